@@ -1,0 +1,3 @@
+//! Runners of the benchmark (see docs/BENCHMARKING.md).
+
+fn main() {}

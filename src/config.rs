@@ -1,0 +1,155 @@
+//! What the command line means, once: every option that changes what we decide, validated and typed.
+//!
+//! The words of the line itself stay in [`Config::linker_args`], untouched and in order, because every argument
+//! that is not ours is the linker's. Left out: opening any file; that is pass 1.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// `--prune-level`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    Off,
+    Sections,
+    Functions,
+    Pointers,
+}
+
+/// Which linker's rules hold: the one behind us.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dialect {
+    Lld,
+    Mold,
+    Bfd,
+    Gold,
+    Wild,
+}
+
+/// What is linked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OutputKind {
+    /// Position-dependent, dynamic if a DSO is on the line.
+    Executable,
+    Pie,
+    StaticPie,
+    Shared,
+    /// `-r`.
+    Relocatable,
+}
+
+/// The linker behind us.
+#[derive(Debug, Clone)]
+pub struct Linker {
+    pub path: PathBuf,
+    pub dialect: Dialect,
+}
+
+/// `--prune-*`.
+#[derive(Debug, Clone)]
+pub struct PruneOptions {
+    pub level: Level,
+    /// `--prune-level` was given, not defaulted.
+    pub level_explicit: bool,
+    pub report: Option<PathBuf>,
+    pub remarks: Option<PathBuf>,
+    pub why: Vec<String>,
+    pub keep: Vec<String>,
+    pub emit_dir: Option<PathBuf>,
+    pub linker: Option<PathBuf>,
+    pub cache: Option<PathBuf>,
+    pub jobs: Option<usize>,
+    pub strict: bool,
+    /// Drop only the first N atoms.
+    pub limit: Option<usize>,
+    pub repro: Option<PathBuf>,
+    pub time: bool,
+    /// A table on the terminal (`--prune-stats`).
+    pub stats: bool,
+}
+
+/// Input state at one place of the line, as `--push-state` saves it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct InputState {
+    pub whole_archive: bool,
+    pub as_needed: bool,
+    /// `-Bstatic`.
+    pub static_only: bool,
+}
+
+/// A word of the line that names an input, or brackets inputs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum InputArg {
+    File { path: OsString, state: InputState, lib: bool },
+    /// `-lNAME` (or `-l:NAME`, then with the colon).
+    Library { name: OsString, state: InputState, lib: bool },
+    GroupStart,
+    GroupEnd,
+}
+
+/// A word (or option with its value) of the linker's line.
+#[derive(Debug, Clone)]
+pub enum LineArg {
+    /// Index into [`Config::inputs`].
+    Input(usize),
+    /// Changes how later inputs are read (`--as-needed`, `-Bstatic`, `--push-state`, `--start-lib`...): already
+    /// folded into [`InputState`], and so left out of a rewritten line.
+    State(Vec<OsString>),
+    /// Names the output; the value is replaced by the temporary one.
+    Output(Vec<OsString>),
+    /// Everything else, verbatim.
+    Other(Vec<OsString>),
+}
+
+/// The meaning of a command line.
+#[derive(Debug)]
+pub struct Config {
+    /// The linker's arguments as given (response files expanded, ours removed).
+    pub linker_args: Vec<OsString>,
+    /// The same, classified, in order.
+    pub line: Vec<LineArg>,
+    pub inputs: Vec<InputArg>,
+    pub output: PathBuf,
+    pub output_kind: OutputKind,
+    /// `-static`: no DSO is used.
+    pub static_link: bool,
+    pub prune: PruneOptions,
+    pub linker: Linker,
+
+    pub library_paths: Vec<PathBuf>,
+    pub sysroot: Option<PathBuf>,
+    pub rpath: Vec<PathBuf>,
+    pub rpath_link: Vec<PathBuf>,
+    /// `-T`.
+    pub scripts: Vec<PathBuf>,
+    pub version_scripts: Vec<PathBuf>,
+    pub dynamic_lists: Vec<PathBuf>,
+    /// `--export-dynamic-symbol=GLOB`.
+    pub export_dynamic_symbols: Vec<String>,
+    /// `--export-dynamic-symbol-list=FILE`.
+    pub export_dynamic_lists: Vec<PathBuf>,
+
+    pub gc_sections: bool,
+    pub export_dynamic: bool,
+    /// `None`: the default entry.
+    pub entry: Option<String>,
+    /// Default `_init` / `_fini`.
+    pub init: String,
+    pub fini: String,
+    /// `-u`, `--require-defined`.
+    pub undefined: Vec<String>,
+    pub wrap: Vec<String>,
+    /// `--defsym=NAME=EXPRESSION`.
+    pub defsym: Vec<(String, String)>,
+    pub exclude_libs: Vec<String>,
+    /// `-z start-stop-gc` / `-z nostart-stop-gc`; `None`: the linker's default.
+    pub start_stop_gc: Option<bool>,
+    pub emit_relocs: bool,
+    pub strip_all: bool,
+    /// `-z defs`, `--no-undefined`, `--unresolved-symbols=...` and so on: are undefined symbols errors?
+    pub undefined_is_error: bool,
+    pub allow_multiple_definition: bool,
+    pub depfile: Option<PathBuf>,
+    pub map: Option<PathBuf>,
+    /// Options that we recognise and can't model, with the reason; any makes the link unpruned.
+    pub unmodelled: Vec<String>,
+}

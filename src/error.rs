@@ -1,0 +1,110 @@
+//! Errors of the driver: typed, each with the stage, file, section and symbol that it is about.
+//!
+//! An error here means "a stage of ours failed"; what follows from it (the originals are linked, or with
+//! `--prune-strict` exit status 1) is decided once, in [`crate::run`]. A condition that the linker would report
+//! itself is no error but a [`Limit`](summaries::Limit): the linker gives its own message.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// The passes, by the names that they have in messages, timings and docs/ARCHITECTURE.md.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    Arguments,
+    Load,
+    Resolve,
+    Summarise,
+    Index,
+    Propagate,
+    Plan,
+    Emit,
+    Link,
+    Verify,
+    Report,
+}
+
+impl Stage {
+    /// Lower-case name, as printed.
+    pub fn name(self) -> &'static str {
+        match self {
+            Stage::Arguments => "arguments",
+            Stage::Load => "load",
+            Stage::Resolve => "resolve",
+            Stage::Summarise => "summarise",
+            Stage::Index => "index",
+            Stage::Propagate => "propagate",
+            Stage::Plan => "plan",
+            Stage::Emit => "emit",
+            Stage::Link => "link",
+            Stage::Verify => "verify",
+            Stage::Report => "report",
+        }
+    }
+}
+
+/// A failure of one of our stages.
+#[derive(Debug, thiserror::Error)]
+pub struct Error {
+    pub stage: Stage,
+    /// The file as the user named it, `archive(member)` for a member.
+    pub file: Option<String>,
+    pub section: Option<String>,
+    pub symbol: Option<String>,
+    pub message: String,
+    #[source]
+    pub source: Option<std::io::Error>,
+}
+
+/// The result type of the driver's stages.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    /// An error of `stage` that is about nothing narrower.
+    pub fn new(stage: Stage, message: impl Into<String>) -> Self {
+        Error { stage, file: None, section: None, symbol: None, message: message.into(), source: None }
+    }
+
+    /// An error of the operating system.
+    pub fn io(stage: Stage, path: impl Into<PathBuf>, doing: &str, source: std::io::Error) -> Self {
+        let path: PathBuf = path.into();
+        Error {
+            source: Some(source),
+            ..Error::new(stage, format!("cannot {doing}")).in_file(path.display().to_string())
+        }
+    }
+
+    pub fn in_file(mut self, file: impl Into<String>) -> Self {
+        self.file.get_or_insert(file.into());
+        self
+    }
+
+    pub fn in_section(mut self, section: impl Into<String>) -> Self {
+        self.section.get_or_insert(section.into());
+        self
+    }
+
+    pub fn at_symbol(mut self, symbol: impl Into<String>) -> Self {
+        self.symbol.get_or_insert(symbol.into());
+        self
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.stage.name())?;
+        if let Some(file) = &self.file {
+            write!(f, "{file}: ")?;
+        }
+        if let Some(section) = &self.section {
+            write!(f, "section {section}: ")?;
+        }
+        if let Some(symbol) = &self.symbol {
+            write!(f, "symbol {symbol}: ")?;
+        }
+        f.write_str(&self.message)?;
+        match &self.source {
+            Some(source) => write!(f, ": {source}"),
+            None => Ok(()),
+        }
+    }
+}

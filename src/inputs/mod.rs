@@ -1,0 +1,139 @@
+//! Pass 1, load: the files of the link, opened, mapped, recognised, in the order of the command line.
+//!
+//! After this pass no file is added to the link. An archive member is a module of its own, identified by path
+//! and offset because member names repeat. What can't be read becomes a limit: the linker gives the message.
+
+pub mod mapped;
+pub mod scripts;
+
+use std::path::PathBuf;
+
+use summaries::LimitRecord;
+
+use crate::ids::{DsoId, FileId, IdVec, ModuleId};
+
+/// What a file was recognised as, by content (never by name, as linkers do).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileKind {
+    /// `ET_REL` ELF of any machine; the front end decides whether it is ours.
+    Object,
+    Archive,
+    ThinArchive,
+    /// `ET_DYN` ELF.
+    SharedLibrary,
+    /// LLVM bitcode, raw or wrapped.
+    Bitcode,
+    /// Text: a linker script.
+    Script,
+    Unknown,
+}
+
+/// A file that was opened. Everything downstream borrows its bytes.
+#[derive(Debug)]
+pub struct InputFile {
+    /// The path that it was opened by: what the linker would open, relative to the working directory.
+    pub path: PathBuf,
+    pub kind: FileKind,
+    pub bytes: mapped::Mapped,
+}
+
+/// A relocatable object (or bitcode, or something unknown in an archive), loaded or not.
+#[derive(Debug)]
+pub struct Module {
+    /// The file itself, or the archive that holds it. Members of thin archives: the member's own file.
+    pub file: FileId,
+    /// The archive through which it is named, and the member's name in it.
+    pub archive: Option<(FileId, String)>,
+    /// Range of its bytes in `file`.
+    pub range: std::ops::Range<usize>,
+    pub kind: FileKind,
+}
+
+/// A shared library on the line (or, for bfd, one that such a library needs).
+#[derive(Debug)]
+pub struct Dso {
+    pub file: FileId,
+    /// `DT_SONAME`, if it has one.
+    pub soname: Option<String>,
+    pub needed: Vec<String>,
+    /// `.dynsym` from index 1.
+    pub symbols: Vec<DsoSymbol>,
+}
+
+/// An entry of a shared library's `.dynsym`.
+#[derive(Debug, Clone)]
+pub struct DsoSymbol {
+    pub name: Box<[u8]>,
+    pub defined: bool,
+    pub weak: bool,
+    /// Defined under a non-default version (`VERSYM_HIDDEN`): satisfies only `name@version`.
+    pub hidden_version: bool,
+    /// Version name, if any.
+    pub version: Option<Box<[u8]>>,
+}
+
+/// What the command line says, flattened: scripts and `-l` expanded, one entry per file in the order in which
+/// the linker meets them.
+#[derive(Debug)]
+pub enum SequenceItem {
+    Object {
+        module: ModuleId,
+        /// Between `--start-lib` and `--end-lib`.
+        lazy: bool,
+        /// How to name it on a line for the linker again.
+        token: String,
+    },
+    Archive {
+        file: FileId,
+        /// Members in archive order.
+        modules: Vec<ModuleId>,
+        /// Names in the archive's symbol table with the member that each names; `None` where it has none.
+        armap: Option<Vec<(Box<[u8]>, ModuleId)>>,
+        whole: bool,
+        /// Basename of the archive and of nothing else is what `--exclude-libs` matches.
+        token: String,
+    },
+    Dso {
+        dso: DsoId,
+        as_needed: bool,
+        /// How to name it on a line for the linker again: `-lX` stays `-lX`, since a DSO without soname is recorded so.
+        token: String,
+        /// Named by the linker itself through another DSO's `DT_NEEDED`: not on the line.
+        implicit: bool,
+    },
+    /// `--start-group` or an opening parenthesis of a script's GROUP.
+    GroupStart,
+    GroupEnd,
+}
+
+/// The product of pass 1.
+#[derive(Debug, Default)]
+pub struct Inputs {
+    pub files: IdVec<FileId, InputFile>,
+    pub modules: IdVec<ModuleId, Module>,
+    pub dsos: IdVec<DsoId, Dso>,
+    pub sequence: Vec<SequenceItem>,
+    /// What implicit and `-T` scripts, version scripts and dynamic lists say about roots.
+    pub scripts: scripts::ScriptFacts,
+    /// Files that were opened to find the inputs (scripts), for the dependency file.
+    pub opened: Vec<FileId>,
+    /// Why nothing of this link may be pruned, if so.
+    pub limits: Vec<(Option<FileId>, LimitRecord)>,
+}
+
+impl Inputs {
+    /// The bytes of a module.
+    pub fn module_bytes(&self, module: ModuleId) -> &[u8] {
+        let m = &self.modules[module];
+        self.files[m.file].bytes.get(m.range.clone()).unwrap_or(&[])
+    }
+
+    /// The module as a linker would name it: `path` or `archive(member)`.
+    pub fn module_name(&self, module: ModuleId) -> String {
+        let m = &self.modules[module];
+        match &m.archive {
+            Some((archive, member)) => format!("{}({member})", self.files[*archive].path.display()),
+            None => self.files[m.file].path.display().to_string(),
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! Module summaries: what is known of one translation unit without the others.
+//!
+//! This crate decides what an object *says*: its symbols, its atoms, the references between them and, for
+//! each thing that it could not understand, a named [`Limit`]. It is pure: no I/O, no threads, no paths; a
+//! front end is a total function from bytes to a [`ModuleSummary`] and never fails.
+//!
+//! Left out: which definition prevails, what is live, what is emitted. Those need the other modules.
+
+pub mod extract;
+pub mod format;
+pub mod ids;
+pub mod limit;
+pub mod native;
+pub mod relation;
+pub mod summary;
+pub mod text;
+
+pub use ids::{AtomIdx, GroupIdx, NameRef, SymbolIdx};
+pub use limit::{Limit, LimitRecord, Severity};
+pub use summary::*;

@@ -1,0 +1,99 @@
+//! Limits: every named reason why something was kept because it was not understood.
+//!
+//! A give-up is never silent: it is a variant here, it is counted, it is in the report, and its [`Severity`]
+//! says how much it keeps. The driver adds its own link-wide ones through the same enum so that one table
+//! of a report lists them all.
+
+use serde::{Deserialize, Serialize};
+
+/// How much a limit keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Severity {
+    /// One section is kept with all that it refers to.
+    Section,
+    /// Every atom of the module is a root, and the module is passed through as it is.
+    Module,
+    /// Nothing in the link is pruned.
+    Link,
+}
+
+macro_rules! limits {
+    ($($(#[$doc:meta])* $variant:ident, $name:literal, $severity:ident, $lift:literal;)*) => {
+        /// A named reason to keep. The names are stable: they are in reports and in docs/REPORT_FORMAT.md.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        pub enum Limit {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl Limit {
+            /// Every limit, in declaration order.
+            pub const ALL: &'static [Limit] = &[$(Limit::$variant,)*];
+
+            /// Stable name, as in reports.
+            pub fn name(self) -> &'static str {
+                match self { $(Limit::$variant => $name,)* }
+            }
+
+            /// How much it keeps.
+            pub fn severity(self) -> Severity {
+                match self { $(Limit::$variant => Severity::$severity,)* }
+            }
+
+            /// What would lift it, for the report.
+            pub fn lifted_by(self) -> &'static str {
+                match self { $(Limit::$variant => $lift,)* }
+            }
+        }
+    };
+}
+
+limits! {
+    /// The file ends early, or a table in it points outside.
+    MalformedObject, "malformed-object", Link, "an object that the linker itself accepts";
+    /// An ELF file of another class, byte order, machine or type.
+    ForeignObject, "foreign-object", Link, "an ELF64 x86-64 relocatable object";
+    /// LLVM bitcode: its references are not read.
+    Bitcode, "bitcode", Link, "native objects";
+    /// gcc LTO (`.gnu.lto_*`), slim or fat: its references are hidden.
+    GccLto, "gcc-lto", Link, "compiling without -flto";
+    /// A section of a type that may hold symbol indices, so symbols can't be renumbered.
+    UnknownSectionType, "unknown-section-type", Module, "support for the section type";
+    /// `SHT_REL` relocations: their addends are in the code.
+    RelRelocations, "rel-relocations", Module, "RELA relocations, as every x86-64 compiler writes";
+    /// A relocation type that we don't know.
+    UnknownRelocation, "unknown-relocation", Module, "support for the relocation type";
+    /// `.eh_frame` that can't be split into records.
+    MalformedUnwind, "malformed-unwind", Module, "an .eh_frame that follows the LSB";
+    /// `.deplibs`: the object itself asks the linker for libraries.
+    DependentLibraries, "dependent-libraries", Link, "naming the libraries on the command line";
+    /// Partitions (`SHT_LLVM_SYMPART`).
+    Partitions, "partitions", Link, "linking without partitions";
+    /// An input that can't be opened, or a kind of file that we don't know.
+    UnreadableInput, "unreadable-input", Link, "an input that the linker itself accepts";
+    /// An option that changes what inputs mean and that we don't model.
+    UnmodelledOption, "unmodelled-option", Link, "linking without the option";
+    /// A linker script construct that we don't model.
+    UnmodelledScript, "unmodelled-script", Link, "a simpler linker script";
+    /// A `-T` script with SECTIONS but no `--gc-sections`: nothing says what may go.
+    ScriptWithoutGc, "script-without-gc", Link, "--gc-sections on the command line";
+    /// The linker will reject the link: its own message is the best one.
+    LinkError, "link-error", Link, "a link that the linker itself accepts";
+    /// Two linkers, or two readings of one, disagree which definition prevails.
+    AmbiguousResolution, "ambiguous-resolution", Link, "one strong definition";
+    /// `-r` or `--emit-relocs`: the output is an input again.
+    RelocatableOutput, "relocatable-output", Link, "--gc-sections and an explicit --prune-level";
+    /// A file name pattern of a linker script means this file by a path that a pruned copy can't keep.
+    ScriptFilePattern, "script-file-pattern", Module, "a pattern with a leading *";
+}
+
+/// One give-up at one place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LimitRecord {
+    pub limit: Limit,
+    /// ELF section index, where the limit is of one section.
+    pub section: Option<u32>,
+    /// In bytes: what the limit keeps, where that is known.
+    pub bytes: u64,
+    /// What exactly was found, for a person: names file-local things (section, symbol, type), never the file.
+    pub detail: String,
+}

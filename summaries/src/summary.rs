@@ -1,0 +1,289 @@
+//! The module summary: the only serialised boundary type between the front ends and the driver.
+//!
+//! It is a plain table of facts. Invariants, kept by every front end and checked by `ModuleSummary::check`
+//! when one is read from outside: every id is in range of its table; `references` is sorted by
+//! (`from`, `offset`); `atoms` is sorted by (`section`, `offset`); atoms of one section do not overlap.
+//!
+//! Left out: section contents, relocation encodings and everything else that only emission needs; emission
+//! reads the object itself.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{AtomIdx, GroupIdx, NameRef, SymbolIdx};
+use crate::limit::LimitRecord;
+use crate::relation::FunctionSummary;
+
+/// What kind of file the summary was made from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ModuleKind {
+    /// An ELF64 x86-64 relocatable object.
+    Native,
+    /// LLVM bitcode.
+    Bitcode,
+    /// Neither: nothing is known of it, and a limit says why.
+    Opaque,
+}
+
+/// Everything that is known of one module without the others.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModuleSummary {
+    pub kind: ModuleKind,
+    /// Backing bytes of every [`NameRef`].
+    pub names: Vec<u8>,
+    /// One per ELF symbol, in symbol-table order, entry 0 (the null symbol) included.
+    pub symbols: Vec<Symbol>,
+    pub atoms: Vec<Atom>,
+    pub groups: Vec<Group>,
+    /// Sorted by (`from`, `offset`).
+    pub references: Vec<Reference>,
+    /// Value flow, one entry per function that was understood; empty where no value flow was computed.
+    pub functions: Vec<FunctionSummary>,
+    /// What the front end gave up on.
+    pub limits: Vec<LimitRecord>,
+}
+
+/// ELF symbol binding (`STB_*`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Binding {
+    Local,
+    Global,
+    Weak,
+    /// `STB_GNU_UNIQUE`.
+    Unique,
+}
+
+/// ELF symbol visibility (`STV_*`), least to most constraining when merged: see [`Visibility::merge`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Visibility {
+    Default,
+    Protected,
+    Hidden,
+    Internal,
+}
+
+impl Visibility {
+    /// The most constraining of two (gABI, "Symbol Table": internal, hidden, protected, default).
+    pub fn merge(self, other: Self) -> Self {
+        if (other as u8) > (self as u8) { other } else { self }
+    }
+}
+
+/// ELF symbol type (`STT_*`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SymbolKind {
+    NoType,
+    Object,
+    Func,
+    Section,
+    File,
+    Common,
+    Tls,
+    /// `STT_GNU_IFUNC`: its value is a resolver that the loader calls.
+    Ifunc,
+    /// A value of `st_info` that we do not know.
+    Other,
+}
+
+/// Where a symbol is defined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Definition {
+    Undefined,
+    /// `SHN_ABS`.
+    Absolute,
+    /// In this atom, `Symbol::value` bytes from the start of the atom's *section*.
+    Atom(AtomIdx),
+    /// `SHN_COMMON`: a tentative definition; the atom is of kind [`AtomKind::Common`].
+    Common(AtomIdx),
+    /// In a section that is no atom (a symbol table, a group, an unwind section).
+    OtherSection(u32),
+}
+
+/// A symbol table entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Symbol {
+    pub name: NameRef,
+    pub binding: Binding,
+    pub visibility: Visibility,
+    pub kind: SymbolKind,
+    pub definition: Definition,
+    /// `st_value`: offset in the section for a defined symbol, alignment for a common one.
+    pub value: u64,
+    /// `st_size`, in bytes.
+    pub size: u64,
+}
+
+/// What an atom holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum AtomKind {
+    Code,
+    ReadOnlyData,
+    Data,
+    Bss,
+    TlsData,
+    TlsBss,
+    /// `SHT_INIT_ARRAY`, `SHT_FINI_ARRAY`, `SHT_PREINIT_ARRAY`, `.init`, `.fini`, `.ctors*`, `.dtors*`, `.jcr`.
+    InitFini,
+    /// `SHT_NOTE`.
+    Note,
+    /// Exception tables (`.gcc_except_table*`): allocated, reached only through an FDE.
+    Lsda,
+    /// A tentative definition (`SHN_COMMON`): it has no section.
+    Common,
+    /// A non-allocated `.debug*` section.
+    Debug,
+    /// Any other non-allocated section.
+    NonAlloc,
+}
+
+impl AtomKind {
+    /// Whether the atom takes memory in the running program.
+    pub fn is_alloc(self) -> bool {
+        !matches!(self, AtomKind::Debug | AtomKind::NonAlloc)
+    }
+}
+
+/// Bits of [`Atom::flags`].
+pub mod atom_flags {
+    /// `SHF_GNU_RETAIN`: the user asked the linker to keep it.
+    pub const RETAIN: u32 = 1 << 0;
+    /// `SHF_LINK_ORDER`: lives and dies with [`Atom::link_order`](super::Atom::link_order).
+    pub const LINK_ORDER: u32 = 1 << 1;
+    /// The section name is a C identifier, so `__start_NAME` and `__stop_NAME` mean it.
+    pub const C_IDENTIFIER: u32 = 1 << 2;
+    /// `SHF_MERGE`.
+    pub const MERGE: u32 = 1 << 3;
+    /// `SHF_STRINGS`.
+    pub const STRINGS: u32 = 1 << 4;
+    /// `SHF_WRITE`.
+    pub const WRITE: u32 = 1 << 5;
+    /// `SHF_EXECINSTR`.
+    pub const EXEC: u32 = 1 << 6;
+    /// In a section group (of any kind).
+    pub const GROUPED: u32 = 1 << 7;
+    /// The section's name is of a standard family (`.text*`, `.rodata*`, `.data*`, `.bss*`, ...), see
+    /// `native::sections::is_standard_family`.
+    pub const STANDARD_FAMILY: u32 = 1 << 8;
+}
+
+/// The unit that lives or dies.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Atom {
+    /// ELF section index, or [`Atom::NO_SECTION`] for a common.
+    pub section: u32,
+    /// First byte, from the start of the section.
+    pub offset: u64,
+    /// In bytes.
+    pub size: u64,
+    /// In bytes, a power of two, at least 1.
+    pub align: u64,
+    pub kind: AtomKind,
+    /// See [`atom_flags`].
+    pub flags: u32,
+    /// Name of the section (of the symbol, for a common).
+    pub name: NameRef,
+    pub group: Option<GroupIdx>,
+    /// The atom that this one is ordered after (`SHF_LINK_ORDER`).
+    pub link_order: Option<AtomIdx>,
+}
+
+impl Atom {
+    /// [`Atom::section`] of a common.
+    pub const NO_SECTION: u32 = u32::MAX;
+
+    /// Whether any of these [`atom_flags`] is set.
+    pub fn has(&self, flags: u32) -> bool {
+        self.flags & flags != 0
+    }
+}
+
+/// A section group.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Group {
+    /// ELF section index of the `SHT_GROUP` section.
+    pub section: u32,
+    /// The symbol whose name is the group's signature.
+    pub signature: SymbolIdx,
+    /// `GRP_COMDAT`: one of several groups with this signature is linked.
+    pub comdat: bool,
+    /// Sections that are atoms; others (relocation sections) follow theirs.
+    pub members: Vec<AtomIdx>,
+}
+
+/// How an atom refers to a symbol or atom.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum ReferenceKind {
+    /// A direct call or jump (`R_X86_64_PLT32`, or `PC32` on a decoded branch).
+    Call,
+    /// The address is formed by code.
+    Address,
+    /// The address is stored in data.
+    Data,
+    /// Through the global offset table.
+    Got,
+    Tls,
+    /// By an FDE of the atom: LSDA, or the personality of its CIE.
+    Unwind,
+    /// From a non-allocated section: never keeps anything.
+    Debug,
+}
+
+/// The far end of a reference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Target {
+    /// To whatever definition of the symbol prevails (a local symbol means its own atom).
+    Symbol(SymbolIdx),
+    /// To this atom of the same module, by section symbol and addend.
+    Atom(AtomIdx),
+}
+
+/// An edge from an atom.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Reference {
+    pub from: AtomIdx,
+    /// In bytes, from the start of the *section* of `from`; for [`ReferenceKind::Unwind`], of the `.eh_frame` section.
+    pub offset: u64,
+    pub kind: ReferenceKind,
+    pub target: Target,
+    pub addend: i64,
+}
+
+impl ModuleSummary {
+    /// A summary that says nothing, of a file that was not understood.
+    pub fn opaque() -> Self {
+        ModuleSummary {
+            kind: ModuleKind::Opaque,
+            names: Vec::new(),
+            symbols: Vec::new(),
+            atoms: Vec::new(),
+            groups: Vec::new(),
+            references: Vec::new(),
+            functions: Vec::new(),
+            limits: Vec::new(),
+        }
+    }
+
+    /// The bytes of a name; empty if the range is not in the table.
+    pub fn name(&self, name: NameRef) -> &[u8] {
+        let start = name.start as usize;
+        self.names.get(start..start.saturating_add(name.len as usize)).unwrap_or(&[])
+    }
+
+    /// The name of a symbol.
+    pub fn symbol_name(&self, symbol: SymbolIdx) -> &[u8] {
+        self.symbols.get(symbol.index()).map_or(&[], |s| self.name(s.name))
+    }
+
+    /// Append a name to the table.
+    pub fn push_name(&mut self, bytes: &[u8]) -> NameRef {
+        let name = NameRef { start: self.names.len() as u32, len: bytes.len() as u32 };
+        self.names.extend_from_slice(bytes);
+        name
+    }
+
+    /// The references that go out of `atom`.
+    pub fn references_of(&self, atom: AtomIdx) -> &[Reference] {
+        let start = self.references.partition_point(|r| r.from < atom);
+        let end = self.references.partition_point(|r| r.from <= atom);
+        &self.references[start..end]
+    }
+}
