@@ -3,9 +3,55 @@
 //! Decided exactly as the linker behind us would (see the dialects). After this pass the set of modules, their
 //! order and every prevailing definition are fixed.
 
-use summaries::{LimitRecord, SymbolIdx, Visibility};
+mod linker_defined;
+mod lld;
+mod mold;
+mod prevail;
+mod sequential;
+pub mod symbol_table;
+mod symtab;
+mod world;
 
+use summaries::{Limit, LimitRecord, SymbolIdx, Visibility};
+
+use crate::config::{Config, Dialect, OutputKind};
 use crate::ids::{DsoId, IdVec, ModuleId, SymbolId};
+use crate::inputs::Inputs;
+use crate::inputs::scripts::ScriptFacts;
+pub(crate) use linker_defined::start_stop_section;
+pub(crate) use world::symbols_of;
+
+/// Resolve a link as the linker behind us does.
+pub fn resolve<'a>(inputs: &'a Inputs, config: &'a Config) -> Resolution<'a> {
+    let world = world::World::new(inputs, config);
+    let (loaded, modelled) = match config.linker.dialect {
+        Dialect::Lld => (lld::extract(&world), true),
+        Dialect::Bfd | Dialect::Gold => (sequential::extract(&world), true),
+        Dialect::Mold => (mold::extract(&world), true),
+        // Its extraction hasn't been held against its trace; lld's stands in so that the report has names.
+        Dialect::Wild => (lld::extract(&world), false),
+    };
+    let mut resolution = prevail::decide(&world, loaded);
+    if !modelled {
+        let detail = format!("the resolution rules of {} are not modelled", config.linker.path.display());
+        resolution.limits.push((None, link_limit(Limit::AmbiguousResolution, detail)));
+    }
+    resolution
+}
+
+/// The symbol at which the program starts; `None` for a shared library without `-e`.
+pub(crate) fn entry_symbol(config: &Config, scripts: &ScriptFacts) -> Option<String> {
+    let default = || match config.output_kind {
+        OutputKind::Shared | OutputKind::Relocatable => None,
+        OutputKind::Executable | OutputKind::Pie | OutputKind::StaticPie => Some("_start".to_owned()),
+    };
+    config.entry.clone().or_else(|| scripts.entry.clone()).or_else(default)
+}
+
+/// A limit that concerns the link as a whole.
+pub(crate) fn link_limit(limit: Limit, detail: String) -> LimitRecord {
+    LimitRecord { limit, section: None, bytes: 0, detail }
+}
 
 /// Which definition the linker takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +75,8 @@ pub struct GlobalSymbol<'a> {
     pub referenced_by_dso: bool,
     /// A DSO on the line defines it too.
     pub defined_by_dso: bool,
+    /// A loaded module has a strong undefined symbol of this name.
+    pub strong_reference: bool,
 }
 
 /// What resolve knows of a module that is in the link.
@@ -45,7 +93,7 @@ pub struct LoadedModule {
 /// What resolve knows of a shared library.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DsoState {
-    /// A loaded module refers to one of its definitions.
+    /// A loaded module refers strongly to a symbol for which its definition prevails.
     pub referenced: bool,
 }
 
