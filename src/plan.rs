@@ -1,6 +1,16 @@
-//! Pass 6, plan: liveness becomes keep, drop or stub for each atom, per module.
+//! Pass 6, plan: liveness becomes keep or drop for each atom, per module.
 //!
-//! Emission applies a plan and decides nothing.
+//! Emission applies a plan and decides nothing. A module is touched only if something goes from it, or if the
+//! COMDAT group that stands for one of its own lost something: then its own copy, which the linker would take
+//! instead, must go too.
+
+use rustc_hash::FxHashSet;
+use summaries::{Definition, ModuleSummary, SymbolIdx};
+
+use crate::ids::{AtomId, Id};
+use crate::index::Index;
+use crate::propagate::Liveness;
+use crate::resolve::{Prevailing, Resolution};
 
 /// What happens to an atom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,11 +29,97 @@ pub struct ModulePlan {
     pub prevails_elsewhere: Vec<bool>,
     /// ELF section indices of `SHT_GROUP` sections that another module's group replaces, sorted. All their atoms are dropped.
     pub discarded_groups: Vec<u32>,
+    /// The module is passed to the linker as it is, the same bytes.
+    pub untouched: bool,
 }
 
 impl ModulePlan {
     /// Whether the module is passed to the linker as it is, the same bytes.
     pub fn is_untouched(&self) -> bool {
-        self.atoms.iter().all(|a| *a == Action::Keep)
+        self.untouched
+    }
+}
+
+/// The plan of the link.
+#[derive(Debug, Clone, Default)]
+pub struct Plan {
+    /// In load order.
+    pub modules: Vec<ModulePlan>,
+    /// Dropped atoms, without those of groups that the linker discards anyway.
+    pub dropped: usize,
+}
+
+/// Make the plan.
+pub fn plan(
+    index: &Index,
+    liveness: &Liveness,
+    resolution: &Resolution<'_>,
+    summaries: &[&ModuleSummary],
+) -> Plan {
+    let mut dropped = 0;
+    let mut modules = Vec::with_capacity(summaries.len());
+    for (this, summary) in index.modules.iter().zip(summaries) {
+        let mut untouched = true;
+        let mut atoms = Vec::with_capacity(summary.atoms.len());
+        for i in 0..summary.atoms.len() {
+            let id = AtomId::new(this.first_atom as usize + i);
+            let action = if index.discarded[id.index()] {
+                Action::Drop
+            } else if liveness.is_live(id) {
+                Action::Keep
+            } else {
+                dropped += 1;
+                untouched = false;
+                Action::Drop
+            };
+            atoms.push(action);
+        }
+        let loaded = resolution.modules[this.module].as_ref();
+        modules.push(ModulePlan {
+            atoms,
+            prevails_elsewhere: prevails_elsewhere(this.module, summary, resolution),
+            discarded_groups: loaded.map_or_else(Vec::new, |m| m.discarded_groups.clone()),
+            untouched,
+        });
+    }
+    let mut plan = Plan { modules, dropped };
+    touch_copies_of_shrunk_groups(&mut plan, summaries);
+    plan
+}
+
+fn prevails_elsewhere(
+    module: crate::ids::ModuleId,
+    summary: &ModuleSummary,
+    resolution: &Resolution<'_>,
+) -> Vec<bool> {
+    let elsewhere = |(i, symbol): (usize, &summaries::Symbol)| {
+        let symbol_idx = SymbolIdx::new(i);
+        if matches!(symbol.definition, Definition::Undefined) {
+            return false;
+        }
+        let Some(id) = resolution.symbol_id(module, symbol_idx) else { return false };
+        !matches!(resolution.symbols[id].prevailing,
+            Prevailing::Module { module: m, symbol: s } if m == module && s == symbol_idx)
+    };
+    summary.symbols.iter().enumerate().map(elsewhere).collect()
+}
+
+/// If the group that stands lost atoms, each other copy of it must go from its module.
+fn touch_copies_of_shrunk_groups(plan: &mut Plan, summaries: &[&ModuleSummary]) {
+    let mut shrunk: FxHashSet<&[u8]> = FxHashSet::default();
+    for (module, summary) in plan.modules.iter().zip(summaries) {
+        for group in &summary.groups {
+            let stands = module.discarded_groups.binary_search(&group.section).is_err();
+            let lost = group.members.iter().any(|m| module.atoms[m.index()] == Action::Drop);
+            if group.comdat && stands && lost {
+                shrunk.insert(summary.symbol_name(group.signature));
+            }
+        }
+    }
+    for (module, summary) in plan.modules.iter_mut().zip(summaries) {
+        let copies = |g: &&summaries::Group| module.discarded_groups.binary_search(&g.section).is_ok();
+        if summary.groups.iter().filter(copies).any(|g| shrunk.contains(summary.symbol_name(g.signature))) {
+            module.untouched = false;
+        }
     }
 }

@@ -24,15 +24,15 @@ pub(crate) use world::symbols_of;
 /// Resolve a link as the linker behind us does.
 pub fn resolve<'a>(inputs: &'a Inputs, config: &'a Config) -> Resolution<'a> {
     let world = world::World::new(inputs, config);
-    let (loaded, modelled) = match config.linker.dialect {
-        Dialect::Lld => (lld::extract(&world), true),
-        Dialect::Bfd | Dialect::Gold => (sequential::extract(&world), true),
-        Dialect::Mold => (mold::extract(&world), true),
-        // Its extraction hasn't been held against its trace; lld's stands in so that the report has names.
-        Dialect::Wild => (lld::extract(&world), false),
+    let all_dsos = vec![true; inputs.dsos.len()];
+    let (loaded, taken) = match config.linker.dialect {
+        Dialect::Bfd | Dialect::Gold => sequential::extract(&world),
+        Dialect::Mold => (mold::extract(&world), all_dsos),
+        // wild's extraction hasn't been held against its trace; lld's stands in so that the report has names.
+        Dialect::Lld | Dialect::Wild => (lld::extract(&world), all_dsos),
     };
-    let mut resolution = prevail::decide(&world, loaded);
-    if !modelled {
+    let mut resolution = prevail::decide(&world, loaded, &taken);
+    if config.linker.dialect == Dialect::Wild {
         let detail = format!("the resolution rules of {} are not modelled", config.linker.path.display());
         resolution.limits.push((None, link_limit(Limit::AmbiguousResolution, detail)));
     }
@@ -93,6 +93,8 @@ pub struct LoadedModule {
 /// What resolve knows of a shared library.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DsoState {
+    /// The linker reads it: false for one that GNU ld forgets because nothing before it needed it.
+    pub taken: bool,
     /// A loaded module refers strongly to a symbol for which its definition prevails.
     pub referenced: bool,
 }

@@ -38,8 +38,8 @@ struct Seen {
     referenced_by_dso: bool,
 }
 
-/// Decide for every name.
-pub(super) fn decide<'a>(world: &World<'a>, loaded: Vec<ModuleId>) -> Resolution<'a> {
+/// Decide for every name. `taken` says, by DSO, whether the linker reads it.
+pub(super) fn decide<'a>(world: &World<'a>, loaded: Vec<ModuleId>, taken: &[bool]) -> Resolution<'a> {
     let mut resolution = Resolution::default();
     let mut modules: Vec<Option<LoadedModule>> = vec![None; world.modules.len()];
     let discarded = discard_groups(world, &loaded, &mut modules);
@@ -81,7 +81,7 @@ pub(super) fn decide<'a>(world: &World<'a>, loaded: Vec<ModuleId>) -> Resolution
             }
         }
     }
-    see_dsos(world, &mut seen);
+    see_dsos(world, taken, &mut seen);
     let dialect = world.config.linker.dialect;
     for (i, s) in seen.iter().enumerate() {
         let name = world.table.names[i];
@@ -98,7 +98,7 @@ pub(super) fn decide<'a>(world: &World<'a>, loaded: Vec<ModuleId>) -> Resolution
             strong_reference: s.strong_reference,
         });
     }
-    let mut dsos = vec![DsoState::default(); world.inputs.dsos.len()];
+    let mut dsos: Vec<DsoState> = taken.iter().map(|t| DsoState { taken: *t, referenced: false }).collect();
     for symbol in resolution.symbols.iter() {
         if let (Prevailing::Dso(dso), true) = (symbol.prevailing, symbol.strong_reference) {
             dsos[dso.index()].referenced = true;
@@ -158,9 +158,12 @@ fn prefer(old: Option<Best>, new: Best, mold: bool) -> Result<Best, ()> {
     }
 }
 
-fn see_dsos(world: &World<'_>, seen: &mut [Seen]) {
+fn see_dsos(world: &World<'_>, taken: &[bool], seen: &mut [Seen]) {
     for item in &world.inputs.sequence {
         let SequenceItem::Dso { dso, .. } = item else { continue };
+        if !taken[dso.index()] {
+            continue;
+        }
         for (id, symbol) in world.dso_symbols(*dso) {
             let s = &mut seen[id.index()];
             if symbol.defined {

@@ -29,8 +29,8 @@ struct Sequential<'w, 'a> {
     dso_seen: Vec<bool>,
 }
 
-/// The modules in the link, in the order of loading.
-pub(super) fn extract(world: &World<'_>) -> Vec<ModuleId> {
+/// The modules in the link, in the order of loading, and by DSO whether it was taken.
+pub(super) fn extract(world: &World<'_>) -> (Vec<ModuleId>, Vec<bool>) {
     let symbols = world.table.names.len();
     let mut s = Sequential {
         world,
@@ -67,7 +67,7 @@ pub(super) fn extract(world: &World<'_>) -> Vec<ModuleId> {
         }
         i = end + 1;
     }
-    s.loaded
+    (s.loaded, s.dso_seen)
 }
 
 /// Index of the item that closes the group opened at `start` (groups nest in scripts).
