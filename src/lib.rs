@@ -34,12 +34,14 @@ use crate::report::accounting::{Totals, sizes};
 use crate::timing::Timer;
 
 /// What became of a link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// The output is in its place.
     Linked,
     /// Nothing was linked: the caller links the originals.
     Originals,
+    /// The linker refused the pruned objects with this message: the caller links the originals.
+    Refused(Vec<u8>),
 }
 
 /// Link: pruned where that is safe, and otherwise as if we weren't there.
@@ -61,6 +63,7 @@ pub fn link_main(config: &Config) -> ExitCode {
     let error = match result {
         Ok(Ok(Outcome::Linked)) => return ExitCode::SUCCESS,
         Ok(Ok(Outcome::Originals)) => return link::exec_plain(config),
+        Ok(Ok(Outcome::Refused(messages))) => return link::run_plain_after_refusal(config, &messages),
         Ok(Err(error)) => error.to_string(),
         Err(_) => "internal error (the panic above is a bug of lto-prune)".to_owned(),
     };
@@ -110,6 +113,7 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
 
     let mut totals = Totals::default();
     let mut linked = false;
+    let mut refusal = None;
     if allowed && refusal::drops_anything(&plan) {
         let sources = emit::tree::Sources {
             config,
@@ -119,9 +123,10 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
             plan: &plan,
             needed: &|dso| plain.needs(dso),
         };
-        let objects = prune_and_link(sources, timer)?;
-        linked = objects.is_some();
-        totals = account(&inputs, &resolution, objects.as_deref().unwrap_or(&[]));
+        let pruned = prune_and_link(sources, timer)?;
+        linked = pruned.is_ok();
+        totals = account(&inputs, &resolution, pruned.as_deref().unwrap_or(&[]));
+        refusal = pruned.err();
     } else if wants_report(config) {
         totals = account(&inputs, &resolution, &[]);
     }
@@ -143,7 +148,11 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
         };
         timer.stage(Stage::Report, || report::write(facts, totals, linked))?;
     }
-    Ok(if linked { Outcome::Linked } else { Outcome::Originals })
+    Ok(match refusal {
+        Some(messages) => Outcome::Refused(messages),
+        None if linked => Outcome::Linked,
+        None => Outcome::Originals,
+    })
 }
 
 fn wants_report(config: &Config) -> bool {
@@ -151,11 +160,14 @@ fn wants_report(config: &Config) -> bool {
     prune.report.is_some() || prune.remarks.is_some() || !prune.why.is_empty() || prune.stats
 }
 
-/// Passes 7 to 9. `None` if the linker refused the pruned objects: its own word on the originals counts.
+/// The bytes of each module that was pruned.
+type Objects = Vec<Option<Vec<u8>>>;
+
+/// Passes 7 to 9. The inner error is what the linker said when it refused the pruned objects.
 fn prune_and_link(
     sources: emit::tree::Sources<'_>,
     timer: &mut Timer,
-) -> Result<Option<Vec<Option<Vec<u8>>>>> {
+) -> Result<std::result::Result<Objects, Vec<u8>>> {
     let config = sources.config;
     link::clean_up_on_signals();
     let workspace = link::Workspace::new(config)?;
@@ -166,15 +178,14 @@ fn prune_and_link(
     }
     let output = timer.stage(Stage::Link, || link::link_pruned(config, &emitted, &workspace))?;
     if !output.status.success() {
-        link::report_refusal(config, &output);
-        return Ok(None);
+        return Ok(Err(output.stderr));
     }
     timer.stage(Stage::Verify, || verify_output(sources, &workspace))?;
     let opened = inputs::opened_paths(sources.inputs);
     link::rewrite_side_outputs(config, &emitted.names, &workspace, &opened)?;
     workspace.publish(config)?;
     link::print_messages(&output, &emitted.names, &workspace, config);
-    Ok(Some(emitted.objects))
+    Ok(Ok(emitted.objects))
 }
 
 /// Every strong reference of the pruned objects has the definition that it had.

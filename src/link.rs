@@ -28,12 +28,22 @@ pub fn exec_plain(config: &Config) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Remember that the linker refused the pruned objects. Most often it refuses the originals too, and says why; that
-/// it doesn't is known only after they were linked, so then is the time to warn.
-pub fn report_refusal(config: &Config, output: &Output) {
-    if std::env::var_os("LTO_PRUNE_DEBUG").is_some() {
-        eprintln!("lto-prune: link: {} refused the pruned objects:", config.linker.path.display());
-        let _ = std::io::stderr().write_all(&output.stderr);
+/// Link the originals after the linker refused the pruned objects with `messages`. Most often it refuses the
+/// originals too, and says why; that it doesn't is known only afterwards, and then it is a bug of ours.
+pub fn run_plain_after_refusal(config: &Config, messages: &[u8]) -> ExitCode {
+    let status = match Command::new(&config.linker.path).args(&config.linker_args).status() {
+        Ok(status) => status,
+        Err(_) => return exec_plain(config),
+    };
+    if status.success() {
+        let first = String::from_utf8_lossy(messages);
+        let first = first.lines().next().unwrap_or("no message");
+        eprintln!("lto-prune: warning: link: the linker refused the pruned objects ({first}); the originals were linked");
+        return ExitCode::SUCCESS;
+    }
+    match status.code() {
+        Some(code) => ExitCode::from(code as u8),
+        None => ExitCode::FAILURE,
     }
 }
 

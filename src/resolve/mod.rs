@@ -112,6 +112,12 @@ pub struct Resolution<'a> {
 }
 
 impl Resolution<'_> {
+    /// Names for which no loaded module's definition prevails: a reference to one needs none.
+    pub fn names_defined_elsewhere(&self) -> rustc_hash::FxHashSet<&[u8]> {
+        let elsewhere = self.symbols.iter().filter(|s| !matches!(s.prevailing, Prevailing::Module { .. }));
+        elsewhere.map(|s| s.name).collect()
+    }
+
     /// The global symbol that symbol table entry `symbol` of `module` names; `None` for a local one.
     pub fn symbol_id(&self, module: ModuleId, symbol: SymbolIdx) -> Option<SymbolId> {
         let loaded = self.modules[module].as_ref()?;
