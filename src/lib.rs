@@ -17,6 +17,7 @@ pub mod verify;
 pub mod report;
 pub mod error;
 pub mod ids;
+pub mod repro;
 pub mod timing;
 
 use std::ffi::OsString;
@@ -79,6 +80,9 @@ pub fn link_main(config: &Config) -> ExitCode {
 pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
     let inputs = timer.stage(Stage::Load, || inputs::load(config))?;
     // No file is added to the link after this.
+    if let Some(path) = &config.prune.repro {
+        repro::write(config, &inputs, path)?;
+    }
     let resolution = timer.stage(Stage::Resolve, || resolve::resolve(&inputs, config));
     // The modules in the link, their order and every prevailing definition are fixed.
     let cache = summarize::Cache::open(config.prune.cache.as_deref());

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Output, Stdio};
 use std::sync::Mutex;
 
-use crate::config::Config;
+use crate::config::{Config, Dialect};
 use crate::emit::tree::{Emitted, LineWord, Names};
 use crate::error::{Error, Result, Stage};
 
@@ -232,21 +232,26 @@ pub fn rewrite_side_outputs(
         let text = std::fs::read(path).map_err(failed)?;
         let mut text = restore_paths(&text, names, workspace, config);
         if Some(path) == config.depfile.as_ref() {
-            text = dependencies(&text, opened);
+            text = dependencies(&text, opened, config.linker.dialect);
         }
         std::fs::write(path, text).map_err(failed)?;
     }
     Ok(())
 }
 
-/// The dependency file with each file that the plain link opens, in its order; the format (a rule, then an empty
-/// rule for each file) is the one that GNU ld, lld and mold share.
-fn dependencies(text: &[u8], opened: &[String]) -> Vec<u8> {
+/// The dependency file with each file that the plain link opens, once, in its order: a rule, then an empty rule for
+/// each file. lld and GNU ld put one file a line, mold all on one.
+fn dependencies(text: &[u8], opened: &[String], dialect: Dialect) -> Vec<u8> {
+    let separator: &[u8] = match dialect {
+        Dialect::Mold | Dialect::Wild => b" ",
+        Dialect::Lld => b" \\\n ",
+        Dialect::Bfd | Dialect::Gold => b" \\\n  ",
+    };
     let target = text.iter().position(|c| *c == b':').map_or(&[][..], |end| &text[..end]);
     let mut out = target.to_vec();
     out.push(b':');
     for file in opened {
-        out.extend_from_slice(b" \\\n  ");
+        out.extend_from_slice(separator);
         out.extend_from_slice(file.replace(' ', "\\ ").as_bytes());
     }
     out.push(b'\n');
@@ -270,7 +275,7 @@ mod tests {
 
     #[test]
     fn dependency_file_has_all_that_was_opened() {
-        let text = dependencies(b"out: \\\n  x\n\nx:\n", &["a.o".to_owned(), "li b.a".to_owned()]);
-        assert_eq!(text, b"out: \\\n  a.o \\\n  li\\ b.a\n\na.o:\n\nli\\ b.a:\n");
+        let text = dependencies(b"out: \\\n  x\n\nx:\n", &["a.o".to_owned(), "li b.a".to_owned()], Dialect::Lld);
+        assert_eq!(text, b"out: \\\n a.o \\\n li\\ b.a\n\na.o:\n\nli\\ b.a:\n");
     }
 }
