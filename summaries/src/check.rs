@@ -63,8 +63,8 @@ impl ModuleSummary {
         Ok(())
     }
 
-    /// The same summary with a table of names that holds the name of each symbol, then of each atom that is no common (it
-    /// shares the symbol's where the names are equal), and nothing else. Two summaries that say the same are equal in this form.
+    /// The same summary with a table of names that holds each name of a symbol or atom once, in order of first use, and
+    /// nothing else. Two summaries that say the same are equal in this form.
     pub fn with_canonical_names(&self) -> ModuleSummary {
         let mut names = Vec::new();
         let mut known: std::collections::HashMap<&[u8], NameRef> = std::collections::HashMap::new();

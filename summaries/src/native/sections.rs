@@ -82,15 +82,15 @@ pub(crate) fn atom_kind(section: &Section, name: &[u8]) -> AtomKind {
         AtomKind::InitFini
     } else if section.ty == elf::SHT_NOTE.0 {
         AtomKind::Note
-    } else if flag(elf::SHF_TLS.0.into()) {
+    } else if flag(elf::SHF_TLS.0) {
         if nobits { AtomKind::TlsBss } else { AtomKind::TlsData }
-    } else if flag(elf::SHF_EXECINSTR.0.into()) {
+    } else if flag(elf::SHF_EXECINSTR.0) {
         AtomKind::Code
     } else if nobits {
         AtomKind::Bss
     } else if name.strip_prefix(b".gcc_except_table").is_some_and(|r| r.is_empty() || r[0] == b'.') {
         AtomKind::Lsda
-    } else if flag(elf::SHF_WRITE.0.into()) {
+    } else if flag(elf::SHF_WRITE.0) {
         AtomKind::Data
     } else {
         AtomKind::ReadOnlyData
@@ -111,11 +111,11 @@ fn is_init_fini(ty: u32, name: &[u8]) -> bool {
 pub(crate) fn flags(section: &Section, name: &[u8]) -> u32 {
     let bits: [(u64, u32); 6] = [
         (SHF_GNU_RETAIN, atom_flags::RETAIN),
-        (elf::SHF_LINK_ORDER.0.into(), atom_flags::LINK_ORDER),
-        (elf::SHF_MERGE.0.into(), atom_flags::MERGE),
-        (elf::SHF_STRINGS.0.into(), atom_flags::STRINGS),
-        (elf::SHF_WRITE.0.into(), atom_flags::WRITE),
-        (elf::SHF_EXECINSTR.0.into(), atom_flags::EXEC),
+        (elf::SHF_LINK_ORDER.0, atom_flags::LINK_ORDER),
+        (elf::SHF_MERGE.0, atom_flags::MERGE),
+        (elf::SHF_STRINGS.0, atom_flags::STRINGS),
+        (elf::SHF_WRITE.0, atom_flags::WRITE),
+        (elf::SHF_EXECINSTR.0, atom_flags::EXEC),
     ];
     let mut flags = bits.iter().filter(|(f, _)| section.flags & f != 0).fold(0, |a, (_, b)| a | b);
     if is_c_identifier(name) {

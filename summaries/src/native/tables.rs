@@ -57,7 +57,7 @@ pub(crate) struct Section {
 
 impl Section {
     pub(crate) fn is_alloc(&self) -> bool {
-        self.flags & u64::from(elf::SHF_ALLOC.0) != 0
+        self.flags & elf::SHF_ALLOC.0 != 0
     }
 }
 
@@ -265,7 +265,7 @@ fn decode(header: &elf::SectionHeader64<LE>) -> Section {
     Section {
         name: NameRef::default(),
         ty: header.sh_type.get(LE).0,
-        flags: header.sh_flags.get(LE).0.into(),
+        flags: header.sh_flags.get(LE).0,
         offset: header.sh_offset.get(LE),
         size: header.sh_size.get(LE),
         link: header.sh_link.get(LE),

@@ -22,6 +22,7 @@
 //! For a summary that passes [`ModuleSummary::check`], `parse(&dump(x))` is `x.with_canonical_names()`. Left out: bytes
 //! of the table of names that no entry uses. docs/SUMMARY_FORMAT.md has the grammar.
 
+mod cursor;
 mod lex;
 mod parse;
 mod words;

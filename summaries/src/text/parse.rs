@@ -4,9 +4,8 @@
 //! one; the second builds the tables. What is built has passed [`ModuleSummary::check`], so a text written by hand can't
 //! break what a front end could not.
 
-use std::collections::HashMap;
-
 use super::TextError;
+use super::cursor::{Cursor, Names, Result, name_of, signed};
 use super::lex::{self, Token};
 use super::words;
 use crate::ids::{AtomIdx, GroupIdx, SymbolIdx};
@@ -16,8 +15,6 @@ use crate::summary::{
     Atom, AtomKind, Binding, Definition, Group, ModuleSummary, Reference, ReferenceKind, Symbol, SymbolKind,
     Target, Visibility,
 };
-
-type Result<T, E = String> = std::result::Result<T, E>;
 
 /// Read the text form. References may stand in any order below their atom; everything else is in table order.
 pub fn parse(text: &str) -> Result<ModuleSummary, TextError> {
@@ -42,123 +39,10 @@ pub fn parse(text: &str) -> Result<ModuleSummary, TextError> {
         }
     }
     for (line, tokens) in &lines {
-        let mut cursor = Cursor { tokens: tokens.iter() };
+        let mut cursor = Cursor::new(tokens);
         parser.line(&mut cursor).map_err(|message| TextError { line: *line, message })?;
     }
     parser.finish().map_err(|message| TextError { line: text.lines().count().max(1), message })
-}
-
-/// Names of one kind of entry, in order.
-#[derive(Default)]
-struct Names {
-    count: u32,
-    by_name: HashMap<Vec<u8>, Option<u32>>,
-}
-
-impl Names {
-    fn add(&mut self, name: Vec<u8>) {
-        let number = self.count;
-        self.count += 1;
-        if !name.is_empty() {
-            self.by_name.entry(name).and_modify(|e| *e = None).or_insert(Some(number));
-        }
-    }
-
-    /// The entry that a token means: `#3` by number, anything else by name.
-    fn find(&self, token: &Token<'_>, what: &str) -> Result<u32> {
-        if let Token::Word(word) = token
-            && let Some(number) = word.strip_prefix('#')
-        {
-            let number: u32 = number.parse().map_err(|_| format!("`{word}` is no number of a {what}"))?;
-            return if number < self.count { Ok(number) } else { Err(format!("there is no {what} {word}")) };
-        }
-        let name = name_of(token).ok_or_else(|| format!("the name of a {what} is expected"))?;
-        let shown = String::from_utf8_lossy(&name).into_owned();
-        match self.by_name.get(&name) {
-            Some(Some(number)) => Ok(*number),
-            Some(None) => Err(format!("several {what}s are named `{shown}`: use a number, as in #3")),
-            None => Err(format!("no {what} is named `{shown}`")),
-        }
-    }
-}
-
-fn name_of(token: &Token<'_>) -> Option<Vec<u8>> {
-    match token {
-        Token::Word(word) => Some(word.as_bytes().to_vec()),
-        Token::Quoted(bytes) => Some(bytes.clone()),
-        Token::Open | Token::Close => None,
-    }
-}
-
-/// What is left of a line.
-struct Cursor<'t> {
-    tokens: std::slice::Iter<'t, Token<'t>>,
-}
-
-impl<'t> Cursor<'t> {
-    fn next(&mut self) -> Result<&'t Token<'t>> {
-        self.tokens.next().ok_or_else(|| "the line ends too early".to_owned())
-    }
-
-    /// The next word, if there is one more token.
-    fn word(&mut self) -> Result<Option<&'t str>> {
-        match self.tokens.next() {
-            None => Ok(None),
-            Some(Token::Word(word)) => Ok(Some(word)),
-            Some(_) => Err("a word is expected".to_owned()),
-        }
-    }
-
-    fn need_word(&mut self) -> Result<&'t str> {
-        self.word()?.ok_or_else(|| "the line ends too early".to_owned())
-    }
-
-    fn number<T: TryFrom<u64>>(&mut self) -> Result<T> {
-        let word = self.need_word()?;
-        number(word)
-            .and_then(|n| T::try_from(n).ok())
-            .ok_or_else(|| format!("`{word}` is no number in range"))
-    }
-
-    /// `@0x10`
-    fn place(&mut self) -> Result<u64> {
-        let word = self.need_word()?;
-        word.strip_prefix('@')
-            .and_then(number)
-            .ok_or_else(|| format!("an offset such as @0x10 is expected, not `{word}`"))
-    }
-
-    fn end(&mut self) -> Result<()> {
-        match self.tokens.next() {
-            None => Ok(()),
-            Some(_) => Err("the line has too much at its end".to_owned()),
-        }
-    }
-
-    fn peek_word(&self) -> Option<&'t str> {
-        match self.tokens.as_slice().first() {
-            Some(Token::Word(word)) => Some(word),
-            _ => None,
-        }
-    }
-}
-
-fn number(word: &str) -> Option<u64> {
-    match word.strip_prefix("0x") {
-        Some(digits) if !digits.starts_with('+') => u64::from_str_radix(digits, 16).ok(),
-        _ if word.starts_with('+') => None,
-        _ => word.parse().ok(),
-    }
-}
-
-/// With a sign: `-4`, `+0x10`.
-fn signed(word: &str) -> Result<i64> {
-    let magnitude = |w: &str| number(w).map(i128::from);
-    let value = match word.strip_prefix('-') {
-        Some(digits) => magnitude(digits).map(|n| -n),
-        None => magnitude(word.strip_prefix('+').unwrap_or(word)),
-    };
-    value.and_then(|n| i64::try_from(n).ok()).ok_or_else(|| format!("`{word}` is no signed number"))
 }
 
 struct Parser {
@@ -304,7 +188,7 @@ impl Parser {
     fn reference(&mut self, kind: ReferenceKind, cursor: &mut Cursor<'_>) -> Result<()> {
         let from = self.summary.atoms.len().checked_sub(1).ok_or("a reference stands below its atom")?;
         let offset = cursor.place()?;
-        let target = match cursor.tokens.as_slice().first() {
+        let target = match cursor.peek() {
             Some(Token::Open) => Target::Atom(self.atom_reference(cursor)?),
             _ => Target::Symbol(self.symbol_reference(cursor)?),
         };
