@@ -117,8 +117,10 @@ build_cpp() {
 
 hexyl_version=0.16.0
 build_hexyl() {
-    # As `cargo install` builds it; the recorder keeps the objects and rlibs of the last link.
-    BENCH_PROGRAM=hexyl BENCH_OBJ=$PWD CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER="$here/record-cc.sh" \
+    # As `cargo install` builds it, but without the crate's own choice of LTO, which would leave one object to link;
+    # the recorder keeps the objects and rlibs of the last link.
+    CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
+        BENCH_PROGRAM=hexyl BENCH_OBJ=$PWD CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER="$here/record-cc.sh" \
         CARGO_TARGET_DIR="$work/hexyl-target" \
         cargo install --quiet --locked --force --no-track --root "$work/hexyl-root" hexyl --version "=$hexyl_version"
     record_ld

@@ -20,7 +20,8 @@ case $(basename "$out") in
                 continue
             fi
             case $arg in
-            -o) skip=1 ;;
+            # Folders of libraries are named by no -l of this line: rustc names rlibs by path.
+            -o | -L) skip=1 ;;
             # The choice of the linker is the benchmark's.
             -fuse-ld=* | -B*) ;;
             -L*) ;;

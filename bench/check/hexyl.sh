@@ -1,6 +1,8 @@
 #!/bin/sh
 # hexyl: views, ranges, bases, styles, colours, several sizes of input, and errors of its argument parser.
 set -eu
+# Errors then carry a backtrace: the unwinder walks the pruned program.
+export RUST_BACKTRACE=1
 ln -s "$1" hexyl
 awk 'BEGIN { srand(3); for (i = 0; i < 5000; i++) printf "%c", int(rand() * 127) + 1 }' >bytes
 printf '\0\1\2\377\200text\n' >few

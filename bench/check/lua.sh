@@ -17,7 +17,7 @@ print(gen(3), gen(), gen(), gen())
 local co = coroutine.create(function() local x <close> = setmetatable({}, {__close = function() print "closed" end}); coroutine.yield(1); error "inside" end)
 print(coroutine.resume(co)); print(coroutine.status(co), coroutine.isyieldable(co)); print(coroutine.resume(co)); print(coroutine.close(co))
 -- errors
-print(pcall(error, {code = 7})); print(select("#", pcall(error)))
+print(select(2, pcall(error, {code = 7})).code); print(select("#", pcall(error)))
 print(xpcall(function() local a = nil; return a.b end, function(m) return "handled: " .. m end))
 print(pcall(string.rep)); print(pcall(function() return 1 < "x" end)); print(pcall(function() return #5 end))
 print(pcall(string.format, "%d", 1.5))

@@ -25,7 +25,7 @@ for trainer in "" --train-cover=k=64,d=8,steps=4 --train-fastcover=k=64,d=8 --tr
     ./zstd -q -D dict -dc out.zst | cmp - samples/s.aa || fail "dictionary round trip"
     ./zstd -q -dc out.zst 2>&1 >/dev/null || echo "without its dictionary: status $?"
 done
-./zstd -q --patch-from=numbers records -c >patch.zst; cksum <patch.zst; ./zstd -q -d --patch-from=numbers patch.zst -c | cmp - records || fail patch
+./zstd -q --patch-from=numbers records -c 2>&1 >patch.zst; cksum <patch.zst; ./zstd -q -d --patch-from=numbers patch.zst -c | cmp - records || fail patch
 ./zstd -q -3 numbers -o n.zst; ./zstd -q -1 records -o r.zst
 ./zstd -t n.zst r.zst 2>&1; ./zstd -l n.zst r.zst; ./zstd -lv n.zst 2>&1
 cat n.zst r.zst | ./zstd -dc | cksum
@@ -36,6 +36,6 @@ cp r.zst bad.zst; printf 'ABCDEFGHIJKLMNOP' | dd of=bad.zst bs=1 seek=900 conv=n
 ./zstd -d missing.zst 2>&1 || echo "status $?"
 ./zstd -q -b1e2 -i0 records >/dev/null 2>&1; echo "benchmark $?"
 ./zstd --format=gzip -q numbers -c >/dev/null 2>&1 || echo "no gzip: status $?"
-mkdir tree; cp numbers records tree; ./zstd -q -r --output-dir-flat flat tree; ls flat; ./zstd -q --rm tree/numbers; ls tree
+mkdir tree flat; cp numbers records tree; ./zstd -q -r --output-dir-flat flat tree; ls flat; ./zstd -q --rm tree/numbers; ls tree
 ./zstd -h | head -20
 ./zstd -vV 2>&1 | head -5
