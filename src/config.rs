@@ -79,9 +79,17 @@ pub struct InputState {
 /// A word of the line that names an input, or brackets inputs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InputArg {
-    File { path: OsString, state: InputState, lib: bool },
+    File {
+        path: OsString,
+        state: InputState,
+        lib: bool,
+    },
     /// `-lNAME` (or `-l:NAME`, then with the colon).
-    Library { name: OsString, state: InputState, lib: bool },
+    Library {
+        name: OsString,
+        state: InputState,
+        lib: bool,
+    },
     GroupStart,
     GroupEnd,
 }

@@ -4,19 +4,19 @@
 
 pub mod args;
 pub mod config;
-pub mod inputs;
-pub mod resolve;
-pub mod summarize;
-pub mod index;
-pub mod propagate;
-pub mod plan;
 pub mod emit;
-pub mod link;
-pub mod verify;
-pub mod report;
 pub mod error;
 pub mod ids;
+pub mod index;
+pub mod inputs;
+pub mod link;
+pub mod plan;
+pub mod propagate;
+pub mod report;
+pub mod resolve;
+pub mod summarize;
 pub mod timing;
+pub mod verify;
 
 /// Run the tool; the result is the exit status.
 pub fn main_with_args(_args: Vec<std::ffi::OsString>) -> std::process::ExitCode {

@@ -63,6 +63,7 @@ cases! {
     retain
     script_keep
     stapsdt
+    static_pie
     start_lib
     start_stop
     switch_table

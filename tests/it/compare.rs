@@ -15,7 +15,8 @@ pub(crate) fn outputs(session: &Session, plain: &Facts, pruned: &Facts, what: &s
     let invented: Vec<_> = pruned.exports.difference(&plain.exports).collect();
     session.check(invented.is_empty(), &format!("{what}: exports that the plain link has not: {invented:?}"));
     // A copy relocation goes with the code that needs it; every other export stays.
-    let lost: Vec<_> = plain.exports.difference(&pruned.exports).filter(|n| !plain.copies.contains(*n)).collect();
+    let lost: Vec<_> =
+        plain.exports.difference(&pruned.exports).filter(|n| !plain.copies.contains(*n)).collect();
     session.check(lost.is_empty(), &format!("{what}: lost exports {lost:?}"));
 }
 

@@ -97,8 +97,22 @@ pub(crate) struct Case {
 
 /// Keys whose values are fetched with [`Case::values`].
 const FILTERED_KEYS: &[&str] = &[
-    "Compile", "Flags", "SharedLink", "Link", "Inputs", "Prune", "Gone", "Kept", "Prints", "Exit", "Args",
-    "Limit", "Warns", "Fails", "Env", "Present",
+    "Compile",
+    "Flags",
+    "SharedLink",
+    "Link",
+    "Inputs",
+    "Prune",
+    "Gone",
+    "Kept",
+    "Prints",
+    "Exit",
+    "Args",
+    "Limit",
+    "Warns",
+    "Fails",
+    "Env",
+    "Present",
 ];
 
 impl Case {
@@ -259,7 +273,8 @@ fn misspelt_directives_are_errors() {
     assert!(parse("//# Linkers: lld glod\n").is_err());
     assert!(parse("//# Configs: gcc O2\n").is_err());
     assert!(parse("//# Run: maybe\n").is_err());
-    let case = parse("//# Configs: gcc,clang-19 O0,O2 pie,static\n//# Gone[!lld]: a b\n//# Gone: c\n").unwrap();
+    let case =
+        parse("//# Configs: gcc,clang-19 O0,O2 pie,static\n//# Gone[!lld]: a b\n//# Gone: c\n").unwrap();
     assert_eq!(case.configs.len(), 8);
     assert_eq!(case.words("Gone", &case.configs[0], Some(Linker::Lld)), ["c"]);
     assert_eq!(case.words("Gone", &case.configs[0], Some(Linker::Bfd)), ["a", "b", "c"]);

@@ -38,7 +38,10 @@ impl Facts {
         let file = ElfFile64::<Endianness>::parse(bytes)?;
         let endian = file.endian();
         let mut facts = Facts::default();
-        for symbol in file.symbols().filter(|s| s.is_definition() || s.is_common()) {
+        for symbol in file.symbols().filter(|s| !s.is_undefined()) {
+            if matches!(symbol.kind(), object::SymbolKind::File | object::SymbolKind::Section) {
+                continue;
+            }
             let name = base_name(symbol.name()?);
             if symbol.kind() == object::SymbolKind::Text {
                 facts.functions.push((name.clone(), symbol.address()));

@@ -56,7 +56,7 @@ impl Build<'_> {
         let case = self.case;
         let sources: Vec<String> = std::iter::once(&case.main).chain(&case.sources).cloned().collect();
         for source in &sources {
-            let object = self.object(source);
+            let object = self.object(source, self.config.mode);
             self.inputs.push(format!("../{object}"));
         }
         for library in &case.libraries {
@@ -66,7 +66,7 @@ impl Build<'_> {
     }
 
     /// Compile one source of the fixture; the object's path within the session's directory.
-    fn object(&mut self, source: &str) -> String {
+    fn object(&mut self, source: &str, mode: Mode) -> String {
         let object = format!("{}.o", source.rsplit_once('.').map_or(source, |(stem, _)| stem));
         if let Some((folder, _)) = object.rsplit_once('/') {
             self.session.mkdir(folder);
@@ -74,7 +74,7 @@ impl Build<'_> {
         let mut job = Job::new(self.session.dir(), self.driver())
             .arg(format!("-{}", self.config.opt))
             .words("-ffunction-sections -fdata-sections")
-            .arg(self.config.mode.compile_flag());
+            .arg(mode.compile_flag());
         job = job.args(self.case.words("Compile", self.config, None));
         for flags in self.case.values("Flags", self.config, None) {
             let (file, flags) = flags.split_once('=').expect("Flags: file = flags");
@@ -89,10 +89,12 @@ impl Build<'_> {
 
     fn library(&mut self, library: &Library) {
         let mut members = Vec::new();
+        // A shared library stays one whatever the program is.
+        let mode = if library.kind == LibraryKind::Shared { Mode::Shared } else { self.config.mode };
         for source in &library.sources {
             // Members may be archives or libraries that were built before.
             let made = self.case.libraries.iter().any(|l| &l.name == source);
-            members.push(if made { source.clone() } else { self.object(source) });
+            members.push(if made { source.clone() } else { self.object(source, mode) });
         }
         let dir = self.session.dir().to_owned();
         let job = match library.kind {
@@ -153,7 +155,11 @@ impl Build<'_> {
 
         let expected = compare::messages(&plain.outcome.stderr, linker);
         let actual = compare::messages(&compare::not_ours(&pruned.outcome.stderr), linker);
-        self.session.check_eq(&pruned.outcome.status, &plain.outcome.status, &format!("{what}: link\n{actual}"));
+        self.session.check_eq(
+            &pruned.outcome.status,
+            &plain.outcome.status,
+            &format!("{what}: link\n{actual}"),
+        );
         self.session.check_eq(&actual, &expected, &format!("{what}: messages of the link"));
         let fails = values("Fails");
         if !plain.outcome.ok() {
@@ -204,15 +210,22 @@ impl Build<'_> {
         let (plain, pruned) = (read(plain), read(pruned));
         compare::outputs(&self.session, &plain, &pruned, what);
         for name in self.case.words("Gone", self.config, Some(linker)) {
-            self.session.check(plain.defined.contains(&name), &format!("{what}: {name} is not even in the plain link"));
+            self.session.check(
+                plain.defined.contains(&name),
+                &format!("{what}: {name} is not even in the plain link"),
+            );
             self.session.check(!pruned.defined.contains(&name), &format!("{what}: {name} is not gone"));
         }
         for name in self.case.words("Kept", self.config, Some(linker)) {
-            self.session.check(plain.defined.contains(&name), &format!("{what}: {name} is not even in the plain link"));
+            self.session.check(
+                plain.defined.contains(&name),
+                &format!("{what}: {name} is not even in the plain link"),
+            );
             self.session.check(pruned.defined.contains(&name), &format!("{what}: {name} is gone"));
         }
         for name in self.case.words("Present", self.config, Some(linker)) {
-            self.session.check(plain.sections.contains(&name), &format!("{what}: the plain link has no {name}"));
+            self.session
+                .check(plain.sections.contains(&name), &format!("{what}: the plain link has no {name}"));
             self.session.check(pruned.sections.contains(&name), &format!("{what}: section {name} is gone"));
         }
     }
