@@ -57,8 +57,13 @@ pub(crate) fn link_limit(limit: Limit, detail: String) -> LimitRecord {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prevailing {
     /// No definition. Strong if any loaded module refers to it strongly.
-    Undefined { weak: bool },
-    Module { module: ModuleId, symbol: SymbolIdx },
+    Undefined {
+        weak: bool,
+    },
+    Module {
+        module: ModuleId,
+        symbol: SymbolIdx,
+    },
     Dso(DsoId),
     /// The linker or a script defines it (`_end`, `__start_X`, `--defsym`).
     Linker,
