@@ -85,11 +85,11 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
     }
     let resolution = timer.stage(Stage::Resolve, || resolve::resolve(&inputs, config));
     // The modules in the link, their order and every prevailing definition are fixed.
-    let cache = summarize::Cache::open(config.prune.cache.as_deref());
+    let cache = config.prune.cache.as_ref().map(|dir| summarize::Cache::new(dir, summarize::cache::DEFAULT_LIMIT));
     let owned = timer.stage(Stage::Summarise, || {
         summarize::summarise(&inputs, &resolution.loaded, cache.as_ref())
     });
-    let summaries: Vec<_> = owned.iter().map(|s| s.summary()).collect();
+    let summaries: Vec<_> = owned.iter().map(|s| &s.summary).collect();
     let mut index =
         timer.stage(Stage::Index, || index::build(config, &inputs, &resolution, &summaries));
     // The index is frozen; nothing looks at names or files again until emit.
@@ -185,7 +185,7 @@ fn prune_and_link(
         return Ok(Err(output.stderr));
     }
     timer.stage(Stage::Verify, || verify_output(sources, &workspace))?;
-    let opened = inputs::opened_paths(sources.inputs);
+    let opened = opened_paths(sources.inputs);
     link::rewrite_side_outputs(config, &emitted.names, &workspace, &opened)?;
     workspace.publish(config)?;
     link::print_messages(&output, &emitted.names, &workspace, config);
@@ -200,7 +200,9 @@ fn verify_emitted(sources: emit::tree::Sources<'_>, emitted: &emit::tree::Emitte
         pruned.as_deref().unwrap_or_else(|| sources.inputs.module_bytes(*module))
     });
     let elsewhere = resolution.names_defined_elsewhere();
-    verify::closure(names.zip(bytes), &|name| elsewhere.contains(name))
+    let objects: Vec<(String, &[u8])> = names.zip(bytes).collect();
+    let objects = objects.iter().map(|(name, bytes)| (name.as_str(), *bytes));
+    verify::closure(objects, &|name| elsewhere.contains(name), &|_| false)
 }
 
 /// The output is an ELF file of the right kind and needs the libraries that the plain one needs.
@@ -210,6 +212,11 @@ fn verify_output(sources: emit::tree::Sources<'_>, workspace: &link::Workspace) 
         return Err(Error::new(Stage::Verify, "the pruned output has no entry"));
     }
     Ok(())
+}
+
+/// Each file that the linker opens, in order, as it names it.
+fn opened_paths(inputs: &inputs::Inputs) -> Vec<String> {
+    inputs.files.iter().map(|f| f.path.display().to_string()).collect()
 }
 
 fn account(
@@ -226,5 +233,6 @@ fn account(
 
 /// Run the tool; the result is the exit status.
 pub fn main_with_args(args: Vec<OsString>) -> ExitCode {
-    modes::main(&args)
+    let config = match args::parse(&args[1..], &args::Environment::process()) { Ok(c) => c, Err(e) => { eprintln!("{e}"); return ExitCode::FAILURE; } };
+    link_main(&config)
 }

@@ -7,7 +7,7 @@
 use rustc_hash::FxHashSet;
 use summaries::{Definition, ModuleSummary, SymbolIdx};
 
-use crate::ids::{AtomId, Id};
+use crate::ids::{AtomId, Id, ModuleId};
 use crate::index::Index;
 use crate::propagate::Liveness;
 use crate::resolve::{Prevailing, Resolution};
@@ -84,31 +84,69 @@ pub fn plan(
         let loaded = resolution.modules[this.module].as_ref();
         modules.push(ModulePlan {
             atoms,
-            prevails_elsewhere: prevails_elsewhere(this.module, summary, resolution),
+            prevails_elsewhere: Vec::new(),
+            prevailing_dropped: Vec::new(),
+            pin_visibility: Vec::new(),
             discarded_groups: loaded.map_or_else(Vec::new, |m| m.discarded_groups.clone()),
             untouched,
         });
     }
     let mut plan = Plan { modules, dropped };
     touch_copies_of_shrunk_groups(&mut plan, summaries);
+    let gone = dropped_definitions(&plan, index, resolution, summaries);
+    for ((module, this), summary) in plan.modules.iter_mut().zip(&index.modules).zip(summaries) {
+        symbols(module, this.module, summary, resolution, &gone);
+    }
     plan
 }
 
-fn prevails_elsewhere(
-    module: crate::ids::ModuleId,
+/// By global symbol: its prevailing definition is dropped.
+fn dropped_definitions(
+    plan: &Plan,
+    index: &Index,
+    resolution: &Resolution<'_>,
+    summaries: &[&ModuleSummary],
+) -> Vec<bool> {
+    let mut gone = vec![false; resolution.symbols.len()];
+    for ((module, this), summary) in plan.modules.iter().zip(&index.modules).zip(summaries) {
+        for (i, symbol) in summary.symbols.iter().enumerate() {
+            let (Definition::Atom(atom) | Definition::Common(atom)) = symbol.definition else { continue };
+            let symbol = SymbolIdx::new(i);
+            let Some(id) = resolution.symbol_id(this.module, symbol) else { continue };
+            let prevails = resolution.symbols[id].prevailing == Prevailing::Module { module: this.module, symbol };
+            gone[id.index()] |= prevails && module.atoms[atom.index()] == Action::Drop;
+        }
+    }
+    gone
+}
+
+/// Fill in what emission needs to know of each global symbol of a module.
+fn symbols(
+    plan: &mut ModulePlan,
+    module: ModuleId,
     summary: &ModuleSummary,
     resolution: &Resolution<'_>,
-) -> Vec<bool> {
-    let elsewhere = |(i, symbol): (usize, &summaries::Symbol)| {
-        let symbol_idx = SymbolIdx::new(i);
-        if matches!(symbol.definition, Definition::Undefined) {
-            return false;
+    gone: &[bool],
+) {
+    let count = summary.symbols.len();
+    plan.prevails_elsewhere = vec![false; count];
+    plan.prevailing_dropped = vec![false; count];
+    plan.pin_visibility = vec![false; count];
+    for (i, symbol) in summary.symbols.iter().enumerate() {
+        let index = SymbolIdx::new(i);
+        let Some(id) = resolution.symbol_id(module, index) else { continue };
+        let prevailing = resolution.symbols[id].prevailing;
+        let here = prevailing == Prevailing::Module { module, symbol: index };
+        plan.prevailing_dropped[i] = gone[id.index()];
+        // Visibilities merge over all mentions; of a symbol that is no more there is nothing to merge.
+        plan.pin_visibility[i] = !gone[id.index()];
+        if symbol.definition != Definition::Undefined {
+            plan.prevails_elsewhere[i] = !here;
+        } else if gone[id.index()] {
+            // No kept allocated section refers to it; what does (debug information) needs a tombstone.
+            plan.untouched = false;
         }
-        let Some(id) = resolution.symbol_id(module, symbol_idx) else { return false };
-        !matches!(resolution.symbols[id].prevailing,
-            Prevailing::Module { module: m, symbol: s } if m == module && s == symbol_idx)
-    };
-    summary.symbols.iter().enumerate().map(elsewhere).collect()
+    }
 }
 
 /// If the group that stands lost atoms, each other copy of it must go from its module.

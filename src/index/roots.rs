@@ -11,7 +11,7 @@ use summaries::{Atom, AtomIdx, AtomKind, Definition, ModuleSummary, Visibility, 
 use super::{Index, Root, Sources, defining_atom, prevailing_atom};
 use crate::config::{Dialect, OutputKind};
 use crate::ids::{AtomId, Id, ModuleId, SymbolId};
-use crate::inputs::glob;
+use crate::inputs::glob::Glob;
 use crate::inputs::scripts::Pattern;
 use crate::resolve::{GlobalSymbol, Prevailing, entry_symbol, symbols_of};
 
@@ -149,7 +149,7 @@ fn section_reason(
     }
     let file = || sources.inputs.module_name(module).into_bytes();
     let kept = |(files, sections): &(String, Vec<String>)| {
-        sections.iter().any(|s| glob::matches(s, name)) && (files == "*" || glob::matches(files, &file()))
+        sections.iter().any(|s| Glob::new(s).matches(name)) && (files == "*" || Glob::new(files).matches(&file()))
     };
     if sources.inputs.scripts.keep.iter().any(kept) {
         return Some(RootReason::Keep);
@@ -245,7 +245,7 @@ impl<'s> NamedRoots<'s> {
 }
 
 fn matches(pattern: &Pattern, name: &[u8]) -> bool {
-    if pattern.cplusplus { name.starts_with(b"_Z") } else { glob::matches(&pattern.text, name) }
+    if pattern.cplusplus { name.starts_with(b"_Z") } else { Glob::new(&pattern.text).matches(name) }
 }
 
 /// `--prune-keep=GLOB`, of local symbols too.
@@ -257,7 +257,7 @@ fn kept_by_option(sources: &Sources<'_>, index: &Index, roots: &mut Vec<Root>) {
     for (summary, this) in sources.summaries.iter().zip(&index.modules) {
         for (i, symbol) in summary.symbols.iter().enumerate() {
             let defined = matches!(symbol.definition, Definition::Atom(_) | Definition::Common(_));
-            if !defined || !keep.iter().any(|k| glob::matches(k, summary.name(symbol.name))) {
+            if !defined || !keep.iter().any(|k| Glob::new(k).matches(summary.name(symbol.name))) {
                 continue;
             }
             let symbol = summaries::SymbolIdx::new(i);

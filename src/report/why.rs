@@ -6,7 +6,7 @@ use summaries::{Definition, SymbolKind};
 
 use super::{Facts, describe, edge_kind_name, lossy};
 use crate::ids::{AtomId, Id};
-use crate::inputs::glob;
+use crate::inputs::glob::Glob;
 use crate::propagate::Witness;
 
 /// The explanations, one block a symbol, in load order.
@@ -17,7 +17,7 @@ pub fn why(facts: Facts<'_>, patterns: &[String]) -> String {
             let (Definition::Atom(atom) | Definition::Common(atom)) = symbol.definition else { continue };
             let name = summary.name(symbol.name);
             let skip = matches!(symbol.kind, SymbolKind::Section | SymbolKind::File) || name.is_empty();
-            if skip || !patterns.iter().any(|p| glob::matches(p, name)) {
+            if skip || !patterns.iter().any(|p| Glob::new(p).matches(name)) {
                 continue;
             }
             let atom = AtomId::new(facts.index.modules[position].first_atom as usize + atom.index());
