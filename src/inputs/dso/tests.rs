@@ -20,6 +20,8 @@ fn spelled(symbol: &DsoSymbol) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let name = text(&symbol.name);
     match &symbol.version {
+        // The symbols that stand for the versions themselves.
+        Some(version) if *version == symbol.name => name,
         Some(version) if symbol.defined && !symbol.hidden_version => format!("{name}@@{}", text(version)),
         Some(version) => format!("{name}@{}", text(version)),
         None => name,

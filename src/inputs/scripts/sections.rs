@@ -51,7 +51,11 @@ impl Parser<'_, '_> {
                 }
                 "MEMORY" | "PHDRS" => {
                     self.expect(b'{')?;
-                    scan(self.lexer, b"}", &mut References::default())?;
+                    while let Some(token) = self.lexer.name() {
+                        if token == Token::Punct(b'}') {
+                            break;
+                        }
+                    }
                 }
                 "VERSION" => {
                     self.expect(b'{')?;
