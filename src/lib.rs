@@ -30,6 +30,7 @@ use summaries::atom_flags;
 use crate::config::{Config, Level};
 use crate::error::{Error, Result, Stage};
 use crate::ids::AtomId;
+use crate::modes::Mode;
 use crate::propagate::{Rules, live};
 use crate::refusal::PlainLink;
 use crate::report::accounting::{Totals, sizes};
@@ -234,6 +235,26 @@ fn account(
 
 /// Run the tool; the result is the exit status.
 pub fn main_with_args(args: Vec<OsString>) -> ExitCode {
-    let config = match args::parse(&args[1..], &args::Environment::process()) { Ok(c) => c, Err(e) => { eprintln!("{e}"); return ExitCode::FAILURE; } };
-    link_main(&config)
+    let env = args::Environment::process();
+    match modes::mode(&args, &env).and_then(|mode| dispatch(mode, &env)) {
+        Ok(status) => status,
+        Err(error) => {
+            eprintln!("lto-prune: error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(mode: Mode, env: &args::Environment<'_>) -> Result<ExitCode> {
+    let done = |result: Result<()>| result.map(|()| ExitCode::SUCCESS);
+    match mode {
+        Mode::Link(config) => Ok(link_main(&config)),
+        Mode::LinkerOnly { linker, args, announce } => modes::run_linker_only(&linker, &args, announce),
+        Mode::Standalone(words) => modes::run_standalone(&words, env),
+        Mode::InstallShims(directory) => modes::run_install_shims(&directory),
+        Mode::Summarize(words) => done(summarize::summarize_command(&words)),
+        Mode::Dump(file) => done(summarize::dump_command(&[file.into_os_string()])),
+        Mode::Help => Ok(modes::print_help()),
+        Mode::Version => Ok(modes::print_version()),
+    }
 }
