@@ -1,3 +1,95 @@
-//! Runners of the benchmark (see docs/BENCHMARKING.md).
+//! Runners of the benchmark: `bench COMMAND [OPTIONS]`, described in docs/BENCHMARKING.md.
+//!
+//! The corpus is made beforehand by `bench/fetch.sh` and `bench/build.sh`; nothing here compiles or downloads.
+//! Exit status: 0, or 1 when a comparison failed, or 2 when a command could not run.
 
-fn main() {}
+mod check;
+mod corpus;
+mod gcdiff;
+mod links;
+mod machine;
+mod process;
+mod table;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use corpus::Corpus;
+
+/// What went wrong, in words for the terminal.
+type Error = Box<dyn std::error::Error + Send + Sync>;
+type Result<T> = std::result::Result<T, Error>;
+
+const USAGE: &str = "usage: bench links|gcdiff|check [options]
+  links             time and memory of each link, the linker alone beside lto-prune, and .text sizes
+  gcdiff            what lto-prune keeps beside what ld.lld --gc-sections keeps, section by section
+  check             every program, linked plain and pruned by each linker, passes its functional check alike
+options
+  --only=A,B        these programs, or PROGRAM/MODE
+  --runs=N          links: runs of each (default 11)
+  --linkers=A,B     check: of lld, mold, bfd, gold (default: all)
+  --level=LEVEL     links, check: the --prune-level (default: sections)
+  --all-modes       gcdiff: not only -ffunction-sections
+  --verbose         gcdiff: name every section that the two treat differently
+  --write           put the table, with the machine's facts, in bench/results";
+
+/// The command line.
+struct Options {
+    only: Vec<String>,
+    runs: usize,
+    linkers: Vec<String>,
+    level: String,
+    all_modes: bool,
+    verbose: bool,
+    write: bool,
+}
+
+fn parse(args: &[String]) -> Result<Options> {
+    let mut options = Options {
+        only: Vec::new(),
+        runs: 11,
+        linkers: Vec::new(),
+        level: "sections".into(),
+        all_modes: false,
+        verbose: false,
+        write: false,
+    };
+    let list = |v: &str| v.split(',').map(str::to_owned).collect::<Vec<_>>();
+    for arg in args {
+        match arg.split_once('=').unwrap_or((arg, "")) {
+            ("--only", v) => options.only = list(v),
+            ("--runs", v) => options.runs = v.parse::<usize>()?.max(1),
+            ("--linkers", v) => options.linkers = list(v),
+            ("--level", v) => options.level = v.into(),
+            ("--all-modes", "") => options.all_modes = true,
+            ("--verbose", "") => options.verbose = true,
+            ("--write", "") => options.write = true,
+            _ => return Err(format!("unknown option {arg}\n{USAGE}").into()),
+        }
+    }
+    Ok(options)
+}
+
+fn run(args: &[String]) -> Result<bool> {
+    let (command, rest) = args.split_first().ok_or(USAGE)?;
+    let options = parse(rest)?;
+    let corpus = Corpus::open(PathBuf::from(env!("CARGO_MANIFEST_DIR")), &options.only)?;
+    match command.as_str() {
+        "links" => links::run(&corpus, &options),
+        "gcdiff" => gcdiff::run(&corpus, &options),
+        "check" => check::run(&corpus, &options),
+        _ => Err(format!("unknown command {command}\n{USAGE}").into()),
+    }
+}
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match run(&args) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(e) => {
+            eprintln!("bench: {e}");
+            ExitCode::from(2)
+        }
+    }
+}

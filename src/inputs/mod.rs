@@ -3,6 +3,7 @@
 //! After this pass no file is added to the link. An archive member is a module of its own, identified by path
 //! and offset because member names repeat. What can't be read becomes a limit: the linker gives the message.
 
+pub mod glob;
 pub mod mapped;
 pub mod scripts;
 

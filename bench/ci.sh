@@ -1,0 +1,14 @@
+#!/bin/sh
+# The benchmark's share of CI, under three minutes: two small programs, what is kept of them beside lld's garbage
+# collection, and that they still work with every linker.
+#
+# It builds with the test profile, as the tests before it did; CARGO_TARGET_DIR is respected.
+set -eu
+
+here=$(cd "$(dirname "$0")" && pwd)
+"$here/fetch.sh" bzip2 lua5.4
+"$here/build.sh" bzip2 lua cpp
+cd "$here/.."
+cargo build --quiet --locked -p lto-prune -p bench
+cargo run --quiet --locked -p bench -- gcdiff --only=bzip2,lua,cpp
+cargo run --quiet --locked -p bench -- check --only=bzip2,lua,cpp

@@ -1,0 +1,153 @@
+//! The corpus on disk: which programs are built in which modes, how each is linked, and where the linkers are.
+//!
+//! A link is a folder `work/obj/PROGRAM/MODE` made by `build.sh`; its two files of arguments are the whole contract.
+//! Left out: building any of it.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::Result;
+
+/// Programs in the order of every table.
+const PROGRAMS: [&str; 7] = ["lua", "bzip2", "minigzip", "zstd", "sqlite3", "cpp", "hexyl"];
+const MODES: [&str; 5] = ["gcc-mono", "gcc-fs", "clang-mono", "clang-fs", "rust"];
+
+/// One program in one mode.
+#[derive(Debug, Clone)]
+pub(crate) struct Link {
+    pub(crate) program: String,
+    pub(crate) mode: String,
+    /// Where the arguments hold.
+    pub(crate) dir: PathBuf,
+    /// The compiler driver and its arguments, without `-o` and without a choice of linker.
+    pub(crate) driver: Vec<String>,
+    /// What that driver gives the linker, without `-o`.
+    pub(crate) linker_args: Vec<String>,
+}
+
+impl Link {
+    pub(crate) fn name(&self) -> String {
+        format!("{}/{}", self.program, self.mode)
+    }
+
+    /// Whether functions have sections of their own.
+    pub(crate) fn function_sections(&self) -> bool {
+        !self.mode.ends_with("-mono")
+    }
+}
+
+/// Everything that was built, and the tools.
+#[derive(Debug)]
+pub(crate) struct Corpus {
+    /// The folder of the bench crate.
+    pub(crate) root: PathBuf,
+    pub(crate) links: Vec<Link>,
+    /// The lto-prune that is measured.
+    pub(crate) pruner: PathBuf,
+}
+
+impl Corpus {
+    /// Find the built programs, all or those of `only` (`PROGRAM` or `PROGRAM/MODE`).
+    ///
+    /// # Errors
+    /// If nothing fits, or lto-prune isn't built.
+    pub(crate) fn open(root: PathBuf, only: &[String]) -> Result<Corpus> {
+        let mut links = Vec::new();
+        for program in PROGRAMS {
+            for mode in MODES {
+                let dir = root.join("work/obj").join(program).join(mode);
+                let wanted = only.is_empty()
+                    || only.iter().any(|o| *o == program || *o == format!("{program}/{mode}"));
+                if !wanted || !dir.join("ld.args").exists() {
+                    continue;
+                }
+                links.push(Link {
+                    program: program.into(),
+                    mode: mode.into(),
+                    driver: lines(&dir.join("link.args"))?,
+                    linker_args: without_output(lines(&dir.join("ld.args"))?),
+                    dir,
+                });
+            }
+        }
+        if links.is_empty() {
+            return Err("nothing is built: run bench/fetch.sh and bench/build.sh first".into());
+        }
+        let pruner = match std::env::var_os("LTO_PRUNE") {
+            Some(path) => PathBuf::from(path),
+            None => std::env::current_exe()?.with_file_name("lto-prune"),
+        };
+        let pruner = pruner
+            .canonicalize()
+            .map_err(|_| format!("{}: not there; run `cargo build --release` first", pruner.display()))?;
+        Ok(Corpus { root, links, pruner })
+    }
+
+    /// An empty folder under `work/run`.
+    pub(crate) fn scratch(&self, name: &str) -> Result<PathBuf> {
+        let dir = self.root.join("work/run").join(name);
+        if dir.exists() {
+            fs::remove_dir_all(&dir)?;
+        }
+        fs::create_dir_all(&dir)?;
+        Ok(dir)
+    }
+
+    /// A folder in which `ld` and `ld.lto-prune` are lto-prune, as `gcc -B` and `clang --ld-path` want them.
+    pub(crate) fn shims(&self) -> Result<PathBuf> {
+        let dir = self.scratch("shims")?;
+        symlink(&self.pruner, dir.join("ld"))?;
+        symlink(&self.pruner, dir.join("ld.lto-prune"))?;
+        Ok(dir)
+    }
+
+    /// The linker step alone: `linker` on the arguments of `link`, to `output`.
+    pub(crate) fn linker_command(&self, link: &Link, linker: &Path, output: &Path) -> Command {
+        let mut command = Command::new(linker);
+        command.current_dir(&link.dir).args(&link.linker_args).arg("-o").arg(output);
+        command
+    }
+}
+
+/// The path of a linker by its short name: `lld`, `mold`, `bfd`, `gold`. lld may carry its version in its name.
+pub(crate) fn find_linker(name: &str) -> Result<PathBuf> {
+    let candidates: &[&str] = match name {
+        "lld" => &["ld.lld-19", "ld.lld"],
+        "mold" => &["ld.mold", "mold"],
+        "bfd" => &["ld.bfd"],
+        "gold" => &["ld.gold"],
+        _ => return Err(format!("no linker is called {name}").into()),
+    };
+    let path = std::env::var_os("PATH").unwrap_or_else(|| OsString::from("/usr/bin"));
+    for candidate in candidates {
+        for dir in std::env::split_paths(&path) {
+            let file = dir.join(candidate);
+            if file.is_file() {
+                return Ok(file);
+            }
+        }
+    }
+    Err(format!("{name} is not installed").into())
+}
+
+fn lines(path: &Path) -> Result<Vec<String>> {
+    let text = fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    Ok(text.lines().map(str::to_owned).collect())
+}
+
+/// The arguments without `-o FILE`.
+fn without_output(args: Vec<String>) -> Vec<String> {
+    let mut rest = args.into_iter();
+    let mut kept = Vec::new();
+    while let Some(arg) = rest.next() {
+        if arg == "-o" {
+            rest.next();
+        } else {
+            kept.push(arg);
+        }
+    }
+    kept
+}

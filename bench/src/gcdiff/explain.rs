@@ -1,0 +1,218 @@
+//! Why the two differ: each section that only one side keeps gets a reason that this tool has proved, or none.
+//!
+//! Dropped by the pruner alone. lld takes every unwind table as a root: all CIEs' personality routines, and all
+//! exception tables outside groups, also those of functions that it removed itself (lld/ELF/MarkLive.cpp,
+//! `scanEhFrameSection`). So a table is explained if every FDE that names it is of a function that isn't kept, a
+//! personality if no FDE under a CIE that names it is; and whatever hangs on those alone is explained with them.
+//! And nothing that the pruner keeps may refer to what it drops: that holds however the reason is called.
+//!
+//! Kept by the pruner alone. Sections outside the standard families are its roots where the line has no
+//! `--gc-sections`; what they reach stays with them. A section without bytes is nobody's concern.
+
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
+
+use super::objects::{Node, Target, World};
+
+/// Why a section is on one side only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Reason {
+    Empty,
+    DeadExceptionTable,
+    DeadPersonality,
+    /// Only reachable through the two above.
+    BehindDeadUnwind,
+    NonStandardName,
+    BehindNonStandardName,
+    /// The pruner keeps something that refers to it.
+    Dangling,
+    Unexplained,
+}
+
+impl Reason {
+    pub(super) fn text(self) -> &'static str {
+        match self {
+            Reason::Empty => "no bytes",
+            Reason::DeadExceptionTable => "exception table of dropped functions only",
+            Reason::DeadPersonality => "personality of CIEs without a kept function",
+            Reason::BehindDeadUnwind => "reached only from such a table or personality",
+            Reason::NonStandardName => "name outside the standard families, and no --gc-sections on the line",
+            Reason::BehindNonStandardName => "reached from a section with such a name",
+            Reason::Dangling => "DANGLING: something kept refers to it",
+            Reason::Unexplained => "UNEXPLAINED",
+        }
+    }
+
+    pub(super) fn is_error(self) -> bool {
+        matches!(self, Reason::Dangling | Reason::Unexplained)
+    }
+}
+
+/// Facts by section, over which both directions are explained.
+pub(super) struct Comparison<'a> {
+    pub(super) world: &'a World,
+    pub(super) lld: &'a dyn Fn(Node) -> bool,
+    pub(super) ours: &'a dyn Fn(Node) -> bool,
+    /// `--gc-sections` was on the line.
+    pub(super) gc_on_line: bool,
+}
+
+type Reasons = HashMap<Node, Reason>;
+
+impl Comparison<'_> {
+    /// Kept by lld, dropped by us.
+    pub(super) fn dropped_by_us(&self) -> Vec<(Node, Reason)> {
+        let differs = |n: Node| (self.lld)(n) && !(self.ours)(n);
+        let mut reasons = Reasons::new();
+        let mut queue = VecDeque::new();
+        // Seeds: what unwind tables point to, unless a frame of a kept function does.
+        let mut held: HashMap<Node, bool> = HashMap::new();
+        let mut seeds: Vec<(Node, Reason)> = Vec::new();
+        for (o, object) in self.world.objects.iter().enumerate() {
+            for frame in &object.frames {
+                let live = frame.function.as_ref().is_none_or(|f| self.any(o, f, self.ours));
+                let parts = [
+                    (&frame.tables, Reason::DeadExceptionTable),
+                    (&frame.personality, Reason::DeadPersonality),
+                ];
+                for (targets, reason) in parts {
+                    for node in targets.iter().flat_map(|t| self.world.resolve(o, t)).filter(|n| differs(*n))
+                    {
+                        *held.entry(node).or_default() |= live;
+                        seeds.push((node, reason));
+                    }
+                }
+            }
+        }
+        for (node, reason) in seeds {
+            let reason = if held.get(&node) == Some(&true) { Reason::Dangling } else { reason };
+            if reasons.insert(node, reason).is_none() {
+                queue.push_back(node);
+            }
+        }
+        self.spread(&mut reasons, queue, &differs, Reason::BehindDeadUnwind);
+        // However it is explained, nothing kept may need it.
+        for (o, object) in self.world.objects.iter().enumerate() {
+            for (_, target) in object.references.iter().filter(|(from, _)| (self.ours)((o, *from))) {
+                for node in self.certain(o, target).filter(|n| differs(*n)) {
+                    reasons.insert(node, Reason::Dangling);
+                }
+            }
+        }
+        self.all(&differs, &reasons)
+    }
+
+    /// Kept by us, removed by lld.
+    pub(super) fn kept_by_us(&self) -> Vec<(Node, Reason)> {
+        let differs = |n: Node| !(self.lld)(n) && (self.ours)(n);
+        let mut reasons = Reasons::new();
+        let mut queue = VecDeque::new();
+        for node in self.world.nodes().filter(|n| differs(*n)) {
+            let odd = self.world.section(node).is_some_and(|s| !standard_family(&s.name));
+            if odd && !self.gc_on_line {
+                reasons.insert(node, Reason::NonStandardName);
+                queue.push_back(node);
+            }
+        }
+        self.spread(&mut reasons, queue, &differs, Reason::BehindNonStandardName);
+        self.all(&differs, &reasons)
+    }
+
+    /// Carry `reason` along references to every differing section that has none yet.
+    fn spread(
+        &self,
+        reasons: &mut Reasons,
+        mut queue: VecDeque<Node>,
+        differs: &dyn Fn(Node) -> bool,
+        reason: Reason,
+    ) {
+        let mut outgoing: HashMap<Node, Vec<&Target>> = HashMap::new();
+        for (o, object) in self.world.objects.iter().enumerate() {
+            for (from, target) in &object.references {
+                outgoing.entry((o, *from)).or_default().push(target);
+            }
+        }
+        while let Some(node) = queue.pop_front() {
+            for target in outgoing.get(&node).into_iter().flatten() {
+                for next in self.world.resolve(node.0, target).into_iter().filter(|n| differs(*n)) {
+                    if let Entry::Vacant(entry) = reasons.entry(next) {
+                        entry.insert(reason);
+                        queue.push_back(next);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Every differing section with its reason, in the order of the link.
+    fn all(&self, differs: &dyn Fn(Node) -> bool, reasons: &Reasons) -> Vec<(Node, Reason)> {
+        let reason = |n: Node| match reasons.get(&n) {
+            Some(r) => *r,
+            None if self.world.section(n).is_some_and(|s| s.size == 0) => Reason::Empty,
+            None => Reason::Unexplained,
+        };
+        self.world.nodes().filter(|n| differs(*n)).map(|n| (n, reason(n))).collect()
+    }
+
+    fn any(&self, object: usize, target: &Target, holds: &dyn Fn(Node) -> bool) -> bool {
+        self.world.resolve(object, target).into_iter().any(holds)
+    }
+
+    /// What `target` means if that is beyond doubt: a definition in the link of which there is one.
+    fn certain(&self, object: usize, target: &Target) -> impl Iterator<Item = Node> + use<> {
+        let mut nodes = self.world.resolve(object, target);
+        nodes.retain(|n| self.world.section(*n).is_some_and(|s| !s.discarded));
+        if nodes.len() > 1 {
+            nodes.clear();
+        }
+        nodes.into_iter()
+    }
+}
+
+/// Whether a name is one that compilers give to sections without being asked by the program.
+fn standard_family(name: &str) -> bool {
+    const FAMILIES: [&str; 20] = [
+        ".text",
+        ".rodata",
+        ".data",
+        ".bss",
+        ".tdata",
+        ".tbss",
+        ".gcc_except_table",
+        ".init_array",
+        ".fini_array",
+        ".preinit_array",
+        ".ctors",
+        ".dtors",
+        ".init",
+        ".fini",
+        ".ldata",
+        ".lbss",
+        ".lrodata",
+        ".ltext",
+        ".sdata",
+        ".sbss",
+    ];
+    FAMILIES.iter().any(|f| name.strip_prefix(f).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::standard_family;
+
+    #[test]
+    fn families() {
+        let cases = [
+            (".text", true),
+            (".text.unlikely.f", true),
+            (".data.rel.ro.x", true),
+            (".textual", false),
+            ("my_section", false),
+            (".gcc_except_table._Z1fv", true),
+            (".tm_clone_table", false),
+        ];
+        for (name, expected) in cases {
+            assert_eq!(standard_family(name), expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! The objects of a link as this tool sees them: allocated sections, who refers to whom, unwind tables.
+//!
+//! It reads with the `object` crate and shares no code with the pruner, because it is what the pruner is held
+//! against. It trusts its inputs (compilers made them minutes ago) and resolves a name to *every* definition of it in
+//! the link: for explaining why something was kept that is enough, and it can't hide a dangling reference.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use object::read::archive::ArchiveFile;
+use object::read::elf::{ElfFile64, SectionHeader as _};
+use object::{Endianness, Object, ObjectComdat, ObjectSection, ObjectSymbol, RelocationTarget, elf};
+
+use crate::Result;
+
+/// A section of an object of the link: indices in [`World::objects`] and [`InputObject::sections`].
+pub(super) type Node = (usize, usize);
+
+/// One section header.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Section {
+    pub(super) name: String,
+    /// In bytes.
+    pub(super) size: u64,
+    /// Allocated, and of the kind that garbage collection decides about.
+    pub(super) collectable: bool,
+    pub(super) merge: bool,
+    /// In a COMDAT group of which an earlier object brought the copy that counts.
+    pub(super) discarded: bool,
+}
+
+/// What a relocation is against.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Target {
+    Section(usize),
+    Name(String),
+}
+
+/// An FDE and what it and its CIE refer to.
+#[derive(Debug, Default)]
+pub(super) struct Frame {
+    pub(super) function: Option<Target>,
+    pub(super) tables: Vec<Target>,
+    pub(super) personality: Vec<Target>,
+}
+
+/// One relocatable object.
+#[derive(Debug, Default)]
+pub(super) struct InputObject {
+    /// `PATH`, or `PATH(MEMBER)`, with the path canonical.
+    pub(super) label: String,
+    /// By ELF section index.
+    pub(super) sections: Vec<Section>,
+    /// Relocations of collectable sections.
+    pub(super) references: Vec<(usize, Target)>,
+    pub(super) frames: Vec<Frame>,
+    /// Global definitions: name and section.
+    definitions: Vec<(String, usize)>,
+}
+
+/// All objects of a link, in the order in which the linker read them.
+#[derive(Debug, Default)]
+pub(super) struct World {
+    pub(super) objects: Vec<InputObject>,
+    by_name: HashMap<String, Vec<Node>>,
+}
+
+impl World {
+    /// Read the files that lld's `--trace` named; those that are no relocatable objects are passed over.
+    pub(super) fn read(dir: &Path, trace: &[String]) -> Result<World> {
+        let mut world = World::default();
+        let mut signatures = HashSet::new();
+        let mut seen: HashMap<String, usize> = HashMap::new();
+        for name in trace {
+            let label = label(dir, name);
+            let nth = seen.entry(label.clone()).or_default();
+            let Some(data) = contents(dir, name, *nth)? else { continue };
+            if let Some(object) = read_object(&data, label, &mut signatures)? {
+                *nth += 1;
+                world.objects.push(object);
+            }
+        }
+        for (o, object) in world.objects.iter().enumerate() {
+            for (name, s) in &object.definitions {
+                world.by_name.entry(name.clone()).or_default().push((o, *s));
+            }
+        }
+        Ok(world)
+    }
+
+    pub(super) fn section(&self, node: Node) -> Option<&Section> {
+        self.objects.get(node.0)?.sections.get(node.1)
+    }
+
+    /// Every section that `target`, seen from `object`, may mean.
+    pub(super) fn resolve(&self, object: usize, target: &Target) -> Vec<Node> {
+        match target {
+            Target::Section(s) => vec![(object, *s)],
+            Target::Name(name) => self.by_name.get(name).cloned().unwrap_or_default(),
+        }
+    }
+
+    /// Every collectable section.
+    pub(super) fn nodes(&self) -> impl Iterator<Item = Node> + '_ {
+        self.objects.iter().enumerate().flat_map(|(o, object)| {
+            object.sections.iter().enumerate().filter(|(_, s)| s.collectable).map(move |(s, _)| (o, s))
+        })
+    }
+}
+
+/// Split `PATH(MEMBER)`.
+fn split_member(name: &str) -> (&str, Option<&str>) {
+    match name.strip_suffix(')').and_then(|n| n.rsplit_once('(')) {
+        Some((path, member)) => (path, Some(member)),
+        None => (name, None),
+    }
+}
+
+/// The name of an input, the same however the path to it is spelled.
+pub(super) fn label(dir: &Path, name: &str) -> String {
+    let (path, member) = split_member(name);
+    let full: PathBuf = dir.join(path);
+    let path = full.canonicalize().unwrap_or(full);
+    match member {
+        Some(member) => format!("{}({member})", path.display()),
+        None => path.display().to_string(),
+    }
+}
+
+/// The bytes of an input; of several members of one name, the `nth`. None for what isn't there (a shared library by
+/// soname, say).
+fn contents(dir: &Path, name: &str, nth: usize) -> Result<Option<Vec<u8>>> {
+    let (path, member) = split_member(name);
+    let Ok(data) = fs::read(dir.join(path)) else { return Ok(None) };
+    let Some(member) = member else { return Ok(Some(data)) };
+    let archive = ArchiveFile::parse(&*data)?;
+    let mut found = None;
+    let mut left = nth;
+    for m in archive.members() {
+        let m = m?;
+        if m.name() == member.as_bytes() {
+            found = Some(m.data(&*data)?.to_vec());
+            if left == 0 {
+                break;
+            }
+            left -= 1;
+        }
+    }
+    Ok(found)
+}
+
+fn read_object(data: &[u8], label: String, signatures: &mut HashSet<String>) -> Result<Option<InputObject>> {
+    let Ok(file) = ElfFile64::<Endianness>::parse(data) else { return Ok(None) };
+    if file.kind() != object::ObjectKind::Relocatable {
+        return Ok(None);
+    }
+    let endian = file.endian();
+    let mut object = InputObject { label, ..InputObject::default() };
+    for section in file.sections() {
+        let index = section.index().0;
+        if object.sections.len() <= index {
+            object.sections.resize(index + 1, Section::default());
+        }
+        let header = section.elf_section_header();
+        let flags = header.sh_flags(endian).0;
+        let name = String::from_utf8_lossy(section.name_bytes()?).into_owned();
+        // The linker itself makes the output's unwind and property sections out of the inputs'.
+        let made = name == ".eh_frame" || name == ".note.gnu.property";
+        object.sections[index] = Section {
+            collectable: flags & elf::SHF_ALLOC.0 != 0 && flags & elf::SHF_EXCLUDE.0 == 0 && !made,
+            merge: flags & elf::SHF_MERGE.0 != 0,
+            size: section.size(),
+            discarded: false,
+            name,
+        };
+    }
+    for comdat in file.comdats() {
+        if !signatures.insert(comdat.name()?.to_owned()) {
+            for index in comdat.sections() {
+                if let Some(s) = object.sections.get_mut(index.0) {
+                    s.discarded = true;
+                }
+            }
+        }
+    }
+    for symbol in file.symbols() {
+        if let (false, Some(section)) = (symbol.is_local(), symbol.section_index()) {
+            object.definitions.push((symbol.name()?.to_owned(), section.0));
+        }
+    }
+    let target = |relocation: &object::Relocation| -> Option<Target> {
+        let RelocationTarget::Symbol(index) = relocation.target() else { return None };
+        let symbol = file.symbol_by_index(index).ok()?;
+        match symbol.section_index() {
+            Some(section) if symbol.is_local() => Some(Target::Section(section.0)),
+            _ => Some(Target::Name(symbol.name().ok()?.to_owned())),
+        }
+    };
+    for section in file.sections() {
+        let index = section.index().0;
+        if object.sections.get(index).is_some_and(|s| s.collectable) {
+            object.references.extend(section.relocations().filter_map(|(_, r)| Some((index, target(&r)?))));
+        } else if section.name_bytes()? == b".eh_frame" {
+            let places: Vec<(u64, Target)> =
+                section.relocations().filter_map(|(o, r)| Some((o, target(&r)?))).collect();
+            object.frames.extend(frames(section.data()?, &places));
+        }
+    }
+    Ok(Some(object))
+}
+
+/// The FDEs of an `.eh_frame` section (LSB, "Exception Frames"), with the relocations that lie in each.
+fn frames(data: &[u8], relocations: &[(u64, Target)]) -> Vec<Frame> {
+    let word =
+        |at: usize| -> Option<u32> { Some(u32::from_le_bytes(data.get(at..at + 4)?.try_into().ok()?)) };
+    let within = |from: usize, to: usize| {
+        relocations
+            .iter()
+            .filter(move |(o, _)| (from as u64..to as u64).contains(o))
+            .map(|(o, t)| (*o as usize, t.clone()))
+    };
+    let mut personality_of: HashMap<usize, Vec<Target>> = HashMap::new();
+    let mut out = Vec::new();
+    let mut at = 0;
+    while let (Some(length), Some(id)) = (word(at), word(at + 4)) {
+        if length == 0 || length == u32::MAX {
+            // A terminator; no compiler writes 64-bit records.
+            break;
+        }
+        let end = at + 4 + length as usize;
+        if id == 0 {
+            personality_of.insert(at, within(at, end).map(|(_, t)| t).collect());
+        } else {
+            let mut frame = Frame::default();
+            for (offset, target) in within(at, end) {
+                if offset == at + 8 {
+                    frame.function = Some(target);
+                } else {
+                    frame.tables.push(target);
+                }
+            }
+            let cie = (at + 4).wrapping_sub(id as usize);
+            frame.personality = personality_of.get(&cie).cloned().unwrap_or_default();
+            out.push(frame);
+        }
+        at = end;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_find_function_table_and_personality() {
+        // A CIE of 12 bytes with a relocation inside, then an FDE of 16 that points back to it.
+        let mut data = Vec::new();
+        data.extend(12u32.to_le_bytes());
+        data.extend([0; 12]);
+        data.extend(16u32.to_le_bytes());
+        data.extend(20u32.to_le_bytes());
+        data.extend([0; 12]);
+        let relocations =
+            [(10, Target::Name("p".into())), (24, Target::Section(1)), (29, Target::Section(2))];
+        let found = frames(&data, &relocations);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].function, Some(Target::Section(1)));
+        assert_eq!(found[0].tables, [Target::Section(2)]);
+        assert_eq!(found[0].personality, [Target::Name("p".into())]);
+    }
+
+    #[test]
+    fn members_are_split_from_paths() {
+        let cases = [("a.o", ("a.o", None)), ("d(1)/l.a(m.o)", ("d(1)/l.a", Some("m.o")))];
+        for (name, expected) in cases {
+            assert_eq!(split_member(name), expected);
+        }
+    }
+}

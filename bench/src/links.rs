@@ -1,0 +1,132 @@
+//! `bench links`: what a link costs with lto-prune in front of lld, beside lld alone, and what it saves.
+//!
+//! The linker step alone is timed, not the compiler driver. The contestants take turns within each round, so that
+//! a machine that slows down slows all of them; the first round warms the page cache and isn't counted. The median
+//! is reported: a link has no lucky runs, only disturbed ones.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use object::{Object, ObjectSection};
+
+use crate::corpus::{Corpus, Link, find_linker};
+use crate::process::{Finished, run_ok};
+use crate::table::{Table, count, publish};
+use crate::{Options, Result};
+
+/// Median time and largest peak of several runs.
+struct Cost {
+    wall: Duration,
+    peak_kib: u64,
+}
+
+fn cost(runs: &[Finished]) -> Cost {
+    let mut walls: Vec<Duration> = runs.iter().map(|r| r.wall).collect();
+    walls.sort_unstable();
+    Cost {
+        wall: walls.get(walls.len() / 2).copied().unwrap_or_default(),
+        peak_kib: runs.iter().map(|r| r.peak_kib).max().unwrap_or(0),
+    }
+}
+
+/// Bytes of `.text` in a linked file.
+fn text_size(path: &Path) -> Result<u64> {
+    let data = fs::read(path)?;
+    let file = object::File::parse(&*data)?;
+    Ok(file.section_by_name(".text").map_or(0, |s| s.size()))
+}
+
+/// Measure one link; the cells of its row.
+fn measure(corpus: &Corpus, options: &Options, link: &Link, lld: &Path, ours: &Path) -> Result<Vec<String>> {
+    let scratch = corpus.scratch(&format!("links/{}-{}", link.program, link.mode))?;
+    let cache = scratch.join("cache");
+    let pruned = |output: &str, cache_flag: &str| -> Command {
+        let mut command = corpus.linker_command(link, ours, &scratch.join(output));
+        command
+            .env("LTO_PRUNE_LINKER", lld)
+            .env_remove("LTO_PRUNE_FLAGS")
+            .arg(format!("--prune-level={}", options.level))
+            .arg(cache_flag);
+        command
+    };
+    let cached = format!("--prune-cache={}", cache.display());
+    let mut contestants = [
+        corpus.linker_command(link, lld, &scratch.join("plain")),
+        pruned("cold", "--prune-no-cache"),
+        pruned("warm", &cached),
+    ];
+    let mut runs: [Vec<Finished>; 3] = Default::default();
+    for round in 0..=options.runs {
+        for (command, results) in contestants.iter_mut().zip(&mut runs) {
+            let done = run_ok(command, &scratch)?;
+            if round > 0 {
+                results.push(done);
+            }
+        }
+    }
+    let mut gc = corpus.linker_command(link, lld, &scratch.join("gc"));
+    run_ok(gc.arg("--gc-sections"), &scratch)?;
+
+    let [plain, cold, warm] = runs.each_ref().map(|r| cost(r));
+    let ms = |c: &Cost| format!("{:.1}", c.wall.as_secs_f64() * 1e3);
+    let mb = |c: &Cost| format!("{:.1}", c.peak_kib as f64 / 1024.0);
+    let ratio = |c: &Cost| format!("{:.2}", c.wall.as_secs_f64() / plain.wall.as_secs_f64());
+    Ok(vec![
+        link.name(),
+        ms(&plain),
+        ms(&cold),
+        ratio(&cold),
+        ms(&warm),
+        ratio(&warm),
+        mb(&plain),
+        mb(&cold),
+        mb(&warm),
+        count(text_size(&scratch.join("plain"))?),
+        count(text_size(&scratch.join("gc"))?),
+        count(text_size(&scratch.join("cold"))?),
+    ])
+}
+
+/// The command. True unless a link failed.
+pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
+    let lld = find_linker("lld")?;
+    let ours = corpus.shims()?.join("ld.lto-prune");
+    let mut table = Table::new(&[
+        "link",
+        "lld, ms",
+        "ours, no cache, ms",
+        "ratio",
+        "ours, cache, ms",
+        "ratio",
+        "lld, MiB",
+        "ours, no cache, MiB",
+        "ours, cache, MiB",
+        "`.text` lld",
+        "`.text` lld gc",
+        "`.text` ours",
+    ]);
+    let mut failures = String::new();
+    for link in &corpus.links {
+        eprintln!("{}", link.name());
+        match measure(corpus, options, link, &lld, &ours) {
+            Ok(cells) => table.row(&cells),
+            Err(e) => failures.push_str(&format!("{}: {e}\n", link.name())),
+        }
+    }
+    let body = format!(
+        "Wall time (median of {} interleaved runs) and peak memory (`ru_maxrss`, largest of the process tree) of the \
+         linker step; ours at `--prune-level={}` with lld behind, without a summary cache and with a warm one.\n\n{}",
+        options.runs,
+        options.level,
+        table.as_str()
+    );
+    if !failures.is_empty() {
+        eprint!("{failures}");
+        print!("{body}");
+        return Ok(false);
+    }
+    publish(corpus, options, "links", "What a link costs", &body)?;
+    Ok(true)
+}
