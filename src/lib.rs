@@ -4,6 +4,7 @@
 
 pub mod args;
 pub mod config;
+pub mod modes;
 pub mod inputs;
 pub mod resolve;
 pub mod summarize;

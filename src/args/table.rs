@@ -28,7 +28,7 @@ fn bit(dialect: Dialect) -> Linkers {
 
 /// What a long option is to a linker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Arity {
+pub(super) enum Arity {
     /// One word, with or without `=value`.
     Flag,
     /// `--name=value`, or `--name` and the next word.
@@ -37,7 +37,7 @@ pub enum Arity {
 
 /// The arity of long option `name`, and its full name (GNU ld takes unambiguous prefixes); `None` if it has no such
 /// option with that many dashes.
-pub fn long(dialect: Dialect, name: &str, single_dash: bool) -> Option<(&'static str, Arity)> {
+pub(super) fn long(dialect: Dialect, name: &str, single_dash: bool) -> Option<(&'static str, Arity)> {
     let exact = |wanted: &str| {
         if let Ok(i) = VALUES.binary_search_by_key(&wanted, |(n, _)| n) {
             let (name, linkers) = VALUES.get(i)?;
@@ -68,7 +68,7 @@ fn abbreviated(prefix: &str) -> Option<&'static str> {
 }
 
 /// Whether short option `letter` takes a value, joined or from the next word.
-pub fn short_takes_value(dialect: Dialect, letter: u8) -> bool {
+pub(super) fn short_takes_value(dialect: Dialect, letter: u8) -> bool {
     let letters: &[u8] = match dialect {
         Dialect::Lld | Dialect::Wild => b"FILORTbefhlmouyz",
         Dialect::Bfd => b"AFGILOPRTYabcefhlmouyz",
