@@ -20,7 +20,9 @@ fn compare(name: &str, driver: &str, line: &str, sources: &[(&str, &str)], prepa
         }
         tools::shim_dir(&session.path("plain"), &linker.path());
         tools::shim_dir(&session.path("shims"), &tools::lto_prune());
-        let plain = Job::new(&dir, driver).words("-B plain -o plain.out -Wl,-t").words(line);
+        // Given twice, GNU ld's lists archive members too.
+        let trace = if linker == Linker::Bfd { "-Wl,-t,-t" } else { "-Wl,--trace" };
+        let plain = Job::new(&dir, driver).words("-B plain -o plain.out").arg(trace).words(line);
         let traced = session.must(&plain);
         let pruned =
             Job::new(&dir, driver).words("-B shims -o out -Wl,--prune-report=report.json").words(line);
