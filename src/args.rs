@@ -1,1 +1,67 @@
-//! (to come)
+//! The command line: words of a GNU ld line become a [`Config`], and our own options are taken out of it.
+//!
+//! A word that isn't understood stays on the line as it is, for the linker to judge; only what changes which inputs there
+//! are, or what they mean, must be known (`table` holds the options that take the next word). What is known and not
+//! modelled is named in [`Config::unmodelled`] and the link goes unpruned. Left out: opening any input.
+
+mod line;
+pub mod linker;
+pub mod prune;
+mod table;
+pub mod words;
+
+use std::ffi::OsString;
+
+use crate::config::Config;
+use crate::error::Result;
+
+/// The environment, as a function, so that a test can bring its own.
+#[derive(Clone, Copy)]
+pub struct Environment<'a> {
+    lookup: &'a dyn Fn(&str) -> Option<OsString>,
+}
+
+impl std::fmt::Debug for Environment<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Environment")
+    }
+}
+
+impl<'a> Environment<'a> {
+    pub fn new(lookup: &'a dyn Fn(&str) -> Option<OsString>) -> Self {
+        Environment { lookup }
+    }
+
+    /// The value of variable `name`, if it is set.
+    pub fn get(&self, name: &str) -> Option<OsString> {
+        (self.lookup)(name)
+    }
+}
+
+impl Environment<'static> {
+    /// The environment of this process.
+    pub fn process() -> Self {
+        Environment { lookup: &|name| std::env::var_os(name) }
+    }
+}
+
+/// The meaning of a linker's command line. `args` are the words after the program's name.
+///
+/// # Errors
+/// A mistake in an option of ours, or no linker to stand in front of. A mistake in one of the linker's options is
+/// none: it stays on the line and the linker reports it.
+pub fn parse(args: &[OsString], env: &Environment<'_>) -> Result<Config> {
+    let windows_quoting = args.iter().any(|w| w == "--rsp-quoting=windows");
+    let words = if windows_quoting { args.to_vec() } else { words::expand(args) };
+    let (ours, theirs): (Vec<_>, Vec<_>) = words.into_iter().partition(|w| prune::is_ours(w));
+    let options = prune::parse(&ours, env)?;
+    let linker = linker::choose(options.linker.as_deref(), env)?;
+    let mut config = line::interpret(theirs, linker, options);
+    if windows_quoting {
+        config.unmodelled.push("--rsp-quoting=windows".to_owned());
+    }
+    Ok(config)
+}
+
+#[cfg(test)]
+mod tests;

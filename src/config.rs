@@ -56,6 +56,8 @@ pub struct PruneOptions {
     pub keep: Vec<String>,
     pub emit_dir: Option<PathBuf>,
     pub linker: Option<PathBuf>,
+    /// The directory of the summary cache: `--prune-cache=DIR`, else `$XDG_CACHE_HOME/lto-prune`, else
+    /// `$HOME/.cache/lto-prune`. `None`: no cache (`--prune-no-cache`, or none of these is set).
     pub cache: Option<PathBuf>,
     pub jobs: Option<usize>,
     pub strict: bool,
@@ -79,9 +81,17 @@ pub struct InputState {
 /// A word of the line that names an input, or brackets inputs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InputArg {
-    File { path: OsString, state: InputState, lib: bool },
+    File {
+        path: OsString,
+        state: InputState,
+        lib: bool,
+    },
     /// `-lNAME` (or `-l:NAME`, then with the colon).
-    Library { name: OsString, state: InputState, lib: bool },
+    Library {
+        name: OsString,
+        state: InputState,
+        lib: bool,
+    },
     GroupStart,
     GroupEnd,
 }
@@ -110,25 +120,30 @@ pub struct Config {
     pub inputs: Vec<InputArg>,
     pub output: PathBuf,
     pub output_kind: OutputKind,
-    /// `-static`: no DSO is used.
+    /// `-static`, not undone by a later `-Bdynamic`: no DSO is used. (`-Bstatic` alone is positional, and is
+    /// in each input's [`InputState`].)
     pub static_link: bool,
     pub prune: PruneOptions,
     pub linker: Linker,
 
     pub library_paths: Vec<PathBuf>,
     pub sysroot: Option<PathBuf>,
+    /// `-nostdlib`: GNU ld's and gold's own default directories are not searched.
+    pub nostdlib: bool,
     pub rpath: Vec<PathBuf>,
     pub rpath_link: Vec<PathBuf>,
     /// `-T`.
     pub scripts: Vec<PathBuf>,
     pub version_scripts: Vec<PathBuf>,
     pub dynamic_lists: Vec<PathBuf>,
-    /// `--export-dynamic-symbol=GLOB`.
+    /// `--export-dynamic-symbol=GLOB`, and what `--dynamic-list-data` and `--dynamic-list-cpp-*` stand for,
+    /// rounded up (more is exported, so more is kept).
     pub export_dynamic_symbols: Vec<String>,
     /// `--export-dynamic-symbol-list=FILE`.
     pub export_dynamic_lists: Vec<PathBuf>,
 
     pub gc_sections: bool,
+    /// `--export-dynamic`; GNU ld's `--gc-keep-exported` keeps the same symbols and counts as it.
     pub export_dynamic: bool,
     /// `None`: the default entry.
     pub entry: Option<String>,
@@ -150,6 +165,8 @@ pub struct Config {
     pub allow_multiple_definition: bool,
     pub depfile: Option<PathBuf>,
     pub map: Option<PathBuf>,
+    /// `-v` or `-V` beside inputs: the linker prints its version and links; our own line follows its text.
+    pub announce: bool,
     /// Options that we recognise and can't model, with the reason; any makes the link unpruned.
     pub unmodelled: Vec<String>,
 }

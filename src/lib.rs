@@ -4,21 +4,236 @@
 
 pub mod args;
 pub mod config;
+pub mod modes;
 pub mod inputs;
 pub mod resolve;
 pub mod summarize;
 pub mod index;
 pub mod propagate;
 pub mod plan;
+pub mod refusal;
 pub mod emit;
 pub mod link;
 pub mod verify;
 pub mod report;
 pub mod error;
 pub mod ids;
+pub mod repro;
 pub mod timing;
 
+use std::ffi::OsString;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+
+use summaries::atom_flags;
+
+use crate::config::{Config, Level};
+use crate::error::{Error, Result, Stage};
+use crate::ids::AtomId;
+use crate::propagate::{Rules, live};
+use crate::refusal::PlainLink;
+use crate::report::accounting::{Totals, sizes};
+use crate::timing::Timer;
+
+/// What became of a link.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// The output is in its place.
+    Linked,
+    /// Nothing was linked: the caller links the originals.
+    Originals,
+    /// The linker refused the pruned objects with this message: the caller links the originals.
+    Refused(Vec<u8>),
+}
+
+/// Link: pruned where that is safe, and otherwise as if we weren't there.
+pub fn link_main(config: &Config) -> ExitCode {
+    let prune = &config.prune;
+    if prune.level == Level::Off && prune.report.is_none() && prune.why.is_empty() && !prune.stats {
+        return link::exec_plain(config);
+    }
+    if let Some(jobs) = prune.jobs {
+        // Fails only if a pool exists, which can't be: nothing ran before.
+        let _ = rayon::ThreadPoolBuilder::new().num_threads(jobs).build_global();
+    }
+    let mut timer = Timer::start();
+    let result = catch_unwind(AssertUnwindSafe(|| run(config, &mut timer)));
+    timer.clear();
+    if prune.time {
+        eprint!("{}", timer.table());
+    }
+    let error = match result {
+        Ok(Ok(Outcome::Linked)) => return ExitCode::SUCCESS,
+        Ok(Ok(Outcome::Originals)) => return link::exec_plain(config),
+        Ok(Ok(Outcome::Refused(messages))) => return link::run_plain_after_refusal(config, &messages),
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => "internal error (the panic above is a bug of lto-prune)".to_owned(),
+    };
+    if prune.strict {
+        eprintln!("lto-prune: error: {error}");
+        return ExitCode::FAILURE;
+    }
+    eprintln!("lto-prune: warning: {error}; linking the originals");
+    link::exec_plain(config)
+}
+
+/// The passes.
+pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
+    let inputs = timer.stage(Stage::Load, || inputs::load(config))?;
+    // No file is added to the link after this.
+    if let Some(path) = &config.prune.repro {
+        repro::write(config, &inputs, path)?;
+    }
+    let resolution = timer.stage(Stage::Resolve, || resolve::resolve(&inputs, config));
+    // The modules in the link, their order and every prevailing definition are fixed.
+    let cache = config.prune.cache.as_ref().map(|dir| summarize::Cache::new(dir, summarize::cache::DEFAULT_LIMIT));
+    let owned = timer.stage(Stage::Summarise, || {
+        summarize::summarise(&inputs, &resolution.loaded, cache.as_ref())
+    });
+    let summaries: Vec<_> = owned.iter().map(|s| &s.summary).collect();
+    let mut index =
+        timer.stage(Stage::Index, || index::build(config, &inputs, &resolution, &summaries));
+    // The index is frozen; nothing looks at names or files again until emit.
+    let kinds = |index: &index::Index, atom: AtomId| {
+        let (position, local) = index.locate(atom);
+        let atom = &summaries[position].atoms[local.index()];
+        (atom.kind, atom.has(atom_flags::EXEC | atom_flags::LINK_ORDER | atom_flags::GROUPED))
+    };
+    let mut liveness =
+        timer.stage(Stage::Propagate, || live(&index, Rules::Ours, &|atom| kinds(&index, atom)));
+    if let Some(limit) = config.prune.limit {
+        index = index.with_limit(limit, |atom| liveness.is_live(atom));
+        liveness = live(&index, Rules::Ours, &|atom| kinds(&index, atom));
+    }
+    let by_linker = || live(&index, Rules::Linker, &|atom| kinds(&index, atom));
+    let plain = PlainLink::new(config, &resolution, &index, &by_linker, &liveness);
+    let plan = timer.stage(Stage::Plan, || plan::plan(&index, &liveness, &resolution, &summaries));
+    let limits = refusal::of_link(config, &inputs, &resolution, &index, &plain);
+    let prune = &config.prune;
+    let allowed = prune.level != Level::Off && !refusal::forbids(&limits);
+    let warning = refusal::warning(&inputs, &limits);
+    if let (Some(warning), true) = (&warning, prune.strict) {
+        return Err(Error::new(Stage::Summarise, warning.clone()));
+    }
+
+    let mut totals = Totals::default();
+    let mut linked = false;
+    let mut refusal = None;
+    if allowed && refusal::drops_anything(&plan) {
+        let sources = emit::tree::Sources {
+            config,
+            inputs: &inputs,
+            resolution: &resolution,
+            summaries: &summaries,
+            plan: &plan,
+            needed: &|dso| plain.needs(dso),
+        };
+        let pruned = prune_and_link(sources, timer)?;
+        linked = pruned.is_ok();
+        totals = account(&inputs, &resolution, pruned.as_deref().unwrap_or(&[]));
+        refusal = pruned.err();
+    } else if wants_report(config) {
+        totals = account(&inputs, &resolution, &[]);
+    }
+    if let Some(warning) = warning {
+        eprintln!("lto-prune: warning: {warning}; nothing is pruned");
+    }
+    if wants_report(config) {
+        let linker_liveness = by_linker();
+        let facts = report::Facts {
+            config,
+            inputs: &inputs,
+            resolution: &resolution,
+            summaries: &summaries,
+            index: &index,
+            liveness: &liveness,
+            linker_liveness: &linker_liveness,
+            plan: &plan,
+            limits: &limits,
+        };
+        timer.stage(Stage::Report, || report::write(facts, totals, linked))?;
+    }
+    Ok(match refusal {
+        Some(messages) => Outcome::Refused(messages),
+        None if linked => Outcome::Linked,
+        None => Outcome::Originals,
+    })
+}
+
+fn wants_report(config: &Config) -> bool {
+    let prune = &config.prune;
+    prune.report.is_some() || prune.remarks.is_some() || !prune.why.is_empty() || prune.stats
+}
+
+/// The bytes of each module that was pruned.
+type Objects = Vec<Option<Vec<u8>>>;
+
+/// Passes 7 to 9. The inner error is what the linker said when it refused the pruned objects.
+fn prune_and_link(
+    sources: emit::tree::Sources<'_>,
+    timer: &mut Timer,
+) -> Result<std::result::Result<Objects, Vec<u8>>> {
+    let config = sources.config;
+    link::clean_up_on_signals();
+    let workspace = link::Workspace::new(config)?;
+    let emitted = timer.stage(Stage::Emit, || emit::tree::emit(sources, &workspace.copies))?;
+    timer.stage(Stage::Verify, || verify_emitted(sources, &emitted))?;
+    if let Some(dir) = &config.prune.emit_dir {
+        emit::keep::keep(sources, &emitted, &workspace.copies, dir)?;
+    }
+    let output = timer.stage(Stage::Link, || link::link_pruned(config, &emitted, &workspace))?;
+    if !output.status.success() {
+        return Ok(Err(output.stderr));
+    }
+    timer.stage(Stage::Verify, || verify_output(sources, &workspace))?;
+    let opened = opened_paths(sources.inputs);
+    link::rewrite_side_outputs(config, &emitted.names, &workspace, &opened)?;
+    workspace.publish(config)?;
+    link::print_messages(&output, &emitted.names, &workspace, config);
+    Ok(Ok(emitted.objects))
+}
+
+/// Every strong reference of the pruned objects has the definition that it had.
+fn verify_emitted(sources: emit::tree::Sources<'_>, emitted: &emit::tree::Emitted) -> Result<()> {
+    let resolution = sources.resolution;
+    let names = resolution.loaded.iter().map(|m| sources.inputs.module_name(*m));
+    let bytes = emitted.objects.iter().zip(&resolution.loaded).map(|(pruned, module)| {
+        pruned.as_deref().unwrap_or_else(|| sources.inputs.module_bytes(*module))
+    });
+    let elsewhere = resolution.names_defined_elsewhere();
+    let objects: Vec<(String, &[u8])> = names.zip(bytes).collect();
+    let objects = objects.iter().map(|(name, bytes)| (name.as_str(), *bytes));
+    verify::closure(objects, &|name| elsewhere.contains(name), &|_| false)
+}
+
+/// The output is an ELF file of the right kind and needs the libraries that the plain one needs.
+fn verify_output(sources: emit::tree::Sources<'_>, workspace: &link::Workspace) -> Result<()> {
+    let facts = verify::output(&workspace.temporary_output)?;
+    if sources.config.output_kind == config::OutputKind::Executable && facts.entry == 0 {
+        return Err(Error::new(Stage::Verify, "the pruned output has no entry"));
+    }
+    Ok(())
+}
+
+/// Each file that the linker opens, in order, as it names it.
+fn opened_paths(inputs: &inputs::Inputs) -> Vec<String> {
+    inputs.files.iter().map(|f| f.path.display().to_string()).collect()
+}
+
+fn account(
+    inputs: &inputs::Inputs,
+    resolution: &resolve::Resolution<'_>,
+    objects: &[Option<Vec<u8>>],
+) -> Totals {
+    Totals::new(resolution.loaded.iter().enumerate().map(|(i, module)| {
+        let before = sizes(inputs.module_bytes(*module));
+        let after = objects.get(i).and_then(Option::as_ref).map_or(before, |bytes| sizes(bytes));
+        (before, after)
+    }))
+}
+
 /// Run the tool; the result is the exit status.
-pub fn main_with_args(_args: Vec<std::ffi::OsString>) -> std::process::ExitCode {
-    std::process::ExitCode::FAILURE
+pub fn main_with_args(args: Vec<OsString>) -> ExitCode {
+    let config = match args::parse(&args[1..], &args::Environment::process()) { Ok(c) => c, Err(e) => { eprintln!("{e}"); return ExitCode::FAILURE; } };
+    link_main(&config)
 }

@@ -1,6 +1,16 @@
-//! Pass 6, plan: liveness becomes keep, drop or stub for each atom, per module.
+//! Pass 6, plan: liveness becomes keep or drop for each atom, per module.
 //!
-//! Emission applies a plan and decides nothing.
+//! Emission applies a plan and decides nothing. A module is touched only if something goes from it, or if the
+//! COMDAT group that stands for one of its own lost something: then its own copy, which the linker would take
+//! instead, must go too.
+
+use rustc_hash::FxHashSet;
+use summaries::{Definition, ModuleSummary, SymbolIdx};
+
+use crate::ids::{AtomId, Id, ModuleId};
+use crate::index::Index;
+use crate::propagate::Liveness;
+use crate::resolve::{Prevailing, Resolution};
 
 /// What happens to an atom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,13 +27,144 @@ pub struct ModulePlan {
     /// By ELF symbol index: the module defines this global symbol, and another definition (in another module, a
     /// DSO or the linker) prevails. If its atom is dropped, what still refers to it becomes a reference to that one.
     pub prevails_elsewhere: Vec<bool>,
+    /// By ELF symbol index: the definition of this global symbol that prevails is dropped, so no module defines the
+    /// name any more. Empty means "not known": debug information then refers to no definition in another module
+    /// that replaces one dropped here.
+    pub prevailing_dropped: Vec<bool>,
+    /// By ELF symbol index: the non-default visibility of this global symbol must reach the linker although nothing
+    /// else of the symbol stays here, because another module keeps a mention of it. Empty means "of all of them".
+    pub pin_visibility: Vec<bool>,
     /// ELF section indices of `SHT_GROUP` sections that another module's group replaces, sorted. All their atoms are dropped.
     pub discarded_groups: Vec<u32>,
+    /// The module is passed to the linker as it is, the same bytes.
+    pub untouched: bool,
 }
 
 impl ModulePlan {
     /// Whether the module is passed to the linker as it is, the same bytes.
     pub fn is_untouched(&self) -> bool {
-        self.atoms.iter().all(|a| *a == Action::Keep)
+        self.untouched
+    }
+}
+
+/// The plan of the link.
+#[derive(Debug, Clone, Default)]
+pub struct Plan {
+    /// In load order.
+    pub modules: Vec<ModulePlan>,
+    /// Dropped atoms, without those of groups that the linker discards anyway.
+    pub dropped: usize,
+}
+
+/// Make the plan.
+pub fn plan(
+    index: &Index,
+    liveness: &Liveness,
+    resolution: &Resolution<'_>,
+    summaries: &[&ModuleSummary],
+) -> Plan {
+    let mut dropped = 0;
+    let mut modules = Vec::with_capacity(summaries.len());
+    for (this, summary) in index.modules.iter().zip(summaries) {
+        let mut untouched = true;
+        let mut atoms = Vec::with_capacity(summary.atoms.len());
+        for i in 0..summary.atoms.len() {
+            let id = AtomId::new(this.first_atom as usize + i);
+            let action = if index.discarded[id.index()] {
+                Action::Drop
+            } else if liveness.is_live(id) {
+                Action::Keep
+            } else {
+                dropped += 1;
+                untouched = false;
+                Action::Drop
+            };
+            atoms.push(action);
+        }
+        let loaded = resolution.modules[this.module].as_ref();
+        modules.push(ModulePlan {
+            atoms,
+            prevails_elsewhere: Vec::new(),
+            prevailing_dropped: Vec::new(),
+            pin_visibility: Vec::new(),
+            discarded_groups: loaded.map_or_else(Vec::new, |m| m.discarded_groups.clone()),
+            untouched,
+        });
+    }
+    let mut plan = Plan { modules, dropped };
+    touch_copies_of_shrunk_groups(&mut plan, summaries);
+    let gone = dropped_definitions(&plan, index, resolution, summaries);
+    for ((module, this), summary) in plan.modules.iter_mut().zip(&index.modules).zip(summaries) {
+        symbols(module, this.module, summary, resolution, &gone);
+    }
+    plan
+}
+
+/// By global symbol: its prevailing definition is dropped.
+fn dropped_definitions(
+    plan: &Plan,
+    index: &Index,
+    resolution: &Resolution<'_>,
+    summaries: &[&ModuleSummary],
+) -> Vec<bool> {
+    let mut gone = vec![false; resolution.symbols.len()];
+    for ((module, this), summary) in plan.modules.iter().zip(&index.modules).zip(summaries) {
+        for (i, symbol) in summary.symbols.iter().enumerate() {
+            let (Definition::Atom(atom) | Definition::Common(atom)) = symbol.definition else { continue };
+            let symbol = SymbolIdx::new(i);
+            let Some(id) = resolution.symbol_id(this.module, symbol) else { continue };
+            let prevails = resolution.symbols[id].prevailing == Prevailing::Module { module: this.module, symbol };
+            gone[id.index()] |= prevails && module.atoms[atom.index()] == Action::Drop;
+        }
+    }
+    gone
+}
+
+/// Fill in what emission needs to know of each global symbol of a module.
+fn symbols(
+    plan: &mut ModulePlan,
+    module: ModuleId,
+    summary: &ModuleSummary,
+    resolution: &Resolution<'_>,
+    gone: &[bool],
+) {
+    let count = summary.symbols.len();
+    plan.prevails_elsewhere = vec![false; count];
+    plan.prevailing_dropped = vec![false; count];
+    plan.pin_visibility = vec![false; count];
+    for (i, symbol) in summary.symbols.iter().enumerate() {
+        let index = SymbolIdx::new(i);
+        let Some(id) = resolution.symbol_id(module, index) else { continue };
+        let prevailing = resolution.symbols[id].prevailing;
+        let here = prevailing == Prevailing::Module { module, symbol: index };
+        plan.prevailing_dropped[i] = gone[id.index()];
+        // Visibilities merge over all mentions; of a symbol that is no more there is nothing to merge.
+        plan.pin_visibility[i] = !gone[id.index()];
+        if symbol.definition != Definition::Undefined {
+            plan.prevails_elsewhere[i] = !here;
+        } else if gone[id.index()] {
+            // No kept allocated section refers to it; what does (debug information) needs a tombstone.
+            plan.untouched = false;
+        }
+    }
+}
+
+/// If the group that stands lost atoms, each other copy of it must go from its module.
+fn touch_copies_of_shrunk_groups(plan: &mut Plan, summaries: &[&ModuleSummary]) {
+    let mut shrunk: FxHashSet<&[u8]> = FxHashSet::default();
+    for (module, summary) in plan.modules.iter().zip(summaries) {
+        for group in &summary.groups {
+            let stands = module.discarded_groups.binary_search(&group.section).is_err();
+            let lost = group.members.iter().any(|m| module.atoms[m.index()] == Action::Drop);
+            if group.comdat && stands && lost {
+                shrunk.insert(summary.symbol_name(group.signature));
+            }
+        }
+    }
+    for (module, summary) in plan.modules.iter_mut().zip(summaries) {
+        let copies = |g: &&summaries::Group| module.discarded_groups.binary_search(&g.section).is_ok();
+        if summary.groups.iter().filter(copies).any(|g| shrunk.contains(summary.symbol_name(g.signature))) {
+            module.untouched = false;
+        }
     }
 }

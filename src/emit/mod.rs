@@ -1,1 +1,24 @@
-//! (to come)
+//! Pass 7, emit: a plan applied to the bytes of a module, and archives written.
+//!
+//! Emission decides nothing: what goes stands in the [`ModulePlan`](crate::plan::ModulePlan), and a plan that
+//! would leave a reference without a definition is an error here, never a guess. A module from which nothing
+//! goes is not rewritten at all; its bytes are passed on.
+//!
+//! [`object::rewrite`] is the list of the steps for one module. They work on one model: sections by their old
+//! index with a fate each ([`sections`]), symbols by their old index with a standing each ([`symbols`]), and the
+//! relocations that tie them ([`relocations`]); the new numbering is computed once, just before writing.
+
+pub mod archive;
+mod input;
+pub mod keep;
+pub mod object;
+mod relocations;
+mod sections;
+mod strings;
+mod symbols;
+mod tables;
+pub mod tree;
+#[cfg(test)]
+mod tests;
+mod unwind;
+mod write;

@@ -1,1 +1,225 @@
-//! (to come)
+//! Pass 4, index: the summaries of all loaded modules joined into one graph of atoms, then frozen.
+//!
+//! Nothing after this looks at names or files again until emit. An edge goes from an atom to the atom that the
+//! linker will take for the reference; a reference that leaves the modules (to a DSO, to nothing) is kept
+//! apart, because the linker's errors and `DT_NEEDED` depend on it.
+
+mod edges;
+mod roots;
+
+use rustc_hash::FxHashMap;
+use summaries::{Atom, AtomIdx, Limit, LimitRecord, ModuleSummary, Severity, SymbolIdx};
+
+use crate::config::Config;
+use crate::ids::{AtomId, Id, ModuleId, SymbolId};
+use crate::inputs::Inputs;
+use crate::resolve::{Resolution, link_limit};
+pub use roots::RootReason;
+
+/// Why an atom holds on to another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EdgeKind {
+    Call,
+    Address,
+    Data,
+    Got,
+    Tls,
+    /// Its FDE's LSDA or personality.
+    Unwind,
+    /// They are members of one section group.
+    Group,
+    /// The target is `SHF_LINK_ORDER` metadata of the source.
+    LinkOrder,
+    /// `__start_X` or `__stop_X`: means every section X.
+    StartStop,
+}
+
+/// An edge of the graph.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Edge {
+    pub target: AtomId,
+    pub kind: EdgeKind,
+    /// Index into the module's `references`; [`Edge::NO_REFERENCE`] for edges that are none.
+    pub reference: u32,
+}
+
+impl Edge {
+    pub const NO_REFERENCE: u32 = u32::MAX;
+}
+
+/// A root with the reason for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Root {
+    pub atom: AtomId,
+    pub reason: RootReason,
+    /// The symbol by which it is a root, where there is one.
+    pub symbol: Option<SymbolId>,
+}
+
+/// A loaded module in the index.
+#[derive(Debug, Clone, Copy)]
+pub struct IndexedModule {
+    pub module: ModuleId,
+    /// Its first atom; the rest follow in `AtomIdx` order.
+    pub first_atom: u32,
+    /// Nothing of it may go: a limit of severity `Module` holds.
+    pub kept_whole: bool,
+}
+
+/// The joined, frozen graph.
+#[derive(Debug, Default)]
+pub struct Index {
+    /// In load order.
+    pub modules: Vec<IndexedModule>,
+    /// Edges of atom `a`: `edges[edge_start[a]..edge_start[a + 1]]`.
+    pub edge_start: Vec<u32>,
+    pub edges: Vec<Edge>,
+    /// Sorted by atom.
+    pub roots: Vec<Root>,
+    /// References to symbols that no loaded module defines, sorted: (from, symbol).
+    pub external: Vec<(AtomId, SymbolId)>,
+    /// By atom: in a COMDAT group that another module's group replaces.
+    pub discarded: Vec<bool>,
+    /// By atom: it takes memory in the running program.
+    pub alloc: Vec<bool>,
+    pub limits: Vec<(Option<ModuleId>, LimitRecord)>,
+}
+
+impl Index {
+    /// Number of atoms.
+    pub fn atom_count(&self) -> usize {
+        self.discarded.len()
+    }
+
+    /// The edges that go out of `atom`, with the index of the first.
+    pub fn edges_of(&self, atom: AtomId) -> (u32, &[Edge]) {
+        let (start, end) = (self.edge_start[atom.index()], self.edge_start[atom.index() + 1]);
+        (start, &self.edges[start as usize..end as usize])
+    }
+
+    /// The same graph with further roots: each dead atom after the first `limit` ones (`--prune-limit`).
+    ///
+    /// What those refer to stays too, so that the dropped set grows with `limit` and never dangles.
+    pub fn with_limit(mut self, limit: usize, is_live: impl Fn(AtomId) -> bool) -> Self {
+        let dead = (0..self.atom_count()).map(AtomId::new).filter(|a| !is_live(*a));
+        let beyond = dead.filter(|a| !self.discarded[a.index()]).skip(limit);
+        let roots = beyond.map(|atom| Root { atom, reason: RootReason::PruneLimit, symbol: None });
+        let roots: Vec<Root> = roots.collect();
+        self.roots.extend(roots);
+        self.roots.sort_unstable();
+        self
+    }
+
+    /// The atom that edge number `edge` goes out of.
+    pub fn edge_source(&self, edge: u32) -> AtomId {
+        AtomId::new(self.edge_start.partition_point(|start| *start <= edge) - 1)
+    }
+
+    /// Position in `modules` of the module that holds `atom`, and the atom's file-local id.
+    pub fn locate(&self, atom: AtomId) -> (usize, AtomIdx) {
+        let position = self.modules.partition_point(|m| m.first_atom <= atom.0) - 1;
+        (position, AtomIdx(atom.0 - self.modules[position].first_atom))
+    }
+}
+
+/// What building the index reads.
+#[derive(Clone, Copy)]
+struct Sources<'s> {
+    config: &'s Config,
+    inputs: &'s Inputs,
+    resolution: &'s Resolution<'s>,
+    /// In load order.
+    summaries: &'s [&'s ModuleSummary],
+}
+
+impl Sources<'_> {
+    fn atom(&self, position: usize, atom: AtomIdx) -> &Atom {
+        &self.summaries[position].atoms[atom.index()]
+    }
+}
+
+/// Join the summaries of the loaded modules (`summaries` in load order).
+pub fn build(
+    config: &Config,
+    inputs: &Inputs,
+    resolution: &Resolution<'_>,
+    summaries: &[&ModuleSummary],
+) -> Index {
+    let sources = Sources { config, inputs, resolution, summaries };
+    let mut index = Index::default();
+    let mut first_atom = 0;
+    let mut position_of: FxHashMap<ModuleId, usize> = FxHashMap::default();
+    for (position, (&module, summary)) in resolution.loaded.iter().zip(summaries).enumerate() {
+        position_of.insert(module, position);
+        let kept_whole = summary.limits.iter().any(|l| l.limit.severity() >= Severity::Module)
+            || matches_script_pattern(&sources, module, &mut index.limits);
+        index.modules.push(IndexedModule { module, first_atom, kept_whole });
+        first_atom += summary.atoms.len() as u32;
+        let gone = resolution.modules[module].as_ref().map_or(&[][..], |m| &m.discarded_groups);
+        for atom in &summary.atoms {
+            let group = atom.group.and_then(|g| summary.groups.get(g.index()));
+            index.discarded.push(group.is_some_and(|g| gone.binary_search(&g.section).is_ok()));
+            index.alloc.push(atom.kind.is_alloc());
+        }
+        index.limits.extend(summary.limits.iter().map(|l| (Some(module), l.clone())));
+    }
+    linkonce(&sources, &mut index);
+    edges::build(&sources, &position_of, &mut index);
+    index.roots = roots::find(&sources, &position_of, &index);
+    index
+}
+
+/// The definition of a global symbol that prevails, as an atom.
+fn prevailing_atom(
+    sources: &Sources<'_>,
+    index_modules: &[IndexedModule],
+    position_of: &FxHashMap<ModuleId, usize>,
+    symbol: SymbolId,
+) -> Option<AtomId> {
+    let crate::resolve::Prevailing::Module { module, symbol } = sources.resolution.symbols[symbol].prevailing
+    else {
+        return None;
+    };
+    let position = *position_of.get(&module)?;
+    let atom = defining_atom(sources.summaries[position], symbol)?;
+    Some(AtomId(index_modules[position].first_atom + atom.0))
+}
+
+/// The atom in which a symbol of a module is defined.
+fn defining_atom(summary: &ModuleSummary, symbol: SymbolIdx) -> Option<AtomIdx> {
+    match summary.symbols.get(symbol.index())?.definition {
+        summaries::Definition::Atom(atom) | summaries::Definition::Common(atom) => Some(atom),
+        _ => None,
+    }
+}
+
+/// Whether an input section description means this file by a path that a pruned copy can't keep.
+fn matches_script_pattern(
+    sources: &Sources<'_>,
+    module: ModuleId,
+    limits: &mut Vec<(Option<ModuleId>, LimitRecord)>,
+) -> bool {
+    // A pruned copy lies in a folder of its own but keeps `basename` and `archive:member`, so that only a
+    // pattern that begins with `*` is sure to treat the copy as it would treat the original.
+    let anchored = |p: &&String| !p.starts_with('*');
+    let Some(pattern) = sources.inputs.scripts.file_patterns.iter().find(anchored) else { return false };
+    let detail = format!("the linker script has the file pattern {pattern}");
+    limits.push((Some(module), link_limit(Limit::ScriptFilePattern, detail)));
+    true
+}
+
+/// `.gnu.linkonce.*` sections of one name in two modules: linkers differ in whether the second is discarded.
+fn linkonce(sources: &Sources<'_>, index: &mut Index) {
+    let mut seen: FxHashMap<&[u8], usize> = FxHashMap::default();
+    for (position, summary) in sources.summaries.iter().enumerate() {
+        for atom in &summary.atoms {
+            let name = summary.name(atom.name);
+            if name.starts_with(b".gnu.linkonce.") && *seen.entry(name).or_insert(position) != position {
+                let detail = format!("section {} in several modules", String::from_utf8_lossy(name));
+                let limit = link_limit(Limit::AmbiguousResolution, detail);
+                index.limits.push((Some(index.modules[position].module), limit));
+                return;
+            }
+        }
+    }
+}

@@ -3,8 +3,17 @@
 //! After this pass no file is added to the link. An archive member is a module of its own, identified by path
 //! and offset because member names repeat. What can't be read becomes a limit: the linker gives the message.
 
+pub mod archive;
+pub mod dso;
+pub mod glob;
+mod implicit_dsos;
+mod load;
 pub mod mapped;
+pub mod recognise;
 pub mod scripts;
+mod search;
+
+pub use load::load;
 
 use std::path::PathBuf;
 
@@ -49,14 +58,16 @@ pub struct Module {
     pub kind: FileKind,
 }
 
-/// A shared library on the line (or, for bfd, one that such a library needs).
+/// A shared library on the line, or, for bfd, one that such a library needs. Those are found for every library on
+/// the line; bfd itself leaves out what only an `--as-needed` library needs that turns out not to be needed.
 #[derive(Debug)]
 pub struct Dso {
     pub file: FileId,
     /// `DT_SONAME`, if it has one.
     pub soname: Option<String>,
     pub needed: Vec<String>,
-    /// `.dynsym` from index 1.
+    /// The global entries of `.dynsym` in table order, without definitions that a version script made local
+    /// (`VER_NDX_LOCAL`).
     pub symbols: Vec<DsoSymbol>,
 }
 
@@ -113,6 +124,9 @@ pub struct Inputs {
     pub modules: IdVec<ModuleId, Module>,
     pub dsos: IdVec<DsoId, Dso>,
     pub sequence: Vec<SequenceItem>,
+    /// For each item of `sequence` the index into [`Config::inputs`](crate::config::Config::inputs) of the word that
+    /// brought it; `None` for what the linker names itself.
+    pub origins: Vec<Option<usize>>,
     /// What implicit and `-T` scripts, version scripts and dynamic lists say about roots.
     pub scripts: scripts::ScriptFacts,
     /// Files that were opened to find the inputs (scripts), for the dependency file.

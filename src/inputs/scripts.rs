@@ -1,4 +1,27 @@
 //! Facts that linker scripts, version scripts and dynamic lists state about roots.
+//!
+//! What a script defines, refers to, keeps and exports; not how it lays out sections. A construct that isn't known is
+//! [`Limit::UnmodelledScript`]: the link goes unpruned. Left out: demangling, so `extern "C++"` blocks are read as
+//! widely as is safe (see [`Pattern`]).
+
+mod expression;
+pub mod implicit;
+mod lexer;
+mod sections;
+mod version;
+
+use std::path::Path;
+
+use summaries::Limit;
+
+use self::lexer::{Lexer, Token};
+use super::glob::Glob;
+use super::mapped::Mapped;
+use super::recognise::recognise;
+use super::search::{Found, Search};
+use super::{InputFile, Inputs};
+use crate::config::Config;
+use crate::ids::FileId;
 
 /// A name or a shell pattern (`*`, `?`, `[...]`), as scripts write them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -6,6 +29,43 @@ pub struct Pattern {
     pub text: String,
     /// Inside `extern "C++" { }`: matches the demangled name, which we don't compute, so it matches every mangled name.
     pub cplusplus: bool,
+    /// Written in quotes: a name even if it contains `*`.
+    pub quoted: bool,
+}
+
+impl Pattern {
+    /// Whether the pattern can match `name` (without version suffix): true when in doubt.
+    pub fn may_match(&self, name: &[u8]) -> bool {
+        if self.cplusplus {
+            return name.starts_with(b"_Z") || self.matches_text(name);
+        }
+        self.matches_text(name)
+    }
+
+    /// Whether the pattern surely matches `name`: false when in doubt. `*` matches mangled names too.
+    pub fn surely_matches(&self, name: &[u8]) -> bool {
+        (!self.cplusplus || self.is_star()) && self.matches_text(name)
+    }
+
+    fn matches_text(&self, name: &[u8]) -> bool {
+        if self.quoted { self.text.as_bytes() == name } else { Glob::new(&self.text).matches(name) }
+    }
+
+    fn is_literal(&self) -> bool {
+        !self.cplusplus && (self.quoted || Glob::new(&self.text).is_literal())
+    }
+
+    fn is_star(&self) -> bool {
+        !self.quoted && Glob::new(&self.text).is_star()
+    }
+}
+
+/// `PROVIDE(symbol = expression)`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Provided {
+    pub symbol: String,
+    /// Symbols in the expression: referred to only if the symbol is provided.
+    pub references: Vec<String>,
 }
 
 /// What the scripts of a link say, joined.
@@ -17,6 +77,11 @@ pub struct ScriptFacts {
     pub referenced_symbols: Vec<String>,
     /// Symbols that a script assigns: defined by the linker.
     pub assigned_symbols: Vec<String>,
+    /// `PROVIDE`, `PROVIDE_HIDDEN`: defined by the linker if they are referred to and no input defines them.
+    pub provided: Vec<Provided>,
+    /// Symbols in `DEFINED(symbol)`: what they are decides a value, but no archive member is extracted for them.
+    /// Roots where they are defined.
+    pub tested_symbols: Vec<String>,
     /// `KEEP(file-pattern(section-pattern...))`.
     pub keep: Vec<(String, Vec<String>)>,
     /// Every file pattern of an input section description that is not `*`.
@@ -30,3 +95,97 @@ pub struct ScriptFacts {
     /// `--dynamic-list`, `--export-dynamic-symbol(-list)`.
     pub dynamic_list: Vec<Pattern>,
 }
+
+impl ScriptFacts {
+    /// Whether the version scripts leave a default-visibility definition of `name` global; true when in doubt, and
+    /// without any version script.
+    ///
+    /// Precedence as GNU ld, gold and lld have it: names, then patterns, then `*`; of equal rank global wins here,
+    /// because keeping too much is safe.
+    pub fn version_exports(&self, name: &[u8]) -> bool {
+        let Some(global) = &self.version_global else { return true };
+        let literal = |p: &&Pattern| p.is_literal();
+        let glob = |p: &&Pattern| !p.is_literal() && !p.is_star();
+        let star = |p: &&Pattern| p.is_star();
+        if global.iter().filter(literal).any(|p| p.may_match(name)) {
+            return true;
+        }
+        if self.version_local.iter().filter(literal).any(|p| p.surely_matches(name)) {
+            return false;
+        }
+        if global.iter().filter(glob).any(|p| p.may_match(name)) {
+            return true;
+        }
+        if self.version_local.iter().filter(glob).any(|p| p.surely_matches(name)) {
+            return false;
+        }
+        global.iter().any(|p| star(&p)) || !self.version_local.iter().any(|p| star(&p))
+    }
+
+    /// Whether a dynamic list or `--export-dynamic-symbol` names `name`; true when in doubt.
+    pub fn dynamic_list_names(&self, name: &[u8]) -> bool {
+        self.dynamic_list.iter().any(|p| p.may_match(name))
+    }
+}
+
+/// Read every script that the options name.
+pub(super) fn read_all(config: &Config, search: &Search<'_>, inputs: &mut Inputs) {
+    type Parse = fn(&[u8], &mut ScriptFacts) -> Result<(), String>;
+    let lists = config.dynamic_lists.iter().chain(&config.export_dynamic_lists);
+    let all = config.scripts.iter().map(|p| (p, sections::parse as Parse));
+    let all = all.chain(config.version_scripts.iter().map(|p| (p, version::parse_script as Parse)));
+    let all = all.chain(lists.map(|p| (p, version::parse_list as Parse)));
+    let mut facts = ScriptFacts::default();
+    for (path, parse) in all {
+        let Some(file) = open(path, search, inputs) else { continue };
+        let result = inputs.files.get(file).map(|f| parse(&f.bytes, &mut facts));
+        if let Some(Err(construct)) = result {
+            inputs.refuse(Some(file), Limit::UnmodelledScript, construct);
+        }
+    }
+    let symbols = config.export_dynamic_symbols.iter();
+    facts.dynamic_list.extend(symbols.map(|text| Pattern {
+        text: text.clone(),
+        cplusplus: false,
+        quoted: false,
+    }));
+    inputs.scripts = facts;
+}
+
+/// Open a script: by its path, else in the directories of `-L`, as lld and GNU ld do.
+fn open(path: &Path, search: &Search<'_>, inputs: &mut Inputs) -> Option<FileId> {
+    let found = match path.exists() {
+        true => path.to_owned(),
+        false => match search.on_search_path(path) {
+            Found::At(found) => found,
+            _ => path.to_owned(),
+        },
+    };
+    match Mapped::open(&found) {
+        Ok(bytes) => {
+            let kind = recognise(&bytes);
+            let file = inputs.files.push(InputFile { path: found, kind, bytes });
+            inputs.opened.push(file);
+            Some(file)
+        }
+        Err(error) => {
+            inputs.refuse(None, Limit::UnreadableInput, format!("{}: {error}", path.display()));
+            None
+        }
+    }
+}
+
+/// What was found where something else was expected, for a limit's detail.
+fn describe(token: Option<&Token>, lexer: &Lexer<'_>) -> String {
+    let rest = lexer.rest();
+    let near = String::from_utf8_lossy(rest.get(..rest.len().min(24)).unwrap_or_default()).into_owned();
+    let near = near.lines().next().unwrap_or_default().to_owned();
+    match token {
+        Some(Token::Word(text) | Token::Quoted(text)) => format!("`{text}` before `{near}`"),
+        Some(Token::Punct(b)) => format!("`{}` before `{near}`", char::from(*b)),
+        None => "the end of the script".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

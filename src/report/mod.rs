@@ -1,1 +1,406 @@
-//! (to come)
+//! Pass 10, report: what went, what stayed and why.
+//!
+//! A pure function of the index, the witnesses, the plan and the sizes; it opens nothing and decides nothing. The
+//! types here are the serialised form (docs/REPORT_FORMAT.md); [`SCHEMA`] changes when they do.
+
+pub mod accounting;
+pub mod remarks;
+pub mod table;
+pub mod why;
+
+use serde::Serialize;
+use summaries::{AtomKind, Binding, Definition, ModuleSummary, SymbolIdx, SymbolKind};
+
+use crate::config::Config;
+use crate::error::{Error, Result, Stage};
+use crate::ids::{AtomId, Id, ModuleId};
+use crate::index::Index;
+use crate::inputs::Inputs;
+use crate::plan::{Action, Plan};
+use crate::propagate::{Liveness, Witness};
+use crate::resolve::Resolution;
+use accounting::Totals;
+
+/// Version of the JSON form.
+pub const SCHEMA: u32 = 1;
+
+/// The report of a link.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    pub schema: u32,
+    pub tool: String,
+    pub linker: LinkerReport,
+    pub output: String,
+    pub level: &'static str,
+    /// Whether the output was linked from pruned objects.
+    pub pruned: bool,
+    /// In load order.
+    pub modules: Vec<ModuleReport>,
+    pub atoms: Vec<AtomReport>,
+    pub symbols: Vec<SymbolReport>,
+    pub functions: Counts,
+    pub totals: Totals,
+    pub limits: Vec<LimitReport>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct LinkerReport {
+    pub path: String,
+    pub dialect: &'static str,
+}
+
+/// A module in the link.
+#[derive(Debug, Serialize)]
+pub struct ModuleReport {
+    /// Path, or the member's name.
+    pub name: String,
+    pub archive: Option<String>,
+    /// `pruned`, or `untouched` where nothing goes.
+    pub status: &'static str,
+}
+
+/// An atom: a section, at this granularity.
+#[derive(Debug, Serialize)]
+pub struct AtomReport {
+    /// Position in `modules`.
+    pub module: usize,
+    pub section: String,
+    pub kind: &'static str,
+    /// In bytes.
+    pub size: u64,
+    pub live: bool,
+    /// Another module's COMDAT group stands for it; the linker drops it in any case.
+    pub discarded: bool,
+    /// Whether the plain linker's `--gc-sections` would find it live.
+    pub linker_live: bool,
+    pub symbols: Vec<String>,
+    pub witness: Option<WitnessReport>,
+}
+
+/// Why an atom is live.
+#[derive(Debug, Serialize)]
+#[serde(tag = "by", rename_all = "kebab-case")]
+pub enum WitnessReport {
+    Root {
+        reason: &'static str,
+        symbol: Option<String>,
+    },
+    Reference {
+        /// Position in `atoms`.
+        from: usize,
+        kind: String,
+        /// In bytes, from the start of the section of `from` (of its `.eh_frame` for `unwind`).
+        offset: Option<u64>,
+    },
+}
+
+/// A symbol that a loaded module defines.
+#[derive(Debug, Serialize)]
+pub struct SymbolReport {
+    pub name: String,
+    /// Position in `modules`.
+    pub module: usize,
+    /// Position in `atoms`.
+    pub atom: usize,
+    pub kind: &'static str,
+    pub binding: &'static str,
+    /// In bytes.
+    pub size: u64,
+    pub live: bool,
+    /// Its definition is the one that the linker takes.
+    pub prevails: bool,
+}
+
+/// Prevailing functions of the index, as LLVM counts live and dead.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct Counts {
+    pub live: usize,
+    pub dead: usize,
+}
+
+/// A limit, joined over its places.
+#[derive(Debug, Serialize)]
+pub struct LimitReport {
+    pub limit: &'static str,
+    pub severity: &'static str,
+    pub count: usize,
+    /// In bytes, where that is known.
+    pub bytes: u64,
+    /// The first place.
+    pub module: Option<String>,
+    pub detail: String,
+    pub lifted_by: &'static str,
+}
+
+/// What the report is made of.
+#[derive(Clone, Copy)]
+pub struct Facts<'s> {
+    pub config: &'s Config,
+    pub inputs: &'s Inputs,
+    pub resolution: &'s Resolution<'s>,
+    /// In load order.
+    pub summaries: &'s [&'s ModuleSummary],
+    pub index: &'s Index,
+    pub liveness: &'s Liveness,
+    /// Under [`crate::propagate::Rules::Linker`].
+    pub linker_liveness: &'s Liveness,
+    pub plan: &'s Plan,
+    pub limits: &'s [(Option<ModuleId>, summaries::LimitRecord)],
+}
+
+/// Write every form of the report that was asked for.
+pub fn write(facts: Facts<'_>, totals: Totals, pruned: bool) -> Result<()> {
+    let prune = &facts.config.prune;
+    let report = report(facts, totals, pruned);
+    let file = |path: &std::path::Path, text: &[u8]| {
+        std::fs::write(path, text).map_err(|e| Error::io(Stage::Report, path, "write the report", e))
+    };
+    if let Some(path) = &prune.report {
+        let failed = |e| Error::new(Stage::Report, format!("cannot write the report: {e}"));
+        let mut text = serde_json::to_vec_pretty(&report).map_err(failed)?;
+        text.push(b'\n');
+        file(path, &text)?;
+    }
+    if let Some(path) = &prune.remarks {
+        file(path, remarks::remarks(&report).as_bytes())?;
+    }
+    if !prune.why.is_empty() {
+        print!("{}", why::why(facts, &prune.why));
+    }
+    if prune.stats {
+        eprint!("{}", table::table(&report));
+    }
+    Ok(())
+}
+
+/// Make the report. `totals` are the sizes of plain and emitted modules.
+pub fn report(facts: Facts<'_>, totals: Totals, pruned: bool) -> Report {
+    let config = facts.config;
+    let mut report = Report {
+        schema: SCHEMA,
+        tool: format!("lto-prune {}", env!("CARGO_PKG_VERSION")),
+        linker: LinkerReport {
+            path: config.linker.path.display().to_string(),
+            dialect: dialect_name(config.linker.dialect),
+        },
+        output: config.output.display().to_string(),
+        level: level_name(config.prune.level),
+        pruned,
+        modules: facts.resolution.loaded.iter().zip(&facts.plan.modules).map(|(m, plan)| {
+            let input = &facts.inputs.modules[*m];
+            let status = if pruned && !plan.is_untouched() { "pruned" } else { "untouched" };
+            let path = |file| facts.inputs.files[file].path.display().to_string();
+            match &input.archive {
+                Some((archive, member)) => {
+                    ModuleReport { name: member.clone(), archive: Some(path(*archive)), status }
+                }
+                None => ModuleReport { name: path(input.file), archive: None, status },
+            }
+        }).collect(),
+        atoms: Vec::new(),
+        symbols: Vec::new(),
+        functions: Counts::default(),
+        totals,
+        limits: limit_reports(facts),
+    };
+    for position in 0..facts.index.modules.len() {
+        add_module(facts, position, &mut report);
+    }
+    report
+}
+
+fn add_module(facts: Facts<'_>, position: usize, report: &mut Report) {
+    let this = facts.index.modules[position];
+    let summary = facts.summaries[position];
+    let plan = &facts.plan.modules[position];
+    let mut names: Vec<Vec<String>> = vec![Vec::new(); summary.atoms.len()];
+    for (i, symbol) in summary.symbols.iter().enumerate() {
+        let (Definition::Atom(atom) | Definition::Common(atom)) = symbol.definition else { continue };
+        if matches!(symbol.kind, SymbolKind::Section | SymbolKind::File) || symbol.name.len == 0 {
+            continue;
+        }
+        let name = lossy(summary.name(symbol.name));
+        if let Some(names) = names.get_mut(atom.index()) {
+            names.push(name.clone());
+        }
+        let live = plan.atoms.get(atom.index()) == Some(&Action::Keep);
+        let prevails = !plan.prevails_elsewhere.get(i).copied().unwrap_or(false);
+        let is_function = matches!(symbol.kind, SymbolKind::Func | SymbolKind::Ifunc);
+        if is_function && prevails {
+            let counts = &mut report.functions;
+            *(if live { &mut counts.live } else { &mut counts.dead }) += 1;
+        }
+        report.symbols.push(SymbolReport {
+            name,
+            module: position,
+            atom: this.first_atom as usize + atom.index(),
+            kind: symbol_kind_name(symbol.kind),
+            binding: binding_name(symbol.binding),
+            size: symbol.size,
+            live,
+            prevails,
+        });
+    }
+    for (i, (atom, symbols)) in summary.atoms.iter().zip(names).enumerate() {
+        let id = AtomId::new(this.first_atom as usize + i);
+        let discarded = facts.index.discarded[id.index()];
+        report.atoms.push(AtomReport {
+            module: position,
+            section: lossy(summary.name(atom.name)),
+            kind: atom_kind_name(atom.kind),
+            size: atom.size,
+            live: plan.atoms.get(i) == Some(&Action::Keep),
+            discarded,
+            linker_live: facts.linker_liveness.is_live(id),
+            symbols,
+            witness: facts.liveness.witness[id.index()].and_then(|w| witness_report(facts, w)),
+        });
+    }
+}
+
+fn witness_report(facts: Facts<'_>, witness: Witness) -> Option<WitnessReport> {
+    match witness {
+        Witness::Root(number) => {
+            let root = facts.index.roots[number as usize];
+            let name = |s| lossy(facts.resolution.symbols[s].name);
+            Some(WitnessReport::Root { reason: root.reason.name(), symbol: root.symbol.map(name) })
+        }
+        Witness::Edge(number) => {
+            let edge = facts.index.edges[number as usize];
+            let from = facts.index.edge_source(number);
+            let (position, _) = facts.index.locate(from);
+            let reference = facts.summaries[position].references.get(edge.reference as usize);
+            Some(WitnessReport::Reference {
+                from: from.index(),
+                kind: edge_kind_name(edge.kind).to_owned(),
+                offset: reference.map(|r| r.offset),
+            })
+        }
+        Witness::Unwind => None,
+    }
+}
+
+fn limit_reports(facts: Facts<'_>) -> Vec<LimitReport> {
+    let mut reports: Vec<LimitReport> = Vec::new();
+    for limit in summaries::Limit::ALL {
+        let mut places = facts.limits.iter().filter(|(_, r)| r.limit == *limit);
+        let Some((module, first)) = places.next() else { continue };
+        let rest: Vec<_> = places.collect();
+        reports.push(LimitReport {
+            limit: limit.name(),
+            severity: severity_name(limit.severity()),
+            count: 1 + rest.len(),
+            bytes: first.bytes + rest.iter().map(|(_, r)| r.bytes).sum::<u64>(),
+            module: module.map(|m| facts.inputs.module_name(m)),
+            detail: first.detail.clone(),
+            lifted_by: limit.lifted_by(),
+        });
+    }
+    reports
+}
+
+/// The name of an atom for a person: its first function or object, else its section, with its module.
+pub fn describe(facts: Facts<'_>, atom: AtomId) -> String {
+    let (position, local) = facts.index.locate(atom);
+    let summary = facts.summaries[position];
+    let module = facts.inputs.module_name(facts.resolution.loaded[position]);
+    let named = |(i, s): (usize, &summaries::Symbol)| {
+        let here = matches!(s.definition, Definition::Atom(a) | Definition::Common(a) if a == local);
+        let plain = !matches!(s.kind, SymbolKind::Section | SymbolKind::File) && s.name.len > 0;
+        (here && plain).then(|| lossy(summary.symbol_name(SymbolIdx::new(i))))
+    };
+    let section = lossy(summary.name(summary.atoms[local.index()].name));
+    match summary.symbols.iter().enumerate().find_map(named) {
+        Some(symbol) => format!("{symbol} ({module}:({section}))"),
+        None => format!("{module}:({section})"),
+    }
+}
+
+pub(crate) fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn dialect_name(dialect: crate::config::Dialect) -> &'static str {
+    use crate::config::Dialect;
+    match dialect {
+        Dialect::Lld => "lld",
+        Dialect::Mold => "mold",
+        Dialect::Bfd => "bfd",
+        Dialect::Gold => "gold",
+        Dialect::Wild => "wild",
+    }
+}
+
+fn level_name(level: crate::config::Level) -> &'static str {
+    use crate::config::Level;
+    match level {
+        Level::Off => "off",
+        Level::Sections => "sections",
+        Level::Functions => "functions",
+        Level::Pointers => "pointers",
+    }
+}
+
+fn severity_name(severity: summaries::Severity) -> &'static str {
+    match severity {
+        summaries::Severity::Section => "section",
+        summaries::Severity::Module => "module",
+        summaries::Severity::Link => "link",
+    }
+}
+
+/// Stable name of an edge's kind.
+pub fn edge_kind_name(kind: crate::index::EdgeKind) -> &'static str {
+    use crate::index::EdgeKind;
+    match kind {
+        EdgeKind::Call => "call",
+        EdgeKind::Address => "address",
+        EdgeKind::Data => "data",
+        EdgeKind::Got => "got",
+        EdgeKind::Tls => "tls",
+        EdgeKind::Unwind => "unwind",
+        EdgeKind::Group => "group",
+        EdgeKind::LinkOrder => "link-order",
+        EdgeKind::StartStop => "start-stop",
+    }
+}
+
+fn atom_kind_name(kind: AtomKind) -> &'static str {
+    match kind {
+        AtomKind::Code => "code",
+        AtomKind::ReadOnlyData => "rodata",
+        AtomKind::Data => "data",
+        AtomKind::Bss => "bss",
+        AtomKind::TlsData => "tls-data",
+        AtomKind::TlsBss => "tls-bss",
+        AtomKind::InitFini => "init-fini",
+        AtomKind::Note => "note",
+        AtomKind::Lsda => "lsda",
+        AtomKind::Common => "common",
+        AtomKind::Debug => "debug",
+        AtomKind::NonAlloc => "non-alloc",
+    }
+}
+
+fn symbol_kind_name(kind: SymbolKind) -> &'static str {
+    match kind {
+        SymbolKind::NoType => "notype",
+        SymbolKind::Object => "object",
+        SymbolKind::Func => "function",
+        SymbolKind::Section => "section",
+        SymbolKind::File => "file",
+        SymbolKind::Common => "common",
+        SymbolKind::Tls => "tls",
+        SymbolKind::Ifunc => "ifunc",
+        SymbolKind::Other => "other",
+    }
+}
+
+fn binding_name(binding: Binding) -> &'static str {
+    match binding {
+        Binding::Local => "local",
+        Binding::Global => "global",
+        Binding::Weak => "weak",
+        Binding::Unique => "unique",
+    }
+}

@@ -3,16 +3,67 @@
 //! Decided exactly as the linker behind us would (see the dialects). After this pass the set of modules, their
 //! order and every prevailing definition are fixed.
 
-use summaries::{LimitRecord, SymbolIdx, Visibility};
+mod linker_defined;
+mod lld;
+mod mold;
+mod prevail;
+mod sequential;
+pub mod symbol_table;
+mod symtab;
+mod world;
 
+use summaries::{Limit, LimitRecord, SymbolIdx, Visibility};
+
+use crate::config::{Config, Dialect, OutputKind};
 use crate::ids::{DsoId, IdVec, ModuleId, SymbolId};
+use crate::inputs::Inputs;
+use crate::inputs::scripts::ScriptFacts;
+pub(crate) use linker_defined::start_stop_section;
+pub(crate) use world::symbols_of;
+
+/// Resolve a link as the linker behind us does.
+pub fn resolve<'a>(inputs: &'a Inputs, config: &'a Config) -> Resolution<'a> {
+    let world = world::World::new(inputs, config);
+    let all_dsos = vec![true; inputs.dsos.len()];
+    let (loaded, taken) = match config.linker.dialect {
+        Dialect::Bfd | Dialect::Gold => sequential::extract(&world),
+        Dialect::Mold => (mold::extract(&world), all_dsos),
+        // wild's extraction hasn't been held against its trace; lld's stands in so that the report has names.
+        Dialect::Lld | Dialect::Wild => (lld::extract(&world), all_dsos),
+    };
+    let mut resolution = prevail::decide(&world, loaded, &taken);
+    if config.linker.dialect == Dialect::Wild {
+        let detail = format!("the resolution rules of {} are not modelled", config.linker.path.display());
+        resolution.limits.push((None, link_limit(Limit::AmbiguousResolution, detail)));
+    }
+    resolution
+}
+
+/// The symbol at which the program starts; `None` for a shared library without `-e`.
+pub(crate) fn entry_symbol(config: &Config, scripts: &ScriptFacts) -> Option<String> {
+    let default = || match config.output_kind {
+        OutputKind::Shared | OutputKind::Relocatable => None,
+        OutputKind::Executable | OutputKind::Pie | OutputKind::StaticPie => Some("_start".to_owned()),
+    };
+    config.entry.clone().or_else(|| scripts.entry.clone()).or_else(default)
+}
+
+/// A limit that concerns the link as a whole.
+pub(crate) fn link_limit(limit: Limit, detail: String) -> LimitRecord {
+    LimitRecord { limit, section: None, bytes: 0, detail }
+}
 
 /// Which definition the linker takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prevailing {
     /// No definition. Strong if any loaded module refers to it strongly.
-    Undefined { weak: bool },
-    Module { module: ModuleId, symbol: SymbolIdx },
+    Undefined {
+        weak: bool,
+    },
+    Module {
+        module: ModuleId,
+        symbol: SymbolIdx,
+    },
     Dso(DsoId),
     /// The linker or a script defines it (`_end`, `__start_X`, `--defsym`).
     Linker,
@@ -29,6 +80,8 @@ pub struct GlobalSymbol<'a> {
     pub referenced_by_dso: bool,
     /// A DSO on the line defines it too.
     pub defined_by_dso: bool,
+    /// A loaded module has a strong undefined symbol of this name.
+    pub strong_reference: bool,
 }
 
 /// What resolve knows of a module that is in the link.
@@ -45,7 +98,9 @@ pub struct LoadedModule {
 /// What resolve knows of a shared library.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DsoState {
-    /// A loaded module refers to one of its definitions.
+    /// The linker reads it: false for one that GNU ld forgets because nothing before it needed it.
+    pub taken: bool,
+    /// A loaded module refers strongly to a symbol for which its definition prevails.
     pub referenced: bool,
 }
 
@@ -62,6 +117,12 @@ pub struct Resolution<'a> {
 }
 
 impl Resolution<'_> {
+    /// Names for which no loaded module's definition prevails: a reference to one needs none.
+    pub fn names_defined_elsewhere(&self) -> rustc_hash::FxHashSet<&[u8]> {
+        let elsewhere = self.symbols.iter().filter(|s| !matches!(s.prevailing, Prevailing::Module { .. }));
+        elsewhere.map(|s| s.name).collect()
+    }
+
     /// The global symbol that symbol table entry `symbol` of `module` names; `None` for a local one.
     pub fn symbol_id(&self, module: ModuleId, symbol: SymbolIdx) -> Option<SymbolId> {
         let loaded = self.modules[module].as_ref()?;

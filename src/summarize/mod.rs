@@ -1,1 +1,113 @@
-//! (to come)
+//! Pass 3, summarise: a summary for every loaded module, in parallel, in load order.
+//!
+//! A summary that was made ahead of the link is used if its hash fits the bytes that are linked: one beside the object
+//! (`a.o.ltosum`), or one in its section `.lto_prune.summary`. Otherwise the cache is asked, and else the front end reads
+//! the module. Whichever way it came, a summary says the same: the result depends on the bytes alone. Nothing here fails;
+//! what can't be read is a limit in the summary.
+
+pub mod cache;
+mod commands;
+
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+use summaries::{ModuleSummary, extract, format, native};
+
+use crate::ids::ModuleId;
+use crate::inputs::{FileKind, Inputs};
+pub use cache::Cache;
+pub use commands::{dump_command, summarize_command};
+
+/// Where a summary came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// The front end read the module.
+    Extracted,
+    Cache,
+    /// `X.ltosum` beside the object.
+    Sidecar,
+    /// The object's section `.lto_prune.summary`.
+    Section,
+}
+
+/// The summary of a loaded module.
+#[derive(Debug)]
+pub struct Summarised {
+    pub module: ModuleId,
+    pub summary: ModuleSummary,
+    pub origin: Origin,
+}
+
+/// Summarise the loaded modules. The result has their order, whatever the number of threads.
+pub fn summarise(inputs: &Inputs, loaded: &[ModuleId], cache: Option<&Cache>) -> Vec<Summarised> {
+    let summarised = loaded
+        .par_iter()
+        .map(|module| {
+            let (summary, origin) = summarise_one(inputs, *module, cache);
+            Summarised { module: *module, summary, origin }
+        })
+        .collect();
+    if let Some(cache) = cache {
+        cache.trim_when_due();
+    }
+    summarised
+}
+
+fn summarise_one(inputs: &Inputs, module: ModuleId, cache: Option<&Cache>) -> (ModuleSummary, Origin) {
+    let bytes = inputs.module_bytes(module);
+    if let Some(object) = object_file(inputs, module)
+        && let Some(summary) = from_sidecar(object, bytes)
+    {
+        return (summary, Origin::Sidecar);
+    }
+    if let Some(summary) = from_section(bytes) {
+        return (summary, Origin::Section);
+    }
+    let Some(cache) = cache else { return (extract::extract(bytes), Origin::Extracted) };
+    let hash = cache::hash(bytes);
+    if let Some(summary) = cache.get(&hash) {
+        return (summary, Origin::Cache);
+    }
+    let summary = extract::extract(bytes);
+    cache.put(&hash, &summary);
+    (summary, Origin::Extracted)
+}
+
+/// The path of a module that is an object file of its own.
+fn object_file(inputs: &Inputs, module: ModuleId) -> Option<&Path> {
+    let entry = inputs.modules.get(module).filter(|m| m.archive.is_none() && m.kind == FileKind::Object)?;
+    inputs.files.get(entry.file).map(|f| f.path.as_path())
+}
+
+/// Where the summary of an object file would lie: `.ltosum` behind its whole name.
+fn sidecar_path(object: &Path) -> PathBuf {
+    let mut path = object.as_os_str().to_owned();
+    path.push(".ltosum");
+    path.into()
+}
+
+/// The summary beside an object, if it is of these very bytes. They are hashed only if there is one.
+fn from_sidecar(object: &Path, bytes: &[u8]) -> Option<ModuleSummary> {
+    let encoded = std::fs::read(sidecar_path(object)).ok()?;
+    let hash = format::input_hash(&encoded).ok()?;
+    if hash != cache::hash(bytes) {
+        return None;
+    }
+    format::decode(&encoded).ok().map(|(summary, _)| summary)
+}
+
+/// The summary in an object. Its hash is that of the object without the contents of the section, since these can't hold
+/// a hash of themselves.
+fn from_section(bytes: &[u8]) -> Option<ModuleSummary> {
+    let range = native::find_section(bytes, format::SECTION_NAME)?;
+    let encoded = bytes.get(range.clone())?;
+    let hash = format::input_hash(encoded).ok()?;
+    if hash != cache::hash_without(bytes, range) {
+        return None;
+    }
+    format::decode(encoded).ok().map(|(summary, _)| summary)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;

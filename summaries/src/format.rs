@@ -1,1 +1,159 @@
-//! x
+//! The serialised form of a summary: a `.ltosum` file, a section `.lto_prune.summary`, an entry of the cache.
+//!
+//! A fixed head (magic, schema version, hash of the input, length of the body) and a body in bincode's standard
+//! configuration. A summary is used only for the input that it was made from, so the hash is part of the form; what hashes
+//! is the caller, this crate only carries 32 bytes. Decoding takes any bytes: memory is bounded by a multiple of the
+//! input (each element takes at least a byte), and what is decoded has passed [`ModuleSummary::check`].
+
+use bincode::config::{self, Config};
+
+use crate::check::CheckError;
+use crate::summary::ModuleSummary;
+
+/// Version of the body. It changes with every change of the types *and* of what a front end finds in the same bytes:
+/// a summary of another version is never used.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// First bytes of the form.
+pub const MAGIC: [u8; 8] = *b"LTOSUM\r\n";
+
+/// In bytes: magic, version, hash, body length.
+pub const HEADER_SIZE: usize = 8 + 4 + 32 + 8;
+
+/// The name of the section that may hold a summary in the object that it is of.
+pub const SECTION_NAME: &[u8] = b".lto_prune.summary";
+
+/// The hash of the input that a summary was made from: blake3.
+pub type InputHash = [u8; 32];
+
+/// Why bytes are no summary that we can use.
+#[derive(Debug, thiserror::Error)]
+pub enum FormatError {
+    #[error("not a module summary")]
+    Magic,
+    #[error("a summary of schema version {0}, not {SCHEMA_VERSION}")]
+    Version(u32),
+    #[error("the summary is cut off or has bytes behind its end")]
+    Length,
+    #[error("the summary is damaged: {0}")]
+    Body(#[from] bincode::error::DecodeError),
+    #[error("the summary contradicts itself: {0}")]
+    Check(#[from] CheckError),
+}
+
+/// A limit on what the decoder claims, in bytes: larger than any summary of an object that a linker takes.
+const DECODE_LIMIT: usize = 1 << 32;
+
+fn encoding() -> impl Config {
+    config::standard().with_limit::<DECODE_LIMIT>()
+}
+
+/// Serialise a summary of the input with this hash.
+pub fn encode(summary: &ModuleSummary, hash: InputHash) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(HEADER_SIZE + summary.names.len() + 16 * summary.references.len());
+    bytes.extend_from_slice(&MAGIC);
+    bytes.extend_from_slice(&SCHEMA_VERSION.to_le_bytes());
+    bytes.extend_from_slice(&hash);
+    bytes.extend_from_slice(&[0; 8]);
+    if bincode::serde::encode_into_std_write(summary, &mut bytes, encoding()).is_err() {
+        // A vector takes every byte and the types have no unsupported shape. Should it fail all the same, the head is left
+        // with a body that does not decode, which every reader rejects.
+        bytes.truncate(HEADER_SIZE);
+    }
+    let length = (bytes.len() - HEADER_SIZE) as u64;
+    if let Some(field) = bytes.get_mut(HEADER_SIZE - 8..HEADER_SIZE) {
+        field.copy_from_slice(&length.to_le_bytes());
+    }
+    bytes
+}
+
+/// The hash of the input, without reading the body.
+pub fn input_hash(bytes: &[u8]) -> Result<InputHash, FormatError> {
+    let rest = bytes.strip_prefix(&MAGIC).ok_or(FormatError::Magic)?;
+    let (version, rest) = rest.split_first_chunk::<4>().ok_or(FormatError::Length)?;
+    match u32::from_le_bytes(*version) {
+        SCHEMA_VERSION => rest.first_chunk::<32>().copied().ok_or(FormatError::Length),
+        other => Err(FormatError::Version(other)),
+    }
+}
+
+/// Read a summary and the hash of its input.
+pub fn decode(bytes: &[u8]) -> Result<(ModuleSummary, InputHash), FormatError> {
+    let hash = input_hash(bytes)?;
+    let body = bytes.get(HEADER_SIZE..).ok_or(FormatError::Length)?;
+    let length = bytes.get(HEADER_SIZE - 8..HEADER_SIZE).and_then(|b| b.first_chunk::<8>());
+    if length.map(|l| u64::from_le_bytes(*l)) != Some(body.len() as u64) {
+        return Err(FormatError::Length);
+    }
+    let (summary, read) = bincode::serde::decode_from_slice::<ModuleSummary, _>(body, encoding())?;
+    if read != body.len() {
+        return Err(FormatError::Length);
+    }
+    summary.check()?;
+    Ok((summary, hash))
+}
+
+/// `Vec<u8>` as one run of bytes; serde's own implementation goes through them one at a time.
+pub(crate) mod bytes {
+    use std::fmt;
+
+    use serde::de::{Error, Visitor};
+    use serde::{Deserializer, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(bytes)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
+        struct Bytes;
+
+        impl Visitor<'_> for Bytes {
+            type Value = Vec<u8>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("bytes")
+            }
+
+            fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Vec<u8>, E> {
+                Ok(bytes.to_vec())
+            }
+        }
+
+        // Borrowed, so that a hostile length is compared with the input before anything is allocated.
+        deserializer.deserialize_bytes(Bytes)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn head_and_body() {
+        let mut summary = ModuleSummary::opaque();
+        summary.push_name(&[0xff, 0, b'x']);
+        let bytes = encode(&summary, [7; 32]);
+        assert_eq!(decode(&bytes).unwrap(), (summary, [7; 32]));
+        assert!(matches!(decode(&bytes[..bytes.len() - 1]), Err(FormatError::Length)));
+        assert!(matches!(decode(b"LTOSUN\r\n"), Err(FormatError::Magic)));
+        let mut newer = bytes.clone();
+        newer[8] += 1;
+        assert!(matches!(decode(&newer), Err(FormatError::Version(2))));
+        let mut longer = bytes;
+        longer.push(0);
+        assert!(matches!(decode(&longer), Err(FormatError::Length)));
+    }
+
+    /// A body that claims 2^60 names must be refused before memory is taken for them.
+    #[test]
+    fn claimed_lengths_are_not_believed() {
+        let mut bytes = encode(&ModuleSummary::opaque(), [0; 32]);
+        bytes.truncate(HEADER_SIZE + 1);
+        bytes.push(253);
+        bytes.extend((1u64 << 60).to_le_bytes());
+        let body = (bytes.len() - HEADER_SIZE) as u64;
+        bytes[HEADER_SIZE - 8..HEADER_SIZE].copy_from_slice(&body.to_le_bytes());
+        assert!(matches!(decode(&bytes), Err(FormatError::Body(_))));
+    }
+}

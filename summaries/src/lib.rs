@@ -6,6 +6,7 @@
 //!
 //! Left out: which definition prevails, what is live, what is emitted. Those need the other modules.
 
+pub mod check;
 pub mod extract;
 pub mod format;
 pub mod ids;
@@ -15,6 +16,7 @@ pub mod relation;
 pub mod summary;
 pub mod text;
 
+pub use check::CheckError;
 pub use ids::{AtomIdx, GroupIdx, NameRef, SymbolIdx};
 pub use limit::{Limit, LimitRecord, Severity};
 pub use summary::*;

@@ -2,7 +2,8 @@
 //!
 //! It is a plain table of facts. Invariants, kept by every front end and checked by `ModuleSummary::check`
 //! when one is read from outside: every id is in range of its table; `references` is sorted by
-//! (`from`, `offset`); `atoms` is sorted by (`section`, `offset`); atoms of one section do not overlap.
+//! (`from`, `offset`); `atoms` is sorted by (`section`, `offset`); atoms of one section do not overlap; groups and
+//! their members name each other.
 //!
 //! Left out: section contents, relocation encodings and everything else that only emission needs; emission
 //! reads the object itself.
@@ -28,7 +29,8 @@ pub enum ModuleKind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModuleSummary {
     pub kind: ModuleKind,
-    /// Backing bytes of every [`NameRef`].
+    /// Backing bytes of every [`NameRef`]; a front end may leave bytes in it that no name uses.
+    #[serde(with = "crate::format::bytes")]
     pub names: Vec<u8>,
     /// One per ELF symbol, in symbol-table order, entry 0 (the null symbol) included.
     pub symbols: Vec<Symbol>,
@@ -205,7 +207,8 @@ pub struct Group {
     pub signature: SymbolIdx,
     /// `GRP_COMDAT`: one of several groups with this signature is linked.
     pub comdat: bool,
-    /// Sections that are atoms; others (relocation sections) follow theirs.
+    /// Sections that are atoms, ascending: exactly those whose [`Atom::group`] is this one. Others (relocation
+    /// sections) follow theirs.
     pub members: Vec<AtomIdx>,
 }
 
@@ -223,7 +226,7 @@ pub enum ReferenceKind {
     Tls,
     /// By an FDE of the atom: LSDA, or the personality of its CIE.
     Unwind,
-    /// From a non-allocated section: never keeps anything.
+    /// From a non-allocated section: never keeps anything. The native front end does not read these.
     Debug,
 }
 

@@ -1,1 +1,159 @@
-//! x
+//! The native front end: from the bytes of an ELF64 x86-64 relocatable object to its summary, a section an atom.
+//!
+//! It reads headers, symbols, groups, relocations and `.eh_frame`, and no instruction. It is in the path of every link:
+//! names stay where they are (the string table is copied once), tables are read in place, and relocations of
+//! debug information are not read at all. It never fails: a file that can't be trusted gives an opaque summary with a
+//! limit; one with a part that we don't understand gives a whole summary in which that part refers to everything.
+
+pub mod eh_frame;
+mod groups;
+mod relocations;
+pub mod sections;
+mod symbols;
+mod tables;
+mod unwind;
+
+use std::ops::Range;
+
+use object::elf;
+
+use crate::ids::{AtomIdx, SymbolIdx};
+use crate::limit::{LimitRecord, Severity};
+use crate::summary::{Atom, ModuleKind, ModuleSummary, Reference, ReferenceKind, Target};
+use symbols::SectionAtoms;
+use tables::{Result, Section, Tables, malformed};
+
+/// Summarise an object. Total: every input gives a summary, what is wrong with it is in [`ModuleSummary::limits`].
+///
+/// Time and memory are linear in the size of the input (but for sorting references that are out of order).
+pub fn extract(bytes: &[u8]) -> ModuleSummary {
+    read(bytes).unwrap_or_else(|limit| {
+        let mut summary = ModuleSummary::opaque();
+        summary.limits.push(limit);
+        summary
+    })
+}
+
+/// Where the contents of the section of this name lie in the object, if it has one (the first) and can be read.
+pub fn find_section(bytes: &[u8], name: &[u8]) -> Option<Range<usize>> {
+    tables::find_section(bytes, name)
+}
+
+fn read(bytes: &[u8]) -> Result<ModuleSummary> {
+    let mut tables = Tables::read(bytes)?;
+    check_overlap(&tables)?;
+    let mut limits: Vec<LimitRecord> = Vec::new();
+    let mut hidden = false;
+    let (mut atoms, by_section) = section_atoms(&tables, &mut limits, &mut hidden)?;
+    let sections_end = atoms.len();
+    let symbols = symbols::read(&mut tables, &by_section, &mut atoms)?;
+    let groups = groups::read(&tables, &by_section, &mut atoms)?;
+    groups::read_link_order(&tables, &by_section, atoms.get_mut(..sections_end).unwrap_or(&mut []))?;
+
+    let mut references = Vec::new();
+    relocations::read(&tables, &by_section, &atoms, &symbols, &mut references, &mut limits)?;
+    let before = limits.len();
+    unwind::read(&tables, &atoms, &symbols, &mut references, &mut limits)?;
+    hidden |= limits.len() > before;
+    if hidden {
+        let first_global = tables.symtab.as_ref().map_or(0, |s| s.first_global);
+        refer_to_everything(&atoms, first_global, symbols.len(), &mut references)?;
+    }
+    let key = |r: &Reference| (r.from, r.offset);
+    if !references.is_sorted_by_key(key) {
+        references.sort_by_key(key);
+    }
+    let kept = atoms.iter().filter(|a| a.kind.is_alloc()).fold(0u64, |sum, a| sum.saturating_add(a.size));
+    for limit in limits.iter_mut().filter(|l| l.limit.severity() >= Severity::Module) {
+        limit.bytes = kept;
+    }
+    Ok(ModuleSummary {
+        kind: ModuleKind::Native,
+        names: tables.names,
+        symbols,
+        atoms,
+        groups,
+        references,
+        functions: Vec::new(),
+        limits,
+    })
+}
+
+/// In a real object no two tables share bytes. In a hostile one each of many headers may claim the same bytes, and
+/// reading them all would take time and memory that are quadratic in its size.
+fn check_overlap(tables: &Tables<'_>) -> Result<()> {
+    let is_table = |s: &&Section| {
+        s.ty == elf::SHT_RELA.0
+            || s.ty == elf::SHT_GROUP.0
+            || sections::is_eh_frame(s.ty, tables.name(s.name))
+    };
+    let total = tables.sections.iter().filter(is_table).fold(0u64, |sum, s| sum.saturating_add(s.size));
+    if total > tables.bytes.len() as u64 {
+        return Err(malformed("relocation, group and unwind sections are larger than the file"));
+    }
+    Ok(())
+}
+
+/// The atoms of sections, and the limits that section types and names bring.
+fn section_atoms(
+    tables: &Tables<'_>,
+    limits: &mut Vec<LimitRecord>,
+    hidden: &mut bool,
+) -> Result<(Vec<Atom>, SectionAtoms)> {
+    let mut atoms = Vec::with_capacity(tables.sections.len());
+    let mut by_section = SectionAtoms(vec![None; tables.sections.len()]);
+    for (i, (section, slot)) in tables.sections.iter().zip(&mut by_section.0).enumerate() {
+        let index = i as u32;
+        let name = tables.name(section.name);
+        if let Some(found) = sections::limit_of(tables, index, section, name) {
+            *hidden |= found.hides_references;
+            // The first one names the cause; gcc's LTO brings a dozen sections, a hostile file thousands.
+            if !limits.iter().any(|l| l.limit == found.limit) {
+                limits.push(tables::record(found.limit, Some(index), found.detail));
+            }
+        }
+        if !sections::is_atom(section, name) {
+            continue;
+        }
+        tables.data(index)?;
+        let align = section.align.max(1);
+        if !align.is_power_of_two() {
+            return Err(malformed(format!("section {}: alignment {align}", tables.describe(index))));
+        }
+        *slot = Some(AtomIdx::new(atoms.len()));
+        atoms.push(Atom {
+            section: index,
+            offset: 0,
+            size: section.size,
+            align,
+            kind: sections::atom_kind(section, name),
+            flags: sections::flags(section, name),
+            name: section.name,
+            group: None,
+            link_order: None,
+        });
+    }
+    Ok((atoms, by_section))
+}
+
+/// Some section refers to things in a way that was not read: it may refer to every symbol that other modules can
+/// define, and the first atom (a root, as all of such a module are) does so on its behalf. Local targets need none.
+fn refer_to_everything(
+    atoms: &[Atom],
+    first_global: u32,
+    symbols: usize,
+    references: &mut Vec<Reference>,
+) -> Result<()> {
+    if atoms.is_empty() && symbols > first_global as usize {
+        return Err(malformed("no section can stand for references that were not understood"));
+    }
+    let globals = (first_global as usize..symbols).map(SymbolIdx::new);
+    references.extend(globals.map(|symbol| Reference {
+        from: AtomIdx(0),
+        offset: 0,
+        kind: ReferenceKind::Data,
+        target: Target::Symbol(symbol),
+        addend: 0,
+    }));
+    Ok(())
+}

@@ -1,0 +1,395 @@
+//! The linker's line: classification of every word and the meaning of the options that matter to pruning.
+//!
+//! Later options override earlier ones as linkers do; input state (`--as-needed`, `-Bstatic`...) is folded into
+//! each input. Where linkers read an option differently the dialect decides.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use super::table::{self, Arity};
+use crate::config::{Config, Dialect, InputArg, InputState, LineArg, Linker, OutputKind, PruneOptions};
+
+/// What becomes known only at the end of the line.
+#[derive(Debug, Default)]
+struct Modes {
+    shared: bool,
+    pie: bool,
+    relocatable: bool,
+    static_: bool,
+    no_dynamic_linker: bool,
+    version: bool,
+    default_script: Option<PathBuf>,
+    undefined_is_error: Option<bool>,
+}
+
+struct Parser {
+    config: Config,
+    modes: Modes,
+    state: InputState,
+    saved: Vec<InputState>,
+    /// Between `--start-lib` and `--end-lib`.
+    lib: bool,
+}
+
+/// An option with its value.
+struct Opt {
+    /// Canonical long name without dashes, or the letter of a short option without one.
+    name: String,
+    value: Option<OsString>,
+    words: Vec<OsString>,
+}
+
+impl Opt {
+    fn text(&self) -> String {
+        self.value.as_deref().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    fn path(&self) -> PathBuf {
+        PathBuf::from(self.value.clone().unwrap_or_default())
+    }
+
+    /// The words as the user wrote them, for a message.
+    fn spelling(&self) -> String {
+        self.words.iter().map(|w| w.to_string_lossy()).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// The meaning of `words`, which hold no options of ours.
+pub(super) fn interpret(words: Vec<OsString>, linker: Linker, prune: PruneOptions) -> Config {
+    let mut parser = Parser {
+        config: empty(linker, prune),
+        modes: Modes::default(),
+        state: InputState::default(),
+        saved: Vec::new(),
+        lib: false,
+    };
+    let mut rest = words.iter();
+    let mut only_inputs = false;
+    while let Some(word) = rest.next() {
+        let bytes = word.as_bytes();
+        if only_inputs || !bytes.starts_with(b"-") || bytes == b"-" {
+            parser.input(InputArg::File { path: word.clone(), state: parser.state, lib: parser.lib });
+        } else if bytes == b"--" {
+            only_inputs = parser.config.linker.dialect == Dialect::Bfd;
+            parser.config.line.push(LineArg::Other(vec![word.clone()]));
+        } else {
+            let opt = parser.option(word, &mut rest);
+            parser.apply(opt);
+        }
+    }
+    parser.config.linker_args = words;
+    parser.finish()
+}
+
+fn empty(linker: Linker, prune: PruneOptions) -> Config {
+    Config {
+        linker_args: Vec::new(),
+        line: Vec::new(),
+        inputs: Vec::new(),
+        output: PathBuf::from("a.out"),
+        output_kind: OutputKind::Executable,
+        static_link: false,
+        prune,
+        gc_sections: linker.dialect == Dialect::Wild,
+        linker,
+        library_paths: Vec::new(),
+        sysroot: None,
+        nostdlib: false,
+        rpath: Vec::new(),
+        rpath_link: Vec::new(),
+        scripts: Vec::new(),
+        version_scripts: Vec::new(),
+        dynamic_lists: Vec::new(),
+        export_dynamic_symbols: Vec::new(),
+        export_dynamic_lists: Vec::new(),
+        export_dynamic: false,
+        entry: None,
+        init: "_init".to_owned(),
+        fini: "_fini".to_owned(),
+        undefined: Vec::new(),
+        wrap: Vec::new(),
+        defsym: Vec::new(),
+        exclude_libs: Vec::new(),
+        start_stop_gc: None,
+        emit_relocs: false,
+        strip_all: false,
+        undefined_is_error: true,
+        allow_multiple_definition: false,
+        depfile: None,
+        map: None,
+        announce: false,
+        unmodelled: Vec::new(),
+    }
+}
+
+impl Parser {
+    fn dialect(&self) -> Dialect {
+        self.config.linker.dialect
+    }
+
+    fn input(&mut self, input: InputArg) {
+        self.config.line.push(LineArg::Input(self.config.inputs.len()));
+        self.config.inputs.push(input);
+    }
+
+    /// Split `word` into option and value, taking the next word where the option needs it.
+    fn option(&self, word: &OsStr, rest: &mut std::slice::Iter<'_, OsString>) -> Opt {
+        let dialect = self.dialect();
+        let bytes = word.as_bytes();
+        let single = !bytes.starts_with(b"--");
+        let body = bytes.get(if single { 1 } else { 2 }..).unwrap_or_default();
+        let (name, joined) = match body.iter().position(|b| *b == b'=') {
+            Some(at) => (body.get(..at).unwrap_or_default(), body.get(at + 1..).map(os)),
+            None => (body, None),
+        };
+        let name = String::from_utf8_lossy(name).into_owned();
+        let mut opt = Opt { name: name.clone(), value: None, words: vec![word.to_owned()] };
+        let number_follows = rest.as_slice().first().is_some_and(|w| is_number(w));
+        let mut take_next = |opt: &mut Opt| {
+            if let Some(next) = rest.next() {
+                opt.value = Some(next.clone());
+                opt.words.push(next.clone());
+            }
+        };
+        if name.len() > 1
+            && let Some((full, arity)) = table::long(dialect, &name, single)
+        {
+            full.clone_into(&mut opt.name);
+            opt.value = joined;
+            if arity == Arity::Value && opt.value.is_none() {
+                take_next(&mut opt);
+            }
+            return opt;
+        }
+        if let (true, [letter, value @ ..]) = (single, body)
+            && table::short_takes_value(dialect, *letter)
+        {
+            opt.name = char::from(*letter).to_string();
+            match value {
+                // GNU ld: `-G` without a number is -shared.
+                [] if *letter == b'G' && !number_follows => {}
+                [] => take_next(&mut opt),
+                _ => opt.value = Some(os(value)),
+            }
+            return opt;
+        }
+        opt.value = joined;
+        opt
+    }
+
+    /// A word that only changes how later inputs are read.
+    fn state_word(&mut self, opt: Opt, change: impl FnOnce(&mut InputState)) {
+        change(&mut self.state);
+        self.config.line.push(LineArg::State(opt.words));
+    }
+
+    fn unmodelled(&mut self, opt: &Opt) {
+        self.config.unmodelled.push(opt.spelling());
+    }
+
+    fn apply(&mut self, opt: Opt) {
+        let bfd = self.dialect() == Dialect::Bfd;
+        let gold = self.dialect() == Dialect::Gold;
+        match opt.name.as_str() {
+            // Inputs and their state.
+            "l" | "library" => {
+                let name = opt.value.clone().unwrap_or_default();
+                return self.input(InputArg::Library { name, state: self.state, lib: self.lib });
+            }
+            "(" | "start-group" => return self.input(InputArg::GroupStart),
+            ")" | "end-group" => return self.input(InputArg::GroupEnd),
+            "as-needed" => return self.state_word(opt, |s| s.as_needed = true),
+            "no-as-needed" => return self.state_word(opt, |s| s.as_needed = false),
+            "whole-archive" => return self.state_word(opt, |s| s.whole_archive = true),
+            "no-whole-archive" => return self.state_word(opt, |s| s.whole_archive = false),
+            "Bstatic" | "dn" | "non_shared" => return self.state_word(opt, |s| s.static_only = true),
+            "Bdynamic" | "dy" | "call_shared" => {
+                // gold's -static is of the whole link.
+                self.modes.static_ &= gold;
+                return self.state_word(opt, |s| s.static_only = false);
+            }
+            "static" => {
+                // More than input state: it also makes the output static. So the word stays on the line.
+                self.modes.static_ = true;
+                self.state.static_only = true;
+            }
+            // lld, GNU ld and mold search as with -static from here on (lld: ELF/Driver.cpp, createFiles).
+            "n" | "nmagic" | "N" | "omagic" => {
+                self.state.static_only |= !gold;
+                if gold {
+                    self.unmodelled(&opt);
+                }
+            }
+            "push-state" => {
+                self.saved.push(self.state);
+                return self.state_word(opt, |_| {});
+            }
+            "pop-state" => {
+                if let Some(saved) = self.saved.pop() {
+                    self.state = saved;
+                }
+                return self.state_word(opt, |_| {});
+            }
+            "start-lib" | "end-lib" => {
+                self.lib = opt.name == "start-lib";
+                return self.state_word(opt, |_| {});
+            }
+
+            // Output.
+            "o" | "output" => {
+                if opt.value.is_some() {
+                    self.config.output = opt.path();
+                    self.config.line.push(LineArg::Output(opt.words));
+                    return;
+                }
+            }
+            "shared" | "Bshareable" => self.modes.shared = true,
+            "G" if !bfd || opt.value.is_none() => self.modes.shared = true,
+            "pie" | "pic-executable" => self.modes.pie = true,
+            "no-pie" | "no-pic-executable" => self.modes.pie = false,
+            "r" | "i" | "relocatable" | "Ur" => self.modes.relocatable = true,
+            "no-dynamic-linker" => self.modes.no_dynamic_linker = true,
+            "q" | "emit-relocs" => self.config.emit_relocs = true,
+            "s" | "strip-all" => self.config.strip_all = true,
+            "dependency-file" => self.config.depfile = Some(opt.path()),
+            "Map" => self.config.map = Some(opt.path()),
+
+            // Where inputs are found.
+            "L" | "library-path" => self.config.library_paths.push(opt.path()),
+            "sysroot" => self.config.sysroot = Some(opt.path()).filter(|p| !p.as_os_str().is_empty()),
+            "nostdlib" => self.config.nostdlib = true,
+            "rpath" => self.config.rpath.push(opt.path()),
+            // GNU ld's -R names a directory or a file whose symbols are taken; the others' is -rpath.
+            "R" if !bfd || opt.path().is_dir() => self.config.rpath.push(opt.path()),
+            "rpath-link" => self.config.rpath_link.push(opt.path()),
+
+            // Scripts.
+            "T" | "script" => self.config.scripts.push(opt.path()),
+            "dT" | "default-script" => self.modes.default_script = Some(opt.path()),
+            "version-script" => self.config.version_scripts.push(opt.path()),
+            "dynamic-list" => self.config.dynamic_lists.push(opt.path()),
+            "export-dynamic-symbol-list" => self.config.export_dynamic_lists.push(opt.path()),
+
+            // Roots.
+            "export-dynamic-symbol" => self.config.export_dynamic_symbols.push(opt.text()),
+            "dynamic-list-data" => self.export(&["*"]),
+            "dynamic-list-cpp-new" => self.export(&["_Zn[wa]*", "_Zd[la]*"]),
+            "dynamic-list-cpp-typeinfo" => self.export(&["_ZT[IS]*"]),
+            "E" | "export-dynamic" | "gc-keep-exported" => self.config.export_dynamic = true,
+            "no-export-dynamic" => self.config.export_dynamic = false,
+            "gc-sections" => self.config.gc_sections = true,
+            "no-gc-sections" => self.config.gc_sections = false,
+            "e" | "entry" => self.config.entry = Some(opt.text()),
+            "init" => self.config.init = opt.text(),
+            "fini" => self.config.fini = opt.text(),
+            "u" | "undefined" | "require-defined" => self.config.undefined.push(opt.text()),
+            "wrap" => self.config.wrap.push(opt.text()),
+            "defsym" => match opt.text().split_once('=') {
+                Some((name, value)) => self.config.defsym.push((name.to_owned(), value.to_owned())),
+                None => self.unmodelled(&opt),
+            },
+            "exclude-libs" => {
+                let text = opt.text();
+                let names = text.split([',', ':']).filter(|n| !n.is_empty());
+                self.config.exclude_libs.extend(names.map(str::to_owned));
+            }
+            "z" => self.keyword(&opt),
+            "no-undefined" => self.modes.undefined_is_error = Some(true),
+            "unresolved-symbols" => {
+                let lenient = matches!(opt.text().as_str(), "ignore-all" | "ignore-in-object-files");
+                self.modes.undefined_is_error = Some(!lenient);
+            }
+            "error-unresolved-symbols" => self.modes.undefined_is_error = None,
+            "warn-unresolved-symbols" | "weak-unresolved-symbols" | "noinhibit-exec" => {
+                self.modes.undefined_is_error = Some(false);
+            }
+            "allow-multiple-definition" => self.config.allow_multiple_definition = true,
+            "no-allow-multiple-definition" => self.config.allow_multiple_definition = false,
+
+            "v" | "V" => self.modes.version = true,
+            _ if changes_inputs(&opt, self.dialect()) => self.unmodelled(&opt),
+            _ => {}
+        }
+        self.config.line.push(LineArg::Other(opt.words));
+    }
+
+    fn export(&mut self, patterns: &[&str]) {
+        self.config.export_dynamic_symbols.extend(patterns.iter().map(|p| (*p).to_owned()));
+    }
+
+    /// `-z keyword`.
+    fn keyword(&mut self, opt: &Opt) {
+        match opt.text().as_str() {
+            "defs" => self.modes.undefined_is_error = Some(true),
+            "undefs" | "nodefs" => self.modes.undefined_is_error = Some(false),
+            "muldefs" => self.config.allow_multiple_definition = true,
+            "start-stop-gc" => self.config.start_stop_gc = Some(true),
+            "nostart-stop-gc" => self.config.start_stop_gc = Some(false),
+            _ => {}
+        }
+    }
+
+    fn finish(mut self) -> Config {
+        let modes = self.modes;
+        let mut config = self.config;
+        config.static_link = modes.static_;
+        config.announce = modes.version && !config.inputs.is_empty();
+        if config.scripts.is_empty() {
+            config.scripts.extend(modes.default_script);
+        }
+        config.output_kind = match modes {
+            Modes { relocatable: true, .. } => OutputKind::Relocatable,
+            Modes { shared: true, .. } => OutputKind::Shared,
+            // gcc's -static-pie is `-static -pie --no-dynamic-linker` for the linker.
+            Modes { pie: true, no_dynamic_linker: true, .. } | Modes { pie: true, static_: true, .. } => {
+                OutputKind::StaticPie
+            }
+            Modes { pie: true, .. } => OutputKind::Pie,
+            _ => OutputKind::Executable,
+        };
+        let complete = !matches!(config.output_kind, OutputKind::Shared | OutputKind::Relocatable);
+        config.undefined_is_error = modes.undefined_is_error.unwrap_or(complete);
+        if config.linker.dialect == Dialect::Gold && modes.static_ {
+            for input in &mut config.inputs {
+                if let InputArg::File { state, .. } | InputArg::Library { state, .. } = input {
+                    state.static_only = true;
+                }
+            }
+        }
+        self.saved.clear();
+        config
+    }
+}
+
+/// Options that change which inputs there are, what they mean or what becomes of them, and that we don't model.
+fn changes_inputs(opt: &Opt, dialect: Dialect) -> bool {
+    let value = opt.text();
+    match opt.name.as_str() {
+        "b" | "format" => !matches!(value.as_str(), "default" | "elf" | "elf64-x86-64"),
+        "m" => !matches!(value.as_str(), "elf_x86_64" | "elf_x86_64_fbsd" | "elf_x86_64_sol2"),
+        "oformat" => value != "elf64-x86-64",
+        // What is left of -R here is GNU ld's with a file.
+        "R" | "just-symbols" | "A" | "architecture" | "c" | "mri-script" | "Y" => true,
+        "a" => value != "default",
+        "C" | "directory" | "chroot" | "run" => true,
+        "remap-inputs" | "remap-inputs-file" | "undefined-glob" | "retain-symbols-file" => true,
+        "in-implib" | "cmse-implib" | "task-link" | "version-exports-section" => true,
+        "thinlto-index-only" | "thinlto-emit-imports-files" | "lto-emit-llvm" | "lto-emit-asm" => true,
+        "plugin-opt" => {
+            value.starts_with("thinlto-index-only") || matches!(value.as_str(), "emit-llvm" | "emit-asm")
+        }
+        "incremental" | "incremental-full" | "incremental-update" | "incremental-base" => true,
+        "embedded-relocs" | "split-by-reloc" | "split-by-file" => true,
+        "copy-dt-needed-entries" | "add-needed" => dialect == Dialect::Bfd,
+        _ => false,
+    }
+}
+
+fn os(bytes: &[u8]) -> OsString {
+    OsStr::from_bytes(bytes).to_owned()
+}
+
+fn is_number(word: &OsStr) -> bool {
+    word.as_bytes().first().is_some_and(u8::is_ascii_digit)
+}

@@ -1,0 +1,232 @@
+//! The linker behind us: which executable, and whose rules it follows.
+//!
+//! Never ourselves: shims with a linker's name stand in front of the real one on `PATH` (that is their purpose), so each
+//! candidate is compared with the running executable by device and inode. A name says the dialect only where it is
+//! specific; `ld` may be a link to anything and is asked for its `--version`.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::args::Environment;
+use crate::config::{Dialect, Linker};
+use crate::error::{Error, Result, Stage};
+
+/// The environment variable that names the linker.
+pub const LINKER_VARIABLE: &str = "LTO_PRUNE_LINKER";
+
+/// What tells one file from another under whatever name.
+type Identity = (u64, u64);
+
+fn identity(path: &Path) -> Option<Identity> {
+    let meta = path.metadata().ok()?;
+    Some((meta.dev(), meta.ino()))
+}
+
+/// Finds executables that are not ourselves.
+#[derive(Debug)]
+struct Finder {
+    directories: Vec<PathBuf>,
+    ourselves: Option<Identity>,
+}
+
+impl Finder {
+    fn usable(&self, path: &Path) -> bool {
+        let Ok(meta) = path.metadata() else { return false };
+        meta.is_file()
+            && meta.permissions().mode() & 0o111 != 0
+            && Some((meta.dev(), meta.ino())) != self.ourselves
+    }
+
+    fn on_path(&self, name: &OsStr) -> Option<PathBuf> {
+        self.directories.iter().map(|d| d.join(name)).find(|p| self.usable(p))
+    }
+
+    /// A name with a slash is a path; else it is looked up on `PATH`, then with `ld.` before it.
+    fn named(&self, name: &Path) -> Option<PathBuf> {
+        if name.as_os_str().as_bytes().contains(&b'/') {
+            return self.usable(name).then(|| name.to_owned());
+        }
+        // ld.NAME first: `--prune-linker=mold` means the linker, and a bare `lld` is a driver that refuses to link.
+        let mut with_prefix = OsString::from("ld.");
+        with_prefix.push(name);
+        self.on_path(&with_prefix).or_else(|| self.on_path(name.as_os_str()))
+    }
+
+    /// The `ld.lld-N` with the greatest N.
+    fn newest_lld(&self) -> Option<PathBuf> {
+        let mut best: Option<(u32, PathBuf)> = None;
+        for directory in &self.directories {
+            for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+                let name = entry.file_name();
+                let Some(version) = name.as_bytes().strip_prefix(b"ld.lld-") else { continue };
+                let Some(version) = std::str::from_utf8(version).ok().and_then(|v| v.parse::<u32>().ok())
+                else {
+                    continue;
+                };
+                // Strictly greater: of equal ones the first directory of PATH wins.
+                if best.as_ref().is_none_or(|(b, _)| version > *b) && self.usable(&entry.path()) {
+                    best = Some((version, entry.path()));
+                }
+            }
+        }
+        best.map(|(_, path)| path)
+    }
+
+    fn in_rust_sysroot(&self) -> Option<PathBuf> {
+        let rustc = self.on_path(OsStr::new("rustc"))?;
+        let output = Command::new(rustc).args(["--print", "sysroot"]).output().ok()?;
+        let sysroot = output.stdout.strip_suffix(b"\n").unwrap_or(&output.stdout);
+        let path = Path::new(OsStr::from_bytes(sysroot))
+            .join("lib/rustlib/x86_64-unknown-linux-gnu/bin/gcc-ld/ld.lld");
+        self.usable(&path).then_some(path)
+    }
+}
+
+/// Choose the linker: `explicit` (`--prune-linker`), `LTO_PRUNE_LINKER`, `ld.lld` on `PATH`, the newest `ld.lld-N`
+/// there, the one in rustc's sysroot, and, so that a build without any lld still links, `ld`.
+///
+/// # Errors
+/// A linker that was named can't be found or is this program; or there is none at all.
+pub fn choose(explicit: Option<&Path>, env: &Environment<'_>) -> Result<Linker> {
+    let path = env.get("PATH").unwrap_or_default();
+    let finder = Finder {
+        directories: std::env::split_paths(&path).filter(|d| !d.as_os_str().is_empty()).collect(),
+        ourselves: std::env::current_exe().ok().and_then(|p| identity(&p)),
+    };
+    let from_env = env.get(LINKER_VARIABLE).filter(|v| !v.is_empty()).map(PathBuf::from);
+    let named = match (explicit, &from_env) {
+        (Some(path), _) => Some(("--prune-linker", path)),
+        (None, Some(path)) => Some((LINKER_VARIABLE, path.as_path())),
+        (None, None) => None,
+    };
+    if let Some((from, name)) = named {
+        let Some(path) = finder.named(name) else {
+            let why = match identity(name) {
+                Some(id) if Some(id) == finder.ourselves => "is this program itself",
+                _ => "is no executable, nor one on PATH",
+            };
+            return Err(Error::new(Stage::Arguments, format!("{from}: {} {why}", name.display())));
+        };
+        return Ok(identified(path));
+    }
+    let found = finder
+        .on_path(OsStr::new("ld.lld"))
+        .or_else(|| finder.newest_lld())
+        .or_else(|| finder.in_rust_sysroot())
+        .or_else(|| finder.on_path(OsStr::new("ld")));
+    found.map(identified).ok_or_else(|| {
+        Error::new(
+            Stage::Arguments,
+            format!(
+                "no linker found (ld.lld, ld.lld-N, rustc's or ld); set {LINKER_VARIABLE} or --prune-linker"
+            ),
+        )
+    })
+}
+
+fn identified(path: PathBuf) -> Linker {
+    let dialect = dialect_of_name(&path).or_else(|| dialect_of_version(&version_text(&path)));
+    // An unknown linker is held to be GNU ld's like: the name of what every linker imitates. What it resolves
+    // otherwise would show as a difference between what we resolved and what it links, which verify reports.
+    Linker { path, dialect: dialect.unwrap_or(Dialect::Bfd) }
+}
+
+/// By basename, where that names one linker: `ld.lld-19`, `x86_64-linux-gnu-ld.bfd`, `mold`.
+pub fn dialect_of_name(path: &Path) -> Option<Dialect> {
+    let name = path.file_name()?.to_str()?;
+    let last = name.rsplit_once("ld.").map_or(name, |(_, last)| last);
+    let stem = last.split_once('-').map_or(last, |(stem, _)| stem);
+    match stem {
+        "lld" => Some(Dialect::Lld),
+        "mold" => Some(Dialect::Mold),
+        "bfd" => Some(Dialect::Bfd),
+        "gold" => Some(Dialect::Gold),
+        "wild" => Some(Dialect::Wild),
+        _ => None,
+    }
+}
+
+/// By the first line of `--version`.
+pub fn dialect_of_version(text: &str) -> Option<Dialect> {
+    let line = text.lines().next()?;
+    // Order matters: lld and mold say "compatible with GNU linkers", gold comes from "GNU Binutils".
+    [("LLD", Dialect::Lld), ("mold", Dialect::Mold), ("Wild", Dialect::Wild), ("GNU gold", Dialect::Gold)]
+        .into_iter()
+        .chain([("wild", Dialect::Wild), ("GNU ld", Dialect::Bfd)])
+        .find(|(mark, _)| line.contains(mark))
+        .map(|(_, dialect)| dialect)
+}
+
+fn version_text(path: &Path) -> String {
+    let output = Command::new(path).arg("--version").output();
+    output.map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_versions() {
+        let by_name = |name: &str| dialect_of_name(Path::new(name));
+        assert_eq!(by_name("/usr/bin/ld.lld-19"), Some(Dialect::Lld));
+        assert_eq!(by_name("/usr/bin/x86_64-linux-gnu-ld.bfd"), Some(Dialect::Bfd));
+        assert_eq!(by_name("ld.gold"), Some(Dialect::Gold));
+        assert_eq!(by_name("mold"), Some(Dialect::Mold));
+        assert_eq!(by_name("ld.mold"), Some(Dialect::Mold));
+        assert_eq!(by_name("wild"), Some(Dialect::Wild));
+        assert_eq!(by_name("/usr/bin/ld"), None);
+        assert_eq!(by_name("x86_64-linux-gnu-ld"), None);
+        let by_text = dialect_of_version;
+        assert_eq!(by_text("Debian LLD 19.1.7 (compatible with GNU linkers)\n"), Some(Dialect::Lld));
+        assert_eq!(by_text("mold 1.10.1 (compatible with GNU ld)"), Some(Dialect::Mold));
+        assert_eq!(by_text("GNU gold (GNU Binutils for Debian 2.40) 1.16"), Some(Dialect::Gold));
+        assert_eq!(by_text("GNU ld (GNU Binutils for Debian) 2.40\nCopyright"), Some(Dialect::Bfd));
+        assert_eq!(by_text("Wild version 0.8.0 (compatible with GNU linkers)"), Some(Dialect::Wild));
+        assert_eq!(by_text("something else"), None);
+    }
+
+    fn executable(path: &Path) {
+        std::fs::write(path, "#!/bin/sh\necho 'GNU ld (made for a test) 1'\n").unwrap();
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    fn choose_in(path: &Path, linker: Option<&str>, explicit: Option<&str>) -> Result<Linker> {
+        let path = path.as_os_str().to_owned();
+        let linker = linker.map(OsString::from);
+        let lookup = move |name: &str| match name {
+            "PATH" => Some(path.clone()),
+            LINKER_VARIABLE => linker.clone(),
+            _ => None,
+        };
+        choose(explicit.map(Path::new), &Environment::new(&lookup))
+    }
+
+    #[test]
+    fn the_order_of_candidates_and_never_ourselves() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        assert!(choose_in(dir.path(), None, None).is_err());
+        executable(&at("ld"));
+        let fallback = choose_in(dir.path(), None, None).unwrap();
+        assert_eq!((fallback.path, fallback.dialect), (at("ld"), Dialect::Bfd));
+        executable(&at("ld.lld-9"));
+        executable(&at("ld.lld-14"));
+        std::fs::write(at("ld.lld-20"), "not executable").unwrap();
+        assert_eq!(choose_in(dir.path(), None, None).unwrap().path, at("ld.lld-14"));
+        // A shim of ours under the best name is passed over.
+        std::os::unix::fs::symlink(std::env::current_exe().unwrap(), at("ld.lld")).unwrap();
+        assert_eq!(choose_in(dir.path(), None, None).unwrap().path, at("ld.lld-14"));
+        executable(&at("ld.bfd"));
+        assert_eq!(choose_in(dir.path(), Some("bfd"), None).unwrap().path, at("ld.bfd"));
+        assert_eq!(choose_in(dir.path(), Some("bfd"), Some("ld.lld-9")).unwrap().path, at("ld.lld-9"));
+        let own = at("ld.lld");
+        let message = choose_in(dir.path(), None, own.to_str()).unwrap_err().to_string();
+        assert!(message.contains("this program itself"), "{message}");
+        assert!(choose_in(dir.path(), Some("nonexistent"), None).is_err());
+    }
+}

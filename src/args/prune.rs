@@ -1,0 +1,242 @@
+//! Our own options, `--prune-*`: from the command line, and before it from `LTO_PRUNE_FLAGS`.
+//!
+//! A misspelt one is an error that names the nearest: passed on to the linker it would end as "unknown option", and a
+//! link would silently be another one than the user asked for. Values follow an equals sign only, so that the words
+//! of a line can be told apart without knowing us.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use crate::args::Environment;
+use crate::config::{Level, PruneOptions};
+use crate::error::{Error, Result, Stage};
+
+/// The environment variable with options that precede those of the command line.
+pub const FLAGS_VARIABLE: &str = "LTO_PRUNE_FLAGS";
+
+/// Every option of ours without its prefix; `=` where it takes a value.
+const NAMES: &[&str] = &[
+    "level=",
+    "report=",
+    "remarks=",
+    "why=",
+    "keep=",
+    "emit=",
+    "linker=",
+    "cache=",
+    "no-cache",
+    "jobs=",
+    "strict",
+    "limit=",
+    "repro=",
+    "time",
+    "stats",
+    "html=",
+    "stub=",
+    "constants",
+];
+
+/// Whether a word is an option of ours, well-formed or not.
+pub fn is_ours(word: &OsStr) -> bool {
+    body(word).is_some()
+}
+
+/// The part after `--prune-`.
+fn body(word: &OsStr) -> Option<&[u8]> {
+    let bytes = word.as_bytes();
+    bytes.strip_prefix(b"--prune-").or_else(|| bytes.strip_prefix(b"-prune-"))
+}
+
+fn error(message: impl Into<String>) -> Error {
+    Error::new(Stage::Arguments, message)
+}
+
+/// Parse our words: first those of the environment, then those of the line, the later overriding.
+///
+/// # Errors
+/// An unknown option, a value that is missing, superfluous or wrong, or a word in `LTO_PRUNE_FLAGS` that isn't ours.
+pub fn parse(words: &[OsString], env: &Environment<'_>) -> Result<PruneOptions> {
+    let mut options = PruneOptions {
+        level: Level::Pointers,
+        level_explicit: false,
+        report: None,
+        remarks: None,
+        why: Vec::new(),
+        keep: Vec::new(),
+        emit_dir: None,
+        linker: None,
+        cache: default_cache(env),
+        jobs: None,
+        strict: false,
+        limit: None,
+        repro: None,
+        time: false,
+        stats: false,
+    };
+    let flags = super::words::split(env.get(FLAGS_VARIABLE).unwrap_or_default().as_bytes());
+    if let Some(word) = flags.iter().find(|w| !is_ours(w)) {
+        let word = word.to_string_lossy();
+        return Err(error(format!("{FLAGS_VARIABLE}: `{word}` is not one of the --prune-* options")));
+    }
+    for word in flags.iter().chain(words) {
+        if let Some(body) = body(word) {
+            apply(&mut options, body)?;
+        }
+    }
+    Ok(options)
+}
+
+fn default_cache(env: &Environment<'_>) -> Option<PathBuf> {
+    let set = |name| env.get(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    // The XDG base directory specification: a relative value is to be ignored.
+    let base =
+        set("XDG_CACHE_HOME").filter(|p| p.is_absolute()).or_else(|| Some(set("HOME")?.join(".cache")))?;
+    Some(base.join("lto-prune"))
+}
+
+fn apply(options: &mut PruneOptions, body: &[u8]) -> Result<()> {
+    let (name, value) = match body.iter().position(|b| *b == b'=') {
+        Some(at) => (body.get(..at).unwrap_or_default(), body.get(at + 1..)),
+        None => (body, None),
+    };
+    let name = String::from_utf8_lossy(name).into_owned();
+    let takes_value = if NAMES.contains(&format!("{name}=").as_str()) {
+        true
+    } else if NAMES.contains(&name.as_str()) {
+        false
+    } else {
+        return Err(unknown(&name));
+    };
+    match (takes_value, value) {
+        (true, None | Some([])) => {
+            return Err(error(format!("--prune-{name} needs a value: --prune-{name}=...")));
+        }
+        (false, Some(_)) => return Err(error(format!("--prune-{name} takes no value"))),
+        _ => {}
+    }
+    let value = OsStr::from_bytes(value.unwrap_or_default());
+    let path = || Some(PathBuf::from(value));
+    let text = || {
+        let utf8 = value.to_str().map(str::to_owned);
+        utf8.ok_or_else(|| error(format!("--prune-{name}: the value is not UTF-8")))
+    };
+    let number = || {
+        let parsed = text()?.parse::<usize>().ok();
+        parsed.ok_or_else(|| error(format!("--prune-{name}={}: not a number", value.to_string_lossy())))
+    };
+    match name.as_str() {
+        "level" => {
+            options.level = match value.to_str() {
+                Some("off") => Level::Off,
+                Some("sections") => Level::Sections,
+                Some("functions") => Level::Functions,
+                Some("pointers") => Level::Pointers,
+                _ => {
+                    let value = value.to_string_lossy();
+                    return Err(error(format!(
+                        "--prune-level={value}: the levels are off, sections, functions and pointers"
+                    )));
+                }
+            };
+            options.level_explicit = true;
+        }
+        "report" => options.report = path(),
+        "remarks" => options.remarks = path(),
+        "why" => options.why.push(text()?),
+        "keep" => options.keep.push(text()?),
+        "emit" => options.emit_dir = path(),
+        "linker" => options.linker = path(),
+        "cache" => options.cache = path(),
+        "no-cache" => options.cache = None,
+        "jobs" => {
+            options.jobs = Some(match number()? {
+                0 => return Err(error("--prune-jobs=0: at least one thread is needed")),
+                n => n,
+            });
+        }
+        "strict" => options.strict = true,
+        "limit" => options.limit = Some(number()?),
+        "repro" => options.repro = path(),
+        "time" => options.time = true,
+        "stats" => options.stats = true,
+        // html, stub and constants: named by the design, of later stages.
+        _ => return Err(error(format!("--prune-{name} is not supported by this version"))),
+    }
+    Ok(())
+}
+
+fn unknown(name: &str) -> Error {
+    let near = NAMES
+        .iter()
+        .map(|known| known.trim_end_matches('='))
+        .map(|known| (distance(name, known), known))
+        .min()
+        .filter(|(distance, known)| *distance <= known.len().div_ceil(2));
+    match near {
+        Some((_, known)) => error(format!("unknown option --prune-{name}; did you mean --prune-{known}?")),
+        None => error(format!("unknown option --prune-{name}")),
+    }
+}
+
+/// Levenshtein distance; `a` is cut so that a hostile word can't cost much.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, ca) in a.chars().take(64).enumerate() {
+        let mut next = vec![i + 1];
+        for (j, cb) in b.iter().enumerate() {
+            let at = |row: &[usize], k: usize| row.get(k).copied().unwrap_or(usize::MAX - 1);
+            let substituted = at(&row, j) + usize::from(ca != *cb);
+            next.push(substituted.min(at(&row, j + 1) + 1).min(at(&next, j) + 1));
+        }
+        row = next;
+    }
+    row.last().copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn run(flags: &str, words: &[&str]) -> Result<PruneOptions> {
+        let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+        let flags = flags.to_owned();
+        let lookup = move |name: &str| match name {
+            FLAGS_VARIABLE => Some(OsString::from(&flags)),
+            "HOME" => Some(OsString::from("/home/u")),
+            _ => None,
+        };
+        parse(&words, &Environment::new(&lookup))
+    }
+
+    #[test]
+    fn the_line_overrides_the_environment() {
+        let options =
+            run("--prune-level=off '--prune-why=a b' --prune-strict", &["--prune-level=sections"]).unwrap();
+        assert_eq!(options.level, Level::Sections);
+        assert!(options.level_explicit && options.strict);
+        assert_eq!(options.why, ["a b"]);
+        assert_eq!(options.cache, Some(PathBuf::from("/home/u/.cache/lto-prune")));
+        assert_eq!(run("", &["--prune-cache=c", "--prune-no-cache"]).unwrap().cache, None);
+        assert_eq!(
+            run("", &["--prune-no-cache", "--prune-cache=c"]).unwrap().cache,
+            Some(PathBuf::from("c"))
+        );
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let message = |flags: &str, word: &str| run(flags, &[word]).unwrap_err().to_string();
+        assert!(message("", "--prune-reporrt=x").contains("did you mean --prune-report?"));
+        assert!(!message("", "--prune-zzzzzzzzzzzz").contains("did you mean"));
+        assert!(message("", "--prune-level=max").contains("off, sections, functions and pointers"));
+        assert!(message("", "--prune-report").contains("needs a value"));
+        assert!(message("", "--prune-strict=1").contains("takes no value"));
+        assert!(message("", "--prune-jobs=0").contains("at least one"));
+        assert!(message("", "--prune-jobs=two").contains("not a number"));
+        assert!(message("", "--prune-html=x").contains("not supported by this version"));
+        assert!(message("-O2", "--prune-time").contains("LTO_PRUNE_FLAGS"));
+    }
+}

@@ -1,0 +1,102 @@
+//! Words: response files (`@file`) and strings of flags, split as GNU ld, lld and gcc split them.
+//!
+//! Rules of libiberty's `expandargv` and LLVM's `TokenizeGNUCommandLine`, which agree: white space separates, either
+//! quote groups, a backslash takes the next byte as it is, inside quotes too. A file that can't be read leaves its
+//! word as it stands, so that the linker reports it. Left out: `--rsp-quoting=windows` (see `args`).
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+/// libiberty's bound on expansions: a response file that names itself would never end.
+const MAX_EXPANSIONS: usize = 2000;
+
+/// The words of `text`.
+pub fn split(text: &[u8]) -> Vec<OsString> {
+    let mut words = Vec::new();
+    let mut word: Option<Vec<u8>> = None;
+    let mut quote = None;
+    let mut bytes = text.iter().copied();
+    while let Some(b) = bytes.next() {
+        match (quote, b) {
+            (_, b'\\') => {
+                if let Some(next) = bytes.next() {
+                    word.get_or_insert_default().push(next);
+                }
+            }
+            (Some(q), _) if q == b => quote = None,
+            (Some(_), _) => word.get_or_insert_default().push(b),
+            (None, b'"' | b'\'') => {
+                quote = Some(b);
+                word.get_or_insert_default();
+            }
+            (None, b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c) => words.extend(word.take()),
+            (None, _) => word.get_or_insert_default().push(b),
+        }
+    }
+    words.extend(word);
+    words.into_iter().map(OsString::from_vec).collect()
+}
+
+/// `args` with every `@file` replaced by the words of that file, recursively.
+pub fn expand(args: &[OsString]) -> Vec<OsString> {
+    let mut out = Vec::with_capacity(args.len());
+    // A stack instead of recursion: nesting is the input's choice.
+    let mut stack: Vec<OsString> = args.iter().rev().cloned().collect();
+    let mut expansions = 0;
+    while let Some(word) = stack.pop() {
+        match word.as_bytes().strip_prefix(b"@").filter(|_| expansions < MAX_EXPANSIONS).and_then(read) {
+            Some(text) => {
+                expansions += 1;
+                stack.extend(split(&text).into_iter().rev());
+            }
+            None => out.push(word),
+        }
+    }
+    out
+}
+
+fn read(name: &[u8]) -> Option<Vec<u8>> {
+    std::fs::read(Path::new(OsStr::from_bytes(name))).ok()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn os(words: &[&str]) -> Vec<OsString> {
+        words.iter().map(OsString::from).collect()
+    }
+
+    #[test]
+    fn quotes_and_backslashes() {
+        assert_eq!(
+            split(b"a  'b c'\n\"d \\\" e\" f\\ g '' h'i'j"),
+            os(&["a", "b c", "d \" e", "f g", "", "hij"])
+        );
+        assert_eq!(split(b""), os(&[]));
+        assert_eq!(split(b" \t\n"), os(&[]));
+        assert_eq!(split(b"unterminated 'x y"), os(&["unterminated", "x y"]));
+        assert_eq!(split(b"end\\"), os(&["end"]));
+    }
+
+    #[test]
+    fn response_files_nest_and_missing_ones_stay() {
+        let dir = tempfile::tempdir().unwrap();
+        let (a, b) = (dir.path().join("a"), dir.path().join("b"));
+        std::fs::write(&a, format!("one @{} '-o' x\\ y", b.display())).unwrap();
+        std::fs::write(&b, "two @/nonexistent/file").unwrap();
+        let args = os(&["first", &format!("@{}", a.display()), "last"]);
+        assert_eq!(expand(&args), os(&["first", "one", "two", "@/nonexistent/file", "-o", "x y", "last"]));
+    }
+
+    #[test]
+    fn a_file_that_names_itself_ends() {
+        let dir = tempfile::tempdir().unwrap();
+        let a = dir.path().join("a");
+        std::fs::write(&a, format!("x @{}", a.display())).unwrap();
+        let words = expand(&os(&[&format!("@{}", a.display())]));
+        assert_eq!(words.len(), MAX_EXPANSIONS + 1);
+    }
+}

@@ -1,0 +1,159 @@
+//! Archives of emitted objects, in the form that GNU ar writes.
+//!
+//! Decides nothing: members come in the order given, under the names given. The symbol table lists every
+//! non-local definition of each member, common and weak ones too, because bfd and gold extract by it alone.
+//! Dates, owners and modes are fixed, so equal members give equal bytes.
+//!
+//! Left out: thin archives, and the symbols of members that are not ELF64 (bitcode): those are not indexed.
+//! Source: the System V ar format as GNU binutils extends it (`//`, `/SYM64/`).
+
+use object::elf;
+use object::read::elf::{FileHeader, SectionTable};
+
+use super::input::{Header, LE};
+
+const MAGIC: &[u8] = b"!<arch>\n";
+const MEMBER_HEADER: usize = 60;
+/// Longest name that is written in the member header itself, a slash behind it.
+const SHORT_NAME: usize = 15;
+
+/// An archive with a symbol table that holds `members`, in order; names may repeat.
+pub fn write(members: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut long_names = Vec::new();
+    let name_fields: Vec<String> = members.iter().map(|(name, _)| name_field(name, &mut long_names)).collect();
+    let symbols: Vec<(usize, &[u8])> = members
+        .iter()
+        .enumerate()
+        .flat_map(|(i, (_, bytes))| definitions(bytes).into_iter().map(move |name| (i, name)))
+        .collect();
+    let names_size: usize = symbols.iter().map(|(_, name)| name.len() + 1).sum();
+
+    let long_names_size = if long_names.is_empty() { 0 } else { member_size(long_names.len()) };
+    let members_size: usize = members.iter().map(|(_, bytes)| member_size(bytes.len())).sum();
+    // Offsets in the symbol table are 32 bit, or 64 bit under another name where that is too little.
+    let narrow_table = 4 + 4 * symbols.len() + names_size;
+    let narrow = MAGIC.len() + member_size(narrow_table) + long_names_size + members_size <= u32::MAX as usize;
+    let width = if narrow { 4 } else { 8 };
+    let table_size = width + width * symbols.len() + names_size;
+    let first_member = MAGIC.len() + member_size(table_size) + long_names_size;
+
+    let mut offsets = Vec::with_capacity(members.len());
+    let mut offset = first_member;
+    for (_, bytes) in members {
+        offsets.push(offset as u64);
+        offset += member_size(bytes.len());
+    }
+
+    let mut out = Vec::with_capacity(offset);
+    out.extend_from_slice(MAGIC);
+    push_header(&mut out, if narrow { "/" } else { "/SYM64/" }, table_size, "0");
+    let push_number = |out: &mut Vec<u8>, n: u64| {
+        out.extend_from_slice(n.to_be_bytes().get(8 - width..).unwrap_or(&[]));
+    };
+    push_number(&mut out, symbols.len() as u64);
+    for (member, _) in &symbols {
+        push_number(&mut out, offsets.get(*member).copied().unwrap_or(0));
+    }
+    for (_, name) in &symbols {
+        out.extend_from_slice(name);
+        out.push(0);
+    }
+    pad(&mut out);
+    if !long_names.is_empty() {
+        push_header(&mut out, "//", long_names.len(), "");
+        out.extend_from_slice(&long_names);
+        pad(&mut out);
+    }
+    for ((_, bytes), field) in members.iter().zip(&name_fields) {
+        push_header(&mut out, field, bytes.len(), "100644");
+        out.extend_from_slice(bytes);
+        pad(&mut out);
+    }
+    out
+}
+
+/// Bytes that a member takes, header and padding included.
+fn member_size(contents: usize) -> usize {
+    MEMBER_HEADER + contents.next_multiple_of(2)
+}
+
+fn pad(out: &mut Vec<u8>) {
+    if out.len() % 2 != 0 {
+        out.push(b'\n');
+    }
+}
+
+/// What the name field of a member says; a name that doesn't fit goes into the table of long names.
+fn name_field(name: &str, long_names: &mut Vec<u8>) -> String {
+    if !name.is_empty() && name.len() <= SHORT_NAME && !name.contains('/') {
+        return format!("{name}/");
+    }
+    let field = format!("/{}", long_names.len());
+    long_names.extend_from_slice(name.as_bytes());
+    long_names.extend_from_slice(b"/\n");
+    field
+}
+
+fn push_header(out: &mut Vec<u8>, name: &str, size: usize, mode: &str) {
+    // The tables have blank owner and mode, as GNU ar writes them; a date of 0 is that of its deterministic mode.
+    let owner = if mode == "100644" { "0" } else { "" };
+    let date = if name == "//" { "" } else { "0" };
+    let header = format!("{name:<16}{date:<12}{owner:<6}{owner:<6}{mode:<8}{size:<10}`\n");
+    out.extend_from_slice(header.as_bytes());
+}
+
+/// The names of the non-local definitions of an object; none if it can't be read.
+fn definitions(bytes: &[u8]) -> Vec<&[u8]> {
+    let read = || {
+        let header = Header::parse(bytes).ok()?;
+        if !header.is_little_endian() {
+            return None;
+        }
+        let sections: SectionTable<'_, Header> = header.sections(LE, bytes).ok()?;
+        let symbols = sections.symbols(LE, bytes, elf::SHT_SYMTAB).ok()?;
+        let mut names = Vec::new();
+        for symbol in symbols.iter() {
+            if symbol.st_bind() != elf::STB_LOCAL
+                && symbol.st_shndx.get(LE) != elf::SHN_UNDEF
+                && let Ok(name) = symbols.symbol_name(LE, symbol)
+                && !name.is_empty()
+            {
+                names.push(name);
+            }
+        }
+        Some(names)
+    };
+    read().unwrap_or_default()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_come_back_under_their_names() {
+        let long = "a name longer than fifteen bytes.o";
+        let members: &[(&str, &[u8])] =
+            &[("a.o", b"odd"), (long, b"even"), ("dir/b.o", b""), ("exactly15bytes.", b"x"), ("a.o", b"again")];
+        let archive = write(members);
+        let read = object::read::archive::ArchiveFile::parse(&*archive).unwrap();
+        let found: Vec<(String, Vec<u8>)> = read
+            .members()
+            .map(|m| m.unwrap())
+            .map(|m| {
+                (String::from_utf8(m.name().to_vec()).unwrap(), m.data(&*archive).unwrap().to_vec())
+            })
+            .collect();
+        let expected: Vec<(String, Vec<u8>)> =
+            members.iter().map(|(n, b)| ((*n).to_owned(), b.to_vec())).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn an_empty_archive_is_one() {
+        let archive = write(&[]);
+        let read = object::read::archive::ArchiveFile::parse(&*archive).unwrap();
+        assert_eq!(read.members().count(), 0);
+    }
+}

@@ -1,0 +1,254 @@
+//! The object as it came: raw tables of an ELF64 x86-64 relocatable file, each range checked once.
+//!
+//! Decides what every section is to emission (its [`Role`]), because tables that hold section or symbol indices
+//! must be rewritten while everything else is copied bit by bit. Safe because the list of known section types is
+//! closed: a type that may hold indices in a form that we don't know is an error, not a copy.
+//!
+//! Left out: which of it stays. Sources: gABI chapter 4, psABI x86-64, LLVM's `BinaryFormat/ELF.h`.
+
+use object::LittleEndian;
+use object::elf;
+use object::read::ReadRef;
+use object::read::elf::{FileHeader, SectionHeader};
+
+use crate::error::{Error, Result, Stage};
+
+/// The byte order of every file that is rewritten.
+pub(super) const LE: LittleEndian = LittleEndian;
+
+pub(super) type Header = elf::FileHeader64<LittleEndian>;
+pub(super) type Shdr = elf::SectionHeader64<LittleEndian>;
+pub(super) type Sym = elf::Sym64<LittleEndian>;
+pub(super) type Rela = elf::Rela64<LittleEndian>;
+
+/// `SHT_LLVM_ADDRSIG`.
+const ADDRSIG: elf::SectionType = elf::SectionType(0x6fff_4c03);
+/// `SHT_LLVM_CALL_GRAPH_PROFILE`.
+const CALL_GRAPH_PROFILE: elf::SectionType = elf::SectionType(0x6fff_4c09);
+/// Types whose contents hold no index of a section or symbol, besides the generic ones.
+const OPAQUE_TYPES: &[elf::SectionType] = &[
+    elf::SectionType(0x6fff_4c01), // SHT_LLVM_LINKER_OPTIONS: strings
+    elf::SectionType(0x6fff_4c08), // SHT_LLVM_BB_ADDR_MAP_V0: addresses by relocation
+    elf::SectionType(0x6fff_4c0a), // SHT_LLVM_BB_ADDR_MAP
+    elf::SectionType(0x6fff_4c0b), // SHT_LLVM_OFFLOADING: an embedded image
+    elf::SectionType(0x6fff_4c0c), // SHT_LLVM_LTO: bitcode
+    elf::SHT_GNU_ATTRIBUTES,
+];
+
+/// What a section is to emission.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// Entry 0, and inactive entries.
+    Null,
+    /// Copied as it is, its relocations aside.
+    Content,
+    /// `.eh_frame`.
+    Unwind,
+    /// `SHT_RELA`; `sh_info` is its target.
+    Relocations,
+    Group,
+    SymbolTable,
+    /// `SHT_SYMTAB_SHNDX`.
+    ExtendedIndices,
+    /// The string table of the symbols, of the section names, or of both.
+    Names,
+    Addrsig,
+    CallGraphProfile,
+}
+
+/// Where a symbol is, `SHN_XINDEX` resolved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Undefined,
+    Absolute,
+    Common,
+    Section(u32),
+    /// Another reserved index (`SHN_X86_64_LCOMMON`).
+    Reserved(u16),
+}
+
+/// An object, its tables found. Indices in it are the old ones.
+#[derive(Debug)]
+pub(super) struct Input<'a> {
+    pub(super) bytes: &'a [u8],
+    pub(super) header: &'a Header,
+    pub(super) sections: &'a [Shdr],
+    /// By section.
+    pub(super) roles: Vec<Role>,
+    pub(super) section_names: usize,
+    pub(super) symbol_table: Option<usize>,
+    pub(super) symbol_names: Option<usize>,
+    pub(super) symbols: &'a [Sym],
+    /// Index of the first non-local symbol.
+    pub(super) first_global: usize,
+    extended: &'a [object::U32<LittleEndian>],
+}
+
+fn malformed(message: impl Into<String>) -> Error {
+    Error::new(Stage::Emit, message)
+}
+
+impl<'a> Input<'a> {
+    /// Read the tables of `bytes`. An error is a file that is no ELF64 x86-64 relocatable object, a table
+    /// outside the file, or a section of a type that can't be renumbered.
+    pub(super) fn parse(bytes: &'a [u8]) -> Result<Self> {
+        let header = Header::parse(bytes).map_err(|e| malformed(e.to_string()))?;
+        if !header.is_little_endian()
+            || header.e_type(LE) != elf::ET_REL
+            || header.e_machine(LE) != elf::EM_X86_64
+        {
+            return Err(malformed("not an x86-64 relocatable object"));
+        }
+        let sections = header.section_headers(LE, bytes).map_err(|e| malformed(e.to_string()))?;
+        if sections.is_empty() {
+            return Err(malformed("no section header table"));
+        }
+        let section_names = header.shstrndx(LE, bytes).map_err(|e| malformed(e.to_string()))? as usize;
+        let mut input = Input {
+            bytes,
+            header,
+            sections,
+            roles: vec![Role::Null; sections.len()],
+            section_names,
+            symbol_table: None,
+            symbol_names: None,
+            symbols: &[],
+            first_global: 0,
+            extended: &[],
+        };
+        for (i, section) in sections.iter().enumerate() {
+            if section.sh_type(LE) != elf::SHT_SYMTAB {
+                continue;
+            }
+            if input.symbol_table.is_some() {
+                return Err(malformed("two symbol tables"));
+            }
+            input.symbol_table = Some(i);
+            input.symbol_names = Some(section.sh_link(LE) as usize);
+            input.symbols = input.table(i)?;
+            input.first_global = section.sh_info(LE) as usize;
+        }
+        if input.first_global > input.symbols.len() {
+            return Err(malformed("sh_info of the symbol table is past its end"));
+        }
+        for i in 1..sections.len() {
+            let role = input.role_of(i)?;
+            if let Some(slot) = input.roles.get_mut(i) {
+                *slot = role;
+            }
+            if role == Role::ExtendedIndices {
+                input.extended = input.table(i)?;
+            }
+        }
+        Ok(input)
+    }
+
+    fn role_of(&self, index: usize) -> Result<Role> {
+        let section = self.section(index)?;
+        let of_symbols = || Some(section.sh_link(LE) as usize) == self.symbol_table;
+        let needs_symbols = |role| {
+            if of_symbols() {
+                return Ok(role);
+            }
+            Err(self.about(index, "sh_link is not the symbol table"))
+        };
+        match section.sh_type(LE) {
+            elf::SHT_NULL => Ok(Role::Null),
+            elf::SHT_SYMTAB => Ok(Role::SymbolTable),
+            elf::SHT_STRTAB if index == self.section_names || Some(index) == self.symbol_names => {
+                Ok(Role::Names)
+            }
+            elf::SHT_RELA => needs_symbols(Role::Relocations),
+            elf::SHT_GROUP => needs_symbols(Role::Group),
+            elf::SHT_SYMTAB_SHNDX => needs_symbols(Role::ExtendedIndices),
+            CALL_GRAPH_PROFILE => Ok(Role::CallGraphProfile),
+            // A tool that knows nothing of the section leaves sh_link 0; linkers then ignore it, and its indices
+            // are meaningless already.
+            ADDRSIG if of_symbols() => Ok(Role::Addrsig),
+            ADDRSIG => Ok(Role::Content),
+            elf::SHT_PROGBITS | elf::SHT_X86_64_UNWIND if self.section_name(index) == b".eh_frame" => {
+                Ok(Role::Unwind)
+            }
+            elf::SHT_PROGBITS
+            | elf::SHT_X86_64_UNWIND
+            | elf::SHT_NOBITS
+            | elf::SHT_NOTE
+            | elf::SHT_STRTAB
+            | elf::SHT_INIT_ARRAY
+            | elf::SHT_FINI_ARRAY
+            | elf::SHT_PREINIT_ARRAY => Ok(Role::Content),
+            other if OPAQUE_TYPES.contains(&other) => Ok(Role::Content),
+            other => Err(self.about(index, format!("section type {:#x} can't be renumbered", other.0))),
+        }
+    }
+
+    /// An error about section `index`.
+    pub(super) fn about(&self, index: usize, message: impl Into<String>) -> Error {
+        let name = String::from_utf8_lossy(self.section_name(index)).into_owned();
+        malformed(message).in_section(format!("{name} [{index}]"))
+    }
+
+    /// The header of section `index`.
+    pub(super) fn section(&self, index: usize) -> Result<&'a Shdr> {
+        self.sections.get(index).ok_or_else(|| malformed(format!("there is no section {index}")))
+    }
+
+    /// What section `index` is.
+    pub(super) fn role(&self, index: usize) -> Role {
+        self.roles.get(index).copied().unwrap_or(Role::Null)
+    }
+
+    /// The bytes of a section in the file; none for `SHT_NOBITS`.
+    pub(super) fn data(&self, index: usize) -> Result<&'a [u8]> {
+        self.section(index)?.data(LE, self.bytes).map_err(|e| self.about(index, e.to_string()))
+    }
+
+    /// The bytes of a section as whole entries of type `T`.
+    pub(super) fn table<T: object::pod::Pod>(&self, index: usize) -> Result<&'a [T]> {
+        let data = self.data(index)?;
+        let entry = std::mem::size_of::<T>();
+        if data.len() % entry != 0 {
+            return Err(self.about(index, format!("size is no multiple of {entry}")));
+        }
+        data.read_slice_at(0, data.len() / entry).map_err(|()| self.about(index, "unreadable table"))
+    }
+
+    /// The name of a section; empty if it can't be read.
+    pub(super) fn section_name(&self, index: usize) -> &'a [u8] {
+        self.sections.get(index).map_or(&[], |s| self.string(self.section_names, s.sh_name(LE)))
+    }
+
+    /// The name of a symbol; empty if it can't be read.
+    pub(super) fn symbol_name(&self, index: usize) -> &'a [u8] {
+        match (self.symbol_names, self.symbols.get(index)) {
+            (Some(table), Some(symbol)) => self.string(table, symbol.st_name.get(LE)),
+            _ => &[],
+        }
+    }
+
+    fn string(&self, table: usize, offset: u32) -> &'a [u8] {
+        let rest = self.data(table).ok().and_then(|d| d.get(offset as usize..)).unwrap_or(&[]);
+        rest.split(|b| *b == 0).next().unwrap_or(&[])
+    }
+
+    /// Where symbol `index` is defined.
+    pub(super) fn place(&self, index: usize) -> Result<Place> {
+        let symbol =
+            self.symbols.get(index).ok_or_else(|| malformed(format!("there is no symbol {index}")))?;
+        Ok(match symbol.st_shndx.get(LE) {
+            elf::SHN_UNDEF => Place::Undefined,
+            elf::SHN_ABS => Place::Absolute,
+            elf::SHN_COMMON => Place::Common,
+            elf::SHN_XINDEX => {
+                let section = self.extended.get(index).map_or(0, |s| s.get(LE));
+                self.section(section as usize)?;
+                Place::Section(section)
+            }
+            reserved if reserved.is_reserved() => Place::Reserved(reserved.0),
+            section => {
+                self.section(usize::from(section.0))?;
+                Place::Section(u32::from(section.0))
+            }
+        })
+    }
+}

@@ -1,0 +1,72 @@
+//! `--prune-emit=DIR`: the pruned objects as a folder that can be linked again, with the script that does so.
+//!
+//! Copies keep their numbered folders, so that equal basenames stay apart; files that were passed untouched are
+//! named where they are. The script writes `a.out`-like output to its first argument.
+
+
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use super::tree::{Emitted, LineWord, Sources};
+use crate::error::{Error, Result, Stage};
+
+/// Copy the tree at `copies` to `dir` and write `dir/link.sh`.
+pub fn keep(sources: Sources<'_>, emitted: &Emitted, copies: &Path, dir: &Path) -> Result<()> {
+    let failed = |e| Error::io(Stage::Emit, dir, "keep the pruned objects", e);
+    std::fs::create_dir_all(dir).map_err(failed)?;
+    for entry in std::fs::read_dir(copies).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        if !entry.file_type().map_err(failed)?.is_dir() {
+            continue;
+        }
+        let folder = dir.join(entry.file_name());
+        std::fs::create_dir_all(&folder).map_err(failed)?;
+        for file in std::fs::read_dir(entry.path()).map_err(failed)? {
+            let file = file.map_err(failed)?;
+            std::fs::copy(file.path(), folder.join(file.file_name())).map_err(failed)?;
+        }
+    }
+    let script = dir.join("link.sh");
+    std::fs::write(&script, text(sources, emitted, copies)).map_err(failed)?;
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).map_err(failed)
+}
+
+fn text(sources: Sources<'_>, emitted: &Emitted, copies: &Path) -> Vec<u8> {
+    let mut out = b"#!/bin/sh\n# Links the pruned objects again; the output is the first argument, or a.out.\n".to_vec();
+    out.extend_from_slice(b"here=$(dirname \"$(readlink -f \"$0\")\")\nexec ");
+    out.extend(quoted(sources.config.linker.path.as_os_str().as_bytes()));
+    let prefix = [copies.as_os_str().as_bytes(), b"/"].concat();
+    for word in &emitted.line {
+        out.extend_from_slice(b" \\\n  ");
+        match word {
+            LineWord::Output(_) => out.extend_from_slice(b"-o \"${1:-a.out}\""),
+            LineWord::Word(word) => match word.as_bytes().strip_prefix(&prefix[..]) {
+                Some(rest) => {
+                    out.extend_from_slice(b"\"$here\"/");
+                    out.extend(quoted(rest));
+                }
+                None => out.extend(quoted(word.as_bytes())),
+            },
+        }
+    }
+    out.push(b'\n');
+    out
+}
+
+/// A word for the shell.
+fn quoted(word: &[u8]) -> Vec<u8> {
+    let plain = |c: &u8| c.is_ascii_alphanumeric() || b"/._-=+:,@%".contains(c);
+    if !word.is_empty() && word.iter().all(plain) {
+        return word.to_vec();
+    }
+    let mut out = b"'".to_vec();
+    for &c in word {
+        match c {
+            b'\'' => out.extend_from_slice(b"'\\''"),
+            c => out.push(c),
+        }
+    }
+    out.push(b'\'');
+    out
+}

@@ -1,0 +1,10 @@
+//! Tests on objects of real compilers: pruned by a small planner, verified, linked by four linkers, run.
+
+#![allow(clippy::unwrap_used)]
+
+mod corners;
+mod debug;
+mod links;
+mod planner;
+mod random;
+mod tools;

@@ -1,0 +1,226 @@
+//! Pass 7, emit: the files that the linker gets, and the line that names them.
+//!
+//! The linker is left no choice that pruning could change. Each module in the link is named outright, in the
+//! order in which the plain link loads it; members of an archive come as an archive of the same basename under
+//! `--whole-archive`, cut into several where members of other files were loaded in between; a DSO that the plain
+//! link needs is not left to `--as-needed`. A module from which nothing goes and that is no member is named by
+//! its original path.
+//!
+//! Copies lie in numbered folders and keep the basename, so that file patterns of scripts, `--exclude-libs` and
+//! messages see the names that they know; [`Names`] turns a copy's path back into the original's.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+use summaries::ModuleSummary;
+
+use super::{archive, object};
+use crate::config::{Config, LineArg};
+use crate::error::{Error, Result, Stage};
+use crate::ids::{DsoId, FileId, ModuleId};
+use crate::inputs::{Inputs, SequenceItem};
+use crate::plan::{ModulePlan, Plan};
+use crate::resolve::Resolution;
+use crate::verify;
+
+/// What a copy's path stands for.
+#[derive(Debug, Default)]
+pub struct Names {
+    /// The folder of the numbered folders, with a trailing slash.
+    prefix: String,
+    /// By number: the copy's basename and the original's path.
+    originals: Vec<(String, String)>,
+}
+
+impl Names {
+    /// Replace each copy's path by the original's.
+    pub fn restore(&self, text: &[u8]) -> Vec<u8> {
+        let prefix = self.prefix.as_bytes();
+        let mut out = Vec::with_capacity(text.len());
+        let mut rest = text;
+        while !prefix.is_empty()
+            && let Some(at) = find(rest, prefix)
+        {
+            out.extend_from_slice(&rest[..at]);
+            rest = &rest[at..];
+            let tail = &rest[prefix.len()..];
+            let digits = tail.iter().take_while(|c| c.is_ascii_digit()).count();
+            let number = std::str::from_utf8(&tail[..digits]).ok().and_then(|n| n.parse::<usize>().ok());
+            let known = number.and_then(|n| self.originals.get(n)).filter(|(base, _)| {
+                tail.get(digits) == Some(&b'/') && tail[digits + 1..].starts_with(base.as_bytes())
+            });
+            match known {
+                Some((base, original)) => {
+                    out.extend_from_slice(original.as_bytes());
+                    rest = &tail[digits + 1 + base.len()..];
+                }
+                None => {
+                    out.extend_from_slice(prefix);
+                    rest = tail;
+                }
+            }
+        }
+        out.extend_from_slice(rest);
+        out
+    }
+}
+
+fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
+    haystack.windows(needle.len()).position(|w| w == needle)
+}
+
+/// The product of pass 7.
+#[derive(Debug)]
+pub struct Emitted {
+    /// Arguments of the linker, but for the output.
+    pub line: Vec<LineWord>,
+    pub names: Names,
+    /// By load position: the bytes of each pruned module; `None` where it is untouched.
+    pub objects: Vec<Option<Vec<u8>>>,
+}
+
+/// A word of the new line.
+#[derive(Debug, Clone)]
+pub enum LineWord {
+    Word(OsString),
+    /// The option that names the output, as it was given.
+    Output(Vec<OsString>),
+}
+
+/// What emission reads.
+#[derive(Clone, Copy)]
+pub struct Sources<'s> {
+    pub config: &'s Config,
+    pub inputs: &'s Inputs,
+    pub resolution: &'s Resolution<'s>,
+    /// In load order.
+    pub summaries: &'s [&'s ModuleSummary],
+    pub plan: &'s Plan,
+    /// DSOs on the line that the plain link records in DT_NEEDED.
+    pub needed: &'s dyn Fn(DsoId) -> bool,
+}
+
+/// Rewrite what is touched, check each result, and write the files into `dir`.
+pub fn emit(sources: Sources<'_>, dir: &Path) -> Result<Emitted> {
+    let objects = rewrite(sources)?;
+    let mut files = Files { dir, names: Names::default(), outputs: Vec::new() };
+    files.names.prefix = format!("{}/", dir.display());
+    let block = input_block(sources, &objects, &mut files)?;
+    files.write()?;
+    let mut line = Vec::new();
+    let mut block = Some(block);
+    for arg in &sources.config.line {
+        match arg {
+            LineArg::Input(_) | LineArg::State(_) => {
+                line.extend(block.take().into_iter().flatten().map(LineWord::Word));
+            }
+            LineArg::Output(words) => line.push(LineWord::Output(words.clone())),
+            LineArg::Other(words) => line.extend(words.iter().cloned().map(LineWord::Word)),
+        }
+    }
+    Ok(Emitted { line, names: files.names, objects })
+}
+
+/// The pruned bytes of each touched module, checked.
+fn rewrite(sources: Sources<'_>) -> Result<Vec<Option<Vec<u8>>>> {
+    let Sources { inputs, resolution, summaries, plan, .. } = sources;
+    let one = |((&module, summary), plan): ((&ModuleId, &&ModuleSummary), &ModulePlan)| {
+        if plan.is_untouched() {
+            return Ok(None);
+        }
+        let original = inputs.module_bytes(module);
+        let in_file = |e: Error| e.in_file(inputs.module_name(module));
+        let bytes = object::rewrite(original, summary, plan).map_err(in_file)?;
+        let expected = verify::Expected::new(summary, plan);
+        verify::object(&inputs.module_name(module), original, &bytes, &expected)?;
+        Ok(Some(bytes))
+    };
+    resolution.loaded.par_iter().zip(summaries).zip(&plan.modules).map(one).collect()
+}
+
+/// Files to be written.
+struct Files<'d> {
+    dir: &'d Path,
+    names: Names,
+    outputs: Vec<(PathBuf, Vec<u8>)>,
+}
+
+impl Files<'_> {
+    /// A path in a folder of its own, under the basename of `original`.
+    fn add(&mut self, original: &str, bytes: Vec<u8>) -> OsString {
+        let base = original.rsplit('/').next().unwrap_or(original).to_owned();
+        let folder = self.dir.join(self.names.originals.len().to_string());
+        let path = folder.join(&base);
+        self.names.originals.push((base, original.to_owned()));
+        self.outputs.push((path.clone(), bytes));
+        path.into_os_string()
+    }
+
+    fn write(&mut self) -> Result<()> {
+        std::mem::take(&mut self.outputs).into_par_iter().try_for_each(|(path, bytes)| {
+            let failed = |e| Error::io(Stage::Emit, &path, "write a pruned copy", e);
+            if let Some(folder) = path.parent() {
+                std::fs::create_dir_all(folder).map_err(failed)?;
+            }
+            std::fs::write(&path, bytes).map_err(failed)
+        })
+    }
+}
+
+/// The words that stand for all inputs.
+fn input_block(
+    sources: Sources<'_>,
+    objects: &[Option<Vec<u8>>],
+    files: &mut Files<'_>,
+) -> Result<Vec<OsString>> {
+    let Sources { inputs, resolution, .. } = sources;
+    let mut words: Vec<OsString> = Vec::new();
+    let loaded = &resolution.loaded;
+    let mut i = 0;
+    while i < loaded.len() {
+        let module = &inputs.modules[loaded[i]];
+        let Some((archive, _)) = &module.archive else {
+            words.push(match &objects[i] {
+                Some(bytes) => files.add(&inputs.files[module.file].path.to_string_lossy(), bytes.clone()),
+                None => inputs.files[module.file].path.clone().into_os_string(),
+            });
+            i += 1;
+            continue;
+        };
+        let same = |m: &ModuleId| member_of(inputs, *m).is_some_and(|(a, _)| a == *archive);
+        let run = loaded[i..].iter().take_while(|m| same(m)).count();
+        let members: Vec<(&str, &[u8])> = (i..i + run)
+            .filter_map(|k| {
+                let (_, name) = member_of(inputs, loaded[k])?;
+                let bytes = objects[k].as_deref().unwrap_or_else(|| inputs.module_bytes(loaded[k]));
+                Some((name, bytes))
+            })
+            .collect();
+        let bytes = archive::write(&members);
+        words.push("--whole-archive".into());
+        words.push(files.add(&inputs.files[*archive].path.to_string_lossy(), bytes));
+        words.push("--no-whole-archive".into());
+        i += run;
+    }
+    let mut seen: Vec<DsoId> = Vec::new();
+    for item in &inputs.sequence {
+        let SequenceItem::Dso { dso, as_needed, token, implicit: false } = item else { continue };
+        // The first mention counts; a later one can only take back an earlier --as-needed.
+        let again = seen.contains(dso);
+        // What GNU ld forgot where it stood it might take at this place.
+        if again && *as_needed || !resolution.dsos[*dso].taken {
+            continue;
+        }
+        seen.push(*dso);
+        let forced = !*as_needed || (sources.needed)(*dso);
+        words.push(if forced { "--no-as-needed" } else { "--as-needed" }.into());
+        words.push("-Bdynamic".into());
+        words.push(token.into());
+    }
+    Ok(words)
+}
+
+fn member_of(inputs: &Inputs, module: ModuleId) -> Option<(FileId, &str)> {
+    inputs.modules[module].archive.as_ref().map(|(archive, name)| (*archive, name.as_str()))
+}

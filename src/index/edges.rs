@@ -1,0 +1,156 @@
+//! The edges of the index: what each reference of each atom comes to, given which definitions prevail.
+//!
+//! Safe because it only ever adds: a reference to a symbol goes to the prevailing atom, one by section symbol to
+//! its own; members of a group hold each other; metadata hangs on what it is ordered after. A reference from a
+//! non-allocated atom is no edge: such sections are never loaded.
+
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+use summaries::{AtomIdx, ReferenceKind, Target, atom_flags};
+
+use super::{Edge, EdgeKind, Index, Sources, defining_atom, prevailing_atom};
+use crate::config::Dialect;
+use crate::ids::{AtomId, Id, ModuleId, SymbolId};
+use crate::resolve::{Prevailing, start_stop_section};
+
+/// The part of one module.
+#[derive(Default)]
+struct Part {
+    /// Edges of each atom, in atom order.
+    counts: Vec<u32>,
+    edges: Vec<Edge>,
+    external: Vec<(AtomId, SymbolId)>,
+}
+
+pub(super) fn build(sources: &Sources<'_>, position_of: &FxHashMap<ModuleId, usize>, index: &mut Index) {
+    let sections = start_stop_sections(sources, index);
+    let parts: Vec<Part> = (0..index.modules.len())
+        .into_par_iter()
+        .map(|position| part(sources, position_of, &sections, index, position))
+        .collect();
+    index.edge_start.push(0);
+    let mut end = 0;
+    for part in parts {
+        for count in part.counts {
+            end += count;
+            index.edge_start.push(end);
+        }
+        index.edges.extend(part.edges);
+        index.external.extend(part.external);
+    }
+}
+
+/// The sections that `__start_X` and `__stop_X` keep, under the rules of the linker behind us.
+fn start_stop_sections<'s>(sources: &Sources<'s>, index: &Index) -> FxHashMap<&'s [u8], Vec<AtomId>> {
+    let dialect = sources.config.linker.dialect;
+    // `-z start-stop-gc` is lld's default (it exempts glibc's `__libc_*`) and GNU ld's option.
+    let gc = sources.config.start_stop_gc.unwrap_or(dialect == Dialect::Lld) && dialect != Dialect::Gold;
+    let mut sections: FxHashMap<&[u8], Vec<AtomId>> = FxHashMap::default();
+    for (position, summary) in sources.summaries.iter().enumerate() {
+        for (i, atom) in summary.atoms.iter().enumerate() {
+            let name = summary.name(atom.name);
+            if atom.has(atom_flags::C_IDENTIFIER)
+                && atom.kind.is_alloc()
+                && (!gc || name.starts_with(b"__libc_"))
+            {
+                let id = AtomId::new(index.modules[position].first_atom as usize + i);
+                sections.entry(name).or_default().push(id);
+            }
+        }
+    }
+    sections
+}
+
+fn part(
+    sources: &Sources<'_>,
+    position_of: &FxHashMap<ModuleId, usize>,
+    sections: &FxHashMap<&[u8], Vec<AtomId>>,
+    index: &Index,
+    position: usize,
+) -> Part {
+    let summary = sources.summaries[position];
+    let this = index.modules[position];
+    let global = |atom: AtomIdx| AtomId(this.first_atom + atom.0);
+    let mut dependents: Vec<(AtomIdx, AtomIdx)> = Vec::new();
+    for (i, atom) in summary.atoms.iter().enumerate() {
+        dependents.extend(atom.link_order.map(|target| (target, AtomIdx::new(i))));
+    }
+    dependents.sort_unstable();
+
+    let mut out = Part::default();
+    let mut references = summary.references.iter().enumerate().peekable();
+    for (i, atom) in summary.atoms.iter().enumerate() {
+        let from = AtomIdx::new(i);
+        let first = out.edges.len();
+        while let Some((number, r)) = references.next_if(|(_, r)| r.from <= from) {
+            let mut push = |target, kind| out.edges.push(Edge { target, kind, reference: number as u32 });
+            let symbol = match r.target {
+                Target::Atom(target) => {
+                    push(global(target), edge_kind(r.kind));
+                    continue;
+                }
+                Target::Symbol(symbol) => symbol,
+            };
+            let Some(id) = sources.resolution.symbol_id(this.module, symbol) else {
+                if let Some(target) = defining_atom(summary, symbol) {
+                    push(global(target), edge_kind(r.kind));
+                }
+                continue;
+            };
+            if let Some(target) = prevailing_atom(sources, &index.modules, position_of, id) {
+                push(target, edge_kind(r.kind));
+                continue;
+            }
+            let name = sources.resolution.symbols[id].name;
+            if let Some(atoms) = start_stop_section(name).and_then(|section| sections.get(section)) {
+                atoms.iter().for_each(|target| push(*target, EdgeKind::StartStop));
+            }
+            // A weak reference of this module's own needs no definition and no DSO.
+            let strong = summary.symbols[symbol.index()].binding != summaries::Binding::Weak;
+            let outside = matches!(
+                sources.resolution.symbols[id].prevailing,
+                Prevailing::Dso(_) | Prevailing::Undefined { weak: false }
+            );
+            if strong && outside && !index.discarded[global(from).index()] {
+                out.external.push((global(from), id));
+            }
+        }
+        let group = atom.group.and_then(|g| summary.groups.get(g.index()));
+        let members = group.map_or(&[][..], |g| &g.members);
+        let no_reference = |target: AtomIdx, kind| Edge {
+            target: global(target),
+            kind,
+            reference: Edge::NO_REFERENCE,
+        };
+        out.edges.extend(members.iter().filter(|m| **m != from).map(|m| no_reference(*m, EdgeKind::Group)));
+        let start = dependents.partition_point(|d| d.0 < from);
+        let metadata = dependents[start..].iter().take_while(|d| d.0 == from);
+        out.edges.extend(metadata.map(|d| no_reference(d.1, EdgeKind::LinkOrder)));
+        // One edge per target is enough; the first reference in the file stands for the others.
+        let mine = &mut out.edges[first..];
+        mine.sort_unstable_by_key(|e| (e.target, e.reference));
+        let mut kept = first;
+        for k in first..out.edges.len() {
+            if kept == first || out.edges[kept - 1].target != out.edges[k].target {
+                out.edges[kept] = out.edges[k];
+                kept += 1;
+            }
+        }
+        out.edges.truncate(kept);
+        out.counts.push((kept - first) as u32);
+    }
+    out.external.sort_unstable();
+    out.external.dedup();
+    out
+}
+
+fn edge_kind(kind: ReferenceKind) -> EdgeKind {
+    match kind {
+        ReferenceKind::Call => EdgeKind::Call,
+        ReferenceKind::Address | ReferenceKind::Debug => EdgeKind::Address,
+        ReferenceKind::Data => EdgeKind::Data,
+        ReferenceKind::Got => EdgeKind::Got,
+        ReferenceKind::Tls => EdgeKind::Tls,
+        ReferenceKind::Unwind => EdgeKind::Unwind,
+    }
+}

@@ -1,0 +1,271 @@
+//! Preserved roots: what is live by itself, each with its reason.
+//!
+//! The rules are the linker's (lld/ELF/MarkLive.cpp; docs/SOUNDNESS.md lists them with their tests), with two
+//! differences. Unwind tables are no roots: an LSDA or personality lives with the functions that use it. And
+//! without `--gc-sections` on the line nothing says that a section outside the standard families may go, so
+//! all of those are roots.
+
+use rustc_hash::FxHashMap;
+use summaries::{Atom, AtomIdx, AtomKind, Definition, ModuleSummary, Visibility, atom_flags};
+
+use super::{Index, Root, Sources, defining_atom, prevailing_atom};
+use crate::config::{Dialect, OutputKind};
+use crate::ids::{AtomId, Id, ModuleId, SymbolId};
+use crate::inputs::glob::Glob;
+use crate::inputs::scripts::Pattern;
+use crate::resolve::{GlobalSymbol, Prevailing, entry_symbol, symbols_of};
+
+/// Why an atom is live by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RootReason {
+    Entry,
+    /// `-u`, `--require-defined`.
+    Undefined,
+    /// `-init`, `-fini`.
+    InitFiniSymbol,
+    /// In the dynamic symbol table: `-shared`, `--export-dynamic`, a dynamic list.
+    Exported,
+    ReferencedByDso,
+    DefinedByDso,
+    /// Named by a linker script or `--defsym`.
+    Script,
+    Wrap,
+    /// Its name carries a version (`.symver`).
+    Versioned,
+    /// `.init_array` and its like.
+    InitFini,
+    Note,
+    /// `SHF_GNU_RETAIN`.
+    Retain,
+    /// `KEEP()` in a linker script.
+    Keep,
+    /// Its section's name is of no standard family, and the line has no `--gc-sections`.
+    CustomSection,
+    /// A C identifier section, for a linker that keeps all of them.
+    StartStop,
+    /// A non-allocated section: kept, but its references keep nothing.
+    NonAlloc,
+    /// `--prune-keep`.
+    PruneKeep,
+    /// A limit keeps the whole module.
+    ModuleKept,
+    /// `--prune-limit` leaves it.
+    PruneLimit,
+}
+
+impl RootReason {
+    /// Stable name, as in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            RootReason::Entry => "entry",
+            RootReason::Undefined => "undefined-option",
+            RootReason::InitFiniSymbol => "init-fini-symbol",
+            RootReason::Exported => "exported",
+            RootReason::ReferencedByDso => "referenced-by-dso",
+            RootReason::DefinedByDso => "defined-by-dso",
+            RootReason::Script => "script-symbol",
+            RootReason::Wrap => "wrap",
+            RootReason::Versioned => "versioned",
+            RootReason::InitFini => "init-fini-array",
+            RootReason::Note => "note",
+            RootReason::Retain => "retain",
+            RootReason::Keep => "keep",
+            RootReason::CustomSection => "custom-section",
+            RootReason::StartStop => "start-stop-section",
+            RootReason::NonAlloc => "non-alloc",
+            RootReason::PruneKeep => "prune-keep",
+            RootReason::ModuleKept => "module-kept",
+            RootReason::PruneLimit => "prune-limit",
+        }
+    }
+}
+
+/// All roots, sorted by atom; one an atom, the first reason in declaration order.
+pub(super) fn find(
+    sources: &Sources<'_>,
+    position_of: &FxHashMap<ModuleId, usize>,
+    index: &Index,
+) -> Vec<Root> {
+    let mut roots = Vec::new();
+    for (position, summary) in sources.summaries.iter().enumerate() {
+        section_roots(sources, index, position, summary, &mut roots);
+    }
+    let named = NamedRoots::new(sources);
+    for (id, symbol) in sources.resolution.symbols.enumerated() {
+        if let Some(reason) = named.reason(symbol)
+            && let Some(atom) = prevailing_atom(sources, &index.modules, position_of, id)
+        {
+            roots.push(Root { atom, reason, symbol: Some(id) });
+        }
+    }
+    kept_by_option(sources, index, &mut roots);
+    roots.retain(|r| !index.discarded[r.atom.index()]);
+    roots.sort_unstable();
+    roots.dedup_by_key(|r| r.atom);
+    roots
+}
+
+/// Roots that are so by their section.
+fn section_roots(
+    sources: &Sources<'_>,
+    index: &Index,
+    position: usize,
+    summary: &ModuleSummary,
+    roots: &mut Vec<Root>,
+) {
+    let this = index.modules[position];
+    for (i, atom) in summary.atoms.iter().enumerate() {
+        let name = summary.name(atom.name);
+        let reason = if this.kept_whole {
+            Some(RootReason::ModuleKept)
+        } else {
+            section_reason(sources, this.module, atom, name)
+        };
+        let atom = AtomId::new(this.first_atom as usize + i);
+        roots.extend(reason.map(|reason| Root { atom, reason, symbol: None }));
+    }
+}
+
+fn section_reason(
+    sources: &Sources<'_>,
+    module: ModuleId,
+    atom: &Atom,
+    name: &[u8],
+) -> Option<RootReason> {
+    if atom.has(atom_flags::RETAIN) {
+        return Some(RootReason::Retain);
+    }
+    // Metadata lives and dies with the section that it is ordered after.
+    if atom.link_order.is_some() {
+        return None;
+    }
+    let grouped = atom.has(atom_flags::GROUPED);
+    match atom.kind {
+        AtomKind::Debug | AtomKind::NonAlloc => return (!grouped).then_some(RootReason::NonAlloc),
+        AtomKind::InitFini => return Some(RootReason::InitFini),
+        AtomKind::Note if !grouped => return Some(RootReason::Note),
+        AtomKind::Common => return None,
+        _ => {}
+    }
+    let file = || sources.inputs.module_name(module).into_bytes();
+    let kept = |(files, sections): &(String, Vec<String>)| {
+        sections.iter().any(|s| Glob::new(s).matches(name)) && (files == "*" || Glob::new(files).matches(&file()))
+    };
+    if sources.inputs.scripts.keep.iter().any(kept) {
+        return Some(RootReason::Keep);
+    }
+    let config = sources.config;
+    if !config.gc_sections && !atom.has(atom_flags::STANDARD_FAMILY) {
+        return Some(RootReason::CustomSection);
+    }
+    let keeps_all = matches!(config.linker.dialect, Dialect::Mold | Dialect::Wild);
+    (keeps_all && atom.has(atom_flags::C_IDENTIFIER)).then_some(RootReason::StartStop)
+}
+
+/// Roots that are so by a symbol's name.
+struct NamedRoots<'s> {
+    sources: &'s Sources<'s>,
+    entry: Option<String>,
+    script: Vec<&'s str>,
+}
+
+impl<'s> NamedRoots<'s> {
+    fn new(sources: &'s Sources<'s>) -> Self {
+        let scripts = &sources.inputs.scripts;
+        let by_defsym = sources.config.defsym.iter().flat_map(|(name, value)| {
+            std::iter::once(name.as_str()).chain(symbols_of(value))
+        });
+        let by_script = scripts.referenced_symbols.iter().map(String::as_str);
+        NamedRoots {
+            sources,
+            entry: entry_symbol(sources.config, scripts),
+            script: by_script.chain(by_defsym).collect(),
+        }
+    }
+
+    fn reason(&self, symbol: &GlobalSymbol<'_>) -> Option<RootReason> {
+        if !matches!(symbol.prevailing, Prevailing::Module { .. }) {
+            return None;
+        }
+        let config = self.sources.config;
+        let is = |name: &str| name.as_bytes() == symbol.name;
+        if self.entry.as_deref().is_some_and(is) {
+            return Some(RootReason::Entry);
+        }
+        if config.undefined.iter().any(|n| is(n)) {
+            return Some(RootReason::Undefined);
+        }
+        if is(&config.init) || is(&config.fini) {
+            return Some(RootReason::InitFiniSymbol);
+        }
+        let wrapped = |name: &String| {
+            let plain = symbol.name.strip_prefix(b"__wrap_").or(symbol.name.strip_prefix(b"__real_"));
+            is(name) || plain == Some(name.as_bytes())
+        };
+        if config.wrap.iter().any(wrapped) {
+            return Some(RootReason::Wrap);
+        }
+        if self.script.iter().any(|n| is(n)) {
+            return Some(RootReason::Script);
+        }
+        if symbol.name.contains(&b'@') {
+            return Some(RootReason::Versioned);
+        }
+        let hidden = matches!(symbol.visibility, Visibility::Hidden | Visibility::Internal);
+        if hidden || config.output_kind == OutputKind::Relocatable {
+            return (config.output_kind == OutputKind::Relocatable).then_some(RootReason::Exported);
+        }
+        if symbol.referenced_by_dso {
+            return Some(RootReason::ReferencedByDso);
+        }
+        if symbol.defined_by_dso {
+            return Some(RootReason::DefinedByDso);
+        }
+        self.is_exported(symbol).then_some(RootReason::Exported)
+    }
+
+    /// Whether the dynamic symbol table has it. What a version script makes local is not exported; of what we
+    /// can't evaluate (a pattern for demangled names) we say that it is.
+    fn is_exported(&self, symbol: &GlobalSymbol<'_>) -> bool {
+        let config = self.sources.config;
+        let scripts = &self.sources.inputs.scripts;
+        let listed = |patterns: &[Pattern]| patterns.iter().any(|p| matches(p, symbol.name));
+        if listed(&scripts.dynamic_list) {
+            return true;
+        }
+        if config.output_kind != OutputKind::Shared && !config.export_dynamic {
+            return false;
+        }
+        if scripts.version_global.as_deref().is_some_and(listed) {
+            return true;
+        }
+        let local = |p: &Pattern| !p.cplusplus && matches(p, symbol.name);
+        !scripts.version_local.iter().any(local)
+    }
+}
+
+fn matches(pattern: &Pattern, name: &[u8]) -> bool {
+    if pattern.cplusplus { name.starts_with(b"_Z") } else { Glob::new(&pattern.text).matches(name) }
+}
+
+/// `--prune-keep=GLOB`, of local symbols too.
+fn kept_by_option(sources: &Sources<'_>, index: &Index, roots: &mut Vec<Root>) {
+    let keep = &sources.config.prune.keep;
+    if keep.is_empty() {
+        return;
+    }
+    for (summary, this) in sources.summaries.iter().zip(&index.modules) {
+        for (i, symbol) in summary.symbols.iter().enumerate() {
+            let defined = matches!(symbol.definition, Definition::Atom(_) | Definition::Common(_));
+            if !defined || !keep.iter().any(|k| Glob::new(k).matches(summary.name(symbol.name))) {
+                continue;
+            }
+            let symbol = summaries::SymbolIdx::new(i);
+            if let Some(AtomIdx(atom)) = defining_atom(summary, symbol) {
+                let id: Option<SymbolId> = sources.resolution.symbol_id(this.module, symbol);
+                let atom = AtomId(this.first_atom + atom);
+                roots.push(Root { atom, reason: RootReason::PruneKeep, symbol: id });
+            }
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Shared libraries: what a linker reads of one, that is names, versions, `DT_SONAME` and `DT_NEEDED`.
+//!
+//! Read through the section headers (`SHT_DYNSYM`, `SHT_DYNAMIC`, versions), as static linkers do, not through the program
+//! headers as the dynamic loader does. Left out: addresses, sizes, relocations; nothing here decides resolution.
+
+use object::Endianness;
+use object::elf::{self, FileHeader64};
+use object::read::SymbolIndex;
+use object::read::elf::{FileHeader, Sym};
+use summaries::Limit;
+
+use super::DsoSymbol;
+
+/// A shared library as read from its bytes.
+#[derive(Debug, Default)]
+pub struct DsoFacts {
+    pub soname: Option<String>,
+    pub needed: Vec<String>,
+    /// `DT_RUNPATH`, or without one `DT_RPATH`, split at colons.
+    pub runpath: Vec<String>,
+    /// See [`super::Dso::symbols`].
+    pub symbols: Vec<DsoSymbol>,
+}
+
+/// Read a shared library.
+///
+/// # Errors
+/// The limit that it falls under, and what is wrong.
+pub fn parse(bytes: &[u8]) -> Result<DsoFacts, (Limit, String)> {
+    if super::recognise::is_foreign_elf(bytes) {
+        return Err((Limit::ForeignObject, "a shared library of another machine".to_owned()));
+    }
+    read(bytes).map_err(|e| (Limit::MalformedObject, format!("shared library: {e}")))
+}
+
+fn read(bytes: &[u8]) -> object::Result<DsoFacts> {
+    let header = FileHeader64::<Endianness>::parse(bytes)?;
+    let endian = header.endian()?;
+    let sections = header.sections(endian, bytes)?;
+    let mut facts = DsoFacts::default();
+
+    let dynamic = sections.dynamic_table(endian, bytes)?;
+    let mut rpath = Vec::new();
+    for entry in dynamic.iter() {
+        let string = || dynamic.string(entry).map(|s| String::from_utf8_lossy(s).into_owned());
+        match entry.tag {
+            elf::DT_NEEDED => facts.needed.push(string()?),
+            elf::DT_SONAME => facts.soname = Some(string()?),
+            elf::DT_RUNPATH => facts.runpath = string()?.split(':').map(str::to_owned).collect(),
+            elf::DT_RPATH => rpath = string()?.split(':').map(str::to_owned).collect(),
+            _ => {}
+        }
+    }
+    if facts.runpath.is_empty() {
+        facts.runpath = rpath;
+    }
+
+    let symbols = sections.symbols(endian, bytes, elf::SHT_DYNSYM)?;
+    let versions = sections.versions(endian, bytes)?;
+    facts.symbols.reserve(symbols.len());
+    for (index, symbol) in symbols.enumerate() {
+        // Local entries (section symbols of old linkers) bind nothing.
+        if index == SymbolIndex(0) || symbol.st_bind() == elf::STB_LOCAL {
+            continue;
+        }
+        let name = symbol.name(endian, symbols.strings())?;
+        let defined = symbol.st_shndx(endian) != elf::SHN_UNDEF;
+        let mut hidden_version = false;
+        let mut version = None;
+        if let Some(versions) = &versions {
+            let versym = versions.version_index(endian, index);
+            // VER_NDX_LOCAL on a definition: the symbol is not available to others.
+            if defined && versym.index() == elf::VER_NDX_LOCAL {
+                continue;
+            }
+            hidden_version = defined && versym.is_hidden();
+            version = versions.version(versym.index())?.map(|v| v.name().into());
+        }
+        let weak = symbol.st_bind() == elf::STB_WEAK;
+        facts.symbols.push(DsoSymbol { name: name.into(), defined, weak, hidden_version, version });
+    }
+    Ok(facts)
+}
+
+#[cfg(test)]
+mod tests;

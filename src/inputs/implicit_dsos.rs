@@ -1,0 +1,163 @@
+//! GNU ld's search for the shared libraries that shared libraries need.
+//!
+//! GNU ld alone opens them at link time: they may define what a library on the line leaves undefined, and refer to
+//! what the link defines. Order of `ld/ldelf.c`: -rpath-link, -rpath, `LD_RUN_PATH` (without -rpath),
+//! `LD_LIBRARY_PATH`, the library's own `DT_RUNPATH`, `/etc/ld.so.conf`, then the directories of `-l`. One that isn't
+//! found is a warning there, so it is nothing here. Left out: hardware subdirectories, which Debian's has none of.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+
+use rustc_hash::FxHashSet;
+use summaries::Limit;
+
+use super::search::Search;
+use super::{Dso, FileKind, InputFile, Inputs, SequenceItem, dso, glob::Glob, mapped::Mapped, recognise};
+use crate::config::Config;
+use crate::ids::DsoId;
+
+/// `/etc/ld.so.conf` may include others; beyond this many it does not end.
+const MAX_CONF_FILES: usize = 200;
+
+/// Append what the libraries in `inputs` need, breadth first, as implicit items. `runpaths` is by `DsoId`.
+pub(super) fn append(
+    config: &Config,
+    search: &Search<'_>,
+    inputs: &mut Inputs,
+    runpaths: &mut Vec<Vec<String>>,
+) {
+    let mut known: FxHashSet<String> = FxHashSet::default();
+    let mut queue: VecDeque<DsoId> = VecDeque::new();
+    for (id, dso) in inputs.dsos.enumerated() {
+        known.insert(own_name(dso.soname.as_deref(), inputs.files.get(dso.file)));
+        queue.push_back(id);
+    }
+    let directories = Directories::new(config);
+    while let Some(id) = queue.pop_front() {
+        let Some(needing) = inputs.dsos.get(id) else { continue };
+        let origin = inputs.files.get(needing.file).map(|f| f.path.clone()).unwrap_or_default();
+        let runpath = runpaths.get(id.0 as usize).cloned().unwrap_or_default();
+        for name in needing.needed.clone() {
+            if !known.insert(name.clone()) {
+                continue;
+            }
+            let Some((path, bytes)) = directories.find(&name, &origin, &runpath, search) else { continue };
+            let facts = match dso::parse(&bytes) {
+                Ok(facts) => facts,
+                Err((_, detail)) => {
+                    inputs.refuse(None, Limit::UnreadableInput, format!("{}: {detail}", path.display()));
+                    continue;
+                }
+            };
+            let kind = FileKind::SharedLibrary;
+            let token = path.to_string_lossy().into_owned();
+            let file = inputs.files.push(InputFile { path, kind, bytes });
+            known.insert(own_name(facts.soname.as_deref(), inputs.files.get(file)));
+            runpaths.push(facts.runpath);
+            let new = Dso { file, soname: facts.soname, needed: facts.needed, symbols: facts.symbols };
+            let dso = inputs.dsos.push(new);
+            inputs.sequence.push(SequenceItem::Dso { dso, as_needed: true, token, implicit: true });
+            inputs.origins.push(None);
+            queue.push_back(dso);
+        }
+    }
+}
+
+/// The name by which others need a library.
+fn own_name(soname: Option<&str>, file: Option<&InputFile>) -> String {
+    let base = || file?.path.file_name().map(|n| n.to_string_lossy().into_owned());
+    soname.map(str::to_owned).or_else(base).unwrap_or_default()
+}
+
+struct Directories {
+    before_runpath: Vec<PathBuf>,
+    conf: Vec<PathBuf>,
+}
+
+impl Directories {
+    fn new(config: &Config) -> Self {
+        let split = |paths: &[PathBuf]| paths.iter().flat_map(std::env::split_paths).collect::<Vec<_>>();
+        let variable = |name| std::env::var_os(name).map(PathBuf::from).into_iter().collect::<Vec<_>>();
+        let mut before_runpath = split(&config.rpath_link);
+        before_runpath.extend(split(&config.rpath));
+        if config.rpath.is_empty() {
+            before_runpath.extend(split(&variable("LD_RUN_PATH")));
+        }
+        before_runpath.extend(split(&variable("LD_LIBRARY_PATH")));
+        let root = config.sysroot.clone().unwrap_or_default();
+        Directories { before_runpath, conf: ld_so_conf(&root) }
+    }
+
+    fn find(
+        &self,
+        name: &str,
+        needing: &Path,
+        runpath: &[String],
+        search: &Search<'_>,
+    ) -> Option<(PathBuf, Mapped)> {
+        if name.contains('/') {
+            return usable(Path::new(name));
+        }
+        let origin = needing.parent().unwrap_or(Path::new(".")).display().to_string();
+        let own = runpath
+            .iter()
+            .map(|d| PathBuf::from(d.replace("${ORIGIN}", &origin).replace("$ORIGIN", &origin)));
+        let first = self.before_runpath.iter().cloned().chain(own).chain(self.conf.iter().cloned());
+        let all = first.chain(search.all_directories().map(Path::to_owned));
+        all.filter(|d| !d.as_os_str().is_empty()).find_map(|d| usable(&d.join(name)))
+    }
+}
+
+/// The file, if it is a shared library of our machine.
+fn usable(path: &Path) -> Option<(PathBuf, Mapped)> {
+    let bytes = Mapped::open(path).ok()?;
+    let ours = recognise::recognise(&bytes) == FileKind::SharedLibrary && !recognise::is_foreign_elf(&bytes);
+    ours.then(|| (path.to_owned(), bytes))
+}
+
+/// The directories of `/etc/ld.so.conf` and what it includes, below `root`.
+fn ld_so_conf(root: &Path) -> Vec<PathBuf> {
+    let mut directories = Vec::new();
+    let mut files: VecDeque<PathBuf> = VecDeque::from([root.join("etc/ld.so.conf")]);
+    if root.as_os_str().is_empty() {
+        files = VecDeque::from([PathBuf::from("/etc/ld.so.conf")]);
+    }
+    let mut read = 0;
+    while let Some(file) = files.pop_front() {
+        read += 1;
+        if read > MAX_CONF_FILES {
+            break;
+        }
+        for line in std::fs::read_to_string(&file).unwrap_or_default().lines() {
+            let line = line.split('#').next().unwrap_or_default().trim();
+            match line.strip_prefix("include") {
+                Some(pattern) if pattern.starts_with([' ', '\t']) => {
+                    // Included directories stand where the include does; with one include per file, which is
+                    // what exists, appending is the same.
+                    files.extend(matching(pattern.trim(), file.parent()));
+                }
+                _ if line.is_empty() || line.starts_with("hwcap") => {}
+                _ => {
+                    directories.push(root.join(line.strip_prefix('/').filter(|_| has(root)).unwrap_or(line)))
+                }
+            }
+        }
+    }
+    directories
+}
+
+fn has(root: &Path) -> bool {
+    !root.as_os_str().is_empty()
+}
+
+/// Files that a pattern with wildcards in its last component names, sorted as glob(3) sorts.
+fn matching(pattern: &str, relative_to: Option<&Path>) -> Vec<PathBuf> {
+    let pattern = relative_to.unwrap_or(Path::new("/")).join(pattern);
+    let (Some(directory), Some(name)) = (pattern.parent(), pattern.file_name()) else { return Vec::new() };
+    let glob = Glob::new(&name.to_string_lossy());
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut found: Vec<PathBuf> =
+        entries.filter(|e| glob.matches(e.file_name().as_encoded_bytes())).map(|e| e.path()).collect();
+    found.sort();
+    found
+}

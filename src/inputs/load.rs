@@ -1,0 +1,412 @@
+//! The loader: from the words of the line to [`Inputs`].
+//!
+//! Three steps, so that the result does not depend on timing: files that the line names are opened in parallel, then
+//! names are resolved and scripts expanded one after the other in the line's order, then archives and shared
+//! libraries are parsed in parallel, and ids are given in order at the end. Nothing here fails: an input that can't be
+//! read is a limit, and the linker says what it thinks of it.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+use summaries::{Limit, LimitRecord};
+
+use super::archive::{self, Archive};
+use super::dso::{self, DsoFacts};
+use super::mapped::Mapped;
+use super::recognise::recognise;
+use super::scripts::implicit::{self, Command};
+use super::search::{Found, Search};
+use super::{Dso, FileKind, InputFile, Inputs, Module, SequenceItem, implicit_dsos, scripts};
+use crate::config::{Config, Dialect, InputArg, InputState};
+use crate::error::Result;
+use crate::ids::{DsoId, FileId, IdVec, ModuleId};
+
+/// Scripts may name scripts; a chain or a crowd beyond these is not a sane link.
+const MAX_SCRIPT_DEPTH: usize = 16;
+const MAX_SCRIPT_INPUTS: usize = 10_000;
+
+/// Open, map and recognise everything on the line.
+///
+/// # Errors
+/// None today: what can't be read is a limit.
+pub fn load(config: &Config) -> Result<Inputs> {
+    let mut loader = Loader {
+        search: Search::new(config),
+        by_path: FxHashMap::default(),
+        opened: open_in_parallel(config),
+        drafts: Vec::new(),
+        script_inputs: 0,
+        inputs: Inputs::default(),
+    };
+    for (origin, input) in config.inputs.iter().enumerate() {
+        loader.input(origin, input);
+    }
+    scripts::read_all(config, &loader.search, &mut loader.inputs);
+    let Loader { search, drafts, mut inputs, .. } = loader;
+    let parsed = parse_in_parallel(&inputs, &drafts);
+    let mut runpaths = Builder { config, inputs: &mut inputs, parsed, runpaths: Vec::new() }.build(drafts);
+    if config.linker.dialect == Dialect::Bfd && !config.static_link {
+        implicit_dsos::append(config, &search, &mut inputs, &mut runpaths);
+    }
+    Ok(inputs)
+}
+
+/// An input whose file is known, before ids are given.
+struct Draft {
+    origin: usize,
+    item: DraftItem,
+}
+
+enum DraftItem {
+    File { file: FileId, state: InputState, lib: bool, token: String },
+    GroupStart,
+    GroupEnd,
+}
+
+struct Loader<'a> {
+    search: Search<'a>,
+    by_path: FxHashMap<PathBuf, Option<FileId>>,
+    /// What was opened ahead.
+    opened: FxHashMap<PathBuf, io::Result<(Mapped, FileKind)>>,
+    drafts: Vec<Draft>,
+    script_inputs: usize,
+    inputs: Inputs,
+}
+
+fn open(path: &Path) -> io::Result<(Mapped, FileKind)> {
+    let bytes = Mapped::open(path)?;
+    let kind = recognise(&bytes);
+    Ok((bytes, kind))
+}
+
+fn open_in_parallel(config: &Config) -> FxHashMap<PathBuf, io::Result<(Mapped, FileKind)>> {
+    let named = config.inputs.iter().filter_map(|input| match input {
+        InputArg::File { path, .. } => Some(path),
+        _ => None,
+    });
+    let named: Vec<&OsString> = named.collect();
+    named.par_iter().map(|path| (PathBuf::from(path), open(Path::new(path)))).collect()
+}
+
+/// A limit of the whole link.
+pub(super) fn limit(limit: Limit, detail: impl Into<String>) -> LimitRecord {
+    LimitRecord { limit, section: None, bytes: 0, detail: detail.into() }
+}
+
+impl Inputs {
+    pub(super) fn refuse(&mut self, file: Option<FileId>, kind: Limit, detail: impl Into<String>) {
+        self.limits.push((file, limit(kind, detail)));
+    }
+}
+
+impl Loader<'_> {
+    fn input(&mut self, origin: usize, input: &InputArg) {
+        match input {
+            InputArg::File { path, state, lib } => {
+                let at = Place { origin, state: *state, lib: *lib, depth: 0 };
+                self.file(Path::new(path), path.to_string_lossy().into_owned(), at);
+            }
+            InputArg::Library { name, state, lib } => {
+                self.library(name, Place { origin, state: *state, lib: *lib, depth: 0 });
+            }
+            InputArg::GroupStart => self.drafts.push(Draft { origin, item: DraftItem::GroupStart }),
+            InputArg::GroupEnd => self.drafts.push(Draft { origin, item: DraftItem::GroupEnd }),
+        }
+    }
+
+    fn library(&mut self, name: &OsStr, at: Place) {
+        match self.search.library(name, at.state.static_only) {
+            Some(path) => self.file(&path, format!("-l{}", name.to_string_lossy()), at),
+            None => {
+                let detail = format!("cannot find -l{}", name.to_string_lossy());
+                self.inputs.refuse(None, Limit::UnreadableInput, detail);
+            }
+        }
+    }
+
+    /// The id of the file at `path`, opened at its first mention; `None`, with a limit, if that fails.
+    fn file_id(&mut self, path: &Path) -> Option<FileId> {
+        if let Some(known) = self.by_path.get(path) {
+            return *known;
+        }
+        let opened = self.opened.remove(path).unwrap_or_else(|| open(path));
+        let id = match opened {
+            Ok((bytes, kind)) => {
+                Some(self.inputs.files.push(InputFile { path: path.to_owned(), kind, bytes }))
+            }
+            Err(error) => {
+                self.inputs.refuse(None, Limit::UnreadableInput, format!("{}: {error}", path.display()));
+                None
+            }
+        };
+        if path.to_str().is_none() {
+            // Tokens are text: a rewritten line could not name the file.
+            self.inputs.refuse(id, Limit::UnreadableInput, "the file name is not UTF-8");
+        }
+        self.by_path.insert(path.to_owned(), id);
+        id
+    }
+
+    fn file(&mut self, path: &Path, token: String, at: Place) {
+        let Some(file) = self.file_id(path) else { return };
+        let Some(kind) = self.inputs.files.get(file).map(|f| f.kind) else { return };
+        if kind == FileKind::Script {
+            return self.script(file, path, at);
+        }
+        // Only a DSO is named by its `-l` again: DT_NEEDED may depend on it. Others are named by what was found.
+        let token = if kind == FileKind::SharedLibrary { token } else { path.to_string_lossy().into_owned() };
+        let item = DraftItem::File { file, state: at.state, lib: at.lib, token };
+        self.drafts.push(Draft { origin: at.origin, item });
+    }
+
+    fn script(&mut self, file: FileId, path: &Path, at: Place) {
+        if !self.inputs.opened.contains(&file) {
+            self.inputs.opened.push(file);
+        }
+        let commands =
+            self.inputs.files.get(file).map(|f| implicit::parse(&f.bytes)).unwrap_or_else(|| Ok(vec![]));
+        let commands = match commands {
+            Ok(commands) => commands,
+            Err(construct) => return self.inputs.refuse(Some(file), Limit::UnmodelledScript, construct),
+        };
+        self.script_inputs = self.script_inputs.saturating_add(commands.len());
+        if at.depth >= MAX_SCRIPT_DEPTH || self.script_inputs > MAX_SCRIPT_INPUTS {
+            return self.inputs.refuse(Some(file), Limit::UnmodelledScript, "too many nested scripts");
+        }
+        for command in commands {
+            match command {
+                Command::GroupStart => {
+                    self.drafts.push(Draft { origin: at.origin, item: DraftItem::GroupStart })
+                }
+                Command::GroupEnd => self.drafts.push(Draft { origin: at.origin, item: DraftItem::GroupEnd }),
+                Command::SearchDir(directory) => self.search.add(Path::new(&directory)),
+                Command::Input { name, as_needed } => {
+                    let state = InputState { as_needed: at.state.as_needed || as_needed, ..at.state };
+                    let at = Place { state, depth: at.depth + 1, ..at };
+                    if let Some(library) = name.strip_prefix("-l") {
+                        self.library(OsStr::new(library), at);
+                        continue;
+                    }
+                    match self.search.named_in_script(OsStr::new(&name), path) {
+                        Found::At(found) => self.file(&found, found.to_string_lossy().into_owned(), at),
+                        Found::Nowhere => {
+                            self.inputs.refuse(
+                                Some(file),
+                                Limit::UnreadableInput,
+                                format!("cannot find {name}"),
+                            );
+                        }
+                        Found::Ambiguous => {
+                            let detail =
+                                format!("{name} is both beside the script and in the working directory");
+                            self.inputs.refuse(Some(file), Limit::UnmodelledScript, detail);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Where an input is mentioned.
+#[derive(Clone, Copy)]
+struct Place {
+    origin: usize,
+    state: InputState,
+    lib: bool,
+    depth: usize,
+}
+
+/// What the parallel step found in a file.
+enum Parsed {
+    Archive(Archive, Vec<ThinMember>),
+    Dso(DsoFacts),
+    Failed(Limit, String),
+}
+
+/// The own file of a thin archive's member.
+struct ThinMember {
+    path: PathBuf,
+    opened: io::Result<(Mapped, FileKind)>,
+}
+
+fn parse_in_parallel(inputs: &Inputs, drafts: &[Draft]) -> FxHashMap<FileId, Parsed> {
+    let mut files: Vec<FileId> = drafts
+        .iter()
+        .filter_map(|d| if let DraftItem::File { file, .. } = &d.item { Some(*file) } else { None })
+        .collect();
+    files.sort_unstable();
+    files.dedup();
+    files.par_iter().filter_map(|id| Some((*id, parse(inputs.files.get(*id)?)?))).collect()
+}
+
+fn parse(file: &InputFile) -> Option<Parsed> {
+    match file.kind {
+        FileKind::Archive | FileKind::ThinArchive => Some(match archive::parse(&file.bytes) {
+            Ok(archive) => {
+                let thin = if archive.thin { open_members(&file.path, &archive) } else { Vec::new() };
+                Parsed::Archive(archive, thin)
+            }
+            Err(detail) => Parsed::Failed(Limit::MalformedObject, detail),
+        }),
+        FileKind::SharedLibrary => Some(match dso::parse(&file.bytes) {
+            Ok(facts) => Parsed::Dso(facts),
+            Err((limit, detail)) => Parsed::Failed(limit, detail),
+        }),
+        _ => None,
+    }
+}
+
+fn open_members(archive_path: &Path, archive: &Archive) -> Vec<ThinMember> {
+    let directory = archive_path.parent().unwrap_or(Path::new(""));
+    let open_member = |member: &archive::Member| {
+        let path = directory.join(&member.name);
+        let opened = open(&path);
+        ThinMember { path, opened }
+    };
+    archive.members.par_iter().map(open_member).collect()
+}
+
+/// Gives ids, in the order of the line.
+struct Builder<'a> {
+    config: &'a Config,
+    inputs: &'a mut Inputs,
+    parsed: FxHashMap<FileId, Parsed>,
+    /// By `DsoId`.
+    runpaths: Vec<Vec<String>>,
+}
+
+/// What a file became, for its further mentions.
+#[derive(Clone)]
+enum Built {
+    Object(ModuleId),
+    Archive(Vec<ModuleId>, Option<Vec<(Box<[u8]>, ModuleId)>>),
+    Dso(DsoId),
+    Nothing,
+}
+
+impl Builder<'_> {
+    fn build(mut self, drafts: Vec<Draft>) -> Vec<Vec<String>> {
+        let mut built: IdVec<FileId, Option<Built>> = IdVec::from(vec![None; self.inputs.files.len()]);
+        for Draft { origin, item } in drafts {
+            let item = match item {
+                DraftItem::GroupStart => SequenceItem::GroupStart,
+                DraftItem::GroupEnd => SequenceItem::GroupEnd,
+                DraftItem::File { file, state, lib, token } => {
+                    let known = built[file].is_some();
+                    let what = built[file].clone().unwrap_or_else(|| self.construct(file));
+                    built[file].get_or_insert_with(|| what.clone());
+                    match self.item(what, file, state, lib, token, known) {
+                        Some(item) => item,
+                        None => continue,
+                    }
+                }
+            };
+            self.inputs.sequence.push(item);
+            self.inputs.origins.push(Some(origin));
+        }
+        self.runpaths
+    }
+
+    fn item(
+        &mut self,
+        what: Built,
+        file: FileId,
+        state: InputState,
+        lib: bool,
+        token: String,
+        known: bool,
+    ) -> Option<SequenceItem> {
+        match what {
+            Built::Object(module) => {
+                if known && !lib {
+                    // Every linker loads it twice; most of the time that ends in duplicate definitions.
+                    self.inputs.refuse(Some(file), Limit::LinkError, "an object is named twice");
+                }
+                Some(SequenceItem::Object { module, lazy: lib, token })
+            }
+            Built::Archive(modules, armap) => {
+                Some(SequenceItem::Archive { file, modules, armap, whole: state.whole_archive, token })
+            }
+            Built::Dso(dso) => {
+                if state.static_only && matches!(self.config.linker.dialect, Dialect::Lld | Dialect::Bfd) {
+                    self.inputs.refuse(
+                        Some(file),
+                        Limit::LinkError,
+                        "attempted static link of a shared library",
+                    );
+                }
+                Some(SequenceItem::Dso { dso, as_needed: state.as_needed, token, implicit: false })
+            }
+            Built::Nothing => None,
+        }
+    }
+
+    fn construct(&mut self, file: FileId) -> Built {
+        let (kind, size) = match self.inputs.files.get(file) {
+            Some(f) => (f.kind, f.bytes.len()),
+            None => return Built::Nothing,
+        };
+        match (kind, self.parsed.remove(&file)) {
+            (FileKind::Object | FileKind::Bitcode, _) => {
+                Built::Object(self.inputs.modules.push(Module { file, archive: None, range: 0..size, kind }))
+            }
+            (_, Some(Parsed::Archive(archive, thin))) => self.archive(file, archive, thin),
+            (_, Some(Parsed::Dso(facts))) => {
+                let DsoFacts { soname, needed, runpath, symbols } = facts;
+                self.runpaths.push(runpath);
+                Built::Dso(self.inputs.dsos.push(Dso { file, soname, needed, symbols }))
+            }
+            (_, Some(Parsed::Failed(limit, detail))) => {
+                self.inputs.refuse(Some(file), limit, detail);
+                Built::Nothing
+            }
+            _ => {
+                self.inputs.refuse(Some(file), Limit::UnreadableInput, "not a file that a linker reads");
+                Built::Nothing
+            }
+        }
+    }
+
+    fn archive(&mut self, file: FileId, archive: Archive, thin: Vec<ThinMember>) -> Built {
+        let mut modules = Vec::with_capacity(archive.members.len());
+        let mut thin = thin.into_iter();
+        for member in archive.members {
+            let (in_file, range, kind) = if archive.thin {
+                let Some(ThinMember { path, opened }) = thin.next() else { continue };
+                match opened {
+                    Ok((bytes, kind)) => {
+                        let size = bytes.len();
+                        (self.inputs.files.push(InputFile { path, kind, bytes }), 0..size, kind)
+                    }
+                    Err(error) => {
+                        let detail = format!("member {}: {error}", path.display());
+                        self.inputs.refuse(Some(file), Limit::UnreadableInput, detail);
+                        // An empty module in its place, so that the symbol table's indices hold.
+                        (file, 0..0, FileKind::Unknown)
+                    }
+                }
+            } else {
+                let bytes = self.inputs.files.get(file).and_then(|f| f.bytes.get(member.data.clone()));
+                (file, member.data.clone(), recognise(bytes.unwrap_or_default()))
+            };
+            if matches!(kind, FileKind::Archive | FileKind::ThinArchive) {
+                let detail = format!("archive in an archive: {}", member.name);
+                self.inputs.refuse(Some(file), Limit::UnreadableInput, detail);
+            }
+            let module = Module { file: in_file, archive: Some((file, member.name)), range, kind };
+            modules.push(self.inputs.modules.push(module));
+        }
+        let module_of = |index: usize| modules.get(index).copied();
+        let armap = archive.symbols.map(|symbols| {
+            symbols.into_iter().filter_map(|(name, index)| Some((name, module_of(index)?))).collect()
+        });
+        Built::Archive(modules, armap)
+    }
+}
+
+#[cfg(test)]
+mod tests;

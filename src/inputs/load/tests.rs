@@ -1,0 +1,162 @@
+//! Whole lines against files on disk.
+
+#![allow(clippy::unwrap_used)]
+
+use std::process::Command as Process;
+
+use super::*;
+use crate::args::{self, Environment};
+
+/// A folder with small objects, an archive, a thin one, a shared library and a script.
+fn folder() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let run = |program: &str, words: &str| {
+        let status =
+            Process::new(program).args(words.split_whitespace()).current_dir(dir.path()).status().unwrap();
+        assert!(status.success(), "{program} {words}");
+    };
+    for name in ["a", "b", "m"] {
+        std::fs::write(dir.path().join(format!("{name}.c")), format!("int f_{name}(void) {{ return 1; }}\n"))
+            .unwrap();
+        run("gcc", &format!("-c {name}.c -o {name}.o"));
+    }
+    run("ar", "rcs libx.a a.o b.o");
+    run("ar", "rcsT libthin.a a.o b.o");
+    run("gcc", "-shared -nostdlib -fPIC a.c -o libx.so -Wl,-soname,libx.so.1");
+    run(
+        "gcc",
+        "-shared -nostdlib -fPIC b.c -o libneedy.so -Wl,--no-as-needed -L. -lx -Wl,-soname,libneedy.so.1",
+    );
+    run("cp", "libx.so libx.so.1");
+    std::fs::write(dir.path().join("libgroup.so"), "GROUP ( libx.so.1 libx.a AS_NEEDED ( -lx ) )").unwrap();
+    std::fs::write(dir.path().join("odd.ld"), "SECTIONS { .x : { *(.x) } }").unwrap();
+    std::fs::write(dir.path().join("garbage.o"), b"\x00\x01garbage\x00").unwrap();
+    dir
+}
+
+fn load_line(dir: &Path, linker: &str, line: &str) -> Inputs {
+    let line = line.replace("DIR", dir.to_str().unwrap());
+    let lookup = |name: &str| match name {
+        args::linker::LINKER_VARIABLE => Some(linker.into()),
+        other => std::env::var_os(other),
+    };
+    let config = args::parse(&args::words::split(line.as_bytes()), &Environment::new(&lookup)).unwrap();
+    load(&config).unwrap()
+}
+
+/// The sequence, shortly.
+fn shown(inputs: &Inputs) -> String {
+    let base = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
+    let items = inputs.sequence.iter().map(|item| match item {
+        SequenceItem::Object { module, lazy, .. } => {
+            format!("{}{}", base(Path::new(&inputs.module_name(*module))), if *lazy { ":lazy" } else { "" })
+        }
+        SequenceItem::Archive { file, modules, armap, whole, .. } => format!(
+            "{}[{}/{}]{}",
+            base(&inputs.files[*file].path),
+            modules.len(),
+            armap.as_ref().map_or(0, Vec::len),
+            if *whole { ":whole" } else { "" }
+        ),
+        SequenceItem::Dso { dso, as_needed, implicit, .. } => format!(
+            "{}{}{}",
+            inputs.dsos[*dso].soname.clone().unwrap(),
+            if *as_needed { ":needed" } else { "" },
+            if *implicit { ":implicit" } else { "" }
+        ),
+        SequenceItem::GroupStart => "(".to_owned(),
+        SequenceItem::GroupEnd => ")".to_owned(),
+    });
+    items.collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn libraries_and_scripts_in_the_order_of_the_line() {
+    let dir = folder();
+    for linker in ["ld.lld-19", "ld.bfd", "ld.gold", "ld.mold"] {
+        let line = "DIR/m.o -LDIR -lx -Bstatic -lx -Bdynamic -l:libx.a -lgroup --start-lib DIR/b.o --end-lib \
+            --whole-archive -lthin";
+        let inputs = load_line(dir.path(), linker, line);
+        let want = "m.o libx.so.1 libx.a[2/2] libx.a[2/2] ( libx.so.1 libx.a[2/2] libx.so.1:needed ) b.o:lazy \
+            libthin.a[2/2]:whole";
+        assert_eq!(shown(&inputs), want, "{linker}: {:?}", inputs.limits);
+        assert!(inputs.limits.is_empty(), "{linker}: {:?}", inputs.limits);
+        assert_eq!(inputs.sequence.len(), inputs.origins.len());
+        assert_eq!(inputs.origins[5], Some(4));
+        // libx.so and libx.so.1 are two files; libx.a is one, however often it is named.
+        assert_eq!((inputs.dsos.len(), inputs.modules.len()), (2, 1 + 2 + 1 + 2));
+        assert_eq!(inputs.opened.len(), 1);
+        let SequenceItem::Dso { token, .. } = &inputs.sequence[1] else { panic!() };
+        assert_eq!(token, "-lx");
+        let thin = inputs.modules.ids().last().unwrap();
+        assert_eq!(inputs.module_name(thin), format!("{}(b.o)", dir.path().join("libthin.a").display()));
+        assert!(inputs.module_bytes(thin).starts_with(b"\x7fELF"));
+    }
+}
+
+#[test]
+fn ids_do_not_depend_on_threads() {
+    let dir = folder();
+    let line = "DIR/m.o DIR/a.o DIR/libx.a DIR/libthin.a -LDIR -lgroup DIR/libneedy.so";
+    let names = |inputs: &Inputs| inputs.modules.ids().map(|m| inputs.module_name(m)).collect::<Vec<_>>();
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    let one = pool.install(|| load_line(dir.path(), "ld.lld-19", line));
+    let many = load_line(dir.path(), "ld.lld-19", line);
+    assert_eq!((names(&one), shown(&one)), (names(&many), shown(&many)));
+}
+
+#[test]
+fn what_the_linker_will_refuse_is_a_limit() {
+    let dir = folder();
+    let limits = |line: &str| {
+        let inputs = load_line(dir.path(), "ld.lld-19", line);
+        inputs.limits.iter().map(|(_, l)| l.limit).collect::<Vec<_>>()
+    };
+    assert_eq!(limits("DIR/none.o"), [Limit::UnreadableInput]);
+    assert_eq!(limits("-LDIR -lnone"), [Limit::UnreadableInput]);
+    assert_eq!(limits("DIR/garbage.o"), [Limit::UnreadableInput]);
+    assert_eq!(limits("DIR"), [Limit::UnreadableInput]);
+    assert_eq!(limits("DIR/odd.ld"), [Limit::UnmodelledScript]);
+    assert_eq!(limits("DIR/a.o DIR/a.o"), [Limit::LinkError]);
+    assert_eq!(limits("-Bstatic DIR/libx.so"), [Limit::LinkError]);
+    assert_eq!(limits("DIR/a.o -T DIR/odd.ld"), []);
+    assert_eq!(limits("DIR/a.o -T DIR/none.ld"), [Limit::UnreadableInput]);
+    std::fs::write(dir.path().join("cut.a"), b"!<arch>\nx.o/").unwrap();
+    assert_eq!(limits("DIR/cut.a"), [Limit::MalformedObject]);
+    std::fs::write(dir.path().join("loop.ld"), format!("INPUT({}/loop.ld)", dir.path().display())).unwrap();
+    assert!(limits("DIR/loop.ld").contains(&Limit::UnmodelledScript));
+    std::fs::remove_file(dir.path().join("b.o")).unwrap();
+    assert_eq!(limits("DIR/libthin.a"), [Limit::UnreadableInput]);
+}
+
+#[test]
+fn gnu_ld_alone_follows_dt_needed() {
+    let dir = folder();
+    let line = "DIR/m.o DIR/libneedy.so -rpath-link DIR";
+    assert_eq!(shown(&load_line(dir.path(), "ld.lld-19", line)), "m.o libneedy.so.1");
+    assert_eq!(shown(&load_line(dir.path(), "ld.bfd", line)), "m.o libneedy.so.1 libx.so.1:needed:implicit");
+    assert_eq!(shown(&load_line(dir.path(), "ld.bfd", "DIR/m.o DIR/libneedy.so")), "m.o libneedy.so.1");
+    let both = load_line(dir.path(), "ld.bfd", "DIR/m.o DIR/libneedy.so DIR/libx.so -rpath-link DIR");
+    assert_eq!(shown(&both), "m.o libneedy.so.1 libx.so.1");
+    // The default directories of GNU ld: libc without any -L, and what it needs.
+    let libc = load_line(dir.path(), "ld.bfd", "DIR/m.o -lc");
+    assert!(
+        shown(&libc).contains("libc.so.6") && shown(&libc).contains("libc_nonshared.a"),
+        "{}",
+        shown(&libc)
+    );
+    assert!(libc.limits.is_empty(), "{:?}", libc.limits);
+}
+
+#[test]
+fn sysroot_prefixes() {
+    let dir = folder();
+    let sysroot = dir.path().join("root");
+    std::fs::create_dir_all(sysroot.join("lib")).unwrap();
+    std::fs::copy(dir.path().join("libx.a"), sysroot.join("lib/liby.a")).unwrap();
+    std::fs::write(sysroot.join("lib/libs.a"), "GROUP ( /lib/liby.a )").unwrap();
+    for linker in ["ld.lld-19", "ld.bfd", "ld.gold", "ld.mold"] {
+        let inputs = load_line(dir.path(), linker, "--sysroot=DIR/root -L=/lib -ly -ls");
+        assert_eq!(shown(&inputs), "liby.a[2/2] ( liby.a[2/2] )", "{linker} {:?}", inputs.limits);
+    }
+}

@@ -1,0 +1,133 @@
+//! Scripts that stand on the line as inputs: glibc's `libc.so`, `libncurses.so` and their like.
+//!
+//! Such a script names further inputs. Anything else in one (sections, assignments) augments the linker's default
+//! script, which we don't model there: the caller gets the name of the construct and prunes nothing.
+
+use super::lexer::{Lexer, Token};
+
+/// What a script asks for, in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// A file name or `-lNAME`.
+    Input {
+        name: String,
+        as_needed: bool,
+    },
+    GroupStart,
+    GroupEnd,
+    /// `SEARCH_DIR(path)`: as if after `-L`.
+    SearchDir(String),
+}
+
+/// Read an implicit script.
+///
+/// # Errors
+/// The first construct that isn't `INPUT`, `GROUP`, `AS_NEEDED`, `SEARCH_DIR` or one without effect.
+pub fn parse(text: &[u8]) -> Result<Vec<Command>, String> {
+    let mut lexer = Lexer::new(text);
+    let mut commands = Vec::new();
+    while !lexer.at_end() {
+        let token = lexer.name();
+        let keyword = match &token {
+            Some(Token::Word(word)) if lexer.eat(b'(') => word.as_str(),
+            Some(Token::Punct(b';')) => continue,
+            _ => return Err(super::describe(token.as_ref(), &lexer)),
+        };
+        match keyword {
+            "INPUT" => list(&mut lexer, &mut commands)?,
+            "GROUP" => {
+                commands.push(Command::GroupStart);
+                list(&mut lexer, &mut commands)?;
+                commands.push(Command::GroupEnd);
+            }
+            "SEARCH_DIR" => {
+                let directory = lexer.name().and_then(Token::into_text).ok_or("SEARCH_DIR without a path")?;
+                commands.push(Command::SearchDir(directory));
+                if !lexer.eat(b')') {
+                    return Err("SEARCH_DIR without its closing parenthesis".to_owned());
+                }
+            }
+            // They choose a format that the emulation of the line has chosen already.
+            "OUTPUT_FORMAT" | "OUTPUT_ARCH" | "TARGET" => loop {
+                match lexer.name() {
+                    Some(Token::Punct(b')')) => break,
+                    Some(Token::Punct(b',') | Token::Word(_) | Token::Quoted(_)) => {}
+                    other => return Err(super::describe(other.as_ref(), &lexer)),
+                }
+            },
+            _ => return Err(format!("{keyword}(...)")),
+        }
+    }
+    Ok(commands)
+}
+
+/// The files of `INPUT(` or `GROUP(` up to the closing parenthesis.
+fn list(lexer: &mut Lexer<'_>, commands: &mut Vec<Command>) -> Result<(), String> {
+    let mut as_needed = false;
+    loop {
+        match lexer.name() {
+            Some(Token::Punct(b',')) => {}
+            Some(Token::Punct(b')')) if as_needed => as_needed = false,
+            Some(Token::Punct(b')')) => return Ok(()),
+            Some(Token::Word(word)) if word == "AS_NEEDED" && !as_needed && lexer.eat(b'(') => {
+                as_needed = true
+            }
+            Some(Token::Word(name) | Token::Quoted(name)) => {
+                commands.push(Command::Input { name, as_needed })
+            }
+            // `=` begins a name that is relative to the sysroot; the name follows without a blank.
+            Some(Token::Punct(b'=')) => match lexer.name() {
+                Some(Token::Word(name) | Token::Quoted(name)) => {
+                    commands.push(Command::Input { name: format!("={name}"), as_needed });
+                }
+                other => return Err(super::describe(other.as_ref(), lexer)),
+            },
+            other => return Err(super::describe(other.as_ref(), lexer)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn input(name: &str, as_needed: bool) -> Command {
+        Command::Input { name: name.to_owned(), as_needed }
+    }
+
+    #[test]
+    fn glibc() {
+        let text =
+            b"/* GNU ld script\n   Use the shared library, but some functions are only in\n   the static \
+            library, so try that secondarily.  */\nOUTPUT_FORMAT(elf64-x86-64)\nGROUP ( \
+            /lib/x86_64-linux-gnu/libc.so.6 /usr/lib/x86_64-linux-gnu/libc_nonshared.a  AS_NEEDED ( \
+            /lib64/ld-linux-x86-64.so.2 ) )\n";
+        let want = Ok(vec![
+            Command::GroupStart,
+            input("/lib/x86_64-linux-gnu/libc.so.6", false),
+            input("/usr/lib/x86_64-linux-gnu/libc_nonshared.a", false),
+            input("/lib64/ld-linux-x86-64.so.2", true),
+            Command::GroupEnd,
+        ]);
+        assert_eq!(parse(text), want);
+    }
+
+    #[test]
+    fn other_forms() {
+        assert_eq!(parse(b""), Ok(vec![]));
+        let text = b"INPUT(libncurses.so.6 -ltinfo, \"a b.o\" =/x.o); SEARCH_DIR(\"=/lib\") # end";
+        let want = vec![
+            input("libncurses.so.6", false),
+            input("-ltinfo", false),
+            input("a b.o", false),
+            input("=/x.o", false),
+            Command::SearchDir("=/lib".to_owned()),
+        ];
+        assert_eq!(parse(text), Ok(want));
+        for text in
+            ["x = 1;", "SECTIONS { }", "INPUT(a", "GROUP", "hello world", "VERSION { V { }; }", "INPUT(a;b)"]
+        {
+            assert!(parse(text.as_bytes()).is_err(), "{text}");
+        }
+    }
+}

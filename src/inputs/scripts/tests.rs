@@ -1,0 +1,187 @@
+//! Scripts of real projects, GNU ld's own default script, and what must be refused.
+
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+
+fn script(text: &str) -> Result<ScriptFacts, String> {
+    let mut facts = ScriptFacts::default();
+    sections::parse(text.as_bytes(), &mut facts).map(|()| facts)
+}
+
+fn version(text: &str) -> ScriptFacts {
+    let mut facts = ScriptFacts::default();
+    version::parse_script(text.as_bytes(), &mut facts).unwrap();
+    facts
+}
+
+/// `ld.bfd --verbose` prints its script between two lines of equals signs.
+#[test]
+fn the_default_script_of_gnu_ld() {
+    let output = std::process::Command::new("ld.bfd").arg("--verbose").output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let body = text.split("==================================================").nth(1).unwrap();
+    let facts = script(body).unwrap();
+    assert_eq!(facts.entry.as_deref(), Some("_start"));
+    assert!(facts.has_sections);
+    let kept: Vec<&str> = facts.keep.iter().flat_map(|(_, s)| s).map(String::as_str).collect();
+    for section in [".init", ".fini", ".init_array", ".preinit_array", ".ctors", ".dtors", ".jcr"] {
+        assert!(kept.contains(&section), "{section} in {kept:?}");
+    }
+    assert!(facts.file_patterns.contains(&"*crtbegin.o".to_owned()), "{:?}", facts.file_patterns);
+    let provided: Vec<&str> = facts.provided.iter().map(|p| p.symbol.as_str()).collect();
+    for symbol in ["__executable_start", "etext", "__init_array_start", "_edata", "end"] {
+        let assigned = facts.assigned_symbols.iter().any(|s| s == symbol);
+        assert!(provided.contains(&symbol) || assigned, "{symbol} in {provided:?}");
+    }
+    assert!(facts.assigned_symbols.contains(&"__bss_start".to_owned()));
+    assert!(facts.referenced_symbols.is_empty(), "{:?}", facts.referenced_symbols);
+}
+
+#[test]
+fn a_script_like_that_of_linux() {
+    let facts = script(
+        r#"
+        OUTPUT_FORMAT("elf64-x86-64", "elf64-x86-64", "elf64-x86-64")
+        OUTPUT_ARCH(i386:x86-64)
+        ENTRY(phys_startup_64)
+        jiffies = jiffies_64;
+        PHDRS { text PT_LOAD FLAGS(5); data PT_LOAD FLAGS(6); note PT_NOTE FLAGS(0); }
+        SECTIONS
+        {
+         . = (0xffffffff80000000 + ALIGN(0x1000000, 0x200000));
+         phys_startup_64 = ABSOLUTE(startup_64 - 0xffffffff80000000);
+         .text : AT(ADDR(.text) - 0xffffffff80000000) {
+          _text = .;
+          *(.head.text) . = ALIGN((1 << 12)); *(.text.hot .text.hot.*)
+          ALIGN_FUNCTION = .; *(EXCLUDE_FILE (*init.o) .text.unlikely)
+         } :text =0xcccccccc
+         . = ALIGN(8); __ex_table : AT(ADDR(__ex_table) - LOAD_OFFSET) { __start___ex_table = .; KEEP(*(__ex_table)) }
+         .init.data : { KEEP(*(SORT(.init_array.*) SORT_BY_INIT_PRIORITY(.ctors.*))) KEEP(drivers/built-in.a:* (.k)) }
+         .data : { *(SORT_BY_ALIGNMENT(.data) .data.[0-9a-zA-Z_]*) LONG(value_symbol) CONSTRUCTORS } >ram AT>rom :data
+         .bss (NOLOAD) : { *(.bss) *(COMMON) crt0.o (.x) "quoted file.o" } > ram
+         /DISCARD/ : { *(.discard) *(.eh_frame) }
+         PROVIDE(maybe = other + 1); HIDDEN(hid = .); x+=1;
+         ASSERT(DEFINED(optional) ? (_end - _text <= 0x1000) : 1, "too big")
+        }
+        EXTERN(one two)
+        "#,
+    )
+    .unwrap();
+    assert_eq!(facts.entry.as_deref(), Some("phys_startup_64"));
+    let strings = |items: &[&str]| items.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>();
+    assert_eq!(
+        facts.assigned_symbols,
+        strings(&["jiffies", "phys_startup_64", "_text", "ALIGN_FUNCTION", "__start___ex_table", "hid", "x"])
+    );
+    assert_eq!(
+        facts.referenced_symbols,
+        strings(&[
+            "jiffies_64",
+            "startup_64",
+            "LOAD_OFFSET",
+            "value_symbol",
+            "x",
+            "_end",
+            "_text",
+            "one",
+            "two"
+        ])
+    );
+    assert_eq!(facts.tested_symbols, strings(&["optional"]));
+    assert_eq!(facts.provided, [Provided { symbol: "maybe".into(), references: strings(&["other"]) }]);
+    assert_eq!(
+        facts.keep,
+        [
+            ("*".to_owned(), strings(&["__ex_table"])),
+            ("*".to_owned(), strings(&[".init_array.*", ".ctors.*"])),
+            ("drivers/built-in.a:*".to_owned(), strings(&[".k"])),
+        ]
+    );
+    assert_eq!(facts.file_patterns, strings(&["*init.o", "drivers/built-in.a:*", "crt0.o", "quoted file.o"]));
+}
+
+#[test]
+fn what_is_not_known_is_refused() {
+    for text in [
+        "INCLUDE other.ld",
+        "SECTIONS { INCLUDE x.ld }",
+        "SECTIONS { OVERLAY 0x1000 : { .a { *(.a) } } }",
+        "INPUT(a.o)",
+        "STARTUP(crt0.o)",
+        "FANCY_NEW_COMMAND(x)",
+        "a = NEW_FUNCTION(b);",
+        "SECTIONS { .text : { *(.text) }",
+        "SECTIONS { .text : { *(.text }",
+        "a = 1",
+        "just some words",
+        "}",
+    ] {
+        assert!(script(text).is_err(), "{text}");
+    }
+    assert!(script("").is_ok() && script("/* only */ # comments").is_ok());
+}
+
+#[test]
+fn version_scripts() {
+    let facts = version(
+        "# comment\nLIB_1.0 {\n global: open; close*;\n extern \"C++\" { ns::*; \"f(int)\"; };\n local:\n *;\n};\n\
+         LIB_1.1 { global:added; \"odd*name\"; } LIB_1.0;\n",
+    );
+    for name in ["open", "close_all", "added", "odd*name", "_ZN2ns1fEv"] {
+        assert!(facts.version_exports(name.as_bytes()), "{name}");
+    }
+    for name in ["other", "opened", "oddXname"] {
+        assert!(!facts.version_exports(name.as_bytes()), "{name}");
+    }
+    // Names before patterns before `*`.
+    let facts = version("{ global : *; local : secret_*; exact; };");
+    assert!(facts.version_exports(b"anything"));
+    assert!(!facts.version_exports(b"secret_x") && !facts.version_exports(b"exact"));
+    let facts = version("V { global: a*; local: ab; *; };");
+    assert!(facts.version_exports(b"ac") && !facts.version_exports(b"ab"));
+    // A C++ block that is local hides nothing for sure, unless it is `*`.
+    let facts = version("V { local: extern \"C++\" { ns::*; }; };");
+    assert!(facts.version_exports(b"_ZN2ns1fEv"));
+    let facts = version("V { global: g; local: extern \"C++\" { *; }; };");
+    assert!(!facts.version_exports(b"_ZN2ns1fEv") && facts.version_exports(b"g"));
+    // No version script at all exports everything, an empty one too.
+    assert!(ScriptFacts::default().version_exports(b"x") && version("V { };").version_exports(b"x"));
+    let mut facts = ScriptFacts::default();
+    for bad in ["V {", "{ global: a; } }", "V { extern { }; };", "V = 1;", "} ;"] {
+        assert!(version::parse_script(bad.as_bytes(), &mut facts).is_err(), "{bad}");
+    }
+    assert!(
+        script("VERSION { V1 { global: x; local: *; }; } SECTIONS { }").unwrap().version_global.is_some()
+    );
+}
+
+#[test]
+fn dynamic_lists() {
+    let mut facts = ScriptFacts::default();
+    version::parse_list(b"{ foo; bar_*; extern \"C++\" { \"ns::g()\"; }; };\n{ baz; };", &mut facts).unwrap();
+    assert!(
+        facts.dynamic_list_names(b"foo")
+            && facts.dynamic_list_names(b"bar_1")
+            && facts.dynamic_list_names(b"baz")
+    );
+    assert!(facts.dynamic_list_names(b"_Z1gv") && !facts.dynamic_list_names(b"food"));
+    assert!(version::parse_list(b"{ local: *; };", &mut facts).is_err());
+    assert!(version::parse_list(b"foo", &mut facts).is_err());
+}
+
+/// No prefix of a script makes any parser panic or hang.
+#[test]
+fn truncations() {
+    let text = "/* c */ VERSION { V { global: a; extern \"C++\" { \"x\"; }; local: *; } W; } SECTIONS { . = 0x1 + \
+        SIZEOF_HEADERS; .t ALIGN(4) (NOLOAD) : AT(1) { *(EXCLUDE_FILE(a) SORT(.x) .y) KEEP(*(.z)) LONG(1) \
+        PROVIDE(p = DEFINED(q) ? SEGMENT_START(\"s\", 3) : q); } >r :ph =0x90 } GROUP ( a AS_NEEDED ( -lb ) )";
+    for end in 0..=text.len() {
+        let text = text.as_bytes().get(..end).unwrap();
+        let mut facts = ScriptFacts::default();
+        let _ = sections::parse(text, &mut facts);
+        let _ = version::parse_script(text, &mut facts);
+        let _ = version::parse_list(text, &mut facts);
+        let _ = implicit::parse(text);
+    }
+}

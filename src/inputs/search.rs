@@ -1,0 +1,167 @@
+//! Where inputs are: `-l` search and the places of names in scripts, as each linker looks them up.
+//!
+//! A name that we find elsewhere than the linker does would mean another program, so where two readings differ the
+//! answer is none, and the caller records a limit. Left out: opening (only `-l` candidates are peeked into, because
+//! GNU linkers and mold pass over those of another machine).
+
+use std::cell::OnceCell;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::mapped::Mapped;
+use super::recognise::{is_foreign_elf, recognise};
+use super::{FileKind, archive};
+use crate::config::{Config, Dialect};
+
+/// The search path of a link.
+#[derive(Debug)]
+pub(super) struct Search<'a> {
+    config: &'a Config,
+    directories: Vec<PathBuf>,
+    defaults: OnceCell<Vec<PathBuf>>,
+}
+
+/// What became of a name in a script.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    At(PathBuf),
+    Nowhere,
+    /// Linkers differ in where they look first, and there is a file in both places.
+    Ambiguous,
+}
+
+impl<'a> Search<'a> {
+    pub(super) fn new(config: &'a Config) -> Self {
+        let mut search = Search { config, directories: Vec::new(), defaults: OnceCell::new() };
+        for directory in &config.library_paths {
+            search.add(directory);
+        }
+        search
+    }
+
+    /// Append a directory, as `-L` or `SEARCH_DIR` do.
+    pub(super) fn add(&mut self, directory: &Path) {
+        self.directories.push(self.in_sysroot(directory));
+    }
+
+    /// Replace a leading `=` or `$SYSROOT` by the sysroot.
+    pub(super) fn in_sysroot(&self, path: &Path) -> PathBuf {
+        let bytes = path.as_os_str().as_bytes();
+        let Some(rest) = bytes.strip_prefix(b"=").or_else(|| bytes.strip_prefix(b"$SYSROOT")) else {
+            return path.to_owned();
+        };
+        let mut whole = self.config.sysroot.clone().unwrap_or_default().into_os_string();
+        whole.push(OsStr::from_bytes(rest));
+        PathBuf::from(whole)
+    }
+
+    /// The directories that GNU ld searches by itself, from its own default script.
+    fn defaults(&self) -> &[PathBuf] {
+        self.defaults.get_or_init(|| {
+            if self.config.linker.dialect != Dialect::Bfd || self.config.nostdlib {
+                return Vec::new();
+            }
+            let output = Command::new(&self.config.linker.path).arg("--verbose").output();
+            let text = output.map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default();
+            let quoted = text.split("SEARCH_DIR(").skip(1).filter_map(|t| Some(t.split_once(')')?.0));
+            quoted.map(|t| self.in_sysroot(Path::new(t.trim_matches('"')))).collect()
+        })
+    }
+
+    /// The file that `-l NAME` means; `:NAME` is a file name as it is.
+    pub(super) fn library(&self, name: &OsStr, static_only: bool) -> Option<PathBuf> {
+        let names: Vec<Vec<u8>> = match name.as_bytes().strip_prefix(b":") {
+            Some(file) => vec![file.to_vec()],
+            None => {
+                let with = |suffix: &[u8]| [b"lib", name.as_bytes(), suffix].concat();
+                if static_only { vec![with(b".a")] } else { vec![with(b".so"), with(b".a")] }
+            }
+        };
+        let candidates =
+            |d: &Path| names.iter().map(|n| d.join(OsStr::from_bytes(n))).find(|p| self.acceptable(p));
+        let found = self.directories.iter().find_map(|d| candidates(d));
+        found.or_else(|| self.defaults().iter().find_map(|d| candidates(d)))
+    }
+
+    fn acceptable(&self, path: &Path) -> bool {
+        if !path.exists() {
+            return false;
+        }
+        match self.config.linker.dialect {
+            Dialect::Lld | Dialect::Wild => true,
+            Dialect::Bfd | Dialect::Gold | Dialect::Mold => {
+                path.is_file() && !Mapped::open(path).is_ok_and(|bytes| is_foreign(&bytes))
+            }
+        }
+    }
+
+    /// The file that `name` in the script at `script` means (not for `-lNAME`).
+    pub(super) fn named_in_script(&self, name: &OsStr, script: &Path) -> Found {
+        let path = Path::new(name);
+        let at = |path: PathBuf| if path.exists() { Found::At(path) } else { Found::Nowhere };
+        if matches!(name.as_bytes().first(), Some(b'=' | b'$')) {
+            return at(self.in_sysroot(path));
+        }
+        if path.is_absolute() {
+            // A script inside the sysroot means the sysroot by `/`.
+            if let Some(root) = self.config.sysroot.as_deref().filter(|root| is_under(script, root)) {
+                let mut inside = root.as_os_str().to_owned();
+                inside.push(name);
+                let inside = PathBuf::from(inside);
+                if inside.exists() {
+                    return Found::At(inside);
+                }
+            }
+            return at(path.to_owned());
+        }
+        // lld, gold and mold look beside the script first, GNU ld in the working directory.
+        let beside = script.parent().map(|d| d.join(path)).filter(|p| p.exists());
+        let here = Some(path.to_owned()).filter(|p| p.exists());
+        match (beside, here) {
+            (Some(beside), Some(here)) if !same_file(&beside, &here) => Found::Ambiguous,
+            (Some(beside), None) => match self.config.linker.dialect {
+                // GNU ld finds it only if the directory is on the search path too.
+                Dialect::Bfd => self.on_search_path(path),
+                _ => Found::At(beside),
+            },
+            (_, Some(here)) => Found::At(here),
+            (None, None) => self.on_search_path(path),
+        }
+    }
+
+    /// `name` in a directory of the search path.
+    pub(super) fn on_search_path(&self, name: &Path) -> Found {
+        let directories = self.directories.iter().chain(self.defaults());
+        let found = directories.map(|d| d.join(name)).find(|p| p.exists());
+        found.map_or(Found::Nowhere, Found::At)
+    }
+
+    /// Every directory in which GNU ld looks for libraries that shared libraries need, after the rpaths.
+    pub(super) fn all_directories(&self) -> impl Iterator<Item = &Path> {
+        self.directories.iter().chain(self.defaults()).map(PathBuf::as_path)
+    }
+}
+
+/// Whether a library is of another machine: an ELF file itself, or the first ELF member of an archive.
+fn is_foreign(bytes: &[u8]) -> bool {
+    if recognise(bytes) != FileKind::Archive {
+        return is_foreign_elf(bytes);
+    }
+    let members = archive::parse(bytes).map(|a| a.members).unwrap_or_default();
+    let mut elf =
+        members.iter().filter_map(|m| bytes.get(m.data.clone())).filter(|b| b.starts_with(b"\x7fELF"));
+    elf.next().is_some_and(is_foreign_elf)
+}
+
+fn is_under(path: &Path, root: &Path) -> bool {
+    match (path.canonicalize(), root.canonicalize()) {
+        (Ok(path), Ok(root)) => path.starts_with(root),
+        _ => false,
+    }
+}
+
+fn same_file(a: &Path, b: &Path) -> bool {
+    matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
+}

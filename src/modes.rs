@@ -1,0 +1,158 @@
+//! How the program was called: as a linker, by hand, or with a subcommand; and the modes that are no link of ours.
+//!
+//! The name decides, as with any multi-call binary: `ld`, `ld.*` and `*-ld` are a linker, whatever follows, because
+//! compilers choose a linker by name only. Left out: the link itself ([`crate::run`]).
+
+mod help;
+mod shims;
+mod standalone;
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, ExitStatus};
+
+use crate::args::{self, Environment, prune};
+use crate::config::{Config, Linker};
+use crate::error::{Error, Result, Stage};
+
+/// What to do.
+#[derive(Debug)]
+pub enum Mode {
+    /// Link, with these settings.
+    Link(Box<Config>),
+    /// Nothing to link on the line (`--version`, `-v`, `--target-help`...): the linker alone, see [`run_linker_only`].
+    LinkerOnly { linker: Linker, args: Vec<OsString>, announce: bool },
+    /// Our own help, see [`print_help`].
+    Help,
+    /// `lto-prune --version`.
+    Version,
+    /// `lto-prune a.o b.o -o main`, see [`run_standalone`].
+    Standalone(Vec<OsString>),
+    /// `lto-prune install-shims DIR`, see [`run_install_shims`].
+    InstallShims(PathBuf),
+    /// `lto-prune summarize IN... -o OUT`.
+    Summarize(Vec<OsString>),
+    /// `lto-prune dump FILE`.
+    Dump(PathBuf),
+}
+
+/// The line that follows a linker's own version text.
+pub fn version_line() -> String {
+    format!("lto-prune {}", env!("CARGO_PKG_VERSION"))
+}
+
+/// Whether a program of this name is called as a linker.
+pub fn is_linker_name(argv0: &OsStr) -> bool {
+    let name = Path::new(argv0).file_name().unwrap_or(argv0).to_string_lossy();
+    // A cross prefix (`x86_64-linux-gnu-ld`) or a suffix (`ld.lld-19`, `ld.lto-prune`) may be there.
+    name == "ld" || name.starts_with("ld.") || name.ends_with("-ld") || name.contains("-ld.")
+}
+
+/// Decide the mode from all words, the program's name first.
+///
+/// # Errors
+/// A mistake in a subcommand or in one of our options, or no linker to stand in front of.
+pub fn mode(argv: &[OsString], env: &Environment<'_>) -> Result<Mode> {
+    let Some((argv0, words)) = argv.split_first() else { return Ok(Mode::Help) };
+    if is_linker_name(argv0) { linker_mode(words, env) } else { own_mode(words) }
+}
+
+fn linker_mode(words: &[OsString], env: &Environment<'_>) -> Result<Mode> {
+    let expanded = args::words::expand(words);
+    if expanded.iter().any(|w| w == "--help" || w == "-help") {
+        return Ok(Mode::Help);
+    }
+    let config = args::parse(words, env)?;
+    let asks_version = expanded.iter().any(|w| w == "--version" || w == "-version");
+    if asks_version || config.inputs.is_empty() {
+        let announce = asks_version || expanded.iter().any(|w| w == "-v" || w == "-V");
+        return Ok(Mode::LinkerOnly { linker: config.linker, args: config.linker_args, announce });
+    }
+    Ok(Mode::Link(Box::new(config)))
+}
+
+fn own_mode(words: &[OsString]) -> Result<Mode> {
+    let usage = |message: &str| Err(Error::new(Stage::Arguments, message));
+    let Some((first, rest)) = words.split_first() else { return Ok(Mode::Help) };
+    match first.to_str() {
+        Some("--help" | "-h" | "help") => Ok(Mode::Help),
+        Some("--version" | "-V") => Ok(Mode::Version),
+        Some("install-shims") => match rest {
+            [directory] => Ok(Mode::InstallShims(PathBuf::from(directory))),
+            _ => usage("install-shims takes one folder: lto-prune install-shims DIR"),
+        },
+        Some("summarize") => Ok(Mode::Summarize(rest.to_vec())),
+        Some("dump") => match rest {
+            [file] => Ok(Mode::Dump(PathBuf::from(file))),
+            _ => usage("dump takes one file: lto-prune dump FILE"),
+        },
+        Some("audit") => usage("audit is not supported by this version"),
+        _ => Ok(Mode::Standalone(words.to_vec())),
+    }
+}
+
+/// Our own help on stdout.
+pub fn print_help() -> ExitCode {
+    print(help::TEXT)
+}
+
+/// `lto-prune --version`.
+pub fn print_version() -> ExitCode {
+    print(&format!("{}\n", version_line()))
+}
+
+/// Write to stdout; a closed pipe is no reason to panic.
+fn print(text: &str) -> ExitCode {
+    use std::io::Write;
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+/// Run the linker with `args` as they are, and add our line to its version text.
+///
+/// # Errors
+/// The linker can't be started.
+pub fn run_linker_only(linker: &Linker, args: &[OsString], announce: bool) -> Result<ExitCode> {
+    let status = spawn(Command::new(&linker.path).args(args), &linker.path)?;
+    if announce && status.success() {
+        print(&format!("{}\n", version_line()));
+    }
+    Ok(exit_code(status))
+}
+
+/// `lto-prune a.o b.o -o main`: link through the system's compiler driver with ourselves as its linker.
+///
+/// # Errors
+/// No compiler driver is found, one of our options is wrong, or the temporary folder can't be made.
+pub fn run_standalone(words: &[OsString], env: &Environment<'_>) -> Result<ExitCode> {
+    // A mistake in our options is reported here, before a compiler wraps it in messages of its own.
+    prune::parse(words, env)?;
+    standalone::run(words, env)
+}
+
+/// `lto-prune install-shims DIR`.
+///
+/// # Errors
+/// The folder can't be written, or a file that isn't ours is in the way.
+pub fn run_install_shims(directory: &Path) -> Result<ExitCode> {
+    for path in shims::install(directory)? {
+        print(&format!("{}\n", path.display()));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn spawn(command: &mut Command, path: &Path) -> Result<ExitStatus> {
+    command.status().map_err(|e| Error::io(Stage::Link, path, "run", e))
+}
+
+/// The status of a child as ours; death by a signal as shells report it.
+fn exit_code(status: ExitStatus) -> ExitCode {
+    use std::os::unix::process::ExitStatusExt;
+    let code = status.code().or_else(|| status.signal().map(|s| 128 + s)).unwrap_or(1);
+    ExitCode::from(u8::try_from(code).unwrap_or(1))
+}
+
+#[cfg(test)]
+mod tests;

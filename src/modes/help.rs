@@ -1,0 +1,44 @@
+//! The help text, of both modes in one.
+
+pub(super) const TEXT: &str = "\
+lto-prune: link-time pruning for x86_64 ELF, in front of any linker
+
+It reads every object of a link, works out what the program can reach, and hands the linker objects from which the
+rest is gone. Nothing is recompiled. What it doesn't understand it keeps.
+
+Usage:
+  lto-prune [options] a.o b.o libx.a -lm -o main    link by hand, through cc (or $CC; C++ objects: c++ or $CXX)
+  ld.lto-prune ...                                  as a linker: GNU ld's command line, as compilers call it
+  lto-prune install-shims DIR                       make DIR/ld, DIR/ld.lld and DIR/ld.lto-prune for gcc -B DIR
+  lto-prune summarize IN... -o OUT                  write a module summary ahead of the link
+  lto-prune dump FILE                               print a summary as text
+
+Examples:
+  lto-prune main.o util.o -o main --prune-report=main.json
+  lto-prune install-shims ~/shims && gcc -B ~/shims main.o -o main
+  clang --ld-path=$HOME/shims/ld.lto-prune main.o -o main -Wl,--prune-why='parse_*'
+  RUSTFLAGS='-Clink-arg=-fuse-ld=lld -Clink-arg=-B/home/me/shims' cargo build
+
+Options (from a compiler: -Wl,--prune-...; or in LTO_PRUNE_FLAGS, which the command line overrides):
+ What is pruned
+  --prune-level=off|sections|functions|pointers     how far to go (default: pointers)
+  --prune-keep=GLOB                                 keep these symbols; may be repeated
+  --prune-limit=N                                   drop only the first N atoms (to bisect)
+  --prune-strict                                    fail, with status 1, where the link would go on unpruned
+ What is reported
+  --prune-report=FILE                               everything kept and dropped, with reasons, as JSON
+  --prune-remarks=FILE                              LLVM optimisation remarks, as YAML
+  --prune-why=GLOB                                  why these symbols were kept or dropped; may be repeated
+  --prune-stats                                     a table of sizes on the terminal
+  --prune-time                                      time and memory of each pass
+ What is left behind
+  --prune-emit=DIR                                  keep the pruned objects and a script that links them
+  --prune-repro=FILE.tar                            inputs and command line of this link
+ How it runs
+  --prune-linker=PATH                               the linker behind; else $LTO_PRUNE_LINKER, ld.lld, the newest
+                                                    ld.lld-N, rustc's own lld
+  --prune-jobs=N                                    threads (default: one for each processor)
+  --prune-cache=DIR, --prune-no-cache               where summaries are cached (default: ~/.cache/lto-prune)
+
+All other options are the linker's; its own help: run it with --help (for example: ld.lld --help).
+";

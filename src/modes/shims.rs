@@ -1,0 +1,75 @@
+//! `install-shims`: a folder in which compilers find us by a linker's name.
+//!
+//! The shims are symbolic links to this executable, so that they follow an upgrade in place. A file of somebody else
+//! is never replaced: the folder might be one of the system's.
+
+use std::io::ErrorKind;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result, Stage};
+
+/// What compilers look for: `ld` (gcc, clang), `ld.lld` (rustc, `-fuse-ld=lld`), `ld.lto-prune` (`-fuse-ld=lto-prune`).
+const NAMES: [&str; 3] = ["ld", "ld.lld", "ld.lto-prune"];
+
+/// Our own executable.
+pub(super) fn own_executable() -> Result<PathBuf> {
+    std::env::current_exe().map_err(|e| Error::io(Stage::Arguments, "/proc/self/exe", "read", e))
+}
+
+/// Make the links; the result is their paths.
+///
+/// # Errors
+/// The folder can't be written, or there is a file that isn't one of our links. Then nothing was changed.
+pub(super) fn install(directory: &Path) -> Result<Vec<PathBuf>> {
+    let own = own_executable()?;
+    std::fs::create_dir_all(directory).map_err(|e| Error::io(Stage::Arguments, directory, "create", e))?;
+    let paths: Vec<PathBuf> = NAMES.iter().map(|name| directory.join(name)).collect();
+    for path in &paths {
+        if path.symlink_metadata().is_ok() && !is_ours(path, &own) {
+            let message = "is in the way and not a link to lto-prune; nothing was changed";
+            return Err(Error::new(Stage::Arguments, message).in_file(path.display().to_string()));
+        }
+    }
+    for path in &paths {
+        match std::fs::remove_file(path) {
+            Ok(()) => {}
+            Err(e) if e.kind() == ErrorKind::NotFound => {}
+            Err(e) => return Err(Error::io(Stage::Arguments, path, "replace", e)),
+        }
+        symlink(&own, path).map_err(|e| Error::io(Stage::Arguments, path, "create", e))?;
+    }
+    Ok(paths)
+}
+
+/// A link to this executable, or to one of the same name (an earlier place of ours, perhaps gone).
+fn is_ours(path: &Path, own: &Path) -> bool {
+    let Ok(target) = std::fs::read_link(path) else { return false };
+    target == own || target.file_name() == Some(std::ffi::OsStr::new("lto-prune"))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_are_made_and_remade_but_files_are_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("new/shims");
+        for _ in 0..2 {
+            let paths = install(&target).unwrap();
+            assert_eq!(paths.len(), 3);
+            assert!(paths.iter().all(|p| std::fs::read_link(p).unwrap() == own_executable().unwrap()));
+        }
+        std::fs::remove_file(target.join("ld.lld")).unwrap();
+        std::fs::write(target.join("ld.lld"), "somebody's").unwrap();
+        let before = std::fs::read_link(target.join("ld")).unwrap();
+        assert!(install(&target).unwrap_err().to_string().contains("in the way"));
+        assert_eq!(std::fs::read(target.join("ld.lld")).unwrap(), b"somebody's");
+        assert_eq!(std::fs::read_link(target.join("ld")).unwrap(), before);
+        std::fs::remove_file(target.join("ld.lld")).unwrap();
+        symlink("/usr/bin/ld.bfd", target.join("ld.lld")).unwrap();
+        assert!(install(&target).is_err());
+    }
+}

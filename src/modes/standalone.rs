@@ -1,0 +1,145 @@
+//! Standalone: the compiler driver of the system links, with ourselves as its linker.
+//!
+//! Start files, libraries and their order are the driver's knowledge, so none of it is repeated here: a temporary
+//! folder holds `ld`, a link to us, and `-B` makes gcc and clang take it. Our options travel in `LTO_PRUNE_FLAGS`, since a
+//! driver would reject them.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use crate::args::{Environment, prune, words};
+use crate::error::{Error, Result, Stage};
+use crate::inputs::mapped::Mapped;
+
+/// Link `args` through a compiler driver.
+pub(super) fn run(args: &[OsString], env: &Environment<'_>) -> Result<ExitCode> {
+    let (ours, theirs): (Vec<_>, Vec<_>) = args.iter().cloned().partition(|w| prune::is_ours(w));
+    let driver = driver(&theirs, env)?;
+    let own = super::shims::own_executable()?;
+    let folder = tempfile::Builder::new().prefix("lto-prune-").tempdir();
+    let folder = folder.map_err(|e| Error::io(Stage::Link, std::env::temp_dir(), "make a folder in", e))?;
+    for name in ["ld", "ld.lld"] {
+        let shim = folder.path().join(name);
+        symlink(&own, &shim).map_err(|e| Error::io(Stage::Link, &shim, "create", e))?;
+    }
+    let Some((program, first)) = driver.split_first() else {
+        return Err(Error::new(Stage::Arguments, "an empty compiler command"));
+    };
+    let mut command = Command::new(program);
+    command.args(first).arg("-B").arg(folder.path()).args(&theirs);
+    command.env(prune::FLAGS_VARIABLE, joined(env.get(prune::FLAGS_VARIABLE), &ours));
+    let status = super::spawn(&mut command, Path::new(program))?;
+    // The folder goes here, also when the driver failed.
+    drop(folder);
+    Ok(super::exit_code(status))
+}
+
+/// The flags of the environment and our words, quoted so that splitting gives them back.
+fn joined(flags: Option<OsString>, ours: &[OsString]) -> OsString {
+    let mut text = flags.unwrap_or_default().as_bytes().to_vec();
+    for word in ours {
+        text.push(b' ');
+        for byte in word.as_bytes() {
+            if !(byte.is_ascii_alphanumeric() || b"-_=./:,+@%".contains(byte) || *byte >= 0x80) {
+                text.push(b'\\');
+            }
+            text.push(*byte);
+        }
+    }
+    OsStr::from_bytes(&text).to_owned()
+}
+
+/// The words of the compiler driver: `$CXX`, c++, g++, clang++ for C++ objects, else `$CC`, cc, gcc, clang.
+fn driver(args: &[OsString], env: &Environment<'_>) -> Result<Vec<OsString>> {
+    let chosen = |name| env.get(name).map(|v| words::split(v.as_bytes())).filter(|w| !w.is_empty());
+    // A CC that is set is the user's word; without it C++ objects need the driver that knows libstdc++.
+    let (variable, names) = match chosen("CC") {
+        Some(words) if chosen("CXX").is_none() => return Ok(words),
+        _ if args.iter().any(|a| is_cplusplus(Path::new(a))) => ("CXX", ["c++", "g++", "clang++"]),
+        _ => ("CC", ["cc", "gcc", "clang"]),
+    };
+    if let Some(words) = chosen(variable) {
+        return Ok(words);
+    }
+    let path = env.get("PATH").unwrap_or_default();
+    let directories: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    let mut candidates = names.iter().flat_map(|name| directories.iter().map(move |d| d.join(name)));
+    match candidates.find(|p| is_executable(p)) {
+        Some(path) => Ok(vec![path.into_os_string()]),
+        None => Err(Error::new(
+            Stage::Arguments,
+            format!("no compiler driver on PATH ({}); set {variable}", names.join(", ")),
+        )),
+    }
+}
+
+fn is_executable(path: &Path) -> bool {
+    path.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
+}
+
+/// Whether an object or archive refers to the C++ runtime, or a source file is C++. A guess that only chooses the driver.
+fn is_cplusplus(path: &Path) -> bool {
+    match path.extension().and_then(OsStr::to_str) {
+        Some("cc" | "cpp" | "cxx" | "C" | "c++" | "cp" | "ii") => return true,
+        Some("o" | "a" | "obj" | "lo") => {}
+        _ => return false,
+    }
+    let Ok(bytes) = Mapped::open(path) else { return false };
+    // Names as string tables hold them, each after the NUL of its predecessor.
+    let marks: [&[u8]; 4] = [b"\0__gxx_personality_v0\0", b"\0_ZNSt", b"\0_ZNKSt", b"\0_Znwm\0"];
+    marks.iter().any(|mark| contains(&bytes, mark))
+}
+
+/// Substring search by the first byte, which is rare enough to skip quickly.
+fn contains(bytes: &[u8], mark: &[u8]) -> bool {
+    bytes.windows(mark.len()).any(|w| w == mark)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_survive_the_environment() {
+        let ours = ["--prune-why=a b*", "--prune-report=x'\"\\y.json"].map(OsString::from);
+        let text = joined(Some("--prune-strict".into()), &ours);
+        let mut want = vec![OsString::from("--prune-strict")];
+        want.extend(ours);
+        assert_eq!(words::split(text.as_bytes()), want);
+    }
+
+    #[test]
+    fn the_driver_fits_the_objects() {
+        let dir = tempfile::tempdir().unwrap();
+        let object = |name: &str, source: &str| {
+            let file = dir.path().join(name);
+            std::fs::write(&file, source).unwrap();
+            let out = file.with_extension("o");
+            assert!(Command::new("g++").arg("-c").arg(&file).arg("-o").arg(&out).status().unwrap().success());
+            out.into_os_string()
+        };
+        let cxx = object("x.cpp", "int *f() { return new int; }");
+        let c = dir.path().join("c.c");
+        std::fs::write(&c, "int main(void) { return 0; }").unwrap();
+        let c_object = c.with_extension("o").into_os_string();
+        assert!(Command::new("gcc").arg("-c").arg(&c).arg("-o").arg(&c_object).status().unwrap().success());
+        let choose = |args: &[&OsString], variables: &'static [(&str, &str)]| {
+            let lookup = |name: &str| {
+                let set = variables.iter().find(|(n, _)| *n == name).map(|(_, v)| OsString::from(v));
+                set.or_else(|| (name == "PATH").then(|| "/usr/bin".into()))
+            };
+            let args: Vec<OsString> = args.iter().map(|a| (*a).clone()).collect();
+            driver(&args, &Environment::new(&lookup)).unwrap().join(OsStr::new(" "))
+        };
+        assert_eq!(choose(&[&c_object], &[]), "/usr/bin/cc");
+        assert_eq!(choose(&[&c_object, &cxx], &[]), "/usr/bin/c++");
+        assert_eq!(choose(&[&c_object], &[("CC", "ccache gcc")]), "ccache gcc");
+        assert_eq!(choose(&[&cxx], &[("CC", "gcc")]), "gcc");
+        assert_eq!(choose(&[&cxx], &[("CC", "gcc"), ("CXX", "g++ -m64")]), "g++ -m64");
+        assert_eq!(choose(&[&c_object], &[("CC", "gcc"), ("CXX", "g++")]), "gcc");
+    }
+}

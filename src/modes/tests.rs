@@ -1,0 +1,45 @@
+//! Names and words to modes.
+
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+
+fn decide(line: &str) -> Result<Mode> {
+    let lookup = |name: &str| match name {
+        args::linker::LINKER_VARIABLE => Some("ld.bfd".into()),
+        other => std::env::var_os(other),
+    };
+    let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+    mode(&words, &Environment::new(&lookup))
+}
+
+#[test]
+fn names() {
+    for name in
+        ["ld", "/x/ld.lld", "ld.lto-prune", "x86_64-linux-gnu-ld", "x86_64-linux-gnu-ld.bfd", "ld.lld-19"]
+    {
+        assert!(is_linker_name(OsStr::new(name)), "{name}");
+    }
+    for name in ["lto-prune", "/usr/bin/lto-prune", "lld", "build", "old"] {
+        assert!(!is_linker_name(OsStr::new(name)), "{name}");
+    }
+}
+
+#[test]
+fn modes() {
+    assert!(matches!(decide("ld a.o -o x"), Ok(Mode::Link(_))));
+    assert!(matches!(decide("ld -v a.o"), Ok(Mode::Link(c)) if c.announce));
+    assert!(matches!(decide("ld -v"), Ok(Mode::LinkerOnly { announce: true, .. })));
+    assert!(matches!(decide("ld --version a.o"), Ok(Mode::LinkerOnly { announce: true, .. })));
+    assert!(matches!(decide("ld --target-help"), Ok(Mode::LinkerOnly { announce: false, .. })));
+    assert!(matches!(decide("ld --prune-strict -V"), Ok(Mode::LinkerOnly { args, .. }) if args == ["-V"]));
+    assert!(matches!(decide("ld.lto-prune --help"), Ok(Mode::Help)));
+    assert!(decide("ld --prune-typo a.o").is_err());
+    assert!(matches!(decide("lto-prune"), Ok(Mode::Help)));
+    assert!(matches!(decide("lto-prune --version"), Ok(Mode::Version)));
+    assert!(matches!(decide("lto-prune a.o -o x"), Ok(Mode::Standalone(w)) if w.len() == 3));
+    assert!(matches!(decide("lto-prune install-shims d"), Ok(Mode::InstallShims(_))));
+    assert!(matches!(decide("lto-prune dump f"), Ok(Mode::Dump(_))));
+    assert!(decide("lto-prune install-shims").is_err());
+    assert!(decide("lto-prune audit top").unwrap_err().to_string().contains("not supported by this version"));
+}

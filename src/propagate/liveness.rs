@@ -1,0 +1,117 @@
+//! Liveness: LLVM's `computeDeadSymbols` over atoms, with a first witness for every live one.
+//!
+//! An atom is live if it is a root or a live atom has an edge to it. The fact of an atom is the least (distance
+//! from the roots, edge): a lattice, so that the witness too is independent of order and of threads, and the chain
+//! of witnesses is a shortest path.
+
+use summaries::AtomKind;
+
+use super::solver::{Lattice, Problem, solve};
+use crate::ids::{AtomId, Id};
+use crate::index::{EdgeKind, Index};
+
+/// By which rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rules {
+    /// Ours: unwind tables live with their functions.
+    Ours,
+    /// The plain linker's `--gc-sections`: each personality, and each LSDA that is not metadata of one section,
+    /// is a root. Only asked where it decides an error message or a DT_NEEDED.
+    Linker,
+}
+
+/// By what an atom became live.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Witness {
+    /// Number of the root in [`Index::roots`].
+    Root(u32),
+    /// Number of the edge in [`Index::edges`].
+    Edge(u32),
+    /// Live only under [`Rules::Linker`]: an unwind table mentions it.
+    Unwind,
+}
+
+/// What is live.
+#[derive(Debug, Clone, Default)]
+pub struct Liveness {
+    /// By atom; `None` is dead.
+    pub witness: Vec<Option<Witness>>,
+}
+
+impl Liveness {
+    pub fn is_live(&self, atom: AtomId) -> bool {
+        self.witness[atom.index()].is_some()
+    }
+}
+
+/// (distance from the roots, root or edge number): less is joined over more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Reached {
+    distance: u32,
+    by: u32,
+}
+
+impl Lattice for Reached {
+    fn join(&mut self, other: &Self) -> bool {
+        let better = *other < *self;
+        *self = (*self).min(*other);
+        better
+    }
+}
+
+struct Reachability<'a> {
+    index: &'a Index,
+}
+
+impl Problem for Reachability<'_> {
+    type Fact = Reached;
+
+    fn keys(&self) -> usize {
+        self.index.atom_count()
+    }
+
+    fn transfer(&self, key: u32, fact: &Reached, implies: &mut dyn FnMut(u32, Reached)) {
+        let (first, edges) = self.index.edges_of(AtomId(key));
+        // A section that is not loaded keeps only the metadata that is ordered after it.
+        let alloc = self.index.alloc[key as usize];
+        for (number, edge) in (first..).zip(edges) {
+            let follows = alloc || edge.kind == EdgeKind::LinkOrder || edge.kind == EdgeKind::Group;
+            if follows && !self.index.discarded[edge.target.index()] {
+                implies(edge.target.0, Reached { distance: fact.distance + 1, by: number });
+            }
+        }
+    }
+}
+
+/// The live atoms. `kinds` gives the kind and `GROUPED | LINK_ORDER` flag of an atom; only asked under [`Rules::Linker`].
+pub fn live(index: &Index, rules: Rules, kinds: &dyn Fn(AtomId) -> (AtomKind, bool)) -> Liveness {
+    const UNWIND: u32 = u32::MAX;
+    let mut initial: Vec<(u32, Reached)> = index
+        .roots
+        .iter()
+        .enumerate()
+        .map(|(i, root)| (root.atom.0, Reached { distance: 0, by: i as u32 }))
+        .collect();
+    if rules == Rules::Linker {
+        for atom in (0..index.atom_count()).map(AtomId::new) {
+            if index.discarded[atom.index()] {
+                continue;
+            }
+            for edge in index.edges_of(atom).1.iter().filter(|e| e.kind == EdgeKind::Unwind) {
+                let (kind, metadata) = kinds(edge.target);
+                if !(kind == AtomKind::Lsda && metadata) && !index.discarded[edge.target.index()] {
+                    initial.push((edge.target.0, Reached { distance: 0, by: UNWIND }));
+                }
+            }
+        }
+    }
+    let facts = solve(&Reachability { index }, initial);
+    let witness = |fact: Option<Reached>| {
+        fact.map(|f| match (f.distance, f.by) {
+            (0, UNWIND) => Witness::Unwind,
+            (0, root) => Witness::Root(root),
+            (_, edge) => Witness::Edge(edge),
+        })
+    };
+    Liveness { witness: facts.into_iter().map(witness).collect() }
+}

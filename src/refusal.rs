@@ -1,0 +1,158 @@
+//! Whether the link may be pruned at all: the limits of severity `Link`, from every source, in one place.
+//!
+//! Any of them means that the originals are linked. That is always right, so in doubt there is a limit. Left out:
+//! limits of one module, which the index turned into roots.
+
+use summaries::{Limit, LimitRecord, Severity};
+
+use crate::config::{Config, Level, OutputKind};
+use crate::ids::{DsoId, Id, ModuleId, SymbolId};
+use crate::index::Index;
+use crate::inputs::Inputs;
+use crate::plan::Plan;
+use crate::propagate::Liveness;
+use crate::resolve::{Prevailing, Resolution, link_limit};
+
+/// A limit with the module that it is about.
+pub type Place = (Option<ModuleId>, LimitRecord);
+
+/// What the options alone forbid.
+pub fn of_options(config: &Config, inputs: &Inputs) -> Vec<Place> {
+    let mut limits = Vec::new();
+    let mut add = |limit, detail: String| limits.push((None, link_limit(limit, detail)));
+    for option in &config.unmodelled {
+        add(Limit::UnmodelledOption, option.clone());
+    }
+    let asked = config.prune.level_explicit && config.prune.level > Level::Off && config.gc_sections;
+    if config.output_kind == OutputKind::Relocatable && !asked {
+        add(Limit::RelocatableOutput, "-r".to_owned());
+    }
+    if config.emit_relocs && !asked {
+        add(Limit::RelocatableOutput, "--emit-relocs".to_owned());
+    }
+    if inputs.scripts.has_sections && !config.gc_sections {
+        add(Limit::ScriptWithoutGc, "a -T script with SECTIONS".to_owned());
+    }
+    limits
+}
+
+/// What the resolved, propagated link forbids, and all limits of modules, for the report.
+pub fn of_link(
+    config: &Config,
+    inputs: &Inputs,
+    resolution: &Resolution<'_>,
+    index: &Index,
+    plain: &PlainLink,
+) -> Vec<Place> {
+    let mut limits = of_options(config, inputs);
+    limits.extend(inputs.limits.iter().map(|(file, record)| {
+        let name = file.map(|f| inputs.files[f].path.display().to_string());
+        let detail = match name {
+            Some(name) => format!("{name}: {}", record.detail),
+            None => record.detail.clone(),
+        };
+        (None, LimitRecord { detail, ..record.clone() })
+    }));
+    limits.extend(resolution.limits.iter().cloned());
+    limits.extend(index.limits.iter().cloned());
+    if let Some(symbol) = plain.undefined {
+        let name = crate::report::lossy(resolution.symbols[symbol].name);
+        limits.push((None, link_limit(Limit::LinkError, format!("undefined symbol {name}"))));
+    }
+    limits
+}
+
+/// Whether any of these limits means that nothing is pruned.
+pub fn forbids(limits: &[Place]) -> bool {
+    limits.iter().any(|(_, l)| l.limit.severity() == Severity::Link)
+}
+
+/// Whether a limit is a failure of ours on this input, which the user hears of (and which `--prune-strict` makes an
+/// error), or a plain fact about the link.
+pub fn is_failure(limit: Limit) -> bool {
+    !matches!(
+        limit,
+        Limit::LinkError
+            | Limit::RelocatableOutput
+            | Limit::AmbiguousResolution
+            | Limit::ScriptWithoutGc
+            | Limit::ScriptFilePattern
+    )
+}
+
+/// What the plain link does that pruning must not change.
+#[derive(Debug, Default)]
+pub struct PlainLink {
+    /// An undefined symbol that the plain linker reports.
+    pub undefined: Option<SymbolId>,
+    /// By DSO: the plain link refers to it, so that `--as-needed` keeps it.
+    pub needed: Vec<bool>,
+}
+
+impl PlainLink {
+    /// Ask what the plain link sees: everything, or with `--gc-sections` what is live by its rules.
+    pub fn new(
+        config: &Config,
+        resolution: &Resolution<'_>,
+        index: &Index,
+        linker_live: &dyn Fn() -> Liveness,
+        ours: &Liveness,
+    ) -> Self {
+        let mut plain = PlainLink {
+            undefined: None,
+            needed: resolution.dsos.iter().map(|d| d.referenced && !lazy_needed(config)).collect(),
+        };
+        // Only what just dropped atoms refer to depends on the linker's own rules.
+        let mut of_dropped: Vec<(usize, SymbolId)> = Vec::new();
+        for &(from, symbol) in &index.external {
+            let prevailing = resolution.symbols[symbol].prevailing;
+            if ours.is_live(from) || !config.gc_sections {
+                plain.see(config, symbol, prevailing);
+            } else {
+                of_dropped.push((from.index(), symbol));
+            }
+        }
+        if !of_dropped.is_empty() {
+            let live = linker_live();
+            for (from, symbol) in of_dropped {
+                if live.is_live(crate::ids::AtomId::new(from)) {
+                    plain.see(config, symbol, resolution.symbols[symbol].prevailing);
+                }
+            }
+        }
+        plain
+    }
+
+    fn see(&mut self, config: &Config, symbol: SymbolId, prevailing: Prevailing) {
+        match prevailing {
+            Prevailing::Dso(dso) => self.needed[dso.index()] = true,
+            Prevailing::Undefined { weak: false } if config.undefined_is_error => {
+                self.undefined.get_or_insert(symbol);
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether the plain link records this DSO although it is `--as-needed`.
+    pub fn needs(&self, dso: DsoId) -> bool {
+        self.needed[dso.index()]
+    }
+}
+
+/// lld with `--gc-sections` records a DSO only for references of live sections; all others count symbol tables.
+fn lazy_needed(config: &Config) -> bool {
+    config.gc_sections && config.linker.dialect == crate::config::Dialect::Lld
+}
+
+/// The warning for a link that isn't pruned because of a failure of ours, if there is one.
+pub fn warning(inputs: &Inputs, limits: &[Place]) -> Option<String> {
+    let failure = |(_, l): &&Place| l.limit.severity() == Severity::Link && is_failure(l.limit);
+    let (module, record) = limits.iter().find(failure)?;
+    let place = module.map(|m| format!("{}: ", inputs.module_name(m))).unwrap_or_default();
+    Some(format!("summarise: {place}{} ({})", record.detail, record.limit.name()))
+}
+
+/// Atoms that go, for the decision whether a pruned link is worth making.
+pub fn drops_anything(plan: &Plan) -> bool {
+    plan.modules.iter().any(|m| !m.is_untouched())
+}

@@ -1,0 +1,28 @@
+//! The short table on the terminal (`--prune-stats`): bytes by category, what went, what limits kept.
+
+use super::Report;
+
+/// The table, with a trailing newline.
+pub fn table(report: &Report) -> String {
+    let mut out = format!("{:<12} {:>12} {:>12} {:>12}\n", "input bytes", "plain", "pruned", "difference");
+    for c in &report.totals.categories {
+        out += &format!("{:<12} {:>12} {:>12} {:>12}\n", c.category, c.plain, c.pruned, -c.difference);
+    }
+    let t = &report.totals;
+    out += &format!("{:<12} {:>12} {:>12} {:>12}\n", "total", t.plain, t.pruned, -t.difference);
+    let modules = report.modules.len();
+    let touched = report.modules.iter().filter(|m| m.status == "pruned").count();
+    let functions = report.functions;
+    out += &format!(
+        "functions: {} live, {} dead; modules: {modules}, {touched} pruned\n",
+        functions.live, functions.dead
+    );
+    for limit in &report.limits {
+        out += &format!("limit {}: {} place(s), first: ", limit.limit, limit.count);
+        if let Some(module) = &limit.module {
+            out += &format!("{module}: ");
+        }
+        out += &format!("{}; lifted by {}\n", limit.detail, limit.lifted_by);
+    }
+    out
+}

@@ -1,0 +1,64 @@
+//! `--prune-why=GLOB`: for each symbol that matches, why it is there, or that it went.
+//!
+//! The chain is that of the witnesses: a shortest path from a root.
+
+use summaries::{Definition, SymbolKind};
+
+use super::{Facts, describe, edge_kind_name, lossy};
+use crate::ids::{AtomId, Id};
+use crate::inputs::glob::Glob;
+use crate::propagate::Witness;
+
+/// The explanations, one block a symbol, in load order.
+pub fn why(facts: Facts<'_>, patterns: &[String]) -> String {
+    let mut out = String::new();
+    for (position, summary) in facts.summaries.iter().enumerate() {
+        for symbol in &summary.symbols {
+            let (Definition::Atom(atom) | Definition::Common(atom)) = symbol.definition else { continue };
+            let name = summary.name(symbol.name);
+            let skip = matches!(symbol.kind, SymbolKind::Section | SymbolKind::File) || name.is_empty();
+            if skip || !patterns.iter().any(|p| Glob::new(p).matches(name)) {
+                continue;
+            }
+            let atom = AtomId::new(facts.index.modules[position].first_atom as usize + atom.index());
+            explain(facts, &lossy(name), position, atom, &mut out);
+        }
+    }
+    if out.is_empty() {
+        out = format!("no module in the link defines a symbol that matches {}\n", patterns.join(", "));
+    }
+    out
+}
+
+fn explain(facts: Facts<'_>, name: &str, position: usize, atom: AtomId, out: &mut String) {
+    let module = facts.inputs.module_name(facts.resolution.loaded[position]);
+    if facts.index.discarded[atom.index()] {
+        *out += &format!("{name} in {module}: discarded, another module's COMDAT group stands for it\n");
+        return;
+    }
+    let Some(mut witness) = facts.liveness.witness[atom.index()] else {
+        *out += &format!("{name} in {module}: dropped, no live atom refers to it\n");
+        return;
+    };
+    *out += &format!("{name} in {module}: live\n");
+    loop {
+        match witness {
+            Witness::Root(number) => {
+                let root = facts.index.roots[number as usize];
+                let symbol = root.symbol.map(|s| format!(" {}", lossy(facts.resolution.symbols[s].name)));
+                *out += &format!("  root: {}{}\n", root.reason.name(), symbol.unwrap_or_default());
+                return;
+            }
+            Witness::Edge(number) => {
+                let from = facts.index.edge_source(number);
+                let kind = edge_kind_name(facts.index.edges[number as usize].kind);
+                *out += &format!("  {kind} from {}\n", describe(facts, from));
+                match facts.liveness.witness[from.index()] {
+                    Some(next) => witness = next,
+                    None => return,
+                }
+            }
+            Witness::Unwind => return,
+        }
+    }
+}

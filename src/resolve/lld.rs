@@ -1,0 +1,192 @@
+//! Extraction as lld does it: a member is loaded the moment that a strong undefined symbol and its lazy
+//! definition have both been seen, before anything further of the line is read.
+//!
+//! The rules are those of lld's `Symbol::resolve` (lld/ELF/Symbols.cpp) and `ObjFile::initializeSymbols`
+//! (InputFiles.cpp): within a file definitions count before references; an undefined weak never extracts; a
+//! shared definition that was seen first wins over a lazy one; a lazy non-common definition is extracted for a
+//! common symbol. Extraction nests, so the order of loading is a preorder; the stack here is explicit because an
+//! archive may be as deep as it likes.
+
+use super::symtab::Entry;
+use super::world::World;
+use crate::ids::{DsoId, Id, ModuleId, SymbolId};
+use crate::inputs::SequenceItem;
+
+/// What is known of a symbol while files are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Nobody mentioned it.
+    Placeholder,
+    Undefined { weak: bool },
+    /// Defined by an archive member that is not loaded; `weak` if all references so far are.
+    Lazy { module: ModuleId, weak: bool },
+    Common,
+    Defined,
+    Shared,
+}
+
+/// A module whose undefined symbols are being looked at.
+struct Frame {
+    module: ModuleId,
+    /// Next global to look at.
+    next: usize,
+}
+
+struct Lld<'w, 'a> {
+    world: &'w World<'a>,
+    states: Vec<State>,
+    is_loaded: Vec<bool>,
+    loaded: Vec<ModuleId>,
+    stack: Vec<Frame>,
+}
+
+/// The modules in the link, in the order of loading.
+pub(super) fn extract(world: &World<'_>) -> Vec<ModuleId> {
+    let mut lld = Lld {
+        world,
+        states: vec![State::Placeholder; world.table.names.len()],
+        is_loaded: vec![false; world.modules.len()],
+        loaded: Vec::new(),
+        stack: Vec::new(),
+    };
+    for symbol in world.demanded() {
+        lld.refer(symbol, false);
+    }
+    let mut seen_sonames: Vec<DsoId> = Vec::new();
+    for item in &world.inputs.sequence {
+        match item {
+            SequenceItem::Object { module, lazy: false, .. } => lld.load(*module),
+            SequenceItem::Object { module, lazy: true, .. } => lld.add_lazy(*module),
+            SequenceItem::Archive { modules, whole: true, .. } => modules.iter().for_each(|m| lld.load(*m)),
+            SequenceItem::Archive { modules, .. } => modules.iter().for_each(|m| lld.add_lazy(*m)),
+            SequenceItem::Dso { dso, implicit: false, .. } if !seen_sonames.contains(dso) => {
+                seen_sonames.push(*dso);
+                lld.add_dso(*dso);
+            }
+            SequenceItem::Dso { .. } | SequenceItem::GroupStart | SequenceItem::GroupEnd => {}
+        }
+    }
+    if let Some(entry) = super::entry_symbol(world.config, &world.inputs.scripts)
+        && let Some(symbol) = world.table.find(entry.as_bytes())
+    {
+        lld.demand_if_lazy(symbol);
+    }
+    for name in &world.config.wrap {
+        // `addWrappedSymbols` makes undefined symbols of these once all files are read.
+        let exists = world.table.find(name.as_bytes()).is_some();
+        let wrapped = world.table.find(format!("__wrap_{name}").as_bytes());
+        if let (true, Some(symbol)) = (exists, wrapped) {
+            lld.demand_if_lazy(symbol);
+        }
+    }
+    lld.loaded
+}
+
+impl Lld<'_, '_> {
+    fn demand_if_lazy(&mut self, symbol: SymbolId) {
+        if matches!(self.states[symbol.index()], State::Lazy { .. }) {
+            self.refer(symbol, false);
+        }
+        self.run();
+    }
+
+    /// A module of the line: load it and all that it extracts.
+    fn load(&mut self, module: ModuleId) {
+        self.enter(module);
+        self.run();
+    }
+
+    /// Record the definitions of a module and put it on the stack.
+    fn enter(&mut self, module: ModuleId) {
+        if std::mem::replace(&mut self.is_loaded[module.index()], true) {
+            return;
+        }
+        self.loaded.push(module);
+        for (id, global) in self.world.globals(module) {
+            let state = &mut self.states[id.index()];
+            match global.entry {
+                Entry::Undefined => {}
+                Entry::Common(_) => {
+                    if *state != State::Defined {
+                        *state = State::Common;
+                    }
+                }
+                Entry::Section(_) | Entry::Absolute(_) => {
+                    if !(*state == State::Common && global.weak) {
+                        *state = State::Defined;
+                    }
+                }
+            }
+        }
+        self.stack.push(Frame { module, next: 0 });
+    }
+
+    /// Go on with the innermost module until all have been read.
+    fn run(&mut self) {
+        while let Some(Frame { module, next }) = self.stack.last_mut() {
+            let (module, i) = (*module, *next);
+            *next += 1;
+            let symbols = self.world.modules[module.index()].as_ref();
+            let Some(global) = symbols.and_then(|m| m.globals.get(i)) else {
+                self.stack.pop();
+                continue;
+            };
+            if global.entry == Entry::Undefined {
+                self.refer(self.world.ids[module.index()][i], global.weak);
+            }
+        }
+    }
+
+    /// An undefined symbol was seen. May put the member that defines it on the stack.
+    fn refer(&mut self, symbol: SymbolId, weak: bool) {
+        let state = &mut self.states[symbol.index()];
+        match *state {
+            State::Placeholder => *state = State::Undefined { weak },
+            State::Undefined { weak: true } => *state = State::Undefined { weak },
+            State::Lazy { module, .. } if weak => *state = State::Lazy { module, weak },
+            State::Lazy { module, .. } => {
+                *state = State::Undefined { weak: false };
+                self.enter(module);
+            }
+            State::Undefined { weak: false } | State::Common | State::Defined | State::Shared => {}
+        }
+    }
+
+    /// A member that is loaded only on demand.
+    fn add_lazy(&mut self, module: ModuleId) {
+        if self.is_loaded[module.index()] {
+            return;
+        }
+        for (id, global) in self.world.globals(module) {
+            if global.entry == Entry::Undefined {
+                continue;
+            }
+            let state = self.states[id.index()];
+            match state {
+                State::Placeholder => self.states[id.index()] = State::Lazy { module, weak: false },
+                State::Undefined { weak: true } => {
+                    self.states[id.index()] = State::Lazy { module, weak: true };
+                }
+                State::Undefined { weak: false } => return self.load(module),
+                State::Common if self.world.has_non_common_definition(module, id) => {
+                    return self.load(module);
+                }
+                State::Common | State::Lazy { .. } | State::Defined | State::Shared => {}
+            }
+        }
+    }
+
+    fn add_dso(&mut self, dso: DsoId) {
+        for (id, symbol) in self.world.dso_symbols(dso) {
+            if !symbol.defined {
+                self.refer(id, symbol.weak);
+                self.run();
+                continue;
+            }
+            let state = &mut self.states[id.index()];
+            if matches!(state, State::Placeholder | State::Undefined { .. } | State::Lazy { .. }) {
+                *state = State::Shared;
+            }
+        }
+    }
+}

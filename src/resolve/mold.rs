@@ -1,0 +1,143 @@
+//! Extraction as mold does it: order plays no part but to break ties. Every file's definitions are ranked at
+//! once, then what the loaded files refer to strongly is loaded, transitively (mold's `resolve_symbols` and
+//! `mark_live_objects`, input-files.cc). Modules then stand in the order of the line, members in that of their archive.
+
+use super::symtab::Entry;
+use super::world::World;
+use crate::ids::{DsoId, Id, ModuleId, SymbolId};
+use crate::inputs::SequenceItem;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Provider {
+    Module(ModuleId),
+    Dso(DsoId),
+}
+
+/// One file, in order of priority.
+struct File {
+    provider: Provider,
+    lazy: bool,
+}
+
+/// The modules in the link, in the order of loading.
+pub(super) fn extract(world: &World<'_>) -> Vec<ModuleId> {
+    let files = files(world);
+    let best = rank(world, &files);
+    let mut alive = vec![false; files.len()];
+    let mut work: Vec<usize> = Vec::new();
+    let mut mark = |file: usize, work: &mut Vec<usize>| {
+        if !std::mem::replace(&mut alive[file], true) {
+            work.push(file);
+        }
+    };
+    for (i, file) in files.iter().enumerate() {
+        if !file.lazy {
+            mark(i, &mut work);
+        }
+    }
+    let entry = super::entry_symbol(world.config, &world.inputs.scripts);
+    let entry = entry.and_then(|e| world.table.find(e.as_bytes()));
+    for symbol in world.demanded().into_iter().chain(entry) {
+        if let Some((_, file)) = best[symbol.index()] {
+            mark(file, &mut work);
+        }
+    }
+    while let Some(file) = work.pop() {
+        for symbol in strong_references(world, &files[file], &files, &best) {
+            if let Some((_, provider)) = best[symbol.index()] {
+                mark(provider, &mut work);
+            }
+        }
+    }
+    let alive_modules = files.iter().zip(&alive).filter_map(|(f, alive)| match f.provider {
+        Provider::Module(m) if *alive => Some(m),
+        _ => None,
+    });
+    alive_modules.collect()
+}
+
+fn files(world: &World<'_>) -> Vec<File> {
+    let mut files = Vec::new();
+    let mut seen_module = vec![false; world.modules.len()];
+    let mut seen_dso = vec![false; world.inputs.dsos.len()];
+    let mut module = |m: ModuleId, lazy: bool, files: &mut Vec<File>| {
+        if !std::mem::replace(&mut seen_module[m.index()], true) {
+            files.push(File { provider: Provider::Module(m), lazy });
+        } else if !lazy
+            && let Some(f) = files.iter_mut().find(|f| f.provider == Provider::Module(m))
+        {
+            f.lazy = false;
+        }
+    };
+    for item in &world.inputs.sequence {
+        match item {
+            SequenceItem::Object { module: m, lazy, .. } => module(*m, *lazy, &mut files),
+            SequenceItem::Archive { modules, whole, .. } => {
+                modules.iter().for_each(|m| module(*m, !*whole, &mut files));
+            }
+            SequenceItem::Dso { dso, as_needed, implicit: false, .. } => {
+                if !std::mem::replace(&mut seen_dso[dso.index()], true) {
+                    files.push(File { provider: Provider::Dso(*dso), lazy: *as_needed });
+                }
+            }
+            SequenceItem::Dso { .. } | SequenceItem::GroupStart | SequenceItem::GroupEnd => {}
+        }
+    }
+    files
+}
+
+/// By symbol, the best (rank, file); mold's `get_rank`.
+fn rank(world: &World<'_>, files: &[File]) -> Vec<Option<(u8, usize)>> {
+    let mut best: Vec<Option<(u8, usize)>> = vec![None; world.table.names.len()];
+    let mut offer = |symbol: SymbolId, rank: u8, file: usize| {
+        let slot = &mut best[symbol.index()];
+        if slot.is_none_or(|b| (rank, file) < b) {
+            *slot = Some((rank, file));
+        }
+    };
+    for (i, file) in files.iter().enumerate() {
+        match file.provider {
+            Provider::Module(m) => {
+                for (id, g) in world.globals(m) {
+                    let rank = match (g.entry, file.lazy, g.weak) {
+                        (Entry::Undefined, ..) => continue,
+                        (Entry::Common(_), lazy, _) => 5 + u8::from(lazy),
+                        (_, lazy, weak) => 1 + 2 * u8::from(lazy) + u8::from(weak),
+                    };
+                    offer(id, rank, i);
+                }
+            }
+            Provider::Dso(dso) => {
+                for (id, s) in world.dso_symbols(dso).filter(|(_, s)| s.defined) {
+                    offer(id, 3 + u8::from(s.weak), i);
+                }
+            }
+        }
+    }
+    best
+}
+
+/// The symbols through which a loaded file loads others.
+fn strong_references(
+    world: &World<'_>,
+    file: &File,
+    files: &[File],
+    best: &[Option<(u8, usize)>],
+) -> Vec<SymbolId> {
+    match file.provider {
+        Provider::Module(m) => {
+            let counts = |(id, g): &(SymbolId, &super::symtab::Global<'_>)| match g.entry {
+                Entry::Undefined => !g.weak,
+                // A common gives way to a real definition, and so extracts it.
+                Entry::Common(_) => best[id.index()].is_some_and(|(rank, _)| rank < 5),
+                _ => false,
+            };
+            world.globals(m).filter(counts).map(|(id, _)| id).collect()
+        }
+        Provider::Dso(dso) => {
+            let is_module =
+                |id: SymbolId| best[id.index()].is_some_and(|(_, f)| matches!(files[f].provider, Provider::Module(_)));
+            world.dso_symbols(dso).filter(|(id, s)| !s.defined && is_module(*id)).map(|(id, _)| id).collect()
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! Which definition prevails, given the modules in the link and their order.
+//!
+//! Common to all dialects: the first group of a COMDAT signature stands; of several definitions a strong one,
+//! else a common one (the largest), else the first weak one; a definition in a module beats one in a DSO. mold
+//! ranks a weak definition, and a DSO's, above a common one. Where dialects differ in a way that we haven't
+//! held against the linker, or the linker will refuse the link, the answer is a limit and nothing is pruned.
+
+use rustc_hash::FxHashMap;
+use summaries::{Limit, SymbolIdx, Visibility};
+
+use super::linker_defined::is_linker_defined;
+use super::symtab::Entry;
+use super::world::World;
+use super::{DsoState, GlobalSymbol, LoadedModule, Prevailing, Resolution, link_limit};
+use crate::config::Dialect;
+use crate::ids::{DsoId, Id, IdVec, ModuleId, SymbolId};
+use crate::inputs::{FileKind, SequenceItem};
+
+/// The best definition in a module so far.
+#[derive(Debug, Clone, Copy)]
+struct Best {
+    entry: Entry,
+    weak: bool,
+    module: ModuleId,
+    symbol: SymbolIdx,
+}
+
+/// What was seen of a name, over all loaded modules and DSOs.
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    best: Option<Best>,
+    has_common: bool,
+    has_weak: bool,
+    strong_reference: bool,
+    weak_reference: bool,
+    visibility: Visibility,
+    dso: Option<DsoId>,
+    referenced_by_dso: bool,
+}
+
+/// Decide for every name. `taken` says, by DSO, whether the linker reads it.
+pub(super) fn decide<'a>(world: &World<'a>, loaded: Vec<ModuleId>, taken: &[bool]) -> Resolution<'a> {
+    let mut resolution = Resolution::default();
+    let mut modules: Vec<Option<LoadedModule>> = vec![None; world.modules.len()];
+    let discarded = discard_groups(world, &loaded, &mut modules);
+    let unseen = Seen {
+        best: None,
+        has_common: false,
+        has_weak: false,
+        strong_reference: false,
+        weak_reference: false,
+        visibility: Visibility::Default,
+        dso: None,
+        referenced_by_dso: false,
+    };
+    let mut seen = vec![unseen; world.table.names.len()];
+    let mold = world.config.linker.dialect == Dialect::Mold;
+    for (&module, discarded) in loaded.iter().zip(&discarded) {
+        let Some(symbols) = &world.modules[module.index()] else { continue };
+        for (i, (id, global)) in world.globals(module).enumerate() {
+            let s = &mut seen[id.index()];
+            s.visibility = s.visibility.merge(global.visibility);
+            let is_discarded = matches!(global.entry, Entry::Section(n) if discarded.binary_search(&n).is_ok());
+            if global.entry == Entry::Undefined || is_discarded {
+                s.strong_reference |= !global.weak;
+                s.weak_reference |= global.weak;
+                continue;
+            }
+            let symbol = SymbolIdx(symbols.first_global + i as u32);
+            let new = Best { entry: global.entry, weak: global.weak, module, symbol };
+            s.has_common |= matches!(new.entry, Entry::Common(_));
+            s.has_weak |= new.weak;
+            match prefer(s.best, new, mold) {
+                Ok(best) => s.best = Some(best),
+                Err(()) if world.config.allow_multiple_definition => {}
+                Err(()) => {
+                    let name = String::from_utf8_lossy(world.table.names[id.index()]);
+                    let detail = format!("several strong definitions of symbol {name}");
+                    resolution.limits.push((Some(module), link_limit(Limit::LinkError, detail)));
+                }
+            }
+        }
+    }
+    see_dsos(world, taken, &mut seen);
+    let dialect = world.config.linker.dialect;
+    for (i, s) in seen.iter().enumerate() {
+        let name = world.table.names[i];
+        if dialect == Dialect::Gold && s.has_common && s.has_weak {
+            let detail = format!("symbol {}: common and weak definitions", String::from_utf8_lossy(name));
+            resolution.limits.push((None, link_limit(Limit::AmbiguousResolution, detail)));
+        }
+        resolution.symbols.push(GlobalSymbol {
+            name,
+            prevailing: prevailing(world, name, s, mold),
+            visibility: s.visibility,
+            referenced_by_dso: s.referenced_by_dso,
+            defined_by_dso: s.dso.is_some(),
+            strong_reference: s.strong_reference,
+        });
+    }
+    let mut dsos: Vec<DsoState> = taken.iter().map(|t| DsoState { taken: *t, referenced: false }).collect();
+    for symbol in resolution.symbols.iter() {
+        if let (Prevailing::Dso(dso), true) = (symbol.prevailing, symbol.strong_reference) {
+            dsos[dso.index()].referenced = true;
+        }
+    }
+    lazy_unknowns(world, &modules, &mut resolution);
+    resolution.loaded = loaded;
+    resolution.modules = IdVec::from(modules);
+    resolution.dsos = IdVec::from(dsos);
+    resolution
+}
+
+/// Give each loaded module its [`LoadedModule`], and for each the sorted sections of groups that do not stand.
+fn discard_groups(
+    world: &World<'_>,
+    loaded: &[ModuleId],
+    modules: &mut [Option<LoadedModule>],
+) -> Vec<Vec<u32>> {
+    let mut standing: FxHashMap<&[u8], ()> = FxHashMap::default();
+    let mut all = Vec::with_capacity(loaded.len());
+    for module in loaded {
+        let mut discarded = Vec::new();
+        let mut state = LoadedModule::default();
+        if let Some(symbols) = &world.modules[module.index()] {
+            state.first_global = symbols.first_global;
+            state.symbols.clone_from(&world.ids[module.index()]);
+            for group in &symbols.comdats {
+                if standing.insert(group.signature, ()).is_some() {
+                    state.discarded_groups.push(group.section);
+                    discarded.extend_from_slice(&group.members);
+                }
+            }
+        }
+        state.discarded_groups.sort_unstable();
+        discarded.sort_unstable();
+        modules[module.index()] = Some(state);
+        all.push(discarded);
+    }
+    all
+}
+
+/// The better of two definitions; `Err` if both are strong, which linkers refuse.
+fn prefer(old: Option<Best>, new: Best, mold: bool) -> Result<Best, ()> {
+    let Some(old) = old else { return Ok(new) };
+    let rank = |b: &Best| match (b.entry, b.weak) {
+        (Entry::Common(_), _) if mold => 3,
+        (Entry::Common(_), _) => 1,
+        (_, false) => 0,
+        (_, true) => 2,
+    };
+    match (old.entry, new.entry) {
+        (Entry::Common(a), Entry::Common(b)) => Ok(if b > a { new } else { old }),
+        // The same absolute value twice is no conflict (lld, `reportDuplicate`).
+        (Entry::Absolute(a), Entry::Absolute(b)) if a == b => Ok(old),
+        _ if rank(&old) == 0 && rank(&new) == 0 => Err(()),
+        _ => Ok(if rank(&new) < rank(&old) { new } else { old }),
+    }
+}
+
+fn see_dsos(world: &World<'_>, taken: &[bool], seen: &mut [Seen]) {
+    for item in &world.inputs.sequence {
+        let SequenceItem::Dso { dso, .. } = item else { continue };
+        if !taken[dso.index()] {
+            continue;
+        }
+        for (id, symbol) in world.dso_symbols(*dso) {
+            let s = &mut seen[id.index()];
+            if symbol.defined {
+                s.dso.get_or_insert(*dso);
+            } else {
+                s.referenced_by_dso = true;
+            }
+        }
+    }
+}
+
+fn prevailing(world: &World<'_>, name: &[u8], s: &Seen, mold: bool) -> Prevailing {
+    let config = world.config;
+    let is = |names: &[String]| names.iter().any(|n| n.as_bytes() == name);
+    let by_defsym = config.defsym.iter().any(|(n, _)| n.as_bytes() == name);
+    if by_defsym || is(&world.inputs.scripts.assigned_symbols) {
+        return Prevailing::Linker;
+    }
+    match (s.best, s.dso) {
+        (Some(Best { entry: Entry::Common(_), .. }), Some(dso)) if mold => Prevailing::Dso(dso),
+        (Some(best), _) => Prevailing::Module { module: best.module, symbol: best.symbol },
+        // A reference of non-default visibility must be satisfied within the output.
+        (None, Some(dso)) if s.visibility == Visibility::Default => Prevailing::Dso(dso),
+        (None, _) if is_linker_defined(name) => Prevailing::Linker,
+        (None, _) => versioned(world, name)
+            .unwrap_or(Prevailing::Undefined { weak: !s.strong_reference && s.weak_reference }),
+    }
+}
+
+/// A reference to `name@version` is satisfied by a DSO's definition of that version.
+fn versioned(world: &World<'_>, name: &[u8]) -> Option<Prevailing> {
+    let at = name.iter().position(|c| *c == b'@')?;
+    let (plain, version) = (&name[..at], &name[at + 1..]);
+    let defines = |dso: DsoId| {
+        let symbols = &world.inputs.dsos[dso].symbols;
+        symbols.iter().any(|s| s.defined && &*s.name == plain && s.version.as_deref() == Some(version))
+    };
+    world.inputs.dsos.ids().find(|d| defines(*d)).map(Prevailing::Dso)
+}
+
+/// A member that stays out because we couldn't read its symbols might be one that the linker loads.
+fn lazy_unknowns(world: &World<'_>, modules: &[Option<LoadedModule>], resolution: &mut Resolution<'_>) {
+    let wanted = |symbol: SymbolId| {
+        matches!(resolution.symbols[symbol].prevailing, Prevailing::Undefined { weak: false } | Prevailing::Dso(_))
+    };
+    let mut limits = Vec::new();
+    for (item, armap) in world.inputs.sequence.iter().zip(&world.armaps) {
+        let members: &[ModuleId] = match item {
+            SequenceItem::Archive { modules, .. } => modules,
+            SequenceItem::Object { module, lazy: true, .. } => std::slice::from_ref(module),
+            _ => continue,
+        };
+        for &module in members {
+            if modules[module.index()].is_some() || world.modules[module.index()].is_some() {
+                continue;
+            }
+            let limit = match world.inputs.modules[module].kind {
+                FileKind::Bitcode => Limit::Bitcode,
+                FileKind::Object => Limit::MalformedObject,
+                _ => continue,
+            };
+            let named = armap.iter().filter(|(_, m)| *m == module).map(|(s, _)| *s);
+            if armap.is_empty() || named.clone().any(wanted) {
+                let detail = "an archive member whose symbols can't be read may be in the link".to_owned();
+                limits.push((Some(module), link_limit(limit, detail)));
+            }
+        }
+    }
+    resolution.limits.append(&mut limits);
+}

@@ -1,0 +1,202 @@
+//! Extraction as GNU ld and gold do it: the line is read once, an archive is searched where it stands, through its
+//! symbol table, again and again until a search adds nothing (bfd/elflink.c `elf_link_add_archive_symbols`,
+//! gold/archive.cc `Archive::add_symbols`); a group repeats its archives until none adds anything.
+//!
+//! For GNU ld an `--as-needed` library that nothing before it needs is as if it had not been on the line.
+
+use super::symtab::Entry;
+use super::world::World;
+use crate::config::Dialect;
+use crate::ids::{DsoId, Id, ModuleId, SymbolId};
+use crate::inputs::SequenceItem;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    New,
+    Undefined { weak: bool },
+    Common,
+    Defined,
+}
+
+struct Sequential<'w, 'a> {
+    world: &'w World<'a>,
+    gold: bool,
+    states: Vec<State>,
+    /// Referred to strongly by a module, not only by a DSO.
+    regular_reference: Vec<bool>,
+    is_loaded: Vec<bool>,
+    loaded: Vec<ModuleId>,
+    dso_seen: Vec<bool>,
+}
+
+/// The modules in the link, in the order of loading, and by DSO whether it was taken.
+pub(super) fn extract(world: &World<'_>) -> (Vec<ModuleId>, Vec<bool>) {
+    let symbols = world.table.names.len();
+    let mut s = Sequential {
+        world,
+        gold: world.config.linker.dialect == Dialect::Gold,
+        states: vec![State::New; symbols],
+        regular_reference: vec![false; symbols],
+        is_loaded: vec![false; world.modules.len()],
+        loaded: Vec::new(),
+        dso_seen: vec![false; world.inputs.dsos.len()],
+    };
+    for symbol in world.demanded() {
+        s.refer(symbol, false, true);
+    }
+    if let Some(entry) = &world.config.entry
+        && let Some(symbol) = world.table.find(entry.as_bytes())
+    {
+        s.refer(symbol, false, true);
+    }
+    let sequence = &world.inputs.sequence;
+    let mut i = 0;
+    while i < sequence.len() {
+        if !matches!(sequence[i], SequenceItem::GroupStart) {
+            s.item(i);
+            i += 1;
+            continue;
+        }
+        let end = group_end(sequence, i);
+        loop {
+            let before = s.loaded.len();
+            (i + 1..end).for_each(|k| s.item(k));
+            if s.loaded.len() == before {
+                break;
+            }
+        }
+        i = end + 1;
+    }
+    (s.loaded, s.dso_seen)
+}
+
+/// Index of the item that closes the group opened at `start` (groups nest in scripts).
+fn group_end(sequence: &[SequenceItem], start: usize) -> usize {
+    let mut depth = 0;
+    for (i, item) in sequence.iter().enumerate().skip(start) {
+        match item {
+            SequenceItem::GroupStart => depth += 1,
+            SequenceItem::GroupEnd => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return i;
+        }
+    }
+    sequence.len()
+}
+
+impl Sequential<'_, '_> {
+    fn item(&mut self, i: usize) {
+        match &self.world.inputs.sequence[i] {
+            // GNU ld has no --start-lib before 2.42 and loads such objects; gold searches them as an archive of one.
+            SequenceItem::Object { module, lazy, .. } if self.gold && *lazy => {
+                let definitions: Vec<_> = self.world.globals(*module).collect();
+                let wanted = |(id, g): &(SymbolId, &super::symtab::Global<'_>)| {
+                    g.entry != Entry::Undefined
+                        && self.states[id.index()] == State::Undefined { weak: false }
+                };
+                if definitions.iter().any(wanted) {
+                    self.load(*module);
+                }
+            }
+            SequenceItem::Object { module, .. } => self.load(*module),
+            SequenceItem::Archive { modules, whole: true, .. } => modules.iter().for_each(|m| self.load(*m)),
+            SequenceItem::Archive { .. } => self.search(i),
+            SequenceItem::Dso { dso, as_needed, .. } => self.add_dso(*dso, *as_needed),
+            SequenceItem::GroupStart | SequenceItem::GroupEnd => {}
+        }
+    }
+
+    /// Search the archive that is item `i`, until a pass over its symbol table adds nothing.
+    fn search(&mut self, i: usize) {
+        loop {
+            let before = self.loaded.len();
+            for (symbol, module) in &self.world.armaps[i] {
+                if self.is_loaded[module.index()] {
+                    continue;
+                }
+                match self.states[symbol.index()] {
+                    State::Undefined { weak: false } => self.load(*module),
+                    State::Common if !self.gold && self.world.has_non_common_definition(*module, *symbol) => {
+                        self.load(*module);
+                    }
+                    _ => {}
+                }
+            }
+            if self.loaded.len() == before {
+                return;
+            }
+        }
+    }
+
+    fn load(&mut self, module: ModuleId) {
+        if std::mem::replace(&mut self.is_loaded[module.index()], true) {
+            return;
+        }
+        self.loaded.push(module);
+        for (id, global) in self.world.globals(module) {
+            let state = &mut self.states[id.index()];
+            match global.entry {
+                Entry::Undefined => self.refer(id, global.weak, true),
+                Entry::Common(_) => {
+                    if *state != State::Defined {
+                        *state = State::Common;
+                    }
+                }
+                Entry::Section(_) | Entry::Absolute(_) => *state = State::Defined,
+            }
+        }
+    }
+
+    fn refer(&mut self, symbol: SymbolId, weak: bool, regular: bool) {
+        let wrapped = regular.then(|| self.wrapped(symbol)).flatten();
+        let symbol = wrapped.unwrap_or(symbol);
+        self.regular_reference[symbol.index()] |= regular && !weak;
+        let state = &mut self.states[symbol.index()];
+        match *state {
+            State::New => *state = State::Undefined { weak },
+            State::Undefined { weak: true } => *state = State::Undefined { weak },
+            _ => {}
+        }
+    }
+
+    /// `--wrap=foo` renames references as they are read: `foo` to `__wrap_foo`, `__real_foo` to `foo`.
+    fn wrapped(&self, symbol: SymbolId) -> Option<SymbolId> {
+        let wrap = &self.world.config.wrap;
+        if wrap.is_empty() {
+            return None;
+        }
+        let name = std::str::from_utf8(self.world.table.names[symbol.index()]).ok()?;
+        if wrap.iter().any(|w| w == name) {
+            return self.world.table.find(format!("__wrap_{name}").as_bytes());
+        }
+        let real = name.strip_prefix("__real_")?;
+        wrap.iter().any(|w| w == real).then(|| self.world.table.find(real.as_bytes())).flatten()
+    }
+
+    fn add_dso(&mut self, dso: DsoId, as_needed: bool) {
+        if std::mem::replace(&mut self.dso_seen[dso.index()], true) {
+            return;
+        }
+        if as_needed && !self.gold {
+            let needed = self.world.dso_symbols(dso).any(|(id, s)| {
+                s.defined
+                    && self.regular_reference[id.index()]
+                    && matches!(self.states[id.index()], State::Undefined { weak: false } | State::Common)
+            });
+            if !needed {
+                // A later mention on the line gets a new chance.
+                self.dso_seen[dso.index()] = false;
+                return;
+            }
+        }
+        for (id, symbol) in self.world.dso_symbols(dso) {
+            if !symbol.defined {
+                self.refer(id, symbol.weak, false);
+            } else if matches!(self.states[id.index()], State::New | State::Undefined { .. }) {
+                self.states[id.index()] = State::Defined;
+            }
+        }
+    }
+}

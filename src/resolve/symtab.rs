@@ -1,0 +1,120 @@
+//! What resolution needs of a module's symbol table: its global names, where each is defined, its COMDAT groups.
+//!
+//! Read for every module, also for the archive members that stay out, so it does nothing else: no relocation is
+//! touched. A table that can't be read gives `None`; the module then has no symbols for us, and the caller
+//! prunes nothing if the module is in the link.
+
+use object::LittleEndian;
+use object::elf;
+use object::read::elf::{FileHeader, SectionHeader, Sym};
+use summaries::Visibility;
+
+type Elf = elf::FileHeader64<LittleEndian>;
+const LE: LittleEndian = LittleEndian;
+
+/// What kind of entry a global symbol is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Entry {
+    Undefined,
+    /// A tentative definition of this many bytes.
+    Common(u64),
+    /// In this ELF section.
+    Section(u32),
+    /// `SHN_ABS`, with its value.
+    Absolute(u64),
+}
+
+/// A non-local symbol table entry.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Global<'a> {
+    /// As in the string table: may carry `@version`.
+    pub(super) name: &'a [u8],
+    pub(super) entry: Entry,
+    /// `STB_WEAK`, or `STB_GNU_UNIQUE`, which lld treats so between definitions.
+    pub(super) weak: bool,
+    pub(super) visibility: Visibility,
+}
+
+/// A COMDAT group.
+#[derive(Debug, Clone)]
+pub(super) struct Comdat<'a> {
+    pub(super) section: u32,
+    pub(super) signature: &'a [u8],
+    pub(super) members: Vec<u32>,
+}
+
+/// The symbols of a module.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ModuleSymbols<'a> {
+    /// Symbol table index of `globals[0]`.
+    pub(super) first_global: u32,
+    pub(super) globals: Vec<Global<'a>>,
+    pub(super) comdats: Vec<Comdat<'a>>,
+}
+
+/// Read them; `None` if the file is not a well-formed x86-64 relocatable object.
+pub(super) fn read(data: &[u8]) -> Option<ModuleSymbols<'_>> {
+    let header = Elf::parse(data).ok()?;
+    if !header.is_little_endian()
+        || header.e_machine(LE) != elf::EM_X86_64
+        || header.e_type(LE) != elf::ET_REL
+    {
+        return None;
+    }
+    let sections = header.sections(LE, data).ok()?;
+    let symbols = sections.symbols(LE, data, elf::SHT_SYMTAB).ok()?;
+    let mut out = ModuleSymbols::default();
+    let Some((symtab_index, symtab)) =
+        sections.enumerate().find(|(_, s)| s.sh_type(LE) == elf::SHT_SYMTAB)
+    else {
+        return Some(out);
+    };
+    let first_global = (symtab.sh_info(LE) as usize).max(1).min(symbols.len());
+    out.first_global = first_global as u32;
+    out.globals.reserve(symbols.len().saturating_sub(first_global));
+    for (i, symbol) in symbols.enumerate().skip(first_global) {
+        let shndx = symbol.st_shndx(LE);
+        let entry = match shndx {
+            elf::SHN_UNDEF => Entry::Undefined,
+            elf::SHN_COMMON => Entry::Common(symbol.st_size(LE)),
+            elf::SHN_ABS => Entry::Absolute(symbol.st_value(LE)),
+            elf::SHN_XINDEX => Entry::Section(symbols.symbol_section(LE, symbol, i).ok()??.0 as u32),
+            _ => Entry::Section(u32::from(shndx.0)),
+        };
+        let bind = symbol.st_bind();
+        out.globals.push(Global {
+            name: symbols.symbol_name(LE, symbol).ok()?,
+            entry,
+            weak: bind == elf::STB_WEAK || bind == elf::STB_GNU_UNIQUE,
+            visibility: match symbol.st_visibility() {
+                elf::STV_INTERNAL => Visibility::Internal,
+                elf::STV_HIDDEN => Visibility::Hidden,
+                elf::STV_PROTECTED => Visibility::Protected,
+                _ => Visibility::Default,
+            },
+        });
+    }
+    for (index, section) in sections.enumerate() {
+        if section.sh_type(LE) != elf::SHT_GROUP || section.sh_link(LE) as usize != symtab_index.0 {
+            continue;
+        }
+        let Some((flag, members)) = section.group(LE, data).ok().flatten() else { return None };
+        if flag.0 & elf::GRP_COMDAT.0 == 0 {
+            continue;
+        }
+        let signature = symbols.symbol(object::SymbolIndex(section.sh_info(LE) as usize)).ok()?;
+        let mut name = symbols.symbol_name(LE, signature).ok()?;
+        if signature.st_type() == elf::STT_SECTION && name.is_empty() {
+            // gas names a group after a section symbol where no symbol has the signature's name.
+            let i = object::SymbolIndex(section.sh_info(LE) as usize);
+            let defined_in = symbols.symbol_section(LE, signature, i).ok()??;
+            name = sections.section_name(LE, sections.section(defined_in).ok()?).ok()?;
+        }
+        out.comdats.push(Comdat {
+            section: index.0 as u32,
+            signature: name,
+            members: members.iter().map(|m| m.get(LE)).collect(),
+        });
+    }
+    Some(out)
+}

@@ -1,0 +1,121 @@
+//! What every dialect's extraction looks at: the modules' symbols with ids for names, the DSOs, the options.
+//!
+//! Frozen before extraction starts. Left out: any state of a dialect.
+
+use rayon::prelude::*;
+
+use super::symbol_table::SymbolTable;
+use super::symtab::{self, Entry, ModuleSymbols};
+use crate::config::Config;
+use crate::ids::{DsoId, Id, ModuleId, SymbolId};
+use crate::inputs::{FileKind, Inputs, SequenceItem};
+
+/// The name by which a symbol is resolved: `foo@@V` is the default version of `foo` and means it.
+pub(super) fn stem(name: &[u8]) -> &[u8] {
+    match name.windows(2).position(|w| w == b"@@") {
+        Some(at) => &name[..at],
+        None => name,
+    }
+}
+
+/// Everything that extraction reads.
+#[derive(Debug)]
+pub(super) struct World<'a> {
+    pub(super) inputs: &'a Inputs,
+    pub(super) config: &'a Config,
+    /// `None` where the module is no well-formed x86-64 object.
+    pub(super) modules: Vec<Option<ModuleSymbols<'a>>>,
+    /// By module, the id of each of its globals.
+    pub(super) ids: Vec<Vec<SymbolId>>,
+    /// By DSO: (index in `Dso::symbols`, id); definitions under a hidden version are left out.
+    pub(super) dso_ids: Vec<Vec<(u32, SymbolId)>>,
+    pub(super) table: SymbolTable<'a>,
+    /// By archive in `Inputs::sequence` order, the armap with ids; empty for items that are no archive.
+    pub(super) armaps: Vec<Vec<(SymbolId, ModuleId)>>,
+}
+
+impl<'a> World<'a> {
+    pub(super) fn new(inputs: &'a Inputs, config: &'a Config) -> Self {
+        let module_ids: Vec<ModuleId> = inputs.modules.ids().collect();
+        let modules: Vec<Option<ModuleSymbols<'a>>> = module_ids
+            .par_iter()
+            .map(|m| match inputs.modules[*m].kind {
+                FileKind::Object => symtab::read(inputs.module_bytes(*m)),
+                _ => None,
+            })
+            .collect();
+        let mut lists: Vec<Vec<&'a [u8]>> = modules
+            .par_iter()
+            .map(|m| m.as_ref().map_or_else(Vec::new, |m| m.globals.iter().map(|g| stem(g.name)).collect()))
+            .collect();
+        let n_modules = lists.len();
+        let mut dso_places: Vec<Vec<u32>> = Vec::new();
+        for dso in inputs.dsos.iter() {
+            let visible = |(_, s): &(usize, &crate::inputs::DsoSymbol)| !(s.defined && s.hidden_version);
+            let kept = || dso.symbols.iter().enumerate().filter(visible);
+            dso_places.push(kept().map(|(i, _)| i as u32).collect());
+            lists.push(kept().map(|(_, s)| &*s.name).collect());
+        }
+        let first_armap = lists.len();
+        for item in &inputs.sequence {
+            lists.push(match item {
+                SequenceItem::Archive { armap: Some(armap), .. } => {
+                    armap.iter().map(|(name, _)| stem(name)).collect()
+                }
+                _ => Vec::new(),
+            });
+        }
+        let (table, mut ids) = SymbolTable::intern(&lists);
+        let armap_ids = ids.split_off(first_armap);
+        let dso_symbol_ids = ids.split_off(n_modules);
+        let armaps = inputs
+            .sequence
+            .iter()
+            .zip(armap_ids)
+            .map(|(item, ids)| match item {
+                SequenceItem::Archive { armap: Some(armap), .. } => {
+                    ids.into_iter().zip(armap.iter().map(|(_, m)| *m)).collect()
+                }
+                _ => Vec::new(),
+            })
+            .collect();
+        let dso_ids = dso_places.into_iter().zip(dso_symbol_ids).map(|(p, i)| p.into_iter().zip(i).collect());
+        World { inputs, config, modules, ids, dso_ids: dso_ids.collect(), table, armaps }
+    }
+
+    /// The globals of a module with their ids, in symbol table order.
+    pub(super) fn globals(&self, module: ModuleId) -> impl Iterator<Item = (SymbolId, &symtab::Global<'a>)> {
+        let symbols = self.modules[module.index()].as_ref();
+        let globals = symbols.map_or(&[][..], |m| &m.globals[..]);
+        self.ids[module.index()].iter().copied().zip(globals)
+    }
+
+    /// Whether `module` defines `symbol` other than as a common (lld's `isNonCommonDef`).
+    pub(super) fn has_non_common_definition(&self, module: ModuleId, symbol: SymbolId) -> bool {
+        let is_definition = |e: Entry| matches!(e, Entry::Section(_) | Entry::Absolute(_));
+        self.globals(module).any(|(id, g)| id == symbol && is_definition(g.entry))
+    }
+
+    /// The entries of a DSO's `.dynsym` that count, in order.
+    pub(super) fn dso_symbols(
+        &self,
+        dso: DsoId,
+    ) -> impl Iterator<Item = (SymbolId, &crate::inputs::DsoSymbol)> {
+        let symbols = &self.inputs.dsos[dso].symbols;
+        self.dso_ids[dso.index()].iter().map(move |(i, id)| (*id, &symbols[*i as usize]))
+    }
+
+    /// Names that the command line and scripts demand, before any file is read (`-u` and its like).
+    pub(super) fn demanded(&self) -> Vec<SymbolId> {
+        let c = self.config;
+        let names = c.undefined.iter().chain(&self.inputs.scripts.referenced_symbols);
+        let of_defsym = c.defsym.iter().flat_map(|(_, expression)| symbols_of(expression));
+        names.map(String::as_str).chain(of_defsym).filter_map(|n| self.table.find(n.as_bytes())).collect()
+    }
+}
+
+/// The symbol names in a linker expression.
+pub(crate) fn symbols_of(expression: &str) -> impl Iterator<Item = &str> {
+    let word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '$' | '@');
+    expression.split(move |c| !word(c)).filter(|w| !w.is_empty() && !w.starts_with(|c: char| c.is_ascii_digit()))
+}

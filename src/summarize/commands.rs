@@ -1,0 +1,158 @@
+//! `lto-prune summarize` and `lto-prune dump`: summaries ahead of the link, and in a form for people.
+//!
+//! Unlike the pass, these are asked for by a person or a build system, so what can't be read or written is an error.
+//! Input kinds are told by content. A limit in a summary is none: it says how the link will treat the module.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use object::read::archive::ArchiveFile;
+use summaries::{extract, format, text};
+
+use super::cache;
+use crate::error::{Error, Result, Stage};
+
+const SUMMARIZE_USAGE: &str =
+    "usage: lto-prune summarize IN... -o OUT (a file for one object, else a folder)";
+
+/// `lto-prune summarize IN... -o OUT`, without the first two words.
+///
+/// One object gives the file OUT, unless OUT is a folder. Several inputs, or an archive, give `OUT/NAME.ltosum` each, with
+/// `NAME` the file's name or `archive(member)`.
+pub fn summarize_command(args: &[OsString]) -> Result<()> {
+    let (inputs, output) = parse_arguments(args)?;
+    let mut modules = Vec::new();
+    for input in &inputs {
+        read_modules(input, &mut modules)?;
+    }
+    let single = inputs.len() == 1 && modules.iter().all(|m| !m.is_member) && !output.is_dir();
+    if !single {
+        fs::create_dir_all(&output)
+            .map_err(|e| Error::io(Stage::Summarise, &output, "make the folder", e))?;
+    }
+    // Names first: nothing is written if two inputs would overwrite each other.
+    let mut targets: BTreeMap<PathBuf, &Source> = BTreeMap::new();
+    for module in &modules {
+        let target = if single { output.clone() } else { output.join(format!("{}.ltosum", module.name)) };
+        if targets.insert(target, module).is_some() {
+            let message = format!("two inputs are named {}: summarise them into two folders", module.name);
+            return Err(Error::new(Stage::Summarise, message));
+        }
+    }
+    for (target, module) in targets {
+        let encoded = format::encode(&extract::extract(&module.bytes), cache::hash(&module.bytes));
+        fs::write(&target, encoded)
+            .map_err(|e| Error::io(Stage::Summarise, &target, "write the summary", e))?;
+    }
+    Ok(())
+}
+
+/// `lto-prune dump FILE`, without the first two words: the text form of a summary, an object or the members of an archive.
+pub fn dump_command(args: &[OsString]) -> Result<()> {
+    let [file] = args else {
+        return Err(Error::new(
+            Stage::Arguments,
+            "usage: lto-prune dump FILE (an object, an archive or a .ltosum)",
+        ));
+    };
+    let path = Path::new(file);
+    let mut out = String::new();
+    let bytes = read(path)?;
+    if bytes.starts_with(&format::MAGIC) {
+        let (summary, _) = format::decode(&bytes)
+            .map_err(|e| Error::new(Stage::Summarise, e.to_string()).in_file(path.display().to_string()))?;
+        out = text::dump(&summary);
+    } else {
+        let mut modules = Vec::new();
+        split_modules(path, bytes, &mut modules)?;
+        for module in modules {
+            if module.is_member {
+                out.push_str(&format!("; {}\n", module.name.escape_debug()));
+            }
+            out.push_str(&text::dump(&extract::extract(&module.bytes)));
+        }
+    }
+    match std::io::stdout().lock().write_all(out.as_bytes()) {
+        // The reader has seen enough (`lto-prune dump x.o | head`).
+        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        Err(e) => Err(Error::io(Stage::Summarise, path, "print the text form", e)),
+        Ok(()) => Ok(()),
+    }
+}
+
+fn parse_arguments(args: &[OsString]) -> Result<(Vec<PathBuf>, PathBuf)> {
+    let usage = || Error::new(Stage::Arguments, SUMMARIZE_USAGE);
+    let (mut inputs, mut output) = (Vec::new(), None);
+    let mut words = args.iter();
+    while let Some(word) = words.next() {
+        if word == "-o" {
+            output = Some(PathBuf::from(words.next().ok_or_else(usage)?));
+        } else if word.len() > 1 && word.as_encoded_bytes().starts_with(b"-") {
+            return Err(Error::new(
+                Stage::Arguments,
+                format!("unknown option {}; {SUMMARIZE_USAGE}", word.display()),
+            ));
+        } else {
+            inputs.push(PathBuf::from(word));
+        }
+    }
+    match output {
+        Some(output) if !inputs.is_empty() => Ok((inputs, output)),
+        _ => Err(usage()),
+    }
+}
+
+/// A module to summarise.
+struct Source {
+    /// Fit to be a file name.
+    name: String,
+    is_member: bool,
+    bytes: Vec<u8>,
+}
+
+fn read(path: &Path) -> Result<Vec<u8>> {
+    fs::read(path).map_err(|e| Error::io(Stage::Summarise, path, "read it", e))
+}
+
+fn read_modules(path: &Path, modules: &mut Vec<Source>) -> Result<()> {
+    let bytes = read(path)?;
+    split_modules(path, bytes, modules)
+}
+
+/// The file itself, or its members. A member's name may repeat in an archive; the second and later ones say where they lie.
+fn split_modules(path: &Path, bytes: Vec<u8>, modules: &mut Vec<Source>) -> Result<()> {
+    let file = path.file_name().unwrap_or(OsStr::new("input")).to_string_lossy().into_owned();
+    if !bytes.starts_with(b"!<arch>\n") && !bytes.starts_with(b"!<thin>\n") {
+        modules.push(Source { name: file, is_member: false, bytes });
+        return Ok(());
+    }
+    let bad =
+        |e: object::Error| Error::new(Stage::Summarise, e.to_string()).in_file(path.display().to_string());
+    let archive = ArchiveFile::parse(bytes.as_slice()).map_err(bad)?;
+    let first = modules.len();
+    for member in archive.members() {
+        let member = member.map_err(bad)?;
+        // A member's name may be a path; in a file name it must not be one.
+        let shown = String::from_utf8_lossy(member.name()).replace(['/', '\0'], "_");
+        let mut name = format!("{file}({shown})");
+        if modules.iter().skip(first).any(|m| m.name == name) {
+            name = format!("{name}@{}", member.file_range().0);
+        }
+        let bytes = if member.is_thin() {
+            read(&thin_member_path(path, member.name()))?
+        } else {
+            member.data(bytes.as_slice()).map_err(bad)?.to_vec()
+        };
+        modules.push(Source { name, is_member: true, bytes });
+    }
+    Ok(())
+}
+
+/// A thin archive names its members relative to itself.
+fn thin_member_path(archive: &Path, member: &[u8]) -> PathBuf {
+    use std::os::unix::ffi::OsStrExt as _;
+    archive.parent().unwrap_or(Path::new("")).join(OsStr::from_bytes(member))
+}

@@ -1,0 +1,148 @@
+//! The pass on objects with and without a summary that was made ahead, and the two commands.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use super::*;
+use crate::inputs::{InputFile, Module, mapped::Mapped};
+
+fn compile(dir: &Path, name: &str, source: &str) -> PathBuf {
+    let (input, output) = (dir.join(format!("{name}.c")), dir.join(format!("{name}.o")));
+    fs::write(&input, source).unwrap();
+    let status = Command::new("gcc").args(["-c", "-O1", "-o"]).arg(&output).arg(&input).status().unwrap();
+    assert!(status.success());
+    output
+}
+
+fn inputs(objects: &[PathBuf]) -> (Inputs, Vec<ModuleId>) {
+    let mut inputs = Inputs::default();
+    let mut loaded = Vec::new();
+    for path in objects {
+        let bytes = Mapped::open(path).unwrap();
+        let range = 0..bytes.len();
+        let file = inputs.files.push(InputFile { path: path.clone(), kind: FileKind::Object, bytes });
+        loaded.push(inputs.modules.push(Module { file, archive: None, range, kind: FileKind::Object }));
+    }
+    (inputs, loaded)
+}
+
+fn command(words: &[&str], dir: &Path) -> Vec<std::ffi::OsString> {
+    words.iter().map(|w| w.replace("DIR", &dir.display().to_string()).into()).collect()
+}
+
+#[test]
+fn order_and_cache() {
+    let dir = tempfile::tempdir().unwrap();
+    let objects: Vec<_> = (0..5)
+        .map(|i| compile(dir.path(), &format!("m{i}"), &format!("int f{i}(void) {{ return {i}; }}")))
+        .collect();
+    let (inputs, mut loaded) = inputs(&objects);
+    loaded.reverse();
+    let cache = Cache::new(dir.path().join("cache"), cache::DEFAULT_LIMIT);
+    let plain = summarise(&inputs, &loaded, None);
+    for origin in [Origin::Extracted, Origin::Cache] {
+        let cached = summarise(&inputs, &loaded, Some(&cache));
+        assert!(cached.iter().all(|s| s.origin == origin));
+        for (a, b) in plain.iter().zip(&cached) {
+            assert_eq!((a.module, &a.summary), (b.module, &b.summary));
+        }
+    }
+    assert_eq!(plain.iter().map(|s| s.module).collect::<Vec<_>>(), loaded);
+}
+
+#[test]
+fn a_sidecar_is_used_while_it_fits() {
+    let dir = tempfile::tempdir().unwrap();
+    let object = compile(dir.path(), "a", "int f(void) { return 1; }");
+    summarize_command(&command(&["DIR/a.o", "-o", "DIR/a.o.ltosum"], dir.path())).unwrap();
+    let (before, loaded) = inputs(&[object]);
+    let found = &summarise(&before, &loaded, None)[0];
+    assert_eq!(found.origin, Origin::Sidecar);
+    assert_eq!(found.summary, extract::extract(before.module_bytes(loaded[0])));
+
+    let (after, loaded) = inputs(&[compile(dir.path(), "a", "int f(void) { return g(); }")]);
+    assert_eq!(summarise(&after, &loaded, None)[0].origin, Origin::Extracted);
+}
+
+/// The section is there with its final size before the summary is made, and only its contents change afterwards.
+#[test]
+fn a_section_is_used_while_it_fits() {
+    let dir = tempfile::tempdir().unwrap();
+    let object = compile(dir.path(), "a", "int f(void) { return 1; }");
+    let with_section = |contents: &[u8]| {
+        let (data, out) = (dir.path().join("data"), dir.path().join("b.o"));
+        fs::write(&data, contents).unwrap();
+        let add = format!(".lto_prune.summary={}", data.display());
+        let mut objcopy = Command::new("objcopy");
+        objcopy.args(["--add-section", &add, "--set-section-flags", ".lto_prune.summary=readonly,exclude"]);
+        assert!(objcopy.arg(&object).arg(&out).status().unwrap().success());
+        fs::read(out).unwrap()
+    };
+    let mut size = 100;
+    let mut bytes = loop {
+        let bytes = with_section(&vec![0; size]);
+        let encoded = format::encode(&extract::extract(&bytes), [0; 32]);
+        if encoded.len() == size {
+            break bytes;
+        }
+        size = encoded.len();
+    };
+    let range = native::find_section(&bytes, format::SECTION_NAME).unwrap();
+    let summary = extract::extract(&bytes);
+    let encoded = format::encode(&summary, cache::hash_without(&bytes, range.clone()));
+    bytes[range].copy_from_slice(&encoded);
+    assert_eq!(from_section(&bytes), Some(summary));
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    assert_eq!(from_section(&bytes), None);
+}
+
+#[test]
+fn archives_give_one_summary_a_member() {
+    let dir = tempfile::tempdir().unwrap();
+    compile(dir.path(), "a", "int a;");
+    compile(dir.path(), "b", "int b;");
+    for (flags, name) in [("rcs", "fat.a"), ("rcsT", "thin.a")] {
+        let mut ar = Command::new("ar");
+        let status = ar.current_dir(dir.path()).args([flags, name, "a.o", "b.o"]).status().unwrap();
+        assert!(status.success());
+    }
+    let words = ["DIR/fat.a", "DIR/thin.a", "DIR/a.o", "-o", "DIR/out"];
+    summarize_command(&command(&words, dir.path())).unwrap();
+    let mut names: Vec<_> = fs::read_dir(dir.path().join("out"))
+        .unwrap()
+        .map(|e| e.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    let expected =
+        ["a.o.ltosum", "fat.a(a.o).ltosum", "fat.a(b.o).ltosum", "thin.a(a.o).ltosum", "thin.a(b.o).ltosum"];
+    assert_eq!(names, expected);
+    let read = |name: &str| fs::read(dir.path().join("out").join(name)).unwrap();
+    assert_eq!(read("fat.a(a.o).ltosum"), read("a.o.ltosum"));
+    assert_eq!(read("thin.a(b.o).ltosum"), read("fat.a(b.o).ltosum"));
+    for dumped in ["DIR/out/a.o.ltosum", "DIR/a.o", "DIR/thin.a"] {
+        dump_command(&command(&[dumped], dir.path())).unwrap();
+    }
+}
+
+#[test]
+fn what_the_commands_refuse() {
+    let dir = tempfile::tempdir().unwrap();
+    compile(dir.path(), "a", "int a;");
+    fs::create_dir(dir.path().join("sub")).unwrap();
+    fs::copy(dir.path().join("a.o"), dir.path().join("sub/a.o")).unwrap();
+    fs::write(dir.path().join("bad.ltosum"), [&format::MAGIC[..], &[0xff; 60]].concat()).unwrap();
+    for (words, message) in [
+        (&["DIR/a.o"][..], "usage"),
+        (&["-o", "DIR/x"], "usage"),
+        (&["--frob", "DIR/a.o", "-o", "DIR/x"], "--frob"),
+        (&["DIR/none.o", "-o", "DIR/x"], "none.o"),
+        (&["DIR/a.o", "DIR/sub/a.o", "-o", "DIR/x"], "two inputs are named a.o"),
+    ] {
+        let error = summarize_command(&command(words, dir.path())).unwrap_err().to_string();
+        assert!(error.contains(message), "{error}");
+    }
+    let error = dump_command(&command(&["DIR/bad.ltosum"], dir.path())).unwrap_err().to_string();
+    assert!(error.contains("bad.ltosum") && error.contains("schema version"), "{error}");
+}

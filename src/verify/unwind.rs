@@ -1,0 +1,205 @@
+//! `.eh_frame` of an emitted object against its original's.
+//!
+//! Each FDE of a function that stays must be there, in order, with the same bytes (but for the distance to its
+//! CIE), the same CIE and the same relocations; no FDE of a dropped function may be. So whatever the unwinder found for
+//! a function it finds still.
+
+use super::elf::{Object, Place, error};
+use super::object::Pair;
+use super::relocations::{Entry, SymbolMap, by_target, differs, entries};
+use crate::error::Result;
+
+/// A record, by its place in its section.
+#[derive(Debug, Clone, Copy)]
+struct Record {
+    start: usize,
+    end: usize,
+    /// Start of the CIE of an FDE; `None` for a CIE or terminator.
+    cie: Option<usize>,
+    terminator: bool,
+}
+
+/// An unwind section: its bytes, records and relocations (by offset).
+struct Table<'a> {
+    index: usize,
+    data: &'a [u8],
+    records: Vec<Record>,
+    relocations: Vec<Entry>,
+}
+
+impl<'a> Table<'a> {
+    fn read(object: &Object<'a>, tables: &[(usize, usize)], index: usize) -> Result<Self> {
+        let data = object.contents(index)?;
+        let mut relocations = entries(object, tables, index)?;
+        relocations.sort_by_key(|r| r.offset);
+        let records = split(data).ok_or_else(|| object.about(index, "its records can't be told apart"))?;
+        Ok(Table { index, data, records, relocations })
+    }
+
+    fn of(&self, record: &Record) -> &[Entry] {
+        let start = self.relocations.partition_point(|r| r.offset < record.start as u64);
+        let end = self.relocations.partition_point(|r| r.offset < record.end as u64);
+        self.relocations.get(start..end).unwrap_or(&[])
+    }
+
+    fn bytes(&self, record: &Record, from: usize) -> &'a [u8] {
+        self.data.get((record.start + from).min(record.end)..record.end).unwrap_or(&[])
+    }
+}
+
+fn word(data: &[u8], at: usize) -> Option<u32> {
+    data.get(at..).and_then(|d| d.first_chunk::<4>()).map(|w| u32::from_le_bytes(*w))
+}
+
+fn split(data: &[u8]) -> Option<Vec<Record>> {
+    let mut records = Vec::new();
+    let mut at = 0;
+    while at < data.len() {
+        let length = word(data, at)? as usize;
+        if length == 0 {
+            records.push(Record { start: at, end: at + 4, cie: None, terminator: true });
+            at += 4;
+            continue;
+        }
+        let end = (at + 4).checked_add(length).filter(|end| *end <= data.len())?;
+        let distance = word(data, at + 4)? as usize;
+        let cie = if distance == 0 { None } else { Some((at + 4).checked_sub(distance)?) };
+        records.push(Record { start: at, end, cie, terminator: false });
+        at = end;
+    }
+    Some(records)
+}
+
+/// Check all unwind sections.
+pub(super) fn check(pair: &Pair<'_>, symbols: &SymbolMap) -> Result<()> {
+    let unwind = |o: &Object<'_>| (1..o.sections.len()).filter(|i| o.is_unwind(*i)).collect::<Vec<_>>();
+    let (old_sections, new_sections) = (unwind(&pair.old), unwind(&pair.new));
+    // Byte for byte the same: nothing to take apart, and it need not even be well formed.
+    if old_sections.len() == new_sections.len() && unchanged(pair, symbols, &old_sections, &new_sections)? {
+        return Ok(());
+    }
+    let (old_tables, new_tables) = (by_target(&pair.old), by_target(&pair.new));
+    let old = old_sections
+        .iter()
+        .map(|i| Table::read(&pair.old, &old_tables, *i))
+        .collect::<Result<Vec<_>>>()?;
+    let new = new_sections
+        .iter()
+        .map(|i| Table::read(&pair.new, &new_tables, *i))
+        .collect::<Result<Vec<_>>>()?;
+    let fdes = |tables: &'_ [Table<'_>]| -> Vec<(usize, usize)> {
+        let of = |(t, table): (usize, &Table<'_>)| {
+            let records = table.records.iter().enumerate();
+            records.filter(|(_, r)| r.cie.is_some()).map(|(r, _)| (t, r)).collect::<Vec<_>>()
+        };
+        tables.iter().enumerate().flat_map(of).collect()
+    };
+    let new_fdes = fdes(&new);
+    let mut rest = new_fdes.iter();
+    for (t, r) in fdes(&old) {
+        let Some((table, record)) = old.get(t).and_then(|t| Some((t, t.records.get(r)?))) else { continue };
+        if describes_dropped(pair, table.of(record), record.start) {
+            continue;
+        }
+        let Some(found) = rest.next().and_then(|(t, r)| Some((new.get(*t)?, new.get(*t)?.records.get(*r)?)))
+        else {
+            return Err(pair.old.about(table.index, format!("the FDE at {:#x} is missing", record.start)));
+        };
+        same_fde(pair, symbols, (table, record), found)?;
+    }
+    if rest.next().is_some() {
+        return Err(error("an FDE of a dropped function is there").in_section(".eh_frame"));
+    }
+    let terminators = |tables: &[Table<'_>]| {
+        tables.iter().flat_map(|t| &t.records).filter(|r| r.terminator).count()
+    };
+    if terminators(&old) != terminators(&new) {
+        return Err(error("a terminator is missing or new").in_section(".eh_frame"));
+    }
+    Ok(())
+}
+
+fn unchanged(pair: &Pair<'_>, symbols: &SymbolMap, old: &[usize], new: &[usize]) -> Result<bool> {
+    let (old_tables, new_tables) = (by_target(&pair.old), by_target(&pair.new));
+    for (i, j) in old.iter().zip(new) {
+        if pair.old.contents(*i)? != pair.new.contents(*j)? {
+            return Ok(false);
+        }
+        let (a, b) = (entries(&pair.old, &old_tables, *i)?, entries(&pair.new, &new_tables, *j)?);
+        if a.len() != b.len() {
+            return Ok(false);
+        }
+        for (a, b) in a.iter().zip(&b) {
+            same_relocation(pair, symbols, *i, 0, a, 0, b)?;
+        }
+    }
+    Ok(true)
+}
+
+/// Whether an FDE is of a function that the plan drops: the relocation at its `pc_begin` says so.
+fn describes_dropped(pair: &Pair<'_>, relocations: &[Entry], start: usize) -> bool {
+    let at = start as u64 + 8;
+    let Some(entry) = relocations.iter().find(|r| r.offset == at) else { return false };
+    let Some(symbol) = pair.old.symbol(entry.symbol) else { return false };
+    matches!(pair.old.place(entry.symbol, &symbol), Place::Section(s) if pair.expected.drops(s))
+}
+
+fn same_fde(
+    pair: &Pair<'_>,
+    symbols: &SymbolMap,
+    (old, record): (&Table<'_>, &Record),
+    (new, found): (&Table<'_>, &Record),
+) -> Result<()> {
+    let changed = |what: &str| {
+        Err(pair.old.about(old.index, format!("{what} of the FDE at {:#x} is not what it was", record.start)))
+    };
+    if word(old.data, record.start) != word(new.data, found.start)
+        || old.bytes(record, 8) != new.bytes(found, 8)
+    {
+        return changed("the contents");
+    }
+    same_relocations(pair, symbols, (old, record), (new, found))?;
+    let cie = |table: &Table<'_>, record: &Record| {
+        let start = record.cie?;
+        let at = table.records.binary_search_by_key(&start, |r| r.start).ok()?;
+        table.records.get(at).copied().filter(|r| r.cie.is_none() && !r.terminator)
+    };
+    match (cie(old, record), cie(new, found)) {
+        (Some(a), Some(b)) if old.bytes(&a, 0) == new.bytes(&b, 0) => {
+            same_relocations(pair, symbols, (old, &a), (new, &b))
+        }
+        _ => changed("the CIE"),
+    }
+}
+
+fn same_relocations(
+    pair: &Pair<'_>,
+    symbols: &SymbolMap,
+    (old, a): (&Table<'_>, &Record),
+    (new, b): (&Table<'_>, &Record),
+) -> Result<()> {
+    let (before, after) = (old.of(a), new.of(b));
+    if before.len() != after.len() {
+        return Err(pair.old.about(old.index, format!("the record at {:#x} lost a relocation", a.start)));
+    }
+    for (x, y) in before.iter().zip(after) {
+        same_relocation(pair, symbols, old.index, a.start, x, b.start, y)?;
+    }
+    Ok(())
+}
+
+fn same_relocation(
+    pair: &Pair<'_>,
+    symbols: &SymbolMap,
+    section: usize,
+    old_start: usize,
+    old: &Entry,
+    new_start: usize,
+    new: &Entry,
+) -> Result<()> {
+    let place = |e: &Entry, start: usize| (e.offset.wrapping_sub(start as u64), e.kind, e.addend);
+    if place(old, old_start) == place(new, new_start) && symbols.agrees(pair, old.symbol, new.symbol) {
+        return Ok(());
+    }
+    Err(differs(pair, section, old))
+}

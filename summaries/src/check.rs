@@ -1,0 +1,180 @@
+//! Whether a summary that came from outside keeps the invariants that everything downstream indexes by.
+//!
+//! A summary is a table of ids; the driver follows them without looking. So what was read from a file or parsed from
+//! text is checked here, once, and what fails is not used. That an accepted summary *describes* some object is not
+//! checked: that is what the hash of the input in its file is for.
+
+use crate::ids::{AtomIdx, GroupIdx, NameRef, SymbolIdx};
+use crate::relation::{Callee, FunctionSummary, InterfaceIndex, InterfaceValue};
+use crate::summary::{Atom, AtomKind, Definition, ModuleSummary, Target};
+
+/// The invariant that a summary breaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum CheckError {
+    #[error("the name of {0} {1} is outside the table of names")]
+    Name(&'static str, usize),
+    #[error("{0} {1} refers to a symbol, atom or group that is not there")]
+    Id(&'static str, usize),
+    #[error("{0} {1} is out of order or overlaps the one before")]
+    Order(&'static str, usize),
+    #[error(
+        "atom {0}: the alignment is no power of two, the range too long, or the kind does not fit the section"
+    )]
+    Atom(usize),
+    #[error("group {0} and its members do not agree")]
+    Membership(usize),
+    #[error("function {0}: a call site, parameter or limit that is not there")]
+    Function(usize),
+}
+
+impl ModuleSummary {
+    /// Check every invariant that is stated at the types: ids and names in range, tables in order, atoms of one section
+    /// apart from each other, commons last, groups and their members in agreement, call sites in range.
+    pub fn check(&self) -> Result<(), CheckError> {
+        for (i, symbol) in self.symbols.iter().enumerate() {
+            self.check_name(symbol.name, "symbol", i)?;
+            let fits = match symbol.definition {
+                Definition::Atom(atom) => self.atom(atom).is_some_and(|a| a.kind != AtomKind::Common),
+                Definition::Common(atom) => self.atom(atom).is_some_and(|a| a.kind == AtomKind::Common),
+                Definition::Undefined | Definition::Absolute | Definition::OtherSection(_) => true,
+            };
+            if !fits {
+                return Err(CheckError::Id("symbol", i));
+            }
+        }
+        self.check_atoms()?;
+        self.check_groups()?;
+        for (i, reference) in self.references.iter().enumerate() {
+            let target = match reference.target {
+                Target::Symbol(symbol) => self.has_symbol(symbol),
+                Target::Atom(atom) => self.atom(atom).is_some(),
+            };
+            if !target || self.atom(reference.from).is_none() {
+                return Err(CheckError::Id("reference", i));
+            }
+            let before = i.checked_sub(1).and_then(|b| self.references.get(b));
+            if before.is_some_and(|b| (b.from, b.offset) > (reference.from, reference.offset)) {
+                return Err(CheckError::Order("reference", i));
+            }
+        }
+        for (i, function) in self.functions.iter().enumerate() {
+            self.check_function(i, function)?;
+        }
+        Ok(())
+    }
+
+    /// The same summary with a table of names that holds each name of a symbol or atom once, in order of first use, and
+    /// nothing else. Two summaries that say the same are equal in this form.
+    pub fn with_canonical_names(&self) -> ModuleSummary {
+        let mut names = Vec::new();
+        let mut known: std::collections::HashMap<&[u8], NameRef> = std::collections::HashMap::new();
+        let mut intern = |name: NameRef| {
+            let bytes = self.name(name);
+            if bytes.is_empty() {
+                return NameRef::default();
+            }
+            *known.entry(bytes).or_insert_with(|| {
+                let start = names.len() as u32;
+                names.extend_from_slice(bytes);
+                NameRef { start, len: bytes.len() as u32 }
+            })
+        };
+        let mut canonical = ModuleSummary { names: Vec::new(), ..self.clone() };
+        for symbol in &mut canonical.symbols {
+            symbol.name = intern(symbol.name);
+        }
+        for atom in &mut canonical.atoms {
+            atom.name = intern(atom.name);
+        }
+        canonical.names = names;
+        canonical
+    }
+
+    fn atom(&self, atom: AtomIdx) -> Option<&Atom> {
+        self.atoms.get(atom.index())
+    }
+
+    fn has_symbol(&self, symbol: SymbolIdx) -> bool {
+        symbol.index() < self.symbols.len()
+    }
+
+    fn check_name(&self, name: NameRef, what: &'static str, index: usize) -> Result<(), CheckError> {
+        let end = (name.start as usize).checked_add(name.len as usize);
+        match end.is_some_and(|end| end <= self.names.len()) {
+            true => Ok(()),
+            false => Err(CheckError::Name(what, index)),
+        }
+    }
+
+    fn check_atoms(&self) -> Result<(), CheckError> {
+        let mut before: Option<&Atom> = None;
+        for (i, atom) in self.atoms.iter().enumerate() {
+            self.check_name(atom.name, "atom", i)?;
+            let end = atom.offset.checked_add(atom.size);
+            let common = atom.kind == AtomKind::Common;
+            if end.is_none() || !atom.align.is_power_of_two() || common != (atom.section == Atom::NO_SECTION)
+            {
+                return Err(CheckError::Atom(i));
+            }
+            // NO_SECTION is the largest index, so this puts commons last; they have no place and so no order.
+            let apart = before.is_none_or(|b| {
+                b.section < atom.section
+                    || (b.section == atom.section
+                        && (common
+                            || (b.offset < atom.offset && b.offset.saturating_add(b.size) <= atom.offset)))
+            });
+            if !apart {
+                return Err(CheckError::Order("atom", i));
+            }
+            if atom.link_order.is_some_and(|a| self.atom(a).is_none())
+                || atom.group.is_some_and(|g| !self.has_group(g))
+            {
+                return Err(CheckError::Id("atom", i));
+            }
+            before = Some(atom);
+        }
+        Ok(())
+    }
+
+    fn has_group(&self, group: GroupIdx) -> bool {
+        group.index() < self.groups.len()
+    }
+
+    fn check_groups(&self) -> Result<(), CheckError> {
+        let mut members = 0usize;
+        for (i, group) in self.groups.iter().enumerate() {
+            if !self.has_symbol(group.signature) {
+                return Err(CheckError::Id("group", i));
+            }
+            let own = |a: &AtomIdx| self.atom(*a).is_some_and(|a| a.group == Some(GroupIdx::new(i)));
+            if !group.members.is_sorted_by(|a, b| a < b) || !group.members.iter().all(own) {
+                return Err(CheckError::Membership(i));
+            }
+            members = members.saturating_add(group.members.len());
+        }
+        // Each member belongs to its group, and no atom is in two: equal counts make it mutual.
+        match self.atoms.iter().filter(|a| a.group.is_some()).count() == members {
+            true => Ok(()),
+            false => Err(CheckError::Membership(self.groups.len())),
+        }
+    }
+
+    fn check_function(&self, index: usize, function: &FunctionSummary) -> Result<(), CheckError> {
+        let sites = function.call_sites.len();
+        let value = |v: &InterfaceValue| match v.index {
+            InterfaceIndex::Return => true,
+            InterfaceIndex::Parameter(n) => n >= 1,
+            InterfaceIndex::Global(symbol) => self.has_symbol(symbol),
+            InterfaceIndex::Actual { site, n } => (site as usize) < sites && n >= 1,
+            InterfaceIndex::Result { site } => (site as usize) < sites,
+        };
+        let fits = self.atom(function.atom).is_some()
+            && function.relations.iter().all(|r| value(&r.from) && value(&r.to))
+            && function.attributes.iter().all(|(v, _)| value(v))
+            && function.call_sites.iter().all(|site| match &site.callee {
+                Callee::Direct(symbol) => self.has_symbol(*symbol),
+                Callee::Indirect(v) => value(v),
+            });
+        if fits { Ok(()) } else { Err(CheckError::Function(index)) }
+    }
+}

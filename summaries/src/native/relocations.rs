@@ -1,0 +1,187 @@
+//! References: one for each relocation of an allocated atom, with the kind that its type gives.
+//!
+//! Every relocation counts, `R_X86_64_NONE` too (assemblers use it to keep a section alive, and linkers follow it).
+//! The two exceptions are relocations against the null symbol, which refer to nothing, and those of non-allocated
+//! sections: those sections are never roots and keep nothing alive, and there can be millions of them in debug
+//! information, so they are not even read. Types: x86-64 psABI, "Relocation Types".
+
+use object::elf;
+use object::endian::LittleEndian as LE;
+use object::pod;
+
+use super::symbols::SectionAtoms;
+use super::tables::{Result, Section, Tables, malformed, record};
+use crate::ids::{AtomIdx, SymbolIdx};
+use crate::limit::{Limit, LimitRecord};
+use crate::summary::{
+    Atom, AtomKind, Binding, Definition, Reference, ReferenceKind, Symbol, SymbolKind, Target,
+};
+
+/// A relocation entry, as it lies in the file.
+pub(crate) type Rela = elf::Rela64<LE>;
+
+/// The symbol of a relocation (`ELF64_R_SYM`).
+pub(crate) fn symbol_of(rela: &Rela) -> SymbolIdx {
+    SymbolIdx((rela.r_info.get(LE) >> 32) as u32)
+}
+
+/// The type of a relocation (`ELF64_R_TYPE`).
+pub(crate) fn type_of(rela: &Rela) -> u32 {
+    rela.r_info.get(LE) as u32
+}
+
+/// What a relocation type does, as far as references go; `None` for a type that the psABI does not have.
+fn class(ty: u32) -> Option<Class> {
+    Some(match ty {
+        // NONE, 64, PC32, then 32, 32S, 16, PC16, 8, PC8; PC64, GOTOFF64, GOTPC32, GOTPC64, PLTOFF64; SIZE32, SIZE64,
+        // and 39, the former PC32_BND.
+        0..=2 | 10..=15 | 24..=26 | 29 | 31..=33 | 39 => Class::Address,
+        // PLT32, and 40, the former PLT32_BND.
+        4 | 40 => Class::Plt,
+        // GOT32, GOTPCREL, GOT64, GOTPCREL64, GOTPLT64, (REX_)GOTPCRELX, CODE_{4,5,6}_GOTPCRELX.
+        3 | 9 | 27 | 28 | 30 | 41..=43 | 46 | 49 => Class::Got,
+        // DTPMOD64 to TPOFF32, GOTPC32_TLSDESC, TLSDESC_CALL, TLSDESC, CODE_{4,5,6}_{GOTTPOFF,GOTPC32_TLSDESC}.
+        16..=23 | 34..=36 | 44 | 45 | 47 | 48 | 50 | 51 => Class::Tls,
+        // COPY, GLOB_DAT, JUMP_SLOT, RELATIVE, IRELATIVE, RELATIVE64 are written by linkers only, which reject them in
+        // an input: the message is theirs.
+        5..=8 | 37 | 38 => Class::Address,
+        _ => return None,
+    })
+}
+
+enum Class {
+    Address,
+    Plt,
+    Got,
+    Tls,
+}
+
+/// What a symbol means to a reference: the atom, for a section symbol; `None` for the null symbol.
+pub(crate) fn target(symbols: &[Symbol], symbol: SymbolIdx) -> Result<Option<Target>> {
+    if symbol.0 == 0 {
+        return Ok(None);
+    }
+    let entry = symbols.get(symbol.index()).ok_or_else(|| {
+        malformed(format!("a relocation refers to symbol {} of {}", symbol.0, symbols.len()))
+    })?;
+    Ok(Some(match entry {
+        // A value would have to be added to the addend; no assembler gives a section symbol one.
+        Symbol {
+            kind: SymbolKind::Section,
+            definition: Definition::Atom(atom),
+            binding: Binding::Local,
+            value: 0,
+            ..
+        } => Target::Atom(*atom),
+        _ => Target::Symbol(symbol),
+    }))
+}
+
+/// The entries of relocation section `index`.
+pub(crate) fn entries<'a>(tables: &Tables<'a>, index: u32, section: &Section) -> Result<&'a [Rela]> {
+    let bad = |what: &str| malformed(format!("section {}: {what}", tables.describe(index)));
+    let data = tables.data(index)?;
+    let entry = size_of::<Rela>();
+    if data.is_empty() {
+        return Ok(&[]);
+    }
+    if section.entsize != entry as u64 || data.len() % entry != 0 {
+        return Err(bad("relocations of odd size"));
+    }
+    if tables.symtab.as_ref().map(|s| s.section) != Some(section.link) {
+        return Err(bad("relocations for another symbol table"));
+    }
+    if section.info == 0 || section.info as usize >= tables.sections.len() {
+        return Err(bad(&format!("relocations of section {} of {}", section.info, tables.sections.len())));
+    }
+    pod::slice_from_bytes::<Rela>(data, data.len() / entry)
+        .map(|(e, _)| e)
+        .map_err(|()| bad("unreadable relocations"))
+}
+
+/// Append the references of every allocated atom, in file order of the relocation sections.
+pub(crate) fn read(
+    tables: &Tables<'_>,
+    by_section: &SectionAtoms,
+    atoms: &[Atom],
+    symbols: &[Symbol],
+    references: &mut Vec<Reference>,
+    limits: &mut Vec<LimitRecord>,
+) -> Result<()> {
+    for (i, section) in tables.sections.iter().enumerate() {
+        if section.ty != elf::SHT_RELA.0 {
+            continue;
+        }
+        let index = i as u32;
+        let Some(from) = by_section.get(section.info) else { continue };
+        let Some(atom) = atoms.get(from.index()).filter(|a| a.kind.is_alloc()) else { continue };
+        let relas = entries(tables, index, section)?;
+        references.reserve(relas.len());
+        let unknown = append(relas, from, atom, symbols, references)
+            .map_err(|e| malformed(format!("section {}: {}", tables.describe(index), e.detail)))?;
+        if let Some(rela) = unknown {
+            let (ty, place) = (type_of(rela), rela.r_offset.get(LE));
+            let name = symbols.get(symbol_of(rela).index()).map_or(&[][..], |s| tables.name(s.name));
+            let name = String::from_utf8_lossy(name);
+            let detail = format!(
+                "section {}: relocation type {ty} at {place:#x} against symbol {} ({name})",
+                tables.describe(index),
+                symbol_of(rela).0
+            );
+            limits.push(record(Limit::UnknownRelocation, Some(section.info), detail));
+        }
+    }
+    Ok(())
+}
+
+/// The references of one atom; the result is the first relocation of unknown type.
+fn append<'a>(
+    relas: &'a [Rela],
+    from: AtomIdx,
+    atom: &Atom,
+    symbols: &[Symbol],
+    references: &mut Vec<Reference>,
+) -> Result<Option<&'a Rela>> {
+    let plain = if atom.kind == AtomKind::Code || atom.has(crate::atom_flags::EXEC) {
+        (ReferenceKind::Address, ReferenceKind::Call)
+    } else {
+        (ReferenceKind::Data, ReferenceKind::Data)
+    };
+    let mut unknown = None;
+    for rela in relas {
+        let offset = rela.r_offset.get(LE);
+        // One past the end is where `.reloc ., R_X86_64_NONE` puts its relocation.
+        if offset > atom.size {
+            return Err(malformed(format!("a relocation at {offset:#x} of {:#x} bytes", atom.size)));
+        }
+        let kind = match class(type_of(rela)) {
+            Some(Class::Address) => plain.0,
+            Some(Class::Plt) => plain.1,
+            Some(Class::Got) => ReferenceKind::Got,
+            Some(Class::Tls) => ReferenceKind::Tls,
+            None => {
+                unknown.get_or_insert(rela);
+                plain.0
+            }
+        };
+        if let Some(target) = target(symbols, symbol_of(rela))? {
+            references.push(Reference { from, offset, kind, target, addend: rela.r_addend.get(LE) });
+        }
+    }
+    Ok(unknown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_type_of_the_psabi_is_known() {
+        // object::elf has them all; 39 and 40 are reserved today and were the MPX types.
+        let unknown: Vec<u32> = (0..=60).filter(|t| class(*t).is_none()).collect();
+        assert_eq!(unknown, (52..=60).collect::<Vec<_>>());
+        assert!(matches!(class(elf::R_X86_64_GOTPC64.0), Some(Class::Address)));
+        assert!(matches!(class(elf::R_X86_64_CODE_6_GOTTPOFF.0), Some(Class::Tls)));
+        assert!(matches!(class(elf::R_X86_64_CODE_5_GOTPCRELX.0), Some(Class::Got)));
+    }
+}

@@ -1,0 +1,218 @@
+//! Which sections are atoms, and of what kind: everything that is decided from a section header alone.
+//!
+//! The families of names are those that linkers' default scripts know; a wrong guess here is safe in one
+//! direction only (a section wrongly called standard could be dropped in a link without `--gc-sections`), so
+//! the list holds what compilers emit and nothing more. Which atoms are roots is decided by the driver.
+
+use object::elf;
+
+use super::tables::{Section, Tables, llvm};
+use crate::limit::Limit;
+use crate::summary::{AtomKind, atom_flags};
+
+/// `SHF_GNU_RETAIN`; one bit for every OS ABI, as lld reads it.
+const SHF_GNU_RETAIN: u64 = 1 << 21;
+
+/// Whether sections of this name are among those that a plain C, C++ or Rust program has for code and data.
+///
+/// In a link without `--gc-sections` only atoms of these families may be dropped: a program that names its own
+/// section may find it in a way that no relocation shows.
+pub fn is_standard_family(name: &[u8]) -> bool {
+    /// The name itself, or the name followed by a dot and anything.
+    const DOTTED: &[&[u8]] = &[
+        b".text",
+        b".data",
+        b".rodata",
+        b".bss",
+        b".tdata",
+        b".tbss",
+        b".gcc_except_table",
+        b".ltext",
+        b".ldata",
+        b".lrodata",
+        b".lbss",
+    ];
+    /// The name itself only.
+    const EXACT: &[&[u8]] = &[b".eh_frame", b".sdata", b".sbss"];
+    const LINKONCE: &[&[u8]] = &[b"t.", b"r.", b"d.", b"b.", b"s.", b"sb.", b"td.", b"tb."];
+    if let Some(rest) = name.strip_prefix(b".gnu.linkonce.") {
+        return LINKONCE.iter().any(|family| rest.starts_with(family));
+    }
+    EXACT.contains(&name)
+        || DOTTED.iter().any(|f| name.strip_prefix(*f).is_some_and(|r| r.is_empty() || r[0] == b'.'))
+}
+
+/// Whether the name is a C identifier, so that linkers define `__start_NAME` and `__stop_NAME` for it.
+pub fn is_c_identifier(name: &[u8]) -> bool {
+    let letter = |b: &u8| b.is_ascii_alphabetic() || *b == b'_';
+    name.first().is_some_and(letter) && name.iter().all(|b| letter(b) || b.is_ascii_digit())
+}
+
+/// Whether a section is an unwind table, which belongs to the functions that it describes and is no atom.
+pub(crate) fn is_eh_frame(ty: u32, name: &[u8]) -> bool {
+    ty == elf::SHT_X86_64_UNWIND.0 || name == b".eh_frame"
+}
+
+/// Whether the section is an atom.
+pub(crate) fn is_atom(section: &Section, name: &[u8]) -> bool {
+    // A table for the linker is none, even one that claims to be loaded.
+    const TABLES: &[u32] = &[
+        elf::SHT_NULL.0,
+        elf::SHT_SYMTAB.0,
+        elf::SHT_STRTAB.0,
+        elf::SHT_SYMTAB_SHNDX.0,
+        elf::SHT_GROUP.0,
+        elf::SHT_RELA.0,
+        elf::SHT_REL.0,
+        llvm::ADDRSIG,
+        llvm::CALL_GRAPH_PROFILE,
+    ];
+    !TABLES.contains(&section.ty) && !is_eh_frame(section.ty, name)
+}
+
+/// What an atom of this section holds.
+pub(crate) fn atom_kind(section: &Section, name: &[u8]) -> AtomKind {
+    let flag = |f: u64| section.flags & f != 0;
+    if !section.is_alloc() {
+        let debug = name.starts_with(b".debug") || name.starts_with(b".zdebug");
+        return if debug { AtomKind::Debug } else { AtomKind::NonAlloc };
+    }
+    let nobits = section.ty == elf::SHT_NOBITS.0;
+    if is_init_fini(section.ty, name) {
+        AtomKind::InitFini
+    } else if section.ty == elf::SHT_NOTE.0 {
+        AtomKind::Note
+    } else if flag(elf::SHF_TLS.0) {
+        if nobits { AtomKind::TlsBss } else { AtomKind::TlsData }
+    } else if flag(elf::SHF_EXECINSTR.0) {
+        AtomKind::Code
+    } else if nobits {
+        AtomKind::Bss
+    } else if name.strip_prefix(b".gcc_except_table").is_some_and(|r| r.is_empty() || r[0] == b'.') {
+        AtomKind::Lsda
+    } else if flag(elf::SHF_WRITE.0) {
+        AtomKind::Data
+    } else {
+        AtomKind::ReadOnlyData
+    }
+}
+
+/// What runs before and after `main`, by type or, as in lld's `isReserved` (ELF/MarkLive.cpp), by name: old
+/// compilers and Go emit `.init_array` as `SHT_PROGBITS`.
+fn is_init_fini(ty: u32, name: &[u8]) -> bool {
+    const TYPES: &[u32] = &[elf::SHT_INIT_ARRAY.0, elf::SHT_FINI_ARRAY.0, elf::SHT_PREINIT_ARRAY.0];
+    const PREFIXES: &[&[u8]] = &[b".init_array", b".fini_array", b".preinit_array", b".ctors", b".dtors"];
+    TYPES.contains(&ty)
+        || [&b".init"[..], b".fini", b".jcr"].contains(&name)
+        || PREFIXES.iter().any(|p| name.starts_with(p))
+}
+
+/// [`atom_flags`] that the header gives; membership of a group is added when groups are read.
+pub(crate) fn flags(section: &Section, name: &[u8]) -> u32 {
+    let bits: [(u64, u32); 6] = [
+        (SHF_GNU_RETAIN, atom_flags::RETAIN),
+        (elf::SHF_LINK_ORDER.0, atom_flags::LINK_ORDER),
+        (elf::SHF_MERGE.0, atom_flags::MERGE),
+        (elf::SHF_STRINGS.0, atom_flags::STRINGS),
+        (elf::SHF_WRITE.0, atom_flags::WRITE),
+        (elf::SHF_EXECINSTR.0, atom_flags::EXEC),
+    ];
+    let mut flags = bits.iter().filter(|(f, _)| section.flags & f != 0).fold(0, |a, (_, b)| a | b);
+    if is_c_identifier(name) {
+        flags |= atom_flags::C_IDENTIFIER;
+    }
+    if is_standard_family(name) {
+        flags |= atom_flags::STANDARD_FAMILY;
+    }
+    flags
+}
+
+/// What a section that we do not (wholly) understand costs.
+#[derive(Debug)]
+pub(crate) struct SectionLimit {
+    pub(crate) limit: Limit,
+    pub(crate) detail: String,
+    /// The section may refer to symbols in a way that was not read.
+    pub(crate) hides_references: bool,
+}
+
+/// The limit that a section brings by its type or name, if it does.
+pub(crate) fn limit_of(
+    tables: &Tables<'_>,
+    index: u32,
+    section: &Section,
+    name: &[u8],
+) -> Option<SectionLimit> {
+    let found = |limit, hides_references, what: &str| {
+        let detail = format!("section {}: {what}", tables.describe(index));
+        Some(SectionLimit { limit, detail, hides_references })
+    };
+    if name.starts_with(b".gnu.lto_") || name.starts_with(b".gnu.debuglto_") {
+        return found(Limit::GccLto, true, "intermediate code of gcc");
+    }
+    const KNOWN: &[u32] = &[
+        elf::SHT_NULL.0,
+        elf::SHT_PROGBITS.0,
+        elf::SHT_SYMTAB.0,
+        elf::SHT_STRTAB.0,
+        elf::SHT_RELA.0,
+        elf::SHT_NOTE.0,
+        elf::SHT_NOBITS.0,
+        elf::SHT_INIT_ARRAY.0,
+        elf::SHT_FINI_ARRAY.0,
+        elf::SHT_PREINIT_ARRAY.0,
+        elf::SHT_GROUP.0,
+        elf::SHT_SYMTAB_SHNDX.0,
+        elf::SHT_X86_64_UNWIND.0,
+        elf::SHT_GNU_ATTRIBUTES.0,
+        llvm::LINKER_OPTIONS,
+        llvm::ADDRSIG,
+        llvm::CALL_GRAPH_PROFILE,
+        // Refers to code by relocations only.
+        llvm::BB_ADDR_MAP,
+        llvm::OFFLOADING,
+        llvm::LTO,
+    ];
+    match section.ty {
+        llvm::DEPENDENT_LIBRARIES => found(Limit::DependentLibraries, false, "names of libraries to link"),
+        llvm::SYMPART | llvm::PART_EHDR | llvm::PART_PHDR => found(Limit::Partitions, true, "a partition"),
+        ty if ty == elf::SHT_REL.0 => {
+            let target = tables.sections.get(section.info as usize);
+            if target.is_none_or(Section::is_alloc) {
+                found(Limit::RelRelocations, true, "relocations without addends")
+            } else {
+                None
+            }
+        }
+        ty if KNOWN.contains(&ty) => None,
+        ty => found(Limit::UnknownSectionType, true, &format!("type {ty:#x} may hold symbol indices")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn families_end_at_a_dot() {
+        for name in
+            [".text", ".text.main", ".data.rel.ro.local", ".rodata.str1.1", ".gnu.linkonce.t.f", ".tbss.x"]
+        {
+            assert!(is_standard_family(name.as_bytes()), "{name}");
+        }
+        for name in [".textual", ".init", ".data1", "my_section", ".gnu.linkonce.wi.x", ".eh_frame_hdr", ""] {
+            assert!(!is_standard_family(name.as_bytes()), "{name}");
+        }
+    }
+
+    #[test]
+    fn identifiers() {
+        assert!(is_c_identifier(b"__libc_atexit") && is_c_identifier(b"a1"));
+        assert!(
+            !is_c_identifier(b"1a")
+                && !is_c_identifier(b".a")
+                && !is_c_identifier(b"")
+                && !is_c_identifier(b"a-b")
+        );
+    }
+}

@@ -1,0 +1,157 @@
+//! Symbols: one entry of the summary for each entry of the ELF symbol table, the null symbol included.
+//!
+//! The indices stay those of the file, because resolution and emission meet the same table. A section index that
+//! does not fit in 16 bits is taken from `SHT_SYMTAB_SHNDX` (gABI, "Symbol Table"). A reserved section index or
+//! binding that we do not know makes the file malformed to us: what the symbol means would be a guess.
+
+use object::elf;
+use object::endian::LittleEndian as LE;
+
+use super::tables::{Result, Symtab, Tables, malformed};
+use crate::ids::{AtomIdx, NameRef};
+use crate::summary::{Atom, AtomKind, Binding, Definition, Symbol, SymbolKind, Visibility};
+
+/// Large commons (psABI, medium code model): as `SHN_COMMON`, in `.lbss`.
+const SHN_X86_64_LCOMMON: u16 = 0xff02;
+
+/// The atom of each section.
+#[derive(Debug)]
+pub(crate) struct SectionAtoms(pub(crate) Vec<Option<AtomIdx>>);
+
+impl SectionAtoms {
+    pub(crate) fn get(&self, section: u32) -> Option<AtomIdx> {
+        self.0.get(section as usize).copied().flatten()
+    }
+}
+
+/// Read the symbol table; an atom is appended to `atoms` for each common symbol.
+pub(crate) fn read(
+    tables: &mut Tables<'_>,
+    by_section: &SectionAtoms,
+    atoms: &mut Vec<Atom>,
+) -> Result<Vec<Symbol>> {
+    let Some(symtab) = &tables.symtab else { return Ok(Vec::new()) };
+    let names = &mut tables.symbol_names;
+    let sections = tables.sections.len();
+    let mut symbols = Vec::with_capacity(symtab.entries.len());
+    for (i, raw) in symtab.entries.iter().enumerate() {
+        let offset = raw.st_name.get(LE);
+        let name = names.name(offset).ok_or_else(|| {
+            malformed(format!("symbol {i}: its name {offset:#x} is not in the string table"))
+        })?;
+        let (value, size) = (raw.st_value.get(LE), raw.st_size.get(LE));
+        let definition = match place(symtab, i, raw)? {
+            Place::Undefined => Definition::Undefined,
+            Place::Absolute => Definition::Absolute,
+            Place::Common => {
+                let atom = common(i, name, value, size)?;
+                atoms.push(atom);
+                Definition::Common(AtomIdx::new(atoms.len() - 1))
+            }
+            Place::Section(section) if section as usize >= sections => {
+                return Err(malformed(format!("symbol {i}: defined in section {section} of {sections}")));
+            }
+            Place::Section(section) => match by_section.get(section) {
+                Some(atom) => Definition::Atom(atom),
+                None => Definition::OtherSection(section),
+            },
+        };
+        let binding = binding(raw.st_bind(), i)?;
+        let local = i < symtab.first_global as usize;
+        if local != (binding == Binding::Local) {
+            return Err(malformed(format!(
+                "symbol {i}: local and global symbols are mixed (sh_info is {})",
+                symtab.first_global
+            )));
+        }
+        let visibility = match raw.st_visibility() {
+            elf::STV_INTERNAL => Visibility::Internal,
+            elf::STV_HIDDEN => Visibility::Hidden,
+            elf::STV_PROTECTED => Visibility::Protected,
+            _ => Visibility::Default,
+        };
+        symbols.push(Symbol {
+            name,
+            binding,
+            visibility,
+            kind: kind(raw.st_type()),
+            definition,
+            value,
+            size,
+        });
+    }
+    Ok(symbols)
+}
+
+enum Place {
+    Undefined,
+    Absolute,
+    Common,
+    Section(u32),
+}
+
+fn place(symtab: &Symtab<'_>, index: usize, raw: &elf::Sym64<LE>) -> Result<Place> {
+    Ok(match raw.st_shndx.get(LE) {
+        elf::SHN_UNDEF => Place::Undefined,
+        elf::SHN_ABS => Place::Absolute,
+        elf::SHN_COMMON => Place::Common,
+        elf::SymbolSection(SHN_X86_64_LCOMMON) => Place::Common,
+        elf::SHN_XINDEX => {
+            let at = index.checked_mul(4);
+            let word = symtab.extended.zip(at).and_then(|(words, at)| words.get(at..)?.first_chunk::<4>());
+            match word {
+                Some(word) => Place::Section(u32::from_le_bytes(*word)),
+                None => {
+                    return Err(malformed(format!("symbol {index}: its extended section index is missing")));
+                }
+            }
+        }
+        elf::SymbolSection(n) if n < elf::SHN_LORESERVE => Place::Section(u32::from(n)),
+        elf::SymbolSection(n) => {
+            return Err(malformed(format!("symbol {index}: reserved section index {n:#x}")));
+        }
+    })
+}
+
+/// The atom of a tentative definition: it has no section until the linker gives it one.
+fn common(index: usize, name: NameRef, align: u64, size: u64) -> Result<Atom> {
+    let align = align.max(1);
+    if !align.is_power_of_two() {
+        return Err(malformed(format!("symbol {index}: a common aligned to {align} bytes")));
+    }
+    Ok(Atom {
+        section: Atom::NO_SECTION,
+        offset: 0,
+        size,
+        align,
+        kind: AtomKind::Common,
+        flags: 0,
+        name,
+        group: None,
+        link_order: None,
+    })
+}
+
+fn binding(bind: elf::SymbolBind, index: usize) -> Result<Binding> {
+    Ok(match bind {
+        elf::STB_LOCAL => Binding::Local,
+        elf::STB_GLOBAL => Binding::Global,
+        elf::STB_WEAK => Binding::Weak,
+        elf::STB_GNU_UNIQUE => Binding::Unique,
+        other => return Err(malformed(format!("symbol {index}: binding {}", other.0))),
+    })
+}
+
+fn kind(ty: elf::SymbolType) -> SymbolKind {
+    match ty {
+        elf::STT_NOTYPE => SymbolKind::NoType,
+        elf::STT_OBJECT => SymbolKind::Object,
+        elf::STT_FUNC => SymbolKind::Func,
+        elf::STT_SECTION => SymbolKind::Section,
+        elf::STT_FILE => SymbolKind::File,
+        elf::STT_COMMON => SymbolKind::Common,
+        elf::STT_TLS => SymbolKind::Tls,
+        elf::STT_GNU_IFUNC => SymbolKind::Ifunc,
+        _ => SymbolKind::Other,
+    }
+}

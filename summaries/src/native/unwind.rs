@@ -1,0 +1,160 @@
+//! References by unwind tables: what an FDE refers to lives only if its function does.
+//!
+//! `.eh_frame` is no atom. Each FDE belongs to the atom that its `pc_begin` points into, and the atom refers, with
+//! kind [`ReferenceKind::Unwind`], to what the FDE (its LSDA) and the FDE's CIE (its personality) refer to. So an LSDA
+//! or a personality is kept by live functions only, where lld keeps every personality (ELF/MarkLive.cpp,
+//! `scanEhFrameSection`). An FDE that we can't assign to an atom, and that refers to something, is a limit.
+
+use object::elf;
+use object::endian::LittleEndian as LE;
+
+use super::eh_frame::{self, Record, RecordKind};
+use super::relocations::{self, Rela, symbol_of};
+use super::sections::is_eh_frame;
+use super::tables::{Result, Tables, malformed, record};
+use crate::ids::AtomIdx;
+use crate::limit::{Limit, LimitRecord};
+use crate::summary::{Atom, Definition, Reference, ReferenceKind, Symbol};
+
+/// Append the references by every unwind section. `Err` is a malformed file; a limit in `limits` is an unwind section
+/// whose references were not all read.
+pub(crate) fn read(
+    tables: &Tables<'_>,
+    atoms: &[Atom],
+    symbols: &[Symbol],
+    references: &mut Vec<Reference>,
+    limits: &mut Vec<LimitRecord>,
+) -> Result<()> {
+    let unwind: Vec<u32> = (0u32..)
+        .zip(&tables.sections)
+        .filter(|(_, s)| s.ty != elf::SHT_RELA.0 && is_eh_frame(s.ty, tables.name(s.name)))
+        .map(|(i, _)| i)
+        .collect();
+    if unwind.is_empty() {
+        return Ok(());
+    }
+    let mut relas: Vec<(u32, Rela)> = Vec::new();
+    for (i, section) in tables.sections.iter().enumerate() {
+        if section.ty == elf::SHT_RELA.0 && unwind.binary_search(&section.info).is_ok() {
+            let entries = relocations::entries(tables, i as u32, section)?;
+            relas.extend(entries.iter().map(|rela| (section.info, *rela)));
+        }
+    }
+    // By section and place; the order of relocations in a file is not prescribed.
+    relas.sort_by_key(|(section, rela)| (*section, rela.r_offset.get(LE)));
+    for index in unwind {
+        let start = relas.partition_point(|(s, _)| *s < index);
+        let end = relas.partition_point(|(s, _)| *s <= index);
+        let own = relas.get(start..end).unwrap_or(&[]);
+        let places: Vec<u64> = own.iter().map(|(_, r)| r.r_offset.get(LE)).collect();
+        let scan = Scan { own, atoms, symbols };
+        let outcome = match eh_frame::split(tables.data(index)?, &places) {
+            Ok(records) => scan.records(&records, references)?,
+            Err(e) => Some(e.to_string()),
+        };
+        if let Some(what) = outcome {
+            let detail = format!("section {}: {what}", tables.describe(index));
+            limits.push(record(Limit::MalformedUnwind, Some(index), detail));
+        }
+    }
+    Ok(())
+}
+
+/// The atom that an FDE describes.
+enum Function {
+    Atom(AtomIdx),
+    /// None of this object: the linker drops the FDE (`ld -r` leaves such ones behind for discarded functions).
+    Nothing,
+    Unknown,
+}
+
+struct Scan<'s> {
+    own: &'s [(u32, Rela)],
+    atoms: &'s [Atom],
+    symbols: &'s [Symbol],
+}
+
+impl Scan<'_> {
+    /// Append the references of a section's records; the result says what could not be assigned.
+    fn records(&self, records: &[Record], references: &mut Vec<Reference>) -> Result<Option<String>> {
+        // The atom that last took over a CIE's references, by record: functions of one section share their CIE.
+        let mut last: Vec<Option<AtomIdx>> = vec![None; records.len()];
+        let mut used = vec![false; records.len()];
+        let mut problem = None;
+        for fde in records {
+            let RecordKind::Fde { cie } = fde.kind else { continue };
+            let relas = self.relas(fde);
+            let from = match self.function(fde, relas) {
+                Function::Atom(atom) => atom,
+                Function::Nothing if relas.len() <= 1 => continue,
+                Function::Nothing | Function::Unknown => {
+                    problem.get_or_insert(format!(
+                        "the FDE at {:#x} describes no section of this object",
+                        fde.offset
+                    ));
+                    continue;
+                }
+            };
+            let begin = fde.pc_begin();
+            self.refer(from, relas.iter().filter(|(_, r)| r.r_offset.get(LE) != begin), references)?;
+            let (Some(record), Some(seen), Some(mark)) =
+                (records.get(cie), last.get_mut(cie), used.get_mut(cie))
+            else {
+                continue;
+            };
+            *mark = true;
+            if seen.replace(from) != Some(from) {
+                self.refer(from, self.relas(record).iter(), references)?;
+            }
+        }
+        // A CIE without FDEs is written by linkers all the same, and then its personality must be there.
+        let unused = records.iter().zip(&used).find(|(r, used)| {
+            r.kind == RecordKind::Cie
+                && !**used
+                && self.relas(r).iter().any(|(_, rela)| symbol_of(rela).0 != 0)
+        });
+        if let Some((cie, _)) = unused {
+            problem.get_or_insert(format!("no function uses the CIE at {:#x}", cie.offset));
+        }
+        Ok(problem)
+    }
+
+    fn relas(&self, record: &Record) -> &[(u32, Rela)] {
+        self.own.get(record.relocations.clone()).unwrap_or(&[])
+    }
+
+    fn function(&self, fde: &Record, relas: &[(u32, Rela)]) -> Function {
+        let Some((_, rela)) = relas.iter().find(|(_, r)| r.r_offset.get(LE) == fde.pc_begin()) else {
+            return if relas.is_empty() { Function::Nothing } else { Function::Unknown };
+        };
+        let symbol = symbol_of(rela);
+        if symbol.0 == 0 {
+            return Function::Nothing;
+        }
+        match self.symbols.get(symbol.index()).map(|s| s.definition) {
+            Some(Definition::Atom(atom))
+                if self.atoms.get(atom.index()).is_some_and(|a| a.kind.is_alloc()) =>
+            {
+                Function::Atom(atom)
+            }
+            _ => Function::Unknown,
+        }
+    }
+
+    fn refer<'r>(
+        &self,
+        from: AtomIdx,
+        relas: impl Iterator<Item = &'r (u32, Rela)>,
+        references: &mut Vec<Reference>,
+    ) -> Result<()> {
+        for (_, rela) in relas {
+            let target = relocations::target(self.symbols, symbol_of(rela))
+                .map_err(|e| malformed(format!(".eh_frame: {}", e.detail)))?;
+            if let Some(target) = target {
+                let (offset, addend) = (rela.r_offset.get(LE), rela.r_addend.get(LE));
+                references.push(Reference { from, offset, kind: ReferenceKind::Unwind, target, addend });
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,272 @@
+//! The text form of a summary: printed by `lto-prune dump`, and written by hand for tests of the index and the solver.
+//!
+//! One entry a line, in table order; indentation means nothing and `;` starts a comment. Things are named where their
+//! name is unique in the module and numbered (`#3`) where not:
+//!
+//! ```text
+//! module native
+//! symbol ""                                        ; entry 0, the null symbol
+//! symbol main global func in [.text.main] size 0x10
+//! symbol helper global                             ; undefined
+//! group sig comdat section 4                       ; sig is a symbol
+//! atom .text.main code section 1 size 0x10 align 16 flags exec,standard
+//!   call @0x4 helper -4
+//!   address @0x8 [.rodata] +0
+//! atom .rodata rodata section 2 size 8 group sig
+//! function [.text.main]
+//!   site @0x4 direct helper
+//!   relation param 1 -> ret deref 1 +8
+//! limit unknown-section-type section 9 bytes 24 "what was found"
+//! ```
+//!
+//! For a summary that passes [`ModuleSummary::check`], `parse(&dump(x))` is `x.with_canonical_names()`. Left out: bytes
+//! of the table of names that no entry uses. docs/SUMMARY_FORMAT.md has the grammar.
+
+mod cursor;
+mod lex;
+mod parse;
+mod words;
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+
+use crate::ids::{AtomIdx, GroupIdx, SymbolIdx};
+use crate::relation::{Callee, FunctionSummary, InterfaceIndex, InterfaceValue};
+use crate::summary::{Atom, Definition, ModuleSummary, Reference, Target, Visibility};
+
+pub use parse::parse;
+
+/// Why a text is no summary.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {message}")]
+pub struct TextError {
+    /// From 1; the last line for what is wrong with the whole.
+    pub line: usize,
+    pub message: String,
+}
+
+/// The text form.
+pub fn dump(summary: &ModuleSummary) -> String {
+    let mut dumper = Dumper::new(summary);
+    dumper.module();
+    dumper.out
+}
+
+/// By name, the only entry that has it; `None` if several do.
+type Unique<'a> = HashMap<&'a [u8], Option<usize>>;
+
+fn unique<'a>(names: impl Iterator<Item = &'a [u8]>) -> Unique<'a> {
+    let mut map = Unique::new();
+    for (i, name) in names.enumerate().filter(|(_, n)| !n.is_empty()) {
+        map.entry(name).and_modify(|e| *e = None).or_insert(Some(i));
+    }
+    map
+}
+
+struct Dumper<'a> {
+    summary: &'a ModuleSummary,
+    symbols: Unique<'a>,
+    atoms: Unique<'a>,
+    groups: Unique<'a>,
+    out: String,
+}
+
+// Writing to a String never fails, so the results of `write!` are dropped.
+impl<'a> Dumper<'a> {
+    fn new(summary: &'a ModuleSummary) -> Self {
+        Dumper {
+            summary,
+            symbols: unique(summary.symbols.iter().map(|s| summary.name(s.name))),
+            atoms: unique(summary.atoms.iter().map(|a| summary.name(a.name))),
+            groups: unique(summary.groups.iter().map(|g| summary.symbol_name(g.signature))),
+            out: String::new(),
+        }
+    }
+
+    fn module(&mut self) {
+        let summary = self.summary;
+        let _ = writeln!(self.out, "module {}", words::module_kind(summary.kind));
+        for (i, symbol) in summary.symbols.iter().enumerate() {
+            self.out.push_str("symbol ");
+            lex::write_name(&mut self.out, summary.name(symbol.name));
+            let _ = write!(self.out, " {}", words::binding(symbol.binding));
+            if symbol.visibility != Visibility::Default {
+                let _ = write!(self.out, " {}", words::visibility(symbol.visibility));
+            }
+            let _ = write!(self.out, " {}", words::symbol_kind(symbol.kind));
+            match symbol.definition {
+                Definition::Undefined => self.out.push_str(" undefined"),
+                Definition::Absolute => self.out.push_str(" absolute"),
+                Definition::Atom(atom) => {
+                    self.out.push_str(" in ");
+                    self.atom_reference(atom);
+                }
+                Definition::Common(atom) => {
+                    self.out.push_str(" common ");
+                    self.atom_reference(atom);
+                }
+                Definition::OtherSection(section) => {
+                    let _ = write!(self.out, " outside {section}");
+                }
+            }
+            self.number("value", symbol.value);
+            self.number("size", symbol.size);
+            let _ = writeln!(self.out, " ; {i}");
+        }
+        for group in &summary.groups {
+            self.out.push_str("group ");
+            self.symbol_reference(group.signature);
+            let _ =
+                writeln!(self.out, "{} section {}", if group.comdat { " comdat" } else { "" }, group.section);
+        }
+        for (i, atom) in summary.atoms.iter().enumerate() {
+            self.atom(i, atom);
+            for reference in summary.references_of(AtomIdx::new(i)) {
+                self.reference(reference);
+            }
+        }
+        for function in &summary.functions {
+            self.function(function);
+        }
+        for record in &summary.limits {
+            let _ = write!(self.out, "limit {}", record.limit.name());
+            if let Some(section) = record.section {
+                let _ = write!(self.out, " section {section}");
+            }
+            let _ = write!(self.out, " bytes {} ", record.bytes);
+            lex::write_quoted(&mut self.out, record.detail.as_bytes());
+            self.out.push('\n');
+        }
+    }
+
+    fn atom(&mut self, index: usize, atom: &Atom) {
+        self.out.push_str("atom ");
+        lex::write_name(&mut self.out, self.summary.name(atom.name));
+        let _ = write!(self.out, " {}", words::atom_kind(atom.kind));
+        if atom.section != Atom::NO_SECTION {
+            let _ = write!(self.out, " section {}", atom.section);
+        }
+        self.number("offset", atom.offset);
+        self.number("size", atom.size);
+        if atom.align != 1 {
+            let _ = write!(self.out, " align {}", atom.align);
+        }
+        if atom.flags != 0 {
+            let _ = write!(self.out, " flags {}", words::flags(atom.flags));
+        }
+        if let Some(group) = atom.group {
+            self.out.push_str(" group ");
+            self.group_reference(group);
+        }
+        if let Some(after) = atom.link_order {
+            self.out.push_str(" after ");
+            self.atom_reference(after);
+        }
+        let _ = writeln!(self.out, " ; {index}");
+    }
+
+    fn reference(&mut self, reference: &Reference) {
+        let _ = write!(self.out, "  {} @{:#x} ", words::reference_kind(reference.kind), reference.offset);
+        match reference.target {
+            Target::Symbol(symbol) => self.symbol_reference(symbol),
+            Target::Atom(atom) => self.atom_reference(atom),
+        }
+        let _ = writeln!(self.out, " {:+}", reference.addend);
+    }
+
+    fn function(&mut self, function: &FunctionSummary) {
+        self.out.push_str("function ");
+        self.atom_reference(function.atom);
+        self.out.push('\n');
+        for site in &function.call_sites {
+            let _ = write!(self.out, "  site @{:#x} ", site.offset);
+            match site.callee {
+                Callee::Direct(symbol) => {
+                    self.out.push_str("direct ");
+                    self.symbol_reference(symbol);
+                }
+                Callee::Indirect(value) => {
+                    self.out.push_str("indirect ");
+                    self.value(value);
+                }
+            }
+            self.out.push('\n');
+        }
+        for relation in &function.relations {
+            self.out.push_str("  relation ");
+            self.value(relation.from);
+            self.out.push_str(" -> ");
+            self.value(relation.to);
+            match relation.offset {
+                Some(offset) => {
+                    let _ = writeln!(self.out, " {offset:+}");
+                }
+                None => self.out.push_str(" unknown\n"),
+            }
+        }
+        for (value, attribute) in &function.attributes {
+            self.out.push_str("  attribute ");
+            self.value(*value);
+            let _ = writeln!(self.out, " {}", words::attribute(*attribute));
+        }
+        for limit in &function.limits {
+            let _ = writeln!(self.out, "  because {}", limit.name());
+        }
+    }
+
+    fn value(&mut self, value: InterfaceValue) {
+        match value.index {
+            InterfaceIndex::Return => self.out.push_str("ret"),
+            InterfaceIndex::Parameter(n) => {
+                let _ = write!(self.out, "param {n}");
+            }
+            InterfaceIndex::Global(symbol) => {
+                self.out.push_str("global ");
+                self.symbol_reference(symbol);
+            }
+            InterfaceIndex::Actual { site, n } => {
+                let _ = write!(self.out, "actual {site} {n}");
+            }
+            InterfaceIndex::Result { site } => {
+                let _ = write!(self.out, "result {site}");
+            }
+        }
+        if value.deref_level != 0 {
+            let _ = write!(self.out, " deref {}", value.deref_level);
+        }
+    }
+
+    /// A key with its value, unless that is 0, the default of each.
+    fn number(&mut self, key: &str, value: u64) {
+        if value != 0 {
+            let _ = write!(self.out, " {key} {value:#x}");
+        }
+    }
+
+    fn symbol_reference(&mut self, symbol: SymbolIdx) {
+        let name = self.summary.symbol_name(symbol);
+        write_reference(&mut self.out, &self.symbols, name, symbol.0);
+    }
+
+    fn atom_reference(&mut self, atom: AtomIdx) {
+        let name = self.summary.atoms.get(atom.index()).map_or(&[][..], |a| self.summary.name(a.name));
+        self.out.push('[');
+        write_reference(&mut self.out, &self.atoms, name, atom.0);
+        self.out.push(']');
+    }
+
+    fn group_reference(&mut self, group: GroupIdx) {
+        let signature = self.summary.groups.get(group.index()).map(|g| g.signature);
+        let name = signature.map_or(&[][..], |s| self.summary.symbol_name(s));
+        write_reference(&mut self.out, &self.groups, name, group.0);
+    }
+}
+
+fn write_reference(out: &mut String, unique: &Unique<'_>, name: &[u8], number: u32) {
+    match unique.get(name) {
+        Some(Some(i)) if *i == number as usize => lex::write_name(out, name),
+        _ => {
+            let _ = write!(out, "#{number}");
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! The words of the text form: each enum of the summary with its spelling, in one table that both directions read.
+
+use crate::limit::Limit;
+use crate::relation::ExternalAttribute;
+use crate::summary::{AtomKind, Binding, ModuleKind, ReferenceKind, SymbolKind, Visibility, atom_flags};
+
+macro_rules! words {
+    ($($write:ident, $read:ident, $ty:ident { $($variant:ident = $word:literal,)* })*) => {$(
+        pub(super) fn $write(value: $ty) -> &'static str {
+            match value { $($ty::$variant => $word,)* }
+        }
+
+        pub(super) fn $read(word: &str) -> Option<$ty> {
+            match word { $($word => Some($ty::$variant),)* _ => None }
+        }
+    )*};
+}
+
+words! {
+    module_kind, read_module_kind, ModuleKind { Native = "native", Bitcode = "bitcode", Opaque = "opaque", }
+    binding, read_binding, Binding { Local = "local", Global = "global", Weak = "weak", Unique = "unique", }
+    visibility, read_visibility, Visibility {
+        Default = "default", Protected = "protected", Hidden = "hidden", Internal = "internal",
+    }
+    // "common" is where a symbol is defined; its ELF type has the name of the constant.
+    symbol_kind, read_symbol_kind, SymbolKind {
+        NoType = "notype", Object = "object", Func = "func", Section = "section", File = "file",
+        Common = "stt_common", Tls = "tls", Ifunc = "ifunc", Other = "other",
+    }
+    atom_kind, read_atom_kind, AtomKind {
+        Code = "code", ReadOnlyData = "rodata", Data = "data", Bss = "bss", TlsData = "tdata", TlsBss = "tbss",
+        InitFini = "initfini", Note = "note", Lsda = "lsda", Common = "common", Debug = "debug", NonAlloc = "nonalloc",
+    }
+    reference_kind, read_reference_kind, ReferenceKind {
+        Call = "call", Address = "address", Data = "data", Got = "got", Tls = "tls", Unwind = "unwind", Debug = "debug",
+    }
+    attribute, read_attribute, ExternalAttribute {
+        Unknown = "unknown", Global = "global", Caller = "caller", Escaped = "escaped", Argument = "argument",
+    }
+}
+
+/// [`Limit::name`] backwards.
+pub(super) fn read_limit(word: &str) -> Option<Limit> {
+    Limit::ALL.iter().copied().find(|l| l.name() == word)
+}
+
+const FLAGS: &[(u32, &str)] = &[
+    (atom_flags::RETAIN, "retain"),
+    (atom_flags::LINK_ORDER, "link-order"),
+    (atom_flags::C_IDENTIFIER, "c-identifier"),
+    (atom_flags::MERGE, "merge"),
+    (atom_flags::STRINGS, "strings"),
+    (atom_flags::WRITE, "write"),
+    (atom_flags::EXEC, "exec"),
+    (atom_flags::GROUPED, "grouped"),
+    (atom_flags::STANDARD_FAMILY, "standard"),
+];
+
+/// Flags, separated by commas; a bit without a name is `bitN`.
+pub(super) fn flags(flags: u32) -> String {
+    let bits = (0..u32::BITS).filter(|bit| flags & (1 << bit) != 0);
+    let words: Vec<String> = bits
+        .map(|bit| match FLAGS.iter().find(|(flag, _)| *flag == 1 << bit) {
+            Some((_, word)) => (*word).to_owned(),
+            None => format!("bit{bit}"),
+        })
+        .collect();
+    words.join(",")
+}
+
+/// [`flags`] backwards.
+pub(super) fn read_flags(text: &str) -> Option<u32> {
+    let mut flags = 0;
+    for word in text.split(',') {
+        flags |= match FLAGS.iter().find(|(_, w)| *w == word) {
+            Some((flag, _)) => *flag,
+            None => 1u32.checked_shl(word.strip_prefix("bit")?.parse().ok()?)?,
+        };
+    }
+    Some(flags)
+}

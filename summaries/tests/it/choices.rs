@@ -1,0 +1,244 @@
+//! Valid summaries of any shape, decided by a stream of bytes (which proptest then shrinks).
+
+use summaries::relation::{
+    CallSite, Callee, ExternalAttribute, ExternalRelation, FunctionSummary, InterfaceIndex, InterfaceValue,
+};
+use summaries::*;
+
+/// A stream of choices; at its end every choice is the first.
+pub(crate) struct Choices<'b>(pub(crate) std::slice::Iter<'b, u8>);
+
+impl Choices<'_> {
+    fn byte(&mut self) -> u8 {
+        self.0.next().copied().unwrap_or(0)
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        usize::from(self.byte()) % n.max(1)
+    }
+
+    fn flag(&mut self) -> bool {
+        self.byte() % 2 == 1
+    }
+
+    fn pick<T: Copy>(&mut self, of: &[T]) -> T {
+        of[self.below(of.len())]
+    }
+
+    /// Small or anything.
+    fn number(&mut self) -> u64 {
+        match self.below(3) {
+            0 => u64::from(self.byte()),
+            1 => u64::from(u16::from_le_bytes([self.byte(), self.byte()])),
+            _ => u64::from_le_bytes(std::array::from_fn(|_| self.byte())),
+        }
+    }
+
+    fn name(&mut self) -> Vec<u8> {
+        match self.below(4) {
+            0 => Vec::new(),
+            1 => self
+                .pick(&[
+                    &b"main"[..],
+                    b".text",
+                    b".note.GNU-stack",
+                    b"#1",
+                    b"a b",
+                    b"[x]",
+                    b"1",
+                    b"-4",
+                    b"x;y",
+                ])
+                .to_vec(),
+            _ => (0..self.below(6)).map(|_| self.byte()).collect(),
+        }
+    }
+
+    fn value(&mut self, symbols: usize, sites: usize) -> InterfaceValue {
+        let n = self.number() as u32;
+        let index = match self.below(5) {
+            1 => InterfaceIndex::Parameter(n.max(1)),
+            2 if symbols > 0 => InterfaceIndex::Global(SymbolIdx::new(self.below(symbols))),
+            3 if sites > 0 => InterfaceIndex::Actual { site: self.below(sites) as u32, n: n.max(1) },
+            4 if sites > 0 => InterfaceIndex::Result { site: self.below(sites) as u32 },
+            _ => InterfaceIndex::Return,
+        };
+        InterfaceValue { index, deref_level: if self.flag() { self.number() as u32 } else { 0 } }
+    }
+
+    /// A summary that passes its check.
+    pub(crate) fn summary(&mut self) -> ModuleSummary {
+        let mut s = ModuleSummary::opaque();
+        s.kind = self.pick(&[ModuleKind::Opaque, ModuleKind::Native, ModuleKind::Bitcode]);
+        let (section_atoms, commons) = (self.below(6), self.below(3));
+        let (atoms, symbols) = (section_atoms + commons, self.below(7));
+        let groups = if symbols > 0 { self.below(3) } else { 0 };
+        for i in 0..symbols {
+            let name = self.name();
+            let name = s.push_name(&name);
+            let definition = match self.below(5) {
+                1 => Definition::Absolute,
+                2 if section_atoms > 0 => Definition::Atom(AtomIdx::new(self.below(section_atoms))),
+                3 if commons > 0 => Definition::Common(AtomIdx::new(section_atoms + self.below(commons))),
+                4 => Definition::OtherSection(self.number() as u32),
+                _ => Definition::Undefined,
+            };
+            s.symbols.push(Symbol {
+                name,
+                binding: self.pick(&[Binding::Local, Binding::Global, Binding::Weak, Binding::Unique]),
+                visibility: self.pick(&[
+                    Visibility::Default,
+                    Visibility::Protected,
+                    Visibility::Hidden,
+                    Visibility::Internal,
+                ]),
+                kind: self.pick(&[
+                    SymbolKind::NoType,
+                    SymbolKind::Object,
+                    SymbolKind::Func,
+                    SymbolKind::Section,
+                    SymbolKind::File,
+                    SymbolKind::Common,
+                    SymbolKind::Tls,
+                    SymbolKind::Ifunc,
+                    SymbolKind::Other,
+                ]),
+                definition,
+                value: self.number(),
+                size: if i % 2 == 0 { 0 } else { self.number() },
+            });
+        }
+        for _ in 0..groups {
+            let signature = SymbolIdx::new(self.below(symbols));
+            s.groups.push(Group {
+                section: self.number() as u32,
+                signature,
+                comdat: self.flag(),
+                members: Vec::new(),
+            });
+        }
+        let (mut section, mut offset) = (0, 0);
+        for i in 0..atoms {
+            let common = i >= section_atoms;
+            // Either the next part of the same section, or another section.
+            if i == 0 || self.flag() {
+                section += 1 + u32::from(self.byte());
+                offset = 0;
+            } else {
+                offset += 1;
+            }
+            let size = u64::from(self.byte());
+            let group = (groups > 0 && self.flag()).then(|| GroupIdx::new(self.below(groups)));
+            if let Some(group) = group {
+                s.groups[group.index()].members.push(AtomIdx::new(i));
+            }
+            let name = self.name();
+            let name = s.push_name(&name);
+            s.atoms.push(Atom {
+                section: if common { Atom::NO_SECTION } else { section },
+                offset: if common { 0 } else { offset },
+                size,
+                align: 1 << self.below(64),
+                kind: if common {
+                    AtomKind::Common
+                } else {
+                    self.pick(&[
+                        AtomKind::Code,
+                        AtomKind::ReadOnlyData,
+                        AtomKind::Data,
+                        AtomKind::Bss,
+                        AtomKind::TlsData,
+                        AtomKind::TlsBss,
+                        AtomKind::InitFini,
+                        AtomKind::Note,
+                        AtomKind::Lsda,
+                        AtomKind::Debug,
+                        AtomKind::NonAlloc,
+                    ])
+                },
+                flags: self.number() as u32,
+                name,
+                group,
+                link_order: self.flag().then(|| AtomIdx::new(self.below(atoms))),
+            });
+            offset += size;
+        }
+        if atoms > 0 {
+            self.references(&mut s);
+            for _ in 0..self.below(3) {
+                let function = self.function(atoms, symbols);
+                s.functions.push(function);
+            }
+        }
+        for _ in 0..self.below(3) {
+            s.limits.push(LimitRecord {
+                limit: self.pick(Limit::ALL),
+                section: self.flag().then(|| self.number() as u32),
+                bytes: self.number(),
+                detail: String::from_utf8_lossy(&self.name()).into_owned(),
+            });
+        }
+        s
+    }
+
+    fn references(&mut self, s: &mut ModuleSummary) {
+        for _ in 0..self.below(8) {
+            let target = match self.flag() && !s.symbols.is_empty() {
+                true => Target::Symbol(SymbolIdx::new(self.below(s.symbols.len()))),
+                false => Target::Atom(AtomIdx::new(self.below(s.atoms.len()))),
+            };
+            s.references.push(Reference {
+                from: AtomIdx::new(self.below(s.atoms.len())),
+                offset: self.number(),
+                kind: self.pick(&[
+                    ReferenceKind::Call,
+                    ReferenceKind::Address,
+                    ReferenceKind::Data,
+                    ReferenceKind::Got,
+                    ReferenceKind::Tls,
+                    ReferenceKind::Unwind,
+                    ReferenceKind::Debug,
+                ]),
+                target,
+                addend: self.number() as i64,
+            });
+        }
+        s.references.sort_by_key(|r| (r.from, r.offset));
+    }
+
+    fn function(&mut self, atoms: usize, symbols: usize) -> FunctionSummary {
+        let sites = self.below(4);
+        let call_sites = (0..sites)
+            .map(|_| CallSite {
+                offset: self.number(),
+                callee: match self.flag() && symbols > 0 {
+                    true => Callee::Direct(SymbolIdx::new(self.below(symbols))),
+                    false => Callee::Indirect(self.value(symbols, sites)),
+                },
+            })
+            .collect();
+        let relations = (0..self.below(3))
+            .map(|_| ExternalRelation {
+                from: self.value(symbols, sites),
+                to: self.value(symbols, sites),
+                offset: self.flag().then(|| self.number() as i64),
+            })
+            .collect();
+        let attributes = [
+            ExternalAttribute::Unknown,
+            ExternalAttribute::Global,
+            ExternalAttribute::Caller,
+            ExternalAttribute::Escaped,
+            ExternalAttribute::Argument,
+        ];
+        FunctionSummary {
+            atom: AtomIdx::new(self.below(atoms)),
+            relations,
+            attributes: (0..self.below(3))
+                .map(|_| (self.value(symbols, sites), self.pick(&attributes)))
+                .collect(),
+            call_sites,
+            limits: (0..self.below(3)).map(|_| self.pick(Limit::ALL)).collect(),
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! The serialised and the text form give back what they were given.
+
+use proptest::prelude::*;
+use summaries::{Definition, ReferenceKind, Target, format, text};
+
+use crate::choices::Choices;
+use crate::compilers::{Find, object, summary};
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn text_round_trip(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
+        let summary = Choices(bytes.iter()).summary();
+        prop_assert_eq!(summary.check(), Ok(()));
+        let dumped = text::dump(&summary);
+        let parsed = text::parse(&dumped).map_err(|e| TestCaseError::fail(format!("{e}\n{dumped}")))?;
+        prop_assert_eq!(&parsed, &summary.with_canonical_names(), "{}", &dumped);
+        prop_assert_eq!(text::dump(&parsed), dumped);
+    }
+
+    #[test]
+    fn serialised_round_trip(bytes in proptest::collection::vec(any::<u8>(), 0..600), hash: [u8; 32]) {
+        let summary = Choices(bytes.iter()).summary();
+        prop_assert_eq!(format::decode(&format::encode(&summary, hash)).unwrap(), (summary, hash));
+    }
+
+    #[test]
+    fn any_text_is_parsed_or_refused(lines in proptest::collection::vec(
+        "(symbol|atom|group|call|data|limit|function|site|relation|;|module)( (\\[|\\]|\"|@0x1|#0|a|in|code|size|->|ret|-1)){0,5}", 0..8)) {
+        if let Ok(summary) = text::parse(&lines.join("\n")) {
+            prop_assert_eq!(summary.check(), Ok(()));
+        }
+    }
+}
+
+#[test]
+fn by_hand() {
+    let s = text::parse(
+        "
+        module native
+        symbol main global func in [.text.main] size 0x10
+        symbol helper global
+        symbol pool global object common [pool]
+        group main comdat
+        atom .text.main code size 16 flags exec,standard group main
+          address @0x8 [.rodata] +8   ; below its atom, in any order
+          call @4 helper -4
+        atom .rodata rodata size 8
+        atom pool common size 4 align 4
+        ",
+    )
+    .unwrap();
+    assert_eq!(s.edges(".text.main"), ["Call helper", "Address [.rodata]"]);
+    assert_eq!(s.references[0].addend, -4);
+    assert_eq!(
+        (s.references[1].kind, s.references[1].target),
+        (ReferenceKind::Address, Target::Atom(summaries::AtomIdx(1)))
+    );
+    assert_eq!(s.atoms[1].section, 2);
+    assert_eq!(s.symbol_named("pool").definition, Definition::Common(summaries::AtomIdx(2)));
+    assert_eq!(s.groups[0].members, [summaries::AtomIdx(0)]);
+}
+
+#[test]
+fn errors_name_the_line() {
+    for (text, line, message) in [
+        ("module native\nsymbol a in [b]", 2, "no atom is named `b`"),
+        ("symbol a\nsymbol a\natom t code\ncall @0 a", 4, "several symbols are named `a`"),
+        ("call @0 a", 1, "below its atom"),
+        ("atom t code\n\n  data @0 #7", 3, "there is no symbol #7"),
+        ("atom t code align 3\n", 1, "alignment"),
+        ("frob", 1, "starts no entry"),
+        ("symbol a value 0x", 1, "`0x` is no number"),
+        ("site @0 direct a", 1, "below a function"),
+    ] {
+        let error = text::parse(text).unwrap_err();
+        assert_eq!(error.line, line, "{error}");
+        assert!(error.message.contains(message), "{error}");
+    }
+}
+
+#[test]
+fn real_objects() {
+    let source =
+        "#include <vector>\nint f(std::vector<int> v) { try { return v.at(1); } catch (...) { return 0; } }";
+    let s = summary(&object(&["g++", "-c", "-g"], "cpp", source));
+    assert_eq!(text::parse(&text::dump(&s)).unwrap(), s.with_canonical_names());
+}

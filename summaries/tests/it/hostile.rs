@@ -1,0 +1,123 @@
+//! Any bytes: no panic, bounded time, and a summary that keeps its invariants.
+
+use std::time::{Duration, Instant};
+
+use crate::compilers::{assembled, object};
+use summaries::format;
+use summaries::{Limit, ModuleSummary};
+
+const CPP: &str = "#include <string>\nextern void g(std::string); template <class T> void f(T x) { try { g(x); } catch (int) {} }\n\
+                   thread_local int t; int common_like; void h() { t++; f(std::string(\"x\")); }";
+
+fn cplusplus() -> Vec<u8> {
+    object(&["g++", "-c", "-O1", "-ffunction-sections"], "cpp", CPP)
+}
+
+fn check(bytes: &[u8]) -> ModuleSummary {
+    let summary = summaries::extract::extract(bytes);
+    assert_eq!(summary.check(), Ok(()));
+    summary
+}
+
+#[test]
+fn cut_off_at_every_byte() {
+    let bytes = cplusplus();
+    let start = Instant::now();
+    for end in 0..bytes.len() {
+        let summary = check(&bytes[..end]);
+        assert!(!summary.limits.is_empty(), "cut at {end}");
+    }
+    assert!(start.elapsed() < Duration::from_secs(60));
+    assert!(check(&bytes).limits.is_empty());
+}
+
+/// A generator of our own, so that a failure can be repeated.
+struct Lcg(u64);
+
+impl Lcg {
+    fn next(&mut self, below: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % below
+    }
+}
+
+#[test]
+fn damaged_bytes() {
+    let bytes = cplusplus();
+    let mut random = Lcg(7);
+    // Where the tables are: the file header and the section headers at the end are worth most of the blows.
+    let headers = bytes.len() - 64 * 20;
+    for round in 0..20_000 {
+        let mut damaged = bytes.clone();
+        for _ in 0..=random.next(4) {
+            let at = match round % 4 {
+                0 => random.next(64),
+                1 | 2 => headers + random.next(bytes.len() - headers),
+                _ => random.next(bytes.len()),
+            };
+            damaged[at] = match random.next(3) {
+                0 => 0xff,
+                1 => damaged[at] ^ (1 << random.next(8)),
+                _ => random.next(256) as u8,
+            };
+        }
+        check(&damaged);
+    }
+}
+
+/// Many headers that claim the same bytes, and many names in one endless string.
+#[test]
+fn tables_that_overlap_take_no_quadratic_time() {
+    let mut source = String::from(".section .strings,\"a\"\n");
+    for i in 0..3000 {
+        source += &format!(".section .a{i},\"a\"\n.quad x\n");
+    }
+    let mut bytes = assembled(&source);
+    let shoff = u64::from_le_bytes(*bytes[40..].first_chunk().unwrap()) as usize;
+    let file_size = bytes.len() as u64 / 24 * 24;
+    for header in (shoff..bytes.len() - 63).step_by(64) {
+        if bytes[header + 4] == 4 {
+            bytes[header + 24..header + 32].copy_from_slice(&0u64.to_le_bytes());
+            bytes[header + 32..header + 40].copy_from_slice(&file_size.to_le_bytes());
+        }
+    }
+    let start = Instant::now();
+    let summary = check(&bytes);
+    assert_eq!(summary.limits[0].limit, Limit::MalformedObject);
+    assert!(start.elapsed() < Duration::from_secs(5));
+
+    let name = "n".repeat(5_000_000);
+    let mut bytes = assembled(&format!(
+        ".globl {name}\n{}",
+        (0..50_000).map(|i| format!(".globl s{i}\n")).collect::<String>()
+    ));
+    let range = summaries::native::find_section(&bytes, b".symtab").unwrap();
+    let strtab = summaries::native::find_section(&bytes, b".strtab").unwrap();
+    let long = bytes[strtab].windows(9).position(|w| w == b"nnnnnnnnn").unwrap() as u32;
+    for symbol in bytes[range].chunks_exact_mut(24).skip(1) {
+        symbol[..4].copy_from_slice(&long.to_le_bytes());
+    }
+    let start = Instant::now();
+    let summary = check(&bytes);
+    assert_eq!(summary.symbols.last().unwrap().name.len, 5_000_000);
+    assert!(start.elapsed() < Duration::from_secs(2));
+}
+
+#[test]
+fn damaged_summaries() {
+    let summary = summaries::extract::extract(&cplusplus());
+    let encoded = format::encode(&summary, [1; 32]);
+    assert_eq!(format::decode(&encoded).unwrap(), (summary, [1; 32]));
+    for end in (0..encoded.len()).step_by(7) {
+        assert!(format::decode(&encoded[..end]).is_err());
+    }
+    let mut random = Lcg(11);
+    for _ in 0..20_000 {
+        let mut damaged = encoded.clone();
+        let at = random.next(damaged.len());
+        damaged[at] = random.next(256) as u8;
+        if let Ok((read, _)) = format::decode(&damaged) {
+            assert_eq!(read.check(), Ok(()));
+        }
+    }
+}

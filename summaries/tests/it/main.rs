@@ -1,0 +1,9 @@
+//! Tests of the crate from outside: objects by real compilers, hostile bytes, and the two written forms.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod choices;
+mod compilers;
+mod forms;
+mod hostile;
+mod native;
+mod peculiar;

@@ -1,0 +1,84 @@
+//! One test for each fixture that goes through the matrix.
+//!
+//! They are named here and not found by walking the folder, so that each is a test of its own for the runner; a
+//! tidy test holds this list against the folder.
+
+macro_rules! cases {
+    ($($name:ident)*) => {
+        /// Every fixture named in this file.
+        pub(crate) const NAMES: &[&str] = &[$(stringify!($name),)*];
+
+        $(#[test]
+        fn $name() {
+            crate::matrix::run(stringify!($name));
+        })*
+    };
+}
+
+cases! {
+    aliases
+    as_needed_dead
+    as_needed_unused
+    bitcode
+    circular_archives
+    cold_split
+    common
+    compressed_debug
+    computed_goto
+    constructors
+    copy_relocation
+    cxx_comdat
+    cxx_exceptions
+    cxx_rtti
+    cxx_shared
+    cxx_static_init
+    defsym
+    dso_reference
+    duplicate_definition
+    duplicate_members
+    dynamic_list
+    emit_relocs
+    entry
+    exclude_libs
+    export_dynamic
+    fat_bitcode
+    full_matrix
+    gcc_lto_fat
+    gcc_lto_slim
+    hidden_merge
+    ifunc
+    ifunc_pointer
+    init_fini_option
+    init_section
+    interposed
+    link_order
+    linker_script_input
+    many_sections
+    merge_strings
+    missing_library
+    mono_sections
+    own_malloc
+    protected
+    relocatable
+    retain
+    script_keep
+    stapsdt
+    static_pie
+    start_lib
+    start_stop
+    switch_table
+    symver
+    thin_archive
+    tls
+    undefined_in_dead
+    undefined_in_dead_gc
+    undefined_in_dead_shared
+    undefined_live
+    undefined_option
+    unprunable_sections
+    version_script
+    weak_bar_ctor
+    weak_order
+    whole_archive
+    wrap
+}

@@ -1,0 +1,143 @@
+//! Debug information stays right for what survives: `addr2line` on the pruned program answers, for every surviving
+//! function and for addresses inside it, what it answers on the plain one.
+//!
+//! Both binutils' and LLVM's reader are asked, since they look things up in different tables.
+
+use std::collections::BTreeMap;
+
+use crate::elf::Facts;
+use crate::run::{Job, Session};
+use crate::tools::{self, Linker};
+
+const MAIN: &str = r#"
+#include <stdio.h>
+#include "inline.h"
+int helper(int), table_entry(int);
+static int local(int x) {
+    volatile int y = x;
+    return y + 1;
+}
+int dead_first(int x) {
+    return local(x)
+        + scaled(x);
+}
+int (*table[])(int) = {table_entry, local};
+int main(int argc, char **argv) {
+    int sum = scaled(argc);
+    for (int i = 0; i < 2; i++)
+        sum += table[i](helper(i));
+    printf("%d\n", sum + (argv == 0));
+    return 0;
+}
+int dead_last(void) { return dead_first(1); }
+"#;
+const HELPER: &str = r#"
+#include "inline.h"
+int dead_before(int x) { return x / 3; }
+struct pair { int a, b; };
+int helper(int x) {
+    struct pair p = {x, scaled(x)};
+    return p.a
+        + p.b;
+}
+int dead_between(struct pair *p) { return p->a; }
+int table_entry(int x) {
+    return scaled(x) - 1;
+}
+int dead_after(int x) { return dead_before(x) + 1; }
+"#;
+const INLINE: &str = "static inline int scaled(int x) {\n    int y = x * 7;\n    return y ^ 3;\n}\n";
+
+/// Compile with `flags`, link both ways, ask both readers.
+fn compare(name: &str, compiler: &str, flags: &str, linkers: &[Linker]) {
+    for linker in linkers {
+        let mut session = Session::new(&format!("debuginfo/{name}-{compiler}-{}", linker.name()));
+        let dir = session.dir().to_owned();
+        session.write("main.c", MAIN);
+        session.write("helper.c", HELPER);
+        session.write("inline.h", INLINE);
+        let job = Job::new(&dir, compiler).words("-ffunction-sections -fdata-sections -c main.c helper.c");
+        session.must(&job.words(flags));
+        tools::shim_dir(&session.path("plain"), &linker.path());
+        tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+        let link = |shims: &str, out: &str| {
+            let job =
+                Job::new(&dir, compiler).arg("-B").arg(shims).words("-no-pie main.o helper.o -o").arg(out);
+            job.env("LTO_PRUNE_LINKER", linker.path())
+        };
+        session.must(&link("plain", "plain.out"));
+        session.must(&link("shims", "pruned.out"));
+        let plain = Facts::read(&session.path("plain.out")).unwrap();
+        let pruned = Facts::read(&session.path("pruned.out")).unwrap();
+        session.check(!pruned.defined.contains("dead_between"), "dead_between is not gone");
+        let addresses = |facts: &Facts| facts.functions.iter().cloned().collect::<BTreeMap<String, u64>>();
+        let (plain, pruned) = (addresses(&plain), addresses(&pruned));
+        let names: Vec<&String> = ["main", "helper", "table_entry", "local"]
+            .iter()
+            .map(|n| pruned.get_key_value(*n).unwrap().0)
+            .collect();
+        for reader in ["addr2line", "llvm-addr2line-19"] {
+            let mut answers = Vec::new();
+            for (file, table) in [("plain.out", &plain), ("pruned.out", &pruned)] {
+                let mut job = Job::new(&dir, reader).words("-f -i -e").arg(file);
+                for name in &names {
+                    // Inside as well: the first bytes of any of these are code at every level.
+                    for offset in [0, 1, 3, 5] {
+                        job = job.arg(format!("{:#x}", table[*name] + offset));
+                    }
+                }
+                answers.push(session.must(&job).stdout);
+            }
+            session
+                .check(answers[0].contains("main.c:"), &format!("{reader} knows nothing:\n{}", answers[0]));
+            session.check_eq(&answers[1], &answers[0], &format!("{reader} of {names:?}"));
+        }
+    }
+}
+
+macro_rules! debug_formats {
+    ($($name:ident: $compiler:literal $flags:literal $linkers:expr;)*) => {
+        $(#[test]
+        fn $name() {
+            compare(stringify!($name), $compiler, $flags, &$linkers);
+        })*
+    };
+}
+
+debug_formats! {
+    gcc_dwarf_4: "gcc" "-O1 -g -gdwarf-4" Linker::ALL;
+    gcc_dwarf_5: "gcc" "-O2 -g -gdwarf-5" Linker::ALL;
+    gcc_compressed: "gcc" "-O1 -g -gz" [Linker::Lld, Linker::Bfd];
+    gcc_type_units: "gcc" "-O0 -g -fdebug-types-section" [Linker::Lld, Linker::Bfd];
+    gcc_split: "gcc" "-O1 -g -gsplit-dwarf" [Linker::Lld];
+    clang_dwarf_4: "clang-19" "-O1 -g -gdwarf-4" Linker::ALL;
+    clang_dwarf_5: "clang-19" "-O2 -g -gdwarf-5" Linker::ALL;
+    clang_aranges: "clang-19" "-O0 -g -gdwarf-4 -gdwarf-aranges" [Linker::Lld, Linker::Bfd];
+    clang_line_tables_only: "clang-19" "-O2 -gline-tables-only" [Linker::Lld, Linker::Gold];
+}
+
+#[test]
+fn unwind_tables_are_complete() {
+    // Every surviving function still has its unwind entry, and readelf finds the tables well formed.
+    for linker in Linker::ALL {
+        let mut session = Session::new(&format!("debuginfo/unwind-{}", linker.name()));
+        let dir = session.dir().to_owned();
+        session.write("main.c", MAIN);
+        session.write("helper.c", HELPER);
+        session.write("inline.h", INLINE);
+        let job = Job::new(&dir, "gcc").words("-O1 -ffunction-sections -fasynchronous-unwind-tables");
+        session.must(&job.words("-c main.c helper.c"));
+        tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+        let job = Job::new(&dir, "gcc").words("-B shims -no-pie -Wl,--eh-frame-hdr main.o helper.o -o out");
+        session.must(&job.env("LTO_PRUNE_LINKER", linker.path()));
+        let frames = session.must(&Job::new(&dir, "readelf").words("--debug-dump=frames out"));
+        session.check(frames.stderr.is_empty(), &frames.stderr);
+        let facts = Facts::read(&session.path("out")).unwrap();
+        for (name, address) in
+            facts.functions.iter().filter(|(n, _)| ["main", "helper", "local"].contains(&n.as_str()))
+        {
+            let begins = format!("pc={address:016x}..");
+            session.check(frames.stdout.contains(&begins), &format!("{name} has no unwind entry"));
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! One thread, two threads and a second run give the same bytes: objects, report, remarks and output.
+//!
+//! The emitted tree also links again by its own script.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::run::{Job, Session};
+use crate::tools::{self, Linker};
+
+const LIBRARY: &str = r#"
+#include <stdlib.h>
+#include <string.h>
+#define F(n) int live_##n(int x) { return x + n; } int dead_##n(int x) { return live_##n(x) * n; }
+F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8)
+int (*table[])(int) = {live_1, live_2, live_3, live_4, live_5, live_6, live_7, live_8};
+"#;
+
+const MAIN: &str = r#"
+#include <cstdio>
+#include <map>
+#include <string>
+extern "C" int (*table[])(int);
+int main(int argc, char **) {
+    std::map<std::string, int> values;
+    for (int i = 0; i < 8; i++) values[std::to_string(i)] = table[i](argc);
+    for (auto &[key, value] : values) std::printf("%s=%d ", key.c_str(), value);
+    return 0;
+}
+"#;
+
+/// A static C++ program: a few hundred modules from the system's archives.
+fn build(name: &str) -> Session {
+    let mut session = Session::new(name);
+    let dir = session.dir().to_owned();
+    session.write("main.cpp", MAIN);
+    session.write("library.c", LIBRARY);
+    session.must(&Job::new(&dir, "g++").words("-std=c++17 -O1 -ffunction-sections -c main.cpp"));
+    session.must(&Job::new(&dir, "gcc").words("-O1 -ffunction-sections -c library.c"));
+    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    session
+}
+
+/// Every file below `dir`, by its path in it.
+fn tree(dir: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    let mut folders = vec![dir.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let name = path.strip_prefix(dir).unwrap().to_string_lossy().into_owned();
+                files.insert(name, std::fs::read(&path).unwrap());
+            }
+        }
+    }
+    files
+}
+
+#[test]
+fn same_bytes_whatever_the_threads() {
+    let mut session = build("determinism/threads");
+    let dir = session.dir().to_owned();
+    let mut runs: Vec<(String, BTreeMap<String, Vec<u8>>)> = Vec::new();
+    for (what, jobs) in [("one", 1), ("two", 2), ("four", 4), ("again", 2)] {
+        // The same path each time, as paths may stand in the report and in the script.
+        let emit = session.path("emit");
+        let _ = std::fs::remove_dir_all(&emit);
+        let link = Job::new(&dir, "g++").words("-B shims -static main.o library.o -o out");
+        let link = link
+            .words("-Wl,--prune-no-cache -Wl,--prune-report=report.json -Wl,--prune-remarks=remarks.yaml");
+        let link = link.arg(format!("-Wl,--prune-jobs={jobs}")).arg("-Wl,--prune-emit=emit");
+        session.must(&link.env("LTO_PRUNE_LINKER", Linker::Lld.path()));
+        let mut files = tree(&emit);
+        for name in ["report.json", "remarks.yaml", "out"] {
+            files.insert(format!("../{name}"), std::fs::read(session.path(name)).unwrap());
+        }
+        runs.push((what.to_owned(), files));
+    }
+    let (_, first) = &runs[0];
+    session.check(first.keys().any(|n| n.ends_with("main.o")), "no pruned object was emitted");
+    for (what, files) in &runs[1..] {
+        let names = |f: &BTreeMap<String, Vec<u8>>| f.keys().cloned().collect::<Vec<_>>();
+        session.check_eq(&names(files), &names(first), &format!("files of run {what}"));
+        for (name, bytes) in files {
+            session.check(bytes == &first[name], &format!("{name} differs in run {what}"));
+        }
+    }
+}
+
+#[test]
+fn cached_summaries_change_nothing() {
+    let mut session = build("determinism/cache");
+    let dir = session.dir().to_owned();
+    let mut reports = Vec::new();
+    for run in 0..3 {
+        let link = Job::new(&dir, "g++").words("-B shims -static main.o library.o -o out");
+        let link = link.words("-Wl,--prune-cache=cache -Wl,--prune-report=report.json");
+        session.must(&link.env("LTO_PRUNE_LINKER", Linker::Bfd.path()));
+        let read = |name: &str| std::fs::read(session.path(name)).unwrap();
+        reports.push((read("report.json"), read("out")));
+        // The third run meets a cache of which every entry is damaged.
+        if run == 1 {
+            let entries: Vec<String> = tree(&session.path("cache")).into_keys().collect();
+            session.check(!entries.is_empty(), "the cache is empty");
+            for (number, name) in entries.iter().enumerate() {
+                let path = session.path("cache").join(name);
+                let mut bytes = std::fs::read(&path).unwrap();
+                match number % 3 {
+                    0 => bytes.truncate(bytes.len() / 2),
+                    1 => bytes.clear(),
+                    _ => bytes.iter_mut().for_each(|b| *b ^= 0x5a),
+                }
+                std::fs::write(&path, bytes).unwrap();
+            }
+        }
+    }
+    session.check(reports[0] == reports[1], "a warm cache changes the link");
+    session.check(reports[0] == reports[2], "a damaged cache changes the link");
+}
+
+#[test]
+fn emitted_tree_links_again() {
+    for linker in Linker::ALL {
+        let mut session = build(&format!("determinism/emit-{}", linker.name()));
+        let dir = session.dir().to_owned();
+        let link = Job::new(&dir, "g++").words("-B shims main.o library.o -o out -Wl,--prune-emit=emit");
+        session.must(&link.env("LTO_PRUNE_LINKER", linker.path()));
+        let first = std::fs::read(session.path("out")).unwrap();
+        let printed = session.must(&Job::new(&dir, "./out"));
+        std::fs::remove_file(session.path("out")).unwrap();
+        session.must(&Job::new(&dir, "sh").arg("emit/link.sh"));
+        session
+            .check(std::fs::read(session.path("out")).unwrap() == first, "the script links something else");
+        let again = session.must(&Job::new(&dir, "./out"));
+        session.check_eq(&again, &printed, "the program of the script");
+    }
+}

@@ -1,0 +1,219 @@
+//! How a link ends that does not end well: status, messages, and what is left on the disk.
+//!
+//! The rule: an output is there only when it is complete, and nothing of ours stays behind. What fixtures can say
+//! (undefined and duplicate symbols, missing libraries) is there.
+
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use crate::run::{Job, Session};
+use crate::tools::{self, Linker};
+
+const MAIN: &str = "int dead(void) { return 1; }\nint main(void) { return 0; }\n";
+
+/// A session with main.o and an empty folder for temporary files.
+fn prepare(name: &str) -> Session {
+    let mut session = Session::new(&format!("errors/{name}"));
+    let dir = session.dir().to_owned();
+    session.write("main.c", MAIN);
+    session.must(&Job::new(&dir, "gcc").words("-O1 -ffunction-sections -c main.c"));
+    session.mkdir("tmp");
+    session
+}
+
+fn ours(session: &Session) -> Job {
+    Job::new(session.dir(), tools::lto_prune()).env("TMPDIR", session.path("tmp"))
+}
+
+/// A job that calls us as a linker does: by the name `ld`.
+fn as_linker(session: &Session) -> Job {
+    let shims = session.path("shims");
+    if !shims.exists() {
+        tools::shim_dir(&shims, &tools::lto_prune());
+    }
+    Job::new(session.dir(), shims.join("ld")).env("TMPDIR", session.path("tmp"))
+}
+
+/// A linker stand-in: a shell script.
+fn fake_linker(session: &Session, body: &str) -> std::path::PathBuf {
+    use std::os::unix::fs::PermissionsExt as _;
+    let path = session.write("ld.fake/ld.lld", format!("#!/bin/sh\n{body}\n"));
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+fn listing(dir: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(dir).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|e| e.unwrap().file_name().to_string_lossy().into_owned()).collect();
+    names.retain(|n| !n.starts_with(".out"));
+    names.sort();
+    names
+}
+
+/// Finds `-o` and makes half a file there; what a linker that dies in the middle leaves.
+const HALF_AN_OUTPUT: &str = r#"
+case "$1" in --version|-v|-V) echo "LLD 19.1.7 (compatible with GNU linkers)"; exit 0;; esac
+previous=
+for word in "$@"; do
+    [ "$previous" = -o ] && out=$word
+    previous=$word
+done
+echo half > "$out"
+: > started
+"#;
+
+#[test]
+fn interrupted_link_leaves_nothing() {
+    for signal in ["INT", "TERM"] {
+        let mut session = prepare(&format!("interrupted-{signal}"));
+        let fake = fake_linker(&session, &format!("{HALF_AN_OUTPUT}\nexec sleep 60"));
+        let before = {
+            as_linker(&session);
+            listing(session.dir())
+        };
+        let job = as_linker(&session).words("main.o -o out").env("LTO_PRUNE_LINKER", fake);
+        // A group of its own, as a terminal signals the whole group.
+        let mut command = job.command();
+        let mut child = command.stderr(Stdio::null()).process_group(0).spawn().unwrap();
+        let start = Instant::now();
+        while !session.path("started").exists() && start.elapsed() < Duration::from_secs(30) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let dir = session.dir().to_owned();
+        let kill =
+            Job::new(&dir, "/bin/kill").arg(format!("-{signal}")).arg("--").arg(format!("-{}", child.id()));
+        session.must(&kill);
+        let start = Instant::now();
+        let status = loop {
+            if let Some(status) = child.try_wait().unwrap() {
+                break status;
+            }
+            if start.elapsed() > Duration::from_secs(10) {
+                child.kill().unwrap();
+                child.wait().unwrap();
+                session.fail("a signal does not end the link");
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        session.check(!status.success(), "an interrupted link succeeds");
+        let mut after = listing(session.dir());
+        after.retain(|n| n != "started");
+        session.check_eq(&after, &before, "files after the interruption");
+        session.check_eq(&listing(&session.path("tmp")), &Vec::new(), "temporary files");
+    }
+}
+
+#[test]
+fn failing_linker_leaves_the_old_output_or_none() {
+    for status in [1, 3] {
+        let mut session = prepare(&format!("failing-{status}"));
+        let fake =
+            fake_linker(&session, &format!("{HALF_AN_OUTPUT}\necho 'ld: it hurts' >&2\nexit {status}"));
+        let job = as_linker(&session).words("main.o -o out").env("LTO_PRUNE_LINKER", fake);
+        let outcome = session.run(&job);
+        session.check_eq(&outcome.status, &status, "exit status is the linker's");
+        session.check_eq(&outcome.stderr.as_str(), &"ld: it hurts\n", "messages are the linker's, once");
+        let text = std::fs::read_to_string(session.path("out")).unwrap_or_default();
+        session.check(text != "half\n", "half an output is published");
+        session.check_eq(&listing(&session.path("tmp")), &Vec::new(), "temporary files");
+    }
+}
+
+#[test]
+fn no_temporary_files_after_a_good_link() {
+    for linker in Linker::ALL {
+        let mut session = prepare(&format!("clean-{}", linker.name()));
+        tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+        let dir = session.dir().to_owned();
+        let before = listing(&dir);
+        let job = Job::new(&dir, "gcc").words("-B shims main.o -o out").env("TMPDIR", session.path("tmp"));
+        session.must(&job.env("LTO_PRUNE_LINKER", linker.path()));
+        let mut after = listing(&dir);
+        after.retain(|n| n != "out");
+        session.check_eq(&after, &before, "files beside the output");
+        session.check_eq(&listing(&session.path("tmp")), &Vec::new(), "temporary files");
+        session.must(&Job::new(&dir, "./out"));
+    }
+}
+
+#[test]
+fn output_to_dev_null() {
+    // Configure scripts link to /dev/null; a linker that replaces the node breaks the machine.
+    for linker in Linker::ALL {
+        let mut session = prepare(&format!("null-{}", linker.name()));
+        tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+        let dir = session.dir().to_owned();
+        let job = Job::new(&dir, "gcc").words("-B shims main.o -o /dev/null");
+        session.must(&job.env("LTO_PRUNE_LINKER", linker.path()));
+        let null = std::fs::metadata("/dev/null").unwrap();
+        session.check(!null.file_type().is_file(), "/dev/null has become a file");
+    }
+}
+
+#[test]
+fn output_replaces_a_running_program() {
+    // The old output is in use: it must be replaced and not written into.
+    let mut session = prepare("busy");
+    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    let dir = session.dir().to_owned();
+    session.write("sleep.c", "#include <unistd.h>\nint main(void) { return sleep(30) != 0; }\n");
+    session.must(&Job::new(&dir, "gcc").words("-o out sleep.c"));
+    let mut running = Job::new(&dir, "./out").command().spawn().unwrap();
+    let job = Job::new(&dir, "gcc").words("-B shims main.o -o out");
+    let outcome = session.run(&job.env("LTO_PRUNE_LINKER", Linker::Lld.path()));
+    running.kill().unwrap();
+    running.wait().unwrap();
+    session.check(outcome.ok(), &outcome.stderr);
+    session.must(&Job::new(&dir, "./out"));
+}
+
+#[test]
+fn mode_of_the_output_follows_umask() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let mut session = prepare("umask");
+    let shims = session.path("shims");
+    tools::shim_dir(&shims, &tools::lto_prune());
+    let dir = session.dir().to_owned();
+    let mut modes = Vec::new();
+    for (name, linker) in [("plain", Linker::Lld.path()), ("pruned", shims.join("ld"))] {
+        let line = format!("umask 027; {} main.o -e main -o {name}", linker.display());
+        let job = Job::new(&dir, "sh").arg("-c").arg(line).env("LTO_PRUNE_LINKER", Linker::Lld.path());
+        session.must(&job);
+        modes.push(std::fs::metadata(session.path(name)).unwrap().permissions().mode());
+    }
+    session.check_eq(&modes[1], &modes[0], "mode of the output");
+}
+
+#[test]
+fn missing_linker_is_said_once() {
+    let mut session = prepare("no-linker");
+    let job = as_linker(&session).words("main.o -o out").env("LTO_PRUNE_LINKER", "/nowhere/ld.lld");
+    let outcome = session.run(&job);
+    session.check_eq(&outcome.status, &1, "exit status");
+    session.check(outcome.stderr.contains("/nowhere/ld.lld"), &format!("no path in {}", outcome.stderr));
+    session.check(!session.path("out").exists(), "an output without a linker");
+}
+
+#[test]
+fn unknown_option_of_ours_is_an_error() {
+    let mut session = prepare("bad-option");
+    for option in ["--prune-levle=off", "--prune-level=everything", "--prune-jobs=many"] {
+        let job = as_linker(&session).arg("main.o").arg(option).words("-o out");
+        let outcome = session.run(&job.env("LTO_PRUNE_LINKER", Linker::Lld.path()));
+        session.check(!outcome.ok(), &format!("{option} is accepted"));
+        let word = option.split('=').next().unwrap();
+        session.check(outcome.stderr.contains(word), &format!("{option} is not named in {}", outcome.stderr));
+    }
+}
+
+#[test]
+fn help_and_no_arguments() {
+    let mut session = prepare("help");
+    let help = session.run(&ours(&session).arg("--help"));
+    session.check(help.ok() && help.stdout.contains("--prune-report"), "--help");
+    let nothing = session.run(&ours(&session));
+    session.check(!nothing.ok() && !nothing.stderr.is_empty(), "no arguments");
+}

@@ -1,0 +1,147 @@
+//! Which files are in the link: our list of modules against the linker's own trace.
+//!
+//! Every linker prints the files it loads (`--trace`), members as `archive(member)`. Where two members of one archive
+//! have one name, the trace does not tell them apart, and so the lists are compared as sorted lists with repetition.
+
+use crate::matrix;
+use crate::run::{Job, Session};
+use crate::tools::{self, Linker};
+
+/// What `linker` loads for `line`, and what our report says: both sorted.
+fn compare(name: &str, driver: &str, line: &str, sources: &[(&str, &str)], prepare: &[(&str, &str)]) {
+    for linker in Linker::ALL {
+        let mut session = Session::new(&format!("extraction/{name}-{}", linker.name()));
+        let dir = session.dir().to_owned();
+        for (file, text) in sources {
+            session.write(file, text);
+        }
+        for (program, args) in prepare {
+            session.must(&Job::new(&dir, *program).words(args));
+        }
+        tools::shim_dir(&session.path("plain"), &linker.path());
+        tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+        let plain = Job::new(&dir, driver).words("-B plain -o plain.out -Wl,-t").words(line);
+        let traced = session.must(&plain);
+        let pruned =
+            Job::new(&dir, driver).words("-B shims -o out -Wl,--prune-report=report.json").words(line);
+        session.must(&pruned.env("LTO_PRUNE_LINKER", linker.path()));
+
+        let report = matrix::report(&session, &session.path("report.json"));
+        let modules = report["modules"].as_array().unwrap();
+        let mut ours: Vec<String> = modules.iter().map(|m| normal(m["name"].as_str().unwrap())).collect();
+        let mut theirs: Vec<String> =
+            format!("{}{}", traced.stdout, traced.stderr).lines().filter_map(object_of_trace).collect();
+        ours.sort();
+        theirs.sort();
+        let missing: Vec<_> = difference(&theirs, &ours);
+        let extra: Vec<_> = difference(&ours, &theirs);
+        session.check(
+            missing.is_empty() && extra.is_empty(),
+            &format!("{name} {}: we miss {missing:?}\nand invent {extra:?}", linker.name()),
+        );
+        session.check(theirs.len() > 3, &format!("trace not understood: {:?}", traced.stdout));
+    }
+}
+
+/// What is in sorted `a` and not, as often, in sorted `b`.
+fn difference(a: &[String], b: &[String]) -> Vec<String> {
+    let mut rest = b.to_vec();
+    let keep = |x: &&String| match rest.binary_search(x) {
+        Ok(at) => {
+            rest.remove(at);
+            false
+        }
+        Err(_) => true,
+    };
+    a.iter().filter(keep).cloned().collect()
+}
+
+/// The relocatable object that a line of a trace names.
+fn object_of_trace(line: &str) -> Option<String> {
+    let mut line = line.trim();
+    // mold: `trace: file`; others print the name alone. bfd: `(archive)member` in old versions.
+    if let Some((_, rest)) = line.split_once("trace: ") {
+        line = rest;
+    }
+    let is_member = line.ends_with(')');
+    (is_member || line.ends_with(".o") || line.ends_with(".obj")).then(|| normal(line))
+}
+
+/// The same name for the same file: no `..`, no doubled slashes, no symbolic links in the folder.
+fn normal(name: &str) -> String {
+    let (file, member) = match name.find('(') {
+        Some(at) => name.split_at(at),
+        None => (name, ""),
+    };
+    let path = std::path::Path::new(file);
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let path = path.to_string_lossy().into_owned();
+    format!("{}{member}", path.strip_prefix("./").unwrap_or(&path))
+}
+
+const HELLO_C: &str =
+    "#include <stdio.h>\nint main(void) { printf(\"%d %s %f\\n\", 1, \"hello\", 2.5); return 0; }\n";
+const HELLO_CPP: &str = "#include <iostream>\n#include <stdexcept>\n\
+    int main(int argc, char **) { try { if (argc) throw std::runtime_error(\"hello\"); } \
+    catch (std::exception &e) { std::cout << e.what() << std::endl; } return 0; }\n";
+
+#[test]
+fn hello_static() {
+    compare("c-static", "gcc", "-static hello.o", &[("hello.c", HELLO_C)], &[("gcc", "-O2 -c hello.c")]);
+}
+
+#[test]
+fn hello_dynamic() {
+    compare("c-dynamic", "gcc", "hello.o -lm", &[("hello.c", HELLO_C)], &[("gcc", "-O2 -c hello.c")]);
+}
+
+#[test]
+fn hello_cxx_static() {
+    let prepare = [("g++", "-O2 -c hello.cpp")];
+    compare("cxx-static", "g++", "-static hello.o", &[("hello.cpp", HELLO_CPP)], &prepare);
+}
+
+#[test]
+fn threads_and_names_static() {
+    let main = "#include <pthread.h>\n#include <math.h>\n#include <stdlib.h>\n#include <time.h>\n\
+        void *f(void *p) { return p; }\nint main(int c, char **v) { pthread_t t; pthread_create(&t, 0, f, v); \
+        qsort(v, c, sizeof *v, (int (*)(const void *, const void *))f); setenv(\"TZ\", v[0], 1); tzset(); \
+        return pthread_join(t, 0) + (int)pow(c, 0.5) + atoi(v[0]); }\n";
+    let prepare = [("gcc", "-O1 -c main.c -w")];
+    compare("threads-static", "gcc", "-static main.o -lm -lpthread", &[("main.c", main)], &prepare);
+}
+
+#[test]
+fn circular_archives() {
+    let sources = [
+        ("main.c", "int a1(void); extern int common; int common; int main(void) { return a1() - 6; }"),
+        ("a1.c", "int b1(void); int a1(void) { return b1() + 1; }"),
+        ("a2.c", "int b2(void); int a2(void) { return b2() + 1; } int unused_a2(void) { return 0; }"),
+        ("a3.c", "int common = 3; int a3(void) { return 3; }"),
+        ("b1.c", "int a2(void); int b1(void) { return a2() + 2; }"),
+        ("b2.c", "int b2(void) { return 2; }"),
+        ("b3.c", "int a3(void); int b3(void) { return a3(); }"),
+        ("weak.c", "int weakly(void) { return 1; }"),
+        ("wref.c", "__attribute__((weak)) int weakly(void); int (*p)(void) = weakly;"),
+    ];
+    let prepare = [
+        ("gcc", "-O1 -fcommon -c main.c a1.c a2.c a3.c b1.c b2.c b3.c weak.c wref.c"),
+        ("ar", "qcs liba.a a1.o a2.o a3.o weak.o"),
+        ("ar", "qcs libb.a b1.o b2.o b3.o"),
+    ];
+    let line = "main.o wref.o -Wl,--start-group liba.a libb.a -Wl,--end-group";
+    compare("circular", "gcc", line, &sources, &prepare);
+}
+
+#[test]
+fn archive_order_matters() {
+    // bfd and gold look at an archive once, where it stands; lld and mold remember it.
+    let sources = [
+        ("main.c", "int x(void); int main(void) { return x() - 1; }"),
+        ("x1.c", "int x(void) { return 1; } int y(void);"),
+        ("x2.c", "int y(void); int x(void) { return y(); }"),
+    ];
+    let prepare =
+        [("gcc", "-O1 -c main.c x1.c x2.c"), ("ar", "qcs libone.a x1.o"), ("ar", "qcs libtwo.a x2.o")];
+    compare("order", "gcc", "main.o libone.a libtwo.a", &sources, &prepare);
+}

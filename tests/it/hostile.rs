@@ -1,0 +1,199 @@
+//! Inputs that are broken, foreign or hostile: the link behaves as without us, and our one message says what and where.
+//!
+//! For each: same status and same messages as the plain link; where the linker takes the input, one warning of ours
+//! that names the file (and section or symbol where there is one); with `--prune-strict` status 1. Never a panic.
+
+use crate::compare;
+use crate::run::{Job, Outcome, Session};
+use crate::tools::{self, Linker};
+
+const MAIN: &str = "int x(void);\nint dead(void) { return x(); }\nint main(void) { return 0; }\n";
+
+fn prepare(name: &str) -> Session {
+    let mut session = Session::new(&format!("hostile/{name}"));
+    let dir = session.dir().to_owned();
+    session.write("main.c", MAIN);
+    session.write("x.c", "static int y;\nint x(void) { return y; }\nint unused(void) { return x() + 2; }\n");
+    session.must(&Job::new(&dir, "gcc").words("-O1 -ffunction-sections -g -c main.c x.c"));
+    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    for linker in Linker::ALL {
+        tools::shim_dir(&session.path(&format!("plain-{}", linker.name())), &linker.path());
+    }
+    session
+}
+
+/// Link `line` plainly and through us, hold status and messages against each other; our outcome.
+fn both(session: &mut Session, linker: Linker, line: &str) -> Outcome {
+    let dir = session.dir().to_owned();
+    let plain = format!("plain-{}", linker.name());
+    // One output name for both: messages may have it.
+    let job = |shims: &str| Job::new(&dir, "gcc").arg("-B").arg(shims).words(line).words("-o out");
+    let expected = session.run(&job(&plain));
+    let _ = std::fs::remove_file(dir.join("out"));
+    let actual = session.run(&job("shims").env("LTO_PRUNE_LINKER", linker.path()));
+    let what = format!("{line} with {}", linker.name());
+    session.check(!actual.stderr.contains("panicked"), &format!("{what}: {}", actual.stderr));
+    session.check_eq(&actual.status, &expected.status, &format!("{what}: status\n{}", actual.stderr));
+    let messages = |o: &Outcome| compare::messages(&compare::not_ours(&o.stderr), linker);
+    session.check_eq(&messages(&actual), &messages(&expected), &format!("{what}: messages"));
+    session.check_eq(&dir.join("out").exists(), &expected.ok(), &format!("{what}: output"));
+    if expected.ok() {
+        session.must(&Job::new(&dir, "./out"));
+    }
+    let _ = std::fs::remove_file(dir.join("out"));
+    actual
+}
+
+/// The linker takes this `line`, and we can't: one warning that has all of `words`, and strict mode fails.
+fn warned(session: &mut Session, linker: Linker, line: &str, words: &[&str]) {
+    let outcome = both(session, linker, line);
+    session.check(outcome.ok(), &format!("the plain link of {line} fails with {}", linker.name()));
+    let lines = compare::ours(&outcome.stderr);
+    session.check_eq(&lines.len(), &1, &format!("warnings of {line}: {lines:?}"));
+    for word in words {
+        session.check(lines[0].contains(word), &format!("no {word} in {}", lines[0]));
+    }
+    let dir = session.dir().to_owned();
+    let strict = Job::new(&dir, "gcc").words("-B shims -Wl,--prune-strict").words(line).words("-o out");
+    let strict = session.run(&strict.env("LTO_PRUNE_LINKER", linker.path()));
+    session.check(!strict.ok(), "--prune-strict succeeds");
+    session.check(!dir.join("out").exists(), "--prune-strict leaves an output");
+    for word in words {
+        session.check(strict.stderr.contains(word), &format!("no {word} in {}", strict.stderr));
+    }
+    // The driver hides the linker's own status.
+    let direct = Job::new(&dir, session.path("shims/ld")).words("--prune-strict -e main").words(line);
+    let direct = session.run(&direct.words("-o out").env("LTO_PRUNE_LINKER", linker.path()));
+    session.check_eq(&direct.status, &1, "status of --prune-strict");
+}
+
+#[test]
+fn files_that_are_no_objects() {
+    let mut session = prepare("kinds");
+    session.write("empty.o", "");
+    session.write("garbage.o", b"\x7fELF\x02\x01\x01\x00 and then nothing that makes sense".repeat(9));
+    session.write("text.o", "this is neither an object\nnor a linker script ((\n");
+    session.write("header.o", b"\x7fELF");
+    session.mkdir("folder.o");
+    session.write("archive.a", "!<arch>\nnot a member header");
+    for name in ["empty.o", "garbage.o", "text.o", "header.o", "folder.o", "archive.a", "absent.o"] {
+        for linker in Linker::ALL {
+            both(&mut session, linker, &format!("main.o x.o {name}"));
+        }
+    }
+}
+
+#[test]
+fn truncated_objects() {
+    let mut session = prepare("truncated");
+    let bytes = std::fs::read(session.path("x.o")).unwrap();
+    for part in [16, 63, 64, 65, 100, bytes.len() / 2, bytes.len() - 64, bytes.len() - 1] {
+        session.write("cut.o", &bytes[..part]);
+        for linker in [Linker::Lld, Linker::Bfd] {
+            both(&mut session, linker, "main.o cut.o");
+        }
+    }
+}
+
+#[test]
+fn archives_with_broken_members() {
+    let mut session = prepare("archives");
+    let dir = session.dir().to_owned();
+    session.write("note.txt", "documentation in an archive\n");
+    let bytes = std::fs::read(session.path("x.o")).unwrap();
+    session.write("cut.o", &bytes[..bytes.len() / 2]);
+    session.must(&Job::new(&dir, "ar").words("qcs libtext.a note.txt x.o"));
+    session.must(&Job::new(&dir, "ar").words("qc libcut.a cut.o x.o"));
+    session.must(&Job::new(&dir, "ar").words("qcS libnoindex.a x.o"));
+    let archive = std::fs::read(session.path("libtext.a")).unwrap();
+    session.write("libshort.a", &archive[..archive.len() - 200]);
+    for name in ["libtext.a", "libcut.a", "libnoindex.a", "libshort.a"] {
+        for linker in Linker::ALL {
+            both(&mut session, linker, &format!("main.o {name}"));
+        }
+    }
+}
+
+#[test]
+fn every_byte_of_the_tables_damaged() {
+    // Header, section headers: one byte at a time. The linkers' messages for these differ from run to run in nothing.
+    let mut session = prepare("flipped");
+    let dir = session.dir().to_owned();
+    let bytes = std::fs::read(session.path("x.o")).unwrap();
+    let table = u64::from_le_bytes(bytes[40..48].try_into().unwrap()) as usize;
+    let places = (0..64).chain((table..bytes.len()).step_by(7));
+    for place in places {
+        let mut damaged = bytes.clone();
+        damaged[place] ^= 0x81;
+        session.write("damaged.o", &damaged);
+        let job = Job::new(&dir, session.path("shims/ld")).words("main.o damaged.o -e main -o out");
+        let outcome = session.run(&job.env("LTO_PRUNE_LINKER", Linker::Lld.path()));
+        let plain = Job::new(&dir, Linker::Lld.path()).words("main.o damaged.o -e main -o out");
+        let plain = session.run(&plain);
+        let what = format!("byte {place} damaged");
+        session.check(!outcome.stderr.contains("panicked"), &format!("{what}: {}", outcome.stderr));
+        session.check_eq(
+            &outcome.status,
+            &plain.status,
+            &format!("{what}\n{}\n{}", outcome.stderr, plain.stderr),
+        );
+    }
+}
+
+/// x.s with `extra`, assembled.
+fn assemble(session: &mut Session, name: &str, extra: &str) {
+    let dir = session.dir().to_owned();
+    let text = format!(
+        "    .section .text.x,\"ax\",@progbits\n    .globl x\n    .type x,@function\nx:\n    ret\n    .size x, .-x\n\
+         {extra}\n    .section .note.GNU-stack,\"\",@progbits\n"
+    );
+    session.write(&format!("{name}.s"), text);
+    let job = Job::new(&dir, "clang-19").words("-c").arg(format!("{name}.s"));
+    session.must(&job.arg("-o").arg(format!("{name}.o")));
+}
+
+#[test]
+fn unknown_section_type() {
+    // SHT_LOUSER and up: an application's own. It may hold symbol indices, and renumbering would make them mean
+    // something else. Every linker takes it.
+    let mut session = prepare("section-type");
+    assemble(&mut session, "strange", "    .section .strange,\"a\",@0x80001234\n    .long 1, 2, 3");
+    for linker in Linker::ALL {
+        warned(&mut session, linker, "main.o strange.o", &["strange.o", ".strange"]);
+        let dir = session.dir().to_owned();
+        let job =
+            Job::new(&dir, "gcc").words("-B shims main.o strange.o -o out -Wl,--prune-report=report.json");
+        session.must(&job.env("LTO_PRUNE_LINKER", linker.path()));
+        let names =
+            crate::matrix::limit_names(&crate::matrix::report(&session, &session.path("report.json")));
+        session.check(names.iter().any(|n| n == "unknown-section-type"), &format!("limits {names:?}"));
+    }
+}
+
+#[test]
+fn unknown_relocation_type() {
+    let mut session = prepare("relocation-type");
+    assemble(&mut session, "strange", "    .section .data.d,\"aw\",@progbits\nd:  .quad x\n    .quad x");
+    // The first relocation against `x`: its type is the low half of r_info.
+    let mut bytes = std::fs::read(session.path("strange.o")).unwrap();
+    let r_64 = (1u32..40).find_map(|symbol| {
+        let info = (u64::from(symbol) << 32 | 1).to_le_bytes();
+        bytes.windows(8).position(|w| w == info)
+    });
+    bytes[r_64.expect("an R_X86_64_64 relocation")] = 0xf7;
+    session.write("strange.o", bytes);
+    for linker in Linker::ALL {
+        both(&mut session, linker, "main.o strange.o");
+    }
+}
+
+#[test]
+fn malformed_unwind_section() {
+    let mut session = prepare("unwind");
+    let frame =
+        "    .section .eh_frame,\"a\",@progbits\n    .long 0x7ffffff0\n    .long 0\n    .quad x\n    .long 5";
+    assemble(&mut session, "strange", frame);
+    for linker in Linker::ALL {
+        both(&mut session, linker, "main.o strange.o");
+    }
+}

@@ -1,0 +1,28 @@
+//! The integration tests: one binary, since each further one would link the whole crate again.
+//!
+//! Most of it is fixtures (`fixtures/README.md` has the directive language): sources that are linked plainly and
+//! pruned, by every compiler, linker and mode that their directives name, and must behave the same. The other
+//! modules test what one link can't show: compiler drivers and build systems, determinism, agreement with the
+//! linkers' own archive extraction, hostile inputs, interruption, and the invariants of the tree itself.
+//!
+//! `LTO_PRUNE_BIN` puts another build (a release one, say) under test. A test that fails leaves its directory in
+//! place and prints the commands that led there.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod cases;
+mod compare;
+mod debuginfo;
+mod determinism;
+mod directive;
+mod drivers;
+mod elf;
+mod errors;
+mod extraction;
+mod hostile;
+mod matrix;
+mod options;
+mod remarks;
+mod run;
+mod tidy;
+mod tools;

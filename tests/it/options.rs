@@ -1,0 +1,212 @@
+//! Our own options, and the linker's side outputs, which name the user's files and not ours.
+
+use crate::elf::Facts;
+use crate::matrix;
+use crate::run::{Job, Outcome, Session};
+use crate::tools::{self, Linker};
+
+const MAIN: &str = "int callee(int);\nint dead_one(int x) { return callee(x); }\nint dead_two(void) { return dead_one(2); }\n\
+    int main(int argc, char **argv) { (void)argv; return callee(argc) - 2; }\n";
+const LIB: &str = "int callee(int x) { return x + 1; }\nint dead_three(void) { return 3; }\n";
+
+fn prepare(name: &str) -> Session {
+    let mut session = Session::new(&format!("options/{name}"));
+    let dir = session.dir().to_owned();
+    session.write("main.c", MAIN);
+    session.write("lib.c", LIB);
+    session.must(&Job::new(&dir, "gcc").words("-O1 -fno-inline -ffunction-sections -c main.c lib.c"));
+    session.must(&Job::new(&dir, "ar").words("qcs liblib.a lib.o"));
+    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    for linker in Linker::ALL {
+        tools::shim_dir(&session.path(&format!("plain-{}", linker.name())), &linker.path());
+    }
+    session
+}
+
+/// Link main.o and liblib.a through us with `options`.
+fn link(session: &mut Session, linker: Linker, options: &str) -> Outcome {
+    let job = Job::new(session.dir(), "gcc").words("-B shims main.o liblib.a -o out").words(options);
+    session.must(&job.env("LTO_PRUNE_LINKER", linker.path()))
+}
+
+fn defined(session: &Session) -> std::collections::BTreeSet<String> {
+    Facts::read(&session.path("out")).unwrap().defined
+}
+
+#[test]
+fn level_off_is_the_plain_link() {
+    for linker in Linker::ALL {
+        let mut session = prepare(&format!("off-{}", linker.name()));
+        let dir = session.dir().to_owned();
+        let plain = format!("-B plain-{} main.o liblib.a -o out", linker.name());
+        session.must(&Job::new(&dir, "gcc").words(&plain));
+        let expected = std::fs::read(session.path("out")).unwrap();
+        link(&mut session, linker, "-Wl,--prune-level=off");
+        session.check(std::fs::read(session.path("out")).unwrap() == expected, "outputs differ");
+    }
+}
+
+#[test]
+fn keep_names_roots() {
+    let mut session = prepare("keep");
+    link(&mut session, Linker::Lld, "-Wl,--prune-keep=dead_t*");
+    let names = defined(&session);
+    // What it refers to is kept with it.
+    for name in ["dead_two", "dead_one", "dead_three"] {
+        session.check(names.contains(name), &format!("{name} is gone"));
+    }
+    link(&mut session, Linker::Lld, "-Wl,--prune-keep=dead_one");
+    let names = defined(&session);
+    session.check(names.contains("dead_one") && !names.contains("dead_two"), "--prune-keep=dead_one");
+}
+
+#[test]
+fn limit_drops_only_the_first() {
+    let mut session = prepare("limit");
+    let mut counts = Vec::new();
+    for limit in ["0", "1", "2", "1000000"] {
+        link(&mut session, Linker::Lld, &format!("-Wl,--prune-limit={limit}"));
+        let names = defined(&session);
+        counts.push(["dead_one", "dead_two", "dead_three"].iter().filter(|n| names.contains(**n)).count());
+    }
+    session.check_eq(&counts[0], &3, "--prune-limit=0 drops nothing");
+    session.check(counts.is_sorted_by(|a, b| a >= b), &format!("more limit, fewer drops: {counts:?}"));
+    session.check_eq(&counts[3], &0, "a high limit drops all");
+}
+
+#[test]
+fn why_names_the_path_or_its_absence() {
+    let mut session = prepare("why");
+    let outcome = link(&mut session, Linker::Lld, "-Wl,--prune-why=callee -Wl,--prune-why=dead_one");
+    let text = format!("{}{}", outcome.stdout, outcome.stderr);
+    session.check(text.contains("callee") && text.contains("main"), &format!("no path to callee:\n{text}"));
+    session.check(text.contains("dead_one"), &format!("nothing on dead_one:\n{text}"));
+}
+
+#[test]
+fn report_adds_up() {
+    let mut session = prepare("report");
+    link(&mut session, Linker::Lld, "-Wl,--prune-report=report.json");
+    let report = matrix::report(&session, &session.path("report.json"));
+    let atoms = report["atoms"].as_array().unwrap();
+    let modules = report["modules"].as_array().unwrap();
+    for atom in atoms {
+        let module = atom["module"].as_u64().unwrap() as usize;
+        session.check(module < modules.len(), &format!("module of {atom}"));
+        session.check(atom["section"].is_string() && atom["kind"].is_string(), &format!("{atom}"));
+        session.check(atom["size"].is_u64() && atom["live"].is_boolean(), &format!("{atom}"));
+        let explained = atom["live"] == false || atom["witness"].is_object();
+        session.check(explained, &format!("a live atom without a witness: {atom}"));
+    }
+    let status = |name: &str| {
+        let found = modules.iter().find(|m| m["name"].as_str().is_some_and(|n| n.ends_with(name)));
+        found.unwrap_or_else(|| session.fail(&format!("no module {name}")))["status"].clone()
+    };
+    session.check_eq(&status("main.o"), &"pruned".into(), "status of main.o");
+    session.check_eq(&status("liblib.a(lib.o)"), &"pruned".into(), "status of lib.o");
+    session.check_eq(&report["pruned"], &true.into(), "pruned");
+    let text =
+        atoms.iter().find(|a| a["symbols"].as_array().is_some_and(|s| s.contains(&"dead_three".into())));
+    let text = text.unwrap_or_else(|| session.fail("no atom of dead_three"));
+    session.check_eq(&text["live"], &false.into(), "dead_three");
+    session.check_eq(&text["section"], &".text.dead_three".into(), "section of dead_three");
+}
+
+#[test]
+fn emitted_objects_are_well_formed() {
+    // readelf and eu-elflint find nothing that they don't find in the compiler's own object.
+    let mut session = prepare("emit");
+    let dir = session.dir().to_owned();
+    link(&mut session, Linker::Lld, "-Wl,--prune-emit=emit -g");
+    let find = Job::new(&dir, "find").words("emit -name *main.o -o -name *lib.o");
+    let objects = session.must(&find).stdout;
+    let found: Vec<&str> = objects.lines().collect();
+    session.check(!found.is_empty(), "no object in the emitted tree");
+    for object in found {
+        let lint = |session: &mut Session, file: &str| {
+            let job = Job::new(&dir, "eu-elflint").words("--gnu-ld").arg(file);
+            let text = session.run(&job);
+            let mut lines: Vec<String> =
+                format!("{}{}", text.stdout, text.stderr).lines().map(str::to_owned).collect();
+            lines.retain(|l| l != "No errors");
+            lines
+        };
+        let theirs = lint(&mut session, "main.o");
+        let ours = lint(&mut session, object);
+        session.check(ours.len() <= theirs.len(), &format!("eu-elflint: {ours:#?}"));
+        let read = session.must(&Job::new(&dir, "readelf").words("-aW").arg(object));
+        session.check(read.stderr.is_empty(), &read.stderr);
+    }
+}
+
+#[test]
+fn repro_is_an_archive_of_the_link() {
+    let mut session = prepare("repro");
+    let dir = session.dir().to_owned();
+    link(&mut session, Linker::Lld, "-Wl,--prune-repro=repro.tar");
+    let names = session.must(&Job::new(&dir, "tar").words("tf repro.tar")).stdout;
+    for name in ["main.o", "liblib.a"] {
+        session.check(names.lines().any(|l| l.ends_with(name)), &format!("no {name} in\n{names}"));
+    }
+}
+
+#[test]
+fn time_and_stats_are_printed() {
+    let mut session = prepare("time");
+    let outcome = link(&mut session, Linker::Lld, "-Wl,--prune-time -Wl,--prune-stats");
+    let text = format!("{}{}", outcome.stdout, outcome.stderr);
+    for pass in ["load", "resolve", "propagate", "emit", "link"] {
+        session.check(text.contains(pass), &format!("no {pass} in\n{text}"));
+    }
+}
+
+#[test]
+fn dependency_file_names_the_originals() {
+    for linker in [Linker::Lld, Linker::Mold, Linker::Gold, Linker::Bfd] {
+        let mut session = prepare(&format!("depfile-{}", linker.name()));
+        let dir = session.dir().to_owned();
+        let line = "main.o liblib.a -o out -Wl,--dependency-file=out.d";
+        let plain = Job::new(&dir, "gcc").arg("-B").arg(format!("plain-{}", linker.name())).words(line);
+        session.must(&plain);
+        let expected = std::fs::read_to_string(session.path("out.d")).unwrap();
+        link(&mut session, linker, "-Wl,--dependency-file=out.d");
+        let actual = std::fs::read_to_string(session.path("out.d")).unwrap();
+        session.check_eq(&actual, &expected, "dependency file");
+    }
+}
+
+#[test]
+fn map_names_the_originals() {
+    for linker in Linker::ALL {
+        let mut session = prepare(&format!("map-{}", linker.name()));
+        link(&mut session, linker, "-Wl,-Map=out.map");
+        let map = std::fs::read_to_string(session.path("out.map")).unwrap();
+        let named = |name: &str| map.lines().any(|l| l.split_whitespace().any(|w| w.starts_with(name)));
+        for name in ["main.o", "liblib.a(lib.o)"] {
+            session.check(named(name), &format!("no {name} in\n{map}"));
+        }
+        for foreign in ["/proc/", "/tmp/lto-prune", "memfd:"] {
+            session.check(!map.contains(foreign), &format!("{foreign} in\n{map}"));
+        }
+        session.check(!map.contains(".text.dead_one") || map.contains("Discarded"), "dead_one in the map");
+    }
+}
+
+#[test]
+fn summaries_can_be_made_ahead() {
+    let mut session = prepare("summarize");
+    let dir = session.dir().to_owned();
+    let job = Job::new(&dir, tools::lto_prune()).words("summarize main.o -o main.o.ltosum");
+    session.must(&job);
+    let text = session.must(&Job::new(&dir, tools::lto_prune()).words("dump main.o.ltosum")).stdout;
+    for name in ["dead_one", "dead_two", "callee"] {
+        session.check(text.contains(name), &format!("no {name} in\n{text}"));
+    }
+    link(&mut session, Linker::Lld, "-Wl,--prune-no-cache");
+    session.check(!defined(&session).contains("dead_one"), "dead_one with a summary made ahead");
+    // A summary of other bytes is ignored.
+    session.must(&Job::new(&dir, tools::lto_prune()).words("summarize lib.o -o main.o.ltosum"));
+    link(&mut session, Linker::Lld, "-Wl,--prune-no-cache");
+    session.check(!defined(&session).contains("dead_one"), "dead_one with another file's summary");
+    session.must(&Job::new(&dir, "./out"));
+}

@@ -1,0 +1,117 @@
+//! The first link of every such tool: main calls a function of another module, beside which an unused one lies.
+//!
+//! What we say of it is held against LLVM's own thin link of the same sources: the index counts two live functions
+//! and a dead one, and the optimisation remark equals LLVM's field by field. LLVM writes that remark
+//! (`LTO::linkRegularLTO`, "not added to the combined module") for a dead function of a module that goes into the
+//! combined module; for a module with a ThinLTO summary of its own it writes none. So the module with the dead function
+//! is compiled with `-flto=full` and joins the thin link, whose index decides.
+
+use serde_json::Value;
+
+use crate::elf::Facts;
+use crate::matrix;
+use crate::run::{Job, Session};
+use crate::tools::{self, Linker};
+
+/// Link fixtures/tu through the tool; the session, with `out`, `report.json` and `remarks.yaml` in it.
+fn link(name: &str, compiler: &str, linker: Linker) -> Session {
+    let mut session = Session::new(name);
+    let dir = session.dir().to_owned();
+    let fixture = tools::repository().join("fixtures/tu");
+    for source in ["tu1", "tu2"] {
+        let job = Job::new(&dir, compiler).words("-O2 -ffunction-sections -c");
+        session.must(&job.arg(fixture.join(format!("{source}.c"))).arg("-o").arg(format!("{source}.o")));
+    }
+    let shims = session.path("shims");
+    tools::shim_dir(&shims, &tools::lto_prune());
+    let job = Job::new(&dir, compiler).arg("-B").arg(&shims).words("tu1.o tu2.o -o out");
+    let job = job.words("-Wl,--prune-report=report.json -Wl,--prune-remarks=remarks.yaml");
+    session.must(&job.env("LTO_PRUNE_LINKER", linker.path()));
+    session.must(&Job::new(&dir, "./out"));
+    session
+}
+
+/// Documents of a remarks file, each as its lines.
+fn documents(yaml: &str) -> Vec<Vec<String>> {
+    let mut result: Vec<Vec<String>> = Vec::new();
+    for line in yaml.lines().filter(|l| !l.is_empty()) {
+        if line.starts_with("---") {
+            result.push(Vec::new());
+        }
+        // Runs of blanks only align the fields.
+        let words: Vec<&str> = line.split(' ').filter(|w| !w.is_empty()).collect();
+        result.last_mut().expect("a document begins with ---").push(words.join(" "));
+    }
+    result
+}
+
+#[test]
+fn unused_function_is_gone_and_counted() {
+    for compiler in ["gcc", "clang-19"] {
+        for linker in Linker::ALL {
+            let session = link(&format!("tu/{compiler}-{}", linker.name()), compiler, linker);
+            let facts = Facts::read(&session.path("out")).unwrap();
+            session.check(!facts.defined.contains("unused"), "unused is still there");
+            session.check(facts.defined.contains("probably_inlined"), "probably_inlined is gone");
+
+            let report = matrix::report(&session, &session.path("report.json"));
+            let modules = report["modules"].as_array().unwrap();
+            let of_ours = |atom: &Value| {
+                let index = atom["module"].as_u64().unwrap_or(u64::MAX) as usize;
+                modules.get(index).and_then(|m| m["name"].as_str()).is_some_and(|n| n.starts_with("tu"))
+            };
+            let mut live = Vec::new();
+            let mut dead = Vec::new();
+            for atom in report["atoms"].as_array().unwrap().iter().filter(|a| of_ours(a)) {
+                for name in atom["symbols"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+                    if ["main", "probably_inlined", "unused"].contains(&name) {
+                        if atom["live"] == true { &mut live } else { &mut dead }.push(name);
+                    }
+                }
+            }
+            live.sort_unstable();
+            session.check_eq(&live, &vec!["main", "probably_inlined"], "live functions");
+            session.check_eq(&dead, &vec!["unused"], "dead functions");
+        }
+    }
+}
+
+#[test]
+fn remark_equals_that_of_llvm() {
+    let mut session = link("tu/remark", "clang-19", Linker::Lld);
+    let dir = session.dir().to_owned();
+    let fixture = tools::repository().join("fixtures/tu");
+    let compile = |mode: &str, source: &str| {
+        let job = Job::new(&dir, "clang-19").words("-O2 -c").arg(mode);
+        job.arg(fixture.join(format!("{source}.c"))).arg("-o").arg(format!("{source}.bc"))
+    };
+    session.must(&compile("-flto=thin", "tu1"));
+    session.must(&compile("-flto=full", "tu2"));
+    let link = Job::new(&dir, "clang-19").arg("-B").arg(Linker::Lld.path().parent().unwrap());
+    let link = link.arg(format!("--ld-path={}", Linker::Lld.path().display()));
+    let link = link.words("-flto=thin tu1.bc tu2.bc -o llvm");
+    session.must(&link.words("-Wl,--opt-remarks-passes,lto -Wl,--opt-remarks-filename,llvm.yaml"));
+
+    let read = |name: &str| documents(&std::fs::read_to_string(session.path(name)).unwrap());
+    let dead = |documents: Vec<Vec<String>>| {
+        // The start files' own dead functions are no part of what LLVM saw.
+        let of_ours = |d: &Vec<String>| d.iter().any(|l| l == "Function: unused");
+        documents.into_iter().filter(of_ours).collect::<Vec<_>>()
+    };
+    let expected = dead(read("llvm.yaml"));
+    session.check_eq(&expected.len(), &1, "LLVM's remarks about unused");
+    session.check_eq(&dead(read("remarks.yaml")), &expected, "remarks");
+}
+
+#[test]
+fn llvm_reads_our_remarks() {
+    let mut session = link("tu/remarkutil", "clang-19", Linker::Lld);
+    let dir = session.dir().to_owned();
+    session.must(
+        &Job::new(&dir, "llvm-remarkutil-19").words("yaml2bitstream remarks.yaml -o remarks.bitstream"),
+    );
+    let back = Job::new(&dir, "llvm-remarkutil-19").words("bitstream2yaml remarks.bitstream -o back.yaml");
+    session.must(&back);
+    let read = |name: &str| documents(&std::fs::read_to_string(session.path(name)).unwrap());
+    session.check_eq(&read("back.yaml"), &read("remarks.yaml"), "remarks through LLVM's reader and writer");
+}

@@ -1,0 +1,235 @@
+//! Running commands so that a failure can be repeated by hand.
+//!
+//! Every command of a test goes through [`Session`], which remembers it as a shell line; a failing test prints
+//! the lines that led to the failure. Left out: anything about linking.
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// No command of any test takes this long; a hanging program must not hang the suite.
+const DEADLINE: Duration = Duration::from_secs(120);
+
+/// What a command did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Outcome {
+    /// Exit status; for a death by signal, 128 + its number as a shell has it.
+    pub(crate) status: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Outcome {
+    pub(crate) fn ok(&self) -> bool {
+        self.status == 0
+    }
+}
+
+/// A directory and the commands run for it. Dropped without a panic, it takes its directory along.
+#[derive(Debug)]
+pub(crate) struct Session {
+    dir: PathBuf,
+    log: Vec<String>,
+}
+
+impl Session {
+    /// An empty directory of its own for `name` (words and slashes), below the target directory.
+    pub(crate) fn new(name: &str) -> Self {
+        let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("it").join(name);
+        if dir.exists() {
+            std::fs::remove_dir_all(&dir).unwrap();
+        }
+        std::fs::create_dir_all(&dir).unwrap();
+        Session { dir, log: Vec::new() }
+    }
+
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// `dir/name`.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.join(name)
+    }
+
+    /// Make a subdirectory.
+    pub(crate) fn mkdir(&self, name: &str) -> PathBuf {
+        let path = self.path(name);
+        std::fs::create_dir_all(&path).unwrap();
+        path
+    }
+
+    /// Write a file, making its parent directories.
+    pub(crate) fn write(&self, name: &str, contents: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, contents).unwrap();
+        path
+    }
+
+    /// Run `job` to its end.
+    pub(crate) fn run(&mut self, job: &Job) -> Outcome {
+        self.log.push(job.to_string());
+        let scratch = self.dir.join(format!(".out{}", self.log.len()));
+        let outcome = job.run(&scratch);
+        match outcome {
+            Ok(outcome) => outcome,
+            Err(error) => panic!("{}", self.failure(&format!("can't run: {error}"))),
+        }
+    }
+
+    /// Run `job`, which must exit with 0.
+    pub(crate) fn must(&mut self, job: &Job) -> Outcome {
+        let outcome = self.run(job);
+        if !outcome.ok() {
+            let what = format!("exit status {}\n{}{}", outcome.status, outcome.stdout, outcome.stderr);
+            panic!("{}", self.failure(&what));
+        }
+        outcome
+    }
+
+    /// A failure message: `what`, then every command so far.
+    pub(crate) fn failure(&self, what: &str) -> String {
+        let mut text = format!("{what}\n\nTo reproduce (the files are still there):\n");
+        for line in &self.log {
+            let _ = writeln!(text, "  {line}");
+        }
+        text
+    }
+
+    /// Panic with [`Session::failure`].
+    #[track_caller]
+    pub(crate) fn fail(&self, what: &str) -> ! {
+        panic!("{}", self.failure(what))
+    }
+
+    #[track_caller]
+    pub(crate) fn check(&self, condition: bool, what: &str) {
+        if !condition {
+            self.fail(what);
+        }
+    }
+
+    #[track_caller]
+    pub(crate) fn check_eq<T: PartialEq + std::fmt::Debug>(&self, left: &T, right: &T, what: &str) {
+        if left != right {
+            self.fail(&format!("{what}\n   left: {left:#?}\n  right: {right:#?}"));
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            let _ = std::fs::remove_dir_all(&self.dir);
+        }
+    }
+}
+
+/// A command with its directory and environment.
+#[derive(Debug, Clone)]
+pub(crate) struct Job {
+    program: OsString,
+    args: Vec<OsString>,
+    env: Vec<(OsString, OsString)>,
+    dir: PathBuf,
+}
+
+impl Job {
+    pub(crate) fn new(dir: &Path, program: impl Into<OsString>) -> Self {
+        Job { program: program.into(), args: Vec::new(), env: Vec::new(), dir: dir.to_owned() }
+    }
+
+    pub(crate) fn arg(mut self, arg: impl Into<OsString>) -> Self {
+        self.args.push(arg.into());
+        self
+    }
+
+    pub(crate) fn args<I: IntoIterator<Item = S>, S: Into<OsString>>(mut self, args: I) -> Self {
+        self.args.extend(args.into_iter().map(Into::into));
+        self
+    }
+
+    /// The words of `text`.
+    pub(crate) fn words(self, text: &str) -> Self {
+        self.args(text.split_whitespace())
+    }
+
+    pub(crate) fn env(mut self, key: &str, value: impl Into<OsString>) -> Self {
+        self.env.push((key.into(), value.into()));
+        self
+    }
+
+    pub(crate) fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(&self.args).current_dir(&self.dir);
+        // Messages are compared and parsed; the developer's own settings must not reach the links.
+        command.env("LC_ALL", "C").env_remove("LTO_PRUNE_FLAGS").env_remove("LTO_PRUNE_LINKER");
+        command.envs(self.env.iter().map(|(k, v)| (k, v)));
+        command
+    }
+
+    /// Output goes through files: a program that fills a pipe while nobody reads would hang.
+    fn run(&self, scratch: &Path) -> std::io::Result<Outcome> {
+        let out = scratch.with_extension("stdout");
+        let err = scratch.with_extension("stderr");
+        let mut child = self
+            .command()
+            .stdin(Stdio::null())
+            .stdout(std::fs::File::create(&out)?)
+            .stderr(std::fs::File::create(&err)?)
+            .spawn()
+            .map_err(|e| std::io::Error::new(e.kind(), format!("{}: {e}", self.program.display())))?;
+        let start = Instant::now();
+        let mut pause = Duration::from_micros(500);
+        let status = loop {
+            if let Some(status) = child.try_wait()? {
+                break status;
+            }
+            if start.elapsed() > DEADLINE {
+                child.kill()?;
+                child.wait()?;
+                return Err(std::io::Error::other(format!("no end after {} s: {self}", DEADLINE.as_secs())));
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(10));
+        };
+        let read = |path: &Path| -> std::io::Result<String> {
+            let text = String::from_utf8_lossy(&std::fs::read(path)?).into_owned();
+            std::fs::remove_file(path)?;
+            Ok(text)
+        };
+        Ok(Outcome {
+            status: status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)),
+            stdout: read(&out)?,
+            stderr: read(&err)?,
+        })
+    }
+}
+
+impl std::fmt::Display for Job {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "cd {} &&", quote(&self.dir.to_string_lossy()))?;
+        for (key, value) in &self.env {
+            write!(f, " {}={}", key.to_string_lossy(), quote(&value.to_string_lossy()))?;
+        }
+        write!(f, " {}", quote(&self.program.to_string_lossy()))?;
+        for arg in &self.args {
+            write!(f, " {}", quote(&arg.to_string_lossy()))?;
+        }
+        Ok(())
+    }
+}
+
+/// `word` as a shell takes it back.
+fn quote(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:+@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}

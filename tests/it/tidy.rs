@@ -1,0 +1,265 @@
+//! The invariants of the tree: what the design forbids is forbidden by a test and not by a habit.
+//!
+//! Each rule reads the tracked files as text. Left out: what rustfmt, clippy and rustc already hold.
+
+use std::path::{Path, PathBuf};
+
+use crate::tools::repository;
+
+/// Longest file that is still read in one sitting.
+const MAX_LINES: usize = 500;
+
+/// The one home of each crate from outside: the only paths (below the root, prefixes) that may name it.
+const HOMES: &[(&str, &[&str])] = &[
+    ("memmap2", &["src/inputs/mapped.rs"]),
+    ("bincode", &["summaries/src/format.rs"]),
+    ("blake3", &["src/summarize/cache.rs"]),
+    ("goblin", &["src/verify.rs", "src/verify/"]),
+    ("dashmap", &["src/resolve/symbol_table.rs"]),
+    ("iced_x86", &["summaries/src/native/decode.rs", "summaries/src/native/decode/"]),
+    ("rayon", &["src/"]),
+    ("signal_hook", &["src/link.rs", "src/link/"]),
+];
+
+/// Crates that some paths must not name.
+const FORBIDDEN: &[(&str, &[&str])] = &[
+    // verify shares no parser with emit.
+    ("object", &["src/verify.rs", "src/verify/"]),
+    // The summaries crate does no I/O, starts no thread, knows no path.
+    ("std::fs", &["summaries/src/"]),
+    ("std::thread", &["summaries/src/"]),
+    ("std::path", &["summaries/src/"]),
+    ("std::net", &["summaries/src/"]),
+    ("std::process", &["summaries/src/"]),
+    ("std::env", &["summaries/src/"]),
+    ("rayon", &["summaries/src/"]),
+];
+
+/// Words of ELF that the solver must not know.
+const ELF_WORDS: &[&str] = &["elf", "symbol", "section", "relocation", "object", "archive", "linker"];
+
+/// Tracked files (and new ones that git does not ignore), below the root.
+fn files() -> Vec<PathBuf> {
+    let mut command = std::process::Command::new("git");
+    command.args(["ls-files", "--cached", "--others", "--exclude-standard"]).current_dir(repository());
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let files: Vec<PathBuf> =
+        text.lines().map(PathBuf::from).filter(|p| repository().join(p).is_file()).collect();
+    assert!(files.len() > 30, "git lists {} files", files.len());
+    files
+}
+
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(repository().join(path)).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+/// Our own Rust files, not the fixtures.
+fn rust_files() -> Vec<(String, String)> {
+    let is_ours = |p: &PathBuf| p.extension().is_some_and(|e| e == "rs") && !p.starts_with("fixtures");
+    files().into_iter().filter(is_ours).map(|p| (p.to_string_lossy().into_owned(), read(&p))).collect()
+}
+
+/// Lines with what they say to the compiler: no comments.
+fn code_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    text.lines().enumerate().map(|(n, l)| (n + 1, l)).filter(|(_, l)| !l.trim_start().starts_with("//"))
+}
+
+/// Whether `line` has `word` between characters that are no part of an identifier.
+fn mentions(line: &str, word: &str) -> bool {
+    let inside = |c: char| c.is_alphanumeric() || c == '_';
+    line.match_indices(word).any(|(at, _)| {
+        let before = line[..at].chars().next_back();
+        let after = line[at + word.len()..].chars().next();
+        !before.is_some_and(inside) && !after.is_some_and(inside)
+    })
+}
+
+fn starts_with_any(path: &str, prefixes: &[&str]) -> bool {
+    prefixes.iter().any(|p| path.starts_with(p))
+}
+
+/// Fail with all findings at once.
+fn none(findings: Vec<String>) {
+    assert!(findings.is_empty(), "{} findings:\n{}", findings.len(), findings.join("\n"));
+}
+
+#[test]
+fn every_file_says_what_it_decides() {
+    let bad = rust_files().into_iter().filter(|(_, text)| !text.starts_with("//! "));
+    none(bad.map(|(path, _)| format!("{path} does not open with //!")).collect());
+}
+
+#[test]
+fn files_stay_short() {
+    let long = rust_files().into_iter().map(|(path, text)| (path, text.lines().count()));
+    let long = long.filter(|(_, lines)| *lines > MAX_LINES);
+    none(long.map(|(path, lines)| format!("{path} has {lines} lines, more than {MAX_LINES}")).collect());
+}
+
+#[test]
+fn no_notes_to_self() {
+    let mut findings = Vec::new();
+    for (path, text) in rust_files() {
+        for (number, line) in text.lines().enumerate() {
+            for word in [
+                concat!("TO", "DO"),
+                concat!("FIX", "ME"),
+                concat!("XX", "X"),
+                concat!("todo", "!("),
+                concat!("unimplemented", "!("),
+            ] {
+                if mentions(line, word) || (word.ends_with('(') && line.contains(word)) {
+                    findings.push(format!("{path}:{}: {word}", number + 1));
+                }
+            }
+        }
+    }
+    none(findings);
+}
+
+#[test]
+fn crates_stay_in_their_homes() {
+    let mut findings = Vec::new();
+    for (path, text) in
+        rust_files().into_iter().filter(|(p, _)| !p.starts_with("tests/") && !p.starts_with("bench/"))
+    {
+        for (number, line) in code_lines(&text) {
+            // As a path (`memmap2::`) or in a `use`: a variable may have the name.
+            let names = |word: &str| line.contains(&format!("{word}::")) && mentions(line, word);
+            for (word, homes) in HOMES {
+                if (names(word) || mentions(line, &format!("use {word}"))) && !starts_with_any(&path, homes) {
+                    findings.push(format!("{path}:{number}: {word} has its home in {homes:?}"));
+                }
+            }
+            for (word, places) in FORBIDDEN {
+                if (names(word) || mentions(line, &format!("use {word}"))) && starts_with_any(&path, places) {
+                    findings.push(format!("{path}:{number}: {word} must not be here"));
+                }
+            }
+        }
+    }
+    none(findings);
+}
+
+#[test]
+fn solver_knows_no_elf() {
+    let path = "src/propagate/solver.rs";
+    let text = read(Path::new(path)).to_lowercase();
+    let mut findings = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        for word in ELF_WORDS {
+            if mentions(line, word) || mentions(line, &format!("{word}s")) {
+                findings.push(format!("{path}:{}: {word}", number + 1));
+            }
+        }
+    }
+    none(findings);
+}
+
+#[test]
+fn unsafe_has_one_site() {
+    let mut findings = Vec::new();
+    for (path, text) in
+        rust_files().into_iter().filter(|(p, _)| p != "src/inputs/mapped.rs" && !p.starts_with("tests/"))
+    {
+        for (number, line) in code_lines(&text) {
+            if mentions(line, "unsafe") {
+                findings.push(format!("{path}:{number}: unsafe"));
+            }
+        }
+    }
+    none(findings);
+}
+
+#[test]
+fn documented_paths_exist() {
+    let mut findings = Vec::new();
+    for document in ["docs/ARCHITECTURE.md", "README.md"] {
+        for word in read(Path::new(document)).split(|c: char| c.is_whitespace() || "`()[],;".contains(c)) {
+            let word = word.trim_end_matches(['.', ':']);
+            let is_path =
+                ["src/", "summaries/src", "tests/", "fixtures/", "docs/", "bench/", ".ci/", ".config/"]
+                    .iter()
+                    .any(|p| word.starts_with(p));
+            if is_path && !word.contains(['*', '<', '{', '…']) && !repository().join(word).exists() {
+                findings.push(format!("{document}: {word} does not exist"));
+            }
+        }
+    }
+    none(findings);
+}
+
+#[test]
+fn nothing_of_this_machine() {
+    // Directories of one developer, and hosts of package registries: neither means anything elsewhere.
+    let words = [
+        concat!("/wo", "rk/"),
+        concat!("/tmp/", "wt"),
+        concat!("/ro", "ot/"),
+        concat!("/ho", "me/"),
+        concat!("static.", "crates.io"),
+        concat!("index.", "crates.io"),
+        concat!("regist", "ry ="),
+        concat!("replace", "-with"),
+    ];
+    let mut findings = Vec::new();
+    for path in files() {
+        let Ok(text) = std::fs::read_to_string(repository().join(&path)) else { continue };
+        for (number, line) in text.lines().enumerate() {
+            for word in words {
+                if line.contains(word) {
+                    findings.push(format!("{}:{}: {word}", path.display(), number + 1));
+                }
+            }
+        }
+    }
+    none(findings);
+}
+
+#[test]
+fn every_fixture_is_used() {
+    let mut findings = Vec::new();
+    let sources: Vec<(String, String)> = rust_files()
+        .into_iter()
+        .filter(|(p, _)| p.starts_with("tests/") || p.starts_with("bench/"))
+        .collect();
+    for entry in std::fs::read_dir(repository().join("fixtures")).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let used = || sources.iter().any(|(_, text)| text.contains(&format!("fixtures/{name}")));
+        if path.is_dir() && !crate::cases::NAMES.contains(&name.as_str()) && !used() {
+            findings.push(format!("fixtures/{name} is in no test"));
+        }
+    }
+    for name in crate::cases::NAMES {
+        if !repository().join("fixtures").join(name).is_dir() {
+            findings.push(format!("no fixtures/{name}"));
+        }
+    }
+    none(findings);
+}
+
+#[test]
+fn fixtures_say_why() {
+    // A case opens with prose: without it nobody dares to change what it expects.
+    let mut findings = Vec::new();
+    for name in crate::cases::NAMES {
+        let case = crate::directive::Case::read(&repository().join("fixtures").join(name)).unwrap();
+        let text = std::fs::read_to_string(case.dir.join(&case.main)).unwrap();
+        let first = text.lines().next().unwrap_or_default();
+        if !first.starts_with("// ") || first.len() < 30 {
+            findings.push(format!("fixtures/{name}/{} does not open with prose", case.main));
+        }
+    }
+    none(findings);
+}
+
+#[test]
+fn limits_are_documented() {
+    let document = read(Path::new("docs/REPORT_FORMAT.md"));
+    let missing =
+        summaries::Limit::ALL.iter().map(|l| l.name()).filter(|n| !document.contains(&format!("`{n}`")));
+    none(missing.map(|n| format!("docs/REPORT_FORMAT.md does not name the limit {n}")).collect());
+}

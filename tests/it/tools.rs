@@ -1,0 +1,79 @@
+//! Where the tools are: the binary under test, the linkers, the compilers, and directories of shims.
+//!
+//! A tool that is missing fails the test that needs it: a suite that skips silently proves nothing.
+//! `tests/setup.sh` installs all of them.
+
+use std::path::{Path, PathBuf};
+
+/// The linkers behind us.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Linker {
+    Lld,
+    Mold,
+    Bfd,
+    Gold,
+}
+
+impl Linker {
+    pub(crate) const ALL: [Linker; 4] = [Linker::Lld, Linker::Mold, Linker::Bfd, Linker::Gold];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Linker::Lld => "lld",
+            Linker::Mold => "mold",
+            Linker::Bfd => "bfd",
+            Linker::Gold => "gold",
+        }
+    }
+
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        Linker::ALL.into_iter().find(|l| l.name() == name)
+    }
+
+    /// The executable.
+    pub(crate) fn path(self) -> PathBuf {
+        match self {
+            Linker::Lld => tool("ld.lld-19"),
+            Linker::Mold => tool("mold"),
+            Linker::Bfd => tool("ld.bfd"),
+            Linker::Gold => tool("ld.gold"),
+        }
+    }
+}
+
+/// The binary under test.
+pub(crate) fn lto_prune() -> PathBuf {
+    match std::env::var_os("LTO_PRUNE_BIN") {
+        Some(path) => path.into(),
+        None => env!("CARGO_BIN_EXE_lto-prune").into(),
+    }
+}
+
+/// The root of the repository.
+pub(crate) fn repository() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// `name` in `PATH`.
+pub(crate) fn tool(name: &str) -> PathBuf {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).map(|dir| dir.join(name)).find(|file| file.is_file());
+    found.unwrap_or_else(|| panic!("{name} is not in PATH; tests/setup.sh installs it"))
+}
+
+/// The C++ driver that goes with a C driver.
+pub(crate) fn cxx(cc: &str) -> &'static str {
+    match cc {
+        "gcc" => "g++",
+        "clang-19" => "clang++-19",
+        other => panic!("no C++ compiler known beside {other}"),
+    }
+}
+
+/// Make `dir` hold the linker under each name by which compilers look for one, so that `-B dir` uses it.
+pub(crate) fn shim_dir(dir: &Path, linker: &Path) {
+    std::fs::create_dir_all(dir).unwrap();
+    for name in ["ld", "ld.lld", "ld.lto-prune"] {
+        std::os::unix::fs::symlink(linker, dir.join(name)).unwrap();
+    }
+}

@@ -1,0 +1,33 @@
+#!/bin/bash
+# Installs what the tests need: compilers, linkers and readers from Debian, and cargo-nextest.
+# It does nothing where everything is there already, so it may run before every test run.
+set -euo pipefail
+
+# command:package, for each command that a test calls.
+needs=(
+    gcc:gcc g++:g++ clang-19:clang-19 clang++-19:clang-19 ld.lld-19:lld-19 llvm-remarkutil-19:llvm-19
+    llvm-addr2line-19:llvm-19 mold:mold ld.bfd:binutils ld.gold:binutils readelf:binutils ar:binutils
+    addr2line:binutils eu-elflint:elfutils cmake:cmake meson:meson ninja:ninja-build file:file git:git tar:tar
+)
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
+}
+
+missing=()
+for need in "${needs[@]}"; do
+    command -v "${need%%:*}" >/dev/null || missing+=("${need##*:}")
+done
+# A C library that static links and headers come with.
+[ -e /usr/lib/x86_64-linux-gnu/libc.a ] || missing+=(libc6-dev)
+if [ ${#missing[@]} -gt 0 ]; then
+    mapfile -t missing < <(printf '%s\n' "${missing[@]}" | sort -u)
+    echo "installing ${missing[*]}"
+    as_root apt-get update -qq
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"
+fi
+
+# Its own build needs a C compiler, so after the packages.
+if ! cargo nextest --version >/dev/null 2>&1; then
+    cargo install cargo-nextest --locked
+fi
