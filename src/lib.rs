@@ -50,6 +50,9 @@ pub enum Outcome {
 /// Link: pruned where that is safe, and otherwise as if we weren't there.
 pub fn link_main(config: &Config) -> ExitCode {
     let prune = &config.prune;
+    if config.announce {
+        println!("{}", modes::version_line());
+    }
     if prune.level == Level::Off && prune.report.is_none() && prune.why.is_empty() && !prune.stats {
         return link::exec_plain(config);
     }
@@ -254,7 +257,7 @@ fn dispatch(mode: Mode, env: &args::Environment<'_>) -> Result<ExitCode> {
         Mode::InstallShims(directory) => modes::run_install_shims(&directory),
         Mode::Summarize(words) => done(summarize::summarize_command(&words)),
         Mode::Dump(file) => done(summarize::dump_command(&[file.into_os_string()])),
-        Mode::Help => Ok(modes::print_help()),
+        Mode::Help(linker) => modes::print_help(linker.as_ref()),
         Mode::Version => Ok(modes::print_version()),
     }
 }

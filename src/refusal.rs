@@ -11,7 +11,7 @@ use crate::index::Index;
 use crate::inputs::Inputs;
 use crate::plan::Plan;
 use crate::propagate::Liveness;
-use crate::resolve::{Prevailing, Resolution, link_limit};
+use crate::resolve::{Prevailing, Resolution, entry_symbol, link_limit};
 
 /// A limit with the module that it is about.
 pub type Place = (Option<ModuleId>, LimitRecord);
@@ -20,9 +20,6 @@ pub type Place = (Option<ModuleId>, LimitRecord);
 pub fn of_options(config: &Config, inputs: &Inputs) -> Vec<Place> {
     let mut limits = Vec::new();
     let mut add = |limit, detail: String| limits.push((None, link_limit(limit, detail)));
-    for option in &config.unmodelled {
-        add(Limit::UnmodelledOption, option.clone());
-    }
     let asked = config.prune.level_explicit && config.prune.level > Level::Off && config.gc_sections;
     if config.output_kind == OutputKind::Relocatable && !asked {
         add(Limit::RelocatableOutput, "-r".to_owned());
@@ -54,12 +51,25 @@ pub fn of_link(
         (None, LimitRecord { detail, ..record.clone() })
     }));
     limits.extend(resolution.limits.iter().cloned());
+    limits.extend(no_entry(config, inputs, resolution));
     limits.extend(index.limits.iter().cloned());
     if let Some(symbol) = plain.undefined {
         let name = crate::report::lossy(resolution.symbols[symbol].name);
         limits.push((None, link_limit(Limit::LinkError, format!("undefined symbol {name}"))));
     }
     limits
+}
+
+/// A program whose entry no module defines starts wherever the linker puts it, so that nothing is known to be live.
+fn no_entry(config: &Config, inputs: &Inputs, resolution: &Resolution<'_>) -> Option<Place> {
+    if matches!(config.output_kind, OutputKind::Shared | OutputKind::Relocatable) {
+        return None;
+    }
+    let entry = entry_symbol(config, &inputs.scripts).unwrap_or_default();
+    let is_entry = |s: &&crate::resolve::GlobalSymbol<'_>| s.name == entry.as_bytes();
+    let symbol = resolution.symbols.iter().find(is_entry);
+    let defined = symbol.is_some_and(|s| matches!(s.prevailing, Prevailing::Module { .. }));
+    (!defined).then(|| (None, link_limit(Limit::NoEntry, format!("no module defines the entry symbol `{entry}`"))))
 }
 
 /// Whether any of these limits means that nothing is pruned.
@@ -75,6 +85,7 @@ pub fn is_failure(limit: Limit) -> bool {
         Limit::LinkError
             | Limit::RelocatableOutput
             | Limit::AmbiguousResolution
+            | Limit::NoEntry
             | Limit::ScriptWithoutGc
             | Limit::ScriptFilePattern
     )

@@ -5,14 +5,14 @@
 //! without `--gc-sections` on the line nothing says that a section outside the standard families may go, so
 //! all of those are roots.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use summaries::{Atom, AtomIdx, AtomKind, Definition, ModuleSummary, Visibility, atom_flags};
 
 use super::{Index, Root, Sources, defining_atom, prevailing_atom};
 use crate::config::{Dialect, OutputKind};
 use crate::ids::{AtomId, Id, ModuleId, SymbolId};
 use crate::inputs::glob::Glob;
-use crate::inputs::scripts::Pattern;
+use crate::inputs::scripts::names::NameMatcher;
 use crate::resolve::{GlobalSymbol, Prevailing, entry_symbol, symbols_of};
 
 /// Why an atom is live by itself.
@@ -166,7 +166,8 @@ fn section_reason(
 struct NamedRoots<'s> {
     sources: &'s Sources<'s>,
     entry: Option<String>,
-    script: Vec<&'s str>,
+    script: FxHashSet<&'s [u8]>,
+    lists: NameMatcher,
 }
 
 impl<'s> NamedRoots<'s> {
@@ -175,11 +176,15 @@ impl<'s> NamedRoots<'s> {
         let by_defsym = sources.config.defsym.iter().flat_map(|(name, value)| {
             std::iter::once(name.as_str()).chain(symbols_of(value))
         });
-        let by_script = scripts.referenced_symbols.iter().map(String::as_str);
+        // What a PROVIDE refers to counts only if the linker uses it, and what DEFINED() asks only by being there:
+        // both stay, because which it will be is the linker's to say.
+        let provided = scripts.provided.iter().flat_map(|p| p.references.iter().chain([&p.symbol]));
+        let by_script = scripts.referenced_symbols.iter().chain(&scripts.tested_symbols).chain(provided);
         NamedRoots {
             sources,
             entry: entry_symbol(sources.config, scripts),
-            script: by_script.chain(by_defsym).collect(),
+            script: by_script.map(String::as_str).chain(by_defsym).map(str::as_bytes).collect(),
+            lists: scripts.name_matcher(),
         }
     }
 
@@ -205,7 +210,7 @@ impl<'s> NamedRoots<'s> {
         if config.wrap.iter().any(wrapped) {
             return Some(RootReason::Wrap);
         }
-        if self.script.iter().any(|n| is(n)) {
+        if self.script.contains(symbol.name) {
             return Some(RootReason::Script);
         }
         if symbol.name.contains(&b'@') {
@@ -228,24 +233,12 @@ impl<'s> NamedRoots<'s> {
     /// can't evaluate (a pattern for demangled names) we say that it is.
     fn is_exported(&self, symbol: &GlobalSymbol<'_>) -> bool {
         let config = self.sources.config;
-        let scripts = &self.sources.inputs.scripts;
-        let listed = |patterns: &[Pattern]| patterns.iter().any(|p| matches(p, symbol.name));
-        if listed(&scripts.dynamic_list) {
+        if self.lists.dynamic_list_names(symbol.name) {
             return true;
         }
-        if config.output_kind != OutputKind::Shared && !config.export_dynamic {
-            return false;
-        }
-        if scripts.version_global.as_deref().is_some_and(listed) {
-            return true;
-        }
-        let local = |p: &Pattern| !p.cplusplus && matches(p, symbol.name);
-        !scripts.version_local.iter().any(local)
+        let by_default = config.output_kind == OutputKind::Shared || config.export_dynamic;
+        by_default && self.lists.version_exports(symbol.name)
     }
-}
-
-fn matches(pattern: &Pattern, name: &[u8]) -> bool {
-    if pattern.cplusplus { name.starts_with(b"_Z") } else { Glob::new(&pattern.text).matches(name) }
 }
 
 /// `--prune-keep=GLOB`, of local symbols too.
