@@ -41,10 +41,11 @@ pub fn run_plain_after_refusal(config: &Config, messages: &[u8]) -> ExitCode {
         eprintln!("lto-prune: warning: link: the linker refused the pruned objects ({first}); the originals were linked");
         return ExitCode::SUCCESS;
     }
-    match status.code() {
-        Some(code) => ExitCode::from(code as u8),
-        None => ExitCode::FAILURE,
+    if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
+        // Die as the linker died: compiler drivers say so.
+        let _ = signal_hook::low_level::emulate_default_handler(signal);
     }
+    ExitCode::from(status.code().unwrap_or(1) as u8)
 }
 
 /// Folders that go when we end, also by a signal.

@@ -86,6 +86,8 @@ pub fn is_failure(limit: Limit) -> bool {
             | Limit::RelocatableOutput
             | Limit::AmbiguousResolution
             | Limit::NoEntry
+            | Limit::Bitcode
+            | Limit::GccLto
             | Limit::ScriptWithoutGc
             | Limit::ScriptFilePattern
     )
@@ -117,7 +119,10 @@ impl PlainLink {
         let mut of_dropped: Vec<(usize, SymbolId)> = Vec::new();
         for &(from, symbol) in &index.external {
             let prevailing = resolution.symbols[symbol].prevailing;
-            if ours.is_live(from) || !config.gc_sections {
+            // The linker relaxes calls of it away where it links no loader, and then doesn't miss it.
+            if resolution.symbols[symbol].name == b"__tls_get_addr" {
+                plain.needed_by(prevailing);
+            } else if ours.is_live(from) || !config.gc_sections {
                 plain.see(config, symbol, prevailing);
             } else {
                 of_dropped.push((from.index(), symbol));
@@ -135,12 +140,15 @@ impl PlainLink {
     }
 
     fn see(&mut self, config: &Config, symbol: SymbolId, prevailing: Prevailing) {
-        match prevailing {
-            Prevailing::Dso(dso) => self.needed[dso.index()] = true,
-            Prevailing::Undefined { weak: false } if config.undefined_is_error => {
-                self.undefined.get_or_insert(symbol);
-            }
-            _ => {}
+        self.needed_by(prevailing);
+        if prevailing == (Prevailing::Undefined { weak: false }) && config.undefined_is_error {
+            self.undefined.get_or_insert(symbol);
+        }
+    }
+
+    fn needed_by(&mut self, prevailing: Prevailing) {
+        if let Prevailing::Dso(dso) = prevailing {
+            self.needed[dso.index()] = true;
         }
     }
 

@@ -49,8 +49,10 @@ fn start_stop_sections<'s>(sources: &Sources<'s>, index: &Index) -> FxHashMap<&'
     for (position, summary) in sources.summaries.iter().enumerate() {
         for (i, atom) in summary.atoms.iter().enumerate() {
             let name = summary.name(atom.name);
+            // Metadata lives with the section that it is ordered after, whoever walks over all of it.
             if atom.has(atom_flags::C_IDENTIFIER)
                 && atom.kind.is_alloc()
+                && atom.link_order.is_none()
                 && (!gc || name.starts_with(b"__libc_"))
             {
                 let id = AtomId::new(index.modules[position].first_atom as usize + i);

@@ -237,7 +237,17 @@ impl<'s> NamedRoots<'s> {
             return true;
         }
         let by_default = config.output_kind == OutputKind::Shared || config.export_dynamic;
-        by_default && self.lists.version_exports(symbol.name)
+        by_default && self.lists.version_exports(symbol.name) && !self.is_of_excluded_library(symbol)
+    }
+
+    /// `--exclude-libs`: what these archives define is hidden.
+    fn is_of_excluded_library(&self, symbol: &GlobalSymbol<'_>) -> bool {
+        let excluded = &self.sources.config.exclude_libs;
+        let Prevailing::Module { module, .. } = symbol.prevailing else { return false };
+        let inputs = self.sources.inputs;
+        let Some((archive, _)) = &inputs.modules[module].archive else { return false };
+        let base = inputs.files[*archive].path.file_name().unwrap_or_default();
+        excluded.iter().any(|name| name == "ALL" || base == name.as_str())
     }
 }
 
