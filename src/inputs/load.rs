@@ -174,6 +174,10 @@ impl Loader<'_> {
         if !self.inputs.opened.contains(&file) {
             self.inputs.opened.push(file);
         }
+        if self.inputs.files.get(file).is_some_and(|f| f.bytes.trim_ascii().is_empty()) {
+            // lld takes it for a script of no commands, others refuse it: each has its own word to say.
+            return self.inputs.refuse(Some(file), Limit::LinkError, "an empty file");
+        }
         let commands =
             self.inputs.files.get(file).map(|f| implicit::parse(&f.bytes)).unwrap_or_else(|| Ok(vec![]));
         let commands = match commands {

@@ -223,7 +223,14 @@ fn lazy_unknowns(world: &World<'_>, modules: &[Option<LoadedModule>], resolution
             let limit = match world.inputs.modules[module].kind {
                 FileKind::Bitcode => Limit::Bitcode,
                 FileKind::Object => Limit::MalformedObject,
-                _ => continue,
+                // GNU ld and gold ask the archive's symbol table, which has nothing of it.
+                _ if !matches!(world.config.linker.dialect, Dialect::Lld | Dialect::Mold) => continue,
+                _ if world.inputs.modules[module].range.is_empty() => continue,
+                _ => {
+                    let detail = "an archive member that is no object: the linker has a word to say".to_owned();
+                    limits.push((Some(module), link_limit(Limit::LinkError, detail)));
+                    continue;
+                }
             };
             let named = armap.iter().filter(|(_, m)| *m == module).map(|(s, _)| *s);
             if armap.is_empty() || named.clone().any(wanted) {

@@ -136,6 +136,11 @@ impl<'a> Tables<'a> {
     pub(crate) fn read(bytes: &'a [u8]) -> Result<Self> {
         let raw = section_headers(bytes)?;
         let mut sections: Vec<Section> = raw.headers.iter().map(decode).collect();
+        // Linkers refuse this of any section, also of those that are written anew when an object is pruned.
+        let crooked = |s: &Section| !s.align.max(1).is_power_of_two();
+        if let Some(i) = sections.iter().position(crooked) {
+            return Err(malformed(format!("section [{i}]: alignment {}", sections[i].align)));
+        }
         let symtab = read_symtab(bytes, &sections)?;
         let strtab_index = match &symtab {
             Some(symtab) => sections.get(symtab.section as usize).map_or(0, |s| s.link),
