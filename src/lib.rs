@@ -30,6 +30,7 @@ use summaries::atom_flags;
 use crate::config::{Config, Level};
 use crate::error::{Error, Result, Stage};
 use crate::ids::AtomId;
+use crate::modes::Mode;
 use crate::propagate::{Rules, live};
 use crate::refusal::PlainLink;
 use crate::report::accounting::{Totals, sizes};
@@ -49,6 +50,9 @@ pub enum Outcome {
 /// Link: pruned where that is safe, and otherwise as if we weren't there.
 pub fn link_main(config: &Config) -> ExitCode {
     let prune = &config.prune;
+    if config.announce {
+        println!("{}", modes::version_line());
+    }
     if prune.level == Level::Off && prune.report.is_none() && prune.why.is_empty() && !prune.stats {
         return link::exec_plain(config);
     }
@@ -86,12 +90,13 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
     }
     let resolution = timer.stage(Stage::Resolve, || resolve::resolve(&inputs, config));
     // The modules in the link, their order and every prevailing definition are fixed.
-    let cache =
-        config.prune.cache.as_ref().map(|dir| summarize::Cache::new(dir, summarize::cache::DEFAULT_LIMIT));
-    let owned =
-        timer.stage(Stage::Summarise, || summarize::summarise(&inputs, &resolution.loaded, cache.as_ref()));
+    let cache = config.prune.cache.as_ref().map(|dir| summarize::Cache::new(dir, summarize::cache::DEFAULT_LIMIT));
+    let owned = timer.stage(Stage::Summarise, || {
+        summarize::summarise(&inputs, &resolution.loaded, cache.as_ref())
+    });
     let summaries: Vec<_> = owned.iter().map(|s| &s.summary).collect();
-    let mut index = timer.stage(Stage::Index, || index::build(config, &inputs, &resolution, &summaries));
+    let mut index =
+        timer.stage(Stage::Index, || index::build(config, &inputs, &resolution, &summaries));
     // The index is frozen; nothing looks at names or files again until emit.
     let kinds = |index: &index::Index, atom: AtomId| {
         let (position, local) = index.locate(atom);
@@ -196,10 +201,9 @@ fn prune_and_link(
 fn verify_emitted(sources: emit::tree::Sources<'_>, emitted: &emit::tree::Emitted) -> Result<()> {
     let resolution = sources.resolution;
     let names = resolution.loaded.iter().map(|m| sources.inputs.module_name(*m));
-    let bytes =
-        emitted.objects.iter().zip(&resolution.loaded).map(|(pruned, module)| {
-            pruned.as_deref().unwrap_or_else(|| sources.inputs.module_bytes(*module))
-        });
+    let bytes = emitted.objects.iter().zip(&resolution.loaded).map(|(pruned, module)| {
+        pruned.as_deref().unwrap_or_else(|| sources.inputs.module_bytes(*module))
+    });
     let elsewhere = resolution.names_defined_elsewhere();
     let objects: Vec<(String, &[u8])> = names.zip(bytes).collect();
     let objects = objects.iter().map(|(name, bytes)| (name.as_str(), *bytes));
@@ -234,12 +238,26 @@ fn account(
 
 /// Run the tool; the result is the exit status.
 pub fn main_with_args(args: Vec<OsString>) -> ExitCode {
-    let config = match args::parse(&args[1..], &args::Environment::process()) {
-        Ok(c) => c,
-        Err(e) => {
-            eprintln!("{e}");
-            return ExitCode::FAILURE;
+    let env = args::Environment::process();
+    match modes::mode(&args, &env).and_then(|mode| dispatch(mode, &env)) {
+        Ok(status) => status,
+        Err(error) => {
+            eprintln!("lto-prune: error: {error}");
+            ExitCode::FAILURE
         }
-    };
-    link_main(&config)
+    }
+}
+
+fn dispatch(mode: Mode, env: &args::Environment<'_>) -> Result<ExitCode> {
+    let done = |result: Result<()>| result.map(|()| ExitCode::SUCCESS);
+    match mode {
+        Mode::Link(config) => Ok(link_main(&config)),
+        Mode::LinkerOnly { linker, args, announce } => modes::run_linker_only(&linker, &args, announce),
+        Mode::Standalone(words) => modes::run_standalone(&words, env),
+        Mode::InstallShims(directory) => modes::run_install_shims(&directory),
+        Mode::Summarize(words) => done(summarize::summarize_command(&words)),
+        Mode::Dump(file) => done(summarize::dump_command(&[file.into_os_string()])),
+        Mode::Help(linker) => modes::print_help(linker.as_ref()),
+        Mode::Version => Ok(modes::print_version()),
+    }
 }

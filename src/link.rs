@@ -38,15 +38,14 @@ pub fn run_plain_after_refusal(config: &Config, messages: &[u8]) -> ExitCode {
     if status.success() {
         let first = String::from_utf8_lossy(messages);
         let first = first.lines().next().unwrap_or("no message");
-        eprintln!(
-            "lto-prune: warning: link: the linker refused the pruned objects ({first}); the originals were linked"
-        );
+        eprintln!("lto-prune: warning: link: the linker refused the pruned objects ({first}); the originals were linked");
         return ExitCode::SUCCESS;
     }
-    match status.code() {
-        Some(code) => ExitCode::from(code as u8),
-        None => ExitCode::FAILURE,
+    if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
+        // Die as the linker died: compiler drivers say so.
+        let _ = signal_hook::low_level::emulate_default_handler(signal);
     }
+    ExitCode::from(status.code().unwrap_or(1) as u8)
 }
 
 /// Folders that go when we end, also by a signal.
@@ -85,8 +84,7 @@ impl Workspace {
             _ => PathBuf::from("."),
         };
         let name = config.output.file_name().unwrap_or(OsStr::new("a.out"));
-        let copies =
-            folder_in(&base, "lto-prune-").or_else(|_| folder_in(&std::env::temp_dir(), "lto-prune-"))?;
+        let copies = folder_in(&base, "lto-prune-").or_else(|_| folder_in(&std::env::temp_dir(), "lto-prune-"))?;
         let output = folder_in(&parent, ".lto-prune-")?;
         Ok(Workspace { copies, temporary_output: output.join(name), output })
     }
@@ -278,8 +276,7 @@ mod tests {
 
     #[test]
     fn dependency_file_has_all_that_was_opened() {
-        let text =
-            dependencies(b"out: \\\n  x\n\nx:\n", &["a.o".to_owned(), "li b.a".to_owned()], Dialect::Lld);
+        let text = dependencies(b"out: \\\n  x\n\nx:\n", &["a.o".to_owned(), "li b.a".to_owned()], Dialect::Lld);
         assert_eq!(text, b"out: \\\n a.o \\\n li\\ b.a\n\na.o:\n\nli\\ b.a:\n");
     }
 }

@@ -22,8 +22,8 @@ pub enum Mode {
     Link(Box<Config>),
     /// Nothing to link on the line (`--version`, `-v`, `--target-help`...): the linker alone, see [`run_linker_only`].
     LinkerOnly { linker: Linker, args: Vec<OsString>, announce: bool },
-    /// Our own help, see [`print_help`].
-    Help,
+    /// Our own help, and that of the linker if we were called as one, see [`print_help`].
+    Help(Option<Linker>),
     /// `lto-prune --version`.
     Version,
     /// `lto-prune a.o b.o -o main`, see [`run_standalone`].
@@ -53,19 +53,22 @@ pub fn is_linker_name(argv0: &OsStr) -> bool {
 /// # Errors
 /// A mistake in a subcommand or in one of our options, or no linker to stand in front of.
 pub fn mode(argv: &[OsString], env: &Environment<'_>) -> Result<Mode> {
-    let Some((argv0, words)) = argv.split_first() else { return Ok(Mode::Help) };
+    let Some((argv0, words)) = argv.split_first() else { return Ok(Mode::Help(None)) };
     if is_linker_name(argv0) { linker_mode(words, env) } else { own_mode(words) }
 }
 
 fn linker_mode(words: &[OsString], env: &Environment<'_>) -> Result<Mode> {
     let expanded = args::words::expand(words);
-    if expanded.iter().any(|w| w == "--help" || w == "-help") {
-        return Ok(Mode::Help);
-    }
+    let asks = |names: &[&str]| expanded.iter().any(|w| names.iter().any(|name| w == name));
     let config = args::parse(words, env)?;
-    let asks_version = expanded.iter().any(|w| w == "--version" || w == "-version");
-    if asks_version || config.inputs.is_empty() {
-        let announce = asks_version || expanded.iter().any(|w| w == "-v" || w == "-V");
+    if asks(&["--help", "-help"]) {
+        return Ok(Mode::Help(Some(config.linker)));
+    }
+    let asks_version = asks(&["--version", "-version"]);
+    // Questions that a linker answers instead of linking.
+    let asks_it = asks(&["--target-help", "--print-sysroot", "--print-output-format"]);
+    if asks_version || asks_it || config.inputs.is_empty() {
+        let announce = asks_version || asks(&["-v", "-V"]);
         return Ok(Mode::LinkerOnly { linker: config.linker, args: config.linker_args, announce });
     }
     Ok(Mode::Link(Box::new(config)))
@@ -73,9 +76,9 @@ fn linker_mode(words: &[OsString], env: &Environment<'_>) -> Result<Mode> {
 
 fn own_mode(words: &[OsString]) -> Result<Mode> {
     let usage = |message: &str| Err(Error::new(Stage::Arguments, message));
-    let Some((first, rest)) = words.split_first() else { return Ok(Mode::Help) };
+    let Some((first, rest)) = words.split_first() else { return Ok(Mode::Help(None)) };
     match first.to_str() {
-        Some("--help" | "-h" | "help") => Ok(Mode::Help),
+        Some("--help" | "-h" | "help") => Ok(Mode::Help(None)),
         Some("--version" | "-V") => Ok(Mode::Version),
         Some("install-shims") => match rest {
             [directory] => Ok(Mode::InstallShims(PathBuf::from(directory))),
@@ -91,9 +94,17 @@ fn own_mode(words: &[OsString]) -> Result<Mode> {
     }
 }
 
-/// Our own help on stdout.
-pub fn print_help() -> ExitCode {
-    print(help::TEXT)
+/// Our own help on stdout, then that of `linker`: libtool and configure scripts look there for what it supports
+/// (`supported targets:.* elf`, `no-whole-archive`).
+///
+/// # Errors
+/// The linker can't be started.
+pub fn print_help(linker: Option<&Linker>) -> Result<ExitCode> {
+    let own = print(help::TEXT);
+    match linker {
+        Some(linker) => run_linker_only(linker, &[OsString::from("--help")], false),
+        None => Ok(own),
+    }
 }
 
 /// `lto-prune --version`.

@@ -11,7 +11,7 @@ use crate::index::Index;
 use crate::inputs::Inputs;
 use crate::plan::Plan;
 use crate::propagate::Liveness;
-use crate::resolve::{Prevailing, Resolution, link_limit};
+use crate::resolve::{Prevailing, Resolution, entry_symbol, link_limit};
 
 /// A limit with the module that it is about.
 pub type Place = (Option<ModuleId>, LimitRecord);
@@ -20,9 +20,6 @@ pub type Place = (Option<ModuleId>, LimitRecord);
 pub fn of_options(config: &Config, inputs: &Inputs) -> Vec<Place> {
     let mut limits = Vec::new();
     let mut add = |limit, detail: String| limits.push((None, link_limit(limit, detail)));
-    for option in &config.unmodelled {
-        add(Limit::UnmodelledOption, option.clone());
-    }
     let asked = config.prune.level_explicit && config.prune.level > Level::Off && config.gc_sections;
     if config.output_kind == OutputKind::Relocatable && !asked {
         add(Limit::RelocatableOutput, "-r".to_owned());
@@ -54,12 +51,25 @@ pub fn of_link(
         (None, LimitRecord { detail, ..record.clone() })
     }));
     limits.extend(resolution.limits.iter().cloned());
+    limits.extend(no_entry(config, inputs, resolution));
     limits.extend(index.limits.iter().cloned());
     if let Some(symbol) = plain.undefined {
         let name = crate::report::lossy(resolution.symbols[symbol].name);
         limits.push((None, link_limit(Limit::LinkError, format!("undefined symbol {name}"))));
     }
     limits
+}
+
+/// A program whose entry no module defines starts wherever the linker puts it, so that nothing is known to be live.
+fn no_entry(config: &Config, inputs: &Inputs, resolution: &Resolution<'_>) -> Option<Place> {
+    if matches!(config.output_kind, OutputKind::Shared | OutputKind::Relocatable) {
+        return None;
+    }
+    let entry = entry_symbol(config, &inputs.scripts).unwrap_or_default();
+    let is_entry = |s: &&crate::resolve::GlobalSymbol<'_>| s.name == entry.as_bytes();
+    let symbol = resolution.symbols.iter().find(is_entry);
+    let defined = symbol.is_some_and(|s| matches!(s.prevailing, Prevailing::Module { .. }));
+    (!defined).then(|| (None, link_limit(Limit::NoEntry, format!("no module defines the entry symbol `{entry}`"))))
 }
 
 /// Whether any of these limits means that nothing is pruned.
@@ -75,6 +85,9 @@ pub fn is_failure(limit: Limit) -> bool {
         Limit::LinkError
             | Limit::RelocatableOutput
             | Limit::AmbiguousResolution
+            | Limit::NoEntry
+            | Limit::Bitcode
+            | Limit::GccLto
             | Limit::ScriptWithoutGc
             | Limit::ScriptFilePattern
     )
@@ -106,7 +119,10 @@ impl PlainLink {
         let mut of_dropped: Vec<(usize, SymbolId)> = Vec::new();
         for &(from, symbol) in &index.external {
             let prevailing = resolution.symbols[symbol].prevailing;
-            if ours.is_live(from) || !config.gc_sections {
+            // The linker relaxes calls of it away where it links no loader, and then doesn't miss it.
+            if resolution.symbols[symbol].name == b"__tls_get_addr" {
+                plain.needed_by(prevailing);
+            } else if ours.is_live(from) || !config.gc_sections {
                 plain.see(config, symbol, prevailing);
             } else {
                 of_dropped.push((from.index(), symbol));
@@ -124,12 +140,15 @@ impl PlainLink {
     }
 
     fn see(&mut self, config: &Config, symbol: SymbolId, prevailing: Prevailing) {
-        match prevailing {
-            Prevailing::Dso(dso) => self.needed[dso.index()] = true,
-            Prevailing::Undefined { weak: false } if config.undefined_is_error => {
-                self.undefined.get_or_insert(symbol);
-            }
-            _ => {}
+        self.needed_by(prevailing);
+        if prevailing == (Prevailing::Undefined { weak: false }) && config.undefined_is_error {
+            self.undefined.get_or_insert(symbol);
+        }
+    }
+
+    fn needed_by(&mut self, prevailing: Prevailing) {
+        if let Prevailing::Dso(dso) = prevailing {
+            self.needed[dso.index()] = true;
         }
     }
 

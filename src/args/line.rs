@@ -237,12 +237,10 @@ impl Parser {
             }
 
             // Output.
-            "o" | "output" => {
-                if opt.value.is_some() {
-                    self.config.output = opt.path();
-                    self.config.line.push(LineArg::Output(opt.words));
-                    return;
-                }
+            "o" | "output" if opt.value.is_some() => {
+                self.config.output = opt.path();
+                self.config.line.push(LineArg::Output(opt.words));
+                return;
             }
             "shared" | "Bshareable" => self.modes.shared = true,
             "G" if !bfd || opt.value.is_none() => self.modes.shared = true,

@@ -46,6 +46,8 @@ pub(super) enum Role {
     Unwind,
     /// `SHT_RELA`; `sh_info` is its target.
     Relocations,
+    /// The relocations of a [`Role::CallGraphProfile`], of either form: they name symbols and relocate nothing.
+    ProfileRelocations,
     Group,
     SymbolTable,
     /// `SHT_SYMTAB_SHNDX`.
@@ -128,6 +130,12 @@ impl<'a> Input<'a> {
             input.symbols = input.table(i)?;
             input.first_global = section.sh_info(LE) as usize;
         }
+        // In a real object no two sections share bytes; a hostile one could make the output huge by it.
+        let in_file = |s: &&Shdr| !matches!(s.sh_type(LE), elf::SHT_NOBITS | elf::SHT_NULL);
+        let total = sections.iter().filter(in_file).fold(0u64, |sum, s| sum.saturating_add(s.sh_size(LE)));
+        if total > bytes.len() as u64 {
+            return Err(malformed("the sections together are larger than the file"));
+        }
         if input.first_global > input.symbols.len() {
             return Err(malformed("sh_info of the symbol table is past its end"));
         }
@@ -158,6 +166,11 @@ impl<'a> Input<'a> {
             elf::SHT_STRTAB if index == self.section_names || Some(index) == self.symbol_names => {
                 Ok(Role::Names)
             }
+            elf::SHT_RELA | elf::SHT_REL
+                if self.section(section.sh_info(LE) as usize)?.sh_type(LE) == CALL_GRAPH_PROFILE =>
+            {
+                needs_symbols(Role::ProfileRelocations)
+            }
             elf::SHT_RELA => needs_symbols(Role::Relocations),
             elf::SHT_GROUP => needs_symbols(Role::Group),
             elf::SHT_SYMTAB_SHNDX => needs_symbols(Role::ExtendedIndices),
@@ -166,11 +179,9 @@ impl<'a> Input<'a> {
             // are meaningless already.
             ADDRSIG if of_symbols() => Ok(Role::Addrsig),
             ADDRSIG => Ok(Role::Content),
-            elf::SHT_PROGBITS | elf::SHT_X86_64_UNWIND if self.section_name(index) == b".eh_frame" => {
-                Ok(Role::Unwind)
-            }
+            elf::SHT_X86_64_UNWIND => Ok(Role::Unwind),
+            elf::SHT_PROGBITS if self.section_name(index) == b".eh_frame" => Ok(Role::Unwind),
             elf::SHT_PROGBITS
-            | elf::SHT_X86_64_UNWIND
             | elf::SHT_NOBITS
             | elf::SHT_NOTE
             | elf::SHT_STRTAB

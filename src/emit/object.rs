@@ -8,8 +8,8 @@
 //!
 //! Left out: splitting a section; atoms are whole sections here.
 
-use object::U32;
 use object::elf;
+use object::U32;
 use summaries::ModuleSummary;
 
 use super::input::{Input, LE, Role, Shdr};
@@ -50,7 +50,7 @@ pub fn rewrite(bytes: &[u8], summary: &ModuleSummary, plan: &ModulePlan) -> Resu
     let table = symbols.number(&input, &fates, scan.needs_zero)?;
     drop_extended_indices(&input, &mut fates);
     let sections = fates.number();
-    Model { input: &input, symbols, unwind, scan, sections, table }.write(&fates)
+    Model { input: &input, symbols, unwind, scan, sections, table }.write()
 }
 
 /// Relocation sections whose entries all went go; so does an `.eh_frame` of which nothing is left, unless a symbol
@@ -62,9 +62,8 @@ fn drop_emptied(
     scan: &Scan,
     symbols: &Symbols<'_>,
 ) -> Result<()> {
-    for (index, section) in input.sections.iter().enumerate().skip(1) {
-        let of_profile = input.role(section.sh_info.get(LE) as usize) == Role::CallGraphProfile;
-        if input.role(index) == Role::Relocations && !of_profile && !scan.has_entries(index) {
+    for index in 1..input.sections.len() {
+        if input.role(index) == Role::Relocations && !scan.has_entries(index) {
             fates.drop(index);
         }
     }
@@ -90,14 +89,14 @@ fn drop_extended_indices(input: &Input<'_>, fates: &mut Fates) {
 }
 
 impl Model<'_, '_> {
-    fn write(&self, fates: &Fates) -> Result<Vec<u8>> {
+    fn write(&self) -> Result<Vec<u8>> {
         let (mut symbol_names, section_names) = self.names()?;
         let shared = self.input.symbol_names == Some(self.input.section_names);
         let names = symbol_names.as_mut();
         let mut none = Compacted::default();
         let (symbols, extended) =
             self.table.write(self.input, &self.sections, &self.unwind, names.unwrap_or(&mut none))?;
-        let profiles = tables::profiles(self.input, fates)?
+        let profiles = tables::profiles(self.input)?
             .into_iter()
             .map(|(index, r)| Ok((index, r, tables::profile(self.input, &self.table, index, r)?)))
             .collect::<Result<Vec<_>>>()?;
@@ -120,17 +119,18 @@ impl Model<'_, '_> {
                     Some(changed) => writer.out.extend_from_slice(&changed.bytes),
                     None => self.copy(index, &header, &mut writer)?,
                 },
-                Role::Relocations => match profiles.iter().find(|(_, r, _)| *r == index) {
-                    Some((_, _, profile)) => writer.out.extend_from_slice(&profile.relocations),
-                    None => relocations::write(
-                        self.input,
-                        &self.symbols,
-                        &self.table,
-                        &self.unwind,
-                        index,
-                        &mut writer.out,
-                    )?,
-                },
+                Role::Relocations => relocations::write(
+                    self.input,
+                    &self.symbols,
+                    &self.table,
+                    &self.unwind,
+                    index,
+                    &mut writer.out,
+                )?,
+                Role::ProfileRelocations => {
+                    let profile = profiles.iter().find(|(_, r, _)| *r == index);
+                    writer.out.extend_from_slice(profile.map_or(&[], |(_, _, p)| &p.relocations));
+                }
                 Role::CallGraphProfile => match profiles.iter().find(|(p, _, _)| *p == index) {
                     Some((_, _, profile)) => writer.out.extend_from_slice(&profile.weights),
                     None => self.copy(index, &header, &mut writer)?,
@@ -181,7 +181,7 @@ impl Model<'_, '_> {
         header.sh_link = U32::new(LE, section(header.sh_link.get(LE))?);
         let info = header.sh_info.get(LE);
         let info = match role {
-            Role::Relocations => section(info)?,
+            Role::Relocations | Role::ProfileRelocations => section(info)?,
             Role::SymbolTable => self.table.first_global,
             Role::Group => self
                 .table

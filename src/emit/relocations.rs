@@ -4,8 +4,8 @@
 //! plan was wrong. In a section that is not allocated (debug information above all) a relocation to what is
 //! dropped is resolved here, to the value that `ld.lld --gc-sections` writes for a dead target, because consumers
 //! know that value: 1 in `.debug_loc` and `.debug_ranges` (where 0 would end a list), all ones in `.debug_names`,
-//! 0 in every other `.debug*` section, and section offset + addend in a section of any other name (lld's
-//! `InputSection::relocateNonAlloc`, held against ld.lld 19). The bytes of a compressed section can't be patched,
+//! 0 in every other `.debug*` section, and in a section of any other name the addend, with the offset of a local symbol
+//! (lld's `InputSection::relocateNonAlloc`, held against ld.lld 19). The bytes of a compressed section can't be patched,
 //! so its relocation stays, with the value as addend of an absolute symbol of value 0.
 //!
 //! Left out: REL relocations; the front end keeps modules that have them as they are.
@@ -142,9 +142,11 @@ fn treat(input: &Input<'_>, symbols: &Symbols<'_>, target: Target, entry: &Rela)
     let Some((_, formula)) = field_of(kind) else {
         return error(format!("the relocation at {offset:#x} of type {} can't be resolved", kind.0));
     };
+    // lld forgets where a dead global symbol was; a local one keeps its offset in the section.
     let (value, size) = match input.symbols.get(symbol as usize) {
-        Some(s) if standing != Standing::Undefined => (s.st_value.get(LE), s.st_size.get(LE)),
-        _ => (0, 0),
+        Some(s) if s.st_bind() == elf::STB_LOCAL => (s.st_value.get(LE), s.st_size.get(LE)),
+        Some(s) => (0, s.st_size.get(LE)),
+        None => (0, 0),
     };
     let addend = entry.r_addend.get(LE) as u64;
     Ok(Treatment::Resolve(match formula {
@@ -172,9 +174,6 @@ pub(super) fn scan(
             continue;
         }
         let target_index = section.sh_info.get(LE) as usize;
-        if input.role(target_index) == Role::CallGraphProfile {
-            continue;
-        }
         let entries: &[Rela] = input.table(index)?;
         if !fates.keeps(index) {
             entries.iter().for_each(|e| symbols.note_input(e.r_sym(LE, false)));

@@ -5,13 +5,14 @@
 //! more, the profile loses edges of functions that do not. Sources: gABI "Section Groups"; LLVM's
 //! "Extensions" (`SHT_LLVM_ADDRSIG`, `SHT_LLVM_CALL_GRAPH_PROFILE`).
 
-use object::elf;
-use object::pod;
+use object::{I64, LittleEndian, U64, elf, pod};
 
 use super::input::{Input, LE, Rela, Role};
-use super::sections::{Fates, Numbering, group_members};
+use super::sections::{Numbering, group_members};
 use super::symbols::SymbolTable;
 use crate::error::Result;
+
+type Rel = elf::Rel64<LittleEndian>;
 
 /// The contents of a group with the members that stay.
 pub(super) fn group(input: &Input<'_>, sections: &Numbering, index: usize, out: &mut Vec<u8>) -> Result<()> {
@@ -71,16 +72,21 @@ pub(super) struct Profile {
 }
 
 /// Rewrite the call-graph profile in section `index`, whose ends are named by two `R_X86_64_NONE` relocations an
-/// edge in `relocation_section`.
+/// edge in `relocation_section` (LLVM writes them without addends on x86-64 too).
 pub(super) fn profile(
     input: &Input<'_>,
     symbols: &SymbolTable,
     index: usize,
     relocation_section: usize,
 ) -> Result<Profile> {
-    let weights = input.data(index)?;
-    let entries: &[Rela] = input.table(relocation_section)?;
-    let (edges, rest) = weights.as_chunks::<8>();
+    let has_addends = input.section(relocation_section)?.sh_type.get(LE) == elf::SHT_RELA;
+    let entries: Vec<Rela> = if has_addends {
+        input.table::<Rela>(relocation_section)?.to_vec()
+    } else {
+        let widen = |r: &Rel| Rela { r_offset: r.r_offset, r_info: r.r_info, r_addend: I64::default() };
+        input.table::<Rel>(relocation_section)?.iter().map(widen).collect()
+    };
+    let (edges, rest) = input.data(index)?.as_chunks::<8>();
     if !rest.is_empty() || entries.len() != edges.len() * 2 {
         return Err(input.about(index, "has not two relocations for each weight"));
     }
@@ -99,30 +105,27 @@ pub(super) fn profile(
                 return Err(input.about(index, "is relocated by something else than R_X86_64_NONE"));
             }
             let mut new = *entry;
-            new.r_offset = object::U64::new(LE, offset);
+            new.r_offset = U64::new(LE, offset);
             new.set_r_info(LE, false, symbol, elf::R_X86_64_NONE);
-            profile.relocations.extend_from_slice(pod::bytes_of(&new));
+            let bytes = pod::bytes_of(&new);
+            let size = if has_addends { size_of::<Rela>() } else { size_of::<Rel>() };
+            profile.relocations.extend_from_slice(bytes.get(..size).unwrap_or(bytes));
         }
     }
     Ok(profile)
 }
 
-/// The relocation section of each call-graph profile that stays, as (profile, relocation section).
-pub(super) fn profiles(input: &Input<'_>, fates: &Fates) -> Result<Vec<(usize, usize)>> {
+/// The relocation section of each call-graph profile, as (profile, relocation section).
+pub(super) fn profiles(input: &Input<'_>) -> Result<Vec<(usize, usize)>> {
     let mut found: Vec<(usize, usize)> = Vec::new();
     for (index, section) in input.sections.iter().enumerate().skip(1) {
-        let target = section.sh_info.get(LE) as usize;
-        if input.role(index) == Role::Relocations
-            && fates.keeps(index)
-            && input.role(target) == Role::CallGraphProfile
-        {
-            found.push((target, index));
+        if input.role(index) == Role::ProfileRelocations {
+            found.push((section.sh_info.get(LE) as usize, index));
         }
     }
-    found.sort_unstable();
-    if found.is_sorted_by(|a, b| a.0 < b.0) {
-        return Ok(found);
+    // An object has one profile; more of them would be looked up one by one.
+    match found.len() {
+        0 | 1 => Ok(found),
+        _ => Err(input.about(found.first().map_or(0, |f| f.0), "is not the only call-graph profile")),
     }
-    let twice = found.first().map_or(0, |f| f.0);
-    Err(input.about(twice, "has two relocation sections"))
 }

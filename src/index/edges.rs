@@ -49,8 +49,10 @@ fn start_stop_sections<'s>(sources: &Sources<'s>, index: &Index) -> FxHashMap<&'
     for (position, summary) in sources.summaries.iter().enumerate() {
         for (i, atom) in summary.atoms.iter().enumerate() {
             let name = summary.name(atom.name);
+            // Metadata lives with the section that it is ordered after, whoever walks over all of it.
             if atom.has(atom_flags::C_IDENTIFIER)
                 && atom.kind.is_alloc()
+                && atom.link_order.is_none()
                 && (!gc || name.starts_with(b"__libc_"))
             {
                 let id = AtomId::new(index.modules[position].first_atom as usize + i);
@@ -117,8 +119,11 @@ fn part(
         }
         let group = atom.group.and_then(|g| summary.groups.get(g.index()));
         let members = group.map_or(&[][..], |g| &g.members);
-        let no_reference =
-            |target: AtomIdx, kind| Edge { target: global(target), kind, reference: Edge::NO_REFERENCE };
+        let no_reference = |target: AtomIdx, kind| Edge {
+            target: global(target),
+            kind,
+            reference: Edge::NO_REFERENCE,
+        };
         out.edges.extend(members.iter().filter(|m| **m != from).map(|m| no_reference(*m, EdgeKind::Group)));
         let start = dependents.partition_point(|d| d.0 < from);
         let metadata = dependents[start..].iter().take_while(|d| d.0 == from);

@@ -8,7 +8,7 @@ mod edges;
 mod roots;
 
 use rustc_hash::FxHashMap;
-use summaries::{Atom, AtomIdx, Limit, LimitRecord, ModuleSummary, Severity, SymbolIdx};
+use summaries::{AtomIdx, Limit, LimitRecord, ModuleSummary, Severity, SymbolIdx};
 
 use crate::config::Config;
 use crate::ids::{AtomId, Id, ModuleId, SymbolId};
@@ -130,12 +130,6 @@ struct Sources<'s> {
     resolution: &'s Resolution<'s>,
     /// In load order.
     summaries: &'s [&'s ModuleSummary],
-}
-
-impl Sources<'_> {
-    fn atom(&self, position: usize, atom: AtomIdx) -> &Atom {
-        &self.summaries[position].atoms[atom.index()]
-    }
 }
 
 /// Join the summaries of the loaded modules (`summaries` in load order).

@@ -5,14 +5,14 @@
 //! without `--gc-sections` on the line nothing says that a section outside the standard families may go, so
 //! all of those are roots.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use summaries::{Atom, AtomIdx, AtomKind, Definition, ModuleSummary, Visibility, atom_flags};
 
 use super::{Index, Root, Sources, defining_atom, prevailing_atom};
 use crate::config::{Dialect, OutputKind};
 use crate::ids::{AtomId, Id, ModuleId, SymbolId};
 use crate::inputs::glob::Glob;
-use crate::inputs::scripts::Pattern;
+use crate::inputs::scripts::names::NameMatcher;
 use crate::resolve::{GlobalSymbol, Prevailing, entry_symbol, symbols_of};
 
 /// Why an atom is live by itself.
@@ -126,7 +126,12 @@ fn section_roots(
     }
 }
 
-fn section_reason(sources: &Sources<'_>, module: ModuleId, atom: &Atom, name: &[u8]) -> Option<RootReason> {
+fn section_reason(
+    sources: &Sources<'_>,
+    module: ModuleId,
+    atom: &Atom,
+    name: &[u8],
+) -> Option<RootReason> {
     if atom.has(atom_flags::RETAIN) {
         return Some(RootReason::Retain);
     }
@@ -144,8 +149,7 @@ fn section_reason(sources: &Sources<'_>, module: ModuleId, atom: &Atom, name: &[
     }
     let file = || sources.inputs.module_name(module).into_bytes();
     let kept = |(files, sections): &(String, Vec<String>)| {
-        sections.iter().any(|s| Glob::new(s).matches(name))
-            && (files == "*" || Glob::new(files).matches(&file()))
+        sections.iter().any(|s| Glob::new(s).matches(name)) && (files == "*" || Glob::new(files).matches(&file()))
     };
     if sources.inputs.scripts.keep.iter().any(kept) {
         return Some(RootReason::Keep);
@@ -162,22 +166,25 @@ fn section_reason(sources: &Sources<'_>, module: ModuleId, atom: &Atom, name: &[
 struct NamedRoots<'s> {
     sources: &'s Sources<'s>,
     entry: Option<String>,
-    script: Vec<&'s str>,
+    script: FxHashSet<&'s [u8]>,
+    lists: NameMatcher,
 }
 
 impl<'s> NamedRoots<'s> {
     fn new(sources: &'s Sources<'s>) -> Self {
         let scripts = &sources.inputs.scripts;
-        let by_defsym = sources
-            .config
-            .defsym
-            .iter()
-            .flat_map(|(name, value)| std::iter::once(name.as_str()).chain(symbols_of(value)));
-        let by_script = scripts.referenced_symbols.iter().map(String::as_str);
+        let by_defsym = sources.config.defsym.iter().flat_map(|(name, value)| {
+            std::iter::once(name.as_str()).chain(symbols_of(value))
+        });
+        // What a PROVIDE refers to counts only if the linker uses it, and what DEFINED() asks only by being there:
+        // both stay, because which it will be is the linker's to say.
+        let provided = scripts.provided.iter().flat_map(|p| p.references.iter().chain([&p.symbol]));
+        let by_script = scripts.referenced_symbols.iter().chain(&scripts.tested_symbols).chain(provided);
         NamedRoots {
             sources,
             entry: entry_symbol(sources.config, scripts),
-            script: by_script.chain(by_defsym).collect(),
+            script: by_script.map(String::as_str).chain(by_defsym).map(str::as_bytes).collect(),
+            lists: scripts.name_matcher(),
         }
     }
 
@@ -203,7 +210,7 @@ impl<'s> NamedRoots<'s> {
         if config.wrap.iter().any(wrapped) {
             return Some(RootReason::Wrap);
         }
-        if self.script.iter().any(|n| is(n)) {
+        if self.script.contains(symbol.name) {
             return Some(RootReason::Script);
         }
         if symbol.name.contains(&b'@') {
@@ -226,24 +233,22 @@ impl<'s> NamedRoots<'s> {
     /// can't evaluate (a pattern for demangled names) we say that it is.
     fn is_exported(&self, symbol: &GlobalSymbol<'_>) -> bool {
         let config = self.sources.config;
-        let scripts = &self.sources.inputs.scripts;
-        let listed = |patterns: &[Pattern]| patterns.iter().any(|p| matches(p, symbol.name));
-        if listed(&scripts.dynamic_list) {
+        if self.lists.dynamic_list_names(symbol.name) {
             return true;
         }
-        if config.output_kind != OutputKind::Shared && !config.export_dynamic {
-            return false;
-        }
-        if scripts.version_global.as_deref().is_some_and(listed) {
-            return true;
-        }
-        let local = |p: &Pattern| !p.cplusplus && matches(p, symbol.name);
-        !scripts.version_local.iter().any(local)
+        let by_default = config.output_kind == OutputKind::Shared || config.export_dynamic;
+        by_default && self.lists.version_exports(symbol.name) && !self.is_of_excluded_library(symbol)
     }
-}
 
-fn matches(pattern: &Pattern, name: &[u8]) -> bool {
-    if pattern.cplusplus { name.starts_with(b"_Z") } else { Glob::new(&pattern.text).matches(name) }
+    /// `--exclude-libs`: what these archives define is hidden.
+    fn is_of_excluded_library(&self, symbol: &GlobalSymbol<'_>) -> bool {
+        let excluded = &self.sources.config.exclude_libs;
+        let Prevailing::Module { module, .. } = symbol.prevailing else { return false };
+        let inputs = self.sources.inputs;
+        let Some((archive, _)) = &inputs.modules[module].archive else { return false };
+        let base = inputs.files[*archive].path.file_name().unwrap_or_default();
+        excluded.iter().any(|name| name == "ALL" || base == name.as_str())
+    }
 }
 
 /// `--prune-keep=GLOB`, of local symbols too.

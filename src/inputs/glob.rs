@@ -63,6 +63,11 @@ impl Glob {
         self.parts.iter().all(|p| matches!(p, Part::Byte(_)))
     }
 
+    /// The name that a literal pattern matches.
+    pub fn literal(&self) -> Vec<u8> {
+        self.parts.iter().filter_map(|p| if let Part::Byte(b) = p { Some(*b) } else { None }).collect()
+    }
+
     /// Whether the pattern is `*`, which linkers rank below every other.
     pub fn is_star(&self) -> bool {
         self.parts == [Part::Star]

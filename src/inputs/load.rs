@@ -44,6 +44,9 @@ pub fn load(config: &Config) -> Result<Inputs> {
     for (origin, input) in config.inputs.iter().enumerate() {
         loader.input(origin, input);
     }
+    for option in &config.unmodelled {
+        loader.inputs.refuse(None, Limit::UnmodelledOption, option.clone());
+    }
     scripts::read_all(config, &loader.search, &mut loader.inputs);
     let Loader { search, drafts, mut inputs, .. } = loader;
     let parsed = parse_in_parallel(&inputs, &drafts);
@@ -76,7 +79,12 @@ struct Loader<'a> {
     inputs: Inputs,
 }
 
-fn open(path: &Path) -> io::Result<(Mapped, FileKind)> {
+/// Open a file for good: only a regular one, since what we read of a pipe the linker could not read again.
+pub(super) fn open(path: &Path) -> io::Result<(Mapped, FileKind)> {
+    let meta = path.metadata()?;
+    if !meta.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+    }
     let bytes = Mapped::open(path)?;
     let kind = recognise(&bytes);
     Ok((bytes, kind))

@@ -2,11 +2,12 @@
 //!
 //! What a script defines, refers to, keeps and exports; not how it lays out sections. A construct that isn't known is
 //! [`Limit::UnmodelledScript`]: the link goes unpruned. Left out: demangling, so `extern "C++"` blocks are read as
-//! widely as is safe (see [`Pattern`]).
+//! widely as is safe (see [`names`]).
 
 mod expression;
 pub mod implicit;
 mod lexer;
+pub mod names;
 mod sections;
 mod version;
 
@@ -15,9 +16,6 @@ use std::path::Path;
 use summaries::Limit;
 
 use self::lexer::{Lexer, Token};
-use super::glob::Glob;
-use super::mapped::Mapped;
-use super::recognise::recognise;
 use super::search::{Found, Search};
 use super::{InputFile, Inputs};
 use crate::config::Config;
@@ -27,37 +25,11 @@ use crate::ids::FileId;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern {
     pub text: String,
-    /// Inside `extern "C++" { }`: matches the demangled name, which we don't compute, so it matches every mangled name.
+    /// Inside `extern "C++" { }`: matches the demangled name, which we don't compute. See [`names::NameMatcher`] for
+    /// what follows.
     pub cplusplus: bool,
     /// Written in quotes: a name even if it contains `*`.
     pub quoted: bool,
-}
-
-impl Pattern {
-    /// Whether the pattern can match `name` (without version suffix): true when in doubt.
-    pub fn may_match(&self, name: &[u8]) -> bool {
-        if self.cplusplus {
-            return name.starts_with(b"_Z") || self.matches_text(name);
-        }
-        self.matches_text(name)
-    }
-
-    /// Whether the pattern surely matches `name`: false when in doubt. `*` matches mangled names too.
-    pub fn surely_matches(&self, name: &[u8]) -> bool {
-        (!self.cplusplus || self.is_star()) && self.matches_text(name)
-    }
-
-    fn matches_text(&self, name: &[u8]) -> bool {
-        if self.quoted { self.text.as_bytes() == name } else { Glob::new(&self.text).matches(name) }
-    }
-
-    fn is_literal(&self) -> bool {
-        !self.cplusplus && (self.quoted || Glob::new(&self.text).is_literal())
-    }
-
-    fn is_star(&self) -> bool {
-        !self.quoted && Glob::new(&self.text).is_star()
-    }
 }
 
 /// `PROVIDE(symbol = expression)`.
@@ -96,38 +68,6 @@ pub struct ScriptFacts {
     pub dynamic_list: Vec<Pattern>,
 }
 
-impl ScriptFacts {
-    /// Whether the version scripts leave a default-visibility definition of `name` global; true when in doubt, and
-    /// without any version script.
-    ///
-    /// Precedence as GNU ld, gold and lld have it: names, then patterns, then `*`; of equal rank global wins here,
-    /// because keeping too much is safe.
-    pub fn version_exports(&self, name: &[u8]) -> bool {
-        let Some(global) = &self.version_global else { return true };
-        let literal = |p: &&Pattern| p.is_literal();
-        let glob = |p: &&Pattern| !p.is_literal() && !p.is_star();
-        let star = |p: &&Pattern| p.is_star();
-        if global.iter().filter(literal).any(|p| p.may_match(name)) {
-            return true;
-        }
-        if self.version_local.iter().filter(literal).any(|p| p.surely_matches(name)) {
-            return false;
-        }
-        if global.iter().filter(glob).any(|p| p.may_match(name)) {
-            return true;
-        }
-        if self.version_local.iter().filter(glob).any(|p| p.surely_matches(name)) {
-            return false;
-        }
-        global.iter().any(|p| star(&p)) || !self.version_local.iter().any(|p| star(&p))
-    }
-
-    /// Whether a dynamic list or `--export-dynamic-symbol` names `name`; true when in doubt.
-    pub fn dynamic_list_names(&self, name: &[u8]) -> bool {
-        self.dynamic_list.iter().any(|p| p.may_match(name))
-    }
-}
-
 /// Read every script that the options name.
 pub(super) fn read_all(config: &Config, search: &Search<'_>, inputs: &mut Inputs) {
     type Parse = fn(&[u8], &mut ScriptFacts) -> Result<(), String>;
@@ -161,9 +101,8 @@ fn open(path: &Path, search: &Search<'_>, inputs: &mut Inputs) -> Option<FileId>
             _ => path.to_owned(),
         },
     };
-    match Mapped::open(&found) {
-        Ok(bytes) => {
-            let kind = recognise(&bytes);
+    match super::load::open(&found) {
+        Ok((bytes, kind)) => {
             let file = inputs.files.push(InputFile { path: found, kind, bytes });
             inputs.opened.push(file);
             Some(file)

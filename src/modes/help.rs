@@ -40,5 +40,5 @@ Options (from a compiler: -Wl,--prune-...; or in LTO_PRUNE_FLAGS, which the comm
   --prune-jobs=N                                    threads (default: one for each processor)
   --prune-cache=DIR, --prune-no-cache               where summaries are cached (default: ~/.cache/lto-prune)
 
-All other options are the linker's; its own help: run it with --help (for example: ld.lld --help).
+All other options are the linker's. ld.lto-prune --help prints its help as well.
 ";

@@ -9,6 +9,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use crate::args::{Environment, prune, words};
 use crate::error::{Error, Result, Stage};
@@ -16,7 +18,14 @@ use crate::inputs::mapped::Mapped;
 
 /// Link `args` through a compiler driver.
 pub(super) fn run(args: &[OsString], env: &Environment<'_>) -> Result<ExitCode> {
-    let (ours, theirs): (Vec<_>, Vec<_>) = args.iter().cloned().partition(|w| prune::is_ours(w));
+    let (mut ours, theirs): (Vec<_>, Vec<_>) = args.iter().cloned().partition(|w| prune::is_ours(w));
+    let (choices, theirs): (Vec<_>, Vec<_>) = theirs.into_iter().partition(|w| chosen_linker(w).is_some());
+    if let Some(linker) = choices.last().and_then(|w| chosen_linker(w)) {
+        // For the driver it would replace us; it means the linker behind us. A --prune-linker overrides it.
+        let mut word = OsString::from("--prune-linker=");
+        word.push(linker);
+        ours.insert(0, word);
+    }
     let driver = driver(&theirs, env)?;
     let own = super::shims::own_executable()?;
     let folder = tempfile::Builder::new().prefix("lto-prune-").tempdir();
@@ -31,10 +40,20 @@ pub(super) fn run(args: &[OsString], env: &Environment<'_>) -> Result<ExitCode> 
     let mut command = Command::new(program);
     command.args(first).arg("-B").arg(folder.path()).args(&theirs);
     command.env(prune::FLAGS_VARIABLE, joined(env.get(prune::FLAGS_VARIABLE), &ours));
+    // An interrupt from the terminal goes to the driver as well: outlive it, so that the folder goes.
+    let interrupted = Arc::new(AtomicBool::new(false));
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGINT, interrupted);
     let status = super::spawn(&mut command, Path::new(program))?;
     // The folder goes here, also when the driver failed.
     drop(folder);
     Ok(super::exit_code(status))
+}
+
+/// The linker that a driver option asks for. `lld` alone is what we choose anyway, by whatever name it has here.
+fn chosen_linker(word: &OsStr) -> Option<&OsStr> {
+    let bytes = word.as_bytes();
+    let name = bytes.strip_prefix(b"-fuse-ld=").or_else(|| bytes.strip_prefix(b"--ld-path="))?;
+    (name != b"lld").then(|| OsStr::from_bytes(name))
 }
 
 /// The flags of the environment and our words, quoted so that splitting gives them back.

@@ -12,12 +12,13 @@ use crate::propagate::Witness;
 /// The explanations, one block a symbol, in load order.
 pub fn why(facts: Facts<'_>, patterns: &[String]) -> String {
     let mut out = String::new();
+    let globs: Vec<Glob> = patterns.iter().map(|p| Glob::new(p)).collect();
     for (position, summary) in facts.summaries.iter().enumerate() {
         for symbol in &summary.symbols {
             let (Definition::Atom(atom) | Definition::Common(atom)) = symbol.definition else { continue };
             let name = summary.name(symbol.name);
             let skip = matches!(symbol.kind, SymbolKind::Section | SymbolKind::File) || name.is_empty();
-            if skip || !patterns.iter().any(|p| Glob::new(p).matches(name)) {
+            if skip || !globs.iter().any(|g| g.matches(name)) {
                 continue;
             }
             let atom = AtomId::new(facts.index.modules[position].first_atom as usize + atom.index());

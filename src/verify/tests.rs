@@ -1,1 +1,181 @@
+//! Verification must fail where emission could go wrong: every kind of damage to an emitted object is found.
 
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+use std::process::Command;
+
+use goblin::elf::Elf;
+use summaries::native;
+
+use super::{Expected, OutputType, closure, object, output};
+use crate::emit::object::rewrite;
+use crate::plan::{Action, ModulePlan};
+
+const SOURCE: &str = r#"
+extern "C" int puts(const char *);
+struct S { ~S(); };
+int *address_of_dead; int data[4] = { 1, 2, 3, 4 }; int *pointer = &data[2];
+template <class T> T shared(T x) { S s; puts("s"); return x + 1; }
+int dead(int x) { S s; puts("dead"); return shared(x); }
+int live(int x) { try { S s; return shared(x) + *pointer; } catch (int e) { return e; } }
+int other(int x) { return live(x) * 2; }
+"#;
+
+fn run(command: &mut Command) {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{command:?} {}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn compile(dir: &Path, compiler: &str, flags: &[&str]) -> Vec<u8> {
+    std::fs::write(dir.join("v.cc"), SOURCE).unwrap();
+    let base = ["-O1", "-ffunction-sections", "-fdata-sections", "-c", "v.cc", "-o", "v.o"];
+    run(Command::new(compiler).current_dir(dir).args(base).args(flags));
+    std::fs::read(dir.join("v.o")).unwrap()
+}
+
+/// Original, emitted, expectation: `dead` and its table dropped.
+fn sample(compiler: &str, flags: &[&str]) -> (Vec<u8>, Vec<u8>, Expected) {
+    let dir = tempfile::tempdir().unwrap();
+    let original = compile(dir.path(), compiler, flags);
+    let summary = native::extract(&original);
+    let action = |name: &[u8]| match name {
+        b".text._Z4deadi" | b".gcc_except_table._Z4deadi" | b".bss.address_of_dead" => Action::Drop,
+        _ => Action::Keep,
+    };
+    let atoms = summary.atoms.iter().map(|a| action(summary.name(a.name))).collect();
+    let plan = ModulePlan { atoms, ..ModulePlan::default() };
+    let emitted = rewrite(&original, &summary, &plan).unwrap();
+    let expected = Expected::new(&summary, &plan);
+    object("v.o", &original, &emitted, &expected).unwrap();
+    (original, emitted, expected)
+}
+
+#[test]
+fn every_changed_byte_of_what_the_program_sees_is_found() {
+    for (compiler, flags) in [("g++", &[][..]), ("clang++-19", &["-g"]), ("g++", &["-g", "-gz"])] {
+        let (original, emitted, expected) = sample(compiler, flags);
+        let file = Elf::parse(&emitted).unwrap();
+        let mut watched: Vec<(usize, String)> = Vec::new();
+        for section in &file.section_headers {
+            let name = file.shdr_strtab.get_at(section.sh_name).unwrap().to_owned();
+            // Fields that tombstones were written to may hold anything; names are compared where they are used.
+            let resolved = name.starts_with(".debug") || name.contains("strtab") || name == ".llvm_addrsig";
+            if let (false, Some(range)) = (resolved, section.file_range()) {
+                watched.extend(range.map(|at| (at, name.clone())));
+            }
+        }
+        let mut missed: Vec<(usize, String)> = Vec::new();
+        let total = watched.len();
+        // A prime step keeps the test short and every kind of field covered.
+        for (at, name) in watched.into_iter().step_by(7) {
+            for flip in [0x01, 0x80] {
+                let mut damaged = emitted.clone();
+                damaged[at] ^= flip;
+                if object("v.o", &original, &damaged, &expected).is_ok() {
+                    missed.push((at, name.clone()));
+                }
+            }
+        }
+        missed.dedup();
+        // What a table section is linked to or aligned at is not compared, nor entry 0 of the symbol table's fields
+        // that nothing reads.
+        let symtab = file.section_headers.iter().find(|s| s.sh_type == 2).unwrap().sh_offset as usize;
+        missed.retain(|(at, _)| !(symtab..symtab + 24).contains(at));
+        assert!(total > 1000 && missed.is_empty(), "{compiler} {flags:?}: {total} {missed:?}");
+    }
+}
+
+#[test]
+fn every_changed_section_header_field_that_matters_is_found() {
+    let (original, emitted, expected) = sample("g++", &[]);
+    let table = u64::from_le_bytes(emitted[40..48].try_into().unwrap()) as usize;
+    let count = (emitted.len() - table) / 64;
+    // sh_name, sh_type, sh_flags, sh_offset, sh_size; sh_link and sh_info of tables.
+    let mut missed = Vec::new();
+    for section in 1..count {
+        for field in [0, 4, 8, 24, 32, 40, 44] {
+            let at = table + section * 64 + field;
+            let mut damaged = emitted.clone();
+            damaged[at] ^= 1;
+            if object("v.o", &original, &damaged, &expected).is_ok() {
+                let kind = emitted[table + section * 64 + 4];
+                missed.push((section, kind, field));
+            }
+        }
+    }
+    // Names and flags of tables are decoration, and so are links of sections that have no use for them.
+    missed.retain(|(_, kind, field)| match kind {
+        2 => ![0, 8].contains(field),
+        3 => ![0, 4, 8, 24, 32, 40, 44].contains(field),
+        4 | 17 => ![0, 8].contains(field),
+        _ => ![40, 44].contains(field),
+    });
+    assert!(missed.is_empty(), "{missed:?}");
+}
+
+#[test]
+fn sections_that_should_have_gone_or_stayed_are_found() {
+    let (original, emitted, expected) = sample("g++", &[]);
+    assert!(object("v.o", &original, &original, &expected).is_err());
+    let nothing_dropped = Expected::default();
+    let error = object("v.o", &original, &emitted, &nothing_dropped).unwrap_err();
+    assert!(error.section.is_some() && error.file.as_deref() == Some("v.o"), "{error}");
+    assert!(object("v.o", &original, &original, &nothing_dropped).is_ok());
+}
+
+#[test]
+fn closure_finds_what_nothing_defines() {
+    let (original, emitted, _) = sample("g++", &[]);
+    let elsewhere = |name: &[u8]| name != b"_Z4deadi";
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("v.cc"), "int dead(int); __attribute__((weak)) int maybe(); \
+        int user() { return maybe ? maybe() : dead(1); }").unwrap();
+    run(Command::new("g++").current_dir(dir.path()).args(["-c", "v.cc", "-o", "v.o"]));
+    let user = std::fs::read(dir.path().join("v.o")).unwrap();
+    let whole = [("user.o", user.as_slice()), ("v.o", original.as_slice())];
+    closure(whole.into_iter(), &elsewhere, &|_| false).unwrap();
+    let pruned = [("user.o", user.as_slice()), ("v.o", emitted.as_slice())];
+    let error = closure(pruned.into_iter(), &elsewhere, &|_| false).unwrap_err();
+    assert_eq!((error.file.as_deref(), error.symbol.as_deref()), (Some("user.o"), Some("_Z4deadi")));
+    closure(pruned.into_iter(), &elsewhere, &|name| name == b"_Z4deadi").unwrap();
+    // A weak reference that lost its definition is one too.
+    let error = closure(pruned.into_iter(), &|name| name != b"_Z5maybev", &|_| false).unwrap_err();
+    assert_eq!(error.symbol.as_deref(), Some("_Z5maybev"));
+}
+
+#[test]
+fn outputs_are_read() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("m.c"), "#include <math.h>\nint main(int c, char **v) { return sin(c) > 2; }").unwrap();
+    std::fs::write(dir.path().join("l.c"), "int exported(void) { return 1; }").unwrap();
+    let build = |args: &[&str]| run(Command::new("gcc").current_dir(dir.path()).args(args));
+    build(&["m.c", "-o", "pie", "-lm"]);
+    build(&["m.c", "-no-pie", "-o", "exe", "-lm"]);
+    build(&["m.c", "-static-pie", "-o", "static-pie", "-lm"]);
+    build(&["l.c", "-shared", "-fPIC", "-o", "lib.so", "-s"]);
+    let facts = |name: &str| output(&dir.path().join(name)).unwrap();
+    for (name, kind) in [
+        ("pie", OutputType::PositionIndependentExecutable),
+        ("exe", OutputType::Executable),
+        ("static-pie", OutputType::PositionIndependentExecutable),
+        ("lib.so", OutputType::SharedLibrary),
+    ] {
+        assert_eq!(facts(name).kind, kind, "{name}");
+    }
+    assert_eq!(facts("exe").needed, [b"libm.so.6".to_vec(), b"libc.so.6".to_vec()]);
+    assert_eq!(facts("static-pie").needed, Vec::<Vec<u8>>::new());
+    assert!(facts("exe").defines(b"main").unwrap() && !facts("exe").defines(b"sin").unwrap());
+    assert!(facts("lib.so").defines(b"exported").unwrap());
+    // Cut anywhere, it is an error or at least no panic.
+    let bytes = std::fs::read(dir.path().join("exe")).unwrap();
+    for cut in (0..bytes.len()).step_by(97) {
+        let path = dir.path().join("cut");
+        std::fs::write(&path, &bytes[..cut]).unwrap();
+        if let Ok(facts) = output(&path) {
+            let _ = facts.defined_symbols();
+        }
+    }
+    std::fs::write(dir.path().join("cut"), &bytes[..4096]).unwrap();
+    assert!(output(&dir.path().join("cut")).is_err());
+}

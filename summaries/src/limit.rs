@@ -80,6 +80,8 @@ limits! {
     LinkError, "link-error", Link, "a link that the linker itself accepts";
     /// Two linkers, or two readings of one, disagree which definition prevails.
     AmbiguousResolution, "ambiguous-resolution", Link, "one strong definition";
+    /// No module defines the entry symbol: the program starts at whatever comes first.
+    NoEntry, "no-entry", Link, "a definition of the entry symbol";
     /// `-r` or `--emit-relocs`: the output is an input again.
     RelocatableOutput, "relocatable-output", Link, "--gc-sections and an explicit --prune-level";
     /// A file name pattern of a linker script means this file by a path that a pruned copy can't keep.

@@ -70,7 +70,7 @@ impl Comparison<'_> {
         let mut seeds: Vec<(Node, Reason)> = Vec::new();
         for (o, object) in self.world.objects.iter().enumerate() {
             for frame in &object.frames {
-                let live = frame.function.as_ref().is_none_or(|f| self.any(o, f, self.ours));
+                let live = frame.function.as_ref().is_none_or(|f| self.kept_function(o, f));
                 let parts = [
                     (&frame.tables, Reason::DeadExceptionTable),
                     (&frame.personality, Reason::DeadPersonality),
@@ -154,8 +154,13 @@ impl Comparison<'_> {
         self.world.nodes().filter(|n| differs(*n)).map(|n| (n, reason(n))).collect()
     }
 
-    fn any(&self, object: usize, target: &Target, holds: &dyn Fn(Node) -> bool) -> bool {
-        self.world.resolve(object, target).into_iter().any(holds)
+    /// Whether the function of an FDE is kept: the object's own copy of it, where there is one.
+    fn kept_function(&self, object: usize, target: &Target) -> bool {
+        let mut nodes = self.world.resolve(object, target);
+        if nodes.iter().any(|n| n.0 == object) {
+            nodes.retain(|n| n.0 == object);
+        }
+        nodes.into_iter().any(self.ours)
     }
 
     /// What `target` means if that is beyond doubt: a definition in the link of which there is one.

@@ -38,7 +38,12 @@ pub(super) fn run(corpus: &Corpus, link: &Link, lld: &Path, ours: &Path, scratch
         .args(["--prune-level=sections", "--prune-no-cache", "--prune-strict"])
         .arg(format!("--prune-report={}", report.display()));
     run_ok(&mut command, scratch)?;
-    Ok(serde_json::from_slice(&fs::read(&report)?)?)
+    let report: Value = serde_json::from_slice(&fs::read(&report)?)?;
+    // A link that fell back to the originals would agree with anything.
+    if report.get("pruned").and_then(Value::as_bool) == Some(false) {
+        return Err(format!("nothing was pruned: {}", report.get("limits").unwrap_or(&Value::Null)).into());
+    }
+    Ok(report)
 }
 
 /// Match the report's atoms with the sections of `world`.

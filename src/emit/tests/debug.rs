@@ -1,1 +1,278 @@
+//! Debug information of what survives, and the values that stand for what does not.
 
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use object::{Object, ObjectSection};
+use summaries::native;
+
+use super::planner::{Program, plan};
+use super::tools::{LINKERS, Workshop, run};
+use crate::emit::object::rewrite;
+use crate::plan::{Action, ModulePlan};
+use crate::verify;
+
+const HEADER: &str = r#"
+#include <cstdio>
+#include <cstdlib>
+template <class T> struct Stack {
+    T items[8]; int n = 0;
+    void push(T x) { if (n == 8) abort(); items[n++] = x; }
+    T pop() { return items[--n]; }
+    T dead_peek() { return items[n - 1]; }
+};
+inline int twice(int x) { return x > 1000 ? abs(x) : x * 2; }
+inline int dead_inline(int x) { printf("dead\n"); return x; }
+int lib(int);
+int dead_lib(int);
+"#;
+const MAIN: &str = r#"
+#include "h.h"
+static int dead_before(int x) { for (int i = 0; i < x; i++) printf("%d", i); return dead_inline(x); }
+int dead_user(int x) { return dead_before(x) + dead_lib(x); }
+struct Local { int a; long b; };
+__attribute__((noinline)) static int live(int x) { Local l = { x, x }; Stack<int> s; s.push(twice(l.a)); s.push(3);
+    return s.pop() + s.pop() + (int)l.b; }
+int dead_between(int x) { Stack<long> s; s.push(x); return (int)s.dead_peek(); }
+int main(int argc, char **) { printf("%d\n", live(argc) + lib(argc)); return 0; }
+int dead_after(void) { return dead_user(4); }
+"#;
+const LIB: &str = r#"
+#include "h.h"
+int dead_lib(int x) { return twice(x) + dead_inline(x); }
+int lib(int x) { Stack<int> s; s.push(x);
+    return s.pop() + twice(x); }
+"#;
+
+/// Name and (address, size) of every function of an executable that has a size, where the name is unique.
+fn functions(exe: &Path) -> BTreeMap<String, (u64, u64)> {
+    let mut found: BTreeMap<String, Vec<(u64, u64)>> = BTreeMap::new();
+    for line in run(Command::new("nm").arg("-S").arg(exe)).lines() {
+        let words: Vec<&str> = line.split(' ').collect();
+        if let [address, size, "t" | "T" | "W", name] = words[..] {
+            let number = |s| u64::from_str_radix(s, 16).unwrap();
+            found.entry(name.to_owned()).or_default().push((number(address), number(size)));
+        }
+    }
+    found.into_iter().filter(|(_, v)| v.len() == 1).map(|(n, v)| (n, v[0])).collect()
+}
+
+/// The answers, and whether the tool was content with the file.
+fn addr2line(tool: &str, exe: &Path, addresses: &[u64]) -> (String, bool) {
+    let mut child = Command::new(tool)
+        .args(["-a", "-f", "-i", "-e"])
+        .arg(exe)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let text: String = addresses.iter().map(|a| format!("{a:#x}\n")).collect();
+    let mut stdin = child.stdin.take().unwrap();
+    let feeder = std::thread::spawn(move || stdin.write_all(text.as_bytes()));
+    let output = child.wait_with_output().unwrap();
+    feeder.join().unwrap().unwrap();
+    // The echoed addresses differ; they mark where an answer begins.
+    let answers = String::from_utf8_lossy(&output.stdout).into_owned();
+    let answers = answers.lines().map(|l| if l.starts_with("0x") { "--" } else { l }).collect::<Vec<_>>();
+    (answers.join("\n"), output.stderr.is_empty())
+}
+
+#[test]
+fn addr2line_answers_as_on_the_plain_link() {
+    let mut checked = 0;
+    for compiler in ["g++", "clang++-19"] {
+        for debug in [
+            &["-gdwarf-4"][..],
+            &["-gdwarf-5"],
+            &["-gdwarf-4", "-fdebug-types-section", "-ggnu-pubnames"],
+            &["-gdwarf-5", "-fdebug-types-section", "-ggnu-pubnames"],
+            &["-gdwarf-5", "-gz"],
+            &["-gdwarf-4", "-gz"],
+            &["-gdwarf-5", "-gdwarf64"],
+            &["-gsplit-dwarf"],
+        ] {
+            for level in ["-O0", "-O2"] {
+                let shop = Workshop::new();
+                shop.write("h.h", HEADER);
+                let flags = [debug, &[level, "-ffunction-sections", "-fdata-sections"]].concat();
+                let program =
+                    Program::compile(&shop, compiler, &flags, &[("main.cc", MAIN), ("lib.cc", LIB)]);
+                let pruned = program.pruned();
+                // How a linker reads debug information depends on its format only.
+                let linkers = if level == "-O0" { &["lld"] } else { LINKERS };
+                for linker in linkers {
+                    let plain = shop.link("g++", linker, &program.objects, &[]);
+                    let kept = shop.path("plain");
+                    std::fs::rename(plain, &kept).unwrap();
+                    let exe = shop.link("g++", linker, &pruned, &[]);
+                    let (before, after) = (functions(&kept), functions(&exe));
+                    assert!(after.keys().all(|k| !k.contains("dead")), "{after:?}");
+                    let mut addresses = (Vec::new(), Vec::new());
+                    for (name, (address, size)) in &after {
+                        let (old, old_size) = before[name];
+                        assert_eq!(old_size, *size, "{name}");
+                        for offset in (0..*size).step_by(3) {
+                            addresses.0.push(old + offset);
+                            addresses.1.push(address + offset);
+                        }
+                    }
+                    for tool in ["addr2line", "llvm-addr2line-19"] {
+                        let (old, new) =
+                            (addr2line(tool, &kept, &addresses.0), addr2line(tool, &exe, &addresses.1));
+                        let (old, new) = match (old, new) {
+                            // GNU addr2line takes 64-bit DWARF of gcc's for damaged, on the plain link too.
+                            ((_, false), _) if debug.contains(&"-gdwarf64") => continue,
+                            ((old, content), (new, still)) => {
+                                assert!(content && still, "{compiler} {flags:?} {linker} {tool}");
+                                (old, new)
+                            }
+                        };
+                        assert_eq!(old, new, "{compiler} {flags:?} {linker} {tool}");
+                        if !debug.contains(&"-gsplit-dwarf") {
+                            assert!(new.contains("main.cc:") && new.contains("lib.cc:"), "{tool}: {new}");
+                        }
+                        checked += addresses.0.len();
+                    }
+                }
+            }
+        }
+    }
+    assert!(checked > 10_000, "{checked}");
+}
+
+const NONALLOC: &[&str] = &[
+    ".debug_line",
+    ".debug_info",
+    ".debug_addr",
+    ".debug_loclists",
+    ".debug_rnglists",
+    ".debug_aranges",
+    ".debug_names",
+    ".debug_str_offsets",
+    ".debug_loc",
+    ".debug_ranges",
+    ".debug_frame",
+    ".debug_macro",
+    ".debug_gdb_index",
+    ".debug_types",
+    ".debug_gnu_pubnames",
+    ".debugfoo",
+    ".gdb_index",
+    ".stack_sizes",
+    ".note.stapsdt",
+    ".custom",
+];
+
+fn references_to_dead() -> String {
+    let mut text = String::from(
+        ".section .text.dead,\"ax\",@progbits\n.globl deadg\n.type deadg,@function\n.space 16\ndeadg: ret\ndeadl: ret\n\
+         .size deadg, 9\n.section .tdata.dead,\"awT\",@progbits\n.globl dtls\ndtls: .quad 0\n\
+         .section .text._start,\"ax\",@progbits\n.globl _start\n_start: ret\n",
+    );
+    for section in NONALLOC {
+        text += &format!(
+            ".section {section},\"\",@progbits\n.quad deadl+5\n.long deadl+5\n.quad deadg+7\n.quad 0x1111111111111111\n\
+             .quad dtls@dtpoff+3\n.quad deadg@size\n.short deadl+1\n.quad _start\n"
+        );
+    }
+    text
+}
+
+#[test]
+fn values_for_dropped_targets_are_those_of_lld() {
+    let shop = Workshop::new();
+    let object = shop.compile("clang-19", "t.s", &references_to_dead(), &[]);
+    let summary = native::extract(&object);
+    let plan = plan(std::slice::from_ref(&summary), &["_start"]).remove(0);
+    let pruned = rewrite(&object, &summary, &plan).unwrap();
+    verify::object("t.o", &object, &pruned, &verify::Expected::new(&summary, &plan)).unwrap();
+    let link = |name: &str, bytes: &[u8], flag: &str| {
+        let input = shop.write(&format!("{name}.o"), bytes);
+        let output = shop.path(name);
+        // One address for both: what is alive must not differ either.
+        run(Command::new("ld.lld-19").args([flag, "-Ttext=0x401000", "-o"]).arg(&output).arg(input));
+        std::fs::read(output).unwrap()
+    };
+    let (plain, ours) = (link("plain", &object, "--gc-sections"), link("ours", &pruned, "--gc-sections"));
+    let (plain, ours) = (object::File::parse(&*plain).unwrap(), object::File::parse(&*ours).unwrap());
+    for section in NONALLOC {
+        let data = |f: &object::File<'_>| f.section_by_name(section).unwrap().data().unwrap().to_vec();
+        assert_eq!(data(&plain), data(&ours), "{section}");
+    }
+}
+
+#[test]
+fn compressed_sections_get_the_same_values_on_every_linker() {
+    let shop = Workshop::new();
+    let source = ".section .text.dead,\"ax\",@progbits\n.space 16\ndead: ret\n\
+        .section .text._start,\"ax\",@progbits\n.globl _start\n_start: ret\n\
+        .section .debug_ranges,\"\",@progbits\n.quad dead\n.quad dead+8\n.quad _start\n.zero 4096\n\
+        .section .debug_names,\"\",@progbits\n.quad dead\n.long dead+8\n.zero 4096\n\
+        .section .debug_info,\"\",@progbits\n.quad dead+4\n.long dead\n.short dead\n.byte dead\n.zero 4096\n";
+    let object = shop.compile("clang-19", "t.s", source, &["-gz=zlib"]);
+    let summary = native::extract(&object);
+    let plan = plan(std::slice::from_ref(&summary), &["_start"]).remove(0);
+    let pruned = rewrite(&object, &summary, &plan).unwrap();
+    verify::object("t.o", &object, &pruned, &verify::Expected::new(&summary, &plan)).unwrap();
+    let input = shop.write("t.o", &pruned);
+    for linker in ["ld.lld-19", "ld.bfd", "ld.gold", "mold"] {
+        let output = shop.path(linker);
+        run(Command::new(linker).arg("-o").arg(&output).arg(&input));
+        let bytes = std::fs::read(output).unwrap();
+        let file = object::File::parse(&*bytes).unwrap();
+        let data = |name: &str| file.section_by_name(name).unwrap().uncompressed_data().unwrap().to_vec();
+        assert_eq!(data(".debug_ranges")[..16], [[1, 0, 0, 0, 0, 0, 0, 0]; 2].concat(), "{linker}");
+        assert_ne!(data(".debug_ranges")[16..24], [0; 8], "{linker}");
+        assert_eq!(data(".debug_names")[..12], [0xff; 12], "{linker}");
+        assert_eq!(data(".debug_info")[..15], [0; 15], "{linker}");
+    }
+}
+
+#[test]
+fn a_debug_section_keeps_references_to_what_lives_elsewhere() {
+    // Two modules define the same inline variable; the debug information of both means the one that is linked.
+    let shop = Workshop::new();
+    let source = "inline int shared = 5; int NAME() { return ++shared; }";
+    let text = |name| source.replace("NAME", name);
+    let objects = vec![
+        ("a.o".to_owned(), shop.compile("g++", "a.cc", &text("a"), &["-g", "-O1", "-ffunction-sections"])),
+        ("b.o".to_owned(), shop.compile("g++", "b.cc", &text("b"), &["-g", "-O1", "-ffunction-sections"])),
+        (
+            "m.o".to_owned(),
+            shop.compile("g++", "m.cc", "int a(); int b(); int main() { return a() + b() - 13; }", &["-O1"]),
+        ),
+    ];
+    let program = Program::new(objects, &["main"]);
+    let pruned = program.pruned();
+    let symbols = run(Command::new("readelf").arg("-sW").arg(shop.write("b.o", &pruned[1].1)));
+    assert!(symbols.lines().any(|l| l.contains("UND shared")), "{symbols}");
+    let relocations = run(Command::new("readelf").arg("-rW").arg(shop.path("b.o")));
+    let debug = relocations.split(".rela.debug_info").nth(1).unwrap();
+    assert!(debug.lines().any(|l| l.contains(" shared")), "{relocations}");
+    let exe = shop.link("g++", "lld", &pruned, &[]);
+    run(&mut Command::new(exe));
+}
+
+#[test]
+fn nothing_is_written_where_the_plan_says_nothing() {
+    // Without `prevailing_dropped` an undefined symbol of debug information stays as it is.
+    let shop = Workshop::new();
+    let source = ".section .debug_info,\"\",@progbits\n.quad outside\n.text\n.globl _start\n_start: ret\n\
+        .section .text.dead,\"ax\",@progbits\ndead: ret\n";
+    let object = shop.compile("gcc", "t.s", source, &[]);
+    let summary = native::extract(&object);
+    let mut plan: ModulePlan = plan(std::slice::from_ref(&summary), &["_start"]).remove(0);
+    assert!(plan.atoms.contains(&Action::Drop));
+    plan.prevailing_dropped.clear();
+    let has_reference = |bytes: &[u8]| {
+        let file = object::File::parse(bytes).unwrap();
+        file.section_by_name(".debug_info").unwrap().relocations().count() == 1
+    };
+    assert!(has_reference(&rewrite(&object, &summary, &plan).unwrap()));
+    // With it, one whose definition is dropped elsewhere goes.
+    plan.prevailing_dropped = vec![true; summary.symbols.len()];
+    assert!(!has_reference(&rewrite(&object, &summary, &plan).unwrap()));
+}

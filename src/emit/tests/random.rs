@@ -1,1 +1,174 @@
+//! Random plans on real objects, and damaged objects: an error or a verified object, never a panic.
 
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use summaries::{ModuleSummary, native};
+
+use super::tools::Workshop;
+use crate::emit::{archive, object::rewrite};
+use crate::plan::{Action, ModulePlan};
+use crate::verify;
+
+const SOURCE: &str = r#"
+#include <map>
+#include <stdexcept>
+#include <string>
+struct Base { virtual ~Base() {} virtual int f() = 0; };
+template <class T> struct D : Base { T t; int f() override { if (t == T()) throw std::runtime_error("x"); return 1; } };
+static int table_user(int i) { static int (*const t[])(int) = { table_user, nullptr }; return t[i & 1] ? 3 : i; }
+int entry(std::map<std::string, int> &m) {
+    D<int> a; D<long> b; thread_local int calls; static std::string s = "init";
+    try { return a.f() + b.f() + m[s] + table_user(++calls); } catch (std::exception &e) { return -1; }
+}
+__attribute__((visibility("hidden"))) int hidden(int x) { return x ? hidden(x - 1) : 0; }
+inline int shared_variable = 3; int *p = &shared_variable;
+"#;
+
+fn objects() -> Vec<Vec<u8>> {
+    let shop = Workshop::new();
+    let base = ["-ffunction-sections", "-fdata-sections", "-std=c++17"];
+    [
+        ("g++", &["-O2", "-g"][..]),
+        ("g++", &["-O0", "-g3", "-gz", "-fdebug-types-section", "-fno-pic"]),
+        ("clang++-19", &["-O2", "-g", "-gdwarf-4"]),
+        ("clang++-19", &["-O1", "-gz", "-g", "-fstack-size-section", "-fbasic-block-address-map"]),
+        ("clang++-19", &["-O0"]),
+    ]
+    .iter()
+    .map(|(compiler, flags)| shop.compile(compiler, "r.cc", SOURCE, &[&base[..], flags].concat()))
+    .collect()
+}
+
+/// A plan from random bits; close to `drop_percent` of the atoms go.
+fn random_plan(summary: &ModuleSummary, seed: &[u8], drop_percent: u8) -> ModulePlan {
+    let byte = |i: usize| seed[i % seed.len()] ^ (i / seed.len()).wrapping_mul(37) as u8;
+    let bits = |from: usize| (0..summary.symbols.len()).map(|i| byte(i + from) & 1 == 0).collect();
+    let mut plan = ModulePlan {
+        atoms: (0..summary.atoms.len())
+            .map(|i| if byte(i) % 100 < drop_percent { Action::Drop } else { Action::Keep })
+            .collect(),
+        prevails_elsewhere: if byte(3) & 1 == 0 { bits(7) } else { vec![true; summary.symbols.len()] },
+        prevailing_dropped: if byte(5) & 1 == 0 { bits(11) } else { Vec::new() },
+        pin_visibility: if byte(9) & 1 == 0 { bits(13) } else { Vec::new() },
+        discarded_groups: Vec::new(),
+    };
+    for (g, group) in summary.groups.iter().enumerate() {
+        if byte(g + 17) % 5 == 0 {
+            plan.discarded_groups.push(group.section);
+            group.members.iter().for_each(|m| plan.atoms[m.index()] = Action::Drop);
+        }
+    }
+    plan
+}
+
+/// Drop what refers to dropped things too, so that the plan can be carried out.
+fn close(summary: &ModuleSummary, plan: &mut ModulePlan) {
+    use summaries::{Definition, Target};
+    loop {
+        let mut changed = false;
+        for r in &summary.references {
+            let gone = match r.target {
+                Target::Atom(a) => plan.atoms[a.index()] == Action::Drop,
+                Target::Symbol(s) => match summary.symbols[s.index()].definition {
+                    Definition::Atom(a) | Definition::Common(a) => {
+                        let local = summary.symbols[s.index()].binding == summaries::Binding::Local;
+                        let other = !local && plan.prevails_elsewhere.get(s.index()) == Some(&true);
+                        plan.atoms[a.index()] == Action::Drop && !other
+                    }
+                    _ => false,
+                },
+            };
+            if gone && plan.atoms[r.from.index()] == Action::Keep {
+                plan.atoms[r.from.index()] = Action::Drop;
+                changed = true;
+            }
+        }
+        for i in 0..summary.atoms.len() {
+            let after = summary.atoms[i].link_order;
+            if after.is_some_and(|a| plan.atoms[a.index()] == Action::Drop) && plan.atoms[i] == Action::Keep {
+                plan.atoms[i] = Action::Drop;
+                changed = true;
+            }
+        }
+        if !changed {
+            return;
+        }
+    }
+}
+
+fn runner(cases: u32) -> TestRunner {
+    TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() })
+}
+
+#[test]
+fn a_plan_is_carried_out_or_refused() {
+    let objects = objects();
+    let summaries: Vec<_> = objects.iter().map(|o| native::extract(o)).collect();
+    let carried_out = std::cell::Cell::new(0);
+    let strategy = (0..objects.len(), prop::collection::vec(any::<u8>(), 64), 0u8..60, any::<bool>());
+    runner(400)
+        .run(&strategy, |(which, seed, percent, closed)| {
+            let (object, summary) = (&objects[which], &summaries[which]);
+            let mut plan = random_plan(summary, &seed, percent);
+            if closed {
+                close(summary, &mut plan);
+            }
+            match rewrite(object, summary, &plan) {
+                Err(e) if closed => panic!("{e}"),
+                Err(_) => {}
+                Ok(new) => {
+                    verify::object("r.o", object, &new, &verify::Expected::new(summary, &plan))
+                        .unwrap_or_else(|e| panic!("{e}"));
+                    let again = native::extract(&new);
+                    assert!(again.limits.is_empty(), "{:?}", again.limits);
+                    // A second pass over the result with everything kept is a fixed point.
+                    let keep = ModulePlan {
+                        atoms: vec![Action::Keep; again.atoms.len()],
+                        ..ModulePlan::default()
+                    };
+                    let twice = rewrite(&new, &again, &keep).unwrap();
+                    assert!(twice == new, "not a fixed point");
+                    carried_out.set(carried_out.get() + 1);
+                }
+            }
+            Ok(())
+        })
+        .unwrap();
+    assert!(carried_out.get() > 100, "{}", carried_out.get());
+}
+
+#[test]
+fn damaged_objects_are_harmless() {
+    let objects = objects();
+    let summaries: Vec<_> = objects.iter().map(|o| native::extract(o)).collect();
+    let damage = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), any::<bool>()), 1..12);
+    let strategy = (0..objects.len(), damage, prop::collection::vec(any::<u8>(), 64), any::<Option<u16>>());
+    runner(1500)
+        .run(&strategy, |(which, damage, seed, cut)| {
+            let mut bytes = objects[which].clone();
+            for (at, value, in_tables) in damage {
+                // Half of the damage goes where the tables are: the header, and the section headers at the end.
+                let start = if in_tables { bytes.len() - bytes.len() / 8 } else { 0 };
+                let at = start + at.index(bytes.len() - start);
+                bytes[at] = value;
+            }
+            if let Some(cut) = cut {
+                bytes.truncate(usize::from(cut));
+            }
+            for summary in [&summaries[which], &native::extract(&bytes)] {
+                let mut plan = random_plan(summary, &seed, 20);
+                close(summary, &mut plan);
+                let expected = verify::Expected::new(summary, &plan);
+                if let Ok(new) = rewrite(&bytes, summary, &plan) {
+                    assert!(new.len() < 100 * bytes.len() + 4096);
+                    let _ = verify::object("d.o", &bytes, &new, &expected);
+                }
+                let _ = verify::object("d.o", &objects[which], &bytes, &expected);
+                let _ = verify::object("d.o", &bytes, &objects[which], &expected);
+            }
+            let _ = verify::facts("d.o", &bytes);
+            let _ = archive::write(&[("d.o", &bytes)]);
+            Ok(())
+        })
+        .unwrap();
+}

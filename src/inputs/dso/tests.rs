@@ -59,3 +59,15 @@ fn damage_is_an_error_and_no_panic() {
     foreign[18] = 183;
     assert_eq!(parse(&foreign).unwrap_err().0, Limit::ForeignObject);
 }
+
+/// Headers, section headers and dynamic tables with wrong bytes give facts or an error, never a panic.
+#[test]
+fn flipped_bytes() {
+    let libm = std::fs::read("/lib/x86_64-linux-gnu/libm.so.6").unwrap();
+    let places = (0..64).chain((64..4096).step_by(7)).chain(libm.len() - 2048..libm.len());
+    for place in places {
+        let mut bytes = libm.clone();
+        bytes[place] = 0xff;
+        let _ = parse(&bytes);
+    }
+}

@@ -1,6 +1,6 @@
 //! Whole lines against files on disk.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::process::Command as Process;
 
@@ -116,6 +116,11 @@ fn what_the_linker_will_refuse_is_a_limit() {
     assert_eq!(limits("-LDIR -lnone"), [Limit::UnreadableInput]);
     assert_eq!(limits("DIR/garbage.o"), [Limit::UnreadableInput]);
     assert_eq!(limits("DIR"), [Limit::UnreadableInput]);
+    assert_eq!(limits("DIR/a.o --remap-inputs=a=b"), [Limit::UnmodelledOption]);
+    // A pipe: opening it would block, and take what the linker is to read.
+    assert!(Process::new("mkfifo").arg(dir.path().join("pipe")).status().unwrap().success());
+    assert_eq!(limits("DIR/pipe"), [Limit::UnreadableInput]);
+    assert_eq!(limits("DIR/a.o --version-script DIR/pipe"), [Limit::UnreadableInput]);
     assert_eq!(limits("DIR/odd.ld"), [Limit::UnmodelledScript]);
     assert_eq!(limits("DIR/a.o DIR/a.o"), [Limit::LinkError]);
     assert_eq!(limits("-Bstatic DIR/libx.so"), [Limit::LinkError]);
@@ -158,5 +163,60 @@ fn sysroot_prefixes() {
     for linker in ["ld.lld-19", "ld.bfd", "ld.gold", "ld.mold"] {
         let inputs = load_line(dir.path(), linker, "--sysroot=DIR/root -L=/lib -ly -ls");
         assert_eq!(shown(&inputs), "liby.a[2/2] ( liby.a[2/2] )", "{linker} {:?}", inputs.limits);
+    }
+}
+
+/// The linker's own trace of a real line names the objects and libraries that we load, and no others.
+#[test]
+fn the_trace_of_each_linker() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("h.cc"), "#include <iostream>\nint main() { std::cout << 1; }\n").unwrap();
+    let object = dir.path().join("h.o");
+    let made =
+        Process::new("g++").args(["-c", "h.cc", "-o", "h.o"]).current_dir(dir.path()).status().unwrap();
+    assert!(made.success());
+    let driver = Process::new("g++").args(["-###", "-o", "h", "-lpthread"]).arg(&object).output().unwrap();
+    let text = String::from_utf8(driver.stderr).unwrap();
+    let line = text.lines().find(|l| l.contains("collect2")).unwrap();
+    let words = args::words::split(line.as_bytes());
+    // Without the plugin, which reads libraries a second time; the rest of gcc's own words is kept.
+    let plugin = |w: &&OsString| !w.to_string_lossy().contains("plugin");
+    let words: Vec<OsString> = words.iter().skip(1).filter(plugin).cloned().collect();
+    for linker in ["ld.lld-19", "ld.bfd", "ld.gold", "ld.mold"] {
+        let lookup = |name: &str| match name {
+            args::linker::LINKER_VARIABLE => Some(linker.into()),
+            other => std::env::var_os(other),
+        };
+        let config = args::parse(&words, &Environment::new(&lookup)).unwrap();
+        let inputs = load(&config).unwrap();
+        assert!(inputs.limits.is_empty(), "{linker}: {:?}", inputs.limits);
+        let output =
+            Process::new(linker).args(&words).args(["--trace", "-o", "h"]).current_dir(dir.path()).output();
+        let output = output.unwrap();
+        let trace =
+            String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+        let of_trace = |l: &str| l.trim_start_matches("trace: ").trim_start_matches("mold: ").to_owned();
+        let named = |l: &String| l.ends_with(".o") || l.contains(".so");
+        let real = |l: String| Path::new(&l).canonicalize().unwrap();
+        let theirs: std::collections::BTreeSet<PathBuf> =
+            trace.lines().map(of_trace).filter(named).filter(|l| Path::new(l).exists()).map(real).collect();
+        let ours = inputs.sequence.iter().filter_map(|item| match item {
+            SequenceItem::Object { module, .. } => Some(inputs.modules[*module].file),
+            SequenceItem::Dso { dso, .. } => Some(inputs.dsos[*dso].file),
+            _ => None,
+        });
+        let ours: std::collections::BTreeSet<PathBuf> =
+            ours.map(|f| inputs.files[f].path.canonicalize().unwrap()).collect();
+        // A trace may name scripts (libc.so, libm.so), and leave out what is not needed.
+        let scripts: Vec<PathBuf> =
+            inputs.opened.iter().map(|f| inputs.files[*f].path.canonicalize().unwrap()).collect();
+        let unknown: Vec<_> = theirs.iter().filter(|p| !ours.contains(*p) && !scripts.contains(p)).collect();
+        assert!(unknown.is_empty(), "{linker} opens {unknown:?}, we have {ours:?}");
+        for part in ["libstdc++.so.6", "libc.so.6", "crti.o", "h.o"] {
+            let has = |set: &std::collections::BTreeSet<PathBuf>| {
+                set.iter().any(|p| p.to_string_lossy().contains(part))
+            };
+            assert!(has(&ours) && has(&theirs), "{linker}: {part} in {theirs:?}");
+        }
     }
 }

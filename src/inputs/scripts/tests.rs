@@ -9,10 +9,10 @@ fn script(text: &str) -> Result<ScriptFacts, String> {
     sections::parse(text.as_bytes(), &mut facts).map(|()| facts)
 }
 
-fn version(text: &str) -> ScriptFacts {
+fn version(text: &str) -> names::NameMatcher {
     let mut facts = ScriptFacts::default();
     version::parse_script(text.as_bytes(), &mut facts).unwrap();
-    facts
+    facts.name_matcher()
 }
 
 /// `ld.bfd --verbose` prints its script between two lines of equals signs.
@@ -146,7 +146,10 @@ fn version_scripts() {
     let facts = version("V { global: g; local: extern \"C++\" { *; }; };");
     assert!(!facts.version_exports(b"_ZN2ns1fEv") && facts.version_exports(b"g"));
     // No version script at all exports everything, an empty one too.
-    assert!(ScriptFacts::default().version_exports(b"x") && version("V { };").version_exports(b"x"));
+    assert!(
+        ScriptFacts::default().name_matcher().version_exports(b"x")
+            && version("V { };").version_exports(b"x")
+    );
     let mut facts = ScriptFacts::default();
     for bad in ["V {", "{ global: a; } }", "V { extern { }; };", "V = 1;", "} ;"] {
         assert!(version::parse_script(bad.as_bytes(), &mut facts).is_err(), "{bad}");
@@ -160,12 +163,13 @@ fn version_scripts() {
 fn dynamic_lists() {
     let mut facts = ScriptFacts::default();
     version::parse_list(b"{ foo; bar_*; extern \"C++\" { \"ns::g()\"; }; };\n{ baz; };", &mut facts).unwrap();
+    let names = facts.name_matcher();
     assert!(
-        facts.dynamic_list_names(b"foo")
-            && facts.dynamic_list_names(b"bar_1")
-            && facts.dynamic_list_names(b"baz")
+        names.dynamic_list_names(b"foo")
+            && names.dynamic_list_names(b"bar_1")
+            && names.dynamic_list_names(b"baz")
     );
-    assert!(facts.dynamic_list_names(b"_Z1gv") && !facts.dynamic_list_names(b"food"));
+    assert!(names.dynamic_list_names(b"_Z1gv") && !names.dynamic_list_names(b"food"));
     assert!(version::parse_list(b"{ local: *; };", &mut facts).is_err());
     assert!(version::parse_list(b"foo", &mut facts).is_err());
 }

@@ -1,0 +1,106 @@
+//! Names against the patterns of version scripts and dynamic lists, compiled once for many names.
+//!
+//! Precedence as GNU ld, gold and lld have it: names, then patterns, then `*`; of equal rank global wins, because
+//! exporting too much keeps too much, which is safe. A pattern of an `extern "C++"` block may match every mangled name, so a
+//! global one does and a local one (except `*`) doesn't. Left out: demangling.
+
+use rustc_hash::FxHashSet;
+
+use super::super::glob::Glob;
+use super::{Pattern, ScriptFacts};
+
+/// Which way doubt goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Doubt {
+    Matches,
+    DoesNot,
+}
+
+/// Patterns by rank.
+#[derive(Debug, Default)]
+struct Set {
+    literals: FxHashSet<Vec<u8>>,
+    globs: Vec<Glob>,
+    /// Some pattern of a C++ block, of which it isn't known what it matches.
+    mangled: bool,
+    star: bool,
+}
+
+impl Set {
+    fn new(patterns: &[Pattern], doubt: Doubt) -> Self {
+        let mut set = Set::default();
+        for pattern in patterns {
+            let glob = Glob::new(&pattern.text);
+            if !pattern.quoted && glob.is_star() {
+                set.star = true;
+                continue;
+            }
+            if pattern.cplusplus {
+                set.mangled |= doubt == Doubt::Matches;
+                if doubt == Doubt::DoesNot {
+                    continue;
+                }
+            }
+            if pattern.quoted || glob.is_literal() {
+                set.literals.insert(if pattern.quoted {
+                    pattern.text.clone().into_bytes()
+                } else {
+                    glob.literal()
+                });
+            } else {
+                set.globs.push(glob);
+            }
+        }
+        set
+    }
+
+    fn has_literal(&self, name: &[u8]) -> bool {
+        self.literals.contains(name)
+    }
+
+    fn has_glob(&self, name: &[u8]) -> bool {
+        (self.mangled && name.starts_with(b"_Z")) || self.globs.iter().any(|g| g.matches(name))
+    }
+}
+
+/// The compiled patterns of a link.
+#[derive(Debug)]
+pub struct NameMatcher {
+    /// Global and local patterns; `None` without a version script.
+    version: Option<(Set, Set)>,
+    dynamic: Set,
+}
+
+impl ScriptFacts {
+    /// Compile the version scripts' and dynamic lists' patterns.
+    pub fn name_matcher(&self) -> NameMatcher {
+        let version = self
+            .version_global
+            .as_ref()
+            .map(|global| (Set::new(global, Doubt::Matches), Set::new(&self.version_local, Doubt::DoesNot)));
+        NameMatcher { version, dynamic: Set::new(&self.dynamic_list, Doubt::Matches) }
+    }
+}
+
+impl NameMatcher {
+    /// Whether the version scripts leave a default-visibility definition of `name` (without its version) global: true
+    /// when in doubt, without any version script, and for names that no pattern matches.
+    pub fn version_exports(&self, name: &[u8]) -> bool {
+        let Some((global, local)) = &self.version else { return true };
+        if global.has_literal(name) {
+            return true;
+        }
+        if local.has_literal(name) {
+            return false;
+        }
+        if global.has_glob(name) {
+            return true;
+        }
+        !local.has_glob(name) && (global.star || !local.star)
+    }
+
+    /// Whether a dynamic list or `--export-dynamic-symbol` names `name`: true when in doubt.
+    pub fn dynamic_list_names(&self, name: &[u8]) -> bool {
+        self.dynamic.star || self.dynamic.has_literal(name) || self.dynamic.has_glob(name)
+    }
+}
