@@ -140,7 +140,7 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
         totals = account(&inputs, &resolution, &[]);
     }
     if let Some(warning) = warning {
-        eprintln!("lto-prune: warning: {warning}; nothing is pruned");
+        eprintln!("lto-prune: warning: {warning}");
     }
     if wants_report(config) {
         let linker_liveness = by_linker();

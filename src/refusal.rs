@@ -86,8 +86,6 @@ pub fn is_failure(limit: Limit) -> bool {
             | Limit::RelocatableOutput
             | Limit::AmbiguousResolution
             | Limit::NoEntry
-            | Limit::Bitcode
-            | Limit::GccLto
             | Limit::ScriptWithoutGc
             | Limit::ScriptFilePattern
     )
@@ -163,12 +161,17 @@ fn lazy_needed(config: &Config) -> bool {
     config.gc_sections && config.linker.dialect == crate::config::Dialect::Lld
 }
 
-/// The warning for a link that isn't pruned because of a failure of ours, if there is one.
+/// The warning for a failure of ours, if there is one: the gravest, and of those the first.
 pub fn warning(inputs: &Inputs, limits: &[Place]) -> Option<String> {
-    let failure = |(_, l): &&Place| l.limit.severity() == Severity::Link && is_failure(l.limit);
-    let (module, record) = limits.iter().find(failure)?;
+    let of_severity = |severity: Severity| {
+        let failure = move |(_, l): &&Place| l.limit.severity() == severity && is_failure(l.limit);
+        limits.iter().find(failure)
+    };
+    let whole_link = of_severity(Severity::Link);
+    let (module, record) = whole_link.or_else(|| of_severity(Severity::Module))?;
     let place = module.map(|m| format!("{}: ", inputs.module_name(m))).unwrap_or_default();
-    Some(format!("summarise: {place}{} ({})", record.detail, record.limit.name()))
+    let consequence = if whole_link.is_some() { "nothing is pruned" } else { "the module is kept whole" };
+    Some(format!("summarise: {place}{} ({}); {consequence}", record.detail, record.limit.name()))
 }
 
 /// Atoms that go, for the decision whether a pruned link is worth making.

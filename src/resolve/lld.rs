@@ -4,7 +4,7 @@
 //! The rules are those of lld's `Symbol::resolve` (lld/ELF/Symbols.cpp) and `ObjFile::initializeSymbols`
 //! (InputFiles.cpp): within a file definitions count before references; an undefined weak never extracts; a
 //! shared definition that was seen first wins over a lazy one; a lazy non-common definition is extracted for a
-//! common symbol. Extraction nests, so the order of loading is a preorder; the stack here is explicit because an
+//! common symbol only under `--fortran-common` (whose help says that it is the default; it isn't). Extraction nests, so the order of loading is a preorder; the stack here is explicit because an
 //! archive may be as deep as it likes.
 
 use super::symtab::Entry;
@@ -38,6 +38,7 @@ struct Lld<'w, 'a> {
     is_loaded: Vec<bool>,
     loaded: Vec<ModuleId>,
     stack: Vec<Frame>,
+    fortran_common: bool,
 }
 
 /// The modules in the link, in the order of loading.
@@ -48,6 +49,7 @@ pub(super) fn extract(world: &World<'_>) -> Vec<ModuleId> {
         is_loaded: vec![false; world.modules.len()],
         loaded: Vec::new(),
         stack: Vec::new(),
+        fortran_common: fortran_common(&world.config.linker_args),
     };
     for symbol in world.demanded() {
         lld.refer(symbol, false);
@@ -80,6 +82,16 @@ pub(super) fn extract(world: &World<'_>) -> Vec<ModuleId> {
         }
     }
     lld.loaded
+}
+
+/// Whether the last of `--fortran-common` and `--no-fortran-common` is the former.
+fn fortran_common(args: &[std::ffi::OsString]) -> bool {
+    let says = |arg: &std::ffi::OsString| match arg.to_str()?.trim_start_matches('-') {
+        "fortran-common" => Some(true),
+        "no-fortran-common" => Some(false),
+        _ => None,
+    };
+    args.iter().rev().find_map(says).unwrap_or(false)
 }
 
 impl Lld<'_, '_> {
@@ -168,7 +180,7 @@ impl Lld<'_, '_> {
                     self.states[id.index()] = State::Lazy { module, weak: true };
                 }
                 State::Undefined { weak: false } => return self.load(module),
-                State::Common if self.world.has_non_common_definition(module, id) => {
+                State::Common if self.fortran_common && self.world.has_non_common_definition(module, id) => {
                     return self.load(module);
                 }
                 State::Common | State::Lazy { .. } | State::Defined | State::Shared => {}

@@ -232,8 +232,11 @@ fn lazy_unknowns(world: &World<'_>, modules: &[Option<LoadedModule>], resolution
                     continue;
                 }
             };
+            // lld and mold read every member, and complain of one that they can't read.
+            let reads_all = matches!(world.config.linker.dialect, Dialect::Lld | Dialect::Mold);
             let named = armap.iter().filter(|(_, m)| *m == module).map(|(s, _)| *s);
-            if armap.is_empty() || named.clone().any(wanted) {
+            let is_bitcode = limit == Limit::Bitcode;
+            if armap.is_empty() || named.into_iter().any(wanted) || (reads_all && !is_bitcode) {
                 let detail = "an archive member whose symbols can't be read may be in the link".to_owned();
                 limits.push((Some(module), link_limit(limit, detail)));
             }
