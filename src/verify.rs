@@ -10,6 +10,7 @@
 
 mod closure;
 mod elf;
+mod groups;
 mod object;
 mod output;
 mod relocations;

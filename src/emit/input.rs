@@ -238,7 +238,9 @@ impl<'a> Input<'a> {
     }
 
     fn string(&self, table: usize, offset: u32) -> &'a [u8] {
-        let rest = self.data(table).ok().and_then(|d| d.get(offset as usize..)).unwrap_or(&[]);
+        // Not by `data`: its error would ask for a name again.
+        let bytes = self.sections.get(table).and_then(|s| s.data(LE, self.bytes).ok());
+        let rest = bytes.and_then(|d| d.get(offset as usize..)).unwrap_or(&[]);
         rest.split(|b| *b == 0).next().unwrap_or(&[])
     }
 

@@ -194,7 +194,11 @@ impl<'p> Symbols<'p> {
                 next = table.end_locals(next, zero);
             }
             let flag = |flags: &[bool]| flags.get(i).copied().unwrap_or(false);
-            let standing = self.standing.get(i).copied().unwrap_or(Standing::Gone);
+            // Tables and unwind sections may have been found empty since the standings were taken.
+            let standing = match (self.standing.get(i).copied(), input.place(i)?) {
+                (Some(Standing::Defined), Place::Section(s)) if !fates.keeps(s as usize) => Standing::Gone,
+                (standing, _) => standing.unwrap_or(Standing::Gone),
+            };
             let entry = match standing {
                 _ if i == 0 => Entry::AsItWas,
                 Standing::Defined => Entry::AsItWas,

@@ -150,11 +150,17 @@ impl<'a> Object<'a> {
 
     /// The name of a symbol; empty if it can't be read.
     pub(super) fn symbol_name(&self, symbol: &Sym) -> &'a [u8] {
-        let read = || {
-            let link = self.sections.get(self.symbol_table)?.sh_link as usize;
-            string(contents(self.bytes, self.sections.get(link)?)?, symbol.st_name)
-        };
-        read().unwrap_or(&[])
+        self.symbol_names().and_then(|table| string(table, symbol.st_name)).unwrap_or(&[])
+    }
+
+    /// Whether the name of a symbol can be read.
+    pub(super) fn has_name(&self, symbol: &Sym) -> bool {
+        symbol.st_name == 0 || self.symbol_names().is_some_and(|t| symbol.st_name < t.len())
+    }
+
+    fn symbol_names(&self) -> Option<&'a [u8]> {
+        let link = self.sections.get(self.symbol_table)?.sh_link as usize;
+        contents(self.bytes, self.sections.get(link)?)
     }
 
     /// How many symbols there are, the null symbol included.

@@ -10,6 +10,7 @@ use goblin::elf::section_header as sh;
 use summaries::{Atom, ModuleSummary};
 
 use super::elf::{Object, error};
+use super::groups;
 use super::relocations::{self, SymbolMap};
 use super::unwind;
 use crate::error::Result;
@@ -78,6 +79,7 @@ fn check(original: &[u8], emitted: &[u8], expected: &Expected) -> Result<()> {
     let new_of_old = match_sections(&old, &new, expected)?;
     let pair = Pair { old, new, new_of_old, expected };
     let symbols = SymbolMap::new(&pair)?;
+    groups::check(&pair, &symbols)?;
     relocations::check(&pair, &symbols)?;
     unwind::check(&pair, &symbols)
 }
@@ -179,7 +181,9 @@ fn group(new: &Object<'_>, index: usize, data: &[u8]) -> Result<()> {
         if member == 0 || member == index || member >= new.sections.len() {
             return Err(new.about(index, format!("has section {member} as a member, which is none")));
         }
-        if new.sections.get(member).is_none_or(|s| s.sh_flags & u64::from(sh::SHF_GROUP) == 0) {
+        // `ld -r` leaves the flag out of relocation sections.
+        let says_so = |s: &sh::SectionHeader| s.sh_flags & u64::from(sh::SHF_GROUP) != 0;
+        if !new.is_table(member) && !new.sections.get(member).is_some_and(says_so) {
             return Err(new.about(member, "is a member of a group and does not say so"));
         }
     }

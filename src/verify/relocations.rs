@@ -12,6 +12,9 @@ use super::elf::{Object, Place, SHN_ABS, SHN_COMMON, SHT_LLVM_ADDRSIG, SHT_LLVM_
 use super::object::Pair;
 use crate::error::{Error, Result};
 
+/// The name of the absolute symbol of value 0 that stands for a dropped target in compressed sections.
+const ZERO_NAME: &[u8] = b"lto_prune.tombstone";
+
 /// Which symbol of the emitted object is which of the original.
 #[derive(Debug)]
 pub(super) struct SymbolMap {
@@ -29,6 +32,9 @@ impl SymbolMap {
         let mut next_old = 0;
         for j in 0..pair.new.symbol_count() {
             let symbol = pair.new.symbol(j).ok_or_else(|| error("a symbol can't be read"))?;
+            if !pair.new.has_name(&symbol) {
+                return Err(error(format!("the name of symbol {j} is outside of its table")));
+            }
             let local = st_bind(symbol.st_info) == STB_LOCAL;
             if local != (j < pair.new.first_global) {
                 return Err(error(format!("symbol {j} is on the wrong side of sh_info")));
@@ -61,9 +67,9 @@ impl SymbolMap {
 }
 
 fn is_zero(symbol: &Sym, index: usize, pair: &Pair<'_>) -> bool {
-    symbol.st_shndx == SHN_ABS
-        && symbol.st_value == 0
-        && symbol.st_size == 0
+    (symbol.st_shndx, symbol.st_value, symbol.st_size) == (SHN_ABS, 0, 0)
+        && (symbol.st_info, symbol.st_other) == (0, 0)
+        && pair.new.symbol_name(symbol) == ZERO_NAME
         && index + 1 == pair.new.first_global
 }
 
@@ -84,7 +90,8 @@ fn is_same(pair: &Pair<'_>, i: usize, j: usize, new: &Sym) -> bool {
             same_shape && old.st_value == new.st_value && pair.new_of_old.get(s) == Some(&t) && t != 0
         }
         (Place::Undefined, Place::Undefined) => {
-            same_shape || (weak(new) && old.st_other == new.st_other && is_global(&old))
+            let weakened = weak(new) && old.st_other == new.st_other && is_global(&old);
+            (same_shape && old.st_value == new.st_value) || (weakened && new.st_value == 0)
         }
         (Place::Section(s), Place::Undefined) => {
             let gone = pair.expected.drops(s) || pair.old.is_table(s);
@@ -111,7 +118,9 @@ fn weak(symbol: &Sym) -> bool {
 
 /// A dropped definition leaves a reference behind where another one prevails, else at most its visibility.
 fn may_be_undefined(pair: &Pair<'_>, i: usize, old: &Sym, new: &Sym) -> bool {
-    is_global(old) && old.st_other == new.st_other && (weak(new) || pair.expected.is_replaced(i))
+    is_global(old)
+        && (new.st_other, new.st_value, new.st_size) == (old.st_other, 0, 0)
+        && (weak(new) || pair.expected.is_replaced(i))
 }
 
 /// A relocation, as both objects have it.
@@ -133,6 +142,25 @@ fn width(kind: u32) -> u64 {
         _ => 4,
     }
 }
+
+/// The value that stands for a dropped target in debug information, cut to the width of the field; `None` where
+/// there is no convention (other sections, relative fields).
+fn tombstone(name: &[u8], kind: u32) -> Option<u64> {
+    // S + A of all widths, and the same relative to the TLS block.
+    if ![1, 10, 11, 12, 14, 17, 18, 21, 23].contains(&kind) {
+        return None;
+    }
+    let name = name.strip_prefix(b".debug").or_else(|| name.strip_prefix(b".zdebug"))?;
+    let bits = 8 * width(kind) as u32;
+    Some(match name {
+        b"_loc" | b"_ranges" => 1,
+        b"_names" => u64::MAX.checked_shr(64 - bits).unwrap_or(0),
+        _ => 0,
+    })
+}
+
+/// A field that was resolved: its place, its width, and its value if that is known.
+type Resolved = (u64, u64, Option<u64>);
 
 /// The relocation sections of an object, as (target, relocation section), by target.
 pub(super) fn by_target(object: &Object<'_>) -> Vec<(usize, usize)> {
@@ -196,16 +224,17 @@ pub(super) fn check(pair: &Pair<'_>, symbols: &SymbolMap) -> Result<()> {
     check_index_tables(pair)
 }
 
-/// Compare the relocations of a section; returns the (offset, width) of those that were resolved.
+/// Compare the relocations of a section; returns the fields that were resolved.
 fn check_section(
     pair: &Pair<'_>,
     symbols: &SymbolMap,
     section: usize,
     old: &[Entry],
     new: &[Entry],
-) -> Result<Vec<(u64, u64)>> {
+) -> Result<Vec<Resolved>> {
     let alloc = pair.old.is_alloc(section);
     let compressed = pair.old.is_compressed(section);
+    let name = pair.old.section_name(section);
     let mut resolved = Vec::new();
     let mut rest = new.iter();
     for entry in old {
@@ -221,10 +250,16 @@ fn check_section(
         if alloc || !may_be_resolved(pair, entry.symbol) {
             return Err(differs(pair, section, entry));
         }
+        let value = tombstone(name, entry.kind);
+        let width = width(entry.kind);
         if !compressed {
-            resolved.push((entry.offset, width(entry.kind)));
-        } else if width(entry.kind) > 0 {
-            let zero = |n: &&Entry| n.offset == entry.offset && Some(n.symbol) == symbols.zero;
+            resolved.push((entry.offset, width, value));
+        } else if width > 0 {
+            let kind = [(1, 14), (2, 12), (4, 10), (8, 1)].iter().find(|(w, _)| *w == width).map(|(_, k)| *k);
+            let zero = |n: &&Entry| {
+                (n.offset, Some(n.kind), Some(n.symbol)) == (entry.offset, kind, symbols.zero)
+                    && value.is_none_or(|v| v == n.addend as u64)
+            };
             rest.next().filter(zero).ok_or_else(|| differs(pair, section, entry))?;
         }
     }
@@ -259,18 +294,27 @@ pub(super) fn differs(pair: &Pair<'_>, section: usize, entry: &Entry) -> Error {
 }
 
 /// Compare contents, but for the `resolved` fields.
-fn check_bytes(pair: &Pair<'_>, i: usize, j: usize, resolved: &[(u64, u64)]) -> Result<()> {
+fn check_bytes(pair: &Pair<'_>, i: usize, j: usize, resolved: &[Resolved]) -> Result<()> {
     let (old, new) = (pair.old.contents(i)?, pair.new.contents(j)?);
     if resolved.is_empty() {
         return if old == new { Ok(()) } else { Err(pair.old.about(i, "has other contents")) };
     }
-    let mut fields: Vec<(usize, usize)> = resolved
-        .iter()
-        .map(|(offset, width)| {
-            let start = usize::try_from(*offset).unwrap_or(usize::MAX);
-            (start, start.saturating_add(*width as usize))
-        })
-        .collect();
+    let mut fields: Vec<(usize, usize)> = Vec::with_capacity(resolved.len());
+    for (offset, width, value) in resolved {
+        let start = usize::try_from(*offset).unwrap_or(usize::MAX);
+        let end = start.saturating_add(*width as usize);
+        let field = new.get(start..end);
+        let expected = value.map(u64::to_le_bytes);
+        let right = match (field, &expected) {
+            (Some(field), Some(value)) => value.starts_with(field),
+            (Some(_), None) => true,
+            (None, _) => false,
+        };
+        if !right {
+            return Err(pair.old.about(i, format!("what is at {start:#x} stands for no dropped target")));
+        }
+        fields.push((start, end));
+    }
     fields.sort_unstable();
     let mut at = 0;
     for (start, end) in fields {

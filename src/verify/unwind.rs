@@ -94,6 +94,14 @@ pub(super) fn check(pair: &Pair<'_>, symbols: &SymbolMap) -> Result<()> {
         };
         tables.iter().enumerate().flat_map(of).collect()
     };
+    let mut shapes: Vec<_> = old_sections.iter().map(|i| shape(&pair.old, *i)).collect();
+    shapes.sort_unstable();
+    shapes.dedup();
+    for &j in &new_sections {
+        if !shapes.contains(&shape(&pair.new, j)) {
+            return Err(pair.new.about(j, "has other flags or another alignment than before"));
+        }
+    }
     let new_fdes = fdes(&new);
     let mut rest = new_fdes.iter();
     for (t, r) in fdes(&old) {
@@ -119,10 +127,16 @@ pub(super) fn check(pair: &Pair<'_>, symbols: &SymbolMap) -> Result<()> {
     Ok(())
 }
 
+/// Type, flags, alignment and entry size of a section.
+fn shape(object: &Object<'_>, index: usize) -> Option<(u32, u64, u64, u64)> {
+    let section = object.sections.get(index)?;
+    Some((section.sh_type, section.sh_flags, section.sh_addralign, section.sh_entsize))
+}
+
 fn unchanged(pair: &Pair<'_>, symbols: &SymbolMap, old: &[usize], new: &[usize]) -> Result<bool> {
     let (old_tables, new_tables) = (by_target(&pair.old), by_target(&pair.new));
     for (i, j) in old.iter().zip(new) {
-        if pair.old.contents(*i)? != pair.new.contents(*j)? {
+        if shape(&pair.old, *i) != shape(&pair.new, *j) || pair.old.contents(*i)? != pair.new.contents(*j)? {
             return Ok(false);
         }
         let (a, b) = (entries(&pair.old, &old_tables, *i)?, entries(&pair.new, &new_tables, *j)?);

@@ -164,6 +164,21 @@ fn undefined_symbols_that_were_never_referred_to_stay() {
 }
 
 #[test]
+fn section_names_outside_of_the_file_are_an_error() {
+    let shop = Workshop::new();
+    let mut object = assemble(&shop, ".globl _start\n_start: ret\n");
+    let summary = native::extract(&object);
+    let plan = plan(std::slice::from_ref(&summary), &["_start"]).remove(0);
+    let file = object::File::parse(&*object).unwrap();
+    let names = file.sections().find(|s| s.name() == Ok(".strtab")).unwrap().index().0;
+    drop(file);
+    let table = u64::from_le_bytes(object[40..48].try_into().unwrap()) as usize;
+    object[table + names * 64 + 24..][..8].fill(0x7f);
+    assert!(rewrite(&object, &summary, &plan).is_err());
+    assert!(verify::object("t.o", &object, &object, &verify::Expected::default()).is_err());
+}
+
+#[test]
 fn unwind_entries_follow_their_functions() {
     let shop = Workshop::new();
     let function = |name: &str, personality: &str| {

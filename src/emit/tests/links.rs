@@ -132,3 +132,50 @@ fn cxx_exceptions_and_comdat_on_all_linkers() {
         }
     }
 }
+
+/// Objects that went through another tool after the compiler: they have section symbols for everything, other
+/// orders, and tables that the tool did not know.
+#[test]
+fn objects_of_other_tools() {
+    let tools: &[&[&str]] = &[
+        &["ld.bfd", "-r", "-o", "OUT", "IN"],
+        &["ld.gold", "-r", "-o", "OUT", "IN"],
+        &["ld.lld-19", "-r", "-o", "OUT", "IN"],
+        &["mold", "-r", "-o", "OUT", "IN"],
+        &["objcopy", "IN", "OUT"],
+        &["llvm-objcopy-19", "IN", "OUT"],
+        &["objcopy", "--compress-debug-sections=zlib", "IN", "OUT"],
+        &["strip", "--strip-unneeded", "-o", "OUT", "IN"],
+        &["llvm-strip-19", "-g", "-o", "OUT", "IN"],
+    ];
+    let mut linked = 0;
+    for compiler in ["g++", "clang++-19"] {
+        let shop = Workshop::new();
+        shop.write("h.h", CXX_HEADER);
+        let flags = ["-O1", "-g", "-ffunction-sections", "-fdata-sections", "-std=c++17", "-w"];
+        let compiled = Program::compile(&shop, compiler, &flags, &[("main.cc", CXX_MAIN), ("lib.cc", CXX_LIB)]);
+        for tool in tools {
+            let processed = compiled.objects.iter().map(|(name, bytes)| {
+                let (input, output) = (shop.write("IN", bytes), shop.path("OUT"));
+                let _ = std::fs::remove_file(&output);
+                drop(input);
+                run(shop.command(tool[0]).args(&tool[1..]));
+                (name.clone(), std::fs::read(output).unwrap())
+            });
+            let program = Program::new(processed.collect(), &["main"]);
+            assert!(program.dropped() > 5, "{compiler} {tool:?}");
+            let pruned = program.pruned();
+            for linker in LINKERS {
+                // Not every linker takes what another one writes with -r.
+                if shop.try_link("g++", linker, &program.objects, &[]).is_err() {
+                    continue;
+                }
+                let exe = shop.link("g++", linker, &pruned, &[]);
+                let out = run(&mut shop.command(exe.to_str().unwrap()));
+                assert_eq!(out, "neg\n77 4 7 3 1\n", "{compiler} {tool:?} {linker}");
+                linked += 1;
+            }
+        }
+    }
+    assert!(linked > 60, "{linked}");
+}

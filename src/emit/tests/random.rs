@@ -96,6 +96,11 @@ fn close(summary: &ModuleSummary, plan: &mut ModulePlan) {
     }
 }
 
+/// More cases by `PROPTEST_CASES`, for a long run.
+fn cases(usual: u32) -> u32 {
+    std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(usual)
+}
+
 fn runner(cases: u32) -> TestRunner {
     TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() })
 }
@@ -106,7 +111,7 @@ fn a_plan_is_carried_out_or_refused() {
     let summaries: Vec<_> = objects.iter().map(|o| native::extract(o)).collect();
     let carried_out = std::cell::Cell::new(0);
     let strategy = (0..objects.len(), prop::collection::vec(any::<u8>(), 64), 0u8..60, any::<bool>());
-    runner(400)
+    runner(cases(400))
         .run(&strategy, |(which, seed, percent, closed)| {
             let (object, summary) = (&objects[which], &summaries[which]);
             let mut plan = random_plan(summary, &seed, percent);
@@ -143,7 +148,7 @@ fn damaged_objects_are_harmless() {
     let summaries: Vec<_> = objects.iter().map(|o| native::extract(o)).collect();
     let damage = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), any::<bool>()), 1..12);
     let strategy = (0..objects.len(), damage, prop::collection::vec(any::<u8>(), 64), any::<Option<u16>>());
-    runner(1500)
+    runner(cases(1500))
         .run(&strategy, |(which, damage, seed, cut)| {
             let mut bytes = objects[which].clone();
             for (at, value, in_tables) in damage {

@@ -68,6 +68,17 @@ impl Workshop {
         objects: &[(String, Vec<u8>)],
         flags: &[&str],
     ) -> PathBuf {
+        self.try_link(driver, linker, objects, flags).unwrap_or_else(|e| panic!("{e}"))
+    }
+
+    /// As [`link`](Self::link), but with the linker's message if it fails.
+    pub(super) fn try_link(
+        &self,
+        driver: &str,
+        linker: &str,
+        objects: &[(String, Vec<u8>)],
+        flags: &[&str],
+    ) -> Result<PathBuf, String> {
         let output = self.path(&format!("{linker}.out"));
         let folder = format!("objects.{linker}");
         let mut command = self.command(driver);
@@ -76,8 +87,9 @@ impl Workshop {
         for (name, bytes) in objects {
             command.arg(self.write(&format!("{folder}/{name}"), bytes));
         }
-        run(command.args(flags).arg("-o").arg(&output));
-        output
+        let result = try_run(command.args(flags).arg("-o").arg(&output));
+        let message = String::from_utf8_lossy(&result.stderr).into_owned();
+        if result.status.success() { Ok(output) } else { Err(format!("{command:?}: {message}")) }
     }
 
     fn lld_folder(&self) -> PathBuf {

@@ -1,0 +1,81 @@
+//! Groups of an emitted object against those of its original.
+//!
+//! What stays of a group must stay in one group of the same name and kind, since linkers keep or discard it as a whole
+//! and by name; a relocation section must be in the group of its target.
+
+use goblin::elf::section_header as sh;
+
+use super::elf::Object;
+use super::object::Pair;
+use super::relocations::SymbolMap;
+use crate::error::Result;
+
+/// A group: its section, flags, signature and members.
+struct Group {
+    index: usize,
+    flags: u32,
+    signature: usize,
+    members: Vec<usize>,
+}
+
+fn groups(object: &Object<'_>) -> Result<Vec<Group>> {
+    let mut found = Vec::new();
+    for (index, section) in object.sections.iter().enumerate().filter(|(_, s)| s.sh_type == sh::SHT_GROUP) {
+        let (words, _) = object.contents(index)?.as_chunks::<4>();
+        let mut words = words.iter().map(|w| u32::from_le_bytes(*w));
+        found.push(Group {
+            index,
+            flags: words.next().unwrap_or(0),
+            signature: section.sh_info as usize,
+            members: words.map(|w| w as usize).collect(),
+        });
+    }
+    Ok(found)
+}
+
+/// Check all groups.
+pub(super) fn check(pair: &Pair<'_>, symbols: &SymbolMap) -> Result<()> {
+    let new_groups = groups(&pair.new)?;
+    let mut rest = new_groups.iter();
+    for old in groups(&pair.old)? {
+        let kept: Vec<usize> = old
+            .members
+            .iter()
+            .filter_map(|m| pair.new_of_old.get(*m).copied().filter(|n| *n != 0))
+            .collect();
+        let only_tables = old.members.iter().all(|m| pair.old.is_table(*m));
+        if kept.is_empty() && !only_tables {
+            continue;
+        }
+        let Some(new) = rest.next() else {
+            return Err(pair.old.about(old.index, "the group is missing"));
+        };
+        let linked = pair.new.sections.get(new.index).map_or(0, |s| s.sh_link as usize);
+        if new.flags != old.flags
+            || linked != pair.new.symbol_table
+            || !symbols.agrees(pair, old.signature, new.signature)
+        {
+            return Err(pair.new.about(new.index, "the group has another name or kind than before"));
+        }
+        let (tables, members): (Vec<usize>, Vec<usize>) =
+            new.members.iter().partition(|m| pair.new.is_table(**m));
+        if members != kept {
+            return Err(pair.new.about(new.index, "the group has other members than the plan keeps"));
+        }
+        let mut sorted = members;
+        sorted.sort_unstable();
+        for table in tables {
+            let of_target = pair.new.sections.get(table).is_some_and(|s| {
+                matches!(s.sh_type, sh::SHT_RELA | sh::SHT_REL)
+                    && sorted.binary_search(&(s.sh_info as usize)).is_ok()
+            });
+            if !of_target && !pair.new.is_unwind(table) {
+                return Err(pair.new.about(table, "is in a group that its target is not in"));
+            }
+        }
+    }
+    match rest.next() {
+        Some(extra) => Err(pair.new.about(extra.index, "the group is new, or should have gone")),
+        None => Ok(()),
+    }
+}
