@@ -75,7 +75,7 @@ fn object_of_trace(line: &str) -> Option<String> {
         line = rest;
     }
     // A line of mold's map: address, size, alignment, `file:(section)`; its other lines name symbols.
-    if line.starts_with("0x") {
+    if line.starts_with(|c: char| c.is_ascii_digit()) {
         let (file, _) = line.split_whitespace().nth(3)?.split_once(":(")?;
         return object_of_trace(file);
     }
