@@ -75,7 +75,7 @@ fn interrupted_link_leaves_nothing() {
             as_linker(&session);
             listing(session.dir())
         };
-        let job = as_linker(&session).words("main.o -o out").env("LTO_PRUNE_LINKER", fake);
+        let job = as_linker(&session).words("main.o -e main -o out").env("LTO_PRUNE_LINKER", fake);
         // A group of its own, as a terminal signals the whole group.
         let mut command = job.command();
         let mut child = command.stderr(Stdio::null()).process_group(0).spawn().unwrap();
@@ -113,7 +113,7 @@ fn failing_linker_leaves_the_old_output_or_none() {
         let mut session = prepare(&format!("failing-{status}"));
         let fake =
             fake_linker(&session, &format!("{HALF_AN_OUTPUT}\necho 'ld: it hurts' >&2\nexit {status}"));
-        let job = as_linker(&session).words("main.o -o out").env("LTO_PRUNE_LINKER", fake);
+        let job = as_linker(&session).words("main.o -e main -o out").env("LTO_PRUNE_LINKER", fake);
         let outcome = session.run(&job);
         session.check_eq(&outcome.status, &status, "exit status is the linker's");
         session.check_eq(&outcome.stderr.as_str(), &"ld: it hurts\n", "messages are the linker's, once");

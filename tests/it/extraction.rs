@@ -74,9 +74,14 @@ fn object_of_trace(line: &str) -> Option<String> {
     if let Some((_, rest)) = line.split_once("trace: ") {
         line = rest;
     }
-    // A line of mold's map: address, size, alignment, `file:(section)`.
-    if let Some((file, _)) = line.split_whitespace().nth(3).and_then(|w| w.split_once(":(")) {
+    // A line of mold's map: address, size, alignment, `file:(section)`; its other lines name symbols.
+    if line.starts_with(|c: char| c.is_ascii_digit()) {
+        let (file, _) = line.split_whitespace().nth(3)?.split_once(":(")?;
         return object_of_trace(file);
+    }
+    // GNU ld: `(archive)member`.
+    if let Some((archive, member)) = line.strip_prefix('(').and_then(|l| l.split_once(')')) {
+        return Some(normal(&format!("{archive}({member})")));
     }
     let is_member = line.ends_with(')');
     (is_member || line.ends_with(".o") || line.ends_with(".obj")).then(|| normal(line))
