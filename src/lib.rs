@@ -90,13 +90,12 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
     }
     let resolution = timer.stage(Stage::Resolve, || resolve::resolve(&inputs, config));
     // The modules in the link, their order and every prevailing definition are fixed.
-    let cache = config.prune.cache.as_ref().map(|dir| summarize::Cache::new(dir, summarize::cache::DEFAULT_LIMIT));
-    let owned = timer.stage(Stage::Summarise, || {
-        summarize::summarise(&inputs, &resolution.loaded, cache.as_ref())
-    });
+    let cache =
+        config.prune.cache.as_ref().map(|dir| summarize::Cache::new(dir, summarize::cache::DEFAULT_LIMIT));
+    let owned =
+        timer.stage(Stage::Summarise, || summarize::summarise(&inputs, &resolution.loaded, cache.as_ref()));
     let summaries: Vec<_> = owned.iter().map(|s| &s.summary).collect();
-    let mut index =
-        timer.stage(Stage::Index, || index::build(config, &inputs, &resolution, &summaries));
+    let mut index = timer.stage(Stage::Index, || index::build(config, &inputs, &resolution, &summaries));
     // The index is frozen; nothing looks at names or files again until emit.
     let kinds = |index: &index::Index, atom: AtomId| {
         let (position, local) = index.locate(atom);
@@ -201,9 +200,10 @@ fn prune_and_link(
 fn verify_emitted(sources: emit::tree::Sources<'_>, emitted: &emit::tree::Emitted) -> Result<()> {
     let resolution = sources.resolution;
     let names = resolution.loaded.iter().map(|m| sources.inputs.module_name(*m));
-    let bytes = emitted.objects.iter().zip(&resolution.loaded).map(|(pruned, module)| {
-        pruned.as_deref().unwrap_or_else(|| sources.inputs.module_bytes(*module))
-    });
+    let bytes =
+        emitted.objects.iter().zip(&resolution.loaded).map(|(pruned, module)| {
+            pruned.as_deref().unwrap_or_else(|| sources.inputs.module_bytes(*module))
+        });
     let elsewhere = resolution.names_defined_elsewhere();
     let objects: Vec<(String, &[u8])> = names.zip(bytes).collect();
     let objects = objects.iter().map(|(name, bytes)| (name.as_str(), *bytes));

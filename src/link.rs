@@ -38,7 +38,9 @@ pub fn run_plain_after_refusal(config: &Config, messages: &[u8]) -> ExitCode {
     if status.success() {
         let first = String::from_utf8_lossy(messages);
         let first = first.lines().next().unwrap_or("no message");
-        eprintln!("lto-prune: warning: link: the linker refused the pruned objects ({first}); the originals were linked");
+        eprintln!(
+            "lto-prune: warning: link: the linker refused the pruned objects ({first}); the originals were linked"
+        );
         return ExitCode::SUCCESS;
     }
     if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
@@ -84,7 +86,8 @@ impl Workspace {
             _ => PathBuf::from("."),
         };
         let name = config.output.file_name().unwrap_or(OsStr::new("a.out"));
-        let copies = folder_in(&base, "lto-prune-").or_else(|_| folder_in(&std::env::temp_dir(), "lto-prune-"))?;
+        let copies =
+            folder_in(&base, "lto-prune-").or_else(|_| folder_in(&std::env::temp_dir(), "lto-prune-"))?;
         let output = folder_in(&parent, ".lto-prune-")?;
         Ok(Workspace { copies, temporary_output: output.join(name), output })
     }
@@ -276,7 +279,8 @@ mod tests {
 
     #[test]
     fn dependency_file_has_all_that_was_opened() {
-        let text = dependencies(b"out: \\\n  x\n\nx:\n", &["a.o".to_owned(), "li b.a".to_owned()], Dialect::Lld);
+        let text =
+            dependencies(b"out: \\\n  x\n\nx:\n", &["a.o".to_owned(), "li b.a".to_owned()], Dialect::Lld);
         assert_eq!(text, b"out: \\\n a.o \\\n li\\ b.a\n\na.o:\n\nli\\ b.a:\n");
     }
 }

@@ -113,7 +113,8 @@ fn dropped_definitions(
             let (Definition::Atom(atom) | Definition::Common(atom)) = symbol.definition else { continue };
             let symbol = SymbolIdx::new(i);
             let Some(id) = resolution.symbol_id(this.module, symbol) else { continue };
-            let prevails = resolution.symbols[id].prevailing == Prevailing::Module { module: this.module, symbol };
+            let prevails =
+                resolution.symbols[id].prevailing == Prevailing::Module { module: this.module, symbol };
             gone[id.index()] |= prevails && module.atoms[atom.index()] == Action::Drop;
         }
     }

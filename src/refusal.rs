@@ -69,7 +69,8 @@ fn no_entry(config: &Config, inputs: &Inputs, resolution: &Resolution<'_>) -> Op
     let is_entry = |s: &&crate::resolve::GlobalSymbol<'_>| s.name == entry.as_bytes();
     let symbol = resolution.symbols.iter().find(is_entry);
     let defined = symbol.is_some_and(|s| matches!(s.prevailing, Prevailing::Module { .. }));
-    (!defined).then(|| (None, link_limit(Limit::NoEntry, format!("no module defines the entry symbol `{entry}`"))))
+    (!defined)
+        .then(|| (None, link_limit(Limit::NoEntry, format!("no module defines the entry symbol `{entry}`"))))
 }
 
 /// Whether any of these limits means that nothing is pruned.

@@ -3,7 +3,6 @@
 //! Copies keep their numbered folders, so that equal basenames stay apart; files that were passed untouched are
 //! named where they are. The script writes `a.out`-like output to its first argument.
 
-
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -33,7 +32,9 @@ pub fn keep(sources: Sources<'_>, emitted: &Emitted, copies: &Path, dir: &Path) 
 }
 
 fn text(sources: Sources<'_>, emitted: &Emitted, copies: &Path) -> Vec<u8> {
-    let mut out = b"#!/bin/sh\n# Links the pruned objects again; the output is the first argument, or a.out.\n".to_vec();
+    let mut out =
+        b"#!/bin/sh\n# Links the pruned objects again; the output is the first argument, or a.out.\n"
+            .to_vec();
     out.extend_from_slice(b"here=$(dirname \"$(readlink -f \"$0\")\")\nexec ");
     out.extend(quoted(sources.config.linker.path.as_os_str().as_bytes()));
     let prefix = [copies.as_os_str().as_bytes(), b"/"].concat();

@@ -119,11 +119,8 @@ fn part(
         }
         let group = atom.group.and_then(|g| summary.groups.get(g.index()));
         let members = group.map_or(&[][..], |g| &g.members);
-        let no_reference = |target: AtomIdx, kind| Edge {
-            target: global(target),
-            kind,
-            reference: Edge::NO_REFERENCE,
-        };
+        let no_reference =
+            |target: AtomIdx, kind| Edge { target: global(target), kind, reference: Edge::NO_REFERENCE };
         out.edges.extend(members.iter().filter(|m| **m != from).map(|m| no_reference(*m, EdgeKind::Group)));
         let start = dependents.partition_point(|d| d.0 < from);
         let metadata = dependents[start..].iter().take_while(|d| d.0 == from);

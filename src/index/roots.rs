@@ -126,12 +126,7 @@ fn section_roots(
     }
 }
 
-fn section_reason(
-    sources: &Sources<'_>,
-    module: ModuleId,
-    atom: &Atom,
-    name: &[u8],
-) -> Option<RootReason> {
+fn section_reason(sources: &Sources<'_>, module: ModuleId, atom: &Atom, name: &[u8]) -> Option<RootReason> {
     if atom.has(atom_flags::RETAIN) {
         return Some(RootReason::Retain);
     }
@@ -149,7 +144,8 @@ fn section_reason(
     }
     let file = || sources.inputs.module_name(module).into_bytes();
     let kept = |(files, sections): &(String, Vec<String>)| {
-        sections.iter().any(|s| Glob::new(s).matches(name)) && (files == "*" || Glob::new(files).matches(&file()))
+        sections.iter().any(|s| Glob::new(s).matches(name))
+            && (files == "*" || Glob::new(files).matches(&file()))
     };
     if sources.inputs.scripts.keep.iter().any(kept) {
         return Some(RootReason::Keep);
@@ -173,9 +169,11 @@ struct NamedRoots<'s> {
 impl<'s> NamedRoots<'s> {
     fn new(sources: &'s Sources<'s>) -> Self {
         let scripts = &sources.inputs.scripts;
-        let by_defsym = sources.config.defsym.iter().flat_map(|(name, value)| {
-            std::iter::once(name.as_str()).chain(symbols_of(value))
-        });
+        let by_defsym = sources
+            .config
+            .defsym
+            .iter()
+            .flat_map(|(name, value)| std::iter::once(name.as_str()).chain(symbols_of(value)));
         // What a PROVIDE refers to counts only if the linker uses it, and what DEFINED() asks only by being there:
         // both stay, because which it will be is the linker's to say.
         let provided = scripts.provided.iter().flat_map(|p| p.references.iter().chain([&p.symbol]));

@@ -11,9 +11,8 @@ use serde::Serialize;
 const LE: LittleEndian = LittleEndian;
 
 /// Names of the categories, in the order of [`Sizes`].
-pub const CATEGORIES: [&str; 10] = [
-    "code", "rodata", "data", "bss", "unwind", "relocations", "symbols", "debug", "non-alloc", "other",
-];
+pub const CATEGORIES: [&str; 10] =
+    ["code", "rodata", "data", "bss", "unwind", "relocations", "symbols", "debug", "non-alloc", "other"];
 const BSS: usize = 3;
 const OTHER: usize = 9;
 /// `SHT_LLVM_ADDRSIG`.

@@ -186,17 +186,23 @@ pub fn report(facts: Facts<'_>, totals: Totals, pruned: bool) -> Report {
         output: config.output.display().to_string(),
         level: level_name(config.prune.level),
         pruned,
-        modules: facts.resolution.loaded.iter().zip(&facts.plan.modules).map(|(m, plan)| {
-            let input = &facts.inputs.modules[*m];
-            let status = if pruned && !plan.is_untouched() { "pruned" } else { "untouched" };
-            let path = |file| facts.inputs.files[file].path.display().to_string();
-            match &input.archive {
-                Some((archive, member)) => {
-                    ModuleReport { name: member.clone(), archive: Some(path(*archive)), status }
+        modules: facts
+            .resolution
+            .loaded
+            .iter()
+            .zip(&facts.plan.modules)
+            .map(|(m, plan)| {
+                let input = &facts.inputs.modules[*m];
+                let status = if pruned && !plan.is_untouched() { "pruned" } else { "untouched" };
+                let path = |file| facts.inputs.files[file].path.display().to_string();
+                match &input.archive {
+                    Some((archive, member)) => {
+                        ModuleReport { name: member.clone(), archive: Some(path(*archive)), status }
+                    }
+                    None => ModuleReport { name: path(input.file), archive: None, status },
                 }
-                None => ModuleReport { name: path(input.file), archive: None, status },
-            }
-        }).collect(),
+            })
+            .collect(),
         atoms: Vec::new(),
         symbols: Vec::new(),
         functions: Counts::default(),

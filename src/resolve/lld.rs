@@ -17,9 +17,14 @@ use crate::inputs::SequenceItem;
 enum State {
     /// Nobody mentioned it.
     Placeholder,
-    Undefined { weak: bool },
+    Undefined {
+        weak: bool,
+    },
     /// Defined by an archive member that is not loaded; `weak` if all references so far are.
-    Lazy { module: ModuleId, weak: bool },
+    Lazy {
+        module: ModuleId,
+        weak: bool,
+    },
     Common,
     Defined,
     Shared,

@@ -63,9 +63,7 @@ fn files(world: &World<'_>) -> Vec<File> {
     let mut module = |m: ModuleId, lazy: bool, files: &mut Vec<File>| {
         if !std::mem::replace(&mut seen_module[m.index()], true) {
             files.push(File { provider: Provider::Module(m), lazy });
-        } else if !lazy
-            && let Some(f) = files.iter_mut().find(|f| f.provider == Provider::Module(m))
-        {
+        } else if !lazy && let Some(f) = files.iter_mut().find(|f| f.provider == Provider::Module(m)) {
             f.lazy = false;
         }
     };
@@ -135,8 +133,9 @@ fn strong_references(
             world.globals(m).filter(counts).map(|(id, _)| id).collect()
         }
         Provider::Dso(dso) => {
-            let is_module =
-                |id: SymbolId| best[id.index()].is_some_and(|(_, f)| matches!(files[f].provider, Provider::Module(_)));
+            let is_module = |id: SymbolId| {
+                best[id.index()].is_some_and(|(_, f)| matches!(files[f].provider, Provider::Module(_)))
+            };
             world.dso_symbols(dso).filter(|(id, s)| !s.defined && is_module(*id)).map(|(id, _)| id).collect()
         }
     }

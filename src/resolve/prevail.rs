@@ -60,7 +60,8 @@ pub(super) fn decide<'a>(world: &World<'a>, loaded: Vec<ModuleId>, taken: &[bool
         for (i, (id, global)) in world.globals(module).enumerate() {
             let s = &mut seen[id.index()];
             s.visibility = s.visibility.merge(global.visibility);
-            let is_discarded = matches!(global.entry, Entry::Section(n) if discarded.binary_search(&n).is_ok());
+            let is_discarded =
+                matches!(global.entry, Entry::Section(n) if discarded.binary_search(&n).is_ok());
             if global.entry == Entry::Undefined || is_discarded {
                 s.strong_reference |= !global.weak;
                 s.weak_reference |= global.weak;
@@ -207,7 +208,10 @@ fn versioned(world: &World<'_>, name: &[u8]) -> Option<Prevailing> {
 /// A member that stays out because we couldn't read its symbols might be one that the linker loads.
 fn lazy_unknowns(world: &World<'_>, modules: &[Option<LoadedModule>], resolution: &mut Resolution<'_>) {
     let wanted = |symbol: SymbolId| {
-        matches!(resolution.symbols[symbol].prevailing, Prevailing::Undefined { weak: false } | Prevailing::Dso(_))
+        matches!(
+            resolution.symbols[symbol].prevailing,
+            Prevailing::Undefined { weak: false } | Prevailing::Dso(_)
+        )
     };
     let mut limits = Vec::new();
     for (item, armap) in world.inputs.sequence.iter().zip(&world.armaps) {
@@ -227,7 +231,8 @@ fn lazy_unknowns(world: &World<'_>, modules: &[Option<LoadedModule>], resolution
                 _ if !matches!(world.config.linker.dialect, Dialect::Lld | Dialect::Mold) => continue,
                 _ if world.inputs.modules[module].range.is_empty() => continue,
                 _ => {
-                    let detail = "an archive member that is no object: the linker has a word to say".to_owned();
+                    let detail =
+                        "an archive member that is no object: the linker has a word to say".to_owned();
                     limits.push((Some(module), link_limit(Limit::LinkError, detail)));
                     continue;
                 }

@@ -93,8 +93,7 @@ impl Sequential<'_, '_> {
             SequenceItem::Object { module, lazy, .. } if self.gold && *lazy => {
                 let definitions: Vec<_> = self.world.globals(*module).collect();
                 let wanted = |(id, g): &(SymbolId, &super::symtab::Global<'_>)| {
-                    g.entry != Entry::Undefined
-                        && self.states[id.index()] == State::Undefined { weak: false }
+                    g.entry != Entry::Undefined && self.states[id.index()] == State::Undefined { weak: false }
                 };
                 if definitions.iter().any(wanted) {
                     self.load(*module);

@@ -73,7 +73,10 @@ mod tests {
         let lists: Vec<Vec<&[u8]>> = vec![vec![b"b", b"a", b"b"], vec![], vec![b"c", b"a"]];
         let (table, ids) = SymbolTable::intern(&lists);
         assert_eq!(table.names, [b"b" as &[u8], b"a", b"c"]);
-        assert_eq!(ids, [vec![SymbolId(0), SymbolId(1), SymbolId(0)], vec![], vec![SymbolId(2), SymbolId(1)]]);
+        assert_eq!(
+            ids,
+            [vec![SymbolId(0), SymbolId(1), SymbolId(0)], vec![], vec![SymbolId(2), SymbolId(1)]]
+        );
         assert_eq!(table.find(b"c"), Some(SymbolId(2)));
         assert_eq!(table.find(b"d"), None);
     }

@@ -64,8 +64,7 @@ pub(super) fn read(data: &[u8]) -> Option<ModuleSymbols<'_>> {
     let sections = header.sections(LE, data).ok()?;
     let symbols = sections.symbols(LE, data, elf::SHT_SYMTAB).ok()?;
     let mut out = ModuleSymbols::default();
-    let Some((symtab_index, symtab)) =
-        sections.enumerate().find(|(_, s)| s.sh_type(LE) == elf::SHT_SYMTAB)
+    let Some((symtab_index, symtab)) = sections.enumerate().find(|(_, s)| s.sh_type(LE) == elf::SHT_SYMTAB)
     else {
         return Some(out);
     };

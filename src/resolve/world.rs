@@ -117,5 +117,7 @@ impl<'a> World<'a> {
 /// The symbol names in a linker expression.
 pub(crate) fn symbols_of(expression: &str) -> impl Iterator<Item = &str> {
     let word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '$' | '@');
-    expression.split(move |c| !word(c)).filter(|w| !w.is_empty() && !w.starts_with(|c: char| c.is_ascii_digit()))
+    expression
+        .split(move |c| !word(c))
+        .filter(|w| !w.is_empty() && !w.starts_with(|c: char| c.is_ascii_digit()))
 }

@@ -127,10 +127,8 @@ fn a_plan_is_carried_out_or_refused() {
                     let again = native::extract(&new);
                     assert!(again.limits.is_empty(), "{:?}", again.limits);
                     // A second pass over the result with everything kept is a fixed point.
-                    let keep = ModulePlan {
-                        atoms: vec![Action::Keep; again.atoms.len()],
-                        ..ModulePlan::default()
-                    };
+                    let keep =
+                        ModulePlan { atoms: vec![Action::Keep; again.atoms.len()], ..ModulePlan::default() };
                     let twice = rewrite(&new, &again, &keep).unwrap();
                     assert!(twice == new, "not a fixed point");
                     carried_out.set(carried_out.get() + 1);

@@ -106,7 +106,8 @@ impl Workshop {
 /// What `eu-elflint` finds wrong, one line each, numbers of sections and symbols left out.
 pub(super) fn lint(path: &Path) -> Vec<String> {
     let output = try_run(Command::new("eu-elflint").arg("--gnu-ld").arg(path));
-    let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    let text =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     let mut lines: Vec<String> = text
         .lines()
         .filter(|l| *l != "No errors")
