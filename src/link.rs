@@ -50,6 +50,15 @@ pub fn run_plain_after_refusal(config: &Config, messages: &[u8]) -> ExitCode {
     ExitCode::from(status.code().unwrap_or(1) as u8)
 }
 
+/// Whether the output may be replaced by renaming a file over it: it is a file (or a link to one) or nothing yet. A
+/// device, a pipe or a folder is the linker's own to write to or to refuse.
+pub fn can_publish(output: &Path) -> bool {
+    match std::fs::metadata(output) {
+        Ok(meta) => meta.is_file(),
+        Err(e) => e.kind() == std::io::ErrorKind::NotFound,
+    }
+}
+
 /// Folders that go when we end, also by a signal.
 static FOLDERS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
@@ -92,8 +101,12 @@ impl Workspace {
         Ok(Workspace { copies, temporary_output: output.join(name), output })
     }
 
-    /// Put the finished output into its place.
+    /// Put the finished output into its place, which [`can_publish`] has looked at.
     pub fn publish(&self, config: &Config) -> Result<()> {
+        if !can_publish(&config.output) {
+            return Err(Error::new(Stage::Link, "the output has become something else than a file")
+                .in_file(config.output.display().to_string()));
+        }
         std::fs::rename(&self.temporary_output, &config.output)
             .map_err(|e| Error::io(Stage::Link, &config.output, "publish the output", e))
     }
