@@ -20,7 +20,8 @@ const SHORT_NAME: usize = 15;
 /// An archive with a symbol table that holds `members`, in order; names may repeat.
 pub fn write(members: &[(&str, &[u8])]) -> Vec<u8> {
     let mut long_names = Vec::new();
-    let name_fields: Vec<String> = members.iter().map(|(name, _)| name_field(name, &mut long_names)).collect();
+    let name_fields: Vec<String> =
+        members.iter().map(|(name, _)| name_field(name, &mut long_names)).collect();
     let symbols: Vec<(usize, &[u8])> = members
         .iter()
         .enumerate()
@@ -32,7 +33,8 @@ pub fn write(members: &[(&str, &[u8])]) -> Vec<u8> {
     let members_size: usize = members.iter().map(|(_, bytes)| member_size(bytes.len())).sum();
     // Offsets in the symbol table are 32 bit, or 64 bit under another name where that is too little.
     let narrow_table = 4 + 4 * symbols.len() + names_size;
-    let narrow = MAGIC.len() + member_size(narrow_table) + long_names_size + members_size <= u32::MAX as usize;
+    let narrow =
+        MAGIC.len() + member_size(narrow_table) + long_names_size + members_size <= u32::MAX as usize;
     let width = if narrow { 4 } else { 8 };
     let table_size = width + width * symbols.len() + names_size;
     let first_member = MAGIC.len() + member_size(table_size) + long_names_size;
@@ -78,7 +80,7 @@ fn member_size(contents: usize) -> usize {
 }
 
 fn pad(out: &mut Vec<u8>) {
-    if out.len() % 2 != 0 {
+    if !out.len().is_multiple_of(2) {
         out.push(b'\n');
     }
 }
@@ -134,16 +136,19 @@ mod tests {
     #[test]
     fn members_come_back_under_their_names() {
         let long = "a name longer than fifteen bytes.o";
-        let members: &[(&str, &[u8])] =
-            &[("a.o", b"odd"), (long, b"even"), ("dir/b.o", b""), ("exactly15bytes.", b"x"), ("a.o", b"again")];
+        let members: &[(&str, &[u8])] = &[
+            ("a.o", b"odd"),
+            (long, b"even"),
+            ("dir/b.o", b""),
+            ("exactly15bytes.", b"x"),
+            ("a.o", b"again"),
+        ];
         let archive = write(members);
         let read = object::read::archive::ArchiveFile::parse(&*archive).unwrap();
         let found: Vec<(String, Vec<u8>)> = read
             .members()
             .map(|m| m.unwrap())
-            .map(|m| {
-                (String::from_utf8(m.name().to_vec()).unwrap(), m.data(&*archive).unwrap().to_vec())
-            })
+            .map(|m| (String::from_utf8(m.name().to_vec()).unwrap(), m.data(&*archive).unwrap().to_vec()))
             .collect();
         let expected: Vec<(String, Vec<u8>)> =
             members.iter().map(|(n, b)| ((*n).to_owned(), b.to_vec())).collect();

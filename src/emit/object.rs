@@ -8,8 +8,8 @@
 //!
 //! Left out: splitting a section; atoms are whole sections here.
 
-use object::elf;
 use object::U32;
+use object::elf;
 use summaries::ModuleSummary;
 
 use super::input::{Input, LE, Role, Shdr};

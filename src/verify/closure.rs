@@ -40,7 +40,8 @@ fn read(bytes: &[u8]) -> Result<Facts<'_>> {
         for entry in object.relocations(index)?.iter() {
             *is_referenced
                 .get_mut(entry.r_sym)
-                .ok_or_else(|| object.about(index, format!("names symbol {}, not there", entry.r_sym)))? = true;
+                .ok_or_else(|| object.about(index, format!("names symbol {}, not there", entry.r_sym)))? =
+                true;
         }
     }
     let mut facts = Facts::default();

@@ -115,15 +115,8 @@ impl<'a> Object<'a> {
         if header.e_type != ET_REL || header.e_machine != EM_X86_64 {
             return Err(error("not an x86-64 relocatable object"));
         }
-        let mut object = Object {
-            bytes,
-            sections,
-            names,
-            symbols: None,
-            symbol_table: 0,
-            first_global: 0,
-            extended: &[],
-        };
+        let mut object =
+            Object { bytes, sections, names, symbols: None, symbol_table: 0, first_global: 0, extended: &[] };
         for (i, section) in object.sections.iter().enumerate() {
             match section.sh_type {
                 sh::SHT_SYMTAB if object.symbols.is_some() => return Err(error("two symbol tables")),

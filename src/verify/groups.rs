@@ -38,11 +38,8 @@ pub(super) fn check(pair: &Pair<'_>, symbols: &SymbolMap) -> Result<()> {
     let new_groups = groups(&pair.new)?;
     let mut rest = new_groups.iter();
     for old in groups(&pair.old)? {
-        let kept: Vec<usize> = old
-            .members
-            .iter()
-            .filter_map(|m| pair.new_of_old.get(*m).copied().filter(|n| *n != 0))
-            .collect();
+        let kept: Vec<usize> =
+            old.members.iter().filter_map(|m| pair.new_of_old.get(*m).copied().filter(|n| *n != 0)).collect();
         let only_tables = old.members.iter().all(|m| pair.old.is_table(*m));
         if kept.is_empty() && !only_tables {
             continue;

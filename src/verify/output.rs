@@ -112,8 +112,7 @@ impl OutputFacts {
         let (_, sections, _) = headers(&self.bytes)?;
         let mut names = Vec::new();
         for section in sections.iter().filter(|s| matches!(s.sh_type, sh::SHT_SYMTAB | sh::SHT_DYNSYM)) {
-            let Some(strings) =
-                sections.get(section.sh_link as usize).and_then(|s| contents(&self.bytes, s))
+            let Some(strings) = sections.get(section.sh_link as usize).and_then(|s| contents(&self.bytes, s))
             else {
                 return Err(error("a symbol table without names"));
             };

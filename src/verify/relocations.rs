@@ -265,9 +265,7 @@ fn check_section(
     }
     match rest.next() {
         None => Ok(resolved),
-        Some(extra) => {
-            Err(pair.old.about(section, format!("a relocation at {:#x} is new", extra.offset)))
-        }
+        Some(extra) => Err(pair.old.about(section, format!("a relocation at {:#x} is new", extra.offset))),
     }
 }
 
@@ -289,7 +287,10 @@ pub(super) fn differs(pair: &Pair<'_>, section: usize, entry: &Entry) -> Error {
         String::from_utf8_lossy(name).into_owned()
     });
     pair.old
-        .about(section, format!("the relocation at {:#x} is missing or refers to something else", entry.offset))
+        .about(
+            section,
+            format!("the relocation at {:#x} is missing or refers to something else", entry.offset),
+        )
         .at_symbol(name.unwrap_or_default())
 }
 

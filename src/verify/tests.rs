@@ -132,8 +132,12 @@ fn closure_finds_what_nothing_defines() {
     let (original, emitted, _) = sample("g++", &[]);
     let elsewhere = |name: &[u8]| name != b"_Z4deadi";
     let dir = tempfile::tempdir().unwrap();
-    std::fs::write(dir.path().join("v.cc"), "int dead(int); __attribute__((weak)) int maybe(); \
-        int user() { return maybe ? maybe() : dead(1); }").unwrap();
+    std::fs::write(
+        dir.path().join("v.cc"),
+        "int dead(int); __attribute__((weak)) int maybe(); \
+        int user() { return maybe ? maybe() : dead(1); }",
+    )
+    .unwrap();
     run(Command::new("g++").current_dir(dir.path()).args(["-c", "v.cc", "-o", "v.o"]));
     let user = std::fs::read(dir.path().join("v.o")).unwrap();
     let whole = [("user.o", user.as_slice()), ("v.o", original.as_slice())];
@@ -150,7 +154,11 @@ fn closure_finds_what_nothing_defines() {
 #[test]
 fn outputs_are_read() {
     let dir = tempfile::tempdir().unwrap();
-    std::fs::write(dir.path().join("m.c"), "#include <math.h>\nint main(int c, char **v) { return sin(c) > 2; }").unwrap();
+    std::fs::write(
+        dir.path().join("m.c"),
+        "#include <math.h>\nint main(int c, char **v) { return sin(c) > 2; }",
+    )
+    .unwrap();
     std::fs::write(dir.path().join("l.c"), "int exported(void) { return 1; }").unwrap();
     let build = |args: &[&str]| run(Command::new("gcc").current_dir(dir.path()).args(args));
     build(&["m.c", "-o", "pie", "-lm"]);

@@ -79,14 +79,10 @@ pub(super) fn check(pair: &Pair<'_>, symbols: &SymbolMap) -> Result<()> {
         return Ok(());
     }
     let (old_tables, new_tables) = (by_target(&pair.old), by_target(&pair.new));
-    let old = old_sections
-        .iter()
-        .map(|i| Table::read(&pair.old, &old_tables, *i))
-        .collect::<Result<Vec<_>>>()?;
-    let new = new_sections
-        .iter()
-        .map(|i| Table::read(&pair.new, &new_tables, *i))
-        .collect::<Result<Vec<_>>>()?;
+    let old =
+        old_sections.iter().map(|i| Table::read(&pair.old, &old_tables, *i)).collect::<Result<Vec<_>>>()?;
+    let new =
+        new_sections.iter().map(|i| Table::read(&pair.new, &new_tables, *i)).collect::<Result<Vec<_>>>()?;
     let fdes = |tables: &'_ [Table<'_>]| -> Vec<(usize, usize)> {
         let of = |(t, table): (usize, &Table<'_>)| {
             let records = table.records.iter().enumerate();
@@ -118,9 +114,8 @@ pub(super) fn check(pair: &Pair<'_>, symbols: &SymbolMap) -> Result<()> {
     if rest.next().is_some() {
         return Err(error("an FDE of a dropped function is there").in_section(".eh_frame"));
     }
-    let terminators = |tables: &[Table<'_>]| {
-        tables.iter().flat_map(|t| &t.records).filter(|r| r.terminator).count()
-    };
+    let terminators =
+        |tables: &[Table<'_>]| tables.iter().flat_map(|t| &t.records).filter(|r| r.terminator).count();
     if terminators(&old) != terminators(&new) {
         return Err(error("a terminator is missing or new").in_section(".eh_frame"));
     }

@@ -41,7 +41,8 @@ fn more_sections_than_sixteen_bits_count() {
         }
         source += "mov $60,%eax\nxor %edi,%edi\nsyscall\n";
         for i in 0..70_000 {
-            source += &format!(".section .text.f{i},\"ax\",@progbits\n.globl f{i}\nf{i}: ret\nl{i}: jmp l{i}-1\n");
+            source +=
+                &format!(".section .text.f{i},\"ax\",@progbits\n.globl f{i}\nf{i}: ret\nl{i}: jmp l{i}-1\n");
         }
         // Sections behind the 65,280th hold symbols that stay.
         source += ".data\n.globl last\nlast: .quad f69999, last\n.section .text._start\n.quad last\n";
@@ -135,8 +136,7 @@ fn a_reference_without_definition_is_an_error() {
             }
         }
     };
-    let mut plan =
-        ModulePlan { atoms: vec![Action::Keep; summary.atoms.len()], ..ModulePlan::default() };
+    let mut plan = ModulePlan { atoms: vec![Action::Keep; summary.atoms.len()], ..ModulePlan::default() };
     drop(b".text.d", &mut plan);
     let error = rewrite(&object, &summary, &plan).unwrap_err();
     assert_eq!(error.symbol.as_deref(), Some("dead"), "{error}");
@@ -274,7 +274,9 @@ fn index_tables_are_renumbered() {
     let facts: Vec<&str> = text
         .lines()
         .map(str::trim)
-        .filter(|l| l.starts_with("From") || l.starts_with("To") || l.starts_with("Weight") || l.starts_with("Sym"))
+        .filter(|l| {
+            l.starts_with("From") || l.starts_with("To") || l.starts_with("Weight") || l.starts_with("Sym")
+        })
         .map(|l| l.split(" (").next().unwrap())
         .collect();
     let expected = "From: _start|To: a|Weight: 10|From: _start|To: b|Weight: 40|Sym: b|Sym: a";

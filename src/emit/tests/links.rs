@@ -39,8 +39,7 @@ fn c_program_on_all_linkers() {
         for flags in [&["-O2"][..], &["-O0", "-fno-pic", "-no-pie", "-fcommon"], &["-Os", "-g", "-fPIC"]] {
             let shop = Workshop::new();
             let flags = [flags, &["-ffunction-sections", "-fdata-sections", "-w"]].concat();
-            let program =
-                Program::compile(&shop, compiler, &flags, &[("main.c", C_MAIN), ("lib.c", C_LIB)]);
+            let program = Program::compile(&shop, compiler, &flags, &[("main.c", C_MAIN), ("lib.c", C_LIB)]);
             assert!(program.dropped() >= 6, "{compiler} {flags:?}: {}", program.dropped());
             let pruned = program.pruned();
             let mode: &[&str] = if flags.contains(&"-no-pie") { &["-no-pie"] } else { &[] };
@@ -115,7 +114,9 @@ fn cxx_exceptions_and_comdat_on_all_linkers() {
                 let after = lint(&shop.write(&format!("after.{name}"), new));
                 let fresh: Vec<_> = after.iter().filter(|l| !before.contains(l)).collect();
                 assert!(fresh.is_empty(), "{compiler} {flags:?} {name}: {fresh:?}");
-                let text = try_run(shop.command("readelf").args(["-aW", "--debug-dump=frames"]).arg(format!("after.{name}")));
+                let text = try_run(
+                    shop.command("readelf").args(["-aW", "--debug-dump=frames"]).arg(format!("after.{name}")),
+                );
                 assert_eq!(String::from_utf8_lossy(&text.stderr), "", "{compiler} {flags:?} {name}");
             }
             let mode: &[&str] = if flags.contains(&"-no-pie") { &["-no-pie"] } else { &[] };
@@ -153,7 +154,8 @@ fn objects_of_other_tools() {
         let shop = Workshop::new();
         shop.write("h.h", CXX_HEADER);
         let flags = ["-O1", "-g", "-ffunction-sections", "-fdata-sections", "-std=c++17", "-w"];
-        let compiled = Program::compile(&shop, compiler, &flags, &[("main.cc", CXX_MAIN), ("lib.cc", CXX_LIB)]);
+        let compiled =
+            Program::compile(&shop, compiler, &flags, &[("main.cc", CXX_MAIN), ("lib.cc", CXX_LIB)]);
         for tool in tools {
             let processed = compiled.objects.iter().map(|(name, bytes)| {
                 let (input, output) = (shop.write("IN", bytes), shop.path("OUT"));
