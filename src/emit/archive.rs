@@ -80,7 +80,7 @@ fn member_size(contents: usize) -> usize {
 }
 
 fn pad(out: &mut Vec<u8>) {
-    if out.len() % 2 != 0 {
+    if !out.len().is_multiple_of(2) {
         out.push(b'\n');
     }
 }

@@ -9,7 +9,7 @@
 //! Undefined symbols that nothing referred to in the input stay: they were put there for their effect on
 //! archives. Left out: resolution; `prevails_elsewhere` is taken from the plan.
 
-use object::elf::{self, SymbolBind, SymbolType};
+use object::elf::{self, SymbolBind};
 use object::{U16, U32, U64, pod};
 use summaries::{Definition, ModuleSummary};
 
@@ -331,9 +331,11 @@ fn make_undefined(symbol: &mut Sym, bind: SymbolBind) {
 }
 
 fn zero_symbol(names: &mut Compacted) -> Sym {
-    let mut symbol = Sym::default();
-    symbol.st_name = U32::new(LE, names.push(ZERO_NAME));
-    symbol.set_st_info(elf::STB_LOCAL, SymbolType(elf::STT_NOTYPE.0));
-    symbol.st_shndx = U16::new(LE, elf::SHN_ABS);
-    symbol
+    Sym {
+        st_name: U32::new(LE, names.push(ZERO_NAME)),
+        // Local, without type.
+        st_info: elf::SymbolInfo::new(elf::STB_LOCAL, elf::STT_NOTYPE),
+        st_shndx: U16::new(LE, elf::SHN_ABS),
+        ..Sym::default()
+    }
 }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use summaries::{ModuleSummary, native};
 
-use super::tools::Workshop;
+use super::tools::{Workshop, run};
 use crate::emit::{archive, object::rewrite};
 use crate::plan::{Action, ModulePlan};
 use crate::verify;
@@ -24,6 +24,19 @@ __attribute__((visibility("hidden"))) int hidden(int x) { return x ? hidden(x - 
 inline int shared_variable = 3; int *p = &shared_variable;
 "#;
 
+fn rust_object(shop: &Workshop) -> Vec<u8> {
+    let source = "use std::fmt::Debug;\nthread_local!(static T: std::cell::Cell<u32> = std::cell::Cell::new(1));\n\
+        pub fn f(v: &mut Vec<Box<dyn Debug>>, s: &str) -> usize { v.push(Box::new(s.to_owned())); \
+        println!(\"{v:?}\"); T.with(|t| t.replace(3)) as usize + v.len() }\n\
+        #[unsafe(no_mangle)] pub extern \"C\" fn g(x: usize) -> usize { [1, 2, 3][x] }\n";
+    shop.write("r.rs", source);
+    let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
+    let flags =
+        ["--edition=2024", "--crate-type=lib", "--emit=obj", "-g", "-Cno-prepopulate-passes", "-o", "r.o"];
+    run(shop.command(&rustc).arg("r.rs").args(flags));
+    std::fs::read(shop.path("r.o")).unwrap()
+}
+
 fn objects() -> Vec<Vec<u8>> {
     let shop = Workshop::new();
     let base = ["-ffunction-sections", "-fdata-sections", "-std=c++17"];
@@ -36,6 +49,7 @@ fn objects() -> Vec<Vec<u8>> {
     ]
     .iter()
     .map(|(compiler, flags)| shop.compile(compiler, "r.cc", SOURCE, &[&base[..], flags].concat()))
+    .chain([rust_object(&shop)])
     .collect()
 }
 

@@ -71,7 +71,7 @@ impl Workshop {
         self.try_link(driver, linker, objects, flags).unwrap_or_else(|e| panic!("{e}"))
     }
 
-    /// As [`link`](Self::link), but with the linker's message if it fails.
+    /// As [`link`](Self::link), but with the linker's message if it fails or warns.
     pub(super) fn try_link(
         &self,
         driver: &str,
@@ -89,7 +89,11 @@ impl Workshop {
         }
         let result = try_run(command.args(flags).arg("-o").arg(&output));
         let message = String::from_utf8_lossy(&result.stderr).into_owned();
-        if result.status.success() { Ok(output) } else { Err(format!("{command:?}: {message}")) }
+        if result.status.success() && message.is_empty() {
+            Ok(output)
+        } else {
+            Err(format!("{command:?}: {message}"))
+        }
     }
 
     fn lld_folder(&self) -> PathBuf {
