@@ -9,7 +9,7 @@ use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::process::{Command, ExitCode, Output, Stdio};
 use std::sync::Mutex;
 
@@ -256,6 +256,21 @@ pub fn rewrite_side_outputs(
     Ok(())
 }
 
+/// A path without `.` and `..`, by its text alone, as lld and mold write it.
+pub fn without_dots(path: &Path) -> String {
+    let mut out = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir if matches!(out.components().next_back(), Some(Component::Normal(_))) => {
+                out.pop();
+            }
+            part => out.push(part),
+        }
+    }
+    out.display().to_string()
+}
+
 /// The dependency file with each file that the plain link opens, once, in its order: a rule, then an empty rule for
 /// each file. lld and GNU ld put one file a line, mold all on one.
 fn dependencies(text: &[u8], opened: &[String], dialect: Dialect) -> Vec<u8> {
@@ -288,6 +303,13 @@ mod tests {
     fn response_file_quotes() {
         let line = ["a b".into(), "c\"d\\e".into(), OsString::new()];
         assert_eq!(response_file(&line), b"\"a b\"\n\"c\\\"d\\\\e\"\n\"\"\n");
+    }
+
+    #[test]
+    fn dots_go_by_text() {
+        assert_eq!(without_dots(Path::new("./a/../b/c.o")), "b/c.o");
+        assert_eq!(without_dots(Path::new("../a.o")), "../a.o");
+        assert_eq!(without_dots(Path::new("/x/../../y")), "/../y");
     }
 
     #[test]

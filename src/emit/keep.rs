@@ -39,6 +39,10 @@ fn text(sources: Sources<'_>, emitted: &Emitted, copies: &Path) -> Vec<u8> {
     out.extend(quoted(sources.config.linker.path.as_os_str().as_bytes()));
     let prefix = [copies.as_os_str().as_bytes(), b"/"].concat();
     for word in &emitted.line {
+        // The compiler's own temporary file, gone by the time that the script runs.
+        if matches!(word, LineWord::Word(w) if w.as_bytes().starts_with(b"-plugin-opt=-fresolution=")) {
+            continue;
+        }
         out.extend_from_slice(b" \\\n  ");
         match word {
             LineWord::Output(_) => out.extend_from_slice(b"-o \"${1:-a.out}\""),
