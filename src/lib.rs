@@ -193,7 +193,7 @@ fn prune_and_link(
     }
     timer.stage(Stage::Verify, || verify_output(sources, &workspace))?;
     let opened = opened_paths(config, sources.inputs);
-    link::rewrite_side_outputs(config, &emitted.names, &workspace, &opened)?;
+    link::rewrite_side_outputs(config, &emitted.names, &workspace, Some(&opened))?;
     workspace.publish(config)?;
     link::print_messages(&output, &emitted.names, &workspace, config);
     Ok(Ok(emitted.objects))
