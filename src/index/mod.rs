@@ -6,6 +6,8 @@
 
 mod edges;
 mod roots;
+#[cfg(test)]
+mod tests;
 
 use rustc_hash::FxHashMap;
 use summaries::{AtomIdx, Group, Limit, LimitRecord, ModuleSummary, Severity, SymbolIdx};
