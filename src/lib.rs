@@ -60,7 +60,7 @@ pub fn link_main(config: &Config) -> ExitCode {
         // Fails only if a pool exists, which can't be: nothing ran before.
         let _ = rayon::ThreadPoolBuilder::new().num_threads(jobs).build_global();
     }
-    if !link::can_publish(&config.output) {
+    if !link::can_publish(config) {
         return link::exec_plain(config);
     }
     let mut timer = Timer::start();

@@ -1,13 +1,15 @@
 //! Pass 8, link: the real linker, on the pruned objects or, wherever we are not sure, on the originals.
 //!
 //! The pruned link writes into a hidden folder beside the output, so that the output appears complete or not at
-//! all. Its messages are held back until it has succeeded: if it fails, the originals are linked in our
+//! all. Where a rename would not do what the linker does (the output is a symbolic link or one of several names of a
+//! file, or the folder takes no other file) it writes to the output itself. Its messages are held back until it has succeeded: if it fails, the originals are linked in our
 //! place (the same process, by exec), so exit status, messages and signals are the linker's own. A signal
 //! that ends us ends the linker and removes what we made.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Component, Path, PathBuf};
 use std::process::{Command, ExitCode, Output, Stdio};
@@ -71,10 +73,13 @@ fn link_originals(config: &Config) -> Result<(Workspace, Output)> {
     Ok((workspace, output))
 }
 
-/// Whether the output may be replaced by renaming a file over it: it is a file (or a link to one) or nothing yet. A
-/// device, a pipe or a folder is the linker's own to write to or to refuse.
-pub fn can_publish(output: &Path) -> bool {
-    match std::fs::metadata(output) {
+/// Whether the output is ours to put into its place: it is a file (or a link to one) or nothing yet. A device, a pipe
+/// or a folder is the linker's own to write to or to refuse, and so is lld's `-o -`, the standard output.
+pub fn can_publish(config: &Config) -> bool {
+    if config.linker.dialect == Dialect::Lld && config.output == Path::new("-") {
+        return false;
+    }
+    match std::fs::metadata(&config.output) {
         Ok(meta) => meta.is_file(),
         Err(e) => e.kind() == std::io::ErrorKind::NotFound,
     }
@@ -100,14 +105,22 @@ fn remove_folders() {
 pub struct Workspace {
     /// For the copies of inputs: in memory where the system has such a place.
     pub copies: PathBuf,
-    /// Beside the output, on its file system, so that publishing is a rename.
-    output: PathBuf,
-    /// In it, the output under its own basename.
+    /// In a folder beside the output, on its file system, so that publishing is a rename, under its own
+    /// basename; or the output itself, where only the linker knows how to replace it.
     pub temporary_output: PathBuf,
 }
 
+/// Whether putting a new file in the place of the output is what every linker does. A symbolic link some replace and
+/// some follow, and to a file of several names some write in place.
+fn is_replaceable(output: &Path) -> bool {
+    match output.symlink_metadata() {
+        Ok(meta) => meta.is_file() && meta.nlink() == 1,
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+    }
+}
+
 impl Workspace {
-    /// Make the folders; an error where the output's folder can't be written.
+    /// Make the folders. Where none can be made beside the output the linker writes there itself, or says why not.
     pub fn new(config: &Config) -> Result<Self> {
         let memory = Path::new("/dev/shm");
         let base = if memory.is_dir() { memory.to_path_buf() } else { std::env::temp_dir() };
@@ -118,13 +131,18 @@ impl Workspace {
         let name = config.output.file_name().unwrap_or(OsStr::new("a.out"));
         let copies =
             folder_in(&base, "lto-prune-").or_else(|_| folder_in(&std::env::temp_dir(), "lto-prune-"))?;
-        let output = folder_in(&parent, ".lto-prune-")?;
-        Ok(Workspace { copies, temporary_output: output.join(name), output })
+        let beside =
+            if is_replaceable(&config.output) { folder_in(&parent, ".lto-prune-").ok() } else { None };
+        let temporary_output = beside.map_or_else(|| config.output.clone(), |folder| folder.join(name));
+        Ok(Workspace { copies, temporary_output })
     }
 
     /// Put the finished output into its place, which [`can_publish`] has looked at.
     pub fn publish(&self, config: &Config) -> Result<()> {
-        if !can_publish(&config.output) {
+        if self.temporary_output == config.output {
+            return Ok(());
+        }
+        if !can_publish(config) {
             return Err(Error::new(Stage::Link, "the output has become something else than a file")
                 .in_file(config.output.display().to_string()));
         }
@@ -136,7 +154,6 @@ impl Workspace {
 impl Drop for Workspace {
     fn drop(&mut self) {
         remove_folders();
-        debug_assert!(!self.output.exists());
     }
 }
 

@@ -5,13 +5,13 @@
 
 use summaries::{Limit, LimitRecord, Severity};
 
-use crate::config::{Config, Level, OutputKind};
+use crate::config::{Config, Dialect, Level, OutputKind};
 use crate::ids::{DsoId, Id, ModuleId, SymbolId};
 use crate::index::Index;
 use crate::inputs::Inputs;
 use crate::plan::Plan;
 use crate::propagate::Liveness;
-use crate::resolve::{Prevailing, Resolution, entry_symbol, link_limit};
+use crate::resolve::{DsoState, Prevailing, Resolution, entry_symbol, link_limit};
 
 /// A limit with the module that it is about.
 pub type Place = (Option<ModuleId>, LimitRecord);
@@ -114,7 +114,7 @@ impl PlainLink {
     ) -> Self {
         let mut plain = PlainLink {
             undefined: None,
-            needed: resolution.dsos.iter().map(|d| d.referenced && !lazy_needed(config)).collect(),
+            needed: resolution.dsos.iter().map(|d| needed_anyway(config, d)).collect(),
         };
         // Only what just dropped atoms refer to depends on the linker's own rules.
         let mut of_dropped: Vec<(usize, SymbolId)> = Vec::new();
@@ -159,9 +159,17 @@ impl PlainLink {
     }
 }
 
+/// Whether the plain link records the DSO, whatever is live: GNU ld does so the moment that it takes one.
+fn needed_anyway(config: &Config, dso: &DsoState) -> bool {
+    match config.linker.dialect {
+        Dialect::Bfd => dso.taken,
+        _ => dso.referenced && !lazy_needed(config),
+    }
+}
+
 /// lld with `--gc-sections` records a DSO only for references of live sections; all others count symbol tables.
 fn lazy_needed(config: &Config) -> bool {
-    config.gc_sections && config.linker.dialect == crate::config::Dialect::Lld
+    config.gc_sections && config.linker.dialect == Dialect::Lld
 }
 
 /// The warning for a failure of ours, if there is one: the gravest, and of those the first.

@@ -208,8 +208,10 @@ fn input_block(
         let SequenceItem::Dso { dso, as_needed, token, implicit: false } = item else { continue };
         // The first mention counts; a later one can only take back an earlier --as-needed.
         let again = seen.contains(dso);
-        // What GNU ld forgot where it stood it might take at this place.
-        if again && *as_needed || !resolution.dsos[*dso].taken {
+        // What GNU ld forgot where it stood it might take at this place. But one that another library needs it opens in
+        // the end, by its path on the line; and of such a one we know that no module needs it.
+        let opened = resolution.dsos[*dso].taken || is_implicit(inputs, *dso);
+        if again && *as_needed || !opened {
             continue;
         }
         seen.push(*dso);
@@ -219,6 +221,13 @@ fn input_block(
         words.push(token.into());
     }
     Ok(words)
+}
+
+/// Whether GNU ld opens the library for the sake of another one.
+fn is_implicit(inputs: &Inputs, wanted: DsoId) -> bool {
+    let implicit =
+        |item: &SequenceItem| matches!(item, SequenceItem::Dso { dso, implicit: true, .. } if *dso == wanted);
+    inputs.sequence.iter().any(implicit)
 }
 
 fn member_of(inputs: &Inputs, module: ModuleId) -> Option<(FileId, &str)> {

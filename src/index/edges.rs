@@ -2,11 +2,13 @@
 //!
 //! Safe because it only ever adds: a reference to a symbol goes to the prevailing atom, one by section symbol to
 //! its own; members of a group hold each other; metadata hangs on what it is ordered after. A reference from a
-//! non-allocated atom is no edge: such sections are never loaded.
+//! non-allocated atom is no edge: such sections are never loaded. A definition that stays although another one
+//! prevails holds that one: were it dropped, the other would prevail, in the place and with the visibility that it
+//! has there.
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
-use summaries::{AtomIdx, ReferenceKind, Target, atom_flags};
+use summaries::{AtomIdx, Definition, ReferenceKind, SymbolIdx, Target, atom_flags};
 
 use super::{Edge, EdgeKind, Index, Sources, defining_atom, prevailing_atom};
 use crate::config::Dialect;
@@ -24,9 +26,10 @@ struct Part {
 
 pub(super) fn build(sources: &Sources<'_>, position_of: &FxHashMap<ModuleId, usize>, index: &mut Index) {
     let sections = start_stop_sections(sources, index);
+    let same_names = same_names(sources, position_of, index);
     let parts: Vec<Part> = (0..index.modules.len())
         .into_par_iter()
-        .map(|position| part(sources, position_of, &sections, index, position))
+        .map(|position| part(sources, position_of, &sections, &same_names, index, position))
         .collect();
     index.edge_start.push(0);
     let mut end = 0;
@@ -63,10 +66,53 @@ fn start_stop_sections<'s>(sources: &Sources<'s>, index: &Index) -> FxHashMap<&'
     sections
 }
 
+/// Sorted pairs of atoms: if the first is live, so must be the second, by [`EdgeKind::SameName`].
+fn same_names(
+    sources: &Sources<'_>,
+    position_of: &FxHashMap<ModuleId, usize>,
+    index: &Index,
+) -> Vec<(AtomId, AtomId)> {
+    let of_module = |(position, this): (usize, &super::IndexedModule)| {
+        let summary = sources.summaries[position];
+        let mut pairs = Vec::new();
+        for (i, symbol) in summary.symbols.iter().enumerate() {
+            let (atom, common) = match symbol.definition {
+                Definition::Atom(atom) => (atom, false),
+                Definition::Common(atom) => (atom, true),
+                _ => continue,
+            };
+            let atom = AtomId(this.first_atom + atom.0);
+            let Some(id) = sources.resolution.symbol_id(this.module, SymbolIdx::new(i)) else { continue };
+            let Some(prevailing) = prevailing_atom(sources, &index.modules, position_of, id) else {
+                continue;
+            };
+            if prevailing == atom || index.discarded[atom.index()] {
+                continue;
+            }
+            pairs.push((atom, prevailing));
+            let Prevailing::Module { module, symbol } = sources.resolution.symbols[id].prevailing else {
+                continue;
+            };
+            let winner =
+                position_of.get(&module).and_then(|p| sources.summaries[*p].symbols.get(symbol.index()));
+            if common && winner.is_some_and(|w| matches!(w.definition, Definition::Common(_))) {
+                // Linkers give a common symbol the greatest size and the greatest alignment of all its mentions.
+                pairs.push((prevailing, atom));
+            }
+        }
+        pairs
+    };
+    let mut pairs: Vec<_> = index.modules.par_iter().enumerate().flat_map_iter(of_module).collect();
+    pairs.sort_unstable();
+    pairs.dedup();
+    pairs
+}
+
 fn part(
     sources: &Sources<'_>,
     position_of: &FxHashMap<ModuleId, usize>,
     sections: &FxHashMap<&[u8], Vec<AtomId>>,
+    same_names: &[(AtomId, AtomId)],
     index: &Index,
     position: usize,
 ) -> Part {
@@ -125,6 +171,13 @@ fn part(
         let start = dependents.partition_point(|d| d.0 < from);
         let metadata = dependents[start..].iter().take_while(|d| d.0 == from);
         out.edges.extend(metadata.map(|d| no_reference(d.1, EdgeKind::LinkOrder)));
+        let start = same_names.partition_point(|p| p.0 < global(from));
+        let same = same_names[start..].iter().take_while(|p| p.0 == global(from));
+        out.edges.extend(same.map(|p| Edge {
+            target: p.1,
+            kind: EdgeKind::SameName,
+            reference: Edge::NO_REFERENCE,
+        }));
         // One edge per target is enough; the first reference in the file stands for the others.
         let mine = &mut out.edges[first..];
         mine.sort_unstable_by_key(|e| (e.target, e.reference));

@@ -34,6 +34,9 @@ pub enum EdgeKind {
     LinkOrder,
     /// `__start_X` or `__stop_X`: means every section X.
     StartStop,
+    /// The source defines a global symbol of which the target has the definition that prevails, or both have a part
+    /// of one common symbol.
+    SameName,
 }
 
 /// An edge of the graph.

@@ -129,7 +129,11 @@ fn options_make_roots() {
     assert!(kept("a.o -u unused -o out").contains(&"1.text.unused".to_owned()));
     assert!(kept("a.o --defsym=x=dead+4 -o out").contains(&"0.text.dead".to_owned()));
     assert!(kept("a.o -init dead -o out").contains(&"0.text.dead".to_owned()));
-    assert_eq!(kept("a.o --export-dynamic -o out").len(), 5, "all but the weak `both`, which doesn't prevail");
+    assert_eq!(
+        kept("a.o --export-dynamic -o out").len(),
+        5,
+        "all but the weak `both`, which doesn't prevail"
+    );
     assert_eq!(kept("a.o -shared -o out").len(), 5);
 }
 

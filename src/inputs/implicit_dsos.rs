@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use summaries::Limit;
 
 use super::search::Search;
@@ -28,9 +28,16 @@ pub(super) fn append(
 ) {
     let mut known: FxHashSet<String> = FxHashSet::default();
     let mut queue: VecDeque<DsoId> = VecDeque::new();
+    let mut on_trial: FxHashMap<String, DsoId> = FxHashMap::default();
     for (id, dso) in inputs.dsos.enumerated() {
-        known.insert(own_name(dso.soname.as_deref(), inputs.files.get(dso.file)));
+        let name = own_name(dso.soname.as_deref(), inputs.files.get(dso.file));
         queue.push_back(id);
+        let taken = |item: &SequenceItem| matches!(item, SequenceItem::Dso { dso, as_needed: false, .. } if *dso == id);
+        if inputs.sequence.iter().any(taken) {
+            known.insert(name);
+        } else {
+            on_trial.insert(name, id);
+        }
     }
     let directories = Directories::new(config);
     while let Some(id) = queue.pop_front() {
@@ -39,6 +46,13 @@ pub(super) fn append(
         let runpath = runpaths.get(id.0 as usize).cloned().unwrap_or_default();
         for name in needing.needed.clone() {
             if !known.insert(name.clone()) {
+                continue;
+            }
+            // One that is on the line only as --as-needed, where it may not be taken.
+            if let Some(dso) = on_trial.get(&name) {
+                let token = name.clone();
+                inputs.sequence.push(SequenceItem::Dso { dso: *dso, as_needed: true, token, implicit: true });
+                inputs.origins.push(None);
                 continue;
             }
             let Some((path, bytes)) = directories.find(&name, &origin, &runpath, search) else { continue };

@@ -72,7 +72,7 @@ pub struct Dso {
 }
 
 /// An entry of a shared library's `.dynsym`.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DsoSymbol {
     pub name: Box<[u8]>,
     pub defined: bool,
@@ -140,6 +140,13 @@ impl Inputs {
     pub fn module_bytes(&self, module: ModuleId) -> &[u8] {
         let m = &self.modules[module];
         self.files[m.file].bytes.get(m.range.clone()).unwrap_or(&[])
+    }
+
+    /// The name by which others need a DSO: its `DT_SONAME`, or the name of its file.
+    pub fn dso_name(&self, dso: DsoId) -> &str {
+        let dso = &self.dsos[dso];
+        let base = || self.files[dso.file].path.file_name().and_then(|n| n.to_str());
+        dso.soname.as_deref().or_else(base).unwrap_or_default()
     }
 
     /// The module as a linker would name it: `path` or `archive(member)`.

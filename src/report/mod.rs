@@ -368,6 +368,7 @@ pub fn edge_kind_name(kind: crate::index::EdgeKind) -> &'static str {
         EdgeKind::Group => "group",
         EdgeKind::LinkOrder => "link-order",
         EdgeKind::StartStop => "start-stop",
+        EdgeKind::SameName => "same-name",
     }
 }
 

@@ -30,6 +30,14 @@ enum State {
     Shared,
 }
 
+/// Who refers to a symbol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Referrer {
+    /// A module, or the line.
+    Module,
+    Dso,
+}
+
 /// A module whose undefined symbols are being looked at.
 struct Frame {
     module: ModuleId,
@@ -40,6 +48,8 @@ struct Frame {
 struct Lld<'w, 'a> {
     world: &'w World<'a>,
     states: Vec<State>,
+    /// By symbol: a module or the line refers to it.
+    referenced: Vec<bool>,
     is_loaded: Vec<bool>,
     loaded: Vec<ModuleId>,
     stack: Vec<Frame>,
@@ -51,13 +61,14 @@ pub(super) fn extract(world: &World<'_>) -> Vec<ModuleId> {
     let mut lld = Lld {
         world,
         states: vec![State::Placeholder; world.table.names.len()],
+        referenced: vec![false; world.table.names.len()],
         is_loaded: vec![false; world.modules.len()],
         loaded: Vec::new(),
         stack: Vec::new(),
         fortran_common: fortran_common(&world.config.linker_args),
     };
     for symbol in world.demanded() {
-        lld.refer(symbol, false);
+        lld.refer(symbol, false, Referrer::Module);
     }
     let mut seen_sonames: Vec<DsoId> = Vec::new();
     for item in &world.inputs.sequence {
@@ -79,10 +90,22 @@ pub(super) fn extract(world: &World<'_>) -> Vec<ModuleId> {
         lld.demand_if_lazy(symbol);
     }
     for name in &world.config.wrap {
-        // `addWrappedSymbols` makes undefined symbols of these once all files are read.
-        let exists = world.table.find(name.as_bytes()).is_some();
-        let wrapped = world.table.find(format!("__wrap_{name}").as_bytes());
-        if let (true, Some(symbol)) = (exists, wrapped) {
+        // `addWrappedSymbols`, once all files are read: `__wrap_foo` is referred to if anything mentions foo, and
+        // foo if anything mentions `__real_foo`, each as weakly as foo so far.
+        let find = |name: String| world.table.find(name.as_bytes()).filter(|s| lld.is_mentioned(*s));
+        let Some(symbol) = find(name.clone()) else { continue };
+        let is_weak = matches!(
+            lld.states[symbol.index()],
+            State::Undefined { weak: true } | State::Lazy { weak: true, .. }
+        );
+        let real = find(format!("__real_{name}"));
+        if is_weak {
+            continue;
+        }
+        if let Some(wrapped) = world.table.find(format!("__wrap_{name}").as_bytes()) {
+            lld.demand_if_lazy(wrapped);
+        }
+        if real.is_some() {
             lld.demand_if_lazy(symbol);
         }
     }
@@ -100,9 +123,13 @@ fn fortran_common(args: &[std::ffi::OsString]) -> bool {
 }
 
 impl Lld<'_, '_> {
+    fn is_mentioned(&self, symbol: SymbolId) -> bool {
+        self.states[symbol.index()] != State::Placeholder
+    }
+
     fn demand_if_lazy(&mut self, symbol: SymbolId) {
         if matches!(self.states[symbol.index()], State::Lazy { .. }) {
-            self.refer(symbol, false);
+            self.refer(symbol, false, Referrer::Module);
         }
         self.run();
     }
@@ -149,23 +176,30 @@ impl Lld<'_, '_> {
                 continue;
             };
             if global.entry == Entry::Undefined {
-                self.refer(self.world.ids[module.index()][i], global.weak);
+                self.refer(self.world.ids[module.index()][i], global.weak, Referrer::Module);
             }
         }
     }
 
     /// An undefined symbol was seen. May put the member that defines it on the stack.
-    fn refer(&mut self, symbol: SymbolId, weak: bool) {
+    ///
+    /// Weak or strong is what the modules say of it: the first module may make weak what so far only a DSO mentions,
+    /// and a DSO never changes it.
+    fn refer(&mut self, symbol: SymbolId, weak: bool, by: Referrer) {
+        let by_module = by == Referrer::Module;
+        let referenced = &mut self.referenced[symbol.index()];
+        let is_first = !*referenced;
+        *referenced |= by_module;
         let state = &mut self.states[symbol.index()];
         match *state {
             State::Placeholder => *state = State::Undefined { weak },
-            State::Undefined { weak: true } => *state = State::Undefined { weak },
+            State::Undefined { .. } if by_module && (!weak || is_first) => *state = State::Undefined { weak },
             State::Lazy { module, .. } if weak => *state = State::Lazy { module, weak },
             State::Lazy { module, .. } => {
                 *state = State::Undefined { weak: false };
                 self.enter(module);
             }
-            State::Undefined { weak: false } | State::Common | State::Defined | State::Shared => {}
+            State::Undefined { .. } | State::Common | State::Defined | State::Shared => {}
         }
     }
 
@@ -196,7 +230,11 @@ impl Lld<'_, '_> {
     fn add_dso(&mut self, dso: DsoId) {
         for (id, symbol) in self.world.dso_symbols(dso) {
             if !symbol.defined {
-                self.refer(id, symbol.weak);
+                if symbol.version.is_some() {
+                    // It means `name@version`, which is another symbol than `name`.
+                    continue;
+                }
+                self.refer(id, symbol.weak, Referrer::Dso);
                 self.run();
                 continue;
             }

@@ -130,7 +130,7 @@ fn strong_references(
                 Entry::Common(_) => best[id.index()].is_some_and(|(rank, _)| rank < 5),
                 _ => false,
             };
-            world.globals(m).filter(counts).map(|(id, _)| id).collect()
+            world.linked_globals(m).filter(counts).map(|(id, _)| id).collect()
         }
         Provider::Dso(dso) => {
             let is_module = |id: SymbolId| {

@@ -57,7 +57,7 @@ pub(super) fn decide<'a>(world: &World<'a>, loaded: Vec<ModuleId>, taken: &[bool
     let mold = world.config.linker.dialect == Dialect::Mold;
     for (&module, discarded) in loaded.iter().zip(&discarded) {
         let Some(symbols) = &world.modules[module.index()] else { continue };
-        for (i, (id, global)) in world.globals(module).enumerate() {
+        for (i, (id, global)) in world.linked_globals(module).enumerate() {
             let s = &mut seen[id.index()];
             s.visibility = s.visibility.merge(global.visibility);
             let is_discarded =
@@ -90,9 +90,25 @@ pub(super) fn decide<'a>(world: &World<'a>, loaded: Vec<ModuleId>, taken: &[bool
             let detail = format!("symbol {}: common and weak definitions", String::from_utf8_lossy(name));
             resolution.limits.push((None, link_limit(Limit::AmbiguousResolution, detail)));
         }
+        let prevailing = prevailing(world, taken, name, s, mold);
+        let text = || String::from_utf8_lossy(name);
+        if let (Prevailing::Dso(dso), true) = (prevailing, s.strong_reference)
+            && !taken[dso.index()]
+        {
+            let detail = format!("symbol {}: its library is missing from the command line", text());
+            resolution.limits.push((None, link_limit(Limit::LinkError, detail)));
+        }
+        if dialect == Dialect::Gold
+            && prevailing == (Prevailing::Undefined { weak: true })
+            && s.referenced_by_dso
+        {
+            // Weak or strong is what the first file says that mentions it, be it a library.
+            let detail = format!("symbol {}: a weak reference beside that of a library", text());
+            resolution.limits.push((None, link_limit(Limit::AmbiguousResolution, detail)));
+        }
         resolution.symbols.push(GlobalSymbol {
             name,
-            prevailing: prevailing(world, name, s, mold),
+            prevailing,
             visibility: s.visibility,
             referenced_by_dso: s.referenced_by_dso,
             defined_by_dso: s.dso.is_some(),
@@ -106,6 +122,8 @@ pub(super) fn decide<'a>(world: &World<'a>, loaded: Vec<ModuleId>, taken: &[bool
         }
     }
     lazy_unknowns(world, &modules, &mut resolution);
+    let ambiguous = unmodelled_names(world, &loaded).into_iter();
+    resolution.limits.extend(ambiguous.map(|detail| (None, link_limit(Limit::AmbiguousResolution, detail))));
     resolution.loaded = loaded;
     resolution.modules = IdVec::from(modules);
     resolution.dsos = IdVec::from(dsos);
@@ -125,7 +143,7 @@ fn discard_groups(
         let mut state = LoadedModule::default();
         if let Some(symbols) = &world.modules[module.index()] {
             state.first_global = symbols.first_global;
-            state.symbols.clone_from(&world.ids[module.index()]);
+            state.symbols = world.linked_ids(*module).to_vec();
             for group in &symbols.comdats {
                 if standing.insert(group.signature, ()).is_some() {
                     state.discarded_groups.push(group.section);
@@ -161,8 +179,9 @@ fn prefer(old: Option<Best>, new: Best, mold: bool) -> Result<Best, ()> {
 
 fn see_dsos(world: &World<'_>, taken: &[bool], seen: &mut [Seen]) {
     for item in &world.inputs.sequence {
-        let SequenceItem::Dso { dso, .. } = item else { continue };
-        if !taken[dso.index()] {
+        let SequenceItem::Dso { dso, implicit, .. } = item else { continue };
+        // GNU ld itself opens the implicit ones, once it has read all others.
+        if !taken[dso.index()] && !implicit {
             continue;
         }
         for (id, symbol) in world.dso_symbols(*dso) {
@@ -176,7 +195,7 @@ fn see_dsos(world: &World<'_>, taken: &[bool], seen: &mut [Seen]) {
     }
 }
 
-fn prevailing(world: &World<'_>, name: &[u8], s: &Seen, mold: bool) -> Prevailing {
+fn prevailing(world: &World<'_>, taken: &[bool], name: &[u8], s: &Seen, mold: bool) -> Prevailing {
     let config = world.config;
     let is = |names: &[String]| names.iter().any(|n| n.as_bytes() == name);
     let by_defsym = config.defsym.iter().any(|(n, _)| n.as_bytes() == name);
@@ -189,7 +208,7 @@ fn prevailing(world: &World<'_>, name: &[u8], s: &Seen, mold: bool) -> Prevailin
         // A reference of non-default visibility must be satisfied within the output.
         (None, Some(dso)) if s.visibility == Visibility::Default => Prevailing::Dso(dso),
         (None, _) if is_linker_defined(name) || is_wrapped(world, name) => Prevailing::Linker,
-        (None, _) => versioned(world, name)
+        (None, _) => versioned(world, taken, name)
             .unwrap_or(Prevailing::Undefined { weak: !s.strong_reference && s.weak_reference }),
     }
 }
@@ -202,14 +221,38 @@ fn is_wrapped(world: &World<'_>, name: &[u8]) -> bool {
 }
 
 /// A reference to `name@version` is satisfied by a DSO's definition of that version.
-fn versioned(world: &World<'_>, name: &[u8]) -> Option<Prevailing> {
-    let at = name.iter().position(|c| *c == b'@')?;
-    let (plain, version) = (&name[..at], &name[at + 1..]);
-    let defines = |dso: DsoId| {
-        let symbols = &world.inputs.dsos[dso].symbols;
-        symbols.iter().any(|s| s.defined && &*s.name == plain && s.version.as_deref() == Some(version))
+fn versioned(world: &World<'_>, taken: &[bool], name: &[u8]) -> Option<Prevailing> {
+    name.contains(&b'@').then_some(())?;
+    let dsos = world.inputs.dsos.ids().filter(|d| taken[d.index()]);
+    dsos.into_iter().find(|d| world.defines_version(*d, name)).map(Prevailing::Dso)
+}
+
+/// What we don't know how the linker resolves.
+fn unmodelled_names(world: &World<'_>, loaded: &[ModuleId]) -> Vec<String> {
+    let mut details = Vec::new();
+    let wrap = world.config.wrap.iter();
+    let unresolved = |name: &&String| {
+        let find = |n: &str| world.table.find(n.as_bytes());
+        find(name).is_some() && find(&format!("__wrap_{name}")).is_none()
     };
-    world.inputs.dsos.ids().find(|d| defines(*d)).map(Prevailing::Dso)
+    details.extend(wrap.filter(unresolved).map(|name| format!("--wrap={name} without a __wrap_{name}")));
+    if world.config.linker.dialect == Dialect::Mold {
+        // mold 1.10 looks for it under the plain name or the versioned one, and doesn't always find it.
+        let explicit = |id: &SymbolId| world.table.names[id.index()].contains(&b'@');
+        let undefined =
+            |m: &ModuleId| world.globals(*m).any(|(id, g)| g.entry == Entry::Undefined && explicit(&id));
+        let any = !world.versioned.is_empty() && loaded.iter().any(undefined);
+        details.extend(any.then(|| "a reference to a symbol of an explicit version".to_owned()));
+    }
+    let mut by_name: FxHashMap<&str, DsoId> = FxHashMap::default();
+    for (id, dso) in world.inputs.dsos.enumerated() {
+        // Most linkers ignore the second; that matters only if it has something else.
+        let first = *by_name.entry(world.inputs.dso_name(id)).or_insert(id);
+        if world.inputs.dsos[first].symbols != dso.symbols {
+            details.push(format!("two libraries of the name {}", world.inputs.dso_name(id)));
+        }
+    }
+    details
 }
 
 /// A member that stays out because we couldn't read its symbols might be one that the linker loads.

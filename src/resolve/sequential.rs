@@ -2,7 +2,9 @@
 //! symbol table, again and again until a search adds nothing (bfd/elflink.c `elf_link_add_archive_symbols`,
 //! gold/archive.cc `Archive::add_symbols`); a group repeats its archives until none adds anything.
 //!
-//! For GNU ld an `--as-needed` library that nothing before it needs is as if it had not been on the line.
+//! For GNU ld an `--as-needed` library that nothing before it needs is as if it had not been on the line. A library
+//! before it needs it too, if it does not itself name it in its DT_NEEDED. What GNU ld opens by itself, once all
+//! files of the line are read, extracts nothing and is not looked at here.
 
 use super::symtab::Entry;
 use super::world::World;
@@ -24,6 +26,10 @@ struct Sequential<'w, 'a> {
     states: Vec<State>,
     /// Referred to strongly by a module, not only by a DSO.
     regular_reference: Vec<bool>,
+    /// Referred to strongly by a DSO that was taken.
+    dynamic_reference: Vec<bool>,
+    /// What the DSOs so far name in their DT_NEEDED, with the name of the DSO that does, and whether it was taken.
+    needed_names: Vec<(&'w str, &'w str, bool)>,
     is_loaded: Vec<bool>,
     loaded: Vec<ModuleId>,
     dso_seen: Vec<bool>,
@@ -37,6 +43,8 @@ pub(super) fn extract(world: &World<'_>) -> (Vec<ModuleId>, Vec<bool>) {
         gold: world.config.linker.dialect == Dialect::Gold,
         states: vec![State::New; symbols],
         regular_reference: vec![false; symbols],
+        dynamic_reference: vec![false; symbols],
+        needed_names: Vec::new(),
         is_loaded: vec![false; world.modules.len()],
         loaded: Vec::new(),
         dso_seen: vec![false; world.inputs.dsos.len()],
@@ -102,8 +110,8 @@ impl Sequential<'_, '_> {
             SequenceItem::Object { module, .. } => self.load(*module),
             SequenceItem::Archive { modules, whole: true, .. } => modules.iter().for_each(|m| self.load(*m)),
             SequenceItem::Archive { .. } => self.search(i),
-            SequenceItem::Dso { dso, as_needed, .. } => self.add_dso(*dso, *as_needed),
-            SequenceItem::GroupStart | SequenceItem::GroupEnd => {}
+            SequenceItem::Dso { dso, as_needed, implicit: false, .. } => self.add_dso(*dso, *as_needed),
+            SequenceItem::Dso { .. } | SequenceItem::GroupStart | SequenceItem::GroupEnd => {}
         }
     }
 
@@ -134,7 +142,7 @@ impl Sequential<'_, '_> {
             return;
         }
         self.loaded.push(module);
-        for (id, global) in self.world.globals(module) {
+        for (id, global) in self.world.linked_globals(module) {
             let state = &mut self.states[id.index()];
             match global.entry {
                 Entry::Undefined => self.refer(id, global.weak, true),
@@ -149,53 +157,76 @@ impl Sequential<'_, '_> {
     }
 
     fn refer(&mut self, symbol: SymbolId, weak: bool, regular: bool) {
-        let wrapped = regular.then(|| self.wrapped(symbol)).flatten();
-        let symbol = wrapped.unwrap_or(symbol);
         self.regular_reference[symbol.index()] |= regular && !weak;
         let state = &mut self.states[symbol.index()];
         match *state {
             State::New => *state = State::Undefined { weak },
-            State::Undefined { weak: true } => *state = State::Undefined { weak },
+            // gold leaves what a module said alone when a DSO says otherwise.
+            State::Undefined { weak: true } if regular || !self.gold => *state = State::Undefined { weak },
             _ => {}
         }
-    }
-
-    /// `--wrap=foo` renames references as they are read: `foo` to `__wrap_foo`, `__real_foo` to `foo`.
-    fn wrapped(&self, symbol: SymbolId) -> Option<SymbolId> {
-        let wrap = &self.world.config.wrap;
-        if wrap.is_empty() {
-            return None;
-        }
-        let name = std::str::from_utf8(self.world.table.names[symbol.index()]).ok()?;
-        if wrap.iter().any(|w| w == name) {
-            return self.world.table.find(format!("__wrap_{name}").as_bytes());
-        }
-        let real = name.strip_prefix("__real_")?;
-        wrap.iter().any(|w| w == real).then(|| self.world.table.find(real.as_bytes())).flatten()
     }
 
     fn add_dso(&mut self, dso: DsoId, as_needed: bool) {
         if std::mem::replace(&mut self.dso_seen[dso.index()], true) {
             return;
         }
-        if as_needed && !self.gold {
-            let needed = self.world.dso_symbols(dso).any(|(id, s)| {
-                s.defined
-                    && self.regular_reference[id.index()]
-                    && matches!(self.states[id.index()], State::Undefined { weak: false } | State::Common)
-            });
-            if !needed {
-                // A later mention on the line gets a new chance.
-                self.dso_seen[dso.index()] = false;
-                return;
-            }
+        let taken = self.gold || !as_needed || self.is_needed(dso);
+        let inputs = self.world.inputs;
+        let name = inputs.dso_name(dso);
+        self.needed_names.extend(inputs.dsos[dso].needed.iter().map(|needed| (needed.as_str(), name, taken)));
+        if !taken {
+            // A later mention on the line gets a new chance.
+            self.dso_seen[dso.index()] = false;
+            return;
         }
         for (id, symbol) in self.world.dso_symbols(dso) {
             if !symbol.defined {
-                self.refer(id, symbol.weak, false);
+                self.dynamic_reference[id.index()] |= !symbol.weak;
+                // For GNU ld it means `name@version`, which no archive's symbol table has.
+                if self.gold || symbol.version.is_none() {
+                    self.refer(id, symbol.weak, false);
+                }
             } else if matches!(self.states[id.index()], State::New | State::Undefined { .. }) {
                 self.states[id.index()] = State::Defined;
             }
         }
     }
+
+    /// GNU ld's rule for an `--as-needed` library, where it stands (bfd/elflink.c `elf_link_add_object_symbols`).
+    fn is_needed(&self, dso: DsoId) -> bool {
+        let world = self.world;
+        let missing = |id: SymbolId| {
+            matches!(self.states[id.index()], State::Undefined { weak: false } | State::Common)
+        };
+        let by_dso = !is_on_list(world.inputs.dso_name(dso), &self.needed_names);
+        let referenced = |id: SymbolId| {
+            self.regular_reference[id.index()] || (by_dso && self.dynamic_reference[id.index()])
+        };
+        let plain =
+            |(id, s): (SymbolId, &crate::inputs::DsoSymbol)| s.defined && missing(id) && referenced(id);
+        world.dso_symbols(dso).any(plain)
+            || world.versioned.iter().any(|id| {
+                missing(*id)
+                    && self.regular_reference[id.index()]
+                    && world.defines_version(dso, world.table.names[id.index()])
+            })
+    }
+}
+
+/// Whether a library of this name comes along with one that was taken, directly or by way of others (elflink.c
+/// `on_needed_list`: the others are looked for further up the list only, so that it ends).
+fn is_on_list(name: &str, list: &[(&str, &str, bool)]) -> bool {
+    let mut wanted = vec![(name, list.len())];
+    while let Some((name, end)) = wanted.pop() {
+        for (i, (needed, by, taken)) in list[..end].iter().enumerate() {
+            if *needed == name {
+                if *taken {
+                    return true;
+                }
+                wanted.push((by, i));
+            }
+        }
+    }
+    false
 }

@@ -25,13 +25,17 @@ pub(super) struct World<'a> {
     pub(super) config: &'a Config,
     /// `None` where the module is no well-formed x86-64 object.
     pub(super) modules: Vec<Option<ModuleSymbols<'a>>>,
-    /// By module, the id of each of its globals.
+    /// By module, the id of each of its globals, by the name that it has there.
     pub(super) ids: Vec<Vec<SymbolId>>,
+    /// The same as the link sees it, where `--wrap` renames references; `None` where nothing is renamed.
+    wrapped_ids: Option<Vec<Vec<SymbolId>>>,
     /// By DSO: (index in `Dso::symbols`, id); definitions under a hidden version are left out.
     pub(super) dso_ids: Vec<Vec<(u32, SymbolId)>>,
     pub(super) table: SymbolTable<'a>,
     /// By archive in `Inputs::sequence` order, the armap with ids; empty for items that are no archive.
     pub(super) armaps: Vec<Vec<(SymbolId, ModuleId)>>,
+    /// Names of the form `name@version`.
+    pub(super) versioned: Vec<SymbolId>,
 }
 
 impl<'a> World<'a> {
@@ -80,7 +84,51 @@ impl<'a> World<'a> {
             })
             .collect();
         let dso_ids = dso_places.into_iter().zip(dso_symbol_ids).map(|(p, i)| p.into_iter().zip(i).collect());
-        World { inputs, config, modules, ids, dso_ids: dso_ids.collect(), table, armaps }
+        let is_versioned = |(i, name): (usize, &&[u8])| name.contains(&b'@').then(|| SymbolId::new(i));
+        let versioned = table.names.iter().enumerate().filter_map(is_versioned).collect();
+        let dso_ids = dso_ids.collect();
+        let mut world =
+            World { inputs, config, modules, ids, wrapped_ids: None, dso_ids, table, armaps, versioned };
+        if !config.wrap.is_empty() {
+            let of_module = |m: &ModuleId| world.globals(*m).map(|(id, g)| world.wrapped(id, g)).collect();
+            world.wrapped_ids = Some(module_ids.par_iter().map(of_module).collect());
+        }
+        world
+    }
+
+    /// `--wrap=foo` renames what is undefined in a module: `foo` to `__wrap_foo`, `__real_foo` to `foo`.
+    fn wrapped(&self, symbol: SymbolId, global: &symtab::Global<'_>) -> SymbolId {
+        let renamed = || {
+            let name = std::str::from_utf8(self.table.names[symbol.index()]).ok()?;
+            if self.config.wrap.iter().any(|w| w == name) {
+                return self.table.find(format!("__wrap_{name}").as_bytes());
+            }
+            let real = name.strip_prefix("__real_")?;
+            self.config.wrap.iter().any(|w| w == real).then(|| self.table.find(real.as_bytes())).flatten()
+        };
+        let renames = global.entry == Entry::Undefined && !self.config.wrap.is_empty();
+        renames.then(renamed).flatten().unwrap_or(symbol)
+    }
+
+    /// By module, the ids of its globals as the link sees them, after `--wrap`.
+    pub(super) fn linked_ids(&self, module: ModuleId) -> &[SymbolId] {
+        &self.wrapped_ids.as_ref().unwrap_or(&self.ids)[module.index()]
+    }
+
+    /// [`World::globals`] with [`World::linked_ids`].
+    pub(super) fn linked_globals(
+        &self,
+        module: ModuleId,
+    ) -> impl Iterator<Item = (SymbolId, &symtab::Global<'a>)> {
+        self.linked_ids(module).iter().copied().zip(self.globals(module).map(|(_, g)| g))
+    }
+
+    /// Whether `dso` has a definition, of whatever version, that satisfies a reference to `name@version`.
+    pub(super) fn defines_version(&self, dso: DsoId, name: &[u8]) -> bool {
+        let Some(at) = name.iter().position(|c| *c == b'@') else { return false };
+        let (plain, version) = (&name[..at], &name[at + 1..]);
+        let symbols = &self.inputs.dsos[dso].symbols;
+        symbols.iter().any(|s| s.defined && &*s.name == plain && s.version.as_deref() == Some(version))
     }
 
     /// The globals of a module with their ids, in symbol table order.
