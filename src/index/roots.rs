@@ -253,7 +253,8 @@ impl<'s> NamedRoots<'s> {
         let excluded = &self.sources.config.exclude_libs;
         let Prevailing::Module { module, .. } = symbol.prevailing else { return false };
         let inputs = self.sources.inputs;
-        let Some((archive, _)) = &inputs.modules[module].archive else { return false };
+        let input = inputs.modules.get(module);
+        let Some((archive, _)) = input.and_then(|m| m.archive.as_ref()) else { return false };
         let base = inputs.files[*archive].path.file_name().unwrap_or_default();
         excluded.iter().any(|name| name == "ALL" || base == name.as_str())
     }

@@ -148,8 +148,8 @@ atom .text.start code section 1 size 8 align 1 flags exec,standard
   call @0x1 sig -4
 atom .text.sig code section 2 size 4 align 1 flags exec,standard,grouped group sig
 atom .rodata.sig rodata section 3 size 4 align 1 flags standard,grouped group sig
-atom meta rodata section 4 size 4 align 1 flags link-order,c-identifier order [.text.start]
-atom deadmeta rodata section 5 size 4 align 1 flags link-order,c-identifier order [.text.dead]
+atom meta rodata section 4 size 4 align 1 flags link-order,c-identifier after [.text.start]
+atom deadmeta rodata section 5 size 4 align 1 flags link-order,c-identifier after [.text.dead]
 atom custom rodata section 6 size 4 align 1 flags c-identifier
 atom .text.dead code section 7 size 4 align 1 flags exec,standard
 ";
