@@ -25,6 +25,7 @@ use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
+use rayon::prelude::*;
 use summaries::atom_flags;
 
 use crate::config::{Config, Dialect, Level};
@@ -183,11 +184,20 @@ fn prune_and_link(
     link::clean_up_on_signals();
     let workspace = link::Workspace::new(config)?;
     let emitted = timer.stage(Stage::Emit, || emit::tree::emit(sources, &workspace.copies))?;
-    timer.stage(Stage::Verify, || verify_emitted(sources, &emitted))?;
     if let Some(dir) = &config.prune.emit_dir {
         emit::keep::keep(sources, &emitted, &workspace.copies, dir)?;
     }
-    let output = timer.stage(Stage::Link, || link::link_pruned(config, &emitted, &workspace))?;
+    // What was emitted is verified while the linker works on it: nothing is published before both are done.
+    let (output, verified) = timer.stage(Stage::Link, || {
+        std::thread::scope(|scope| {
+            let link = scope.spawn(|| link::link_pruned(config, &emitted, &workspace));
+            let verified = verify_emitted(sources, &emitted);
+            let panicked = |_| Err(Error::new(Stage::Link, "internal error"));
+            (link.join().unwrap_or_else(panicked), verified)
+        })
+    });
+    verified?;
+    let output = output?;
     if !output.status.success() {
         return Ok(Err(output.stderr));
     }
@@ -199,18 +209,23 @@ fn prune_and_link(
     Ok(Ok(emitted.objects))
 }
 
-/// Every strong reference of the pruned objects has the definition that it had.
+/// Each pruned object agrees with its plan, and every strong reference has the definition that it had.
 fn verify_emitted(sources: emit::tree::Sources<'_>, emitted: &emit::tree::Emitted) -> Result<()> {
     let resolution = sources.resolution;
-    let names = resolution.loaded.iter().map(|m| sources.inputs.module_name(*m));
-    let bytes =
-        emitted.objects.iter().zip(&resolution.loaded).map(|(pruned, module)| {
-            pruned.as_deref().unwrap_or_else(|| sources.inputs.module_bytes(*module))
-        });
+    let facts: Vec<verify::Facts<'_>> = (0..resolution.loaded.len())
+        .into_par_iter()
+        .map(|position| {
+            let module = resolution.loaded[position];
+            let name = sources.inputs.module_name(module);
+            let original = sources.inputs.module_bytes(module);
+            let Some(pruned) = &emitted.objects[position] else { return verify::facts(&name, original) };
+            let (summary, plan) = (sources.summaries[position], &sources.plan.modules[position]);
+            verify::object(&name, original, pruned, &verify::Expected::new(summary, plan))?;
+            verify::facts(&name, pruned)
+        })
+        .collect::<Result<_>>()?;
     let elsewhere = resolution.names_defined_elsewhere();
-    let objects: Vec<(String, &[u8])> = names.zip(bytes).collect();
-    let objects = objects.iter().map(|(name, bytes)| (name.as_str(), *bytes));
-    verify::closure(objects, &|name| elsewhere.contains(name), &|_| false)
+    verify::closure_of(&facts, &|name| elsewhere.contains(name), &|_| false)
 }
 
 /// The output is an ELF file of the right kind and needs the libraries that the plain one needs.

@@ -58,7 +58,7 @@ fn error(message: impl Into<String>) -> Error {
 /// An unknown option, a value that is missing, superfluous or wrong, or a word in `LTO_PRUNE_FLAGS` that isn't ours.
 pub fn parse(words: &[OsString], env: &Environment<'_>) -> Result<PruneOptions> {
     let mut options = PruneOptions {
-        level: Level::Pointers,
+        level: Level::Sections,
         level_explicit: false,
         report: None,
         remarks: None,

@@ -22,7 +22,6 @@ use crate::ids::{DsoId, FileId, ModuleId};
 use crate::inputs::{Inputs, SequenceItem};
 use crate::plan::{ModulePlan, Plan};
 use crate::resolve::Resolution;
-use crate::verify;
 
 /// What a copy's path stands for.
 #[derive(Debug, Default)]
@@ -98,16 +97,16 @@ pub struct Sources<'s> {
     pub summaries: &'s [&'s ModuleSummary],
     pub plan: &'s Plan,
     /// DSOs on the line that the plain link records in DT_NEEDED.
-    pub needed: &'s dyn Fn(DsoId) -> bool,
+    pub needed: &'s (dyn Fn(DsoId) -> bool + Sync),
 }
 
-/// Rewrite what is touched, check each result, and write the files into `dir`.
+/// Rewrite what is touched and write the files into `dir`.
 pub fn emit(sources: Sources<'_>, dir: &Path) -> Result<Emitted> {
     let objects = rewrite(sources)?;
     let mut files = Files { dir, names: Names::default(), outputs: Vec::new() };
     files.names.prefix = format!("{}/", dir.display());
-    let block = input_block(sources, &objects, &mut files)?;
-    files.write()?;
+    let block = input_block(sources, &objects, &mut files);
+    files.write(sources, &objects)?;
     let mut line = Vec::new();
     let mut block = Some(block);
     for arg in &sources.config.line {
@@ -122,7 +121,7 @@ pub fn emit(sources: Sources<'_>, dir: &Path) -> Result<Emitted> {
     Ok(Emitted { line, names: files.names, objects })
 }
 
-/// The pruned bytes of each touched module, checked.
+/// The pruned bytes of each touched module.
 fn rewrite(sources: Sources<'_>) -> Result<Vec<Option<Vec<u8>>>> {
     let Sources { inputs, resolution, summaries, plan, .. } = sources;
     let one = |((&module, summary), plan): ((&ModuleId, &&ModuleSummary), &ModulePlan)| {
@@ -131,41 +130,65 @@ fn rewrite(sources: Sources<'_>) -> Result<Vec<Option<Vec<u8>>>> {
         }
         let original = inputs.module_bytes(module);
         let in_file = |e: Error| e.in_file(inputs.module_name(module));
-        let bytes = object::rewrite(original, summary, plan).map_err(in_file)?;
-        let expected = verify::Expected::new(summary, plan);
-        verify::object(&inputs.module_name(module), original, &bytes, &expected)?;
-        Ok(Some(bytes))
+        object::rewrite(original, summary, plan).map_err(in_file).map(Some)
     };
     resolution.loaded.par_iter().zip(summaries).zip(&plan.modules).map(one).collect()
+}
+
+/// What a file to be written holds.
+enum Content {
+    /// The pruned object at this load position.
+    Object(usize),
+    /// An archive of the modules at these load positions.
+    Archive(std::ops::Range<usize>),
 }
 
 /// Files to be written.
 struct Files<'d> {
     dir: &'d Path,
     names: Names,
-    outputs: Vec<(PathBuf, Vec<u8>)>,
+    outputs: Vec<(PathBuf, Content)>,
 }
 
 impl Files<'_> {
     /// A path in a folder of its own, under the basename of `original`.
-    fn add(&mut self, original: &str, bytes: Vec<u8>) -> OsString {
+    fn add(&mut self, original: &str, content: Content) -> OsString {
         let base = original.rsplit('/').next().unwrap_or(original).to_owned();
         let folder = self.dir.join(self.names.originals.len().to_string());
         let path = folder.join(&base);
         self.names.originals.push((base, original.to_owned()));
-        self.outputs.push((path.clone(), bytes));
+        self.outputs.push((path.clone(), content));
         path.into_os_string()
     }
 
-    fn write(&mut self) -> Result<()> {
-        std::mem::take(&mut self.outputs).into_par_iter().try_for_each(|(path, bytes)| {
-            let failed = |e| Error::io(Stage::Emit, &path, "write a pruned copy", e);
+    fn write(&self, sources: Sources<'_>, objects: &[Option<Vec<u8>>]) -> Result<()> {
+        self.outputs.par_iter().try_for_each(|(path, content)| {
+            let failed = |e| Error::io(Stage::Emit, path, "write a pruned copy", e);
             if let Some(folder) = path.parent() {
                 std::fs::create_dir_all(folder).map_err(failed)?;
             }
-            std::fs::write(&path, bytes).map_err(failed)
+            match content {
+                Content::Object(position) => {
+                    std::fs::write(path, objects[*position].as_deref().unwrap_or_default())
+                }
+                Content::Archive(positions) => {
+                    std::fs::write(path, archive_of(sources, objects, positions.clone()))
+                }
+            }
+            .map_err(failed)
         })
     }
+}
+
+/// The modules at these load positions, all members of one archive, as an archive.
+fn archive_of(sources: Sources<'_>, objects: &[Option<Vec<u8>>], positions: std::ops::Range<usize>) -> Vec<u8> {
+    let Sources { inputs, resolution, .. } = sources;
+    let member = |k: usize| {
+        let (_, name) = member_of(inputs, resolution.loaded[k])?;
+        Some((name, objects[k].as_deref().unwrap_or_else(|| inputs.module_bytes(resolution.loaded[k]))))
+    };
+    let members: Vec<(&str, &[u8])> = positions.filter_map(member).collect();
+    archive::write(&members)
 }
 
 /// The words that stand for all inputs.
@@ -173,7 +196,7 @@ fn input_block(
     sources: Sources<'_>,
     objects: &[Option<Vec<u8>>],
     files: &mut Files<'_>,
-) -> Result<Vec<OsString>> {
+) -> Vec<OsString> {
     let Sources { inputs, resolution, .. } = sources;
     let mut words: Vec<OsString> = Vec::new();
     let loaded = &resolution.loaded;
@@ -182,7 +205,7 @@ fn input_block(
         let module = &inputs.modules[loaded[i]];
         let Some((archive, _)) = &module.archive else {
             words.push(match &objects[i] {
-                Some(bytes) => files.add(&inputs.files[module.file].path.to_string_lossy(), bytes.clone()),
+                Some(_) => files.add(&inputs.files[module.file].path.to_string_lossy(), Content::Object(i)),
                 None => inputs.files[module.file].path.clone().into_os_string(),
             });
             i += 1;
@@ -190,16 +213,8 @@ fn input_block(
         };
         let same = |m: &ModuleId| member_of(inputs, *m).is_some_and(|(a, _)| a == *archive);
         let run = loaded[i..].iter().take_while(|m| same(m)).count();
-        let members: Vec<(&str, &[u8])> = (i..i + run)
-            .filter_map(|k| {
-                let (_, name) = member_of(inputs, loaded[k])?;
-                let bytes = objects[k].as_deref().unwrap_or_else(|| inputs.module_bytes(loaded[k]));
-                Some((name, bytes))
-            })
-            .collect();
-        let bytes = archive::write(&members);
         words.push("--whole-archive".into());
-        words.push(files.add(&inputs.files[*archive].path.to_string_lossy(), bytes));
+        words.push(files.add(&inputs.files[*archive].path.to_string_lossy(), Content::Archive(i..i + run)));
         words.push("--no-whole-archive".into());
         i += run;
     }
@@ -220,7 +235,7 @@ fn input_block(
         words.push("-Bdynamic".into());
         words.push(token.into());
     }
-    Ok(words)
+    words
 }
 
 /// Whether GNU ld opens the library for the sake of another one.

@@ -21,7 +21,7 @@ Examples:
 
 Options (from a compiler: -Wl,--prune-...; or in LTO_PRUNE_FLAGS, which the command line overrides):
  What is pruned
-  --prune-level=off|sections|functions|pointers     how far to go (functions and pointers do
+  --prune-level=off|sections|functions|pointers     how far to go (default: sections; functions and pointers do
                                                     what sections does in this version)
   --prune-keep=GLOB                                 keep these symbols; may be repeated
   --prune-limit=N                                   drop only the first N atoms (to bisect)

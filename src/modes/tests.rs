@@ -36,7 +36,7 @@ fn modes() {
     assert!(matches!(decide("ld --prune-strict -V"), Ok(Mode::LinkerOnly { args, .. }) if args == ["-V"]));
     assert!(matches!(decide("ld.lto-prune --help"), Ok(Mode::Help(Some(_)))));
     assert!(decide("ld --prune-typo a.o").is_err());
-    assert!(matches!(decide("lto-prune"), Ok(Mode::Help(None))));
+    assert!(decide("lto-prune").is_err(), "nothing to do is a mistake");
     assert!(matches!(decide("lto-prune --version"), Ok(Mode::Version)));
     assert!(matches!(decide("lto-prune a.o -o x"), Ok(Mode::Standalone(w)) if w.len() == 3));
     assert!(matches!(decide("lto-prune install-shims d"), Ok(Mode::InstallShims(_))));
