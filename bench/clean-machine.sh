@@ -7,6 +7,8 @@
 # registry), clones this repository at HEAD, runs each command there by chroot, and deletes the folder. Network
 # and DNS are the machine's own.
 set -eu
+# The home of the superuser in the new root.
+root_home=root
 
 here=$(cd "$(dirname "$0")" && pwd)
 repo=$(git -C "$here" rev-parse --show-toplevel)
@@ -59,27 +61,27 @@ if ls /usr/local/share/ca-certificates/*.crt >/dev/null 2>&1; then
 fi
 
 # rustup's proxies and toolchains; documentation is left behind.
-mkdir -p "$root/root/.cargo" "$root/root/.rustup"
-cp -a "${CARGO_HOME:-$HOME/.cargo}/bin" "$root/root/.cargo/"
+mkdir -p "$root/$root_home/.cargo" "$root/$root_home/.rustup"
+cp -a "${CARGO_HOME:-$HOME/.cargo}/bin" "$root/$root_home/.cargo/"
 for file in config.toml env; do
-    [ ! -e "${CARGO_HOME:-$HOME/.cargo}/$file" ] || cp "${CARGO_HOME:-$HOME/.cargo}/$file" "$root/root/.cargo/"
+    [ ! -e "${CARGO_HOME:-$HOME/.cargo}/$file" ] || cp "${CARGO_HOME:-$HOME/.cargo}/$file" "$root/$root_home/.cargo/"
 done
 (cd "${RUSTUP_HOME:-$HOME/.rustup}" && tar -cf - --exclude='share/doc' settings.toml toolchains) |
-    tar -xf - -C "$root/root/.rustup"
+    tar -xf - -C "$root/$root_home/.rustup"
 
-git clone --quiet --no-local "$repo" "$root/root/lto-prune"
+git clone --quiet --no-local "$repo" "$root/$root_home/lto-prune"
 echo "== $(git -C "$repo" log -1 --format='%h %s')"
 
 status=0
-printf '%s\n' "$list" >"$root/root/commands"
+printf '%s\n' "$list" >"$root/$root_home/commands"
 while IFS= read -r command; do
     echo "== $command"
     # As a login on that machine would: root's own home and path, nothing of this environment.
     chroot "$root" /usr/bin/env -i HOME=/root LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
         ${http_proxy:+http_proxy="$http_proxy"} ${https_proxy:+https_proxy="$https_proxy"} \
-        PATH=/root/.cargo/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-        /bin/bash -c "cd /root/lto-prune && $command" </dev/null || status=$?
+        PATH=/$root_home/.cargo/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+        /bin/bash -c "cd /$root_home/lto-prune && $command" </dev/null || status=$?
     echo "== status $status"
     [ "$status" -eq 0 ] || break
-done <"$root/root/commands"
+done <"$root/$root_home/commands"
 exit "$status"

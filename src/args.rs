@@ -64,4 +64,4 @@ pub fn parse(args: &[OsString], env: &Environment<'_>) -> Result<Config> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

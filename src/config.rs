@@ -56,8 +56,8 @@ pub struct PruneOptions {
     pub keep: Vec<String>,
     pub emit_dir: Option<PathBuf>,
     pub linker: Option<PathBuf>,
-    /// The directory of the summary cache: `--prune-cache=DIR`, else `$XDG_CACHE_HOME/lto-prune`, else
-    /// `$HOME/.cache/lto-prune`. `None`: no cache (`--prune-no-cache`, or none of these is set).
+    /// The directory of the summary cache (`--prune-cache=DIR`); `None`: no cache. None by default: at section
+    /// granularity reading an object takes less time than hashing it (docs/REJECTED.md).
     pub cache: Option<PathBuf>,
     pub jobs: Option<usize>,
     pub strict: bool,

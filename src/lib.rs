@@ -27,7 +27,7 @@ use std::process::ExitCode;
 
 use summaries::atom_flags;
 
-use crate::config::{Config, Level};
+use crate::config::{Config, Dialect, Level};
 use crate::error::{Error, Result, Stage};
 use crate::ids::AtomId;
 use crate::modes::Mode;
@@ -192,8 +192,8 @@ fn prune_and_link(
         return Ok(Err(output.stderr));
     }
     timer.stage(Stage::Verify, || verify_output(sources, &workspace))?;
-    let opened = opened_paths(sources.inputs);
-    link::rewrite_side_outputs(config, &emitted.names, &workspace, &opened)?;
+    let opened = opened_paths(config, sources.inputs);
+    link::rewrite_side_outputs(config, &emitted.names, &workspace, Some(&opened))?;
     workspace.publish(config)?;
     link::print_messages(&output, &emitted.names, &workspace, config);
     Ok(Ok(emitted.objects))
@@ -222,9 +222,13 @@ fn verify_output(sources: emit::tree::Sources<'_>, workspace: &link::Workspace) 
     Ok(())
 }
 
-/// Each file that the linker opens, in order, as it names it.
-fn opened_paths(inputs: &inputs::Inputs) -> Vec<String> {
-    inputs.files.iter().map(|f| f.path.display().to_string()).collect()
+/// Each file that the linker opens, in order, as it names it in a dependency file.
+fn opened_paths(config: &Config, inputs: &inputs::Inputs) -> Vec<String> {
+    let name = |file: &inputs::InputFile| match config.linker.dialect {
+        Dialect::Lld | Dialect::Mold | Dialect::Wild => link::without_dots(&file.path),
+        Dialect::Bfd | Dialect::Gold => file.path.display().to_string(),
+    };
+    inputs.files.iter().map(name).collect()
 }
 
 fn account(

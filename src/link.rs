@@ -11,11 +11,11 @@ use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::process::{Command, ExitCode, Output, Stdio};
 use std::sync::Mutex;
 
-use crate::config::{Config, Dialect};
+use crate::config::{Config, Dialect, LineArg};
 use crate::emit::tree::{Emitted, LineWord, Names};
 use crate::error::{Error, Result, Stage};
 
@@ -31,13 +31,18 @@ pub fn exec_plain(config: &Config) -> ExitCode {
 }
 
 /// Link the originals after the linker refused the pruned objects with `messages`. Most often it refuses the
-/// originals too, and says why; that it doesn't is known only afterwards, and then it is a bug of ours.
+/// originals too, and says why; that it doesn't is known only afterwards, and then it is a bug of ours. Here too the
+/// output appears complete or not at all.
 pub fn run_plain_after_refusal(config: &Config, messages: &[u8]) -> ExitCode {
-    let status = match Command::new(&config.linker.path).args(&config.linker_args).status() {
-        Ok(status) => status,
-        Err(_) => return exec_plain(config),
-    };
-    if status.success() {
+    let Ok((workspace, output)) = link_originals(config) else { return exec_plain(config) };
+    print_messages(&output, &Names::default(), &workspace, config);
+    if output.status.success() {
+        if let Err(error) = rewrite_side_outputs(config, &Names::default(), &workspace, None)
+            .and_then(|()| workspace.publish(config))
+        {
+            eprintln!("lto-prune: error: {error}");
+            return ExitCode::FAILURE;
+        }
         let first = String::from_utf8_lossy(messages);
         let first = first.lines().next().unwrap_or("no message");
         eprintln!(
@@ -45,11 +50,27 @@ pub fn run_plain_after_refusal(config: &Config, messages: &[u8]) -> ExitCode {
         );
         return ExitCode::SUCCESS;
     }
-    if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
+    drop(workspace);
+    if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&output.status) {
         // Die as the linker died: compiler drivers say so.
         let _ = signal_hook::low_level::emulate_default_handler(signal);
     }
-    ExitCode::from(status.code().unwrap_or(1) as u8)
+    ExitCode::from(output.status.code().unwrap_or(1) as u8)
+}
+
+/// The line as it was given, but for the output.
+fn link_originals(config: &Config) -> Result<(Workspace, Output)> {
+    let workspace = Workspace::new(config)?;
+    let mut line = config.linker_args.clone();
+    for arg in &config.line {
+        let LineArg::Output(words) = arg else { continue };
+        if let Some(at) = line.windows(words.len()).position(|w| w == &words[..]) {
+            line.drain(at..at + words.len());
+        }
+    }
+    line.extend(["-o".into(), workspace.temporary_output.clone().into_os_string()]);
+    let output = run(config, &line, &workspace.copies)?;
+    Ok((workspace, output))
 }
 
 /// Whether the output is ours to put into its place: it is a file (or a link to one) or nothing yet. A device, a pipe
@@ -250,12 +271,13 @@ fn restore_paths(text: &[u8], names: &Names, workspace: &Workspace, config: &Con
     out
 }
 
-/// Side outputs name the originals: the map by its text, the dependency file by the list of what was opened.
+/// Side outputs name the originals: the map by its text, the dependency file by the list of what was opened, if that is
+/// given.
 pub fn rewrite_side_outputs(
     config: &Config,
     names: &Names,
     workspace: &Workspace,
-    opened: &[String],
+    opened: Option<&[String]>,
 ) -> Result<()> {
     for path in config.map.iter().chain(&config.depfile) {
         let failed = |e| Error::io(Stage::Link, path, "rewrite a side output", e);
@@ -265,12 +287,27 @@ pub fn rewrite_side_outputs(
         }
         let text = std::fs::read(path).map_err(failed)?;
         let mut text = restore_paths(&text, names, workspace, config);
-        if Some(path) == config.depfile.as_ref() {
+        if let (true, Some(opened)) = (Some(path) == config.depfile.as_ref(), opened) {
             text = dependencies(&text, opened, config.linker.dialect);
         }
         std::fs::write(path, text).map_err(failed)?;
     }
     Ok(())
+}
+
+/// A path without `.` and `..`, by its text alone, as lld and mold write it.
+pub fn without_dots(path: &Path) -> String {
+    let mut out = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir if matches!(out.components().next_back(), Some(Component::Normal(_))) => {
+                out.pop();
+            }
+            part => out.push(part),
+        }
+    }
+    out.display().to_string()
 }
 
 /// The dependency file with each file that the plain link opens, once, in its order: a rule, then an empty rule for
@@ -305,6 +342,13 @@ mod tests {
     fn response_file_quotes() {
         let line = ["a b".into(), "c\"d\\e".into(), OsString::new()];
         assert_eq!(response_file(&line), b"\"a b\"\n\"c\\\"d\\\\e\"\n\"\"\n");
+    }
+
+    #[test]
+    fn dots_go_by_text() {
+        assert_eq!(without_dots(Path::new("./a/../b/c.o")), "b/c.o");
+        assert_eq!(without_dots(Path::new("../a.o")), "../a.o");
+        assert_eq!(without_dots(Path::new("/x/../../y")), "/../y");
     }
 
     #[test]

@@ -76,7 +76,9 @@ fn linker_mode(words: &[OsString], env: &Environment<'_>) -> Result<Mode> {
 
 fn own_mode(words: &[OsString]) -> Result<Mode> {
     let usage = |message: &str| Err(Error::new(Stage::Arguments, message));
-    let Some((first, rest)) = words.split_first() else { return Ok(Mode::Help(None)) };
+    let Some((first, rest)) = words.split_first() else {
+        return usage("nothing to do: lto-prune a.o b.o -o main, or lto-prune --help");
+    };
     match first.to_str() {
         Some("--help" | "-h" | "help") => Ok(Mode::Help(None)),
         Some("--version" | "-V") => Ok(Mode::Version),

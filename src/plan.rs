@@ -8,9 +8,9 @@ use rustc_hash::FxHashSet;
 use summaries::{Definition, ModuleSummary, SymbolIdx};
 
 use crate::ids::{AtomId, Id, ModuleId};
-use crate::index::Index;
+use crate::index::{Index, has_code_or_data};
 use crate::propagate::Liveness;
-use crate::resolve::{Prevailing, Resolution};
+use crate::resolve::{LoadedModule, Prevailing, Resolution};
 
 /// What happens to an atom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,7 +87,7 @@ pub fn plan(
             prevails_elsewhere: Vec::new(),
             prevailing_dropped: Vec::new(),
             pin_visibility: Vec::new(),
-            discarded_groups: loaded.map_or_else(Vec::new, |m| m.discarded_groups.clone()),
+            discarded_groups: loaded.map_or_else(Vec::new, |m| discarded_groups(summary, m)),
             untouched,
         });
     }
@@ -98,6 +98,15 @@ pub fn plan(
         symbols(module, this.module, summary, resolution, &gone);
     }
     plan
+}
+
+/// The groups of a module that another module's group replaces, without those that are left to the linker.
+fn discarded_groups(summary: &ModuleSummary, module: &LoadedModule) -> Vec<u32> {
+    let of_link = |g: &&summaries::Group| module.discarded_groups.binary_search(&g.section).is_ok();
+    let groups = summary.groups.iter().filter(of_link).filter(|g| has_code_or_data(summary, g));
+    let mut sections: Vec<u32> = groups.map(|g| g.section).collect();
+    sections.sort_unstable();
+    sections
 }
 
 /// By global symbol: its prevailing definition is dropped.

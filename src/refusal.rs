@@ -87,6 +87,8 @@ pub fn is_failure(limit: Limit) -> bool {
             | Limit::RelocatableOutput
             | Limit::AmbiguousResolution
             | Limit::NoEntry
+            | Limit::Bitcode
+            | Limit::GccLto
             | Limit::ScriptWithoutGc
             | Limit::ScriptFilePattern
     )

@@ -66,7 +66,7 @@ pub fn parse(words: &[OsString], env: &Environment<'_>) -> Result<PruneOptions> 
         keep: Vec::new(),
         emit_dir: None,
         linker: None,
-        cache: default_cache(env),
+        cache: None,
         jobs: None,
         strict: false,
         limit: None,
@@ -85,14 +85,6 @@ pub fn parse(words: &[OsString], env: &Environment<'_>) -> Result<PruneOptions> 
         }
     }
     Ok(options)
-}
-
-fn default_cache(env: &Environment<'_>) -> Option<PathBuf> {
-    let set = |name| env.get(name).filter(|v| !v.is_empty()).map(PathBuf::from);
-    // The XDG base directory specification: a relative value is to be ignored.
-    let base =
-        set("XDG_CACHE_HOME").filter(|p| p.is_absolute()).or_else(|| Some(set("HOME")?.join(".cache")))?;
-    Some(base.join("lto-prune"))
 }
 
 fn apply(options: &mut PruneOptions, body: &[u8]) -> Result<()> {
@@ -205,7 +197,7 @@ mod tests {
         let flags = flags.to_owned();
         let lookup = move |name: &str| match name {
             FLAGS_VARIABLE => Some(OsString::from(&flags)),
-            "HOME" => Some(OsString::from("/home/u")),
+            "HOME" => Some(OsString::from("/h/u")),
             _ => None,
         };
         parse(&words, &Environment::new(&lookup))
@@ -218,7 +210,7 @@ mod tests {
         assert_eq!(options.level, Level::Sections);
         assert!(options.level_explicit && options.strict);
         assert_eq!(options.why, ["a b"]);
-        assert_eq!(options.cache, Some(PathBuf::from("/home/u/.cache/lto-prune")));
+        assert_eq!(options.cache, None);
         assert_eq!(run("", &["--prune-cache=c", "--prune-no-cache"]).unwrap().cache, None);
         assert_eq!(
             run("", &["--prune-no-cache", "--prune-cache=c"]).unwrap().cache,

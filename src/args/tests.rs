@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use super::*;
 use crate::config::{Dialect, InputArg, InputState, Level, LineArg, Linker, OutputKind, PruneOptions};
 
-fn interpret(dialect: Dialect, text: &str) -> Config {
+/// The meaning of a line for a linker that isn't run.
+pub(crate) fn interpret(dialect: Dialect, text: &str) -> Config {
     let prune = PruneOptions {
         level: Level::Pointers,
         level_explicit: false,

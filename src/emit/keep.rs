@@ -1,7 +1,7 @@
 //! `--prune-emit=DIR`: the pruned objects as a folder that can be linked again, with the script that does so.
 //!
 //! Copies keep their numbered folders, so that equal basenames stay apart; files that were passed untouched are
-//! named where they are. The script writes `a.out`-like output to its first argument.
+//! named where they are. The script writes to its first argument, or where the link wrote.
 
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
@@ -33,15 +33,23 @@ pub fn keep(sources: Sources<'_>, emitted: &Emitted, copies: &Path, dir: &Path) 
 
 fn text(sources: Sources<'_>, emitted: &Emitted, copies: &Path) -> Vec<u8> {
     let mut out =
-        b"#!/bin/sh\n# Links the pruned objects again; the output is the first argument, or a.out.\n"
+        b"#!/bin/sh\n# Links the pruned objects again; the output is the first argument, or what it was.\n"
             .to_vec();
     out.extend_from_slice(b"here=$(dirname \"$(readlink -f \"$0\")\")\nexec ");
     out.extend(quoted(sources.config.linker.path.as_os_str().as_bytes()));
     let prefix = [copies.as_os_str().as_bytes(), b"/"].concat();
     for word in &emitted.line {
+        // The compiler's own temporary file, gone by the time that the script runs.
+        if matches!(word, LineWord::Word(w) if w.as_bytes().starts_with(b"-plugin-opt=-fresolution=")) {
+            continue;
+        }
         out.extend_from_slice(b" \\\n  ");
         match word {
-            LineWord::Output(_) => out.extend_from_slice(b"-o \"${1:-a.out}\""),
+            LineWord::Output(_) => {
+                out.extend_from_slice(b"-o \"${1:-");
+                out.extend(sources.config.output.as_os_str().as_bytes());
+                out.extend_from_slice(b"}\"");
+            }
             LineWord::Word(word) => match word.as_bytes().strip_prefix(&prefix[..]) {
                 Some(rest) => {
                     out.extend_from_slice(b"\"$here\"/");

@@ -70,8 +70,9 @@ pub(super) struct SymbolTable {
     pub(super) zero: Option<u32>,
 }
 
-/// The name of the local absolute symbol of value 0 that relocations of compressed debug sections refer to.
-const ZERO_NAME: &[u8] = b"lto_prune.tombstone";
+/// The name of the local absolute symbol of value 0 that relocations of compressed debug sections refer to: none, so that
+/// the output names nothing that the plain one does not.
+const ZERO_NAME: &[u8] = b"";
 
 fn malformed(message: impl Into<String>) -> Error {
     Error::new(Stage::Emit, message)

@@ -6,9 +6,11 @@
 
 mod edges;
 mod roots;
+#[cfg(test)]
+mod tests;
 
 use rustc_hash::FxHashMap;
-use summaries::{AtomIdx, Limit, LimitRecord, ModuleSummary, Severity, SymbolIdx};
+use summaries::{AtomIdx, Group, Limit, LimitRecord, ModuleSummary, Severity, SymbolIdx};
 
 use crate::config::Config;
 use crate::ids::{AtomId, Id, ModuleId, SymbolId};
@@ -155,7 +157,8 @@ pub fn build(
         let gone = resolution.modules[module].as_ref().map_or(&[][..], |m| &m.discarded_groups);
         for atom in &summary.atoms {
             let group = atom.group.and_then(|g| summary.groups.get(g.index()));
-            index.discarded.push(group.is_some_and(|g| gone.binary_search(&g.section).is_ok()));
+            let is_gone = |g: &Group| gone.binary_search(&g.section).is_ok() && has_code_or_data(summary, g);
+            index.discarded.push(group.is_some_and(is_gone));
             index.alloc.push(atom.kind.is_alloc());
         }
         index.limits.extend(summary.limits.iter().map(|l| (Some(module), l.clone())));
@@ -164,6 +167,12 @@ pub fn build(
     edges::build(&sources, &position_of, &mut index);
     index.roots = roots::find(&sources, &position_of, &index);
     index
+}
+
+/// Whether a group has an allocated member. Of groups that have none (type units, macro units) the linker keeps one
+/// copy and may point references to others at it, so they are left to it.
+pub(crate) fn has_code_or_data(summary: &ModuleSummary, group: &Group) -> bool {
+    group.members.iter().any(|m| summary.atoms.get(m.index()).is_some_and(|a| a.kind.is_alloc()))
 }
 
 /// The definition of a global symbol that prevails, as an atom.

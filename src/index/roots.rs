@@ -8,7 +8,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 use summaries::{Atom, AtomIdx, AtomKind, Definition, ModuleSummary, Visibility, atom_flags};
 
-use super::{Index, Root, Sources, defining_atom, prevailing_atom};
+use super::{Index, Root, Sources, defining_atom, has_code_or_data, prevailing_atom};
 use crate::config::{Dialect, OutputKind};
 use crate::ids::{AtomId, Id, ModuleId, SymbolId};
 use crate::inputs::glob::Glob;
@@ -119,14 +119,20 @@ fn section_roots(
         let reason = if this.kept_whole {
             Some(RootReason::ModuleKept)
         } else {
-            section_reason(sources, this.module, atom, name)
+            section_reason(sources, this.module, summary, atom, name)
         };
         let atom = AtomId::new(this.first_atom as usize + i);
         roots.extend(reason.map(|reason| Root { atom, reason, symbol: None }));
     }
 }
 
-fn section_reason(sources: &Sources<'_>, module: ModuleId, atom: &Atom, name: &[u8]) -> Option<RootReason> {
+fn section_reason(
+    sources: &Sources<'_>,
+    module: ModuleId,
+    summary: &ModuleSummary,
+    atom: &Atom,
+    name: &[u8],
+) -> Option<RootReason> {
     if atom.has(atom_flags::RETAIN) {
         return Some(RootReason::Retain);
     }
@@ -136,7 +142,11 @@ fn section_reason(sources: &Sources<'_>, module: ModuleId, atom: &Atom, name: &[
     }
     let grouped = atom.has(atom_flags::GROUPED);
     match atom.kind {
-        AtomKind::Debug | AtomKind::NonAlloc => return (!grouped).then_some(RootReason::NonAlloc),
+        AtomKind::Debug | AtomKind::NonAlloc => {
+            let group = atom.group.and_then(|g| summary.groups.get(g.index()));
+            let follows_code = group.is_some_and(|g| has_code_or_data(summary, g));
+            return (!follows_code).then_some(RootReason::NonAlloc);
+        }
         AtomKind::InitFini => return Some(RootReason::InitFini),
         AtomKind::Note if !grouped => return Some(RootReason::Note),
         AtomKind::Common => return None,
@@ -243,7 +253,8 @@ impl<'s> NamedRoots<'s> {
         let excluded = &self.sources.config.exclude_libs;
         let Prevailing::Module { module, .. } = symbol.prevailing else { return false };
         let inputs = self.sources.inputs;
-        let Some((archive, _)) = &inputs.modules[module].archive else { return false };
+        let input = inputs.modules.get(module);
+        let Some((archive, _)) = input.and_then(|m| m.archive.as_ref()) else { return false };
         let base = inputs.files[*archive].path.file_name().unwrap_or_default();
         excluded.iter().any(|name| name == "ALL" || base == name.as_str())
     }

@@ -17,11 +17,12 @@ Examples:
   lto-prune main.o util.o -o main --prune-report=main.json
   lto-prune install-shims ~/shims && gcc -B ~/shims main.o -o main
   clang --ld-path=$HOME/shims/ld.lto-prune main.o -o main -Wl,--prune-why='parse_*'
-  RUSTFLAGS='-Clink-arg=-fuse-ld=lld -Clink-arg=-B/home/me/shims' cargo build
+  RUSTFLAGS=\"-Clinker-features=-lld -Clink-arg=-B$HOME/shims\" cargo build
 
 Options (from a compiler: -Wl,--prune-...; or in LTO_PRUNE_FLAGS, which the command line overrides):
  What is pruned
-  --prune-level=off|sections|functions|pointers     how far to go (default: pointers)
+  --prune-level=off|sections|functions|pointers     how far to go (functions and pointers do
+                                                    what sections does in this version)
   --prune-keep=GLOB                                 keep these symbols; may be repeated
   --prune-limit=N                                   drop only the first N atoms (to bisect)
   --prune-strict                                    fail, with status 1, where the link would go on unpruned
@@ -30,7 +31,7 @@ Options (from a compiler: -Wl,--prune-...; or in LTO_PRUNE_FLAGS, which the comm
   --prune-remarks=FILE                              LLVM optimisation remarks, as YAML
   --prune-why=GLOB                                  why these symbols were kept or dropped; may be repeated
   --prune-stats                                     a table of sizes on the terminal
-  --prune-time                                      time and memory of each pass
+  --prune-time                                      time of each pass
  What is left behind
   --prune-emit=DIR                                  keep the pruned objects and a script that links them
   --prune-repro=FILE.tar                            inputs and command line of this link
@@ -38,7 +39,7 @@ Options (from a compiler: -Wl,--prune-...; or in LTO_PRUNE_FLAGS, which the comm
   --prune-linker=PATH                               the linker behind; else $LTO_PRUNE_LINKER, ld.lld, the newest
                                                     ld.lld-N, rustc's own lld
   --prune-jobs=N                                    threads (default: one for each processor)
-  --prune-cache=DIR, --prune-no-cache               where summaries are cached (default: ~/.cache/lto-prune)
+  --prune-cache=DIR, --prune-no-cache               where summaries are cached (default: nowhere)
 
 All other options are the linker's. ld.lto-prune --help prints its help as well.
 ";

@@ -99,7 +99,8 @@ pub fn live(index: &Index, rules: Rules, kinds: &dyn Fn(AtomId) -> (AtomKind, bo
             }
             for edge in index.edges_of(atom).1.iter().filter(|e| e.kind == EdgeKind::Unwind) {
                 let (kind, metadata) = kinds(edge.target);
-                if !(kind == AtomKind::Lsda && metadata) && !index.discarded[edge.target.index()] {
+                let is_root = kind != AtomKind::Lsda || !metadata;
+                if is_root && !index.discarded[edge.target.index()] {
                     initial.push((edge.target.0, Reached { distance: 0, by: UNWIND }));
                 }
             }

@@ -95,6 +95,7 @@ fn join_all<F: Lattice>(
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
     use proptest::prelude::*;

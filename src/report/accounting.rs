@@ -96,10 +96,10 @@ fn category(section: &elf::SectionHeader64<LittleEndian>, name: &[u8]) -> Option
         elf::SHT_SYMTAB | elf::SHT_STRTAB | elf::SHT_SYMTAB_SHNDX | elf::SHT_GROUP => 6,
         ADDRSIG => 6,
         _ if name == b".eh_frame" || name.starts_with(b".gcc_except_table") => 4,
-        _ if !has(elf::SHF_ALLOC.0.into()) && name.starts_with(b".debug") => 7,
-        _ if !has(elf::SHF_ALLOC.0.into()) => 8,
-        _ if has(elf::SHF_EXECINSTR.0.into()) => 0,
-        _ if has(elf::SHF_WRITE.0.into()) => 2,
+        _ if !has(elf::SHF_ALLOC.0) && name.starts_with(b".debug") => 7,
+        _ if !has(elf::SHF_ALLOC.0) => 8,
+        _ if has(elf::SHF_EXECINSTR.0) => 0,
+        _ if has(elf::SHF_WRITE.0) => 2,
         _ => 1,
     };
     Some(index)

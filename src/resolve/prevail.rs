@@ -207,10 +207,17 @@ fn prevailing(world: &World<'_>, taken: &[bool], name: &[u8], s: &Seen, mold: bo
         (Some(best), _) => Prevailing::Module { module: best.module, symbol: best.symbol },
         // A reference of non-default visibility must be satisfied within the output.
         (None, Some(dso)) if s.visibility == Visibility::Default => Prevailing::Dso(dso),
-        (None, _) if is_linker_defined(name) => Prevailing::Linker,
+        (None, _) if is_linker_defined(name) || is_wrapped(world, name) => Prevailing::Linker,
         (None, _) => versioned(world, taken, name)
             .unwrap_or(Prevailing::Undefined { weak: !s.strong_reference && s.weak_reference }),
     }
+}
+
+/// `--wrap=foo` makes `__real_foo` mean `foo`, and `foo` mean `__wrap_foo`; all three are roots where they are defined.
+fn is_wrapped(world: &World<'_>, name: &[u8]) -> bool {
+    let wrap = &world.config.wrap;
+    let plain = name.strip_prefix(b"__real_").unwrap_or(name);
+    wrap.iter().any(|w| w.as_bytes() == plain)
 }
 
 /// A reference to `name@version` is satisfied by a DSO's definition of that version.

@@ -97,7 +97,7 @@ pub(super) fn read(data: &[u8]) -> Option<ModuleSymbols<'_>> {
         if section.sh_type(LE) != elf::SHT_GROUP || section.sh_link(LE) as usize != symtab_index.0 {
             continue;
         }
-        let Some((flag, members)) = section.group(LE, data).ok().flatten() else { return None };
+        let (flag, members) = section.group(LE, data).ok().flatten()?;
         if flag.0 & elf::GRP_COMDAT.0 == 0 {
             continue;
         }

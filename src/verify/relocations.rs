@@ -13,7 +13,7 @@ use super::object::Pair;
 use crate::error::{Error, Result};
 
 /// The name of the absolute symbol of value 0 that stands for a dropped target in compressed sections.
-const ZERO_NAME: &[u8] = b"lto_prune.tombstone";
+const ZERO_NAME: &[u8] = b"";
 
 /// Which symbol of the emitted object is which of the original.
 #[derive(Debug)]

@@ -38,6 +38,11 @@ pub struct ModuleSummary {
     pub groups: Vec<Group>,
     /// Sorted by (`from`, `offset`).
     pub references: Vec<Reference>,
+    /// References inside a split section that the assembler resolved itself, sorted by (section, field). Each is in
+    /// `references` too.
+    pub resolved: Vec<ResolvedReference>,
+    /// Parts of data atoms that belong to a function, sorted by (atom, start).
+    pub owned: Vec<OwnedRange>,
     /// Value flow, one entry per function that was understood; empty where no value flow was computed.
     pub functions: Vec<FunctionSummary>,
     /// What the front end gave up on.
@@ -250,6 +255,32 @@ pub struct Reference {
     pub addend: i64,
 }
 
+/// A PC-relative reference from one atom of a split section to another, for which the assembler left no relocation: the
+/// 32-bit field at `field` holds `target - (end of instruction)`.
+///
+/// When the atoms are parted it needs a relocation `R_X86_64_PC32` against the target's part, whose addend is
+/// `field + value - (start of the target atom)`, `value` being what the field holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ResolvedReference {
+    /// ELF section index.
+    pub section: u32,
+    /// In bytes, from the start of the section: the first byte of the 32-bit field.
+    pub field: u64,
+    pub from: AtomIdx,
+    pub target: AtomIdx,
+}
+
+/// A range of a data atom that only `owner` reads: a proved jump table. Its relocations refer from the owner, not from
+/// the data atom: in `references` their `from` is the owner. If the owner is dropped and the data atom kept, they go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct OwnedRange {
+    pub atom: AtomIdx,
+    /// In bytes, from the start of the section.
+    pub start: u64,
+    pub end: u64,
+    pub owner: AtomIdx,
+}
+
 impl ModuleSummary {
     /// A summary that says nothing, of a file that was not understood.
     pub fn opaque() -> Self {
@@ -260,6 +291,8 @@ impl ModuleSummary {
             atoms: Vec::new(),
             groups: Vec::new(),
             references: Vec::new(),
+            resolved: Vec::new(),
+            owned: Vec::new(),
             functions: Vec::new(),
             limits: Vec::new(),
         }

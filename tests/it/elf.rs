@@ -43,6 +43,9 @@ impl Facts {
                 continue;
             }
             let name = base_name(symbol.name()?);
+            if name.is_empty() {
+                continue;
+            }
             if symbol.kind() == object::SymbolKind::Text {
                 facts.functions.push((name.clone(), symbol.address()));
             }

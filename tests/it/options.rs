@@ -172,7 +172,15 @@ fn dependency_file_names_the_originals() {
         let expected = std::fs::read_to_string(session.path("out.d")).unwrap();
         link(&mut session, linker, "-Wl,--dependency-file=out.d");
         let actual = std::fs::read_to_string(session.path("out.d")).unwrap();
-        session.check_eq(&actual, &expected, "dependency file");
+        if matches!(linker, Linker::Lld | Linker::Mold) {
+            session.check_eq(&actual, &expected, "dependency file");
+        }
+        // GNU ld names a file once for each time that it opens it, and gold in an order of its own.
+        let names = |text: &str| {
+            let words = text.split_whitespace().filter(|w| *w != "\\" && !w.ends_with(':'));
+            words.map(str::to_owned).collect::<std::collections::BTreeSet<_>>()
+        };
+        session.check_eq(&names(&actual), &names(&expected), "files of the dependency file");
     }
 }
 

@@ -74,6 +74,8 @@ fn read(bytes: &[u8]) -> Result<ModuleSummary> {
         atoms,
         groups,
         references,
+        resolved: Vec::new(),
+        owned: Vec::new(),
         functions: Vec::new(),
         limits,
     })

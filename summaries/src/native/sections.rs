@@ -178,7 +178,8 @@ pub(crate) fn limit_of(
         llvm::SYMPART | llvm::PART_EHDR | llvm::PART_PHDR => found(Limit::Partitions, true, "a partition"),
         ty if ty == elf::SHT_REL.0 => {
             let target = tables.sections.get(section.info as usize);
-            if target.is_none_or(Section::is_alloc) {
+            // clang writes those of a call-graph profile so: they have no addends.
+            if target.is_none_or(|t| t.ty != llvm::CALL_GRAPH_PROFILE) {
                 found(Limit::RelRelocations, true, "relocations without addends")
             } else {
                 None
