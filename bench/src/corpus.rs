@@ -49,6 +49,16 @@ pub(crate) struct Corpus {
     pub(crate) pruner: PathBuf,
 }
 
+/// The lto-prune under test: `LTO_PRUNE`, else the one built beside this program.
+pub(crate) fn lto_prune() -> Result<PathBuf> {
+    let pruner = match std::env::var_os("LTO_PRUNE") {
+        Some(path) => PathBuf::from(path),
+        None => std::env::current_exe()?.with_file_name("lto-prune"),
+    };
+    let missing = |_| format!("{}: not there; run `cargo build --release` first", pruner.display());
+    Ok(pruner.canonicalize().map_err(missing)?)
+}
+
 impl Corpus {
     /// Find the built programs, all or those of `only` (`PROGRAM` or `PROGRAM/MODE`).
     ///
@@ -76,13 +86,7 @@ impl Corpus {
         if links.is_empty() {
             return Err("nothing is built: run bench/fetch.sh and bench/build.sh first".into());
         }
-        let pruner = match std::env::var_os("LTO_PRUNE") {
-            Some(path) => PathBuf::from(path),
-            None => std::env::current_exe()?.with_file_name("lto-prune"),
-        };
-        let pruner = pruner
-            .canonicalize()
-            .map_err(|_| format!("{}: not there; run `cargo build --release` first", pruner.display()))?;
+        let pruner = lto_prune()?;
         Ok(Corpus { root, links, pruner })
     }
 

@@ -9,6 +9,8 @@ mod gcdiff;
 mod links;
 mod machine;
 mod process;
+mod soak;
+mod soak_links;
 mod table;
 
 use std::path::PathBuf;
@@ -20,14 +22,16 @@ use corpus::Corpus;
 type Error = Box<dyn std::error::Error + Send + Sync>;
 type Result<T> = std::result::Result<T, Error>;
 
-const USAGE: &str = "usage: bench links|gcdiff|check [options]
+const USAGE: &str = "usage: bench links|gcdiff|check|soak-links [options]
   links             time and memory of each link, the linker alone beside lto-prune, and .text sizes
   gcdiff            what lto-prune keeps beside what ld.lld --gc-sections keeps, section by section
   check             every program, linked plain and pruned by each linker, passes its functional check alike
+  soak-links        random programs, linked plain and pruned by each linker, behave alike
 options
   --only=A,B        these programs, or PROGRAM/MODE
   --runs=N          links: runs of each (default 11)
-  --linkers=A,B     check: of lld, mold, bfd, gold (default: all)
+  --seeds=A..B      soak-links: from A, below B (default 0..50)
+  --linkers=A,B     check, soak-links: of lld, mold, bfd, gold (default: all)
   --level=LEVEL     links, check: the --prune-level (default: sections)
   --all-modes       gcdiff: not only -ffunction-sections
   --verbose         gcdiff: name every section that the two treat differently
@@ -42,6 +46,8 @@ struct Options {
     all_modes: bool,
     verbose: bool,
     write: bool,
+    /// From the first, below the second.
+    seeds: (u64, u64),
 }
 
 fn parse(args: &[String]) -> Result<Options> {
@@ -53,12 +59,17 @@ fn parse(args: &[String]) -> Result<Options> {
         all_modes: false,
         verbose: false,
         write: false,
+        seeds: (0, 50),
     };
     let list = |v: &str| v.split(',').map(str::to_owned).collect::<Vec<_>>();
     for arg in args {
         match arg.split_once('=').unwrap_or((arg, "")) {
             ("--only", v) => options.only = list(v),
             ("--runs", v) => options.runs = v.parse::<usize>()?.max(1),
+            ("--seeds", v) => {
+                let (first, last) = v.split_once("..").ok_or("--seeds=A..B")?;
+                options.seeds = (first.parse()?, last.parse()?);
+            }
             ("--linkers", v) => options.linkers = list(v),
             ("--level", v) => options.level = v.into(),
             ("--all-modes", "") => options.all_modes = true,
@@ -73,6 +84,9 @@ fn parse(args: &[String]) -> Result<Options> {
 fn run(args: &[String]) -> Result<bool> {
     let (command, rest) = args.split_first().ok_or(USAGE)?;
     let options = parse(rest)?;
+    if command == "soak-links" {
+        return soak_links::run(&options, &corpus::lto_prune()?);
+    }
     let corpus = Corpus::open(PathBuf::from(env!("CARGO_MANIFEST_DIR")), &options.only)?;
     match command.as_str() {
         "links" => links::run(&corpus, &options),

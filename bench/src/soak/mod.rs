@@ -1,0 +1,221 @@
+//! `bench soak-links`: random programs, each linked plain and pruned by each linker, must behave alike.
+//!
+//! Alike means: the same status of the link, and if it succeeds the same DT_NEEDED in the same order, the same exports
+//! by name, version and binding, no import that the plain one lacks, the same stack flags, and the same output and
+//! status of the program (which prints what its constructors and functions do, in order).
+//!
+//! Needs nothing but the standard library: the integration tests run a few seeds of it.
+
+mod compare;
+mod line;
+mod program;
+mod rng;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use self::compare::{Facts, facts};
+use self::program::{Mode, Place, Program};
+use self::rng::Rng;
+
+/// A linker: its name here and its executable.
+#[derive(Debug, Clone)]
+pub(crate) struct Linker {
+    pub(crate) name: &'static str,
+    pub(crate) path: PathBuf,
+}
+
+/// What a seed showed.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Tally {
+    /// Links that succeeded, plain and pruned, and were compared.
+    pub(crate) compared: usize,
+    /// Of these, those whose output is smaller when pruned.
+    pub(crate) smaller: usize,
+    /// Links that failed alike.
+    pub(crate) failed: usize,
+    /// Pruned links that fell back to the originals with a warning.
+    pub(crate) warned: usize,
+}
+
+impl Tally {
+    pub(crate) fn add(&mut self, other: Tally) {
+        self.compared += other.compared;
+        self.smaller += other.smaller;
+        self.failed += other.failed;
+        self.warned += other.warned;
+    }
+}
+
+/// Make and try the program of `seed` in `dir`, which is emptied first and stays if something differs.
+///
+/// # Errors
+/// What differs, with the line, or what could not be run.
+pub(crate) fn run_seed(seed: u64, ours: &Path, linkers: &[Linker], dir: &Path) -> Result<Tally, String> {
+    let _ = std::fs::remove_dir_all(dir);
+    std::fs::create_dir_all(dir).map_err(|e| format!("{}: {e}", dir.display()))?;
+    let mut rng = Rng::new(seed);
+    let program = program::generate(&mut rng);
+    let (words, files) = line::generate(&mut rng, &program);
+    for (name, contents) in files {
+        write(dir, name, &contents)?;
+    }
+    build(dir, &program, &mut rng)?;
+    let mut tally = Tally::default();
+    let mut differences = String::new();
+    for linker in linkers {
+        if program.has_commons && linker.name == "mold" {
+            continue;
+        }
+        match try_linker(dir, &program, &words, ours, linker) {
+            Ok(one) => tally.add(one),
+            Err(text) => differences.push_str(&format!("seed {seed}, {}: {text}\n", linker.name)),
+        }
+    }
+    if differences.is_empty() {
+        let _ = std::fs::remove_dir_all(dir);
+        return Ok(tally);
+    }
+    Err(format!("{differences}in {}: {} {}", dir.display(), driver(&program), words.join(" ")))
+}
+
+fn driver(program: &Program) -> &'static str {
+    if program.has_cxx { "g++" } else { "gcc" }
+}
+
+fn write(dir: &Path, name: &str, contents: &str) -> Result<(), String> {
+    std::fs::write(dir.join(name), contents).map_err(|e| format!("{name}: {e}"))
+}
+
+/// Compile the modules, then make the archives and the shared libraries.
+fn build(dir: &Path, program: &Program, rng: &mut Rng) -> Result<(), String> {
+    for module in &program.modules {
+        write(dir, &module.source, &module.text)?;
+        let mut command = Command::new(module.compiler);
+        command.args(&module.flags).args(["-c", &module.source, "-o", &module.object()]);
+        must(dir, &mut command)?;
+    }
+    let of = |place: Place| -> Vec<String> {
+        program.modules.iter().filter(|m| m.place == place).map(program::Module::object).collect()
+    };
+    for archive in 0..program.archives {
+        let kind = if rng.chance(20) { "rcT" } else { "rc" };
+        let name = format!("liba{archive}.a");
+        must(dir, Command::new("ar").arg(kind).arg(&name).args(of(Place::Archive(archive))))?;
+    }
+    for library in 0..program.libraries {
+        let name = format!("libd{library}.so");
+        let mut command = Command::new("g++");
+        command.args(["-shared", "-o", &name, "-x", "c", "/dev/null", "-x", "none"]);
+        command.args(of(Place::Library(library)));
+        if rng.chance(70) {
+            command.arg(format!("-Wl,-soname,{name}"));
+        }
+        if rng.chance(25) {
+            write(dir, "dso_version", "DSO_1 { f1; f2; f3; f4; v1; v2; };\nDSO_2 { *; } DSO_1;\n")?;
+            command.arg("-Wl,--version-script=dso_version");
+        }
+        if library > 0 && rng.chance(50) {
+            command.args(["-Wl,--no-as-needed", "./libd0.so"]);
+        }
+        must(dir, &mut command)?;
+    }
+    Ok(())
+}
+
+fn must(dir: &Path, command: &mut Command) -> Result<(), String> {
+    let output =
+        command.current_dir(dir).output().map_err(|e| format!("{:?}: {e}", command.get_program()))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(format!("{command:?}: {}\n{}", output.status, String::from_utf8_lossy(&output.stderr)))
+}
+
+/// A folder in which `ld` is `target`.
+fn shim(dir: &Path, name: &str, target: &Path) -> Result<PathBuf, String> {
+    let folder = dir.join(name);
+    std::fs::create_dir_all(&folder).map_err(|e| e.to_string())?;
+    let _ = std::fs::remove_file(folder.join("ld"));
+    std::os::unix::fs::symlink(target, folder.join("ld")).map_err(|e| e.to_string())?;
+    Ok(folder)
+}
+
+fn try_linker(
+    dir: &Path,
+    program: &Program,
+    words: &[String],
+    ours: &Path,
+    linker: &Linker,
+) -> Result<Tally, String> {
+    let link = |shim: &Path, output: &str| {
+        let _ = std::fs::remove_file(dir.join(output));
+        let mut command = Command::new(driver(program));
+        command.current_dir(dir).arg("-B").arg(shim).args(words).args(["-o", output]);
+        command.env("LTO_PRUNE_LINKER", &linker.path).env_remove("LTO_PRUNE_FLAGS").env("LC_ALL", "C");
+        command.output().map_err(|e| e.to_string())
+    };
+    let plain = link(&shim(dir, &format!("plain-{}", linker.name), &linker.path)?, "plain")?;
+    let pruned = link(&shim(dir, "ours", ours)?, "pruned")?;
+    let messages = String::from_utf8_lossy(&pruned.stderr).into_owned();
+    if plain.status != pruned.status {
+        let other = String::from_utf8_lossy(&plain.stderr).into_owned();
+        return Err(format!("plain {}, pruned {}\n{other}{messages}", plain.status, pruned.status));
+    }
+    if !plain.status.success() {
+        return Ok(Tally { failed: 1, ..Tally::default() });
+    }
+    let warned = messages.contains("lto-prune: ");
+    let (before, after) = (facts(&dir.join("plain"))?, facts(&dir.join("pruned"))?);
+    compare(&before, &after)?;
+    if program.mode == Mode::Shared {
+        write(dir, "host.c", "int start_here(void); int main(void) { return start_here(); }\n")?;
+    }
+    let outputs: Vec<String> =
+        ["plain", "pruned"].iter().map(|name| execute(dir, program, name)).collect::<Result<_, _>>()?;
+    if outputs[0] != outputs[1] {
+        return Err(format!("plain prints\n{}pruned prints\n{}", outputs[0], outputs[1]));
+    }
+    let size = |name: &str| std::fs::metadata(dir.join(name)).map_or(0, |m| m.len());
+    let smaller = usize::from(size("pruned") < size("plain"));
+    Ok(Tally { compared: 1, smaller, failed: 0, warned: usize::from(warned) })
+}
+
+fn compare(plain: &Facts, pruned: &Facts) -> Result<(), String> {
+    if plain.needed != pruned.needed {
+        return Err(format!("DT_NEEDED: plain {:?}, pruned {:?}", plain.needed, pruned.needed));
+    }
+    if plain.stack != pruned.stack {
+        return Err(format!("PT_GNU_STACK: plain {}, pruned {}", plain.stack, pruned.stack));
+    }
+    let lost: Vec<_> = plain.exports.difference(&pruned.exports).filter(|e| !plain.is_copy(e)).collect();
+    let new: Vec<_> = pruned.exports.difference(&plain.exports).collect();
+    if !lost.is_empty() || !new.is_empty() {
+        return Err(format!("exports: lost {lost:?}, new {new:?}"));
+    }
+    let new: Vec<_> = pruned.imports.difference(&plain.imports).collect();
+    if !new.is_empty() {
+        return Err(format!("imports: new {new:?}"));
+    }
+    Ok(())
+}
+
+/// Output and status of the program, or of a host of the library.
+fn execute(dir: &Path, program: &Program, name: &str) -> Result<String, String> {
+    let mut executable = format!("./{name}");
+    if program.mode == Mode::Shared {
+        executable = format!("./host-{name}");
+        let mut command = Command::new("gcc");
+        command.current_dir(dir).args(["host.c", "-o", &executable]).arg(format!("./{name}"));
+        command.arg("-Wl,--allow-shlib-undefined");
+        if !command.output().map_err(|e| e.to_string())?.status.success() {
+            return Ok("no host can be linked".to_owned());
+        }
+    }
+    let mut command = Command::new("timeout");
+    command.args(["20", &executable]).current_dir(dir).env("LD_LIBRARY_PATH", ".");
+    let output = command.output().map_err(|e| format!("{executable}: {e}"))?;
+    let text =
+        |bytes: &[u8]| String::from_utf8_lossy(bytes).replace(&executable, "PROGRAM").replace(name, "NAME");
+    Ok(format!("{}{}{:?}\n", text(&output.stdout), text(&output.stderr), output.status.code()))
+}

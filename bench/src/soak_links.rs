@@ -1,0 +1,56 @@
+//! The command `soak-links`: a range of seeds, some at a time, and what they showed.
+
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::soak::{Linker, Tally, run_seed};
+use crate::{Options, Result};
+
+/// The linkers and where Debian has them.
+const LINKERS: &[(&str, &str)] = &[
+    ("lld", "/usr/bin/ld.lld-19"),
+    ("mold", "/usr/bin/mold"),
+    ("bfd", "/usr/bin/ld.bfd"),
+    ("gold", "/usr/bin/ld.gold"),
+];
+
+pub(crate) fn run(options: &Options, ours: &Path) -> Result<bool> {
+    let (first, last) = options.seeds;
+    let wanted = |name: &str| options.linkers.is_empty() || options.linkers.iter().any(|l| l == name);
+    let linkers: Vec<Linker> = LINKERS
+        .iter()
+        .filter(|(name, _)| wanted(name))
+        .map(|(name, path)| Linker { name, path: path.into() })
+        .collect();
+    let base = std::env::temp_dir().join(format!("soak-links-{}", std::process::id()));
+    let next = AtomicU64::new(first);
+    let total = Mutex::new((Tally::default(), 0usize));
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= last {
+                        break;
+                    }
+                    let result = run_seed(seed, ours, &linkers, &base.join(seed.to_string()));
+                    let mut total = total.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                    match result {
+                        Ok(tally) => total.0.add(tally),
+                        Err(text) => {
+                            total.1 += 1;
+                            println!("{text}\n");
+                        }
+                    }
+                }
+            });
+        }
+    });
+    let (tally, differences) = total.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    println!(
+        "seeds {first}..{last}: {differences} differ; {} links compared, {} smaller when pruned, {} fell back; {} failed alike",
+        tally.compared, tally.smaller, tally.warned, tally.failed
+    );
+    Ok(differences == 0)
+}
