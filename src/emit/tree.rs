@@ -181,7 +181,11 @@ impl Files<'_> {
 }
 
 /// The modules at these load positions, all members of one archive, as an archive.
-fn archive_of(sources: Sources<'_>, objects: &[Option<Vec<u8>>], positions: std::ops::Range<usize>) -> Vec<u8> {
+fn archive_of(
+    sources: Sources<'_>,
+    objects: &[Option<Vec<u8>>],
+    positions: std::ops::Range<usize>,
+) -> Vec<u8> {
     let Sources { inputs, resolution, .. } = sources;
     let member = |k: usize| {
         let (_, name) = member_of(inputs, resolution.loaded[k])?;
@@ -192,11 +196,7 @@ fn archive_of(sources: Sources<'_>, objects: &[Option<Vec<u8>>], positions: std:
 }
 
 /// The words that stand for all inputs.
-fn input_block(
-    sources: Sources<'_>,
-    objects: &[Option<Vec<u8>>],
-    files: &mut Files<'_>,
-) -> Vec<OsString> {
+fn input_block(sources: Sources<'_>, objects: &[Option<Vec<u8>>], files: &mut Files<'_>) -> Vec<OsString> {
     let Sources { inputs, resolution, .. } = sources;
     let mut words: Vec<OsString> = Vec::new();
     let loaded = &resolution.loaded;
