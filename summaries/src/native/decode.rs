@@ -206,6 +206,8 @@ pub(crate) enum Step {
     Select { to: Gpr, from: Gpr },
     /// A call.
     Call,
+    /// A form of `nop`.
+    Padding,
     /// `jmp` through this register.
     Jump { through: Gpr },
     /// Anything else: bits of the registers that it writes or may write.
@@ -282,6 +284,7 @@ fn known(decoded: &Decoded, written: impl FnOnce() -> u16) -> Option<Step> {
             Some(Step::Constant { to: full(to)? })
         }
         Mnemonic::Movsxd if two_registers => Some(Step::Extend { to: wide(to)?, from: full(from())? }),
+        Mnemonic::Nop => Some(Step::Padding),
         Mnemonic::Cdqe => Some(Step::Extend { to: 0, from: 0 }),
         Mnemonic::Add if two_registers => Some(Step::Add { to: wide(to)?, from: wide(from())? }),
         Mnemonic::Pop => Some(Step::Load64 { to: wide(to)?, written: written() }),

@@ -136,8 +136,10 @@ impl Flowing<'_, '_, '_, '_> {
             while let Some(at) = self.work.pop() {
                 self.visit(at);
             }
-            // Landing pads and the like.
-            while self.states.get(unreached).is_some_and(Option::is_some) {
+            // Landing pads and the like; padding is reached by nothing, and is passed over.
+            while self.states.get(unreached).is_some_and(Option::is_some)
+                || self.steps.get(unreached) == Some(&Step::Padding)
+            {
                 unreached += 1;
             }
             if unreached >= self.states.len() {
@@ -197,8 +199,11 @@ impl Flowing<'_, '_, '_, '_> {
         let found = self.found;
         let table: &[Relative] = found.relative.get(base as usize..).unwrap_or(&[]);
         let Some(base) = table.first().map(|r| r.at) else { return };
+        // The next place that anything refers to is another table's.
+        let next = found.data.partition_point(|d| d.to <= base);
+        let end = found.data.get(next).map_or((u32::MAX, 0), |d| d.to);
         for (entry, place) in table.iter().zip((base.1..).step_by(4)) {
-            if entry.at != (base.0, place) {
+            if entry.at != (base.0, place) || entry.at >= end {
                 break;
             }
             let bias = i64::try_from(place - base.1).unwrap_or(i64::MAX);
@@ -278,7 +283,7 @@ impl Flowing<'_, '_, '_, '_> {
                 set_all(state, CALLER_SAVED, Value::Unknown);
                 (0, Value::Pointer)
             }
-            Step::Jump { .. } => return,
+            Step::Jump { .. } | Step::Padding => return,
             Step::Other { written } => return set_all(state, written, Value::Arithmetic),
         };
         if let Some(slot) = state.get_mut(usize::from(to)) {
