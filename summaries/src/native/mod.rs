@@ -1,14 +1,18 @@
-//! The native front end: from the bytes of an ELF64 x86-64 relocatable object to its summary, a section an atom.
+//! The native front end: from the bytes of an ELF64 x86-64 relocatable object to its summary.
 //!
-//! It reads headers, symbols, groups, relocations and `.eh_frame`, and no instruction. It is in the path of every link:
+//! It reads headers, symbols, groups, relocations and `.eh_frame`; a section is an atom. Asked for the granularity of
+//! functions it decodes code besides and makes several atoms of a section where that is proved safe ([`split`]). It is in the path of every link:
 //! names stay where they are (the string table is copied once), tables are read in place, and relocations of
 //! debug information are not read at all. It never fails: a file that can't be trusted gives an opaque summary with a
 //! limit; one with a part that we don't understand gives a whole summary in which that part refers to everything.
 
+mod decode;
 pub mod eh_frame;
 mod groups;
+mod parts;
 mod relocations;
 pub mod sections;
+mod split;
 mod symbols;
 mod tables;
 mod unwind;
@@ -19,7 +23,7 @@ use object::elf;
 
 use crate::ids::{AtomIdx, SymbolIdx};
 use crate::limit::{LimitRecord, Severity};
-use crate::summary::{Atom, ModuleKind, ModuleSummary, Reference, ReferenceKind, Target};
+use crate::summary::{Atom, Granularity, ModuleKind, ModuleSummary, Reference, ReferenceKind, Target};
 use symbols::SectionAtoms;
 use tables::{Result, Section, Tables, malformed};
 
@@ -27,8 +31,14 @@ use tables::{Result, Section, Tables, malformed};
 ///
 /// Time and memory are linear in the size of the input (but for sorting references that are out of order).
 pub fn extract(bytes: &[u8]) -> ModuleSummary {
-    read(bytes).unwrap_or_else(|limit| {
+    extract_at(bytes, Granularity::Sections)
+}
+
+/// [`extract`] with atoms of the given granularity.
+pub fn extract_at(bytes: &[u8], granularity: Granularity) -> ModuleSummary {
+    read(bytes, granularity).unwrap_or_else(|limit| {
         let mut summary = ModuleSummary::opaque();
+        summary.granularity = granularity;
         summary.limits.push(limit);
         summary
     })
@@ -39,21 +49,32 @@ pub fn find_section(bytes: &[u8], name: &[u8]) -> Option<Range<usize>> {
     tables::find_section(bytes, name)
 }
 
-fn read(bytes: &[u8]) -> Result<ModuleSummary> {
+fn read(bytes: &[u8], granularity: Granularity) -> Result<ModuleSummary> {
     let mut tables = Tables::read(bytes)?;
     check_overlap(&tables)?;
     let mut limits: Vec<LimitRecord> = Vec::new();
     let mut hidden = false;
-    let (mut atoms, by_section) = section_atoms(&tables, &mut limits, &mut hidden)?;
+    let (mut atoms, mut by_section) = section_atoms(&tables, &mut limits, &mut hidden)?;
     let sections_end = atoms.len();
-    let symbols = symbols::read(&mut tables, &by_section, &mut atoms)?;
-    let groups = groups::read(&tables, &by_section, &mut atoms)?;
+    let mut symbols = symbols::read(&mut tables, &by_section, &mut atoms)?;
+    let mut groups = groups::read(&tables, &by_section, &mut atoms)?;
     groups::read_link_order(&tables, &by_section, atoms.get_mut(..sections_end).unwrap_or(&mut []))?;
 
+    let plan = match granularity {
+        Granularity::Sections => split::Plan::default(),
+        Granularity::Functions => split::plan(&tables, &by_section, &atoms, &symbols, &mut limits)?,
+    };
+    if !plan.parts.is_empty() {
+        parts::divide(&plan, &mut atoms, &mut by_section, &mut symbols, &mut groups);
+    }
+    let parts::Found { resolved, owned, retargets } = parts::tables(&plan, &atoms, &by_section);
+
     let mut references = Vec::new();
-    relocations::read(&tables, &by_section, &atoms, &symbols, &mut references, &mut limits)?;
+    let meanings = relocations::Meanings { owned: &owned, retargets: &retargets };
+    relocations::read(&tables, &by_section, &atoms, &symbols, meanings, &mut references, &mut limits)?;
+    parts::refer(&plan, &resolved, &atoms, &mut references);
     let before = limits.len();
-    unwind::read(&tables, &atoms, &symbols, &mut references, &mut limits)?;
+    unwind::read(&tables, &by_section, &atoms, &symbols, &mut references, &mut limits)?;
     hidden |= limits.len() > before;
     if hidden {
         let first_global = tables.symtab.as_ref().map_or(0, |s| s.first_global);
@@ -69,13 +90,15 @@ fn read(bytes: &[u8]) -> Result<ModuleSummary> {
     }
     Ok(ModuleSummary {
         kind: ModuleKind::Native,
+        granularity,
         names: tables.names,
         symbols,
         atoms,
         groups,
         references,
-        resolved: Vec::new(),
-        owned: Vec::new(),
+        resolved,
+        owned,
+        retargets,
         functions: Vec::new(),
         limits,
     })
