@@ -95,8 +95,10 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
     // The modules in the link, their order and every prevailing definition are fixed.
     let cache =
         config.prune.cache.as_ref().map(|dir| summarize::Cache::new(dir, summarize::cache::DEFAULT_LIMIT));
-    let owned =
-        timer.stage(Stage::Summarise, || summarize::summarise(&inputs, &resolution.loaded, cache.as_ref()));
+    let granularity = summarize::granularity(config.prune.level);
+    let owned = timer.stage(Stage::Summarise, || {
+        summarize::summarise(&inputs, &resolution.loaded, granularity, cache.as_ref())
+    });
     let summaries: Vec<_> = owned.iter().map(|s| &s.summary).collect();
     let mut index = timer.stage(Stage::Index, || index::build(config, &inputs, &resolution, &summaries));
     // The index is frozen; nothing looks at names or files again until emit.

@@ -1,6 +1,6 @@
 //! The cache of summaries: a folder of files that are named by the hash of what they are of.
 //!
-//! The key covers the bytes of the module, the schema version and the version of this program, so an entry is never stale.
+//! The key covers the bytes of the module, the granularity of its atoms, the schema version and the version of this program, so an entry is never stale.
 //! An entry ends with its own hash: what a crash or a full disk left behind is seen, ignored and replaced. Entries
 //! appear by rename, so concurrent links see whole ones only. No error of the cache is an error of the link.
 //! All hashing of the driver is here (blake3).
@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-use summaries::ModuleSummary;
 use summaries::format::{self, InputHash, SCHEMA_VERSION};
+use summaries::{Granularity, ModuleSummary};
 
 /// How much the cache may hold, in bytes, unless said otherwise.
 pub const DEFAULT_LIMIT: u64 = 1 << 30;
@@ -54,16 +54,16 @@ impl Cache {
         Cache { dir: dir.into(), limit, written: AtomicU64::new(0) }
     }
 
-    /// The summary of the input with this [`hash`].
-    pub fn get(&self, input: &InputHash) -> Option<ModuleSummary> {
-        let path = self.path(input);
+    /// The summary of the input with this [`hash`], in atoms of this granularity.
+    pub fn get(&self, input: &InputHash, granularity: Granularity) -> Option<ModuleSummary> {
+        let path = self.path(input, granularity);
         let bytes = fs::read(&path).ok()?;
         let (encoded, seal) = bytes.split_last_chunk::<32>()?;
         if hash(encoded) != *seal {
             return None;
         }
         let (summary, of) = format::decode(encoded).ok()?;
-        if of != *input {
+        if of != *input || summary.granularity != granularity {
             return None;
         }
         mark_used(&path);
@@ -76,7 +76,7 @@ impl Cache {
         let seal = hash(&bytes);
         bytes.extend_from_slice(&seal);
         // A cache that can't be written costs time and nothing else.
-        if write_entry(&self.path(input), &bytes).is_ok() {
+        if write_entry(&self.path(input, summary.granularity), &bytes).is_ok() {
             self.written.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         }
     }
@@ -125,9 +125,13 @@ impl Cache {
     }
 
     /// One folder for each first byte of the key.
-    fn path(&self, input: &InputHash) -> PathBuf {
+    fn path(&self, input: &InputHash, granularity: Granularity) -> PathBuf {
         let mut hasher = blake3::Hasher::new();
         hasher.update(input);
+        hasher.update(match granularity {
+            Granularity::Sections => b"sections",
+            Granularity::Functions => b"functions",
+        });
         hasher.update(&SCHEMA_VERSION.to_le_bytes());
         hasher.update(env!("CARGO_PKG_VERSION").as_bytes());
         let key = hasher.finalize().to_hex();
@@ -183,28 +187,34 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let cache = Cache::new(dir.path().join("not/yet/there"), DEFAULT_LIMIT);
         let key = hash(b"module");
-        assert_eq!(cache.get(&key), None);
+        assert_eq!(cache.get(&key, Granularity::Sections), None);
         cache.put(&key, &summary(b"x"));
-        assert_eq!(cache.get(&key), Some(summary(b"x")));
-        assert_eq!(cache.get(&hash(b"other")), None);
+        assert_eq!(cache.get(&key, Granularity::Sections), Some(summary(b"x")));
+        assert_eq!(cache.get(&hash(b"other"), Granularity::Sections), None);
 
-        let path = cache.path(&key);
+        let path = cache.path(&key, Granularity::Sections);
         let good = fs::read(&path).unwrap();
         for at in 0..good.len() {
             let mut bad = good.clone();
             bad[at] ^= 1;
             fs::write(&path, bad).unwrap();
-            assert_eq!(cache.get(&key), None, "byte {at}");
+            assert_eq!(cache.get(&key, Granularity::Sections), None, "byte {at}");
         }
         fs::write(&path, &good[..good.len() / 2]).unwrap();
-        assert_eq!(cache.get(&key), None);
+        assert_eq!(cache.get(&key, Granularity::Sections), None);
         cache.put(&key, &summary(b"y"));
-        assert_eq!(cache.get(&key), Some(summary(b"y")));
+        assert_eq!(cache.get(&key, Granularity::Sections), Some(summary(b"y")));
+        // Nor does one granularity stand for the other.
+        assert_eq!(cache.get(&key, Granularity::Functions), None);
+        let finer = cache.path(&key, Granularity::Functions);
+        fs::create_dir_all(finer.parent().unwrap()).unwrap();
+        fs::copy(&path, finer).unwrap();
+        assert_eq!(cache.get(&key, Granularity::Functions), None);
         // An entry under the name of another is not taken for it.
         let other = hash(b"other");
-        fs::create_dir_all(cache.path(&other).parent().unwrap()).unwrap();
-        fs::copy(&path, cache.path(&other)).unwrap();
-        assert_eq!(cache.get(&other), None);
+        fs::create_dir_all(cache.path(&other, Granularity::Sections).parent().unwrap()).unwrap();
+        fs::copy(&path, cache.path(&other, Granularity::Sections)).unwrap();
+        assert_eq!(cache.get(&other, Granularity::Sections), None);
     }
 
     #[test]
@@ -215,13 +225,13 @@ mod tests {
         let old = SystemTime::now() - Duration::from_secs(100_000);
         for (i, key) in keys.iter().enumerate() {
             cache.put(key, &summary(&[0; 1000]));
-            let file = File::options().append(true).open(cache.path(key)).unwrap();
+            let file = File::options().append(true).open(cache.path(key, Granularity::Sections)).unwrap();
             file.set_modified(old + Duration::from_secs(i as u64)).unwrap();
         }
         // The oldest is used and so becomes the youngest.
-        assert!(cache.get(&keys[0]).is_some());
+        assert!(cache.get(&keys[0], Granularity::Sections).is_some());
         cache.trim_when_due();
-        let left: Vec<bool> = keys.iter().map(|k| cache.get(k).is_some()).collect();
+        let left: Vec<bool> = keys.iter().map(|k| cache.get(k, Granularity::Sections).is_some()).collect();
         assert!(left[0] && left[19] && !left[1] && !left[10], "{left:?}");
         assert!((4..8).contains(&left.iter().filter(|l| **l).count()), "{left:?}");
         // Just looked through, and little was written since: not again.
@@ -235,7 +245,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         let cache = Cache::new(file.path(), DEFAULT_LIMIT);
         cache.put(&hash(b""), &summary(b""));
-        assert_eq!(cache.get(&hash(b"")), None);
+        assert_eq!(cache.get(&hash(b""), Granularity::Sections), None);
         cache.trim_when_due();
     }
 
@@ -248,7 +258,7 @@ mod tests {
                     let cache = Cache::new(dir.path(), 3000);
                     for i in 0..200u8 {
                         let key = hash(&[i % 8]);
-                        if let Some(found) = cache.get(&key) {
+                        if let Some(found) = cache.get(&key, Granularity::Sections) {
                             assert_eq!(found, summary(&[i % 8; 700]));
                         }
                         cache.put(&key, &summary(&[i % 8; 700]));

@@ -10,20 +10,22 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use object::read::archive::ArchiveFile;
-use summaries::{extract, format, text};
+use summaries::{Granularity, extract, format, text};
 
-use super::cache;
+use super::{cache, granularity};
+use crate::config::Level;
 use crate::error::{Error, Result, Stage};
 
 const SUMMARIZE_USAGE: &str =
-    "usage: lto-prune summarize IN... -o OUT (a file for one object, else a folder)";
+    "usage: lto-prune summarize [--prune-level=LEVEL] IN... -o OUT (a file for one object, else a folder)";
 
 /// `lto-prune summarize IN... -o OUT`, without the first two words.
 ///
 /// One object gives the file OUT, unless OUT is a folder. Several inputs, or an archive, give `OUT/NAME.ltosum` each, with
-/// `NAME` the file's name or `archive(member)`.
+/// `NAME` the file's name or `archive(member)`. A summary serves links at levels that divide modules as finely as the given
+/// level does (`--prune-level`, as in a link; by default its default).
 pub fn summarize_command(args: &[OsString]) -> Result<()> {
-    let (inputs, output) = parse_arguments(args)?;
+    let (inputs, output, granularity) = parse_arguments(args)?;
     let mut modules = Vec::new();
     for input in &inputs {
         read_modules(input, &mut modules)?;
@@ -43,7 +45,8 @@ pub fn summarize_command(args: &[OsString]) -> Result<()> {
         }
     }
     for (target, module) in targets {
-        let encoded = format::encode(&extract::extract(&module.bytes), cache::hash(&module.bytes));
+        let encoded =
+            format::encode(&extract::extract(&module.bytes, granularity), cache::hash(&module.bytes));
         fs::write(&target, encoded)
             .map_err(|e| Error::io(Stage::Summarise, &target, "write the summary", e))?;
     }
@@ -51,6 +54,7 @@ pub fn summarize_command(args: &[OsString]) -> Result<()> {
 }
 
 /// `lto-prune dump FILE`, without the first two words: the text form of a summary, an object or the members of an archive.
+/// What is not a summary yet is divided as finely as can be.
 pub fn dump_command(args: &[OsString]) -> Result<()> {
     let [file] = args else {
         return Err(Error::new(
@@ -72,7 +76,7 @@ pub fn dump_command(args: &[OsString]) -> Result<()> {
             if module.is_member {
                 out.push_str(&format!("; {}\n", module.name.escape_debug()));
             }
-            out.push_str(&text::dump(&extract::extract(&module.bytes)));
+            out.push_str(&text::dump(&extract::extract(&module.bytes, Granularity::Functions)));
         }
     }
     match std::io::stdout().lock().write_all(out.as_bytes()) {
@@ -83,13 +87,16 @@ pub fn dump_command(args: &[OsString]) -> Result<()> {
     }
 }
 
-fn parse_arguments(args: &[OsString]) -> Result<(Vec<PathBuf>, PathBuf)> {
+fn parse_arguments(args: &[OsString]) -> Result<(Vec<PathBuf>, PathBuf, Granularity)> {
     let usage = || Error::new(Stage::Arguments, SUMMARIZE_USAGE);
     let (mut inputs, mut output) = (Vec::new(), None);
+    let mut finest = granularity(Level::Pointers);
     let mut words = args.iter();
     while let Some(word) = words.next() {
         if word == "-o" {
             output = Some(PathBuf::from(words.next().ok_or_else(usage)?));
+        } else if let Some(level) = level_word(word) {
+            finest = granularity(level);
         } else if word.len() > 1 && word.as_encoded_bytes().starts_with(b"-") {
             return Err(Error::new(
                 Stage::Arguments,
@@ -100,8 +107,18 @@ fn parse_arguments(args: &[OsString]) -> Result<(Vec<PathBuf>, PathBuf)> {
         }
     }
     match output {
-        Some(output) if !inputs.is_empty() => Ok((inputs, output)),
+        Some(output) if !inputs.is_empty() => Ok((inputs, output, finest)),
         _ => Err(usage()),
+    }
+}
+
+/// `--prune-level=LEVEL` with a level at which something is summarised.
+fn level_word(word: &OsStr) -> Option<Level> {
+    match word.to_str()?.strip_prefix("--prune-level=")? {
+        "sections" => Some(Level::Sections),
+        "functions" => Some(Level::Functions),
+        "pointers" => Some(Level::Pointers),
+        _ => None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Pass 3, summarise: a summary for every loaded module, in parallel, in load order.
 //!
-//! A summary that was made ahead of the link is used if its hash fits the bytes that are linked: one beside the object
+//! A summary that was made ahead of the link is used if it has the granularity of the link's level and its hash fits the
+//! bytes that are linked: one beside the object
 //! (`a.o.ltosum`), or one in its section `.lto_prune.summary`. Otherwise the cache is asked, and else the front end reads
 //! the module. Whichever way it came, a summary says the same: the result depends on the bytes alone. Nothing here fails;
 //! what can't be read is a limit in the summary.
@@ -11,12 +12,21 @@ mod commands;
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
-use summaries::{ModuleSummary, extract, format, native};
+use summaries::{Granularity, ModuleSummary, extract, format, native};
 
+use crate::config::Level;
 use crate::ids::ModuleId;
 use crate::inputs::{FileKind, Inputs};
 pub use cache::Cache;
 pub use commands::{dump_command, summarize_command};
+
+/// How finely the modules are divided at a level.
+pub fn granularity(level: Level) -> Granularity {
+    match level {
+        Level::Off | Level::Sections => Granularity::Sections,
+        Level::Functions | Level::Pointers => Granularity::Functions,
+    }
+}
 
 /// Where a summary came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,11 +49,16 @@ pub struct Summarised {
 }
 
 /// Summarise the loaded modules. The result has their order, whatever the number of threads.
-pub fn summarise(inputs: &Inputs, loaded: &[ModuleId], cache: Option<&Cache>) -> Vec<Summarised> {
+pub fn summarise(
+    inputs: &Inputs,
+    loaded: &[ModuleId],
+    granularity: Granularity,
+    cache: Option<&Cache>,
+) -> Vec<Summarised> {
     let summarised = loaded
         .par_iter()
         .map(|module| {
-            let (summary, origin) = summarise_one(inputs, *module, cache);
+            let (summary, origin) = summarise_one(inputs, *module, granularity, cache);
             Summarised { module: *module, summary, origin }
         })
         .collect();
@@ -53,22 +68,28 @@ pub fn summarise(inputs: &Inputs, loaded: &[ModuleId], cache: Option<&Cache>) ->
     summarised
 }
 
-fn summarise_one(inputs: &Inputs, module: ModuleId, cache: Option<&Cache>) -> (ModuleSummary, Origin) {
+fn summarise_one(
+    inputs: &Inputs,
+    module: ModuleId,
+    granularity: Granularity,
+    cache: Option<&Cache>,
+) -> (ModuleSummary, Origin) {
     let bytes = inputs.module_bytes(module);
     if let Some(object) = object_file(inputs, module)
         && let Some(summary) = from_sidecar(object, bytes)
+        && summary.granularity == granularity
     {
         return (summary, Origin::Sidecar);
     }
-    if let Some(summary) = from_section(bytes) {
+    if let Some(summary) = from_section(bytes).filter(|s| s.granularity == granularity) {
         return (summary, Origin::Section);
     }
-    let Some(cache) = cache else { return (extract::extract(bytes), Origin::Extracted) };
+    let Some(cache) = cache else { return (extract::extract(bytes, granularity), Origin::Extracted) };
     let hash = cache::hash(bytes);
-    if let Some(summary) = cache.get(&hash) {
+    if let Some(summary) = cache.get(&hash, granularity) {
         return (summary, Origin::Cache);
     }
-    let summary = extract::extract(bytes);
+    let summary = extract::extract(bytes, granularity);
     cache.put(&hash, &summary);
     (summary, Origin::Extracted)
 }

@@ -40,9 +40,9 @@ fn order_and_cache() {
     let (inputs, mut loaded) = inputs(&objects);
     loaded.reverse();
     let cache = Cache::new(dir.path().join("cache"), cache::DEFAULT_LIMIT);
-    let plain = summarise(&inputs, &loaded, None);
+    let plain = summarise(&inputs, &loaded, Granularity::Sections, None);
     for origin in [Origin::Extracted, Origin::Cache] {
-        let cached = summarise(&inputs, &loaded, Some(&cache));
+        let cached = summarise(&inputs, &loaded, Granularity::Sections, Some(&cache));
         assert!(cached.iter().all(|s| s.origin == origin));
         for (a, b) in plain.iter().zip(&cached) {
             assert_eq!((a.module, &a.summary), (b.module, &b.summary));
@@ -55,14 +55,16 @@ fn order_and_cache() {
 fn a_sidecar_is_used_while_it_fits() {
     let dir = tempfile::tempdir().unwrap();
     let object = compile(dir.path(), "a", "int f(void) { return 1; }");
-    summarize_command(&command(&["DIR/a.o", "-o", "DIR/a.o.ltosum"], dir.path())).unwrap();
+    summarize_command(&command(&["--prune-level=sections", "DIR/a.o", "-o", "DIR/a.o.ltosum"], dir.path()))
+        .unwrap();
     let (before, loaded) = inputs(&[object]);
-    let found = &summarise(&before, &loaded, None)[0];
+    let found = &summarise(&before, &loaded, Granularity::Sections, None)[0];
     assert_eq!(found.origin, Origin::Sidecar);
-    assert_eq!(found.summary, extract::extract(before.module_bytes(loaded[0])));
+    assert_eq!(summarise(&before, &loaded, Granularity::Functions, None)[0].origin, Origin::Extracted);
+    assert_eq!(found.summary, extract::extract(before.module_bytes(loaded[0]), Granularity::Sections));
 
     let (after, loaded) = inputs(&[compile(dir.path(), "a", "int f(void) { return g(); }")]);
-    assert_eq!(summarise(&after, &loaded, None)[0].origin, Origin::Extracted);
+    assert_eq!(summarise(&after, &loaded, Granularity::Sections, None)[0].origin, Origin::Extracted);
 }
 
 /// The section is there with its final size before the summary is made, and only its contents change afterwards.
@@ -82,14 +84,14 @@ fn a_section_is_used_while_it_fits() {
     let mut size = 100;
     let mut bytes = loop {
         let bytes = with_section(&vec![0; size]);
-        let encoded = format::encode(&extract::extract(&bytes), [0; 32]);
+        let encoded = format::encode(&extract::extract(&bytes, Granularity::Sections), [0; 32]);
         if encoded.len() == size {
             break bytes;
         }
         size = encoded.len();
     };
     let range = native::find_section(&bytes, format::SECTION_NAME).unwrap();
-    let summary = extract::extract(&bytes);
+    let summary = extract::extract(&bytes, Granularity::Sections);
     let encoded = format::encode(&summary, cache::hash_without(&bytes, range.clone()));
     bytes[range].copy_from_slice(&encoded);
     assert_eq!(from_section(&bytes), Some(summary));
@@ -136,6 +138,7 @@ fn what_the_commands_refuse() {
     for (words, message) in [
         (&["DIR/a.o"][..], "usage"),
         (&["-o", "DIR/x"], "usage"),
+        (&["--prune-level=frob", "DIR/a.o", "-o", "DIR/x"], "--prune-level=frob"),
         (&["--frob", "DIR/a.o", "-o", "DIR/x"], "--frob"),
         (&["DIR/none.o", "-o", "DIR/x"], "none.o"),
         (&["DIR/a.o", "DIR/sub/a.o", "-o", "DIR/x"], "two inputs are named a.o"),

@@ -6,7 +6,7 @@
 
 use crate::ids::{AtomIdx, GroupIdx, NameRef, SymbolIdx};
 use crate::relation::{Callee, FunctionSummary, InterfaceIndex, InterfaceValue};
-use crate::summary::{Atom, AtomKind, Definition, ModuleSummary, Target};
+use crate::summary::{Atom, AtomKind, Definition, ModuleSummary, ReferenceKind, Target};
 
 /// The invariant that a summary breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -23,13 +23,16 @@ pub enum CheckError {
     Atom(usize),
     #[error("group {0} and its members do not agree")]
     Membership(usize),
+    #[error("{0} {1}: a place, atom or edge that is not there")]
+    Split(&'static str, usize),
     #[error("function {0}: a call site, parameter or limit that is not there")]
     Function(usize),
 }
 
 impl ModuleSummary {
     /// Check every invariant that is stated at the types: ids and names in range, tables in order, atoms of one section
-    /// apart from each other, commons last, groups and their members in agreement, call sites in range.
+    /// apart from each other, commons last, groups and their members in agreement, tables of split sections in order and in range, call sites in
+    /// range.
     pub fn check(&self) -> Result<(), CheckError> {
         for (i, symbol) in self.symbols.iter().enumerate() {
             self.check_name(symbol.name, "symbol", i)?;
@@ -57,6 +60,7 @@ impl ModuleSummary {
                 return Err(CheckError::Order("reference", i));
             }
         }
+        self.check_split()?;
         for (i, function) in self.functions.iter().enumerate() {
             self.check_function(i, function)?;
         }
@@ -88,6 +92,57 @@ impl ModuleSummary {
         }
         canonical.names = names;
         canonical
+    }
+
+    /// The tables of split sections.
+    fn check_split(&self) -> Result<(), CheckError> {
+        let sorted = |ok: bool, what, i| if ok { Ok(()) } else { Err(CheckError::Order(what, i)) };
+        for (i, resolved) in self.resolved.iter().enumerate() {
+            let before = i.checked_sub(1).and_then(|b| self.resolved.get(b));
+            let ordered = before
+                .is_none_or(|b| (b.section, b.field.saturating_add(4)) <= (resolved.section, resolved.field));
+            sorted(ordered, "resolved reference", i)?;
+            let field = (resolved.field, resolved.field.checked_add(4));
+            let fits = self.atom(resolved.from).is_some_and(|from| {
+                from.section == resolved.section
+                    && from.offset <= field.0
+                    && field.1.is_some_and(|end| end <= from.offset.saturating_add(from.size))
+            }) && self.atom(resolved.target).is_some_and(|to| to.section == resolved.section);
+            // The edge itself is among the references, or liveness would not see it.
+            let edge = || {
+                let own = self.references_of(resolved.from);
+                let at = own.partition_point(|r| r.offset < resolved.field);
+                own.get(at..)
+                    .unwrap_or(&[])
+                    .iter()
+                    .take_while(|r| r.offset == resolved.field)
+                    .any(|r| r.target == Target::Atom(resolved.target) && r.kind != ReferenceKind::Unwind)
+            };
+            if !fits || !edge() {
+                return Err(CheckError::Split("resolved reference", i));
+            }
+        }
+        for (i, range) in self.owned.iter().enumerate() {
+            let before = i.checked_sub(1).and_then(|b| self.owned.get(b));
+            sorted(before.is_none_or(|b| (b.atom, b.end) <= (range.atom, range.start)), "owned range", i)?;
+            let fits = range.start < range.end
+                && self
+                    .atom(range.atom)
+                    .is_some_and(|a| a.offset <= range.start && range.end <= a.offset.saturating_add(a.size))
+                && self.atom(range.owner).is_some_and(|owner| owner.kind.is_alloc());
+            if !fits {
+                return Err(CheckError::Split("owned range", i));
+            }
+        }
+        for (i, retarget) in self.retargets.iter().enumerate() {
+            let before = i.checked_sub(1).and_then(|b| self.retargets.get(b));
+            let place = (retarget.section, retarget.offset);
+            sorted(before.is_none_or(|b| (b.section, b.offset) < place), "retarget", i)?;
+            if self.atom(retarget.target).is_none_or(|a| a.kind == AtomKind::Common) {
+                return Err(CheckError::Split("retarget", i));
+            }
+        }
+        Ok(())
     }
 
     fn atom(&self, atom: AtomIdx) -> Option<&Atom> {

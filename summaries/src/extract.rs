@@ -5,7 +5,7 @@
 
 use crate::limit::{Limit, LimitRecord};
 use crate::native;
-use crate::summary::{ModuleKind, ModuleSummary};
+use crate::summary::{Granularity, ModuleKind, ModuleSummary};
 
 /// First bytes of an ELF file.
 const ELF: &[u8] = b"\x7fELF";
@@ -19,10 +19,10 @@ pub fn is_bitcode(bytes: &[u8]) -> bool {
     bytes.starts_with(BITCODE) || bytes.starts_with(WRAPPED_BITCODE)
 }
 
-/// Summarise a module of any kind. Total, as the front ends are.
-pub fn extract(bytes: &[u8]) -> ModuleSummary {
+/// Summarise a module of any kind. Only native objects are divided more finely than by sections. Total, as the front ends are.
+pub fn extract(bytes: &[u8], granularity: Granularity) -> ModuleSummary {
     if bytes.starts_with(ELF) {
-        return native::extract(bytes);
+        return native::extract_at(bytes, granularity);
     }
     let (kind, limit, detail) = if is_bitcode(bytes) {
         (ModuleKind::Bitcode, Limit::Bitcode, "LLVM bitcode")
@@ -31,6 +31,7 @@ pub fn extract(bytes: &[u8]) -> ModuleSummary {
     };
     let mut summary = ModuleSummary::opaque();
     summary.kind = kind;
+    summary.granularity = granularity;
     summary.limits.push(LimitRecord {
         limit,
         section: None,
@@ -54,7 +55,7 @@ mod tests {
             (b"\x7fELF", ModuleKind::Opaque, Limit::MalformedObject),
             (b"\x7fELF\x01\x01\x01\0\0\0\0\0\0\0\0\0", ModuleKind::Opaque, Limit::ForeignObject),
         ] {
-            let summary = extract(bytes);
+            let summary = extract(bytes, Granularity::Sections);
             assert_eq!((summary.kind, summary.limits[0].limit), (kind, limit));
         }
     }

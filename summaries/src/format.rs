@@ -12,7 +12,7 @@ use crate::summary::ModuleSummary;
 
 /// Version of the body. It changes with every change of the types *and* of what a front end finds in the same bytes:
 /// a summary of another version is never used.
-pub const SCHEMA_VERSION: u32 = 2;
+pub const SCHEMA_VERSION: u32 = 3;
 
 /// First bytes of the form.
 pub const MAGIC: [u8; 8] = *b"LTOSUM\r\n";
@@ -139,7 +139,7 @@ mod tests {
         assert!(matches!(decode(b"LTOSUN\r\n"), Err(FormatError::Magic)));
         let mut newer = bytes.clone();
         newer[8] += 1;
-        assert!(matches!(decode(&newer), Err(FormatError::Version(2))));
+        assert!(matches!(decode(&newer), Err(FormatError::Version(4))));
         let mut longer = bytes;
         longer.push(0);
         assert!(matches!(decode(&longer), Err(FormatError::Length)));

@@ -3,7 +3,7 @@
 //! It is a plain table of facts. Invariants, kept by every front end and checked by `ModuleSummary::check`
 //! when one is read from outside: every id is in range of its table; `references` is sorted by
 //! (`from`, `offset`); `atoms` is sorted by (`section`, `offset`); atoms of one section do not overlap; groups and
-//! their members name each other.
+//! their members name each other; `resolved`, `owned` and `retargets` are sorted as they say, without duplicates.
 //!
 //! Left out: section contents, relocation encodings and everything else that only emission needs; emission
 //! reads the object itself.
@@ -25,10 +25,22 @@ pub enum ModuleKind {
     Opaque,
 }
 
+/// How finely a front end divides executable sections into atoms.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+pub enum Granularity {
+    /// An atom for each section; no instruction is decoded.
+    #[default]
+    Sections,
+    /// An atom for each function, in sections where the boundaries and every reference across them are proved.
+    Functions,
+}
+
 /// Everything that is known of one module without the others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModuleSummary {
     pub kind: ModuleKind,
+    /// What was asked for: a summary of one granularity does not stand for the other.
+    pub granularity: Granularity,
     /// Backing bytes of every [`NameRef`]; a front end may leave bytes in it that no name uses.
     #[serde(with = "crate::format::bytes")]
     pub names: Vec<u8>,
@@ -43,6 +55,8 @@ pub struct ModuleSummary {
     pub resolved: Vec<ResolvedReference>,
     /// Parts of data atoms that belong to a function, sorted by (atom, start).
     pub owned: Vec<OwnedRange>,
+    /// What relocations by section symbol mean in a split section, sorted by (section, offset).
+    pub retargets: Vec<Retarget>,
     /// Value flow, one entry per function that was understood; empty where no value flow was computed.
     pub functions: Vec<FunctionSummary>,
     /// What the front end gave up on.
@@ -248,7 +262,8 @@ pub enum Target {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Reference {
     pub from: AtomIdx,
-    /// In bytes, from the start of the *section* of `from`; for [`ReferenceKind::Unwind`], of the `.eh_frame` section.
+    /// In bytes, from the start of the *section* of `from`; for [`ReferenceKind::Unwind`], of the `.eh_frame` section;
+    /// for a relocation in an [`OwnedRange`], of the section of the range's atom, while `from` is its owner.
     pub offset: u64,
     pub kind: ReferenceKind,
     pub target: Target,
@@ -281,11 +296,24 @@ pub struct OwnedRange {
     pub owner: AtomIdx,
 }
 
+/// The far end of a relocation of an allocated section (`.eh_frame` left out) against the section symbol of a split
+/// section: there is one entry for each such relocation, in whatever atom it lies. A PC-relative addend is biased by the
+/// distance from the field to the end of the instruction or to the start of the table, so the addend alone does not say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Retarget {
+    /// ELF section index of the section that the relocation applies to.
+    pub section: u32,
+    /// `r_offset`: in bytes, from the start of that section.
+    pub offset: u64,
+    pub target: AtomIdx,
+}
+
 impl ModuleSummary {
     /// A summary that says nothing, of a file that was not understood.
     pub fn opaque() -> Self {
         ModuleSummary {
             kind: ModuleKind::Opaque,
+            granularity: Granularity::Sections,
             names: Vec::new(),
             symbols: Vec::new(),
             atoms: Vec::new(),
@@ -293,6 +321,7 @@ impl ModuleSummary {
             references: Vec::new(),
             resolved: Vec::new(),
             owned: Vec::new(),
+            retargets: Vec::new(),
             functions: Vec::new(),
             limits: Vec::new(),
         }
@@ -314,6 +343,14 @@ impl ModuleSummary {
         let name = NameRef { start: self.names.len() as u32, len: bytes.len() as u32 };
         self.names.extend_from_slice(bytes);
         name
+    }
+
+    /// The atom that a relocation at `offset` of ELF section `section` means, if it is against the section symbol of a
+    /// split section; see [`Retarget`].
+    pub fn retarget_at(&self, section: u32, offset: u64) -> Option<AtomIdx> {
+        let found =
+            self.retargets.binary_search_by_key(&(section, offset), |r| (r.section, r.offset)).ok()?;
+        self.retargets.get(found).map(|r| r.target)
     }
 
     /// The references that go out of `atom`.

@@ -19,7 +19,7 @@ use object::elf;
 
 use crate::ids::{AtomIdx, SymbolIdx};
 use crate::limit::{LimitRecord, Severity};
-use crate::summary::{Atom, ModuleKind, ModuleSummary, Reference, ReferenceKind, Target};
+use crate::summary::{Atom, Granularity, ModuleKind, ModuleSummary, Reference, ReferenceKind, Target};
 use symbols::SectionAtoms;
 use tables::{Result, Section, Tables, malformed};
 
@@ -27,8 +27,14 @@ use tables::{Result, Section, Tables, malformed};
 ///
 /// Time and memory are linear in the size of the input (but for sorting references that are out of order).
 pub fn extract(bytes: &[u8]) -> ModuleSummary {
-    read(bytes).unwrap_or_else(|limit| {
+    extract_at(bytes, Granularity::Sections)
+}
+
+/// [`extract`] with atoms of the given granularity.
+pub fn extract_at(bytes: &[u8], granularity: Granularity) -> ModuleSummary {
+    read(bytes, granularity).unwrap_or_else(|limit| {
         let mut summary = ModuleSummary::opaque();
+        summary.granularity = granularity;
         summary.limits.push(limit);
         summary
     })
@@ -39,7 +45,7 @@ pub fn find_section(bytes: &[u8], name: &[u8]) -> Option<Range<usize>> {
     tables::find_section(bytes, name)
 }
 
-fn read(bytes: &[u8]) -> Result<ModuleSummary> {
+fn read(bytes: &[u8], granularity: Granularity) -> Result<ModuleSummary> {
     let mut tables = Tables::read(bytes)?;
     check_overlap(&tables)?;
     let mut limits: Vec<LimitRecord> = Vec::new();
@@ -69,6 +75,7 @@ fn read(bytes: &[u8]) -> Result<ModuleSummary> {
     }
     Ok(ModuleSummary {
         kind: ModuleKind::Native,
+        granularity,
         names: tables.names,
         symbols,
         atoms,
@@ -76,6 +83,7 @@ fn read(bytes: &[u8]) -> Result<ModuleSummary> {
         references,
         resolved: Vec::new(),
         owned: Vec::new(),
+        retargets: Vec::new(),
         functions: Vec::new(),
         limits,
     })

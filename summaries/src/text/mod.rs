@@ -13,6 +13,7 @@
 //!   call @0x4 helper -4
 //!   address @0x8 [.rodata] +0
 //! atom .rodata rodata section 2 size 8 group sig
+//! retarget section 2 @0x8 [.text.main]
 //! function [.text.main]
 //!   site @0x4 direct helper
 //!   relation param 1 -> ret deref 1 +8
@@ -85,7 +86,8 @@ impl<'a> Dumper<'a> {
 
     fn module(&mut self) {
         let summary = self.summary;
-        let _ = writeln!(self.out, "module {}", words::module_kind(summary.kind));
+        let kind = words::module_kind(summary.kind);
+        let _ = writeln!(self.out, "module {kind} {}", words::granularity(summary.granularity));
         for (i, symbol) in summary.symbols.iter().enumerate() {
             self.out.push_str("symbol ");
             lex::write_name(&mut self.out, summary.name(symbol.name));
@@ -125,6 +127,7 @@ impl<'a> Dumper<'a> {
                 self.reference(reference);
             }
         }
+        self.split_tables();
         for function in &summary.functions {
             self.function(function);
         }
@@ -172,6 +175,29 @@ impl<'a> Dumper<'a> {
             Target::Atom(atom) => self.atom_reference(atom),
         }
         let _ = writeln!(self.out, " {:+}", reference.addend);
+    }
+
+    fn split_tables(&mut self) {
+        let summary = self.summary;
+        for resolved in &summary.resolved {
+            let _ = write!(self.out, "resolved section {} @{:#x} ", resolved.section, resolved.field);
+            self.atom_reference(resolved.from);
+            self.out.push_str(" -> ");
+            self.atom_reference(resolved.target);
+            self.out.push('\n');
+        }
+        for range in &summary.owned {
+            self.out.push_str("owned ");
+            self.atom_reference(range.atom);
+            let _ = write!(self.out, " @{:#x} @{:#x} ", range.start, range.end);
+            self.atom_reference(range.owner);
+            self.out.push('\n');
+        }
+        for retarget in &summary.retargets {
+            let _ = write!(self.out, "retarget section {} @{:#x} ", retarget.section, retarget.offset);
+            self.atom_reference(retarget.target);
+            self.out.push('\n');
+        }
     }
 
     fn function(&mut self, function: &FunctionSummary) {

@@ -12,8 +12,8 @@ use crate::ids::{AtomIdx, GroupIdx, SymbolIdx};
 use crate::limit::LimitRecord;
 use crate::relation::{CallSite, Callee, ExternalRelation, FunctionSummary, InterfaceIndex, InterfaceValue};
 use crate::summary::{
-    Atom, AtomKind, Binding, Definition, Group, ModuleSummary, Reference, ReferenceKind, Symbol, SymbolKind,
-    Target, Visibility,
+    Atom, AtomKind, Binding, Definition, Group, ModuleSummary, OwnedRange, Reference, ReferenceKind,
+    ResolvedReference, Retarget, Symbol, SymbolKind, Target, Visibility,
 };
 
 /// Read the text form. References may stand in any order below their atom; everything else is in table order.
@@ -63,12 +63,17 @@ impl Parser {
                 let kind = cursor.need_word()?;
                 self.summary.kind =
                     words::read_module_kind(kind).ok_or_else(|| format!("no kind of module: `{kind}`"))?;
+                if let Some(word) = cursor.word()? {
+                    self.summary.granularity =
+                        words::read_granularity(word).ok_or_else(|| format!("no granularity: `{word}`"))?;
+                }
                 cursor.end()
             }
             "symbol" => self.symbol(cursor),
             "group" => self.group(cursor),
             "atom" => self.atom(cursor),
             "limit" => self.limit(cursor),
+            "resolved" | "owned" | "retarget" => self.split_line(word, cursor),
             "function" => {
                 let atom = self.atom_reference(cursor)?;
                 self.summary.functions.push(FunctionSummary {
@@ -217,6 +222,36 @@ impl Parser {
         }
         self.summary.limits.push(record);
         Ok(())
+    }
+
+    fn split_line(&mut self, word: &str, cursor: &mut Cursor<'_>) -> Result<()> {
+        let expect = |cursor: &mut Cursor<'_>, word: &str| match cursor.need_word()? == word {
+            true => Ok(()),
+            false => Err(format!("`{word}` is expected")),
+        };
+        match word {
+            "resolved" => {
+                expect(cursor, "section")?;
+                let (section, field) = (cursor.number()?, cursor.place()?);
+                let from = self.atom_reference(cursor)?;
+                expect(cursor, "->")?;
+                let target = self.atom_reference(cursor)?;
+                self.summary.resolved.push(ResolvedReference { section, field, from, target });
+            }
+            "owned" => {
+                let atom = self.atom_reference(cursor)?;
+                let (start, end) = (cursor.place()?, cursor.place()?);
+                let owner = self.atom_reference(cursor)?;
+                self.summary.owned.push(OwnedRange { atom, start, end, owner });
+            }
+            _ => {
+                expect(cursor, "section")?;
+                let (section, offset) = (cursor.number()?, cursor.place()?);
+                let target = self.atom_reference(cursor)?;
+                self.summary.retargets.push(Retarget { section, offset, target });
+            }
+        }
+        cursor.end()
     }
 
     fn function_line(&mut self, word: &str, cursor: &mut Cursor<'_>) -> Result<()> {

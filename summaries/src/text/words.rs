@@ -2,7 +2,9 @@
 
 use crate::limit::Limit;
 use crate::relation::ExternalAttribute;
-use crate::summary::{AtomKind, Binding, ModuleKind, ReferenceKind, SymbolKind, Visibility, atom_flags};
+use crate::summary::{
+    AtomKind, Binding, Granularity, ModuleKind, ReferenceKind, SymbolKind, Visibility, atom_flags,
+};
 
 macro_rules! words {
     ($($write:ident, $read:ident, $ty:ident { $($variant:ident = $word:literal,)* })*) => {$(
@@ -18,6 +20,7 @@ macro_rules! words {
 
 words! {
     module_kind, read_module_kind, ModuleKind { Native = "native", Bitcode = "bitcode", Opaque = "opaque", }
+    granularity, read_granularity, Granularity { Sections = "sections", Functions = "functions", }
     binding, read_binding, Binding { Local = "local", Global = "global", Weak = "weak", Unique = "unique", }
     visibility, read_visibility, Visibility {
         Default = "default", Protected = "protected", Hidden = "hidden", Internal = "internal",

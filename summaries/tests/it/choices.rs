@@ -70,6 +70,7 @@ impl Choices<'_> {
     pub(crate) fn summary(&mut self) -> ModuleSummary {
         let mut s = ModuleSummary::opaque();
         s.kind = self.pick(&[ModuleKind::Opaque, ModuleKind::Native, ModuleKind::Bitcode]);
+        s.granularity = self.pick(&[Granularity::Sections, Granularity::Functions]);
         let (section_atoms, commons) = (self.below(6), self.below(3));
         let (atoms, symbols) = (section_atoms + commons, self.below(7));
         let groups = if symbols > 0 { self.below(3) } else { 0 };
@@ -165,6 +166,7 @@ impl Choices<'_> {
         }
         if atoms > 0 {
             self.references(&mut s);
+            self.split_tables(&mut s);
             for _ in 0..self.below(3) {
                 let function = self.function(atoms, symbols);
                 s.functions.push(function);
@@ -179,6 +181,49 @@ impl Choices<'_> {
             });
         }
         s
+    }
+
+    /// Tables of split sections; a resolved reference is an edge besides.
+    fn split_tables(&mut self, s: &mut ModuleSummary) {
+        for from in (0..s.atoms.len()).map(AtomIdx::new) {
+            let atom = &s.atoms[from.index()];
+            let (section, offset, size) = (atom.section, atom.offset, atom.size);
+            let alloc = (0..s.atoms.len()).map(AtomIdx::new).filter(|a| s.atoms[a.index()].kind.is_alloc());
+            let alloc: Vec<AtomIdx> = alloc.collect();
+            let inside =
+                (0..s.atoms.len()).map(AtomIdx::new).filter(|a| s.atoms[a.index()].section == section);
+            let inside: Vec<AtomIdx> = inside.collect();
+            if atom.kind == AtomKind::Common {
+                continue;
+            }
+            if size >= 2 && self.flag() && !alloc.is_empty() {
+                let (start, end) = (offset, offset + 1 + self.below(size as usize) as u64);
+                s.owned.push(OwnedRange { atom: from, start, end, owner: self.pick(&alloc) });
+            }
+            if size >= 4 && self.flag() {
+                let field = offset + self.below(size as usize - 3) as u64;
+                let target = self.pick(&inside);
+                s.resolved.push(ResolvedReference { section, field, from, target });
+                let edge = Reference {
+                    from,
+                    offset: field,
+                    kind: self.pick(&[ReferenceKind::Call, ReferenceKind::Address]),
+                    target: Target::Atom(target),
+                    addend: 0,
+                };
+                s.references.push(edge);
+            }
+        }
+        s.references.sort_by_key(|r| (r.from, r.offset));
+        let placed: Vec<AtomIdx> = (0..s.atoms.len())
+            .map(AtomIdx::new)
+            .filter(|a| s.atoms[a.index()].kind != AtomKind::Common)
+            .collect();
+        let mut offset = 0;
+        for section in 0..if placed.is_empty() { 0 } else { self.below(4) as u32 } {
+            offset += u64::from(self.byte());
+            s.retargets.push(Retarget { section, offset, target: self.pick(&placed) });
+        }
     }
 
     fn references(&mut self, s: &mut ModuleSummary) {

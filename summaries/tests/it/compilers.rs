@@ -24,7 +24,7 @@ pub(crate) fn assembled(source: &str) -> Vec<u8> {
 
 /// The summary of an object, which must be valid.
 pub(crate) fn summary(bytes: &[u8]) -> ModuleSummary {
-    let summary = summaries::extract::extract(bytes);
+    let summary = summaries::extract::extract(bytes, summaries::Granularity::Sections);
     assert_eq!(summary.check(), Ok(()));
     summary
 }

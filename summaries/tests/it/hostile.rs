@@ -14,7 +14,7 @@ fn cplusplus() -> Vec<u8> {
 }
 
 fn check(bytes: &[u8]) -> ModuleSummary {
-    let summary = summaries::extract::extract(bytes);
+    let summary = summaries::extract::extract(bytes, summaries::Granularity::Sections);
     assert_eq!(summary.check(), Ok(()));
     summary
 }
@@ -105,7 +105,7 @@ fn tables_that_overlap_take_no_quadratic_time() {
 
 #[test]
 fn damaged_summaries() {
-    let summary = summaries::extract::extract(&cplusplus());
+    let summary = summaries::extract::extract(&cplusplus(), summaries::Granularity::Sections);
     let encoded = format::encode(&summary, [1; 32]);
     assert_eq!(format::decode(&encoded).unwrap(), (summary, [1; 32]));
     for end in (0..encoded.len()).step_by(7) {
