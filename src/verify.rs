@@ -13,12 +13,14 @@ mod elf;
 mod groups;
 mod object;
 mod output;
+mod parts;
 mod relocations;
 mod unwind;
 
 pub use self::closure::{Facts, closure, closure_of, facts};
 pub use self::object::{Expected, object};
 pub use self::output::{OutputFacts, OutputType, output};
+pub use self::parts::ExpectedParts;
 
 #[cfg(test)]
 mod tests;

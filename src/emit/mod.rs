@@ -12,6 +12,7 @@ pub mod archive;
 mod input;
 pub mod keep;
 pub mod object;
+mod parts;
 mod relocations;
 mod sections;
 mod strings;

@@ -6,26 +6,30 @@
 //! `.eh_frame` and for fields of sections that are not allocated; order, names, flags, alignments and entry sizes
 //! stay.
 //!
-//! Left out: splitting a section; atoms are whole sections here.
+//! A section of which only a part stays is written as several ([`parts`](super::parts)), each followed by nothing but the
+//! next; so are its relocations.
 
-use object::U32;
 use object::elf;
+use object::{U32, U64};
 use summaries::ModuleSummary;
 
 use super::input::{Input, LE, Role, Shdr};
-use super::relocations::{self, Scan};
-use super::sections::{Fates, Numbering};
+use super::parts::{Parts, Run};
+use super::relocations::{self, Output, Scan};
+use super::sections::{Fates, Numbering, Slot};
 use super::strings::{Compacted, StringTable};
 use super::symbols::{SymbolTable, Symbols};
 use super::tables;
 use super::unwind::Unwind;
 use super::write::Writer;
-use crate::error::Result;
+use crate::error::{Error, Result, Stage};
 use crate::plan::ModulePlan;
 
 /// Everything that was decided, in old numbers and new.
 struct Model<'a, 'p> {
     input: &'a Input<'a>,
+    parts: &'a Parts<'a>,
+    fates: Fates,
     symbols: Symbols<'p>,
     unwind: Unwind,
     scan: Scan,
@@ -42,15 +46,15 @@ struct Model<'a, 'p> {
 /// that can't be renumbered, a plan that is not of this module or that leaves a reference without a definition.
 pub fn rewrite(bytes: &[u8], summary: &ModuleSummary, plan: &ModulePlan) -> Result<Vec<u8>> {
     let input = Input::parse(bytes)?;
-    let mut fates = Fates::decide(&input, summary, plan)?;
-    let mut symbols = Symbols::new(&input, summary, plan, &fates)?;
-    let unwind = Unwind::prune(&input, &fates, &symbols)?;
-    let scan = relocations::scan(&input, &fates, &unwind, &mut symbols)?;
+    let parts = Parts::decide(&input, summary, plan)?;
+    let mut fates = Fates::decide(&input, summary, plan, &parts)?;
+    let mut symbols = Symbols::new(&input, summary, plan, &fates, &parts)?;
+    let unwind = Unwind::prune(&input, &fates, &symbols, &parts)?;
+    let scan = relocations::scan(&input, &fates, &unwind, &parts, &mut symbols)?;
     drop_emptied(&input, &mut fates, &unwind, &scan, &symbols)?;
-    let table = symbols.number(&input, &fates, scan.needs_zero)?;
-    drop_extended_indices(&input, &mut fates);
-    let sections = fates.number();
-    Model { input: &input, symbols, unwind, scan, sections, table }.write()
+    let table = symbols.number(&input, &fates, &parts, scan.needs_zero, &scan.section_symbols)?;
+    let sections = number_sections(&input, &mut fates, &parts, &scan)?;
+    Model { input: &input, parts: &parts, fates, symbols, unwind, scan, sections, table }.write()
 }
 
 /// Relocation sections whose entries all went go; so does an `.eh_frame` of which nothing is left, unless a symbol
@@ -76,21 +80,32 @@ fn drop_emptied(
     Ok(())
 }
 
-/// Section numbers only shrink, so the table of extended ones is needed only if there still are that many sections.
-fn drop_extended_indices(input: &Input<'_>, fates: &mut Fates) {
-    let stay = (1..input.sections.len()).filter(|i| fates.keeps(*i)).count() + 1;
-    if stay <= usize::from(elf::SHN_LORESERVE) {
-        for index in 1..input.sections.len() {
-            if input.role(index) == Role::ExtendedIndices {
-                fates.drop(index);
-            }
+/// The table of extended section numbers is needed only if there are that many sections.
+fn number_sections(
+    input: &Input<'_>,
+    fates: &mut Fates,
+    parts: &Parts<'_>,
+    scan: &Scan,
+) -> Result<Numbering> {
+    let sections = fates.number(input, parts, &scan.of_parts);
+    let extended: Vec<usize> =
+        (1..input.sections.len()).filter(|i| input.role(*i) == Role::ExtendedIndices).collect();
+    if sections.order.len() <= usize::from(elf::SHN_LORESERVE) {
+        if extended.iter().all(|i| !fates.keeps(*i)) {
+            return Ok(sections);
         }
+        extended.iter().for_each(|i| fates.drop(*i));
+        return Ok(fates.number(input, parts, &scan.of_parts));
+    }
+    match extended.is_empty() {
+        false => Ok(sections),
+        true => Err(Error::new(Stage::Emit, "in parts it has more sections than its symbols can name")),
     }
 }
 
 impl Model<'_, '_> {
     fn write(&self) -> Result<Vec<u8>> {
-        let (mut symbol_names, section_names) = self.names()?;
+        let (mut symbol_names, mut section_names) = self.names()?;
         let shared = self.input.symbol_names == Some(self.input.section_names);
         let names = symbol_names.as_mut();
         let mut none = Compacted::default();
@@ -101,8 +116,23 @@ impl Model<'_, '_> {
             .map(|(index, r)| Ok((index, r, tables::profile(self.input, &self.table, index, r)?)))
             .collect::<Result<Vec<_>>>()?;
 
+        let new_names = match (shared, symbol_names.as_mut()) {
+            (true, Some(names)) => self.new_names(names),
+            _ => self.new_names(&mut section_names),
+        };
+        let output = Output {
+            input: self.input,
+            symbols: &self.symbols,
+            parts: self.parts,
+            table: &self.table,
+            unwind: &self.unwind,
+        };
+
         let mut writer = Writer::new(self.input.header, self.input.bytes.len(), self.sections.order.len());
-        for &old in &self.sections.order {
+        // The relocations of a parted section, by run: made when the first of them is written.
+        let mut of_runs: (Option<Slot>, Vec<Vec<u8>>) = (None, Vec::new());
+        for &slot in &self.sections.order {
+            let old = slot.old();
             let index = old as usize;
             let mut header = *self.input.section(index)?;
             let name_table = match shared {
@@ -110,8 +140,37 @@ impl Model<'_, '_> {
                 false => &section_names,
             };
             header.sh_name = U32::new(LE, name_table.new_offset(header.sh_name.get(LE)));
-            self.link(index, &mut header)?;
+            if let Slot::NewRelocations { .. } = slot {
+                let name = new_names.iter().find(|(section, _)| *section == old).map_or(0, |(_, name)| *name);
+                header = self.new_relocation_header(&header, name);
+            }
+            self.link(slot, &mut header)?;
+            if let Slot::Part { section, run } = slot {
+                let run = self.run(section, run)?;
+                header.sh_addralign = U64::new(LE, run.align);
+                writer.start(&header);
+                writer.out.extend_from_slice(self.run_bytes(index, run)?);
+                writer.end(header);
+                continue;
+            }
             writer.start(&header);
+            if let Slot::Relocations { run, .. } | Slot::NewRelocations { run, .. } = slot {
+                let (section, relocations) = match slot {
+                    Slot::Relocations { .. } => (self.input.section(index)?.sh_info.get(LE), Some(index)),
+                    _ => (old, None),
+                };
+                let all = match slot {
+                    Slot::Relocations { section, .. } => Slot::Relocations { section, run: 0 },
+                    _ => Slot::NewRelocations { target: old, run: 0 },
+                };
+                if of_runs.0 != Some(all) {
+                    of_runs =
+                        (Some(all), relocations::write_parts(output, &self.fates, section, relocations)?);
+                }
+                writer.out.extend_from_slice(of_runs.1.get(run as usize).map_or(&[], |r| r));
+                writer.end(header);
+                continue;
+            }
             match self.input.role(index) {
                 Role::Null => {}
                 Role::Content => self.copy(index, &header, &mut writer)?,
@@ -119,14 +178,7 @@ impl Model<'_, '_> {
                     Some(changed) => writer.out.extend_from_slice(&changed.bytes),
                     None => self.copy(index, &header, &mut writer)?,
                 },
-                Role::Relocations => relocations::write(
-                    self.input,
-                    &self.symbols,
-                    &self.table,
-                    &self.unwind,
-                    index,
-                    &mut writer.out,
-                )?,
+                Role::Relocations => relocations::write(output, index, &mut writer.out)?,
                 Role::ProfileRelocations => {
                     let profile = profiles.iter().find(|(_, r, _)| *r == index);
                     writer.out.extend_from_slice(profile.map_or(&[], |(_, _, p)| &p.relocations));
@@ -136,7 +188,9 @@ impl Model<'_, '_> {
                     None => self.copy(index, &header, &mut writer)?,
                 },
                 Role::Group => tables::group(self.input, &self.sections, index, &mut writer.out)?,
-                Role::Addrsig => tables::addrsig(self.input, &self.table, index, &mut writer.out)?,
+                Role::Addrsig => {
+                    tables::addrsig(self.input, &self.table, self.parts, index, &mut writer.out)?
+                }
                 Role::SymbolTable => writer.out.extend_from_slice(&symbols),
                 Role::ExtendedIndices => match &extended {
                     Some(table) => writer.out.extend_from_slice(table),
@@ -166,14 +220,72 @@ impl Model<'_, '_> {
         self.scan.patch(self.input, index as u32, contents)
     }
 
+    fn run(&self, section: u32, run: u32) -> Result<&Run> {
+        let run = self.parts.of(section).and_then(|p| p.run(run));
+        run.ok_or_else(|| self.input.about(section as usize, "has not that many parts"))
+    }
+
+    fn run_bytes(&self, index: usize, run: &Run) -> Result<&[u8]> {
+        let range = || Some(usize::try_from(run.start).ok()?..usize::try_from(run.end).ok()?);
+        let bytes = range().and_then(|r| self.input.data(index).ok()?.get(r));
+        bytes.ok_or_else(|| self.input.about(index, "a part is outside of the section"))
+    }
+
+    /// Names for relocation sections that the input has not: `.rela` and the name of the target, by target.
+    fn new_names(&self, names: &mut Compacted) -> Vec<(u32, u32)> {
+        let mut new: Vec<(u32, u32)> = Vec::new();
+        for slot in &self.sections.order {
+            if let Slot::NewRelocations { target, .. } = *slot
+                && new.last().is_none_or(|(last, _)| *last != target)
+            {
+                let name = [b".rela", self.input.section_name(target as usize)].concat();
+                new.push((target, names.push(&name)));
+            }
+        }
+        new
+    }
+
+    /// The header of a relocation section that the input has not. It is in the group of its target.
+    fn new_relocation_header(&self, target: &Shdr, name: u32) -> Shdr {
+        let group = target.sh_flags.get(LE).0 & elf::SHF_GROUP.0;
+        let mut header = *target;
+        header.sh_name = U32::new(LE, name);
+        header.sh_type = U32::new(LE, elf::SHT_RELA);
+        header.sh_flags = U64::new(LE, elf::SectionFlags(elf::SHF_INFO_LINK.0 | group));
+        header.sh_addralign = U64::new(LE, 8);
+        header.sh_entsize = U64::new(LE, size_of::<super::input::Rela>() as u64);
+        header
+    }
+
     /// Renumber `sh_link` and `sh_info` (gABI, "sh_link and sh_info Interpretation").
-    fn link(&self, index: usize, header: &mut Shdr) -> Result<()> {
+    fn link(&self, slot: Slot, header: &mut Shdr) -> Result<()> {
+        let index = slot.old() as usize;
         let role = self.input.role(index);
         let flags = header.sh_flags.get(LE).0;
         if index == 0 || role == Role::Null {
             return Ok(());
         }
+        let part = match slot {
+            Slot::Relocations { run, .. } => Some((header.sh_info.get(LE), run)),
+            Slot::NewRelocations { target, run } => Some((target, run)),
+            _ => None,
+        };
+        if let Some((target, run)) = part {
+            let target = self.sections.part(target, run);
+            let table = self.input.symbol_table.and_then(|t| self.sections.of(t as u32));
+            let (Some(target), Some(table)) = (target, table) else {
+                return Err(self.input.about(index, "relocates a part that is not there"));
+            };
+            header.sh_link = U32::new(LE, table);
+            header.sh_info = U32::new(LE, target);
+            return Ok(());
+        }
         let section = |old: u32| {
+            if self.parts.of(old).is_some() {
+                return Err(self
+                    .input
+                    .about(index, format!("is tied to section {old}, of which only a part stays")));
+            }
             self.sections
                 .of(old)
                 .ok_or_else(|| self.input.about(index, format!("is tied to section {old}, which is dropped")))
@@ -204,8 +316,8 @@ impl Model<'_, '_> {
         if let Some(names) = &mut of_symbols {
             self.table.note_names(input, names);
         }
-        for &old in &self.sections.order {
-            let name = input.section(old as usize)?.sh_name.get(LE);
+        for slot in &self.sections.order {
+            let name = input.section(slot.old() as usize)?.sh_name.get(LE);
             match (&mut of_symbols, shared) {
                 (Some(names), true) => names.note(name),
                 _ => of_sections.note(name),

@@ -8,16 +8,24 @@
 //! (lld's `InputSection::relocateNonAlloc`, held against ld.lld 19). The bytes of a compressed section can't be patched,
 //! so its relocation stays, with the value as addend of an absolute symbol of value 0.
 //!
+//! Against the symbol of a section of which only a part stays, a relocation is retargeted to the section symbol of the run
+//! that it means, the addend less the run's start. What it means is exact in `.eh_frame` and outside of allocated
+//! sections; elsewhere (a PC-relative addend is biased) the summary says it. Relocations of a jump table go with
+//! the function that owns it.
+//!
 //! Left out: REL relocations; the front end keeps modules that have them as they are.
 
 use object::elf::{self, RelocationType};
 use object::{I64, U64, pod};
 
 use super::input::{Input, LE, Rela, Role};
-use super::sections::Fates;
+use super::parts::{Parted, Parts, Spot};
+use super::sections::{Fates, PartRelocations};
 use super::symbols::{Standing, SymbolTable, Symbols};
+use super::tables;
 use super::unwind::Unwind;
 use crate::error::{Error, Result, Stage};
+use crate::plan::Action;
 
 /// What becomes of one relocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +33,14 @@ enum Treatment {
     Keep,
     /// Replaced by this value, in the width of the relocated field.
     Resolve(u64),
+    /// Against the section symbol of this run, with this addend.
+    Retarget {
+        section: u32,
+        run: u32,
+        addend: i64,
+    },
+    /// Gone with the function that it belonged to; the field stays as it is.
+    Remove,
 }
 
 /// A relocated field that gets its final value here.
@@ -45,6 +61,10 @@ pub(super) struct Scan {
     has_entries: Vec<bool>,
     /// Some relocation needs the absolute symbol of value 0.
     pub(super) needs_zero: bool,
+    /// Which runs of parted sections have relocations.
+    pub(super) of_parts: PartRelocations,
+    /// (old section, run) of every run whose section symbol is needed, sorted.
+    pub(super) section_symbols: Vec<(u32, u32)>,
 }
 
 /// How the fields of a section are resolved.
@@ -52,6 +72,7 @@ pub(super) struct Scan {
 struct Target {
     section: u32,
     alloc: bool,
+    unwind: bool,
     compressed: bool,
     /// Of a `.debug*` section; others get offset + addend.
     tombstone: Option<u64>,
@@ -71,6 +92,7 @@ impl Target {
         Ok(Target {
             section: index as u32,
             alloc: flags & elf::SHF_ALLOC.0 != 0,
+            unwind: input.role(index) == Role::Unwind,
             compressed: old_style || flags & elf::SHF_COMPRESSED.0 != 0,
             tombstone,
         })
@@ -110,8 +132,20 @@ fn field_of(kind: RelocationType) -> Option<(u8, Formula)> {
 }
 
 /// Decide one relocation. The decision depends on the plan only, so that both passes over the relocations agree.
-fn treat(input: &Input<'_>, symbols: &Symbols<'_>, target: Target, entry: &Rela) -> Result<Treatment> {
+fn treat(
+    input: &Input<'_>,
+    symbols: &Symbols<'_>,
+    parts: &Parts<'_>,
+    target: Target,
+    entry: &Rela,
+) -> Result<Treatment> {
     let symbol = entry.r_sym(LE, false);
+    if parts.is_ownerless(target.section, entry.r_offset.get(LE)) {
+        return Ok(Treatment::Remove);
+    }
+    if let Some(parted) = parts.of_symbol(input, symbol)? {
+        return treat_part(input, parts, target, entry, parted);
+    }
     let standing = symbols.standing(symbol)?;
     let dangles = if target.alloc {
         standing == Standing::Gone
@@ -124,9 +158,59 @@ fn treat(input: &Input<'_>, symbols: &Symbols<'_>, target: Target, entry: &Rela)
             Standing::Gone => true,
         }
     };
-    if !dangles {
-        return Ok(Treatment::Keep);
+    if dangles { resolve(input, target, entry) } else { Ok(Treatment::Keep) }
+}
+
+/// Decide one relocation against the section symbol of a parted section.
+fn treat_part(
+    input: &Input<'_>,
+    parts: &Parts<'_>,
+    target: Target,
+    entry: &Rela,
+    parted: &Parted,
+) -> Result<Treatment> {
+    let (offset, addend) = (entry.r_offset.get(LE), entry.r_addend.get(LE));
+    let of = String::from_utf8_lossy(input.section_name(parted.section as usize)).into_owned();
+    let error = |what: &str| {
+        let message = format!("the relocation at {offset:#x} against section {of} + {addend:#x} {what}");
+        Err(input.about(target.section as usize, message))
+    };
+    if field_of(entry.r_type(LE, false)).is_some_and(|(_, formula)| formula == Formula::Size) {
+        return error("asks for a size that is not what it was");
     }
+    let spot = if target.alloc && !target.unwind {
+        let Some(atom) = parts.retarget(target.section, offset) else {
+            return error("has no known target");
+        };
+        let (atom, action) = parts.atom(atom)?;
+        if atom.section != parted.section {
+            return error("is said to mean another section");
+        }
+        if action == Action::Drop { Spot::Dropped } else { parted.spot(atom.offset) }
+    } else {
+        match u64::try_from(addend) {
+            // It may be the end of a range that stays, or the start of one that goes, or the other way round.
+            Ok(place) if !target.alloc && parted.is_seam(place) => {
+                return error("is where a part ends and another begins");
+            }
+            Ok(place) => parted.spot(place),
+            Err(_) => Spot::Nowhere,
+        }
+    };
+    match spot {
+        Spot::Run(run) => {
+            let start = parted.run(run).map_or(0, |r| r.start) as i64;
+            Ok(Treatment::Retarget { section: parted.section, run, addend: addend.wrapping_sub(start) })
+        }
+        Spot::Dropped if target.alloc => error("refers to what is dropped"),
+        Spot::Dropped => resolve(input, target, entry),
+        Spot::Nowhere => error("refers to no function"),
+    }
+}
+
+/// The value for a target that is dropped; an error in an allocated section.
+fn resolve(input: &Input<'_>, target: Target, entry: &Rela) -> Result<Treatment> {
+    let symbol = entry.r_sym(LE, false);
     let kind = entry.r_type(LE, false);
     let offset = entry.r_offset.get(LE);
     let error = |message: String| {
@@ -166,6 +250,7 @@ pub(super) fn scan(
     input: &Input<'_>,
     fates: &Fates,
     unwind: &Unwind,
+    parts: &Parts<'_>,
     symbols: &mut Symbols<'_>,
 ) -> Result<Scan> {
     let mut scan = Scan { has_entries: vec![false; input.sections.len()], ..Scan::default() };
@@ -181,7 +266,8 @@ pub(super) fn scan(
         }
         let target = Target::of(input, target_index)?;
         let moved = unwind.of(target.section);
-        let mut any = entries.is_empty();
+        let parted = parts.of(target.section);
+        let mut any = entries.is_empty() && parted.is_none();
         for entry in entries {
             let symbol = entry.r_sym(LE, false);
             let offset = entry.r_offset.get(LE);
@@ -189,12 +275,25 @@ pub(super) fn scan(
             if moved.is_some_and(|m| m.relocated(offset).is_none()) {
                 continue;
             }
-            match treat(input, symbols, target, entry)? {
+            if let Some(parted) = parted {
+                let Some(run) = parted.run_at(offset) else { continue };
+                scan.of_parts.old.push((index as u32, run));
+                any = true;
+            }
+            match treat(input, symbols, parts, target, entry)? {
                 Treatment::Keep => {
                     check_unmoved(input, unwind, target, entry)?;
                     symbols.note_kept(symbol);
                     any = true;
                 }
+                Treatment::Retarget { section, run, .. } => {
+                    scan.section_symbols.push((section, run));
+                    any = true;
+                }
+                Treatment::Remove if parted.is_some() => {
+                    return Err(input.about(target_index, "a jump table is in a section that is parted"));
+                }
+                Treatment::Remove => {}
                 Treatment::Resolve(value) => {
                     let width = field_of(entry.r_type(LE, false)).map_or(0, |(width, _)| width);
                     let value = truncate(value, width);
@@ -212,6 +311,7 @@ pub(super) fn scan(
         }
     }
     scan.patches.sort_by_key(|p| p.section);
+    scan.synthesize(input, fates, parts)?;
     Ok(scan)
 }
 
@@ -233,7 +333,50 @@ fn check_unmoved(input: &Input<'_>, unwind: &Unwind, target: Target, entry: &Rel
     Ok(())
 }
 
+/// The relocation section that takes the synthesised relocations of `section`: the first that stays.
+fn carrier(input: &Input<'_>, fates: &Fates, section: u32) -> Option<usize> {
+    let relocates = |(i, s): &(usize, &super::input::Shdr)| {
+        input.role(*i) == Role::Relocations && s.sh_info.get(LE) == section && fates.keeps(*i)
+    };
+    input.sections.iter().enumerate().skip(1).find(relocates).map(|(i, _)| i)
+}
+
 impl Scan {
+    /// Note what the parting of sections adds: relocations, and the section symbols that they and `.llvm_addrsig` need.
+    fn synthesize(&mut self, input: &Input<'_>, fates: &Fates, parts: &Parts<'_>) -> Result<()> {
+        if parts.is_empty() {
+            return Ok(());
+        }
+        for parted in &parts.sections {
+            let carrier = carrier(input, fates, parted.section);
+            for added in parts.synthesized(parted.section) {
+                let Some(run) = parted.run_at(added.field) else { continue };
+                self.section_symbols.push((parted.section, added.target));
+                match carrier {
+                    Some(index) => {
+                        self.of_parts.old.push((index as u32, run));
+                        if let Some(slot) = self.has_entries.get_mut(index) {
+                            *slot = true;
+                        }
+                    }
+                    None => self.of_parts.new.push((parted.section, run)),
+                }
+            }
+        }
+        for index in (1..input.sections.len()).filter(|i| input.role(*i) == Role::Addrsig) {
+            for symbol in tables::listed(input, index)? {
+                if let Some(parted) = parts.of_symbol(input, symbol)? {
+                    self.section_symbols.extend((0..parted.runs.len() as u32).map(|r| (parted.section, r)));
+                }
+            }
+        }
+        for table in [&mut self.section_symbols, &mut self.of_parts.old, &mut self.of_parts.new] {
+            table.sort_unstable();
+            table.dedup();
+        }
+        Ok(())
+    }
+
     /// Whether relocation section `index` has an entry left (or had none in the input).
     pub(super) fn has_entries(&self, index: usize) -> bool {
         self.has_entries.get(index).copied().unwrap_or(false)
@@ -257,15 +400,19 @@ impl Scan {
     }
 }
 
+/// What is needed to write relocations.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Output<'o> {
+    pub(super) input: &'o Input<'o>,
+    pub(super) symbols: &'o Symbols<'o>,
+    pub(super) parts: &'o Parts<'o>,
+    pub(super) table: &'o SymbolTable,
+    pub(super) unwind: &'o Unwind,
+}
+
 /// The entries of relocation section `index` as they are in the output.
-pub(super) fn write(
-    input: &Input<'_>,
-    symbols: &Symbols<'_>,
-    table: &SymbolTable,
-    unwind: &Unwind,
-    index: usize,
-    out: &mut Vec<u8>,
-) -> Result<()> {
+pub(super) fn write(output: Output<'_>, index: usize, out: &mut Vec<u8>) -> Result<()> {
+    let Output { input, unwind, .. } = output;
     let target = Target::of(input, input.section(index)?.sh_info.get(LE) as usize)?;
     let moved = unwind.of(target.section);
     for entry in input.table::<Rela>(index)? {
@@ -274,29 +421,103 @@ pub(super) fn write(
             let Some(offset) = moved.relocated(entry.r_offset.get(LE)) else { continue };
             new.r_offset = U64::new(LE, offset);
         }
-        let kind = entry.r_type(LE, false);
-        match treat(input, symbols, target, entry)? {
-            Treatment::Keep => {
-                let symbol = table.of(entry.r_sym(LE, false)).ok_or_else(|| lost(input, index))?;
-                new.set_r_info(LE, false, symbol, kind);
-            }
-            Treatment::Resolve(value) if target.compressed => {
-                let width = field_of(kind).map_or(0, |(width, _)| width);
-                let kind = match width {
-                    0 => continue,
-                    1 => elf::R_X86_64_8,
-                    2 => elf::R_X86_64_16,
-                    4 => elf::R_X86_64_32,
-                    _ => elf::R_X86_64_64,
-                };
-                new.set_r_info(LE, false, table.zero.ok_or_else(|| lost(input, index))?, kind);
-                new.r_addend = I64::new(LE, truncate(value, width) as i64);
-            }
-            Treatment::Resolve(_) => continue,
+        if let Some(new) = written(output, index, target, entry, new)? {
+            out.extend_from_slice(pod::bytes_of(&new));
         }
-        out.extend_from_slice(pod::bytes_of(&new));
     }
     Ok(())
+}
+
+/// The entries of each run of the parted section `section`: those of the relocation section `index`, and where that is
+/// the first one of the section, those that the parting adds. Together they are in the order of their offsets.
+pub(super) fn write_parts(
+    output: Output<'_>,
+    fates: &Fates,
+    section: u32,
+    index: Option<usize>,
+) -> Result<Vec<Vec<u8>>> {
+    let Output { input, parts, table, .. } = output;
+    let Some(parted) = parts.of(section) else { return Ok(Vec::new()) };
+    let target = Target::of(input, section as usize)?;
+    let mut entries: Vec<Vec<Rela>> = vec![Vec::new(); parted.runs.len()];
+    let mut push = |offset: u64, mut entry: Rela| {
+        let Some(run) = parted.run_at(offset) else { return };
+        let start = parted.run(run).map_or(0, |r| r.start);
+        entry.r_offset = U64::new(LE, offset - start);
+        if let Some(slot) = entries.get_mut(run as usize) {
+            slot.push(entry);
+        }
+    };
+    if let Some(index) = index {
+        for entry in input.table::<Rela>(index)? {
+            let offset = entry.r_offset.get(LE);
+            if parted.run_at(offset).is_some()
+                && let Some(new) = written(output, index, target, entry, *entry)?
+            {
+                push(offset, new);
+            }
+        }
+    }
+    let added = match index == carrier(input, fates, section) {
+        true => parts.synthesized(section),
+        false => &[],
+    };
+    for synthesized in added {
+        let symbol = table.run(section, synthesized.target).ok_or_else(|| lost(input, section as usize))?;
+        let mut entry = Rela {
+            r_offset: U64::default(),
+            r_info: U64::default(),
+            r_addend: I64::new(LE, synthesized.addend),
+        };
+        entry.set_r_info(LE, false, symbol, elf::R_X86_64_PC32);
+        push(synthesized.field, entry);
+    }
+    if !added.is_empty() {
+        for run in &mut entries {
+            run.sort_by_key(|e| e.r_offset.get(LE));
+            if run.array_windows().any(|[a, b]| a.r_offset == b.r_offset) {
+                return Err(input.about(section as usize, "a resolved reference has a relocation too"));
+            }
+        }
+    }
+    Ok(entries.iter().map(|run| pod::bytes_of_slice(run).to_vec()).collect())
+}
+
+/// A relocation as it is written; `None` if it is not. `new` is `entry`, moved.
+fn written(
+    output: Output<'_>,
+    index: usize,
+    target: Target,
+    entry: &Rela,
+    mut new: Rela,
+) -> Result<Option<Rela>> {
+    let Output { input, table, .. } = output;
+    let kind = entry.r_type(LE, false);
+    match treat(input, output.symbols, output.parts, target, entry)? {
+        Treatment::Keep => {
+            let symbol = table.of(entry.r_sym(LE, false)).ok_or_else(|| lost(input, index))?;
+            new.set_r_info(LE, false, symbol, kind);
+        }
+        Treatment::Retarget { section, run, addend } => {
+            let symbol = table.run(section, run).ok_or_else(|| lost(input, index))?;
+            new.set_r_info(LE, false, symbol, kind);
+            new.r_addend = I64::new(LE, addend);
+        }
+        Treatment::Resolve(value) if target.compressed => {
+            let width = field_of(kind).map_or(0, |(width, _)| width);
+            let kind = match width {
+                0 => return Ok(None),
+                1 => elf::R_X86_64_8,
+                2 => elf::R_X86_64_16,
+                4 => elf::R_X86_64_32,
+                _ => elf::R_X86_64_64,
+            };
+            new.set_r_info(LE, false, table.zero.ok_or_else(|| lost(input, index))?, kind);
+            new.r_addend = I64::new(LE, truncate(value, width) as i64);
+        }
+        Treatment::Resolve(_) | Treatment::Remove => return Ok(None),
+    }
+    Ok(Some(new))
 }
 
 fn lost(input: &Input<'_>, index: usize) -> Error {

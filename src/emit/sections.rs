@@ -5,12 +5,14 @@
 //! gABI puts between sections is checked here: a section that is ordered after a dropped one, or that stays
 //! although its group is replaced by another module's, is an error.
 //!
-//! Left out: atoms that are parts of a section. The plan of such a section must agree on all its parts.
+//! A section of which only a part stays becomes several, one after the other in its place ([`parts`](super::parts)); so
+//! do its relocations. What is tied to such a section as a whole is an error.
 
 use object::elf;
 use summaries::{Atom, ModuleSummary};
 
 use super::input::{Input, LE, Role};
+use super::parts::Parts;
 use crate::error::{Error, Result, Stage};
 use crate::plan::{Action, ModulePlan};
 
@@ -21,21 +23,55 @@ pub(super) struct Fates {
     kept: Vec<bool>,
 }
 
+/// A section of the output, in old numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Slot {
+    /// As in the input.
+    Whole(u32),
+    /// A run of a parted section.
+    Part { section: u32, run: u32 },
+    /// The entries of a relocation section that are of this run of its target.
+    Relocations { section: u32, run: u32 },
+    /// Relocations of a run of a section that had none.
+    NewRelocations { target: u32, run: u32 },
+}
+
+impl Slot {
+    /// The section of the input that this is, or is part of; for new relocations, their target.
+    pub(super) fn old(self) -> u32 {
+        match self {
+            Slot::Whole(section) | Slot::Part { section, .. } | Slot::Relocations { section, .. } => section,
+            Slot::NewRelocations { target, .. } => target,
+        }
+    }
+}
+
+/// Which runs of parted sections have relocations, as emission found them.
+#[derive(Debug, Default)]
+pub(super) struct PartRelocations {
+    /// (old relocation section, run), sorted.
+    pub(super) old: Vec<(u32, u32)>,
+    /// (old target section, run) without relocation section in the input, sorted.
+    pub(super) new: Vec<(u32, u32)>,
+}
+
 /// The new numbers of the sections that stay.
 #[derive(Debug)]
 pub(super) struct Numbering {
-    /// By old section index; 0 for a section that goes (and for entry 0).
+    /// By old section index: the first section of the output that is of it; 0 for one that goes (and for entry 0).
     new: Vec<u32>,
-    /// Old indices, in the new order. Entry 0 is the null section.
-    pub(super) order: Vec<u32>,
+    /// In the new order; what is of one old section is together, its runs first. Entry 0 is the null section.
+    pub(super) order: Vec<Slot>,
 }
 
 impl Fates {
     /// Apply the plan to the sections.
-    pub(super) fn decide(input: &Input<'_>, summary: &ModuleSummary, plan: &ModulePlan) -> Result<Self> {
-        if plan.atoms.len() != summary.atoms.len() {
-            return Err(Error::new(Stage::Emit, "the plan is not of this module: its atoms differ"));
-        }
+    pub(super) fn decide(
+        input: &Input<'_>,
+        summary: &ModuleSummary,
+        plan: &ModulePlan,
+        parts: &Parts<'_>,
+    ) -> Result<Self> {
         let mut by_atom: Vec<Option<Action>> = vec![None; input.sections.len()];
         for (atom, action) in summary.atoms.iter().zip(&plan.atoms) {
             if atom.section == Atom::NO_SECTION {
@@ -47,7 +83,10 @@ impl Fates {
             })?;
             match slot {
                 Some(other) if other != action => {
-                    return Err(input.about(index, "only a part of the section is dropped"));
+                    if parts.of(atom.section).is_none() {
+                        return Err(input.about(index, "only a part of the section is dropped"));
+                    }
+                    *slot = Some(Action::Keep);
                 }
                 _ => *slot = Some(*action),
             }
@@ -67,7 +106,7 @@ impl Fates {
             }
         }
         fates.empty_groups(input)?;
-        fates.check_order(input)?;
+        fates.check_order(input, parts)?;
         Ok(fates)
     }
 
@@ -124,25 +163,53 @@ impl Fates {
     }
 
     /// `SHF_LINK_ORDER`: what is ordered after a section does not outlive it (gABI, "Sections").
-    fn check_order(&self, input: &Input<'_>) -> Result<()> {
+    fn check_order(&self, input: &Input<'_>, parts: &Parts<'_>) -> Result<()> {
         for (index, section) in input.sections.iter().enumerate().skip(1) {
             let ordered = section.sh_flags.get(LE).0 & elf::SHF_LINK_ORDER.0 != 0;
             let target = section.sh_link.get(LE) as usize;
             if ordered && target != 0 && self.keeps(index) && !self.keeps(target) {
                 return Err(input.about(index, "stays, but the section that it is ordered after goes"));
             }
+            if ordered && self.keeps(index) && parts.of(section.sh_link.get(LE)).is_some() {
+                return Err(input.about(index, "is ordered after a section of which only a part stays"));
+            }
         }
         Ok(())
     }
 
     /// Number the sections that stay, in their old order.
-    pub(super) fn number(&self) -> Numbering {
+    pub(super) fn number(
+        &self,
+        input: &Input<'_>,
+        parts: &Parts<'_>,
+        relocations: &PartRelocations,
+    ) -> Numbering {
+        let runs_of = |table: &[(u32, u32)], old: u32| -> Vec<u32> {
+            let start = table.partition_point(|(section, _)| *section < old);
+            table.iter().skip(start).take_while(|(section, _)| *section == old).map(|(_, run)| *run).collect()
+        };
         let mut new = vec![0; self.kept.len()];
         let mut order = Vec::with_capacity(self.kept.len());
         for (old, slot) in new.iter_mut().enumerate() {
-            if old == 0 || self.keeps(old) {
-                *slot = order.len() as u32;
-                order.push(old as u32);
+            if old != 0 && !self.keeps(old) {
+                continue;
+            }
+            *slot = order.len() as u32;
+            let section = old as u32;
+            let target = match (input.role(old), input.sections.get(old)) {
+                (Role::Relocations, Some(header)) => parts.of(header.sh_info.get(LE)),
+                _ => None,
+            };
+            if let Some(parted) = parts.of(section) {
+                let runs = 0..parted.runs.len() as u32;
+                order.extend(runs.map(|run| Slot::Part { section, run }));
+                let fresh = runs_of(&relocations.new, section).into_iter();
+                order.extend(fresh.map(|run| Slot::NewRelocations { target: section, run }));
+            } else if target.is_some() {
+                let runs = runs_of(&relocations.old, section).into_iter();
+                order.extend(runs.map(|run| Slot::Relocations { section, run }));
+            } else {
+                order.push(Slot::Whole(section));
             }
         }
         Numbering { new, order }
@@ -150,12 +217,26 @@ impl Fates {
 }
 
 impl Numbering {
-    /// The new index of an old section; `None` if it goes.
+    /// The new index of an old section, of the first one where it is several; `None` if it goes.
     pub(super) fn of(&self, old: u32) -> Option<u32> {
         match self.new.get(old as usize) {
             Some(0) if old != 0 => None,
             other => other.copied(),
         }
+    }
+
+    /// The new index of a run of a parted section.
+    pub(super) fn part(&self, section: u32, run: u32) -> Option<u32> {
+        let index = self.of(section)?.checked_add(run)?;
+        (self.order.get(index as usize) == Some(&Slot::Part { section, run })).then_some(index)
+    }
+
+    /// The new indices of everything that is of an old section.
+    pub(super) fn all_of(&self, old: u32) -> impl Iterator<Item = u32> + '_ {
+        let first = self.of(old).unwrap_or(0);
+        let slots = self.order.get(first as usize..).unwrap_or(&[]);
+        let count = slots.iter().take_while(|s| s.old() == old).count();
+        first..first + count as u32
     }
 }
 

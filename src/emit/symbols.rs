@@ -6,6 +6,9 @@
 //! merges visibilities over all objects (gABI, "Symbol Table"); that entry is weak, so that it can neither pull a
 //! member out of an archive nor be reported as undefined. Order is preserved, so locals stay before globals.
 //!
+//! A section symbol stays with the first part of a section that is parted; the other parts get their own where
+//! something refers to them, behind the local symbols of the input.
+//!
 //! Undefined symbols that nothing referred to in the input stay: they were put there for their effect on
 //! archives. Left out: resolution; `prevails_elsewhere` is taken from the plan.
 
@@ -14,6 +17,7 @@ use object::{U16, U32, U64, pod};
 use summaries::{Definition, ModuleSummary};
 
 use super::input::{Input, LE, Place, Role, Sym};
+use super::parts::{Parts, Spot};
 use super::sections::{Fates, Numbering};
 use super::strings::{Compacted, StringTable};
 use super::unwind::Unwind;
@@ -56,6 +60,17 @@ pub(super) struct Symbols<'p> {
     was_referenced: Vec<bool>,
     /// Some relocation that stays names it.
     is_referenced: Vec<bool>,
+    /// Of each symbol that stays in a parted section, in order.
+    homes: Vec<Home>,
+}
+
+/// The run in which a symbol of a parted section is.
+#[derive(Debug, Clone, Copy)]
+struct Home {
+    symbol: u32,
+    run: u32,
+    /// Where the run starts in the original section.
+    start: u64,
 }
 
 /// The symbol table of the output.
@@ -68,6 +83,13 @@ pub(super) struct SymbolTable {
     pub(super) first_global: u32,
     /// Index of the local absolute symbol of value 0, where one was asked for.
     pub(super) zero: Option<u32>,
+    homes: Vec<Home>,
+    /// The section symbol of each run that has one: (old section, run, new symbol), sorted.
+    runs: Vec<(u32, u32, u32)>,
+    /// Runs whose section symbols are new, in the order of the table.
+    added: Vec<(u32, u32)>,
+    /// Index of the first symbol that is not of the input: the section symbols, then the absolute one.
+    first_added: u32,
 }
 
 /// The name of the local absolute symbol of value 0 that relocations of compressed debug sections refer to: none, so that
@@ -85,7 +107,9 @@ impl<'p> Symbols<'p> {
         summary: &ModuleSummary,
         plan: &'p ModulePlan,
         fates: &Fates,
+        parts: &Parts<'_>,
     ) -> Result<Self> {
+        let mut homes = Vec::new();
         let count = input.symbols.len();
         if summary.symbols.len() != count {
             return Err(malformed("the summary is not of this module: its symbols differ"));
@@ -100,6 +124,15 @@ impl<'p> Symbols<'p> {
             };
             let place = input.place(i)?;
             let dropped = match place {
+                Place::Section(s) if parts.of(s).is_some() => {
+                    match home(input, parts, i, s, symbol.definition)? {
+                        Some(home) => {
+                            homes.push(home);
+                            false
+                        }
+                        None => true,
+                    }
+                }
                 Place::Section(s) => planned || !fates.keeps(s as usize),
                 Place::Undefined => false,
                 _ => planned,
@@ -119,6 +152,7 @@ impl<'p> Symbols<'p> {
             standing,
             was_referenced: vec![false; count],
             is_referenced: vec![false; count],
+            homes,
         })
     }
 
@@ -172,8 +206,16 @@ impl<'p> Symbols<'p> {
         self.plan.pin_visibility.is_empty() || self.plan.pin_visibility.get(i) == Some(&true)
     }
 
-    /// Decide how each symbol appears. With `zero`, a local absolute symbol of value 0 is added.
-    pub(super) fn number(&self, input: &Input<'_>, fates: &Fates, zero: bool) -> Result<SymbolTable> {
+    /// Decide how each symbol appears. With `zero`, a local absolute symbol of value 0 is added; `runs` are the runs
+    /// (old section, run; sorted) that need a section symbol.
+    pub(super) fn number(
+        &self,
+        input: &Input<'_>,
+        fates: &Fates,
+        parts: &Parts<'_>,
+        zero: bool,
+        runs: &[(u32, u32)],
+    ) -> Result<SymbolTable> {
         let mut signature = vec![false; input.symbols.len()];
         for (index, section) in input.sections.iter().enumerate() {
             if input.role(index) == Role::Group && fates.keeps(index) {
@@ -188,11 +230,15 @@ impl<'p> Symbols<'p> {
             new: Vec::with_capacity(input.symbols.len()),
             first_global: 0,
             zero: None,
+            homes: self.homes.clone(),
+            runs: Vec::new(),
+            added: Vec::new(),
+            first_added: 0,
         };
         let mut next = 0;
         for (i, symbol) in input.symbols.iter().enumerate() {
             if i == self.first_global {
-                next = table.end_locals(next, zero);
+                next = table.end_locals(next, zero, runs);
             }
             let flag = |flags: &[bool]| flags.get(i).copied().unwrap_or(false);
             // Tables and unwind sections may have been found empty since the standings were taken.
@@ -223,22 +269,88 @@ impl<'p> Symbols<'p> {
                 table.new.push(u32::MAX);
             } else {
                 table.new.push(next);
+                if i < self.first_global
+                    && let Some(parted) = parts.of_symbol(input, i as u32)?
+                    && table.run(parted.section, 0).is_none()
+                {
+                    let at = table.runs.partition_point(|(s, _, _)| *s < parted.section);
+                    table.runs.insert(at, (parted.section, 0, next));
+                }
                 next += 1;
             }
         }
         if self.first_global >= input.symbols.len() {
-            table.end_locals(next, zero);
+            table.end_locals(next, zero, runs);
         }
         Ok(table)
     }
 }
 
+/// Where a symbol of a parted section is; `None` if that goes.
+fn home(
+    input: &Input<'_>,
+    parts: &Parts<'_>,
+    symbol: usize,
+    section: u32,
+    definition: Definition,
+) -> Result<Option<Home>> {
+    let about = |message: &str| {
+        let name = String::from_utf8_lossy(input.symbol_name(symbol)).into_owned();
+        Err(input.about(section as usize, message).at_symbol(name))
+    };
+    let symbol = symbol as u32;
+    if let Some(parted) = parts.of_symbol(input, symbol)? {
+        let start = parted.run(0).map_or(0, |r| r.start);
+        return Ok(Some(Home { symbol, run: 0, start }));
+    }
+    let (Definition::Atom(atom), Some(parted)) = (definition, parts.of(section)) else {
+        return about("only a part of the section is dropped, and a symbol of it is of no atom");
+    };
+    let (atom, action) = parts.atom(atom)?;
+    if atom.section != section {
+        return about("a symbol is of an atom of another section");
+    }
+    if action == Action::Drop {
+        return Ok(None);
+    }
+    let Spot::Run(run) = parted.spot(atom.offset) else { return about("a symbol is of no part that stays") };
+    let value = input.symbols.get(symbol as usize).map_or(0, |s| s.st_value.get(LE));
+    match parted.run(run) {
+        Some(r) if r.start <= value && value <= r.end => Ok(Some(Home { symbol, run, start: r.start })),
+        _ => about("a symbol is outside of its atom"),
+    }
+}
+
 impl SymbolTable {
-    fn end_locals(&mut self, next: u32, zero: bool) -> u32 {
+    fn end_locals(&mut self, next: u32, zero: bool, runs: &[(u32, u32)]) -> u32 {
         // Entry 0 is local, also where the input's sh_info says otherwise.
+        self.first_added = next;
+        let mut next = next;
+        for &(section, run) in runs {
+            if self.run(section, run).is_none() {
+                self.added.push((section, run));
+            }
+        }
+        for &(section, run) in &self.added {
+            self.runs.push((section, run, next));
+            next += 1;
+        }
+        self.runs.sort_unstable();
         self.zero = zero.then_some(next);
         self.first_global = next + u32::from(zero);
         self.first_global
+    }
+
+    /// The new index of the section symbol of a run; `None` if it has none.
+    pub(super) fn run(&self, section: u32, run: u32) -> Option<u32> {
+        let found = self.runs.binary_search_by_key(&(section, run), |(s, r, _)| (*s, *r)).ok()?;
+        self.runs.get(found).map(|(_, _, symbol)| *symbol)
+    }
+
+    /// The new indices of the section symbols of all runs of a section.
+    pub(super) fn runs_of(&self, section: u32) -> impl Iterator<Item = u32> + '_ {
+        let start = self.runs.partition_point(|(s, _, _)| *s < section);
+        self.runs.iter().skip(start).take_while(move |(s, _, _)| *s == section).map(|(_, _, symbol)| *symbol)
     }
 
     /// The new index of an old symbol; `None` if it goes.
@@ -267,9 +379,8 @@ impl SymbolTable {
         let mut extended: Vec<u32> = Vec::new();
         let mut any_extended = false;
         for (i, (old, entry)) in input.symbols.iter().zip(&self.entries).enumerate() {
-            if self.zero.is_some_and(|z| extended.len() == z as usize) {
-                out.extend_from_slice(pod::bytes_of(&zero_symbol(names)));
-                extended.push(0);
+            if extended.len() == self.first_added as usize {
+                any_extended |= self.write_added(sections, names, &mut out, &mut extended)?;
             }
             if *entry == Entry::Absent {
                 continue;
@@ -280,14 +391,23 @@ impl SymbolTable {
             match entry {
                 Entry::AsItWas => {
                     if let Place::Section(section) = input.place(i)? {
-                        let new = sections
-                            .of(section)
+                        let home = self
+                            .homes
+                            .binary_search_by_key(&(i as u32), |h| h.symbol)
+                            .ok()
+                            .and_then(|h| self.homes.get(h));
+                        let new = home
+                            .map_or_else(|| sections.of(section), |h| sections.part(section, h.run))
                             .ok_or_else(|| input.about(section as usize, "goes, but a symbol of it stays"))?;
                         symbol.st_shndx = U16::new(LE, elf::SymbolSection::new(new));
                         if symbol.st_shndx.get(LE) == elf::SHN_XINDEX {
                             high = new;
                         }
-                        let value = unwind.moved(section, old.st_value.get(LE));
+                        let value = match (home, old.st_type()) {
+                            (None, _) => unwind.moved(section, old.st_value.get(LE)),
+                            (Some(_), elf::STT_SECTION) => 0,
+                            (Some(home), _) => old.st_value.get(LE).wrapping_sub(home.start),
+                        };
                         symbol.st_value = U64::new(LE, value);
                     }
                 }
@@ -303,12 +423,43 @@ impl SymbolTable {
             extended.push(high);
             out.extend_from_slice(pod::bytes_of(&symbol));
         }
-        if self.zero.is_some_and(|z| extended.len() == z as usize) {
-            out.extend_from_slice(pod::bytes_of(&zero_symbol(names)));
-            extended.push(0);
+        if extended.len() == self.first_added as usize {
+            any_extended |= self.write_added(sections, names, &mut out, &mut extended)?;
         }
         let extended = any_extended.then(|| extended.iter().flat_map(|e| e.to_le_bytes()).collect());
         Ok((out, extended))
+    }
+}
+
+impl SymbolTable {
+    /// Append the symbols that are not of the input. Whether some section number is an extended one.
+    fn write_added(
+        &self,
+        sections: &Numbering,
+        names: &mut Compacted,
+        out: &mut Vec<u8>,
+        extended: &mut Vec<u32>,
+    ) -> Result<bool> {
+        let mut any_extended = false;
+        for &(section, run) in &self.added {
+            let new = sections.part(section, run).ok_or_else(|| {
+                malformed(format!("section {section} goes, but a part of it is referred to"))
+            })?;
+            let symbol = Sym {
+                st_info: elf::SymbolInfo::new(elf::STB_LOCAL, elf::STT_SECTION),
+                st_shndx: U16::new(LE, elf::SymbolSection::new(new)),
+                ..Sym::default()
+            };
+            let high = if symbol.st_shndx.get(LE) == elf::SHN_XINDEX { new } else { 0 };
+            any_extended |= high != 0;
+            extended.push(high);
+            out.extend_from_slice(pod::bytes_of(&symbol));
+        }
+        if self.zero.is_some() {
+            out.extend_from_slice(pod::bytes_of(&zero_symbol(names)));
+            extended.push(0);
+        }
+        Ok(any_extended)
     }
 }
 

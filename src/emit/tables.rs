@@ -8,37 +8,50 @@
 use object::{I64, LittleEndian, U64, elf, pod};
 
 use super::input::{Input, LE, Rela, Role};
+use super::parts::Parts;
 use super::sections::{Numbering, group_members};
 use super::symbols::SymbolTable;
 use crate::error::Result;
 
 type Rel = elf::Rel64<LittleEndian>;
 
-/// The contents of a group with the members that stay.
+/// The contents of a group with the members that stay, all parts of each.
 pub(super) fn group(input: &Input<'_>, sections: &Numbering, index: usize, out: &mut Vec<u8>) -> Result<()> {
     let flags = input.data(index)?.get(..4).ok_or_else(|| input.about(index, "has no flags"))?;
     out.extend_from_slice(flags);
     for member in group_members(input, index)? {
-        if let Some(new) = sections.of(member as u32) {
+        for new in sections.all_of(member as u32) {
             out.extend_from_slice(&new.to_le_bytes());
         }
     }
     Ok(())
 }
 
-/// `.llvm_addrsig`: ULEB128 symbol indices.
-pub(super) fn addrsig(
-    input: &Input<'_>,
-    symbols: &SymbolTable,
-    index: usize,
-    out: &mut Vec<u8>,
-) -> Result<()> {
+/// The symbols that the `.llvm_addrsig` in section `index` lists: ULEB128 indices.
+pub(super) fn listed(input: &Input<'_>, index: usize) -> Result<Vec<u32>> {
     let mut data = input.data(index)?;
+    let mut listed = Vec::new();
     while !data.is_empty() {
         let (symbol, rest) =
             read_uleb(data).ok_or_else(|| input.about(index, "is no list of symbol indices"))?;
         data = rest;
-        if let Some(new) = symbols.of(symbol) {
+        listed.push(symbol);
+    }
+    Ok(listed)
+}
+
+/// `.llvm_addrsig` of the output. If the address of a section mattered, so do those of all its parts.
+pub(super) fn addrsig(
+    input: &Input<'_>,
+    symbols: &SymbolTable,
+    parts: &Parts<'_>,
+    index: usize,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    for symbol in listed(input, index)? {
+        if let Some(parted) = parts.of_symbol(input, symbol)? {
+            symbols.runs_of(parted.section).for_each(|new| write_uleb(new, out));
+        } else if let Some(new) = symbols.of(symbol) {
             write_uleb(new, out);
         }
     }

@@ -1,6 +1,7 @@
 //! `.eh_frame` without the entries of dropped functions.
 //!
-//! An FDE goes if its function does (the relocation at its `pc_begin`); a CIE goes if no FDE is left that uses
+//! An FDE goes if its function does (the relocation at its `pc_begin`; against the symbol of a section of which only a
+//! part stays, the addend is the place of the function); a CIE goes if no FDE is left that uses
 //! it, which also lets go of its personality routine. What stays is moved together, the CIE pointers being
 //! recomputed; terminators stay where they are in the order. Safe because the unwinder finds entries only by
 //! their `pc_begin`, and because a section from which nothing goes is left as it is, byte for byte.
@@ -8,6 +9,7 @@
 //! Left out: 64-bit records, which no linker takes. Source: LSB Core 5.0, "Exception Frames".
 
 use super::input::{Input, LE, Rela, Role};
+use super::parts::{Parts, Spot};
 use super::sections::Fates;
 use super::symbols::{Standing, Symbols};
 use crate::error::Result;
@@ -48,7 +50,12 @@ struct Record {
 
 impl Unwind {
     /// Prune every `.eh_frame` that stays. An error is a section that must change and does not follow the LSB.
-    pub(super) fn prune(input: &Input<'_>, fates: &Fates, symbols: &Symbols<'_>) -> Result<Self> {
+    pub(super) fn prune(
+        input: &Input<'_>,
+        fates: &Fates,
+        symbols: &Symbols<'_>,
+        parts: &Parts<'_>,
+    ) -> Result<Self> {
         // (unwind section, relocation section); a relocation section may stand before its target.
         let mut pairs: Vec<(u32, usize)> = Vec::new();
         let mut sections: Vec<u32> = Vec::new();
@@ -67,7 +74,7 @@ impl Unwind {
             let start = pairs.partition_point(|(target, _)| *target < section);
             let end = pairs.partition_point(|(target, _)| *target <= section);
             let relocations = pairs.get(start..end).unwrap_or(&[]);
-            if let Some(changed) = prune_section(input, symbols, section, relocations)? {
+            if let Some(changed) = prune_section(input, symbols, parts, section, relocations)? {
                 unwind.changed.push(changed);
             }
         }
@@ -151,22 +158,40 @@ fn split(data: &[u8]) -> Option<Vec<Record>> {
     Some(records)
 }
 
+/// Whether a relocation refers to what is dropped.
+fn is_gone(input: &Input<'_>, symbols: &Symbols<'_>, parts: &Parts<'_>, entry: &Rela) -> Result<bool> {
+    let symbol = entry.r_sym(LE, false);
+    let Some(parted) = parts.of_symbol(input, symbol)? else {
+        return Ok(matches!(symbols.standing(symbol)?, Standing::Gone | Standing::Replaced));
+    };
+    let addend = entry.r_addend.get(LE);
+    match u64::try_from(addend).map(|offset| parted.spot(offset)) {
+        Ok(Spot::Run(_)) => Ok(false),
+        Ok(Spot::Dropped) => Ok(true),
+        Ok(Spot::Nowhere) | Err(_) => Err(input.about(
+            parted.section as usize,
+            format!("an unwind table refers to {addend:#x}, which is no function"),
+        )),
+    }
+}
+
 fn prune_section(
     input: &Input<'_>,
     symbols: &Symbols<'_>,
+    parts: &Parts<'_>,
     section: u32,
     relocation_sections: &[(u32, usize)],
 ) -> Result<Option<Changed>> {
     let index = section as usize;
     let data = input.data(index)?;
-    // (offset, symbol) of every relocation, by offset.
-    let mut targets: Vec<(u64, u32)> = Vec::new();
+    // (offset, whether its target goes) of every relocation, by offset.
+    let mut targets: Vec<(u64, bool)> = Vec::new();
     let mut any_gone = false;
     for &(_, r) in relocation_sections {
         for entry in input.table::<Rela>(r)? {
-            let symbol = entry.r_sym(LE, false);
-            any_gone |= matches!(symbols.standing(symbol)?, Standing::Gone | Standing::Replaced);
-            targets.push((entry.r_offset.get(LE), symbol));
+            let gone = is_gone(input, symbols, parts, entry)?;
+            any_gone |= gone;
+            targets.push((entry.r_offset.get(LE), gone));
         }
     }
     if !targets.is_sorted() {
@@ -183,8 +208,8 @@ fn prune_section(
         let Kind::Fde(cie) = record.kind else { continue };
         let pc_begin = record.start as u64 + 8;
         let at = targets.partition_point(|(offset, _)| *offset < pc_begin);
-        if let Some((_, symbol)) = targets.get(at).filter(|(offset, _)| *offset == pc_begin) {
-            record.kept = !matches!(symbols.standing(*symbol)?, Standing::Gone | Standing::Replaced);
+        if let Some((_, gone)) = targets.get(at).filter(|(offset, _)| *offset == pc_begin) {
+            record.kept = !gone;
         }
         if let (true, Some(used)) = (record.kept, cie_used.get_mut(cie)) {
             *used = true;

@@ -38,8 +38,11 @@ pub(super) fn check(pair: &Pair<'_>, symbols: &SymbolMap) -> Result<()> {
     let new_groups = groups(&pair.new)?;
     let mut rest = new_groups.iter();
     for old in groups(&pair.old)? {
-        let kept: Vec<usize> =
-            old.members.iter().filter_map(|m| pair.new_of_old.get(*m).copied().filter(|n| *n != 0)).collect();
+        let of = |m: &usize| -> Vec<usize> {
+            let whole = pair.new_of_old.get(*m).copied().filter(|n| *n != 0);
+            whole.into_iter().chain(pair.parts_of(*m).iter().map(|p| p.new)).collect()
+        };
+        let kept: Vec<usize> = old.members.iter().flat_map(of).collect();
         let only_tables = old.members.iter().all(|m| pair.old.is_table(*m));
         if kept.is_empty() && !only_tables {
             continue;

@@ -2,7 +2,7 @@
 //!
 //! The emitted object must be well formed by itself (every index, offset and size in range), hold exactly the
 //! sections that the plan keeps, in order, each bit by bit as it was where the program can see it, and relocate them
-//! exactly as the original did. What differs must be explained by the plan, else it is an error.
+//! exactly as the original did; a section of which only a part stays is there in parts. What differs must be explained by the plan, else it is an error.
 //!
 //! Left out: whether the plan is right.
 
@@ -11,6 +11,7 @@ use summaries::{Atom, ModuleSummary};
 
 use super::elf::{Object, error};
 use super::groups;
+use super::parts::{self, ExpectedParts, Part};
 use super::relocations::{self, SymbolMap};
 use super::unwind;
 use crate::error::Result;
@@ -23,6 +24,8 @@ pub struct Expected {
     pub dropped: Vec<bool>,
     /// By ELF symbol index: another definition prevails, so a reference may outlive this one.
     pub prevails_elsewhere: Vec<bool>,
+    /// What it says of sections of which only a part stays.
+    pub parts: ExpectedParts,
 }
 
 impl Expected {
@@ -41,7 +44,11 @@ impl Expected {
         for (dropped, kept) in dropped.iter_mut().zip(kept) {
             *dropped &= !kept;
         }
-        Expected { dropped, prevails_elsewhere: plan.prevails_elsewhere.clone() }
+        Expected {
+            dropped,
+            prevails_elsewhere: plan.prevails_elsewhere.clone(),
+            parts: ExpectedParts::new(summary, plan),
+        }
     }
 
     pub(super) fn drops(&self, section: usize) -> bool {
@@ -58,8 +65,11 @@ impl Expected {
 pub(super) struct Pair<'a> {
     pub(super) old: Object<'a>,
     pub(super) new: Object<'a>,
-    /// By section of the original; 0 for one that is not there any more. Tables are not mapped.
+    /// By section of the original; 0 for one that is not there any more, and for one that is there in parts. Tables are
+    /// not mapped.
     pub(super) new_of_old: Vec<usize>,
+    /// By section of the original and start.
+    pub(super) parts: Vec<Part>,
     pub(super) expected: &'a Expected,
 }
 
@@ -76,8 +86,8 @@ fn check(original: &[u8], emitted: &[u8], expected: &Expected) -> Result<()> {
     let old = Object::read(original)?;
     let new = Object::read(emitted)?;
     well_formed(&new)?;
-    let new_of_old = match_sections(&old, &new, expected)?;
-    let pair = Pair { old, new, new_of_old, expected };
+    let (new_of_old, parts) = match_sections(&old, &new, expected)?;
+    let pair = Pair { old, new, new_of_old, parts, expected };
     let symbols = SymbolMap::new(&pair)?;
     groups::check(&pair, &symbols)?;
     relocations::check(&pair, &symbols)?;
@@ -85,11 +95,20 @@ fn check(original: &[u8], emitted: &[u8], expected: &Expected) -> Result<()> {
 }
 
 /// Pair the sections that are not tables, in order.
-fn match_sections(old: &Object<'_>, new: &Object<'_>, expected: &Expected) -> Result<Vec<usize>> {
+fn match_sections(
+    old: &Object<'_>,
+    new: &Object<'_>,
+    expected: &Expected,
+) -> Result<(Vec<usize>, Vec<Part>)> {
+    let mut all_parts = Vec::new();
     let mut new_of_old = vec![0; old.sections.len()];
     let mut rest = (1..new.sections.len()).filter(|i| !new.is_table(*i));
     for (i, before) in old.sections.iter().enumerate().skip(1) {
         if old.is_table(i) || expected.drops(i) {
+            continue;
+        }
+        if let Some(atoms) = expected.parts.of(i) {
+            all_parts.extend(parts::find(old, new, i, atoms, &mut rest)?);
             continue;
         }
         let Some(j) = rest.next() else {
@@ -112,15 +131,20 @@ fn match_sections(old: &Object<'_>, new: &Object<'_>, expected: &Expected) -> Re
     }
     for (i, before) in old.sections.iter().enumerate().skip(1) {
         let ordered = before.sh_flags & u64::from(sh::SHF_LINK_ORDER) != 0 && before.sh_link != 0;
+        if !ordered {
+            continue;
+        }
         let mapped = |i: usize| new_of_old.get(i).copied().unwrap_or(0);
-        if let (true, j @ 1..) = (ordered, mapped(i)) {
+        let of_parts = all_parts.iter().filter(|p: &&Part| p.old == i).map(|p| p.new);
+        let whole = (mapped(i) != 0).then(|| mapped(i));
+        for j in whole.into_iter().chain(of_parts) {
             let after = new.sections.get(j).map_or(0, |s| s.sh_link as usize);
             if after == 0 || after != mapped(before.sh_link as usize) {
                 return Err(new.about(j, "is ordered after another section than before"));
             }
         }
     }
-    Ok(new_of_old)
+    Ok((new_of_old, all_parts))
 }
 
 /// Check everything that can be checked without the original.

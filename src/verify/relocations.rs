@@ -10,6 +10,7 @@ use goblin::elf::sym::{STB_LOCAL, STB_WEAK, STT_SECTION, Sym, st_bind, st_type};
 
 use super::elf::{Object, Place, SHN_ABS, SHN_COMMON, SHT_LLVM_ADDRSIG, SHT_LLVM_CALL_GRAPH_PROFILE, error};
 use super::object::Pair;
+use super::parts::{Part, Wanted};
 use crate::error::{Error, Result};
 
 /// The name of the absolute symbol of value 0 that stands for a dropped target in compressed sections.
@@ -40,6 +41,9 @@ impl SymbolMap {
                 return Err(error(format!("symbol {j} is on the wrong side of sh_info")));
             }
             let Some(i) = (next_old..count).find(|i| is_same(pair, *i, j, &symbol)) else {
+                if pair.is_of_part(j, &symbol) {
+                    continue;
+                }
                 if map.zero.is_none() && is_zero(&symbol, j, pair) {
                     map.zero = Some(j);
                     continue;
@@ -87,21 +91,30 @@ fn is_same(pair: &Pair<'_>, i: usize, j: usize, new: &Sym) -> bool {
             same_shape && matches!(types, (Some(a), Some(b)) if a.sh_type == b.sh_type)
         }
         (Place::Section(s), Place::Section(t)) => {
-            same_shape && old.st_value == new.st_value && pair.new_of_old.get(s) == Some(&t) && t != 0
+            let section = pair.parted_by_symbol(i);
+            let first = || pair.parts_of(s).first().is_some_and(|p| p.new == t) && new.st_value == 0;
+            same_shape
+                && match section {
+                    Some(_) => first(),
+                    None => pair.is_same_place(s, old.st_value, t, new.st_value),
+                }
         }
         (Place::Undefined, Place::Undefined) => {
             let weakened = weak(new) && old.st_other == new.st_other && is_global(&old);
             (same_shape && old.st_value == new.st_value) || (weakened && new.st_value == 0)
         }
         (Place::Section(s), Place::Undefined) => {
-            let gone = pair.expected.drops(s) || pair.old.is_table(s);
+            let gone = pair.is_dropped(s, old.st_value) || pair.old.is_table(s);
             gone && may_be_undefined(pair, i, &old, new)
         }
         (Place::Special(SHN_COMMON), Place::Undefined) => may_be_undefined(pair, i, &old, new),
         (Place::Special(a), Place::Special(b)) => a == b && same_shape && old.st_value == new.st_value,
         // The local signature of a group, its own definition dropped.
         (Place::Section(s), Place::Special(SHN_ABS)) => {
-            pair.expected.drops(s) && !is_global(&old) && old.st_info == new.st_info && new.st_value == 0
+            pair.is_dropped(s, old.st_value)
+                && !is_global(&old)
+                && old.st_info == new.st_info
+                && new.st_value == 0
         }
         _ => false,
     };
@@ -201,10 +214,15 @@ pub(super) fn entries(
 pub(super) fn check(pair: &Pair<'_>, symbols: &SymbolMap) -> Result<()> {
     let (old_tables, new_tables) = (by_target(&pair.old), by_target(&pair.new));
     for (i, &j) in pair.new_of_old.iter().enumerate() {
-        if j == 0 {
+        let parts = pair.parts_of(i);
+        if j == 0 && parts.is_empty() {
             continue;
         }
         let old = entries(&pair.old, &old_tables, i)?;
+        if !parts.is_empty() {
+            check_parts(pair, symbols, parts, &old, &new_tables)?;
+            continue;
+        }
         let new = entries(&pair.new, &new_tables, j)?;
         let missing = check_section(pair, symbols, i, &old, &new)?;
         check_bytes(pair, i, j, &missing)?;
@@ -224,6 +242,31 @@ pub(super) fn check(pair: &Pair<'_>, symbols: &SymbolMap) -> Result<()> {
     check_index_tables(pair)
 }
 
+/// Compare the relocations of the parts of a section; their bytes were compared when they were found.
+fn check_parts(
+    pair: &Pair<'_>,
+    symbols: &SymbolMap,
+    parts: &[Part],
+    old: &[Entry],
+    new_tables: &[(usize, usize)],
+) -> Result<()> {
+    let mut old = old.to_vec();
+    let sorted = old.is_sorted_by_key(|e| e.offset);
+    if !sorted {
+        old.sort_by_key(|e| e.offset);
+    }
+    for part in parts {
+        let start = old.partition_point(|e| e.offset < part.start);
+        let end = old.partition_point(|e| e.offset < part.end);
+        let mut new = entries(&pair.new, new_tables, part.new)?;
+        if !sorted {
+            new.sort_by_key(|e| e.offset);
+        }
+        pair.check_part(symbols, part, old.get(start..end).unwrap_or(&[]), &new)?;
+    }
+    Ok(())
+}
+
 /// Compare the relocations of a section; returns the fields that were resolved.
 fn check_section(
     pair: &Pair<'_>,
@@ -239,15 +282,16 @@ fn check_section(
     let mut rest = new.iter();
     for entry in old {
         let next = rest.as_slice().first();
-        let same = next.is_some_and(|n| {
-            (n.offset, n.kind, n.addend) == (entry.offset, entry.kind, entry.addend)
-                && symbols.agrees(pair, entry.symbol, n.symbol)
-        });
+        if pair.wanted(section, entry) == Wanted::Gone {
+            continue;
+        }
+        let same =
+            next.is_some_and(|n| n.offset == entry.offset && pair.stands_for(symbols, section, entry, n));
         if same {
             rest.next();
             continue;
         }
-        if alloc || !may_be_resolved(pair, entry.symbol) {
+        if alloc || !may_be_resolved(pair, entry) {
             return Err(differs(pair, section, entry));
         }
         let value = tombstone(name, entry.kind);
@@ -271,11 +315,15 @@ fn check_section(
 
 /// Whether a reference that keeps nothing alive may have lost the symbol: its definition here is dropped, or it has
 /// none here at all.
-fn may_be_resolved(pair: &Pair<'_>, symbol: usize) -> bool {
+fn may_be_resolved(pair: &Pair<'_>, entry: &Entry) -> bool {
+    let symbol = entry.symbol;
     let Some(old) = pair.old.symbol(symbol) else { return false };
     match pair.old.place(symbol, &old) {
         Place::Undefined => symbol != 0,
-        Place::Section(s) => pair.expected.drops(s),
+        Place::Section(s) if pair.parted_by_symbol(symbol).is_some() => {
+            u64::try_from(entry.addend).is_ok_and(|place| pair.is_dropped(s, place))
+        }
+        Place::Section(s) => pair.is_dropped(s, old.st_value),
         Place::Special(special) => special == SHN_COMMON,
     }
 }

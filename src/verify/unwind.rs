@@ -150,7 +150,11 @@ fn describes_dropped(pair: &Pair<'_>, relocations: &[Entry], start: usize) -> bo
     let at = start as u64 + 8;
     let Some(entry) = relocations.iter().find(|r| r.offset == at) else { return false };
     let Some(symbol) = pair.old.symbol(entry.symbol) else { return false };
-    matches!(pair.old.place(entry.symbol, &symbol), Place::Section(s) if pair.expected.drops(s))
+    let Place::Section(section) = pair.old.place(entry.symbol, &symbol) else { return false };
+    match pair.parted_by_symbol(entry.symbol) {
+        Some(_) => u64::try_from(entry.addend).is_ok_and(|place| pair.is_dropped(section, place)),
+        None => pair.is_dropped(section, symbol.st_value),
+    }
 }
 
 fn same_fde(
@@ -168,6 +172,9 @@ fn same_fde(
         return changed("the contents");
     }
     same_relocations(pair, symbols, (old, record), (new, found))?;
+    if !is_in_one_part(pair, old, record) {
+        return changed("the range");
+    }
     let cie = |table: &Table<'_>, record: &Record| {
         let start = record.cie?;
         let at = table.records.binary_search_by_key(&start, |r| r.start).ok()?;
@@ -179,6 +186,23 @@ fn same_fde(
         }
         _ => changed("the CIE"),
     }
+}
+
+/// Whether the function of an FDE is not in two parts of its section. The width of the range is that of `pc_begin`.
+fn is_in_one_part(pair: &Pair<'_>, table: &Table<'_>, record: &Record) -> bool {
+    let begin = record.start as u64 + 8;
+    let Some(entry) = table.of(record).iter().find(|e| e.offset == begin) else { return true };
+    let Some(section) = pair.parted_by_symbol(entry.symbol) else { return true };
+    let range = match entry.kind {
+        1 | 24 => table
+            .data
+            .get(record.start + 16..)
+            .and_then(|d| d.first_chunk::<8>())
+            .map(|d| u64::from_le_bytes(*d)),
+        _ => word(table.data, record.start + 12).map(u64::from),
+    };
+    let place = u64::try_from(entry.addend).ok();
+    range.zip(place).is_some_and(|(range, place)| pair.holds(section, place, range))
 }
 
 fn same_relocations(
@@ -206,8 +230,8 @@ fn same_relocation(
     new_start: usize,
     new: &Entry,
 ) -> Result<()> {
-    let place = |e: &Entry, start: usize| (e.offset.wrapping_sub(start as u64), e.kind, e.addend);
-    if place(old, old_start) == place(new, new_start) && symbols.agrees(pair, old.symbol, new.symbol) {
+    let place = |e: &Entry, start: usize| e.offset.wrapping_sub(start as u64);
+    if place(old, old_start) == place(new, new_start) && pair.stands_for(symbols, section, old, new) {
         return Ok(());
     }
     Err(differs(pair, section, old))

@@ -1,0 +1,314 @@
+//! Sections of which only a part stays, and the parts in which they are emitted.
+//!
+//! Decides the parts: a run of neighbouring atoms that stay is one part, a section of its own with the name, type and
+//! flags of the original. Safe because within a run every distance is what it was, and what reaches from one run to
+//! another gets a relocation here or is an error. A run ends before an atom that is aligned better than the run's
+//! start is, so that every atom keeps its alignment. A section from which nothing goes is none of these, however many
+//! atoms it has: it is copied.
+//!
+//! Left out: where atoms begin and end, and what their references mean; the summary says so. Bytes before the first
+//! atom, and between a run and the next atom, are padding and go.
+
+use object::elf;
+use summaries::{Atom, AtomIdx, ModuleSummary};
+
+use super::input::{Input, LE, Place, Role};
+use crate::error::{Error, Result, Stage};
+use crate::plan::{Action, ModulePlan};
+
+/// One part of a section. Offsets are in bytes from the start of the original section.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Run {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    /// What the original section guaranteed for `start`: a power of two, at least 1.
+    pub(super) align: u64,
+}
+
+/// A section of which only a part stays.
+#[derive(Debug)]
+pub(super) struct Parted {
+    pub(super) section: u32,
+    /// Ascending, apart from each other, at least one.
+    pub(super) runs: Vec<Run>,
+    /// First and last byte (exclusive) of each atom that goes, ascending.
+    dropped: Vec<(u64, u64)>,
+}
+
+/// Where an offset of a parted section is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Spot {
+    Run(u32),
+    Dropped,
+    /// In no atom.
+    Nowhere,
+}
+
+/// A relocation `R_X86_64_PC32` for what the assembler resolved. Between runs the distance is not known any more.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Synthesized {
+    pub(super) section: u32,
+    /// In bytes, from the start of the original section.
+    pub(super) field: u64,
+    pub(super) target: u32,
+    pub(super) addend: i64,
+}
+
+/// All sections that are emitted in parts, and the relocations that the parting adds and removes.
+#[derive(Debug)]
+pub(super) struct Parts<'s> {
+    summary: &'s ModuleSummary,
+    plan: &'s ModulePlan,
+    /// By section.
+    pub(super) sections: Vec<Parted>,
+    /// By (section, field).
+    synthesized: Vec<Synthesized>,
+    /// (section, start, end) of ranges whose relocations go with their dropped owner; sorted and apart.
+    ownerless: Vec<(u32, u64, u64)>,
+}
+
+fn contradiction(message: impl Into<String>) -> Error {
+    Error::new(Stage::Emit, message)
+}
+
+impl<'s> Parts<'s> {
+    /// Part the sections of which the plan drops some atoms and keeps others.
+    ///
+    /// # Errors
+    /// Atoms that are not in their section or overlap, a section that can't be parted (a table, merged or compressed
+    /// contents), an assembler-resolved reference to a dropped atom.
+    pub(super) fn decide(
+        input: &Input<'_>,
+        summary: &'s ModuleSummary,
+        plan: &'s ModulePlan,
+    ) -> Result<Self> {
+        if plan.atoms.len() != summary.atoms.len() {
+            return Err(contradiction("the plan is not of this module: its atoms differ"));
+        }
+        let mut parts =
+            Parts { summary, plan, sections: Vec::new(), synthesized: Vec::new(), ownerless: Vec::new() };
+        let planned: Vec<(&Atom, Action)> = summary.atoms.iter().zip(plan.atoms.iter().copied()).collect();
+        for atoms in planned.chunk_by(|(a, _), (b, _)| a.section == b.section) {
+            let Some((first, action)) = atoms.first() else { continue };
+            if first.section != Atom::NO_SECTION && atoms.iter().any(|(_, other)| other != action) {
+                parts.sections.push(part(input, first.section, atoms)?);
+            }
+        }
+        if !parts.sections.is_sorted_by(|a, b| a.section < b.section) {
+            return Err(contradiction("the atoms of the summary are not in order"));
+        }
+        parts.forget_owned()?;
+        parts.synthesize(input)?;
+        Ok(parts)
+    }
+
+    /// Whether no section is emitted in parts.
+    pub(super) fn is_empty(&self) -> bool {
+        self.sections.is_empty()
+    }
+
+    /// The parts of a section; `None` if it stays or goes as a whole.
+    pub(super) fn of(&self, section: u32) -> Option<&Parted> {
+        if self.sections.is_empty() {
+            return None;
+        }
+        let found = self.sections.binary_search_by_key(&section, |p| p.section).ok()?;
+        self.sections.get(found)
+    }
+
+    /// The parted section whose section symbol this is.
+    pub(super) fn of_symbol(&self, input: &Input<'_>, symbol: u32) -> Result<Option<&Parted>> {
+        let index = symbol as usize;
+        let Some(entry) = input.symbols.get(index).filter(|_| !self.sections.is_empty()) else {
+            return Ok(None);
+        };
+        if entry.st_type() != elf::STT_SECTION {
+            return Ok(None);
+        }
+        let Place::Section(section) = input.place(index)? else { return Ok(None) };
+        let parted = self.of(section);
+        if parted.is_some() && entry.st_value.get(LE) != 0 {
+            return Err(input.about(section as usize, "its section symbol is not at its start"));
+        }
+        Ok(parted)
+    }
+
+    /// What the plan says of an atom, and where that atom is. An error if there is no such atom.
+    pub(super) fn atom(&self, atom: AtomIdx) -> Result<(&'s Atom, Action)> {
+        let found = self.summary.atoms.get(atom.index()).zip(self.plan.atoms.get(atom.index()));
+        let (atom, action) =
+            found.ok_or_else(|| contradiction("the summary names an atom that is not there"))?;
+        Ok((atom, *action))
+    }
+
+    /// The atom that the relocation at `offset` of `section`, against a section symbol, truly means.
+    pub(super) fn retarget(&self, section: u32, offset: u64) -> Option<AtomIdx> {
+        let table = &self.summary.retargets;
+        let start = table.partition_point(|r| (r.section, r.offset) < (section, offset));
+        let mut same = table.get(start..)?.iter().take_while(|r| (r.section, r.offset) == (section, offset));
+        let first = same.next()?;
+        same.all(|r| r.target == first.target).then_some(first.target)
+    }
+
+    /// Whether the relocation at `offset` of `section` goes because the function that it belongs to does.
+    pub(super) fn is_ownerless(&self, section: u32, offset: u64) -> bool {
+        let next = self.ownerless.partition_point(|(s, start, _)| (*s, *start) <= (section, offset));
+        let range = next.checked_sub(1).and_then(|i| self.ownerless.get(i));
+        range.is_some_and(|(s, _, end)| *s == section && offset < *end)
+    }
+
+    /// The relocations to add to a section, by field.
+    pub(super) fn synthesized(&self, section: u32) -> &[Synthesized] {
+        let start = self.synthesized.partition_point(|s| s.section < section);
+        let end = self.synthesized.partition_point(|s| s.section <= section);
+        self.synthesized.get(start..end).unwrap_or(&[])
+    }
+
+    fn forget_owned(&mut self) -> Result<()> {
+        for range in &self.summary.owned {
+            let (atom, action) = self.atom(range.atom)?;
+            if action == Action::Keep && self.atom(range.owner)?.1 == Action::Drop {
+                self.ownerless.push((atom.section, range.start, range.end));
+            }
+        }
+        self.ownerless.sort_unstable();
+        let overlap = |pair: &[(u32, u64, u64); 2]| pair[0].0 == pair[1].0 && pair[0].2 > pair[1].1;
+        if self.ownerless.array_windows().any(overlap) {
+            return Err(contradiction("two ranges that belong to a function overlap"));
+        }
+        Ok(())
+    }
+
+    /// Relocations between runs for what the assembler resolved.
+    ///
+    /// A field at `F` holds `T - (F + 4 + k)`, `T` being the target and `k` the bytes of the instruction behind the field,
+    /// all in offsets of the original section. `R_X86_64_PC32` stores `S + A - P` (psABI, "Relocation Types"). With
+    /// `S` the start of the run that holds `T`, it must be as far from `P` as `(T - run) - 4 - k`, so
+    /// `A = T - run - 4 - k = F + value - run`.
+    fn synthesize(&mut self, input: &Input<'_>) -> Result<()> {
+        let mut all = Vec::new();
+        for resolved in &self.summary.resolved {
+            let Some(parted) = self.of(resolved.section) else { continue };
+            let section = resolved.section as usize;
+            let about = |what: &str| {
+                Err(input.about(section, format!("the reference at {:#x} {what}", resolved.field)))
+            };
+            let ((from, from_action), (to, to_action)) =
+                (self.atom(resolved.from)?, self.atom(resolved.target)?);
+            if from_action == Action::Drop {
+                continue;
+            }
+            let end = resolved.field.checked_add(4);
+            let inside = from.section == resolved.section
+                && resolved.field >= from.offset
+                && end.is_some_and(|end| end - from.offset <= from.size);
+            if !inside || to.section != resolved.section {
+                return about("is not from one atom of the section to another");
+            }
+            if to_action == Action::Drop {
+                return about("is to a part that is dropped");
+            }
+            let (Spot::Run(here), Spot::Run(there)) = (parted.spot(from.offset), parted.spot(to.offset))
+            else {
+                return about("is of no part that stays");
+            };
+            if here == there {
+                continue;
+            }
+            let start = parted.runs.get(there as usize).map_or(0, |r| r.start);
+            let at = usize::try_from(resolved.field).unwrap_or(usize::MAX);
+            let field = input.data(section)?.get(at..).and_then(|d| d.first_chunk::<4>());
+            let Some(field) = field else { return about("is outside of the section") };
+            let value = i64::from(i32::from_le_bytes(*field));
+            let addend = (resolved.field as i64).wrapping_add(value).wrapping_sub(start as i64);
+            all.push(Synthesized { section: resolved.section, field: resolved.field, target: there, addend });
+        }
+        all.sort_by_key(|s| (s.section, s.field));
+        if let Some([_, again]) =
+            all.array_windows().find(|[a, b]| a.section == b.section && b.field - a.field < 4)
+        {
+            return Err(input.about(
+                again.section as usize,
+                format!("the reference at {:#x} overlaps another", again.field),
+            ));
+        }
+        self.synthesized = all;
+        Ok(())
+    }
+}
+
+impl Parted {
+    /// Where `offset` is.
+    pub(super) fn spot(&self, offset: u64) -> Spot {
+        if let Some(run) = self.run_at(offset) {
+            return Spot::Run(run);
+        }
+        let next = self.dropped.partition_point(|(start, _)| *start <= offset);
+        match next.checked_sub(1).and_then(|i| self.dropped.get(i)) {
+            Some((_, end)) if offset < *end => Spot::Dropped,
+            _ => Spot::Nowhere,
+        }
+    }
+
+    /// The run that holds the byte at `offset`.
+    pub(super) fn run_at(&self, offset: u64) -> Option<u32> {
+        let next = self.runs.partition_point(|r| r.start <= offset);
+        let index = next.checked_sub(1)?;
+        self.runs.get(index).filter(|r| offset < r.end).map(|_| index as u32)
+    }
+
+    /// Whether `offset` is where a run meets what is not in it: it may mean the end of the one or the start of the
+    /// other.
+    pub(super) fn is_seam(&self, offset: u64) -> bool {
+        let starts = |r: &Run| offset == r.start && r.start > 0;
+        let next = self.runs.partition_point(|r| r.start <= offset);
+        let near = self.runs.get(next.saturating_sub(2)..next).unwrap_or(&[]);
+        near.iter().any(|r| starts(r) || offset == r.end)
+    }
+
+    /// A run of the section.
+    pub(super) fn run(&self, run: u32) -> Option<&Run> {
+        self.runs.get(run as usize)
+    }
+}
+
+/// Part one section.
+fn part(input: &Input<'_>, section: u32, atoms: &[(&Atom, Action)]) -> Result<Parted> {
+    let index = section as usize;
+    let header = input.section(index)?;
+    let flags = header.sh_flags.get(LE).0;
+    let whole = elf::SHF_MERGE.0 | elf::SHF_COMPRESSED.0;
+    if input.role(index) != Role::Content
+        || header.sh_type.get(LE) != elf::SHT_PROGBITS
+        || flags & whole != 0
+        || flags & elf::SHF_ALLOC.0 == 0
+    {
+        return Err(input.about(index, "only a part of the section is dropped, and it can't be parted"));
+    }
+    let mut parted = Parted { section, runs: Vec::new(), dropped: Vec::new() };
+    let section_align = header.sh_addralign.get(LE).max(1);
+    let mut end_before = 0;
+    let mut open = false;
+    for (atom, action) in atoms {
+        let end = atom.offset.checked_add(atom.size).filter(|e| *e <= header.sh_size.get(LE));
+        let Some(end) = end.filter(|_| atom.size > 0 && atom.offset >= end_before) else {
+            return Err(input.about(index, format!("the atom at {:#x} has no place", atom.offset)));
+        };
+        end_before = end;
+        if *action == Action::Drop {
+            parted.dropped.push((atom.offset, end));
+            open = false;
+            continue;
+        }
+        let align = match atom.offset {
+            0 => section_align,
+            offset => section_align.min(1 << offset.trailing_zeros()),
+        };
+        match parted.runs.last_mut() {
+            Some(run) if open && align <= run.align => run.end = end,
+            _ => parted.runs.push(Run { start: atom.offset, end, align }),
+        }
+        open = true;
+    }
+    Ok(parted)
+}

@@ -1,0 +1,357 @@
+//! Sections of which only a part stays: which sections of the emitted object they became, and what a relocation against
+//! them must be there.
+//!
+//! The parts are found from the emitted object, not computed: each must be a run of whole atoms that the plan keeps, in
+//! order, together all of them, with the bytes that they had and at least the alignment. Whatever referred to a place
+//! of the original section must refer to the same place of the part that has it: section symbol and addend
+//! together, counted from the start of the original, are what they were.
+//!
+//! Left out: whether the summary found every reference that the assembler resolved, and what biased addends mean;
+//! the latter is checked as far as the form of the relocation tells.
+
+use goblin::elf::section_header as sh;
+use goblin::elf::sym::{STT_SECTION, Sym, st_type};
+use summaries::{Atom, AtomIdx, ModuleSummary};
+
+use super::elf::{Object, Place};
+use super::object::Pair;
+use super::relocations::{Entry, SymbolMap};
+use crate::error::Result;
+use crate::plan::{Action, ModulePlan};
+
+const R_X86_64_PC32: u32 = 2;
+
+/// What the plan does to parts of sections. Sections are ELF indices of the original, offsets are in bytes from
+/// their start.
+#[derive(Debug, Clone, Default)]
+pub struct ExpectedParts {
+    /// Sections of which only a part stays, ascending, with their atoms: (start, end, stays).
+    sections: Vec<(usize, Vec<(u64, u64, bool)>)>,
+    /// (section, field, start of the target atom) of assembler-resolved references of atoms that stay, sorted.
+    resolved: Vec<(usize, u64, u64)>,
+    /// ((section, offset), (target section, start of the target atom)), sorted.
+    retargets: Vec<((usize, u64), (usize, u64))>,
+    /// (section, start, end, owner stays) of jump tables, sorted.
+    tables: Vec<(usize, u64, u64, bool)>,
+}
+
+/// A section of the emitted object that is a part of one of the original.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Part {
+    pub(super) old: usize,
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) new: usize,
+}
+
+/// What a relocation must be in the emitted object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// Against the same symbol with the same addend.
+    Same,
+    /// Against the section symbol of this section of the emitted object.
+    Part { section: usize, addend: i64 },
+    /// Not there: it belonged to a dropped function.
+    Gone,
+    /// Nothing that it could be is there.
+    Dangling,
+}
+
+impl ExpectedParts {
+    pub(super) fn new(summary: &ModuleSummary, plan: &ModulePlan) -> Self {
+        let mut expected = ExpectedParts::default();
+        let planned: Vec<(&Atom, bool)> =
+            summary.atoms.iter().zip(plan.atoms.iter().map(|a| *a == Action::Keep)).collect();
+        for atoms in planned.chunk_by(|(a, _), (b, _)| a.section == b.section) {
+            let Some((first, stays)) = atoms.first() else { continue };
+            if first.section != Atom::NO_SECTION && atoms.iter().any(|(_, other)| other != stays) {
+                let extents =
+                    atoms.iter().map(|(a, stays)| (a.offset, a.offset.saturating_add(a.size), *stays));
+                expected.sections.push((first.section as usize, extents.collect()));
+            }
+        }
+        let stays = |a: AtomIdx| plan.atoms.get(a.index()) == Some(&Action::Keep);
+        let atom = |a: AtomIdx| summary.atoms.get(a.index());
+        let resolved = summary.resolved.iter().filter(|r| stays(r.from));
+        let resolved = resolved.filter_map(|r| Some((r.section as usize, r.field, atom(r.target)?.offset)));
+        expected.resolved = resolved.collect();
+        let retargets = summary.retargets.iter().filter_map(|r| {
+            let target = atom(r.target)?;
+            Some(((r.section as usize, r.offset), (target.section as usize, target.offset)))
+        });
+        expected.retargets = retargets.collect();
+        let tables = summary
+            .owned
+            .iter()
+            .filter_map(|o| Some((atom(o.atom)?.section as usize, o.start, o.end, stays(o.owner))));
+        expected.tables = tables.collect();
+        expected.sections.sort_unstable();
+        expected.resolved.sort_unstable();
+        expected.retargets.sort_unstable();
+        expected.tables.sort_unstable();
+        expected
+    }
+
+    /// The atoms of a section of which only a part stays.
+    pub(super) fn of(&self, section: usize) -> Option<&[(u64, u64, bool)]> {
+        let found = self.sections.binary_search_by_key(&section, |(s, _)| *s).ok()?;
+        self.sections.get(found).map(|(_, atoms)| atoms.as_slice())
+    }
+
+    fn retarget(&self, section: usize, offset: u64) -> Option<(usize, u64)> {
+        let found = self.retargets.binary_search_by_key(&(section, offset), |(from, _)| *from).ok()?;
+        self.retargets.get(found).map(|(_, to)| *to)
+    }
+
+    /// The jump table that holds `offset`, as (start, whether its owner stays).
+    fn table(&self, section: usize, offset: u64) -> Option<(u64, bool)> {
+        let next = self.tables.partition_point(|(s, start, _, _)| (*s, *start) <= (section, offset));
+        let (s, start, end, stays) = self.tables.get(next.checked_sub(1)?)?;
+        (*s == section && offset < *end).then_some((*start, *stays))
+    }
+}
+
+/// Find the parts of section `i` among the next sections of the emitted object.
+pub(super) fn find(
+    old: &Object<'_>,
+    new: &Object<'_>,
+    i: usize,
+    atoms: &[(u64, u64, bool)],
+    rest: &mut impl Iterator<Item = usize>,
+) -> Result<Vec<Part>> {
+    let Some(before) = old.sections.get(i) else { return Ok(Vec::new()) };
+    let missing = || old.about(i, "a part of it is planned to stay, and is missing");
+    let bytes = old.contents(i)?;
+    let mut parts = Vec::new();
+    let mut atoms = atoms.iter().peekable();
+    while let Some(&&(start, _, stays)) = atoms.peek() {
+        if !stays {
+            atoms.next();
+            continue;
+        }
+        let j = rest.next().ok_or_else(missing)?;
+        let after = new.sections.get(j).ok_or_else(missing)?;
+        let shape = |s: &sh::SectionHeader| (s.sh_type, s.sh_flags, s.sh_entsize, s.sh_addr);
+        if old.section_name(i) != new.section_name(j) || shape(before) != shape(after) {
+            let found = String::from_utf8_lossy(new.section_name(j)).into_owned();
+            return Err(old.about(i, format!("in place of its part at {start:#x} is {found} [{j}]")));
+        }
+        let end = start.saturating_add(after.sh_size);
+        let mut last = start;
+        while let Some((s, e, stays)) = atoms.next_if(|(s, _, _)| *s < end) {
+            if !stays {
+                return Err(
+                    new.about(j, format!("what was at {s:#x} is planned to be dropped, and is there"))
+                );
+            }
+            let alignment = |a: u64, o: u64| if o == 0 { a } else { a.min(1 << o.trailing_zeros()) };
+            let needed = alignment(before.sh_addralign.max(1), *s);
+            if after.sh_addralign < needed || (s - start) % needed != 0 {
+                return Err(new.about(j, format!("what was at {s:#x} is not aligned as it was")));
+            }
+            last = *e;
+        }
+        let range = || Some(usize::try_from(start).ok()?..usize::try_from(end).ok()?);
+        let was = range().and_then(|r| bytes.get(r));
+        if last != end || after.sh_addralign > before.sh_addralign.max(1) || was != Some(new.contents(j)?) {
+            return Err(old.about(i, format!("has other contents in the part at {start:#x}")));
+        }
+        parts.push(Part { old: i, start, end, new: j });
+    }
+    Ok(parts)
+}
+
+impl Pair<'_> {
+    /// The parts of a section of the original; none if it is there as a whole, or not at all.
+    pub(super) fn parts_of(&self, old: usize) -> &[Part] {
+        let start = self.parts.partition_point(|p| p.old < old);
+        let end = self.parts.partition_point(|p| p.old <= old);
+        self.parts.get(start..end).unwrap_or(&[])
+    }
+
+    /// The part that holds the byte at `offset` of a section of the original.
+    fn part_at(&self, old: usize, offset: u64) -> Option<Part> {
+        let next = self.parts.partition_point(|p| (p.old, p.start) <= (old, offset));
+        self.parts.get(next.checked_sub(1)?).filter(|p| p.old == old && offset < p.end).copied()
+    }
+
+    /// Whether what is at `value` of a section of the original may be at `new_value` of section `new`.
+    pub(super) fn is_same_place(&self, old: usize, value: u64, new: usize, new_value: u64) -> bool {
+        if self.expected.parts.of(old).is_none() {
+            return value == new_value && new != 0 && self.new_of_old.get(old) == Some(&new);
+        }
+        let atom_starts = || {
+            let atoms = self.expected.parts.of(old).unwrap_or(&[]);
+            atoms.binary_search_by_key(&value, |(start, _, _)| *start).is_ok()
+        };
+        self.part_of_new(new).is_some_and(|p| {
+            p.old == old
+                && new_value.checked_add(p.start) == Some(value)
+                && (value < p.end || (value == p.end && !atom_starts()))
+        })
+    }
+
+    /// The part that section `new` of the emitted object is. Sections keep their order, so parts are in both orders.
+    fn part_of_new(&self, new: usize) -> Option<&Part> {
+        self.parts.binary_search_by_key(&new, |p| p.new).ok().and_then(|i| self.parts.get(i))
+    }
+
+    /// Whether a function of `size` bytes at `value` of a section of which only a part stays is in one part.
+    pub(super) fn holds(&self, old: usize, value: u64, size: u64) -> bool {
+        self.part_at(old, value).is_some_and(|p| size <= p.end - value)
+    }
+
+    /// Whether what is at `value` of a section of the original is planned to be dropped.
+    pub(super) fn is_dropped(&self, old: usize, value: u64) -> bool {
+        match self.expected.parts.of(old) {
+            None => self.expected.drops(old),
+            Some(_) => self.part_at(old, value).is_none(),
+        }
+    }
+
+    /// The section of the original, one of which only a part stays, whose section symbol this is.
+    pub(super) fn parted_by_symbol(&self, symbol: usize) -> Option<usize> {
+        let entry = self.old.symbol(symbol)?;
+        match self.old.place(symbol, &entry) {
+            Place::Section(s)
+                if st_type(entry.st_info) == STT_SECTION && self.expected.parts.of(s).is_some() =>
+            {
+                Some(s)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the section symbol of the emitted object is that of a part.
+    pub(super) fn is_of_part(&self, index: usize, symbol: &Sym) -> bool {
+        let Place::Section(section) = self.new.place(index, symbol) else { return false };
+        st_type(symbol.st_info) == STT_SECTION
+            && (symbol.st_value, symbol.st_size, symbol.st_other, symbol.st_name) == (0, 0, 0, 0)
+            && index < self.new.first_global
+            && self.part_of_new(section).is_some()
+    }
+
+    /// What `entry`, a relocation of `section` of the original, must be now.
+    pub(super) fn wanted(&self, section: usize, entry: &Entry) -> Wanted {
+        let table = self.expected.parts.table(section, entry.offset);
+        if let Some((_, false)) = table {
+            return Wanted::Gone;
+        }
+        let Some(target) = self.parted_by_symbol(entry.symbol) else { return Wanted::Same };
+        let exact = u64::try_from(entry.addend).ok();
+        let code =
+            self.old.sections.get(section).is_some_and(|s| s.sh_flags & u64::from(sh::SHF_EXECINSTR) != 0);
+        let alloc = self.old.is_alloc(section);
+        // First and last place that the form of the relocation allows the target to be at.
+        let place = if !alloc || self.old.is_unwind(section) {
+            exact.map(|a| (a, a, a))
+        } else {
+            self.expected.parts.retarget(section, entry.offset).filter(|(s, _)| *s == target).and_then(
+                |(_, atom)| match (entry.kind, table) {
+                    (1 | 10 | 11 | 12 | 14, _) => exact.map(|a| (atom, a, a)),
+                    (_, Some((start, _))) => {
+                        let a = exact?.checked_sub(entry.offset.checked_sub(start)?)?;
+                        Some((atom, a, a))
+                    }
+                    _ if code => {
+                        let end = entry.addend.checked_add(4).and_then(|a| u64::try_from(a).ok())?;
+                        Some((atom, end, end.saturating_add(4)))
+                    }
+                    _ => Some((atom, atom, atom)),
+                },
+            )
+        };
+        let Some((atom, first, last)) = place else { return Wanted::Dangling };
+        match self.part_at(target, atom) {
+            Some(part) if first < part.end && part.start <= last => {
+                Wanted::Part { section: part.new, addend: entry.addend.wrapping_sub(part.start as i64) }
+            }
+            _ => Wanted::Dangling,
+        }
+    }
+
+    /// Whether `new` may stand for `old`, a relocation of `section`; their offsets aside.
+    pub(super) fn stands_for(&self, symbols: &SymbolMap, section: usize, old: &Entry, new: &Entry) -> bool {
+        new.kind == old.kind
+            && match self.wanted(section, old) {
+                Wanted::Same => new.addend == old.addend && symbols.agrees(self, old.symbol, new.symbol),
+                Wanted::Part { section, addend } => new.addend == addend && self.names(new.symbol, section),
+                Wanted::Gone | Wanted::Dangling => false,
+            }
+    }
+
+    fn names(&self, symbol: usize, section: usize) -> bool {
+        self.new.symbol(symbol).is_some_and(|s| {
+            st_type(s.st_info) == STT_SECTION
+                && s.st_value == 0
+                && self.new.place(symbol, &s) == Place::Section(section)
+        })
+    }
+
+    /// Check the relocations of a part: those of the original that are in it, and one for each resolved reference to another
+    /// part, in the order of their offsets. `old` are all of the original section.
+    pub(super) fn check_part(
+        &self,
+        symbols: &SymbolMap,
+        part: &Part,
+        old: &[Entry],
+        new: &[Entry],
+    ) -> Result<()> {
+        let wrong = |offset: u64| {
+            let message =
+                format!("the relocation at {offset:#x} is missing, new or refers to something else");
+            Err(self.old.about(part.old, message))
+        };
+        let inside = |e: &&Entry| part.start <= e.offset && e.offset < part.end;
+        let mut wanted: Vec<(Entry, Option<(usize, i64)>)> = old
+            .iter()
+            .filter(inside)
+            .filter(|e| self.wanted(part.old, e) != Wanted::Gone)
+            .map(|e| (*e, None))
+            .collect();
+        let resolved = &self.expected.parts.resolved;
+        let from = resolved.partition_point(|(s, field, _)| (*s, *field) < (part.old, part.start));
+        let bytes = self.old.contents(part.old)?;
+        let mut added = false;
+        for (section, field, target) in resolved.get(from..).unwrap_or(&[]) {
+            if *section != part.old || *field >= part.end {
+                break;
+            }
+            let value = usize::try_from(*field).ok().and_then(|at| bytes.get(at..)?.first_chunk::<4>());
+            let Some(value) = value.map(|v| i64::from(i32::from_le_bytes(*v))) else { return wrong(*field) };
+            let Some(to) = self.part_at(part.old, *target) else { return wrong(*field) };
+            // The end of the instruction is up to four bytes behind the field, and so is the place that is meant.
+            let base = (*field as i64).wrapping_add(value);
+            let reaches = |k: i64| (to.start as i64..to.end as i64).contains(&base.wrapping_add(4 + k));
+            if !(0..=4).any(reaches) {
+                return wrong(*field);
+            }
+            if to.new != part.new {
+                let entry = Entry { offset: *field, kind: R_X86_64_PC32, symbol: 0, addend: 0 };
+                wanted.push((entry, Some((to.new, base.wrapping_sub(to.start as i64)))));
+                added = true;
+            }
+        }
+        if added {
+            wanted.sort_by_key(|(e, _)| e.offset);
+        }
+        for (i, (entry, synthesized)) in wanted.iter().enumerate() {
+            let right = |n: &Entry| {
+                n.offset.checked_add(part.start) == Some(entry.offset)
+                    && match synthesized {
+                        None => self.stands_for(symbols, part.old, entry, n),
+                        Some((section, addend)) => {
+                            (n.kind, n.addend) == (R_X86_64_PC32, *addend) && self.names(n.symbol, *section)
+                        }
+                    }
+            };
+            if !new.get(i).is_some_and(right) {
+                return wrong(entry.offset);
+            }
+        }
+        match new.get(wanted.len()) {
+            Some(extra) => wrong(extra.offset.saturating_add(part.start)),
+            None => Ok(()),
+        }
+    }
+}
