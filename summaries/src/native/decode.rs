@@ -192,6 +192,8 @@ pub(crate) enum Step {
     /// A 32-bit load from `base` + `index`, sign-extended or not, without displacement. `plain` says that the index is not
     /// scaled, so that either register may hold the base.
     Load32 { to: Gpr, base: Gpr, index: Gpr, plain: bool },
+    /// A RIP-relative 32-bit load.
+    LoadConstant32 { to: Gpr },
     /// `mov` between 64-bit registers.
     Move { to: Gpr, from: Gpr },
     /// `movsxd` from a register, `cdqe`.
@@ -269,6 +271,9 @@ fn known(decoded: &Decoded, written: impl FnOnce() -> u16) -> Option<Step> {
             Some(Step::Sum { to: wide(to)?, a, b })
         }
         Mnemonic::Mov | Mnemonic::Movsxd if memory && decoded.memory_size().size() == 4 => {
+            if decoded.memory_base() == Register::RIP {
+                return Some(Step::LoadConstant32 { to: full(to)? });
+            }
             if decoded.memory_displacement64() != 0 {
                 return None;
             }
@@ -390,6 +395,7 @@ mod tests {
         assert_eq!(step(&[0x48, 0x8d, 0x15, 0, 0, 0, 0]), Step::Address { to: 2 });
         assert_eq!(step(&[0x48, 0x63, 0x04, 0x82]), Step::Load32 { to: 0, base: 2, index: 0, plain: false });
         assert_eq!(step(&[0x8b, 0x04, 0x02]), Step::Load32 { to: 0, base: 2, index: 0, plain: true });
+        assert_eq!(step(&[0x48, 0x63, 0x05, 0, 0, 0, 0]), Step::LoadConstant32 { to: 0 });
         assert_eq!(step(&[0x48, 0x98]), Step::Extend { to: 0, from: 0 });
         assert_eq!(step(&[0x48, 0x01, 0xd0]), Step::Add { to: 0, from: 2 });
         assert_eq!(step(&[0x3e, 0xff, 0xe0]), Step::Jump { through: 0 });

@@ -3,7 +3,8 @@
 //! Compilers form the target of a PC-relative jump table from its base (`lea`), an entry (a 32-bit load from base plus
 //! index), and their sum. Values are followed through general registers; what is loaded with 64 bits, passed as a parameter
 //! or returned is a pointer, made elsewhere; what joins unequal is unknown. A jump through a pointer is a tail call or a
-//! computed `goto`; one through anything but a pointer and a sum is not proved.
+//! computed `goto`, and one through an address of the function's own code plus a number is a `goto` by difference of
+//! labels (glibc's `vfprintf`), which stays in the function; one through anything else but a sum is not proved.
 //!
 //! A wrong pointer can't make a claim: a table whose jump is not found here has entries that nothing claims.
 //! Left out: the stack; a base that is spilled is a pointer when it comes back.
@@ -37,6 +38,8 @@ enum Value {
     Unknown,
     /// An address that was not computed here.
     Pointer,
+    /// An address in this function's code, or that plus a number.
+    Code,
     /// A number that was computed here.
     Arithmetic,
     /// The address of this place in data; where the relative relocation with this position is.
@@ -49,16 +52,41 @@ enum Value {
 
 type State = [Value; 16];
 
+/// Functions that don't return: what stands behind a call of one is reached otherwise, if at all.
+const NORETURN: &[&[u8]] = &[
+    b"__stack_chk_fail",
+    b"__assert_fail",
+    b"__chk_fail",
+    b"__fortify_fail",
+    b"__libc_fatal",
+    b"__libc_message",
+    b"__malloc_assert",
+    b"__cxa_throw",
+    b"__cxa_rethrow",
+    b"__cxa_bad_cast",
+    b"__cxa_throw_bad_array_new_length",
+    b"_Unwind_Resume",
+    b"_ZSt9terminatev",
+    b"_exit",
+    b"exit",
+    b"abort",
+    b"longjmp",
+    b"__longjmp_chk",
+];
+
 /// rax, rcx, rdx, rsi, rdi, r8 to r11: what a call may change.
 const CALLER_SAVED: u16 = 0b0000_1111_1100_0111;
 
 fn join(into: &mut State, other: &State) -> bool {
     let mut changed = false;
     for (a, b) in into.iter_mut().zip(other) {
-        if *a != *b && *a != Value::Unknown {
-            *a = Value::Unknown;
-            changed = true;
-        }
+        let joined = match (*a, *b) {
+            (x, y) if x == y => x,
+            (Value::Pointer | Value::Code, Value::Pointer | Value::Code) => Value::Pointer,
+            _ => Value::Unknown,
+        };
+        changed |= *a != joined;
+        *a = joined;
     }
     changed
 }
@@ -182,6 +210,7 @@ impl Flowing<'_, '_, '_, '_> {
             self.enter(to, &after);
         }
         match instruction.flow {
+            Flow::Call if self.does_not_return(&instruction) => {}
             Flow::Next | Flow::Conditional | Flow::Call | Flow::IndirectCall => self.enter(at + 1, &after),
             Flow::JumpRegister => {
                 if let Step::Jump { through } = step
@@ -225,22 +254,36 @@ impl Flowing<'_, '_, '_, '_> {
         own.binary_search_by_key(&field, |(_, r)| r.r_offset.get(LE)).ok()
     }
 
-    /// The place in data whose address a RIP-relative `lea` forms.
-    fn address(&mut self, instruction: &Instruction) -> Value {
+    fn does_not_return(&self, call: &Instruction) -> bool {
+        let own = self.context.relas_of(self.section);
+        let rela = self.relocation(call).and_then(|r| own.get(r));
+        let symbol = rela.and_then(|(_, r)| self.context.symbols.get(symbol_of(r).index()));
+        symbol.is_some_and(|s| NORETURN.contains(&self.context.tables.name(s.name)))
+    }
+
+    /// What a RIP-relative operand means: a place in data that may be a table, or a place in code.
+    fn address(&self, instruction: &Instruction) -> Value {
+        let is_own = |offset: u64| (self.function.start..self.function.end).contains(&offset);
+        let code = |own: bool| if own { Value::Code } else { Value::Pointer };
         let own = self.context.relas_of(self.section);
         let rela = self.relocation(instruction).and_then(|r| own.get(r)).map(|(_, r)| r);
-        let Some(rela) = rela.filter(|r| type_of(r) == 2) else { return Value::Pointer };
+        let Some(rela) = rela else {
+            return code(instruction.target.and_then(|t| u64::try_from(t).ok()).is_some_and(is_own));
+        };
+        if type_of(rela) != 2 {
+            return Value::Pointer;
+        }
         let Some(symbol) = self.context.symbols.get(symbol_of(rela).index()) else { return Value::Pointer };
         let Definition::Atom(atom) = symbol.definition else { return Value::Pointer };
         let Some(section) = self.context.section_of(atom) else { return Value::Pointer };
-        if self.context.text_of(section).is_some() {
-            return Value::Pointer;
-        }
         let distance = instruction.end().saturating_sub(instruction.displacement_at());
         let delta = rela.r_addend.get(LE).checked_add(distance as i64);
         let Some(offset) = delta.and_then(|d| symbol.value.checked_add_signed(d)) else {
             return Value::Unknown;
         };
+        if self.context.text_of(section).is_some() {
+            return code(section == self.section && is_own(offset));
+        }
         let place = (section, offset);
         // A table lies where its entries are: any other address is a pointer like others.
         match self.found.relative.binary_search_by_key(&place, |r| r.at) {
@@ -249,16 +292,22 @@ impl Flowing<'_, '_, '_, '_> {
         }
     }
 
-    fn apply(&mut self, instruction: &Instruction, step: Step, state: &mut State) {
+    fn apply(&self, instruction: &Instruction, step: Step, state: &mut State) {
         let old = *state;
         let of = |r: Gpr| get(&old, r);
         let sum = |a: Value, b: Value| match (a, b) {
+            (Value::Code, Value::Arithmetic) | (Value::Arithmetic, Value::Code) => Value::Code,
             (Value::Base(x), Value::Entry(y)) | (Value::Entry(x), Value::Base(y)) if x == y => Value::Sum(x),
             _ => Value::Arithmetic,
         };
         let (to, value) = match step {
             Step::Address { to } => (to, self.address(instruction)),
             Step::Sum { to, a, b } => (to, sum(of(a), of(b))),
+            Step::LoadConstant32 { to } => match self.address(instruction) {
+                // The index is known to be 0.
+                Value::Base(base) => (to, Value::Entry(base)),
+                _ => (to, Value::Arithmetic),
+            },
             Step::Load32 { to, base, index, plain } => {
                 let value = match (of(base), of(index)) {
                     (Value::Base(b), _) => Value::Entry(b),
@@ -296,7 +345,7 @@ impl Flowing<'_, '_, '_, '_> {
             let (Step::Jump { through }, Some(state)) = (step, state) else { continue };
             let (text, offset) = (self.index, u64::from(instruction.offset));
             match get(state, *through) {
-                Value::Pointer => {}
+                Value::Pointer | Value::Code => {}
                 Value::Sum(base) => {
                     if let Some(entry) = self.found.relative.get(base as usize) {
                         jumps.push(Jump::Table { base: entry.at, text, offset });
