@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// How much a limit keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Severity {
-    /// One section is kept with all that it refers to.
+    /// One section is not divided: it lives and dies whole, with all that it refers to.
     Section,
     /// Every atom of the module is a root, and the module is passed through as it is.
     Module,
@@ -86,6 +86,34 @@ limits! {
     RelocatableOutput, "relocatable-output", Link, "--gc-sections and an explicit --prune-level";
     /// A file name pattern of a linker script means this file by a path that a pruned copy can't keep.
     ScriptFilePattern, "script-file-pattern", Module, "a pattern with a leading *";
+    /// Debug information or another section that is not loaded refers to code by offset.
+    DebugInfo, "debug-info", Section, "objects without debug information";
+    /// Bytes in a function that are no instruction.
+    UndecodableCode, "undecodable-code", Section, "code that decodes from end to end, with data elsewhere";
+    /// Bytes that no sized function symbol covers and that are no padding.
+    UncoveredCode, "uncovered-code", Section, "a symbol with type and size for each function";
+    /// A function symbol without a size.
+    UnsizedSymbol, "unsized-symbol", Section, "a size for each function symbol (.size)";
+    /// A symbol among code that is no function.
+    SymbolInText, "symbol-in-text", Section, "function symbols only, with data elsewhere";
+    /// A function that no frame description entry describes.
+    MissingFde, "missing-fde", Section, "-fasynchronous-unwind-tables";
+    /// A branch or operand that leads out of the section or between instructions.
+    BranchNowhere, "branch-nowhere", Section, "compiled code";
+    /// A relocation in code that is no field of an instruction, or of a type that has no meaning there.
+    UnplacedRelocation, "unplaced-relocation", Section, "compiled code";
+    /// A jump whose target is computed in a way that was not followed, in an object with relative jump tables.
+    UnprovedJump, "unproved-jump", Section, "-fno-jump-tables";
+    /// A PC-relative relocation in data against code that no proved jump table claims.
+    UnclaimedPcrelTable, "unclaimed-pcrel-table", Section, "-fno-jump-tables, or absolute addresses in data";
+    /// A relocation whose target may be in either of two functions, or in the middle of an instruction.
+    AmbiguousTarget, "ambiguous-target", Section, "references by symbol";
+    /// A reference to bytes between functions.
+    ReferenceIntoPadding, "reference-into-padding", Section, "references to functions only";
+    /// Another section is ordered after the whole section (`SHF_LINK_ORDER`).
+    OrderedSection, "ordered-section", Section, "-ffunction-sections";
+    /// A section group holds a section of several functions.
+    GroupedSection, "grouped-section", Section, "a section for each function of a group";
 }
 
 /// One give-up at one place.

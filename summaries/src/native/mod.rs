@@ -1,14 +1,18 @@
-//! The native front end: from the bytes of an ELF64 x86-64 relocatable object to its summary, a section an atom.
+//! The native front end: from the bytes of an ELF64 x86-64 relocatable object to its summary.
 //!
-//! It reads headers, symbols, groups, relocations and `.eh_frame`, and no instruction. It is in the path of every link:
+//! It reads headers, symbols, groups, relocations and `.eh_frame`; a section is an atom. Asked for the granularity of
+//! functions it decodes code besides and makes several atoms of a section where that is proved safe ([`split`]). It is in the path of every link:
 //! names stay where they are (the string table is copied once), tables are read in place, and relocations of
 //! debug information are not read at all. It never fails: a file that can't be trusted gives an opaque summary with a
 //! limit; one with a part that we don't understand gives a whole summary in which that part refers to everything.
 
+mod decode;
 pub mod eh_frame;
 mod groups;
+mod parts;
 mod relocations;
 pub mod sections;
+mod split;
 mod symbols;
 mod tables;
 mod unwind;
@@ -50,16 +54,27 @@ fn read(bytes: &[u8], granularity: Granularity) -> Result<ModuleSummary> {
     check_overlap(&tables)?;
     let mut limits: Vec<LimitRecord> = Vec::new();
     let mut hidden = false;
-    let (mut atoms, by_section) = section_atoms(&tables, &mut limits, &mut hidden)?;
+    let (mut atoms, mut by_section) = section_atoms(&tables, &mut limits, &mut hidden)?;
     let sections_end = atoms.len();
-    let symbols = symbols::read(&mut tables, &by_section, &mut atoms)?;
-    let groups = groups::read(&tables, &by_section, &mut atoms)?;
+    let mut symbols = symbols::read(&mut tables, &by_section, &mut atoms)?;
+    let mut groups = groups::read(&tables, &by_section, &mut atoms)?;
     groups::read_link_order(&tables, &by_section, atoms.get_mut(..sections_end).unwrap_or(&mut []))?;
 
+    let plan = match granularity {
+        Granularity::Sections => split::Plan::default(),
+        Granularity::Functions => split::plan(&tables, &by_section, &atoms, &symbols, &mut limits)?,
+    };
+    if !plan.parts.is_empty() {
+        parts::divide(&plan, &mut atoms, &mut by_section, &mut symbols, &mut groups);
+    }
+    let parts::Found { resolved, owned, retargets } = parts::tables(&plan, &atoms, &by_section);
+
     let mut references = Vec::new();
-    relocations::read(&tables, &by_section, &atoms, &symbols, &mut references, &mut limits)?;
+    let meanings = relocations::Meanings { owned: &owned, retargets: &retargets };
+    relocations::read(&tables, &by_section, &atoms, &symbols, meanings, &mut references, &mut limits)?;
+    parts::refer(&plan, &resolved, &atoms, &mut references);
     let before = limits.len();
-    unwind::read(&tables, &atoms, &symbols, &mut references, &mut limits)?;
+    unwind::read(&tables, &by_section, &atoms, &symbols, &mut references, &mut limits)?;
     hidden |= limits.len() > before;
     if hidden {
         let first_global = tables.symtab.as_ref().map_or(0, |s| s.first_global);
@@ -81,9 +96,9 @@ fn read(bytes: &[u8], granularity: Granularity) -> Result<ModuleSummary> {
         atoms,
         groups,
         references,
-        resolved: Vec::new(),
-        owned: Vec::new(),
-        retargets: Vec::new(),
+        resolved,
+        owned,
+        retargets,
         functions: Vec::new(),
         limits,
     })

@@ -14,7 +14,8 @@ use super::tables::{Result, Section, Tables, malformed, record};
 use crate::ids::{AtomIdx, SymbolIdx};
 use crate::limit::{Limit, LimitRecord};
 use crate::summary::{
-    Atom, AtomKind, Binding, Definition, Reference, ReferenceKind, Symbol, SymbolKind, Target,
+    Atom, AtomKind, Binding, Definition, OwnedRange, Reference, ReferenceKind, Retarget, Symbol, SymbolKind,
+    Target,
 };
 
 /// A relocation entry, as it lies in the file.
@@ -99,12 +100,37 @@ pub(crate) fn entries<'a>(tables: &Tables<'a>, index: u32, section: &Section) ->
         .map_err(|()| bad("unreadable relocations"))
 }
 
+/// What relocations of divided sections mean, where they alone don't say; both tables are sorted by place.
+#[derive(Clone, Copy)]
+pub(crate) struct Meanings<'m> {
+    pub(crate) owned: &'m [OwnedRange],
+    pub(crate) retargets: &'m [Retarget],
+}
+
+impl Meanings<'_> {
+    /// The atom from which a relocation at this offset of a data atom refers.
+    fn owner(&self, atom: AtomIdx, offset: u64) -> AtomIdx {
+        let found = self.owned.partition_point(|o| (o.atom, o.start) <= (atom, offset)).checked_sub(1);
+        let range = found.and_then(|f| self.owned.get(f)).filter(|o| o.atom == atom && offset < o.end);
+        range.map_or(atom, |o| o.owner)
+    }
+
+    fn target(&self, section: u32, offset: u64, target: Target) -> Target {
+        let found = self.retargets.binary_search_by_key(&(section, offset), |r| (r.section, r.offset));
+        match (target, found.ok().and_then(|f| self.retargets.get(f))) {
+            (Target::Atom(_), Some(retarget)) => Target::Atom(retarget.target),
+            _ => target,
+        }
+    }
+}
+
 /// Append the references of every allocated atom, in file order of the relocation sections.
 pub(crate) fn read(
     tables: &Tables<'_>,
     by_section: &SectionAtoms,
     atoms: &[Atom],
     symbols: &[Symbol],
+    meanings: Meanings<'_>,
     references: &mut Vec<Reference>,
     limits: &mut Vec<LimitRecord>,
 ) -> Result<()> {
@@ -117,8 +143,18 @@ pub(crate) fn read(
         let Some(atom) = atoms.get(from.index()).filter(|a| a.kind.is_alloc()) else { continue };
         let relas = entries(tables, index, section)?;
         references.reserve(relas.len());
-        let unknown = append(relas, from, atom, symbols, references)
-            .map_err(|e| malformed(format!("section {}: {}", tables.describe(index), e.detail)))?;
+        let start = references.len();
+        let unknown =
+            append(relas, tables.sections.get(section.info as usize), from, atom, symbols, references)
+                .map_err(|e| malformed(format!("section {}: {}", tables.describe(index), e.detail)))?;
+        if !meanings.retargets.is_empty() || !meanings.owned.is_empty() {
+            for reference in references.get_mut(start..).unwrap_or(&mut []) {
+                let offset = reference.offset;
+                reference.target = meanings.target(section.info, offset, reference.target);
+                let at = by_section.at(atoms, section.info, offset).unwrap_or(from);
+                reference.from = meanings.owner(at, offset);
+            }
+        }
         if let Some(rela) = unknown {
             let (ty, place) = (type_of(rela), rela.r_offset.get(LE));
             let name = symbols.get(symbol_of(rela).index()).map_or(&[][..], |s| tables.name(s.name));
@@ -137,6 +173,7 @@ pub(crate) fn read(
 /// The references of one atom; the result is the first relocation of unknown type.
 fn append<'a>(
     relas: &'a [Rela],
+    section: Option<&Section>,
     from: AtomIdx,
     atom: &Atom,
     symbols: &[Symbol],
@@ -148,11 +185,13 @@ fn append<'a>(
         (ReferenceKind::Data, ReferenceKind::Data)
     };
     let mut unknown = None;
+    // Of the whole section: the atom may be a part.
+    let size = section.map_or(atom.size, |s| s.size);
     for rela in relas {
         let offset = rela.r_offset.get(LE);
         // One past the end is where `.reloc ., R_X86_64_NONE` puts its relocation.
-        if offset > atom.size {
-            return Err(malformed(format!("a relocation at {offset:#x} of {:#x} bytes", atom.size)));
+        if offset > size {
+            return Err(malformed(format!("a relocation at {offset:#x} of {size:#x} bytes")));
         }
         let kind = match class(type_of(rela)) {
             Some(Class::Address) => plain.0,

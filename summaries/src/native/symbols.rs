@@ -14,13 +14,24 @@ use crate::summary::{Atom, AtomKind, Binding, Definition, Symbol, SymbolKind, Vi
 /// Large commons (psABI, medium code model): as `SHN_COMMON`, in `.lbss`.
 const SHN_X86_64_LCOMMON: u16 = 0xff02;
 
-/// The atom of each section.
+/// The atom of each section; of a divided one, the first.
 #[derive(Debug)]
 pub(crate) struct SectionAtoms(pub(crate) Vec<Option<AtomIdx>>);
 
 impl SectionAtoms {
     pub(crate) fn get(&self, section: u32) -> Option<AtomIdx> {
         self.0.get(section as usize).copied().flatten()
+    }
+
+    /// The atom that holds this offset of a section; the last one for what lies behind it.
+    pub(crate) fn at(&self, atoms: &[Atom], section: u32, offset: u64) -> Option<AtomIdx> {
+        let first = self.get(section)?.index();
+        let rest = atoms.get(first..)?;
+        let behind = match rest.get(1).is_some_and(|next| next.section == section) {
+            true => rest.partition_point(|a| a.section == section && a.offset <= offset),
+            false => 1,
+        };
+        Some(AtomIdx::new(first + behind.saturating_sub(1)))
     }
 }
 

@@ -11,6 +11,7 @@ use object::endian::LittleEndian as LE;
 use super::eh_frame::{self, Record, RecordKind};
 use super::relocations::{self, Rela, symbol_of};
 use super::sections::is_eh_frame;
+use super::symbols::SectionAtoms;
 use super::tables::{Result, Tables, malformed, record};
 use crate::ids::AtomIdx;
 use crate::limit::{Limit, LimitRecord};
@@ -20,6 +21,7 @@ use crate::summary::{Atom, Definition, Reference, ReferenceKind, Symbol};
 /// whose references were not all read.
 pub(crate) fn read(
     tables: &Tables<'_>,
+    by_section: &SectionAtoms,
     atoms: &[Atom],
     symbols: &[Symbol],
     references: &mut Vec<Reference>,
@@ -47,7 +49,7 @@ pub(crate) fn read(
         let end = relas.partition_point(|(s, _)| *s <= index);
         let own = relas.get(start..end).unwrap_or(&[]);
         let places: Vec<u64> = own.iter().map(|(_, r)| r.r_offset.get(LE)).collect();
-        let scan = Scan { own, atoms, symbols };
+        let scan = Scan { own, by_section, atoms, symbols };
         let outcome = match eh_frame::split(tables.data(index)?, &places) {
             Ok(records) => scan.records(&records, references)?,
             Err(e) => Some(e.to_string()),
@@ -70,6 +72,7 @@ enum Function {
 
 struct Scan<'s> {
     own: &'s [(u32, Rela)],
+    by_section: &'s SectionAtoms,
     atoms: &'s [Atom],
     symbols: &'s [Symbol],
 }
@@ -132,10 +135,14 @@ impl Scan<'_> {
             return Function::Nothing;
         }
         match self.symbols.get(symbol.index()).map(|s| s.definition) {
-            Some(Definition::Atom(atom))
-                if self.atoms.get(atom.index()).is_some_and(|a| a.kind.is_alloc()) =>
-            {
-                Function::Atom(atom)
+            Some(Definition::Atom(atom)) => {
+                let Some(entry) = self.atoms.get(atom.index()).filter(|a| a.kind.is_alloc()) else {
+                    return Function::Unknown;
+                };
+                // Of a divided section, the part that the function begins in.
+                let value = self.symbols.get(symbol.index()).map_or(0, |s| s.value);
+                let begin = value.saturating_add_signed(rela.r_addend.get(LE));
+                Function::Atom(self.by_section.at(self.atoms, entry.section, begin).unwrap_or(atom))
             }
             _ => Function::Unknown,
         }

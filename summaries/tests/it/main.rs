@@ -7,3 +7,4 @@ mod forms;
 mod hostile;
 mod native;
 mod peculiar;
+mod survey;

@@ -1,0 +1,410 @@
+//! Instructions as the splitting of sections needs them: extents, control flow, and where the constant fields lie.
+//!
+//! This file is the only home of the decoder (iced-x86). It says what bytes mean to a processor in 64-bit mode and nothing
+//! about what a compiler meant by them: an instruction that the decoder does not know, or that does not end where its
+//! function ends, is an error and never a guess. What the registers hold is in [`Step`], for proofs of jump tables.
+
+use iced_x86::{
+    Code, Decoder, DecoderOptions, FlowControl, Instruction as Decoded, InstructionInfoFactory, Mnemonic,
+    OpAccess, OpKind, Register,
+};
+
+/// Where control goes behind an instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flow {
+    /// To the next instruction.
+    Next,
+    /// `jmp` to [`Instruction::target`].
+    Jump,
+    /// `jcc`, `loop`, `jrcxz`, `xbegin`: to the target or the next instruction.
+    Conditional,
+    /// `call` to the target.
+    Call,
+    /// `call` through a register or memory.
+    IndirectCall,
+    /// `jmp` through a register.
+    JumpRegister,
+    /// `jmp` through memory.
+    JumpMemory,
+    /// `ret`, `ud2`, `hlt`, `int3` and their like: not to the next instruction.
+    Stop,
+}
+
+/// What the displacement of an instruction means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Field {
+    /// None that is 4 bytes or wider, or a branch of less than 4 bytes.
+    None,
+    /// A branch of 32 bits.
+    Branch,
+    /// A RIP-relative memory operand.
+    RipRelative,
+    /// Any other displacement: absolute, or relative to registers.
+    Displacement { registers: bool },
+}
+
+/// A decoded instruction; offsets are in bytes from the start of its section.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Instruction {
+    pub(crate) offset: u32,
+    pub(crate) len: u8,
+    pub(crate) flow: Flow,
+    /// What [`Instruction::displacement`] is.
+    pub(crate) field: Field,
+    /// Offset in the instruction and size in bytes of the displacement or branch distance; size 0 if there is none.
+    pub(crate) displacement: (u8, u8),
+    /// The same of an immediate.
+    pub(crate) immediate: (u8, u8),
+    /// Where a direct branch (of any width) or a RIP-relative operand leads if no relocation says otherwise.
+    pub(crate) target: Option<i64>,
+    /// The first byte is a `lock` prefix, over which code may jump.
+    pub(crate) lock: bool,
+}
+
+impl Instruction {
+    /// The first byte behind it.
+    pub(crate) fn end(&self) -> u64 {
+        u64::from(self.offset) + u64::from(self.len)
+    }
+
+    /// Where the displacement lies in the section.
+    pub(crate) fn displacement_at(&self) -> u64 {
+        u64::from(self.offset) + u64::from(self.displacement.0)
+    }
+}
+
+/// Decode `bytes`, which begin at `offset` of their section, to the last byte. `Err` is the offset of what is no
+/// instruction, or reaches over the end.
+pub(crate) fn decode(bytes: &[u8], offset: u32, out: &mut Vec<Instruction>) -> Result<(), u64> {
+    let mut decoder = Decoder::with_ip(64, bytes, u64::from(offset), DecoderOptions::NONE);
+    let mut decoded = Decoded::default();
+    while decoder.can_decode() {
+        let at = decoder.ip();
+        decoder.decode_out(&mut decoded);
+        let instruction =
+            if decoded.is_invalid() { None } else { translate(&decoder, &decoded, at, bytes, offset) };
+        out.push(instruction.ok_or(at)?);
+    }
+    Ok(())
+}
+
+/// Whether `bytes` are nothing but what assemblers fill gaps with: forms of `nop`, and `int3`.
+pub(crate) fn is_padding(bytes: &[u8]) -> bool {
+    let mut decoder = Decoder::new(64, bytes, DecoderOptions::NONE);
+    while decoder.can_decode() {
+        let decoded = decoder.decode();
+        if decoded.is_invalid() || !matches!(decoded.mnemonic(), Mnemonic::Nop | Mnemonic::Int3) {
+            return false;
+        }
+    }
+    true
+}
+
+fn translate(
+    decoder: &Decoder<'_>,
+    decoded: &Decoded,
+    at: u64,
+    bytes: &[u8],
+    base: u32,
+) -> Option<Instruction> {
+    let constants = decoder.get_constant_offsets(decoded);
+    // The operand of a far jump or of `enter` has two parts; neither is compiled code.
+    if constants.has_immediate2()
+        || decoded.op_kinds().any(|k| matches!(k, OpKind::FarBranch16 | OpKind::FarBranch32))
+    {
+        return None;
+    }
+    let branch = decoded.op_kinds().next() == Some(OpKind::NearBranch64);
+    // 16-bit branches truncate the instruction pointer, and an EIP-relative operand the address.
+    let narrow = |k| matches!(k, OpKind::NearBranch16 | OpKind::NearBranch32);
+    if decoded.op_kinds().any(narrow) || decoded.memory_base() == Register::EIP {
+        return None;
+    }
+    let rip = decoded.memory_base() == Register::RIP;
+    let (mut displacement, mut immediate) = ((0, 0), (0, 0));
+    if constants.has_displacement() {
+        displacement = (constants.displacement_offset() as u8, constants.displacement_size() as u8);
+    }
+    if constants.has_immediate() {
+        immediate = (constants.immediate_offset() as u8, constants.immediate_size() as u8);
+    }
+    if branch {
+        displacement = immediate;
+        immediate = (0, 0);
+    }
+    let memory = decoded.op_kinds().any(|k| k == OpKind::Memory);
+    let field = match (branch, displacement.1) {
+        (true, 4) => Field::Branch,
+        (true, _) => Field::None,
+        (false, _) if rip => Field::RipRelative,
+        (false, 4 | 8) if memory => Field::Displacement {
+            registers: decoded.memory_base() != Register::None || decoded.memory_index() != Register::None,
+        },
+        _ => Field::None,
+    };
+    let target = match (branch, rip) {
+        (true, _) => Some(decoded.near_branch_target() as i64),
+        (false, true) => Some(decoded.ip_rel_memory_address() as i64),
+        _ => None,
+    };
+    Some(Instruction {
+        offset: u32::try_from(at).ok()?,
+        len: decoded.len() as u8,
+        flow: flow(decoded, branch)?,
+        field,
+        displacement,
+        immediate,
+        target,
+        lock: bytes.get((at - u64::from(base)) as usize) == Some(&0xf0),
+    })
+}
+
+fn flow(decoded: &Decoded, branch: bool) -> Option<Flow> {
+    Some(match decoded.flow_control() {
+        FlowControl::Next if decoded.code() == Code::Hlt => Flow::Stop,
+        FlowControl::Next => Flow::Next,
+        FlowControl::UnconditionalBranch => Flow::Jump,
+        FlowControl::ConditionalBranch => Flow::Conditional,
+        FlowControl::XbeginXabortXend if branch => Flow::Conditional,
+        FlowControl::XbeginXabortXend => Flow::Next,
+        FlowControl::IndirectBranch if decoded.op0_kind() == OpKind::Register => Flow::JumpRegister,
+        FlowControl::IndirectBranch => Flow::JumpMemory,
+        FlowControl::Call if branch => Flow::Call,
+        // syscall, vmcall...: they come back.
+        FlowControl::Call => Flow::Next,
+        FlowControl::IndirectCall => Flow::IndirectCall,
+        FlowControl::Return | FlowControl::Exception => Flow::Stop,
+        FlowControl::Interrupt if matches!(decoded.mnemonic(), Mnemonic::Int3) => Flow::Stop,
+        FlowControl::Interrupt => Flow::Next,
+    })
+}
+
+/// A general register, by its number in the encoding (0 is rax, 4 is rsp).
+pub(crate) type Gpr = u8;
+
+/// What an instruction does to general registers, as far as computing the target of a jump goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// A RIP-relative `lea`: the address that the displacement means.
+    Address { to: Gpr },
+    /// `lea` of the sum of two registers.
+    Sum { to: Gpr, a: Gpr, b: Gpr },
+    /// A 32-bit load from `base` + `index`, sign-extended or not, without displacement. `plain` says that the index is not
+    /// scaled, so that either register may hold the base.
+    Load32 { to: Gpr, base: Gpr, index: Gpr, plain: bool },
+    /// A RIP-relative 32-bit load.
+    LoadConstant32 { to: Gpr },
+    /// `mov` between 64-bit registers.
+    Move { to: Gpr, from: Gpr },
+    /// `movsxd` from a register, `cdqe`.
+    Extend { to: Gpr, from: Gpr },
+    /// `add` of 64-bit registers.
+    Add { to: Gpr, from: Gpr },
+    /// A 64-bit load or `pop`.
+    Load64 { to: Gpr, written: u16 },
+    /// A constant: `mov` of an immediate, `xor` of a register with itself.
+    Constant { to: Gpr },
+    /// A conditional move of 64 bits from a register.
+    Select { to: Gpr, from: Gpr },
+    /// A call.
+    Call,
+    /// A form of `nop`.
+    Padding,
+    /// `jmp` through this register.
+    Jump { through: Gpr },
+    /// Anything else: bits of the registers that it writes or may write.
+    Other { written: u16 },
+}
+
+/// Decodes [`Step`]s; reused, since it keeps buffers.
+pub(crate) struct Steps(InstructionInfoFactory);
+
+impl Steps {
+    pub(crate) fn new() -> Self {
+        Steps(InstructionInfoFactory::new())
+    }
+
+    /// What the instruction in `bytes` does. Bytes that are no instruction may write every register.
+    pub(crate) fn step(&mut self, bytes: &[u8]) -> Step {
+        let mut decoder = Decoder::new(64, bytes, DecoderOptions::NONE);
+        let decoded = decoder.decode();
+        if decoded.is_invalid() {
+            return Step::Other { written: u16::MAX };
+        }
+        known(&decoded, || self.written(&decoded))
+            .unwrap_or_else(|| Step::Other { written: self.written(&decoded) })
+    }
+
+    fn written(&mut self, decoded: &Decoded) -> u16 {
+        let info = self.0.info(decoded);
+        let writes = |a| {
+            matches!(a, OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite)
+        };
+        let registers = info.used_registers().iter().filter(|r| writes(r.access()));
+        registers.filter_map(|r| full(r.register())).fold(0, |mask, r| mask | (1 << r))
+    }
+}
+
+/// The number of the 64-bit register that holds this general register.
+fn full(register: Register) -> Option<Gpr> {
+    let register = register.full_register();
+    register.is_gpr64().then(|| register.number() as Gpr)
+}
+
+fn wide(register: Register) -> Option<Gpr> {
+    register.is_gpr64().then(|| register.number() as Gpr)
+}
+
+fn known(decoded: &Decoded, written: impl FnOnce() -> u16) -> Option<Step> {
+    let (to, kind) = (decoded.op0_register(), decoded.op1_kind());
+    let two_registers = decoded.op0_kind() == OpKind::Register && kind == OpKind::Register;
+    let from = || decoded.op1_register();
+    let memory = kind == OpKind::Memory && decoded.segment_prefix() == Register::None;
+    match decoded.mnemonic() {
+        Mnemonic::Lea if decoded.memory_base() == Register::RIP => Some(Step::Address { to: wide(to)? }),
+        Mnemonic::Lea
+            if decoded.memory_index_scale() == 1
+                && decoded.memory_displacement64() == 0
+                && decoded.memory_index() != Register::None =>
+        {
+            let (a, b) = (wide(decoded.memory_base())?, wide(decoded.memory_index())?);
+            Some(Step::Sum { to: wide(to)?, a, b })
+        }
+        Mnemonic::Mov | Mnemonic::Movsxd if memory && decoded.memory_size().size() == 4 => {
+            if decoded.memory_base() == Register::RIP {
+                return Some(Step::LoadConstant32 { to: full(to)? });
+            }
+            if decoded.memory_displacement64() != 0 {
+                return None;
+            }
+            let (base, index) = (wide(decoded.memory_base())?, wide(decoded.memory_index())?);
+            Some(Step::Load32 { to: full(to)?, base, index, plain: decoded.memory_index_scale() == 1 })
+        }
+        Mnemonic::Mov if memory => Some(Step::Load64 { to: wide(to)?, written: written() }),
+        Mnemonic::Mov if two_registers => Some(Step::Move { to: wide(to)?, from: wide(from())? }),
+        Mnemonic::Mov if decoded.op0_kind() == OpKind::Register && is_immediate(kind) => {
+            (to.size() >= 4).then(|| full(to).map(|to| Step::Constant { to }))?
+        }
+        Mnemonic::Xor if two_registers && to == from() && to.size() >= 4 => {
+            Some(Step::Constant { to: full(to)? })
+        }
+        Mnemonic::Movsxd if two_registers => Some(Step::Extend { to: wide(to)?, from: full(from())? }),
+        Mnemonic::Nop => Some(Step::Padding),
+        Mnemonic::Cdqe => Some(Step::Extend { to: 0, from: 0 }),
+        Mnemonic::Add if two_registers => Some(Step::Add { to: wide(to)?, from: wide(from())? }),
+        Mnemonic::Pop => Some(Step::Load64 { to: wide(to)?, written: written() }),
+        _ if decoded.is_jmp_near_indirect() && decoded.op0_kind() == OpKind::Register => {
+            Some(Step::Jump { through: wide(to)? })
+        }
+        _ if decoded.is_call_near() || decoded.is_call_near_indirect() => Some(Step::Call),
+        _ if matches!(decoded.flow_control(), FlowControl::Next) && two_registers && is_cmov(decoded) => {
+            Some(Step::Select { to: wide(to)?, from: wide(from())? })
+        }
+        _ => None,
+    }
+}
+
+fn is_immediate(kind: OpKind) -> bool {
+    matches!(kind, OpKind::Immediate32 | OpKind::Immediate64 | OpKind::Immediate32to64)
+}
+
+fn is_cmov(decoded: &Decoded) -> bool {
+    use Mnemonic::*;
+    matches!(
+        decoded.mnemonic(),
+        Cmova
+            | Cmovae
+            | Cmovb
+            | Cmovbe
+            | Cmove
+            | Cmovg
+            | Cmovge
+            | Cmovl
+            | Cmovle
+            | Cmovne
+            | Cmovno
+            | Cmovnp
+            | Cmovns
+            | Cmovo
+            | Cmovp
+            | Cmovs
+    )
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn all(bytes: &[u8]) -> Vec<Instruction> {
+        let mut out = Vec::new();
+        decode(bytes, 0x100, &mut out).unwrap();
+        out
+    }
+
+    #[test]
+    fn fields_and_flow() {
+        // call +0; jne +2; lea 0x10(%rip),%rax; mov $1,%eax; cmpb $5,4(%rip); jmp *%rax; ret
+        let bytes = [
+            0xe8, 0, 0, 0, 0, 0x75, 2, 0x48, 0x8d, 5, 0x10, 0, 0, 0, 0xb8, 1, 0, 0, 0, 0x80, 0x3d, 4, 0, 0,
+            0, 5, 0xff, 0xe0, 0xc3,
+        ];
+        let found = all(&bytes);
+        let facts: Vec<_> =
+            found.iter().map(|i| (i.flow, i.field, i.displacement, i.immediate, i.target)).collect();
+        assert_eq!(
+            facts,
+            [
+                (Flow::Call, Field::Branch, (1, 4), (0, 0), Some(0x105)),
+                (Flow::Conditional, Field::None, (1, 1), (0, 0), Some(0x109)),
+                (Flow::Next, Field::RipRelative, (3, 4), (0, 0), Some(0x11e)),
+                (Flow::Next, Field::None, (0, 0), (1, 4), None),
+                (Flow::Next, Field::RipRelative, (2, 4), (6, 1), Some(0x11e)),
+                (Flow::JumpRegister, Field::None, (0, 0), (0, 0), None),
+                (Flow::Stop, Field::None, (0, 0), (0, 0), None),
+            ]
+        );
+        // The long forms of thread-local access: data16 lea; data16 data16 rex.w call.
+        let tls = [0x66, 0x48, 0x8d, 0x3d, 0, 0, 0, 0, 0x66, 0x66, 0x48, 0xe8, 0, 0, 0, 0];
+        let found = all(&tls);
+        assert_eq!((found[0].displacement, found[1].displacement), ((4, 4), (4, 4)));
+    }
+
+    #[test]
+    fn what_is_no_instruction() {
+        let mut out = Vec::new();
+        assert_eq!(decode(&[0x90, 0x06], 0, &mut out), Err(1));
+        assert_eq!(decode(&[0xe8, 0, 0], 4, &mut out), Err(4));
+        // A 16-bit displacement of a branch, an EIP-relative operand.
+        assert_eq!(decode(&[0x67, 0x8d, 5, 0, 0, 0, 0], 0, &mut out), Err(0));
+    }
+
+    #[test]
+    fn padding() {
+        assert!(is_padding(&[]));
+        assert!(is_padding(&[0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0, 0x66, 0x90, 0xcc, 0x90]));
+        assert!(!is_padding(&[0, 0]));
+        assert!(!is_padding(&[0xc3]));
+        assert!(!is_padding(&[0x0f, 0x1f]));
+    }
+
+    #[test]
+    fn steps() {
+        let mut steps = Steps::new();
+        let mut step = |bytes: &[u8]| steps.step(bytes);
+        assert_eq!(step(&[0x48, 0x8d, 0x15, 0, 0, 0, 0]), Step::Address { to: 2 });
+        assert_eq!(step(&[0x48, 0x63, 0x04, 0x82]), Step::Load32 { to: 0, base: 2, index: 0, plain: false });
+        assert_eq!(step(&[0x8b, 0x04, 0x02]), Step::Load32 { to: 0, base: 2, index: 0, plain: true });
+        assert_eq!(step(&[0x48, 0x63, 0x05, 0, 0, 0, 0]), Step::LoadConstant32 { to: 0 });
+        assert_eq!(step(&[0x48, 0x98]), Step::Extend { to: 0, from: 0 });
+        assert_eq!(step(&[0x48, 0x01, 0xd0]), Step::Add { to: 0, from: 2 });
+        assert_eq!(step(&[0x3e, 0xff, 0xe0]), Step::Jump { through: 0 });
+        assert_eq!(step(&[0x4c, 0x01, 0xfa]), Step::Add { to: 2, from: 15 });
+        assert_eq!(step(&[0x01, 0xd0]), Step::Other { written: 1 });
+        assert_eq!(step(&[0x48, 0x8b, 0x44, 0x24, 8]), Step::Load64 { to: 0, written: 1 });
+        assert_eq!(step(&[0x31, 0xc0]), Step::Constant { to: 0 });
+        assert_eq!(step(&[0xb0, 1]), Step::Other { written: 1 });
+        assert_eq!(step(&[0x48, 0xf7, 0xf1]), Step::Other { written: 0b101 });
+        assert_eq!(step(&[0xff, 0xd0]), Step::Call);
+    }
+}

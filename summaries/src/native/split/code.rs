@@ -1,0 +1,198 @@
+//! Decodes the functions of a section and follows what the assembler resolved in it.
+//!
+//! Every byte of a function must belong to an instruction and every relocation to a field of one, so that no reference is
+//! hidden in bytes that were read wrongly. A branch or operand without relocation that leads into another function is a
+//! crossing; with a field of 32 bits it can become a relocation, and else the functions are tied. Control that can fall
+//! out of a function's end ties it to the next. A call at the end is taken not to return: compilers end a function so only
+//! after a call of a `noreturn` function, and code without an FDE, which is not a compiler's, is not divided at all.
+
+use object::endian::LittleEndian as LE;
+
+use super::{Context, Resolved, Text};
+use crate::limit::Limit;
+use crate::native::decode::{self, Field, Flow, Instruction};
+use crate::native::relocations::{Rela, type_of};
+
+/// Decode the section and set its parts; on failure it is refused, and only [`Text::decoded`] says how far it got.
+pub(super) fn read(context: &Context<'_, '_>, text: &mut Text<'_>) {
+    text.boundaries = vec![0; text.bytes.len() / 64 + 1];
+    text.close_ties();
+    // What is refused for its symbols may be anything, and is not decoded.
+    if text.refusal.is_some() && text.functions.iter().any(|f| !f.described) {
+        return;
+    }
+    if let Err((limit, detail)) = decode_functions(text).and_then(|()| check_relocations(context, text)) {
+        text.refuse(limit, detail);
+        return;
+    }
+    text.decoded = true;
+    if let Err((limit, detail)) = follow(context, text) {
+        text.refuse(limit, detail);
+    }
+    text.close_ties();
+}
+
+type Outcome<T = ()> = Result<T, (Limit, String)>;
+
+fn decode_functions(text: &mut Text<'_>) -> Outcome {
+    let mut instructions = Vec::with_capacity(text.bytes.len() / 4);
+    let mut behind = 0;
+    for function in &mut text.functions {
+        gap(text.bytes, behind, function.start)?;
+        behind = function.end;
+        let first = instructions.len();
+        let bytes = slice(text.bytes, function.start, function.end);
+        decode::decode(bytes, function.start as u32, &mut instructions)
+            .map_err(|at| (Limit::UndecodableCode, format!("no instruction at {at:#x}")))?;
+        function.instructions = first..instructions.len();
+    }
+    gap(text.bytes, behind, text.bytes.len() as u64)?;
+    for instruction in &instructions {
+        let at = instruction.offset as usize;
+        if let Some(word) = text.boundaries.get_mut(at / 64) {
+            *word |= 1 << (at % 64);
+        }
+    }
+    text.instructions = instructions;
+    Ok(())
+}
+
+fn slice(bytes: &[u8], start: u64, end: u64) -> &[u8] {
+    bytes.get(start as usize..end as usize).unwrap_or(&[])
+}
+
+/// Between functions there is nothing but what the assembler aligns with.
+fn gap(bytes: &[u8], start: u64, end: u64) -> Outcome {
+    match decode::is_padding(slice(bytes, start, end)) {
+        true => Ok(()),
+        false => Err((Limit::UncoveredCode, format!("bytes of no function at {start:#x}"))),
+    }
+}
+
+/// Each relocation must be a field of an instruction.
+fn check_relocations(context: &Context<'_, '_>, text: &Text<'_>) -> Outcome {
+    let mut instructions = text.instructions.iter().peekable();
+    let mut field_end = 0;
+    for (_, rela) in context.relas_of(text.section) {
+        let (place, ty) = (rela.r_offset.get(LE), type_of(rela));
+        while instructions.peek().is_some_and(|i| i.end() <= place) {
+            instructions.next();
+        }
+        let bad =
+            |what| Err((Limit::UnplacedRelocation, format!("relocation of type {ty} at {place:#x}: {what}")));
+        let Some(instruction) = instructions.peek().filter(|i| u64::from(i.offset) <= place) else {
+            // Of a kind that writes nothing, R_X86_64_NONE may stand anywhere.
+            match ty {
+                0 => continue,
+                _ => return bad("in no instruction"),
+            }
+        };
+        let Some(width) = width(ty) else { continue };
+        let in_instruction = (place - u64::from(instruction.offset)) as u8;
+        let is_field = |(at, size): (u8, u8)| at == in_instruction && size == width;
+        if !is_field(instruction.displacement) && !is_field(instruction.immediate) {
+            return bad("no field of an instruction");
+        }
+        if place < field_end {
+            return bad("a second one of its field");
+        }
+        field_end = place + u64::from(width);
+    }
+    Ok(())
+}
+
+/// The bytes that a relocation of this type fills; `None` if it fills none (`NONE`, `TLSDESC_CALL`).
+fn width(ty: u32) -> Option<u8> {
+    match ty {
+        0 | 35 => None,
+        // 64, DTPMOD64, DTPOFF64, TPOFF64, PC64, GOTOFF64, GOT64, GOTPCREL64, GOTPC64, GOTPLT64, PLTOFF64, SIZE64, TLSDESC
+        1 | 16..=18 | 24 | 25 | 27..=31 | 33 | 36 => Some(8),
+        12 | 13 => Some(2),
+        14 | 15 => Some(1),
+        _ => Some(4),
+    }
+}
+
+/// Collect the references between functions that have no relocation, and tie what can't be parted.
+fn follow(context: &Context<'_, '_>, text: &mut Text<'_>) -> Outcome {
+    let relas = context.relas_of(text.section);
+    let mut next = 0;
+    let mut ties = Vec::new();
+    let mut crossings = Vec::new();
+    for (index, function) in text.functions.iter().enumerate() {
+        let own = text.instructions.get(function.instructions.clone()).unwrap_or(&[]);
+        for instruction in own {
+            if instruction.target.is_none() || is_relocated(relas, &mut next, instruction) {
+                continue;
+            }
+            let (to, target) = destination(text, index, instruction)?;
+            if to == index {
+                continue;
+            }
+            match instruction.displacement.1 {
+                4 => crossings.push(Resolved {
+                    section: text.section,
+                    field: instruction.displacement_at(),
+                    target,
+                    end: instruction.end(),
+                    branch: instruction.field == Field::Branch,
+                }),
+                _ => ties.push((index, to)),
+            }
+        }
+        let falls = match own.last().map(|i| i.flow) {
+            Some(Flow::Next | Flow::Conditional) => true,
+            Some(Flow::Call | Flow::IndirectCall) => !function.described,
+            _ => false,
+        };
+        if falls && index + 1 < text.functions.len() {
+            ties.push((index, index + 1));
+        }
+    }
+    for (a, b) in ties {
+        text.tie(a, b);
+    }
+    text.crossings = crossings;
+    Ok(())
+}
+
+/// Whether the displacement of an instruction is the place of a relocation. `next` only goes forward.
+fn is_relocated(relas: &[(u32, Rela)], next: &mut usize, instruction: &Instruction) -> bool {
+    let field = instruction.displacement_at();
+    let place = |i: usize| relas.get(i).map(|(_, r)| r.r_offset.get(LE));
+    while place(*next).is_some_and(|p| p < field) {
+        *next += 1;
+    }
+    let mut at = *next;
+    while place(at) == Some(field) {
+        if relas.get(at).is_some_and(|(_, r)| width(type_of(r)).is_some()) {
+            return true;
+        }
+        at += 1;
+    }
+    false
+}
+
+/// The function and the offset that a branch or operand without relocation leads to.
+fn destination(text: &Text<'_>, from: usize, instruction: &Instruction) -> Outcome<(usize, u64)> {
+    let at = instruction.offset;
+    let nowhere =
+        |what: &str| Err((Limit::BranchNowhere, format!("the instruction at {at:#x} leads {what}")));
+    let target = instruction.target.and_then(|t| u64::try_from(t).ok());
+    let Some(target) = target.filter(|t| *t < text.bytes.len() as u64) else { return nowhere("outside") };
+    let Some(to) = text.function_at(target) else {
+        return Err((
+            Limit::ReferenceIntoPadding,
+            format!("the instruction at {at:#x} leads to {target:#x}, into no function"),
+        ));
+    };
+    // Code may jump over a `lock` prefix; what it finds there is the rest of the same instruction.
+    let is_code = text.is_boundary(target) || target.checked_sub(1).is_some_and(|t| is_lock(text, t));
+    let within = instruction.field == Field::RipRelative && to == from;
+    if is_code || within { Ok((to, target)) } else { nowhere("between instructions") }
+}
+
+fn is_lock(text: &Text<'_>, offset: u64) -> bool {
+    let found = text.instructions.binary_search_by_key(&offset, |i| u64::from(i.offset));
+    found.ok().and_then(|i| text.instructions.get(i)).is_some_and(|i| i.lock)
+}

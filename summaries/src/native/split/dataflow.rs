@@ -1,0 +1,372 @@
+//! What a `jmp` through a register goes through: a forward dataflow over the registers of a function.
+//!
+//! Compilers form the target of a PC-relative jump table from its base (`lea`), an entry (a 32-bit load from base plus
+//! index), and their sum. Values are followed through general registers; what is loaded with 64 bits, passed as a parameter
+//! or returned is a pointer, made elsewhere; what joins unequal is unknown. A jump through a pointer is a tail call or a
+//! computed `goto`, and one through an address of the function's own code plus a number is a `goto` by difference of
+//! labels (glibc's `vfprintf`), which stays in the function; one through anything else but a sum is not proved.
+//!
+//! A wrong pointer can't make a claim: a table whose jump is not found here has entries that nothing claims.
+//! Left out: the stack; a base that is spilled is a pointer when it comes back.
+
+use object::endian::LittleEndian as LE;
+
+use super::references::{Found, Relative};
+use super::{Context, Function, Place, Text};
+use crate::native::decode::{Flow, Gpr, Instruction, Step, Steps};
+use crate::native::relocations::{symbol_of, type_of};
+use crate::summary::Definition;
+
+/// A jump through a register that is not through a pointer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Jump {
+    /// Through a table with this base; the jump is at an offset of a text.
+    Table {
+        base: Place,
+        text: usize,
+        offset: u64,
+    },
+    Unproved {
+        text: usize,
+        offset: u64,
+    },
+}
+
+/// What a register holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Value {
+    Unknown,
+    /// An address that was not computed here.
+    Pointer,
+    /// An address in this function's code, or that plus a number.
+    Code,
+    /// A number that was computed here.
+    Arithmetic,
+    /// The address of this place in data; where the relative relocation with this position is.
+    Base(u32),
+    /// A 32-bit word loaded from base plus index.
+    Entry(u32),
+    /// The sum of both.
+    Sum(u32),
+}
+
+type State = [Value; 16];
+
+/// Functions that don't return: what stands behind a call of one is reached otherwise, if at all.
+const NORETURN: &[&[u8]] = &[
+    b"__stack_chk_fail",
+    b"__assert_fail",
+    b"__chk_fail",
+    b"__fortify_fail",
+    b"__libc_fatal",
+    b"__libc_message",
+    b"__malloc_assert",
+    b"__cxa_throw",
+    b"__cxa_rethrow",
+    b"__cxa_bad_cast",
+    b"__cxa_throw_bad_array_new_length",
+    b"_Unwind_Resume",
+    b"_ZSt9terminatev",
+    b"_exit",
+    b"exit",
+    b"abort",
+    b"longjmp",
+    b"__longjmp_chk",
+];
+
+/// rax, rcx, rdx, rsi, rdi, r8 to r11: what a call may change.
+const CALLER_SAVED: u16 = 0b0000_1111_1100_0111;
+
+fn join(into: &mut State, other: &State) -> bool {
+    let mut changed = false;
+    for (a, b) in into.iter_mut().zip(other) {
+        let joined = match (*a, *b) {
+            (x, y) if x == y => x,
+            (Value::Pointer | Value::Code, Value::Pointer | Value::Code) => Value::Pointer,
+            _ => Value::Unknown,
+        };
+        changed |= *a != joined;
+        *a = joined;
+    }
+    changed
+}
+
+/// Every jump of every decoded function through a register that is not a pointer.
+pub(super) fn jumps(context: &Context<'_, '_>, texts: &[Text<'_>], found: &Found) -> Vec<Jump> {
+    // Where code is entered otherwise than by falling or branching within the function.
+    let mut entered: Vec<(usize, u64)> = found.retargets.iter().map(|r| (r.text, r.target)).collect();
+    for (i, text) in texts.iter().enumerate() {
+        entered.extend(text.crossings.iter().map(|c| (i, c.target)));
+    }
+    entered.sort_unstable();
+    entered.dedup();
+    let mut steps = Steps::new();
+    let mut jumps = Vec::new();
+    for (index, text) in texts.iter().enumerate().filter(|(_, t)| t.decoded) {
+        for function in &text.functions {
+            let own = text.instructions.get(function.instructions.clone()).unwrap_or(&[]);
+            if !own.iter().any(|i| i.flow == Flow::JumpRegister) {
+                continue;
+            }
+            let steps = own.iter().map(|i| {
+                let bytes = text.bytes.get(i.offset as usize..i.end() as usize);
+                steps.step(bytes.unwrap_or(&[]))
+            });
+            let steps = steps.collect();
+            let mut flowing = Flowing {
+                context,
+                found,
+                section: text.section,
+                index,
+                function,
+                own,
+                steps,
+                states: vec![None; own.len()],
+                work: Vec::new(),
+            };
+            flowing.run(&entered);
+            flowing.results(&mut jumps);
+        }
+    }
+    jumps
+}
+
+struct Flowing<'f, 'c, 'a, 't> {
+    context: &'c Context<'a, 't>,
+    found: &'f Found,
+    section: u32,
+    /// Position of the text.
+    index: usize,
+    function: &'f Function,
+    own: &'f [Instruction],
+    steps: Vec<Step>,
+    /// Before each instruction.
+    states: Vec<Option<State>>,
+    work: Vec<usize>,
+}
+
+impl Flowing<'_, '_, '_, '_> {
+    fn run(&mut self, entered: &[(usize, u64)]) {
+        // Parameters are pointers; what another part of the same function hands over is not known.
+        let start = if self.function.cold { Value::Unknown } else { Value::Pointer };
+        self.enter(0, &[start; 16]);
+        let from = entered.partition_point(|e| *e <= (self.index, self.function.start));
+        for (text, offset) in entered.get(from..).unwrap_or(&[]) {
+            if *text != self.index || *offset >= self.function.end {
+                break;
+            }
+            if let Some(at) = self.at(*offset) {
+                self.enter(at, &[Value::Unknown; 16]);
+            }
+        }
+        let mut unreached = 0;
+        loop {
+            while let Some(at) = self.work.pop() {
+                self.visit(at);
+            }
+            // Landing pads and the like; padding is reached by nothing, and is passed over.
+            while self.states.get(unreached).is_some_and(Option::is_some)
+                || self.steps.get(unreached) == Some(&Step::Padding)
+            {
+                unreached += 1;
+            }
+            if unreached >= self.states.len() {
+                return;
+            }
+            self.enter(unreached, &[Value::Unknown; 16]);
+        }
+    }
+
+    fn at(&self, offset: u64) -> Option<usize> {
+        self.own.binary_search_by_key(&offset, |i| u64::from(i.offset)).ok()
+    }
+
+    fn enter(&mut self, at: usize, state: &State) {
+        match self.states.get_mut(at) {
+            Some(slot @ None) => *slot = Some(*state),
+            Some(Some(old)) => {
+                if !join(old, state) {
+                    return;
+                }
+            }
+            None => return,
+        }
+        self.work.push(at);
+    }
+
+    fn visit(&mut self, at: usize) {
+        let (Some(Some(state)), Some(instruction), Some(step)) =
+            (self.states.get(at).copied(), self.own.get(at).copied(), self.steps.get(at).copied())
+        else {
+            return;
+        };
+        let mut after = state;
+        self.apply(&instruction, step, &mut after);
+        if matches!(instruction.flow, Flow::Jump | Flow::Conditional)
+            && let Some(target) = instruction.target.and_then(|t| u64::try_from(t).ok())
+            && !self.is_relocated(&instruction)
+            && let Some(to) = self.at(target)
+        {
+            self.enter(to, &after);
+        }
+        match instruction.flow {
+            Flow::Call if self.does_not_return(&instruction) => {}
+            Flow::Next | Flow::Conditional | Flow::Call | Flow::IndirectCall => self.enter(at + 1, &after),
+            Flow::JumpRegister => {
+                if let Step::Jump { through } = step
+                    && let Value::Sum(base) = get(&state, through)
+                {
+                    self.enter_targets(base, &after);
+                }
+            }
+            Flow::Jump | Flow::JumpMemory | Flow::Stop => {}
+        }
+    }
+
+    /// Flow into what the entries of a table lead to.
+    fn enter_targets(&mut self, base: u32, state: &State) {
+        let found = self.found;
+        let table: &[Relative] = found.relative.get(base as usize..).unwrap_or(&[]);
+        let Some(base) = table.first().map(|r| r.at) else { return };
+        // The next place that anything refers to is another table's.
+        let next = found.data.partition_point(|d| d.to <= base);
+        let end = found.data.get(next).map_or((u32::MAX, 0), |d| d.to);
+        for (entry, place) in table.iter().zip((base.1..).step_by(4)) {
+            if entry.at != (base.0, place) || entry.at >= end {
+                break;
+            }
+            let bias = i64::try_from(place - base.1).unwrap_or(i64::MAX);
+            let target = entry.addend.checked_sub(bias).and_then(|t| u64::try_from(t).ok());
+            if let Some(to) = target.filter(|_| entry.text == self.index).and_then(|t| self.at(t)) {
+                self.enter(to, state);
+            }
+        }
+    }
+
+    fn is_relocated(&self, instruction: &Instruction) -> bool {
+        self.relocation(instruction).is_some()
+    }
+
+    /// Position of the relocation of an instruction's displacement in those of the section.
+    fn relocation(&self, instruction: &Instruction) -> Option<usize> {
+        let field = instruction.displacement_at();
+        let own = self.context.relas_of(self.section);
+        own.binary_search_by_key(&field, |(_, r)| r.r_offset.get(LE)).ok()
+    }
+
+    fn does_not_return(&self, call: &Instruction) -> bool {
+        let own = self.context.relas_of(self.section);
+        let rela = self.relocation(call).and_then(|r| own.get(r));
+        let symbol = rela.and_then(|(_, r)| self.context.symbols.get(symbol_of(r).index()));
+        symbol.is_some_and(|s| NORETURN.contains(&self.context.tables.name(s.name)))
+    }
+
+    /// What a RIP-relative operand means: a place in data that may be a table, or a place in code.
+    fn address(&self, instruction: &Instruction) -> Value {
+        let is_own = |offset: u64| (self.function.start..self.function.end).contains(&offset);
+        let code = |own: bool| if own { Value::Code } else { Value::Pointer };
+        let own = self.context.relas_of(self.section);
+        let rela = self.relocation(instruction).and_then(|r| own.get(r)).map(|(_, r)| r);
+        let Some(rela) = rela else {
+            return code(instruction.target.and_then(|t| u64::try_from(t).ok()).is_some_and(is_own));
+        };
+        if type_of(rela) != 2 {
+            return Value::Pointer;
+        }
+        let Some(symbol) = self.context.symbols.get(symbol_of(rela).index()) else { return Value::Pointer };
+        let Definition::Atom(atom) = symbol.definition else { return Value::Pointer };
+        let Some(section) = self.context.section_of(atom) else { return Value::Pointer };
+        let distance = instruction.end().saturating_sub(instruction.displacement_at());
+        let delta = rela.r_addend.get(LE).checked_add(distance as i64);
+        let Some(offset) = delta.and_then(|d| symbol.value.checked_add_signed(d)) else {
+            return Value::Unknown;
+        };
+        if self.context.text_of(section).is_some() {
+            return code(section == self.section && is_own(offset));
+        }
+        let place = (section, offset);
+        // A table lies where its entries are: any other address is a pointer like others.
+        match self.found.relative.binary_search_by_key(&place, |r| r.at) {
+            Ok(found) => Value::Base(found as u32),
+            Err(_) => Value::Pointer,
+        }
+    }
+
+    fn apply(&self, instruction: &Instruction, step: Step, state: &mut State) {
+        let old = *state;
+        let of = |r: Gpr| get(&old, r);
+        let sum = |a: Value, b: Value| match (a, b) {
+            (Value::Code, Value::Arithmetic) | (Value::Arithmetic, Value::Code) => Value::Code,
+            (Value::Base(x), Value::Entry(y)) | (Value::Entry(x), Value::Base(y)) if x == y => Value::Sum(x),
+            _ => Value::Arithmetic,
+        };
+        let (to, value) = match step {
+            Step::Address { to } => (to, self.address(instruction)),
+            Step::Sum { to, a, b } => (to, sum(of(a), of(b))),
+            Step::LoadConstant32 { to } => match self.address(instruction) {
+                // The index is known to be 0.
+                Value::Base(base) => (to, Value::Entry(base)),
+                _ => (to, Value::Arithmetic),
+            },
+            Step::Load32 { to, base, index, plain } => {
+                let value = match (of(base), of(index)) {
+                    (Value::Base(b), _) => Value::Entry(b),
+                    (_, Value::Base(b)) if plain => Value::Entry(b),
+                    _ => Value::Arithmetic,
+                };
+                (to, value)
+            }
+            Step::Move { to, from } => (to, of(from)),
+            Step::Extend { to, from } => match of(from) {
+                entry @ Value::Entry(_) => (to, entry),
+                _ => (to, Value::Arithmetic),
+            },
+            Step::Add { to, from } => (to, sum(of(to), of(from))),
+            Step::Load64 { to, written } => {
+                set_all(state, written, Value::Arithmetic);
+                (to, Value::Pointer)
+            }
+            Step::Constant { to } => (to, Value::Pointer),
+            Step::Select { to, from } => (to, if of(to) == of(from) { of(to) } else { Value::Unknown }),
+            Step::Call => {
+                set_all(state, CALLER_SAVED, Value::Unknown);
+                (0, Value::Pointer)
+            }
+            Step::Jump { .. } | Step::Padding => return,
+            Step::Other { written } => return set_all(state, written, Value::Arithmetic),
+        };
+        if let Some(slot) = state.get_mut(usize::from(to)) {
+            *slot = value;
+        }
+    }
+
+    fn results(&self, jumps: &mut Vec<Jump>) {
+        for ((instruction, step), state) in self.own.iter().zip(&self.steps).zip(&self.states) {
+            let (Step::Jump { through }, Some(state)) = (step, state) else { continue };
+            let (text, offset) = (self.index, u64::from(instruction.offset));
+            match get(state, *through) {
+                Value::Pointer | Value::Code => {}
+                Value::Sum(base) => {
+                    if let Some(entry) = self.found.relative.get(base as usize) {
+                        jumps.push(Jump::Table { base: entry.at, text, offset });
+                    }
+                }
+                Value::Unknown | Value::Arithmetic | Value::Base(_) | Value::Entry(_) => {
+                    jumps.push(Jump::Unproved { text, offset });
+                }
+            }
+        }
+    }
+}
+
+fn get(state: &State, register: Gpr) -> Value {
+    state.get(usize::from(register)).copied().unwrap_or(Value::Unknown)
+}
+
+fn set_all(state: &mut State, registers: u16, value: Value) {
+    for (i, slot) in state.iter_mut().enumerate() {
+        if registers & (1 << i) != 0 {
+            *slot = value;
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Where functions begin and end: by sized symbols, and frame description entries.
+//!
+//! The size of a symbol is the assembler's own measure of the function (`.size`), so a section that such symbols and
+//! padding cover holds nothing else. Symbols whose extents overlap share bytes and are one function. An FDE that begins in
+//! the gap before a function claims the bytes from there for it (glibc's `__restore_rt`); one that spans several keeps
+//! them together. Every function must have one: code without is hand-written, and nothing is assumed of that.
+
+use std::ops::Range;
+
+use object::endian::LittleEndian as LE;
+
+use super::{Context, Function, Text, is_text};
+use crate::limit::Limit;
+use crate::native::eh_frame::{self, RecordKind};
+use crate::native::relocations::{symbol_of, type_of};
+use crate::native::sections::is_eh_frame;
+use crate::native::tables::Result;
+use crate::summary::{Atom, Definition, Symbol, SymbolKind};
+
+/// The places (section, value) of function symbols in sections of code, ascending, each once.
+pub(super) fn places(atoms: &[Atom], symbols: &[Symbol]) -> Vec<(u32, u64)> {
+    let functions = symbols.iter().filter(|s| matches!(s.kind, SymbolKind::Func | SymbolKind::Ifunc));
+    let mut places: Vec<(u32, u64)> = functions
+        .filter_map(|s| match s.definition {
+            Definition::Atom(atom) => {
+                atoms.get(atom.index()).filter(|a| is_text(a)).map(|a| (a.section, s.value))
+            }
+            _ => None,
+        })
+        .collect();
+    places.sort_unstable();
+    places.dedup();
+    places
+}
+
+/// A sized symbol.
+struct Extent {
+    text: usize,
+    range: Range<u64>,
+    cold: bool,
+}
+
+/// Set the functions of every section and tie those that an FDE spans.
+pub(super) fn read(context: &Context<'_, '_>, texts: &mut [Text<'_>]) -> Result<()> {
+    let mut extents = Vec::new();
+    for symbol in context.symbols {
+        let Definition::Atom(atom) = symbol.definition else { continue };
+        let Some(section) = context.section_of(atom) else { continue };
+        let Some(index) = context.text_of(section) else { continue };
+        let Some(text) = texts.get_mut(index) else { continue };
+        let name = context.tables.name(symbol.name);
+        let shown = || String::from_utf8_lossy(name).into_owned();
+        match symbol.kind {
+            SymbolKind::Section => {}
+            SymbolKind::Func | SymbolKind::Ifunc if symbol.size == 0 => {
+                text.refuse(Limit::UnsizedSymbol, format!("function {} has no size", shown()));
+            }
+            SymbolKind::Func | SymbolKind::Ifunc => match symbol.value.checked_add(symbol.size) {
+                Some(end) if end <= text.bytes.len() as u64 => {
+                    let cold = is_part(name);
+                    extents.push(Extent { text: index, range: symbol.value..end, cold });
+                }
+                _ => text.refuse(Limit::UnsizedSymbol, format!("function {} ends outside", shown())),
+            },
+            _ => text.refuse(Limit::SymbolInText, format!("symbol {} is no function", shown())),
+        }
+    }
+    extents.sort_by_key(|e| (e.text, e.range.start, e.range.end));
+    for run in extents.chunk_by(|a, b| a.text == b.text) {
+        if let Some(text) = run.first().and_then(|e| texts.get_mut(e.text)) {
+            text.functions = merge(run);
+            text.ties = vec![0; text.functions.len()];
+        }
+    }
+    for fde in descriptions(context, texts)? {
+        if let Some(text) = texts.get_mut(fde.text) {
+            describe(text, &fde);
+        }
+    }
+    for text in texts {
+        describe_spanned(text);
+        if let Some(function) = text.functions.iter().find(|f| !f.described) {
+            let start = function.start;
+            text.refuse(Limit::MissingFde, format!("no FDE describes the function at {start:#x}"));
+        }
+        if text.functions.is_empty() {
+            text.refuse(Limit::UnsizedSymbol, "no function has a size");
+        }
+    }
+    Ok(())
+}
+
+/// Whether this is how compilers name a part of a function that lies apart from it.
+fn is_part(name: &[u8]) -> bool {
+    [&b".cold"[..], b".__part.", b".unlikely", b".eh"]
+        .iter()
+        .any(|part| name.windows(part.len()).any(|window| window == *part))
+}
+
+/// One function for each run of extents that overlap.
+fn merge(extents: &[Extent]) -> Vec<Function> {
+    let mut functions: Vec<Function> = Vec::new();
+    for extent in extents {
+        match functions.last_mut() {
+            Some(last) if extent.range.start < last.end => {
+                last.end = last.end.max(extent.range.end);
+                last.cold |= extent.cold;
+            }
+            _ => functions.push(Function {
+                start: extent.range.start,
+                end: extent.range.end,
+                described: false,
+                cold: extent.cold,
+                instructions: 0..0,
+            }),
+        }
+    }
+    functions
+}
+
+/// A frame description entry of a section.
+struct Description {
+    text: usize,
+    range: Range<u64>,
+}
+
+/// The FDEs of all sections, by section and start.
+fn descriptions(context: &Context<'_, '_>, texts: &mut [Text<'_>]) -> Result<Vec<Description>> {
+    let mut found = Vec::new();
+    let tables = context.tables;
+    for (i, section) in (0u32..).zip(&tables.sections) {
+        if !is_eh_frame(section.ty, tables.name(section.name)) || section.ty == object::elf::SHT_RELA.0 {
+            continue;
+        }
+        let data = tables.data(i)?;
+        let own = context.relas_of(i);
+        let places: Vec<u64> = own.iter().map(|(_, r)| r.r_offset.get(LE)).collect();
+        // What can't be read describes nothing; reading the references makes it a limit of the module.
+        let Ok(records) = eh_frame::split(data, &places) else { continue };
+        for record in records.iter().filter(|r| matches!(r.kind, RecordKind::Fde { .. })) {
+            let relas = own.get(record.relocations.clone()).unwrap_or(&[]);
+            let begin = record.pc_begin();
+            let mut at_begin = relas.iter().filter(|(_, r)| r.r_offset.get(LE) == begin);
+            let Some((_, rela)) = at_begin.next() else { continue };
+            let Some(symbol) = context.symbols.get(symbol_of(rela).index()) else { continue };
+            let Definition::Atom(atom) = symbol.definition else { continue };
+            let Some(text) = context.section_of(atom).and_then(|s| context.text_of(s)) else { continue };
+            // pc_begin and the length behind it have the same width.
+            let width: u64 = match type_of(rela) {
+                2 | 10 => 4,
+                1 | 24 => 8,
+                _ => continue,
+            };
+            let start = symbol.value.checked_add_signed(rela.r_addend.get(LE));
+            let end = begin.checked_add(width).filter(|at| at + width <= record.end());
+            let length = end.and_then(|at| number(data, at, width as usize));
+            let range = start.zip(length).and_then(|(start, length)| Some(start..start.checked_add(length)?));
+            let Some(target) = texts.get_mut(text) else { continue };
+            match range.filter(|r| r.end <= target.bytes.len() as u64 && !r.is_empty()) {
+                Some(range) if at_begin.next().is_none() => found.push(Description { text, range }),
+                _ => target.refuse(
+                    Limit::MissingFde,
+                    format!("the FDE at {:#x} describes no range of it", record.offset),
+                ),
+            }
+        }
+    }
+    found.sort_by_key(|d| (d.text, d.range.start, d.range.end));
+    Ok(found)
+}
+
+fn number(data: &[u8], at: u64, width: usize) -> Option<u64> {
+    let bytes = data.get(usize::try_from(at).ok()?..)?.get(..width)?;
+    Some(bytes.iter().rev().fold(0, |n, b| (n << 8) | u64::from(*b)))
+}
+
+/// Enter an FDE. FDEs come by start, so that each looks at functions that no earlier one has moved past.
+fn describe(text: &mut Text<'_>, fde: &Description) {
+    let (begin, last) = (fde.range.start, fde.range.end - 1);
+    // The function that holds the first byte, or the next one, if that is in the gap before it.
+    let first = text.functions.partition_point(|f| f.end <= begin);
+    let end = text.functions.partition_point(|f| f.start <= last);
+    let Some(function) = text.functions.get_mut(first).filter(|_| first < end) else {
+        text.refuse(Limit::UncoveredCode, format!("an FDE at {begin:#x}, where no function symbol is"));
+        return;
+    };
+    if begin <= function.start {
+        function.start = begin;
+        function.described = true;
+    }
+    text.tie(first, end - 1);
+}
+
+/// An FDE that spans functions describes each of them; ties come from nothing else by now.
+fn describe_spanned(text: &mut Text<'_>) {
+    let mut depth = 0;
+    for (function, tie) in text.functions.iter_mut().zip(&text.ties) {
+        function.described |= depth > 0;
+        depth += tie;
+    }
+}

@@ -1,0 +1,349 @@
+//! Divides executable sections into functions where the boundaries and every reference across them are proved.
+//!
+//! A section is divided if sized function symbols and padding cover it ([`extents`]), every function decodes from end to
+//! end ([`code`]), every relocation that means a place in it means one function ([`references`]), and PC-relative tables
+//! that lead into it are jump tables with a proved base ([`tables`]). Anything else leaves the section one atom, with a
+//! named limit. Functions that a short branch or a fall through ties stay together.
+//!
+//! Left out: data sections, which are never divided; sections of groups with several functions; objects with debug
+//! information.
+
+mod code;
+mod dataflow;
+mod extents;
+mod references;
+mod tables;
+
+use object::endian::LittleEndian as LE;
+
+use super::decode::Instruction;
+use super::relocations::{self, Rela};
+use super::sections::is_eh_frame;
+use super::symbols::SectionAtoms;
+use super::tables::{Result, Tables, record};
+use crate::ids::AtomIdx;
+use crate::limit::{Limit, LimitRecord, Severity};
+use crate::summary::{Atom, AtomKind, Symbol, atom_flags};
+
+/// What a divided section refers to and how it is referred to, by section and offset: atoms don't exist yet.
+#[derive(Debug, Default)]
+pub(crate) struct Plan {
+    /// Where the parts begin, for each divided section, ascending; the first is 0, and there are two at least.
+    pub(crate) parts: Vec<(u32, Vec<u64>)>,
+    /// Sorted by place.
+    pub(crate) retargets: Vec<(Place, Place)>,
+    /// Sorted by place.
+    pub(crate) resolved: Vec<Resolved>,
+    /// Sorted by place.
+    pub(crate) owned: Vec<Owned>,
+}
+
+/// An ELF section index and an offset in it, in bytes.
+pub(crate) type Place = (u32, u64);
+
+/// A reference that the assembler resolved, from one part of a section to another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Resolved {
+    pub(crate) section: u32,
+    pub(crate) field: u64,
+    /// What the field leads to, from the start of the section.
+    pub(crate) target: u64,
+    /// The first byte behind the instruction.
+    pub(crate) end: u64,
+    /// A branch, not an operand.
+    pub(crate) branch: bool,
+}
+
+/// A jump table of one function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Owned {
+    pub(crate) section: u32,
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    /// Somewhere in the function.
+    pub(crate) owner: Place,
+}
+
+/// A function, or several that share bytes.
+#[derive(Debug, Clone)]
+struct Function {
+    /// Of the code that belongs to it: the symbol, or earlier where an FDE begins earlier.
+    start: u64,
+    /// Behind the last byte that a symbol covers.
+    end: u64,
+    /// An FDE describes its first instruction.
+    described: bool,
+    /// The name of a symbol at its start says that it is a part that another function jumps into.
+    cold: bool,
+    /// Its instructions in [`Text::instructions`].
+    instructions: std::ops::Range<usize>,
+}
+
+/// An executable section that may be divided, or from which references into such sections go.
+#[derive(Debug)]
+struct Text<'a> {
+    section: u32,
+    bytes: &'a [u8],
+    /// Ascending, apart from each other.
+    functions: Vec<Function>,
+    /// How many places have a function symbol: with one there is nothing to gain.
+    places: usize,
+    /// `ties[i]`: function i stays together with function i + 1. Kept as differences until [`Text::close_ties`].
+    ties: Vec<i32>,
+    /// For each function its part, ascending; the number of the part's first function.
+    part: Vec<usize>,
+    instructions: Vec<Instruction>,
+    /// A bit for each byte: whether an instruction begins there.
+    boundaries: Vec<u64>,
+    /// All instructions of all functions are known.
+    decoded: bool,
+    /// References between functions without relocation.
+    crossings: Vec<Resolved>,
+    refusal: Option<(Limit, String)>,
+}
+
+impl Text<'_> {
+    /// Keep the section whole. The first reason is the one that counts.
+    fn refuse(&mut self, limit: Limit, detail: impl Into<String>) {
+        if self.refusal.is_none() {
+            self.refusal = Some((limit, detail.into()));
+        }
+    }
+
+    /// The function whose code holds this offset; `None` in padding and outside.
+    fn function_at(&self, offset: u64) -> Option<usize> {
+        let found = self.functions.partition_point(|f| f.start <= offset).checked_sub(1)?;
+        self.functions.get(found).filter(|f| offset < f.end).map(|_| found)
+    }
+
+    fn is_boundary(&self, offset: u64) -> bool {
+        let word = usize::try_from(offset / 64).ok().and_then(|w| self.boundaries.get(w));
+        word.is_some_and(|w| w & (1 << (offset % 64)) != 0)
+    }
+
+    /// The part that holds this offset of a function.
+    fn part_at(&self, offset: u64) -> Option<usize> {
+        self.part.get(self.function_at(offset)?).copied()
+    }
+
+    /// Where a part begins. Padding belongs to the function before it, and what is before the first one to that.
+    fn part_start(&self, part: usize) -> u64 {
+        if part == 0 { 0 } else { self.functions.get(part).map_or(0, |f| f.start) }
+    }
+
+    /// Keep the functions `a` to `b` together.
+    fn tie(&mut self, a: usize, b: usize) {
+        let (a, b) = (a.min(b), a.max(b));
+        for (at, by) in [(a, 1), (b, -1)] {
+            if let Some(tie) = self.ties.get_mut(at) {
+                *tie += by;
+            }
+        }
+    }
+
+    /// Work out [`Text::part`].
+    fn close_ties(&mut self) {
+        let (mut depth, mut first) = (0, 0);
+        self.part.clear();
+        for (i, tie) in self.ties.iter().enumerate() {
+            if depth == 0 {
+                first = i;
+            }
+            self.part.push(first);
+            depth += tie;
+        }
+    }
+
+    /// Whether anything would come of dividing it.
+    fn is_worth_it(&self) -> bool {
+        self.places > 1
+    }
+}
+
+/// All that the steps share.
+struct Context<'a, 't> {
+    tables: &'t Tables<'a>,
+    atoms: &'t [Atom],
+    symbols: &'t [Symbol],
+    /// By section index: the position in the list of [`Text`]s.
+    text_of: Vec<Option<u32>>,
+    /// Relocations of every section but those of debug information, by (section, place).
+    relas: Vec<(u32, Rela)>,
+}
+
+impl Context<'_, '_> {
+    /// The relocations of a section, by place.
+    fn relas_of(&self, section: u32) -> &[(u32, Rela)] {
+        let start = self.relas.partition_point(|(s, _)| *s < section);
+        let end = self.relas.partition_point(|(s, _)| *s <= section);
+        self.relas.get(start..end).unwrap_or(&[])
+    }
+
+    fn text_of(&self, section: u32) -> Option<usize> {
+        self.text_of.get(section as usize).copied().flatten().map(|t| t as usize)
+    }
+
+    fn describe(&self, section: u32) -> String {
+        self.tables.describe(section)
+    }
+
+    /// The section that an atom is or was made from.
+    fn section_of(&self, atom: AtomIdx) -> Option<u32> {
+        self.atoms.get(atom.index()).map(|a| a.section).filter(|s| *s != Atom::NO_SECTION)
+    }
+}
+
+/// Decide how sections are divided. `atoms` has an atom for each section, as at the granularity of sections.
+///
+/// Time and memory are linear in the size of the object, but for sorting and binary searches.
+pub(crate) fn plan(
+    tables: &Tables<'_>,
+    by_section: &SectionAtoms,
+    atoms: &[Atom],
+    symbols: &[Symbol],
+    limits: &mut Vec<LimitRecord>,
+) -> Result<Plan> {
+    // Such a module is passed through as it is.
+    if limits.iter().any(|l| l.limit.severity() >= Severity::Module) {
+        return Ok(Plan::default());
+    }
+    let Some(mut texts) = candidates(tables, atoms, symbols)? else { return Ok(Plan::default()) };
+    let mut text_of = vec![None; tables.sections.len()];
+    for (i, text) in (0u32..).zip(&texts) {
+        if let Some(slot) = text_of.get_mut(text.section as usize) {
+            *slot = Some(i);
+        }
+    }
+    let has_debug_info = tables.sections.iter().any(|s| {
+        let name = tables.name(s.name);
+        [&b".debug_info"[..], b".debug_line", b".zdebug_info", b".zdebug_line"].contains(&name)
+    });
+    let mut plan = Plan::default();
+    if has_debug_info {
+        for text in &mut texts {
+            text.refuse(Limit::DebugInfo, "the object has debug information");
+        }
+    } else {
+        let relas = all_relocations(tables, by_section)?;
+        let context = Context { tables, atoms, symbols, text_of, relas };
+        ordered_and_grouped(&context, &mut texts);
+        extents::read(&context, &mut texts)?;
+        for text in &mut texts {
+            code::read(&context, text);
+        }
+        let mut found = references::read(&context, &mut texts)?;
+        let claimed = tables::claim(&context, &mut texts, &mut found);
+        plan = assemble(&texts, found.retargets, claimed);
+    }
+    for text in texts.iter().filter(|t| t.is_worth_it()) {
+        if let Some((limit, detail)) = &text.refusal {
+            let detail = format!("section {}: {detail}", tables.describe(text.section));
+            limits.push(LimitRecord {
+                bytes: text.bytes.len() as u64,
+                ..record(*limit, Some(text.section), detail)
+            });
+        }
+    }
+    Ok(plan)
+}
+
+/// The executable sections with a function symbol; `None` if dividing none of them would gain anything.
+fn candidates<'a>(tables: &Tables<'a>, atoms: &[Atom], symbols: &[Symbol]) -> Result<Option<Vec<Text<'a>>>> {
+    let places = extents::places(atoms, symbols);
+    let mut texts: Vec<Text<'a>> = Vec::new();
+    for run in places.chunk_by(|a, b| a.0 == b.0) {
+        let Some((section, _)) = run.first() else { continue };
+        let Some(header) = tables.sections.get(*section as usize) else { continue };
+        if header.ty != object::elf::SHT_PROGBITS.0 || header.size >= 1 << 31 {
+            continue;
+        }
+        texts.push(Text {
+            section: *section,
+            bytes: tables.data(*section)?,
+            functions: Vec::new(),
+            places: run.len(),
+            ties: Vec::new(),
+            part: Vec::new(),
+            instructions: Vec::new(),
+            boundaries: Vec::new(),
+            decoded: false,
+            crossings: Vec::new(),
+            refusal: None,
+        });
+    }
+    Ok(texts.iter().any(Text::is_worth_it).then_some(texts))
+}
+
+/// Whether an atom is a section of code that may be divided, by its header.
+fn is_text(atom: &Atom) -> bool {
+    atom.kind == AtomKind::Code && !atom.has(atom_flags::MERGE | atom_flags::LINK_ORDER)
+}
+
+fn all_relocations(tables: &Tables<'_>, by_section: &SectionAtoms) -> Result<Vec<(u32, Rela)>> {
+    let mut all = Vec::new();
+    for (i, section) in tables.sections.iter().enumerate() {
+        if section.ty != object::elf::SHT_RELA.0 {
+            continue;
+        }
+        let Some(target) = tables.sections.get(section.info as usize) else { continue };
+        let unwind = is_eh_frame(target.ty, tables.name(target.name));
+        if by_section.get(section.info).is_none() && !unwind {
+            continue;
+        }
+        let entries = relocations::entries(tables, i as u32, section)?;
+        all.reserve(entries.len());
+        all.extend(entries.iter().map(|rela| (section.info, *rela)));
+    }
+    let key = |(section, rela): &(u32, Rela)| (*section, rela.r_offset.get(LE));
+    if !all.is_sorted_by_key(key) {
+        all.sort_by_key(key);
+    }
+    Ok(all)
+}
+
+/// Sections that are tied to others as wholes.
+fn ordered_and_grouped(context: &Context<'_, '_>, texts: &mut [Text<'_>]) {
+    for atom in context.atoms {
+        if let Some(text) = context.text_of(atom.section).and_then(|t| texts.get_mut(t))
+            && atom.group.is_some()
+        {
+            text.refuse(Limit::GroupedSection, "several functions in a section of a group");
+        }
+        let after = atom.link_order.and_then(|a| context.section_of(a)).and_then(|s| context.text_of(s));
+        if let Some(text) = after.and_then(|t| texts.get_mut(t)) {
+            text.refuse(
+                Limit::OrderedSection,
+                format!("section {} is ordered after it", context.describe(atom.section)),
+            );
+        }
+    }
+}
+
+/// Put together what holds for the sections that are divided.
+fn assemble(texts: &[Text<'_>], retargets: Vec<references::Retargeted>, owned: Vec<tables::Claimed>) -> Plan {
+    let mut plan = Plan::default();
+    let mut divided = vec![false; texts.len()];
+    for (text, divided) in texts.iter().zip(&mut divided) {
+        let mut parts: Vec<u64> = text.part.iter().map(|p| text.part_start(*p)).collect();
+        parts.dedup();
+        if text.refusal.is_some() || parts.len() < 2 {
+            continue;
+        }
+        *divided = true;
+        plan.parts.push((text.section, parts));
+        let apart = |c: &&Resolved| text.part_at(c.field) != text.part_at(c.target);
+        plan.resolved.extend(text.crossings.iter().filter(apart));
+    }
+    let is_divided = |text: usize| divided.get(text).copied().unwrap_or(false);
+    let section = |text: usize| texts.get(text).map_or(0, |t| t.section);
+    let known = retargets.into_iter().filter(|r| is_divided(r.text));
+    plan.retargets = known.map(|r| (r.at, (section(r.text), r.target))).collect();
+    for claimed in owned.into_iter().filter(|c| is_divided(c.owner.0)) {
+        let owner = (section(claimed.owner.0), claimed.owner.1);
+        plan.owned.push(Owned { section: claimed.section, start: claimed.start, end: claimed.end, owner });
+    }
+    plan.resolved.sort_unstable();
+    plan.retargets.sort_unstable();
+    plan.owned.sort_unstable();
+    plan
+}

@@ -1,0 +1,339 @@
+//! What relocations against code mean: the function that each one leads to.
+//!
+//! A relocation by section symbol means a place: `addend` for an absolute one, and for a PC-relative one in code `addend`
+//! plus the distance from the field to the end of the instruction, which decoding tells. In code that was not decoded that
+//! distance is 4 to 8 bytes. The place must be one instruction of one function, or the target section is refused. A
+//! PC-relative one in data means a place only if it is known what is added to it: see [`super::tables`].
+//!
+//! A relocation by function symbol stays as it is. It must lead into the part that holds the symbol, since that is what
+//! keeps it; a PC-relative one in data (`.long f - table`) is taken to mean the function itself.
+
+use object::endian::LittleEndian as LE;
+
+use super::{Context, Place, Text};
+use crate::ids::SymbolIdx;
+use crate::limit::Limit;
+use crate::native::decode::{Field, Instruction};
+use crate::native::eh_frame::{self, RecordKind};
+use crate::native::relocations::{self, Rela, symbol_of, type_of};
+use crate::native::sections::is_eh_frame;
+use crate::native::tables::Result;
+use crate::summary::{AtomKind, Definition, SymbolKind, Target, atom_flags};
+
+/// A relocation by section symbol and the place that it means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Retargeted {
+    pub(super) at: Place,
+    /// Position of the target in the list of texts.
+    pub(super) text: usize,
+    pub(super) target: u64,
+}
+
+/// A PC-relative relocation of 32 bits in data against the section symbol of a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Relative {
+    pub(super) at: Place,
+    pub(super) text: usize,
+    pub(super) addend: i64,
+}
+
+/// A reference to a place in data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct DataReference {
+    pub(super) to: Place,
+    /// The text and the offset of the field that it is from; `None` if it is from elsewhere.
+    pub(super) from: Option<(usize, u64)>,
+}
+
+/// What the relocations of an object say.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) retargets: Vec<Retargeted>,
+    /// Sorted by place.
+    pub(super) relative: Vec<Relative>,
+    /// Sorted; only collected if there are relative ones.
+    pub(super) data: Vec<DataReference>,
+}
+
+/// What the section holds that a relocation applies to.
+#[derive(Clone, Copy)]
+enum Source {
+    /// Decoded code: position of the text.
+    Code(usize),
+    /// Code that was not decoded.
+    Raw,
+    Data,
+    Unwind,
+    /// Not loaded.
+    Other,
+}
+
+pub(super) fn read(context: &Context<'_, '_>, texts: &mut [Text<'_>]) -> Result<Found> {
+    let mut found = Found::default();
+    for own in context.relas.chunk_by(|a, b| a.0 == b.0) {
+        let Some((section, _)) = own.first() else { continue };
+        let source = source(context, texts, *section);
+        let begins = match source {
+            Source::Unwind => begins(context, *section)?,
+            _ => Vec::new(),
+        };
+        let mut reader = Reader { context, section: *section, source, begins, next: 0 };
+        for (_, rela) in own {
+            reader.relocation(rela, texts, &mut found);
+        }
+    }
+    found.relative.sort_unstable();
+    if found.relative.is_empty() {
+        found.data = Vec::new();
+    } else {
+        for symbol in context.symbols.iter().filter(|s| s.kind != SymbolKind::Section) {
+            // Whatever has a name is an object of its own.
+            if let Definition::Atom(atom) = symbol.definition
+                && let Some(section) = context.section_of(atom)
+                && context.text_of(section).is_none()
+            {
+                found.data.push(DataReference { to: (section, symbol.value), from: None });
+            }
+        }
+        found.data.sort_unstable();
+    }
+    one_meaning_each(texts, &mut found.retargets);
+    Ok(found)
+}
+
+/// Places of relocations are unique, or what a table by place says would be a guess.
+fn one_meaning_each(texts: &mut [Text<'_>], retargets: &mut [Retargeted]) {
+    retargets.sort_unstable();
+    for pair in retargets.windows(2) {
+        if let [a, b] = pair
+            && a.at == b.at
+        {
+            for text in [a.text, b.text] {
+                if let Some(text) = texts.get_mut(text) {
+                    text.refuse(Limit::AmbiguousTarget, format!("two relocations at {:#x}", a.at.1));
+                }
+            }
+        }
+    }
+}
+
+fn source(context: &Context<'_, '_>, texts: &[Text<'_>], section: u32) -> Source {
+    let Some(header) = context.tables.sections.get(section as usize) else { return Source::Other };
+    if is_eh_frame(header.ty, context.tables.name(header.name)) {
+        return Source::Unwind;
+    }
+    let position = context.atoms.partition_point(|a| a.section < section);
+    match context.atoms.get(position).filter(|a| a.section == section) {
+        Some(atom) if !atom.kind.is_alloc() => Source::Other,
+        Some(atom) if atom.kind == AtomKind::Code || atom.has(atom_flags::EXEC) => {
+            match context.text_of(section).filter(|t| texts.get(*t).is_some_and(|t| t.decoded)) {
+                Some(text) => Source::Code(text),
+                None => Source::Raw,
+            }
+        }
+        Some(_) => Source::Data,
+        None => Source::Other,
+    }
+}
+
+/// Where the FDEs of an unwind section have their `pc_begin`.
+fn begins(context: &Context<'_, '_>, section: u32) -> Result<Vec<u64>> {
+    let places: Vec<u64> = context.relas_of(section).iter().map(|(_, r)| r.r_offset.get(LE)).collect();
+    let records = eh_frame::split(context.tables.data(section)?, &places).unwrap_or_default();
+    let fdes = records.iter().filter(|r| matches!(r.kind, RecordKind::Fde { .. }));
+    Ok(fdes.map(|r| r.pc_begin()).collect())
+}
+
+struct Reader<'c, 'a, 't> {
+    context: &'c Context<'a, 't>,
+    section: u32,
+    source: Source,
+    begins: Vec<u64>,
+    /// Position in the instructions of the source; goes forward with the relocations.
+    next: usize,
+}
+
+impl Reader<'_, '_, '_> {
+    fn relocation(&mut self, rela: &Rela, texts: &mut [Text<'_>], found: &mut Found) {
+        let symbol = symbol_of(rela);
+        let Some(entry) = self.context.symbols.get(symbol.index()) else { return };
+        let Definition::Atom(atom) = entry.definition else { return };
+        let Some(section) = self.context.section_of(atom) else { return };
+        let instruction = self.instruction(rela, texts);
+        let Some(text) = self.context.text_of(section) else {
+            return self.to_data(rela, (section, entry.value), instruction, found);
+        };
+        let outcome =
+            if matches!(relocations::target(self.context.symbols, symbol), Ok(Some(Target::Atom(_)))) {
+                self.by_section(rela, text, instruction, texts, found)
+            } else {
+                self.by_symbol(rela, symbol, text, instruction, texts)
+            };
+        if let (Err((limit, what)), Some(target)) = (outcome, texts.get_mut(text)) {
+            let (ty, place) = (type_of(rela), rela.r_offset.get(LE));
+            let from = self.context.describe(self.section);
+            target.refuse(limit, format!("relocation of type {ty} at {place:#x} of section {from}: {what}"));
+        }
+    }
+
+    /// The instruction that a relocation is in, for decoded code.
+    fn instruction(&mut self, rela: &Rela, texts: &[Text<'_>]) -> Option<Instruction> {
+        let Source::Code(source) = self.source else { return None };
+        let instructions = &texts.get(source)?.instructions;
+        let place = rela.r_offset.get(LE);
+        while instructions.get(self.next).is_some_and(|i| i.end() <= place) {
+            self.next += 1;
+        }
+        instructions.get(self.next).copied().filter(|i| u64::from(i.offset) <= place)
+    }
+
+    fn by_section(
+        &self,
+        rela: &Rela,
+        text: usize,
+        instruction: Option<Instruction>,
+        texts: &[Text<'_>],
+        found: &mut Found,
+    ) -> Outcome {
+        let Some(target) = texts.get(text) else { return Ok(()) };
+        let (place, addend) = (rela.r_offset.get(LE), rela.r_addend.get(LE));
+        let unclear = |what: &str| Err((Limit::AmbiguousTarget, what.to_owned()));
+        let offset = match self.source {
+            Source::Code(_) => match instruction.and_then(|i| meaning(rela, &i)) {
+                Some(delta) => delta,
+                None => return unclear("by section symbol in such an instruction"),
+            },
+            Source::Data => match type_of(rela) {
+                1 | 10 | 11 => addend,
+                2 => {
+                    found.relative.push(Relative { at: (self.section, place), text, addend });
+                    return Ok(());
+                }
+                _ => return unclear("by section symbol in data"),
+            },
+            Source::Raw => return self.from_raw(rela, text, target, found),
+            Source::Unwind if self.begins.binary_search(&place).is_ok() => return Ok(()),
+            Source::Unwind => return unclear("by section symbol in an unwind table"),
+            Source::Other => {
+                return Err((
+                    Limit::DebugInfo,
+                    "by section symbol, in a section that is not loaded".to_owned(),
+                ));
+            }
+        };
+        let offset = u64::try_from(offset).unwrap_or(u64::MAX);
+        match target.function_at(offset) {
+            Some(_) if target.is_boundary(offset) || !target.decoded => {
+                found.retargets.push(Retargeted { at: (self.section, place), text, target: offset });
+                Ok(())
+            }
+            Some(_) => unclear("into the middle of an instruction"),
+            None => Err((Limit::ReferenceIntoPadding, format!("to {offset:#x}, which is in no function"))),
+        }
+    }
+
+    /// Code that was not decoded: every place that the relocation may mean is in one part.
+    fn from_raw(&self, rela: &Rela, text: usize, target: &Text<'_>, found: &mut Found) -> Outcome {
+        let addend = rela.r_addend.get(LE);
+        let at = (self.section, rela.r_offset.get(LE));
+        let offset = |n: i64| addend.checked_add(n).and_then(|t| u64::try_from(t).ok());
+        let meant = match type_of(rela) {
+            2 | 4 => {
+                let mut parts = (4..=8).map(|n| offset(n).and_then(|t| target.part_at(t)));
+                let first = parts.next().flatten();
+                offset(4).filter(|_| first.is_some() && parts.all(|p| p == first))
+            }
+            // A base to which more is added would hardly be the start of a function.
+            1 | 10 | 11 => offset(0).filter(|t| {
+                target.function_at(*t).is_some_and(|f| target.functions.get(f).is_some_and(|f| f.start == *t))
+            }),
+            _ => None,
+        };
+        match meant {
+            Some(target) => {
+                found.retargets.push(Retargeted { at, text, target });
+                Ok(())
+            }
+            None => Err((Limit::AmbiguousTarget, "from code that was not decoded".to_owned())),
+        }
+    }
+
+    fn by_symbol(
+        &self,
+        rela: &Rela,
+        symbol: SymbolIdx,
+        text: usize,
+        instruction: Option<Instruction>,
+        texts: &[Text<'_>],
+    ) -> Outcome {
+        let (Some(target), Some(entry)) = (texts.get(text), self.context.symbols.get(symbol.index())) else {
+            return Ok(());
+        };
+        if entry.kind == SymbolKind::Section {
+            return Err((Limit::AmbiguousTarget, "by a section symbol of its own kind".to_owned()));
+        }
+        let (ty, addend) = (type_of(rela), rela.r_addend.get(LE));
+        // The types whose target is a table entry, a size or nothing: what counts is the symbol.
+        let by_name = matches!(ty, 0 | 3 | 9 | 27 | 28 | 30 | 32 | 33 | 41..=43 | 46 | 49);
+        let delta = match self.source {
+            Source::Unwind | Source::Other => return Ok(()),
+            _ if by_name => return Ok(()),
+            Source::Code(_) => instruction.and_then(|i| meaning(rela, &i)),
+            // Anything from the last byte of the field to the end of the longest instruction.
+            Source::Raw if matches!(ty, 2 | 4) && (-8..=-4).contains(&addend) => return Ok(()),
+            Source::Raw => None,
+            // The distance to a table, whose start is not known here.
+            Source::Data if matches!(ty, 2 | 24) => return Ok(()),
+            Source::Data => Some(addend),
+        };
+        let own = target.part_at(entry.value);
+        let reached = delta.and_then(|d| entry.value.checked_add_signed(d)).and_then(|t| target.part_at(t));
+        match reached.is_some() && reached == own {
+            true => Ok(()),
+            false => Err((Limit::AmbiguousTarget, format!("symbol {} with addend {addend:#x}", symbol.0))),
+        }
+    }
+
+    /// Note a reference to data, for telling where tables begin.
+    fn to_data(&self, rela: &Rela, symbol: Place, instruction: Option<Instruction>, found: &mut Found) {
+        let mut push = |delta: Option<i64>, from| {
+            if let Some(offset) = delta.and_then(|d| symbol.1.checked_add_signed(d)) {
+                found.data.push(DataReference { to: (symbol.0, offset), from });
+            }
+        };
+        let addend = rela.r_addend.get(LE);
+        match self.source {
+            Source::Code(text) => {
+                let from = Some((text, rela.r_offset.get(LE)));
+                push(instruction.and_then(|i| meaning(rela, &i)).or(Some(addend)), from);
+            }
+            Source::Raw if matches!(type_of(rela), 2 | 4) => {
+                for distance in [4, 5, 6, 8] {
+                    push(addend.checked_add(distance), None);
+                }
+            }
+            Source::Raw | Source::Data => push(Some(addend), None),
+            Source::Unwind | Source::Other => {}
+        }
+    }
+}
+
+type Outcome = std::result::Result<(), (Limit, String)>;
+
+/// What a relocation in a decoded instruction adds to its symbol to get at the place that the instruction means; `None`
+/// where that can't be told.
+fn meaning(rela: &Rela, instruction: &Instruction) -> Option<i64> {
+    let (place, addend) = (rela.r_offset.get(LE), rela.r_addend.get(LE));
+    let is_displacement = place == instruction.displacement_at() && instruction.displacement.1 != 0;
+    match type_of(rela) {
+        2 | 4 if is_displacement && matches!(instruction.field, Field::Branch | Field::RipRelative) => {
+            addend.checked_add(i64::try_from(instruction.end().checked_sub(place)?).ok()?)
+        }
+        // What registers are added to an absolute displacement is not known; GOTOFF64 is an immediate.
+        1 | 10 | 11 if is_displacement => {
+            (instruction.field == Field::Displacement { registers: false }).then_some(addend)
+        }
+        1 | 10 | 11 | 25 => Some(addend),
+        _ => None,
+    }
+}
