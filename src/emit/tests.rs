@@ -7,4 +7,6 @@ mod debug;
 mod links;
 mod planner;
 mod random;
+mod split;
+mod splitter;
 mod tools;

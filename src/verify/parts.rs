@@ -146,7 +146,7 @@ pub(super) fn find(
             }
             let alignment = |a: u64, o: u64| if o == 0 { a } else { a.min(1 << o.trailing_zeros()) };
             let needed = alignment(before.sh_addralign.max(1), *s);
-            if after.sh_addralign < needed || (s - start) % needed != 0 {
+            if after.sh_addralign < needed || s.wrapping_sub(start) % needed != 0 {
                 return Err(new.about(j, format!("what was at {s:#x} is not aligned as it was")));
             }
             last = *e;

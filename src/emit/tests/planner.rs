@@ -38,6 +38,11 @@ impl Program {
         for (summary, (name, _)) in summaries.iter().zip(&objects) {
             assert!(summary.limits.is_empty(), "{name}: {:?}", summary.limits);
         }
+        Program::of(objects, summaries, roots)
+    }
+
+    /// Plan objects whose summaries are there already.
+    pub(super) fn of(objects: Vec<(String, Vec<u8>)>, summaries: Vec<ModuleSummary>, roots: &[&str]) -> Self {
         let plans = plan(&summaries, roots);
         Program { objects, summaries, plans }
     }

@@ -54,7 +54,7 @@ fn objects() -> Vec<Vec<u8>> {
 }
 
 /// A plan from random bits; close to `drop_percent` of the atoms go.
-fn random_plan(summary: &ModuleSummary, seed: &[u8], drop_percent: u8) -> ModulePlan {
+pub(super) fn random_plan(summary: &ModuleSummary, seed: &[u8], drop_percent: u8) -> ModulePlan {
     let byte = |i: usize| seed[i % seed.len()] ^ (i / seed.len()).wrapping_mul(37) as u8;
     let bits = |from: usize| (0..summary.symbols.len()).map(|i| byte(i + from) & 1 == 0).collect();
     let mut plan = ModulePlan {
@@ -76,7 +76,7 @@ fn random_plan(summary: &ModuleSummary, seed: &[u8], drop_percent: u8) -> Module
 }
 
 /// Drop what refers to dropped things too, so that the plan can be carried out.
-fn close(summary: &ModuleSummary, plan: &mut ModulePlan) {
+pub(super) fn close(summary: &ModuleSummary, plan: &mut ModulePlan) {
     use summaries::{Definition, Target};
     loop {
         let mut changed = false;
@@ -111,11 +111,11 @@ fn close(summary: &ModuleSummary, plan: &mut ModulePlan) {
 }
 
 /// More cases by `PROPTEST_CASES`, for a long run.
-fn cases(usual: u32) -> u32 {
+pub(super) fn cases(usual: u32) -> u32 {
     std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(usual)
 }
 
-fn runner(cases: u32) -> TestRunner {
+pub(super) fn runner(cases: u32) -> TestRunner {
     TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() })
 }
 
