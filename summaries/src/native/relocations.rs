@@ -147,7 +147,8 @@ pub(crate) fn read(
         let unknown =
             append(relas, tables.sections.get(section.info as usize), from, atom, symbols, references)
                 .map_err(|e| malformed(format!("section {}: {}", tables.describe(index), e.detail)))?;
-        if !meanings.retargets.is_empty() || !meanings.owned.is_empty() {
+        let is_divided = atoms.get(from.index() + 1).is_some_and(|next| next.section == section.info);
+        if is_divided || !meanings.retargets.is_empty() || !meanings.owned.is_empty() {
             for reference in references.get_mut(start..).unwrap_or(&mut []) {
                 let offset = reference.offset;
                 reference.target = meanings.target(section.info, offset, reference.target);
