@@ -9,7 +9,7 @@ mod gcdiff;
 mod links;
 mod machine;
 mod process;
-mod soak;
+mod link_programs;
 mod soak_links;
 mod table;
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::soak::{Linker, Tally, run_seed};
+use crate::link_programs::{Linker, Tally, run_seed};
 use crate::{Options, Result};
 
 /// The linkers and where Debian has them.
