@@ -76,6 +76,14 @@ impl Corpus {
         if links.is_empty() {
             return Err("nothing is built: run bench/fetch.sh and bench/build.sh first".into());
         }
+        Ok(Corpus { links, ..Corpus::tools(root)? })
+    }
+
+    /// The tools alone, for commands that bring their own programs.
+    ///
+    /// # Errors
+    /// If lto-prune isn't built.
+    pub(crate) fn tools(root: PathBuf) -> Result<Corpus> {
         let pruner = match std::env::var_os("LTO_PRUNE") {
             Some(path) => PathBuf::from(path),
             None => std::env::current_exe()?.with_file_name("lto-prune"),
@@ -83,7 +91,7 @@ impl Corpus {
         let pruner = pruner
             .canonicalize()
             .map_err(|_| format!("{}: not there; run `cargo build --release` first", pruner.display()))?;
-        Ok(Corpus { root, links, pruner })
+        Ok(Corpus { root, links: Vec::new(), pruner })
     }
 
     /// An empty folder under `work/run`.

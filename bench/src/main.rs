@@ -1,6 +1,7 @@
 //! Runners of the benchmark: `bench COMMAND [OPTIONS]`, described in docs/BENCHMARKING.md.
 //!
-//! The corpus is made beforehand by `bench/fetch.sh` and `bench/build.sh`; nothing here compiles or downloads.
+//! The corpus is made beforehand by `bench/fetch.sh` and `bench/build.sh`; nothing here downloads, and only `soak` and
+//! `reach` compile.
 //! Exit status: 0, or 1 when a comparison failed, or 2 when a command could not run.
 
 mod check;
@@ -9,6 +10,7 @@ mod gcdiff;
 mod links;
 mod machine;
 mod process;
+mod soak;
 mod table;
 
 use std::path::PathBuf;
@@ -20,15 +22,19 @@ use corpus::Corpus;
 type Error = Box<dyn std::error::Error + Send + Sync>;
 type Result<T> = std::result::Result<T, Error>;
 
-const USAGE: &str = "usage: bench links|gcdiff|check [options]
+const USAGE: &str = "usage: bench links|gcdiff|check|soak [options]
   links             time and memory of each link, the linker alone beside lto-prune, and .text sizes
   gcdiff            what lto-prune keeps beside what ld.lld --gc-sections keeps, section by section
   check             every program, linked plain and pruned by each linker, passes its functional check alike
+  soak              random programs, linked plain and pruned, behave alike
 options
   --only=A,B        these programs, or PROGRAM/MODE
   --runs=N          links: runs of each (default 11)
-  --linkers=A,B     check: of lld, mold, bfd, gold (default: all)
-  --level=LEVEL     links, check: the --prune-level (default: sections)
+  --linkers=A,B     check, soak: of lld, mold, bfd, gold (default: all)
+  --seeds=A..B      soak: the seeds from A to B - 1
+  --csmith          soak: programs by csmith
+  --jobs=N          soak: programs at a time (default: as many as cores)
+  --level=LEVEL     links, check, soak: the --prune-level (default: sections)
   --all-modes       gcdiff: not only -ffunction-sections
   --verbose         gcdiff: name every section that the two treat differently
   --write           put the table, with the machine's facts, in bench/results";
@@ -38,6 +44,9 @@ struct Options {
     only: Vec<String>,
     runs: usize,
     linkers: Vec<String>,
+    seeds: Option<(u64, u64)>,
+    csmith: bool,
+    jobs: usize,
     level: String,
     all_modes: bool,
     verbose: bool,
@@ -49,17 +58,25 @@ fn parse(args: &[String]) -> Result<Options> {
         only: Vec::new(),
         runs: 11,
         linkers: Vec::new(),
+        seeds: None,
+        csmith: false,
+        jobs: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
         level: "sections".into(),
         all_modes: false,
         verbose: false,
         write: false,
     };
     let list = |v: &str| v.split(',').map(str::to_owned).collect::<Vec<_>>();
-    for arg in args {
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
         match arg.split_once('=').unwrap_or((arg, "")) {
             ("--only", v) => options.only = list(v),
             ("--runs", v) => options.runs = v.parse::<usize>()?.max(1),
             ("--linkers", v) => options.linkers = list(v),
+            ("--seeds", "") => options.seeds = Some(soak::seeds(args.next().ok_or("--seeds A..B")?)?),
+            ("--seeds", v) => options.seeds = Some(soak::seeds(v)?),
+            ("--csmith", "") => options.csmith = true,
+            ("--jobs", v) => options.jobs = v.parse::<usize>()?.max(1),
             ("--level", v) => options.level = v.into(),
             ("--all-modes", "") => options.all_modes = true,
             ("--verbose", "") => options.verbose = true,
@@ -73,7 +90,11 @@ fn parse(args: &[String]) -> Result<Options> {
 fn run(args: &[String]) -> Result<bool> {
     let (command, rest) = args.split_first().ok_or(USAGE)?;
     let options = parse(rest)?;
-    let corpus = Corpus::open(PathBuf::from(env!("CARGO_MANIFEST_DIR")), &options.only)?;
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    if command == "soak" {
+        return soak::run(&Corpus::tools(root)?, &options);
+    }
+    let corpus = Corpus::open(root, &options.only)?;
     match command.as_str() {
         "links" => links::run(&corpus, &options),
         "gcdiff" => gcdiff::run(&corpus, &options),
