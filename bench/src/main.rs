@@ -10,6 +10,7 @@ mod gcdiff;
 mod links;
 mod machine;
 mod process;
+mod reach;
 mod soak;
 mod table;
 
@@ -22,21 +23,22 @@ use corpus::Corpus;
 type Error = Box<dyn std::error::Error + Send + Sync>;
 type Result<T> = std::result::Result<T, Error>;
 
-const USAGE: &str = "usage: bench links|gcdiff|check|soak [options]
+const USAGE: &str = "usage: bench links|gcdiff|check|soak|reach [options]
   links             time and memory of each link, the linker alone beside lto-prune, and .text sizes
   gcdiff            what lto-prune keeps beside what ld.lld --gc-sections keeps, section by section
   check             every program, linked plain and pruned by each linker, passes its functional check alike
   soak              random programs, linked plain and pruned, behave alike
+  reach             what is kept of static libraries beside what can be reached
 options
-  --only=A,B        these programs, or PROGRAM/MODE
+  --only=A,B        these programs, or PROGRAM/MODE; reach: these mains
   --runs=N          links: runs of each (default 11)
-  --linkers=A,B     check, soak: of lld, mold, bfd, gold (default: all)
+  --linkers=A,B     check, soak, reach: of lld, mold, bfd, gold (default: all)
   --seeds=A..B      soak: the seeds from A to B - 1
   --csmith          soak: programs by csmith
   --jobs=N          soak: programs at a time (default: as many as cores)
-  --level=LEVEL     links, check, soak: the --prune-level (default: sections)
+  --level=LEVEL     links, check, soak, reach: the --prune-level (default: sections)
   --all-modes       gcdiff: not only -ffunction-sections
-  --verbose         gcdiff: name every section that the two treat differently
+  --verbose         gcdiff, reach: name every section or function that the two treat differently
   --write           put the table, with the machine's facts, in bench/results";
 
 /// The command line.
@@ -91,8 +93,10 @@ fn run(args: &[String]) -> Result<bool> {
     let (command, rest) = args.split_first().ok_or(USAGE)?;
     let options = parse(rest)?;
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    if command == "soak" {
-        return soak::run(&Corpus::tools(root)?, &options);
+    match command.as_str() {
+        "soak" => return soak::run(&Corpus::tools(root)?, &options),
+        "reach" => return reach::run(&Corpus::tools(root)?, &options),
+        _ => {}
     }
     let corpus = Corpus::open(root, &options.only)?;
     match command.as_str() {

@@ -38,8 +38,8 @@ struct Totals {
     /// Bytes of `.text`.
     plain: u64,
     pruned: u64,
-    /// Cases that prove nothing, by reason.
-    idle: BTreeMap<String, u64>,
+    /// Cases that prove nothing, by reason: how many, and the first.
+    idle: BTreeMap<String, (u64, String)>,
     /// Limits of the reports: how often, and how many bytes.
     limits: BTreeMap<String, (u64, u64)>,
     red: Vec<String>,
@@ -58,7 +58,7 @@ impl Totals {
                     entry.1 += bytes;
                 }
             }
-            Outcome::Idle(reason) => *self.idle.entry(reason).or_default() += 1,
+            Outcome::Idle(reason) => self.idle.entry(reason).or_insert_with(|| (0, name.to_owned())).0 += 1,
             Outcome::Red(text) => {
                 self.links += 2;
                 self.red.push(format!("{name}: {text}"));
@@ -161,8 +161,8 @@ fn summary(options: &Options, totals: &Totals, from: u64, to: u64, seconds: u64)
         options.level, totals.programs, totals.links
     );
     println!("bytes of .text: plain {}, pruned {}", count(totals.plain), count(totals.pruned));
-    for (reason, n) in &totals.idle {
-        println!("not compared: {n} ({reason})");
+    for (reason, (n, first)) in &totals.idle {
+        println!("not compared: {n}, first {first} ({reason})");
     }
     if !totals.limits.is_empty() {
         let mut table = Table::new(&["limit", "count", "bytes"]);

@@ -250,7 +250,9 @@ impl Generator {
                 ),
                 _ => self.arithmetic(),
             };
-            let end = if self.rng.one_in(6) { "/* falls through */" } else { "break;" };
+            // Never into the default, which may be unreachable.
+            let falls = i + 1 < n as i64 && self.rng.one_in(6);
+            let end = if falls { "/* falls through */" } else { "break;" };
             out.push_str(&format!("case {label}: {text}{end}\n"));
         }
         if total {
