@@ -86,8 +86,16 @@ impl Corpus {
         if links.is_empty() {
             return Err("nothing is built: run bench/fetch.sh and bench/build.sh first".into());
         }
+        Ok(Corpus { links, ..Corpus::tools(root)? })
+    }
+
+    /// The tools alone, for commands that bring their own programs.
+    ///
+    /// # Errors
+    /// If lto-prune isn't built.
+    pub(crate) fn tools(root: PathBuf) -> Result<Corpus> {
         let pruner = lto_prune()?;
-        Ok(Corpus { root, links, pruner })
+        Ok(Corpus { root, links: Vec::new(), pruner })
     }
 
     /// An empty folder under `work/run`.

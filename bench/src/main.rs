@@ -1,6 +1,7 @@
 //! Runners of the benchmark: `bench COMMAND [OPTIONS]`, described in docs/BENCHMARKING.md.
 //!
-//! The corpus is made beforehand by `bench/fetch.sh` and `bench/build.sh`; nothing here compiles or downloads.
+//! The corpus is made beforehand by `bench/fetch.sh` and `bench/build.sh`; nothing here downloads, and only `soak` and
+//! `reach` compile.
 //! Exit status: 0, or 1 when a comparison failed, or 2 when a command could not run.
 
 mod check;
@@ -11,6 +12,8 @@ mod machine;
 mod process;
 mod link_programs;
 mod soak_links;
+mod reach;
+mod soak;
 mod table;
 
 use std::path::PathBuf;
@@ -22,19 +25,23 @@ use corpus::Corpus;
 type Error = Box<dyn std::error::Error + Send + Sync>;
 type Result<T> = std::result::Result<T, Error>;
 
-const USAGE: &str = "usage: bench links|gcdiff|check|soak-links [options]
+const USAGE: &str = "usage: bench links|gcdiff|check|soak|soak-links|reach [options]
   links             time and memory of each link, the linker alone beside lto-prune, and .text sizes
   gcdiff            what lto-prune keeps beside what ld.lld --gc-sections keeps, section by section
   check             every program, linked plain and pruned by each linker, passes its functional check alike
-  soak-links        random programs, linked plain and pruned by each linker, behave alike
+  soak              random programs, linked plain and pruned, behave alike
+  soak-links        random link lines, linked plain and pruned by each linker, behave alike
+  reach             what is kept of static libraries beside what can be reached
 options
-  --only=A,B        these programs, or PROGRAM/MODE
+  --only=A,B        these programs, or PROGRAM/MODE; reach: these mains
   --runs=N          links: runs of each (default 11)
-  --seeds=A..B      soak-links: from A, below B (default 0..50)
-  --linkers=A,B     check, soak-links: of lld, mold, bfd, gold (default: all)
-  --level=LEVEL     links, check: the --prune-level (default: sections)
+  --linkers=A,B     check, soak, soak-links, reach: of lld, mold, bfd, gold (default: all)
+  --seeds=A..B      soak, soak-links: the seeds from A to B - 1
+  --csmith          soak: programs by csmith
+  --jobs=N          soak: programs at a time (default: as many as cores)
+  --level=LEVEL     links, check, soak, reach: the --prune-level (default: sections)
   --all-modes       gcdiff: not only -ffunction-sections
-  --verbose         gcdiff: name every section that the two treat differently
+  --verbose         gcdiff, reach: name every section or function that the two treat differently
   --write           put the table, with the machine's facts, in bench/results";
 
 /// The command line.
@@ -42,12 +49,13 @@ struct Options {
     only: Vec<String>,
     runs: usize,
     linkers: Vec<String>,
+    seeds: Option<(u64, u64)>,
+    csmith: bool,
+    jobs: usize,
     level: String,
     all_modes: bool,
     verbose: bool,
     write: bool,
-    /// From the first, below the second.
-    seeds: (u64, u64),
 }
 
 fn parse(args: &[String]) -> Result<Options> {
@@ -55,22 +63,25 @@ fn parse(args: &[String]) -> Result<Options> {
         only: Vec::new(),
         runs: 11,
         linkers: Vec::new(),
+        seeds: None,
+        csmith: false,
+        jobs: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
         level: "sections".into(),
         all_modes: false,
         verbose: false,
         write: false,
-        seeds: (0, 50),
     };
     let list = |v: &str| v.split(',').map(str::to_owned).collect::<Vec<_>>();
-    for arg in args {
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
         match arg.split_once('=').unwrap_or((arg, "")) {
             ("--only", v) => options.only = list(v),
             ("--runs", v) => options.runs = v.parse::<usize>()?.max(1),
-            ("--seeds", v) => {
-                let (first, last) = v.split_once("..").ok_or("--seeds=A..B")?;
-                options.seeds = (first.parse()?, last.parse()?);
-            }
             ("--linkers", v) => options.linkers = list(v),
+            ("--seeds", "") => options.seeds = Some(soak::seeds(args.next().ok_or("--seeds A..B")?)?),
+            ("--seeds", v) => options.seeds = Some(soak::seeds(v)?),
+            ("--csmith", "") => options.csmith = true,
+            ("--jobs", v) => options.jobs = v.parse::<usize>()?.max(1),
             ("--level", v) => options.level = v.into(),
             ("--all-modes", "") => options.all_modes = true,
             ("--verbose", "") => options.verbose = true,
@@ -84,10 +95,14 @@ fn parse(args: &[String]) -> Result<Options> {
 fn run(args: &[String]) -> Result<bool> {
     let (command, rest) = args.split_first().ok_or(USAGE)?;
     let options = parse(rest)?;
-    if command == "soak-links" {
-        return soak_links::run(&options, &corpus::lto_prune()?);
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    match command.as_str() {
+        "soak-links" => return soak_links::run(&options, &corpus::lto_prune()?),
+        "soak" => return soak::run(&Corpus::tools(root)?, &options),
+        "reach" => return reach::run(&Corpus::tools(root)?, &options),
+        _ => {}
     }
-    let corpus = Corpus::open(PathBuf::from(env!("CARGO_MANIFEST_DIR")), &options.only)?;
+    let corpus = Corpus::open(root, &options.only)?;
     match command.as_str() {
         "links" => links::run(&corpus, &options),
         "gcdiff" => gcdiff::run(&corpus, &options),

@@ -16,7 +16,7 @@ const LINKERS: &[(&str, &str)] = &[
 ];
 
 pub(crate) fn run(options: &Options, ours: &Path) -> Result<bool> {
-    let (first, last) = options.seeds;
+    let (first, last) = options.seeds.unwrap_or((0, 50));
     let wanted = |name: &str| options.linkers.is_empty() || options.linkers.iter().any(|l| l == name);
     let linkers: Vec<Linker> = LINKERS
         .iter()

@@ -1,0 +1,224 @@
+//! One program in one folder: compile, link twice, run twice, compare; and keep it if they differ.
+//!
+//! Every command is run in the folder of the case with relative paths, so that a kept folder can be moved and its
+//! script does exactly what was done. Left out: standard input (empty) and time limits of compilers.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use object::{Object, ObjectSection};
+use serde_json::Value;
+
+use super::program::Program;
+use super::setup::Recipe;
+
+use crate::corpus::{Corpus, find_linker};
+use crate::{Options, Result, process};
+
+/// Seconds that a program may run. Those of the own generator need milliseconds.
+const PATIENCE: &str = "10";
+
+/// What all cases use.
+#[derive(Debug)]
+pub(crate) struct Tools {
+    pub(crate) pruner: PathBuf,
+    /// Short names, and where each is.
+    pub(crate) linkers: Vec<String>,
+    paths: Vec<PathBuf>,
+    /// `LTO_PRUNE_FLAGS` of the pruned link.
+    flags: String,
+    /// Where red cases are kept.
+    pub(crate) keep: PathBuf,
+}
+
+impl Tools {
+    pub(crate) fn find(corpus: &Corpus, options: &Options) -> Result<Tools> {
+        let linkers: Vec<String> = if options.linkers.is_empty() {
+            // lld more often: it is what most will have behind, and the fastest.
+            ["lld", "lld", "lld", "mold", "bfd", "gold"].map(str::to_owned).into()
+        } else {
+            options.linkers.clone()
+        };
+        let paths = linkers.iter().map(|l| find_linker(l)).collect::<Result<_>>()?;
+        Ok(Tools {
+            pruner: corpus.pruner.clone(),
+            linkers,
+            paths,
+            flags: format!(
+                "--prune-level={} --prune-strict --prune-no-cache --prune-jobs=1 --prune-report=report.json",
+                options.level
+            ),
+            keep: corpus.root.join("work/soak"),
+        })
+    }
+
+    fn linker(&self, name: &str) -> Result<&Path> {
+        let found = self.linkers.iter().position(|l| l == name).and_then(|i| self.paths.get(i));
+        Ok(found.ok_or("a linker that nobody chose")?)
+    }
+}
+
+/// What came of a case.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// No difference; bytes of `.text`, and the limits of the report: name, count, bytes.
+    Same { plain: u64, pruned: u64, limits: Vec<(String, u64, u64)> },
+    /// Nothing was compared, and why.
+    Idle(String),
+    /// A difference, in words.
+    Red(String),
+}
+
+/// What a command left.
+struct Ran {
+    status: i32,
+    stdout: Vec<u8>,
+    stderr: String,
+}
+
+fn ran(dir: &Path, words: &[String], environment: &[(&str, &str)]) -> Result<Ran> {
+    let (program, args) = words.split_first().ok_or("an empty command")?;
+    let mut command = Command::new(program);
+    command.args(args).current_dir(dir).env("LC_ALL", "C.UTF-8");
+    command.env_remove("LTO_PRUNE_FLAGS").env_remove("LTO_PRUNE_LINKER");
+    command.envs(environment.iter().copied());
+    let (out, err) = (dir.join(".stdout"), dir.join(".stderr"));
+    let done = process::run(&mut command, &out, &err)?;
+    let stderr = String::from_utf8_lossy(&fs::read(&err)?).into_owned();
+    Ok(Ran { status: done.status, stdout: fs::read(&out)?, stderr })
+}
+
+fn owned(words: &[&str]) -> Vec<String> {
+    words.iter().map(|w| (*w).to_owned()).collect()
+}
+
+/// Bytes of `.text` in a linked file.
+pub(crate) fn text_size(path: &Path) -> Result<u64> {
+    let data = fs::read(path)?;
+    let file = object::File::parse(&*data)?;
+    Ok(file.section_by_name(".text").map_or(0, |s| s.size()))
+}
+
+/// The limits in a report: name, count, bytes.
+fn limits(path: &Path) -> Result<Vec<(String, u64, u64)>> {
+    let report: Value = serde_json::from_slice(&fs::read(path)?)?;
+    let mut out = Vec::new();
+    for limit in report["limits"].as_array().into_iter().flatten() {
+        let name = limit["limit"].as_str().unwrap_or("unnamed").to_owned();
+        out.push((name, limit["count"].as_u64().unwrap_or(0), limit["bytes"].as_u64().unwrap_or(0)));
+    }
+    Ok(out)
+}
+
+fn first_lines(text: &str) -> String {
+    text.lines().take(6).collect::<Vec<_>>().join("\n    ")
+}
+
+/// Compile, link, run and compare, in the new folder `dir`.
+///
+/// # Errors
+/// If a command can't be started or a file not be written.
+pub(crate) fn run(dir: &Path, program: &Program, recipe: &Recipe, tools: &Tools) -> Result<Outcome> {
+    fs::create_dir_all(dir)?;
+    for unit in &program.units {
+        let extension = if unit.cplus { "cc" } else { "c" };
+        fs::write(dir.join(&unit.name).with_extension(extension), &unit.text)?;
+    }
+    for (folder, file) in [("plain-bin", tools.linker(&recipe.linker)?), ("pruned-bin", &tools.pruner)] {
+        fs::create_dir(dir.join(folder))?;
+        symlink(file, dir.join(folder).join("ld"))?;
+    }
+    for command in &recipe.compile {
+        let done = ran(dir, command, &[])?;
+        if done.status != 0 {
+            eprintln!("{}: {}\n    {}", dir.display(), command.join(" "), first_lines(&done.stderr));
+            return Ok(Outcome::Idle("a compiler refuses it".into()));
+        }
+    }
+    let plain = ran(dir, &recipe.link_by("plain-bin", "a.plain"), &[])?;
+    let linker = tools.linker(&recipe.linker)?.to_string_lossy().into_owned();
+    let environment = [("LTO_PRUNE_LINKER", &*linker), ("LTO_PRUNE_FLAGS", &*tools.flags)];
+    let pruned = ran(dir, &recipe.link_by("pruned-bin", "a.pruned"), &environment)?;
+    if plain.status != 0 {
+        return Ok(Outcome::Idle(format!(
+            "{} alone fails: {}",
+            recipe.linker,
+            plain.stderr.lines().next().unwrap_or("")
+        )));
+    }
+    if pruned.status != 0 {
+        return Ok(Outcome::Red(format!("link, status {}: {}", pruned.status, first_lines(&pruned.stderr))));
+    }
+    let said = plain.stderr.replace("a.plain", "a.pruned").replace("plain-bin/ld", &linker);
+    if pruned.stderr.lines().any(|l| !said.lines().any(|k| k == l)) {
+        return Ok(Outcome::Red(format!("the link says more: {}", first_lines(&pruned.stderr))));
+    }
+    let [plain, pruned] =
+        ["./a.plain", "./a.pruned"].map(|file| ran(dir, &owned(&["timeout", PATIENCE, file]), &[]));
+    let (plain, pruned) = (plain?, pruned?);
+    if plain.status == 124 {
+        return Ok(Outcome::Idle("it doesn't end".into()));
+    }
+    if plain.status != pruned.status {
+        return Ok(Outcome::Red(format!("exit status {} instead of {}", pruned.status, plain.status)));
+    }
+    if plain.stdout != pruned.stdout || plain.stderr != pruned.stderr {
+        return Ok(Outcome::Red("another output".into()));
+    }
+    if plain.status >= 128 {
+        return Ok(Outcome::Idle(format!("it dies, alone too, with status {}", plain.status)));
+    }
+    Ok(Outcome::Same {
+        plain: text_size(&dir.join("a.plain"))?,
+        pruned: text_size(&dir.join("a.pruned"))?,
+        limits: limits(&dir.join("report.json"))?,
+    })
+}
+
+fn quoted(words: &[String]) -> String {
+    let word = |w: &String| {
+        let plain = w.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_=+,./:@".contains(&b));
+        if plain { w.clone() } else { format!("'{}'", w.replace('\'', "'\\''")) }
+    };
+    words.iter().map(word).collect::<Vec<_>>().join(" ")
+}
+
+/// Copy a case to `to`, with a script that does it again: `LTO_PRUNE=... LINKER=... ./reproduce.sh`.
+pub(crate) fn keep(dir: &Path, to: &Path, recipe: &Recipe, tools: &Tools) -> Result<()> {
+    if to.exists() {
+        fs::remove_dir_all(to)?;
+    }
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        if entry.file_type()?.is_file() {
+            fs::copy(entry.path(), to.join(entry.file_name()))?;
+        }
+    }
+    let mut script = String::from(
+        "#!/bin/sh\n# Status 0 if plain and pruned agree. Paths of the tools may be given from outside.\n",
+    );
+    script.push_str("set -eu\ncd \"$(dirname \"$0\")\"\n");
+    script.push_str(&format!(": \"${{LTO_PRUNE:={}}}\"\n", tools.pruner.display()));
+    script.push_str(&format!(": \"${{LINKER:={}}}\"\n", tools.linker(&recipe.linker)?.display()));
+    script.push_str("mkdir -p plain-bin pruned-bin\nln -sf \"$LINKER\" plain-bin/ld\nln -sf \"$LTO_PRUNE\" pruned-bin/ld\nrm -f ./*.a\n");
+    for command in &recipe.compile {
+        script.push_str(&format!("{}\n", quoted(command)));
+    }
+    script.push_str(&format!("{}\n", quoted(&recipe.link_by("plain-bin", "a.plain"))));
+    script.push_str(&format!(
+        "LTO_PRUNE_LINKER=\"$LINKER\" LTO_PRUNE_FLAGS=\"${{LTO_PRUNE_FLAGS:-{}}}\" {}\n",
+        tools.flags,
+        quoted(&recipe.link_by("pruned-bin", "a.pruned"))
+    ));
+    script.push_str(&format!(
+        "for f in plain pruned; do\n  status=0\n  timeout {PATIENCE} ./a.$f >$f.out 2>&1 || status=$?\n  echo \"status $status\" >>$f.out\ndone\n\
+         diff plain.out pruned.out\n"
+    ));
+    let path = to.join("reproduce.sh");
+    fs::write(&path, script)?;
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
+    Ok(())
+}

@@ -1,0 +1,178 @@
+//! `bench soak`: random programs, linked plain and pruned, run, and compared.
+//!
+//! A seed is a program; both compilers make one executable's objects of it, with options drawn from the same seed, and
+//! one linker links these twice. What must be equal: the status of the links, what the linker says, the output, and
+//! the exit status of the program. A trap that runs shows as a status. Anything else is red: the case is kept with a
+//! script that does it again.
+//!
+//! A program that a compiler refuses, whose plain link fails or which doesn't end in time, proves nothing and is only
+//! counted: the generator aims at none of them, csmith's programs may loop for ever.
+
+mod case;
+mod cplus;
+mod csmith;
+mod program;
+mod rng;
+mod setup;
+mod statements;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
+
+use case::{Outcome, Tools};
+use setup::Compiler;
+
+use crate::corpus::Corpus;
+use crate::table::{Table, count};
+use crate::{Options, Result};
+
+/// What all cases came to.
+#[derive(Debug, Default)]
+struct Totals {
+    programs: u64,
+    links: u64,
+    /// Bytes of `.text`.
+    plain: u64,
+    pruned: u64,
+    /// Cases that prove nothing, by reason: how many, and the first.
+    idle: BTreeMap<String, (u64, String)>,
+    /// Limits of the reports: how often, and how many bytes.
+    limits: BTreeMap<String, (u64, u64)>,
+    red: Vec<String>,
+}
+
+impl Totals {
+    fn add(&mut self, name: &str, outcome: Outcome) {
+        match outcome {
+            Outcome::Same { plain, pruned, limits } => {
+                self.links += 2;
+                self.plain += plain;
+                self.pruned += pruned;
+                for (limit, n, bytes) in limits {
+                    let entry = self.limits.entry(limit).or_default();
+                    entry.0 += n;
+                    entry.1 += bytes;
+                }
+            }
+            Outcome::Idle(reason) => self.idle.entry(reason).or_insert_with(|| (0, name.to_owned())).0 += 1,
+            Outcome::Red(text) => {
+                self.links += 2;
+                self.red.push(format!("{name}: {text}"));
+            }
+        }
+    }
+}
+
+/// `A..B`, the seeds from A to B - 1.
+pub(crate) fn seeds(text: &str) -> Result<(u64, u64)> {
+    let (from, to) = text.split_once("..").ok_or("--seeds=A..B")?;
+    let (from, to) = (from.parse()?, to.parse()?);
+    if from < to { Ok((from, to)) } else { Err("--seeds=A..B: no seed between".into()) }
+}
+
+/// A folder for the cases: in memory where there is such a file system.
+fn scratch() -> Result<PathBuf> {
+    let shm = Path::new("/dev/shm");
+    let parent = if shm.is_dir() { shm.to_owned() } else { std::env::temp_dir() };
+    let dir = parent.join(format!("bench-soak-{}", std::process::id()));
+    fs::create_dir(&dir)?;
+    Ok(dir)
+}
+
+/// Everything that one seed is good for.
+fn soak(seed: u64, tools: &Tools, options: &Options, scratch: &Path, totals: &Mutex<Totals>) -> Result<()> {
+    let program = if options.csmith { csmith::generate(seed, scratch)? } else { program::generate(seed) };
+    for compiler in Compiler::ALL {
+        let recipe = setup::draw(seed, &program, compiler, &tools.linkers);
+        let kind = if options.csmith { "csmith-" } else { "" };
+        let name = format!("{kind}{seed}-{}", compiler.name());
+        let dir = scratch.join(&name);
+        let outcome = case::run(&dir, &program, &recipe, tools)?;
+        if let Outcome::Red(text) = &outcome {
+            let kept = tools.keep.join(&name);
+            case::keep(&dir, &kept, &recipe, tools)?;
+            eprintln!(
+                "RED seed {seed} ({}, {}): {text}\n  kept in {}",
+                compiler.name(),
+                recipe.linker,
+                kept.display()
+            );
+        }
+        fs::remove_dir_all(&dir)?;
+        if let Ok(mut totals) = totals.lock() {
+            totals.add(&name, outcome);
+        }
+    }
+    if let Ok(mut totals) = totals.lock() {
+        totals.programs += 1;
+    }
+    Ok(())
+}
+
+/// The command. True if nothing differed.
+pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
+    let (from, to) = options.seeds.ok_or("--seeds=A..B is needed")?;
+    let tools = Tools::find(corpus, options)?;
+    let scratch = scratch()?;
+    let start = Instant::now();
+    let next = AtomicU64::new(from);
+    let stop = AtomicBool::new(false);
+    let totals = Mutex::new(Totals::default());
+    let failure: Mutex<Option<crate::Error>> = Mutex::new(None);
+    std::thread::scope(|scope| {
+        for _ in 0..options.jobs {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= to {
+                        break;
+                    }
+                    if let Err(e) = soak(seed, &tools, options, &scratch, &totals) {
+                        stop.store(true, Ordering::Relaxed);
+                        if let Ok(mut failure) = failure.lock() {
+                            *failure = Some(format!("seed {seed}: {e}").into());
+                        }
+                    }
+                    if (seed + 1 - from).is_multiple_of(100) {
+                        eprintln!("{} seeds, {:.0} s", seed + 1 - from, start.elapsed().as_secs_f64());
+                    }
+                }
+            });
+        }
+    });
+    fs::remove_dir_all(&scratch)?;
+    if let Some(e) = failure.into_inner().ok().flatten() {
+        return Err(e);
+    }
+    let totals = totals.into_inner().map_err(|_| "a worker panicked")?;
+    summary(options, &totals, from, to, start.elapsed().as_secs());
+    Ok(totals.red.is_empty())
+}
+
+/// What was done and what came of it, on standard output.
+fn summary(options: &Options, totals: &Totals, from: u64, to: u64, seconds: u64) {
+    let source = if options.csmith { "csmith" } else { "own generator" };
+    println!(
+        "seeds {from}..{to} ({source}), --prune-level={}: {} programs, {} links, {seconds} s",
+        options.level, totals.programs, totals.links
+    );
+    println!("bytes of .text: plain {}, pruned {}", count(totals.plain), count(totals.pruned));
+    for (reason, (n, first)) in &totals.idle {
+        println!("not compared: {n}, first {first} ({reason})");
+    }
+    if !totals.limits.is_empty() {
+        let mut table = Table::new(&["limit", "count", "bytes"]);
+        for (limit, (n, bytes)) in &totals.limits {
+            table.row(&[limit.clone(), count(*n), count(*bytes)]);
+        }
+        print!("{}", table.as_str());
+    }
+    println!("differences: {}", totals.red.len());
+    for red in &totals.red {
+        println!("  {red}");
+    }
+}

@@ -1,0 +1,418 @@
+//! Random programs of several units, from a seed: which functions there are, where they are, and who may call whom.
+//!
+//! Every function is `unsigned f(unsigned a, unsigned b)` and belongs to the live or to the dead. Live ones mention
+//! only live ones, so what is dead is really out of reach; dead ones mention anything. Programs end: each
+//! function that calls takes from a counter of fuel and returns when it is empty, loops are short, and what is printed
+//! depends on no address. What a function does is in `statements` (C) and `cplus` (C++).
+//!
+//! The same text goes through both compilers. Undefined behaviour is avoided where it could depend on the layout of
+//! the program; nothing else matters, for the same objects are compared with themselves, linked in two ways.
+
+use super::rng::Rng;
+
+/// One source file.
+#[derive(Debug)]
+pub(crate) struct Unit {
+    /// Name without extension.
+    pub(crate) name: String,
+    pub(crate) text: String,
+    pub(crate) cplus: bool,
+    /// In which archive it goes, if in one.
+    pub(crate) archive: Option<usize>,
+}
+
+/// A program, to be compiled.
+#[derive(Debug)]
+pub(crate) struct Program {
+    pub(crate) units: Vec<Unit>,
+    /// Archives; some may be without members.
+    pub(crate) archives: usize,
+    /// Extra options for every compilation.
+    pub(crate) flags: Vec<String>,
+    /// Whether some functions are written in assembly, which have no type hashes (`-fsanitize=kcfi` won't do).
+    pub(crate) assembly: bool,
+}
+
+/// How a function is defined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// With a body of random statements.
+    Plain,
+    /// Without calls.
+    Leaf,
+    /// Weak, and where the number is a unit, defined strongly there too.
+    Weak(Option<usize>),
+    /// Another name of the function of that index, in its unit.
+    Alias(usize),
+    /// Chosen by a resolver at start-up.
+    Ifunc,
+    /// Written in assembly.
+    Assembly,
+}
+
+/// A function that others may mention.
+#[derive(Debug)]
+pub(super) struct Function {
+    pub(super) name: String,
+    pub(super) unit: usize,
+    pub(super) global: bool,
+    pub(super) live: bool,
+    pub(super) form: Form,
+}
+
+/// A table of functions at file scope, or in a structure.
+#[derive(Debug, Clone)]
+pub(super) struct FunctionTable {
+    pub(super) name: String,
+    pub(super) len: usize,
+    pub(super) live: bool,
+    /// Whether its elements are structures with a function in member `f`.
+    pub(super) structs: bool,
+}
+
+/// The pieces of a unit while it grows.
+#[derive(Debug, Default)]
+pub(super) struct Draft {
+    pub(super) cplus: bool,
+    /// Tables, data and helpers: after the declarations, before the functions.
+    pub(super) items: String,
+    pub(super) bodies: String,
+    pub(super) tables: Vec<FunctionTable>,
+}
+
+/// The state of the generator.
+#[derive(Debug)]
+pub(super) struct Generator {
+    pub(super) rng: Rng,
+    pub(super) functions: Vec<Function>,
+    pub(super) drafts: Vec<Draft>,
+    /// For names that occur once.
+    serial: usize,
+}
+
+/// What every unit begins with.
+const PRELUDE: &str = r#"#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <setjmp.h>
+#ifdef __cplusplus
+extern "C" {
+#endif
+typedef unsigned (*fn)(unsigned, unsigned);
+struct entry { unsigned key; fn f; const char *text; };
+extern int fuel, jump_ok;
+extern jmp_buf jump_to;
+extern void *short_jump[5];
+extern unsigned sum, plain_data[32];
+extern unsigned common_data[16];
+extern __thread unsigned per_thread, per_thread_zero;
+extern const unsigned constant_data[24];
+extern fn settable;
+unsigned hash_text(unsigned h, const char *s);
+unsigned add_all(int n, ...);
+void give_up(unsigned code) __attribute__((noreturn));
+"#;
+
+/// What the first unit defines for all of them.
+const BASE: &str = r#"int fuel, jump_ok;
+jmp_buf jump_to;
+void *short_jump[5];
+unsigned sum = 17, plain_data[32] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9};
+unsigned common_data[16];
+__thread unsigned per_thread = 5, per_thread_zero;
+const unsigned constant_data[24] = {2, 7, 1, 8, 2, 8, 1, 8, 2, 8, 4, 5, 9, 0, 4, 5, 2, 3, 5, 3, 6, 0, 2, 8};
+fn settable;
+unsigned hash_text(unsigned h, const char *s) { while (*s) h = h * 31u + (unsigned char)*s++; return h; }
+unsigned add_all(int n, ...) {
+  va_list l; unsigned r = 0; va_start(l, n);
+  while (n-- > 0) r = r * 3u + va_arg(l, unsigned);
+  va_end(l); return r;
+}
+void give_up(unsigned code) { if (jump_ok) longjmp(jump_to, 1 + (int)(code & 15)); printf("give up %u\n", code); exit(9); }
+"#;
+
+impl Generator {
+    /// A number that was not given before.
+    pub(super) fn fresh(&mut self) -> usize {
+        self.serial += 1;
+        self.serial
+    }
+
+    /// A function that `from` may call or take the address of.
+    pub(super) fn callee(&mut self, from: usize) -> String {
+        let caller = &self.functions[from];
+        let all: Vec<&Function> = self
+            .functions
+            .iter()
+            .filter(|g| (g.global || g.unit == caller.unit) && (g.live || !caller.live))
+            .collect();
+        self.rng.pick(&all).name.clone()
+    }
+
+    fn attributes(&mut self, form: Form) -> String {
+        let mut out = String::new();
+        if form == Form::Leaf && self.rng.one_in(4) {
+            return "__attribute__((always_inline)) inline ".into();
+        }
+        if self.rng.below(5) < 2 {
+            out.push_str("__attribute__((noinline)) ");
+        }
+        if self.rng.one_in(8) {
+            out.push_str("__attribute__((cold)) ");
+        }
+        match self.rng.below(40) {
+            0 => out.push_str("__attribute__((aligned(64))) "),
+            1 if !out.contains("cold") => out.push_str("__attribute__((hot)) "),
+            2 => out.push_str("__attribute__((patchable_function_entry(5, 2))) "),
+            3 => out.push_str("__attribute__((section(\".text.elsewhere\"))) "),
+            4 => out.push_str("__attribute__((flatten)) "),
+            5 => out.push_str("__attribute__((visibility(\"hidden\"))) "),
+            _ => {}
+        }
+        out
+    }
+
+    /// The parts of the definition that depend on the form; the body comes from `statements`.
+    fn define(&mut self, index: usize) {
+        let (name, unit, global, form) = {
+            let f = &self.functions[index];
+            (f.name.clone(), f.unit, f.global, f.form)
+        };
+        let storage = if global { "" } else { "static " };
+        let attributes = if self.drafts[unit].cplus { String::new() } else { self.attributes(form) };
+        // What is inlined always has no symbol, so a global one would be undefined elsewhere.
+        let attributes =
+            if global && attributes.contains("always_inline") { String::new() } else { attributes };
+        let text = match form {
+            Form::Plain => {
+                let body = self.body(index);
+                format!("{storage}{attributes}unsigned {name}(unsigned a, unsigned b) {{\n{body}}}\n")
+            }
+            Form::Leaf => {
+                let body = self.leaf_body();
+                let copy = self.rng.one_in(6);
+                let mut text =
+                    format!("{storage}{attributes}unsigned {name}(unsigned a, unsigned b) {{\n{body}}}\n");
+                if copy {
+                    // Twins: gcc folds them into aliases.
+                    text.push_str(&format!("unsigned {name}_twin(unsigned a, unsigned b) {{\n{body}}}\n"));
+                }
+                text
+            }
+            Form::Weak(strong) => {
+                let body = self.body(index);
+                if let Some(other) = strong {
+                    let twin = self.body_in(index, other);
+                    self.drafts[other]
+                        .bodies
+                        .push_str(&format!("unsigned {name}(unsigned a, unsigned b) {{\n{twin}}}\n"));
+                }
+                format!("__attribute__((weak)) unsigned {name}(unsigned a, unsigned b) {{\n{body}}}\n")
+            }
+            Form::Alias(of) => {
+                let target = self.functions[of].name.clone();
+                format!(
+                    "extern unsigned {name}(unsigned a, unsigned b) __attribute__((alias(\"{target}\")));\n"
+                )
+            }
+            Form::Ifunc => {
+                let (one, two) = (self.body(index), self.leaf_body());
+                let choice = if self.rng.one_in(2) { "one" } else { "two" };
+                format!(
+                    "static unsigned {name}_one(unsigned a, unsigned b) {{\n{one}}}\n\
+                     static unsigned {name}_two(unsigned a, unsigned b) {{\n{two}}}\n\
+                     static fn {name}_resolve(void) {{ volatile int never = 0; \
+                     return never ? {name}_one : {name}_two == {name}_{choice} ? {name}_two : {name}_one; }}\n\
+                     unsigned {name}(unsigned a, unsigned b) __attribute__((ifunc(\"{name}_resolve\")));\n"
+                )
+            }
+            Form::Assembly => {
+                let size =
+                    if self.rng.one_in(2) { format!(".size {name}, .-{name}\\n") } else { String::new() };
+                // The second label is inside of the first function, which falls into it.
+                format!(
+                    "__asm__(\".pushsection .text\\n.globl {name}\\n.type {name},@function\\n{name}:\\n\"\n\
+                     \"lea 3(%rdi,%rsi,2),%eax\\n{name}_inner:\\njmp 1f\\n.byte 0x0f,0x0b\\n1: xor $21,%eax\\nret\\n\"\n\
+                     \"{size}.popsection\\n\");\n"
+                )
+            }
+        };
+        self.drafts[unit].bodies.push_str(&text);
+    }
+
+    /// Declarations of everything that `unit` may mention.
+    fn declarations(&self, unit: usize) -> String {
+        let mut out = String::new();
+        for f in self.functions.iter().filter(|f| f.global || f.unit == unit) {
+            if !matches!(f.form, Form::Ifunc) || f.unit != unit {
+                let storage = if f.global { "" } else { "static " };
+                out.push_str(&format!("{storage}unsigned {}(unsigned, unsigned);\n", f.name));
+            }
+        }
+        // A declaration before the resolver's definition; the attribute follows with it.
+        for f in self.functions.iter().filter(|f| matches!(f.form, Form::Ifunc) && f.unit == unit) {
+            out.push_str(&format!("unsigned {}(unsigned, unsigned);\n", f.name));
+        }
+        out
+    }
+
+    /// Choose the functions of a program with `units` units.
+    fn populate(&mut self, units: usize) {
+        let counts = [(true, self.rng.range(6, 14)), (false, self.rng.range(5, 14))];
+        for (live, count) in counts {
+            for i in 0..count {
+                let unit = self.rng.below(units);
+                let form = match self.rng.below(24) {
+                    0..=5 => Form::Leaf,
+                    6 if !self.drafts[unit].cplus => {
+                        let other = self.rng.below(units);
+                        let strong = other != unit && !self.drafts[other].cplus && self.rng.one_in(2);
+                        Form::Weak(strong.then_some(other))
+                    }
+                    7 if !self.drafts[unit].cplus && self.rng.one_in(2) => Form::Ifunc,
+                    8 if !self.drafts[unit].cplus && self.rng.one_in(4) => Form::Assembly,
+                    _ => Form::Plain,
+                };
+                let plain = matches!(form, Form::Plain | Form::Leaf);
+                self.functions.push(Function {
+                    name: format!("{}{i}", if live { "live" } else { "dead" }),
+                    unit,
+                    global: !plain || i == 0 || self.rng.one_in(2),
+                    live,
+                    form,
+                });
+            }
+        }
+        for index in 0..self.functions.len() {
+            let f = &self.functions[index];
+            if matches!(f.form, Form::Plain) && !self.drafts[f.unit].cplus && self.rng.one_in(12) {
+                let f = &self.functions[index];
+                let alias = Function {
+                    name: format!("{}_alias", f.name),
+                    unit: f.unit,
+                    global: true,
+                    live: f.live,
+                    form: Form::Alias(index),
+                };
+                self.functions.push(alias);
+            }
+        }
+    }
+
+    /// Constructors, destructors and the main function.
+    fn frame(&mut self) {
+        for unit in 0..self.drafts.len() {
+            if self.rng.one_in(4) {
+                let k = self.rng.literal();
+                let kind = if self.rng.one_in(3) {
+                    "destructor"
+                } else {
+                    *self.rng.pick(&["constructor", "constructor(200)"])
+                };
+                let speak = if kind == "destructor" { "printf(\"end %u\\n\", sum & 255u);" } else { "" };
+                self.drafts[unit].bodies.push_str(&format!(
+                    "static void __attribute__(({kind})) at_edge_{unit}(void) {{ sum = sum * 5u + {k}; {speak} }}\n"
+                ));
+            }
+        }
+        let roots: Vec<String> = {
+            let all: Vec<String> = self
+                .functions
+                .iter()
+                .filter(|f| f.live && (f.global || f.unit == 0))
+                .map(|f| f.name.clone())
+                .collect();
+            let count = self.rng.range(2, 5);
+            (0..count).map(|_| self.rng.pick(&all).clone()).collect()
+        };
+        let mut text = String::from("int main(int argc, char **argv) {\n  unsigned r = (unsigned)argc;\n");
+        for (i, root) in roots.iter().enumerate() {
+            let (fuel, k) = (self.rng.range(50, 900), self.rng.literal());
+            text.push_str(&format!(
+                "  fuel = {fuel}; r = r * 7u + {root}(r + {k}, {i}u); printf(\"{i} %08x\\n\", r);\n"
+            ));
+        }
+        text.push_str(
+            "  printf(\"%08x %u %u\\n\", sum, per_thread, per_thread_zero);\n  (void)argv; return (int)((r ^ sum) & 63u);\n}\n",
+        );
+        self.drafts[0].bodies.push_str(&text);
+    }
+}
+
+/// The program of a seed.
+pub(crate) fn generate(seed: u64) -> Program {
+    let mut rng = Rng::new(seed, 0);
+    let units = rng.range(2, 4);
+    let cplus = rng.one_in(3);
+    let drafts = (0..units)
+        .map(|u| Draft { cplus: cplus && u > 0 && (u == 1 || rng.one_in(2)), ..Draft::default() })
+        .collect();
+    let mut generator = Generator { rng, functions: Vec::new(), drafts, serial: 0 };
+    generator.populate(units);
+    for index in 0..generator.functions.len() {
+        generator.define(index);
+    }
+    generator.frame();
+    let archives = generator.rng.below(3);
+    let mut out = Vec::new();
+    for unit in 0..units {
+        let declarations = generator.declarations(unit);
+        let draft = &generator.drafts[unit];
+        let cplus = draft.cplus;
+        let mut text = format!("{PRELUDE}{declarations}");
+        if cplus {
+            text.push_str("}\n");
+            text.push_str(super::cplus::SHARED);
+            text.push_str("extern \"C\" {\n");
+        }
+        if unit == 0 {
+            text.push_str(BASE);
+        }
+        text.push_str(&draft.items);
+        text.push_str(&draft.bodies);
+        if cplus {
+            text.push_str("}\n");
+        }
+        let archive =
+            (unit > 0 && archives > 0 && generator.rng.one_in(2)).then(|| generator.rng.below(archives));
+        out.push(Unit { name: format!("u{unit}"), text, cplus, archive });
+    }
+    let assembly = generator.functions.iter().any(|f| f.form == Form::Assembly);
+    Program { units: out, archives, flags: Vec::new(), assembly }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_is_one_program() {
+        for seed in 0..20 {
+            let (a, b) = (generate(seed), generate(seed));
+            assert_eq!(a.units.len(), b.units.len());
+            assert!(a.units.iter().zip(&b.units).all(|(x, y)| x.text == y.text && x.archive == y.archive));
+        }
+    }
+
+    #[test]
+    fn the_live_mention_no_dead() {
+        let (mut live, mut dead) = (0, 0);
+        for seed in 0..40 {
+            for unit in generate(seed).units {
+                let mut inside: Option<bool> = None;
+                for line in unit.text.lines() {
+                    if let Some((head, _)) = line.split_once("(unsigned a, unsigned b) {") {
+                        inside = Some(head.contains("unsigned live"));
+                        if inside == Some(true) { live += 1 } else { dead += 1 }
+                    } else if line == "}" {
+                        inside = None;
+                    } else if inside == Some(true) {
+                        assert!(!line.contains("dead"), "seed {seed}: {line}");
+                    }
+                }
+            }
+        }
+        assert!(live > 100 && dead > 100);
+    }
+}

@@ -1,0 +1,193 @@
+//! How a random program is compiled and linked: compilers, levels, options, archives, linker.
+//!
+//! Options that all units of a program must share (position independence, type hashes) are drawn for a program, the
+//! others for each unit, so that one link sees objects of several kinds and now and then of both compilers.
+
+use super::program::{Program, Unit};
+use super::rng::Rng;
+
+/// A compiler family.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Compiler {
+    Gcc,
+    Clang,
+}
+
+impl Compiler {
+    pub(crate) const ALL: [Compiler; 2] = [Compiler::Gcc, Compiler::Clang];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Compiler::Gcc => "gcc",
+            Compiler::Clang => "clang",
+        }
+    }
+
+    fn driver(self, cplus: bool) -> &'static str {
+        match (self, cplus) {
+            (Compiler::Gcc, false) => "gcc",
+            (Compiler::Gcc, true) => "g++",
+            (Compiler::Clang, false) => "clang-19",
+            (Compiler::Clang, true) => "clang++-19",
+        }
+    }
+}
+
+/// The commands that make one executable, with paths relative to the folder of the case.
+#[derive(Debug)]
+pub(crate) struct Recipe {
+    /// Compilations, then `ar`.
+    pub(crate) compile: Vec<Vec<String>>,
+    /// The driver's link, without `-o` and without a choice of linker.
+    pub(crate) link: Vec<String>,
+    /// The linker, by its short name.
+    pub(crate) linker: String,
+    clang: bool,
+}
+
+impl Recipe {
+    /// The link by `DIR/ld`, to `output`.
+    pub(crate) fn link_by(&self, dir: &str, output: &str) -> Vec<String> {
+        let mut command = self.link.clone();
+        let choice = if self.clang { format!("--ld-path={dir}/ld") } else { format!("-B{dir}/") };
+        command.splice(1..1, [choice, "-o".into(), output.into()]);
+        command
+    }
+}
+
+fn words(text: &str) -> impl Iterator<Item = String> + '_ {
+    text.split_whitespace().map(str::to_owned)
+}
+
+/// How the program is positioned, and what that means for compiler and link.
+const POSITIONS: [(&str, &str); 10] = [
+    ("-fPIE", "-pie"),
+    ("-fPIE", "-pie"),
+    ("-fPIE", "-pie"),
+    ("-fPIE", "-pie"),
+    ("-fPIC", "-pie"),
+    ("-fPIC -fno-semantic-interposition", "-pie"),
+    ("-fno-pie", "-no-pie"),
+    ("-fno-pie", "-no-pie"),
+    ("-fno-pie", "-no-pie"),
+    ("-fPIE", "-no-pie"),
+];
+
+/// Options of a unit that both compilers know, each taken once in so many times.
+const OPTIONS: [(usize, &str); 17] = [
+    (6, "-ffunction-sections"),
+    (9, "-fdata-sections"),
+    (4, "-fcf-protection"),
+    (5, "-fno-plt"),
+    (6, "-falign-functions=1"),
+    (10, "-fno-jump-tables"),
+    (12, "-mcmodel=medium"),
+    (8, "-fomit-frame-pointer"),
+    (8, "-fno-omit-frame-pointer"),
+    (8, "-fstack-protector-strong"),
+    (20, "-fpatchable-function-entry=4,2"),
+    (12, "-fcommon"),
+    (12, "-funroll-loops"),
+    (12, "-march=x86-64-v2"),
+    (14, "-g"),
+    (12, "-fno-inline"),
+    (16, "-fstack-clash-protection"),
+];
+
+const GCC_OPTIONS: [(usize, &str); 9] = [
+    (16, "-mindirect-branch=thunk -fcf-protection=none"),
+    (16, "-mindirect-branch=thunk-inline -fcf-protection=none"),
+    (10, "-fno-reorder-blocks-and-partition"),
+    (10, "-fno-ipa-icf"),
+    (20, "-mtls-dialect=gnu2"),
+    (20, "-fno-toplevel-reorder"),
+    (20, "-fno-section-anchors -fno-merge-constants"),
+    (20, "-mfunction-return=thunk -fcf-protection=none"),
+    (20, "-fno-dwarf2-cfi-asm"),
+];
+
+const CLANG_OPTIONS: [(usize, &str); 5] = [
+    (16, "-mretpoline"),
+    (20, "-fsanitize=undefined -fsanitize-trap=undefined -fno-sanitize=function,vptr,alignment,shift,bounds"),
+    (10, "-fno-addrsig"),
+    (16, "-mllvm -enable-split-machine-functions"),
+    (20, "-fno-unique-section-names -ffunction-sections"),
+];
+
+fn unit_flags(rng: &mut Rng, compiler: Compiler, unit: &Unit) -> Vec<String> {
+    let mut flags = vec![(*rng.pick(&["-O0", "-O1", "-O2", "-O2", "-O3", "-Os"])).to_owned()];
+    let own: &[(usize, &str)] = match compiler {
+        Compiler::Gcc => &GCC_OPTIONS,
+        Compiler::Clang => &CLANG_OPTIONS,
+    };
+    for (times, option) in OPTIONS.iter().chain(own) {
+        if rng.one_in(*times) {
+            flags.extend(words(option));
+        }
+    }
+    // Thunks exclude landing marks, and the large model excludes thunks.
+    if flags.iter().any(|f| f.contains("thunk")) {
+        flags.retain(|f| f != "-fcf-protection" && f != "-mcmodel=medium");
+    }
+    if !unit.cplus && rng.one_in(16) {
+        flags.push("-fno-asynchronous-unwind-tables".into());
+    }
+    flags
+}
+
+/// Draw the recipe for `program` of `seed`, mostly by `compiler`.
+pub(crate) fn draw(seed: u64, program: &Program, compiler: Compiler, linkers: &[String]) -> Recipe {
+    let mut rng = Rng::new(seed, 1 + compiler as u64);
+    let cplus = program.units.iter().any(|u| u.cplus);
+    let (mut position, mut link_position) = *rng.pick(&POSITIONS);
+    if rng.one_in(40) {
+        (position, link_position) = *rng.pick(&[("-fPIE", "-static-pie"), ("-fno-pie", "-static")]);
+    }
+    let mixed = rng.one_in(6);
+    let hashes = compiler == Compiler::Clang && !cplus && !mixed && !program.assembly && rng.one_in(16);
+
+    let mut compile = Vec::new();
+    let mut archives: Vec<Vec<String>> = vec![Vec::new(); program.archives];
+    let mut objects = Vec::new();
+    for unit in &program.units {
+        let by = if mixed && rng.one_in(2) { *rng.pick(&Compiler::ALL) } else { compiler };
+        let extension = if unit.cplus { "cc" } else { "c" };
+        let mut command = vec![by.driver(unit.cplus).to_owned(), "-w".into()];
+        command.extend(words(position));
+        command.extend(unit_flags(&mut rng, by, unit));
+        if hashes {
+            command.push("-fsanitize=kcfi".into());
+        }
+        command.extend(program.flags.iter().cloned());
+        let object = format!("{}.o", unit.name);
+        command.extend(["-c".into(), format!("{}.{extension}", unit.name), "-o".into(), object.clone()]);
+        compile.push(command);
+        match unit.archive.and_then(|a| archives.get_mut(a)) {
+            Some(members) => members.push(object),
+            None => objects.push(object),
+        }
+    }
+    let mut link = vec![compiler.driver(cplus).to_owned(), link_position.into()];
+    for (times, option) in [
+        (4, "-Wl,--gc-sections"),
+        (12, "-rdynamic"),
+        (6, "-Wl,-z,now"),
+        (8, "-Wl,--as-needed"),
+        (16, "-Wl,--emit-relocs"),
+    ] {
+        if rng.one_in(times) {
+            link.push(option.into());
+        }
+    }
+    link.extend(objects);
+    link.push("-Wl,--start-group".into());
+    for (i, members) in archives.iter().enumerate().filter(|(_, m)| !m.is_empty()) {
+        let name = format!("lib{i}.a");
+        let mut command = vec!["ar".into(), "rcs".into(), name.clone()];
+        command.extend(members.iter().cloned());
+        compile.push(command);
+        link.push(name);
+    }
+    link.push("-Wl,--end-group".into());
+    Recipe { compile, link, linker: rng.pick(linkers).clone(), clang: compiler == Compiler::Clang }
+}
