@@ -70,7 +70,8 @@ fn read(bytes: &[u8], granularity: Granularity) -> Result<ModuleSummary> {
     let parts::Found { resolved, owned, retargets } = parts::tables(&plan, &atoms, &by_section);
 
     let mut references = Vec::new();
-    let meanings = relocations::Meanings { owned: &owned, retargets: &retargets };
+    let divided = !plan.parts.is_empty();
+    let meanings = relocations::Meanings { divided, owned: &owned, retargets: &retargets };
     relocations::read(&tables, &by_section, &atoms, &symbols, meanings, &mut references, &mut limits)?;
     parts::refer(&plan, &resolved, &atoms, &mut references);
     let before = limits.len();

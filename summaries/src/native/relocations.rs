@@ -103,6 +103,8 @@ pub(crate) fn entries<'a>(tables: &Tables<'a>, index: u32, section: &Section) ->
 /// What relocations of divided sections mean, where they alone don't say; both tables are sorted by place.
 #[derive(Clone, Copy)]
 pub(crate) struct Meanings<'m> {
+    /// Some section has several atoms.
+    pub(crate) divided: bool,
     pub(crate) owned: &'m [OwnedRange],
     pub(crate) retargets: &'m [Retarget],
 }
@@ -147,7 +149,7 @@ pub(crate) fn read(
         let unknown =
             append(relas, tables.sections.get(section.info as usize), from, atom, symbols, references)
                 .map_err(|e| malformed(format!("section {}: {}", tables.describe(index), e.detail)))?;
-        if !meanings.retargets.is_empty() || !meanings.owned.is_empty() {
+        if meanings.divided {
             for reference in references.get_mut(start..).unwrap_or(&mut []) {
                 let offset = reference.offset;
                 reference.target = meanings.target(section.info, offset, reference.target);

@@ -4,6 +4,7 @@
 mod choices;
 mod compilers;
 mod forms;
+mod functions;
 mod hostile;
 mod native;
 mod peculiar;

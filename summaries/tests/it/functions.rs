@@ -1,0 +1,285 @@
+//! The granularity of functions on objects by gcc and clang: what is divided agrees with what the same compiler does with
+//! -ffunction-sections, and with what objdump reads.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
+
+use crate::compilers::object;
+use summaries::{AtomIdx, AtomKind, Definition, Granularity, ModuleSummary, SymbolKind, Target};
+
+pub(crate) fn divided(bytes: &[u8]) -> ModuleSummary {
+    let summary = summaries::extract::extract(bytes, Granularity::Functions);
+    assert_eq!(summary.check(), Ok(()));
+    summary
+}
+
+/// Statics, pointers to them, switches (back to back, without default, in a loop), cold code, recursion, tail calls, labels.
+const C: &str = r#"
+extern void out(int); extern int in(void); extern void cold_path(int) __attribute__((cold, noreturn));
+static int a(int x); static int b(int x);
+__attribute__((noinline)) static int a(int x) { out(x); return x > 3 ? b(x - 1) : x; }
+__attribute__((noinline)) static int b(int x) { out(x + 1); return x > 5 ? a(x - 2) : 2 * x; }
+static int (*const table[])(int) = { a, b, a };
+int (*volatile pointer)(int) = b;
+__attribute__((noinline)) static int dense(int x) {
+  switch (x) { case 0: out(1); return in(); case 1: out(5); break; case 2: out(7); return a(1); case 3: out(11); break;
+    case 4: return in() * 3; case 5: out(8); return 9; case 6: out(-3); break; case 7: return b(2); }
+  return 4;
+}
+__attribute__((noinline)) static int nodefault(unsigned x) {
+  switch (x & 7) { case 0: return in(); case 1: out(2); return 3; case 2: return a(x); case 3: out(6); return 2; case 4: return 40;
+    case 5: return b(x); case 6: out(0); return in() + 1; case 7: return 70; default: __builtin_unreachable(); }
+}
+int looping(const char *s) {
+  int n = 0;
+  for (; *s; s++) switch (*s) { case 'a': n += dense(n); break; case 'b': n -= nodefault(n); break; case 'c': n *= 3; out(n); break;
+    case 'd': if (n < 0) cold_path(n); break; case 'e': n = table[n % 3](n); break; case 'f': out(n++); break; case 'g': n ^= in(); break; }
+  return n;
+}
+int threaded(const unsigned char *p) {
+  static const void *const labels[] = { &&stop, &&inc, &&dec, &&call };
+  int n = 0; goto *labels[*p++ & 3];
+  inc: n++; goto *labels[*p++ & 3];
+  dec: n -= 2; goto *labels[*p++ & 3];
+  call: n += pointer(n); goto *labels[*p++ & 3];
+  stop: return n;
+}
+static void unused(void) { out(99); }
+__attribute__((used)) static void kept(void) { unused(); }
+int tail(int x) { return a(x); }
+static int resolve_a(int x) { return x; } static int (*resolver(void))(int) { return resolve_a; }
+int indirect(int x) __attribute__((ifunc("resolver")));
+static __thread int local_tls; int *tls(void) { return &local_tls; } int alias(int) __attribute__((alias("tail")));
+"#;
+
+const CPP: &str = r#"
+struct B { virtual ~B(); virtual int f(int); int m; }; extern void may_throw(int); extern int g(int);
+B::~B() {} int B::f(int x) { return g(x + m); }
+struct D : B { int f(int) override; }; int D::f(int x) { try { may_throw(x); } catch (int e) { return e; } catch (...) { g(1); throw; } return B::f(x); }
+static int helper(int x) { D d; d.m = x; return d.f(x); }
+int use(int x) { D d; switch (x) { case 0: return helper(1); case 1: return g(7); case 2: may_throw(3); return 0; case 3: return helper(5);
+  case 4: return g(9) + 2; case 5: return d.f(3); case 6: return 12; } return -1; }
+"#;
+
+/// A name for each atom of code: the first of its function symbols; others by section.
+fn names(summary: &ModuleSummary) -> BTreeMap<AtomIdx, String> {
+    let mut names = BTreeMap::new();
+    for symbol in &summary.symbols {
+        if let (SymbolKind::Func | SymbolKind::Ifunc, Definition::Atom(atom)) = (symbol.kind, symbol.definition) {
+            let name = String::from_utf8_lossy(summary.name(symbol.name)).into_owned();
+            // Clang numbers, and gcc names, local copies the same in both compilations.
+            let known: &mut String = names.entry(atom).or_insert_with(|| name.clone());
+            if name < *known {
+                *known = name;
+            }
+        }
+    }
+    names
+}
+
+/// Which function refers to which, over code and jump tables.
+fn graph(summary: &ModuleSummary) -> BTreeSet<(String, String)> {
+    let names = names(summary);
+    let mut edges = BTreeSet::new();
+    for reference in &summary.references {
+        let Some(from) = names.get(&reference.from) else { continue };
+        let to = match reference.target {
+            Target::Atom(atom) => Some(atom),
+            Target::Symbol(symbol) => match summary.symbols[symbol.index()].definition {
+                Definition::Atom(atom) => Some(atom),
+                _ => None,
+            },
+        };
+        if let Some(to) = to.and_then(|a| names.get(&a)).filter(|to| *to != from) {
+            edges.insert((from.clone(), to.clone()));
+        }
+    }
+    edges
+}
+
+fn code_atoms(summary: &ModuleSummary) -> usize {
+    summary.atoms.iter().filter(|a| a.kind == AtomKind::Code).count()
+}
+
+const LEVELS: [&str; 5] = ["-O0", "-O1", "-O2", "-O3", "-Os"];
+const VARIANTS: &[&[&str]] = &[
+    &["-fpic"],
+    &["-fno-pic"],
+    &["-fpie", "-fcf-protection"],
+    &["-fpic", "-fno-plt"],
+    &["-fpic", "-falign-functions=1"],
+    &["-fno-pic", "-mcmodel=medium"],
+    &["-fpic", "-fno-jump-tables", "-fstack-protector-all"],
+];
+
+fn for_all(mut check: impl FnMut(&[&str], &str, &str)) {
+    for compiler in ["gcc", "clang-19"] {
+        for level in LEVELS {
+            for variant in VARIANTS {
+                for (suffix, source) in [("c", C), ("cpp", CPP)] {
+                    let mut line = vec![compiler, "-c", level];
+                    line.extend(*variant);
+                    check(&line, suffix, source);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_graph_is_that_of_function_sections() {
+    for_all(|line, suffix, source| {
+        let mono = divided(&object(line, suffix, source));
+        assert_eq!(mono.limits, [], "{line:?} {suffix}");
+        let apart: Vec<&str> = line.iter().copied().chain(["-ffunction-sections"]).collect();
+        let apart = summaries::extract::extract(&object(&apart, suffix, source), Granularity::Sections);
+        let (found, expected) = (graph(&mono), graph(&apart));
+        let missing: Vec<_> = expected.difference(&found).collect();
+        assert!(missing.is_empty(), "{line:?} {suffix}: missing {missing:?}");
+        // Tables that several functions share refer from the data, in both; nothing else is coarser.
+        let more: Vec<_> = found.difference(&expected).collect();
+        assert!(more.is_empty(), "{line:?} {suffix}: too much {more:?}");
+        // No two functions are one atom, but for aliases and what falls through.
+        let (parts, sections) = (names(&mono).len(), names(&apart).len());
+        assert!(parts + 1 >= sections, "{line:?} {suffix}: {parts} of {sections}");
+    });
+}
+
+/// What objdump reads: (start, target) of each instruction without relocation that leads into another atom.
+fn by_objdump(bytes: &[u8], summary: &ModuleSummary) -> BTreeSet<(u64, u64)> {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), bytes).unwrap();
+    let output = Command::new("objdump")
+        .args(["-dr", "--no-show-raw-insn", "-w", "-j", ".text"])
+        .arg(file.path())
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let section = summary.atoms.iter().find(|a| summary.name(a.name) == b".text").unwrap().section;
+    let atom = |offset: u64| {
+        summary.atoms.iter().position(|a| a.section == section && (a.offset..a.offset + a.size).contains(&offset))
+    };
+    let mut found = BTreeSet::new();
+    for line in text.lines() {
+        let Some((address, rest)) = line.split_once(":\t") else { continue };
+        let Ok(address) = u64::from_str_radix(address.trim(), 16) else { continue };
+        // Under -w the relocation stands on the line of its instruction.
+        if rest.contains("R_X86_64_") {
+            continue;
+        }
+        let words: Vec<&str> = rest.split_whitespace().collect();
+        let target = match rest.split_once("# ") {
+            Some((_, comment)) => comment.split_whitespace().next(),
+            None => words.iter().position(|w| w.starts_with('<')).and_then(|at| words.get(at.checked_sub(1)?)).copied(),
+        };
+        let Some(target) = target.and_then(|t| u64::from_str_radix(t.trim_start_matches("0x"), 16).ok()) else { continue };
+        if atom(address) != atom(target) {
+            found.insert((address, target));
+        }
+    }
+    found
+}
+
+/// The same from a summary; `starts` are those of the instructions that objdump found.
+fn by_summary(summary: &ModuleSummary) -> BTreeMap<u64, u64> {
+    let text = summary.atoms.iter().find(|a| summary.name(a.name) == b".text").unwrap().section;
+    let mut found = BTreeMap::new();
+    for resolved in summary.resolved.iter().filter(|r| r.section == text) {
+        let mut own = summary.references_of(resolved.from).iter();
+        let reference = own.find(|r| r.offset == resolved.field && r.target == Target::Atom(resolved.target)).unwrap();
+        // Operands with an immediate behind the field have a smaller addend.
+        let start = summary.atoms[resolved.target.index()].offset;
+        found.insert(resolved.field, start.wrapping_add_signed(reference.addend));
+    }
+    found
+}
+
+pub(crate) fn agrees_with_objdump(bytes: &[u8], what: &str) -> usize {
+    let summary = divided(bytes);
+    let (expected, found) = (by_objdump(bytes, &summary), by_summary(&summary));
+    assert_eq!(expected.len(), found.len(), "{what}");
+    for (address, target) in &expected {
+        let fits = found.range(address + 1..address + 12).any(|(_, biased)| (4..=8).any(|n| biased.wrapping_add(n) == *target));
+        assert!(fits, "{what}: {address:#x} to {target:#x}");
+    }
+    found.len()
+}
+
+#[test]
+fn resolved_references_are_what_objdump_reads() {
+    let mut total = 0;
+    for_all(|line, suffix, source| total += agrees_with_objdump(&object(line, suffix, source), &format!("{line:?}")));
+    assert!(total > 500, "{total}");
+}
+
+#[test]
+#[ignore = "an object that OBJECT names"]
+fn dump_object() {
+    println!("{}", summaries::text::dump(&divided(&std::fs::read(std::env::var("OBJECT").unwrap()).unwrap())));
+}
+
+#[test]
+#[ignore = "an object that OBJECT names"]
+fn an_object_against_objdump() {
+    for file in std::env::var("OBJECT").unwrap().split_whitespace() {
+        println!("{file}: {}", agrees_with_objdump(&std::fs::read(file).unwrap(), file));
+    }
+}
+
+#[test]
+fn jump_tables_belong_to_their_functions() {
+    for compiler in ["gcc", "clang-19"] {
+        let summary = divided(&object(&[compiler, "-c", "-O2", "-fpic"], "c", C));
+        let names = names(&summary);
+        let owners: BTreeSet<&str> =
+            summary.owned.iter().filter_map(|o| names.get(&o.owner)).map(String::as_str).collect();
+        // gcc folds the switch of `dense` into its caller's.
+        for owner in ["nodefault", "looping"] {
+            assert!(owners.iter().any(|o| o.starts_with(owner)), "{compiler}: {owners:?}");
+        }
+        for range in &summary.owned {
+            // Every relocation in it refers from the owner.
+            let section = summary.atoms[range.atom.index()].section;
+            let inside = summary.retargets.iter().filter(|r| {
+                r.section == section && (range.start..range.end).contains(&r.offset)
+            });
+            assert_eq!(inside.count() as u64, (range.end - range.start) / 4);
+            let own = summary.references_of(range.atom);
+            assert!(own.iter().all(|r| !(range.start..range.end).contains(&r.offset)));
+        }
+        assert!(code_atoms(&summary) > 10);
+    }
+}
+
+#[test]
+fn variants_that_are_divided_or_named() {
+    for (line, limit) in [
+        (&["gcc", "-c", "-O2", "-mindirect-branch=thunk", "-fcf-protection=none"][..], None),
+        (&["clang-19", "-c", "-O2", "-mretpoline", "-fpic"], None),
+        (&["gcc", "-c", "-O2", "-fpatchable-function-entry=4,2"], Some("ordered-section")),
+        (&["clang-19", "-c", "-O2", "-fpatchable-function-entry=4,2"], Some("ordered-section")),
+        (&["gcc", "-c", "-O2", "-g"], Some("debug-info")),
+        (&["clang-19", "-c", "-O1", "-g1"], Some("debug-info")),
+        (&["gcc", "-c", "-O2", "-fno-asynchronous-unwind-tables"], Some("missing-fde")),
+        (&["clang-19", "-c", "-O2", "-fsanitize=kcfi"], Some("ordered-section")),
+        (&["clang-19", "-c", "-O2", "-fsanitize=function"], Some("uncovered-code")),
+        (&["gcc", "-c", "-O2", "-mcmodel=large", "-fpic"], None),
+    ] {
+        let summary = divided(&object(line, "c", C));
+        let mut limits: Vec<&str> = summary.limits.iter().map(|l| l.limit.name()).collect();
+        limits.dedup();
+        assert_eq!(limits, Vec::from_iter(limit), "{line:?}: {:?}", summary.limits);
+        assert_eq!(code_atoms(&summary) > 9, limit.is_none(), "{line:?}");
+    }
+}
+
+/// Whatever the granularity, the objects say the same of everything else.
+#[test]
+fn sections_are_as_before_where_nothing_is_divided() {
+    let bytes = object(&["gcc", "-c", "-O2", "-g"], "c", C);
+    let mut fine = divided(&bytes);
+    let coarse = summaries::extract::extract(&bytes, Granularity::Sections);
+    fine.granularity = Granularity::Sections;
+    fine.limits.clear();
+    assert_eq!(fine, coarse);
+}
