@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use summaries::{AtomKind, Definition, ModuleSummary, SymbolKind, Target};
+use summaries::{AtomKind, Granularity, ModuleSummary, Target, native};
 
 use proptest::prelude::*;
 
@@ -246,8 +246,8 @@ fn any_set_of_functions_that_is_closed_under_references() {
         let expected = run(&mut shop.command(plain.to_str().unwrap()));
         let mut seen = BTreeSet::new();
         for round in 0..12u32 {
-            let chosen =
-                (0..30).filter(|i| (round.wrapping_mul(0x9e37_79b9) ^ (i * 0x85eb_ca6b)) >> 13 & 7 == 0);
+            let chosen = (0..30u32)
+                .filter(|i| (round.wrapping_mul(0x9e37_79b9) ^ i.wrapping_mul(0x85eb_ca6b)) >> 13 & 7 == 0);
             let roots: Vec<String> = chosen.map(|i| format!("f{i}")).chain([String::from("main")]).collect();
             let roots: Vec<&str> = roots.iter().map(String::as_str).collect();
             let program = Program::of(objects.clone(), summaries.clone(), &roots);
@@ -263,6 +263,51 @@ fn any_set_of_functions_that_is_closed_under_references() {
         linked += seen.len();
     }
     assert!(linked > 20, "{linked}");
+}
+
+/// The same programs by the front end that links use: it may refuse to split, but what it splits must run.
+#[test]
+fn what_the_native_front_end_splits() {
+    let (mut in_parts, mut resolved, mut owned) = (0, 0, 0);
+    let text = generated(9);
+    for (i, (compiler, flags)) in ["gcc", "clang-19", "g++", "clang++-19"]
+        .iter()
+        .flat_map(|c| FLAGS.iter().map(move |f| (*c, *f)))
+        .enumerate()
+    {
+        let shop = Workshop::new();
+        let flags = [flags, &["-w"][..]].concat();
+        let cxx: &[(&str, &str)] = &[("x.cc", CXX)];
+        let c: [&[(&str, &str)]; 2] = [&[("main.c", C_MAIN), ("lib.c", C_LIB)], &[("g.c", &text)]];
+        let programs =
+            if compiler.ends_with("cc") || compiler.starts_with("clang-") { &c[..] } else { &[cxx] };
+        for sources in programs {
+            let what = format!("{compiler} {flags:?} {}", sources[0].0);
+            let objects = compiled(&shop, compiler, &flags, sources);
+            let summaries =
+                objects.iter().map(|(_, b)| native::extract_at(b, Granularity::Functions)).collect();
+            let program = Program::of(objects, summaries, &["main"]);
+            let pruned = program.pruned();
+            lint_all(&shop, &what, &program.objects, &pruned);
+            for (summary, plan) in program.summaries.iter().zip(&program.plans) {
+                resolved += summary.resolved.len();
+                owned += summary.owned.len();
+                let planned: Vec<_> = summary.atoms.iter().zip(&plan.atoms).collect();
+                in_parts += planned
+                    .chunk_by(|a, b| a.0.section == b.0.section)
+                    .filter(|a| a[0].0.kind == AtomKind::Code && a.iter().any(|x| x.1 != a[0].1))
+                    .count();
+            }
+            let mode: &[&str] = if flags.contains(&"-no-pie") { &["-no-pie"] } else { &[] };
+            let driver = if sources[0].0.ends_with("cc") { "g++" } else { "gcc" };
+            let linker = LINKERS[i % LINKERS.len()];
+            let plain = shop.link(driver, linker, &program.objects, mode);
+            let expected = run(&mut shop.command(plain.to_str().unwrap()));
+            let exe = shop.link(driver, linker, &pruned, mode);
+            assert_eq!(run(&mut shop.command(exe.to_str().unwrap())), expected, "{what} {linker}");
+        }
+    }
+    assert!(in_parts > 15 && resolved > 100 && owned > 10, "{in_parts} {resolved} {owned}");
 }
 
 /// A section of code whose functions refer to each other only as the assembler resolves it, in a group: it has no
