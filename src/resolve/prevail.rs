@@ -36,6 +36,7 @@ struct Seen {
     visibility: Visibility,
     dso: Option<DsoId>,
     referenced_by_dso: bool,
+    strongly_referenced_by_dso: bool,
 }
 
 /// Decide for every name. `taken` says, by DSO, whether the linker reads it.
@@ -52,6 +53,7 @@ pub(super) fn decide<'a>(world: &World<'a>, loaded: Vec<ModuleId>, taken: &[bool
         visibility: Visibility::Default,
         dso: None,
         referenced_by_dso: false,
+        strongly_referenced_by_dso: false,
     };
     let mut seen = vec![unseen; world.table.names.len()];
     let mold = world.config.linker.dialect == Dialect::Mold;
@@ -100,7 +102,7 @@ pub(super) fn decide<'a>(world: &World<'a>, loaded: Vec<ModuleId>, taken: &[bool
         }
         if dialect == Dialect::Gold
             && prevailing == (Prevailing::Undefined { weak: true })
-            && s.referenced_by_dso
+            && s.strongly_referenced_by_dso
         {
             // Weak or strong is what the first file says that mentions it, be it a library.
             let detail = format!("symbol {}: a weak reference beside that of a library", text());
@@ -190,6 +192,7 @@ fn see_dsos(world: &World<'_>, taken: &[bool], seen: &mut [Seen]) {
                 s.dso.get_or_insert(*dso);
             } else {
                 s.referenced_by_dso = true;
+                s.strongly_referenced_by_dso |= !symbol.weak;
             }
         }
     }
