@@ -65,7 +65,9 @@ int use(int x) { D d; switch (x) { case 0: return helper(1); case 1: return g(7)
 fn names(summary: &ModuleSummary) -> BTreeMap<AtomIdx, String> {
     let mut names = BTreeMap::new();
     for symbol in &summary.symbols {
-        if let (SymbolKind::Func | SymbolKind::Ifunc, Definition::Atom(atom)) = (symbol.kind, symbol.definition) {
+        if let (SymbolKind::Func | SymbolKind::Ifunc, Definition::Atom(atom)) =
+            (symbol.kind, symbol.definition)
+        {
             let name = String::from_utf8_lossy(summary.name(symbol.name)).into_owned();
             // Clang numbers, and gcc names, local copies the same in both compilations.
             let known: &mut String = names.entry(atom).or_insert_with(|| name.clone());
@@ -75,6 +77,18 @@ fn names(summary: &ModuleSummary) -> BTreeMap<AtomIdx, String> {
         }
     }
     names
+}
+
+/// [`names`] by the name of any symbol of the atom.
+fn by_symbol(summary: &ModuleSummary) -> BTreeMap<String, String> {
+    let names = names(summary);
+    let symbols = summary.symbols.iter().filter_map(|s| match s.definition {
+        Definition::Atom(atom) => {
+            Some((String::from_utf8_lossy(summary.name(s.name)).into_owned(), names.get(&atom)?.clone()))
+        }
+        _ => None,
+    });
+    symbols.filter(|(name, _)| !name.is_empty()).collect()
 }
 
 /// Which function refers to which, over code and jump tables.
@@ -117,7 +131,8 @@ fn for_all(mut check: impl FnMut(&[&str], &str, &str)) {
         for level in LEVELS {
             for variant in VARIANTS {
                 for (suffix, source) in [("c", C), ("cpp", CPP)] {
-                    let mut line = vec![compiler, "-c", level];
+                    // A tail call by a short jump ties two functions: see `short_jumps_tie`.
+                    let mut line = vec![compiler, "-c", level, "-fno-optimize-sibling-calls"];
                     line.extend(*variant);
                     check(&line, suffix, source);
                 }
@@ -128,21 +143,24 @@ fn for_all(mut check: impl FnMut(&[&str], &str, &str)) {
 
 #[test]
 fn the_graph_is_that_of_function_sections() {
+    let mut many = 0;
     for_all(|line, suffix, source| {
         let mono = divided(&object(line, suffix, source));
         assert_eq!(mono.limits, [], "{line:?} {suffix}");
         let apart: Vec<&str> = line.iter().copied().chain(["-ffunction-sections"]).collect();
         let apart = summaries::extract::extract(&object(&apart, suffix, source), Granularity::Sections);
-        let (found, expected) = (graph(&mono), graph(&apart));
-        let missing: Vec<_> = expected.difference(&found).collect();
-        assert!(missing.is_empty(), "{line:?} {suffix}: missing {missing:?}");
-        // Tables that several functions share refer from the data, in both; nothing else is coarser.
-        let more: Vec<_> = found.difference(&expected).collect();
-        assert!(more.is_empty(), "{line:?} {suffix}: too much {more:?}");
-        // No two functions are one atom, but for aliases and what falls through.
+        // Functions that a short jump ties, or a jump to the end (clang -O0, where it is unreachable), are one.
+        let together = by_symbol(&mono);
+        let joined = |name: &String| together.get(name).cloned().unwrap_or_else(|| name.clone());
+        let expected: BTreeSet<_> = graph(&apart).iter().map(|(a, b)| (joined(a), joined(b))).collect();
+        let (found, expected) = (graph(&mono), expected.into_iter().filter(|(a, b)| a != b).collect());
+        assert_eq!(found, expected, "{line:?} {suffix}");
+        // A handful at most is together.
         let (parts, sections) = (names(&mono).len(), names(&apart).len());
-        assert!(parts + 1 >= sections, "{line:?} {suffix}: {parts} of {sections}");
+        assert!(parts + 4 >= sections, "{line:?} {suffix}: {parts} of {sections}");
+        many += usize::from(parts == sections);
     });
+    assert!(many > 100, "{many} without ties");
 }
 
 /// What objdump reads: (start, target) of each instruction without relocation that leads into another atom.
@@ -157,7 +175,10 @@ fn by_objdump(bytes: &[u8], summary: &ModuleSummary) -> BTreeSet<(u64, u64)> {
     let text = String::from_utf8(output.stdout).unwrap();
     let section = summary.atoms.iter().find(|a| summary.name(a.name) == b".text").unwrap().section;
     let atom = |offset: u64| {
-        summary.atoms.iter().position(|a| a.section == section && (a.offset..a.offset + a.size).contains(&offset))
+        summary
+            .atoms
+            .iter()
+            .position(|a| a.section == section && (a.offset..a.offset + a.size).contains(&offset))
     };
     let mut found = BTreeSet::new();
     for line in text.lines() {
@@ -170,9 +191,16 @@ fn by_objdump(bytes: &[u8], summary: &ModuleSummary) -> BTreeSet<(u64, u64)> {
         let words: Vec<&str> = rest.split_whitespace().collect();
         let target = match rest.split_once("# ") {
             Some((_, comment)) => comment.split_whitespace().next(),
-            None => words.iter().position(|w| w.starts_with('<')).and_then(|at| words.get(at.checked_sub(1)?)).copied(),
+            None => words
+                .iter()
+                .position(|w| w.starts_with('<'))
+                .and_then(|at| words.get(at.checked_sub(1)?))
+                .copied(),
         };
-        let Some(target) = target.and_then(|t| u64::from_str_radix(t.trim_start_matches("0x"), 16).ok()) else { continue };
+        let Some(target) = target.and_then(|t| u64::from_str_radix(t.trim_start_matches("0x"), 16).ok())
+        else {
+            continue;
+        };
         if atom(address) != atom(target) {
             found.insert((address, target));
         }
@@ -186,7 +214,8 @@ fn by_summary(summary: &ModuleSummary) -> BTreeMap<u64, u64> {
     let mut found = BTreeMap::new();
     for resolved in summary.resolved.iter().filter(|r| r.section == text) {
         let mut own = summary.references_of(resolved.from).iter();
-        let reference = own.find(|r| r.offset == resolved.field && r.target == Target::Atom(resolved.target)).unwrap();
+        let reference =
+            own.find(|r| r.offset == resolved.field && r.target == Target::Atom(resolved.target)).unwrap();
         // Operands with an immediate behind the field have a smaller addend.
         let start = summary.atoms[resolved.target.index()].offset;
         found.insert(resolved.field, start.wrapping_add_signed(reference.addend));
@@ -199,7 +228,9 @@ pub(crate) fn agrees_with_objdump(bytes: &[u8], what: &str) -> usize {
     let (expected, found) = (by_objdump(bytes, &summary), by_summary(&summary));
     assert_eq!(expected.len(), found.len(), "{what}");
     for (address, target) in &expected {
-        let fits = found.range(address + 1..address + 12).any(|(_, biased)| (4..=8).any(|n| biased.wrapping_add(n) == *target));
+        let fits = found
+            .range(address + 1..address + 12)
+            .any(|(_, biased)| (4..=8).any(|n| biased.wrapping_add(n) == *target));
         assert!(fits, "{what}: {address:#x} to {target:#x}");
     }
     found.len()
@@ -208,14 +239,19 @@ pub(crate) fn agrees_with_objdump(bytes: &[u8], what: &str) -> usize {
 #[test]
 fn resolved_references_are_what_objdump_reads() {
     let mut total = 0;
-    for_all(|line, suffix, source| total += agrees_with_objdump(&object(line, suffix, source), &format!("{line:?}")));
+    for_all(|line, suffix, source| {
+        total += agrees_with_objdump(&object(line, suffix, source), &format!("{line:?}"))
+    });
     assert!(total > 500, "{total}");
 }
 
 #[test]
 #[ignore = "an object that OBJECT names"]
 fn dump_object() {
-    println!("{}", summaries::text::dump(&divided(&std::fs::read(std::env::var("OBJECT").unwrap()).unwrap())));
+    println!(
+        "{}",
+        summaries::text::dump(&divided(&std::fs::read(std::env::var("OBJECT").unwrap()).unwrap()))
+    );
 }
 
 #[test]
@@ -229,7 +265,8 @@ fn an_object_against_objdump() {
 #[test]
 fn jump_tables_belong_to_their_functions() {
     for compiler in ["gcc", "clang-19"] {
-        let summary = divided(&object(&[compiler, "-c", "-O2", "-fpic"], "c", C));
+        let line = [compiler, "-c", "-O2", "-fpic", "-fno-optimize-sibling-calls"];
+        let summary = divided(&object(&line, "c", C));
         let names = names(&summary);
         let owners: BTreeSet<&str> =
             summary.owned.iter().filter_map(|o| names.get(&o.owner)).map(String::as_str).collect();
@@ -240,9 +277,10 @@ fn jump_tables_belong_to_their_functions() {
         for range in &summary.owned {
             // Every relocation in it refers from the owner.
             let section = summary.atoms[range.atom.index()].section;
-            let inside = summary.retargets.iter().filter(|r| {
-                r.section == section && (range.start..range.end).contains(&r.offset)
-            });
+            let inside = summary
+                .retargets
+                .iter()
+                .filter(|r| r.section == section && (range.start..range.end).contains(&r.offset));
             assert_eq!(inside.count() as u64, (range.end - range.start) / 4);
             let own = summary.references_of(range.atom);
             assert!(own.iter().all(|r| !(range.start..range.end).contains(&r.offset)));
@@ -263,7 +301,7 @@ fn variants_that_are_divided_or_named() {
         (&["gcc", "-c", "-O2", "-fno-asynchronous-unwind-tables"], Some("missing-fde")),
         (&["clang-19", "-c", "-O2", "-fsanitize=kcfi"], Some("ordered-section")),
         (&["clang-19", "-c", "-O2", "-fsanitize=function"], Some("uncovered-code")),
-        (&["gcc", "-c", "-O2", "-mcmodel=large", "-fpic"], None),
+        (&["gcc", "-c", "-O2", "-mcmodel=large", "-fpic"], Some("ambiguous-target")),
     ] {
         let summary = divided(&object(line, "c", C));
         let mut limits: Vec<&str> = summary.limits.iter().map(|l| l.limit.name()).collect();

@@ -16,6 +16,9 @@ fn cplusplus() -> Vec<u8> {
 fn check(bytes: &[u8]) -> ModuleSummary {
     let summary = summaries::extract::extract(bytes, summaries::Granularity::Sections);
     assert_eq!(summary.check(), Ok(()));
+    // Damage may bring a limit or take one away, and must not break an invariant.
+    let divided = summaries::extract::extract(bytes, summaries::Granularity::Functions);
+    assert_eq!(divided.check(), Ok(()));
     summary
 }
 
@@ -43,12 +46,19 @@ impl Lcg {
 
 #[test]
 fn damaged_bytes() {
-    let bytes = cplusplus();
+    damage(&cplusplus());
+    // One section of several functions, with a jump table.
+    let source = "extern int g(int); static int f(int x) { return g(x); } int h(int x) { switch (x) { case 0: return f(1); \
+                  case 1: return g(2); case 2: return f(3) + 1; case 3: return g(0) * x; case 4: return f(9); case 5: return 7; } return 0; }";
+    damage(&object(&["gcc", "-c", "-O1", "-fpic"], "c", source));
+}
+
+fn damage(bytes: &[u8]) {
     let mut random = Lcg(7);
     // Where the tables are: the file header and the section headers at the end are worth most of the blows.
     let headers = bytes.len() - 64 * 20;
     for round in 0..20_000 {
-        let mut damaged = bytes.clone();
+        let mut damaged = bytes.to_vec();
         for _ in 0..=random.next(4) {
             let at = match round % 4 {
                 0 => random.next(64),

@@ -8,4 +8,5 @@ mod functions;
 mod hostile;
 mod native;
 mod peculiar;
+mod refusals;
 mod survey;

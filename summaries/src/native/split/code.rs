@@ -125,6 +125,10 @@ fn follow(context: &Context<'_, '_>, text: &mut Text<'_>) -> Outcome {
             if instruction.target.is_none() || is_relocated(relas, &mut next, instruction) {
                 continue;
             }
+            if leads_to_end(text, index, instruction) {
+                ties.push((index, index + 1));
+                continue;
+            }
             let (to, target) = destination(text, index, instruction)?;
             if to == index {
                 continue;
@@ -145,15 +149,26 @@ fn follow(context: &Context<'_, '_>, text: &mut Text<'_>) -> Outcome {
             Some(Flow::Call | Flow::IndirectCall) => !function.described,
             _ => false,
         };
-        if falls && index + 1 < text.functions.len() {
+        if falls {
             ties.push((index, index + 1));
         }
     }
     for (a, b) in ties {
-        text.tie(a, b);
+        // Behind the last function there is none to stay with.
+        text.tie(a, b.min(text.functions.len().saturating_sub(1)));
     }
     text.crossings = crossings;
     Ok(())
+}
+
+/// Whether a branch leads to the padding behind its function, and so falls into the next one: clang -O0 has an empty block
+/// there for what is unreachable.
+fn leads_to_end(text: &Text<'_>, from: usize, instruction: &Instruction) -> bool {
+    let end = text.functions.get(from).map(|f| f.end);
+    let branch = matches!(instruction.flow, Flow::Jump | Flow::Conditional);
+    branch
+        && instruction.target.and_then(|t| u64::try_from(t).ok()) == end
+        && end.is_some_and(|end| text.function_at(end).is_none())
 }
 
 /// Whether the displacement of an instruction is the place of a relocation. `next` only goes forward.

@@ -101,6 +101,9 @@ pub(super) fn jumps(context: &Context<'_, '_>, texts: &[Text<'_>], found: &Found
     entered.sort_unstable();
     entered.dedup();
     let mut steps = Steps::new();
+    // Real tables have one jump or a few each. Flowing into targets adds precision only, so it may stop.
+    let instructions: usize = texts.iter().map(|t| t.instructions.len()).sum();
+    let mut budget = (instructions + found.relative.len()).saturating_mul(64);
     let mut jumps = Vec::new();
     for (index, text) in texts.iter().enumerate().filter(|(_, t)| t.decoded) {
         for function in &text.functions {
@@ -123,9 +126,11 @@ pub(super) fn jumps(context: &Context<'_, '_>, texts: &[Text<'_>], found: &Found
                 steps,
                 states: vec![None; own.len()],
                 work: Vec::new(),
+                budget,
             };
             flowing.run(&entered);
             flowing.results(&mut jumps);
+            budget = flowing.budget;
         }
     }
     jumps
@@ -143,6 +148,8 @@ struct Flowing<'f, 'c, 'a, 't> {
     /// Before each instruction.
     states: Vec<Option<State>>,
     work: Vec<usize>,
+    /// How many entries of tables may still be followed.
+    budget: usize,
 }
 
 impl Flowing<'_, '_, '_, '_> {
@@ -232,9 +239,10 @@ impl Flowing<'_, '_, '_, '_> {
         let next = found.data.partition_point(|d| d.to <= base);
         let end = found.data.get(next).map_or((u32::MAX, 0), |d| d.to);
         for (entry, place) in table.iter().zip((base.1..).step_by(4)) {
-            if entry.at != (base.0, place) || entry.at >= end {
+            if entry.at != (base.0, place) || entry.at >= end || self.budget == 0 {
                 break;
             }
+            self.budget -= 1;
             let bias = i64::try_from(place - base.1).unwrap_or(i64::MAX);
             let target = entry.addend.checked_sub(bias).and_then(|t| u64::try_from(t).ok());
             if let Some(to) = target.filter(|_| entry.text == self.index).and_then(|t| self.at(t)) {

@@ -211,7 +211,7 @@ impl Reader<'_, '_, '_> {
                 }
                 _ => return unclear("by section symbol in data"),
             },
-            Source::Raw => return self.from_raw(rela, text, target, found),
+            Source::Raw => return self.in_raw_code(rela, text, target, found),
             Source::Unwind if self.begins.binary_search(&place).is_ok() => return Ok(()),
             Source::Unwind => return unclear("by section symbol in an unwind table"),
             Source::Other => {
@@ -233,7 +233,7 @@ impl Reader<'_, '_, '_> {
     }
 
     /// Code that was not decoded: every place that the relocation may mean is in one part.
-    fn from_raw(&self, rela: &Rela, text: usize, target: &Text<'_>, found: &mut Found) -> Outcome {
+    fn in_raw_code(&self, rela: &Rela, text: usize, target: &Text<'_>, found: &mut Found) -> Outcome {
         let addend = rela.r_addend.get(LE);
         let at = (self.section, rela.r_offset.get(LE));
         let offset = |n: i64| addend.checked_add(n).and_then(|t| u64::try_from(t).ok());

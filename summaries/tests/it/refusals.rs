@@ -1,0 +1,148 @@
+//! One hand-written object for each reason to keep a section whole, each a step away from one that is divided.
+
+use crate::compilers::assembled;
+use crate::functions::divided;
+use summaries::{AtomKind, ModuleSummary, Target};
+
+/// Two functions as a compiler writes them, with lines in the first, behind the second, and before both.
+fn source(before: &str, inside: &str, behind: &str) -> String {
+    format!(
+        "{before}\n .text\n .p2align 4\n .globl f\n .type f, @function\nf:\n .cfi_startproc\n{inside}\n ret\n .cfi_endproc\n \
+         .size f, .-f\n .p2align 4\n .type g, @function\ng:\n .cfi_startproc\n xor %eax, %eax\n nop\n ret\n .cfi_endproc\n \
+         .size g, .-g\n{behind}\n"
+    )
+}
+
+fn parts(summary: &ModuleSummary) -> usize {
+    summary.atoms.iter().filter(|a| a.kind == AtomKind::Code && summary.name(a.name) == b".text").count()
+}
+
+fn refused(before: &str, inside: &str, behind: &str) -> Vec<&'static str> {
+    let summary = divided(&assembled(&source(before, inside, behind)));
+    let limits: Vec<_> = summary.limits.iter().map(|l| l.limit.name()).collect();
+    assert_eq!(parts(&summary), if limits.is_empty() { 2 } else { 1 }, "{limits:?} {:?}", summary.limits);
+    let tables = (summary.retargets.len(), summary.resolved.len(), summary.owned.len());
+    assert!(limits.is_empty() || tables == (0, 0, 0), "{tables:?}");
+    limits
+}
+
+#[test]
+fn what_is_divided() {
+    for (before, inside, behind) in [
+        ("", "", ""),
+        ("", " call g\n lea g(%rip), %rax", ""),
+        (" .section .rodata\n .quad g, f", "", ""),
+        ("", " je 1f\n lock\n1: cmpxchg %ecx, (%rdx)", ""),
+        // Its own symbol at the same place and of the same size.
+        ("", "", " .globl h\n .type h, @function\n .set h, g\n .size h, 4"),
+        ("", " jmp *%rax", ""),
+        (" .section .rodata\n .long f - .", "", ""),
+    ] {
+        assert_eq!(refused(before, inside, behind), Vec::<&str>::new(), "{before} {inside} {behind}");
+    }
+}
+
+#[test]
+fn each_limit_has_its_cause() {
+    let table = " .section .rodata\n .p2align 2\n.Lt: .long .Lx - .Lt, .Lx - .Lt\n";
+    for (limit, before, inside, behind) in [
+        ("unsized-symbol", "", "", " .type h, @function\nh: ret"),
+        ("symbol-in-text", "", "", "label: ret"),
+        ("symbol-in-text", "", "", " .type o, @object\no: .quad 1\n .size o, 8"),
+        ("uncovered-code", "", "", " ret"),
+        ("uncovered-code", "", "", " .long 0"),
+        ("missing-fde", "", "", " .type h, @function\nh: ret\n .size h, 1"),
+        ("undecodable-code", "", " .byte 0x06", ""),
+        ("branch-nowhere", "", " jmp g + 1", ""),
+        ("branch-nowhere", "", " call g + 100", ""),
+        ("branch-nowhere", "", " jmp .+3\n mov $0, %eax", ""),
+        ("unplaced-relocation", "", " .reloc ., R_X86_64_32, ext\n nopl 0(%rax)", ""),
+        ("ambiguous-target", " .section .rodata\n .quad g + 1", "", ""),
+        ("ambiguous-target", " .section .rodata\n .quad f + 18", "", ""),
+        ("ambiguous-target", " .section .rodata\n .quad g - .", "", ""),
+        ("ambiguous-target", " .section .rodata\n .reloc ., R_X86_64_NONE, .text\n .quad 0", "", ""),
+        ("reference-into-padding", " .section .rodata\n .quad g - 1", "", ""),
+        ("ordered-section", " .section meta, \"ao\", @progbits, .text\n .quad 0", "", ""),
+        ("debug-info", " .section .debug_info\n .quad 0", "", ""),
+        ("debug-info", " .section notes\n .quad g", "", ""),
+        // Relative tables without a jump, with one that is not followed, with an entry elsewhere, with a gap.
+        ("unclaimed-pcrel-table", " .section .rodata\n .long g - .", "", ""),
+        ("unclaimed-pcrel-table", table, ".Lx: lea .Lt(%rip), %rax", ""),
+        ("unproved-jump", table, ".Lx: lea .Lt(%rip), %rax\n shl $1, %rax\n jmp *%rax", ""),
+        ("unclaimed-pcrel-table", " .section .rodata\n.Lt: .long .Lx - .Lt, g - .Lt", JUMP, ""),
+        ("unclaimed-pcrel-table", " .section .rodata\n.Lt: .long .Lx - .Lt, 0, .Lx - .Lt", JUMP, ""),
+        ("unclaimed-pcrel-table", " .section .rodata\n.Lt: .long .Lx - 1 - .Lt", JUMP, ""),
+        // A lookup table behind a jump table has a base of its own.
+        (
+            "unclaimed-pcrel-table",
+            " .section .rodata\n.Lt: .long .Lx - .Lt\n.Lu: .long .Lx - .Lu",
+            LOOKUP,
+            "",
+        ),
+    ] {
+        assert_eq!(refused(before, inside, behind), [limit], "{before} {inside} {behind}");
+    }
+    assert_eq!(refused(" .section .rodata\n.Lt: .long .Lx - .Lt, .Lx - .Lt", JUMP, ""), Vec::<&str>::new());
+}
+
+const JUMP: &str = " lea .Lt(%rip), %rdx\n movslq (%rdx,%rax,4), %rax\n add %rdx, %rax\n jmp *%rax\n.Lx: nop";
+const LOOKUP: &str = " lea .Lu(%rip), %rcx\n lea .Lt(%rip), %rdx\n movslq (%rdx,%rax,4), %rax\n add %rdx, %rax\n \
+                      jmp *%rax\n.Lx: nop";
+
+#[test]
+fn ties() {
+    for (inside, expected) in [
+        (" jmp g", 1),                        // short
+        (" .byte 0xe9\n .long g - . - 4", 2), // the same, long
+        (" jrcxz g", 1),
+        (" je 1f\n ret\n1: call ext\n .byte 0x2e", 2), // before the ret of the frame: no fall
+    ] {
+        let summary = divided(&assembled(&source("", inside, "")));
+        assert_eq!((parts(&summary), summary.limits.len()), (expected, 0), "{inside}");
+    }
+    // Without its `ret` the first falls into the second; a call at the end is taken not to return.
+    for (last, expected) in
+        [(" nop", 1), (" je 1b", 1), (" syscall", 1), (" call ext", 2), (" ud2", 2), (" jmp *%rax", 2)]
+    {
+        let text = format!(
+            " .text\n .type f, @function\nf: .cfi_startproc\n1: nop\n{last}\n .cfi_endproc\n .size f, .-f\n .p2align 4\n .type g, \
+             @function\ng: .cfi_startproc\n ret\n .cfi_endproc\n .size g, .-g\n"
+        );
+        let summary = divided(&assembled(&text));
+        assert_eq!((parts(&summary), summary.limits.len()), (expected, 0), "{last}");
+    }
+}
+
+/// glibc's `__restore_rt`: the FDE begins a byte early, and the byte goes with the function.
+#[test]
+fn an_fde_claims_the_gap_before_a_function() {
+    let text = " .text\n .type f, @function\nf: .cfi_startproc\n ret\n .cfi_endproc\n .size f, .-f\n .p2align 4\n .cfi_startproc\n \
+                nop\n .type g, @function\ng: ret\n .cfi_endproc\n .size g, .-g\n";
+    let summary = divided(&assembled(text));
+    let code: Vec<_> = summary
+        .atoms
+        .iter()
+        .filter(|a| a.kind == AtomKind::Code)
+        .map(|a| (a.offset, a.size, a.align))
+        .collect();
+    assert_eq!((code, summary.limits.len()), (vec![(0, 16, 16), (16, 2, 16)], 0));
+}
+
+/// From code that was not decoded a PC-relative relocation means any place from 4 to 8 bytes on.
+#[test]
+fn references_from_undecoded_code() {
+    let raw = " .section .text.raw, \"ax\", @progbits\nraw: jmp .text + 16\n";
+    let far = " .section .text.raw, \"ax\", @progbits\nraw: jmp .text\n";
+    // f is 16 bytes with its padding, of which 3 are code: a target at its end may be the next.
+    for (before, expected) in [(raw, 1), (far, 1)] {
+        let summary = divided(&assembled(&source(before, "", "")));
+        assert_eq!(parts(&summary), expected, "{:?}", summary.limits);
+    }
+    let long = source(raw, "", "").replace(" nop\n ret", " nop\n nop\n nop\n nop\n nop\n ret");
+    let summary = divided(&assembled(&long));
+    assert_eq!(parts(&summary), 2, "{:?}", summary.limits);
+    let retarget = summary.retargets[0];
+    let atom = &summary.atoms[retarget.target.index()];
+    assert_eq!((atom.offset, summary.retargets.len()), (16, 1));
+    assert!(summary.references.iter().any(|r| r.target == Target::Atom(retarget.target)));
+}
