@@ -65,7 +65,9 @@ int use(int x) { D d; switch (x) { case 0: return helper(1); case 1: return g(7)
 fn names(summary: &ModuleSummary) -> BTreeMap<AtomIdx, String> {
     let mut names = BTreeMap::new();
     for symbol in &summary.symbols {
-        if let (SymbolKind::Func | SymbolKind::Ifunc, Definition::Atom(atom)) = (symbol.kind, symbol.definition) {
+        if let (SymbolKind::Func | SymbolKind::Ifunc, Definition::Atom(atom)) =
+            (symbol.kind, symbol.definition)
+        {
             let name = String::from_utf8_lossy(summary.name(symbol.name)).into_owned();
             // Clang numbers, and gcc names, local copies the same in both compilations.
             let known: &mut String = names.entry(atom).or_insert_with(|| name.clone());
@@ -157,7 +159,10 @@ fn by_objdump(bytes: &[u8], summary: &ModuleSummary) -> BTreeSet<(u64, u64)> {
     let text = String::from_utf8(output.stdout).unwrap();
     let section = summary.atoms.iter().find(|a| summary.name(a.name) == b".text").unwrap().section;
     let atom = |offset: u64| {
-        summary.atoms.iter().position(|a| a.section == section && (a.offset..a.offset + a.size).contains(&offset))
+        summary
+            .atoms
+            .iter()
+            .position(|a| a.section == section && (a.offset..a.offset + a.size).contains(&offset))
     };
     let mut found = BTreeSet::new();
     for line in text.lines() {
@@ -170,9 +175,16 @@ fn by_objdump(bytes: &[u8], summary: &ModuleSummary) -> BTreeSet<(u64, u64)> {
         let words: Vec<&str> = rest.split_whitespace().collect();
         let target = match rest.split_once("# ") {
             Some((_, comment)) => comment.split_whitespace().next(),
-            None => words.iter().position(|w| w.starts_with('<')).and_then(|at| words.get(at.checked_sub(1)?)).copied(),
+            None => words
+                .iter()
+                .position(|w| w.starts_with('<'))
+                .and_then(|at| words.get(at.checked_sub(1)?))
+                .copied(),
         };
-        let Some(target) = target.and_then(|t| u64::from_str_radix(t.trim_start_matches("0x"), 16).ok()) else { continue };
+        let Some(target) = target.and_then(|t| u64::from_str_radix(t.trim_start_matches("0x"), 16).ok())
+        else {
+            continue;
+        };
         if atom(address) != atom(target) {
             found.insert((address, target));
         }
@@ -186,7 +198,8 @@ fn by_summary(summary: &ModuleSummary) -> BTreeMap<u64, u64> {
     let mut found = BTreeMap::new();
     for resolved in summary.resolved.iter().filter(|r| r.section == text) {
         let mut own = summary.references_of(resolved.from).iter();
-        let reference = own.find(|r| r.offset == resolved.field && r.target == Target::Atom(resolved.target)).unwrap();
+        let reference =
+            own.find(|r| r.offset == resolved.field && r.target == Target::Atom(resolved.target)).unwrap();
         // Operands with an immediate behind the field have a smaller addend.
         let start = summary.atoms[resolved.target.index()].offset;
         found.insert(resolved.field, start.wrapping_add_signed(reference.addend));
@@ -199,7 +212,9 @@ pub(crate) fn agrees_with_objdump(bytes: &[u8], what: &str) -> usize {
     let (expected, found) = (by_objdump(bytes, &summary), by_summary(&summary));
     assert_eq!(expected.len(), found.len(), "{what}");
     for (address, target) in &expected {
-        let fits = found.range(address + 1..address + 12).any(|(_, biased)| (4..=8).any(|n| biased.wrapping_add(n) == *target));
+        let fits = found
+            .range(address + 1..address + 12)
+            .any(|(_, biased)| (4..=8).any(|n| biased.wrapping_add(n) == *target));
         assert!(fits, "{what}: {address:#x} to {target:#x}");
     }
     found.len()
@@ -208,14 +223,19 @@ pub(crate) fn agrees_with_objdump(bytes: &[u8], what: &str) -> usize {
 #[test]
 fn resolved_references_are_what_objdump_reads() {
     let mut total = 0;
-    for_all(|line, suffix, source| total += agrees_with_objdump(&object(line, suffix, source), &format!("{line:?}")));
+    for_all(|line, suffix, source| {
+        total += agrees_with_objdump(&object(line, suffix, source), &format!("{line:?}"))
+    });
     assert!(total > 500, "{total}");
 }
 
 #[test]
 #[ignore = "an object that OBJECT names"]
 fn dump_object() {
-    println!("{}", summaries::text::dump(&divided(&std::fs::read(std::env::var("OBJECT").unwrap()).unwrap())));
+    println!(
+        "{}",
+        summaries::text::dump(&divided(&std::fs::read(std::env::var("OBJECT").unwrap()).unwrap()))
+    );
 }
 
 #[test]
@@ -240,9 +260,10 @@ fn jump_tables_belong_to_their_functions() {
         for range in &summary.owned {
             // Every relocation in it refers from the owner.
             let section = summary.atoms[range.atom.index()].section;
-            let inside = summary.retargets.iter().filter(|r| {
-                r.section == section && (range.start..range.end).contains(&r.offset)
-            });
+            let inside = summary
+                .retargets
+                .iter()
+                .filter(|r| r.section == section && (range.start..range.end).contains(&r.offset));
             assert_eq!(inside.count() as u64, (range.end - range.start) / 4);
             let own = summary.references_of(range.atom);
             assert!(own.iter().all(|r| !(range.start..range.end).contains(&r.offset)));
