@@ -16,10 +16,12 @@ mod parts;
 mod relocations;
 mod sections;
 mod strings;
+mod symbol_table;
 mod symbols;
 mod tables;
 pub mod tree;
 #[cfg(test)]
 mod tests;
+mod treatment;
 mod unwind;
 mod write;

@@ -1,47 +1,23 @@
-//! What becomes of each relocation, and the bytes of relocation sections.
+//! The relocations of an object: which symbols and parts they keep in use, and the bytes of relocation sections.
 //!
-//! In an allocated section every relocation stays, and one whose symbol has no definition left is an error: the
-//! plan was wrong. In a section that is not allocated (debug information above all) a relocation to what is
-//! dropped is resolved here, to the value that `ld.lld --gc-sections` writes for a dead target, because consumers
-//! know that value: 1 in `.debug_loc` and `.debug_ranges` (where 0 would end a list), all ones in `.debug_names`,
-//! 0 in every other `.debug*` section, and in a section of any other name the addend, with the offset of a local symbol
-//! (lld's `InputSection::relocateNonAlloc`, held against ld.lld 19). The bytes of a compressed section can't be patched,
-//! so its relocation stays, with the value as addend of an absolute symbol of value 0.
-//!
-//! Against the symbol of a section of which only a part stays, a relocation is retargeted to the section symbol of the run
-//! that it means, the addend less the run's start. What it means is exact in `.eh_frame` and outside of allocated
-//! sections; elsewhere (a PC-relative addend is biased) the summary says it. Relocations of a jump table go with
-//! the function that owns it.
+//! What becomes of each is decided in [`treatment`](super::treatment), the same way in both passes: [`scan`] before symbols
+//! and sections are numbered, [`write`] and [`write_parts`] after. What the parting of a section adds
+//! ([`Parts::synthesized`]) goes into its first relocation section, or into a new one, in the order of offsets.
 //!
 //! Left out: REL relocations; the front end keeps modules that have them as they are.
 
-use object::elf::{self, RelocationType};
+use object::elf;
 use object::{I64, U64, pod};
 
 use super::input::{Input, LE, Rela, Role};
-use super::parts::{Parted, Parts, Spot};
+use super::parts::Parts;
 use super::sections::{Fates, PartRelocations};
-use super::symbols::{Standing, SymbolTable, Symbols};
+use super::symbol_table::SymbolTable;
+use super::symbols::Symbols;
 use super::tables;
+use super::treatment::{Target, Treatment, field_of, treat};
 use super::unwind::Unwind;
 use crate::error::{Error, Result, Stage};
-use crate::plan::Action;
-
-/// What becomes of one relocation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Treatment {
-    Keep,
-    /// Replaced by this value, in the width of the relocated field.
-    Resolve(u64),
-    /// Against the section symbol of this run, with this addend.
-    Retarget {
-        section: u32,
-        run: u32,
-        addend: i64,
-    },
-    /// Gone with the function that it belonged to; the field stays as it is.
-    Remove,
-}
 
 /// A relocated field that gets its final value here.
 #[derive(Debug, Clone, Copy)]
@@ -65,180 +41,6 @@ pub(super) struct Scan {
     pub(super) of_parts: PartRelocations,
     /// (old section, run) of every run whose section symbol is needed, sorted.
     pub(super) section_symbols: Vec<(u32, u32)>,
-}
-
-/// How the fields of a section are resolved.
-#[derive(Debug, Clone, Copy)]
-struct Target {
-    section: u32,
-    alloc: bool,
-    unwind: bool,
-    compressed: bool,
-    /// Of a `.debug*` section; others get offset + addend.
-    tombstone: Option<u64>,
-}
-
-impl Target {
-    fn of(input: &Input<'_>, index: usize) -> Result<Self> {
-        let flags = input.section(index)?.sh_flags.get(LE).0;
-        let name = input.section_name(index);
-        let old_style = name.starts_with(b".zdebug");
-        let tombstone = match name {
-            b".debug_loc" | b".debug_ranges" | b".zdebug_loc" | b".zdebug_ranges" => Some(1),
-            b".debug_names" | b".zdebug_names" => Some(u64::MAX),
-            _ if old_style || name.starts_with(b".debug") => Some(0),
-            _ => None,
-        };
-        Ok(Target {
-            section: index as u32,
-            alloc: flags & elf::SHF_ALLOC.0 != 0,
-            unwind: input.role(index) == Role::Unwind,
-            compressed: old_style || flags & elf::SHF_COMPRESSED.0 != 0,
-            tombstone,
-        })
-    }
-}
-
-/// What the field of a relocation holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Formula {
-    Nothing,
-    /// S + A, also relative to the TLS block.
-    Address,
-    /// S + A - P.
-    Relative,
-    /// Z + A.
-    Size,
-}
-
-/// Width in bytes and meaning of the relocation types that occur outside of allocated sections.
-fn field_of(kind: RelocationType) -> Option<(u8, Formula)> {
-    Some(match kind {
-        elf::R_X86_64_NONE => (0, Formula::Nothing),
-        elf::R_X86_64_64 | elf::R_X86_64_DTPOFF64 | elf::R_X86_64_TPOFF64 => (8, Formula::Address),
-        elf::R_X86_64_32 | elf::R_X86_64_32S | elf::R_X86_64_DTPOFF32 | elf::R_X86_64_TPOFF32 => {
-            (4, Formula::Address)
-        }
-        elf::R_X86_64_16 => (2, Formula::Address),
-        elf::R_X86_64_8 => (1, Formula::Address),
-        elf::R_X86_64_PC64 => (8, Formula::Relative),
-        elf::R_X86_64_PC32 | elf::R_X86_64_PLT32 => (4, Formula::Relative),
-        elf::R_X86_64_PC16 => (2, Formula::Relative),
-        elf::R_X86_64_PC8 => (1, Formula::Relative),
-        elf::R_X86_64_SIZE64 => (8, Formula::Size),
-        elf::R_X86_64_SIZE32 => (4, Formula::Size),
-        _ => return None,
-    })
-}
-
-/// Decide one relocation. The decision depends on the plan only, so that both passes over the relocations agree.
-fn treat(
-    input: &Input<'_>,
-    symbols: &Symbols<'_>,
-    parts: &Parts<'_>,
-    target: Target,
-    entry: &Rela,
-) -> Result<Treatment> {
-    let symbol = entry.r_sym(LE, false);
-    if parts.is_ownerless(target.section, entry.r_offset.get(LE)) {
-        return Ok(Treatment::Remove);
-    }
-    if let Some(parted) = parts.of_symbol(input, symbol)? {
-        return treat_part(input, parts, target, entry, parted);
-    }
-    let standing = symbols.standing(symbol)?;
-    let dangles = if target.alloc {
-        standing == Standing::Gone
-    } else {
-        match standing {
-            Standing::Defined => false,
-            Standing::Undefined => symbols.prevailing_dropped(symbol) == Some(true),
-            // A reference from debug information keeps nothing, so the other definition must be known to stay.
-            Standing::Replaced => symbols.prevailing_dropped(symbol) != Some(false),
-            Standing::Gone => true,
-        }
-    };
-    if dangles { resolve(input, target, entry) } else { Ok(Treatment::Keep) }
-}
-
-/// Decide one relocation against the section symbol of a parted section.
-fn treat_part(
-    input: &Input<'_>,
-    parts: &Parts<'_>,
-    target: Target,
-    entry: &Rela,
-    parted: &Parted,
-) -> Result<Treatment> {
-    let (offset, addend) = (entry.r_offset.get(LE), entry.r_addend.get(LE));
-    let of = String::from_utf8_lossy(input.section_name(parted.section as usize)).into_owned();
-    let error = |what: &str| {
-        let message = format!("the relocation at {offset:#x} against section {of} + {addend:#x} {what}");
-        Err(input.about(target.section as usize, message))
-    };
-    if field_of(entry.r_type(LE, false)).is_some_and(|(_, formula)| formula == Formula::Size) {
-        return error("asks for a size that is not what it was");
-    }
-    let spot = if target.alloc && !target.unwind {
-        let Some(atom) = parts.retarget(target.section, offset) else {
-            return error("has no known target");
-        };
-        let (atom, action) = parts.atom(atom)?;
-        if atom.section != parted.section {
-            return error("is said to mean another section");
-        }
-        if action == Action::Drop { Spot::Dropped } else { parted.spot(atom.offset) }
-    } else {
-        match u64::try_from(addend) {
-            // It may be the end of a range that stays, or the start of one that goes, or the other way round.
-            Ok(place) if !target.alloc && parted.is_seam(place) => {
-                return error("is where a part ends and another begins");
-            }
-            Ok(place) => parted.spot(place),
-            Err(_) => Spot::Nowhere,
-        }
-    };
-    match spot {
-        Spot::Run(run) => {
-            let start = parted.run(run).map_or(0, |r| r.start) as i64;
-            Ok(Treatment::Retarget { section: parted.section, run, addend: addend.wrapping_sub(start) })
-        }
-        Spot::Dropped if target.alloc => error("refers to what is dropped"),
-        Spot::Dropped => resolve(input, target, entry),
-        Spot::Nowhere => error("refers to no function"),
-    }
-}
-
-/// The value for a target that is dropped; an error in an allocated section.
-fn resolve(input: &Input<'_>, target: Target, entry: &Rela) -> Result<Treatment> {
-    let symbol = entry.r_sym(LE, false);
-    let kind = entry.r_type(LE, false);
-    let offset = entry.r_offset.get(LE);
-    let error = |message: String| {
-        let name = String::from_utf8_lossy(input.symbol_name(symbol as usize)).into_owned();
-        let name = if name.is_empty() { format!("[{symbol}]") } else { name };
-        Err(input.about(target.section as usize, message).at_symbol(name))
-    };
-    if target.alloc {
-        return error(format!(
-            "the relocation at {offset:#x} refers to a symbol whose definition is dropped"
-        ));
-    }
-    let Some((_, formula)) = field_of(kind) else {
-        return error(format!("the relocation at {offset:#x} of type {} can't be resolved", kind.0));
-    };
-    // lld forgets where a dead global symbol was; a local one keeps its offset in the section.
-    let (value, size) = match input.symbols.get(symbol as usize) {
-        Some(s) if s.st_bind() == elf::STB_LOCAL => (s.st_value.get(LE), s.st_size.get(LE)),
-        Some(s) => (0, s.st_size.get(LE)),
-        None => (0, 0),
-    };
-    let addend = entry.r_addend.get(LE) as u64;
-    Ok(Treatment::Resolve(match formula {
-        Formula::Nothing => 0,
-        Formula::Address => target.tombstone.unwrap_or(value.wrapping_add(addend)),
-        Formula::Relative => value.wrapping_add(addend).wrapping_sub(offset),
-        Formula::Size => size.wrapping_add(addend),
-    }))
 }
 
 fn truncate(value: u64, width: u8) -> u64 {

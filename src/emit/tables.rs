@@ -10,7 +10,7 @@ use object::{I64, LittleEndian, U64, elf, pod};
 use super::input::{Input, LE, Rela, Role};
 use super::parts::Parts;
 use super::sections::{Numbering, group_members};
-use super::symbols::SymbolTable;
+use super::symbol_table::SymbolTable;
 use crate::error::Result;
 
 type Rel = elf::Rel64<LittleEndian>;

@@ -21,12 +21,15 @@ use crate::plan::{Action, ModulePlan};
 
 const R_X86_64_PC32: u32 = 2;
 
+/// An atom: start, end, whether it stays.
+pub(super) type AtomExtent = (u64, u64, bool);
+
 /// What the plan does to parts of sections. Sections are ELF indices of the original, offsets are in bytes from
 /// their start.
 #[derive(Debug, Clone, Default)]
 pub struct ExpectedParts {
     /// Sections of which only a part stays, ascending, with their atoms: (start, end, stays).
-    sections: Vec<(usize, Vec<(u64, u64, bool)>)>,
+    sections: Vec<(usize, Vec<AtomExtent>)>,
     /// (section, field, start of the target atom) of assembler-resolved references of atoms that stay, sorted.
     resolved: Vec<(usize, u64, u64)>,
     /// ((section, offset), (target section, start of the target atom)), sorted.
@@ -93,7 +96,7 @@ impl ExpectedParts {
     }
 
     /// The atoms of a section of which only a part stays.
-    pub(super) fn of(&self, section: usize) -> Option<&[(u64, u64, bool)]> {
+    pub(super) fn of(&self, section: usize) -> Option<&[AtomExtent]> {
         let found = self.sections.binary_search_by_key(&section, |(s, _)| *s).ok()?;
         self.sections.get(found).map(|(_, atoms)| atoms.as_slice())
     }
@@ -116,7 +119,7 @@ pub(super) fn find(
     old: &Object<'_>,
     new: &Object<'_>,
     i: usize,
-    atoms: &[(u64, u64, bool)],
+    atoms: &[AtomExtent],
     rest: &mut impl Iterator<Item = usize>,
 ) -> Result<Vec<Part>> {
     let Some(before) = old.sections.get(i) else { return Ok(Vec::new()) };

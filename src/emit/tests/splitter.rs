@@ -252,7 +252,7 @@ pub(super) fn split(shop: &Workshop, bytes: &[u8]) -> ModuleSummary {
         };
         new.references.extend(froms.into_iter().map(|from| Reference { from, target, ..*r }));
     }
-    for (&section, _) in &starts {
+    for &section in starts.keys() {
         for i in &code[&section] {
             let Some((target, field, 4)) = i.place() else { continue };
             let (from, to) = (atom_at(section, i.start), atom_at(section, target));
