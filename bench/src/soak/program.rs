@@ -29,8 +29,8 @@ pub(crate) struct Program {
     pub(crate) archives: usize,
     /// Extra options for every compilation.
     pub(crate) flags: Vec<String>,
-    /// Whether some functions are written in assembly, which have no type hashes (`-fsanitize=kcfi` won't do).
-    pub(crate) assembly: bool,
+    /// Whether some addresses of functions have no type hash before them (assembly, IFUNC): `-fsanitize=kcfi` won't do.
+    pub(crate) hashless: bool,
 }
 
 /// How a function is defined.
@@ -378,8 +378,8 @@ pub(crate) fn generate(seed: u64) -> Program {
             (unit > 0 && archives > 0 && generator.rng.one_in(2)).then(|| generator.rng.below(archives));
         out.push(Unit { name: format!("u{unit}"), text, cplus, archive });
     }
-    let assembly = generator.functions.iter().any(|f| f.form == Form::Assembly);
-    Program { units: out, archives, flags: Vec::new(), assembly }
+    let hashless = generator.functions.iter().any(|f| matches!(f.form, Form::Assembly | Form::Ifunc));
+    Program { units: out, archives, flags: Vec::new(), hashless }
 }
 
 #[cfg(test)]

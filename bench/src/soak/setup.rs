@@ -151,7 +151,7 @@ pub(crate) fn draw(seed: u64, program: &Program, compiler: Compiler, linkers: &[
         (position, link_position) = *rng.pick(&[("-fPIE", "-static-pie"), ("-fno-pie", "-static")]);
     }
     let mixed = rng.one_in(6);
-    let hashes = compiler == Compiler::Clang && !cplus && !mixed && !program.assembly && rng.one_in(16);
+    let hashes = compiler == Compiler::Clang && !cplus && !mixed && !program.hashless && rng.one_in(16);
 
     let mut compile = Vec::new();
     let mut archives: Vec<Vec<String>> = vec![Vec::new(); program.archives];
