@@ -4,7 +4,7 @@
 //! a pruner without value flow must meet. The one refinement is that entries of jump tables are branches of the function
 //! which jumps (`tables`). Left out: what the dynamic linker resolves.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::disassembly::{Instruction, Listing};
 use super::input::{Inputs, Module, Section, Symbol};
@@ -13,8 +13,6 @@ use super::{tables, unwind};
 /// A piece that is reached as a whole.
 #[derive(Debug)]
 pub(super) struct Node {
-    pub(super) module: usize,
-    pub(super) section: usize,
     pub(super) start: u64,
     pub(super) end: u64,
     /// Names of the functions here, if sized function symbols made this piece.
@@ -27,6 +25,8 @@ pub(super) struct Graph<'a> {
     pub(super) inputs: &'a Inputs,
     pub(super) nodes: Vec<Node>,
     pub(super) edges: Vec<Vec<usize>>,
+    /// Relative entries of data that lead to code and are of no jump table: taken as references of their section.
+    pub(super) unclaimed: usize,
     /// Nodes of each section by start: module and section to indices of `nodes`.
     places: BTreeMap<(usize, usize), Vec<usize>>,
     /// Module, and index of symbol, of each global definition that the linker takes.
@@ -46,8 +46,8 @@ pub(super) fn covering(listing: &[Instruction], offset: u64) -> Option<&Instruct
 }
 
 /// The pieces of a section: a data section is one, code is cut at sized functions; what overlaps is one piece.
-fn pieces(module: usize, index: usize, section: &Section, symbols: &BTreeMap<usize, Symbol>) -> Vec<Node> {
-    let node = |start, end, names| Node { module, section: index, start, end, names };
+fn pieces(index: usize, section: &Section, symbols: &BTreeMap<usize, Symbol>) -> Vec<Node> {
+    let node = |start, end, names| Node { start, end, names };
     if !section.code {
         return vec![node(0, section.size, Vec::new())];
     }
@@ -110,13 +110,14 @@ impl<'a> Graph<'a> {
             inputs,
             nodes: Vec::new(),
             edges: Vec::new(),
+            unclaimed: 0,
             places: BTreeMap::new(),
             prevailing: prevailing(inputs),
         };
         for (m, module) in inputs.modules.iter().enumerate() {
             for (index, section) in module.sections.iter().filter(|(_, s)| !s.discarded) {
                 let mut here = Vec::new();
-                for node in pieces(m, *index, section, &module.symbols) {
+                for node in pieces(*index, section, &module.symbols) {
                     here.push(graph.nodes.len());
                     graph.nodes.push(node);
                 }
@@ -236,10 +237,16 @@ impl<'a> Graph<'a> {
     }
 
     /// Relocations of data, but those in `claimed`: (section, offset) of jump tables' entries.
-    fn data(&mut self, m: usize, index: usize, section: &Section, claimed: &BTreeMap<(usize, u64), usize>) {
+    fn data(&mut self, m: usize, index: usize, section: &Section, claimed: &BTreeSet<(usize, u64)>) {
         let Some(from) = self.at(m, index, 0) else { return };
-        for r in section.relocs.iter().filter(|r| !claimed.contains_key(&(index, r.offset))) {
-            for to in self.targets(m, r.symbol, r.addend) {
+        for r in section.relocs.iter().filter(|r| !claimed.contains(&(index, r.offset))) {
+            let targets = self.targets(m, r.symbol, r.addend);
+            if relative(r.kind)
+                && targets.iter().any(|t| self.nodes.get(*t).is_some_and(|n| !n.names.is_empty()))
+            {
+                self.unclaimed += 1;
+            }
+            for to in targets {
                 self.edge(from, to);
             }
         }

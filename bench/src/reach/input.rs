@@ -54,8 +54,6 @@ pub(super) struct Symbol {
 /// One relocatable object of the link. Indices of sections and symbols are the file's own.
 #[derive(Debug)]
 pub(super) struct Module {
-    /// Path, or `archive(member)`.
-    pub(super) name: String,
     pub(super) bytes: Vec<u8>,
     pub(super) sections: BTreeMap<usize, Section>,
     pub(super) symbols: BTreeMap<usize, Symbol>,
@@ -129,7 +127,7 @@ fn module(name: &str, bytes: Vec<u8>, groups: &mut BTreeSet<String>) -> Result<M
             );
         }
     }
-    Ok(Module { name: name.to_owned(), bytes, sections, symbols })
+    Ok(Module { bytes, sections, symbols })
 }
 
 /// What a shared library names.

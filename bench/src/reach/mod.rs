@@ -53,8 +53,9 @@ struct Functions {
 struct Row {
     text: [u64; 3],
     kept: Functions,
-    /// As of the inputs.
     reach: Functions,
+    /// Entries of data that look like those of jump tables and aren't.
+    unclaimed: usize,
     /// Count and bytes by limit.
     limits: Vec<(String, u64, u64)>,
 }
@@ -157,7 +158,7 @@ fn functions(path: &Path) -> Result<Functions> {
 }
 
 /// Functions of the inputs that the roots reach.
-fn reach(trace: &str, scratch: &Path) -> Result<Functions> {
+fn reach(trace: &str, scratch: &Path) -> Result<(Functions, usize)> {
     let inputs = input::read(trace, scratch)?;
     let listings = disassembly::listings(&inputs.modules, scratch)?;
     let graph = graph::Graph::new(&inputs, &listings);
@@ -168,7 +169,7 @@ fn reach(trace: &str, scratch: &Path) -> Result<Functions> {
         out.bytes += node.end - node.start;
         out.extents.push((node.end - node.start, node.names.clone()));
     }
-    Ok(out)
+    Ok((out, graph.unclaimed))
 }
 
 /// Extents of `a` that have no partner of one of their names in `b`.
@@ -274,6 +275,7 @@ fn measure(corpus: &Corpus, options: &Options, main: &Main) -> Result<(Row, Vec<
     let report = scratch.join("report.json");
     let flags = format!("--prune-level={} --prune-strict --prune-report={}", options.level, report.display());
     run_ok(pruned.env("LTO_PRUNE_LINKER", find_linker("lld")?).env("LTO_PRUNE_FLAGS", flags), &scratch)?;
+    let (reach, unclaimed) = reach(&trace, &scratch)?;
     let row = Row {
         text: [
             text_size(&scratch.join("plain"))?,
@@ -281,7 +283,8 @@ fn measure(corpus: &Corpus, options: &Options, main: &Main) -> Result<(Row, Vec<
             text_size(&scratch.join("pruned"))?,
         ],
         kept: functions(&scratch.join("pruned"))?,
-        reach: reach(&trace, &scratch)?,
+        reach,
+        unclaimed,
         limits: limits(&report)?,
     };
     Ok((row, failures))
@@ -289,6 +292,7 @@ fn measure(corpus: &Corpus, options: &Options, main: &Main) -> Result<(Row, Vec<
 
 /// What is kept beyond reach, and what is reached but not kept, by name.
 fn name_differences(name: &str, row: &Row) {
+    println!("{name}: {} relative entries of data lead to code and are of no jump table", row.unclaimed);
     for (what, list) in [
         ("kept beyond reach", without(&row.kept, &row.reach)),
         ("reached, not kept", without(&row.reach, &row.kept)),

@@ -74,7 +74,7 @@ impl Generator {
                 "{{ Shape *s = make({e}); x += s->area(y) + s->edge(z); if (Square *q = dynamic_cast<Square *>(s)) x = hash_text(x, q->name()); \
                  if (typeid(*s) == typeid(Round)) x += {call}; delete s; }}\n"
             ),
-            4 => format!("{{ Odder o; Named *n = &o; x = hash_text(x, n->name()); x += o.v; }}\n"),
+            4 => "{ Odder o; Named *n = &o; x = hash_text(x, n->name()); x += o.v; }\n".to_owned(),
             5 => format!("x += Power<{}>::of({e});\n", self.rng.range(1, 5)),
             6 => format!("x += sized((unsigned char)y, {e}) + sized((long)z, x) + shared_counter(y);\n"),
             7 => {

@@ -73,7 +73,7 @@ pub(crate) fn generate(seed: u64, scratch: &Path) -> Result<Program> {
         flags.extend(["-Dstatic=", "-fgnu89-inline"].map(str::to_owned));
     }
     let units = vec![Unit { name: "u0".into(), text, cplus: false, archive: None }];
-    Ok(Program { units, archives: 0, flags, assembly: false })
+    Ok(Program { units, archives: 0, flags, hashless: false })
 }
 
 #[cfg(test)]

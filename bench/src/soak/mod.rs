@@ -11,10 +11,12 @@
 mod case;
 mod cplus;
 mod csmith;
+mod prelude;
 mod program;
 mod rng;
 mod setup;
 mod statements;
+mod switches;
 
 use std::collections::BTreeMap;
 use std::fs;

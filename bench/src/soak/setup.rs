@@ -108,7 +108,10 @@ const GCC_OPTIONS: [(usize, &str); 9] = [
 
 const CLANG_OPTIONS: [(usize, &str); 5] = [
     (16, "-mretpoline"),
-    (20, "-fsanitize=undefined -fsanitize-trap=undefined -fno-sanitize=function,vptr,alignment,shift,bounds"),
+    (
+        20,
+        "-fsanitize=undefined -fsanitize-trap=undefined -fno-sanitize=function,vptr,alignment,shift,bounds,unreachable,return",
+    ),
     (10, "-fno-addrsig"),
     (16, "-mllvm -enable-split-machine-functions"),
     (20, "-fno-unique-section-names -ffunction-sections"),
@@ -129,6 +132,10 @@ fn unit_flags(rng: &mut Rng, compiler: Compiler, unit: &Unit) -> Vec<String> {
     if flags.iter().any(|f| f.contains("thunk")) {
         flags.retain(|f| f != "-fcf-protection" && f != "-mcmodel=medium");
     }
+    if unit.cplus {
+        // gcc's table of the entries refers to functions in groups that the linker discards.
+        flags.retain(|f| !f.starts_with("-fpatchable"));
+    }
     if !unit.cplus && rng.one_in(16) {
         flags.push("-fno-asynchronous-unwind-tables".into());
     }
@@ -144,7 +151,7 @@ pub(crate) fn draw(seed: u64, program: &Program, compiler: Compiler, linkers: &[
         (position, link_position) = *rng.pick(&[("-fPIE", "-static-pie"), ("-fno-pie", "-static")]);
     }
     let mixed = rng.one_in(6);
-    let hashes = compiler == Compiler::Clang && !cplus && !mixed && !program.assembly && rng.one_in(16);
+    let hashes = compiler == Compiler::Clang && !cplus && !mixed && !program.hashless && rng.one_in(16);
 
     let mut compile = Vec::new();
     let mut archives: Vec<Vec<String>> = vec![Vec::new(); program.archives];
@@ -173,11 +180,15 @@ pub(crate) fn draw(seed: u64, program: &Program, compiler: Compiler, linkers: &[
         (12, "-rdynamic"),
         (6, "-Wl,-z,now"),
         (8, "-Wl,--as-needed"),
-        (16, "-Wl,--emit-relocs"),
+        (40, "-Wl,--emit-relocs"),
     ] {
         if rng.one_in(times) {
             link.push(option.into());
         }
+    }
+    if program.units.iter().any(|u| u.text.contains("unsigned inner")) {
+        // lld doesn't take the wish for it from the objects.
+        link.push("-Wl,-z,execstack".into());
     }
     link.extend(objects);
     link.push("-Wl,--start-group".into());
