@@ -21,8 +21,8 @@ Examples:
 
 Options (from a compiler: -Wl,--prune-...; or in LTO_PRUNE_FLAGS, which the command line overrides):
  What is pruned
-  --prune-level=off|sections|functions|pointers     how far to go (default: sections; functions and pointers do
-                                                    what sections does in this version)
+  --prune-level=off|sections|functions|pointers     how far to go (default: sections; functions divides sections,
+                                                    and pointers does the same in this version)
   --prune-keep=GLOB                                 keep these symbols; may be repeated
   --prune-limit=N                                   drop only the first N atoms (to bisect)
   --prune-strict                                    fail, with status 1, where the link would go on unpruned
