@@ -93,8 +93,8 @@ fn folders() -> std::sync::MutexGuard<'static, Vec<PathBuf>> {
 }
 
 /// Remove everything that [`Workspace`]s made.
-fn remove_folders() {
-    for folder in folders().drain(..) {
+fn remove_folders(folders: &mut Vec<PathBuf>) {
+    for folder in folders.drain(..) {
         // Nothing better can be done for a folder that can't be removed, and the link is what matters.
         let _ = std::fs::remove_dir_all(folder);
     }
@@ -153,14 +153,16 @@ impl Workspace {
 
 impl Drop for Workspace {
     fn drop(&mut self) {
-        remove_folders();
+        remove_folders(&mut folders());
     }
 }
 
 fn folder_in(parent: &Path, prefix: &str) -> Result<PathBuf> {
     let failed = |e| Error::io(Stage::Link, parent, "make a temporary folder", e);
+    // Made and noted under one lock: once a signal has begun to clean up, nobody makes another folder.
+    let mut folders = folders();
     let folder = tempfile::Builder::new().prefix(prefix).tempdir_in(parent).map_err(failed)?.keep();
-    folders().push(folder.clone());
+    folders.push(folder.clone());
     Ok(folder)
 }
 
@@ -175,7 +177,9 @@ pub fn clean_up_on_signals() {
                 // SIGKILL, because a linker that is half done has nothing to save: its output is ours to remove.
                 let _ = Command::new("kill").args(["-KILL", &child.to_string()]).status();
             }
-            remove_folders();
+            // Held until we are gone.
+            let mut folders = folders();
+            remove_folders(&mut folders);
             let _ = signal_hook::low_level::emulate_default_handler(signal);
         }
     });
