@@ -128,10 +128,12 @@ impl Cache {
     fn path(&self, input: &InputHash, granularity: Granularity) -> PathBuf {
         let mut hasher = blake3::Hasher::new();
         hasher.update(input);
-        hasher.update(match granularity {
+        let granularity: &[u8] = match granularity {
             Granularity::Sections => b"sections",
             Granularity::Functions => b"functions",
-        });
+            Granularity::Pointers => b"pointers",
+        };
+        hasher.update(granularity);
         hasher.update(&SCHEMA_VERSION.to_le_bytes());
         hasher.update(env!("CARGO_PKG_VERSION").as_bytes());
         let key = hasher.finalize().to_hex();

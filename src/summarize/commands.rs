@@ -76,7 +76,7 @@ pub fn dump_command(args: &[OsString]) -> Result<()> {
             if module.is_member {
                 out.push_str(&format!("; {}\n", module.name.escape_debug()));
             }
-            out.push_str(&text::dump(&extract::extract(&module.bytes, Granularity::Functions)));
+            out.push_str(&text::dump(&extract::extract(&module.bytes, Granularity::Pointers)));
         }
     }
     match std::io::stdout().lock().write_all(out.as_bytes()) {

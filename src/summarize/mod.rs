@@ -24,7 +24,8 @@ pub use commands::{dump_command, summarize_command};
 pub fn granularity(level: Level) -> Granularity {
     match level {
         Level::Off | Level::Sections => Granularity::Sections,
-        Level::Functions | Level::Pointers => Granularity::Functions,
+        Level::Functions => Granularity::Functions,
+        Level::Pointers => Granularity::Pointers,
     }
 }
 

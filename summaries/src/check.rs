@@ -4,8 +4,9 @@
 //! text is checked here, once, and what fails is not used. That an accepted summary *describes* some object is not
 //! checked: that is what the hash of the input in its file is for.
 
+mod functions;
+
 use crate::ids::{AtomIdx, GroupIdx, NameRef, SymbolIdx};
-use crate::relation::{Callee, FunctionSummary, InterfaceIndex, InterfaceValue};
 use crate::summary::{Atom, AtomKind, Definition, ModuleSummary, ReferenceKind, Target};
 
 /// The invariant that a summary breaks.
@@ -25,14 +26,13 @@ pub enum CheckError {
     Membership(usize),
     #[error("{0} {1}: a place, atom or edge that is not there")]
     Split(&'static str, usize),
-    #[error("function {0}: a call site, parameter or limit that is not there")]
+    #[error("function {0}: an atom, value or register that is not there, or tables out of order")]
     Function(usize),
 }
 
 impl ModuleSummary {
     /// Check every invariant that is stated at the types: ids and names in range, tables in order, atoms of one section
-    /// apart from each other, commons last, groups and their members in agreement, tables of split sections in order and in range, call sites in
-    /// range.
+    /// apart from each other, commons last, groups and their members in agreement, tables of split sections and of functions in order and in range.
     pub fn check(&self) -> Result<(), CheckError> {
         for (i, symbol) in self.symbols.iter().enumerate() {
             self.check_name(symbol.name, "symbol", i)?;
@@ -61,10 +61,7 @@ impl ModuleSummary {
             }
         }
         self.check_split()?;
-        for (i, function) in self.functions.iter().enumerate() {
-            self.check_function(i, function)?;
-        }
-        Ok(())
+        functions::check(self)
     }
 
     /// The same summary with a table of names that holds each name of a symbol or atom once, in order of first use, and
@@ -212,24 +209,5 @@ impl ModuleSummary {
             true => Ok(()),
             false => Err(CheckError::Membership(self.groups.len())),
         }
-    }
-
-    fn check_function(&self, index: usize, function: &FunctionSummary) -> Result<(), CheckError> {
-        let sites = function.call_sites.len();
-        let value = |v: &InterfaceValue| match v.index {
-            InterfaceIndex::Return => true,
-            InterfaceIndex::Parameter(n) => n >= 1,
-            InterfaceIndex::Global(symbol) => self.has_symbol(symbol),
-            InterfaceIndex::Actual { site, n } => (site as usize) < sites && n >= 1,
-            InterfaceIndex::Result { site } => (site as usize) < sites,
-        };
-        let fits = self.atom(function.atom).is_some()
-            && function.relations.iter().all(|r| value(&r.from) && value(&r.to))
-            && function.attributes.iter().all(|(v, _)| value(v))
-            && function.call_sites.iter().all(|site| match &site.callee {
-                Callee::Direct(symbol) => self.has_symbol(*symbol),
-                Callee::Indirect(v) => value(v),
-            });
-        if fits { Ok(()) } else { Err(CheckError::Function(index)) }
     }
 }

@@ -39,6 +39,10 @@ local_id! {
     /// A section group (`SHT_GROUP`) of a module, in section order.
     GroupIdx
 }
+local_id! {
+    /// A value of a function summary; its table is the function's, not the module's.
+    ValueIdx
+}
 
 /// A name: a range of [`ModuleSummary::names`](crate::ModuleSummary::names). Bytes, not text: ELF names need not be UTF-8.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]

@@ -17,6 +17,6 @@ pub mod summary;
 pub mod text;
 
 pub use check::CheckError;
-pub use ids::{AtomIdx, GroupIdx, NameRef, SymbolIdx};
+pub use ids::{AtomIdx, GroupIdx, NameRef, SymbolIdx, ValueIdx};
 pub use limit::{Limit, LimitRecord, Severity};
 pub use summary::*;

@@ -1,76 +1,113 @@
-//! The words of value flow: interface values, external relations and attributes, call sites.
+//! The words of value flow: what a function does with addresses, as inclusion constraints over its values.
 //!
-//! They are those of LLVM's `AliasAnalysisSummary.h`, extended by what machine code needs (call sites and
-//! global memory as interface values). A [`FunctionSummary`] is what an outsider can see of a function once
-//! its inner assignments are closed. No front end computes one at section granularity; the types stand here
-//! because the serialised form and its text have them.
+//! A value is what a register, a stack slot or a temporary may hold at some point of the function. Integers hold nothing:
+//! only addresses are followed, and what depends on an address through arithmetic holds the same address at an unknown
+//! offset. The relations between values are those of Andersen's analysis (assign, load, store, address), with byte
+//! offsets; `None` is LLVM's `UnknownOffset`. A function that was not understood has no [`FunctionSummary`]: whatever it
+//! refers to escapes, and so does whatever is passed to it.
+//!
+//! The constraints of a function say everything about the references of its atoms that are in
+//! [`FunctionSummary::values_at`]; every other reference keeps its target and lets it escape, as without value flow.
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{AtomIdx, SymbolIdx};
-use crate::limit::Limit;
+use crate::ids::{AtomIdx, ValueIdx};
+use crate::summary::Target;
 
-/// What an interface value is the value of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum InterfaceIndex {
-    /// The return value: LLVM's index 0.
-    Return,
-    /// A parameter, from 1.
-    Parameter(u32),
-    /// A symbol's memory.
-    Global(SymbolIdx),
-    /// Actual `n` (from 1) of a call site of this function.
-    Actual { site: u32, n: u32 },
-    /// The result of a call site of this function.
-    Result { site: u32 },
-}
+/// A register that crosses the border of a function: 0 to 15 are the general registers by their number in the encoding
+/// (0 is rax, 4 is rsp), 16 to 47 the vector registers xmm0 to xmm31 (with all of ymm and zmm).
+pub type Register = u8;
 
-/// A value that crosses the border of a function, dereferenced `deref_level` times.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct InterfaceValue {
-    pub index: InterfaceIndex,
-    pub deref_level: u32,
-}
-
-/// `from` may flow to `to`, displaced by `offset` bytes; `None` is LLVM's `UnknownOffset`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct ExternalRelation {
-    pub from: InterfaceValue,
-    pub to: InterfaceValue,
+/// An address: what `value` holds, displaced by `offset` bytes; `None` is any displacement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Place {
+    pub value: ValueIdx,
     pub offset: Option<i64>,
 }
 
-/// What is known of where an interface value comes from or goes to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum ExternalAttribute {
-    Unknown,
-    Global,
-    Caller,
-    Escaped,
-    Argument,
+/// What flows where. Every one only adds: a value holds the union of what its constraints say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Constraint {
+    /// `to` holds the address of a symbol plus `offset`, or of a place in this module: then `offset` is from the start
+    /// of the atom's *section*.
+    Address { to: ValueIdx, target: Target, offset: i64 },
+    /// `to` holds an address in the frame of the function: `offset` from the stack pointer at entry (that is where the
+    /// return address lies, 8 bytes; stack parameters are above), or anywhere.
+    Frame { to: ValueIdx, offset: Option<i64> },
+    /// `to` holds what `from` holds, displaced.
+    Assign { from: ValueIdx, to: ValueIdx, offset: Option<i64> },
+    /// `to` holds what `size` bytes of memory at the place may hold; 0 is an unknown number of bytes.
+    Load { from: Place, to: ValueIdx, size: u32 },
+    /// `size` bytes of memory at the place may hold what `from` holds; 0 is an unknown number of bytes.
+    Store { from: ValueIdx, to: Place, size: u32 },
+    /// Memory from `from` on is copied to memory from `to` on, byte for byte; `size` bytes, 0 is an unknown number.
+    Copy { from: Place, to: Place, size: u32 },
+    /// `to` may hold anything that escaped.
+    Unknown { to: ValueIdx },
+    /// What `from` holds escapes: code that we don't see may do anything with it.
+    Escape { from: ValueIdx },
 }
 
 /// What a call site calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Callee {
-    Direct(SymbolIdx),
-    Indirect(InterfaceValue),
+    /// A symbol, or the place at `offset` of the atom's section.
+    Direct { target: Target, offset: i64 },
+    /// Whatever the value holds.
+    Indirect(ValueIdx),
 }
 
-/// A call in a function; its position in [`FunctionSummary::call_sites`] is its number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+/// A call, or a jump out of the function.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallSite {
-    /// In bytes, from the start of the atom.
+    /// Of the instruction: ELF section index, and bytes from the start of the section.
+    pub section: u32,
     pub offset: u64,
     pub callee: Callee,
+    /// A jump through a register or memory that may also stay in the function: a target inside it is no call.
+    pub jump: bool,
+    /// What registers hold at the call, sorted by register. A register that is left out holds no address, or (rbx, rbp,
+    /// rsp, r12 to r15) what callees only save and restore.
+    pub actuals: Vec<(Register, ValueIdx)>,
+    /// What the caller's frame holds at and above the callee's stack pointer at entry, sorted by offset from it: cells
+    /// of 8 bytes. Offset 8 is the first stack parameter. Only cells that may hold an address.
+    pub stack: Vec<(i32, ValueIdx)>,
+    /// The frame is an object ([`FunctionSummary::frame`]) and the callee's stack pointer at entry points there, at
+    /// this offset: what the object holds from there on is passed too. `Some(None)`: somewhere in it.
+    pub stack_in_frame: Option<Option<i64>>,
+    /// Values that hold what the callee returns in a register (rax, rdx, xmm0, xmm1), sorted by register.
+    pub results: Vec<(Register, ValueIdx)>,
 }
 
-/// What an outsider can see of a function.
+/// What a function does with addresses. There is one for every code atom that was understood; a cold part that runs in
+/// the frame of its function has none of its own but is in [`FunctionSummary::parts`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FunctionSummary {
+    /// The atom that callers enter.
     pub atom: AtomIdx,
-    pub relations: Vec<ExternalRelation>,
-    pub attributes: Vec<(InterfaceValue, ExternalAttribute)>,
+    /// Atoms that belong to it and are entered only from it (or that it belongs to): ascending, without `atom`.
+    pub parts: Vec<AtomIdx>,
+    /// Where calls may enter: (atom, bytes from the start of its section), ascending. An address of another place in
+    /// the atoms is a label.
+    pub entries: Vec<(AtomIdx, u64)>,
+    /// Number of values.
+    pub values: u32,
+    /// What registers hold at entry, where anything depends on it, sorted by register.
+    pub parameters: Vec<(Register, ValueIdx)>,
+    /// What the stack holds at entry, where anything depends on it: cells of 8 bytes by offset from the stack pointer at
+    /// entry (at least 8), sorted. Empty if the frame is an object.
+    pub stack_parameters: Vec<(i32, ValueIdx)>,
+    /// The frame is an object in memory: its address goes places. Stack parameters are in it at offset 8 and above.
+    pub frame: bool,
+    /// What registers hold on return, sorted by register: rax, rdx, xmm0, xmm1.
+    pub results: Vec<(Register, ValueIdx)>,
+    /// Values that may hold anything if control enters at a label from outside (`__builtin_longjmp`).
+    pub at_labels: Vec<ValueIdx>,
+    /// Sorted, without duplicates.
+    pub constraints: Vec<Constraint>,
+    /// Sorted by (section, offset).
     pub call_sites: Vec<CallSite>,
-    pub limits: Vec<Limit>,
+    /// References of the function's atoms that the constraints and call sites account for: (section, offset) of the
+    /// relocation or field, sorted.
+    pub values_at: Vec<(u32, u64)>,
 }

@@ -33,6 +33,8 @@ pub enum Granularity {
     Sections,
     /// An atom for each function, in sections where the boundaries and every reference across them are proved.
     Functions,
+    /// As [`Granularity::Functions`], with [`ModuleSummary::functions`] filled in besides.
+    Pointers,
 }
 
 /// Everything that is known of one module without the others.
@@ -57,7 +59,8 @@ pub struct ModuleSummary {
     pub owned: Vec<OwnedRange>,
     /// What relocations by section symbol mean in a split section, sorted by (section, offset).
     pub retargets: Vec<Retarget>,
-    /// Value flow, one entry per function that was understood; empty where no value flow was computed.
+    /// Value flow, one entry per function that was understood, ascending by atom; no atom is in two. Empty where no
+    /// value flow was computed.
     pub functions: Vec<FunctionSummary>,
     /// What the front end gave up on.
     pub limits: Vec<LimitRecord>,
@@ -250,7 +253,7 @@ pub enum ReferenceKind {
 }
 
 /// The far end of a reference.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Target {
     /// To whatever definition of the symbol prevails (a local symbol means its own atom).
     Symbol(SymbolIdx),

@@ -62,7 +62,9 @@ fn read(bytes: &[u8], granularity: Granularity) -> Result<ModuleSummary> {
 
     let plan = match granularity {
         Granularity::Sections => split::Plan::default(),
-        Granularity::Functions => split::plan(&tables, &by_section, &atoms, &symbols, &mut limits)?,
+        Granularity::Functions | Granularity::Pointers => {
+            split::plan(&tables, &by_section, &atoms, &symbols, &mut limits)?
+        }
     };
     if !plan.parts.is_empty() {
         parts::divide(&plan, &mut atoms, &mut by_section, &mut symbols, &mut groups);

@@ -14,9 +14,10 @@
 //!   address @0x8 [.rodata] +0
 //! atom .rodata rodata section 2 size 8 group sig
 //! retarget section 2 @0x8 [.text.main]
-//! function [.text.main]
-//!   site @0x4 direct helper
-//!   relation param 1 -> ret deref 1 +8
+//! function [.text.main] values 2
+//!   param rdi %0
+//!   %1 = load %0 +8 size 8
+//!   site section 1 @0x4 direct helper +0 actual rdi %1
 //! limit unknown-section-type section 9 bytes 24 "what was found"
 //! ```
 //!
@@ -24,15 +25,16 @@
 //! of the table of names that no entry uses. docs/SUMMARY_FORMAT.md has the grammar.
 
 mod cursor;
+mod functions;
 mod lex;
 mod parse;
+mod parse_functions;
 mod words;
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use crate::ids::{AtomIdx, GroupIdx, SymbolIdx};
-use crate::relation::{Callee, FunctionSummary, InterfaceIndex, InterfaceValue};
 use crate::summary::{Atom, Definition, ModuleSummary, Reference, Target, Visibility};
 
 pub use parse::parse;
@@ -197,68 +199,6 @@ impl<'a> Dumper<'a> {
             let _ = write!(self.out, "retarget section {} @{:#x} ", retarget.section, retarget.offset);
             self.atom_reference(retarget.target);
             self.out.push('\n');
-        }
-    }
-
-    fn function(&mut self, function: &FunctionSummary) {
-        self.out.push_str("function ");
-        self.atom_reference(function.atom);
-        self.out.push('\n');
-        for site in &function.call_sites {
-            let _ = write!(self.out, "  site @{:#x} ", site.offset);
-            match site.callee {
-                Callee::Direct(symbol) => {
-                    self.out.push_str("direct ");
-                    self.symbol_reference(symbol);
-                }
-                Callee::Indirect(value) => {
-                    self.out.push_str("indirect ");
-                    self.value(value);
-                }
-            }
-            self.out.push('\n');
-        }
-        for relation in &function.relations {
-            self.out.push_str("  relation ");
-            self.value(relation.from);
-            self.out.push_str(" -> ");
-            self.value(relation.to);
-            match relation.offset {
-                Some(offset) => {
-                    let _ = writeln!(self.out, " {offset:+}");
-                }
-                None => self.out.push_str(" unknown\n"),
-            }
-        }
-        for (value, attribute) in &function.attributes {
-            self.out.push_str("  attribute ");
-            self.value(*value);
-            let _ = writeln!(self.out, " {}", words::attribute(*attribute));
-        }
-        for limit in &function.limits {
-            let _ = writeln!(self.out, "  because {}", limit.name());
-        }
-    }
-
-    fn value(&mut self, value: InterfaceValue) {
-        match value.index {
-            InterfaceIndex::Return => self.out.push_str("ret"),
-            InterfaceIndex::Parameter(n) => {
-                let _ = write!(self.out, "param {n}");
-            }
-            InterfaceIndex::Global(symbol) => {
-                self.out.push_str("global ");
-                self.symbol_reference(symbol);
-            }
-            InterfaceIndex::Actual { site, n } => {
-                let _ = write!(self.out, "actual {site} {n}");
-            }
-            InterfaceIndex::Result { site } => {
-                let _ = write!(self.out, "result {site}");
-            }
-        }
-        if value.deref_level != 0 {
-            let _ = write!(self.out, " deref {}", value.deref_level);
         }
     }
 

@@ -10,13 +10,13 @@ use super::lex::{self, Token};
 use super::words;
 use crate::ids::{AtomIdx, GroupIdx, SymbolIdx};
 use crate::limit::LimitRecord;
-use crate::relation::{CallSite, Callee, ExternalRelation, FunctionSummary, InterfaceIndex, InterfaceValue};
 use crate::summary::{
     Atom, AtomKind, Binding, Definition, Group, ModuleSummary, OwnedRange, Reference, ReferenceKind,
     ResolvedReference, Retarget, Symbol, SymbolKind, Target, Visibility,
 };
 
-/// Read the text form. References may stand in any order below their atom; everything else is in table order.
+/// Read the text form. References may stand in any order below their atom, and the lines of a function below it;
+/// everything else is in table order.
 pub fn parse(text: &str) -> Result<ModuleSummary, TextError> {
     let mut lines = Vec::new();
     for (i, line) in text.lines().enumerate() {
@@ -45,8 +45,8 @@ pub fn parse(text: &str) -> Result<ModuleSummary, TextError> {
     parser.finish().map_err(|message| TextError { line: text.lines().count().max(1), message })
 }
 
-struct Parser {
-    summary: ModuleSummary,
+pub(super) struct Parser {
+    pub(super) summary: ModuleSummary,
     symbols: Names,
     atoms: Names,
     groups: Names,
@@ -74,19 +74,8 @@ impl Parser {
             "atom" => self.atom(cursor),
             "limit" => self.limit(cursor),
             "resolved" | "owned" | "retarget" => self.split_line(word, cursor),
-            "function" => {
-                let atom = self.atom_reference(cursor)?;
-                self.summary.functions.push(FunctionSummary {
-                    atom,
-                    relations: Vec::new(),
-                    attributes: Vec::new(),
-                    call_sites: Vec::new(),
-                    limits: Vec::new(),
-                });
-                cursor.end()
-            }
-            "site" | "relation" | "attribute" | "because" => self.function_line(word, cursor),
-            other => Err(format!("`{other}` starts no entry")),
+            "function" => self.function(cursor),
+            _ => self.function_line(word, cursor),
         }
     }
 
@@ -254,74 +243,11 @@ impl Parser {
         cursor.end()
     }
 
-    fn function_line(&mut self, word: &str, cursor: &mut Cursor<'_>) -> Result<()> {
-        if self.summary.functions.is_empty() {
-            return Err(format!("`{word}` stands below a function"));
-        }
-        let add: Box<dyn FnOnce(&mut FunctionSummary)> = match word {
-            "site" => {
-                let offset = cursor.place()?;
-                let callee = match cursor.need_word()? {
-                    "direct" => Callee::Direct(self.symbol_reference(cursor)?),
-                    "indirect" => Callee::Indirect(self.value(cursor)?),
-                    other => return Err(format!("a call is direct or indirect, not `{other}`")),
-                };
-                Box::new(move |f| f.call_sites.push(CallSite { offset, callee }))
-            }
-            "relation" => {
-                let from = self.value(cursor)?;
-                if cursor.need_word()? != "->" {
-                    return Err("a relation is written FROM -> TO OFFSET".to_owned());
-                }
-                let to = self.value(cursor)?;
-                let offset = match cursor.word()? {
-                    Some("unknown") => None,
-                    Some(word) => Some(signed(word)?),
-                    None => Some(0),
-                };
-                Box::new(move |f| f.relations.push(ExternalRelation { from, to, offset }))
-            }
-            "attribute" => {
-                let value = self.value(cursor)?;
-                let word = cursor.need_word()?;
-                let attribute =
-                    words::read_attribute(word).ok_or_else(|| format!("no attribute is named `{word}`"))?;
-                Box::new(move |f| f.attributes.push((value, attribute)))
-            }
-            _ => {
-                let word = cursor.need_word()?;
-                let limit = words::read_limit(word).ok_or_else(|| format!("no limit is named `{word}`"))?;
-                Box::new(move |f| f.limits.push(limit))
-            }
-        };
-        if let Some(function) = self.summary.functions.last_mut() {
-            add(function);
-        }
-        cursor.end()
-    }
-
-    fn value(&self, cursor: &mut Cursor<'_>) -> Result<InterfaceValue> {
-        let index = match cursor.need_word()? {
-            "ret" => InterfaceIndex::Return,
-            "param" => InterfaceIndex::Parameter(cursor.number()?),
-            "global" => InterfaceIndex::Global(self.symbol_reference(cursor)?),
-            "actual" => InterfaceIndex::Actual { site: cursor.number()?, n: cursor.number()? },
-            "result" => InterfaceIndex::Result { site: cursor.number()? },
-            other => return Err(format!("`{other}` is no interface value")),
-        };
-        let mut deref_level = 0;
-        if cursor.peek_word() == Some("deref") {
-            cursor.next()?;
-            deref_level = cursor.number()?;
-        }
-        Ok(InterfaceValue { index, deref_level })
-    }
-
-    fn symbol_reference(&self, cursor: &mut Cursor<'_>) -> Result<SymbolIdx> {
+    pub(super) fn symbol_reference(&self, cursor: &mut Cursor<'_>) -> Result<SymbolIdx> {
         self.symbols.find(cursor.next()?, "symbol").map(SymbolIdx)
     }
 
-    fn atom_reference(&self, cursor: &mut Cursor<'_>) -> Result<AtomIdx> {
+    pub(super) fn atom_reference(&self, cursor: &mut Cursor<'_>) -> Result<AtomIdx> {
         let (open, name) = (cursor.next()?, cursor.next()?);
         match (open, cursor.next()?) {
             (Token::Open, Token::Close) => self.atoms.find(name, "atom").map(AtomIdx),
@@ -331,6 +257,7 @@ impl Parser {
 
     fn finish(mut self) -> Result<ModuleSummary> {
         self.summary.references.sort_by_key(|r| (r.from, r.offset));
+        self.sort_functions();
         self.summary.check().map_err(|e| e.to_string())?;
         Ok(self.summary.with_canonical_names())
     }

@@ -1,7 +1,7 @@
 //! The words of the text form: each enum of the summary with its spelling, in one table that both directions read.
 
 use crate::limit::Limit;
-use crate::relation::ExternalAttribute;
+use crate::relation::Register;
 use crate::summary::{
     AtomKind, Binding, Granularity, ModuleKind, ReferenceKind, SymbolKind, Visibility, atom_flags,
 };
@@ -20,7 +20,7 @@ macro_rules! words {
 
 words! {
     module_kind, read_module_kind, ModuleKind { Native = "native", Bitcode = "bitcode", Opaque = "opaque", }
-    granularity, read_granularity, Granularity { Sections = "sections", Functions = "functions", }
+    granularity, read_granularity, Granularity { Sections = "sections", Functions = "functions", Pointers = "pointers", }
     binding, read_binding, Binding { Local = "local", Global = "global", Weak = "weak", Unique = "unique", }
     visibility, read_visibility, Visibility {
         Default = "default", Protected = "protected", Hidden = "hidden", Internal = "internal",
@@ -37,9 +37,27 @@ words! {
     reference_kind, read_reference_kind, ReferenceKind {
         Call = "call", Address = "address", Data = "data", Got = "got", Tls = "tls", Unwind = "unwind", Debug = "debug",
     }
-    attribute, read_attribute, ExternalAttribute {
-        Unknown = "unknown", Global = "global", Caller = "caller", Escaped = "escaped", Argument = "argument",
+}
+
+/// By [`Register`], the general ones.
+const GENERAL: [&str; 16] = [
+    "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14",
+    "r15",
+];
+
+/// The name of a register in the 64-bit form, or `xmmN`.
+pub(super) fn register(register: Register) -> String {
+    let general = GENERAL.get(usize::from(register));
+    general.map_or_else(|| format!("xmm{}", register.saturating_sub(16)), |name| (*name).to_owned())
+}
+
+/// [`register`] backwards.
+pub(super) fn read_register(word: &str) -> Option<Register> {
+    if let Some(number) = GENERAL.iter().position(|name| *name == word) {
+        return Register::try_from(number).ok();
     }
+    let number = word.strip_prefix("xmm").filter(|n| !n.starts_with('+'))?.parse::<Register>().ok()?;
+    (number < 32).then_some(number + 16)
 }
 
 /// [`Limit::name`] backwards.

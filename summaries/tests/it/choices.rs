@@ -1,8 +1,6 @@
 //! Valid summaries of any shape, decided by a stream of bytes (which proptest then shrinks).
 
-use summaries::relation::{
-    CallSite, Callee, ExternalAttribute, ExternalRelation, FunctionSummary, InterfaceIndex, InterfaceValue,
-};
+use summaries::relation::{CallSite, Callee, Constraint, FunctionSummary, Place};
 use summaries::*;
 
 /// A stream of choices; at its end every choice is the first.
@@ -54,23 +52,11 @@ impl Choices<'_> {
         }
     }
 
-    fn value(&mut self, symbols: usize, sites: usize) -> InterfaceValue {
-        let n = self.number() as u32;
-        let index = match self.below(5) {
-            1 => InterfaceIndex::Parameter(n.max(1)),
-            2 if symbols > 0 => InterfaceIndex::Global(SymbolIdx::new(self.below(symbols))),
-            3 if sites > 0 => InterfaceIndex::Actual { site: self.below(sites) as u32, n: n.max(1) },
-            4 if sites > 0 => InterfaceIndex::Result { site: self.below(sites) as u32 },
-            _ => InterfaceIndex::Return,
-        };
-        InterfaceValue { index, deref_level: if self.flag() { self.number() as u32 } else { 0 } }
-    }
-
     /// A summary that passes its check.
     pub(crate) fn summary(&mut self) -> ModuleSummary {
         let mut s = ModuleSummary::opaque();
         s.kind = self.pick(&[ModuleKind::Opaque, ModuleKind::Native, ModuleKind::Bitcode]);
-        s.granularity = self.pick(&[Granularity::Sections, Granularity::Functions]);
+        s.granularity = self.pick(&[Granularity::Sections, Granularity::Functions, Granularity::Pointers]);
         let (section_atoms, commons) = (self.below(6), self.below(3));
         let (atoms, symbols) = (section_atoms + commons, self.below(7));
         let groups = if symbols > 0 { self.below(3) } else { 0 };
@@ -167,10 +153,7 @@ impl Choices<'_> {
         if atoms > 0 {
             self.references(&mut s);
             self.split_tables(&mut s);
-            for _ in 0..self.below(3) {
-                let function = self.function(atoms, symbols);
-                s.functions.push(function);
-            }
+            self.functions(&mut s);
         }
         for _ in 0..self.below(3) {
             s.limits.push(LimitRecord {
@@ -251,39 +234,116 @@ impl Choices<'_> {
         s.references.sort_by_key(|r| (r.from, r.offset));
     }
 
-    fn function(&mut self, atoms: usize, symbols: usize) -> FunctionSummary {
-        let sites = self.below(4);
-        let call_sites = (0..sites)
-            .map(|_| CallSite {
-                offset: self.number(),
-                callee: match self.flag() && symbols > 0 {
-                    true => Callee::Direct(SymbolIdx::new(self.below(symbols))),
-                    false => Callee::Indirect(self.value(symbols, sites)),
-                },
-            })
+    /// Functions of code atoms, no atom in two.
+    fn functions(&mut self, s: &mut ModuleSummary) {
+        let code = (0..s.atoms.len()).map(AtomIdx::new);
+        let mut code =
+            code.filter(|a| s.atoms[a.index()].kind == AtomKind::Code).collect::<Vec<_>>().into_iter();
+        while let Some(atom) = code.next() {
+            if self.flag() {
+                let parts = if self.flag() { code.next().into_iter().collect() } else { Vec::new() };
+                let function = self.function(s, atom, parts);
+                s.functions.push(function);
+            }
+        }
+    }
+
+    fn function(&mut self, s: &ModuleSummary, atom: AtomIdx, parts: Vec<AtomIdx>) -> FunctionSummary {
+        let values = 1 + self.below(9) as u32;
+        let frame = self.flag();
+        let mut entries: Vec<_> = (0..self.below(3))
+            .map(|_| (if self.flag() { atom } else { parts.first().copied().unwrap_or(atom) }, self.number()))
             .collect();
-        let relations = (0..self.below(3))
-            .map(|_| ExternalRelation {
-                from: self.value(symbols, sites),
-                to: self.value(symbols, sites),
-                offset: self.flag().then(|| self.number() as i64),
-            })
-            .collect();
-        let attributes = [
-            ExternalAttribute::Unknown,
-            ExternalAttribute::Global,
-            ExternalAttribute::Caller,
-            ExternalAttribute::Escaped,
-            ExternalAttribute::Argument,
-        ];
+        entries.sort();
+        entries.dedup();
+        let mut constraints: Vec<_> = (0..self.below(8)).map(|_| self.constraint(s, values, frame)).collect();
+        constraints.sort();
+        constraints.dedup();
+        let mut call_sites: Vec<_> = (0..self.below(4)).map(|_| self.call_site(s, values, frame)).collect();
+        call_sites.sort_by_key(|site| (site.section, site.offset));
+        let mut values_at: Vec<_> =
+            (0..self.below(4)).map(|_| (self.number() as u32, self.number())).collect();
+        values_at.sort();
+        values_at.dedup();
         FunctionSummary {
-            atom: AtomIdx::new(self.below(atoms)),
-            relations,
-            attributes: (0..self.below(3))
-                .map(|_| (self.value(symbols, sites), self.pick(&attributes)))
-                .collect(),
+            atom,
+            parts,
+            entries,
+            values,
+            parameters: self.registers(values),
+            stack_parameters: if frame { Vec::new() } else { self.cells(values) },
+            frame,
+            results: self.registers(values),
+            at_labels: (0..self.below(3)).map(|_| self.value(values)).collect(),
+            constraints,
             call_sites,
-            limits: (0..self.below(3)).map(|_| self.pick(Limit::ALL)).collect(),
+            values_at,
+        }
+    }
+
+    fn value(&mut self, values: u32) -> ValueIdx {
+        ValueIdx::new(self.below(values as usize))
+    }
+
+    fn offset(&mut self) -> Option<i64> {
+        self.flag().then(|| self.number() as i64)
+    }
+
+    fn place(&mut self, values: u32) -> Place {
+        Place { value: self.value(values), offset: self.offset() }
+    }
+
+    fn target(&mut self, s: &ModuleSummary) -> Target {
+        match self.flag() && !s.symbols.is_empty() {
+            true => Target::Symbol(SymbolIdx::new(self.below(s.symbols.len()))),
+            false => Target::Atom(AtomIdx::new(self.below(s.atoms.len()))),
+        }
+    }
+
+    fn registers(&mut self, values: u32) -> Vec<(u8, ValueIdx)> {
+        let mut register = 0;
+        let mut registers = Vec::new();
+        for _ in 0..self.below(4) {
+            register += 1 + self.below(16) as u8;
+            if register < 48 {
+                registers.push((register - 1, self.value(values)));
+            }
+        }
+        registers
+    }
+
+    fn cells(&mut self, values: u32) -> Vec<(i32, ValueIdx)> {
+        (0..self.below(3)).map(|i| (8 * (i as i32 + 1), self.value(values))).collect()
+    }
+
+    fn constraint(&mut self, s: &ModuleSummary, values: u32, frame: bool) -> Constraint {
+        let (from, to) = (self.value(values), self.value(values));
+        let size = self.number() as u32;
+        match self.below(8) {
+            0 => Constraint::Address { to, target: self.target(s), offset: self.number() as i64 },
+            1 if frame => Constraint::Frame { to, offset: self.offset() },
+            2 => Constraint::Load { from: self.place(values), to, size },
+            3 => Constraint::Store { from, to: self.place(values), size },
+            4 => Constraint::Copy { from: self.place(values), to: self.place(values), size },
+            5 => Constraint::Unknown { to },
+            6 => Constraint::Escape { from },
+            _ => Constraint::Assign { from, to, offset: self.offset() },
+        }
+    }
+
+    fn call_site(&mut self, s: &ModuleSummary, values: u32, frame: bool) -> CallSite {
+        CallSite {
+            section: self.number() as u32,
+            offset: self.number(),
+            callee: match self.flag() {
+                true => Callee::Direct { target: self.target(s), offset: self.number() as i64 },
+                false => Callee::Indirect(self.value(values)),
+            },
+            jump: self.flag(),
+            actuals: self.registers(values),
+            stack: self.cells(values),
+            stack_in_frame: (frame && self.flag()).then(|| self.offset()),
+            results: self.registers(values),
         }
     }
 }

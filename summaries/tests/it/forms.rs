@@ -1,7 +1,8 @@
 //! The serialised and the text form give back what they were given.
 
 use proptest::prelude::*;
-use summaries::{Definition, ReferenceKind, Target, format, text};
+use summaries::relation::Callee;
+use summaries::{Definition, ReferenceKind, Target, ValueIdx, format, text};
 
 use crate::choices::Choices;
 use crate::compilers::{Find, object, summary};
@@ -27,7 +28,7 @@ proptest! {
 
     #[test]
     fn any_text_is_parsed_or_refused(lines in proptest::collection::vec(
-        "(symbol|atom|group|call|data|limit|function|site|relation|;|module)( (\\[|\\]|\"|@0x1|#0|a|in|code|size|->|ret|-1)){0,5}", 0..8)) {
+        "(symbol|atom|group|call|data|limit|function|site|store|copy|%1 =|param|entry|;|module)( (\\[|\\]|\"|@0x1|#0|a|in|code|size|->|%0|rdi|load|section|direct|-1)){0,7}", 0..8)) {
         if let Ok(summary) = text::parse(&lines.join("\n")) {
             prop_assert_eq!(summary.check(), Ok(()));
         }
@@ -63,6 +64,48 @@ fn by_hand() {
 }
 
 #[test]
+fn value_flow_by_hand() {
+    let s = text::parse(
+        "
+        module native pointers
+        symbol helper global
+        atom f code size 16
+        atom f.cold code size 16
+        function [f] frame
+          parts [f.cold]
+          entry [f] @0
+          param rdi %0
+          param xmm0 %1
+          result rax %2
+          atlabel %2
+          store %0 -> %4 -8 size 8
+          copy %0 +0 -> %1 unknown size 0
+          %2 = load %0 +8 size 8
+          %4 = frame unknown
+          %3 = address helper
+          %5 = %3 +8
+          %6 = unknown
+          escape %6
+          accounts section 1 @0x8
+          site section 1 @0x4 direct [f] +16 jump actual rdi %0 stack 8 %1 instack -16 result rax %2
+          site section 1 @0x2 indirect %5
+        ",
+    )
+    .unwrap();
+    let f = &s.functions[0];
+    assert_eq!(
+        (f.values, f.frame, f.parameters.as_slice()),
+        (7, true, &[(7, ValueIdx(0)), (16, ValueIdx(1))][..])
+    );
+    assert_eq!(f.constraints.len(), 8);
+    assert_eq!(f.call_sites[0].callee, Callee::Indirect(ValueIdx(5)));
+    let site = &f.call_sites[1];
+    assert_eq!(site.callee, Callee::Direct { target: Target::Atom(f.atom), offset: 16 });
+    assert_eq!((site.jump, site.stack_in_frame), (true, Some(Some(-16))));
+    assert_eq!(text::parse(&text::dump(&s)).unwrap(), s.with_canonical_names());
+}
+
+#[test]
 fn errors_name_the_line() {
     for (text, line, message) in [
         ("module native\nsymbol a in [b]", 2, "no atom is named `b`"),
@@ -72,7 +115,13 @@ fn errors_name_the_line() {
         ("atom t code align 3\n", 1, "alignment"),
         ("frob", 1, "starts no entry"),
         ("symbol a value 0x", 1, "`0x` is no number"),
-        ("site @0 direct a", 1, "below a function"),
+        ("site section 1 @0 direct a", 1, "below a function"),
+        ("atom t code\nfunction [t]\n%0 = %x", 3, "a value such as %3"),
+        ("atom t code\nfunction [t]\nparam eax %0", 3, "no register"),
+        ("atom t code\nfunction [t]\n%0 = frame +8", 3, "function 0"),
+        ("atom t code\nfunction [t]\nfunction [t]", 3, "out of order"),
+        ("atom t data\nfunction [t]", 2, "function 0"),
+        ("atom t code\natom u code\nfunction [t]\nparts [u]\nfunction [u]", 5, "function 1"),
     ] {
         let error = text::parse(text).unwrap_err();
         assert_eq!(error.line, line, "{error}");

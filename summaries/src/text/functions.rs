@@ -1,0 +1,157 @@
+//! The text form of value flow: one line a constraint, one line a call site, values by number as `%3`.
+//!
+//! Every constraint is written with the value that grows on the left, as in `%5 = %3 +8`; what stores is an arrow.
+
+use std::fmt::Write as _;
+
+use super::{Dumper, words};
+use crate::ids::ValueIdx;
+use crate::relation::{CallSite, Callee, Constraint, FunctionSummary, Place, Register};
+use crate::summary::Target;
+
+impl Dumper<'_> {
+    pub(super) fn function(&mut self, function: &FunctionSummary) {
+        self.out.push_str("function ");
+        self.atom_reference(function.atom);
+        let frame = if function.frame { " frame" } else { "" };
+        let _ = writeln!(self.out, "{frame} values {}", function.values);
+        if !function.parts.is_empty() {
+            self.out.push_str("  parts");
+            for part in &function.parts {
+                self.out.push(' ');
+                self.atom_reference(*part);
+            }
+            self.out.push('\n');
+        }
+        for (atom, offset) in &function.entries {
+            self.out.push_str("  entry ");
+            self.atom_reference(*atom);
+            let _ = writeln!(self.out, " @{offset:#x}");
+        }
+        for (register, value) in &function.parameters {
+            let _ = writeln!(self.out, "  param {} {}", words::register(*register), Shown(*value));
+        }
+        for (offset, value) in &function.stack_parameters {
+            let _ = writeln!(self.out, "  stackparam {offset} {}", Shown(*value));
+        }
+        for (register, value) in &function.results {
+            let _ = writeln!(self.out, "  result {} {}", words::register(*register), Shown(*value));
+        }
+        for value in &function.at_labels {
+            let _ = writeln!(self.out, "  atlabel {}", Shown(*value));
+        }
+        for constraint in &function.constraints {
+            self.out.push_str("  ");
+            self.constraint(constraint);
+            self.out.push('\n');
+        }
+        for site in &function.call_sites {
+            self.call_site(site);
+        }
+        for (section, offset) in &function.values_at {
+            let _ = writeln!(self.out, "  accounts section {section} @{offset:#x}");
+        }
+    }
+
+    fn constraint(&mut self, constraint: &Constraint) {
+        match *constraint {
+            Constraint::Address { to, target, offset } => {
+                let _ = write!(self.out, "{} = address ", Shown(to));
+                self.target(target);
+                self.offset(Some(offset));
+            }
+            Constraint::Frame { to, offset } => {
+                let _ = write!(self.out, "{} = frame", Shown(to));
+                self.offset(offset);
+            }
+            Constraint::Assign { from, to, offset } => {
+                let _ = write!(self.out, "{} = {}", Shown(to), Shown(from));
+                self.offset(offset);
+            }
+            Constraint::Load { from, to, size } => {
+                let _ = write!(self.out, "{} = load ", Shown(to));
+                self.place(from);
+                let _ = write!(self.out, " size {size}");
+            }
+            Constraint::Store { from, to, size } => {
+                let _ = write!(self.out, "store {} -> ", Shown(from));
+                self.place(to);
+                let _ = write!(self.out, " size {size}");
+            }
+            Constraint::Copy { from, to, size } => {
+                self.out.push_str("copy ");
+                self.place(from);
+                self.out.push_str(" -> ");
+                self.place(to);
+                let _ = write!(self.out, " size {size}");
+            }
+            Constraint::Unknown { to } => {
+                let _ = write!(self.out, "{} = unknown", Shown(to));
+            }
+            Constraint::Escape { from } => {
+                let _ = write!(self.out, "escape {}", Shown(from));
+            }
+        }
+    }
+
+    fn call_site(&mut self, site: &CallSite) {
+        let _ = write!(self.out, "  site section {} @{:#x} ", site.section, site.offset);
+        match site.callee {
+            Callee::Direct { target, offset } => {
+                self.out.push_str("direct ");
+                self.target(target);
+                self.offset(Some(offset));
+            }
+            Callee::Indirect(value) => {
+                let _ = write!(self.out, "indirect {}", Shown(value));
+            }
+        }
+        if site.jump {
+            self.out.push_str(" jump");
+        }
+        self.registers("actual", &site.actuals);
+        for (offset, value) in &site.stack {
+            let _ = write!(self.out, " stack {offset} {}", Shown(*value));
+        }
+        if let Some(offset) = site.stack_in_frame {
+            self.out.push_str(" instack");
+            self.offset(offset);
+        }
+        self.registers("result", &site.results);
+        self.out.push('\n');
+    }
+
+    fn registers(&mut self, word: &str, of: &[(Register, ValueIdx)]) {
+        for (register, value) in of {
+            let _ = write!(self.out, " {word} {} {}", words::register(*register), Shown(*value));
+        }
+    }
+
+    fn place(&mut self, place: Place) {
+        let _ = write!(self.out, "{}", Shown(place.value));
+        self.offset(place.offset);
+    }
+
+    fn offset(&mut self, offset: Option<i64>) {
+        let _ = match offset {
+            Some(offset) => write!(self.out, " {offset:+}"),
+            None => write!(self.out, " unknown"),
+        };
+    }
+
+    pub(super) fn target(&mut self, target: Target) {
+        match target {
+            Target::Symbol(symbol) => self.symbol_reference(symbol),
+            Target::Atom(atom) => self.atom_reference(atom),
+        }
+    }
+}
+
+/// A value, as `%3`.
+struct Shown(ValueIdx);
+
+impl std::fmt::Display for Shown {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "%{}", self.0.0)
+    }
+}

@@ -1,0 +1,259 @@
+//! Reading the lines of a function: see `functions` for what they look like.
+//!
+//! The number of values may be left out: then it is what the lines need. Lines may stand in any order; the tables are
+//! sorted when the whole text has been read.
+
+use super::cursor::{Cursor, Result, signed};
+use super::lex::Token;
+use super::parse::Parser;
+use super::words;
+use crate::ids::{AtomIdx, ValueIdx};
+use crate::relation::{CallSite, Callee, Constraint, FunctionSummary, Place, Register};
+use crate::summary::Target;
+
+impl Parser {
+    pub(super) fn function(&mut self, cursor: &mut Cursor<'_>) -> Result<()> {
+        let mut function = empty(self.atom_reference(cursor)?);
+        while let Some(word) = cursor.word()? {
+            match word {
+                "frame" => function.frame = true,
+                "values" => function.values = cursor.number()?,
+                other => return Err(format!("`{other}` says nothing of a function")),
+            }
+        }
+        self.summary.functions.push(function);
+        Ok(())
+    }
+
+    /// A line below a function; `word` is its first.
+    pub(super) fn function_line(&mut self, word: &str, cursor: &mut Cursor<'_>) -> Result<()> {
+        let known = [
+            "parts",
+            "entry",
+            "param",
+            "stackparam",
+            "result",
+            "atlabel",
+            "accounts",
+            "site",
+            "store",
+            "copy",
+            "escape",
+        ];
+        if !known.contains(&word) && !word.starts_with('%') {
+            return Err(format!("`{word}` starts no entry"));
+        }
+        let Some(mut function) = self.summary.functions.pop() else {
+            return Err(format!("`{word}` stands below a function"));
+        };
+        let mut values = Values { count: function.values };
+        self.add_line(word, cursor, &mut function, &mut values)?;
+        function.values = values.count;
+        self.summary.functions.push(function);
+        cursor.end()
+    }
+
+    fn add_line(
+        &self,
+        word: &str,
+        cursor: &mut Cursor<'_>,
+        function: &mut FunctionSummary,
+        values: &mut Values,
+    ) -> Result<()> {
+        match word {
+            "parts" => {
+                while cursor.peek().is_some() {
+                    function.parts.push(self.atom_reference(cursor)?);
+                }
+            }
+            "entry" => function.entries.push((self.atom_reference(cursor)?, cursor.place()?)),
+            "param" => function.parameters.push((register(cursor)?, values.next(cursor)?)),
+            "stackparam" => function.stack_parameters.push((stack_offset(cursor)?, values.next(cursor)?)),
+            "result" => function.results.push((register(cursor)?, values.next(cursor)?)),
+            "atlabel" => function.at_labels.push(values.next(cursor)?),
+            "accounts" => {
+                expect(cursor, "section")?;
+                function.values_at.push((cursor.number()?, cursor.place()?));
+            }
+            "site" => {
+                let site = self.call_site(cursor, values)?;
+                function.call_sites.push(site);
+            }
+            "store" => {
+                let from = values.next(cursor)?;
+                expect(cursor, "->")?;
+                let to = values.place(cursor)?;
+                function.constraints.push(Constraint::Store { from, to, size: size(cursor)? });
+            }
+            "copy" => {
+                let from = values.place(cursor)?;
+                expect(cursor, "->")?;
+                let to = values.place(cursor)?;
+                function.constraints.push(Constraint::Copy { from, to, size: size(cursor)? });
+            }
+            "escape" => function.constraints.push(Constraint::Escape { from: values.next(cursor)? }),
+            _ => {
+                let to = values.of(word)?;
+                expect(cursor, "=")?;
+                let constraint = self.definition(to, cursor, values)?;
+                function.constraints.push(constraint);
+            }
+        }
+        Ok(())
+    }
+
+    /// What stands right of `%3 =`.
+    fn definition(&self, to: ValueIdx, cursor: &mut Cursor<'_>, values: &mut Values) -> Result<Constraint> {
+        Ok(match cursor.need_word()? {
+            "address" => {
+                let target = self.target(cursor)?;
+                Constraint::Address { to, target, offset: known_offset(cursor)? }
+            }
+            "frame" => Constraint::Frame { to, offset: offset(cursor)? },
+            "load" => {
+                let from = values.place(cursor)?;
+                Constraint::Load { from, to, size: size(cursor)? }
+            }
+            "unknown" => Constraint::Unknown { to },
+            from => Constraint::Assign { from: values.of(from)?, to, offset: offset(cursor)? },
+        })
+    }
+
+    fn call_site(&self, cursor: &mut Cursor<'_>, values: &mut Values) -> Result<CallSite> {
+        expect(cursor, "section")?;
+        let (section, at) = (cursor.number()?, cursor.place()?);
+        let callee = match cursor.need_word()? {
+            "direct" => Callee::Direct { target: self.target(cursor)?, offset: known_offset(cursor)? },
+            "indirect" => Callee::Indirect(values.next(cursor)?),
+            other => return Err(format!("a call is direct or indirect, not `{other}`")),
+        };
+        let mut site = CallSite {
+            section,
+            offset: at,
+            callee,
+            jump: false,
+            actuals: Vec::new(),
+            stack: Vec::new(),
+            stack_in_frame: None,
+            results: Vec::new(),
+        };
+        while let Some(word) = cursor.word()? {
+            match word {
+                "jump" => site.jump = true,
+                "actual" => site.actuals.push((register(cursor)?, values.next(cursor)?)),
+                "stack" => site.stack.push((stack_offset(cursor)?, values.next(cursor)?)),
+                "instack" => site.stack_in_frame = Some(offset(cursor)?),
+                "result" => site.results.push((register(cursor)?, values.next(cursor)?)),
+                other => return Err(format!("`{other}` says nothing of a call")),
+            }
+        }
+        Ok(site)
+    }
+
+    fn target(&self, cursor: &mut Cursor<'_>) -> Result<Target> {
+        Ok(match cursor.peek() {
+            Some(Token::Open) => Target::Atom(self.atom_reference(cursor)?),
+            _ => Target::Symbol(self.symbol_reference(cursor)?),
+        })
+    }
+
+    /// Bring the functions and their tables into their order.
+    pub(super) fn sort_functions(&mut self) {
+        self.summary.functions.sort_by_key(|f| f.atom);
+        for function in &mut self.summary.functions {
+            function.parts.sort();
+            function.entries.sort();
+            function.parameters.sort();
+            function.stack_parameters.sort();
+            function.results.sort();
+            function.constraints.sort();
+            function.constraints.dedup();
+            function.values_at.sort();
+            function.call_sites.sort_by_key(|s| (s.section, s.offset));
+            for site in &mut function.call_sites {
+                site.actuals.sort();
+                site.stack.sort();
+                site.results.sort();
+            }
+        }
+    }
+}
+
+fn empty(atom: AtomIdx) -> FunctionSummary {
+    FunctionSummary {
+        atom,
+        parts: Vec::new(),
+        entries: Vec::new(),
+        values: 0,
+        parameters: Vec::new(),
+        stack_parameters: Vec::new(),
+        frame: false,
+        results: Vec::new(),
+        at_labels: Vec::new(),
+        constraints: Vec::new(),
+        call_sites: Vec::new(),
+        values_at: Vec::new(),
+    }
+}
+
+/// How many values the lines have named.
+struct Values {
+    count: u32,
+}
+
+impl Values {
+    fn of(&mut self, word: &str) -> Result<ValueIdx> {
+        let number =
+            word.strip_prefix('%').filter(|n| !n.starts_with('+')).and_then(|n| n.parse::<u32>().ok());
+        let number = number.filter(|n| *n < u32::MAX);
+        let number = number.ok_or_else(|| format!("a value such as %3 is expected, not `{word}`"))?;
+        self.count = self.count.max(number + 1);
+        Ok(ValueIdx(number))
+    }
+
+    fn next(&mut self, cursor: &mut Cursor<'_>) -> Result<ValueIdx> {
+        self.of(cursor.need_word()?)
+    }
+
+    fn place(&mut self, cursor: &mut Cursor<'_>) -> Result<Place> {
+        Ok(Place { value: self.next(cursor)?, offset: offset(cursor)? })
+    }
+}
+
+fn register(cursor: &mut Cursor<'_>) -> Result<Register> {
+    let word = cursor.need_word()?;
+    words::read_register(word).ok_or_else(|| format!("no register is named `{word}`"))
+}
+
+fn stack_offset(cursor: &mut Cursor<'_>) -> Result<i32> {
+    let word = cursor.need_word()?;
+    i32::try_from(signed(word)?).map_err(|_| format!("`{word}` is no offset in a stack frame"))
+}
+
+fn expect(cursor: &mut Cursor<'_>, word: &str) -> Result<()> {
+    match cursor.need_word()? == word {
+        true => Ok(()),
+        false => Err(format!("`{word}` is expected")),
+    }
+}
+
+/// `+8`, `unknown`, or nothing for 0.
+fn offset(cursor: &mut Cursor<'_>) -> Result<Option<i64>> {
+    match cursor.peek_word() {
+        Some("unknown") => cursor.next().map(|_| None),
+        _ => known_offset(cursor).map(Some),
+    }
+}
+
+fn known_offset(cursor: &mut Cursor<'_>) -> Result<i64> {
+    match cursor.peek_word().filter(|w| w.starts_with(['+', '-'])) {
+        Some(word) => cursor.next().and_then(|_| signed(word)),
+        None => Ok(0),
+    }
+}
+
+/// `size 8`.
+fn size(cursor: &mut Cursor<'_>) -> Result<u32> {
+    expect(cursor, "size")?;
+    cursor.number()
+}
