@@ -3,8 +3,8 @@
 //! The linker is left no choice that pruning could change. Each module in the link is named outright, in the
 //! order in which the plain link loads it; members of an archive come as an archive of the same basename under
 //! `--whole-archive`, cut into several where members of other files were loaded in between; a DSO that the plain
-//! link needs is not left to `--as-needed`. A module from which nothing goes and that is no member is named by
-//! its original path.
+//! link needs is not left to `--as-needed`, and stands between the modules where it stood. A module from which
+//! nothing goes and that is no member is named by its original path.
 //!
 //! Copies lie in numbered folders and keep the basename, so that file patterns of scripts, `--exclude-libs` and
 //! messages see the names that they know; [`Names`] turns a copy's path back into the original's.
@@ -200,8 +200,10 @@ fn input_block(sources: Sources<'_>, objects: &[Option<Vec<u8>>], files: &mut Fi
     let Sources { inputs, resolution, .. } = sources;
     let mut words: Vec<OsString> = Vec::new();
     let loaded = &resolution.loaded;
+    let mut libraries = Libraries { sources, seen: Vec::new(), next: 0 };
     let mut i = 0;
     while i < loaded.len() {
+        libraries.add(i, &mut words);
         let module = &inputs.modules[loaded[i]];
         let Some((archive, _)) = &module.archive else {
             words.push(match &objects[i] {
@@ -212,30 +214,57 @@ fn input_block(sources: Sources<'_>, objects: &[Option<Vec<u8>>], files: &mut Fi
             continue;
         };
         let same = |m: &ModuleId| member_of(inputs, *m).is_some_and(|(a, _)| a == *archive);
-        let run = loaded[i..].iter().take_while(|m| same(m)).count();
+        let room = libraries.until_next(i).unwrap_or(usize::MAX);
+        let run = loaded[i..].iter().take_while(|m| same(m)).count().min(room);
         words.push("--whole-archive".into());
         words.push(files.add(&inputs.files[*archive].path.to_string_lossy(), Content::Archive(i..i + run)));
         words.push("--no-whole-archive".into());
         i += run;
     }
-    let mut seen: Vec<DsoId> = Vec::new();
-    for item in &inputs.sequence {
-        let SequenceItem::Dso { dso, as_needed, token, implicit: false } = item else { continue };
-        // The first mention counts; a later one can only take back an earlier --as-needed.
-        let again = seen.contains(dso);
-        // What GNU ld forgot where it stood it might take at this place. But one that another library needs it opens in
-        // the end, by its path on the line; and of such a one we know that no module needs it.
-        let opened = resolution.dsos[*dso].taken || is_implicit(inputs, *dso);
-        if again && *as_needed || !opened {
-            continue;
-        }
-        seen.push(*dso);
-        let forced = !*as_needed || (sources.needed)(*dso);
-        words.push(if forced { "--no-as-needed" } else { "--as-needed" }.into());
-        words.push("-Bdynamic".into());
-        words.push(token.into());
-    }
+    libraries.add(usize::MAX, &mut words);
     words
+}
+
+/// Names the shared libraries, each where the plain link reads it.
+struct Libraries<'s> {
+    sources: Sources<'s>,
+    seen: Vec<DsoId>,
+    /// The first mention that isn't named yet.
+    next: usize,
+}
+
+impl Libraries<'_> {
+    /// How many modules come before the next one, `loaded` of them being named.
+    fn until_next(&self, loaded: usize) -> Option<usize> {
+        self.sources.resolution.dso_mentions.get(self.next).map(|m| m.after.saturating_sub(loaded))
+    }
+
+    /// Name those that come before module number `loaded`.
+    fn add(&mut self, loaded: usize, words: &mut Vec<OsString>) {
+        let Sources { inputs, resolution, needed, .. } = self.sources;
+        while let Some(mention) = resolution.dso_mentions.get(self.next).filter(|m| m.after <= loaded) {
+            self.next += 1;
+            let Some(SequenceItem::Dso { dso, as_needed, token, .. }) = inputs.sequence.get(mention.item)
+            else {
+                continue;
+            };
+            // The first mention counts; a later one can only take back an earlier --as-needed.
+            let again = self.seen.contains(dso);
+            // What GNU ld forgot here it may open in the end for another library, by its path on the line. Of such a
+            // one we know that no module needs it.
+            let opened = mention.taken || is_implicit(inputs, *dso);
+            if again && *as_needed || !opened {
+                continue;
+            }
+            let forced = !*as_needed || mention.taken && needed(*dso);
+            if mention.taken {
+                self.seen.push(*dso);
+            }
+            words.push(if forced { "--no-as-needed" } else { "--as-needed" }.into());
+            words.push("-Bdynamic".into());
+            words.push(token.into());
+        }
+    }
 }
 
 /// Whether GNU ld opens the library for the sake of another one.

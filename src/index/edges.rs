@@ -46,8 +46,9 @@ pub(super) fn build(sources: &Sources<'_>, position_of: &FxHashMap<ModuleId, usi
 /// The sections that `__start_X` and `__stop_X` keep, under the rules of the linker behind us.
 fn start_stop_sections<'s>(sources: &Sources<'s>, index: &Index) -> FxHashMap<&'s [u8], Vec<AtomId>> {
     let dialect = sources.config.linker.dialect;
-    // `-z start-stop-gc` is lld's default (it exempts glibc's `__libc_*`) and GNU ld's option.
-    let gc = sources.config.start_stop_gc.unwrap_or(dialect == Dialect::Lld) && dialect != Dialect::Gold;
+    // lld's default (it exempts glibc's `__libc_*`). Under GNU ld's option of that name still the first section of the
+    // name is kept, or more.
+    let gc = sources.config.start_stop_gc.unwrap_or(true) && dialect == Dialect::Lld;
     let mut sections: FxHashMap<&[u8], Vec<AtomId>> = FxHashMap::default();
     for (position, summary) in sources.summaries.iter().enumerate() {
         for (i, atom) in summary.atoms.iter().enumerate() {
@@ -95,6 +96,11 @@ fn same_names(
             };
             let winner =
                 position_of.get(&module).and_then(|p| sources.summaries[*p].symbols.get(symbol.index()));
+            // GNU ld and mold hide what an excluded archive defines, whichever definition prevails.
+            let hides = sources.config.linker.dialect != Dialect::Lld;
+            if hides && !sources.config.exclude_libs.is_empty() {
+                pairs.push((prevailing, atom));
+            }
             if common && winner.is_some_and(|w| matches!(w.definition, Definition::Common(_))) {
                 // Linkers give a common symbol the greatest size and the greatest alignment of all its mentions.
                 pairs.push((prevailing, atom));

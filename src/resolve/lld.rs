@@ -9,6 +9,7 @@
 
 use super::symtab::Entry;
 use super::world::World;
+use super::{DsoMention, Extraction};
 use crate::ids::{DsoId, Id, ModuleId, SymbolId};
 use crate::inputs::SequenceItem;
 
@@ -56,8 +57,8 @@ struct Lld<'w, 'a> {
     fortran_common: bool,
 }
 
-/// The modules in the link, in the order of loading.
-pub(super) fn extract(world: &World<'_>) -> Vec<ModuleId> {
+/// The modules in the link, in the order of loading, and the libraries between them.
+pub(super) fn extract(world: &World<'_>) -> Extraction {
     let mut lld = Lld {
         world,
         states: vec![State::Placeholder; world.table.names.len()],
@@ -71,7 +72,11 @@ pub(super) fn extract(world: &World<'_>) -> Vec<ModuleId> {
         lld.refer(symbol, false, Referrer::Module);
     }
     let mut seen_sonames: Vec<DsoId> = Vec::new();
-    for item in &world.inputs.sequence {
+    let mut mentions = Vec::new();
+    for (i, item) in world.inputs.sequence.iter().enumerate() {
+        if let SequenceItem::Dso { implicit: false, .. } = item {
+            mentions.push(DsoMention { item: i, after: lld.loaded.len(), taken: true });
+        }
         match item {
             SequenceItem::Object { module, lazy: false, .. } => lld.load(*module),
             SequenceItem::Object { module, lazy: true, .. } => lld.add_lazy(*module),
@@ -109,7 +114,7 @@ pub(super) fn extract(world: &World<'_>) -> Vec<ModuleId> {
             lld.demand_if_lazy(symbol);
         }
     }
-    lld.loaded
+    Extraction { loaded: lld.loaded, taken: vec![true; world.inputs.dsos.len()], mentions }
 }
 
 /// Whether the last of `--fortran-common` and `--no-fortran-common` is the former.

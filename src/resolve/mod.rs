@@ -24,14 +24,13 @@ pub(crate) use world::symbols_of;
 /// Resolve a link as the linker behind us does.
 pub fn resolve<'a>(inputs: &'a Inputs, config: &'a Config) -> Resolution<'a> {
     let world = world::World::new(inputs, config);
-    let all_dsos = vec![true; inputs.dsos.len()];
-    let (loaded, taken) = match config.linker.dialect {
+    let extraction = match config.linker.dialect {
         Dialect::Bfd | Dialect::Gold => sequential::extract(&world),
-        Dialect::Mold => (mold::extract(&world), all_dsos),
+        Dialect::Mold => mold::extract(&world),
         // wild's extraction hasn't been held against its trace; lld's stands in so that the report has names.
-        Dialect::Lld | Dialect::Wild => (lld::extract(&world), all_dsos),
+        Dialect::Lld | Dialect::Wild => lld::extract(&world),
     };
-    let mut resolution = prevail::decide(&world, loaded, &taken);
+    let mut resolution = prevail::decide(&world, extraction);
     if config.linker.dialect == Dialect::Wild {
         let detail = format!("the resolution rules of {} are not modelled", config.linker.path.display());
         resolution.limits.push((None, link_limit(Limit::AmbiguousResolution, detail)));
@@ -95,6 +94,27 @@ pub struct LoadedModule {
     pub discarded_groups: Vec<u32>,
 }
 
+/// What the linker read, in its order.
+#[derive(Debug, Default)]
+struct Extraction {
+    loaded: Vec<ModuleId>,
+    /// By DSO: the linker takes it.
+    taken: Vec<bool>,
+    mentions: Vec<DsoMention>,
+}
+
+/// A shared library on the line, where the linker reads it. Linkers mind whether a library comes before or after a
+/// module: for the version of a symbol that both define, for the size of a common one, for what is weak.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DsoMention {
+    /// Index into [`Inputs::sequence`].
+    pub item: usize,
+    /// How many modules are loaded before it.
+    pub after: usize,
+    /// The linker takes it here, or has taken it before.
+    pub taken: bool,
+}
+
 /// What resolve knows of a shared library.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DsoState {
@@ -113,6 +133,8 @@ pub struct Resolution<'a> {
     /// By module; `None` is an archive member that stays out.
     pub modules: IdVec<ModuleId, Option<LoadedModule>>,
     pub dsos: IdVec<DsoId, DsoState>,
+    /// By `after`.
+    pub dso_mentions: Vec<DsoMention>,
     pub limits: Vec<(Option<ModuleId>, LimitRecord)>,
 }
 

@@ -4,6 +4,7 @@
 
 use super::symtab::Entry;
 use super::world::World;
+use super::{DsoMention, Extraction};
 use crate::ids::{DsoId, Id, ModuleId, SymbolId};
 use crate::inputs::SequenceItem;
 
@@ -19,8 +20,8 @@ struct File {
     lazy: bool,
 }
 
-/// The modules in the link, in the order of loading.
-pub(super) fn extract(world: &World<'_>) -> Vec<ModuleId> {
+/// The modules in the link, in the order of loading, and the libraries between them.
+pub(super) fn extract(world: &World<'_>) -> Extraction {
     let files = files(world);
     let best = rank(world, &files);
     let mut alive = vec![false; files.len()];
@@ -49,11 +50,24 @@ pub(super) fn extract(world: &World<'_>) -> Vec<ModuleId> {
             }
         }
     }
-    let alive_modules = files.iter().zip(&alive).filter_map(|(f, alive)| match f.provider {
-        Provider::Module(m) if *alive => Some(m),
-        _ => None,
-    });
-    alive_modules.collect()
+    let mut extraction = Extraction { taken: vec![true; world.inputs.dsos.len()], ..Extraction::default() };
+    let mut first_after: Vec<Option<usize>> = vec![None; world.inputs.dsos.len()];
+    for (file, alive) in files.iter().zip(&alive) {
+        match file.provider {
+            Provider::Module(m) if *alive => extraction.loaded.push(m),
+            Provider::Module(_) => {}
+            Provider::Dso(dso) => first_after[dso.index()] = Some(extraction.loaded.len()),
+        }
+    }
+    for (item, what) in world.inputs.sequence.iter().enumerate() {
+        if let SequenceItem::Dso { dso, implicit: false, .. } = what {
+            // Further mentions change nothing.
+            let after = first_after[dso.index()].take().unwrap_or(extraction.loaded.len());
+            extraction.mentions.push(DsoMention { item, after, taken: true });
+        }
+    }
+    extraction.mentions.sort_by_key(|m| m.after);
+    extraction
 }
 
 fn files(world: &World<'_>) -> Vec<File> {

@@ -11,7 +11,7 @@ use summaries::{Limit, SymbolIdx, Visibility};
 use super::linker_defined::is_linker_defined;
 use super::symtab::Entry;
 use super::world::World;
-use super::{DsoState, GlobalSymbol, LoadedModule, Prevailing, Resolution, link_limit};
+use super::{DsoState, Extraction, GlobalSymbol, LoadedModule, Prevailing, Resolution, link_limit};
 use crate::config::Dialect;
 use crate::ids::{DsoId, Id, IdVec, ModuleId, SymbolId};
 use crate::inputs::{FileKind, SequenceItem};
@@ -39,9 +39,11 @@ struct Seen {
     strongly_referenced_by_dso: bool,
 }
 
-/// Decide for every name. `taken` says, by DSO, whether the linker reads it.
-pub(super) fn decide<'a>(world: &World<'a>, loaded: Vec<ModuleId>, taken: &[bool]) -> Resolution<'a> {
-    let mut resolution = Resolution::default();
+/// Decide for every name.
+pub(super) fn decide<'a>(world: &World<'a>, extraction: Extraction) -> Resolution<'a> {
+    let Extraction { loaded, taken, mentions } = extraction;
+    let taken = &taken[..];
+    let mut resolution = Resolution { dso_mentions: mentions, ..Resolution::default() };
     let mut modules: Vec<Option<LoadedModule>> = vec![None; world.modules.len()];
     let discarded = discard_groups(world, &loaded, &mut modules);
     let unseen = Seen {

@@ -8,6 +8,7 @@
 
 use super::symtab::Entry;
 use super::world::World;
+use super::{DsoMention, Extraction};
 use crate::config::Dialect;
 use crate::ids::{DsoId, Id, ModuleId, SymbolId};
 use crate::inputs::SequenceItem;
@@ -33,10 +34,11 @@ struct Sequential<'w, 'a> {
     is_loaded: Vec<bool>,
     loaded: Vec<ModuleId>,
     dso_seen: Vec<bool>,
+    mentions: Vec<DsoMention>,
 }
 
-/// The modules in the link, in the order of loading, and by DSO whether it was taken.
-pub(super) fn extract(world: &World<'_>) -> (Vec<ModuleId>, Vec<bool>) {
+/// The modules in the link, in the order of loading, and the libraries between them.
+pub(super) fn extract(world: &World<'_>) -> Extraction {
     let symbols = world.table.names.len();
     let mut s = Sequential {
         world,
@@ -48,6 +50,7 @@ pub(super) fn extract(world: &World<'_>) -> (Vec<ModuleId>, Vec<bool>) {
         is_loaded: vec![false; world.modules.len()],
         loaded: Vec::new(),
         dso_seen: vec![false; world.inputs.dsos.len()],
+        mentions: Vec::new(),
     };
     for symbol in world.demanded() {
         s.refer(symbol, false, true);
@@ -75,7 +78,7 @@ pub(super) fn extract(world: &World<'_>) -> (Vec<ModuleId>, Vec<bool>) {
         }
         i = end + 1;
     }
-    (s.loaded, s.dso_seen)
+    Extraction { loaded: s.loaded, taken: s.dso_seen, mentions: s.mentions }
 }
 
 /// Index of the item that closes the group opened at `start` (groups nest in scripts).
@@ -110,7 +113,11 @@ impl Sequential<'_, '_> {
             SequenceItem::Object { module, .. } => self.load(*module),
             SequenceItem::Archive { modules, whole: true, .. } => modules.iter().for_each(|m| self.load(*m)),
             SequenceItem::Archive { .. } => self.search(i),
-            SequenceItem::Dso { dso, as_needed, implicit: false, .. } => self.add_dso(*dso, *as_needed),
+            SequenceItem::Dso { dso, as_needed, implicit: false, .. } => {
+                let after = self.loaded.len();
+                self.add_dso(*dso, *as_needed);
+                self.mentions.push(DsoMention { item: i, after, taken: self.dso_seen[dso.index()] });
+            }
             SequenceItem::Dso { .. } | SequenceItem::GroupStart | SequenceItem::GroupEnd => {}
         }
     }
@@ -125,7 +132,7 @@ impl Sequential<'_, '_> {
                 }
                 match self.states[symbol.index()] {
                     State::Undefined { weak: false } => self.load(*module),
-                    State::Common if !self.gold && self.world.has_non_common_definition(*module, *symbol) => {
+                    State::Common if !self.gold && self.world.has_data_definition(*module, *symbol) => {
                         self.load(*module);
                     }
                     _ => {}
@@ -183,8 +190,8 @@ impl Sequential<'_, '_> {
         for (id, symbol) in self.world.dso_symbols(dso) {
             if !symbol.defined {
                 self.dynamic_reference[id.index()] |= !symbol.weak;
-                // For GNU ld it means `name@version`, which no archive's symbol table has.
-                if self.gold || symbol.version.is_none() {
+                // Else it means `name@version`, which no archive's symbol table has.
+                if symbol.version.is_none() {
                     self.refer(id, symbol.weak, false);
                 }
             } else if matches!(self.states[id.index()], State::New | State::Undefined { .. }) {

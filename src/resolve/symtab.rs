@@ -32,6 +32,8 @@ pub(super) struct Global<'a> {
     pub(super) entry: Entry,
     /// `STB_WEAK`, or `STB_GNU_UNIQUE`, which lld treats so between definitions.
     pub(super) weak: bool,
+    /// `STT_FUNC`.
+    pub(super) function: bool,
     pub(super) visibility: Visibility,
 }
 
@@ -85,6 +87,7 @@ pub(super) fn read(data: &[u8]) -> Option<ModuleSymbols<'_>> {
             name: symbols.symbol_name(LE, symbol).ok()?,
             entry,
             weak: bind == elf::STB_WEAK || bind == elf::STB_GNU_UNIQUE,
+            function: symbol.st_type() == elf::STT_FUNC,
             visibility: match symbol.st_visibility() {
                 elf::STV_INTERNAL => Visibility::Internal,
                 elf::STV_HIDDEN => Visibility::Hidden,

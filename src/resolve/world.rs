@@ -144,6 +144,13 @@ impl<'a> World<'a> {
         self.globals(module).any(|(id, g)| id == symbol && is_definition(g.entry))
     }
 
+    /// Whether `module` has a definition for which GNU ld loads a member where the symbol is common so far (bfd/elflink.c
+    /// `elf_link_is_defined_archive_symbol`).
+    pub(super) fn has_data_definition(&self, module: ModuleId, symbol: SymbolId) -> bool {
+        let is_definition = |e: Entry| matches!(e, Entry::Section(_) | Entry::Absolute(_));
+        self.globals(module).any(|(id, g)| id == symbol && is_definition(g.entry) && !g.weak && !g.function)
+    }
+
     /// The entries of a DSO's `.dynsym` that count, in order.
     pub(super) fn dso_symbols(
         &self,

@@ -17,12 +17,16 @@ macro_rules! cases {
 
 cases! {
     aliases
+    as_needed_by_library
     as_needed_dead
+    as_needed_overridden
     as_needed_unused
     bitcode
     circular_archives
     cold_split
     common
+    common_alignment
+    common_member
     compressed_debug
     computed_goto
     constructors
@@ -40,6 +44,7 @@ cases! {
     emit_relocs
     entry
     exclude_libs
+    exclude_libs_weak
     export_dynamic
     fat_bitcode
     full_matrix
@@ -51,6 +56,8 @@ cases! {
     init_fini_option
     init_section
     interposed
+    library_needs_library
+    library_not_on_line
     link_order
     linker_script_input
     many_sections
@@ -63,9 +70,10 @@ cases! {
     retain
     script_keep
     stapsdt
-    static_pie
     start_lib
     start_stop
+    start_stop_gc
+    static_pie
     switch_table
     symver
     thin_archive
@@ -77,8 +85,11 @@ cases! {
     undefined_option
     unprunable_sections
     version_script
+    versioned_reference
     weak_bar_ctor
+    weak_beside_library
     weak_order
     whole_archive
     wrap
+    wrap_archive
 }

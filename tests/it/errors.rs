@@ -170,6 +170,43 @@ fn output_to_a_device() {
 }
 
 #[test]
+fn output_with_other_names() {
+    // Some linkers replace a symbolic or hard link, some write through it, and so must the pruned link.
+    for linker in Linker::ALL {
+        for link in ["ln -s", "ln"] {
+            let mut session = prepare(&format!("links-{}-{}", linker.name(), link.len()));
+            tools::shim_dir(&session.path("plain"), &linker.path());
+            tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+            let dir = session.dir().to_owned();
+            let mut results = Vec::new();
+            for shims in ["plain", "shims"] {
+                session.write("real", "old");
+                session.must(&Job::new(&dir, "sh").arg("-c").arg(format!("rm -f out; {link} real out")));
+                let job = Job::new(&dir, "gcc").arg("-B").arg(shims).words("main.o -o out");
+                session.must(&job.env("LTO_PRUNE_LINKER", linker.path()));
+                let is_link = std::fs::symlink_metadata(session.path("out")).unwrap().is_symlink();
+                let is_old = std::fs::read(session.path("real")).unwrap() == b"old";
+                results.push((is_link, is_old));
+            }
+            session.check_eq(
+                &results[1],
+                &results[0],
+                &format!("{link}: (out is a link, real is untouched)"),
+            );
+        }
+    }
+}
+
+#[test]
+fn output_to_standard_output() {
+    let mut session = prepare("dash");
+    let job = as_linker(&session).words("main.o -e main -o -").env("LTO_PRUNE_LINKER", Linker::Lld.path());
+    let outcome = session.must(&job);
+    session.check(outcome.stdout.contains("ELF"), "no program on the standard output");
+    session.check(!session.path("-").exists(), "a file named -");
+}
+
+#[test]
 fn output_replaces_a_running_program() {
     // The old output is in use: it must be replaced and not written into.
     let mut session = prepare("busy");
