@@ -110,6 +110,8 @@ limits! {
     AmbiguousTarget, "ambiguous-target", Section, "references by symbol";
     /// A reference to bytes between functions.
     ReferenceIntoPadding, "reference-into-padding", Section, "references to functions only";
+    /// Code is read or written as data, or takes its own address by a call of the next instruction.
+    CodeAsData, "code-as-data", Section, "compiled code, with data elsewhere";
     /// Another section is ordered after the whole section (`SHF_LINK_ORDER`).
     OrderedSection, "ordered-section", Section, "-ffunction-sections";
     /// A section group holds a section of several functions.

@@ -47,6 +47,16 @@ cases! {
     exclude_libs_weak
     export_dynamic
     fat_bitcode
+    fn_aligned
+    fn_biased
+    fn_cxx
+    fn_flags
+    fn_ifunc
+    fn_nested
+    fn_tables
+    fn_text_data
+    fn_top_asm
+    fn_unreachable
     full_matrix
     gcc_lto_fat
     gcc_lto_slim

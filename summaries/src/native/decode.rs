@@ -37,8 +37,8 @@ pub(crate) enum Field {
     None,
     /// A branch of 32 bits.
     Branch,
-    /// A RIP-relative memory operand.
-    RipRelative,
+    /// A RIP-relative memory operand. `access` says that memory is read or written there: `lea` only takes the address.
+    RipRelative { access: bool },
     /// Any other displacement: absolute, or relative to registers.
     Displacement { registers: bool },
 }
@@ -136,7 +136,9 @@ fn translate(
     let field = match (branch, displacement.1) {
         (true, 4) => Field::Branch,
         (true, _) => Field::None,
-        (false, _) if rip => Field::RipRelative,
+        (false, _) if rip => {
+            Field::RipRelative { access: !matches!(decoded.mnemonic(), Mnemonic::Lea | Mnemonic::Nop) }
+        }
         (false, 4 | 8) if memory => Field::Displacement {
             registers: decoded.memory_base() != Register::None || decoded.memory_index() != Register::None,
         },
@@ -357,9 +359,9 @@ mod tests {
             [
                 (Flow::Call, Field::Branch, (1, 4), (0, 0), Some(0x105)),
                 (Flow::Conditional, Field::None, (1, 1), (0, 0), Some(0x109)),
-                (Flow::Next, Field::RipRelative, (3, 4), (0, 0), Some(0x11e)),
+                (Flow::Next, Field::RipRelative { access: false }, (3, 4), (0, 0), Some(0x11e)),
                 (Flow::Next, Field::None, (0, 0), (1, 4), None),
-                (Flow::Next, Field::RipRelative, (2, 4), (6, 1), Some(0x11e)),
+                (Flow::Next, Field::RipRelative { access: true }, (2, 4), (6, 1), Some(0x11e)),
                 (Flow::JumpRegister, Field::None, (0, 0), (0, 0), None),
                 (Flow::Stop, Field::None, (0, 0), (0, 0), None),
             ]

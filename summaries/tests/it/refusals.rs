@@ -36,6 +36,8 @@ fn what_is_divided() {
         // Its own symbol at the same place and of the same size.
         ("", "", " .globl h\n .type h, @function\n .set h, g\n .size h, 4"),
         ("", " jmp *%rax", ""),
+        // The address is an operand of its own, beside one that is written.
+        ("", " movq $g, x(%rip)\n call g", ""),
         (" .section .rodata\n .long f - .", "", ""),
     ] {
         assert_eq!(refused(before, inside, behind), Vec::<&str>::new(), "{before} {inside} {behind}");
@@ -63,6 +65,16 @@ fn each_limit_has_its_cause() {
         ("ambiguous-target", " .section .rodata\n .reloc ., R_X86_64_NONE, .text\n .quad 0", "", ""),
         ("reference-into-padding", " .section .rodata\n .quad g - 1", "", ""),
         ("ordered-section", " .section meta, \"ao\", @progbits, .text\n .quad 0", "", ""),
+        ("code-as-data", "", " mov g(%rip), %eax", ""),
+        ("code-as-data", "", " jmp 2f\n .p2align 4\n1: nop\n2: movaps 1b(%rip), %xmm0", ""),
+        (
+            "code-as-data",
+            " .section .text.o, \"ax\", @progbits\n .type o, @function\no: .cfi_startproc\n mov g(%rip), %eax\n \
+         ret\n .cfi_endproc\n .size o, .-o\n",
+            "",
+            "",
+        ),
+        ("code-as-data", "", " call 1f\n1: pop %rax\n add $g - 1b, %rax", ""),
         ("debug-info", " .section .debug_info\n .quad 0", "", ""),
         ("debug-info", " .section notes\n .quad g", "", ""),
         // Relative tables without a jump, with one that is not followed, with an entry elsewhere, with a gap.
@@ -110,6 +122,53 @@ fn ties() {
         );
         let summary = divided(&assembled(&text));
         assert_eq!((parts(&summary), summary.limits.len()), (expected, 0), "{last}");
+    }
+}
+
+/// A program may store `g - 1`, and that is an address in the function before. Calls are never biased.
+#[test]
+fn biased_addresses_keep_both_functions() {
+    for (before, inside, expected) in [
+        (" .section .rodata\n .quad g - 1", " nop", 1),
+        (" .section .rodata\n .quad g - 16", " .rept 20\n nop\n .endr", 2),
+        ("", " lea g - 1(%rip), %rax", 1),
+        ("", " lea g(%rip), %rax", 2),
+        (
+            " .section .text.o, \"ax\", @progbits\n .type o, @function\no: .cfi_startproc\n lea g - 1(%rip), %rax\n ret\n \
+         .cfi_endproc\n .size o, .-o\n",
+            "",
+            1,
+        ),
+    ] {
+        let packed = source(before, inside, "").replace(" .p2align 4\n .type g", " .type g");
+        let summary = divided(&assembled(&packed));
+        assert_eq!(
+            (parts(&summary), summary.limits.len()),
+            (expected, 0),
+            "{before} {inside} {:?}",
+            summary.limits
+        );
+    }
+}
+
+/// A part moves as a whole: one that begins at a multiple of 16 can't hold a function that is aligned to 64.
+#[test]
+fn alignment_of_what_is_tied() {
+    for (align, tie, expected) in [
+        (4, " jmp g", [(0, 16), (16, 16)]),
+        (6, " jmp g", [(0, 64), (0, 0)]),
+        (6, " ret", [(0, 64), (16, 16)]),
+    ] {
+        let text = format!(
+            " .text\n .type e, @function\ne: .cfi_startproc\n ret\n .cfi_endproc\n .size e, .-e\n .p2align 4\n .type f, \
+             @function\nf: .cfi_startproc\n{tie}\n .cfi_endproc\n .size f, .-f\n .p2align {align}\n .type g, @function\ng: \
+             .cfi_startproc\n ret\n .cfi_endproc\n .size g, .-g\n"
+        );
+        let summary = divided(&assembled(&text));
+        let code = summary.atoms.iter().filter(|a| a.kind == AtomKind::Code).map(|a| (a.offset, a.align));
+        let mut code: Vec<_> = code.take(2).collect();
+        code.resize(2, (0, 0));
+        assert_eq!((code, summary.limits.len()), (expected.to_vec(), 0), "{align} {tie}");
     }
 }
 

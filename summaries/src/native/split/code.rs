@@ -119,6 +119,7 @@ fn follow(context: &Context<'_, '_>, text: &mut Text<'_>) -> Outcome {
     let mut next = 0;
     let mut ties = Vec::new();
     let mut crossings = Vec::new();
+    let mut biased = Vec::new();
     for (index, function) in text.functions.iter().enumerate() {
         let own = text.instructions.get(function.instructions.clone()).unwrap_or(&[]);
         for instruction in own {
@@ -130,6 +131,9 @@ fn follow(context: &Context<'_, '_>, text: &mut Text<'_>) -> Outcome {
                 continue;
             }
             let (to, target) = destination(text, index, instruction)?;
+            if matches!(instruction.field, Field::RipRelative { .. }) {
+                biased.push(target);
+            }
             if to == index {
                 continue;
             }
@@ -156,6 +160,9 @@ fn follow(context: &Context<'_, '_>, text: &mut Text<'_>) -> Outcome {
     for (a, b) in ties {
         // Behind the last function there is none to stay with.
         text.tie(a, b.min(text.functions.len().saturating_sub(1)));
+    }
+    for target in biased {
+        text.tie_biased(target);
     }
     text.crossings = crossings;
     Ok(())
@@ -202,8 +209,17 @@ fn destination(text: &Text<'_>, from: usize, instruction: &Instruction) -> Outco
         ));
     };
     // Code may jump over a `lock` prefix; what it finds there is the rest of the same instruction.
+    if instruction.field == (Field::RipRelative { access: true }) {
+        return Err((Limit::CodeAsData, format!("the instruction at {at:#x} reads or writes code")));
+    }
+    if instruction.flow == Flow::Call && target == instruction.end() && to == from {
+        return Err((
+            Limit::CodeAsData,
+            format!("the call at {at:#x} takes the address of the next instruction"),
+        ));
+    }
     let is_code = text.is_boundary(target) || target.checked_sub(1).is_some_and(|t| is_lock(text, t));
-    let within = instruction.field == Field::RipRelative && to == from;
+    let within = matches!(instruction.field, Field::RipRelative { .. }) && to == from;
     if is_code || within { Ok((to, target)) } else { nowhere("between instructions") }
 }
 

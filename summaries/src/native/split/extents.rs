@@ -105,10 +105,12 @@ fn merge(extents: &[Extent]) -> Vec<Function> {
             Some(last) if extent.range.start < last.end => {
                 last.end = last.end.max(extent.range.end);
                 last.cold |= extent.cold;
+                last.align = last.align.max(alignment(extent.range.start));
             }
             _ => functions.push(Function {
                 start: extent.range.start,
                 end: extent.range.end,
+                align: alignment(extent.range.start),
                 described: false,
                 cold: extent.cold,
                 instructions: 0..0,
@@ -116,6 +118,11 @@ fn merge(extents: &[Extent]) -> Vec<Function> {
         }
     }
     functions
+}
+
+/// The largest power of two that divides an offset.
+fn alignment(offset: u64) -> u64 {
+    1u64.checked_shl(offset.trailing_zeros()).unwrap_or(1 << 63)
 }
 
 /// A frame description entry of a section.

@@ -64,6 +64,9 @@ pub(crate) struct Owned {
     pub(crate) owner: Place,
 }
 
+/// How far before a function an address still means it, in bytes: tags of pointers are smaller.
+const MAX_BIAS: u64 = 8;
+
 /// A function, or several that share bytes.
 #[derive(Debug, Clone)]
 struct Function {
@@ -71,6 +74,8 @@ struct Function {
     start: u64,
     /// Behind the last byte that a symbol covers.
     end: u64,
+    /// The largest power of two that divides the offset of a symbol of it: what the section may have guaranteed.
+    align: u64,
     /// An FDE describes its first instruction.
     described: bool,
     /// The name of a symbol at its start says that it is a part that another function jumps into.
@@ -139,6 +144,35 @@ impl Text<'_> {
                 *tie += by;
             }
         }
+    }
+
+    /// Keep the function that holds `offset` with the next one if that begins within the reach of a bias. Programs store
+    /// `f - 1` where they tag pointers; it looks like an address in the function before.
+    fn tie_biased(&mut self, offset: u64) {
+        let Some(function) = self.function_at(offset) else { return };
+        let next = self.functions.get(function + 1);
+        if next.is_some_and(|next| next.start - offset <= MAX_BIAS) {
+            self.tie(function, function + 1);
+        }
+    }
+
+    /// Parts begin where the alignment of each function in them can be kept: a part is moved as a whole, and one that begins
+    /// at a multiple of 16 can't hold a function that is aligned to 64. It takes in the functions before it instead.
+    fn tie_aligned(&mut self, section_align: u64) {
+        let mut align = 1;
+        for i in (1..self.functions.len()).rev() {
+            let Some(function) = self.functions.get(i) else { continue };
+            align = section_align.min(function.align).max(align);
+            // Parts have the number of their first function.
+            if self.part.get(i) != Some(&i) {
+                continue;
+            }
+            match function.start.is_multiple_of(align) {
+                true => align = 1,
+                false => self.tie(i - 1, i),
+            }
+        }
+        self.close_ties();
     }
 
     /// Work out [`Text::part`].
@@ -232,6 +266,9 @@ pub(crate) fn plan(
             code::read(&context, text);
         }
         let mut found = references::read(&context, &mut texts)?;
+        for text in &mut texts {
+            text.tie_aligned(tables.sections.get(text.section as usize).map_or(1, |s| s.align.max(1)));
+        }
         let claimed = tables::claim(&context, &mut texts, &mut found);
         plan = assemble(&texts, found.retargets, claimed);
     }

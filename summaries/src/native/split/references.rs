@@ -5,6 +5,8 @@
 //! distance is 4 to 8 bytes. The place must be one instruction of one function, or the target section is refused. A
 //! PC-relative one in data means a place only if it is known what is added to it: see [`super::tables`].
 //!
+//! Addresses may be biased by a tag: one that lies just before a function is taken to mean that one as well.
+//!
 //! A relocation by function symbol stays as it is. It must lead into the part that holds the symbol, since that is what
 //! keeps it; a PC-relative one in data (`.long f - table`) is taken to mean the function itself.
 
@@ -53,6 +55,8 @@ pub(super) struct Found {
     pub(super) relative: Vec<Relative>,
     /// Sorted; only collected if there are relative ones.
     pub(super) data: Vec<DataReference>,
+    /// Text and offset of addresses that may mean the function behind them: see [`Text::tie_biased`].
+    addresses: Vec<(usize, u64)>,
 }
 
 /// What the section holds that a relocation applies to.
@@ -96,6 +100,14 @@ pub(super) fn read(context: &Context<'_, '_>, texts: &mut [Text<'_>]) -> Result<
             }
         }
         found.data.sort_unstable();
+    }
+    for (text, offset) in found.addresses.drain(..) {
+        if let Some(text) = texts.get_mut(text) {
+            text.tie_biased(offset);
+        }
+    }
+    for text in texts.iter_mut() {
+        text.close_ties();
     }
     one_meaning_each(texts, &mut found.retargets);
     Ok(found)
@@ -223,7 +235,13 @@ impl Reader<'_, '_, '_> {
         };
         let offset = u64::try_from(offset).unwrap_or(u64::MAX);
         match target.function_at(offset) {
+            Some(_) if instruction.is_some_and(|i| accesses(&i, place)) => {
+                Err((Limit::CodeAsData, format!("an instruction reads or writes {offset:#x}")))
+            }
             Some(_) if target.is_boundary(offset) || !target.decoded => {
+                if !instruction.is_some_and(|i| i.field == Field::Branch) {
+                    found.addresses.push((text, offset));
+                }
                 found.retargets.push(Retargeted { at: (self.section, place), text, target: offset });
                 Ok(())
             }
@@ -320,13 +338,20 @@ impl Reader<'_, '_, '_> {
 
 type Outcome = std::result::Result<(), (Limit, String)>;
 
+/// Whether the relocation at `place` makes an operand that reads or writes memory.
+fn accesses(instruction: &Instruction, place: u64) -> bool {
+    instruction.field == Field::RipRelative { access: true } && instruction.displacement_at() == place
+}
+
 /// What a relocation in a decoded instruction adds to its symbol to get at the place that the instruction means; `None`
 /// where that can't be told.
 fn meaning(rela: &Rela, instruction: &Instruction) -> Option<i64> {
     let (place, addend) = (rela.r_offset.get(LE), rela.r_addend.get(LE));
     let is_displacement = place == instruction.displacement_at() && instruction.displacement.1 != 0;
     match type_of(rela) {
-        2 | 4 if is_displacement && matches!(instruction.field, Field::Branch | Field::RipRelative) => {
+        2 | 4
+            if is_displacement && matches!(instruction.field, Field::Branch | Field::RipRelative { .. }) =>
+        {
             addend.checked_add(i64::try_from(instruction.end().checked_sub(place)?).ok()?)
         }
         // What registers are added to an absolute displacement is not known; GOTOFF64 is an immediate.
