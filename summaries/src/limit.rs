@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 /// How much a limit keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Severity {
+    /// One function's value flow is not known: what it refers to and what it is given escapes.
+    Function,
     /// One section is not divided: it lives and dies whole, with all that it refers to.
     Section,
     /// Every atom of the module is a root, and the module is passed through as it is.
@@ -116,6 +118,8 @@ limits! {
     OrderedSection, "ordered-section", Section, "-ffunction-sections";
     /// A section group holds a section of several functions.
     GroupedSection, "grouped-section", Section, "a section for each function of a group";
+    /// An instruction, relocation or way of entering or leaving that the analysis of values does not model.
+    UnmodelledFlow, "unmodelled-flow", Function, "compiled code that follows the psABI";
 }
 
 /// One give-up at one place.

@@ -4,6 +4,8 @@
 //! about what a compiler meant by them: an instruction that the decoder does not know, or that does not end where its
 //! function ends, is an error and never a guess. What the registers hold is in [`Step`], for proofs of jump tables.
 
+pub(crate) mod effects;
+
 use iced_x86::{
     Code, Decoder, DecoderOptions, FlowControl, Instruction as Decoded, InstructionInfoFactory, Mnemonic,
     OpAccess, OpKind, Register,

@@ -8,6 +8,7 @@
 
 mod decode;
 pub mod eh_frame;
+mod flow;
 mod groups;
 mod parts;
 mod relocations;
@@ -63,7 +64,7 @@ fn read(bytes: &[u8], granularity: Granularity) -> Result<ModuleSummary> {
     let plan = match granularity {
         Granularity::Sections => split::Plan::default(),
         Granularity::Functions | Granularity::Pointers => {
-            split::plan(&tables, &by_section, &atoms, &symbols, &mut limits)?
+            split::plan(&tables, &by_section, &atoms, &symbols, granularity == Granularity::Pointers, &mut limits)?
         }
     };
     if !plan.parts.is_empty() {
@@ -87,6 +88,13 @@ fn read(bytes: &[u8], granularity: Granularity) -> Result<ModuleSummary> {
     if !references.is_sorted_by_key(key) {
         references.sort_by_key(key);
     }
+    let functions = match granularity {
+        Granularity::Pointers => {
+            let of = flow::References { references: &references, resolved: &resolved, owned: &owned };
+            flow::read(&tables, &by_section, &atoms, &symbols, &plan, of, &mut limits)?
+        }
+        Granularity::Sections | Granularity::Functions => Vec::new(),
+    };
     let kept = atoms.iter().filter(|a| a.kind.is_alloc()).fold(0u64, |sum, a| sum.saturating_add(a.size));
     for limit in limits.iter_mut().filter(|l| l.limit.severity() >= Severity::Module) {
         limit.bytes = kept;
@@ -102,7 +110,7 @@ fn read(bytes: &[u8], granularity: Granularity) -> Result<ModuleSummary> {
         resolved,
         owned,
         retargets,
-        functions: Vec::new(),
+        functions,
         limits,
     })
 }

@@ -91,7 +91,7 @@ pub(super) fn read(context: &Context<'_, '_>, texts: &mut [Text<'_>]) -> Result<
 }
 
 /// Whether this is how compilers name a part of a function that lies apart from it.
-fn is_part(name: &[u8]) -> bool {
+pub(crate) fn is_part(name: &[u8]) -> bool {
     [&b".cold"[..], b".__part.", b".unlikely", b".eh"]
         .iter()
         .any(|part| name.windows(part.len()).any(|window| window == *part))

@@ -14,6 +14,8 @@ mod extents;
 mod references;
 mod tables;
 
+pub(crate) use extents::is_part;
+
 use object::endian::LittleEndian as LE;
 
 use super::decode::Instruction;
@@ -36,6 +38,10 @@ pub(crate) struct Plan {
     pub(crate) resolved: Vec<Resolved>,
     /// Sorted by place.
     pub(crate) owned: Vec<Owned>,
+    /// Every reference to a place in code whose target is known, in divided sections and others: (from, to), sorted.
+    pub(crate) exact: Vec<(Place, Place)>,
+    /// The sections that hold functions that decode and nothing else, sorted.
+    pub(crate) understood: Vec<u32>,
 }
 
 /// An ELF section index and an offset in it, in bytes.
@@ -105,6 +111,8 @@ struct Text<'a> {
     /// References between functions without relocation.
     crossings: Vec<Resolved>,
     refusal: Option<(Limit, String)>,
+    /// Why it may not be divided although it is understood.
+    whole: Option<(Limit, String)>,
 }
 
 impl Text<'_> {
@@ -112,6 +120,13 @@ impl Text<'_> {
     fn refuse(&mut self, limit: Limit, detail: impl Into<String>) {
         if self.refusal.is_none() {
             self.refusal = Some((limit, detail.into()));
+        }
+    }
+
+    /// Keep the section whole, for a reason that says nothing of what is in it.
+    fn keep_whole(&mut self, limit: Limit, detail: impl Into<String>) {
+        if self.whole.is_none() {
+            self.whole = Some((limit, detail.into()));
         }
     }
 
@@ -227,7 +242,8 @@ impl Context<'_, '_> {
     }
 }
 
-/// Decide how sections are divided. `atoms` has an atom for each section, as at the granularity of sections.
+/// Decide how sections are divided. `every`: those of a single function are read too, for [`Plan::understood`].
+/// `atoms` has an atom for each section, as at the granularity of sections.
 ///
 /// Time and memory are linear in the size of the object, but for sorting and binary searches.
 pub(crate) fn plan(
@@ -235,13 +251,14 @@ pub(crate) fn plan(
     by_section: &SectionAtoms,
     atoms: &[Atom],
     symbols: &[Symbol],
+    every: bool,
     limits: &mut Vec<LimitRecord>,
 ) -> Result<Plan> {
     // Such a module is passed through as it is.
     if limits.iter().any(|l| l.limit.severity() >= Severity::Module) {
         return Ok(Plan::default());
     }
-    let Some(mut texts) = candidates(tables, atoms, symbols)? else { return Ok(Plan::default()) };
+    let Some(mut texts) = candidates(tables, atoms, symbols, every)? else { return Ok(Plan::default()) };
     let mut text_of = vec![None; tables.sections.len()];
     for (i, text) in (0u32..).zip(&texts) {
         if let Some(slot) = text_of.get_mut(text.section as usize) {
@@ -273,7 +290,7 @@ pub(crate) fn plan(
         plan = assemble(&texts, found.retargets, claimed);
     }
     for text in texts.iter().filter(|t| t.is_worth_it()) {
-        if let Some((limit, detail)) = &text.refusal {
+        if let Some((limit, detail)) = text.refusal.as_ref().or(text.whole.as_ref()) {
             let detail = format!("section {}: {detail}", tables.describe(text.section));
             limits.push(LimitRecord {
                 bytes: text.bytes.len() as u64,
@@ -284,8 +301,14 @@ pub(crate) fn plan(
     Ok(plan)
 }
 
-/// The executable sections with a function symbol; `None` if dividing none of them would gain anything.
-fn candidates<'a>(tables: &Tables<'a>, atoms: &[Atom], symbols: &[Symbol]) -> Result<Option<Vec<Text<'a>>>> {
+/// The executable sections with a function symbol; `None` if dividing none of them would gain anything, unless `every`
+/// one is to be understood.
+fn candidates<'a>(
+    tables: &Tables<'a>,
+    atoms: &[Atom],
+    symbols: &[Symbol],
+    every: bool,
+) -> Result<Option<Vec<Text<'a>>>> {
     let places = extents::places(atoms, symbols);
     let mut texts: Vec<Text<'a>> = Vec::new();
     for run in places.chunk_by(|a, b| a.0 == b.0) {
@@ -306,9 +329,11 @@ fn candidates<'a>(tables: &Tables<'a>, atoms: &[Atom], symbols: &[Symbol]) -> Re
             decoded: false,
             crossings: Vec::new(),
             refusal: None,
+            whole: None,
         });
     }
-    Ok(texts.iter().any(Text::is_worth_it).then_some(texts))
+    let worth_it = every && !texts.is_empty() || texts.iter().any(Text::is_worth_it);
+    Ok(worth_it.then_some(texts))
 }
 
 /// Whether an atom is a section of code that may be divided, by its header.
@@ -316,7 +341,7 @@ fn is_text(atom: &Atom) -> bool {
     atom.kind == AtomKind::Code && !atom.has(atom_flags::MERGE | atom_flags::LINK_ORDER)
 }
 
-fn all_relocations(tables: &Tables<'_>, by_section: &SectionAtoms) -> Result<Vec<(u32, Rela)>> {
+pub(crate) fn all_relocations(tables: &Tables<'_>, by_section: &SectionAtoms) -> Result<Vec<(u32, Rela)>> {
     let mut all = Vec::new();
     for (i, section) in tables.sections.iter().enumerate() {
         if section.ty != object::elf::SHT_RELA.0 {
@@ -344,11 +369,11 @@ fn ordered_and_grouped(context: &Context<'_, '_>, texts: &mut [Text<'_>]) {
         if let Some(text) = context.text_of(atom.section).and_then(|t| texts.get_mut(t))
             && atom.group.is_some()
         {
-            text.refuse(Limit::GroupedSection, "several functions in a section of a group");
+            text.keep_whole(Limit::GroupedSection, "several functions in a section of a group");
         }
         let after = atom.link_order.and_then(|a| context.section_of(a)).and_then(|s| context.text_of(s));
         if let Some(text) = after.and_then(|t| texts.get_mut(t)) {
-            text.refuse(
+            text.keep_whole(
                 Limit::OrderedSection,
                 format!("section {} is ordered after it", context.describe(atom.section)),
             );
@@ -363,7 +388,13 @@ fn assemble(texts: &[Text<'_>], retargets: Vec<references::Retargeted>, owned: V
     for (text, divided) in texts.iter().zip(&mut divided) {
         let mut parts: Vec<u64> = text.part.iter().map(|p| text.part_start(*p)).collect();
         parts.dedup();
-        if text.refusal.is_some() || parts.len() < 2 {
+        if text.refusal.is_some() {
+            continue;
+        }
+        plan.understood.push(text.section);
+        let operands = text.crossings.iter().filter(|c| !c.branch);
+        plan.exact.extend(operands.map(|c| ((c.section, c.field), (c.section, c.target))));
+        if text.whole.is_some() || parts.len() < 2 {
             continue;
         }
         *divided = true;
@@ -373,6 +404,9 @@ fn assemble(texts: &[Text<'_>], retargets: Vec<references::Retargeted>, owned: V
     }
     let is_divided = |text: usize| divided.get(text).copied().unwrap_or(false);
     let section = |text: usize| texts.get(text).map_or(0, |t| t.section);
+    plan.exact.extend(retargets.iter().map(|r| (r.at, (section(r.text), r.target))));
+    plan.exact.sort_unstable();
+    plan.understood.sort_unstable();
     let known = retargets.into_iter().filter(|r| is_divided(r.text));
     plan.retargets = known.map(|r| (r.at, (section(r.text), r.target))).collect();
     for claimed in owned.into_iter().filter(|c| is_divided(c.owner.0)) {

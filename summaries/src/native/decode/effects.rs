@@ -1,0 +1,461 @@
+//! What an instruction does to registers and memory, as far as addresses go.
+//!
+//! A handful of forms are told apart because values pass through them unchanged or displaced by a constant: moves, `lea`,
+//! additions of constants, pushes and pops, calls, jumps, string moves. Every other instruction is what the decoder's tables
+//! say that it reads and writes, and whatever it writes holds the join of whatever it reads, which is safe for any
+//! function of its operands. What acts on more than its operands (the kernel's door, saved processor states) is
+//! [`Effect::System`] or [`Effect::Strange`].
+
+use iced_x86::{
+    Code, Decoder, DecoderOptions, FlowControl, Instruction as Decoded, InstructionInfoFactory, Mnemonic,
+    OpAccess, OpKind, Register, UsedMemory,
+};
+
+/// Something that holds values: 0 to 15 are the general registers by number, 16 to 47 the vector registers, then
+/// [`X87`] and [`MASKS`], each of which stands for all registers of its kind.
+pub(crate) type Slot = u8;
+
+/// Number of slots.
+pub(crate) const SLOTS: usize = 50;
+pub(crate) const RSP: Slot = 4;
+pub(crate) const RBP: Slot = 5;
+pub(crate) const FIRST_VECTOR: Slot = 16;
+pub(crate) const X87: Slot = 48;
+pub(crate) const MASKS: Slot = 49;
+
+/// A memory operand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Address {
+    pub(crate) base: Option<Slot>,
+    pub(crate) index: Option<Slot>,
+    pub(crate) displacement: i64,
+    /// RIP-relative: the displacement is where it leads from the start of the section, if no relocation says otherwise.
+    pub(crate) relative: bool,
+    /// Relative to `fs` or `gs`.
+    pub(crate) segment: bool,
+    /// In bytes; 0 if unknown.
+    pub(crate) size: u32,
+    /// It is the operand that the displacement field is of, so that a relocation there is about it.
+    pub(crate) field: bool,
+}
+
+/// A source or destination.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Operand {
+    Slot(Slot),
+    Memory(Address),
+    /// A constant, or what a relocation at the immediate's field makes of it.
+    Immediate,
+}
+
+/// What an instruction does that isn't told apart.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Transfer {
+    pub(crate) reads: Vec<Slot>,
+    /// With whether all of the slot is written.
+    pub(crate) writes: Vec<(Slot, bool)>,
+    pub(crate) loads: Vec<Address>,
+    pub(crate) stores: Vec<Address>,
+    /// The immediate may be an address by a relocation.
+    pub(crate) immediate: bool,
+}
+
+/// What an instruction does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// To neither registers nor memory; or only to flags.
+    Nothing,
+    /// A form of `nop`.
+    Padding,
+    /// All of the destination is overwritten.
+    Move {
+        to: Operand,
+        from: Operand,
+    },
+    Lea {
+        to: Slot,
+        from: Address,
+    },
+    /// A constant is added to a 64-bit register.
+    Add {
+        to: Slot,
+        by: i64,
+    },
+    Zero {
+        to: Slot,
+    },
+    /// `and` with a constant: the register keeps its address, somewhere near.
+    Align {
+        to: Slot,
+    },
+    Push(Operand),
+    Pop(Slot),
+    /// `mov %rbp,%rsp; pop %rbp`.
+    Leave,
+    /// A direct call or jump, or the destination of an indirect one.
+    Call,
+    CallThrough(Operand),
+    Jump,
+    JumpThrough(Operand),
+    Return,
+    /// Does not go on.
+    Stop,
+    /// `movs`: bytes at `rsi` go to bytes at `rdi`; size 0 with a repeat prefix.
+    StringMove {
+        size: u32,
+    },
+    Other(Transfer),
+    /// `syscall` and the like: everything in registers is given away and they hold anything.
+    System,
+    /// It saves or restores more than its operands, or control goes where this can't say.
+    Strange,
+}
+
+/// Decodes [`Effect`]s; reused, since it keeps buffers.
+pub(crate) struct Effects(InstructionInfoFactory);
+
+impl Effects {
+    pub(crate) fn new() -> Self {
+        Effects(InstructionInfoFactory::new())
+    }
+
+    /// What the instruction in `bytes` does, which lies at `offset` of its section. Bytes that are no instruction are strange.
+    pub(crate) fn effect(&mut self, bytes: &[u8], offset: u64) -> Effect {
+        let mut decoder = Decoder::with_ip(64, bytes, offset, DecoderOptions::NONE);
+        let decoded = decoder.decode();
+        if decoded.is_invalid() {
+            return Effect::Strange;
+        }
+        control(&decoded)
+            .or_else(|| moves(&decoded))
+            .or_else(|| arithmetic(&decoded))
+            .unwrap_or_else(|| self.other(&decoded))
+    }
+
+    fn other(&mut self, decoded: &Decoded) -> Effect {
+        if is_strange(decoded) {
+            return Effect::Strange;
+        }
+        let info = self.0.info(decoded);
+        let mut transfer = Transfer::default();
+        for used in info.used_registers() {
+            let Some(slot) = slot(used.register()) else { continue };
+            let (reads, writes) = accesses(used.access());
+            if reads && !is_only_in_address(decoded, used.register()) && !transfer.reads.contains(&slot) {
+                transfer.reads.push(slot);
+            }
+            if writes {
+                transfer.writes.push((slot, is_whole(used.register(), used.access())));
+            }
+        }
+        // Of several writes to parts of one slot none is of the whole.
+        let written: Vec<Slot> = transfer.writes.iter().map(|w| w.0).collect();
+        for write in &mut transfer.writes {
+            write.1 &= written.iter().filter(|s| **s == write.0).count() == 1;
+        }
+        let repeats = decoded.has_rep_prefix() || decoded.has_repne_prefix();
+        for used in info.used_memory() {
+            let (reads, writes) = accesses(used.access());
+            let Some(mut address) = address_of(decoded, used) else { return Effect::Strange };
+            if repeats && decoded.is_string_instruction() {
+                address.size = 0;
+            }
+            if reads {
+                transfer.loads.push(address);
+            }
+            if writes {
+                transfer.stores.push(address);
+            }
+        }
+        transfer.immediate = decoded.op_kinds().any(|k| immediate_bytes(k) >= 4);
+        Effect::Other(transfer)
+    }
+}
+
+/// Whether the register is read to form the address of the operand and for nothing else.
+fn is_only_in_address(decoded: &Decoded, register: Register) -> bool {
+    use Mnemonic::*;
+    let implied = match decoded.mnemonic() {
+        Cmpxchg | Mulx | Pcmpestri | Pcmpestrm | Vpcmpestri | Vpcmpestrm => true,
+        Inc | Dec | Neg | Not => false,
+        _ => decoded.op_count() < 2,
+    };
+    let full = register.full_register();
+    let in_address = [decoded.memory_base(), decoded.memory_index()].contains(&full);
+    let is_operand = |n| {
+        decoded.op_kind(n) == OpKind::Register && decoded.op_register(n).full_register() == full
+    };
+    in_address && !implied && !(0..decoded.op_count()).any(is_operand)
+}
+
+fn accesses(access: OpAccess) -> (bool, bool) {
+    use OpAccess::*;
+    match access {
+        None | NoMemAccess => (false, false),
+        Read | CondRead => (true, false),
+        Write | CondWrite => (false, true),
+        ReadWrite | ReadCondWrite => (true, true),
+    }
+}
+
+/// Whether a write leaves nothing of what the slot held. Of vector registers it may always leave another part.
+fn is_whole(register: Register, access: OpAccess) -> bool {
+    let always = matches!(access, OpAccess::Write | OpAccess::ReadWrite);
+    always && register.is_gpr() && register.size() >= 4
+}
+
+/// The slot of a register; `None` for flags, segments and the instruction pointer.
+fn slot(register: Register) -> Option<Slot> {
+    let register = register.full_register();
+    if register.is_gpr64() {
+        Some(register.number() as Slot)
+    } else if register.is_vector_register() {
+        Some(FIRST_VECTOR + register.number() as Slot)
+    } else if register.is_st() || register.is_mm() {
+        Some(X87)
+    } else if register.is_k() {
+        Some(MASKS)
+    } else {
+        None
+    }
+}
+
+fn immediate_bytes(kind: OpKind) -> u32 {
+    match kind {
+        OpKind::Immediate8 | OpKind::Immediate8to16 | OpKind::Immediate8to32 | OpKind::Immediate8to64 => 1,
+        OpKind::Immediate16 => 2,
+        OpKind::Immediate32 | OpKind::Immediate32to64 => 4,
+        OpKind::Immediate64 => 8,
+        _ => 0,
+    }
+}
+
+/// The memory operand of an instruction that has one.
+fn operand(decoded: &Decoded) -> Option<Address> {
+    let register = |r: Register| match r {
+        Register::None | Register::RIP => Some(None),
+        r if r.is_gpr64() => Some(Some(r.number() as Slot)),
+        // 32-bit addresses, and the vectors of indices of a gather.
+        _ => None,
+    };
+    let relative = decoded.is_ip_rel_memory_operand();
+    Some(Address {
+        base: register(decoded.memory_base())?,
+        index: register(decoded.memory_index())?,
+        displacement: match relative {
+            true => decoded.ip_rel_memory_address() as i64,
+            false => decoded.memory_displacement64() as i64,
+        },
+        relative,
+        segment: matches!(decoded.memory_segment(), Register::FS | Register::GS),
+        size: decoded.memory_size().size() as u32,
+        field: true,
+    })
+}
+
+/// The same of a use of memory that may be implied; `None` if it can't be said.
+fn address_of(decoded: &Decoded, used: &UsedMemory) -> Option<Address> {
+    let explicit = decoded.op_kinds().any(|k| k == OpKind::Memory);
+    if explicit
+        && (used.base(), used.index()) == (decoded.memory_base(), decoded.memory_index())
+        && !decoded.is_stack_instruction()
+    {
+        let address = operand(decoded)?;
+        return Some(Address { size: used.memory_size().size() as u32, ..address });
+    }
+    let register = |r: Register| match r {
+        Register::None => Some(None),
+        r if r.is_gpr64() => Some(Some(r.number() as Slot)),
+        _ => None,
+    };
+    Some(Address {
+        base: register(used.base())?,
+        index: register(used.index())?,
+        displacement: used.displacement() as i64,
+        relative: false,
+        segment: matches!(used.segment(), Register::FS | Register::GS),
+        size: used.memory_size().size() as u32,
+        field: false,
+    })
+}
+
+fn whole_or_memory(decoded: &Decoded, number: u32) -> Option<Operand> {
+    match decoded.op_kind(number) {
+        OpKind::Register => {
+            let register = decoded.op_register(number);
+            let wide = register.is_gpr64() || register.is_gpr32() || register.is_vector_register();
+            slot(register).filter(|_| wide).map(Operand::Slot)
+        }
+        OpKind::Memory => operand(decoded).map(Operand::Memory),
+        kind if immediate_bytes(kind) > 0 => Some(Operand::Immediate),
+        _ => None,
+    }
+}
+
+fn control(decoded: &Decoded) -> Option<Effect> {
+    let near = decoded.op_kinds().next() == Some(OpKind::NearBranch64);
+    Some(match decoded.flow_control() {
+        FlowControl::Next if decoded.code() == Code::Hlt => Effect::Stop,
+        FlowControl::Next => return None,
+        FlowControl::UnconditionalBranch | FlowControl::ConditionalBranch if near => {
+            // `loop` counts besides, and compilers don't make it.
+            match decoded.is_loop() || decoded.is_loopcc() {
+                true => Effect::Strange,
+                false => Effect::Jump,
+            }
+        }
+        FlowControl::Call if near => Effect::Call,
+        FlowControl::IndirectCall => whole_or_memory(decoded, 0).map_or(Effect::Strange, Effect::CallThrough),
+        FlowControl::IndirectBranch => whole_or_memory(decoded, 0).map_or(Effect::Strange, Effect::JumpThrough),
+        FlowControl::Return => match decoded.mnemonic() {
+            Mnemonic::Ret if decoded.op_count() == 0 => Effect::Return,
+            _ => Effect::Strange,
+        },
+        FlowControl::Exception => Effect::Stop,
+        FlowControl::Interrupt if decoded.mnemonic() == Mnemonic::Int3 => Effect::Stop,
+        FlowControl::Call | FlowControl::Interrupt => Effect::System,
+        _ => Effect::Strange,
+    })
+}
+
+/// Moves that leave nothing of the destination and change nothing of the source.
+fn moves(decoded: &Decoded) -> Option<Effect> {
+    use Mnemonic::*;
+    let operand_of = |n| whole_or_memory(decoded, n);
+    let vector_or_memory = |n| match decoded.op_kind(n) {
+        OpKind::Memory => true,
+        _ => decoded.op_register(n).is_vector_register() || decoded.op_register(n).is_gpr(),
+    };
+    Some(match decoded.mnemonic() {
+        Nop => Effect::Padding,
+        Endbr64 | Pause | Lfence | Mfence | Sfence | Prefetcht0 | Prefetcht1 | Prefetcht2
+        | Prefetchnta | Prefetchw | Cld | Std | Clc | Stc | Cmc | Vzeroupper => Effect::Nothing,
+        Mov if decoded.op1_kind() == OpKind::Register || decoded.op1_kind() == OpKind::Memory => {
+            // A store of a part of a register is a store of its value, a load into a part is not whole.
+            let (to, from) = match decoded.op0_kind() {
+                OpKind::Memory => (operand_of(0)?, Operand::Slot(slot(decoded.op1_register())?)),
+                _ => (operand_of(0)?, operand_of(1)?),
+            };
+            Effect::Move { to, from }
+        }
+        Mov => Effect::Move { to: operand_of(0)?, from: Operand::Immediate },
+        Movzx | Movsx | Movsxd if decoded.op1_kind() == OpKind::Memory => {
+            Effect::Move { to: operand_of(0)?, from: operand_of(1)? }
+        }
+        Movaps | Movups | Movapd | Movupd | Movdqa | Movdqu | Vmovaps | Vmovups | Vmovapd | Vmovupd
+        | Vmovdqa | Vmovdqu | Movq | Vmovq | Movd | Vmovd | Lddqu | Vlddqu | Movntdq | Movntps | Movntpd
+        | Vmovntdq | Vmovntps | Vmovntpd | Movnti
+            if decoded.op_count() == 2
+                && vector_or_memory(0)
+                && vector_or_memory(1)
+                && !decoded.has_op_mask() =>
+        {
+            // Between a general and a vector register, too; mm registers were filtered by `vector_or_memory`.
+            Effect::Move { to: operand_of(0)?, from: operand_of(1)? }
+        }
+        Push | Pop | Leave if decoded.stack_pointer_increment().unsigned_abs() % 8 != 0 => Effect::Strange,
+        Push => operand_of(0).map_or(Effect::Strange, Effect::Push),
+        Pop => match operand_of(0) {
+            Some(Operand::Slot(to)) => Effect::Pop(to),
+            _ => Effect::Strange,
+        },
+        Leave => Effect::Leave,
+        Movsb | Movsw | Movsq => string_move(decoded),
+        Movsd if decoded.is_string_instruction() => string_move(decoded),
+        _ => return None,
+    })
+}
+
+fn string_move(decoded: &Decoded) -> Effect {
+    let repeats = decoded.has_rep_prefix() || decoded.has_repne_prefix();
+    let override_ = matches!(decoded.memory_segment(), Register::FS | Register::GS);
+    match override_ {
+        true => Effect::Strange,
+        false => Effect::StringMove { size: if repeats { 0 } else { decoded.memory_size().size() as u32 } },
+    }
+}
+
+fn arithmetic(decoded: &Decoded) -> Option<Effect> {
+    use Mnemonic::*;
+    let to = decoded.op0_register();
+    let register = decoded.op_count() > 0 && decoded.op0_kind() == OpKind::Register;
+    let constant = decoded.op_count() == 2 && immediate_bytes(decoded.op1_kind()) > 0;
+    let wide = |r: Register| slot(r).filter(|_| r.is_gpr64());
+    let same = decoded.op_count() == 2
+        && register
+        && decoded.op1_kind() == OpKind::Register
+        && decoded.op1_register() == to;
+    Some(match decoded.mnemonic() {
+        Cmp | Test | Bt | Ucomiss | Ucomisd | Comiss | Comisd => {
+            // They write flags only; a load for a comparison gives nobody a value.
+            Effect::Nothing
+        }
+        Lea => match operand(decoded) {
+            Some(from) => Effect::Lea { to: wide(to)?, from },
+            None => return None,
+        },
+        Add if register && constant => {
+            Effect::Add { to: wide(to)?, by: decoded.immediate(1) as i64 }
+        }
+        Sub if register && constant => {
+            Effect::Add { to: wide(to)?, by: (decoded.immediate(1) as i64).checked_neg()? }
+        }
+        Inc if register => Effect::Add { to: wide(to)?, by: 1 },
+        Dec if register => Effect::Add { to: wide(to)?, by: -1 },
+        And if register && constant => Effect::Align { to: wide(to)? },
+        Xor | Sub if same && to.is_gpr() && to.size() >= 4 => Effect::Zero { to: slot(to)? },
+        Pxor | Xorps | Xorpd if same && to.is_vector_register() => Effect::Zero { to: slot(to)? },
+        Sete | Setne | Seta | Setae | Setb | Setbe | Setg | Setge | Setl | Setle | Sets | Setns | Seto
+        | Setno | Setp | Setnp
+            if register =>
+        {
+            Effect::Nothing
+        }
+        _ => return None,
+    })
+}
+
+/// What the decoder's tables don't say all about, or what compilers don't make.
+fn is_strange(decoded: &Decoded) -> bool {
+    use Mnemonic::*;
+    decoded.is_privileged()
+        || decoded.is_save_restore_instruction()
+        || matches!(
+            decoded.mnemonic(),
+            Xsave
+                | Xsave64
+                | Xsavec
+                | Xsavec64
+                | Xsaveopt
+                | Xsaveopt64
+                | Xsaves
+                | Xsaves64
+                | Xrstor
+                | Xrstor64
+                | Xrstors
+                | Xrstors64
+                | Fxsave
+                | Fxsave64
+                | Fxrstor
+                | Fxrstor64
+                | Fsave
+                | Fnsave
+                | Frstor
+                | Enter
+                | Rdfsbase
+                | Rdgsbase
+                | Wrfsbase
+                | Wrgsbase
+                | Xbegin
+                | Xabort
+                | Xend
+                | Rdsspq
+                | Incsspq
+                | Rstorssp
+                | Saveprevssp
+                | Xlatb
+                | Maskmovq
+                | Maskmovdqu
+                | Vmaskmovdqu
+        )
+}

@@ -1,0 +1,437 @@
+//! Collects the constraints of one function and turns them into its summary.
+//!
+//! Values are made by key, so that walking the code again makes the same ones. The frame is in registers, so to say, as
+//! long as its address goes nowhere: its cells are then values like others, and loads and stores of them assignments.
+//! Otherwise it is an object in memory. What no store, call or result needs is thrown away, and the rest renumbered.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::state::{Pending, Val};
+use super::transfer::cells;
+use super::unit::Refusal;
+use crate::ids::{AtomIdx, ValueIdx};
+use crate::relation::{CallSite, Callee, Constraint, FunctionSummary, Place, Register};
+use crate::summary::Target;
+
+/// What a value is the value of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Key {
+    /// A register at entry.
+    Parameter(u8),
+    /// A register on return.
+    Result(u8),
+    /// The join of a register at the start of a block.
+    Join(usize, u8),
+    /// Made by an instruction; the second number tells its values apart.
+    Op(usize, u8),
+    /// An address in the frame.
+    Frame(i64),
+    FrameSomewhere,
+    Place(u32, i64),
+    Displaced(ValueIdx, i64),
+    Unknown,
+    Cell(i64),
+    /// What a cell of a frame that is an object holds for a callee.
+    CellForCallee(i64),
+}
+
+/// A call site before the frame is decided.
+#[derive(Debug, Clone)]
+pub(super) struct Call {
+    pub(super) section: u32,
+    pub(super) offset: u64,
+    pub(super) callee: Callee,
+    pub(super) jump: bool,
+    /// The callee returns to this function's caller.
+    pub(super) tail: bool,
+    pub(super) actuals: Vec<(Register, ValueIdx)>,
+    /// The callee's stack pointer at entry, from this function's.
+    pub(super) rsp: Option<i64>,
+    pub(super) pending: Pending,
+    pub(super) results: Vec<(Register, ValueIdx)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Raw {
+    Plain(Constraint),
+    LoadCell { offset: i64, size: u32, to: ValueIdx },
+    StoreCell { from: ValueIdx, offset: i64, size: u32 },
+}
+
+#[derive(Default)]
+pub(super) struct Builder {
+    keys: FxHashMap<Key, ValueIdx>,
+    /// The key of each value.
+    values: Vec<Key>,
+    targets: Vec<(Target, i64)>,
+    target_numbers: FxHashMap<Target, u32>,
+    raw: Vec<Raw>,
+    seen: FxHashSet<Raw>,
+    calls: Vec<Call>,
+    /// Constraints are kept.
+    pub(super) recording: bool,
+    /// Memory is copied to a place that may be in the frame by what is not a plain store.
+    pub(super) copy_to_frame: bool,
+    /// Where jumps lead that leave the frame behind as it is.
+    pub(super) entered_in_frame: Vec<(Target, i64)>,
+}
+
+impl Builder {
+    pub(super) fn value(&mut self, key: Key) -> ValueIdx {
+        let next = ValueIdx::new(self.values.len());
+        let value = *self.keys.entry(key).or_insert(next);
+        if value == next {
+            self.values.push(key);
+        }
+        value
+    }
+
+    pub(super) fn unknown(&mut self) -> ValueIdx {
+        let to = self.value(Key::Unknown);
+        self.add(Constraint::Unknown { to });
+        to
+    }
+
+    pub(super) fn somewhere_in_frame(&mut self) -> ValueIdx {
+        let to = self.value(Key::FrameSomewhere);
+        self.add(Constraint::Frame { to, offset: None });
+        to
+    }
+
+    /// An address; offsets of places in an atom are from the start of its section.
+    pub(super) fn place(&mut self, target: Target, offset: i64) -> Val {
+        let next = self.targets.len() as u32;
+        let number = *self.target_numbers.entry(target).or_insert(next);
+        if number == next {
+            self.targets.push((target, 0));
+        }
+        Val::Place(number, offset)
+    }
+
+    pub(super) fn target(&self, number: u32) -> Option<(Target, i64)> {
+        self.targets.get(number as usize).copied()
+    }
+
+    pub(super) fn as_value(&self, node: ValueIdx, offset: i64) -> Val {
+        Val::Node(node, offset)
+    }
+
+    /// A value that holds exactly this.
+    pub(super) fn node(&mut self, value: Val) -> Result<ValueIdx, Refusal> {
+        Ok(match value {
+            Val::Node(node, 0) => node,
+            Val::Node(node, offset) => {
+                let to = self.value(Key::Displaced(node, offset));
+                self.add(Constraint::Assign { from: node, to, offset: Some(offset) });
+                to
+            }
+            Val::Frame(offset) => {
+                let to = self.value(Key::Frame(offset));
+                self.add(Constraint::Frame { to, offset: Some(offset) });
+                to
+            }
+            Val::Place(number, offset) => {
+                let to = self.value(Key::Place(number, offset));
+                if let Some((target, start)) = self.target(number) {
+                    self.add(Constraint::Address { to, target, offset: start.wrapping_add(offset) });
+                }
+                to
+            }
+            Val::Saved => return Err("the caller's register is used".to_owned()),
+            Val::None | Val::Undefined => return Err("no address".to_owned()),
+        })
+    }
+
+    /// `to` holds the value too, displaced.
+    pub(super) fn flow(&mut self, value: Val, to: ValueIdx, offset: Option<i64>) -> Result<(), Refusal> {
+        match (value, offset) {
+            (Val::None | Val::Undefined | Val::Saved, _) => {}
+            (Val::Frame(o), _) => {
+                let offset = offset.map(|d| o.wrapping_add(d));
+                self.add(Constraint::Frame { to, offset });
+            }
+            (Val::Place(number, o), Some(d)) => {
+                if let Some((target, start)) = self.target(number) {
+                    let offset = start.wrapping_add(o).wrapping_add(d);
+                    self.add(Constraint::Address { to, target, offset });
+                }
+            }
+            (value, None) => {
+                let from = self.node(value)?;
+                self.add(Constraint::Assign { from, to, offset: None });
+            }
+            (Val::Node(from, o), Some(d)) if from != to || o.wrapping_add(d) != 0 => {
+                self.add(Constraint::Assign { from, to, offset: Some(o.wrapping_add(d)) });
+            }
+            (Val::Node(..), Some(_)) => {}
+        }
+        Ok(())
+    }
+
+    pub(super) fn load(&mut self, from: ValueIdx, offset: Option<i64>, size: u32, to: ValueIdx) {
+        self.add(Constraint::Load { from: Place { value: from, offset }, to, size });
+    }
+
+    pub(super) fn store(
+        &mut self,
+        value: Val,
+        to: ValueIdx,
+        offset: Option<i64>,
+        size: u32,
+    ) -> Result<(), Refusal> {
+        match value {
+            Val::None | Val::Undefined => Ok(()),
+            // Pushed where the stack pointer is only known to be in the frame.
+            Val::Saved if self.keys.get(&Key::FrameSomewhere) == Some(&to) => Ok(()),
+            value => {
+                let from = self.node(value)?;
+                self.add(Constraint::Store { from, to: Place { value: to, offset }, size });
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn copy(&mut self, from: ValueIdx, to: ValueIdx, size: u32) {
+        let place = |value| Place { value, offset: Some(0) };
+        self.add(Constraint::Copy { from: place(from), to: place(to), size });
+    }
+
+    pub(super) fn escape(&mut self, value: Val) -> Result<(), Refusal> {
+        match value {
+            Val::None | Val::Undefined => Ok(()),
+            value => {
+                let from = self.node(value)?;
+                self.add(Constraint::Escape { from });
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn load_cell(&mut self, offset: i64, size: u32, to: ValueIdx) {
+        self.push(Raw::LoadCell { offset, size, to });
+    }
+
+    pub(super) fn store_cell(&mut self, offset: i64, size: u32, value: Val) -> Result<(), Refusal> {
+        match value {
+            // The caller's register comes back from there, and that is all.
+            Val::None | Val::Undefined | Val::Saved => Ok(()),
+            value => {
+                let from = self.node(value)?;
+                self.push(Raw::StoreCell { from, offset, size });
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn call(&mut self, call: Call) {
+        if self.recording {
+            self.calls.push(call);
+        }
+    }
+
+    fn add(&mut self, constraint: Constraint) {
+        self.push(Raw::Plain(constraint));
+    }
+
+    fn push(&mut self, raw: Raw) {
+        if self.recording && self.seen.insert(raw) {
+            self.raw.push(raw);
+        }
+    }
+
+    /// The summary of what was recorded; the caller fills in atoms and entries.
+    pub(super) fn finish(mut self, at_labels: &[ValueIdx]) -> FunctionSummary {
+        self.seen = FxHashSet::default();
+        let needed = self.needed();
+        let is_needed = |v: ValueIdx| needed.get(v.index()).copied().unwrap_or(false);
+        let leaks = |raw: &Raw| match raw {
+            Raw::Plain(Constraint::Frame { to, .. }) => is_needed(*to),
+            // A store of an unknown number of bytes reaches over all that is above.
+            Raw::LoadCell { size, .. } | Raw::StoreCell { size, .. } => *size == 0,
+            _ => false,
+        };
+        let frame = self.raw.iter().any(leaks) || self.calls.iter().any(|c| c.rsp.is_none() && self.has_cells());
+        let stored = self.cells_of(true);
+        let loaded = self.cells_of(false);
+        let mut constraints = Vec::new();
+        let mut cell_pairs: FxHashSet<(i64, ValueIdx, bool)> = FxHashSet::default();
+        for raw in std::mem::take(&mut self.raw) {
+            match raw {
+                Raw::Plain(constraint) => constraints.push(constraint),
+                Raw::LoadCell { offset, size, to } if frame => {
+                    let (place, extra) = self.in_frame(offset);
+                    constraints.extend([extra, Constraint::Load { from: place, to, size }]);
+                }
+                Raw::StoreCell { from, offset, size } if frame => {
+                    let (place, extra) = self.in_frame(offset);
+                    constraints.extend([extra, Constraint::Store { from, to: place, size }]);
+                }
+                Raw::LoadCell { offset, size, to } => {
+                    let exact = offset % 8 == 0 && size == 8;
+                    for cell in cells(offset, size) {
+                        if cell == 0 {
+                            constraints.push(Constraint::Unknown { to });
+                        }
+                        if cell_pairs.insert((cell, to, false)) {
+                            let from = self.value(Key::Cell(cell));
+                            let offset = exact.then_some(0);
+                            constraints.push(Constraint::Assign { from, to, offset });
+                        }
+                    }
+                }
+                Raw::StoreCell { from, offset, size } => {
+                    let exact = offset % 8 == 0 && size == 8;
+                    for cell in cells(offset, size) {
+                        if cell_pairs.insert((cell, from, true)) {
+                            let to = self.value(Key::Cell(cell));
+                            let offset = exact.then_some(0);
+                            constraints.push(Constraint::Assign { from, to, offset });
+                        }
+                    }
+                }
+            }
+        }
+        let mut call_sites = Vec::with_capacity(self.calls.len());
+        for call in std::mem::take(&mut self.calls) {
+            let mut stack = Vec::new();
+            // Cells that are written and never read are for callees; so may be what was written just before.
+            for cell in stored.iter().filter(|c| call.rsp.is_none_or(|rsp| **c >= rsp + 8)) {
+                let (Some(rsp), true) =
+                    (call.rsp, call.pending.contains(*cell) || loaded.binary_search(cell).is_err())
+                else {
+                    continue;
+                };
+                let value = match frame {
+                    false => self.value(Key::Cell(*cell)),
+                    true => {
+                        let to = self.value(Key::CellForCallee(*cell));
+                        let (from, extra) = self.in_frame(*cell);
+                        constraints.extend([extra, Constraint::Load { from, to, size: 8 }]);
+                        to
+                    }
+                };
+                stack.push(((*cell - rsp) as i32, value));
+            }
+            if call.tail && !frame {
+                // What this function's own caller passed is passed on, whether this one looks at it or not.
+                for cell in (1..=OWN_STACK_PARAMETERS).map(|n| n * 8) {
+                    if stack.iter().all(|(at, _)| i64::from(*at) != cell) {
+                        stack.push((cell as i32, self.value(Key::Cell(cell))));
+                    }
+                }
+            }
+            stack.sort_unstable();
+            let in_frame = frame && (self.copy_to_frame || call.rsp.is_none() || call.tail);
+            call_sites.push(CallSite {
+                section: call.section,
+                offset: call.offset,
+                callee: call.callee,
+                jump: call.jump,
+                actuals: call.actuals,
+                stack,
+                stack_in_frame: in_frame.then_some(call.rsp),
+                results: call.results,
+            });
+        }
+        let pick = |key: Key| self.keys.get(&key).copied();
+        let parameters = (0..48).filter_map(|slot| Some((slot, pick(Key::Parameter(slot))?))).collect();
+        let results = (0..48).filter_map(|slot| Some((slot, pick(Key::Result(slot))?))).collect();
+        let mut own: Vec<(i32, ValueIdx)> = Vec::new();
+        if !frame {
+            for (i, key) in self.values.iter().enumerate() {
+                if let Key::Cell(cell @ 8..) = key {
+                    own.push((*cell as i32, ValueIdx::new(i)));
+                }
+            }
+            own.sort_unstable();
+        }
+        FunctionSummary {
+            atom: AtomIdx(0),
+            parts: Vec::new(),
+            entries: Vec::new(),
+            values: self.values.len() as u32,
+            parameters,
+            stack_parameters: own,
+            frame,
+            results,
+            at_labels: at_labels.to_vec(),
+            constraints,
+            call_sites,
+            values_at: Vec::new(),
+        }
+    }
+
+    fn has_cells(&self) -> bool {
+        self.raw.iter().any(|r| matches!(r, Raw::StoreCell { .. }))
+    }
+
+    /// A place in the frame that is an object, and the constraint that makes its base.
+    fn in_frame(&mut self, offset: i64) -> (Place, Constraint) {
+        let to = self.value(Key::Frame(0));
+        (Place { value: to, offset: Some(offset) }, Constraint::Frame { to, offset: Some(0) })
+    }
+
+    /// The cells that are stored to, or loaded from, ascending.
+    fn cells_of(&self, stores: bool) -> Vec<i64> {
+        let touched = self.raw.iter().filter_map(|raw| match raw {
+            Raw::LoadCell { offset, size, .. } if !stores => Some((*offset, *size)),
+            Raw::StoreCell { offset, size, .. } if stores => Some((*offset, *size)),
+            _ => None,
+        });
+        let mut all: Vec<i64> = touched.flat_map(|(offset, size)| cells(offset, size)).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// By value: something depends on it.
+    fn needed(&self) -> Vec<bool> {
+        let mut needed = vec![false; self.values.len()];
+        let mut work: Vec<ValueIdx> = Vec::new();
+        let mut mark = |v: ValueIdx, work: &mut Vec<ValueIdx>| {
+            if let Some(slot) = needed.get_mut(v.index())
+                && !std::mem::replace(slot, true)
+            {
+                work.push(v);
+            }
+        };
+        let mut sources: FxHashMap<ValueIdx, Vec<ValueIdx>> = FxHashMap::default();
+        for raw in &self.raw {
+            match raw {
+                Raw::Plain(Constraint::Assign { from, to, .. }) => sources.entry(*to).or_default().push(*from),
+                Raw::Plain(Constraint::Load { from, to, .. }) => sources.entry(*to).or_default().push(from.value),
+                Raw::Plain(Constraint::Store { from, to, .. }) => {
+                    mark(*from, &mut work);
+                    mark(to.value, &mut work);
+                }
+                Raw::Plain(Constraint::Copy { from, to, .. }) => {
+                    mark(from.value, &mut work);
+                    mark(to.value, &mut work);
+                }
+                Raw::Plain(Constraint::Escape { from }) => mark(*from, &mut work),
+                Raw::StoreCell { from, .. } => mark(*from, &mut work),
+                _ => {}
+            }
+        }
+        for call in &self.calls {
+            if let Callee::Indirect(value) = call.callee {
+                mark(value, &mut work);
+            }
+            call.actuals.iter().for_each(|(_, v)| mark(*v, &mut work));
+        }
+        for (i, key) in self.values.iter().enumerate() {
+            if matches!(key, Key::Result(_)) {
+                mark(ValueIdx::new(i), &mut work);
+            }
+        }
+        while let Some(value) = work.pop() {
+            for from in sources.get(&value).into_iter().flatten() {
+                mark(*from, &mut work);
+            }
+        }
+        needed
+    }
+}
+
+/// How many stack parameters a function that ends in a jump to another one passes on unseen, at least.
+const OWN_STACK_PARAMETERS: i64 = 32;

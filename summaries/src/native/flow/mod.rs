@@ -1,0 +1,454 @@
+//! Value flow of native code: a [`FunctionSummary`] for every function that is understood.
+//!
+//! A function is understood if its section was proved to hold functions and nothing else ([`super::split`]), every
+//! instruction is modelled, every relocation in it has a meaning, and control enters it only where symbols say and
+//! leaves it only with its frame gone. It is analysed together with its cold parts. Of what compilers do this takes for
+//! granted: between modules the psABI's calling convention holds; what a caller keeps in rbx, rbp and r12 to r15 is saved
+//! and restored and otherwise left alone; addresses are made by relocations, and flow through operands, not through
+//! comparisons. Anything else makes the function one that is not understood, and it gets no summary: whatever it
+//! refers to and is given escapes.
+
+mod builder;
+mod compact;
+mod state;
+mod transfer;
+mod unit;
+mod walk;
+
+use object::endian::LittleEndian as LE;
+
+use super::decode::Flow;
+use super::decode::effects::Effects;
+use super::relocations::{Rela, symbol_of, type_of};
+use super::split::{self, Plan};
+use super::symbols::SectionAtoms;
+use super::tables::{Result, Tables};
+use crate::ids::{AtomIdx, SymbolIdx};
+use crate::limit::{Limit, LimitRecord};
+use crate::relation::{Callee, FunctionSummary};
+use crate::summary::{
+    Atom, AtomKind, Binding, Definition, OwnedRange, Reference, ReferenceKind, ResolvedReference, Symbol,
+    SymbolKind, Target,
+};
+use unit::{Meaning, Unit};
+
+/// A place inside a function that something refers to by address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Label {
+    atom: AtomIdx,
+    offset: u64,
+    /// The address is a value that the program can hold, not only an entry of a relative jump table.
+    is_value: bool,
+}
+
+/// What of the module the analysis of a function looks at.
+pub(crate) struct Module<'a, 't> {
+    tables: &'t Tables<'a>,
+    by_section: &'t SectionAtoms,
+    atoms: &'t [Atom],
+    symbols: &'t [Symbol],
+    /// By (section, place).
+    relas: Vec<(u32, Rela)>,
+    /// Where function symbols are, without those of cold parts: sorted.
+    entries: Vec<(AtomIdx, u64)>,
+    /// By atom: the symbols at its start say that it is a part of another function.
+    cold: Vec<bool>,
+    /// Sorted.
+    labels: Vec<Label>,
+    /// Atoms whose unwind table refers to a handler or a personality, sorted.
+    handled: Vec<AtomIdx>,
+}
+
+/// The tables of the summary that say what the references of the module mean.
+#[derive(Clone, Copy)]
+pub(crate) struct References<'r> {
+    pub(crate) references: &'r [Reference],
+    pub(crate) resolved: &'r [ResolvedReference],
+    pub(crate) owned: &'r [OwnedRange],
+}
+
+/// Summarise every function that is understood, ascending by atom; the others are counted in `limits`.
+pub(crate) fn read(
+    tables: &Tables<'_>,
+    by_section: &SectionAtoms,
+    atoms: &[Atom],
+    symbols: &[Symbol],
+    plan: &Plan,
+    of: References<'_>,
+    limits: &mut Vec<LimitRecord>,
+) -> Result<Vec<FunctionSummary>> {
+    let relas = split::all_relocations(tables, by_section)?;
+    let mut module = Module {
+        tables,
+        by_section,
+        atoms,
+        symbols,
+        relas,
+        entries: Vec::new(),
+        cold: vec![false; atoms.len()],
+        labels: Vec::new(),
+        handled: Vec::new(),
+    };
+    let unwind = of.references.iter().filter(|r| r.kind == ReferenceKind::Unwind);
+    module.handled = unwind.map(|r| r.from).collect();
+    module.handled.sort_unstable();
+    module.find_entries();
+    module.find_labels(plan);
+    let mut effects = Effects::new();
+    let mut functions: Vec<FunctionSummary> = Vec::new();
+    let mut not_understood: Vec<AtomIdx> = Vec::new();
+    let mut entered: Vec<(AtomIdx, String)> = Vec::new();
+    for group in module.groups(plan) {
+        let unit = Unit::read(&module, group.clone(), &mut effects);
+        let walked = unit.as_ref().map(|unit| walk::walk(&module, unit));
+        let outcome = match walked {
+            Ok(walked) => {
+                for (target, offset) in walked.entered_in_frame {
+                    if let Some((atom, _)) = module.local(target, offset) {
+                        entered.push((atom, "another function jumps into it with its frame".to_owned()));
+                    }
+                }
+                walked.summary
+            }
+            Err(refusal) => Err(refusal.clone()),
+        };
+        let checked = outcome.and_then(|summary| match unusual_parameter(&summary) {
+            Some(register) => Err(format!("register {register} is used as it was at entry")),
+            None => Ok(summary),
+        });
+        match (checked, unit) {
+            (Ok(mut summary), Ok(unit)) => {
+                module.complete(&unit, of, &mut summary);
+                functions.push(summary);
+            }
+            (Err(refusal), _) | (_, Err(refusal)) => {
+                module.give_up(&group, &refusal, limits);
+                not_understood.extend(group);
+            }
+        }
+    }
+    entered.sort_unstable();
+    for (atom, why) in entered {
+        if let Some(at) = functions.iter().position(|f| f.atom == atom || f.parts.contains(&atom)) {
+            functions.remove(at);
+            module.give_up(&[atom], &why, limits);
+        }
+    }
+    functions.sort_by_key(|f| f.atom);
+    Ok(functions)
+}
+
+/// A register that no calling convention passes anything in, and that the function looks at.
+fn unusual_parameter(summary: &FunctionSummary) -> Option<u8> {
+    // rcx, rdx, rsi, rdi, r8, r9, r10; xmm0 to xmm7.
+    let usual = |r: u8| matches!(r, 1 | 2 | 6..=10 | 16..=23);
+    summary.parameters.iter().map(|p| p.0).find(|r| !usual(*r))
+}
+
+impl Module<'_, '_> {
+    fn find_entries(&mut self) {
+        for symbol in self.symbols {
+            let Definition::Atom(atom) = symbol.definition else { continue };
+            if !matches!(symbol.kind, SymbolKind::Func | SymbolKind::Ifunc) {
+                continue;
+            }
+            let Some(start) = self.atoms.get(atom.index()).map(|a| a.offset) else { continue };
+            match split::is_part(self.tables.name(symbol.name)) {
+                true if symbol.value == start => {
+                    if let Some(cold) = self.cold.get_mut(atom.index()) {
+                        *cold = true;
+                    }
+                }
+                true => {}
+                false => self.entries.push((atom, symbol.value)),
+            }
+        }
+        self.entries.sort_unstable();
+        self.entries.dedup();
+    }
+
+    fn find_labels(&mut self, plan: &Plan) {
+        let mut labels = Vec::new();
+        for (from, to) in &plan.exact {
+            let Some((atom, offset)) = self.place(to.0, to.1) else { continue };
+            let table = self.relas_of(from.0, from.1, from.1 + 1).iter().any(|(_, r)| type_of(r) == 2)
+                && !self.is_code(from.0);
+            labels.push(Label { atom, offset, is_value: !table });
+        }
+        for (section, rela) in &self.relas {
+            // By the name of a function, but not to its start.
+            let Some(symbol) = self.symbols.get(symbol_of(rela).index()) else { continue };
+            let (Definition::Atom(_), SymbolKind::Func | SymbolKind::Ifunc) = (symbol.definition, symbol.kind)
+            else {
+                continue;
+            };
+            if matches!(type_of(rela), 1 | 10 | 11)
+                && rela.r_addend.get(LE) != 0
+                && !self.is_unwind(*section)
+                && let Some(offset) = symbol.value.checked_add_signed(rela.r_addend.get(LE))
+                && let Some(section) = self.section_of(symbol)
+                && let Some((atom, offset)) = self.place(section, offset)
+            {
+                labels.push(Label { atom, offset, is_value: true });
+            }
+        }
+        labels.retain(|l| self.entries.binary_search(&(l.atom, l.offset)).is_err());
+        labels.sort_unstable();
+        labels.dedup();
+        self.labels = labels;
+    }
+
+    fn is_code(&self, section: u32) -> bool {
+        let atom = self.by_section.get(section).and_then(|a| self.atoms.get(a.index()));
+        atom.is_some_and(|a| a.kind == AtomKind::Code)
+    }
+
+    fn is_unwind(&self, section: u32) -> bool {
+        self.by_section.get(section).is_none()
+    }
+
+    fn section_of(&self, symbol: &Symbol) -> Option<u32> {
+        let Definition::Atom(atom) = symbol.definition else { return None };
+        self.atoms.get(atom.index()).map(|a| a.section).filter(|s| *s != Atom::NO_SECTION)
+    }
+
+    /// The atoms of each function, each with the parts that belong to it.
+    fn groups(&self, plan: &Plan) -> Vec<Vec<AtomIdx>> {
+        let is_candidate = |atom: &Atom| {
+            atom.kind == AtomKind::Code && plan.understood.binary_search(&atom.section).is_ok()
+        };
+        let mut parent: Vec<usize> = (0..self.atoms.len()).collect();
+        let mut instructions = Vec::new();
+        for (i, atom) in self.atoms.iter().enumerate().filter(|(_, a)| is_candidate(a)) {
+            let Some((section, start, bytes)) = self.code(AtomIdx::new(i)) else { continue };
+            instructions.clear();
+            let decoded =
+                u32::try_from(start).is_ok_and(|s| super::decode::decode(bytes, s, &mut instructions).is_ok());
+            if !decoded {
+                continue;
+            }
+            let relas = self.relas_of(section, start, start + bytes.len() as u64);
+            for instruction in &instructions {
+                if !matches!(instruction.flow, Flow::Jump | Flow::Conditional) {
+                    continue;
+                }
+                let field = instruction.displacement_at();
+                let found = relas.binary_search_by_key(&field, |(_, r)| r.r_offset.get(LE)).ok();
+                let to = match found.and_then(|f| relas.get(f)) {
+                    Some((_, rela)) => {
+                        let bias = instruction.end().wrapping_sub(field) as i64;
+                        let offset = rela.r_addend.get(LE).wrapping_add(bias);
+                        let symbol = self.target(symbol_of(rela), offset);
+                        match symbol {
+                            Some(Meaning::Place(target, offset)) => self.local(target, offset),
+                            _ => None,
+                        }
+                    }
+                    None => instruction
+                        .target
+                        .and_then(|t| u64::try_from(t).ok())
+                        .and_then(|t| self.place(atom.section, t)),
+                };
+                let Some((to, offset)) = to.filter(|(to, _)| to.index() != i) else { continue };
+                let cold = |a: usize| self.cold.get(a).copied().unwrap_or(false);
+                let part = cold(to.index()) || self.entries.binary_search(&(to, offset)).is_err();
+                if part && self.atoms.get(to.index()).is_some_and(is_candidate) {
+                    let (a, b) = (root(&mut parent, i), root(&mut parent, to.index()));
+                    if let Some(slot) = parent.get_mut(a.max(b)) {
+                        *slot = a.min(b);
+                    }
+                }
+            }
+        }
+        let mut members: Vec<(usize, AtomIdx)> = Vec::new();
+        for (i, _) in self.atoms.iter().enumerate().filter(|(_, a)| is_candidate(a)) {
+            members.push((root(&mut parent, i), AtomIdx::new(i)));
+        }
+        members.sort_unstable();
+        members.chunk_by(|a, b| a.0 == b.0).map(|c| c.iter().map(|m| m.1).collect()).collect()
+    }
+
+    /// Where function symbols of this atom are.
+    fn entries_of(&self, atom: AtomIdx) -> Vec<u64> {
+        let start = self.entries.partition_point(|e| e.0 < atom);
+        let own = self.entries.get(start..).unwrap_or(&[]).iter().take_while(|e| e.0 == atom);
+        own.map(|e| e.1).collect()
+    }
+
+    fn labels_in(&self, atoms: &[AtomIdx]) -> Vec<Label> {
+        self.labels.iter().filter(|l| atoms.binary_search(&l.atom).is_ok()).copied().collect()
+    }
+
+    /// The atom at an offset of a section; the end of the section belongs to the last one.
+    fn place(&self, section: u32, offset: u64) -> Option<(AtomIdx, u64)> {
+        let size = self.tables.sections.get(section as usize)?.size;
+        let atom = self.by_section.at(self.atoms, section, offset)?;
+        (offset <= size).then_some((atom, offset))
+    }
+
+    /// The section of an atom of code, where it begins there, and its bytes.
+    fn code(&self, atom: AtomIdx) -> Option<(u32, u64, &[u8])> {
+        let atom = self.atoms.get(atom.index())?;
+        let data = self.tables.data(atom.section).ok()?;
+        let end = atom.offset.checked_add(atom.size)?;
+        let bytes = data.get(usize::try_from(atom.offset).ok()?..usize::try_from(end).ok()?)?;
+        Some((atom.section, atom.offset, bytes))
+    }
+
+    fn relas_of(&self, section: u32, start: u64, end: u64) -> &[(u32, Rela)] {
+        let key = |(s, r): &(u32, Rela)| (*s, r.r_offset.get(LE));
+        let from = self.relas.partition_point(|r| key(r) < (section, start));
+        let to = self.relas.partition_point(|r| key(r) < (section, end));
+        self.relas.get(from..to).unwrap_or(&[])
+    }
+
+    /// What a symbol plus an offset is. Local symbols are places.
+    fn target(&self, symbol: SymbolIdx, offset: i64) -> Option<Meaning> {
+        let entry = self.symbols.get(symbol.index())?;
+        if entry.kind == SymbolKind::Tls {
+            return Some(Meaning::Tls);
+        }
+        match entry.definition {
+            Definition::Atom(_) if entry.binding == Binding::Local => {
+                let section = self.section_of(entry)?;
+                let offset = offset.checked_add_unsigned(entry.value)?;
+                // A base may lie before the section, and is then of its first atom.
+                let at = u64::try_from(offset).unwrap_or(0);
+                let atom = self.by_section.at(self.atoms, section, at)?;
+                Some(Meaning::Place(Target::Atom(atom), offset))
+            }
+            Definition::Atom(_) | Definition::Common(_) | Definition::Undefined
+                if entry.binding != Binding::Local =>
+            {
+                Some(Meaning::Place(Target::Symbol(symbol), offset))
+            }
+            _ => None,
+        }
+    }
+
+    /// The place in this module that a target means, if it is one.
+    fn local(&self, target: Target, offset: i64) -> Option<(AtomIdx, u64)> {
+        match target {
+            Target::Atom(atom) => Some((atom, u64::try_from(offset).ok()?)),
+            Target::Symbol(symbol) => {
+                let entry = self.symbols.get(symbol.index())?;
+                self.place(self.section_of(entry)?, entry.value.checked_add_signed(offset)?)
+            }
+        }
+    }
+
+    fn is_local(&self, target: Target) -> bool {
+        match target {
+            Target::Atom(_) => true,
+            Target::Symbol(symbol) => {
+                self.symbols.get(symbol.index()).is_some_and(|s| matches!(s.definition, Definition::Atom(_)))
+            }
+        }
+    }
+
+    fn name(&self, target: Target) -> &[u8] {
+        match target {
+            Target::Symbol(symbol) => {
+                self.symbols.get(symbol.index()).map_or(&[], |s| self.tables.name(s.name))
+            }
+            Target::Atom(_) => &[],
+        }
+    }
+
+    /// Functions that every register survives, by their own conventions.
+    fn preserves_all(&self, target: Target) -> bool {
+        let known: [&[u8]; 7] = [
+            b"__fentry__",
+            b"mcount",
+            b"_mcount",
+            b"__morestack",
+            b"__rust_probestack",
+            b"__xray_FunctionEntry",
+            b"__xray_FunctionExit",
+        ];
+        known.contains(&self.name(target))
+    }
+
+    fn is_tls_get_addr(&self, target: Target) -> bool {
+        self.name(target) == b"__tls_get_addr"
+    }
+
+    /// Functions that compilers call while arguments of another call may be on the stack already.
+    fn may_be_inside_arguments(&self, callee: Callee) -> bool {
+        matches!(callee, Callee::Direct { target, .. } if self.name(target).starts_with(b"__"))
+    }
+
+    fn give_up(&self, atoms: &[AtomIdx], refusal: &str, limits: &mut Vec<LimitRecord>) {
+        let sizes = atoms.iter().filter_map(|a| self.atoms.get(a.index()));
+        let bytes = sizes.fold(0u64, |sum, a| sum.saturating_add(a.size));
+        let Some(first) = atoms.first().and_then(|a| self.atoms.get(a.index())) else { return };
+        let at = |s: &&Symbol| {
+            matches!(s.definition, Definition::Atom(a) if Some(&a) == atoms.first())
+                && s.value == first.offset
+                && s.kind != SymbolKind::Section
+        };
+        let name = self.symbols.iter().find(at).map_or(&[][..], |s| self.tables.name(s.name));
+        let detail = format!(
+            "function {} in section {}: {refusal}",
+            String::from_utf8_lossy(name),
+            self.tables.describe(first.section)
+        );
+        limits.push(LimitRecord {
+            limit: Limit::UnmodelledFlow,
+            section: Some(first.section),
+            bytes,
+            detail,
+        });
+    }
+
+    /// Fill in what the constraints don't say: the atoms, the entries, and which references are accounted for.
+    fn complete(&self, unit: &Unit, of: References<'_>, summary: &mut FunctionSummary) {
+        let main = unit.entries.first().map_or(AtomIdx(0), |e| e.0);
+        summary.atom = main;
+        summary.parts = unit.atoms.iter().copied().filter(|a| *a != main).collect();
+        summary.entries = unit.entries.iter().map(|e| (e.0, e.1)).collect();
+        let inside = |target: &Target| matches!(target, Target::Atom(a) if unit.atoms.binary_search(a).is_ok());
+        let mut known: Vec<(u32, u64)> = Vec::new();
+        for op in &unit.ops {
+            if matches!(op.displacement, Meaning::Place(..) | Meaning::Got(_))
+                || matches!(op.immediate, Meaning::Place(..))
+            {
+                let own = self.relas_of(op.section, op.offset, op.end);
+                known.extend(own.iter().map(|(s, r)| (*s, r.r_offset.get(LE))));
+            }
+        }
+        for resolved in of.resolved.iter().filter(|r| unit.atoms.binary_search(&r.from).is_ok()) {
+            known.push((resolved.section, resolved.field));
+        }
+        // Tables of its own lead to its own labels.
+        for range in of.owned.iter().filter(|o| unit.atoms.binary_search(&o.owner).is_ok()) {
+            let Some(section) = self.atoms.get(range.atom.index()).map(|a| a.section) else { continue };
+            for atom in &unit.atoms {
+                let start = of.references.partition_point(|r| r.from < *atom);
+                let own = of.references.get(start..).unwrap_or(&[]).iter().take_while(|r| r.from == *atom);
+                known.extend(
+                    own.filter(|r| {
+                        (range.start..range.end).contains(&r.offset)
+                            && r.kind == ReferenceKind::Data
+                            && inside(&r.target)
+                    })
+                    .map(|r| (section, r.offset)),
+                );
+            }
+        }
+        known.sort_unstable();
+        known.dedup();
+        summary.values_at = known;
+    }
+}
+
+fn root(parent: &mut [usize], mut at: usize) -> usize {
+    while let Some(&up) = parent.get(at).filter(|p| **p != at) {
+        let next = parent.get(up).copied().unwrap_or(up);
+        if let Some(slot) = parent.get_mut(at) {
+            *slot = next;
+        }
+        at = up;
+    }
+    at
+}

@@ -1,0 +1,152 @@
+//! What registers hold at a point of a function, and how two such states join.
+//!
+//! A register holds at most one of a few simple things; where paths bring different ones together, a value of its own
+//! stands for their union. Nothing here is ever a statement of what a register *does* hold, only of what it may hold, so
+//! that joining with "no address" changes nothing.
+
+use crate::ids::ValueIdx;
+use crate::native::decode::effects::SLOTS;
+
+/// What a slot may hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Val {
+    /// No path comes here yet.
+    Undefined,
+    /// What the caller left in a register that passes nothing: this function may save and restore it and no more.
+    Saved,
+    /// No address.
+    None,
+    /// An address in the frame: bytes from the stack pointer at entry.
+    Frame(i64),
+    /// Interned target number, and bytes from it.
+    Place(u32, i64),
+    /// What a value holds, displaced.
+    Node(ValueIdx, i64),
+}
+
+impl Val {
+    fn rank(self) -> u8 {
+        match self {
+            Val::Undefined => 0,
+            Val::Saved => 1,
+            Val::None => 2,
+            _ => 3,
+        }
+    }
+
+    /// The join, or `None` if it takes a value of its own.
+    pub(super) fn join(self, other: Val) -> Option<Val> {
+        if self == other || self.rank() > other.rank() {
+            Some(self)
+        } else if other.rank() > self.rank() {
+            Some(other)
+        } else {
+            None
+        }
+    }
+
+    /// The same address, displaced.
+    pub(super) fn plus(self, by: i64) -> Val {
+        match self {
+            Val::Frame(o) => Val::Frame(o.wrapping_add(by)),
+            Val::Place(t, o) => Val::Place(t, o.wrapping_add(by)),
+            Val::Node(n, o) => Val::Node(n, o.wrapping_add(by)),
+            other => other,
+        }
+    }
+}
+
+/// Frame cells that were written since the last call: they may be stack arguments of the next.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Pending {
+    /// Offsets of cells, multiples of 8, sorted.
+    pub(super) cells: Vec<i64>,
+    /// Too many to list: any cell.
+    pub(super) any: bool,
+}
+
+impl Pending {
+    const MOST: usize = 64;
+
+    pub(super) fn insert(&mut self, cell: i64) {
+        if self.any {
+            return;
+        }
+        if let Err(at) = self.cells.binary_search(&cell) {
+            self.cells.insert(at, cell);
+        }
+        if self.cells.len() > Self::MOST {
+            self.any = true;
+            self.cells.clear();
+        }
+    }
+
+    pub(super) fn contains(&self, cell: i64) -> bool {
+        self.any || self.cells.binary_search(&cell).is_ok()
+    }
+
+    fn join(&mut self, other: &Pending) -> bool {
+        let before = (self.any, self.cells.len());
+        if other.any {
+            self.any = true;
+            self.cells.clear();
+        }
+        for cell in &other.cells {
+            self.insert(*cell);
+        }
+        before != (self.any, self.cells.len())
+    }
+}
+
+/// A point of the function.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct State {
+    pub(super) slots: [Val; SLOTS],
+    /// Bits of slots that the psABI let a callee clobber since they were written: no later callee gets them.
+    pub(super) stale: u64,
+    pub(super) pending: Pending,
+    /// Something other than what the caller saved was pushed since the last call.
+    pub(super) pushed: bool,
+}
+
+impl State {
+    pub(super) fn unreached() -> Self {
+        State {
+            slots: [Val::Undefined; SLOTS],
+            stale: u64::MAX,
+            pending: Pending::default(),
+            pushed: false,
+        }
+    }
+
+    pub(super) fn get(&self, slot: u8) -> Val {
+        self.slots.get(usize::from(slot)).copied().unwrap_or(Val::None)
+    }
+
+    pub(super) fn set(&mut self, slot: u8, value: Val) {
+        if let Some(place) = self.slots.get_mut(usize::from(slot)) {
+            *place = value;
+            self.stale &= !(1 << slot);
+        }
+    }
+
+    pub(super) fn is_stale(&self, slot: u8) -> bool {
+        self.stale & (1 << slot) != 0
+    }
+
+    /// Join what a path brings. `own` gives the value that stands for the union in a slot here. True if anything changed.
+    pub(super) fn join(&mut self, other: &State, mut own: impl FnMut(u8) -> ValueIdx) -> bool {
+        let mut changed = false;
+        for (i, (mine, new)) in (0u8..).zip(self.slots.iter_mut().zip(&other.slots)) {
+            // What already stands for a union takes in anything.
+            let joined = mine.join(*new).unwrap_or_else(|| Val::Node(own(i), 0));
+            changed |= joined != *mine;
+            *mine = joined;
+        }
+        let stale = self.stale & other.stale;
+        changed |= stale != self.stale || other.pushed && !self.pushed;
+        self.stale = stale;
+        self.pushed |= other.pushed;
+        changed | self.pending.join(&other.pending)
+    }
+}

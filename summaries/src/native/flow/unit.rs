@@ -1,0 +1,267 @@
+//! The code of one function: its instructions with the meaning of their relocations, its blocks, and where control enters.
+//!
+//! A unit is an atom together with the parts that other sections hold of it (`.cold`), and any atom that it jumps into
+//! elsewhere than at an entry. Labels are the places inside that something refers to by address: the targets of tables and
+//! of `&&label`; any jump through a register or memory may lead to each of them. Code that no jump leads to is what the
+//! unwinder enters (landing pads), or dead.
+
+use super::Module;
+use crate::ids::{AtomIdx, SymbolIdx};
+use crate::native::decode::effects::{Effect, Effects};
+use crate::native::decode::{self, Field, Flow, Instruction};
+use crate::native::relocations::{Rela, symbol_of, type_of};
+use crate::summary::Target;
+
+/// What a relocation makes of a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Meaning {
+    /// There is none.
+    Absent,
+    /// This address (for a displacement with registers: the constant part of one).
+    Place(Target, i64),
+    /// The operand is the entry of the global offset table that holds the address of the symbol.
+    Got(SymbolIdx),
+    /// An offset of thread-local storage, or a piece of finding one.
+    Tls,
+}
+
+/// An instruction.
+#[derive(Debug, Clone)]
+pub(super) struct Op {
+    pub(super) atom: AtomIdx,
+    pub(super) section: u32,
+    pub(super) offset: u64,
+    pub(super) end: u64,
+    pub(super) flow: Flow,
+    pub(super) effect: Effect,
+    pub(super) displacement: Meaning,
+    pub(super) immediate: Meaning,
+    /// Of a direct branch without relocation, or a RIP-relative operand: a place in the same section.
+    pub(super) target: Option<u64>,
+    /// A relocation marks it as the call of a TLS descriptor.
+    pub(super) tls_call: bool,
+}
+
+/// Where a direct branch leads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Destination {
+    /// This instruction of the unit.
+    Inner(usize),
+    /// Out of it.
+    Outer(Target, i64),
+}
+
+pub(super) struct Block {
+    pub(super) start: usize,
+    pub(super) end: usize,
+}
+
+pub(super) struct Unit {
+    /// Ascending.
+    pub(super) atoms: Vec<AtomIdx>,
+    /// In the order of atoms and offsets.
+    pub(super) ops: Vec<Op>,
+    /// Where callers enter: (atom, offset in its section), ascending, with the instruction.
+    pub(super) entries: Vec<(AtomIdx, u64, usize)>,
+    pub(super) blocks: Vec<Block>,
+    /// Instructions that are labels, ascending; with whether their address is a value (and not only in a table).
+    pub(super) labels: Vec<(usize, bool)>,
+    /// Its unwind table refers to something: the unwinder may enter it.
+    pub(super) has_handlers: bool,
+}
+
+/// Why a function was not understood.
+pub(super) type Refusal = String;
+
+impl Unit {
+    /// Decode the atoms. `Err` says what in them has no meaning here.
+    pub(super) fn read(
+        module: &Module<'_, '_>,
+        atoms: Vec<AtomIdx>,
+        effects: &mut Effects,
+    ) -> Result<Unit, Refusal> {
+        let mut unit = Unit {
+            atoms,
+            ops: Vec::new(),
+            entries: Vec::new(),
+            blocks: Vec::new(),
+            labels: Vec::new(),
+            has_handlers: false,
+        };
+        unit.has_handlers = unit.atoms.iter().any(|a| module.handled.binary_search(a).is_ok());
+        for atom in unit.atoms.clone() {
+            unit.decode(module, atom, effects)?;
+        }
+        for atom in unit.atoms.clone() {
+            for offset in module.entries_of(atom) {
+                let op = unit.find(atom, offset).ok_or("an entry between instructions")?;
+                unit.entries.push((atom, offset, op));
+            }
+        }
+        if unit.entries.is_empty() {
+            return Err("no entry".to_owned());
+        }
+        let (mut labels, mut leaders) = (Vec::new(), vec![0]);
+        for label in module.labels_in(&unit.atoms) {
+            let op = unit.find(label.atom, label.offset).ok_or("a label between instructions")?;
+            labels.push((op, label.is_value));
+        }
+        for (i, op) in unit.ops.iter().enumerate() {
+            if let (Effect::Lea { .. }, Meaning::Absent, Some(target)) =
+                (&op.effect, op.displacement, op.target)
+                && let Some((atom, offset)) = module.place(op.section, target)
+                && unit.atoms.binary_search(&atom).is_ok()
+                && !unit.is_entry(atom, offset)
+            {
+                labels.push((unit.find(atom, offset).ok_or("a label between instructions")?, true));
+            }
+            let branches = matches!(op.effect, Effect::Jump | Effect::Call);
+            if let Some(Destination::Inner(to)) = branches.then(|| unit.destination(module, op)).transpose()?
+            {
+                leaders.push(to);
+            }
+            let next = unit.ops.get(i + 1);
+            if op.flow != Flow::Next || next.is_some_and(|n| n.atom != op.atom) {
+                leaders.push(i + 1);
+            }
+        }
+        // One that is both a value and in a table is a value.
+        labels.sort_unstable_by_key(|(op, value)| (*op, !value));
+        labels.dedup_by_key(|l| l.0);
+        unit.labels = labels;
+        leaders.extend(unit.labels.iter().map(|l| l.0));
+        leaders.extend(unit.entries.iter().map(|e| e.2));
+        leaders.sort_unstable();
+        leaders.dedup();
+        let count = unit.ops.len();
+        let ends = leaders.iter().copied().skip(1).chain([count]);
+        let ranges = leaders.iter().copied().zip(ends).filter(|(start, end)| start < end);
+        unit.blocks = ranges.map(|(start, end)| Block { start, end }).collect();
+        Ok(unit)
+    }
+
+    fn decode(
+        &mut self,
+        module: &Module<'_, '_>,
+        atom: AtomIdx,
+        effects: &mut Effects,
+    ) -> Result<(), Refusal> {
+        let (section, start, bytes) = module.code(atom).ok_or("its bytes can't be read")?;
+        let mut instructions = Vec::with_capacity(bytes.len() / 4);
+        let start32 = u32::try_from(start).map_err(|_| "too large")?;
+        decode::decode(bytes, start32, &mut instructions)
+            .map_err(|at| format!("no instruction at {at:#x}"))?;
+        let mut relas = module.relas_of(section, start, start + bytes.len() as u64).iter().peekable();
+        for instruction in &instructions {
+            let from = (u64::from(instruction.offset) - start) as usize;
+            let own = bytes.get(from..from + usize::from(instruction.len)).unwrap_or(&[]);
+            let mut op = Op {
+                atom,
+                section,
+                offset: u64::from(instruction.offset),
+                end: instruction.end(),
+                flow: instruction.flow,
+                effect: effects.effect(own, u64::from(instruction.offset)),
+                displacement: Meaning::Absent,
+                immediate: Meaning::Absent,
+                target: instruction.target.and_then(|t| u64::try_from(t).ok()),
+                tls_call: false,
+            };
+            while let Some((_, rela)) = relas.next_if(|(_, r)| place_of(r) < instruction.end()) {
+                apply(module, rela, instruction, &mut op)?;
+            }
+            self.ops.push(op);
+        }
+        Ok(())
+    }
+
+    /// The instruction at this place.
+    pub(super) fn find(&self, atom: AtomIdx, offset: u64) -> Option<usize> {
+        self.ops.binary_search_by_key(&(atom, offset), |op| (op.atom, op.offset)).ok()
+    }
+
+    pub(super) fn is_entry(&self, atom: AtomIdx, offset: u64) -> bool {
+        self.entries.binary_search_by_key(&(atom, offset), |e| (e.0, e.1)).is_ok()
+    }
+
+    /// Where a direct jump or call leads.
+    pub(super) fn destination(&self, module: &Module<'_, '_>, op: &Op) -> Result<Destination, Refusal> {
+        let place = match (op.displacement, op.target) {
+            (Meaning::Place(Target::Symbol(symbol), offset), _) => {
+                return Ok(Destination::Outer(Target::Symbol(symbol), offset));
+            }
+            (Meaning::Place(Target::Atom(atom), offset), _) => (atom, u64::try_from(offset).ok()),
+            (Meaning::Absent, Some(target)) => {
+                let (atom, offset) = module.place(op.section, target).ok_or("a branch to nowhere")?;
+                (atom, Some(offset))
+            }
+            _ => return Err(format!("a branch at {:#x} by an odd relocation", op.offset)),
+        };
+        let (atom, Some(offset)) = place else { return Err("a branch to nowhere".to_owned()) };
+        let inside = self.atoms.binary_search(&atom).is_ok();
+        // A call of an entry of its own is a call.
+        if !inside || op.effect == Effect::Call && self.is_entry(atom, offset) {
+            return Ok(Destination::Outer(Target::Atom(atom), offset as i64));
+        }
+        match self.find(atom, offset) {
+            Some(to) => Ok(Destination::Inner(to)),
+            // Code may jump over a `lock` prefix, into the same instruction.
+            None => offset
+                .checked_sub(1)
+                .and_then(|o| self.find(atom, o))
+                .map(Destination::Inner)
+                .ok_or_else(|| format!("a branch at {:#x} between instructions", op.offset)),
+        }
+    }
+}
+
+pub(super) fn place_of(rela: &Rela) -> u64 {
+    rela.r_offset.get(object::endian::LittleEndian)
+}
+
+/// Enter what a relocation says of an instruction.
+fn apply(
+    module: &Module<'_, '_>,
+    rela: &Rela,
+    instruction: &Instruction,
+    op: &mut Op,
+) -> Result<(), Refusal> {
+    let (place, ty) = (place_of(rela), type_of(rela));
+    if ty == 0 {
+        return Ok(());
+    }
+    if ty == 35 {
+        op.tls_call = true;
+        return Ok(());
+    }
+    let in_instruction = place.wrapping_sub(op.offset) as u8;
+    let displacement = instruction.displacement.1 != 0 && instruction.displacement.0 == in_instruction;
+    let immediate = instruction.immediate.1 != 0 && instruction.immediate.0 == in_instruction;
+    if !displacement && !immediate {
+        return Err(format!("a relocation at {place:#x} in no field"));
+    }
+    let addend = rela.r_addend.get(object::endian::LittleEndian);
+    let relative = matches!(instruction.field, Field::Branch | Field::RipRelative);
+    let meaning = match ty {
+        2 | 4 if displacement && relative => {
+            let offset = addend.wrapping_add(instruction.end().wrapping_sub(place) as i64);
+            module.target(symbol_of(rela), offset)
+        }
+        1 | 10 | 11 if immediate || !relative => module.target(symbol_of(rela), addend),
+        9 | 41 | 42 | 43 | 46 if displacement && addend == -4 || ty == 43 => {
+            Some(Meaning::Got(symbol_of(rela)))
+        }
+        // The entry of the table that a shorter or longer instruction reads.
+        9 | 41 | 42 if displacement && relative => Some(Meaning::Got(symbol_of(rela))),
+        16..=23 | 34 | 36 | 44 | 45 | 47 | 48 | 50 | 51 => Some(Meaning::Tls),
+        _ => None,
+    };
+    let Some(meaning) = meaning else {
+        return Err(format!("a relocation of type {ty} at {place:#x}"));
+    };
+    match displacement {
+        true => op.displacement = meaning,
+        false => op.immediate = meaning,
+    }
+    Ok(())
+}

@@ -1,0 +1,372 @@
+//! From the code of one function to its summary: the states at all blocks to a fixpoint, then the constraints.
+//!
+//! A block is entered by jumps and by falling through, a label also by every jump through a register or memory and, if
+//! its address is a value, by every call (`__builtin_longjmp`). In a function with a table of handlers, what nothing leads to is entered by the
+//! unwinder: from every call, with the exception in rax and rdx, and with the stack pointer of the call, less what was pushed for it.
+
+use super::Module;
+use super::builder::{Builder, Key};
+use super::compact::compact;
+use super::state::{State, Val};
+use super::transfer::{Leaves, Walk, at_entry};
+use super::unit::{Destination, Refusal, Unit};
+use crate::ids::ValueIdx;
+use crate::native::decode::effects::{Effect, RSP, SLOTS};
+use crate::relation::FunctionSummary;
+use crate::summary::Target;
+
+/// Blocks that are worked on before a function is given up: a few times each is enough for any that compilers make.
+const MOST_VISITS_PER_BLOCK: usize = 64;
+
+/// What came of a function: its summary, and where it jumps to with its frame in place.
+pub(super) struct Walked {
+    pub(super) summary: Result<FunctionSummary, Refusal>,
+    pub(super) entered_in_frame: Vec<(Target, i64)>,
+}
+
+pub(super) fn walk(module: &Module<'_, '_>, unit: &Unit) -> Walked {
+    let mut builder = Builder::default();
+    let summary = fixpoint(module, unit, &mut builder);
+    let entered_in_frame = std::mem::take(&mut builder.entered_in_frame);
+    let summary = summary.map(|at_labels| {
+        let mut summary = builder.finish(&at_labels);
+        compact(&mut summary);
+        summary
+    });
+    Walked { summary, entered_in_frame }
+}
+
+struct Flow<'u> {
+    unit: &'u Unit,
+    /// By block: the state at its start.
+    at: Vec<State>,
+    queue: Vec<usize>,
+    queued: Vec<bool>,
+    /// By instruction: the block that begins there.
+    block_of: Vec<Option<u32>>,
+    /// The join of the states after calls.
+    after_calls: State,
+    /// Blocks that the unwinder enters.
+    pads: Vec<usize>,
+    /// Something may be on the stack at a call that the unwinder takes off.
+    pushes: bool,
+    /// Ways on from calls into blocks that others lead to as well, to be followed when nothing else is left: the callee
+    /// may be one that never returns, and then the block has another frame.
+    deferred: Vec<(usize, State)>,
+    /// By block: it ends in a call, and goes on behind it.
+    returns: Vec<bool>,
+    /// By block: jumps lead to it, or it is an entry or label.
+    is_target: Vec<bool>,
+}
+
+fn fixpoint(module: &Module<'_, '_>, unit: &Unit, builder: &mut Builder) -> Result<Vec<ValueIdx>, Refusal> {
+    let mut block_of = vec![None; unit.ops.len()];
+    for (i, block) in (0u32..).zip(&unit.blocks) {
+        if let Some(slot) = block_of.get_mut(block.start) {
+            *slot = Some(i);
+        }
+    }
+    let mut flow = Flow {
+        unit,
+        at: vec![State::unreached(); unit.blocks.len()],
+        queue: Vec::new(),
+        queued: vec![false; unit.blocks.len()],
+        block_of,
+        after_calls: State::unreached(),
+        pads: Vec::new(),
+        pushes: false,
+        deferred: Vec::new(),
+        returns: vec![false; unit.blocks.len()],
+        is_target: vec![false; unit.blocks.len()],
+    };
+    let targets = unit.ops.iter().filter(|op| op.effect == Effect::Jump);
+    let mut targets: Vec<usize> = targets
+        .filter_map(|op| match unit.destination(module, op) {
+            Ok(Destination::Inner(to)) => Some(to),
+            _ => None,
+        })
+        .collect();
+    targets.extend(unit.labels.iter().map(|l| l.0));
+    targets.extend(unit.entries.iter().map(|e| e.2));
+    for target in targets {
+        if let Some(slot) = flow.block(target).and_then(|b| flow.is_target.get_mut(b)) {
+            *slot = true;
+        }
+    }
+    let entry = at_entry(builder);
+    let mut at_labels = Vec::new();
+    for (op, is_value) in &unit.labels {
+        let Some(block) = flow.block(*op) else { continue };
+        for slot in (0..SLOTS as u8).filter(|s| *is_value && !matches!(*s, RSP | 5)) {
+            let value = builder.value(Key::Join(block, slot));
+            at_labels.push(value);
+            if let Some(state) = flow.at.get_mut(block) {
+                state.set(slot, Val::Node(value, 0));
+            }
+        }
+    }
+    for (_, _, op) in &unit.entries {
+        flow.enter(*op, &entry, builder);
+    }
+    let mut returns_elsewhere = false;
+    let mut visits = 0;
+    loop {
+        while let Some(block) = flow.next() {
+            visits += 1;
+            if visits > MOST_VISITS_PER_BLOCK * unit.blocks.len() + 1024 {
+                return Err("the states don't settle".to_owned());
+            }
+            flow.visit(module, builder, block, &mut returns_elsewhere)?;
+        }
+        if !flow.follow_deferred(builder) && !flow.next_pad(builder) {
+            break;
+        }
+    }
+    builder.recording = true;
+    // Marks of the first walk hold for the second, too, and the constraints of both ends of an edge are made in it.
+    for (_, _, op) in &unit.entries {
+        flow.record_edge(*op, &entry, builder)?;
+    }
+    let pads = flow.pads.clone();
+    let after = flow.at_pad(builder);
+    for pad in pads {
+        flow.record_join(pad, &after, builder)?;
+    }
+    for block in 0..unit.blocks.len() {
+        flow.record(module, builder, block, returns_elsewhere)?;
+    }
+    Ok(at_labels)
+}
+
+impl Flow<'_> {
+    fn block(&self, op: usize) -> Option<usize> {
+        self.block_of.get(op).copied().flatten().map(|b| b as usize)
+    }
+
+    fn next(&mut self) -> Option<usize> {
+        let block = self.queue.pop()?;
+        if let Some(queued) = self.queued.get_mut(block) {
+            *queued = false;
+        }
+        Some(block)
+    }
+
+    /// Join a state into the block at this instruction.
+    fn enter(&mut self, op: usize, state: &State, builder: &mut Builder) {
+        if let Some(block) = self.block(op) {
+            self.join(block, state, builder);
+        }
+    }
+
+    fn join(&mut self, block: usize, state: &State, builder: &mut Builder) {
+        let (Some(at), Some(queued)) = (self.at.get_mut(block), self.queued.get_mut(block)) else { return };
+        let first = at.get(RSP) == Val::Undefined;
+        let changed = at.join(state, |slot| builder.value(Key::Join(block, slot)));
+        if (changed || first) && !std::mem::replace(queued, true) {
+            self.queue.push(block);
+        }
+    }
+
+    fn is_reached(&self, block: usize) -> bool {
+        self.at.get(block).is_some_and(|s| s.get(RSP) != Val::Undefined)
+    }
+
+    /// Walk through a block; the instructions where control leaves it, with the state there.
+    fn through(
+        &self,
+        module: &Module<'_, '_>,
+        builder: &mut Builder,
+        block: usize,
+        returns_elsewhere: &mut bool,
+        mut after_call: impl FnMut(&State, bool),
+    ) -> Result<(State, Leaves), Refusal> {
+        let (Some(range), Some(state)) = (self.unit.blocks.get(block), self.at.get(block)) else {
+            return Err("no such block".to_owned());
+        };
+        let mut state = state.clone();
+        let mut walk = Walk { unit: self.unit, module, builder, returns_elsewhere: *returns_elsewhere };
+        let mut leaves = Leaves::Falls;
+        for at in range.start..range.end {
+            let Some(op) = self.unit.ops.get(at) else { break };
+            let pushed = state.pushed;
+            leaves = walk.step(at, op, &mut state)?;
+            if matches!(op.effect, Effect::Call | Effect::CallThrough(_)) {
+                after_call(&state, pushed);
+            }
+            if leaves != Leaves::Falls {
+                break;
+            }
+        }
+        *returns_elsewhere |= walk.returns_elsewhere;
+        Ok((state, leaves))
+    }
+
+    fn visit(
+        &mut self,
+        module: &Module<'_, '_>,
+        builder: &mut Builder,
+        block: usize,
+        returns_elsewhere: &mut bool,
+    ) -> Result<(), Refusal> {
+        let mut calls = Vec::new();
+        let (state, leaves) = self.through(module, builder, block, returns_elsewhere, |state, pushed| {
+            calls.push((state.clone(), pushed));
+        })?;
+        let mut changed = false;
+        for (state, pushed) in calls {
+            self.pushes |= pushed;
+            changed |= self.after_calls.join(&state, |slot| builder.value(Key::Join(usize::MAX, slot)));
+        }
+        if changed {
+            let (after, pads) = (self.at_pad(builder), self.pads.clone());
+            for pad in pads {
+                self.join(pad, &after, builder);
+            }
+            let after = self.after_calls.clone();
+            for (op, is_value) in &self.unit.labels {
+                if *is_value {
+                    self.enter(*op, &after, builder);
+                }
+            }
+        }
+        if self.is_behind_call(block, leaves) {
+            let behind = self.unit.blocks.get(block).and_then(|b| self.block(b.end));
+            if behind.is_some_and(|b| self.is_target.get(b) == Some(&true)) {
+                self.deferred.retain(|(b, _)| *b != block);
+                self.deferred.push((block, state));
+                return Ok(());
+            }
+            self.set_returns(block);
+        }
+        for op in self.successors(block, leaves) {
+            self.enter(op, &state, builder);
+        }
+        Ok(())
+    }
+
+    fn is_behind_call(&self, block: usize, leaves: Leaves) -> bool {
+        let last = self.unit.blocks.get(block).and_then(|b| self.unit.ops.get(b.end.wrapping_sub(1)));
+        let call = last.is_some_and(|op| matches!(op.effect, Effect::Call | Effect::CallThrough(_)));
+        call && leaves == Leaves::Falls
+    }
+
+    fn set_returns(&mut self, block: usize) {
+        if let Some(slot) = self.returns.get_mut(block) {
+            *slot = true;
+        }
+    }
+
+    /// Go on behind calls that were put off, unless the frame there is another one: then the callee doesn't return.
+    fn follow_deferred(&mut self, builder: &mut Builder) -> bool {
+        let mut deferred = std::mem::take(&mut self.deferred);
+        deferred.sort_by_key(|(block, _)| *block);
+        for (block, state) in deferred {
+            for op in self.successors(block, Leaves::Falls) {
+                let Some(at) = self.block(op).and_then(|b| self.at.get(b)) else { continue };
+                let differs = match (at.get(RSP), state.get(RSP)) {
+                    (Val::Frame(there), Val::Frame(here)) => there != here,
+                    _ => false,
+                };
+                if !differs {
+                    self.set_returns(block);
+                    self.enter(op, &state, builder);
+                }
+            }
+        }
+        !self.queue.is_empty()
+    }
+
+    /// The instructions that a block leads to.
+    fn successors(&self, block: usize, leaves: Leaves) -> Vec<usize> {
+        let next = self.unit.blocks.get(block).map(|b| b.end);
+        // Behind the last instruction of an atom there is nothing to fall into.
+        let atom = |op: usize| self.unit.ops.get(op).map(|o| o.atom);
+        let next = next.filter(|n| n.checked_sub(1).and_then(atom) == atom(*n));
+        match leaves {
+            Leaves::Falls => next.into_iter().collect(),
+            Leaves::To(to, falls) => [Some(to), next.filter(|_| falls)].into_iter().flatten().collect(),
+            Leaves::Labels => self.unit.labels.iter().map(|l| l.0).collect(),
+            Leaves::Ends => Vec::new(),
+        }
+    }
+
+    /// The state in which the unwinder enters.
+    fn at_pad(&self, builder: &mut Builder) -> State {
+        let mut state = self.after_calls.clone();
+        let exception = builder.unknown();
+        state.set(0, Val::Node(exception, 0));
+        state.set(2, Val::Node(exception, 0));
+        if self.pushes || !matches!(state.get(RSP), Val::Frame(_)) {
+            let anywhere = builder.somewhere_in_frame();
+            state.set(RSP, Val::Node(anywhere, 0));
+        }
+        state
+    }
+
+    /// Take the next block that nothing leads to as one that the unwinder enters. False if there is none.
+    fn next_pad(&mut self, builder: &mut Builder) -> bool {
+        if self.after_calls.get(RSP) == Val::Undefined {
+            return false;
+        }
+        let may_be = |b: &usize| !self.is_reached(*b) && !self.is_padding(*b);
+        let Some(pad) = (0..self.at.len()).find(may_be).filter(|_| self.unit.has_handlers) else { return false };
+        self.pads.push(pad);
+        let after = self.at_pad(builder);
+        self.join(pad, &after, builder);
+        true
+    }
+
+    fn is_padding(&self, block: usize) -> bool {
+        let ops = self.unit.blocks.get(block).and_then(|b| self.unit.ops.get(b.start..b.end));
+        ops.is_some_and(|ops| ops.iter().all(|op| op.effect == Effect::Padding))
+    }
+
+    /// Keep the constraints of a block, and those of the joins that it leads to.
+    fn record(
+        &self,
+        module: &Module<'_, '_>,
+        builder: &mut Builder,
+        block: usize,
+        mut returns_elsewhere: bool,
+    ) -> Result<(), Refusal> {
+        if !self.is_reached(block) {
+            return Ok(());
+        }
+        let mut calls = Vec::new();
+        let (state, leaves) =
+            self.through(module, builder, block, &mut returns_elsewhere, |state, _| calls.push(state.clone()))?;
+        for after in calls {
+            for slot in 0..SLOTS as u8 {
+                let to = builder.value(Key::Join(usize::MAX, slot));
+                if self.after_calls.get(slot) == Val::Node(to, 0) {
+                    builder.flow(after.get(slot), to, Some(0))?;
+                }
+            }
+            for (op, _) in self.unit.labels.iter().filter(|l| l.1) {
+                self.record_edge(*op, &after, builder)?;
+            }
+        }
+        if self.is_behind_call(block, leaves) && self.returns.get(block) != Some(&true) {
+            return Ok(());
+        }
+        for op in self.successors(block, leaves) {
+            self.record_edge(op, &state, builder)?;
+        }
+        Ok(())
+    }
+
+    fn record_edge(&self, op: usize, state: &State, builder: &mut Builder) -> Result<(), Refusal> {
+        self.block(op).map_or(Ok(()), |block| self.record_join(block, state, builder))
+    }
+
+    fn record_join(&self, block: usize, state: &State, builder: &mut Builder) -> Result<(), Refusal> {
+        let Some(at) = self.at.get(block) else { return Ok(()) };
+        for slot in 0..SLOTS as u8 {
+            let to = builder.value(Key::Join(block, slot));
+            if at.get(slot) == Val::Node(to, 0) {
+                builder.flow(state.get(slot), to, Some(0))?;
+            }
+        }
+        Ok(())
+    }
+}
