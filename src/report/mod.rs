@@ -349,6 +349,7 @@ fn level_name(level: crate::config::Level) -> &'static str {
 
 fn severity_name(severity: summaries::Severity) -> &'static str {
     match severity {
+        summaries::Severity::Function => "function",
         summaries::Severity::Section => "section",
         summaries::Severity::Module => "module",
         summaries::Severity::Link => "link",

@@ -63,9 +63,14 @@ fn read(bytes: &[u8], granularity: Granularity) -> Result<ModuleSummary> {
 
     let plan = match granularity {
         Granularity::Sections => split::Plan::default(),
-        Granularity::Functions | Granularity::Pointers => {
-            split::plan(&tables, &by_section, &atoms, &symbols, granularity == Granularity::Pointers, &mut limits)?
-        }
+        Granularity::Functions | Granularity::Pointers => split::plan(
+            &tables,
+            &by_section,
+            &atoms,
+            &symbols,
+            granularity == Granularity::Pointers,
+            &mut limits,
+        )?,
     };
     if !plan.parts.is_empty() {
         parts::divide(&plan, &mut atoms, &mut by_section, &mut symbols, &mut groups);

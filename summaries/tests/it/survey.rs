@@ -94,8 +94,9 @@ fn survey_of_values() {
                 frames += usize::from(f.frame);
                 constraints += f.constraints.len();
                 sites += f.call_sites.len();
-                let is_indirect =
-                    |s: &&summaries::relation::CallSite| matches!(s.callee, summaries::relation::Callee::Indirect(_));
+                let is_indirect = |s: &&summaries::relation::CallSite| {
+                    matches!(s.callee, summaries::relation::Callee::Indirect(_))
+                };
                 indirect += f.call_sites.iter().filter(is_indirect).count();
             }
             for limit in &summary.limits {

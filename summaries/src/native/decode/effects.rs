@@ -58,6 +58,8 @@ pub(crate) struct Transfer {
     pub(crate) stores: Vec<Address>,
     /// The immediate may be an address by a relocation.
     pub(crate) immediate: bool,
+    /// Bytes are moved as they are, in pieces of 8 or more or not at all: an address stays what it was.
+    pub(crate) moves: bool,
 }
 
 /// What an instruction does.
@@ -167,8 +169,53 @@ impl Effects {
                 transfer.stores.push(address);
             }
         }
+        transfer.moves = only_moves(decoded);
         transfer.immediate = decoded.op_kinds().any(|k| immediate_bytes(k) >= 4);
         Effect::Other(transfer)
+    }
+}
+
+/// Instructions that put together or choose between pieces of 8 bytes or more.
+fn only_moves(decoded: &Decoded) -> bool {
+    use Mnemonic::*;
+    matches!(
+        decoded.mnemonic(),
+        Xchg | Punpcklqdq
+            | Punpckhqdq
+            | Vpunpcklqdq
+            | Vpunpckhqdq
+            | Movhps
+            | Movlps
+            | Movhpd
+            | Movlpd
+            | Vmovhps
+            | Vmovlps
+            | Vmovhpd
+            | Vmovlpd
+            | Movlhps
+            | Movhlps
+            | Unpcklpd
+            | Unpckhpd
+            | Shufpd
+            | Pinsrq
+            | Pextrq
+            | Vpinsrq
+            | Vpextrq
+            | Vinserti128
+            | Vinsertf128
+            | Vextracti128
+            | Vextractf128
+            | Vpbroadcastq
+            | Movddup
+            | Vmovddup
+            | Vpermq
+    ) || decoded.condition_code() != iced_x86::ConditionCode::None && is_cmov(decoded)
+}
+
+fn is_cmov(decoded: &Decoded) -> bool {
+    decoded.op_count() == 2 && decoded.flow_control() == FlowControl::Next && {
+        let size = decoded.op0_register().size();
+        decoded.op0_kind() == OpKind::Register && size == 8
     }
 }
 
@@ -182,9 +229,8 @@ fn is_only_in_address(decoded: &Decoded, register: Register) -> bool {
     };
     let full = register.full_register();
     let in_address = [decoded.memory_base(), decoded.memory_index()].contains(&full);
-    let is_operand = |n| {
-        decoded.op_kind(n) == OpKind::Register && decoded.op_register(n).full_register() == full
-    };
+    let is_operand =
+        |n| decoded.op_kind(n) == OpKind::Register && decoded.op_register(n).full_register() == full;
     in_address && !implied && !(0..decoded.op_count()).any(is_operand)
 }
 
@@ -306,7 +352,9 @@ fn control(decoded: &Decoded) -> Option<Effect> {
         }
         FlowControl::Call if near => Effect::Call,
         FlowControl::IndirectCall => whole_or_memory(decoded, 0).map_or(Effect::Strange, Effect::CallThrough),
-        FlowControl::IndirectBranch => whole_or_memory(decoded, 0).map_or(Effect::Strange, Effect::JumpThrough),
+        FlowControl::IndirectBranch => {
+            whole_or_memory(decoded, 0).map_or(Effect::Strange, Effect::JumpThrough)
+        }
         FlowControl::Return => match decoded.mnemonic() {
             Mnemonic::Ret if decoded.op_count() == 0 => Effect::Return,
             _ => Effect::Strange,
@@ -328,8 +376,8 @@ fn moves(decoded: &Decoded) -> Option<Effect> {
     };
     Some(match decoded.mnemonic() {
         Nop => Effect::Padding,
-        Endbr64 | Pause | Lfence | Mfence | Sfence | Prefetcht0 | Prefetcht1 | Prefetcht2
-        | Prefetchnta | Prefetchw | Cld | Std | Clc | Stc | Cmc | Vzeroupper => Effect::Nothing,
+        Endbr64 | Pause | Lfence | Mfence | Sfence | Prefetcht0 | Prefetcht1 | Prefetcht2 | Prefetchnta
+        | Prefetchw | Cld | Std | Clc | Stc | Cmc | Vzeroupper => Effect::Nothing,
         Mov if decoded.op1_kind() == OpKind::Register || decoded.op1_kind() == OpKind::Memory => {
             // A store of a part of a register is a store of its value, a load into a part is not whole.
             let (to, from) = match decoded.op0_kind() {
@@ -353,7 +401,9 @@ fn moves(decoded: &Decoded) -> Option<Effect> {
             // Between a general and a vector register, too; mm registers were filtered by `vector_or_memory`.
             Effect::Move { to: operand_of(0)?, from: operand_of(1)? }
         }
-        Push | Pop | Leave if decoded.stack_pointer_increment().unsigned_abs() % 8 != 0 => Effect::Strange,
+        Push | Pop | Leave if !decoded.stack_pointer_increment().unsigned_abs().is_multiple_of(8) => {
+            Effect::Strange
+        }
         Push => operand_of(0).map_or(Effect::Strange, Effect::Push),
         Pop => match operand_of(0) {
             Some(Operand::Slot(to)) => Effect::Pop(to),
@@ -394,9 +444,7 @@ fn arithmetic(decoded: &Decoded) -> Option<Effect> {
             Some(from) => Effect::Lea { to: wide(to)?, from },
             None => return None,
         },
-        Add if register && constant => {
-            Effect::Add { to: wide(to)?, by: decoded.immediate(1) as i64 }
-        }
+        Add if register && constant => Effect::Add { to: wide(to)?, by: decoded.immediate(1) as i64 },
         Sub if register && constant => {
             Effect::Add { to: wide(to)?, by: (decoded.immediate(1) as i64).checked_neg()? }
         }

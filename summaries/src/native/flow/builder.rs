@@ -250,7 +250,8 @@ impl Builder {
             Raw::LoadCell { size, .. } | Raw::StoreCell { size, .. } => *size == 0,
             _ => false,
         };
-        let frame = self.raw.iter().any(leaks) || self.calls.iter().any(|c| c.rsp.is_none() && self.has_cells());
+        let frame =
+            self.raw.iter().any(leaks) || self.calls.iter().any(|c| c.rsp.is_none() && self.has_cells());
         let stored = self.cells_of(true);
         let loaded = self.cells_of(false);
         let mut constraints = Vec::new();
@@ -398,8 +399,12 @@ impl Builder {
         let mut sources: FxHashMap<ValueIdx, Vec<ValueIdx>> = FxHashMap::default();
         for raw in &self.raw {
             match raw {
-                Raw::Plain(Constraint::Assign { from, to, .. }) => sources.entry(*to).or_default().push(*from),
-                Raw::Plain(Constraint::Load { from, to, .. }) => sources.entry(*to).or_default().push(from.value),
+                Raw::Plain(Constraint::Assign { from, to, .. }) => {
+                    sources.entry(*to).or_default().push(*from)
+                }
+                Raw::Plain(Constraint::Load { from, to, .. }) => {
+                    sources.entry(*to).or_default().push(from.value)
+                }
                 Raw::Plain(Constraint::Store { from, to, .. }) => {
                     mark(*from, &mut work);
                     mark(to.value, &mut work);

@@ -178,7 +178,8 @@ impl Module<'_, '_> {
         for (section, rela) in &self.relas {
             // By the name of a function, but not to its start.
             let Some(symbol) = self.symbols.get(symbol_of(rela).index()) else { continue };
-            let (Definition::Atom(_), SymbolKind::Func | SymbolKind::Ifunc) = (symbol.definition, symbol.kind)
+            let (Definition::Atom(_), SymbolKind::Func | SymbolKind::Ifunc) =
+                (symbol.definition, symbol.kind)
             else {
                 continue;
             };
@@ -214,16 +215,15 @@ impl Module<'_, '_> {
 
     /// The atoms of each function, each with the parts that belong to it.
     fn groups(&self, plan: &Plan) -> Vec<Vec<AtomIdx>> {
-        let is_candidate = |atom: &Atom| {
-            atom.kind == AtomKind::Code && plan.understood.binary_search(&atom.section).is_ok()
-        };
+        let is_candidate =
+            |atom: &Atom| atom.kind == AtomKind::Code && plan.understood.binary_search(&atom.section).is_ok();
         let mut parent: Vec<usize> = (0..self.atoms.len()).collect();
         let mut instructions = Vec::new();
         for (i, atom) in self.atoms.iter().enumerate().filter(|(_, a)| is_candidate(a)) {
             let Some((section, start, bytes)) = self.code(AtomIdx::new(i)) else { continue };
             instructions.clear();
-            let decoded =
-                u32::try_from(start).is_ok_and(|s| super::decode::decode(bytes, s, &mut instructions).is_ok());
+            let decoded = u32::try_from(start)
+                .is_ok_and(|s| super::decode::decode(bytes, s, &mut instructions).is_ok());
             if !decoded {
                 continue;
             }
@@ -407,7 +407,8 @@ impl Module<'_, '_> {
         summary.atom = main;
         summary.parts = unit.atoms.iter().copied().filter(|a| *a != main).collect();
         summary.entries = unit.entries.iter().map(|e| (e.0, e.1)).collect();
-        let inside = |target: &Target| matches!(target, Target::Atom(a) if unit.atoms.binary_search(a).is_ok());
+        let inside =
+            |target: &Target| matches!(target, Target::Atom(a) if unit.atoms.binary_search(a).is_ok());
         let mut known: Vec<(u32, u64)> = Vec::new();
         for op in &unit.ops {
             if matches!(op.displacement, Meaning::Place(..) | Meaning::Got(_))

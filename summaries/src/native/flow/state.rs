@@ -111,12 +111,7 @@ pub(super) struct State {
 
 impl State {
     pub(super) fn unreached() -> Self {
-        State {
-            slots: [Val::Undefined; SLOTS],
-            stale: u64::MAX,
-            pending: Pending::default(),
-            pushed: false,
-        }
+        State { slots: [Val::Undefined; SLOTS], stale: u64::MAX, pending: Pending::default(), pushed: false }
     }
 
     pub(super) fn get(&self, slot: u8) -> Val {

@@ -229,13 +229,7 @@ impl Walk<'_, '_, '_, '_> {
     }
 
     /// What a memory operand means.
-    fn address(
-        &mut self,
-        at: usize,
-        op: &Op,
-        state: &State,
-        address: &Address,
-    ) -> Result<Memory, Refusal> {
+    fn address(&mut self, at: usize, op: &Op, state: &State, address: &Address) -> Result<Memory, Refusal> {
         if address.segment {
             return Ok(Memory::Tls);
         }
@@ -384,7 +378,8 @@ impl Walk<'_, '_, '_, '_> {
         let writes_rsp = t.writes.iter().any(|(slot, _)| *slot == RSP);
         parts.retain(|v| !matches!(v, Val::None | Val::Undefined | Val::Saved));
         let flows = !t.writes.is_empty() || !t.stores.is_empty();
-        let value = if flows { self.join(Key::Op(at, 80), parts)? } else { Val::None };
+        let offset = t.moves.then_some(0);
+        let value = if flows { self.join_at(Key::Op(at, 80), parts, offset)? } else { Val::None };
         for address in &t.stores {
             let memory = self.address(at, op, state, address)?;
             if let Memory::Frame(_) = memory
@@ -399,7 +394,7 @@ impl Walk<'_, '_, '_, '_> {
                 true => value,
                 false => match state.get(*slot) {
                     Val::Saved | Val::None | Val::Undefined => value,
-                    old => self.join(Key::Op(at, *slot), [old, value])?,
+                    old => self.join_at(Key::Op(at, *slot), [old, value], offset)?,
                 },
             };
             if *slot != RSP {
@@ -416,6 +411,16 @@ impl Walk<'_, '_, '_, '_> {
 
     /// A value that holds each of these at an unknown offset.
     fn join(&mut self, key: Key, parts: impl IntoIterator<Item = Val>) -> Result<Val, Refusal> {
+        self.join_at(key, parts, None)
+    }
+
+    /// A value that holds each of these, displaced.
+    fn join_at(
+        &mut self,
+        key: Key,
+        parts: impl IntoIterator<Item = Val>,
+        offset: Option<i64>,
+    ) -> Result<Val, Refusal> {
         let mut result = Val::None;
         for part in parts {
             match part {
@@ -423,7 +428,7 @@ impl Walk<'_, '_, '_, '_> {
                 Val::Saved => return Err("the caller's register is used".to_owned()),
                 part => {
                     let to = self.builder.value(key);
-                    self.builder.flow(part, to, None)?;
+                    self.builder.flow(part, to, offset)?;
                     result = Val::Node(to, 0);
                 }
             }

@@ -116,7 +116,8 @@ impl Unit {
                 labels.push((unit.find(atom, offset).ok_or("a label between instructions")?, true));
             }
             let branches = matches!(op.effect, Effect::Jump | Effect::Call);
-            if let Some(Destination::Inner(to)) = branches.then(|| unit.destination(module, op)).transpose()?
+            if let Some(Destination::Inner(to)) =
+                branches.then(|| unit.destination(module, op)).transpose()?
             {
                 leaders.push(to);
             }
@@ -241,7 +242,7 @@ fn apply(
         return Err(format!("a relocation at {place:#x} in no field"));
     }
     let addend = rela.r_addend.get(object::endian::LittleEndian);
-    let relative = matches!(instruction.field, Field::Branch | Field::RipRelative);
+    let relative = matches!(instruction.field, Field::Branch | Field::RipRelative { .. });
     let meaning = match ty {
         2 | 4 if displacement && relative => {
             let offset = addend.wrapping_add(instruction.end().wrapping_sub(place) as i64);

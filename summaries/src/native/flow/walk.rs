@@ -309,7 +309,9 @@ impl Flow<'_> {
             return false;
         }
         let may_be = |b: &usize| !self.is_reached(*b) && !self.is_padding(*b);
-        let Some(pad) = (0..self.at.len()).find(may_be).filter(|_| self.unit.has_handlers) else { return false };
+        let Some(pad) = (0..self.at.len()).find(may_be).filter(|_| self.unit.has_handlers) else {
+            return false;
+        };
         self.pads.push(pad);
         let after = self.at_pad(builder);
         self.join(pad, &after, builder);
@@ -333,8 +335,8 @@ impl Flow<'_> {
             return Ok(());
         }
         let mut calls = Vec::new();
-        let (state, leaves) =
-            self.through(module, builder, block, &mut returns_elsewhere, |state, _| calls.push(state.clone()))?;
+        let (state, leaves) = self
+            .through(module, builder, block, &mut returns_elsewhere, |state, _| calls.push(state.clone()))?;
         for after in calls {
             for slot in 0..SLOTS as u8 {
                 let to = builder.value(Key::Join(usize::MAX, slot));

@@ -290,7 +290,7 @@ pub(crate) fn plan(
         plan = assemble(&texts, found.retargets, claimed);
     }
     for text in texts.iter().filter(|t| t.is_worth_it()) {
-        if let Some((limit, detail)) = text.refusal.as_ref().or(text.whole.as_ref()) {
+        if let Some((limit, detail)) = text.whole.as_ref().or(text.refusal.as_ref()) {
             let detail = format!("section {}: {detail}", tables.describe(text.section));
             limits.push(LimitRecord {
                 bytes: text.bytes.len() as u64,
