@@ -6,8 +6,8 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::memory::cells;
 use super::state::{Pending, Val};
-use super::transfer::cells;
 use super::unit::Refusal;
 use crate::ids::{AtomIdx, ValueIdx};
 use crate::relation::{CallSite, Callee, Constraint, FunctionSummary, Place, Register};

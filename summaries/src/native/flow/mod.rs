@@ -9,7 +9,9 @@
 //! refers to and is given escapes.
 
 mod builder;
+mod calls;
 mod compact;
+mod memory;
 mod state;
 mod transfer;
 mod unit;

@@ -4,38 +4,20 @@
 //! through every block to keep them. Values are made by key (instruction and place in it), so that both walks mean the
 //! same. Whatever combines several addresses makes a value that holds each of them at an unknown offset.
 
-use super::builder::{Builder, Call, Key};
+use super::builder::{Builder, Key};
+use super::memory::Memory;
 use super::state::{State, Val};
-use super::unit::{Destination, Meaning, Op, Refusal, Unit};
-use crate::ids::ValueIdx;
-use crate::native::decode::Flow;
+use super::unit::{Meaning, Op, Refusal, Unit};
 use crate::native::decode::effects::{
-    Address, Effect, FIRST_VECTOR, MASKS, Operand, RBP, RSP, SLOTS, Slot, Transfer, X87,
+    Effect, FIRST_VECTOR, MASKS, Operand, RBP, RSP, SLOTS, Slot, Transfer, X87,
 };
 use crate::native::flow::Module;
 use crate::relation::Callee;
-use crate::summary::Target;
 
-/// rax, rcx, rdx, rsi, rdi, r8 to r11: what a callee may clobber.
-const CLOBBERED: u64 = 0b1111_1100_0111;
-/// rcx, rdx, rsi, rdi, r8, r9 and r10 (the static chain).
-const ARGUMENTS: u64 = 0b111_1100_0110;
 /// Registers that carry a result.
 pub(super) const RESULTS: [Slot; 4] = [0, 2, FIRST_VECTOR, FIRST_VECTOR + 1];
 /// rsp, and what a callee saves.
 const SAVED: [Slot; 6] = [3, 5, 12, 13, 14, 15];
-
-/// What an operand in memory comes to.
-#[derive(Debug, Clone, Copy)]
-enum Memory {
-    Frame(i64),
-    /// A value, and the displacement if it is known.
-    At(ValueIdx, Option<i64>),
-    Tls,
-    Got(Val),
-    /// No address goes into it.
-    Nowhere,
-}
 
 pub(super) struct Walk<'u, 'm, 'a, 't> {
     pub(super) unit: &'u Unit,
@@ -228,124 +210,6 @@ impl Walk<'_, '_, '_, '_> {
         Ok(())
     }
 
-    /// What a memory operand means.
-    fn address(&mut self, at: usize, op: &Op, state: &State, address: &Address) -> Result<Memory, Refusal> {
-        if address.segment {
-            return Ok(Memory::Tls);
-        }
-        let meaning = if address.field { op.displacement } else { Meaning::Absent };
-        let mut parts: [Val; 3] = [Val::None; 3];
-        match meaning {
-            Meaning::Got(symbol) => {
-                return Ok(Memory::Got(self.builder.place(Target::Symbol(symbol), 0)));
-            }
-            Meaning::Tls if address.relative => return Ok(Memory::Nowhere),
-            Meaning::Tls | Meaning::Absent => {}
-            Meaning::Place(target, offset) => parts[0] = self.builder.place(target, offset),
-        }
-        if address.relative && meaning == Meaning::Absent {
-            let place = u64::try_from(address.displacement).ok();
-            let Some((atom, offset)) = place.and_then(|p| self.module.place(op.section, p)) else {
-                return Err(format!("an operand at {:#x} leads outside", op.offset));
-            };
-            parts[0] = self.builder.place(Target::Atom(atom), offset as i64);
-        }
-        if let Some(base) = address.base {
-            parts[1] = state.get(base);
-        }
-        if let Some(index) = address.index {
-            parts[2] = state.get(index);
-        }
-        if parts.contains(&Val::Saved) {
-            return Err(format!("the caller's register is used at {:#x}", op.offset));
-        }
-        let constant = match meaning {
-            Meaning::Absent if !address.relative => address.displacement,
-            _ => 0,
-        };
-        let is_address = |v: &&Val| !matches!(v, Val::None | Val::Undefined);
-        let registers = usize::from(address.base.is_some()) + usize::from(address.index.is_some());
-        let single = parts.iter().filter(is_address).count() == 1;
-        let Some(first) = parts.iter().find(is_address).copied() else { return Ok(Memory::Nowhere) };
-        // Exact if nothing is added but constants.
-        let exact = address.index.is_none()
-            && single
-            && meaning != Meaning::Tls
-            && (registers == 0 || parts[0] == Val::None);
-        if exact {
-            return Ok(match first.plus(constant) {
-                Val::Frame(o) => Memory::Frame(o),
-                Val::Node(node, o) => Memory::At(node, Some(o)),
-                value => Memory::At(self.builder.node(value)?, Some(0)),
-            });
-        }
-        if single {
-            return Ok(Memory::At(self.builder.node(first)?, None));
-        }
-        match self.join(Key::Op(at, 62 + u8::from(!address.field)), parts)? {
-            Val::Node(node, _) => Ok(Memory::At(node, None)),
-            _ => Ok(Memory::Nowhere),
-        }
-    }
-
-    fn load(&mut self, key: Key, memory: Memory, size: u32) -> Result<Val, Refusal> {
-        Ok(match memory {
-            Memory::Frame(offset) => {
-                let to = self.builder.value(key);
-                self.builder.load_cell(offset, size, to);
-                Val::Node(to, 0)
-            }
-            Memory::At(from, offset) => {
-                let to = self.builder.value(key);
-                self.builder.load(from, offset, size, to);
-                Val::Node(to, 0)
-            }
-            Memory::Tls => Val::Node(self.builder.unknown(), 0),
-            Memory::Got(value) => value,
-            Memory::Nowhere => Val::None,
-        })
-    }
-
-    fn store(&mut self, state: &mut State, memory: Memory, size: u32, value: Val) -> Result<(), Refusal> {
-        match memory {
-            Memory::Frame(offset) => {
-                self.returns_elsewhere |= size == 0 || offset < 8 && offset + i64::from(size) > 0;
-                if !matches!(value, Val::None | Val::Undefined) {
-                    for cell in cells(offset, size) {
-                        state.pending.insert(cell);
-                    }
-                }
-                self.builder.store_cell(offset, size, value)
-            }
-            Memory::At(to, offset) => self.builder.store(value, to, offset, size),
-            Memory::Tls => self.builder.escape(value),
-            Memory::Got(_) => Err("a store into the offset table".to_owned()),
-            Memory::Nowhere => Ok(()),
-        }
-    }
-
-    fn push(&mut self, state: &mut State, value: Val) -> Result<(), Refusal> {
-        let rsp = state.get(RSP).plus(-8);
-        state.set(RSP, rsp);
-        let memory = self.stack(rsp)?;
-        self.store(state, memory, 8, value)
-    }
-
-    fn pop(&mut self, at: usize, state: &mut State) -> Result<Val, Refusal> {
-        let rsp = state.get(RSP);
-        let memory = self.stack(rsp)?;
-        state.set(RSP, rsp.plus(8));
-        self.load(Key::Op(at, 63), memory, 8)
-    }
-
-    fn stack(&mut self, rsp: Val) -> Result<Memory, Refusal> {
-        match rsp {
-            Val::Frame(o) => Ok(Memory::Frame(o)),
-            Val::Node(node, o) => Ok(Memory::At(node, Some(o))),
-            _ => Err("the stack pointer is lost".to_owned()),
-        }
-    }
-
     fn string_move(&mut self, at: usize, state: &mut State, size: u32) -> Result<(), Refusal> {
         let (from, to) = (state.get(6), state.get(7));
         for (slot, value) in [(6, from), (7, to)] {
@@ -410,7 +274,7 @@ impl Walk<'_, '_, '_, '_> {
     }
 
     /// A value that holds each of these at an unknown offset.
-    fn join(&mut self, key: Key, parts: impl IntoIterator<Item = Val>) -> Result<Val, Refusal> {
+    pub(super) fn join(&mut self, key: Key, parts: impl IntoIterator<Item = Val>) -> Result<Val, Refusal> {
         self.join_at(key, parts, None)
     }
 
@@ -435,164 +299,4 @@ impl Walk<'_, '_, '_, '_> {
         }
         Ok(result)
     }
-
-    fn jump(&mut self, at: usize, op: &Op, state: &mut State) -> Result<Leaves, Refusal> {
-        let falls = op.flow != Flow::Jump;
-        match self.unit.destination(self.module, op)? {
-            Destination::Inner(to) => Ok(Leaves::To(to, falls)),
-            Destination::Outer(target, offset) => {
-                if state.get(RSP) != Val::Frame(0) {
-                    self.builder.entered_in_frame.push((target, offset));
-                    return Err(format!("a jump out of the frame at {:#x}", op.offset));
-                }
-                self.site(at, op, &mut state.clone(), Callee::Direct { target, offset }, false)?;
-                Ok(if falls { Leaves::Falls } else { Leaves::Ends })
-            }
-        }
-    }
-
-    /// A jump to wherever a value leads.
-    fn tail(&mut self, at: usize, op: &Op, state: &State, value: Val) -> Result<(), Refusal> {
-        let callee = match value {
-            Val::Saved => return Err(format!("a jump to what the caller left at {:#x}", op.offset)),
-            Val::Place(number, offset) => match self.builder.target(number) {
-                Some((target, start)) => Callee::Direct { target, offset: start + offset },
-                None => return Ok(()),
-            },
-            value => Callee::Indirect(self.builder.node(value)?),
-        };
-        self.site(at, op, &mut state.clone(), callee, false)
-    }
-
-    fn ret(&mut self, at: usize, op: &Op, state: &mut State) -> Result<Leaves, Refusal> {
-        let elsewhere = match state.get(RSP) {
-            Val::Frame(0) => self.returns_elsewhere.then_some(Memory::Frame(0)),
-            Val::Frame(o) => Some(Memory::Frame(o)),
-            _ => None,
-        };
-        if let Some(slot) = elsewhere {
-            self.returns_elsewhere = true;
-            let value = self.load(Key::Op(at, 63), slot, 8)?;
-            let rsp = state.get(RSP);
-            state.set(RSP, rsp.plus(8));
-            self.tail(at, op, state, value)?;
-            self.results(state)?;
-            return Ok(Leaves::Labels);
-        }
-        self.results(state)?;
-        Ok(Leaves::Ends)
-    }
-
-    fn results(&mut self, state: &State) -> Result<(), Refusal> {
-        for slot in RESULTS {
-            let value = state.get(slot);
-            if value != Val::Saved && !state.is_stale(slot) {
-                let to = self.builder.value(Key::Result(slot));
-                self.builder.flow(value, to, Some(0))?;
-            }
-        }
-        Ok(())
-    }
-
-    fn call(&mut self, at: usize, op: &Op, state: &mut State) -> Result<Leaves, Refusal> {
-        let (target, offset) = match self.unit.destination(self.module, op)? {
-            Destination::Inner(to) => {
-                // A call to get at the instruction pointer, or on the way to an indirect jump: it pushes a label.
-                let label = self.builder.place(Target::Atom(op.atom), op.end as i64);
-                self.push(state, label)?;
-                return Ok(Leaves::To(to, true));
-            }
-            Destination::Outer(target, offset) => (target, offset),
-        };
-        if self.module.preserves_all(target) {
-            return Ok(Leaves::Falls);
-        }
-        if self.module.is_tls_get_addr(target) {
-            let unknown = self.builder.unknown();
-            state.set(0, Val::Node(unknown, 0));
-            return Ok(Leaves::Falls);
-        }
-        self.site(at, op, state, Callee::Direct { target, offset }, true)?;
-        Ok(Leaves::Falls)
-    }
-
-    /// A call site; `returns`: the callee comes back here, else to this function's caller.
-    fn site(
-        &mut self,
-        at: usize,
-        op: &Op,
-        state: &mut State,
-        callee: Callee,
-        returns: bool,
-    ) -> Result<(), Refusal> {
-        let local = matches!(callee, Callee::Direct { target, .. } if self.module.is_local(target));
-        // Between modules, and through pointers, functions are called by the psABI.
-        let by_convention = !local && (returns || matches!(callee, Callee::Direct { .. }));
-        let mut actuals = Vec::new();
-        for slot in (0..X87).filter(|s| *s != RSP) {
-            let passes = match slot {
-                0..16 if by_convention => ARGUMENTS & (1 << slot) != 0 && !state.is_stale(slot),
-                0..16 => CLOBBERED & (1 << slot) != 0,
-                slot if by_convention => slot < FIRST_VECTOR + 8 && !state.is_stale(slot),
-                _ => true,
-            };
-            let value = state.get(slot);
-            if passes && !matches!(value, Val::None | Val::Undefined | Val::Saved) {
-                actuals.push((slot, self.builder.node(value)?));
-            }
-        }
-        let rsp = match state.get(RSP) {
-            Val::Frame(o) if returns => Some(o - 8),
-            Val::Frame(o) => Some(o),
-            _ => None,
-        };
-        let mut results = Vec::new();
-        for slot in RESULTS {
-            let to = self.builder.value(Key::Op(at, 90 + slot));
-            results.push((slot, to));
-            if !returns {
-                let own = self.builder.value(Key::Result(slot));
-                self.builder.flow(Val::Node(to, 0), own, Some(0))?;
-            }
-        }
-        self.builder.call(Call {
-            section: op.section,
-            offset: op.offset,
-            callee,
-            jump: !returns && matches!(callee, Callee::Indirect(_)),
-            tail: !returns,
-            actuals,
-            rsp,
-            pending: state.pending.clone(),
-            results: results.clone(),
-        });
-        if !returns {
-            return Ok(());
-        }
-        for (slot, to) in results {
-            // A callee of the same object that leaves the register alone may be known to.
-            let before = state.get(slot);
-            if local && before != Val::Saved {
-                self.builder.flow(before, to, Some(0))?;
-            }
-            state.set(slot, Val::Node(to, 0));
-        }
-        if !local {
-            let results = RESULTS.iter().fold(0u64, |mask, slot| mask | 1 << slot);
-            let vectors = ((1u64 << 32) - 1) << FIRST_VECTOR;
-            state.stale |= (CLOBBERED | vectors) & !results;
-        }
-        if !self.module.may_be_inside_arguments(callee) {
-            state.pending = super::state::Pending::default();
-            state.pushed = false;
-        }
-        Ok(())
-    }
-}
-
-/// The cells that `size` bytes at an offset touch.
-pub(super) fn cells(offset: i64, size: u32) -> impl Iterator<Item = i64> {
-    let first = offset.div_euclid(8);
-    let last = offset.saturating_add(i64::from(size.max(1)) - 1).div_euclid(8);
-    (first..=last).map(|cell| cell * 8)
 }

@@ -1,0 +1,175 @@
+//! Calls, jumps and returns: where control goes, and what goes with it.
+//!
+//! Within a module every register that a callee may clobber is passed and may survive, since compilers know what local
+//! functions do with registers; between modules and through pointers the psABI's registers are. Of the stack, a callee gets
+//! what was written since the last call and what the function itself never reads.
+
+use super::builder::{Call, Key};
+use super::memory::Memory;
+use super::state::{State, Val};
+use super::transfer::{Leaves, RESULTS, Walk};
+use super::unit::{Destination, Op, Refusal};
+use crate::native::decode::Flow;
+use crate::native::decode::effects::{FIRST_VECTOR, RSP, X87};
+use crate::relation::Callee;
+use crate::summary::Target;
+
+/// rax, rcx, rdx, rsi, rdi, r8 to r11: what a callee may clobber.
+const CLOBBERED: u64 = 0b1111_1100_0111;
+/// rcx, rdx, rsi, rdi, r8, r9 and r10 (the static chain).
+const ARGUMENTS: u64 = 0b111_1100_0110;
+
+impl Walk<'_, '_, '_, '_> {
+    pub(super) fn jump(&mut self, at: usize, op: &Op, state: &mut State) -> Result<Leaves, Refusal> {
+        let falls = op.flow != Flow::Jump;
+        match self.unit.destination(self.module, op)? {
+            Destination::Inner(to) => Ok(Leaves::To(to, falls)),
+            Destination::Outer(target, offset) => {
+                if state.get(RSP) != Val::Frame(0) {
+                    self.builder.entered_in_frame.push((target, offset));
+                    return Err(format!("a jump out of the frame at {:#x}", op.offset));
+                }
+                self.site(at, op, &mut state.clone(), Callee::Direct { target, offset }, false)?;
+                Ok(if falls { Leaves::Falls } else { Leaves::Ends })
+            }
+        }
+    }
+
+    /// A jump to wherever a value leads.
+    pub(super) fn tail(&mut self, at: usize, op: &Op, state: &State, value: Val) -> Result<(), Refusal> {
+        let callee = match value {
+            Val::Saved => return Err(format!("a jump to what the caller left at {:#x}", op.offset)),
+            Val::Place(number, offset) => match self.builder.target(number) {
+                Some((target, start)) => Callee::Direct { target, offset: start + offset },
+                None => return Ok(()),
+            },
+            value => Callee::Indirect(self.builder.node(value)?),
+        };
+        self.site(at, op, &mut state.clone(), callee, false)
+    }
+
+    pub(super) fn ret(&mut self, at: usize, op: &Op, state: &mut State) -> Result<Leaves, Refusal> {
+        let elsewhere = match state.get(RSP) {
+            Val::Frame(0) => self.returns_elsewhere.then_some(Memory::Frame(0)),
+            Val::Frame(o) => Some(Memory::Frame(o)),
+            _ => None,
+        };
+        if let Some(slot) = elsewhere {
+            self.returns_elsewhere = true;
+            let value = self.load(Key::Op(at, 63), slot, 8)?;
+            let rsp = state.get(RSP);
+            state.set(RSP, rsp.plus(8));
+            self.tail(at, op, state, value)?;
+            self.results(state)?;
+            return Ok(Leaves::Labels);
+        }
+        self.results(state)?;
+        Ok(Leaves::Ends)
+    }
+
+    fn results(&mut self, state: &State) -> Result<(), Refusal> {
+        for slot in RESULTS {
+            let value = state.get(slot);
+            if value != Val::Saved && !state.is_stale(slot) {
+                let to = self.builder.value(Key::Result(slot));
+                self.builder.flow(value, to, Some(0))?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn call(&mut self, at: usize, op: &Op, state: &mut State) -> Result<Leaves, Refusal> {
+        let (target, offset) = match self.unit.destination(self.module, op)? {
+            Destination::Inner(to) => {
+                // A call to get at the instruction pointer, or on the way to an indirect jump: it pushes a label.
+                let label = self.builder.place(Target::Atom(op.atom), op.end as i64);
+                self.push(state, label)?;
+                return Ok(Leaves::To(to, true));
+            }
+            Destination::Outer(target, offset) => (target, offset),
+        };
+        if self.module.preserves_all(target) {
+            return Ok(Leaves::Falls);
+        }
+        if self.module.is_tls_get_addr(target) {
+            let unknown = self.builder.unknown();
+            state.set(0, Val::Node(unknown, 0));
+            return Ok(Leaves::Falls);
+        }
+        self.site(at, op, state, Callee::Direct { target, offset }, true)?;
+        Ok(Leaves::Falls)
+    }
+
+    /// A call site; `returns`: the callee comes back here, else to this function's caller.
+    pub(super) fn site(
+        &mut self,
+        at: usize,
+        op: &Op,
+        state: &mut State,
+        callee: Callee,
+        returns: bool,
+    ) -> Result<(), Refusal> {
+        let local = matches!(callee, Callee::Direct { target, .. } if self.module.is_local(target));
+        // Between modules, and through pointers, functions are called by the psABI.
+        let by_convention = !local && (returns || matches!(callee, Callee::Direct { .. }));
+        let mut actuals = Vec::new();
+        for slot in (0..X87).filter(|s| *s != RSP) {
+            let passes = match slot {
+                0..16 if by_convention => ARGUMENTS & (1 << slot) != 0 && !state.is_stale(slot),
+                0..16 => CLOBBERED & (1 << slot) != 0,
+                slot if by_convention => slot < FIRST_VECTOR + 8 && !state.is_stale(slot),
+                _ => true,
+            };
+            let value = state.get(slot);
+            if passes && !matches!(value, Val::None | Val::Undefined | Val::Saved) {
+                actuals.push((slot, self.builder.node(value)?));
+            }
+        }
+        let rsp = match state.get(RSP) {
+            Val::Frame(o) if returns => Some(o - 8),
+            Val::Frame(o) => Some(o),
+            _ => None,
+        };
+        let mut results = Vec::new();
+        for slot in RESULTS {
+            let to = self.builder.value(Key::Op(at, 90 + slot));
+            results.push((slot, to));
+            if !returns {
+                let own = self.builder.value(Key::Result(slot));
+                self.builder.flow(Val::Node(to, 0), own, Some(0))?;
+            }
+        }
+        self.builder.call(Call {
+            section: op.section,
+            offset: op.offset,
+            callee,
+            jump: !returns && matches!(callee, Callee::Indirect(_)),
+            tail: !returns,
+            actuals,
+            rsp,
+            pending: state.pending.clone(),
+            results: results.clone(),
+        });
+        if !returns {
+            return Ok(());
+        }
+        for (slot, to) in results {
+            // A callee of the same object that leaves the register alone may be known to.
+            let before = state.get(slot);
+            if local && before != Val::Saved {
+                self.builder.flow(before, to, Some(0))?;
+            }
+            state.set(slot, Val::Node(to, 0));
+        }
+        if !local {
+            let results = RESULTS.iter().fold(0u64, |mask, slot| mask | 1 << slot);
+            let vectors = ((1u64 << 32) - 1) << FIRST_VECTOR;
+            state.stale |= (CLOBBERED | vectors) & !results;
+        }
+        if !self.module.may_be_inside_arguments(callee) {
+            state.pending = super::state::Pending::default();
+            state.pushed = false;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,163 @@
+//! Memory operands: what they mean, and what loads and stores of them do.
+//!
+//! An address is exact if nothing but constants is added to one thing that holds an address; else it is somewhere around
+//! each of them. Thread-local storage is not followed: what is there has escaped.
+
+use super::builder::Key;
+use super::state::{State, Val};
+use super::transfer::Walk;
+use super::unit::{Meaning, Op, Refusal};
+use crate::ids::ValueIdx;
+use crate::native::decode::effects::{Address, RSP};
+use crate::summary::Target;
+
+/// What an operand in memory comes to.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Memory {
+    Frame(i64),
+    /// A value, and the displacement if it is known.
+    At(ValueIdx, Option<i64>),
+    Tls,
+    Got(Val),
+    /// No address goes into it.
+    Nowhere,
+}
+
+impl Walk<'_, '_, '_, '_> {
+    /// What a memory operand means.
+    pub(super) fn address(
+        &mut self,
+        at: usize,
+        op: &Op,
+        state: &State,
+        address: &Address,
+    ) -> Result<Memory, Refusal> {
+        if address.segment {
+            return Ok(Memory::Tls);
+        }
+        let meaning = if address.field { op.displacement } else { Meaning::Absent };
+        let mut parts: [Val; 3] = [Val::None; 3];
+        match meaning {
+            Meaning::Got(symbol) => {
+                return Ok(Memory::Got(self.builder.place(Target::Symbol(symbol), 0)));
+            }
+            Meaning::Tls if address.relative => return Ok(Memory::Nowhere),
+            Meaning::Tls | Meaning::Absent => {}
+            Meaning::Place(target, offset) => parts[0] = self.builder.place(target, offset),
+        }
+        if address.relative && meaning == Meaning::Absent {
+            let place = u64::try_from(address.displacement).ok();
+            let Some((atom, offset)) = place.and_then(|p| self.module.place(op.section, p)) else {
+                return Err(format!("an operand at {:#x} leads outside", op.offset));
+            };
+            parts[0] = self.builder.place(Target::Atom(atom), offset as i64);
+        }
+        if let Some(base) = address.base {
+            parts[1] = state.get(base);
+        }
+        if let Some(index) = address.index {
+            parts[2] = state.get(index);
+        }
+        if parts.contains(&Val::Saved) {
+            return Err(format!("the caller's register is used at {:#x}", op.offset));
+        }
+        let constant = match meaning {
+            Meaning::Absent if !address.relative => address.displacement,
+            _ => 0,
+        };
+        let is_address = |v: &&Val| !matches!(v, Val::None | Val::Undefined);
+        let registers = usize::from(address.base.is_some()) + usize::from(address.index.is_some());
+        let single = parts.iter().filter(is_address).count() == 1;
+        let Some(first) = parts.iter().find(is_address).copied() else { return Ok(Memory::Nowhere) };
+        // Exact if nothing is added but constants.
+        let exact = address.index.is_none()
+            && single
+            && meaning != Meaning::Tls
+            && (registers == 0 || parts[0] == Val::None);
+        if exact {
+            return Ok(match first.plus(constant) {
+                Val::Frame(o) => Memory::Frame(o),
+                Val::Node(node, o) => Memory::At(node, Some(o)),
+                value => Memory::At(self.builder.node(value)?, Some(0)),
+            });
+        }
+        if single {
+            return Ok(Memory::At(self.builder.node(first)?, None));
+        }
+        match self.join(Key::Op(at, 62 + u8::from(!address.field)), parts)? {
+            Val::Node(node, _) => Ok(Memory::At(node, None)),
+            _ => Ok(Memory::Nowhere),
+        }
+    }
+
+    pub(super) fn load(&mut self, key: Key, memory: Memory, size: u32) -> Result<Val, Refusal> {
+        Ok(match memory {
+            Memory::Frame(offset) => {
+                let to = self.builder.value(key);
+                self.builder.load_cell(offset, size, to);
+                Val::Node(to, 0)
+            }
+            Memory::At(from, offset) => {
+                let to = self.builder.value(key);
+                self.builder.load(from, offset, size, to);
+                Val::Node(to, 0)
+            }
+            Memory::Tls => Val::Node(self.builder.unknown(), 0),
+            Memory::Got(value) => value,
+            Memory::Nowhere => Val::None,
+        })
+    }
+
+    pub(super) fn store(
+        &mut self,
+        state: &mut State,
+        memory: Memory,
+        size: u32,
+        value: Val,
+    ) -> Result<(), Refusal> {
+        match memory {
+            Memory::Frame(offset) => {
+                self.returns_elsewhere |= size == 0 || offset < 8 && offset + i64::from(size) > 0;
+                if !matches!(value, Val::None | Val::Undefined) {
+                    for cell in cells(offset, size) {
+                        state.pending.insert(cell);
+                    }
+                }
+                self.builder.store_cell(offset, size, value)
+            }
+            Memory::At(to, offset) => self.builder.store(value, to, offset, size),
+            Memory::Tls => self.builder.escape(value),
+            Memory::Got(_) => Err("a store into the offset table".to_owned()),
+            Memory::Nowhere => Ok(()),
+        }
+    }
+
+    pub(super) fn push(&mut self, state: &mut State, value: Val) -> Result<(), Refusal> {
+        let rsp = state.get(RSP).plus(-8);
+        state.set(RSP, rsp);
+        let memory = self.stack(rsp)?;
+        self.store(state, memory, 8, value)
+    }
+
+    pub(super) fn pop(&mut self, at: usize, state: &mut State) -> Result<Val, Refusal> {
+        let rsp = state.get(RSP);
+        let memory = self.stack(rsp)?;
+        state.set(RSP, rsp.plus(8));
+        self.load(Key::Op(at, 63), memory, 8)
+    }
+
+    pub(super) fn stack(&mut self, rsp: Val) -> Result<Memory, Refusal> {
+        match rsp {
+            Val::Frame(o) => Ok(Memory::Frame(o)),
+            Val::Node(node, o) => Ok(Memory::At(node, Some(o))),
+            _ => Err("the stack pointer is lost".to_owned()),
+        }
+    }
+}
+
+/// The cells that `size` bytes at an offset touch.
+pub(super) fn cells(offset: i64, size: u32) -> impl Iterator<Item = i64> {
+    let first = offset.div_euclid(8);
+    let last = offset.saturating_add(i64::from(size.max(1)) - 1).div_euclid(8);
+    (first..=last).map(|cell| cell * 8)
+}
