@@ -67,6 +67,8 @@ pub struct PruneOptions {
     pub time: bool,
     /// A table on the terminal (`--prune-stats`).
     pub stats: bool,
+    /// Functions that become stubs whatever the analysis says.
+    pub stub_symbols: Vec<String>,
 }
 
 /// Input state at one place of the line, as `--push-state` saves it.

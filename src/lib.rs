@@ -108,11 +108,17 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
         let atom = &summaries[position].atoms[local.index()];
         (atom.kind, atom.has(atom_flags::EXEC | atom_flags::LINK_ORDER | atom_flags::GROUPED))
     };
-    let mut liveness =
-        timer.stage(Stage::Propagate, || live(&index, Rules::Ours, &|atom| kinds(&index, atom)));
+    let propagate = |index: &index::Index| {
+        let chosen = plan::chosen_stubs(config, index, &summaries);
+        let muted = index.without_bodies(&chosen);
+        let mut liveness = live(muted.as_ref().unwrap_or(index), Rules::Ours, &|atom| kinds(index, atom));
+        liveness.stub = chosen.iter().zip(&liveness.witness).map(|(c, w)| *c && w.is_some()).collect();
+        liveness
+    };
+    let mut liveness = timer.stage(Stage::Propagate, || propagate(&index));
     if let Some(limit) = config.prune.limit {
         index = index.with_limit(limit, |atom| liveness.is_live(atom));
-        liveness = live(&index, Rules::Ours, &|atom| kinds(&index, atom));
+        liveness = propagate(&index);
     }
     let by_linker = || live(&index, Rules::Linker, &|atom| kinds(&index, atom));
     let plain = PlainLink::new(config, &resolution, &index, &by_linker, &liveness);
@@ -281,6 +287,7 @@ fn dispatch(mode: Mode, env: &args::Environment<'_>) -> Result<ExitCode> {
         Mode::InstallShims(directory) => modes::run_install_shims(&directory),
         Mode::Summarize(words) => done(summarize::summarize_command(&words)),
         Mode::Dump(file) => done(summarize::dump_command(&[file.into_os_string()])),
+        Mode::ExplainTrap(words) => modes::run_explain_trap(&words),
         Mode::Help(linker) => modes::print_help(linker.as_ref()),
         Mode::Version => Ok(modes::print_version()),
     }

@@ -3,6 +3,7 @@
 //! The name decides, as with any multi-call binary: `ld`, `ld.*` and `*-ld` are a linker, whatever follows, because
 //! compilers choose a linker by name only. Left out: the link itself ([`crate::run`]).
 
+mod explain;
 mod help;
 mod shims;
 mod standalone;
@@ -34,6 +35,8 @@ pub enum Mode {
     Summarize(Vec<OsString>),
     /// `lto-prune dump FILE`.
     Dump(PathBuf),
+    /// `lto-prune explain-trap BINARY ADDRESS|CORE`, see [`run_explain_trap`].
+    ExplainTrap(Vec<OsString>),
 }
 
 /// The line that follows a linker's own version text.
@@ -91,6 +94,7 @@ fn own_mode(words: &[OsString]) -> Result<Mode> {
             [file] => Ok(Mode::Dump(PathBuf::from(file))),
             _ => usage("dump takes one file: lto-prune dump FILE"),
         },
+        Some("explain-trap") => Ok(Mode::ExplainTrap(rest.to_vec())),
         Some("audit") => usage("audit is not supported by this version"),
         _ => Ok(Mode::Standalone(words.to_vec())),
     }
@@ -154,6 +158,14 @@ pub fn run_install_shims(directory: &Path) -> Result<ExitCode> {
         print(&format!("{}\n", path.display()));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// `lto-prune explain-trap BINARY ADDRESS|CORE`.
+///
+/// # Errors
+/// A file that can't be read, or a place that is no stub.
+pub fn run_explain_trap(words: &[OsString]) -> Result<ExitCode> {
+    Ok(print(&explain::explain(words)?))
 }
 
 fn spawn(command: &mut Command, path: &Path) -> Result<ExitStatus> {

@@ -1,8 +1,10 @@
-//! Pass 6, plan: liveness becomes keep or drop for each atom, per module.
+//! Pass 6, plan: liveness becomes keep, drop or stub for each atom, per module.
 //!
 //! Emission applies a plan and decides nothing. A module is touched only if something goes from it, or if the
 //! COMDAT group that stands for one of its own lost something: then its own copy, which the linker would take
 //! instead, must go too.
+
+mod stub;
 
 use rustc_hash::FxHashSet;
 use summaries::{Definition, ModuleSummary, SymbolIdx};
@@ -12,11 +14,15 @@ use crate::index::{Index, has_code_or_data};
 use crate::propagate::Liveness;
 use crate::resolve::{LoadedModule, Prevailing, Resolution};
 
+pub use self::stub::{can_stub, chosen_stubs, may_fold};
+
 /// What happens to an atom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     Keep,
     Drop,
+    /// Code of which the address is needed and the body is not: a trap takes its place ([`can_stub`]).
+    Stub,
 }
 
 /// The plan of one loaded module.
@@ -54,6 +60,8 @@ pub struct Plan {
     pub modules: Vec<ModulePlan>,
     /// Dropped atoms, without those of groups that the linker discards anyway.
     pub dropped: usize,
+    /// Atoms that become stubs.
+    pub stubs: usize,
 }
 
 /// Make the plan.
@@ -63,7 +71,7 @@ pub fn plan(
     resolution: &Resolution<'_>,
     summaries: &[&ModuleSummary],
 ) -> Plan {
-    let mut dropped = 0;
+    let (mut dropped, mut stubs) = (0, 0);
     let mut modules = Vec::with_capacity(summaries.len());
     for (this, summary) in index.modules.iter().zip(summaries) {
         let mut untouched = true;
@@ -72,6 +80,10 @@ pub fn plan(
             let id = AtomId::new(this.first_atom as usize + i);
             let action = if index.discarded[id.index()] {
                 Action::Drop
+            } else if liveness.is_stub(id) {
+                stubs += 1;
+                untouched = false;
+                Action::Stub
             } else if liveness.is_live(id) {
                 Action::Keep
             } else {
@@ -91,7 +103,7 @@ pub fn plan(
             untouched,
         });
     }
-    let mut plan = Plan { modules, dropped };
+    let mut plan = Plan { modules, dropped, stubs };
     touch_copies_of_shrunk_groups(&mut plan, summaries);
     let gone = dropped_definitions(&plan, index, resolution, summaries);
     for ((module, this), summary) in plan.modules.iter_mut().zip(&index.modules).zip(summaries) {
@@ -165,7 +177,7 @@ fn touch_copies_of_shrunk_groups(plan: &mut Plan, summaries: &[&ModuleSummary]) 
     for (module, summary) in plan.modules.iter().zip(summaries) {
         for group in &summary.groups {
             let stands = module.discarded_groups.binary_search(&group.section).is_err();
-            let lost = group.members.iter().any(|m| module.atoms[m.index()] == Action::Drop);
+            let lost = group.members.iter().any(|m| module.atoms[m.index()] != Action::Keep);
             if group.comdat && stands && lost {
                 shrunk.insert(summary.symbol_name(group.signature));
             }

@@ -15,6 +15,7 @@ mod object;
 mod output;
 mod parts;
 mod relocations;
+mod stubs;
 mod unwind;
 
 pub use self::closure::{Facts, closure, closure_of, facts};

@@ -34,6 +34,7 @@ const NAMES: &[&str] = &[
     "stats",
     "html=",
     "stub=",
+    "stub-symbol=",
     "constants",
 ];
 
@@ -73,6 +74,7 @@ pub fn parse(words: &[OsString], env: &Environment<'_>) -> Result<PruneOptions> 
         repro: None,
         time: false,
         stats: false,
+        stub_symbols: Vec::new(),
     };
     let flags = super::words::split(env.get(FLAGS_VARIABLE).unwrap_or_default().as_bytes());
     if let Some(word) = flags.iter().find(|w| !is_ours(w)) {
@@ -152,7 +154,12 @@ fn apply(options: &mut PruneOptions, body: &[u8]) -> Result<()> {
         "repro" => options.repro = path(),
         "time" => options.time = true,
         "stats" => options.stats = true,
-        // html, stub and constants: named by the design, of later stages.
+        "stub" if value != "trap" => {
+            return Err(error(format!("--prune-stub={}: a stub can only trap", value.to_string_lossy())));
+        }
+        "stub" => {}
+        "stub-symbol" => options.stub_symbols.push(text()?),
+        // html and constants: named by the design, of later stages.
         _ => return Err(error(format!("--prune-{name} is not supported by this version"))),
     }
     Ok(())

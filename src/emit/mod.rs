@@ -16,6 +16,7 @@ mod parts;
 mod relocations;
 mod sections;
 mod strings;
+mod stub;
 mod symbol_table;
 mod symbols;
 mod tables;

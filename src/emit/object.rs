@@ -18,6 +18,7 @@ use super::parts::{Parts, Run};
 use super::relocations::{self, Output, Scan};
 use super::sections::{Fates, Numbering, Slot};
 use super::strings::{Compacted, StringTable};
+use super::stub;
 use super::symbol_table::SymbolTable;
 use super::symbols::Symbols;
 use super::tables;
@@ -117,10 +118,17 @@ impl Model<'_, '_> {
             .map(|(index, r)| Ok((index, r, tables::profile(self.input, &self.table, index, r)?)))
             .collect::<Result<Vec<_>>>()?;
 
-        let new_names = match (shared, symbol_names.as_mut()) {
-            (true, Some(names)) => self.new_names(names),
-            _ => self.new_names(&mut section_names),
+        let names = match (shared, symbol_names.as_mut()) {
+            (true, Some(names)) => names,
+            _ => &mut section_names,
         };
+        let new_names = self.new_names(names);
+        let stub_names = self
+            .parts
+            .has_stubs()
+            .then(|| (names.push(stub::TABLE), names.push(stub::TABLE_RELOCATIONS)))
+            .unwrap_or_default();
+        let stubs = stub::table(self.input, self.parts, &self.table)?;
         let output = Output {
             input: self.input,
             symbols: &self.symbols,
@@ -132,7 +140,21 @@ impl Model<'_, '_> {
         let mut writer = Writer::new(self.input.header, self.input.bytes.len(), self.sections.order.len());
         // The relocations of a parted section, by run: made when the first of them is written.
         let mut of_runs: (Option<Slot>, Vec<Vec<u8>>) = (None, Vec::new());
-        for &slot in &self.sections.order {
+        for (&slot, number) in self.sections.order.iter().zip(0u32..) {
+            if matches!(slot, Slot::Stubs | Slot::StubRelocations) {
+                let symbols = self.input.symbol_table.and_then(|t| self.sections.of(t as u32));
+                let (header, bytes) = match slot {
+                    Slot::Stubs => (stub::header(stub_names.0, None), &stubs.bytes),
+                    _ => {
+                        let link = (symbols.unwrap_or(0), number - 1);
+                        (stub::header(stub_names.1, Some(link)), &stubs.relocations)
+                    }
+                };
+                writer.start(&header);
+                writer.out.extend_from_slice(bytes);
+                writer.end(header);
+                continue;
+            }
             let old = slot.old();
             let index = old as usize;
             let mut header = *self.input.section(index)?;
@@ -226,7 +248,10 @@ impl Model<'_, '_> {
         run.ok_or_else(|| self.input.about(section as usize, "has not that many parts"))
     }
 
-    fn run_bytes(&self, index: usize, run: &Run) -> Result<&[u8]> {
+    fn run_bytes<'b>(&'b self, index: usize, run: &'b Run) -> Result<&'b [u8]> {
+        if let Some(stub) = &run.stub {
+            return Ok(stub.bytes());
+        }
         let range = || Some(usize::try_from(run.start).ok()?..usize::try_from(run.end).ok()?);
         let bytes = range().and_then(|r| self.input.data(index).ok()?.get(r));
         bytes.ok_or_else(|| self.input.about(index, "a part is outside of the section"))
@@ -282,7 +307,7 @@ impl Model<'_, '_> {
             return Ok(());
         }
         let section = |old: u32| {
-            if self.parts.of(old).is_some() {
+            if self.parts.of(old).is_some_and(|p| p.only().is_none()) {
                 return Err(self
                     .input
                     .about(index, format!("is tied to section {old}, of which only a part stays")));

@@ -6,6 +6,9 @@
 //! start is, so that every atom keeps its alignment. A section from which nothing goes is none of these, however many
 //! atoms it has: it is copied.
 //!
+//! A stub is a run by itself, also where it is all that the section has: the bytes of the run are not the original's, and
+//! nothing but its first byte is a place in it.
+//!
 //! Left out: where atoms begin and end, and what their references mean; the summary says so. Bytes before the first
 //! atom, and between a run and the next atom, are padding and go.
 
@@ -13,6 +16,7 @@ use object::elf;
 use summaries::{Atom, AtomIdx, ModuleSummary};
 
 use super::input::{Input, LE, Place, Role};
+use super::stub::Code;
 use crate::error::{Error, Result, Stage};
 use crate::plan::{Action, ModulePlan};
 
@@ -21,8 +25,11 @@ use crate::plan::{Action, ModulePlan};
 pub(super) struct Run {
     pub(super) start: u64,
     pub(super) end: u64,
-    /// What the original section guaranteed for `start`: a power of two, at least 1.
+    /// What the original section guaranteed for `start`: a power of two, at least 1. A stub keeps it: programs may store
+    /// flags in the low bits of a function's address.
     pub(super) align: u64,
+    /// What is emitted instead of the bytes from `start` to `end`.
+    pub(super) stub: Option<Code>,
 }
 
 /// A section of which only a part stays.
@@ -33,12 +40,16 @@ pub(super) struct Parted {
     pub(super) runs: Vec<Run>,
     /// First and last byte (exclusive) of each atom that goes, ascending.
     dropped: Vec<(u64, u64)>,
+    /// The atom, if the section has only one.
+    only: Option<AtomIdx>,
 }
 
 /// Where an offset of a parted section is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Spot {
     Run(u32),
+    /// In what this run, a stub, replaces.
+    Stub(u32),
     Dropped,
     /// In no atom.
     Nowhere,
@@ -72,7 +83,7 @@ fn contradiction(message: impl Into<String>) -> Error {
 }
 
 impl<'s> Parts<'s> {
-    /// Part the sections of which the plan drops some atoms and keeps others.
+    /// Part the sections of which the plan drops some atoms and keeps others, and those with stubs.
     ///
     /// # Errors
     /// Atoms that are not in their section or overlap, a section that can't be parted (a table, merged or compressed
@@ -88,10 +99,15 @@ impl<'s> Parts<'s> {
         let mut parts =
             Parts { summary, plan, sections: Vec::new(), synthesized: Vec::new(), ownerless: Vec::new() };
         let planned: Vec<(&Atom, Action)> = summary.atoms.iter().zip(plan.atoms.iter().copied()).collect();
+        let mut first_atom = 0;
         for atoms in planned.chunk_by(|(a, _), (b, _)| a.section == b.section) {
+            let index = AtomIdx::new(first_atom);
+            first_atom += atoms.len();
             let Some((first, action)) = atoms.first() else { continue };
-            if first.section != Atom::NO_SECTION && atoms.iter().any(|(_, other)| other != action) {
-                parts.sections.push(part(input, first.section, atoms)?);
+            let differs = |(_, other): &(&Atom, Action)| other != action || *other == Action::Stub;
+            if first.section != Atom::NO_SECTION && atoms.iter().any(differs) {
+                let only = (atoms.len() == 1).then_some(index);
+                parts.sections.push(Parted { only, ..part(input, first.section, atoms)? });
             }
         }
         if !parts.sections.is_sorted_by(|a, b| a.section < b.section) {
@@ -150,6 +166,11 @@ impl<'s> Parts<'s> {
         same.all(|r| r.target == first.target).then_some(first.target)
     }
 
+    /// Whether something is emitted as a stub.
+    pub(super) fn has_stubs(&self) -> bool {
+        self.sections.iter().any(|p| p.stubs().next().is_some())
+    }
+
     /// Whether the relocation at `offset` of `section` goes because the function that it belongs to does.
     pub(super) fn is_ownerless(&self, section: u32, offset: u64) -> bool {
         let next = self.ownerless.partition_point(|(s, start, _)| (*s, *start) <= (section, offset));
@@ -167,7 +188,7 @@ impl<'s> Parts<'s> {
     fn forget_owned(&mut self) -> Result<()> {
         for range in &self.summary.owned {
             let (atom, action) = self.atom(range.atom)?;
-            if action == Action::Keep && self.atom(range.owner)?.1 == Action::Drop {
+            if action == Action::Keep && self.atom(range.owner)?.1 != Action::Keep {
                 self.ownerless.push((atom.section, range.start, range.end));
             }
         }
@@ -195,7 +216,7 @@ impl<'s> Parts<'s> {
             };
             let ((from, from_action), (to, to_action)) =
                 (self.atom(resolved.from)?, self.atom(resolved.target)?);
-            if from_action == Action::Drop {
+            if from_action != Action::Keep {
                 continue;
             }
             let end = resolved.field.checked_add(4);
@@ -208,7 +229,8 @@ impl<'s> Parts<'s> {
             if to_action == Action::Drop {
                 return about("is to a part that is dropped");
             }
-            let (Spot::Run(here), Spot::Run(there)) = (parted.spot(from.offset), parted.spot(to.offset))
+            let (Spot::Run(here), Spot::Run(there) | Spot::Stub(there)) =
+                (parted.spot(from.offset), parted.spot(to.offset))
             else {
                 return about("is of no part that stays");
             };
@@ -221,6 +243,9 @@ impl<'s> Parts<'s> {
             let Some(field) = field else { return about("is outside of the section") };
             let value = i64::from(i32::from_le_bytes(*field));
             let addend = (resolved.field as i64).wrapping_add(value).wrapping_sub(start as i64);
+            if to_action == Action::Stub && !is_biased_entry(addend) {
+                return about("is into the body of a stub");
+            }
             all.push(Synthesized { section: resolved.section, field: resolved.field, target: there, addend });
         }
         all.sort_by_key(|s| (s.section, s.field));
@@ -240,8 +265,8 @@ impl<'s> Parts<'s> {
 impl Parted {
     /// Where `offset` is.
     pub(super) fn spot(&self, offset: u64) -> Spot {
-        if let Some(run) = self.run_at(offset) {
-            return Spot::Run(run);
+        if let Some((run, found)) = self.holding(offset) {
+            return if found.stub.is_some() { Spot::Stub(run) } else { Spot::Run(run) };
         }
         let next = self.dropped.partition_point(|(start, _)| *start <= offset);
         match next.checked_sub(1).and_then(|i| self.dropped.get(i)) {
@@ -250,26 +275,48 @@ impl Parted {
         }
     }
 
-    /// The run that holds the byte at `offset`.
-    pub(super) fn run_at(&self, offset: u64) -> Option<u32> {
+    /// The run that the byte at `offset` is in, or would be.
+    fn holding(&self, offset: u64) -> Option<(u32, &Run)> {
         let next = self.runs.partition_point(|r| r.start <= offset);
         let index = next.checked_sub(1)?;
-        self.runs.get(index).filter(|r| offset < r.end).map(|_| index as u32)
+        self.runs.get(index).filter(|r| offset < r.end).map(|r| (index as u32, r))
+    }
+
+    /// The run in which the byte at `offset` stays.
+    pub(super) fn run_at(&self, offset: u64) -> Option<u32> {
+        self.holding(offset).filter(|(_, r)| r.stub.is_none()).map(|(index, _)| index)
+    }
+
+    /// The runs that are stubs.
+    pub(super) fn stubs(&self) -> impl Iterator<Item = (u32, Code)> + '_ {
+        self.runs.iter().zip(0..).filter_map(|(r, index)| Some((index, r.stub?)))
+    }
+
+    /// The section's only atom; that is what every reference to the section means.
+    pub(super) fn only(&self) -> Option<AtomIdx> {
+        self.only
     }
 
     /// Whether `offset` is where a run meets what is not in it: it may mean the end of the one or the start of the
     /// other.
     pub(super) fn is_seam(&self, offset: u64) -> bool {
+        // What is meant by a place in a stub's original is gone, as in a dropped atom.
         let starts = |r: &Run| offset == r.start && r.start > 0;
         let next = self.runs.partition_point(|r| r.start <= offset);
         let near = self.runs.get(next.saturating_sub(2)..next).unwrap_or(&[]);
-        near.iter().any(|r| starts(r) || offset == r.end)
+        near.iter().filter(|r| r.stub.is_none()).any(|r| starts(r) || offset == r.end)
     }
 
     /// A run of the section.
     pub(super) fn run(&self, run: u32) -> Option<&Run> {
         self.runs.get(run as usize)
     }
+}
+
+/// Whether `addend` of a PC-relative relocation in an instruction, against a symbol at the start of a function, means that
+/// start: behind the 32-bit field are an immediate of no, one, two or four bytes and the end of the instruction.
+pub(super) fn is_biased_entry(addend: i64) -> bool {
+    matches!(addend, -4 | -5 | -6 | -8)
 }
 
 /// Part one section.
@@ -283,9 +330,9 @@ fn part(input: &Input<'_>, section: u32, atoms: &[(&Atom, Action)]) -> Result<Pa
         || flags & whole != 0
         || flags & elf::SHF_ALLOC.0 == 0
     {
-        return Err(input.about(index, "only a part of the section is dropped, and it can't be parted"));
+        return Err(input.about(index, "only a part of the section stays as it is, and it can't be parted"));
     }
-    let mut parted = Parted { section, runs: Vec::new(), dropped: Vec::new() };
+    let mut parted = Parted { section, runs: Vec::new(), dropped: Vec::new(), only: None };
     let section_align = header.sh_addralign.get(LE).max(1);
     let mut end_before = 0;
     let mut open = false;
@@ -304,9 +351,17 @@ fn part(input: &Input<'_>, section: u32, atoms: &[(&Atom, Action)]) -> Result<Pa
             0 => section_align,
             offset => section_align.min(1 << offset.trailing_zeros()),
         };
+        if *action == Action::Stub {
+            let range = || Some(usize::try_from(atom.offset).ok()?..usize::try_from(end).ok()?);
+            let body = range().and_then(|r| input.data(index).ok()?.get(r));
+            let body = body.ok_or_else(|| input.about(index, "a stub is outside of the section"))?;
+            parted.runs.push(Run { start: atom.offset, end, align, stub: Some(Code::of(body)) });
+            open = false;
+            continue;
+        }
         match parted.runs.last_mut() {
             Some(run) if open && align <= run.align => run.end = end,
-            _ => parted.runs.push(Run { start: atom.offset, end, align }),
+            _ => parted.runs.push(Run { start: atom.offset, end, align, stub: None }),
         }
         open = true;
     }

@@ -150,6 +150,7 @@ impl Scan {
             return Ok(());
         }
         for parted in &parts.sections {
+            self.section_symbols.extend(parted.stubs().map(|(run, _)| (parted.section, run)));
             let carrier = carrier(input, fates, parted.section);
             for added in parts.synthesized(parted.section) {
                 let Some(run) = parted.run_at(added.field) else { continue };

@@ -29,19 +29,32 @@ pub(super) enum Slot {
     /// As in the input.
     Whole(u32),
     /// A run of a parted section.
-    Part { section: u32, run: u32 },
+    Part {
+        section: u32,
+        run: u32,
+    },
     /// The entries of a relocation section that are of this run of its target.
-    Relocations { section: u32, run: u32 },
+    Relocations {
+        section: u32,
+        run: u32,
+    },
     /// Relocations of a run of a section that had none.
-    NewRelocations { target: u32, run: u32 },
+    NewRelocations {
+        target: u32,
+        run: u32,
+    },
+    /// The table of stubs.
+    Stubs,
+    StubRelocations,
 }
 
 impl Slot {
-    /// The section of the input that this is, or is part of; for new relocations, their target.
+    /// The section of the input that this is, or is part of; for new relocations, their target; 0 for the table of stubs.
     pub(super) fn old(self) -> u32 {
         match self {
             Slot::Whole(section) | Slot::Part { section, .. } | Slot::Relocations { section, .. } => section,
             Slot::NewRelocations { target, .. } => target,
+            Slot::Stubs | Slot::StubRelocations => 0,
         }
     }
 }
@@ -139,7 +152,7 @@ impl Fates {
                 return Err(input.about(group, "planned as a replaced group, and is none"));
             }
             for member in group_members(input, group)? {
-                if by_atom.get(member) == Some(&Some(Action::Keep)) {
+                if matches!(by_atom.get(member), Some(Some(Action::Keep | Action::Stub))) {
                     return Err(input.about(member, "planned to stay in a group that is replaced"));
                 }
                 self.set(member, false);
@@ -170,7 +183,8 @@ impl Fates {
             if ordered && target != 0 && self.keeps(index) && !self.keeps(target) {
                 return Err(input.about(index, "stays, but the section that it is ordered after goes"));
             }
-            if ordered && self.keeps(index) && parts.of(section.sh_link.get(LE)).is_some() {
+            let parted = parts.of(section.sh_link.get(LE)).filter(|p| p.only().is_none());
+            if ordered && self.keeps(index) && parted.is_some() {
                 return Err(input.about(index, "is ordered after a section of which only a part stays"));
             }
         }
@@ -211,6 +225,9 @@ impl Fates {
             } else {
                 order.push(Slot::Whole(section));
             }
+        }
+        if parts.has_stubs() {
+            order.extend([Slot::Stubs, Slot::StubRelocations]);
         }
         Numbering { new, order }
     }

@@ -33,6 +33,8 @@ pub(super) struct Home {
     pub(super) run: u32,
     /// Where the run starts in the original section.
     pub(super) start: u64,
+    /// The size of the stub that the symbol names, in bytes; `None` where it names none.
+    pub(super) stub: Option<u64>,
 }
 /// The symbol table of the output.
 #[derive(Debug)]
@@ -148,6 +150,11 @@ impl SymbolTable {
                             (Some(home), _) => old.st_value.get(LE).wrapping_sub(home.start),
                         };
                         symbol.st_value = U64::new(LE, value);
+                        if let Some(size) = home.and_then(|h| h.stub)
+                            && old.st_size.get(LE) != 0
+                        {
+                            symbol.st_size = U64::new(LE, size);
+                        }
                     }
                 }
                 Entry::Undefined => make_undefined(&mut symbol, undefined_binding(old.st_bind())?),

@@ -114,6 +114,12 @@ impl<'p> Symbols<'p> {
             .ok_or_else(|| malformed(format!("a relocation names symbol {symbol}, not there")))
     }
 
+    /// Whether the symbol names a stub.
+    pub(super) fn is_stub(&self, symbol: u32) -> bool {
+        let found = self.homes.binary_search_by_key(&symbol, |h| h.symbol).ok();
+        found.and_then(|h| self.homes.get(h)).is_some_and(|h| h.stub.is_some())
+    }
+
     /// The definition that prevails elsewhere is itself dropped there; `None` where the plan does not say.
     pub(super) fn prevailing_dropped(&self, symbol: u32) -> Option<bool> {
         self.plan.prevailing_dropped.get(symbol as usize).copied()
@@ -251,7 +257,7 @@ fn home(
     let symbol = symbol as u32;
     if let Some(parted) = parts.of_symbol(input, symbol)? {
         let start = parted.run(0).map_or(0, |r| r.start);
-        return Ok(Some(Home { symbol, run: 0, start }));
+        return Ok(Some(Home { symbol, run: 0, start, stub: None }));
     }
     let (Definition::Atom(atom), Some(parted)) = (definition, parts.of(section)) else {
         return about("only a part of the section is dropped, and a symbol of it is of no atom");
@@ -263,10 +269,17 @@ fn home(
     if action == Action::Drop {
         return Ok(None);
     }
-    let Spot::Run(run) = parted.spot(atom.offset) else { return about("a symbol is of no part that stays") };
+    let (Spot::Run(run) | Spot::Stub(run)) = parted.spot(atom.offset) else {
+        return about("a symbol is of no part that stays");
+    };
     let value = input.symbols.get(symbol as usize).map_or(0, |s| s.st_value.get(LE));
     match parted.run(run) {
-        Some(r) if r.start <= value && value <= r.end => Ok(Some(Home { symbol, run, start: r.start })),
+        // A place in the body goes with the body.
+        Some(r) if r.stub.is_some() && value != r.start && symbol < input.first_global as u32 => Ok(None),
+        Some(r) if r.stub.is_some() && value != r.start => about("a global symbol is in the body of a stub"),
+        Some(r) if r.start <= value && value <= r.end => {
+            Ok(Some(Home { symbol, run, start: r.start, stub: r.stub.map(|s| s.size()) }))
+        }
         _ => about("a symbol is outside of its atom"),
     }
 }

@@ -13,12 +13,15 @@
 //! sections; elsewhere (a PC-relative addend is biased) the summary says it. Relocations of a jump table go with
 //! the function that owns it.
 //!
+//! In an allocated section the address of a stub is its first byte's or an error. For a section that is not allocated a stub
+//! is as good as dropped: what it says of the function (ranges, lines) is not true of the stub.
+//!
 //! Left out: REL relocations; the front end keeps modules that have them as they are.
 
 use object::elf::{self, RelocationType};
 
 use super::input::{Input, LE, Rela, Role};
-use super::parts::{Parted, Parts, Spot};
+use super::parts::{Parted, Parts, Spot, is_biased_entry};
 use super::symbols::{Standing, Symbols};
 use crate::error::Result;
 use crate::plan::Action;
@@ -45,6 +48,7 @@ pub(super) struct Target {
     pub(super) section: u32,
     alloc: bool,
     unwind: bool,
+    code: bool,
     pub(super) compressed: bool,
     /// Of a `.debug*` section; others get offset + addend.
     tombstone: Option<u64>,
@@ -65,6 +69,7 @@ impl Target {
             section: index as u32,
             alloc: flags & elf::SHF_ALLOC.0 != 0,
             unwind: input.role(index) == Role::Unwind,
+            code: flags & elf::SHF_EXECINSTR.0 != 0,
             compressed: old_style || flags & elf::SHF_COMPRESSED.0 != 0,
             tombstone,
         })
@@ -119,11 +124,15 @@ pub(super) fn treat(
         return treat_part(input, parts, target, entry, parted);
     }
     let standing = symbols.standing(symbol)?;
+    let stub = symbols.is_stub(symbol);
+    if stub && target.alloc && !means_entry(target, entry, entry.r_addend.get(LE)) {
+        return Err(into_stub(input, target, entry));
+    }
     let dangles = if target.alloc {
         standing == Standing::Gone
     } else {
         match standing {
-            Standing::Defined => false,
+            Standing::Defined => stub,
             Standing::Undefined => symbols.prevailing_dropped(symbol) == Some(true),
             // A reference from debug information keeps nothing, so the other definition must be known to stay.
             Standing::Replaced => symbols.prevailing_dropped(symbol) != Some(false),
@@ -151,14 +160,17 @@ fn treat_part(
         return error("asks for a size that is not what it was");
     }
     let spot = if target.alloc && !target.unwind {
-        let Some(atom) = parts.retarget(target.section, offset) else {
+        let Some(atom) = parts.retarget(target.section, offset).or(parted.only()) else {
             return error("has no known target");
         };
         let (atom, action) = parts.atom(atom)?;
         if atom.section != parted.section {
             return error("is said to mean another section");
         }
-        if action == Action::Drop { Spot::Dropped } else { parted.spot(atom.offset) }
+        match action {
+            Action::Drop => Spot::Dropped,
+            Action::Keep | Action::Stub => parted.spot(atom.offset),
+        }
     } else {
         match u64::try_from(addend) {
             // It may be the end of a range that stays, or the start of one that goes, or the other way round.
@@ -174,10 +186,40 @@ fn treat_part(
             let start = parted.run(run).map_or(0, |r| r.start) as i64;
             Ok(Treatment::Retarget { section: parted.section, run, addend: addend.wrapping_sub(start) })
         }
+        Spot::Stub(run) if target.alloc => {
+            let start = parted.run(run).map_or(0, |r| r.start) as i64;
+            let addend = addend.wrapping_sub(start);
+            match !target.unwind && means_entry(target, entry, addend) {
+                true => Ok(Treatment::Retarget { section: parted.section, run, addend }),
+                false => Err(into_stub(input, target, entry)),
+            }
+        }
         Spot::Dropped if target.alloc => error("refers to what is dropped"),
-        Spot::Dropped => resolve(input, target, entry),
+        Spot::Dropped | Spot::Stub(_) => resolve(input, target, entry),
         Spot::Nowhere => error("refers to no function"),
     }
+}
+
+/// Whether `addend`, counted from the start of a stub, means that start. A table of distances has another bias for each
+/// entry, so that there nothing can be said.
+fn means_entry(target: Target, entry: &Rela, addend: i64) -> bool {
+    match entry.r_type(LE, false) {
+        elf::R_X86_64_NONE => true,
+        elf::R_X86_64_64 | elf::R_X86_64_32 | elf::R_X86_64_32S | elf::R_X86_64_16 | elf::R_X86_64_8 => {
+            addend == 0
+        }
+        elf::R_X86_64_PC32 | elf::R_X86_64_PLT32 if target.code => is_biased_entry(addend),
+        elf::R_X86_64_SIZE32 | elf::R_X86_64_SIZE64 => false,
+        _ => true,
+    }
+}
+
+fn into_stub(input: &Input<'_>, target: Target, entry: &Rela) -> crate::error::Error {
+    let offset = entry.r_offset.get(LE);
+    let symbol = entry.r_sym(LE, false) as usize;
+    let message = format!("the relocation at {offset:#x} refers to the body of a stub");
+    let name = String::from_utf8_lossy(input.symbol_name(symbol)).into_owned();
+    input.about(target.section as usize, message).at_symbol(name)
 }
 
 /// The value for a target that is dropped; an error in an allocated section.

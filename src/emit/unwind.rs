@@ -1,6 +1,6 @@
 //! `.eh_frame` without the entries of dropped functions.
 //!
-//! An FDE goes if its function does (the relocation at its `pc_begin`; against the symbol of a section of which only a
+//! An FDE goes if its function does, or becomes a stub (the relocation at its `pc_begin`; against the symbol of a section of which only a
 //! part stays, the addend is the place of the function); a CIE goes if no FDE is left that uses
 //! it, which also lets go of its personality routine. What stays is moved together, the CIE pointers being
 //! recomputed; terminators stay where they are in the order. Safe because the unwinder finds entries only by
@@ -162,12 +162,13 @@ fn split(data: &[u8]) -> Option<Vec<Record>> {
 fn is_gone(input: &Input<'_>, symbols: &Symbols<'_>, parts: &Parts<'_>, entry: &Rela) -> Result<bool> {
     let symbol = entry.r_sym(LE, false);
     let Some(parted) = parts.of_symbol(input, symbol)? else {
-        return Ok(matches!(symbols.standing(symbol)?, Standing::Gone | Standing::Replaced));
+        let standing = symbols.standing(symbol)?;
+        return Ok(matches!(standing, Standing::Gone | Standing::Replaced) || symbols.is_stub(symbol));
     };
     let addend = entry.r_addend.get(LE);
     match u64::try_from(addend).map(|offset| parted.spot(offset)) {
         Ok(Spot::Run(_)) => Ok(false),
-        Ok(Spot::Dropped) => Ok(true),
+        Ok(Spot::Dropped | Spot::Stub(_)) => Ok(true),
         Ok(Spot::Nowhere) | Err(_) => Err(input.about(
             parted.section as usize,
             format!("an unwind table refers to {addend:#x}, which is no function"),

@@ -115,6 +115,32 @@ impl Index {
         self
     }
 
+    /// The same graph without what these atoms (by atom; empty: none) refer to: their bodies go, and only their
+    /// addresses are needed. Edges keep their numbers. What a definition that stays holds on to for the sake of its
+    /// name it still does.
+    pub fn without_bodies(&self, stubs: &[bool]) -> Option<Self> {
+        if !stubs.contains(&true) {
+            return None;
+        }
+        let mut index = Index {
+            modules: self.modules.clone(),
+            edge_start: self.edge_start.clone(),
+            edges: self.edges.clone(),
+            roots: self.roots.clone(),
+            external: Vec::new(),
+            discarded: self.discarded.clone(),
+            alloc: self.alloc.clone(),
+            limits: Vec::new(),
+        };
+        for atom in (0..self.atom_count()).filter(|a| stubs.get(*a) == Some(&true)) {
+            let (start, end) = (self.edge_start[atom] as usize, self.edge_start[atom + 1] as usize);
+            for edge in index.edges[start..end].iter_mut().filter(|e| e.kind != EdgeKind::SameName) {
+                edge.target = AtomId::new(atom);
+            }
+        }
+        Some(index)
+    }
+
     /// The atom that edge number `edge` goes out of.
     pub fn edge_source(&self, edge: u32) -> AtomId {
         AtomId::new(self.edge_start.partition_point(|start| *start <= edge) - 1)

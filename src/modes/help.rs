@@ -12,6 +12,7 @@ Usage:
   lto-prune install-shims DIR                       make DIR/ld, DIR/ld.lld and DIR/ld.lto-prune for gcc -B DIR
   lto-prune summarize IN... -o OUT                  write a module summary ahead of the link
   lto-prune dump FILE                               print a summary as text
+  lto-prune explain-trap BINARY ADDRESS|CORE        which pruned function was run, should one ever be
 
 Examples:
   lto-prune main.o util.o -o main --prune-report=main.json
@@ -24,6 +25,9 @@ Options (from a compiler: -Wl,--prune-...; or in LTO_PRUNE_FLAGS, which the comm
   --prune-level=off|sections|functions|pointers     how far to go (default: sections; functions divides sections,
                                                     and pointers does the same in this version)
   --prune-keep=GLOB                                 keep these symbols; may be repeated
+  --prune-stub=trap                                 what a function does of which only the address is needed, should
+                                                    it run after all: SIGILL, see explain-trap
+  --prune-stub-symbol=GLOB                          for tests: make these functions stubs, whatever is needed
   --prune-limit=N                                   drop only the first N atoms (to bisect)
   --prune-strict                                    fail, with status 1, where the link would go on unpruned
  What is reported

@@ -36,11 +36,19 @@ pub enum Witness {
 pub struct Liveness {
     /// By atom; `None` is dead.
     pub witness: Vec<Option<Witness>>,
+    /// By atom: its address is needed and its body is not. Empty: of none.
+    pub stub: Vec<bool>,
 }
 
 impl Liveness {
+    /// Whether the atom stays, with all that it refers to.
     pub fn is_live(&self, atom: AtomId) -> bool {
-        self.witness[atom.index()].is_some()
+        self.witness[atom.index()].is_some() && !self.is_stub(atom)
+    }
+
+    /// Whether only the address of the atom is needed.
+    pub fn is_stub(&self, atom: AtomId) -> bool {
+        self.stub.get(atom.index()).copied().unwrap_or(false)
     }
 }
 
@@ -114,5 +122,5 @@ pub fn live(index: &Index, rules: Rules, kinds: &dyn Fn(AtomId) -> (AtomKind, bo
             (_, edge) => Witness::Edge(edge),
         })
     };
-    Liveness { witness: facts.into_iter().map(witness).collect() }
+    Liveness { witness: facts.into_iter().map(witness).collect(), stub: Vec::new() }
 }

@@ -69,6 +69,8 @@ pub struct AtomReport {
     /// In bytes.
     pub size: u64,
     pub live: bool,
+    /// `kept`, `stub` (only its address is needed) or `dropped`.
+    pub state: &'static str,
     /// Another module's COMDAT group stands for it; the linker drops it in any case.
     pub discarded: bool,
     /// Whether the plain linker's `--gc-sections` would find it live.
@@ -115,6 +117,8 @@ pub struct SymbolReport {
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct Counts {
     pub live: usize,
+    /// Of these only the address is needed; they are neither live nor dead.
+    pub stubs: usize,
     pub dead: usize,
 }
 
@@ -229,12 +233,17 @@ fn add_module(facts: Facts<'_>, position: usize, report: &mut Report) {
         if let Some(names) = names.get_mut(atom.index()) {
             names.push(name.clone());
         }
-        let live = plan.atoms.get(atom.index()) == Some(&Action::Keep);
+        let action = plan.atoms.get(atom.index()).copied().unwrap_or(Action::Drop);
+        let live = action == Action::Keep;
         let prevails = !plan.prevails_elsewhere.get(i).copied().unwrap_or(false);
         let is_function = matches!(symbol.kind, SymbolKind::Func | SymbolKind::Ifunc);
         if is_function && prevails {
             let counts = &mut report.functions;
-            *(if live { &mut counts.live } else { &mut counts.dead }) += 1;
+            *match action {
+                Action::Keep => &mut counts.live,
+                Action::Stub => &mut counts.stubs,
+                Action::Drop => &mut counts.dead,
+            } += 1;
         }
         report.symbols.push(SymbolReport {
             name,
@@ -256,6 +265,11 @@ fn add_module(facts: Facts<'_>, position: usize, report: &mut Report) {
             kind: atom_kind_name(atom.kind),
             size: atom.size,
             live: plan.atoms.get(i) == Some(&Action::Keep),
+            state: match plan.atoms.get(i) {
+                Some(Action::Keep) => "kept",
+                Some(Action::Stub) => "stub",
+                Some(Action::Drop) | None => "dropped",
+            },
             discarded,
             linker_live: facts.linker_liveness.is_live(id),
             symbols,

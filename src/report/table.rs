@@ -14,8 +14,8 @@ pub fn table(report: &Report) -> String {
     let touched = report.modules.iter().filter(|m| m.status == "pruned").count();
     let functions = report.functions;
     out += &format!(
-        "functions: {} live, {} dead; modules: {modules}, {touched} pruned\n",
-        functions.live, functions.dead
+        "functions: {} live, {} stubs, {} dead; modules: {modules}, {touched} pruned\n",
+        functions.live, functions.stubs, functions.dead
     );
     for limit in &report.limits {
         out += &format!("limit {}: {} place(s), first: ", limit.limit, limit.count);

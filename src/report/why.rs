@@ -41,7 +41,8 @@ fn explain(facts: Facts<'_>, name: &str, position: usize, atom: AtomId, out: &mu
         *out += &format!("{name} in {module}: dropped, no live atom refers to it\n");
         return;
     };
-    *out += &format!("{name} in {module}: live\n");
+    let state = if facts.liveness.is_stub(atom) { "a stub, only its address is needed" } else { "live" };
+    *out += &format!("{name} in {module}: {state}\n");
     loop {
         match witness {
             Witness::Root(number) => {

@@ -7,7 +7,7 @@ use goblin::container::{Container, Ctx, Endian};
 use goblin::elf::header::{EM_X86_64, ET_REL, Header};
 use goblin::elf::reloc::RelocSection;
 use goblin::elf::section_header::{self as sh, SectionHeader};
-use goblin::elf::sym::{Sym, Symtab};
+use goblin::elf::sym::{STT_SECTION, Sym, Symtab, st_type};
 use goblin::elf::{Elf, section_header};
 
 use crate::error::{Error, Result, Stage};
@@ -177,6 +177,15 @@ impl<'a> Object<'a> {
             special if special >= LORESERVE => Place::Special(special),
             section => Place::Section(section),
         }
+    }
+
+    /// Whether the symbol is the section symbol of `section`.
+    pub(super) fn is_start_of(&self, symbol: usize, section: usize) -> bool {
+        self.symbol(symbol).is_some_and(|s| {
+            st_type(s.st_info) == STT_SECTION
+                && s.st_value == 0
+                && self.place(symbol, &s) == Place::Section(section)
+        })
     }
 
     /// The bytes of a section in the file.

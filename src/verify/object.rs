@@ -13,6 +13,7 @@ use super::elf::{Object, error};
 use super::groups;
 use super::parts::{self, ExpectedParts, Part};
 use super::relocations::{self, SymbolMap};
+use super::stubs;
 use super::unwind;
 use crate::error::Result;
 use crate::plan::{Action, ModulePlan};
@@ -126,6 +127,7 @@ fn match_sections(
             *slot = j;
         }
     }
+    stubs::check(new, &all_parts, &mut rest)?;
     if let Some(extra) = rest.next() {
         return Err(new.about(extra, "is planned to be dropped, and is there"));
     }
@@ -139,7 +141,10 @@ fn match_sections(
         let whole = (mapped(i) != 0).then(|| mapped(i));
         for j in whole.into_iter().chain(of_parts) {
             let after = new.sections.get(j).map_or(0, |s| s.sh_link as usize);
-            if after == 0 || after != mapped(before.sh_link as usize) {
+            let to = before.sh_link as usize;
+            let stub =
+                all_parts.iter().any(|p: &Part| (p.old, p.start, p.new, p.stub) == (to, 0, after, true));
+            if after == 0 || (after != mapped(to) && !stub) {
                 return Err(new.about(j, "is ordered after another section than before"));
             }
         }

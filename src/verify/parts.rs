@@ -16,19 +16,20 @@ use summaries::{Atom, AtomIdx, ModuleSummary};
 use super::elf::{Object, Place};
 use super::object::Pair;
 use super::relocations::{Entry, SymbolMap};
+use super::stubs;
 use crate::error::Result;
 use crate::plan::{Action, ModulePlan};
 
 const R_X86_64_PC32: u32 = 2;
 
-/// An atom: start, end, whether it stays.
-pub(super) type AtomExtent = (u64, u64, bool);
+/// An atom: start, end, what becomes of it.
+pub(super) type AtomExtent = (u64, u64, Action);
 
 /// What the plan does to parts of sections. Sections are ELF indices of the original, offsets are in bytes from
 /// their start.
 #[derive(Debug, Clone, Default)]
 pub struct ExpectedParts {
-    /// Sections of which only a part stays, ascending, with their atoms: (start, end, stays).
+    /// Sections of which only a part stays, ascending, with their atoms.
     sections: Vec<(usize, Vec<AtomExtent>)>,
     /// (section, field, start of the target atom) of assembler-resolved references of atoms that stay, sorted.
     resolved: Vec<(usize, u64, u64)>,
@@ -45,6 +46,8 @@ pub(super) struct Part {
     pub(super) start: u64,
     pub(super) end: u64,
     pub(super) new: usize,
+    /// It holds a trap instead of what was there.
+    pub(super) stub: bool,
 }
 
 /// What a relocation must be in the emitted object.
@@ -63,13 +66,13 @@ pub(super) enum Wanted {
 impl ExpectedParts {
     pub(super) fn new(summary: &ModuleSummary, plan: &ModulePlan) -> Self {
         let mut expected = ExpectedParts::default();
-        let planned: Vec<(&Atom, bool)> =
-            summary.atoms.iter().zip(plan.atoms.iter().map(|a| *a == Action::Keep)).collect();
+        let planned: Vec<(&Atom, Action)> = summary.atoms.iter().zip(plan.atoms.iter().copied()).collect();
         for atoms in planned.chunk_by(|(a, _), (b, _)| a.section == b.section) {
-            let Some((first, stays)) = atoms.first() else { continue };
-            if first.section != Atom::NO_SECTION && atoms.iter().any(|(_, other)| other != stays) {
+            let Some((first, action)) = atoms.first() else { continue };
+            let differs = |(_, other): &(&Atom, Action)| other != action || *other == Action::Stub;
+            if first.section != Atom::NO_SECTION && atoms.iter().any(differs) {
                 let extents =
-                    atoms.iter().map(|(a, stays)| (a.offset, a.offset.saturating_add(a.size), *stays));
+                    atoms.iter().map(|(a, action)| (a.offset, a.offset.saturating_add(a.size), *action));
                 expected.sections.push((first.section as usize, extents.collect()));
             }
         }
@@ -88,7 +91,7 @@ impl ExpectedParts {
             .iter()
             .filter_map(|o| Some((atom(o.atom)?.section as usize, o.start, o.end, stays(o.owner))));
         expected.tables = tables.collect();
-        expected.sections.sort_unstable();
+        expected.sections.sort_unstable_by_key(|(section, _)| *section);
         expected.resolved.sort_unstable();
         expected.retargets.sort_unstable();
         expected.tables.sort_unstable();
@@ -127,8 +130,8 @@ pub(super) fn find(
     let bytes = old.contents(i)?;
     let mut parts = Vec::new();
     let mut atoms = atoms.iter().peekable();
-    while let Some(&&(start, _, stays)) = atoms.peek() {
-        if !stays {
+    while let Some(&&(start, atom_end, action)) = atoms.peek() {
+        if action == Action::Drop {
             atoms.next();
             continue;
         }
@@ -139,13 +142,12 @@ pub(super) fn find(
             let found = String::from_utf8_lossy(new.section_name(j)).into_owned();
             return Err(old.about(i, format!("in place of its part at {start:#x} is {found} [{j}]")));
         }
-        let end = start.saturating_add(after.sh_size);
+        let stub = action == Action::Stub;
+        let end = if stub { atom_end } else { start.saturating_add(after.sh_size) };
         let mut last = start;
-        while let Some((s, e, stays)) = atoms.next_if(|(s, _, _)| *s < end) {
-            if !stays {
-                return Err(
-                    new.about(j, format!("what was at {s:#x} is planned to be dropped, and is there"))
-                );
+        while let Some((s, e, other)) = atoms.next_if(|(s, _, _)| *s < end) {
+            if *other != action {
+                return Err(new.about(j, format!("what was at {s:#x} is planned to go, and is there")));
             }
             let alignment = |a: u64, o: u64| if o == 0 { a } else { a.min(1 << o.trailing_zeros()) };
             let needed = alignment(before.sh_addralign.max(1), *s);
@@ -156,10 +158,14 @@ pub(super) fn find(
         }
         let range = || Some(usize::try_from(start).ok()?..usize::try_from(end).ok()?);
         let was = range().and_then(|r| bytes.get(r));
-        if last != end || after.sh_addralign > before.sh_addralign.max(1) || was != Some(new.contents(j)?) {
+        let same = match stub {
+            true => was.map(stubs::trap).as_deref() == Some(new.contents(j)?),
+            false => was == Some(new.contents(j)?),
+        };
+        if last != end || after.sh_addralign > before.sh_addralign.max(1) || !same {
             return Err(old.about(i, format!("has other contents in the part at {start:#x}")));
         }
-        parts.push(Part { old: i, start, end, new: j });
+        parts.push(Part { old: i, start, end, new: j, stub });
     }
     Ok(parts)
 }
@@ -172,7 +178,18 @@ impl Pair<'_> {
         self.parts.get(start..end).unwrap_or(&[])
     }
 
-    /// The part that holds the byte at `offset` of a section of the original.
+    /// The size of a section of the emitted object that is a stub.
+    pub(super) fn stub_size(&self, new: usize) -> Option<u64> {
+        let stub = self.part_of_new(new).is_some_and(|p| p.stub);
+        self.new.sections.get(new).filter(|_| stub).map(|s| s.sh_size)
+    }
+
+    /// The part that has the byte at `offset` of a section of the original, as it was.
+    fn kept_at(&self, old: usize, offset: u64) -> Option<Part> {
+        self.part_at(old, offset).filter(|p| !p.stub)
+    }
+
+    /// The part that holds, or stands for, the byte at `offset` of a section of the original.
     fn part_at(&self, old: usize, offset: u64) -> Option<Part> {
         let next = self.parts.partition_point(|p| (p.old, p.start) <= (old, offset));
         self.parts.get(next.checked_sub(1)?).filter(|p| p.old == old && offset < p.end).copied()
@@ -190,6 +207,7 @@ impl Pair<'_> {
         self.part_of_new(new).is_some_and(|p| {
             p.old == old
                 && new_value.checked_add(p.start) == Some(value)
+                && (!p.stub || value == p.start)
                 && (value < p.end || (value == p.end && !atom_starts()))
         })
     }
@@ -201,14 +219,14 @@ impl Pair<'_> {
 
     /// Whether a function of `size` bytes at `value` of a section of which only a part stays is in one part.
     pub(super) fn holds(&self, old: usize, value: u64, size: u64) -> bool {
-        self.part_at(old, value).is_some_and(|p| size <= p.end - value)
+        self.kept_at(old, value).is_some_and(|p| size <= p.end - value)
     }
 
-    /// Whether what is at `value` of a section of the original is planned to be dropped.
+    /// Whether what is at `value` of a section of the original is planned to be dropped, or to become a stub.
     pub(super) fn is_dropped(&self, old: usize, value: u64) -> bool {
         match self.expected.parts.of(old) {
             None => self.expected.drops(old),
-            Some(_) => self.part_at(old, value).is_none(),
+            Some(_) => self.kept_at(old, value).is_none(),
         }
     }
 
@@ -240,7 +258,10 @@ impl Pair<'_> {
         if let Some((_, false)) = table {
             return Wanted::Gone;
         }
-        let Some(target) = self.parted_by_symbol(entry.symbol) else { return Wanted::Same };
+        let Some(target) = self.parted_by_symbol(entry.symbol) else {
+            let may = self.stub_of(entry.symbol).is_none_or(|_| self.may_name_stub(section, entry));
+            return if may { Wanted::Same } else { Wanted::Dangling };
+        };
         let exact = u64::try_from(entry.addend).ok();
         let code =
             self.old.sections.get(section).is_some_and(|s| s.sh_flags & u64::from(sh::SHF_EXECINSTR) != 0);
@@ -249,28 +270,54 @@ impl Pair<'_> {
         let place = if !alloc || self.old.is_unwind(section) {
             exact.map(|a| (a, a, a))
         } else {
-            self.expected.parts.retarget(section, entry.offset).filter(|(s, _)| *s == target).and_then(
-                |(_, atom)| match (entry.kind, table) {
-                    (1 | 10 | 11 | 12 | 14, _) => exact.map(|a| (atom, a, a)),
-                    (_, Some((start, _))) => {
-                        let a = exact?.checked_sub(entry.offset.checked_sub(start)?)?;
-                        Some((atom, a, a))
-                    }
-                    _ if code => {
-                        let end = entry.addend.checked_add(4).and_then(|a| u64::try_from(a).ok())?;
-                        Some((atom, end, end.saturating_add(4)))
-                    }
-                    _ => Some((atom, atom, atom)),
-                },
-            )
+            let meant = self.expected.parts.retarget(section, entry.offset);
+            let only = self.expected.parts.of(target).and_then(|a| match a {
+                [(start, _, _)] => Some((target, *start)),
+                _ => None,
+            });
+            meant.or(only).filter(|(s, _)| *s == target).and_then(|(_, atom)| match (entry.kind, table) {
+                (1 | 10 | 11 | 12 | 14, _) => exact.map(|a| (atom, a, a)),
+                (_, Some((start, _))) => {
+                    let a = exact?.checked_sub(entry.offset.checked_sub(start)?)?;
+                    Some((atom, a, a))
+                }
+                _ if code => {
+                    let end = entry.addend.checked_add(4).and_then(|a| u64::try_from(a).ok())?;
+                    Some((atom, end, end.saturating_add(4)))
+                }
+                _ => Some((atom, atom, atom)),
+            })
         };
         let Some((atom, first, last)) = place else { return Wanted::Dangling };
-        match self.part_at(target, atom) {
-            Some(part) if first < part.end && part.start <= last => {
+        let part = if !alloc || self.old.is_unwind(section) {
+            self.kept_at(target, atom)
+        } else {
+            self.part_at(target, atom)
+        };
+        let meant = |p: &Part| match p.stub {
+            true => first <= p.start && p.start <= last,
+            false => first < p.end && p.start <= last,
+        };
+        match part {
+            Some(part) if meant(&part) => {
                 Wanted::Part { section: part.new, addend: entry.addend.wrapping_sub(part.start as i64) }
             }
             _ => Wanted::Dangling,
         }
+    }
+
+    /// The stub that a symbol of the original names.
+    fn stub_of(&self, symbol: usize) -> Option<Part> {
+        let entry = self.old.symbol(symbol)?;
+        let Place::Section(section) = self.old.place(symbol, &entry) else { return None };
+        self.part_at(section, entry.st_value).filter(|p| p.stub)
+    }
+
+    /// Whether a relocation may be against a symbol that names a stub: it must mean the first byte, and be of a section that
+    /// the program sees.
+    fn may_name_stub(&self, section: usize, entry: &Entry) -> bool {
+        let absolute = matches!(entry.kind, 1 | 10 | 11 | 12 | 14);
+        self.old.is_alloc(section) && !self.old.is_unwind(section) && (!absolute || entry.addend == 0)
     }
 
     /// Whether `new` may stand for `old`, a relocation of `section`; their offsets aside.
@@ -284,11 +331,7 @@ impl Pair<'_> {
     }
 
     fn names(&self, symbol: usize, section: usize) -> bool {
-        self.new.symbol(symbol).is_some_and(|s| {
-            st_type(s.st_info) == STT_SECTION
-                && s.st_value == 0
-                && self.new.place(symbol, &s) == Place::Section(section)
-        })
+        self.new.is_start_of(symbol, section)
     }
 
     /// Check the relocations of a part: those of the original that are in it, and one for each resolved reference to another
@@ -305,6 +348,12 @@ impl Pair<'_> {
                 format!("the relocation at {offset:#x} is missing, new or refers to something else");
             Err(self.old.about(part.old, message))
         };
+        if part.stub {
+            return match new.first() {
+                Some(extra) => wrong(extra.offset.saturating_add(part.start)),
+                None => Ok(()),
+            };
+        }
         let inside = |e: &&Entry| part.start <= e.offset && e.offset < part.end;
         let mut wanted: Vec<(Entry, Option<(usize, i64)>)> = old
             .iter()
@@ -325,7 +374,8 @@ impl Pair<'_> {
             let Some(to) = self.part_at(part.old, *target) else { return wrong(*field) };
             // The end of the instruction is up to four bytes behind the field, and so is the place that is meant.
             let base = (*field as i64).wrapping_add(value);
-            let reaches = |k: i64| (to.start as i64..to.end as i64).contains(&base.wrapping_add(4 + k));
+            let reach = if to.stub { to.start + 1 } else { to.end };
+            let reaches = |k: i64| (to.start as i64..reach as i64).contains(&base.wrapping_add(4 + k));
             if !(0..=4).any(reaches) {
                 return wrong(*field);
             }

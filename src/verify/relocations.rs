@@ -84,7 +84,11 @@ fn is_same(pair: &Pair<'_>, i: usize, j: usize, new: &Sym) -> bool {
         return i == j;
     }
     let (old_place, new_place) = (pair.old.place(i, &old), pair.new.place(j, new));
-    let same_shape = (old.st_info, old.st_other, old.st_size) == (new.st_info, new.st_other, new.st_size);
+    let size = match new_place {
+        Place::Section(t) if old.st_size != 0 => pair.stub_size(t).unwrap_or(old.st_size),
+        _ => old.st_size,
+    };
+    let same_shape = (old.st_info, old.st_other, size) == (new.st_info, new.st_other, new.st_size);
     let plausible = match (old_place, new_place) {
         (Place::Section(s), Place::Section(t)) if pair.old.is_table(s) => {
             let types = (pair.old.sections.get(s), pair.new.sections.get(t));

@@ -1,0 +1,157 @@
+//! The body of a stub, and the table that says of which function each stub is.
+//!
+//! Decides the bytes: an `endbr64` where the original begins with one, then `ud2`; what is not that large has the
+//! longest end of it that fits, and a single byte is `into`, which 64-bit mode does not have (Intel SDM, "INT n"). So a
+//! stub is never larger than what it replaces, and running it is SIGILL. The trap number is the processor's own, so no
+//! handler of the program takes it for something that it planned.
+//!
+//! The table is a section `.debug_lto_prune_stubs` of each object with stubs: for each a relocated 64-bit address, 32 bits
+//! of size, and the name with a NUL, without padding. Its name makes it debug information to linkers: GNU ld drops any
+//! other section without flags that has relocations under `--gc-sections`, and gold refuses it if a stub goes there.
+//!
+//! Left out: what becomes a stub; the plan says so.
+
+use object::{I64, U32, U64, elf, pod};
+
+use super::input::{Input, LE, Place, Rela, Shdr};
+use super::parts::Parts;
+use super::symbol_table::SymbolTable;
+use crate::error::Result;
+
+/// The name of the table, and of the relocations of it.
+pub(super) const TABLE: &[u8] = b".debug_lto_prune_stubs";
+pub(super) const TABLE_RELOCATIONS: &[u8] = b".rela.debug_lto_prune_stubs";
+
+const ENDBR64: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
+const UD2: [u8; 2] = [0x0f, 0x0b];
+const INTO: u8 = 0xce;
+
+/// The bytes of a stub: at most six.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Code {
+    bytes: [u8; 6],
+    len: u8,
+}
+
+impl Code {
+    /// What stands for `original`; for nothing, nothing.
+    pub(super) fn of(original: &[u8]) -> Self {
+        let has_endbr = original.starts_with(&ENDBR64) && original.len() > ENDBR64.len();
+        let (prefix, room): (&[u8], usize) = match has_endbr {
+            true => (&ENDBR64, original.len() - ENDBR64.len()),
+            false => (&[], original.len()),
+        };
+        let trap: &[u8] = match room {
+            0 => &[],
+            1 => &[INTO],
+            _ => &UD2,
+        };
+        let mut code = Code { bytes: [0; 6], len: 0 };
+        for (slot, byte) in code.bytes.iter_mut().zip(prefix.iter().chain(trap)) {
+            *slot = *byte;
+            code.len += 1;
+        }
+        code
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        self.bytes.get(..usize::from(self.len)).unwrap_or(&[])
+    }
+
+    /// In bytes.
+    pub(super) fn size(&self) -> u64 {
+        u64::from(self.len)
+    }
+}
+
+/// Contents of the table and of its relocations.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    pub(super) bytes: Vec<u8>,
+    pub(super) relocations: Vec<u8>,
+}
+
+/// The table of an object, by section and place.
+pub(super) fn table(input: &Input<'_>, parts: &Parts<'_>, symbols: &SymbolTable) -> Result<Table> {
+    // (section, run) -> the name by which the linker knows the function, or else the first one.
+    let mut names: Vec<((u32, u32), bool, usize)> = Vec::new();
+    for home in symbols.homes.iter().filter(|h| h.stub.is_some()) {
+        let symbol = home.symbol as usize;
+        let local = symbol < input.first_global;
+        if let Place::Section(section) = input.place(symbol)?
+            && !input.symbol_name(symbol).is_empty()
+        {
+            names.push(((section, home.run), local, symbol));
+        }
+    }
+    names.sort_unstable();
+    let mut table = Table::default();
+    for parted in &parts.sections {
+        for (run, stub) in parted.stubs() {
+            let place = (parted.section, run);
+            let first = names.partition_point(|(p, _, _)| *p < place);
+            let name = names.get(first).filter(|(p, _, _)| *p == place);
+            let name = name.map_or(input.section_name(parted.section as usize), |n| input.symbol_name(n.2));
+            let symbol = symbols
+                .run(parted.section, run)
+                .ok_or_else(|| input.about(parted.section as usize, "a stub in it has no section symbol"))?;
+            let mut entry = Rela {
+                r_offset: U64::new(LE, table.bytes.len() as u64),
+                r_info: U64::default(),
+                r_addend: I64::default(),
+            };
+            entry.set_r_info(LE, false, symbol, elf::R_X86_64_64);
+            table.relocations.extend_from_slice(pod::bytes_of(&entry));
+            table.bytes.extend_from_slice(&[0; 8]);
+            table.bytes.extend_from_slice(&(stub.size() as u32).to_le_bytes());
+            table.bytes.extend_from_slice(name);
+            table.bytes.push(0);
+        }
+    }
+    Ok(table)
+}
+
+/// The header of the table; with `link` (the symbol table, the table) that of its relocations.
+pub(super) fn header(name: u32, link: Option<(u32, u32)>) -> Shdr {
+    let (kind, flags, align, entry) = match link {
+        None => (elf::SHT_PROGBITS, 0, 1, 0),
+        Some(_) => (elf::SHT_RELA, elf::SHF_INFO_LINK.0, 8, size_of::<Rela>() as u64),
+    };
+    let (link, info) = link.unwrap_or((0, 0));
+    Shdr {
+        sh_name: U32::new(LE, name),
+        sh_type: U32::new(LE, kind),
+        sh_flags: U64::new(LE, elf::SectionFlags(flags)),
+        sh_addr: U64::default(),
+        sh_offset: U64::default(),
+        sh_size: U64::default(),
+        sh_link: U32::new(LE, link),
+        sh_info: U32::new(LE, info),
+        sh_addralign: U64::new(LE, align),
+        sh_entsize: U64::new(LE, entry),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_larger_than_what_it_replaces() {
+        let endbr = |rest: &[u8]| [&ENDBR64[..], rest].concat();
+        let cases: &[(Vec<u8>, Vec<u8>)] = &[
+            (vec![], vec![]),
+            (vec![0xc3], vec![INTO]),
+            (vec![0x31, 0xc0], UD2.to_vec()),
+            (vec![0x31, 0xc0, 0xc3], UD2.to_vec()),
+            (endbr(&[]), UD2.to_vec()),
+            (endbr(&[0xc3]), endbr(&[INTO])),
+            (endbr(&[0x31, 0xc0]), endbr(&UD2)),
+            (endbr(&[0x31, 0xc0, 0xc3]), endbr(&UD2)),
+        ];
+        for (original, want) in cases {
+            assert_eq!(Code::of(original).bytes(), want, "{original:x?}");
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Which atoms may become stubs: their address is needed, their body is not.
+//!
+//! [`can_stub`] says it of one module, from its summary alone, before anything is propagated: an atom that can't be a stub is
+//! kept with all that it refers to as soon as its address is mentioned. Safe because a stub is only where every mention
+//! of its own module means its first byte, and where the linker knows it by symbols of that place: a global symbol in
+//! the body, a jump or a table of somebody else that leads into it, or a section that is more than code keep it. A local
+//! symbol in the body that nothing outside of it mentions goes with the body.
+//!
+//! Two stubs look the same. `--icf=all` would give them one address although the functions differ, so with that option
+//! there are none ([`may_fold`]); `--icf=safe` goes by the mentions, which stay, and by `.llvm_addrsig`, in which a stub's
+//! symbols stay.
+//!
+//! Left out: mentions from other modules (by a global name they mean its place, or with an addend the one who propagates
+//! must see it), and whether the body is needed. `--prune-stub-symbol` names functions whatever the analysis says.
+
+use summaries::{
+    Atom, AtomIdx, AtomKind, Binding, Definition, ModuleSummary, Reference, ReferenceKind, SymbolKind,
+    Target, atom_flags,
+};
+
+use crate::config::{Config, LineArg};
+use crate::ids::{AtomId, Id};
+use crate::index::Index;
+use crate::inputs::glob::Glob;
+
+/// By `AtomIdx`: whether a stub may take the place of the atom.
+pub fn can_stub(summary: &ModuleSummary) -> Vec<bool> {
+    let mut can: Vec<bool> = summary.atoms.iter().map(is_plain_code).collect();
+    let mut has_entry = vec![false; summary.atoms.len()];
+    // Where the linker and the debugger know places of the body by name.
+    for symbol in &summary.symbols {
+        let Definition::Atom(atom) = symbol.definition else { continue };
+        let Some(start) = summary.atoms.get(atom.index()).map(|a| a.offset) else { continue };
+        let bad = match symbol.kind {
+            SymbolKind::Section => continue,
+            SymbolKind::Func | SymbolKind::NoType if symbol.value == start => {
+                set(&mut has_entry, atom, true);
+                false
+            }
+            SymbolKind::Func | SymbolKind::NoType => symbol.binding != Binding::Local,
+            _ => true,
+        };
+        if bad {
+            set(&mut can, atom, false);
+        }
+    }
+    for (can, has_entry) in can.iter_mut().zip(has_entry) {
+        *can &= has_entry;
+    }
+    for reference in &summary.references {
+        if let Some(atom) = meant_beside_entry(summary, reference)
+            && atom != reference.from
+        {
+            set(&mut can, atom, false);
+        }
+    }
+    can
+}
+
+fn set(flags: &mut [bool], atom: AtomIdx, value: bool) {
+    if let Some(slot) = flags.get_mut(atom.index()) {
+        *slot = value;
+    }
+}
+
+/// Code that is code only: nothing walks over it, nothing merges it, and nothing but its name's family places it.
+fn is_plain_code(atom: &Atom) -> bool {
+    atom.kind == AtomKind::Code
+        && atom.section != Atom::NO_SECTION
+        && atom.size > 0
+        && atom.has(atom_flags::STANDARD_FAMILY)
+        && !atom.has(atom_flags::RETAIN | atom_flags::C_IDENTIFIER | atom_flags::MERGE | atom_flags::WRITE)
+        && atom.link_order.is_none()
+}
+
+/// The atom of the module that a reference may mean at another place than its first byte, or of which it takes more than the
+/// address.
+fn meant_beside_entry(summary: &ModuleSummary, reference: &Reference) -> Option<AtomIdx> {
+    let (atom, place) = match reference.target {
+        Target::Symbol(symbol) => {
+            let symbol = summary.symbols.get(symbol.index())?;
+            let Definition::Atom(atom) = symbol.definition else { return None };
+            (atom, i64::try_from(symbol.value).ok())
+        }
+        Target::Atom(atom) => {
+            // Of these two the addend counts from the start of the atom, else from that of the section.
+            let resolved = |r: &summaries::ResolvedReference| (r.field, r.from);
+            let start = summary.atoms.get(atom.index())?.offset;
+            let section = summary.atoms.get(reference.from.index())?.section;
+            let of_section = summary.resolved.partition_point(|r| r.section < section);
+            let found = summary
+                .resolved
+                .get(of_section..)
+                .unwrap_or(&[])
+                .binary_search_by_key(&(section, reference.offset), |r| (r.section, r.field))
+                .ok()
+                .and_then(|i| summary.resolved.get(of_section + i));
+            let is_resolved = found.is_some_and(|r| resolved(r) == (reference.offset, reference.from));
+            (atom, if is_resolved { i64::try_from(start).ok() } else { Some(0) })
+        }
+    };
+    let start = i64::try_from(summary.atoms.get(atom.index())?.offset).ok();
+    let from_start = place.zip(start).and_then(|(p, s)| p.checked_add(reference.addend)?.checked_sub(s));
+    let is_entry = match reference.kind {
+        ReferenceKind::Data => from_start == Some(0),
+        // A PC-relative field of an instruction is up to eight bytes before the instruction's end.
+        ReferenceKind::Call | ReferenceKind::Address => matches!(from_start, Some(0 | -4 | -5 | -6 | -8)),
+        // The addend is that of the table's entry.
+        ReferenceKind::Got => matches!(reference.addend, 0 | -4 | -5 | -6 | -8),
+        ReferenceKind::Debug => true,
+        // A personality routine is called, and thread-local storage is no code.
+        ReferenceKind::Unwind | ReferenceKind::Tls => false,
+    };
+    (!is_entry).then_some(atom)
+}
+
+/// Whether the linker may give one address to two functions of the same bytes, whoever compares them.
+pub fn may_fold(config: &Config) -> bool {
+    let option = |word: &[u8]| matches!(word, b"--icf=all" | b"-icf=all");
+    config.line.iter().any(|arg| match arg {
+        LineArg::Other(words) => {
+            let mut bytes = words.iter().map(|w| w.as_encoded_bytes());
+            let separate = words.len() == 2 && words.get(1).is_some_and(|w| w == "all");
+            bytes.clone().any(option) || separate && bytes.next().is_some_and(|w| w.ends_with(b"-icf"))
+        }
+        _ => false,
+    })
+}
+
+/// By atom: what `--prune-stub-symbol` names and can be a stub. Roots stay: their callers are not in the link. Empty
+/// where there is nothing.
+pub fn chosen_stubs(config: &Config, index: &Index, summaries: &[&ModuleSummary]) -> Vec<bool> {
+    let patterns: Vec<Glob> = config.prune.stub_symbols.iter().map(|p| Glob::new(p)).collect();
+    if patterns.is_empty() || may_fold(config) {
+        return Vec::new();
+    }
+    let mut chosen = vec![false; index.atom_count()];
+    for (this, summary) in index.modules.iter().zip(summaries) {
+        let mut can: Option<Vec<bool>> = None;
+        for symbol in &summary.symbols {
+            let Definition::Atom(atom) = symbol.definition else { continue };
+            let name = summary.name(symbol.name);
+            if name.is_empty() || !patterns.iter().any(|p| p.matches(name)) {
+                continue;
+            }
+            let can = can.get_or_insert_with(|| can_stub(summary));
+            let id = AtomId::new(this.first_atom as usize + atom.index());
+            if let Some(slot) = chosen.get_mut(id.index()) {
+                *slot = can.get(atom.index()) == Some(&true) && !index.discarded[id.index()];
+            }
+        }
+    }
+    for root in &index.roots {
+        chosen[root.atom.index()] = false;
+    }
+    chosen
+}
