@@ -123,11 +123,10 @@ impl Model<'_, '_> {
             _ => &mut section_names,
         };
         let new_names = self.new_names(names);
-        let stub_names = self
-            .parts
-            .has_stubs()
-            .then(|| (names.push(stub::TABLE), names.push(stub::TABLE_RELOCATIONS)))
-            .unwrap_or_default();
+        let stub_names = match self.parts.has_stubs() {
+            true => (names.push(stub::TABLE), names.push(stub::TABLE_RELOCATIONS)),
+            false => (0, 0),
+        };
         let stubs = stub::table(self.input, self.parts, &self.table)?;
         let output = Output {
             input: self.input,

@@ -9,4 +9,5 @@ mod planner;
 mod random;
 mod split;
 mod splitter;
+mod stub;
 mod tools;

@@ -82,6 +82,10 @@ cases! {
     stapsdt
     start_lib
     start_stop
+    stub_corners
+    stub_mentioned
+    stub_shared
+    stub_virtual
     start_stop_gc
     static_pie
     switch_table

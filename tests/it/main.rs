@@ -24,5 +24,6 @@ mod matrix;
 mod options;
 mod remarks;
 mod run;
+mod stubs;
 mod tidy;
 mod tools;

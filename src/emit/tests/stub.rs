@@ -1,0 +1,87 @@
+//! Stubs in objects of real compilers: what verification must refuse, and what emission must not do silently.
+
+use summaries::{AtomIdx, Definition, ModuleSummary, native};
+
+use super::tools::Workshop;
+use crate::emit::object::rewrite;
+use crate::plan::{Action, ModulePlan, can_stub};
+use crate::verify;
+
+const SOURCE: &str = "int out(int);\n\
+    __attribute__((noinline)) static int f(int x) { return out(x) + out(x + 1); }\n\
+    __attribute__((noinline)) int g(int x) { return out(x) * 3; }\n\
+    int (*table[])(int) = {f, g};\n";
+
+fn atom_of(summary: &ModuleSummary, name: &str) -> AtomIdx {
+    let found = summary.symbols.iter().find(|s| summary.name(s.name) == name.as_bytes()).unwrap();
+    let Definition::Atom(atom) = found.definition else { panic!("{name} is not defined") };
+    atom
+}
+
+fn find(haystack: &[u8], needle: &[u8]) -> usize {
+    haystack.windows(needle.len()).position(|w| w == needle).unwrap()
+}
+
+#[test]
+fn verification_refuses_what_is_no_stub() {
+    let shop = Workshop::new();
+    for compiler in ["gcc", "clang-19"] {
+        let object =
+            shop.compile(compiler, "s.c", SOURCE, &["-O2", "-ffunction-sections", "-fcf-protection"]);
+        let summary = native::extract(&object);
+        let mut atoms = vec![Action::Keep; summary.atoms.len()];
+        for name in ["f", "g"] {
+            let atom = atom_of(&summary, name);
+            assert!(can_stub(&summary)[atom.index()], "{name}");
+            atoms[atom.index()] = Action::Stub;
+        }
+        let plan = ModulePlan { atoms, ..ModulePlan::default() };
+        let expected = verify::Expected::new(&summary, &plan);
+        let good = rewrite(&object, &summary, &plan).unwrap();
+        verify::object("s.o", &object, &good, &expected).unwrap();
+        let after = native::extract(&good);
+        assert_eq!(after.atoms[atom_of(&after, "f").index()].size, 6);
+        assert!(after.symbols.iter().all(|s| after.name(s.name) != b"out"), "only the bodies call it");
+
+        let refused = |change: &dyn Fn(&mut Vec<u8>)| {
+            let mut bad = good.clone();
+            change(&mut bad);
+            assert!(verify::object("s.o", &object, &bad, &expected).is_err());
+        };
+        let stub = [0xf3, 0x0f, 0x1e, 0xfa, 0x0f, 0x0b];
+        refused(&|bad| {
+            let at = find(bad, &stub);
+            bad[at + 5] = 0x05;
+        });
+        // The size, and the name, in the table.
+        refused(&|bad| {
+            let at = find(bad, b"\x06\0\0\0f\0");
+            bad[at] = 7;
+        });
+        refused(&|bad| {
+            let at = find(bad, b"\x06\0\0\0f\0");
+            bad[at + 4] = 0;
+        });
+        // A plan that wants the bodies, and an object without stubs for one that wants stubs.
+        let keep = ModulePlan { atoms: vec![Action::Keep; summary.atoms.len()], ..ModulePlan::default() };
+        assert!(verify::object("s.o", &object, &good, &verify::Expected::new(&summary, &keep)).is_err());
+        assert!(verify::object("s.o", &object, &object, &expected).is_err());
+    }
+}
+
+#[test]
+fn the_body_of_a_stub_is_no_place() {
+    let shop = Workshop::new();
+    let source = ".text\n.section .text.f,\"ax\",@progbits\n.globl f\n.type f,@function\nf: nop\nnop\n.Lin: nop\nret\n\
+        .size f,.-f\n.data\n.quad f\n";
+    for (more, fits) in [("", true), (".quad f+2\n", false), (".quad .Lin\n", false)] {
+        let object = shop.compile("gcc", "b.s", &format!("{source}{more}"), &[]);
+        let summary = native::extract(&object);
+        let atom = atom_of(&summary, "f");
+        assert_eq!(can_stub(&summary)[atom.index()], fits, "{more}");
+        let mut atoms = vec![Action::Keep; summary.atoms.len()];
+        atoms[atom.index()] = Action::Stub;
+        let plan = ModulePlan { atoms, ..ModulePlan::default() };
+        assert_eq!(rewrite(&object, &summary, &plan).is_ok(), fits, "{more}");
+    }
+}
