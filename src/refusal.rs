@@ -3,7 +3,7 @@
 //! Any of them means that the originals are linked. That is always right, so in doubt there is a limit. Left out:
 //! limits of one module, which the index turned into roots.
 
-use summaries::{Limit, LimitRecord, Severity};
+use summaries::{Limit, LimitRecord, Severity, Visibility};
 
 use crate::config::{Config, Dialect, Level, OutputKind};
 use crate::ids::{DsoId, Id, ModuleId, SymbolId};
@@ -11,7 +11,7 @@ use crate::index::Index;
 use crate::inputs::Inputs;
 use crate::plan::Plan;
 use crate::propagate::Liveness;
-use crate::resolve::{DsoState, Prevailing, Resolution, entry_symbol, link_limit};
+use crate::resolve::{DsoState, GlobalSymbol, Prevailing, Resolution, entry_symbol, link_limit};
 
 /// A limit with the module that it is about.
 pub type Place = (Option<ModuleId>, LimitRecord);
@@ -124,7 +124,7 @@ impl PlainLink {
             if resolution.symbols[symbol].name == b"__tls_get_addr" {
                 plain.needed_by(prevailing);
             } else if ours.is_live(from) || !config.gc_sections {
-                plain.see(config, symbol, prevailing);
+                plain.see(config, resolution, symbol);
             } else {
                 of_dropped.push((from.index(), symbol));
             }
@@ -133,16 +133,19 @@ impl PlainLink {
             let live = linker_live();
             for (from, symbol) in of_dropped {
                 if live.is_live(crate::ids::AtomId::new(from)) {
-                    plain.see(config, symbol, resolution.symbols[symbol].prevailing);
+                    plain.see(config, resolution, symbol);
                 }
             }
         }
         plain
     }
 
-    fn see(&mut self, config: &Config, symbol: SymbolId, prevailing: Prevailing) {
+    fn see(&mut self, config: &Config, resolution: &Resolution<'_>, symbol: SymbolId) {
+        let GlobalSymbol { prevailing, visibility, .. } = resolution.symbols[symbol];
         self.needed_by(prevailing);
-        if prevailing == (Prevailing::Undefined { weak: false }) && config.undefined_is_error {
+        // What is hidden can't come from elsewhere later: an error in a shared library too.
+        let is_error = config.undefined_is_error || visibility != Visibility::Default;
+        if prevailing == (Prevailing::Undefined { weak: false }) && is_error {
             self.undefined.get_or_insert(symbol);
         }
     }

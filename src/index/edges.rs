@@ -159,8 +159,10 @@ fn part(
             if let Some(atoms) = start_stop_section(name).and_then(|section| sections.get(section)) {
                 atoms.iter().for_each(|target| push(*target, EdgeKind::StartStop));
             }
-            // A weak reference of this module's own needs no definition and no DSO.
-            let strong = summary.symbols[symbol.index()].binding != summaries::Binding::Weak;
+            // A weak reference needs no definition and no DSO, unless some other one is strong: for linkers the symbol
+            // is strong then, wherever it is used, also if the strong reference is in dead code.
+            let strong = summary.symbols[symbol.index()].binding != summaries::Binding::Weak
+                || sources.resolution.symbols[id].strong_reference;
             let outside = matches!(
                 sources.resolution.symbols[id].prevailing,
                 Prevailing::Dso(_) | Prevailing::Undefined { weak: false }

@@ -6,7 +6,7 @@
 //! all of those are roots.
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use summaries::{Atom, AtomIdx, AtomKind, Definition, ModuleSummary, Visibility, atom_flags};
+use summaries::{Atom, AtomIdx, AtomKind, Binding, Definition, ModuleSummary, Visibility, atom_flags};
 
 use super::{Index, Root, Sources, defining_atom, has_code_or_data, prevailing_atom};
 use crate::config::{Dialect, OutputKind};
@@ -90,7 +90,7 @@ pub(super) fn find(
     for (position, summary) in sources.summaries.iter().enumerate() {
         section_roots(sources, index, position, summary, &mut roots);
     }
-    let named = NamedRoots::new(sources);
+    let named = NamedRoots::new(sources, position_of);
     for (id, symbol) in sources.resolution.symbols.enumerated() {
         if let Some(reason) = named.reason(symbol)
             && let Some(atom) = prevailing_atom(sources, &index.modules, position_of, id)
@@ -174,10 +174,11 @@ struct NamedRoots<'s> {
     entry: Option<String>,
     script: FxHashSet<&'s [u8]>,
     lists: NameMatcher,
+    position_of: &'s FxHashMap<ModuleId, usize>,
 }
 
 impl<'s> NamedRoots<'s> {
-    fn new(sources: &'s Sources<'s>) -> Self {
+    fn new(sources: &'s Sources<'s>, position_of: &'s FxHashMap<ModuleId, usize>) -> Self {
         let scripts = &sources.inputs.scripts;
         let by_defsym = sources
             .config
@@ -193,6 +194,7 @@ impl<'s> NamedRoots<'s> {
             entry: entry_symbol(sources.config, scripts),
             script: by_script.map(String::as_str).chain(by_defsym).map(str::as_bytes).collect(),
             lists: scripts.name_matcher(),
+            position_of,
         }
     }
 
@@ -241,11 +243,22 @@ impl<'s> NamedRoots<'s> {
     /// can't evaluate (a pattern for demangled names) we say that it is.
     fn is_exported(&self, symbol: &GlobalSymbol<'_>) -> bool {
         let config = self.sources.config;
-        if self.lists.dynamic_list_names(symbol.name) {
+        if self.lists.dynamic_list_names(symbol.name) || self.is_unique_for_gold(symbol) {
             return true;
         }
         let by_default = config.output_kind == OutputKind::Shared || config.export_dynamic;
         by_default && self.lists.version_exports(symbol.name) && !self.is_of_excluded_library(symbol)
+    }
+
+    /// gold exports an `STB_GNU_UNIQUE` definition from any dynamic output (gold/symtab.cc `should_add_dynsym_entry`).
+    fn is_unique_for_gold(&self, symbol: &GlobalSymbol<'_>) -> bool {
+        let config = self.sources.config;
+        if config.linker.dialect != Dialect::Gold || config.static_link {
+            return false;
+        }
+        let Prevailing::Module { module, symbol } = symbol.prevailing else { return false };
+        let summary = self.position_of.get(&module).and_then(|p| self.sources.summaries.get(*p));
+        summary.and_then(|s| s.symbols.get(symbol.index())).is_some_and(|s| s.binding == Binding::Unique)
     }
 
     /// `--exclude-libs`: what these archives define is hidden.

@@ -7,9 +7,11 @@
 //! common symbol only under `--fortran-common` (whose help says that it is the default; it isn't). Extraction nests, so the order of loading is a preorder; the stack here is explicit because an
 //! archive may be as deep as it likes.
 
+use summaries::Limit;
+
 use super::symtab::Entry;
 use super::world::World;
-use super::{DsoMention, Extraction};
+use super::{DsoMention, Extraction, link_limit};
 use crate::ids::{DsoId, Id, ModuleId, SymbolId};
 use crate::inputs::SequenceItem;
 
@@ -73,10 +75,9 @@ pub(super) fn extract(world: &World<'_>) -> Extraction {
     }
     let mut seen_sonames: Vec<DsoId> = Vec::new();
     let mut mentions = Vec::new();
+    let mut limits = Vec::new();
     for (i, item) in world.inputs.sequence.iter().enumerate() {
-        if let SequenceItem::Dso { implicit: false, .. } = item {
-            mentions.push(DsoMention { item: i, after: lld.loaded.len(), taken: true });
-        }
+        let mut after = lld.loaded.len();
         match item {
             SequenceItem::Object { module, lazy: false, .. } => lld.load(*module),
             SequenceItem::Object { module, lazy: true, .. } => lld.add_lazy(*module),
@@ -84,9 +85,19 @@ pub(super) fn extract(world: &World<'_>) -> Extraction {
             SequenceItem::Archive { modules, .. } => modules.iter().for_each(|m| lld.add_lazy(*m)),
             SequenceItem::Dso { dso, implicit: false, .. } if !seen_sonames.contains(dso) => {
                 seen_sonames.push(*dso);
-                lld.add_dso(*dso);
+                match lld.add_dso(*dso) {
+                    Some(loaded) => after = loaded,
+                    None => {
+                        let name = world.inputs.dso_name(*dso);
+                        let detail = format!("library {name} extracts members after some of its definitions");
+                        limits.push(link_limit(Limit::AmbiguousResolution, detail));
+                    }
+                }
             }
             SequenceItem::Dso { .. } | SequenceItem::GroupStart | SequenceItem::GroupEnd => {}
+        }
+        if let SequenceItem::Dso { implicit: false, .. } = item {
+            mentions.push(DsoMention { item: i, after, taken: true });
         }
     }
     if let Some(entry) = super::entry_symbol(world.config, &world.inputs.scripts)
@@ -114,7 +125,7 @@ pub(super) fn extract(world: &World<'_>) -> Extraction {
             lld.demand_if_lazy(symbol);
         }
     }
-    Extraction { loaded: lld.loaded, taken: vec![true; world.inputs.dsos.len()], mentions }
+    Extraction { loaded: lld.loaded, taken: vec![true; world.inputs.dsos.len()], mentions, limits }
 }
 
 /// Whether the last of `--fortran-common` and `--no-fortran-common` is the former.
@@ -232,7 +243,11 @@ impl Lld<'_, '_> {
         }
     }
 
-    fn add_dso(&mut self, dso: DsoId) {
+    /// How many modules are loaded when its definitions are read: those too that its own references extract, which
+    /// linkers put before all definitions in `.dynsym`. `None` if they are mixed, so that no place on the pruned line
+    /// between modules is that of the library.
+    fn add_dso(&mut self, dso: DsoId) -> Option<usize> {
+        let mut defines_after = None;
         for (id, symbol) in self.world.dso_symbols(dso) {
             if !symbol.defined {
                 if symbol.version.is_some() {
@@ -243,10 +258,13 @@ impl Lld<'_, '_> {
                 self.run();
                 continue;
             }
+            defines_after.get_or_insert(self.loaded.len());
             let state = &mut self.states[id.index()];
             if matches!(state, State::Placeholder | State::Undefined { .. } | State::Lazy { .. }) {
                 *state = State::Shared;
             }
         }
+        let end = self.loaded.len();
+        (defines_after.unwrap_or(end) == end).then_some(end)
     }
 }

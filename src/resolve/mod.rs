@@ -101,6 +101,8 @@ struct Extraction {
     /// By DSO: the linker takes it.
     taken: Vec<bool>,
     mentions: Vec<DsoMention>,
+    /// What can't be said of it.
+    limits: Vec<LimitRecord>,
 }
 
 /// A shared library on the line, where the linker reads it. Linkers mind whether a library comes before or after a

@@ -41,9 +41,10 @@ struct Seen {
 
 /// Decide for every name.
 pub(super) fn decide<'a>(world: &World<'a>, extraction: Extraction) -> Resolution<'a> {
-    let Extraction { loaded, taken, mentions } = extraction;
+    let Extraction { loaded, taken, mentions, limits } = extraction;
     let taken = &taken[..];
     let mut resolution = Resolution { dso_mentions: mentions, ..Resolution::default() };
+    resolution.limits.extend(limits.into_iter().map(|l| (None, l)));
     let mut modules: Vec<Option<LoadedModule>> = vec![None; world.modules.len()];
     let discarded = discard_groups(world, &loaded, &mut modules);
     let unseen = Seen {

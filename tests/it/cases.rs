@@ -66,6 +66,7 @@ cases! {
     init_fini_option
     init_section
     interposed
+    library_extracts_member
     library_needs_library
     library_not_on_line
     link_order
@@ -92,11 +93,14 @@ cases! {
     symver
     thin_archive
     tls
+    undefined_hidden
     undefined_in_dead
     undefined_in_dead_gc
     undefined_in_dead_shared
     undefined_live
     undefined_option
+    undefined_weak_live
+    unique_exported
     unprunable_sections
     version_script
     versioned_reference
