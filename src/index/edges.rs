@@ -96,7 +96,7 @@ fn same_names(
             };
             let winner =
                 position_of.get(&module).and_then(|p| sources.summaries[*p].symbols.get(symbol.index()));
-            // GNU ld and mold hide what an excluded archive defines, whichever definition prevails.
+            // GNU ld, gold and mold hide what an excluded archive defines, whichever definition prevails.
             let hides = sources.config.linker.dialect != Dialect::Lld;
             if hides && !sources.config.exclude_libs.is_empty() {
                 pairs.push((prevailing, atom));
