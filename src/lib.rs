@@ -32,6 +32,7 @@ use crate::config::{Config, Dialect, Level};
 use crate::error::{Error, Result, Stage};
 use crate::ids::AtomId;
 use crate::modes::Mode;
+use crate::propagate::values::{self, Sources};
 use crate::propagate::{Rules, live};
 use crate::refusal::PlainLink;
 use crate::report::accounting::{Totals, sizes};
@@ -110,6 +111,29 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
     };
     let propagate = |index: &index::Index| {
         let chosen = plan::chosen_stubs(config, index, &summaries);
+        let follows = config.prune.level == Level::Pointers
+            && chosen.is_empty()
+            && summaries.iter().any(|s| !s.functions.is_empty());
+        if follows {
+            let can: Vec<Vec<bool>> = match plan::may_fold(config) {
+                true => Vec::new(),
+                false => summaries.par_iter().map(|s| plan::can_stub(s)).collect(),
+            };
+            let can_stub = |atom: AtomId| {
+                let (position, local) = index.locate(atom);
+                can.get(position).and_then(|c| c.get(local.index())) == Some(&true)
+            };
+            let sources = Sources {
+                config,
+                resolution: &resolution,
+                summaries: &summaries,
+                index,
+                models: &|_| None,
+                can_stub: &can_stub,
+            };
+            return values::flow(sources).liveness;
+        }
+        // Without a function that was understood every reference keeps its target.
         let muted = index.without_bodies(&chosen);
         let mut liveness = live(muted.as_ref().unwrap_or(index), Rules::Ours, &|atom| kinds(index, atom));
         liveness.stub = chosen.iter().zip(&liveness.witness).map(|(c, w)| *c && w.is_some()).collect();

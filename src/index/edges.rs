@@ -10,8 +10,9 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use summaries::{AtomIdx, Definition, ReferenceKind, SymbolIdx, Target, atom_flags};
 
-use super::{Edge, EdgeKind, Index, Sources, defining_atom, prevailing_atom};
-use crate::config::Dialect;
+use super::bonds::{Bonds, FunctionTable, leads};
+use super::{Bond, Edge, EdgeKind, Index, Sources, prevailing_atom};
+use crate::config::{Dialect, Level};
 use crate::ids::{AtomId, Id, ModuleId, SymbolId};
 use crate::resolve::{Prevailing, start_stop_section};
 
@@ -27,9 +28,10 @@ struct Part {
 pub(super) fn build(sources: &Sources<'_>, position_of: &FxHashMap<ModuleId, usize>, index: &mut Index) {
     let sections = start_stop_sections(sources, index);
     let same_names = same_names(sources, position_of, index);
+    let functions: Vec<FunctionTable> = sources.summaries.iter().map(|s| FunctionTable::new(s)).collect();
     let parts: Vec<Part> = (0..index.modules.len())
         .into_par_iter()
-        .map(|position| part(sources, position_of, &sections, &same_names, index, position))
+        .map(|position| part(sources, position_of, &sections, &same_names, &functions, index, position))
         .collect();
     index.edge_start.push(0);
     let mut end = 0;
@@ -119,6 +121,7 @@ fn part(
     position_of: &FxHashMap<ModuleId, usize>,
     sections: &FxHashMap<&[u8], Vec<AtomId>>,
     same_names: &[(AtomId, AtomId)],
+    functions: &[FunctionTable],
     index: &Index,
     position: usize,
 ) -> Part {
@@ -131,33 +134,41 @@ fn part(
     }
     dependents.sort_unstable();
 
+    let bonds = Bonds::new(summary, &functions[position], sources.config.prune.level == Level::Pointers);
     let mut out = Part::default();
     let mut references = summary.references.iter().enumerate().peekable();
     for (i, atom) in summary.atoms.iter().enumerate() {
         let from = AtomIdx::new(i);
         let first = out.edges.len();
         while let Some((number, r)) = references.next_if(|(_, r)| r.from <= from) {
-            let mut push = |target, kind| out.edges.push(Edge { target, kind, reference: number as u32 });
-            let symbol = match r.target {
-                Target::Atom(target) => {
-                    push(global(target), edge_kind(r.kind));
-                    continue;
-                }
-                Target::Symbol(symbol) => symbol,
+            let mut push = |target, kind, bond| {
+                out.edges.push(Edge { target, kind, bond, reference: number as u32 });
             };
-            let Some(id) = sources.resolution.symbol_id(this.module, symbol) else {
-                if let Some(target) = defining_atom(summary, symbol) {
-                    push(global(target), edge_kind(r.kind));
+            let global_symbol = match r.target {
+                Target::Atom(_) => None,
+                Target::Symbol(symbol) => {
+                    sources.resolution.symbol_id(this.module, symbol).map(|id| (symbol, id))
+                }
+            };
+            let Some((symbol, id)) = global_symbol else {
+                if let Some(place) = leads(summary, &functions[position], r.target, r.addend) {
+                    push(global(place.atom), edge_kind(r.kind), bonds.of(atom, r, Some(&place)));
                 }
                 continue;
             };
             if let Some(target) = prevailing_atom(sources, &index.modules, position_of, id) {
-                push(target, edge_kind(r.kind));
+                let place = match sources.resolution.symbols[id].prevailing {
+                    Prevailing::Module { module, symbol } => position_of.get(&module).and_then(|p| {
+                        leads(sources.summaries[*p], &functions[*p], Target::Symbol(symbol), r.addend)
+                    }),
+                    _ => None,
+                };
+                push(target, edge_kind(r.kind), bonds.of(atom, r, place.as_ref()));
                 continue;
             }
             let name = sources.resolution.symbols[id].name;
             if let Some(atoms) = start_stop_section(name).and_then(|section| sections.get(section)) {
-                atoms.iter().for_each(|target| push(*target, EdgeKind::StartStop));
+                atoms.iter().for_each(|target| push(*target, EdgeKind::StartStop, Bond::Escapes));
             }
             // A weak reference needs no definition and no DSO, unless some other one is strong: for linkers the symbol
             // is strong then, wherever it is used, also if the strong reference is in dead code.
@@ -173,8 +184,12 @@ fn part(
         }
         let group = atom.group.and_then(|g| summary.groups.get(g.index()));
         let members = group.map_or(&[][..], |g| &g.members);
-        let no_reference =
-            |target: AtomIdx, kind| Edge { target: global(target), kind, reference: Edge::NO_REFERENCE };
+        let no_reference = |target: AtomIdx, kind| Edge {
+            target: global(target),
+            kind,
+            bond: Bond::Holds,
+            reference: Edge::NO_REFERENCE,
+        };
         out.edges.extend(members.iter().filter(|m| **m != from).map(|m| no_reference(*m, EdgeKind::Group)));
         let start = dependents.partition_point(|d| d.0 < from);
         let metadata = dependents[start..].iter().take_while(|d| d.0 == from);
@@ -184,11 +199,12 @@ fn part(
         out.edges.extend(same.map(|p| Edge {
             target: p.1,
             kind: EdgeKind::SameName,
+            bond: Bond::Holds,
             reference: Edge::NO_REFERENCE,
         }));
-        // One edge per target is enough; the first reference in the file stands for the others.
+        // One edge per target is enough; of the strongest, the first reference in the file stands for the others.
         let mine = &mut out.edges[first..];
-        mine.sort_unstable_by_key(|e| (e.target, e.reference));
+        mine.sort_unstable_by_key(|e| (e.target, e.bond, e.reference));
         let mut kept = first;
         for k in first..out.edges.len() {
             if kept == first || out.edges[kept - 1].target != out.edges[k].target {

@@ -4,10 +4,11 @@
 //! linker will take for the reference; a reference that leaves the modules (to a DSO, to nothing) is kept
 //! apart, because the linker's errors and `DT_NEEDED` depend on it.
 
+mod bonds;
 mod edges;
 mod roots;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use rustc_hash::FxHashMap;
 use summaries::{AtomIdx, Group, Limit, LimitRecord, ModuleSummary, Severity, SymbolIdx};
@@ -16,6 +17,8 @@ use crate::config::Config;
 use crate::ids::{AtomId, Id, ModuleId, SymbolId};
 use crate::inputs::Inputs;
 use crate::resolve::{Resolution, link_limit};
+pub use bonds::Bond;
+pub(crate) use bonds::{FunctionTable, is_ordinary_data};
 pub use roots::RootReason;
 
 /// Why an atom holds on to another.
@@ -44,6 +47,8 @@ pub enum EdgeKind {
 pub struct Edge {
     pub target: AtomId,
     pub kind: EdgeKind,
+    /// What it does to the target; of several references to one target, the strongest.
+    pub bond: Bond,
     /// Index into the module's `references`; [`Edge::NO_REFERENCE`] for edges that are none.
     pub reference: u32,
 }

@@ -17,18 +17,18 @@ use crate::propagate::{Liveness, Rules, Witness, live};
 use crate::resolve::{GlobalSymbol, LoadedModule, Prevailing, Resolution};
 
 /// A link of summaries.
-struct Link {
-    summaries: Vec<ModuleSummary>,
-    config: Config,
+pub(crate) struct Link {
+    pub(crate) summaries: Vec<ModuleSummary>,
+    pub(crate) config: Config,
 }
 
 impl Link {
-    fn new(line: &str, texts: &[&str]) -> Self {
+    pub(crate) fn new(line: &str, texts: &[&str]) -> Self {
         let summaries = texts.iter().map(|t| text::parse(t).unwrap()).collect();
         Link { summaries, config: interpret(Dialect::Lld, line) }
     }
 
-    fn resolution(&self) -> Resolution<'_> {
+    pub(crate) fn resolution(&self) -> Resolution<'_> {
         let mut resolution = Resolution::default();
         for (m, summary) in self.summaries.iter().enumerate() {
             let module = ModuleId::new(m);

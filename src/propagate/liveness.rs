@@ -29,6 +29,14 @@ pub enum Witness {
     Edge(u32),
     /// Live only under [`Rules::Linker`]: an unwind table mentions it.
     Unwind,
+    /// By value flow: a call in `caller`, or a jump to it, may lead here.
+    Called { caller: AtomId },
+    /// By value flow: its address escaped. `mention` is the number of an edge by which a live atom mentions it.
+    Escaped { mention: Option<u32> },
+    /// It belongs to the same function as this atom.
+    Part(AtomId),
+    /// This atom has the address of a label in it.
+    Label(AtomId),
 }
 
 /// What is live.

@@ -297,6 +297,16 @@ fn witness_report(facts: Facts<'_>, witness: Witness) -> Option<WitnessReport> {
             })
         }
         Witness::Unwind => None,
+        Witness::Called { .. } | Witness::Escaped { .. } | Witness::Part(_) | Witness::Label(_) => {
+            let kind = match witness {
+                Witness::Called { .. } => "called",
+                Witness::Part(_) => "part",
+                Witness::Label(_) => "label",
+                _ => "escaped",
+            };
+            let from = why::followed(facts, witness).1?;
+            Some(WitnessReport::Reference { from: from.index(), kind: kind.to_owned(), offset: None })
+        }
     }
 }
 

@@ -61,6 +61,31 @@ fn explain(facts: Facts<'_>, name: &str, position: usize, atom: AtomId, out: &mu
                 }
             }
             Witness::Unwind => return,
+            Witness::Called { .. } | Witness::Escaped { .. } | Witness::Part(_) | Witness::Label(_) => {
+                let (how, from) = followed(facts, witness);
+                let Some(from) = from else {
+                    *out += &format!("  {how}\n");
+                    return;
+                };
+                *out += &format!("  {how} {}\n", describe(facts, from));
+                match facts.liveness.witness[from.index()] {
+                    Some(next) => witness = next,
+                    None => return,
+                }
+            }
         }
+    }
+}
+
+/// How value flow made an atom live, and the atom that had the address.
+pub(super) fn followed(facts: Facts<'_>, witness: Witness) -> (&'static str, Option<AtomId>) {
+    match witness {
+        Witness::Called { caller } => ("called from", Some(caller)),
+        Witness::Escaped { mention: Some(edge) } => {
+            ("address escaped, mentioned by", Some(facts.index.edge_source(edge)))
+        }
+        Witness::Part(function) => ("part of the function of", Some(function)),
+        Witness::Label(function) => ("a label in it is named by", Some(function)),
+        _ => ("address escaped", None),
     }
 }

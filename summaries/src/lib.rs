@@ -11,6 +11,7 @@ pub mod extract;
 pub mod format;
 pub mod ids;
 pub mod limit;
+pub mod models;
 pub mod native;
 pub mod relation;
 pub mod summary;

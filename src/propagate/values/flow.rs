@@ -1,0 +1,447 @@
+//! The fixpoint of liveness and value flow: what lives adds constraints, what they reach lives.
+//!
+//! An atom that becomes live is visited once. Its edges hold, let escape or mention their targets (`index::Bond`); a
+//! function with a summary brings its constraints and call sites, data its contents. The graph is then solved, and tells
+//! of addresses that are called or that escaped: those functions live. Safe because every rule only adds, so the result
+//! is the least fixpoint, and because whatever has no rule escapes. Left out: what is done with the result (the plan).
+
+use std::collections::VecDeque;
+
+use rustc_hash::FxHashMap;
+use summaries::relation::{Constraint, FunctionSummary};
+use summaries::{AtomIdx, AtomKind, ReferenceKind, ValueIdx};
+
+use super::graph::{CELL, Cause, ESCAPED, Event, Graph, Kind, NodeId, Use};
+use super::places::{Content, Place, World};
+use super::sets::Element;
+use super::sites::Site;
+use crate::ids::{AtomId, Id, SymbolId};
+use crate::index::{Bond, EdgeKind};
+use crate::propagate::Witness;
+
+/// What an object of the graph is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Meaning {
+    Unknown,
+    Code(AtomId),
+    Data,
+    Frame,
+    Heap,
+    External(SymbolId),
+}
+
+/// A function that has a summary.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Instance {
+    pub(super) position: usize,
+    pub(super) local: usize,
+    /// The node of its value 0, once anything asks for it.
+    pub(super) values: Option<NodeId>,
+    pub(super) frame: Option<u32>,
+    active: bool,
+    escaped: bool,
+    labels: bool,
+}
+
+impl Instance {
+    pub(super) fn is_active(&self) -> bool {
+        self.active
+    }
+}
+
+/// Bytes of a frame that are told apart, below and above the stack pointer at entry.
+const FRAME: (i64, i64) = (-(1 << 18), 1 << 12);
+/// Where stack parameters begin.
+pub(super) const FIRST_STACK_PARAMETER: i64 = 8;
+
+pub(super) struct Flow<'s> {
+    pub(super) world: World<'s>,
+    pub(super) graph: Graph,
+    /// By object.
+    pub(super) meaning: Vec<Meaning>,
+    object_of: Vec<Option<u32>>,
+    first_function: Vec<u32>,
+    pub(super) functions: Vec<Instance>,
+    pub(super) sites: Vec<Site>,
+    externals: FxHashMap<SymbolId, u32>,
+    /// By atom.
+    pub(super) witness: Vec<Option<Witness>>,
+    /// By atom: the first edge from a live atom that mentions it.
+    pub(super) mention: Vec<Option<u32>>,
+    /// By atom.
+    pub(super) escaped: Vec<bool>,
+    pending: VecDeque<AtomId>,
+}
+
+impl<'s> Flow<'s> {
+    pub(super) fn new(world: World<'s>) -> Self {
+        let mut functions = Vec::new();
+        for (position, summary) in world.sources.summaries.iter().enumerate() {
+            functions.extend((0..summary.functions.len()).map(|local| Instance {
+                position,
+                local,
+                ..Instance::default()
+            }));
+        }
+        let atoms = world.atoms();
+        Flow {
+            first_function: world.first_functions(),
+            world,
+            graph: Graph::new(),
+            meaning: vec![Meaning::Unknown],
+            object_of: vec![None; atoms],
+            functions,
+            sites: Vec::new(),
+            externals: FxHashMap::default(),
+            witness: vec![None; atoms],
+            mention: vec![None; atoms],
+            escaped: vec![false; atoms],
+            pending: VecDeque::new(),
+        }
+    }
+
+    /// From the roots to the fixpoint.
+    pub(super) fn run(&mut self) {
+        let roots = &self.world.sources.index.roots;
+        for (i, root) in roots.iter().enumerate() {
+            self.live(root.atom, Witness::Root(i as u32));
+            self.escape_atom(root.atom);
+        }
+        loop {
+            while let Some(atom) = self.pending.pop_front() {
+                self.visit(atom);
+            }
+            let events = self.graph.solve();
+            if events.is_empty() && self.pending.is_empty() {
+                return;
+            }
+            for event in events {
+                match event {
+                    Event::Called { site, element } => self.called(site, element),
+                    Event::Escaped(element) => self.escape(element),
+                }
+            }
+        }
+    }
+
+    pub(super) fn live(&mut self, atom: AtomId, witness: Witness) {
+        if self.world.sources.index.discarded[atom.index()] {
+            return;
+        }
+        let slot = &mut self.witness[atom.index()];
+        if slot.is_none() {
+            *slot = Some(witness);
+            self.pending.push_back(atom);
+        }
+    }
+
+    fn visit(&mut self, atom: AtomId) {
+        let index = self.world.sources.index;
+        let (first, edges) = index.edges_of(atom);
+        let alloc = index.alloc[atom.index()];
+        for (number, edge) in (first..).zip(edges) {
+            // As in `liveness`: what is not loaded keeps only the metadata that follows it.
+            let follows = alloc || matches!(edge.kind, EdgeKind::LinkOrder | EdgeKind::Group);
+            if !follows || index.discarded[edge.target.index()] {
+                continue;
+            }
+            match edge.bond {
+                Bond::Mentions => self.mentioned(edge.target, number),
+                Bond::Holds => self.live(edge.target, Witness::Edge(number)),
+                Bond::Escapes => {
+                    self.live(edge.target, Witness::Edge(number));
+                    self.escape_atom(edge.target);
+                }
+            }
+        }
+        if let Some(function) = self.function_of(atom) {
+            self.activate(function, atom);
+        } else if self.world.content(atom) == Content::Data {
+            self.contents(atom);
+        }
+    }
+
+    /// A live atom has the address of a function.
+    fn mentioned(&mut self, atom: AtomId, edge: u32) {
+        if self.mention[atom.index()].is_some() {
+            return;
+        }
+        self.mention[atom.index()] = Some(edge);
+        if !(self.world.sources.can_stub)(atom) {
+            return self.live(atom, Witness::Edge(edge));
+        }
+        // A stub still defines its symbols, so the definitions that prevail over them stay.
+        let (first, edges) = self.world.sources.index.edges_of(atom);
+        for (number, edge) in (first..).zip(edges).filter(|(_, e)| e.kind == EdgeKind::SameName) {
+            self.live(edge.target, Witness::Edge(number));
+        }
+    }
+
+    pub(super) fn function_of(&self, atom: AtomId) -> Option<u32> {
+        self.world.function_of(atom).map(|(position, local)| self.first_function[position] + local as u32)
+    }
+
+    pub(super) fn summary(&self, function: u32) -> &'s FunctionSummary {
+        let instance = self.functions[function as usize];
+        &self.world.sources.summaries[instance.position].functions[instance.local]
+    }
+
+    /// The node of a value of a function.
+    pub(super) fn value(&mut self, function: u32, value: ValueIdx) -> NodeId {
+        if let Some(first) = self.functions[function as usize].values {
+            return first + value.0;
+        }
+        let summary = self.summary(function);
+        let first = self.graph.nodes(summary.values);
+        self.functions[function as usize].values = Some(first);
+        if summary.frame {
+            let frame = self.object(Kind::Memory, FRAME.0, FRAME.1, Meaning::Frame);
+            self.graph.divide_above(frame, FIRST_STACK_PARAMETER);
+            self.functions[function as usize].frame = Some(frame);
+        }
+        first + value.0
+    }
+
+    /// The frame of a function, if it is an object.
+    pub(super) fn frame(&mut self, function: u32) -> Option<u32> {
+        self.value(function, ValueIdx(0));
+        self.functions[function as usize].frame
+    }
+
+    pub(super) fn object(&mut self, kind: Kind, start: i64, end: i64, meaning: Meaning) -> u32 {
+        self.meaning.push(meaning);
+        self.graph.object(kind, start, end)
+    }
+
+    /// The object of an atom that is code or followed data.
+    fn object_of(&mut self, atom: AtomId, kind: Kind, meaning: Meaning) -> u32 {
+        if let Some(object) = self.object_of[atom.index()] {
+            return object;
+        }
+        let (start, end) = self.world.atom(atom).map_or((0, 0), |a| {
+            (a.offset as i64, a.offset.saturating_add(a.size).min(i64::MAX as u64) as i64)
+        });
+        let object = self.object(kind, start, end, meaning);
+        self.object_of[atom.index()] = Some(object);
+        object
+    }
+
+    /// The address of a place in an atom; `None` if nothing follows from it.
+    pub(super) fn address(&mut self, atom: AtomId, offset: Option<i64>) -> Option<Element> {
+        let object = match self.world.content(atom) {
+            Content::Code => self.object_of(atom, Kind::Opaque, Meaning::Code(atom)),
+            Content::Data => self.object_of(atom, Kind::Memory, Meaning::Data),
+            Content::Constant => return None,
+            Content::Unfollowed => return Some(Cause::Outside.element()),
+        };
+        Some(self.graph.element(object, offset))
+    }
+
+    /// `to` holds the address of the place.
+    pub(super) fn hold(&mut self, to: NodeId, (place, preemptible): (Place, bool)) {
+        if preemptible {
+            self.graph.add(to, Cause::Outside.element());
+        }
+        match place {
+            Place::Atom(atom, offset) => {
+                if let Some(element) = self.address(atom, Some(offset)) {
+                    self.graph.add(to, element);
+                }
+            }
+            Place::External(symbol) => {
+                let element = self.external(symbol);
+                self.graph.add(to, element);
+            }
+            Place::Resolver(atom, _) => {
+                let function = self.function_of(atom);
+                let result = function.and_then(|f| {
+                    let results = &self.summary(f).results;
+                    let found = results.iter().find(|r| r.0 == summaries::models::RESULT_REGISTER);
+                    found.map(|r| (f, r.1))
+                });
+                match result {
+                    Some((function, value)) => {
+                        let result = self.value(function, value);
+                        self.graph.assign(result, to);
+                    }
+                    None => self.graph.add(to, Cause::Outside.element()),
+                }
+            }
+            Place::Unknown => self.graph.add(to, Cause::Outside.element()),
+            Place::Nothing => {}
+        }
+    }
+
+    fn external(&mut self, symbol: SymbolId) -> Element {
+        let object = match self.externals.get(&symbol) {
+            Some(object) => *object,
+            None => {
+                let object = self.object(Kind::Foreign, 0, 0, Meaning::External(symbol));
+                self.externals.insert(symbol, object);
+                object
+            }
+        };
+        self.graph.element(object, Some(0))
+    }
+
+    /// What a data atom holds from the beginning; if it isn't followed, it was reached through an escaping bond.
+    fn contents(&mut self, atom: AtomId) {
+        let object = self.object_of(atom, Kind::Memory, Meaning::Data);
+        let (position, local, summary) = self.world.locate(atom);
+        for r in summary.references_of(local) {
+            let place = match r.kind {
+                ReferenceKind::Data => self.world.place(position, r.target, r.addend),
+                _ => (Place::Unknown, false),
+            };
+            let start = (r.offset.min(i64::MAX as u64 / 2) as i64).div_euclid(CELL) * CELL;
+            let crosses = r.offset % CELL as u64 != 0;
+            for cell in [Some(start), crosses.then_some(start + CELL)].into_iter().flatten() {
+                let cell = self.graph.cell(object, cell);
+                self.hold(cell, place);
+            }
+        }
+    }
+
+    /// The constraints and call sites of a function, one of whose atoms became live.
+    fn activate(&mut self, function: u32, by: AtomId) {
+        if std::mem::replace(&mut self.functions[function as usize].active, true) {
+            return;
+        }
+        let summary = self.summary(function);
+        let position = self.functions[function as usize].position;
+        for part in std::iter::once(&summary.atom).chain(&summary.parts) {
+            let part = self.world.global(position, *part);
+            self.live(part, Witness::Part(by));
+        }
+        for constraint in &summary.constraints {
+            self.constraint(function, position, constraint, by);
+        }
+        for (i, _) in summary.call_sites.iter().enumerate() {
+            self.add_site(function, i as u32, by);
+        }
+    }
+
+    fn constraint(&mut self, function: u32, position: usize, constraint: &Constraint, by: AtomId) {
+        self.graph.constraints += 1;
+        match *constraint {
+            Constraint::Address { to, target, offset } => {
+                let place = self.world.place(position, target, offset);
+                let to = self.value(function, to);
+                self.hold(to, place);
+                if let Place::Atom(atom, offset) = place.0
+                    && self.world.content(atom) == Content::Code
+                    && !self.world.is_entry(atom, offset)
+                {
+                    // A stub has an address for the entry alone.
+                    self.live(atom, Witness::Label(by));
+                }
+            }
+            Constraint::Frame { to, offset } => {
+                let to = self.value(function, to);
+                if let Some(frame) = self.frame(function) {
+                    let element = self.graph.element(frame, offset);
+                    self.graph.add(to, element);
+                }
+            }
+            Constraint::Assign { from, to, offset } => {
+                let (from, to) = (self.value(function, from), self.value(function, to));
+                self.graph.add_use(from, Use::Displace { to, by: offset });
+            }
+            Constraint::Load { from, to, size } => {
+                let (base, to) = (self.value(function, from.value), self.value(function, to));
+                self.graph.add_use(base, Use::Load { to, offset: from.offset, size });
+            }
+            Constraint::Store { from, to, size } => {
+                let (from, base) = (self.value(function, from), self.value(function, to.value));
+                self.graph.add_use(base, Use::Store { from, offset: to.offset, size });
+            }
+            Constraint::Copy { from, to, size } => {
+                let (source, target) = (self.value(function, from.value), self.value(function, to.value));
+                self.graph.copy((source, from.offset), (target, to.offset), size);
+            }
+            Constraint::Unknown { to } => {
+                let to = self.value(function, to);
+                self.graph.add(to, Cause::FrontEnd.element());
+            }
+            Constraint::Escape { from } => {
+                let from = self.value(function, from);
+                self.graph.assign(from, ESCAPED);
+            }
+        }
+    }
+
+    /// Let the address of an atom escape, wherever in it.
+    pub(super) fn escape_atom(&mut self, atom: AtomId) {
+        if self.world.sources.index.discarded[atom.index()] {
+            return;
+        }
+        self.escaped[atom.index()] = true;
+        if let Some(element) = self.address(atom, None) {
+            self.graph.add(ESCAPED, element);
+        }
+    }
+
+    /// An address escaped.
+    fn escape(&mut self, element: Element) {
+        let Some(Meaning::Code(atom)) = self.meaning.get(element.object() as usize).copied() else { return };
+        let offset = self.graph.offset(element);
+        self.live(atom, Witness::Escaped { mention: self.mention[atom.index()] });
+        self.escaped[atom.index()] = true;
+        let Some(function) = self.function_of(atom) else { return };
+        let entry = offset.is_some_and(|o| self.world.is_entry(atom, o));
+        if !entry {
+            self.enter_at_label(function);
+        }
+        if (entry || offset.is_none()) && !self.functions[function as usize].escaped {
+            self.functions[function as usize].escaped = true;
+            self.open(function);
+        }
+    }
+
+    /// Unseen code calls the function.
+    fn open(&mut self, function: u32) {
+        let summary = self.summary(function);
+        let unknown = Cause::Parameter.element();
+        let stack = summary.stack_parameters.iter().map(|p| p.1);
+        for value in summary.parameters.iter().map(|p| p.1).chain(stack) {
+            let node = self.value(function, value);
+            self.graph.add(node, unknown);
+        }
+        if let Some(frame) = self.frame(function) {
+            let above = self.graph.divide_above(frame, FIRST_STACK_PARAMETER);
+            self.graph.add(above, unknown);
+        }
+        for (_, value) in &summary.results {
+            let node = self.value(function, *value);
+            self.graph.assign(node, ESCAPED);
+        }
+    }
+
+    /// Control may enter the function at a label from anywhere.
+    pub(super) fn enter_at_label(&mut self, function: u32) {
+        if std::mem::replace(&mut self.functions[function as usize].labels, true) {
+            return;
+        }
+        let summary = self.summary(function);
+        for value in &summary.at_labels {
+            let node = self.value(function, *value);
+            self.graph.add(node, Cause::Parameter.element());
+        }
+        // From a label it runs to its return, and whoever jumped there takes what it returns.
+        for (_, value) in &summary.results {
+            let node = self.value(function, *value);
+            self.graph.assign(node, ESCAPED);
+        }
+    }
+
+    /// The code atoms that are mentioned and don't live.
+    pub(super) fn is_stub(&self, atom: AtomId) -> bool {
+        let code = self.world.atom(atom).is_some_and(|a| a.kind == AtomKind::Code);
+        code && self.witness[atom.index()].is_none() && self.mention[atom.index()].is_some()
+    }
+
+    /// The global id of an atom of the module of a function.
+    pub(super) fn atom_of(&self, function: u32, atom: AtomIdx) -> AtomId {
+        self.world.global(self.functions[function as usize].position, atom)
+    }
+}

@@ -1,0 +1,130 @@
+//! Called values: inclusion-based points-to over all live functions, in one fixpoint with liveness.
+//!
+//! A function lives because live code can call it or because its address escapes, not because its address is mentioned.
+//! `graph`, `sets` and `solve` know addresses, cells and inclusion; `places` knows how symbols were resolved; `flow` and
+//! `sites` bring the two together. Unknown is an element of every set that unseen code may write, and whatever it stands
+//! for escaped. docs/ARCHITECTURE.md says where it stands among the passes.
+
+mod flow;
+mod graph;
+mod places;
+mod sets;
+mod sites;
+mod solve;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+
+use super::{Liveness, Witness};
+use crate::ids::{AtomId, Id, SymbolId};
+pub use graph::Cause;
+pub use places::{ModelOf, Sources};
+
+/// What an indirect call site of a live function calls.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallTargets {
+    /// The atom of the function.
+    pub caller: AtomId,
+    /// Of the instruction: section index in the caller's module, and bytes from its start.
+    pub section: u32,
+    pub offset: u64,
+    /// Sorted: code atoms, with the offset from the start of the section where it is known.
+    pub targets: Vec<(AtomId, Option<i64>)>,
+    /// Sorted: functions of shared libraries.
+    pub externals: Vec<SymbolId>,
+    /// Why it may call anything that escaped, sorted; empty if it is resolved. Then the targets say nothing.
+    pub overdefined: Vec<Cause>,
+}
+
+/// Counts of the fixpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Statistics {
+    /// Live functions with a summary.
+    pub functions: usize,
+    pub indirect_sites: usize,
+    /// A finite set that isn't empty.
+    pub resolved: usize,
+    /// Nothing is ever called there.
+    pub empty: usize,
+    pub overdefined: usize,
+    /// Overdefined sites by cause, in the order of [`Cause::ALL`]; a site may have several.
+    pub by_cause: [usize; Cause::ALL.len()],
+    /// Code atoms that some live site calls.
+    pub called: usize,
+    /// Code atoms whose address escaped.
+    pub escaped: usize,
+    /// Code atoms whose address live code or data mentions.
+    pub mentioned: usize,
+    pub stubs: usize,
+    pub constraints: usize,
+    pub nodes: usize,
+}
+
+/// The fixpoint.
+#[derive(Debug, Clone, Default)]
+pub struct ValueFlow {
+    pub liveness: Liveness,
+    /// By caller, section and offset.
+    pub sites: Vec<CallTargets>,
+    pub statistics: Statistics,
+}
+
+/// Targets without those offsets of an atom that its unknown offset covers: which of them came before it is by chance.
+fn joined(targets: &BTreeSet<(AtomId, Option<i64>)>) -> Vec<(AtomId, Option<i64>)> {
+    let covered = |t: &&(AtomId, Option<i64>)| t.1.is_some() && targets.contains(&(t.0, None));
+    targets.iter().filter(|t| !covered(t)).copied().collect()
+}
+
+/// From the roots to all that lives, by what is called and what escapes.
+pub fn flow(sources: Sources<'_>) -> ValueFlow {
+    let mut flow = flow::Flow::new(places::World::new(sources));
+    flow.run();
+    let mut statistics = Statistics {
+        constraints: flow.graph.constraints,
+        nodes: flow.graph.nodes.len(),
+        ..Statistics::default()
+    };
+    let count = flow.world.atoms();
+    let mut called = vec![false; count];
+    let mut sites = Vec::new();
+    for site in &flow.sites {
+        site.targets.iter().for_each(|t| called[t.0.index()] = true);
+        let summary = flow.summary(site.function);
+        let call = site.number.filter(|_| site.indirect).and_then(|n| summary.call_sites.get(n as usize));
+        let Some(call) = call else { continue };
+        statistics.indirect_sites += 1;
+        let overdefined: Vec<Cause> = site.causes.iter().copied().collect();
+        let finite = overdefined.is_empty();
+        if !finite {
+            statistics.overdefined += 1;
+            overdefined.iter().for_each(|c| statistics.by_cause[*c as usize] += 1);
+        } else if site.targets.is_empty() && site.externals.is_empty() {
+            statistics.empty += 1;
+        } else {
+            statistics.resolved += 1;
+        }
+        sites.push(CallTargets {
+            caller: flow.atom_of(site.function, summary.atom),
+            section: call.section,
+            offset: call.offset,
+            targets: if finite { joined(&site.targets) } else { Vec::new() },
+            externals: site.externals.iter().copied().filter(|_| finite).collect(),
+            overdefined,
+        });
+    }
+    sites.sort_by_key(|s| (s.caller, s.section, s.offset));
+    let atoms = || (0..count).map(AtomId::new);
+    let code = |a: &AtomId| flow.world.content(*a) == places::Content::Code;
+    let stubs: Vec<bool> = atoms().map(|a| flow.is_stub(a)).collect();
+    statistics.stubs = stubs.iter().filter(|s| **s).count();
+    statistics.called = atoms().filter(|a| called[a.index()]).count();
+    statistics.escaped = atoms().filter(code).filter(|a| flow.escaped[a.index()]).count();
+    statistics.mentioned = atoms().filter(code).filter(|a| flow.mention[a.index()].is_some()).count();
+    statistics.functions = flow.functions.iter().filter(|f| f.is_active()).count();
+    let mut witness = std::mem::take(&mut flow.witness);
+    for (atom, _) in stubs.iter().enumerate().filter(|(_, stub)| **stub) {
+        witness[atom] = flow.mention[atom].map(Witness::Edge);
+    }
+    ValueFlow { liveness: Liveness { witness, stub: stubs }, sites, statistics }
+}

@@ -1,0 +1,185 @@
+//! Where a target of a module leads in the whole link: the one place where value flow asks how symbols were resolved.
+//!
+//! Safe because what isn't a place in a loaded module that is followed is the unknown: a library's data, what the linker
+//! defines, thread-local memory, sections that mean something to others. Left out: whether the place is live.
+
+use rustc_hash::FxHashMap;
+use summaries::models::Model;
+use summaries::{
+    Atom, AtomIdx, AtomKind, Definition, ModuleSummary, SymbolIdx, SymbolKind, Target, Visibility, atom_flags,
+};
+
+use crate::config::{Config, OutputKind};
+use crate::ids::{AtomId, ModuleId, SymbolId};
+use crate::index::{FunctionTable, Index, is_ordinary_data};
+use crate::resolve::{Prevailing, Resolution};
+
+/// The model of a function of a shared library, by its symbol.
+pub type ModelOf<'m> = &'m dyn Fn(SymbolId) -> Option<&'m Model>;
+
+/// What value flow reads.
+#[derive(Clone, Copy)]
+pub struct Sources<'s> {
+    pub config: &'s Config,
+    pub resolution: &'s Resolution<'s>,
+    /// In load order.
+    pub summaries: &'s [&'s ModuleSummary],
+    pub index: &'s Index,
+    pub models: ModelOf<'s>,
+    /// Whether a stub may take the place of an atom; what can't be one lives as soon as it is mentioned.
+    pub can_stub: &'s dyn Fn(AtomId) -> bool,
+}
+
+/// A place in the link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// In an atom, in bytes from the start of its section.
+    Atom(AtomId, i64),
+    /// A function (or object) of a shared library.
+    External(SymbolId),
+    /// What the resolver function there returns.
+    Resolver(AtomId, i64),
+    Unknown,
+    /// No address at all.
+    Nothing,
+}
+
+/// The link, as far as places go.
+pub(super) struct World<'s> {
+    pub(super) sources: Sources<'s>,
+    /// By position.
+    pub(super) functions: Vec<FunctionTable>,
+    position_of: FxHashMap<ModuleId, usize>,
+    /// Undefined weak symbols may be defined when the program runs.
+    dynamic: bool,
+}
+
+impl<'s> World<'s> {
+    pub(super) fn new(sources: Sources<'s>) -> Self {
+        let position_of = sources.index.modules.iter().enumerate().map(|(i, m)| (m.module, i)).collect();
+        let executable = matches!(sources.config.output_kind, OutputKind::Executable | OutputKind::StaticPie);
+        World {
+            functions: sources.summaries.iter().map(|s| FunctionTable::new(s)).collect(),
+            position_of,
+            dynamic: !executable || !sources.resolution.dsos.is_empty(),
+            sources,
+        }
+    }
+
+    pub(super) fn locate(&self, atom: AtomId) -> (usize, AtomIdx, &'s ModuleSummary) {
+        let (position, local) = self.sources.index.locate(atom);
+        (position, local, self.sources.summaries[position])
+    }
+
+    pub(super) fn atom(&self, atom: AtomId) -> Option<&'s Atom> {
+        let (_, local, summary) = self.locate(atom);
+        summary.atoms.get(local.index())
+    }
+
+    pub(super) fn global(&self, position: usize, atom: AtomIdx) -> AtomId {
+        AtomId(self.sources.index.modules[position].first_atom + atom.0)
+    }
+
+    /// Where `target` of the module at `position` leads, `offset` bytes further. True: or to another definition of the
+    /// symbol, which the loader may prefer.
+    pub(super) fn place(&self, position: usize, target: Target, offset: i64) -> (Place, bool) {
+        let symbol = match target {
+            Target::Atom(atom) => return (Place::Atom(self.global(position, atom), offset), false),
+            Target::Symbol(symbol) => symbol,
+        };
+        let module = self.sources.index.modules[position].module;
+        let Some(id) = self.sources.resolution.symbol_id(module, symbol) else {
+            return (self.defined(position, symbol, offset), false);
+        };
+        let global = &self.sources.resolution.symbols[id];
+        let shared = self.sources.config.output_kind == OutputKind::Shared;
+        let place = match global.prevailing {
+            Prevailing::Module { module, symbol } => match self.position_of.get(&module) {
+                Some(position) => self.defined(*position, symbol, offset),
+                None => Place::Unknown,
+            },
+            Prevailing::Dso(_) => Place::External(id),
+            Prevailing::Linker => Place::Unknown,
+            Prevailing::Undefined { .. } if self.dynamic => Place::Unknown,
+            Prevailing::Undefined { .. } => Place::Nothing,
+        };
+        (place, shared && global.visibility == Visibility::Default)
+    }
+
+    /// The place of a symbol that a module defines.
+    fn defined(&self, position: usize, symbol: SymbolIdx, offset: i64) -> Place {
+        let Some(symbol) = self.sources.summaries[position].symbols.get(symbol.index()) else {
+            return Place::Unknown;
+        };
+        match symbol.definition {
+            Definition::Atom(atom) => {
+                let (atom, value) = (self.global(position, atom), symbol.value as i64);
+                match symbol.kind {
+                    SymbolKind::Ifunc => Place::Resolver(atom, value),
+                    SymbolKind::Tls => Place::Unknown,
+                    _ => Place::Atom(atom, value.wrapping_add(offset)),
+                }
+            }
+            // The value of a common symbol is its alignment.
+            Definition::Common(atom) => Place::Atom(self.global(position, atom), offset),
+            Definition::Absolute | Definition::Undefined => Place::Nothing,
+            Definition::OtherSection(_) => Place::Unknown,
+        }
+    }
+
+    /// The function of an atom: position of its module, and index in the module's functions.
+    pub(super) fn function_of(&self, atom: AtomId) -> Option<(usize, usize)> {
+        let (position, local, _) = self.locate(atom);
+        self.functions[position].of(local).map(|f| (position, f))
+    }
+
+    pub(super) fn is_entry(&self, atom: AtomId, offset: i64) -> bool {
+        let (position, local, summary) = self.locate(atom);
+        self.functions[position].is_entry(summary, local, offset)
+    }
+
+    /// What kind of memory an atom is.
+    pub(super) fn content(&self, atom: AtomId) -> Content {
+        let (_, local, summary) = self.locate(atom);
+        let Some(this) = summary.atoms.get(local.index()) else { return Content::Unfollowed };
+        if this.kind == AtomKind::Code {
+            Content::Code
+        } else if !is_ordinary_data(this) {
+            Content::Unfollowed
+        } else if this.kind == AtomKind::ReadOnlyData
+            && !this.has(atom_flags::WRITE)
+            && summary.references_of(local).is_empty()
+        {
+            Content::Constant
+        } else {
+            Content::Data
+        }
+    }
+
+    /// All atoms.
+    pub(super) fn atoms(&self) -> usize {
+        self.sources.index.atom_count()
+    }
+
+    /// By position, the number of the first function of the module.
+    pub(super) fn first_functions(&self) -> Vec<u32> {
+        let mut first = 0;
+        let count = |s: &&ModuleSummary| {
+            let this = first;
+            first += s.functions.len() as u32;
+            this
+        };
+        self.sources.summaries.iter().map(count).collect()
+    }
+}
+
+/// What an atom holds, for value flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Content {
+    Code,
+    /// Constants without addresses, which nothing can write: a pointer to them leads nowhere.
+    Constant,
+    Data,
+    /// Anything may happen to it.
+    Unfollowed,
+}

@@ -1,0 +1,354 @@
+//! Call sites: what is called there, and how actuals, results and the stack are joined with each callee.
+//!
+//! A callee with a summary takes the actuals as its parameters and gives its results. One without, and the unknown, take
+//! all that is passed as escaped and may return anything that escaped. A library function does what its model says, else
+//! it is the unknown. Each callee is joined once.
+
+use std::collections::BTreeSet;
+
+use rustc_hash::FxHashSet;
+use summaries::models::{ARGUMENT_REGISTERS, Argument, Effect, Model, Passed, RESULT_REGISTER};
+use summaries::relation::{Callee, Register};
+
+use super::flow::{FIRST_STACK_PARAMETER, Flow, Meaning};
+use super::graph::{Cause, ESCAPED, Kind, NodeId, Use};
+use super::places::Place;
+use super::sets::Element;
+use crate::ids::{AtomId, SymbolId};
+use crate::propagate::Witness;
+
+/// Bytes of an allocated object that are told apart.
+const HEAP: (i64, i64) = (0, 1 << 16);
+
+pub(super) struct Site {
+    /// Of the call in the code; `None` is a call that a model makes.
+    pub(super) number: Option<u32>,
+    pub(super) function: u32,
+    /// The atom by which the function became live.
+    pub(super) caller: AtomId,
+    pub(super) indirect: bool,
+    jump: bool,
+    actuals: Vec<(Register, NodeId)>,
+    stack: Vec<(i32, NodeId)>,
+    /// The caller's frame, and where the callee's stack begins in it.
+    in_frame: Option<(u32, Option<i64>)>,
+    results: Vec<(Register, NodeId)>,
+    seen: FxHashSet<Element>,
+    calls_unknown: bool,
+    pub(super) causes: BTreeSet<Cause>,
+    /// (code atom, offset from the start of its section, if it is known).
+    pub(super) targets: BTreeSet<(AtomId, Option<i64>)>,
+    pub(super) externals: BTreeSet<SymbolId>,
+}
+
+impl Flow<'_> {
+    pub(super) fn add_site(&mut self, function: u32, number: u32, caller: AtomId) {
+        let position = self.functions[function as usize].position;
+        let Some(call) = self.summary(function).call_sites.get(number as usize) else { return };
+        let mut values = |of: &[(Register, summaries::ValueIdx)]| -> Vec<(Register, NodeId)> {
+            of.iter().map(|(r, v)| (*r, self.value(function, *v))).collect()
+        };
+        let (actuals, results) = (values(&call.actuals), values(&call.results));
+        let stack = call.stack.iter().map(|(o, v)| (*o, self.value(function, *v))).collect();
+        let in_frame = call.stack_in_frame.and_then(|o| self.frame(function).map(|f| (f, o)));
+        let id = self.sites.len() as u32;
+        self.sites.push(Site {
+            number: Some(number),
+            function,
+            caller,
+            indirect: matches!(call.callee, Callee::Indirect(_)),
+            jump: call.jump,
+            actuals,
+            stack,
+            in_frame,
+            results,
+            seen: FxHashSet::default(),
+            calls_unknown: false,
+            causes: BTreeSet::new(),
+            targets: BTreeSet::new(),
+            externals: BTreeSet::new(),
+        });
+        self.graph.constraints += 1;
+        match call.callee {
+            Callee::Indirect(value) => {
+                let node = self.value(function, value);
+                self.graph.add_use(node, Use::Call { site: id });
+            }
+            Callee::Direct { target, offset } => {
+                let place = self.world.place(position, target, offset);
+                self.direct(id, place);
+            }
+        }
+    }
+
+    fn direct(&mut self, site: u32, (place, preemptible): (Place, bool)) {
+        if preemptible {
+            self.called(site, Cause::Outside.element());
+        }
+        match place {
+            Place::Atom(atom, offset) => match self.address(atom, Some(offset)) {
+                Some(element) if matches!(self.meaning_of(element), Meaning::Code(_)) => {
+                    self.called(site, element);
+                }
+                // Code in a section of data.
+                _ => {
+                    self.live(atom, Witness::Called { caller: self.sites[site as usize].caller });
+                    self.escape_atom(atom);
+                    self.called(site, Cause::Outside.element());
+                }
+            },
+            // The address goes through a node of its own, as if it were called through a pointer.
+            place => {
+                let node = self.graph.node();
+                self.hold(node, (place, false));
+                self.graph.add_use(node, Use::Call { site });
+            }
+        }
+    }
+
+    fn meaning_of(&self, element: Element) -> Meaning {
+        self.meaning.get(element.object() as usize).copied().unwrap_or(Meaning::Unknown)
+    }
+
+    /// The site calls what `element` is the address of.
+    pub(super) fn called(&mut self, site: u32, element: Element) {
+        if !self.sites[site as usize].seen.insert(element) {
+            return;
+        }
+        if let Some(cause) = Cause::of(element) {
+            self.sites[site as usize].causes.insert(cause);
+            return self.call_unknown(site);
+        }
+        match self.meaning_of(element) {
+            Meaning::Code(atom) => {
+                let offset = self.graph.offset(element);
+                self.call_code(site, atom, offset);
+            }
+            Meaning::External(symbol) => {
+                self.sites[site as usize].externals.insert(symbol);
+                match (self.world.sources.models)(symbol) {
+                    Some(model) => self.apply_model(site, model),
+                    None => self.call_unknown(site),
+                }
+            }
+            // Data is not executed.
+            Meaning::Unknown | Meaning::Data | Meaning::Frame | Meaning::Heap => {}
+        }
+    }
+
+    fn call_code(&mut self, site: u32, atom: AtomId, offset: Option<i64>) {
+        let witness = Witness::Called { caller: self.sites[site as usize].caller };
+        let Some(function) = self.function_of(atom) else {
+            self.sites[site as usize].targets.insert((atom, offset));
+            self.live(atom, witness);
+            self.escape_atom(atom);
+            return self.call_unknown(site);
+        };
+        let entry = offset.is_some_and(|o| self.world.is_entry(atom, o));
+        let this = &self.sites[site as usize];
+        // A jump to a place of its own function is no call, and what it does the front end has seen.
+        let stays = this.jump && this.function == function;
+        if !entry && stays && offset.is_some() {
+            return;
+        }
+        self.sites[site as usize].targets.insert((atom, offset));
+        self.live(atom, witness);
+        if !entry && !stays {
+            self.enter_at_label(function);
+            self.call_unknown(site);
+        }
+        if entry || offset.is_none() {
+            self.join_call(site, function);
+        }
+    }
+
+    /// Actuals flow to parameters, results back.
+    fn join_call(&mut self, site: u32, function: u32) {
+        let summary = self.summary(function);
+        for (register, value) in &summary.parameters {
+            if let Some(actual) = find(&self.sites[site as usize].actuals, *register) {
+                let parameter = self.value(function, *value);
+                self.graph.assign(actual, parameter);
+            }
+        }
+        for (register, value) in &summary.results {
+            if let Some(result) = find(&self.sites[site as usize].results, *register) {
+                let value = self.value(function, *value);
+                self.graph.assign(value, result);
+            }
+        }
+        let in_frame = self.sites[site as usize].in_frame;
+        let stack = self.sites[site as usize].stack.clone();
+        if let Some(frame) = self.frame(function) {
+            for (offset, actual) in stack {
+                let offset = i64::from(offset);
+                if offset + 8 > FIRST_STACK_PARAMETER {
+                    let place = self.graph.element(frame, Some(offset));
+                    self.graph.store(actual, place, Some(0), 8);
+                }
+            }
+            let to = (self.graph.element(frame, Some(FIRST_STACK_PARAMETER)), Some(0));
+            match in_frame {
+                Some((caller, Some(base))) => {
+                    let from = self.graph.element(caller, base.checked_add(FIRST_STACK_PARAMETER));
+                    self.graph.copy_memory((from, Some(0)), to, 0);
+                }
+                Some((caller, None)) => {
+                    let (whole, above) =
+                        (self.graph.whole(caller), self.graph.divide_above(frame, FIRST_STACK_PARAMETER));
+                    self.graph.assign(whole, above);
+                }
+                None => {}
+            }
+            return;
+        }
+        for (offset, value) in &summary.stack_parameters {
+            let parameter = self.value(function, *value);
+            // Cells that overlap the parameter's.
+            for (_, actual) in stack.iter().filter(|(o, _)| (i64::from(*o) - i64::from(*offset)).abs() < 8) {
+                self.graph.assign(*actual, parameter);
+            }
+            if let Some((caller, base)) = in_frame {
+                let place = base.and_then(|b| b.checked_add(i64::from(*offset)));
+                let from = self.graph.element(caller, place);
+                self.graph.load(from, Some(0), 8, parameter);
+            }
+        }
+    }
+
+    /// Unseen code is called: it may do anything with what it is passed, and return anything.
+    fn call_unknown(&mut self, site: u32) {
+        let this = &mut self.sites[site as usize];
+        if std::mem::replace(&mut this.calls_unknown, true) {
+            return;
+        }
+        let passed: Vec<NodeId> =
+            this.actuals.iter().map(|a| a.1).chain(this.stack.iter().map(|s| s.1)).collect();
+        let results: Vec<NodeId> = this.results.iter().map(|r| r.1).collect();
+        let in_frame = this.in_frame;
+        passed.into_iter().for_each(|node| self.graph.assign(node, ESCAPED));
+        if let Some((frame, _)) = in_frame {
+            // All of the frame: more than what is above the callee's stack pointer.
+            let whole = self.graph.whole(frame);
+            self.graph.assign(whole, ESCAPED);
+        }
+        results.into_iter().for_each(|node| self.graph.add(node, Cause::Result.element()));
+    }
+
+    fn apply_model(&mut self, site: u32, model: &Model) {
+        for effect in &model.effects {
+            self.apply_effect(site, *effect);
+        }
+    }
+
+    fn argument(&self, site: u32, argument: Argument) -> Option<NodeId> {
+        let register = ARGUMENT_REGISTERS.get(usize::from(argument))?;
+        find(&self.sites[site as usize].actuals, *register)
+    }
+
+    fn apply_effect(&mut self, site: u32, effect: Effect) {
+        let result = find(&self.sites[site as usize].results, RESULT_REGISTER);
+        let argument = |n| self.argument(site, n);
+        match effect {
+            Effect::ReturnsFresh => {
+                if let Some(result) = result {
+                    let object = self.object(Kind::Memory, HEAP.0, HEAP.1, Meaning::Heap);
+                    let element = self.graph.element(object, Some(0));
+                    self.graph.add(result, element);
+                }
+            }
+            Effect::Returns { argument: n, exact } => {
+                if let (Some(from), Some(to)) = (argument(n), result) {
+                    self.graph.add_use(from, Use::Displace { to, by: exact.then_some(0) });
+                }
+            }
+            Effect::ReturnsUnknown => {
+                if let Some(to) = result {
+                    self.graph.add(to, Cause::Result.element());
+                }
+            }
+            Effect::ReturnsContents(n) => {
+                if let (Some(from), Some(to)) = (argument(n), result) {
+                    self.graph.add_use(from, Use::Load { to, offset: None, size: 0 });
+                }
+            }
+            Effect::Copies { from, to, aligned } => {
+                if let (Some(from), Some(to)) = (argument(from), argument(to)) {
+                    let offset = aligned.then_some(0);
+                    self.graph.copy((from, offset), (to, offset), 0);
+                }
+            }
+            Effect::Stores { value, to } => {
+                if let (Some(from), Some(to)) = (argument(value), argument(to)) {
+                    self.graph.add_use(to, Use::Store { from, offset: None, size: 0 });
+                }
+            }
+            Effect::StoresUnknown(n) => {
+                if let Some(to) = argument(n) {
+                    let from = self.graph.node();
+                    self.graph.add(from, Cause::Memory.element());
+                    self.graph.add_use(to, Use::Store { from, offset: None, size: 0 });
+                }
+            }
+            Effect::Escapes(n) => {
+                if let Some(from) = argument(n) {
+                    self.graph.assign(from, ESCAPED);
+                }
+            }
+            Effect::Calls { function, arguments, returns } => {
+                if let Some(callee) = argument(function) {
+                    self.call_back(site, callee, arguments, result.filter(|_| returns));
+                }
+            }
+        }
+    }
+
+    /// A modelled function calls what `callee` holds.
+    fn call_back(&mut self, site: u32, callee: NodeId, passed: [Passed; 3], result: Option<NodeId>) {
+        let mut actuals = Vec::new();
+        for (register, what) in ARGUMENT_REGISTERS.iter().zip(passed) {
+            let node = self.graph.node();
+            match what {
+                Passed::Nothing => continue,
+                Passed::Unknown => self.graph.add(node, Cause::Parameter.element()),
+                Passed::Argument(n) | Passed::Within(n) | Passed::Contents(n) => {
+                    let Some(from) = self.argument(site, n) else { continue };
+                    let what = match what {
+                        Passed::Contents(_) => Use::Load { to: node, offset: None, size: 0 },
+                        Passed::Within(_) => Use::Displace { to: node, by: None },
+                        _ => Use::Displace { to: node, by: Some(0) },
+                    };
+                    self.graph.add_use(from, what);
+                }
+            }
+            actuals.push((*register, node));
+        }
+        actuals.sort_unstable();
+        let this = &self.sites[site as usize];
+        let id = self.sites.len() as u32;
+        let site = Site {
+            number: None,
+            function: this.function,
+            caller: this.caller,
+            indirect: false,
+            jump: false,
+            actuals,
+            stack: Vec::new(),
+            in_frame: None,
+            results: result.map(|node| (RESULT_REGISTER, node)).into_iter().collect(),
+            seen: FxHashSet::default(),
+            calls_unknown: false,
+            causes: BTreeSet::new(),
+            targets: BTreeSet::new(),
+            externals: BTreeSet::new(),
+        };
+        self.sites.push(site);
+        self.graph.add_use(callee, Use::Call { site: id });
+    }
+}
+
+/// By register, in a sorted list.
+fn find(list: &[(Register, NodeId)], register: Register) -> Option<NodeId> {
+    let found = list.binary_search_by_key(&register, |a| a.0).ok()?;
+    list.get(found).map(|a| a.1)
+}

@@ -1,0 +1,327 @@
+//! Solving the graph: differences are handed on until nothing changes, and nodes that hold each other's sets collapse.
+//!
+//! Nodes are worked off in an order that the last search for cycles gave: a node before those that it flows to. The search
+//! is repeated when a quarter more edges have come. Everything only adds, so the order decides the time and never the
+//! result: it is the least fixpoint. An element that has escaped isn't handed to a set with the unknown in it, which
+//! covers it.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::graph::{CELL, Cause, ESCAPED, Event, Graph, Kind, Node, NodeId, RangeCopy, Use};
+use super::sets::Element;
+
+/// Nodes with something to hand on.
+#[derive(Default)]
+pub(super) struct Work {
+    queue: BinaryHeap<Reverse<(u32, NodeId)>>,
+    /// By node: its place in the order.
+    rank: Vec<u32>,
+    /// Edges since the last search for cycles.
+    pub(super) new_edges: usize,
+    edges_searched: usize,
+}
+
+impl Work {
+    pub(super) fn push(&mut self, id: NodeId, node: &mut Node) {
+        if !std::mem::replace(&mut node.queued, true) {
+            let rank = self.rank.get(id as usize).copied().unwrap_or(0);
+            self.queue.push(Reverse((rank, id)));
+        }
+    }
+}
+
+/// Fewer new edges than this are no reason to search for cycles.
+const SEARCH_AFTER: usize = 1000;
+
+impl Graph {
+    /// Propagate until nothing changes; the result is what the builder must know.
+    pub(super) fn solve(&mut self) -> Vec<Event> {
+        loop {
+            if self.work.new_edges > SEARCH_AFTER + self.work.edges_searched / 4 {
+                self.collapse_cycles();
+            }
+            let Some(Reverse((_, id))) = self.work.queue.pop() else { break };
+            let node = &mut self.nodes[id as usize];
+            node.queued = false;
+            let delta = std::mem::take(&mut node.delta);
+            if delta.is_empty() {
+                continue;
+            }
+            let successors = std::mem::take(&mut node.successors);
+            for successor in &successors {
+                self.hand_on(&delta, *successor);
+            }
+            // An edge may have come in the meantime; it has had the whole set.
+            let node = &mut self.nodes[id as usize];
+            let added = std::mem::replace(&mut node.successors, successors);
+            node.successors.extend(added);
+            if id == self.find(ESCAPED) {
+                delta.iter().for_each(|e| self.escaped(*e));
+            }
+            // A use that comes in the meantime sees the whole set.
+            for i in 0..self.nodes[id as usize].uses.len() {
+                let Some(what) = self.nodes[id as usize].uses.get(i).copied() else { break };
+                delta.iter().for_each(|e| self.apply(what, *e));
+            }
+        }
+        std::mem::take(&mut self.events)
+    }
+
+    /// Join elements into a node, without those that its unknown covers.
+    pub(super) fn hand_on(&mut self, elements: &[Element], to: NodeId) {
+        let to = self.find(to);
+        if self.nodes[to as usize].set.has_unknown() && to != self.find(ESCAPED) {
+            let left: Vec<Element> = elements.iter().copied().filter(|e| !self.has_escaped(*e)).collect();
+            self.join(to, &left);
+        } else {
+            self.join(to, elements);
+        }
+    }
+
+    /// Whether the unknown stands for the element too.
+    fn has_escaped(&self, element: Element) -> bool {
+        if element.is_unknown() {
+            return false;
+        }
+        let object = &self.objects[element.object() as usize];
+        match object.kind {
+            Kind::Memory => object.escaped,
+            // The place counts: code is entered there.
+            Kind::Opaque | Kind::Foreign => self.nodes[self.find(ESCAPED) as usize].set.covers(element),
+        }
+    }
+
+    fn escaped(&mut self, element: Element) {
+        if !element.is_unknown() {
+            self.escape_object(element.object());
+            self.events.push(Event::Escaped(element));
+        }
+    }
+
+    /// One element of a node that is used so.
+    pub(super) fn apply(&mut self, what: Use, element: Element) {
+        match what {
+            Use::Displace { to, by } => {
+                let displaced = self.displaced(element, by);
+                self.hand_on(&[displaced], to);
+            }
+            Use::Load { to, offset, size } => self.load(element, offset, size, to),
+            Use::Store { from, offset, size } => self.store(from, element, offset, size),
+            Use::CopyFrom { to, from_offset, to_offset, size } => {
+                for other in self.set(to).to_vec() {
+                    self.copy_memory((element, from_offset), (other, to_offset), size);
+                }
+            }
+            Use::CopyTo { from, from_offset, to_offset, size } => {
+                for other in self.set(from).to_vec() {
+                    self.copy_memory((other, from_offset), (element, to_offset), size);
+                }
+            }
+            Use::Call { site } => self.events.push(Event::Called { site, element }),
+        }
+    }
+
+    pub(super) fn load(&mut self, element: Element, offset: Option<i64>, size: u32, to: NodeId) {
+        let object = element.object();
+        match self.objects[object as usize].kind {
+            _ if element.is_unknown() => self.add(to, Cause::Memory.element()),
+            Kind::Foreign => self.add(to, Cause::Outside.element()),
+            Kind::Opaque => {}
+            Kind::Memory => {
+                let Some((mut cell, end)) = self.overlapped(element, offset, size) else {
+                    let whole = self.whole(object);
+                    return self.assign(whole, to);
+                };
+                let anywhere = self.anywhere(object);
+                self.assign(anywhere, to);
+                if let Some((start, above)) = self.objects[object as usize].above
+                    && end > start
+                {
+                    self.assign(above, to);
+                }
+                while cell < end {
+                    let node = self.cell(object, cell);
+                    self.assign(node, to);
+                    cell += CELL;
+                }
+            }
+        }
+    }
+
+    pub(super) fn store(&mut self, from: NodeId, element: Element, offset: Option<i64>, size: u32) {
+        let object = element.object();
+        match self.objects[object as usize].kind {
+            _ if element.is_unknown() => self.assign(from, ESCAPED),
+            Kind::Foreign => self.assign(from, ESCAPED),
+            Kind::Opaque => {}
+            Kind::Memory => {
+                let Some((mut cell, end)) = self.overlapped(element, offset, size) else {
+                    let anywhere = self.anywhere(object);
+                    return self.assign(from, anywhere);
+                };
+                while cell < end {
+                    let node = self.cell(object, cell);
+                    self.assign(from, node);
+                    cell += CELL;
+                }
+            }
+        }
+    }
+
+    /// Memory at one address is copied to another one.
+    pub(super) fn copy_memory(
+        &mut self,
+        (from, from_offset): (Element, Option<i64>),
+        (to, to_offset): (Element, Option<i64>),
+        size: u32,
+    ) {
+        let kind =
+            |e: Element| if e.is_unknown() { Kind::Foreign } else { self.objects[e.object() as usize].kind };
+        let (source, target) = (from.object(), to.object());
+        match (kind(from), kind(to)) {
+            (Kind::Memory, Kind::Memory) => {}
+            (Kind::Memory, Kind::Foreign) => {
+                let whole = self.whole(source);
+                return self.assign(whole, ESCAPED);
+            }
+            (Kind::Foreign, Kind::Memory) => {
+                let anywhere = self.anywhere(target);
+                let cause = if from.is_unknown() { Cause::Memory } else { Cause::Outside };
+                return self.add(anywhere, cause.element());
+            }
+            _ => return,
+        }
+        let places =
+            self.offset(self.displaced(from, from_offset)).zip(self.offset(self.displaced(to, to_offset)));
+        let congruent = places.filter(|(a, b)| (b - a) % CELL == 0 && (source != target || a == b));
+        let Some((start, other)) = congruent else {
+            let (whole, anywhere) = (self.whole(source), self.anywhere(target));
+            return self.assign(whole, anywhere);
+        };
+        let end = if size == 0 { i64::MAX } else { start.saturating_add(i64::from(size)) };
+        let copy =
+            RangeCopy { from: start.div_euclid(CELL) * CELL, end, object: target, shift: other - start };
+        if source == target {
+            return;
+        }
+        self.copy_range(source, copy);
+        let (from_anywhere, to_anywhere) = (self.anywhere(source), self.anywhere(target));
+        self.assign(from_anywhere, to_anywhere);
+        if let Some((start, above)) = self.objects[source as usize].above
+            && end > start
+        {
+            self.assign(above, to_anywhere);
+        }
+    }
+
+    /// Tarjan's search over the edges, with a stack of its own; each component becomes one node.
+    fn collapse_cycles(&mut self) {
+        const UNSEEN: u32 = u32::MAX;
+        let count = self.nodes.len();
+        let mut number = vec![UNSEEN; count];
+        let mut low = vec![0u32; count];
+        let mut on_stack = vec![false; count];
+        let (mut stack, mut path): (Vec<NodeId>, Vec<(NodeId, usize)>) = (Vec::new(), Vec::new());
+        let mut components: Vec<Vec<NodeId>> = Vec::new();
+        let mut order = Vec::with_capacity(count);
+        let mut next = 0;
+        for root in 0..count as NodeId {
+            if self.parent[root as usize] != root || number[root as usize] != UNSEEN {
+                continue;
+            }
+            path.push((root, 0));
+            while let Some((node, at)) = path.pop() {
+                let i = node as usize;
+                if at == 0 {
+                    number[i] = next;
+                    low[i] = next;
+                    next += 1;
+                    stack.push(node);
+                    on_stack[i] = true;
+                } else if let Some(before) = self.nodes[i].successors.get(at - 1) {
+                    let before = self.find(*before) as usize;
+                    if on_stack[before] {
+                        low[i] = low[i].min(low[before]);
+                    }
+                }
+                let mut at = at;
+                let mut descend = None;
+                while let Some(successor) = self.nodes[i].successors.get(at) {
+                    at += 1;
+                    let successor = self.find(*successor);
+                    if number[successor as usize] == UNSEEN {
+                        descend = Some(successor);
+                        break;
+                    }
+                    if on_stack[successor as usize] {
+                        low[i] = low[i].min(number[successor as usize]);
+                    }
+                }
+                if let Some(successor) = descend {
+                    path.push((node, at));
+                    path.push((successor, 0));
+                    continue;
+                }
+                if low[i] == number[i] {
+                    let mut component = Vec::new();
+                    while let Some(member) = stack.pop() {
+                        on_stack[member as usize] = false;
+                        component.push(member);
+                        if member == node {
+                            break;
+                        }
+                    }
+                    order.push(node);
+                    if component.len() > 1 {
+                        components.push(component);
+                    }
+                }
+            }
+        }
+        self.work.rank = vec![0; count];
+        for (rank, node) in order.iter().rev().enumerate() {
+            self.work.rank[*node as usize] = rank as u32;
+        }
+        for component in components {
+            self.merge(&component);
+        }
+        self.work.edges_searched += self.work.new_edges;
+        self.work.new_edges = 0;
+        // The queue has the ranks of before; only the time depends on that.
+    }
+
+    fn merge(&mut self, component: &[NodeId]) {
+        // The root of the component is its last member, and has the rank.
+        let Some(keep) = component.last().copied() else { return };
+        let mut merged = std::mem::take(&mut self.nodes[keep as usize]);
+        let mut changed = false;
+        for member in component.iter().copied().filter(|m| *m != keep) {
+            let node = std::mem::take(&mut self.nodes[member as usize]);
+            self.parent[member as usize] = keep;
+            let mut news = Vec::new();
+            merged.set.join(node.set.as_slice(), &mut news);
+            changed = true;
+            merged.successors.extend(node.successors);
+            merged.uses.extend(node.uses);
+        }
+        for successor in &mut merged.successors {
+            *successor = self.find(*successor);
+        }
+        merged.successors.sort_unstable();
+        merged.successors.dedup();
+        merged.successors.retain(|s| *s != keep);
+        let mut seen = rustc_hash::FxHashSet::default();
+        merged.uses.retain(|u| seen.insert(*u));
+        if changed {
+            // Each member's edges have seen its own set alone.
+            merged.delta = merged.set.as_slice().to_vec();
+            merged.queued = false;
+        }
+        self.nodes[keep as usize] = merged;
+        let node = &mut self.nodes[keep as usize];
+        if !node.delta.is_empty() {
+            self.work.push(keep, node);
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! Value flow from hand-written summaries: LLVM's examples, each rule of liveness, and random programs against an oracle.
+#![allow(clippy::unwrap_used)]
+
+mod oracle;
+mod random;
+
+use summaries::models::{Effect, Model, Passed};
+
+use super::*;
+use crate::ids::DsoId;
+use crate::index::build;
+use crate::index::tests::Link;
+use crate::inputs::Inputs;
+use crate::resolve::Prevailing;
+
+/// The fixpoint of modules given as text; names that nothing defines are a library's, with these models.
+pub(super) fn flow_of(line: &str, texts: &[&str], models: &[(&str, Model)]) -> (ValueFlow, Vec<String>) {
+    let link = Link::new(&format!("{line} --prune-level=pointers"), texts);
+    let mut resolution = link.resolution();
+    let ids: Vec<SymbolId> = resolution.symbols.ids().collect();
+    for id in ids {
+        if let Prevailing::Undefined { .. } = resolution.symbols[id].prevailing {
+            resolution.symbols[id].prevailing = Prevailing::Dso(DsoId(0));
+        }
+    }
+    let summaries: Vec<&summaries::ModuleSummary> = link.summaries.iter().collect();
+    let index = build(&link.config, &Inputs::default(), &resolution, &summaries);
+    let model = |id: SymbolId| {
+        let name = resolution.symbols[id].name;
+        models.iter().find(|m| m.0.as_bytes() == name).map(|m| &m.1)
+    };
+    let sources = Sources {
+        config: &link.config,
+        resolution: &resolution,
+        summaries: &summaries,
+        index: &index,
+        models: &model,
+        can_stub: &|_| true,
+    };
+    let names = summaries
+        .iter()
+        .flat_map(|s| s.atoms.iter().map(|a| String::from_utf8_lossy(s.name(a.name)).into_owned()));
+    (flow(sources), names.collect())
+}
+
+/// The live atoms and the stubs, by name.
+fn outcome(texts: &[&str], models: &[(&str, Model)]) -> (Vec<String>, Vec<String>, ValueFlow) {
+    let (flow, names) = flow_of("a.o -o out", texts, models);
+    let by = |keep: &dyn Fn(usize) -> bool| {
+        names.iter().enumerate().filter(|(i, _)| keep(*i)).map(|(_, n)| n.clone()).collect()
+    };
+    let live = by(&|i| flow.liveness.is_live(AtomId::new(i)));
+    let stubs = by(&|i| flow.liveness.stub[i]);
+    (live, stubs, flow)
+}
+
+/// A module of functions, one a section, of `body` lines, with the accounted references that the lines need.
+pub(super) fn module(functions: &[(&str, &str)], data: &[(&str, &str)], outside: &[&str]) -> String {
+    let mut text = "module native pointers\nsymbol \"\"\n".to_owned();
+    for (name, _) in functions {
+        text += &format!("symbol {name} global func in [t.{name}] size 32\n");
+    }
+    for (name, _) in data {
+        text += &format!("symbol {name} global object in [{name}] size 32\n");
+    }
+    for name in outside {
+        text += &format!("symbol {name} global\n");
+    }
+    let mut flow = String::new();
+    for (i, (name, body)) in functions.iter().enumerate() {
+        let section = i + 1;
+        text += &format!("atom t.{name} code section {section} size 32 flags exec,standard\n");
+        flow += &format!("function [t.{name}]\n  entry [t.{name}] @0\n");
+        let lines = body.split(';').map(str::trim).filter(|l| !l.is_empty());
+        for (at, line) in (4..).zip(lines) {
+            if let Some(target) = line.strip_prefix("mention ") {
+                // Not accounted for.
+                text += &format!("  address @{at} {target} -4\n");
+            } else {
+                let words: Vec<&str> = line.split_whitespace().collect();
+                for (kind, word) in [("address", "address"), ("call", "direct")] {
+                    if let Some(k) = words.iter().position(|w| *w == word) {
+                        text += &format!("  {kind} @{at} {} -4\n", words[k + 1]);
+                        flow += &format!("  accounts section {section} @{at}\n");
+                    }
+                }
+                flow += &format!("  {}\n", line.replace("call", &format!("site section {section} @{at}")));
+            }
+        }
+    }
+    for (i, (name, body)) in data.iter().enumerate() {
+        let section = functions.len() + i + 1;
+        text += &format!("atom {name} data section {section} size 32 flags write,standard\n");
+        for line in body.split(';').map(str::trim).filter(|l| !l.is_empty()) {
+            text += &format!("  data @{line}\n");
+        }
+    }
+    text + &flow
+}
+
+#[test]
+fn a_comparison_routine_passed_as_an_argument() {
+    let text = module(
+        &[
+            ("_start", "%0 = address less; call direct sort actual rdi %0; %1 = address other"),
+            ("sort", "param rdi %0; call indirect %0"),
+            ("less", ""),
+            ("other", ""),
+        ],
+        &[],
+        &[],
+    );
+    let (live, stubs, flow) = outcome(&[&text], &[]);
+    assert_eq!((live, stubs), (strings(&["t._start", "t.sort", "t.less"]), strings(&["t.other"])));
+    assert_eq!(flow.sites[0].targets, [(AtomId(2), Some(0))]);
+    assert_eq!((flow.statistics.resolved, flow.statistics.overdefined), (1, 0));
+    assert_eq!(flow.liveness.witness[2], Some(crate::propagate::Witness::Called { caller: AtomId(1) }));
+}
+
+#[test]
+fn select_and_returned_functions_and_recursion() {
+    let text = module(
+        &[
+            ("_start", "call direct choose result rax %0; call indirect %0 result rax %1; call indirect %1"),
+            // Both arms, and itself again.
+            (
+                "choose",
+                "%0 = address f; %0 = address g; result rax %1; %1 = %0; call direct choose result rax %1",
+            ),
+            ("f", "%0 = address h; result rax %0"),
+            ("g", ""),
+            ("h", ""),
+            ("unused", ""),
+        ],
+        &[],
+        &[],
+    );
+    let (live, stubs, flow) = outcome(&[&text], &[]);
+    assert_eq!(live, strings(&["t._start", "t.choose", "t.f", "t.g", "t.h"]));
+    assert!(stubs.is_empty());
+    assert_eq!(flow.sites[1].targets, [(AtomId(4), Some(0))]);
+}
+
+#[test]
+fn a_global_holds_a_function() {
+    let text = module(
+        &[
+            ("_start", "%0 = address table; %1 = load %0 +8 size 8; call indirect %1"),
+            ("zero", ""),
+            ("eight", ""),
+            ("stored", ""),
+            ("never", "%0 = address table; %1 = address stored; store %1 -> %0 +8 size 8"),
+        ],
+        &[("table", "0 zero; 8 eight; 16 never")],
+        &[],
+    );
+    let (live, stubs, _) = outcome(&[&text], &[]);
+    // `never` is not called, so its store does not count.
+    assert_eq!(live, strings(&["t._start", "t.eight", "table"]));
+    assert_eq!(stubs, strings(&["t.zero", "t.never"]));
+}
+
+#[test]
+fn what_escapes_lives() {
+    let body = "%0 = address f; call direct outside actual rdi %0; mention g; %1 = address table";
+    let functions =
+        [("_start", body), ("f", "param rdi %0; call indirect %0"), ("g", ""), ("h", ""), ("i", "")];
+    let text = module(&functions, &[("table", "0 h; 8 more"), ("more", "0 i")], &["outside"]);
+    let (live, stubs, flow) = outcome(&[&text], &[]);
+    assert_eq!(live, strings(&["t._start", "t.f", "t.g", "table", "more"]));
+    assert_eq!(stubs, strings(&["t.h", "t.i"]));
+    assert_eq!(flow.sites[0].overdefined, [Cause::Parameter]);
+    // The table escapes by an unknown call, and with it all that it leads to.
+    let body = format!("{body}; call direct outside actual rdi %1");
+    let functions = [("_start", body.as_str()), functions[1], functions[2], functions[3], functions[4]];
+    let text = module(&functions, &[("table", "0 h; 8 more"), ("more", "0 i")], &["outside"]);
+    assert!(outcome(&[&text], &[]).1.is_empty());
+}
+
+#[test]
+fn models_of_library_functions() {
+    let sort = Effect::Calls {
+        function: 3,
+        arguments: [Passed::Within(0), Passed::Within(0), Passed::Nothing],
+        returns: false,
+    };
+    let model = |effect| Model { effects: vec![effect] };
+    let models = [
+        ("qsort", model(sort)),
+        ("malloc", model(Effect::ReturnsFresh)),
+        ("memcpy", model(Effect::Copies { from: 1, to: 0, aligned: true })),
+        ("puts", Model::default()),
+    ];
+    let text = module(
+        &[
+            (
+                "_start",
+                "%0 = address table; %1 = address less; %2 = address f; \
+                call direct qsort actual rcx %1 actual rdi %0; call direct puts actual rdi %2; \
+                call direct malloc result rax %3; call direct malloc result rax %4; \
+                call direct memcpy actual rsi %0 actual rdi %3; \
+                %5 = load %3 +8 size 8; call indirect %5; %6 = load %4 +8 size 8; call indirect %6",
+            ),
+            // What it compares with is an element of the table.
+            ("less", "param rsi %0; %1 = load %0 +0 size 8; call indirect %1; param rdi %2"),
+            ("f", ""),
+            ("g", ""),
+            ("h", ""),
+        ],
+        &[("table", "0 g; 8 h")],
+        &["qsort", "malloc", "memcpy", "puts"],
+    );
+    let (live, stubs, flow) = outcome(&[&text], &models);
+    assert_eq!((live.len(), stubs), (5, strings(&["t.f"])));
+    assert_eq!((flow.statistics.resolved, flow.statistics.empty, flow.statistics.overdefined), (2, 1, 0));
+    // Without models all of it escapes.
+    assert!(outcome(&[&text], &[]).1.is_empty());
+}
+
+#[test]
+fn the_stack_carries_arguments() {
+    let text = module(
+        &[
+            (
+                "_start",
+                "%0 = address f; %1 = address g; call direct cells stack 8 %0; call direct framed stack 16 %1; \
+                %9 = frame -64; %2 = address h; store %2 -> %9 +8 size 8; call direct cells instack -64",
+            ),
+            ("cells", "stackparam 8 %0; call indirect %0"),
+            (
+                "framed",
+                "%0 = frame +8; %1 = load %0 +8 size 8; call indirect %1; %2 = load %0 size 8; call indirect %2",
+            ),
+            ("f", ""),
+            ("g", ""),
+            ("h", ""),
+        ],
+        &[],
+        &[],
+    );
+    let text = text
+        .replace("function [t._start]", "function [t._start] frame")
+        .replace("function [t.framed]", "function [t.framed] frame");
+    let (live, _, flow) = outcome(&[&text], &[]);
+    assert_eq!(live.len(), 6);
+    let targets: Vec<usize> = flow.sites.iter().map(|s| s.targets.len()).collect();
+    assert_eq!(targets, [2, 1, 0]);
+}
+
+#[test]
+fn labels_and_functions_that_were_not_understood() {
+    let text = module(
+        &[
+            (
+                "_start",
+                "%0 = address plain; call indirect %0 actual rdi %1; %1 = address f; %2 = address inner +8; \
+                %3 = address g; store %3 -> %3 size 8; call direct taker actual rdi %2",
+            ),
+            ("plain", "mention h"),
+            ("f", ""),
+            ("inner", "atlabel %0; call indirect %0"),
+            ("g", ""),
+            ("h", ""),
+            ("taker", "param rdi %0"),
+        ],
+        &[],
+        &[],
+    );
+    let text = text.replace("function [t.plain]\n  entry [t.plain] @0\n", "");
+    let (live, stubs, _) = outcome(&[&text], &[]);
+    // `plain` has no summary: all that it refers to, and all that it is passed, lives. A label keeps its function.
+    assert_eq!(live, strings(&["t._start", "t.plain", "t.f", "t.inner", "t.h", "t.taker"]));
+    assert_eq!(stubs, strings(&["t.g"]));
+}
+
+#[test]
+fn shared_libraries_may_be_preempted() {
+    let text = module(
+        &[("_start", "%0 = address f; call direct own actual rdi %0"), ("own", ""), ("f", "")],
+        &[],
+        &[],
+    );
+    let (flow, _) = flow_of("a.o -shared -o out", &[&text], &[]);
+    assert!(flow.liveness.stub.iter().all(|s| !s));
+    let (flow, _) = flow_of("a.o -o out", &[&text], &[]);
+    assert_eq!(flow.liveness.stub, [false, false, true]);
+}
+
+fn strings(of: &[&str]) -> Vec<String> {
+    of.iter().map(|s| (*s).to_owned()).collect()
+}

@@ -1,0 +1,459 @@
+//! The same fixpoint by the plainest means: every rule again and again over plain sets, until nothing changes.
+//!
+//! It shares no code with the solver: one module, each function in a section of its own with its entry at 0, symbols that
+//! mean the start of an atom. What it knows of sets of addresses is their definition: more than 16 offsets of one object
+//! are the unknown one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use summaries::relation::{Callee, Constraint, FunctionSummary, Place};
+use summaries::{AtomIdx, AtomKind, Definition, ModuleSummary, ReferenceKind, Target};
+
+/// (object, offset); `None` is the unknown.
+type Address = Option<(Object, Option<i64>)>;
+
+/// (atom, offset)
+type Targets = BTreeSet<(u32, Option<i64>)>;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Object {
+    Atom(u32),
+    Frame(u32),
+    External,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Node {
+    Value(usize, u32),
+    Cell(Object, i64),
+    Anywhere(Object),
+    /// Passed on the stack by unseen code.
+    Above(Object),
+    Escaped,
+}
+
+#[derive(Default)]
+pub(super) struct Oracle {
+    pub(super) live: BTreeSet<u32>,
+    mentioned: BTreeSet<u32>,
+    sets: BTreeMap<Node, BTreeSet<Address>>,
+    /// By (function, site): targets, and whether the unknown is among them.
+    pub(super) sites: BTreeMap<(usize, usize), (Targets, bool)>,
+    changed: bool,
+}
+
+impl Oracle {
+    pub(super) fn run(summary: &ModuleSummary, root: u32) -> Oracle {
+        let mut oracle = Oracle::default();
+        loop {
+            oracle.changed = false;
+            oracle.round(summary, root);
+            if !oracle.changed {
+                return oracle;
+            }
+        }
+    }
+
+    pub(super) fn stubs(&self) -> BTreeSet<u32> {
+        self.mentioned.difference(&self.live).copied().collect()
+    }
+
+    fn set(&self, node: Node) -> BTreeSet<Address> {
+        self.sets.get(&node).cloned().unwrap_or_default()
+    }
+
+    fn add(&mut self, node: Node, address: Address) {
+        let set = self.sets.entry(node).or_default();
+        let before = set.clone();
+        set.insert(address);
+        if let Some((object, _)) = address {
+            let own: Vec<Address> =
+                set.iter().copied().filter(|a| a.is_some_and(|a| a.0 == object)).collect();
+            if own.len() > 16 || own.contains(&Some((object, None))) {
+                own.iter().for_each(|a| {
+                    set.remove(a);
+                });
+                set.insert(Some((object, None)));
+            }
+        }
+        self.changed |= *set != before;
+    }
+
+    fn flow(&mut self, from: Node, to: Node) {
+        for address in self.set(from) {
+            self.add(to, address);
+        }
+    }
+
+    fn live(&mut self, atom: u32) {
+        self.changed |= self.live.insert(atom);
+    }
+
+    fn round(&mut self, summary: &ModuleSummary, root: u32) {
+        self.live(root);
+        self.add(Node::Escaped, Some((Object::Atom(root), None)));
+        for atom in self.live.clone() {
+            match summary.functions.iter().position(|f| f.atom.0 == atom) {
+                Some(f) => self.function(summary, f),
+                None => self.plain(summary, atom),
+            }
+        }
+        for address in self.set(Node::Escaped) {
+            let Some((object, offset)) = address else { continue };
+            match object {
+                Object::Atom(atom) if is_code(summary, atom) => self.escaped_code(summary, atom, offset),
+                Object::External => {}
+                _ => {
+                    self.add(Node::Anywhere(object), None);
+                    for node in self.nodes_of(object) {
+                        self.flow(node, Node::Escaped);
+                    }
+                }
+            }
+        }
+    }
+
+    fn nodes_of(&self, object: Object) -> Vec<Node> {
+        let of = |n: &&Node| match n {
+            Node::Cell(o, _) | Node::Anywhere(o) | Node::Above(o) => *o == object,
+            _ => false,
+        };
+        self.sets.keys().filter(of).copied().collect()
+    }
+
+    fn escaped_code(&mut self, summary: &ModuleSummary, atom: u32, offset: Option<i64>) {
+        self.live(atom);
+        let Some(f) = summary.functions.iter().position(|f| f.atom.0 == atom) else { return };
+        if offset != Some(0) {
+            self.label(&summary.functions[f], f);
+        }
+        if matches!(offset, None | Some(0)) {
+            let function = &summary.functions[f];
+            let stack = function.stack_parameters.iter().map(|p| p.1);
+            for value in function.parameters.iter().map(|p| p.1).chain(stack) {
+                self.add(Node::Value(f, value.0), None);
+            }
+            if function.frame {
+                self.add(Node::Above(Object::Frame(f as u32)), None);
+            }
+            for (_, value) in &function.results {
+                self.flow(Node::Value(f, value.0), Node::Escaped);
+            }
+        }
+    }
+
+    fn label(&mut self, function: &FunctionSummary, f: usize) {
+        for value in &function.at_labels {
+            self.add(Node::Value(f, value.0), None);
+        }
+        for (_, value) in &function.results {
+            self.flow(Node::Value(f, value.0), Node::Escaped);
+        }
+    }
+
+    /// An atom without summary.
+    fn plain(&mut self, summary: &ModuleSummary, atom: u32) {
+        for r in summary.references_of(AtomIdx(atom)) {
+            let Some(target) = defined(summary, r.target) else {
+                if r.kind == ReferenceKind::Data {
+                    self.contents(atom, r.offset, Some((Object::External, Some(0))));
+                }
+                continue;
+            };
+            if is_code(summary, atom) {
+                self.live(target);
+                self.add(Node::Escaped, Some((Object::Atom(target), None)));
+                continue;
+            }
+            if is_code(summary, target) && r.addend == 0 {
+                self.changed |= self.mentioned.insert(target);
+            } else {
+                self.live(target);
+            }
+            self.contents(atom, r.offset, Some((Object::Atom(target), Some(r.addend))));
+        }
+    }
+
+    fn contents(&mut self, atom: u32, offset: u64, address: Address) {
+        let offset = offset as i64;
+        for cell in [offset.div_euclid(8), (offset + 7).div_euclid(8)] {
+            self.add(Node::Cell(Object::Atom(atom), cell), address);
+        }
+    }
+
+    fn function(&mut self, summary: &ModuleSummary, f: usize) {
+        let function = &summary.functions[f];
+        for r in summary.references_of(function.atom) {
+            let Some(target) = defined(summary, r.target) else { continue };
+            let section = summary.atoms[function.atom.index()].section;
+            let accounted = function.values_at.contains(&(section, r.offset));
+            if !accounted {
+                self.live(target);
+                self.add(Node::Escaped, Some((Object::Atom(target), None)));
+            } else if is_code(summary, target) && target != function.atom.0 {
+                self.changed |= self.mentioned.insert(target);
+            } else {
+                self.live(target);
+            }
+        }
+        for constraint in &function.constraints {
+            self.constraint(summary, f, constraint);
+        }
+        for (i, site) in function.call_sites.iter().enumerate() {
+            let addresses = match site.callee {
+                Callee::Indirect(value) => self.set(Node::Value(f, value.0)),
+                Callee::Direct { target, offset } => BTreeSet::from([address(summary, target, offset)]),
+            };
+            for address in addresses {
+                if let (Callee::Direct { .. }, Some((Object::Atom(atom), _))) = (site.callee, address)
+                    && !is_code(summary, atom)
+                {
+                    // Code in a section of data.
+                    self.live(atom);
+                    self.add(Node::Escaped, Some((Object::Atom(atom), None)));
+                    self.call_unknown(summary, f, i);
+                }
+                self.call(summary, f, i, address);
+            }
+        }
+    }
+
+    fn constraint(&mut self, summary: &ModuleSummary, f: usize, constraint: &Constraint) {
+        let value = |v: summaries::ValueIdx| Node::Value(f, v.0);
+        match *constraint {
+            Constraint::Address { to, target, offset } => {
+                self.add(value(to), address(summary, target, offset));
+                if let Some(atom) = defined(summary, target)
+                    && is_code(summary, atom)
+                    && offset != 0
+                {
+                    self.live(atom);
+                }
+            }
+            Constraint::Frame { to, offset } => self.add(value(to), Some((Object::Frame(f as u32), offset))),
+            Constraint::Assign { from, to, offset } => {
+                for a in self.set(value(from)) {
+                    let moved = a.map(|(o, at)| bounded(summary, o, at.zip(offset).map(|(a, b)| a + b)));
+                    self.add(value(to), moved);
+                }
+            }
+            Constraint::Load { from, to, size } => {
+                for a in self.set(value(from.value)) {
+                    self.load(summary, a, from, size, value(to));
+                }
+            }
+            Constraint::Store { from, to, size } => {
+                for a in self.set(value(to.value)) {
+                    self.store(summary, value(from), a, to, size);
+                }
+            }
+            Constraint::Copy { from, to, size } => {
+                for a in self.set(value(from.value)) {
+                    for b in self.set(value(to.value)) {
+                        self.copy(summary, (a, from.offset), (b, to.offset), size);
+                    }
+                }
+            }
+            Constraint::Unknown { to } => self.add(value(to), None),
+            Constraint::Escape { from } => self.flow(value(from), Node::Escaped),
+        }
+    }
+
+    fn load(&mut self, summary: &ModuleSummary, a: Address, place: Place, size: u32, to: Node) {
+        let Some((object, at)) = a.filter(|a| a.0 != Object::External) else { return self.add(to, None) };
+        if matches!(object, Object::Atom(atom) if is_code(summary, atom)) {
+            return;
+        }
+        let start = bounded(summary, object, at.zip(place.offset).map(|(a, b)| a + b)).1;
+        for node in self.nodes_of(object) {
+            let read = match (node, start.filter(|_| size != 0)) {
+                (_, None) | (Node::Anywhere(_), _) => true,
+                (Node::Cell(_, cell), Some(s)) => cell * 8 < s + i64::from(size) && s < cell * 8 + 8,
+                (_, Some(s)) => s + i64::from(size) > 8,
+            };
+            if read {
+                self.flow(node, to);
+            }
+        }
+    }
+
+    fn store(&mut self, summary: &ModuleSummary, from: Node, a: Address, place: Place, size: u32) {
+        let Some((object, at)) = a.filter(|a| a.0 != Object::External) else {
+            return self.flow(from, Node::Escaped);
+        };
+        if matches!(object, Object::Atom(atom) if is_code(summary, atom)) {
+            return;
+        }
+        let start = bounded(summary, object, at.zip(place.offset).map(|(a, b)| a + b)).1;
+        match start.filter(|_| size != 0) {
+            None => self.flow(from, Node::Anywhere(object)),
+            Some(s) => {
+                for cell in s.div_euclid(8)..=(s + i64::from(size) - 1).div_euclid(8) {
+                    self.flow(from, Node::Cell(object, cell));
+                }
+            }
+        }
+    }
+
+    fn copy(
+        &mut self,
+        summary: &ModuleSummary,
+        from: (Address, Option<i64>),
+        to: (Address, Option<i64>),
+        size: u32,
+    ) {
+        let memory = |a: Address| {
+            a.filter(|a| a.0 != Object::External && !matches!(a.0, Object::Atom(x) if is_code(summary, x)))
+        };
+        let outside = |a: Address| a.is_none_or(|a| a.0 == Object::External);
+        match (memory(from.0), memory(to.0)) {
+            (Some((a, x)), Some((b, y))) => {
+                let x = bounded(summary, a, x.zip(from.1).map(|(p, q)| p + q)).1;
+                let y = bounded(summary, b, y.zip(to.1).map(|(p, q)| p + q)).1;
+                let known = x.zip(y).filter(|(x, y)| (x - y) % 8 == 0 && (a != b || x == y));
+                for node in self.nodes_of(a) {
+                    match (known, node) {
+                        (None, _) => self.flow(node, Node::Anywhere(b)),
+                        _ if a == b => {}
+                        (Some((x, y)), Node::Cell(_, cell)) => {
+                            let inside =
+                                cell >= x.div_euclid(8) && (size == 0 || cell * 8 < x + i64::from(size));
+                            let place = bounded(summary, b, Some(cell * 8 + y - x)).1;
+                            match place {
+                                _ if !inside => {}
+                                Some(place) => self.flow(node, Node::Cell(b, place / 8)),
+                                None => self.flow(node, Node::Anywhere(b)),
+                            }
+                        }
+                        (Some((x, _)), Node::Above(_)) if size != 0 && x + i64::from(size) <= 8 => {}
+                        _ => self.flow(node, Node::Anywhere(b)),
+                    }
+                }
+            }
+            (Some((a, _)), None) if outside(to.0) => {
+                for node in self.nodes_of(a) {
+                    self.flow(node, Node::Escaped);
+                }
+            }
+            (None, Some((b, _))) if outside(from.0) => self.add(Node::Anywhere(b), None),
+            _ => {}
+        }
+    }
+
+    fn call(&mut self, summary: &ModuleSummary, f: usize, number: usize, callee: Address) {
+        let site = &summary.functions[f].call_sites[number];
+        let code = callee.filter(|a| matches!(a.0, Object::Atom(x) if is_code(summary, x)));
+        let mut entry = self.sites.remove(&(f, number)).unwrap_or_default();
+        let Some((Object::Atom(atom), offset)) = code else {
+            let unknown = callee.is_none_or(|c| c.0 == Object::External);
+            entry.1 |= callee.is_none();
+            self.sites.insert((f, number), entry);
+            if unknown {
+                self.call_unknown(summary, f, number);
+            }
+            return;
+        };
+        let target = summary.functions.iter().position(|g| g.atom.0 == atom);
+        let stays = site.jump && target == Some(f);
+        if !stays || matches!(offset, None | Some(0)) {
+            entry.0.insert((atom, offset));
+        }
+        self.sites.insert((f, number), entry);
+        if stays && !matches!(offset, None | Some(0)) {
+            return;
+        }
+        self.live(atom);
+        let Some(g) = target else {
+            self.add(Node::Escaped, Some((Object::Atom(atom), None)));
+            return self.call_unknown(summary, f, number);
+        };
+        let function = &summary.functions[g];
+        if offset != Some(0) && !stays {
+            self.label(function, g);
+            self.call_unknown(summary, f, number);
+        }
+        if !matches!(offset, None | Some(0)) {
+            return;
+        }
+        for (register, value) in &function.parameters {
+            for (_, actual) in site.actuals.iter().filter(|a| a.0 == *register) {
+                self.flow(Node::Value(f, actual.0), Node::Value(g, value.0));
+            }
+        }
+        for (register, value) in &function.results {
+            for (_, result) in site.results.iter().filter(|a| a.0 == *register) {
+                self.flow(Node::Value(g, value.0), Node::Value(f, result.0));
+            }
+        }
+        let (mine, its) = (Object::Frame(f as u32), Object::Frame(g as u32));
+        for (at, actual) in &site.stack {
+            let from = Node::Value(f, actual.0);
+            if function.frame {
+                self.flow(from, Node::Cell(its, i64::from(*at) / 8));
+            }
+            for (_, value) in function.stack_parameters.iter().filter(|p| p.0 == *at) {
+                self.flow(from, Node::Value(g, value.0));
+            }
+        }
+        let Some(base) = site.stack_in_frame else { return };
+        if function.frame && base.is_none() {
+            for node in self.nodes_of(mine) {
+                self.flow(node, Node::Above(its));
+            }
+        } else if function.frame {
+            let from = (Some(bounded(summary, mine, base.map(|b| b + 8))), Some(0));
+            self.copy(summary, from, (Some((its, Some(8))), Some(0)), 0);
+        }
+        for (at, value) in &function.stack_parameters {
+            let place = bounded(summary, mine, base.map(|b| b + i64::from(*at)));
+            let start = Place { value: *value, offset: Some(0) };
+            self.load(summary, Some(place), start, 8, Node::Value(g, value.0));
+        }
+    }
+
+    fn call_unknown(&mut self, summary: &ModuleSummary, f: usize, number: usize) {
+        let site = &summary.functions[f].call_sites[number];
+        for value in site.actuals.iter().map(|a| a.1).chain(site.stack.iter().map(|s| s.1)) {
+            self.flow(Node::Value(f, value.0), Node::Escaped);
+        }
+        if site.stack_in_frame.is_some() {
+            for node in self.nodes_of(Object::Frame(f as u32)) {
+                self.flow(node, Node::Escaped);
+            }
+        }
+        for (_, value) in &site.results {
+            self.add(Node::Value(f, value.0), None);
+        }
+    }
+}
+
+fn is_code(summary: &ModuleSummary, atom: u32) -> bool {
+    summary.atoms[atom as usize].kind == AtomKind::Code
+}
+
+fn defined(summary: &ModuleSummary, target: Target) -> Option<u32> {
+    match target {
+        Target::Atom(atom) => Some(atom.0),
+        Target::Symbol(symbol) => match summary.symbols[symbol.index()].definition {
+            Definition::Atom(atom) => Some(atom.0),
+            _ => None,
+        },
+    }
+}
+
+fn address(summary: &ModuleSummary, target: Target, offset: i64) -> Address {
+    match defined(summary, target) {
+        Some(atom) => Some(bounded(summary, Object::Atom(atom), Some(offset))),
+        None => Some((Object::External, Some(0))),
+    }
+}
+
+/// An offset that leaves its object too far is unknown.
+fn bounded(summary: &ModuleSummary, object: Object, offset: Option<i64>) -> (Object, Option<i64>) {
+    let (start, end) = match object {
+        Object::Atom(atom) => (0, summary.atoms[atom as usize].size as i64),
+        Object::Frame(_) => (-(1 << 18), 1 << 12),
+        Object::External => return (object, Some(0)),
+    };
+    (object, offset.filter(|o| start - 4096 <= *o && *o <= end + 4096))
+}

@@ -1,0 +1,210 @@
+//! Random programs: the same answer as the oracle, in any order of modules, functions and constraints, on any number of threads.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+
+use super::oracle::Oracle;
+use super::{flow_of, module};
+use crate::ids::{AtomId, Id};
+use crate::propagate::values::ValueFlow;
+
+const FUNCTIONS: usize = 6;
+const DATA: usize = 3;
+
+/// A stream of choices; at its end every choice is the first.
+struct Choices<'b>(std::slice::Iter<'b, u8>);
+
+impl Choices<'_> {
+    fn below(&mut self, n: usize) -> usize {
+        usize::from(self.0.next().copied().unwrap_or(0)) % n.max(1)
+    }
+
+    fn value(&mut self) -> String {
+        format!("%{}", self.below(6))
+    }
+
+    fn offset(&mut self) -> &'static str {
+        ["+0", "+8", "+8", "-8", "+16", "+4", "unknown", "+5000"][self.below(8)]
+    }
+
+    fn size(&mut self) -> &'static str {
+        ["size 8", "size 8", "size 16", "size 4", "size 0"][self.below(5)]
+    }
+
+    fn target(&mut self) -> String {
+        match self.below(9) {
+            n @ 0..4 => format!("f{}", 1 + n),
+            4 => "f5".to_owned(),
+            n @ 5..8 => format!("d{}", n - 5),
+            _ => "outside".to_owned(),
+        }
+    }
+
+    fn line(&mut self, frame: bool) -> String {
+        match self.below(12) {
+            0..3 => {
+                let place = if self.below(8) == 0 { "+8" } else { "+0" };
+                format!("{} = address {} {place}", self.value(), self.target())
+            }
+            3 if frame => {
+                format!("{} = frame {}", self.value(), ["-8", "-16", "+8", "unknown"][self.below(4)])
+            }
+            3 | 4 => format!("{} = {} {}", self.value(), self.value(), self.offset()),
+            5 => format!("{} = load {} {} {}", self.value(), self.value(), self.offset(), self.size()),
+            6 => format!("store {} -> {} {} {}", self.value(), self.value(), self.offset(), self.size()),
+            7 => format!(
+                "copy {} {} -> {} {} {}",
+                self.value(),
+                self.offset(),
+                self.value(),
+                self.offset(),
+                self.size()
+            ),
+            8 => match self.below(6) {
+                0 => format!("escape {}", self.value()),
+                1 => format!("{} = unknown", self.value()),
+                2 => format!("atlabel {}", self.value()),
+                3 => format!("mention {}", self.target()),
+                _ => format!("{} = {}", self.value(), self.value()),
+            },
+            _ => self.call(frame),
+        }
+    }
+
+    fn call(&mut self, frame: bool) -> String {
+        let mut line = match self.below(3) {
+            0 => format!("call direct {}", self.target()),
+            _ => format!("call indirect {}", self.value()),
+        };
+        if self.below(4) == 0 {
+            line += " jump";
+        }
+        line += &format!(" actual rdi {}", self.value());
+        if self.below(3) == 0 {
+            line += &format!(" stack {} {}", [8, 16][self.below(2)], self.value());
+        }
+        if frame && self.below(2) == 0 {
+            line += &format!(" instack {}", ["-24", "-16", "-20", "unknown"][self.below(4)]);
+        }
+        line + &format!(" result rax {}", self.value())
+    }
+
+    fn program(&mut self) -> Vec<(String, String, bool, bool)> {
+        (0..FUNCTIONS)
+            .map(|i| {
+                let frame = self.below(3) == 0;
+                let understood = i == 0 || self.below(8) != 0;
+                let mut lines = vec!["param rdi %0".to_owned(), "result rax %1".to_owned()];
+                if !frame && self.below(2) == 0 {
+                    lines.push("stackparam 8 %2".to_owned());
+                }
+                let count = 1 + self.below(8);
+                lines.extend((0..count).map(|_| self.line(frame)));
+                (format!("f{i}"), lines.join(";"), frame, understood)
+            })
+            .collect()
+    }
+
+    fn data(&mut self) -> Vec<(String, String)> {
+        (0..DATA)
+            .map(|i| {
+                let count = self.below(4);
+                let lines: Vec<String> = (0..count)
+                    .map(|k| format!("{} {}", [0, 8, 16, 20][(k + self.below(2)) % 4], self.target()))
+                    .collect();
+                (format!("d{i}"), lines.join(";"))
+            })
+            .collect()
+    }
+}
+
+/// The text of a program; f0 is the entry.
+fn text(program: &[(String, String, bool, bool)], data: &[(String, String)]) -> String {
+    let functions: Vec<(&str, &str)> = program.iter().map(|f| (f.0.as_str(), f.1.as_str())).collect();
+    let data: Vec<(&str, &str)> = data.iter().map(|d| (d.0.as_str(), d.1.as_str())).collect();
+    let mut text = module(&functions, &data, &["outside"]);
+    for (name, _, frame, understood) in program {
+        let head = format!("function [t.{name}]\n");
+        if *frame {
+            text = text.replace(&head, &format!("function [t.{name}] frame\n"));
+        }
+        if !understood {
+            // Its lines go with the head, up to the next function.
+            let head = if *frame { format!("function [t.{name}] frame\n") } else { head };
+            let start = text.find(&head).unwrap();
+            let end = text[start + 8..].find("function ").map_or(text.len(), |e| start + 8 + e);
+            text.replace_range(start..end, "");
+        }
+    }
+    text
+}
+
+/// What must not depend on order: the live atoms, the stubs and the resolved sites, by name.
+type Answer =
+    (BTreeSet<String>, BTreeSet<String>, BTreeSet<(String, u64, BTreeSet<(String, Option<i64>)>, bool)>);
+
+fn answer(flow: &ValueFlow, names: &[String]) -> Answer {
+    let by = |keep: &dyn Fn(usize) -> bool| {
+        names.iter().enumerate().filter(|(i, _)| keep(*i)).map(|(_, n)| n.clone()).collect()
+    };
+    let site = |s: &crate::propagate::values::CallTargets| {
+        let targets = s.targets.iter().map(|t| (names[t.0.0 as usize].clone(), t.1)).collect();
+        (names[s.caller.0 as usize].clone(), s.offset, targets, !s.overdefined.is_empty())
+    };
+    (
+        by(&|i| flow.liveness.is_live(AtomId::new(i))),
+        by(&|i| flow.liveness.stub[i]),
+        flow.sites.iter().map(site).collect(),
+    )
+}
+
+fn expected(text: &str) -> Answer {
+    let summary = summaries::text::parse(text).unwrap();
+    let oracle = Oracle::run(&summary, 0);
+    let name = |a: u32| String::from_utf8_lossy(summary.name(summary.atoms[a as usize].name)).into_owned();
+    let mut sites = BTreeSet::new();
+    for (f, function) in summary.functions.iter().enumerate().filter(|(_, f)| oracle.live.contains(&f.atom.0))
+    {
+        for (i, site) in function.call_sites.iter().enumerate() {
+            if let summaries::relation::Callee::Indirect(_) = site.callee {
+                let (targets, unknown) = oracle.sites.get(&(f, i)).cloned().unwrap_or_default();
+                let covered = |t: &&(u32, Option<i64>)| t.1.is_some() && targets.contains(&(t.0, None));
+                let targets = targets.iter().filter(|t| !unknown && !covered(t));
+                let targets = targets.map(|t| (name(t.0), t.1)).collect();
+                sites.insert((name(function.atom.0), site.offset, targets, unknown));
+            }
+        }
+    }
+    (oracle.live.iter().map(|a| name(*a)).collect(), oracle.stubs().iter().map(|a| name(*a)).collect(), sites)
+}
+
+fn run(text: &str) -> Answer {
+    let (flow, names) = flow_of("a.o -e f0 -o out", &[text], &[]);
+    answer(&flow, &names)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn equals_the_oracle(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        let mut choices = Choices(bytes.iter());
+        let (program, data) = (choices.program(), choices.data());
+        let text = text(&program, &data);
+        prop_assert_eq!(run(&text), expected(&text), "{}", text);
+    }
+
+    #[test]
+    fn order_does_not_matter(
+        bytes in prop::collection::vec(any::<u8>(), 0..400),
+        order in Just((1..FUNCTIONS).collect::<Vec<_>>()).prop_shuffle(),
+    ) {
+        let mut choices = Choices(bytes.iter());
+        let (program, data) = (choices.program(), choices.data());
+        let mut shuffled: Vec<_> = order.iter().map(|i| program[*i].clone()).collect();
+        shuffled.push(program[0].clone());
+        let reversed: Vec<_> = data.iter().rev().cloned().collect();
+        prop_assert_eq!(run(&text(&program, &data)), run(&text(&shuffled, &reversed)));
+    }
+}
