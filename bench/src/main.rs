@@ -39,7 +39,7 @@ options
   --seeds=A..B      soak, soak-links: the seeds from A to B - 1
   --csmith          soak: programs by csmith
   --jobs=N          soak: programs at a time (default: as many as cores)
-  --level=LEVEL     links, check, soak, reach: the --prune-level (default: sections)
+  --level=LEVEL     links, check, soak, reach: the --prune-level (default: functions)
   --all-modes       gcdiff: not only -ffunction-sections
   --verbose         gcdiff, reach: name every section or function that the two treat differently
   --write           put the table, with the machine's facts, in bench/results";
@@ -66,7 +66,7 @@ fn parse(args: &[String]) -> Result<Options> {
         seeds: None,
         csmith: false,
         jobs: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
-        level: "sections".into(),
+        level: "functions".into(),
         all_modes: false,
         verbose: false,
         write: false,

@@ -59,7 +59,7 @@ fn error(message: impl Into<String>) -> Error {
 /// An unknown option, a value that is missing, superfluous or wrong, or a word in `LTO_PRUNE_FLAGS` that isn't ours.
 pub fn parse(words: &[OsString], env: &Environment<'_>) -> Result<PruneOptions> {
     let mut options = PruneOptions {
-        level: Level::Sections,
+        level: Level::Functions,
         level_explicit: false,
         report: None,
         remarks: None,
@@ -215,6 +215,7 @@ mod tests {
         let options =
             run("--prune-level=off '--prune-why=a b' --prune-strict", &["--prune-level=sections"]).unwrap();
         assert_eq!(options.level, Level::Sections);
+        assert_eq!(run("", &[]).unwrap().level, Level::Functions);
         assert!(options.level_explicit && options.strict);
         assert_eq!(options.why, ["a b"]);
         assert_eq!(options.cache, None);

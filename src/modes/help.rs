@@ -22,8 +22,8 @@ Examples:
 
 Options (from a compiler: -Wl,--prune-...; or in LTO_PRUNE_FLAGS, which the command line overrides):
  What is pruned
-  --prune-level=off|sections|functions|pointers     how far to go (default: sections; functions divides sections,
-                                                    and pointers does the same in this version)
+  --prune-level=off|sections|functions|pointers     how far to go (default: functions, which divides sections;
+                                                    pointers is new)
   --prune-keep=GLOB                                 keep these symbols; may be repeated
   --prune-stub=trap                                 what a function does of which only the address is needed, should
                                                     it run after all: SIGILL, see explain-trap
