@@ -171,7 +171,11 @@ impl Model<'_, '_> {
                 let run = self.run(section, run)?;
                 header.sh_addralign = U64::new(LE, run.align);
                 writer.start(&header);
-                writer.out.extend_from_slice(self.run_bytes(index, run)?);
+                if header.sh_type.get(LE) == elf::SHT_NOBITS {
+                    header.sh_size = U64::new(LE, run.end - run.start);
+                } else {
+                    writer.out.extend_from_slice(self.run_bytes(index, run)?);
+                }
                 writer.end(header);
                 continue;
             }

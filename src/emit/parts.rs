@@ -326,7 +326,7 @@ fn part(input: &Input<'_>, section: u32, atoms: &[(&Atom, Action)]) -> Result<Pa
     let flags = header.sh_flags.get(LE).0;
     let whole = elf::SHF_MERGE.0 | elf::SHF_COMPRESSED.0;
     if input.role(index) != Role::Content
-        || header.sh_type.get(LE) != elf::SHT_PROGBITS
+        || ![elf::SHT_PROGBITS, elf::SHT_NOBITS].contains(&header.sh_type.get(LE))
         || flags & whole != 0
         || flags & elf::SHF_ALLOC.0 == 0
     {

@@ -77,12 +77,19 @@ pub(super) fn scan(
             if moved.is_some_and(|m| m.relocated(offset).is_none()) {
                 continue;
             }
-            if let Some(parted) = parted {
-                let Some(run) = parted.run_at(offset) else { continue };
-                scan.of_parts.old.push((index as u32, run));
-                any = true;
-            }
-            match treat(input, symbols, parts, target, entry)? {
+            let treatment = match parted.map(|p| p.run_at(offset)) {
+                Some(None) => continue,
+                Some(Some(run)) => {
+                    let treatment = treat(input, symbols, parts, target, entry)?;
+                    if treatment != Treatment::Remove {
+                        scan.of_parts.old.push((index as u32, run));
+                        any = true;
+                    }
+                    treatment
+                }
+                None => treat(input, symbols, parts, target, entry)?,
+            };
+            match treatment {
                 Treatment::Keep => {
                     check_unmoved(input, unwind, target, entry)?;
                     symbols.note_kept(symbol);
@@ -91,9 +98,6 @@ pub(super) fn scan(
                 Treatment::Retarget { section, run, .. } => {
                     scan.section_symbols.push((section, run));
                     any = true;
-                }
-                Treatment::Remove if parted.is_some() => {
-                    return Err(input.about(target_index, "a jump table is in a section that is parted"));
                 }
                 Treatment::Remove => {}
                 Treatment::Resolve(value) => {

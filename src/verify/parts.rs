@@ -157,7 +157,10 @@ pub(super) fn find(
             last = *e;
         }
         let range = || Some(usize::try_from(start).ok()?..usize::try_from(end).ok()?);
-        let was = range().and_then(|r| bytes.get(r));
+        let was = match before.sh_type {
+            sh::SHT_NOBITS => Some(&[][..]),
+            _ => range().and_then(|r| bytes.get(r)),
+        };
         let same = match stub {
             true => was.map(stubs::trap).as_deref() == Some(new.contents(j)?),
             false => was == Some(new.contents(j)?),

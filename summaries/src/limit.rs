@@ -116,6 +116,8 @@ limits! {
     CodeAsData, "code-as-data", Section, "compiled code, with data elsewhere";
     /// Another section is ordered after the whole section (`SHF_LINK_ORDER`).
     OrderedSection, "ordered-section", Section, "-ffunction-sections";
+    /// A data section of several objects, and references that may mean any of them.
+    UnprovedData, "unproved-data", Section, "-fdata-sections";
     /// A section group holds a section of several functions.
     GroupedSection, "grouped-section", Section, "a section for each function of a group";
     /// An instruction, relocation or way of entering or leaving that the analysis of values does not model.

@@ -91,6 +91,29 @@ pub(crate) fn decode(bytes: &[u8], offset: u32, out: &mut Vec<Instruction>) -> R
     Ok(())
 }
 
+/// The bytes that the instruction in `bytes` reads or writes where its displacement alone says, absolute or RIP-relative.
+/// `None` if it only forms or hints the address, adds registers to it, or it is not known how many bytes.
+pub(crate) fn direct_access(bytes: &[u8]) -> Option<u64> {
+    let mut decoder = Decoder::new(64, bytes, DecoderOptions::NONE);
+    let decoded = decoder.decode();
+    let mut operands = (0..decoded.op_count()).filter(|i| decoded.op_kind(*i) == OpKind::Memory);
+    let (operand, None) = (operands.next()?, operands.next()) else { return None };
+    let direct = matches!(decoded.memory_base(), Register::None | Register::RIP)
+        && decoded.memory_index() == Register::None
+        && decoded.segment_prefix() == Register::None;
+    // With the bit number in a register they access what is that many bits away.
+    let bits = matches!(decoded.mnemonic(), Mnemonic::Bt | Mnemonic::Btc | Mnemonic::Btr | Mnemonic::Bts)
+        && decoded.op1_kind() == OpKind::Register;
+    if decoded.is_invalid() || !direct || bits {
+        return None;
+    }
+    let mut info = InstructionInfoFactory::new();
+    let access = info.info(&decoded).op_access(operand);
+    let accessed = !matches!(access, OpAccess::None | OpAccess::NoMemAccess);
+    let size = decoded.memory_size().size() as u64;
+    (accessed && size > 0).then_some(size)
+}
+
 /// Whether `bytes` are nothing but what assemblers fill gaps with: forms of `nop`, and `int3`.
 pub(crate) fn is_padding(bytes: &[u8]) -> bool {
     let mut decoder = Decoder::new(64, bytes, DecoderOptions::NONE);
@@ -382,6 +405,29 @@ mod tests {
         assert_eq!(decode(&[0xe8, 0, 0], 4, &mut out), Err(4));
         // A 16-bit displacement of a branch, an EIP-relative operand.
         assert_eq!(decode(&[0x67, 0x8d, 5, 0, 0, 0, 0], 0, &mut out), Err(0));
+    }
+
+    #[test]
+    fn direct_accesses() {
+        let cases: [(&[u8], Option<u64>); 14] = [
+            (&[0x8b, 0x05, 0, 0, 0, 0], Some(4)),              // mov 0(%rip),%eax
+            (&[0x80, 0x3d, 0, 0, 0, 0, 5], Some(1)),           // cmpb $5,0(%rip)
+            (&[0x66, 0x0f, 0x7f, 0x05, 0, 0, 0, 0], Some(16)), // movdqa %xmm0,0(%rip)
+            (&[0xff, 0x25, 0, 0, 0, 0], Some(8)),              // jmp *0(%rip)
+            (&[0xff, 0x35, 0, 0, 0, 0], Some(8)),              // push 0(%rip)
+            (&[0x8b, 0x04, 0x25, 0, 0, 0, 0], Some(4)),        // mov 0,%eax
+            (&[0x48, 0x8d, 0x05, 0, 0, 0, 0], None),           // lea 0(%rip),%rax
+            (&[0x0f, 0x18, 0x0d, 0, 0, 0, 0], None),           // prefetcht0 0(%rip)
+            (&[0x0f, 0x1f, 0x05, 0, 0, 0, 0], None),           // nopl 0(%rip)
+            (&[0x8b, 0x04, 0x8d, 0, 0, 0, 0], None),           // mov 0(,%rcx,4),%eax
+            (&[0x8b, 0x80, 0, 0, 0, 0], None),                 // mov 0(%rax),%eax
+            (&[0x64, 0x8b, 0x04, 0x25, 0, 0, 0, 0], None),     // mov %fs:0,%eax
+            (&[0x0f, 0xa3, 0x05, 0, 0, 0, 0], None),           // bt %eax,0(%rip)
+            (&[0x0f, 0xba, 0x25, 0, 0, 0, 0, 3], Some(4)),     // btl $3,0(%rip)
+        ];
+        for (bytes, size) in cases {
+            assert_eq!(direct_access(bytes), size, "{bytes:x?}");
+        }
     }
 
     #[test]

@@ -82,6 +82,7 @@ fn read(bytes: &[u8], granularity: Granularity) -> Result<ModuleSummary> {
     let meanings = relocations::Meanings { divided, owned: &owned, retargets: &retargets };
     relocations::read(&tables, &by_section, &atoms, &symbols, meanings, &mut references, &mut limits)?;
     parts::refer(&plan, &resolved, &atoms, &mut references);
+    parts::connect(&plan, &atoms, &by_section, &mut references);
     let before = limits.len();
     unwind::read(&tables, &by_section, &atoms, &symbols, &mut references, &mut limits)?;
     hidden |= limits.len() > before;

@@ -105,3 +105,25 @@ pub(crate) fn refer(
         });
     }
 }
+
+/// Append what hubs refer to: all other parts of their sections.
+pub(crate) fn connect(
+    plan: &Plan,
+    atoms: &[Atom],
+    by_section: &SectionAtoms,
+    references: &mut Vec<Reference>,
+) {
+    for (section, start) in &plan.hubs {
+        let first = by_section.get(*section).map_or(0, AtomIdx::index);
+        let Some(from) = by_section.at(atoms, *section, *start) else { continue };
+        let parts = atoms.iter().enumerate().skip(first).take_while(|(_, a)| a.section == *section);
+        let others = parts.map(|(i, _)| AtomIdx::new(i)).filter(|a| *a != from);
+        references.extend(others.map(|target| Reference {
+            from,
+            offset: *start,
+            kind: ReferenceKind::Data,
+            target: Target::Atom(target),
+            addend: 0,
+        }));
+    }
+}

@@ -3,6 +3,7 @@
 
 mod choices;
 mod compilers;
+mod data;
 mod forms;
 mod functions;
 mod hostile;

@@ -102,7 +102,7 @@ fn check_relocations(context: &Context<'_, '_>, text: &Text<'_>) -> Outcome {
 }
 
 /// The bytes that a relocation of this type fills; `None` if it fills none (`NONE`, `TLSDESC_CALL`).
-fn width(ty: u32) -> Option<u8> {
+pub(super) fn width(ty: u32) -> Option<u8> {
     match ty {
         0 | 35 => None,
         // 64, DTPMOD64, DTPOFF64, TPOFF64, PC64, GOTOFF64, GOT64, GOTPCREL64, GOTPC64, GOTPLT64, PLTOFF64, SIZE64, TLSDESC

@@ -5,12 +5,15 @@
 //! that lead into it are jump tables with a proved base ([`tables`]). Anything else leaves the section one atom, with a
 //! named limit. Functions that a short branch or a fall through ties stay together.
 //!
-//! Left out: data sections, which are never divided; sections of groups with several functions; objects with debug
-//! information.
+//! Sections of data are divided into objects where that is proved ([`objects`], [`pointers`]).
+//!
+//! Left out: sections of groups with several functions; objects with debug information.
 
 mod code;
 mod dataflow;
 mod extents;
+mod objects;
+mod pointers;
 mod references;
 mod tables;
 
@@ -42,6 +45,8 @@ pub(crate) struct Plan {
     pub(crate) exact: Vec<(Place, Place)>,
     /// The sections that hold functions that decode and nothing else, sorted.
     pub(crate) understood: Vec<u32>,
+    /// Parts of divided data sections that refer to all other parts of theirs, each by its start.
+    pub(crate) hubs: Vec<Place>,
 }
 
 /// An ELF section index and an offset in it, in bytes.
@@ -216,6 +221,8 @@ struct Context<'a, 't> {
     symbols: &'t [Symbol],
     /// By section index: the position in the list of [`Text`]s.
     text_of: Vec<Option<u32>>,
+    /// Sections of data that may be divided, ascending.
+    data: Vec<u32>,
     /// Relocations of every section but those of debug information, by (section, place).
     relas: Vec<(u32, Rela)>,
 }
@@ -230,6 +237,11 @@ impl Context<'_, '_> {
 
     fn text_of(&self, section: u32) -> Option<usize> {
         self.text_of.get(section as usize).copied().flatten().map(|t| t as usize)
+    }
+
+    /// The position of a section in the list of [`objects::Data`].
+    fn data_of(&self, section: u32) -> Option<usize> {
+        self.data.binary_search(&section).ok()
     }
 
     fn describe(&self, section: u32) -> String {
@@ -258,7 +270,12 @@ pub(crate) fn plan(
     if limits.iter().any(|l| l.limit.severity() >= Severity::Module) {
         return Ok(Plan::default());
     }
-    let Some(mut texts) = candidates(tables, atoms, symbols, every)? else { return Ok(Plan::default()) };
+    let mut texts = candidates(tables, atoms, symbols)?;
+    // The flow of values takes an object for the part that a reference leads to, and a hub stands for all.
+    let mut data = if every { Vec::new() } else { objects::candidates(tables, atoms, symbols) };
+    if data.is_empty() && (texts.is_empty() || !every && !texts.iter().any(Text::is_worth_it)) {
+        return Ok(Plan::default());
+    }
     let mut text_of = vec![None; tables.sections.len()];
     for (i, text) in (0u32..).zip(&texts) {
         if let Some(slot) = text_of.get_mut(text.section as usize) {
@@ -276,7 +293,14 @@ pub(crate) fn plan(
         }
     } else {
         let relas = all_relocations(tables, by_section)?;
-        let context = Context { tables, atoms, symbols, text_of, relas };
+        let context = Context {
+            tables,
+            atoms,
+            symbols,
+            text_of,
+            data: data.iter().map(|d| d.section).collect(),
+            relas,
+        };
         ordered_and_grouped(&context, &mut texts);
         extents::read(&context, &mut texts)?;
         for text in &mut texts {
@@ -288,6 +312,7 @@ pub(crate) fn plan(
         }
         let claimed = tables::claim(&context, &mut texts, &mut found);
         plan = assemble(&texts, found.retargets, claimed);
+        pointers::divide(&context, &texts, &mut data, &mut plan, limits)?;
     }
     for text in texts.iter().filter(|t| t.is_worth_it()) {
         if let Some((limit, detail)) = text.whole.as_ref().or(text.refusal.as_ref()) {
@@ -301,14 +326,8 @@ pub(crate) fn plan(
     Ok(plan)
 }
 
-/// The executable sections with a function symbol; `None` if dividing none of them would gain anything, unless `every`
-/// one is to be understood.
-fn candidates<'a>(
-    tables: &Tables<'a>,
-    atoms: &[Atom],
-    symbols: &[Symbol],
-    every: bool,
-) -> Result<Option<Vec<Text<'a>>>> {
+/// The executable sections with a function symbol.
+fn candidates<'a>(tables: &Tables<'a>, atoms: &[Atom], symbols: &[Symbol]) -> Result<Vec<Text<'a>>> {
     let places = extents::places(atoms, symbols);
     let mut texts: Vec<Text<'a>> = Vec::new();
     for run in places.chunk_by(|a, b| a.0 == b.0) {
@@ -332,8 +351,7 @@ fn candidates<'a>(
             whole: None,
         });
     }
-    let worth_it = every && !texts.is_empty() || texts.iter().any(Text::is_worth_it);
-    Ok(worth_it.then_some(texts))
+    Ok(texts)
 }
 
 /// Whether an atom is a section of code that may be divided, by its header.

@@ -61,7 +61,7 @@ pub(super) struct Found {
 
 /// What the section holds that a relocation applies to.
 #[derive(Clone, Copy)]
-enum Source {
+pub(super) enum Source {
     /// Decoded code: position of the text.
     Code(usize),
     /// Code that was not decoded.
@@ -129,7 +129,7 @@ fn one_meaning_each(texts: &mut [Text<'_>], retargets: &mut [Retargeted]) {
     }
 }
 
-fn source(context: &Context<'_, '_>, texts: &[Text<'_>], section: u32) -> Source {
+pub(super) fn source(context: &Context<'_, '_>, texts: &[Text<'_>], section: u32) -> Source {
     let Some(header) = context.tables.sections.get(section as usize) else { return Source::Other };
     if is_eh_frame(header.ty, context.tables.name(header.name)) {
         return Source::Unwind;

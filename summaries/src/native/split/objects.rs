@@ -1,0 +1,215 @@
+//! Where the objects of a data section begin and end.
+//!
+//! Boundaries are sized object symbols: the size is the compiler's own measure (`.size`), and what overlaps is one object.
+//! Bytes that no symbol covers (padding, constants without a name, jump tables) stay with the object before them, those
+//! before the first one with that: together with what they may belong to they can't be wrongly parted. A symbol of any other
+//! kind, or without size, says that the section was not laid out by a compiler, and it stays whole.
+//!
+//! Left out: who refers to what; see [`super::pointers`]. Sections of groups, merged and thread-local ones, and all that are found
+//! by name or order are never divided.
+
+use object::elf;
+use object::endian::LittleEndian as LE;
+
+use super::Context;
+use super::code::width;
+use crate::native::relocations::type_of;
+use crate::native::tables::{Result, Tables};
+use crate::summary::{Atom, AtomKind, Definition, Symbol, SymbolKind, atom_flags};
+
+/// The bytes of an object, or of several that overlap; in bytes from the start of the section.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Object {
+    pub(super) start: u64,
+    /// Behind the last byte that a symbol covers.
+    pub(super) end: u64,
+}
+
+/// A data section that may be divided.
+#[derive(Debug)]
+pub(super) struct Data {
+    pub(super) section: u32,
+    size: u64,
+    /// Ascending, apart from each other, two at least.
+    objects: Vec<Object>,
+    /// `apart[i]`: between object i and object i + 1 there is padding and nothing else, so that no address is the end of
+    /// the one and the start of the other.
+    apart: Vec<bool>,
+    /// `ties[i]`: object i stays together with object i + 1.
+    ties: Vec<bool>,
+    pub(super) refusal: Option<String>,
+    /// Objects at which references point whose target is not proved, each time they do.
+    pub(super) unclear: Vec<usize>,
+}
+
+impl Data {
+    /// Keep the section whole. The first reason is the one that counts.
+    pub(super) fn refuse(&mut self, why: impl Into<String>) {
+        self.refusal.get_or_insert(why.into());
+    }
+
+    /// The object that the byte at `offset` belongs to, padding and what has no name included; `None` outside.
+    pub(super) fn at(&self, offset: u64) -> Option<usize> {
+        let found = self.objects.partition_point(|o| o.start <= offset);
+        (offset < self.size).then(|| found.saturating_sub(1))
+    }
+
+    pub(super) fn object(&self, index: usize) -> Option<Object> {
+        self.objects.get(index).copied()
+    }
+
+    /// Keep object `index` and the next one together. There is none behind the last.
+    fn tie(&mut self, index: usize) {
+        if let Some(tie) = self.ties.get_mut(index) {
+            *tie = true;
+        }
+    }
+
+    /// Keep all together that has bytes in a range.
+    pub(super) fn tie_range(&mut self, start: u64, end: u64) {
+        let last = end.checked_sub(1).and_then(|last| self.at(last));
+        if let (Some(first), Some(last)) = (self.at(start), last) {
+            (first..last).for_each(|i| self.tie(i));
+        }
+    }
+
+    /// The object that `size` bytes at `offset` are accessed in; `None` if they are not in one.
+    pub(super) fn accessed(&self, offset: u64, size: u64) -> Option<usize> {
+        let index = self.at(offset)?;
+        let end = offset.checked_add(size)?;
+        let own = self.objects.get(index)?;
+        let next = self.objects.get(index + 1).map_or(self.size, |o| o.start);
+        let inside = own.start <= offset && end <= own.end;
+        let unnamed = offset >= own.end || end <= own.start;
+        (size > 0 && end <= next && (inside || unnamed)).then_some(index)
+    }
+
+    /// The object that a pointer to `offset` points into, which the program holds as a pointer: it may be one past the end of
+    /// the object before, and where that can't be told both stay together. A pointer into the middle keeps the next one
+    /// too: programs that count from 1 point to one element before the first.
+    pub(super) fn pointed_to(&mut self, offset: u64) -> Option<usize> {
+        let index = self.at(offset)?;
+        if self.objects.get(index)?.start != offset {
+            self.tie(index);
+        } else if let Some(before) = index.checked_sub(1)
+            && self.apart.get(before) != Some(&true)
+        {
+            self.tie(before);
+        }
+        Some(index)
+    }
+
+    /// The first object of each part.
+    pub(super) fn firsts(&self) -> Vec<usize> {
+        let starts = |i: &usize| i.checked_sub(1).is_none_or(|before| self.ties.get(before) != Some(&true));
+        (0..self.objects.len()).filter(starts).collect()
+    }
+
+    /// Where a part begins that has this first object.
+    pub(super) fn part_start(&self, first: usize) -> u64 {
+        if first == 0 { 0 } else { self.objects.get(first).map_or(0, |o| o.start) }
+    }
+}
+
+/// Data sections with several objects, by section.
+pub(super) fn candidates(tables: &Tables<'_>, atoms: &[Atom], symbols: &[Symbol]) -> Vec<Data> {
+    let eligible = |atom: &&Atom| is_eligible(tables, atom);
+    let defined = |symbol: &Symbol| match symbol.definition {
+        Definition::Atom(atom) if symbol.kind != SymbolKind::Section => {
+            atoms.get(atom.index()).filter(eligible)
+        }
+        _ => None,
+    };
+    let sized = |s: &&Symbol| s.kind == SymbolKind::Object && s.size > 0;
+    let mut extents: Vec<(u32, Object)> = symbols
+        .iter()
+        .filter(sized)
+        .filter_map(|s| {
+            let end = s.value.checked_add(s.size)?;
+            defined(s).map(|atom| (atom.section, Object { start: s.value, end }))
+        })
+        .collect();
+    extents.sort_unstable();
+    let mut all = Vec::new();
+    for run in extents.chunk_by(|a, b| a.0 == b.0) {
+        let objects = merge(run);
+        let Some((section, _)) = run.first().filter(|_| objects.len() > 1) else { continue };
+        let Some(header) = tables.sections.get(*section as usize) else { continue };
+        let mut data = Data {
+            section: *section,
+            size: header.size,
+            apart: Vec::new(),
+            ties: vec![false; objects.len().saturating_sub(1)],
+            objects,
+            refusal: None,
+            unclear: Vec::new(),
+        };
+        if data.objects.last().is_some_and(|o| o.end > data.size) {
+            data.refuse("an object ends outside");
+        }
+        all.push(data);
+    }
+    for symbol in symbols.iter().filter(|s| s.kind != SymbolKind::Section && !sized(s)) {
+        let Some(atom) = defined(symbol) else { continue };
+        let found = all.binary_search_by_key(&atom.section, |d: &Data| d.section);
+        if let Some(data) = found.ok().and_then(|i| all.get_mut(i)) {
+            let name = String::from_utf8_lossy(tables.name(symbol.name));
+            data.refuse(format!("symbol {name} is no object with a size"));
+        }
+    }
+    all
+}
+
+/// Whether the section of an atom is one that compilers put objects into one after the other.
+fn is_eligible(tables: &Tables<'_>, atom: &Atom) -> bool {
+    use atom_flags::{C_IDENTIFIER, EXEC, GROUPED, LINK_ORDER, MERGE, RETAIN, STRINGS};
+    const FAMILIES: &[&[u8]] = &[b".data", b".rodata", b".bss"];
+    let name = tables.name(atom.name);
+    let in_family = |f: &&[u8]| name.strip_prefix(*f).is_some_and(|r| r.is_empty() || r.starts_with(b"."));
+    let ty = tables.sections.get(atom.section as usize).map(|s| s.ty);
+    matches!(atom.kind, AtomKind::ReadOnlyData | AtomKind::Data | AtomKind::Bss)
+        && !atom.has(RETAIN | LINK_ORDER | C_IDENTIFIER | MERGE | STRINGS | EXEC | GROUPED)
+        && FAMILIES.iter().any(in_family)
+        && (ty == Some(elf::SHT_PROGBITS.0) || ty == Some(elf::SHT_NOBITS.0))
+        && atom.size < 1 << 31
+}
+
+/// One object for each run of extents that overlap.
+fn merge(extents: &[(u32, Object)]) -> Vec<Object> {
+    let mut objects: Vec<Object> = Vec::new();
+    for (_, extent) in extents {
+        match objects.last_mut() {
+            Some(last) if extent.start < last.end => last.end = last.end.max(extent.end),
+            _ => objects.push(*extent),
+        }
+    }
+    objects
+}
+
+/// Look at what is between the objects, and keep together what a relocated field reaches over.
+pub(super) fn read(context: &Context<'_, '_>, data: &mut Data) -> Result<()> {
+    let header = context.tables.sections.get(data.section as usize);
+    let bytes = match header.is_some_and(|h| h.ty == elf::SHT_NOBITS.0) {
+        true => None,
+        false => Some(context.tables.data(data.section)?),
+    };
+    let relas = context.relas_of(data.section);
+    for i in 1..data.objects.len() {
+        let (Some(before), Some(next)) = (data.object(i - 1), data.object(i)) else { continue };
+        let slice = |bytes: &[u8]| {
+            bytes.get(before.end as usize..next.start as usize).is_some_and(|gap| gap.iter().all(|b| *b == 0))
+        };
+        let first = relas.partition_point(|(_, r)| r.r_offset.get(LE) < before.end);
+        let relocated = relas.get(first).is_some_and(|(_, r)| r.r_offset.get(LE) < next.start);
+        // An assembler pads by less than the alignment, and the alignment divides the offset.
+        let alignment = 1u64.checked_shl(next.start.trailing_zeros()).unwrap_or(u64::MAX);
+        let padding = (1..alignment).contains(&next.start.saturating_sub(before.end));
+        data.apart.push(padding && !relocated && bytes.is_none_or(slice));
+    }
+    for (_, rela) in relas {
+        let place = rela.r_offset.get(LE);
+        let width = width(type_of(rela)).map_or(0, u64::from);
+        data.tie_range(place, place.saturating_add(width));
+    }
+    Ok(())
+}

@@ -1,0 +1,232 @@
+//! Who refers to which object of a data section, and which sections can be divided.
+//!
+//! A relocation by the name of an object means that object, whatever is added to it: the compiler formed the address from that
+//! name. One by section symbol means a place, and which object that is follows only
+//! - where an instruction accesses memory there with nothing added: all the bytes that it accesses are in one object;
+//! - where data holds it as a pointer (C11 6.5.6: it points into an object or one past its end).
+//!
+//! An address that is formed in a register may be biased: compilers fold constants of an index into it, so that it lies
+//! anywhere, and only what is added later leads into the object. Such a reference, and any other that is not understood,
+//! counts as one to every object of the section: if what holds it stays, the section stays as it was, whole and with its
+//! layout. One part of the section, the hub, stands for that: such references lead to it, and it refers to all others.
+
+use object::endian::LittleEndian as LE;
+
+use super::objects::{self, Data};
+use super::references::{Source, source};
+use super::{Context, Place, Plan, Text};
+use crate::limit::{Limit, LimitRecord};
+use crate::native::decode::{self, Field, Instruction};
+use crate::native::relocations::{self, Rela, symbol_of, type_of};
+use crate::native::tables::{Result, record};
+use crate::summary::{Definition, SymbolKind, Target};
+
+/// A relocation by section symbol.
+struct Meaning {
+    at: Place,
+    /// Position in the list of data sections.
+    data: usize,
+    /// The object; `None` for any of the section.
+    object: Option<usize>,
+}
+
+/// Add to `plan` how data sections are divided. The plan has what there is to say about code.
+pub(super) fn divide(
+    context: &Context<'_, '_>,
+    texts: &[Text<'_>],
+    all: &mut [Data],
+    plan: &mut Plan,
+    limits: &mut Vec<LimitRecord>,
+) -> Result<()> {
+    for data in all.iter_mut() {
+        objects::read(context, data)?;
+    }
+    for atom in context.atoms {
+        let after = atom.link_order.and_then(|a| context.section_of(a)).and_then(|s| context.data_of(s));
+        if let Some(data) = after.and_then(|d| all.get_mut(d)) {
+            data.refuse(format!("section {} is ordered after it", context.describe(atom.section)));
+        }
+    }
+    // A table of one function is of one part.
+    for owned in &plan.owned {
+        if let Some(data) = context.data_of(owned.section).and_then(|d| all.get_mut(d)) {
+            data.tie_range(owned.start, owned.end);
+        }
+    }
+    let mut meanings = Vec::new();
+    for own in context.relas.chunk_by(|a, b| a.0 == b.0) {
+        let Some((section, _)) = own.first() else { continue };
+        let reader = Reader { context, texts, section: *section, source: source(context, texts, *section) };
+        for (_, rela) in own {
+            meanings.extend(reader.relocation(rela, all));
+        }
+    }
+    one_meaning_each(plan, all, &mut meanings);
+    for (i, data) in all.iter().enumerate() {
+        let firsts = data.firsts();
+        let why = match &data.refusal {
+            Some(why) => Some(why.clone()),
+            None if firsts.len() < 2 => Some("its objects are not to be told apart".to_owned()),
+            None if !data.unclear.is_empty() => Some(format!(
+                "{} references to it may mean any of its objects, and keep all of them",
+                data.unclear.len()
+            )),
+            None => None,
+        };
+        if let Some(why) = why {
+            let detail = format!("section {}: {why}", context.describe(data.section));
+            limits.push(LimitRecord {
+                bytes: context.tables.sections.get(data.section as usize).map_or(0, |s| s.size),
+                ..record(Limit::UnprovedData, Some(data.section), detail)
+            });
+        }
+        if data.refusal.is_some() || firsts.len() < 2 {
+            continue;
+        }
+        plan.parts.push((data.section, firsts.iter().map(|f| data.part_start(*f)).collect()));
+        let part = |object: usize| {
+            let found = firsts.partition_point(|f| *f <= object).saturating_sub(1);
+            data.part_start(firsts.get(found).copied().unwrap_or(0))
+        };
+        let hub = most_frequent(&data.unclear).map(part);
+        plan.hubs.extend(hub.map(|start| (data.section, start)));
+        for meaning in meanings.iter().filter(|m| m.data == i) {
+            let start = meaning.object.map(part).or(hub).unwrap_or(0);
+            plan.retargets.push((meaning.at, (data.section, start)));
+        }
+    }
+    plan.parts.sort_unstable();
+    plan.retargets.sort_unstable();
+    Ok(())
+}
+
+/// The number that occurs most often; of several the least.
+fn most_frequent(numbers: &[usize]) -> Option<usize> {
+    let mut sorted = numbers.to_vec();
+    sorted.sort_unstable();
+    let runs = sorted.chunk_by(|a, b| a == b);
+    runs.min_by_key(|run| (usize::MAX - run.len(), run.first().copied())).and_then(|run| run.first().copied())
+}
+
+/// Places of relocations are unique, or what a table by place says would be a guess.
+fn one_meaning_each(plan: &Plan, all: &mut [Data], meanings: &mut [Meaning]) {
+    meanings.sort_by_key(|m| (m.at, m.data));
+    let mut twice = Vec::new();
+    for pair in meanings.windows(2) {
+        if let [a, b] = pair
+            && a.at == b.at
+        {
+            twice.extend([a.data, b.data]);
+        }
+    }
+    let in_plan = |m: &&Meaning| plan.retargets.binary_search_by_key(&m.at, |(at, _)| *at).is_ok();
+    twice.extend(meanings.iter().filter(in_plan).map(|m| m.data));
+    for data in twice {
+        if let Some(data) = all.get_mut(data) {
+            data.refuse("two relocations at one place");
+        }
+    }
+}
+
+struct Reader<'c, 'a, 't> {
+    context: &'c Context<'a, 't>,
+    texts: &'c [Text<'a>],
+    section: u32,
+    source: Source,
+}
+
+impl Reader<'_, '_, '_> {
+    /// What a relocation means, if it is by the symbol of a data section that may be divided.
+    fn relocation(&self, rela: &Rela, all: &mut [Data]) -> Option<Meaning> {
+        let symbol = symbol_of(rela);
+        let entry = self.context.symbols.get(symbol.index())?;
+        let Definition::Atom(atom) = entry.definition else { return None };
+        let index = self.context.data_of(self.context.section_of(atom)?)?;
+        let data = all.get_mut(index)?;
+        let place = rela.r_offset.get(LE);
+        if !matches!(relocations::target(self.context.symbols, symbol), Ok(Some(Target::Atom(_)))) {
+            if entry.kind == SymbolKind::Section {
+                data.refuse("a section symbol of its own kind");
+            } else if !self.is_of_its_object(rela, entry.value, data) {
+                data.refuse(format!(
+                    "the relocation at {place:#x} of section {} leads out of the object that it names",
+                    self.context.describe(self.section)
+                ));
+            }
+            return None;
+        }
+        let addend = rela.r_addend.get(LE);
+        let (nominal, object) = match self.source {
+            Source::Code(text) => self.in_code(rela, text, data),
+            Source::Raw => (addend.saturating_add(4), None),
+            Source::Data if matches!(type_of(rela), 1 | 10 | 11) => {
+                (addend, u64::try_from(addend).ok().and_then(|to| data.pointed_to(to)))
+            }
+            Source::Data => (addend, None),
+            Source::Unwind => {
+                data.refuse("an unwind table refers to it");
+                return None;
+            }
+            Source::Other => {
+                data.refuse("a section that is not loaded refers to it");
+                return None;
+            }
+        };
+        if object.is_none() {
+            let nearest = data.at(u64::try_from(nominal).unwrap_or(0)).unwrap_or(0);
+            data.unclear.push(nearest);
+        }
+        Some(Meaning { at: (self.section, place), data: index, object })
+    }
+
+    /// The place that an instruction names, and the object that it accesses there.
+    fn in_code(&self, rela: &Rela, text: usize, data: &Data) -> (i64, Option<usize>) {
+        let (place, addend) = (rela.r_offset.get(LE), rela.r_addend.get(LE));
+        let Some(text) = self.texts.get(text) else { return (addend, None) };
+        let found = text.instructions.partition_point(|i| i.end() <= place);
+        let Some(instruction) = text.instructions.get(found) else { return (addend, None) };
+        let Some(to) = displacement(rela, instruction) else { return (addend, None) };
+        let bytes = text.bytes.get(instruction.offset as usize..instruction.end() as usize);
+        let size = bytes.and_then(decode::direct_access);
+        let object = u64::try_from(to).ok().zip(size).and_then(|(to, size)| data.accessed(to, size));
+        (to, object)
+    }
+
+    /// Whether a relocation by name leads to where the name alone says, as far as that is asked for: in compiled code
+    /// anything may be added to a name.
+    fn is_of_its_object(&self, rela: &Rela, value: u64, data: &Data) -> bool {
+        let (ty, addend) = (type_of(rela), rela.r_addend.get(LE));
+        // Through a table entry, or the size.
+        let by_name = matches!(ty, 0 | 3 | 9 | 27 | 28 | 30 | 32 | 33 | 41..=43 | 46 | 49);
+        match self.source {
+            _ if by_name => true,
+            Source::Code(_) | Source::Unwind | Source::Other => true,
+            Source::Raw => match ty {
+                2 | 4 => (-8..=-4).contains(&addend),
+                _ => addend == 0,
+            },
+            Source::Data if matches!(ty, 1 | 10 | 11) => {
+                let own = data.at(value).and_then(|o| data.object(o));
+                let to = value.checked_add_signed(addend);
+                own.zip(to).is_some_and(|(own, to)| (own.start..=own.end).contains(&to))
+            }
+            // The distance to a table, whose start is not known here.
+            Source::Data => true,
+        }
+    }
+}
+
+/// The offset in the target's section that the displacement of an instruction means, if that is what is relocated.
+fn displacement(rela: &Rela, instruction: &Instruction) -> Option<i64> {
+    let (place, addend) = (rela.r_offset.get(LE), rela.r_addend.get(LE));
+    if place != instruction.displacement_at() || instruction.displacement.1 == 0 {
+        return None;
+    }
+    match (type_of(rela), instruction.field) {
+        (2, Field::RipRelative) => {
+            addend.checked_add(i64::try_from(instruction.end().checked_sub(place)?).ok()?)
+        }
+        (1 | 10 | 11, Field::Displacement { registers: false }) => Some(addend),
+        _ => None,
+    }
+}

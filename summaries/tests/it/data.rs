@@ -1,0 +1,232 @@
+//! Sections of data in parts, at the granularity of functions: what compilers make is divided and loses no reference, and
+//! what is not proved is kept.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::compilers::{assembled, object};
+use crate::functions::divided;
+use summaries::{AtomIdx, Definition, Granularity, Limit, ModuleSummary, SymbolKind, Target};
+
+/// Objects of all kinds of use, and loops for which compilers bias bases below and past the objects.
+const C: &str = r#"
+extern int in(void); extern void out(int); extern void take(const void *); extern int f1(int), f2(int);
+struct row { const char *name; int (*f)(int); const int *p; };
+static int below[4] = {9, 9, 9, 9}; static int target[64], other[64], past[8]; static long scalar = 5, scalar2 = 6; static int hits, misses;
+static const int primes[5] = {2, 3, 5, 7, 11}; static const double weights[3] = {1.5, 2.5, 3.5};
+static const struct row rows[] = {{"a", f1, primes}, {"b", f2, primes + 2}}; static struct row writable[] = {{"c", f2, &primes[4]}};
+const int *const after = primes + 5; int *inside = target + 7; int shared = 3, shared2 = 4; int (*table[2])(int) = {f1, f2};
+__attribute__((noinline)) int sum(int n) { int s = 0; for (int i = n; i < 60; i++) s += target[i - 3] * other[i - 1]; return s; }
+__attribute__((noinline)) int ends(void) { int s = 0; for (int *p = past; p != past + 8; p++) { s += *p; *p = in(); } return s; }
+__attribute__((noinline)) void fill(int n) { for (int i = 1; i <= n; i++) { target[i - 1] = in(); other[i - 1] = i; } out(below[n & 3]++); }
+__attribute__((noinline)) int at(unsigned i) { return target[i - 100] + primes[i + 1]; }
+__attribute__((noinline)) int count(void) { hits++; scalar += hits; return scalar; }
+__attribute__((noinline)) int other_count(void) { misses++; scalar2 += misses; return scalar2 + shared2; }
+__attribute__((noinline)) int pass(void) { take(rows); take(&weights[1]); return shared; }
+__attribute__((noinline)) int pick(int i) { return rows[i].f(i) + writable[0].f(1) + (int)weights[i]; }
+__attribute__((noinline)) int indirect(int i) { return table[i](i) + *inside + *after; }
+__attribute__((noinline)) int dense(int x) { static const int values[4] = {7, 1, 9, 3}; static int seen;
+  switch (x) { case 0: return in(); case 1: out(5); break; case 2: seen++; return f1(1); case 3: out(11); break; case 4: return values[in()]; case 5: return 9; }
+  return seen; }
+const char *name(int x) { switch (x) { case 0: return "zero"; case 1: return "one"; case 2: return "two"; case 3: return "three"; } return "many"; }
+struct pair { int a, b; }; static const struct pair pa = {1, 2}, pb = {3, 4}, pc = {5, 6}, pd = {7, 8};
+const struct pair *choose(int x) { switch (x) { case 0: return &pa; case 1: return &pb; case 2: return &pc; case 3: return &pd; } return &pa; }
+"#;
+
+fn lines() -> Vec<Vec<&'static str>> {
+    let mut all = Vec::new();
+    for compiler in ["gcc", "clang-19"] {
+        for level in ["-O0", "-O1", "-O2", "-O3", "-Os"] {
+            for variant in
+                [&["-fPIC"][..], &["-fPIE"], &["-fno-pic"], &["-fPIC", "-fvisibility=hidden", "-mavx2"]]
+            {
+                all.push([&[compiler, "-c", level][..], variant].concat());
+            }
+        }
+    }
+    all
+}
+
+/// For each atom the names of the functions and objects in it.
+fn names(summary: &ModuleSummary) -> BTreeMap<AtomIdx, Vec<String>> {
+    let mut names: BTreeMap<AtomIdx, Vec<String>> = BTreeMap::new();
+    for symbol in &summary.symbols {
+        if let (Definition::Atom(atom), SymbolKind::Func | SymbolKind::Object) =
+            (symbol.definition, symbol.kind)
+        {
+            names
+                .entry(atom)
+                .or_default()
+                .push(String::from_utf8_lossy(summary.name(symbol.name)).into_owned());
+        }
+    }
+    names
+}
+
+/// All atoms that an atom leads to, itself included.
+fn reached(summary: &ModuleSummary, from: AtomIdx) -> BTreeSet<AtomIdx> {
+    let (mut found, mut next) = (BTreeSet::from([from]), vec![from]);
+    while let Some(atom) = next.pop() {
+        for reference in summary.references_of(atom) {
+            let to = match reference.target {
+                Target::Atom(to) => Some(to),
+                Target::Symbol(symbol) => match summary.symbols[symbol.index()].definition {
+                    Definition::Atom(to) | Definition::Common(to) => Some(to),
+                    _ => None,
+                },
+            };
+            next.extend(to.filter(|to| found.insert(*to)));
+        }
+    }
+    found
+}
+
+/// From each name all names that it leads to.
+fn closure(summary: &ModuleSummary) -> BTreeMap<String, BTreeSet<String>> {
+    let names = names(summary);
+    let own = |atoms: &BTreeSet<AtomIdx>| {
+        atoms.iter().flat_map(|a| names.get(a).cloned().unwrap_or_default()).collect()
+    };
+    let of = |(atom, from): (&AtomIdx, &Vec<String>)| {
+        let to: BTreeSet<String> = own(&reached(summary, *atom));
+        from.iter().map(|name| (name.clone(), to.clone())).collect::<Vec<_>>()
+    };
+    names.iter().flat_map(of).collect()
+}
+
+fn parts(summary: &ModuleSummary, section: &str) -> usize {
+    summary.atoms.iter().filter(|a| summary.name(a.name) == section.as_bytes()).count()
+}
+
+#[test]
+fn nothing_is_lost_that_data_sections_have() {
+    let mut gained = 0;
+    for line in lines() {
+        let mono = divided(&object(&line, "c", C));
+        let apart = [&line[..], &["-ffunction-sections", "-fdata-sections"]].concat();
+        let apart = summaries::extract::extract(&object(&apart, "c", C), Granularity::Sections);
+        let (mono, apart) = (closure(&mono), closure(&apart));
+        for (from, to) in &apart {
+            let found = mono.get(from).unwrap_or_else(|| panic!("{line:?}: no {from}"));
+            let lost: Vec<_> = to.difference(found).collect();
+            assert!(lost.is_empty(), "{line:?}: {from} loses {lost:?}");
+        }
+        // Scalars are accessed directly, and what the other function counts is not kept.
+        let count = &mono["count"];
+        assert!(count.contains("hits") && count.contains("scalar"), "{line:?}: {count:?}");
+        gained += usize::from(!count.contains("misses") && !count.contains("scalar2"));
+    }
+    assert!(gained > 30, "{gained}");
+}
+
+/// Bases that lie in another object than the one that they are for, as `objdump` of gcc 12 -O2 -fPIC shows: `target - 4` is
+/// the last element of `other`.
+#[test]
+fn a_biased_base_keeps_all() {
+    for line in lines() {
+        let summary = divided(&object(&line, "c", C));
+        let closure = closure(&summary);
+        for (function, objects) in [
+            ("fill", &["target", "other", "below"][..]),
+            ("sum", &["target", "other"]),
+            ("at", &["target", "primes"]),
+        ] {
+            for object in objects {
+                assert!(closure[function].contains(*object), "{line:?}: {function} loses {object}");
+            }
+        }
+    }
+}
+
+/// Objects in `.data`: a and b of 8 bytes with padding between, c behind b without, and code of a function.
+fn source(code: &str, more: &str) -> String {
+    format!(
+        " .text\n .globl f\n .type f, @function\nf:\n .cfi_startproc\n{code}\n ret\n .cfi_endproc\n .size f, .-f\n .type g, @function\ng:\n \
+         .cfi_startproc\n ret\n .cfi_endproc\n .size g, .-g\n .data\n .p2align 5\n .type a, @object\na: .quad 1\n .size a, 8\n \
+         .p2align 5\n .type b, @object\nb: .quad 2\n .size b, 8\n .type c, @object\nc: .quad 3\n .size c, 8\n{more}\n"
+    )
+}
+
+/// What `f` leads to, and into how many parts `.data` is divided.
+fn kept(code: &str, more: &str) -> (String, usize) {
+    let summary = divided(&assembled(&source(code, more)));
+    let mut names: Vec<_> = closure(&summary)["f"].iter().filter(|n| *n != "f").cloned().collect();
+    names.sort_unstable();
+    (names.join(" "), parts(&summary, ".data"))
+}
+
+#[test]
+fn what_a_reference_from_code_means() {
+    for (code, names) in [
+        (" mov a(%rip), %rax", "a"),
+        (" mov b(%rip), %rax", "b"),
+        (" movb $1, c+7(%rip)", "c"),
+        (" mov c, %eax", "c"),
+        (" addl $100000, b+4(%rip)", "b"),
+        (" jmp *b(%rip)", "b"),
+        // More than the object, between objects, behind them.
+        (" movups b(%rip), %xmm0", "a b c"),
+        (" mov b-4(%rip), %rax", "a b c"),
+        (" mov a+8(%rip), %rax", "a"),
+        (" mov a+4(%rip), %rax", "a b c"),
+        (" mov c+8(%rip), %rax", "a b c"),
+        // Addresses, and what adds registers.
+        (" lea b(%rip), %rax\n mov (%rax,%rcx,8), %rax", "a b c"),
+        (" mov $b, %eax\n add %rcx, %rax", "a b c"),
+        (" mov b(,%rcx,8), %eax", "a b c"),
+        (" bt %eax, b(%rip)", "a b c"),
+        (" prefetcht0 b(%rip)", "a b c"),
+    ] {
+        assert_eq!(kept(code, ""), (names.to_owned(), 3), "{code}");
+    }
+}
+
+#[test]
+fn what_a_pointer_in_data_means() {
+    let pointer = |to: &str| {
+        format!(" .section .data.p, \"aw\"\n .globl p\n .type p, @object\np: .quad {to}\n .size p, 8\n")
+    };
+    for (to, names, parts) in [
+        ("a", "a p", 3),
+        ("b", "b p", 3),
+        // The end of b is the start of c; the middle of an object may be meant for the next one.
+        ("c", "b c p", 2),
+        ("b+8", "b c p", 2),
+        ("a+4", "a b p", 2),
+        ("a+8", "a b p", 2),
+        ("c+4", "c p", 3),
+        ("c+8", "a b c p", 3),
+        ("a-1", "a b c p", 3),
+    ] {
+        let found = kept(" mov p(%rip), %rax", &pointer(to));
+        assert_eq!(found, (names.to_owned(), parts), "{to}");
+    }
+    let (names, parts) = kept(" mov p(%rip), %rax", &pointer("0\n .long b - .\n .long 0"));
+    assert_eq!((names.as_str(), parts), ("a b c p", 3), "relative");
+}
+
+#[test]
+fn what_is_not_divided() {
+    for (code, more) in [
+        ("", "d: .quad 4"),
+        ("", " .type d, @object\nd: .quad 4"),
+        ("", " .type d, @object\n .size d, 9\nd: .quad 4"),
+        ("", " .section .note.mine, \"\"\n .quad b"),
+        ("", " .section .later, \"ao\", @progbits, .data\n .quad 0"),
+        (
+            "",
+            " .globl d\n .type d, @object\nd: .quad 4\n .size d, 8\n .section .data.p, \"aw\"\n .quad d + 9",
+        ),
+    ] {
+        let summary = divided(&assembled(&source(code, more)));
+        assert_eq!(parts(&summary, ".data"), 1, "{code} {more}");
+        assert!(summary.limits.iter().any(|l| l.limit == Limit::UnprovedData), "{code} {more}");
+    }
+}
+
+#[test]
+fn parts_are_aligned_as_they_were() {
+    let summary = divided(&assembled(&source("", "")));
+    let atoms: Vec<_> = summary.atoms.iter().filter(|a| summary.name(a.name) == b".data").collect();
+    let found: Vec<_> = atoms.iter().map(|a| (a.offset, a.size, a.align)).collect();
+    assert_eq!(found, [(0, 32, 32), (32, 8, 32), (40, 8, 8)]);
+}
