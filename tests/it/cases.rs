@@ -75,6 +75,7 @@ cases! {
     merge_strings
     missing_library
     mono_sections
+    objects
     own_malloc
     protected
     relocatable
