@@ -115,7 +115,7 @@ fn nothing_is_lost_that_data_sections_have() {
         assert!(count.contains("hits") && count.contains("scalar"), "{line:?}: {count:?}");
         gained += usize::from(!count.contains("misses") && !count.contains("scalar2"));
     }
-    assert!(gained > 30, "{gained}");
+    assert!(gained > 20, "{gained}");
 }
 
 /// Bases that lie in another object than the one that they are for, as `objdump` of gcc 12 -O2 -fPIC shows: `target - 4` is
@@ -229,4 +229,12 @@ fn parts_are_aligned_as_they_were() {
     let atoms: Vec<_> = summary.atoms.iter().filter(|a| summary.name(a.name) == b".data").collect();
     let found: Vec<_> = atoms.iter().map(|a| (a.offset, a.size, a.align)).collect();
     assert_eq!(found, [(0, 32, 32), (32, 8, 32), (40, 8, 8)]);
+    // What stays with c, because it has no name or is tied to it, is aligned better than c: they begin with b.
+    let tied = " .p2align 4\n .type d, @object\nd: .quad 4\n .size d, 8\n .section .data.p, \"aw\"\n .quad d";
+    for more in [" .p2align 4\n .quad 4, 5", tied] {
+        let summary = divided(&assembled(&source("", more)));
+        let atoms = summary.atoms.iter().filter(|a| summary.name(a.name) == b".data");
+        let found: Vec<_> = atoms.map(|a| (a.offset, a.align)).collect();
+        assert_eq!(found, [(0, 32), (32, 32)], "{more}");
+    }
 }

@@ -23,6 +23,8 @@ pub(super) struct Object {
     pub(super) start: u64,
     /// Behind the last byte that a symbol covers.
     pub(super) end: u64,
+    /// The largest power of two that divides the offset of a symbol of it.
+    align: u64,
 }
 
 /// A data section that may be divided.
@@ -99,6 +101,26 @@ impl Data {
         Some(index)
     }
 
+    /// Make parts begin where everything in them stays aligned, since a part moves as a whole: one that begins at a multiple
+    /// of 8 can't hold what is at a multiple of 32. It takes in the objects before it instead. Bytes without a name may be
+    /// aligned as well as their place allows. To be done when all other ties are known.
+    pub(super) fn tie_aligned(&mut self, section_align: u64) {
+        let mut needed = 1;
+        for i in (1..self.objects.len()).rev() {
+            let Some(own) = self.object(i) else { continue };
+            let next = self.objects.get(i + 1).map_or(self.size, |o| o.start);
+            let inside = own.align.max(best_aligned(own.end, next));
+            needed = section_align.min(inside).max(needed);
+            if self.ties.get(i - 1) == Some(&true) {
+                continue;
+            }
+            match own.start.is_multiple_of(needed) {
+                true => needed = 1,
+                false => self.tie(i - 1),
+            }
+        }
+    }
+
     /// The first object of each part.
     pub(super) fn firsts(&self) -> Vec<usize> {
         let starts = |i: &usize| i.checked_sub(1).is_none_or(|before| self.ties.get(before) != Some(&true));
@@ -126,7 +148,7 @@ pub(super) fn candidates(tables: &Tables<'_>, atoms: &[Atom], symbols: &[Symbol]
         .filter(sized)
         .filter_map(|s| {
             let end = s.value.checked_add(s.size)?;
-            defined(s).map(|atom| (atom.section, Object { start: s.value, end }))
+            defined(s).map(|atom| (atom.section, Object { start: s.value, end, align: alignment(s.value) }))
         })
         .collect();
     extents.sort_unstable();
@@ -174,12 +196,31 @@ fn is_eligible(tables: &Tables<'_>, atom: &Atom) -> bool {
         && atom.size < 1 << 31
 }
 
+/// The largest power of two that divides an offset.
+fn alignment(offset: u64) -> u64 {
+    1u64.checked_shl(offset.trailing_zeros()).unwrap_or(1 << 63)
+}
+
+/// The largest power of two that divides some offset of a range; 1 for none.
+fn best_aligned(start: u64, end: u64) -> u64 {
+    let mut best = 1u64;
+    while let Some(next) = best.checked_mul(2)
+        && start.checked_next_multiple_of(next).is_some_and(|at| at < end)
+    {
+        best = next;
+    }
+    best
+}
+
 /// One object for each run of extents that overlap.
 fn merge(extents: &[(u32, Object)]) -> Vec<Object> {
     let mut objects: Vec<Object> = Vec::new();
     for (_, extent) in extents {
         match objects.last_mut() {
-            Some(last) if extent.start < last.end => last.end = last.end.max(extent.end),
+            Some(last) if extent.start < last.end => {
+                last.end = last.end.max(extent.end);
+                last.align = last.align.max(extent.align);
+            }
             _ => objects.push(*extent),
         }
     }
@@ -202,8 +243,7 @@ pub(super) fn read(context: &Context<'_, '_>, data: &mut Data) -> Result<()> {
         let first = relas.partition_point(|(_, r)| r.r_offset.get(LE) < before.end);
         let relocated = relas.get(first).is_some_and(|(_, r)| r.r_offset.get(LE) < next.start);
         // An assembler pads by less than the alignment, and the alignment divides the offset.
-        let alignment = 1u64.checked_shl(next.start.trailing_zeros()).unwrap_or(u64::MAX);
-        let padding = (1..alignment).contains(&next.start.saturating_sub(before.end));
+        let padding = (1..alignment(next.start)).contains(&next.start.saturating_sub(before.end));
         data.apart.push(padding && !relocated && bytes.is_none_or(slice));
     }
     for (_, rela) in relas {

@@ -62,6 +62,9 @@ pub(super) fn divide(
         }
     }
     one_meaning_each(plan, all, &mut meanings);
+    for data in all.iter_mut() {
+        data.tie_aligned(context.tables.sections.get(data.section as usize).map_or(1, |s| s.align.max(1)));
+    }
     for (i, data) in all.iter().enumerate() {
         let firsts = data.firsts();
         let why = match &data.refusal {
@@ -223,7 +226,7 @@ fn displacement(rela: &Rela, instruction: &Instruction) -> Option<i64> {
         return None;
     }
     match (type_of(rela), instruction.field) {
-        (2, Field::RipRelative) => {
+        (2, Field::RipRelative { .. }) => {
             addend.checked_add(i64::try_from(instruction.end().checked_sub(place)?).ok()?)
         }
         (1 | 10 | 11, Field::Displacement { registers: false }) => Some(addend),
