@@ -5,9 +5,10 @@
 //! followed as its contents. Every other reference keeps its target and lets it escape. So does every reference at the
 //! levels below, where nobody asks.
 
+use summaries::relation::{Callee, Constraint, FunctionSummary};
 use summaries::{
-    Atom, AtomIdx, AtomKind, Definition, ModuleSummary, Reference, ReferenceKind, SymbolKind, Target,
-    atom_flags,
+    Atom, AtomIdx, AtomKind, Binding, Definition, ModuleSummary, Reference, ReferenceKind, Symbol,
+    SymbolKind, Target, atom_flags,
 };
 
 /// What an edge does to its target, strongest first.
@@ -27,6 +28,8 @@ pub(super) struct Bonds<'s> {
     functions: &'s FunctionTable,
     /// (owner, start, end, section), sorted.
     owned: Vec<(AtomIdx, u64, u64, u32)>,
+    /// By function: the targets that its constraints and calls name, sorted.
+    named: Vec<Vec<Target>>,
     /// Whether there is value flow in this link.
     follows: bool,
 }
@@ -45,12 +48,14 @@ pub(super) struct Leads<'s> {
 impl<'s> Bonds<'s> {
     pub(super) fn new(summary: &'s ModuleSummary, functions: &'s FunctionTable, follows: bool) -> Self {
         let mut owned = Vec::new();
+        let mut named = Vec::new();
         if follows {
             let section = |atom: AtomIdx| summary.atoms.get(atom.index()).map_or(0, |a| a.section);
             owned = summary.owned.iter().map(|o| (o.owner, o.start, o.end, section(o.atom))).collect();
             owned.sort_unstable();
+            named = summary.functions.iter().map(|f| named_by(summary, f)).collect();
         }
-        Bonds { summary, functions, owned, follows }
+        Bonds { summary, functions, owned, named, follows }
     }
 
     /// The bond of reference `r` of `atom`; `target` is `None` for what the linker defines from sections.
@@ -64,8 +69,9 @@ impl<'s> Bonds<'s> {
             let Some(from) = self.functions.of(r.from) else { return Bond::Escapes };
             let inside =
                 std::ptr::eq(target.summary, self.summary) && self.functions.of(target.atom) == Some(from);
+            let named = inside || self.names(from, r.target);
             let owned = r.kind == ReferenceKind::Data && self.owned_at(r.from, r.offset).next().is_some();
-            return match (self.accounts(atom, from, r), inside) {
+            return match (self.accounts(atom, from, r) && named, inside) {
                 (false, true) if owned => Bond::Holds,
                 (false, _) => Bond::Escapes,
                 (true, false) if to.kind == AtomKind::Code => Bond::Mentions,
@@ -80,6 +86,13 @@ impl<'s> Bonds<'s> {
             return Bond::Mentions;
         }
         Bond::Holds
+    }
+
+    /// Whether some constraint or call of the function names the target. A summary that accounts for a reference and says
+    /// nothing of where it leads is not believed.
+    fn names(&self, from: usize, target: Target) -> bool {
+        let target = plain(self.summary, target);
+        self.named.get(from).is_some_and(|named| named.binary_search(&target).is_ok())
     }
 
     /// Sections in which `from` owns a range with this offset.
@@ -101,6 +114,32 @@ impl<'s> Bonds<'s> {
             }
             _ => at(atom.section),
         }
+    }
+}
+
+fn named_by(summary: &ModuleSummary, function: &FunctionSummary) -> Vec<Target> {
+    let addresses = function.constraints.iter().filter_map(|c| match c {
+        Constraint::Address { target, .. } => Some(*target),
+        _ => None,
+    });
+    let calls = function.call_sites.iter().filter_map(|s| match s.callee {
+        Callee::Direct { target, .. } => Some(target),
+        Callee::Indirect(_) => None,
+    });
+    let mut named: Vec<Target> = addresses.chain(calls).map(|t| plain(summary, t)).collect();
+    named.sort_unstable();
+    named.dedup();
+    named
+}
+
+/// A target as the atom that it means, if it is a local symbol.
+fn plain(summary: &ModuleSummary, target: Target) -> Target {
+    let Target::Symbol(index) = target else { return target };
+    match summary.symbols.get(index.index()) {
+        Some(Symbol { binding: Binding::Local, definition: Definition::Atom(atom), .. }) => {
+            Target::Atom(*atom)
+        }
+        _ => target,
     }
 }
 

@@ -384,15 +384,12 @@ impl<'s> Flow<'s> {
     /// An address escaped.
     fn escape(&mut self, element: Element) {
         let Some(Meaning::Code(atom)) = self.meaning.get(element.object() as usize).copied() else { return };
-        let offset = self.graph.offset(element);
         self.live(atom, Witness::Escaped { mention: self.mention[atom.index()] });
         self.escaped[atom.index()] = true;
         let Some(function) = self.function_of(atom) else { return };
-        let entry = offset.is_some_and(|o| self.world.is_entry(atom, o));
-        if !entry {
-            self.enter_at_label(function);
-        }
-        if (entry || offset.is_none()) && !self.functions[function as usize].escaped {
+        // Wherever the address leads: with one place of it, unseen code has the others too.
+        self.enter_at_label(function);
+        if !self.functions[function as usize].escaped {
             self.functions[function as usize].escaped = true;
             self.open(function);
         }

@@ -124,6 +124,9 @@ pub(super) struct Node {
     pub(super) successors: Vec<NodeId>,
     pub(super) uses: Vec<Use>,
     pub(super) queued: bool,
+    pub(super) urgent: bool,
+    /// All that it holds escapes.
+    pub(super) leaks: bool,
 }
 
 pub(super) struct Graph {
@@ -237,20 +240,32 @@ impl Graph {
         let node = &mut self.nodes[id as usize];
         let before = node.delta.len();
         node.set.join(elements, &mut node.delta);
-        if node.delta.len() > before {
-            self.work.push(id, node);
+        let news = node.delta.get(before..).unwrap_or(&[]);
+        if news.is_empty() {
+            return;
+        }
+        // What escapes, and what may be anything, comes first: both cover much of the rest.
+        let leaking = if node.leaks { news.to_vec() } else { Vec::new() };
+        let urgent = id == ESCAPED || news.iter().any(|e| e.is_unknown());
+        self.work.push(id, node, urgent);
+        if !leaking.is_empty() {
+            self.join(ESCAPED, &leaking);
         }
     }
 
     /// `to` holds all that `from` holds.
     pub(super) fn assign(&mut self, from: NodeId, to: NodeId) {
         let (from, to) = (self.find(from), self.find(to));
-        // What escaped stays escaped: nothing is read from there.
         if from == to || !self.known_edges.insert((from, to)) {
             return;
         }
-        self.nodes[from as usize].successors.push(to);
-        self.work.new_edges += 1;
+        if to == ESCAPED {
+            // Nothing is read from there, so the edge is in no cycle.
+            self.nodes[from as usize].leaks = true;
+        } else {
+            self.nodes[from as usize].successors.push(to);
+            self.work.new_edges += 1;
+        }
         let set = std::mem::take(&mut self.nodes[from as usize].set);
         self.hand_on(set.as_slice(), to);
         self.nodes[from as usize].set = set;
@@ -268,7 +283,7 @@ impl Graph {
         let node = &mut self.nodes[id as usize];
         node.uses.push(what);
         let set = node.set.as_slice().to_vec();
-        set.iter().for_each(|e| self.apply(what, *e));
+        self.apply(what, &set);
     }
 
     /// Memory is copied from where `from` points to where `to` points.
@@ -303,6 +318,9 @@ impl Graph {
         self.objects[object as usize].cells.insert(offset, cell);
         if let Some(whole) = self.objects[object as usize].whole {
             self.assign(cell, whole);
+        }
+        if self.objects[object as usize].escaped {
+            self.assign(cell, ESCAPED);
         }
         cell
     }
@@ -354,6 +372,9 @@ impl Graph {
         if let Some(whole) = self.objects[object as usize].whole {
             self.assign(node, whole);
         }
+        if self.objects[object as usize].escaped {
+            self.assign(node, ESCAPED);
+        }
         node
     }
 
@@ -365,10 +386,15 @@ impl Graph {
         let whole = self.node();
         let of = &mut self.objects[object as usize];
         of.whole = Some(whole);
-        let above = of.above.map(|a| a.1);
-        let parts: Vec<NodeId> = of.cells.values().copied().chain(of.anywhere).chain(above).collect();
-        parts.into_iter().for_each(|part| self.assign(part, whole));
+        self.parts(object).into_iter().for_each(|part| self.assign(part, whole));
         whole
+    }
+
+    /// Every node of an object but the whole.
+    fn parts(&self, object: u32) -> Vec<NodeId> {
+        let of = &self.objects[object as usize];
+        let above = of.above.map(|a| a.1);
+        of.cells.values().copied().chain(of.anywhere).chain(above).collect()
     }
 
     /// Give an object a node for what was stored from `offset` on; once, before anything reads it.
@@ -395,8 +421,7 @@ impl Graph {
             return;
         }
         if self.objects[object as usize].kind == Kind::Memory {
-            let whole = self.whole(object);
-            self.assign(whole, ESCAPED);
+            self.parts(object).into_iter().for_each(|part| self.assign(part, ESCAPED));
             let anywhere = self.anywhere(object);
             self.add(anywhere, Cause::Memory.element());
         }

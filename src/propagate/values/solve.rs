@@ -1,7 +1,7 @@
 //! Solving the graph: differences are handed on until nothing changes, and nodes that hold each other's sets collapse.
 //!
 //! Nodes are worked off in an order that the last search for cycles gave: a node before those that it flows to. The search
-//! is repeated when a quarter more edges have come. Everything only adds, so the order decides the time and never the
+//! is repeated when a quarter more edges have come. What escapes and the unknown go before everything else. Everything only adds, so the order decides the time and never the
 //! result: it is the least fixpoint. An element that has escaped isn't handed to a set with the unknown in it, which
 //! covers it.
 
@@ -14,6 +14,8 @@ use super::sets::Element;
 /// Nodes with something to hand on.
 #[derive(Default)]
 pub(super) struct Work {
+    /// Nodes that hold something urgent.
+    urgent: Vec<NodeId>,
     queue: BinaryHeap<Reverse<(u32, NodeId)>>,
     /// By node: its place in the order.
     rank: Vec<u32>,
@@ -23,8 +25,12 @@ pub(super) struct Work {
 }
 
 impl Work {
-    pub(super) fn push(&mut self, id: NodeId, node: &mut Node) {
-        if !std::mem::replace(&mut node.queued, true) {
+    pub(super) fn push(&mut self, id: NodeId, node: &mut Node, urgent: bool) {
+        if urgent {
+            if !std::mem::replace(&mut node.urgent, true) {
+                self.urgent.push(id);
+            }
+        } else if !std::mem::replace(&mut node.queued, true) {
             let rank = self.rank.get(id as usize).copied().unwrap_or(0);
             self.queue.push(Reverse((rank, id)));
         }
@@ -41,37 +47,60 @@ impl Graph {
             if self.work.new_edges > SEARCH_AFTER + self.work.edges_searched / 4 {
                 self.collapse_cycles();
             }
-            let Some(Reverse((_, id))) = self.work.queue.pop() else { break };
-            let node = &mut self.nodes[id as usize];
-            node.queued = false;
-            let delta = std::mem::take(&mut node.delta);
-            if delta.is_empty() {
-                continue;
-            }
-            let successors = std::mem::take(&mut node.successors);
-            for successor in &successors {
-                self.hand_on(&delta, *successor);
-            }
-            // An edge may have come in the meantime; it has had the whole set.
-            let node = &mut self.nodes[id as usize];
-            let added = std::mem::replace(&mut node.successors, successors);
-            node.successors.extend(added);
-            if id == self.find(ESCAPED) {
-                delta.iter().for_each(|e| self.escaped(*e));
-            }
-            // A use that comes in the meantime sees the whole set.
-            for i in 0..self.nodes[id as usize].uses.len() {
-                let Some(what) = self.nodes[id as usize].uses.get(i).copied() else { break };
-                delta.iter().for_each(|e| self.apply(what, *e));
+            if let Some(id) = self.work.urgent.pop() {
+                let node = &mut self.nodes[id as usize];
+                node.urgent = false;
+                let all = std::mem::take(&mut node.delta);
+                let first = |e: &Element| id == ESCAPED || e.is_unknown();
+                let (urgent, rest): (Vec<Element>, Vec<Element>) = all.into_iter().partition(first);
+                node.delta = rest;
+                if !node.delta.is_empty() {
+                    self.work.push(id, node, false);
+                }
+                self.work_off(id, &urgent);
+            } else if let Some(Reverse((_, id))) = self.work.queue.pop() {
+                let node = &mut self.nodes[id as usize];
+                node.queued = false;
+                let mut delta = std::mem::take(&mut node.delta);
+                if node.set.has_unknown() {
+                    // What escaped in the meantime.
+                    delta.retain(|e| !self.has_escaped(*e));
+                }
+                self.work_off(id, &delta);
+            } else {
+                break;
             }
         }
         std::mem::take(&mut self.events)
     }
 
+    /// Hand on what a node has got.
+    fn work_off(&mut self, id: NodeId, delta: &[Element]) {
+        if delta.is_empty() {
+            return;
+        }
+        if id == ESCAPED {
+            return delta.iter().for_each(|e| self.escaped(*e));
+        }
+        let successors = std::mem::take(&mut self.nodes[id as usize].successors);
+        for successor in &successors {
+            self.hand_on(delta, *successor);
+        }
+        // An edge may have come in the meantime; it has had the whole set.
+        let node = &mut self.nodes[id as usize];
+        let added = std::mem::replace(&mut node.successors, successors);
+        node.successors.extend(added);
+        // A use that comes in the meantime sees the whole set.
+        for i in 0..self.nodes[id as usize].uses.len() {
+            let Some(what) = self.nodes[id as usize].uses.get(i).copied() else { break };
+            self.apply(what, delta);
+        }
+    }
+
     /// Join elements into a node, without those that its unknown covers.
     pub(super) fn hand_on(&mut self, elements: &[Element], to: NodeId) {
         let to = self.find(to);
-        if self.nodes[to as usize].set.has_unknown() && to != self.find(ESCAPED) {
+        if self.nodes[to as usize].set.has_unknown() && to != ESCAPED {
             let left: Vec<Element> = elements.iter().copied().filter(|e| !self.has_escaped(*e)).collect();
             self.join(to, &left);
         } else {
@@ -84,12 +113,7 @@ impl Graph {
         if element.is_unknown() {
             return false;
         }
-        let object = &self.objects[element.object() as usize];
-        match object.kind {
-            Kind::Memory => object.escaped,
-            // The place counts: code is entered there.
-            Kind::Opaque | Kind::Foreign => self.nodes[self.find(ESCAPED) as usize].set.covers(element),
-        }
+        self.objects[element.object() as usize].escaped
     }
 
     fn escaped(&mut self, element: Element) {
@@ -99,26 +123,36 @@ impl Graph {
         }
     }
 
-    /// One element of a node that is used so.
-    pub(super) fn apply(&mut self, what: Use, element: Element) {
+    /// Elements of a node that is used so.
+    pub(super) fn apply(&mut self, what: Use, elements: &[Element]) {
         match what {
             Use::Displace { to, by } => {
-                let displaced = self.displaced(element, by);
-                self.hand_on(&[displaced], to);
+                let mut displaced: Vec<Element> = elements.iter().map(|e| self.displaced(*e, by)).collect();
+                displaced.sort_unstable();
+                displaced.dedup();
+                self.hand_on(&displaced, to);
             }
-            Use::Load { to, offset, size } => self.load(element, offset, size, to),
-            Use::Store { from, offset, size } => self.store(from, element, offset, size),
+            Use::Load { to, offset, size } => {
+                elements.iter().for_each(|e| self.load(*e, offset, size, to));
+            }
+            Use::Store { from, offset, size } => {
+                elements.iter().for_each(|e| self.store(from, *e, offset, size));
+            }
             Use::CopyFrom { to, from_offset, to_offset, size } => {
-                for other in self.set(to).to_vec() {
+                let others = self.set(to).to_vec();
+                for (element, other) in elements.iter().flat_map(|e| others.iter().map(move |o| (*e, *o))) {
                     self.copy_memory((element, from_offset), (other, to_offset), size);
                 }
             }
             Use::CopyTo { from, from_offset, to_offset, size } => {
-                for other in self.set(from).to_vec() {
+                let others = self.set(from).to_vec();
+                for (element, other) in elements.iter().flat_map(|e| others.iter().map(move |o| (*e, *o))) {
                     self.copy_memory((other, from_offset), (element, to_offset), size);
                 }
             }
-            Use::Call { site } => self.events.push(Event::Called { site, element }),
+            Use::Call { site } => {
+                self.events.extend(elements.iter().map(|e| Event::Called { site, element: *e }));
+            }
         }
     }
 
@@ -302,6 +336,7 @@ impl Graph {
             let mut news = Vec::new();
             merged.set.join(node.set.as_slice(), &mut news);
             changed = true;
+            merged.leaks |= node.leaks;
             merged.successors.extend(node.successors);
             merged.uses.extend(node.uses);
         }
@@ -317,11 +352,14 @@ impl Graph {
             // Each member's edges have seen its own set alone.
             merged.delta = merged.set.as_slice().to_vec();
             merged.queued = false;
+            merged.urgent = false;
         }
+        let leaking = if merged.leaks { merged.set.as_slice().to_vec() } else { Vec::new() };
         self.nodes[keep as usize] = merged;
         let node = &mut self.nodes[keep as usize];
         if !node.delta.is_empty() {
-            self.work.push(keep, node);
+            self.work.push(keep, node, true);
         }
+        self.join(ESCAPED, &leaking);
     }
 }

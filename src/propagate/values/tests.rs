@@ -274,6 +274,15 @@ fn labels_and_functions_that_were_not_understood() {
 }
 
 #[test]
+fn a_summary_that_accounts_for_what_it_does_not_name_is_not_believed() {
+    let text = module(&[("_start", "mention f; %0 = address g"), ("f", ""), ("g", "")], &[], &[]);
+    let accounted =
+        text.replacen("  entry [t._start] @0\n", "  entry [t._start] @0\n  accounts section 1 @4\n", 1);
+    assert_ne!(text, accounted);
+    assert_eq!(outcome(&[&accounted], &[]).1, strings(&["t.g"]));
+}
+
+#[test]
 fn shared_libraries_may_be_preempted() {
     let text = module(
         &[("_start", "%0 = address f; call direct own actual rdi %0"), ("own", ""), ("f", "")],

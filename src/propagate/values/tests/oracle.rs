@@ -99,9 +99,9 @@ impl Oracle {
             }
         }
         for address in self.set(Node::Escaped) {
-            let Some((object, offset)) = address else { continue };
+            let Some((object, _)) = address else { continue };
             match object {
-                Object::Atom(atom) if is_code(summary, atom) => self.escaped_code(summary, atom, offset),
+                Object::Atom(atom) if is_code(summary, atom) => self.escaped_code(summary, atom),
                 Object::External => {}
                 _ => {
                     self.add(Node::Anywhere(object), None);
@@ -121,24 +121,20 @@ impl Oracle {
         self.sets.keys().filter(of).copied().collect()
     }
 
-    fn escaped_code(&mut self, summary: &ModuleSummary, atom: u32, offset: Option<i64>) {
+    fn escaped_code(&mut self, summary: &ModuleSummary, atom: u32) {
         self.live(atom);
         let Some(f) = summary.functions.iter().position(|f| f.atom.0 == atom) else { return };
-        if offset != Some(0) {
-            self.label(&summary.functions[f], f);
+        let function = &summary.functions[f];
+        self.label(function, f);
+        let stack = function.stack_parameters.iter().map(|p| p.1);
+        for value in function.parameters.iter().map(|p| p.1).chain(stack) {
+            self.add(Node::Value(f, value.0), None);
         }
-        if matches!(offset, None | Some(0)) {
-            let function = &summary.functions[f];
-            let stack = function.stack_parameters.iter().map(|p| p.1);
-            for value in function.parameters.iter().map(|p| p.1).chain(stack) {
-                self.add(Node::Value(f, value.0), None);
-            }
-            if function.frame {
-                self.add(Node::Above(Object::Frame(f as u32)), None);
-            }
-            for (_, value) in &function.results {
-                self.flow(Node::Value(f, value.0), Node::Escaped);
-            }
+        if function.frame {
+            self.add(Node::Above(Object::Frame(f as u32)), None);
+        }
+        for (_, value) in &function.results {
+            self.flow(Node::Value(f, value.0), Node::Escaped);
         }
     }
 
