@@ -4,6 +4,7 @@
 mod choices;
 mod compilers;
 mod data;
+mod flow;
 mod forms;
 mod functions;
 mod hostile;

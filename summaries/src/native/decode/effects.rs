@@ -256,13 +256,11 @@ fn operand(decoded: &Decoded) -> Option<Address> {
     })
 }
 
-/// The same of a use of memory that may be implied; `None` if it can't be said.
+/// The same of a use of memory that may be implied; `None` if it can't be said. Of the instructions that come here none uses
+/// memory both ways.
 fn address_of(decoded: &Decoded, used: &UsedMemory) -> Option<Address> {
-    let explicit = decoded.op_kinds().any(|k| k == OpKind::Memory);
-    if explicit
-        && (used.base(), used.index()) == (decoded.memory_base(), decoded.memory_index())
-        && !decoded.is_stack_instruction()
-    {
+    // The decoder resolves what is relative to the instruction pointer and names no base then; the operand says more.
+    if decoded.op_kinds().any(|k| k == OpKind::Memory) {
         let address = operand(decoded)?;
         return Some(Address { size: used.memory_size().size() as u32, ..address });
     }

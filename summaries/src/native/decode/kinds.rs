@@ -85,6 +85,9 @@ pub(super) fn is_strange(decoded: &Decoded) -> bool {
                 | Rstorssp
                 | Saveprevssp
                 | Xlatb
+                | Movdir64b
+                | Enqcmd
+                | Enqcmds
                 | Maskmovq
                 | Maskmovdqu
                 | Vmaskmovdqu

@@ -1,0 +1,126 @@
+//! Value flow of native code: what a function's constraints say of the addresses in it.
+
+use std::collections::BTreeSet;
+
+use crate::compilers::assembled;
+use summaries::relation::{Callee, Constraint, FunctionSummary};
+use summaries::{Granularity, Limit, ModuleSummary, Target, ValueIdx};
+
+/// A module with one function `t` of these instructions, as a compiler would write it.
+fn module(body: &str) -> ModuleSummary {
+    let text = format!(
+        ".text\n.globl t\n.type t, @function\nt:\n.cfi_startproc\n{body}\n.cfi_endproc\n.size t, .-t\n\
+         .section .note.GNU-stack,\"\",@progbits\n"
+    );
+    let summary = summaries::extract::extract(&assembled(&text), Granularity::Pointers);
+    assert_eq!(summary.check(), Ok(()));
+    summary
+}
+
+fn function(body: &str) -> (ModuleSummary, FunctionSummary) {
+    let summary = module(body);
+    assert_eq!(summary.limits, [], "{body}");
+    let function = summary.functions.first().cloned().unwrap_or_else(|| panic!("no function: {body}"));
+    (summary, function)
+}
+
+/// The names of the symbols whose address a value may hold, by assignments alone.
+fn held(summary: &ModuleSummary, function: &FunctionSummary, value: ValueIdx) -> BTreeSet<String> {
+    let (mut seen, mut work, mut names) = (BTreeSet::new(), vec![value], BTreeSet::new());
+    while let Some(value) = work.pop() {
+        if !seen.insert(value) {
+            continue;
+        }
+        for constraint in &function.constraints {
+            match constraint {
+                Constraint::Address { to, target: Target::Symbol(symbol), .. } if *to == value => {
+                    names.insert(String::from_utf8_lossy(summary.symbol_name(*symbol)).into_owned());
+                }
+                Constraint::Assign { from, to, .. } if *to == value => work.push(*from),
+                _ => {}
+            }
+        }
+    }
+    names
+}
+
+/// What the calls of the function may call, in order.
+fn callees(body: &str) -> Vec<Vec<String>> {
+    let (summary, function) = function(body);
+    let names = |callee| match callee {
+        Callee::Indirect(value) => held(&summary, &function, value).into_iter().collect(),
+        Callee::Direct { target: Target::Symbol(symbol), .. } => {
+            vec![String::from_utf8_lossy(summary.symbol_name(symbol)).into_owned()]
+        }
+        Callee::Direct { target: Target::Atom(_), .. } => vec!["t".to_owned()],
+    };
+    function.call_sites.iter().map(|site| names(site.callee)).collect()
+}
+
+#[test]
+fn every_way_to_read_an_address_is_a_constraint() {
+    for body in [
+        "mov f@GOTPCREL(%rip), %rax; call *%rax; ret",
+        "lea f(%rip), %rax; call *%rax; ret",
+        "movq f@GOTPCREL(%rip), %xmm0; movq %xmm0, %rax; call *%rax; ret",
+        // Instructions that are not told apart.
+        "xor %eax, %eax; cmp %esi, %edi; cmovne f@GOTPCREL(%rip), %rax; call *%rax; ret",
+        "xor %eax, %eax; or f@GOTPCREL(%rip), %rax; call *%rax; ret",
+        "pxor %xmm0, %xmm0; movhps f@GOTPCREL(%rip), %xmm0; movhlps %xmm0, %xmm1; movq %xmm1, %rax; call *%rax; ret",
+        "movabs $f, %rax; call *%rax; ret",
+        "mov $f, %eax; call *%rax; ret",
+        "push f@GOTPCREL(%rip); pop %rax; call *%rax; ret",
+    ] {
+        assert_eq!(callees(body), [["f"]], "{body}");
+    }
+}
+
+#[test]
+fn values_survive_in_the_frame_and_in_saved_registers() {
+    for body in [
+        "sub $24, %rsp; lea f(%rip), %rax; mov %rax, 8(%rsp); call g; mov 8(%rsp), %rax; call *%rax; add $24, %rsp; ret",
+        "push %rbx; lea f(%rip), %rbx; call g; call *%rbx; pop %rbx; ret",
+        "push %rbp; mov %rsp, %rbp; sub $16, %rsp; lea f(%rip), %rax; movups %xmm0, -16(%rbp); mov %rax, -8(%rbp); call g; \
+         call *-8(%rbp); leave; ret",
+    ] {
+        let (_, function) = function(body);
+        assert!(!function.frame, "{body}");
+        assert!(callees(body).last().is_some_and(|c| c.contains(&"f".to_owned())), "{body}");
+    }
+    let (_, function) = function("sub $24, %rsp; lea 8(%rsp), %rdi; call g; add $24, %rsp; ret");
+    assert!(function.frame, "an address in the frame goes to g");
+}
+
+#[test]
+fn paths_join() {
+    let body = "lea f(%rip), %rax; test %edi, %edi; je 1f; lea g(%rip), %rax; 1: call *%rax; ret";
+    assert_eq!(callees(body), [["f", "g"]]);
+    let body = "xor %ecx, %ecx; lea f(%rip), %rax; 1: add $8, %rax; dec %edi; jne 1b; call *%rax; ret";
+    assert_eq!(callees(body), [["f"]]);
+}
+
+#[test]
+fn jumps_and_returns_that_are_calls() {
+    assert_eq!(callees("lea f(%rip), %rax; jmp *%rax"), [["f"]]);
+    assert_eq!(callees("lea f(%rip), %rax; push %rax; ret"), [["f"]]);
+    assert_eq!(callees("lea f(%rip), %rax; call 2f; 1: pause; jmp 1b; 2: mov %rax, (%rsp); ret"), [["f"]]);
+}
+
+#[test]
+fn what_is_not_modelled_has_no_summary() {
+    for body in [
+        "xsave (%rdi); ret",
+        "mov %rbx, (%rdi); ret",
+        "call *%r12; ret",
+        "sub $8, %rsp; jmp f",
+        "wrfsbase %rdi; ret",
+    ] {
+        let summary = module(body);
+        assert!(summary.functions.is_empty(), "{body}");
+        assert!(
+            summary.limits.iter().any(|l| l.limit == Limit::UnmodelledFlow),
+            "{body}: {:?}",
+            summary.limits
+        );
+    }
+}
