@@ -109,6 +109,10 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
         let atom = &summaries[position].atoms[local.index()];
         (atom.kind, atom.has(atom_flags::EXEC | atom_flags::LINK_ORDER | atom_flags::GROUPED))
     };
+    let models = match config.prune.level {
+        Level::Pointers => propagate::Models::builtin()?,
+        _ => propagate::Models::default(),
+    };
     let propagate = |index: &index::Index| {
         let chosen = plan::chosen_stubs(config, index, &summaries);
         let follows = config.prune.level == Level::Pointers
@@ -128,7 +132,7 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
                 resolution: &resolution,
                 summaries: &summaries,
                 index,
-                models: &|_| None,
+                models: &|symbol| models.of(&inputs, &resolution, symbol),
                 can_stub: &can_stub,
             };
             return values::flow(sources).liveness;

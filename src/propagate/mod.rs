@@ -4,7 +4,9 @@
 //! `pointers`; see docs/ARCHITECTURE.md.
 
 mod liveness;
+mod models;
 pub mod solver;
 pub mod values;
 
 pub use liveness::{Liveness, Rules, Witness, live};
+pub use models::Models;

@@ -2,7 +2,10 @@
 //!
 //! A [`Model`] says all that a function does; what has no model may do anything. Which function a model is of is said
 //! where models are looked up: by provider (soname) and symbol, never by a bare name, since another library or the link
-//! itself may define the same one.
+//! itself may define the same one. The models that come with the tool are `summaries/models/*.toml`, one file a library: a
+//! line for each function, with its effects in words.
+
+use std::collections::BTreeMap;
 
 /// All that a function does with addresses. What no effect says does not happen.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -30,6 +33,10 @@ pub enum Effect {
     Stores { value: Argument, to: Argument },
     /// Stores anything that escaped into the memory at the argument.
     StoresUnknown(Argument),
+    /// Writes what the argument's memory holds to a file, from where this process may read it again.
+    WritesOut(Argument),
+    /// Stores what was written out into the memory at the argument.
+    ReadsIn(Argument),
     /// The argument escapes.
     Escapes(Argument),
     /// Calls an argument with these arguments in its general registers, in order. If `returns`, what the callee returns is
@@ -57,3 +64,145 @@ pub const ARGUMENT_REGISTERS: [crate::relation::Register; 6] = [7, 6, 2, 1, 8, 9
 
 /// The register of the result.
 pub const RESULT_REGISTER: crate::relation::Register = 0;
+
+/// The functions of one library.
+#[derive(Debug, Clone, Default)]
+pub struct Library {
+    pub soname: String,
+    /// By symbol name.
+    pub functions: BTreeMap<String, Model>,
+}
+
+/// Why a table of models can't be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("models of {library}: {detail}")]
+pub struct ModelError {
+    pub library: String,
+    pub detail: String,
+}
+
+/// The file format: see `summaries/models/`.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    soname: String,
+    functions: BTreeMap<String, String>,
+}
+
+/// The models that come with the tool. A test sees to it that they can be read.
+pub fn builtin() -> Result<Vec<Library>, ModelError> {
+    [include_str!("../models/libc.toml"), include_str!("../models/libm.toml")].map(read).into_iter().collect()
+}
+
+/// Read a table of models.
+pub fn read(text: &str) -> Result<Library, ModelError> {
+    let table: Table = toml::from_str(text)
+        .map_err(|e| ModelError { library: String::new(), detail: e.message().to_owned() })?;
+    let mut functions = BTreeMap::new();
+    for (name, words) in table.functions {
+        let effects = words.split(';').map(str::trim).filter(|w| !w.is_empty()).map(effect);
+        let effects = effects.collect::<Option<Vec<Effect>>>().ok_or_else(|| ModelError {
+            library: table.soname.clone(),
+            detail: format!("{name}: `{words}`"),
+        })?;
+        functions.insert(name, Model { effects });
+    }
+    Ok(Library { soname: table.soname, functions })
+}
+
+/// One effect, in words.
+fn effect(words: &str) -> Option<Effect> {
+    let (verb, rest) = words.split_once(' ').unwrap_or((words, ""));
+    Some(match (verb, rest) {
+        ("returns", "fresh") => Effect::ReturnsFresh,
+        ("returns", "unknown") => Effect::ReturnsUnknown,
+        ("returns", rest) => match rest.split_once(' ') {
+            None => Effect::Returns { argument: argument(rest)?, exact: true },
+            Some(("within", n)) => Effect::Returns { argument: argument(n)?, exact: false },
+            Some(("contents", n)) => Effect::ReturnsContents(argument(n)?),
+            Some(_) => return None,
+        },
+        ("copies", rest) => {
+            let (from, to) = rest.split_once(" to ")?;
+            let (aligned, from) = match from.strip_prefix("around ") {
+                Some(from) => (false, from),
+                None => (true, from),
+            };
+            Effect::Copies { from: argument(from)?, to: argument(to)?, aligned }
+        }
+        ("stores", rest) => match rest.split_once(" to ")? {
+            ("unknown", to) => Effect::StoresUnknown(argument(to)?),
+            (value, to) => {
+                Effect::Stores { value: argument(value.strip_prefix("within ")?)?, to: argument(to)? }
+            }
+        },
+        ("escapes", n) => Effect::Escapes(argument(n)?),
+        ("writes", n) => Effect::WritesOut(argument(n)?),
+        ("reads", n) => Effect::ReadsIn(argument(n)?),
+        ("calls", rest) => {
+            let (function, passed) = rest.split_once(" with").unwrap_or((rest, ""));
+            let mut arguments = [Passed::Nothing; 3];
+            let passed = passed.split(',').map(str::trim).filter(|p| !p.is_empty());
+            for (i, word) in passed.enumerate() {
+                *arguments.get_mut(i)? = passed_word(word)?;
+            }
+            Effect::Calls { function: argument(function)?, arguments, returns: false }
+        }
+        _ => return None,
+    })
+}
+
+fn passed_word(word: &str) -> Option<Passed> {
+    Some(match word.split_once(' ') {
+        Some(("within", n)) => Passed::Within(argument(n)?),
+        Some(("contents", n)) => Passed::Contents(argument(n)?),
+        Some(_) => return None,
+        None if word == "nothing" => Passed::Nothing,
+        None if word == "unknown" => Passed::Unknown,
+        None => Passed::Argument(argument(word)?),
+    })
+}
+
+fn argument(word: &str) -> Option<Argument> {
+    word.parse().ok().filter(|n: &Argument| usize::from(*n) < ARGUMENT_REGISTERS.len())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tables_that_come_with_the_tool() {
+        let libraries = builtin().unwrap();
+        let libc = libraries.iter().find(|l| l.soname == "libc.so.6").unwrap();
+        assert!(libc.functions.len() > 200, "{}", libc.functions.len());
+        assert_eq!(libc.functions["strlen"].effects, []);
+        let copies = Effect::Copies { from: 1, to: 0, aligned: true };
+        assert_eq!(libc.functions["memcpy"].effects, [copies, Effect::Returns { argument: 0, exact: true }]);
+        let calls = Effect::Calls {
+            function: 3,
+            arguments: [Passed::Within(0), Passed::Within(0), Passed::Nothing],
+            returns: false,
+        };
+        assert!(libc.functions["qsort"].effects.contains(&calls));
+        assert!(!libc.functions.contains_key("dlsym"), "what has no model may do anything");
+    }
+
+    #[test]
+    fn what_is_no_table() {
+        let table = |line: &str| read(&format!("soname = \"x\"\n[functions]\n{line}\n"));
+        for line in [
+            "f = \"returns\"",
+            "f = \"returns 6\"",
+            "f = \"calls\"",
+            "f = \"copies 1\"",
+            "f = \"eats 1\"",
+            "f = 1",
+            "f",
+        ] {
+            assert!(table(line).is_err(), "{line}");
+        }
+        assert_eq!(table("f = \"calls 1 with 0, unknown\"").unwrap().functions.len(), 1);
+    }
+}

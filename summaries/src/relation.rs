@@ -75,7 +75,7 @@ pub struct CallSite {
     /// The frame is an object ([`FunctionSummary::frame`]) and the callee's stack pointer at entry points there, at
     /// this offset: what the object holds from there on is passed too. `Some(None)`: somewhere in it.
     pub stack_in_frame: Option<Option<i64>>,
-    /// Values that hold what the callee returns in a register (rax, rdx, xmm0, xmm1), sorted by register.
+    /// Values that hold what the callee returns in a register (rax, rdx), sorted by register.
     pub results: Vec<(Register, ValueIdx)>,
 }
 
@@ -99,7 +99,7 @@ pub struct FunctionSummary {
     pub stack_parameters: Vec<(i32, ValueIdx)>,
     /// The frame is an object in memory: its address goes places. Stack parameters are in it at offset 8 and above.
     pub frame: bool,
-    /// What registers hold on return, sorted by register: rax, rdx, xmm0, xmm1.
+    /// What registers hold on return, sorted by register: rax, rdx.
     pub results: Vec<(Register, ValueIdx)>,
     /// Values that may hold anything if control enters at a label from outside (`__builtin_longjmp`).
     pub at_labels: Vec<ValueIdx>,

@@ -22,6 +22,7 @@ cases! {
     as_needed_overridden
     as_needed_unused
     bitcode
+    called_values
     circular_archives
     cold_split
     common

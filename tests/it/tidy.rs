@@ -17,6 +17,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("goblin", &["src/verify.rs", "src/verify/"]),
     ("dashmap", &["src/resolve/symbol_table.rs"]),
     ("iced_x86", &["summaries/src/native/decode.rs", "summaries/src/native/decode/"]),
+    ("toml", &["summaries/src/models.rs"]),
     ("rayon", &["src/"]),
     ("signal_hook", &["src/link.rs", "src/link/", "src/modes/standalone.rs"]),
 ];

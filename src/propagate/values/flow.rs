@@ -64,6 +64,7 @@ pub(super) struct Flow<'s> {
     pub(super) functions: Vec<Instance>,
     pub(super) sites: Vec<Site>,
     externals: FxHashMap<SymbolId, u32>,
+    pub(super) files: Option<NodeId>,
     /// By atom.
     pub(super) witness: Vec<Option<Witness>>,
     /// By atom: the first edge from a live atom that mentions it.
@@ -93,6 +94,7 @@ impl<'s> Flow<'s> {
             functions,
             sites: Vec::new(),
             externals: FxHashMap::default(),
+            files: None,
             witness: vec![None; atoms],
             mention: vec![None; atoms],
             escaped: vec![false; atoms],

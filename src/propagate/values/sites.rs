@@ -241,6 +241,13 @@ impl Flow<'_> {
         }
     }
 
+    /// What was written to files of any kind.
+    fn files(&mut self) -> NodeId {
+        let known = self.files.unwrap_or_else(|| self.graph.node());
+        self.files = Some(known);
+        known
+    }
+
     fn argument(&self, site: u32, argument: Argument) -> Option<NodeId> {
         let register = ARGUMENT_REGISTERS.get(usize::from(argument))?;
         find(&self.sites[site as usize].actuals, *register)
@@ -288,6 +295,18 @@ impl Flow<'_> {
                     let from = self.graph.node();
                     self.graph.add(from, Cause::Memory.element());
                     self.graph.add_use(to, Use::Store { from, offset: None, size: 0 });
+                }
+            }
+            Effect::WritesOut(n) => {
+                if let Some(from) = argument(n) {
+                    let files = self.files();
+                    self.graph.add_use(from, Use::Load { to: files, offset: None, size: 0 });
+                }
+            }
+            Effect::ReadsIn(n) => {
+                if let Some(to) = argument(n) {
+                    let files = self.files();
+                    self.graph.add_use(to, Use::Store { from: files, offset: None, size: 0 });
                 }
             }
             Effect::Escapes(n) => {

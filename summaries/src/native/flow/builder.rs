@@ -68,6 +68,8 @@ pub(super) struct Builder {
     raw: Vec<Raw>,
     seen: FxHashSet<Raw>,
     calls: Vec<Call>,
+    /// Cells of the frame that anything is stored to, an address or not.
+    touched: FxHashSet<i64>,
     /// Constraints are kept.
     pub(super) recording: bool,
     /// Memory is copied to a place that may be in the frame by what is not a plain store.
@@ -207,6 +209,12 @@ impl Builder {
         }
     }
 
+    pub(super) fn touch(&mut self, cell: i64) {
+        if self.recording {
+            self.touched.insert(cell);
+        }
+    }
+
     pub(super) fn load_cell(&mut self, offset: i64, size: u32, to: ValueIdx) {
         self.push(Raw::LoadCell { offset, size, to });
     }
@@ -296,12 +304,10 @@ impl Builder {
         for call in std::mem::take(&mut self.calls) {
             let mut stack = Vec::new();
             // Cells that are written and never read are for callees; so may be what was written just before.
-            for cell in stored.iter().filter(|c| call.rsp.is_none_or(|rsp| **c >= rsp + 8)) {
-                let (Some(rsp), true) =
-                    (call.rsp, call.pending.contains(*cell) || loaded.binary_search(cell).is_err())
-                else {
-                    continue;
-                };
+            let may_pass = |cell: i64| call.pending.contains(cell) || loaded.binary_search(&cell).is_err();
+            let end = call.rsp.filter(|_| !call.tail).map(|rsp| self.end_of_arguments(rsp + 8, may_pass));
+            for cell in stored.iter().filter(|c| may_pass(**c) && end.is_none_or(|end| **c < end)) {
+                let Some(rsp) = call.rsp.filter(|rsp| *cell >= rsp + 8) else { continue };
                 let value = match frame {
                     false => self.value(Key::Cell(*cell)),
                     true => {
@@ -360,6 +366,20 @@ impl Builder {
             call_sites,
             values_at: Vec::new(),
         }
+    }
+
+    /// Where the stack arguments of a call end, that begin at `start`: they lie one behind the other, less what an alignment of
+    /// up to 64 bytes leaves out, and the first is at the stack pointer.
+    fn end_of_arguments(&self, start: i64, may_pass: impl Fn(i64) -> bool) -> i64 {
+        let is_argument = |cell: i64| self.touched.contains(&cell) && may_pass(cell);
+        let mut end = start;
+        if is_argument(start) {
+            end = start + 8;
+            while let Some(next) = (0..8).map(|gap| end + gap * 8).find(|cell| is_argument(*cell)) {
+                end = next + 8;
+            }
+        }
+        end
     }
 
     fn has_cells(&self) -> bool {

@@ -1,6 +1,7 @@
 //! Calls, jumps and returns: where control goes, and what goes with it.
 //!
-//! Within a module every register that a callee may clobber is passed and may survive, since compilers know what local
+//! Addresses are passed and returned in general registers and in memory, as the psABI classes them (3.2.3). Within a module
+//! every general register that a callee may clobber is passed and may survive, since compilers know what local
 //! functions do with registers; between modules and through pointers the psABI's registers are. Of the stack, a callee gets
 //! what was written since the last call and what the function itself never reads.
 
@@ -10,7 +11,7 @@ use super::state::{State, Val};
 use super::transfer::{Leaves, RESULTS, Walk};
 use super::unit::{Destination, Op, Refusal};
 use crate::native::decode::Flow;
-use crate::native::decode::effects::{FIRST_VECTOR, RSP, X87};
+use crate::native::decode::effects::{FIRST_VECTOR, RSP};
 use crate::relation::Callee;
 use crate::summary::Target;
 
@@ -113,12 +114,10 @@ impl Walk<'_, '_, '_, '_> {
         // Between modules, and through pointers, functions are called by the psABI.
         let by_convention = !local && (returns || matches!(callee, Callee::Direct { .. }));
         let mut actuals = Vec::new();
-        for slot in (0..X87).filter(|s| *s != RSP) {
-            let passes = match slot {
-                0..16 if by_convention => ARGUMENTS & (1 << slot) != 0 && !state.is_stale(slot),
-                0..16 => CLOBBERED & (1 << slot) != 0,
-                slot if by_convention => slot < FIRST_VECTOR + 8 && !state.is_stale(slot),
-                _ => true,
+        for slot in (0..FIRST_VECTOR).filter(|s| *s != RSP) {
+            let passes = match by_convention {
+                true => ARGUMENTS & (1 << slot) != 0 && !state.is_stale(slot),
+                false => CLOBBERED & (1 << slot) != 0,
             };
             let value = state.get(slot);
             if passes && !matches!(value, Val::None | Val::Undefined | Val::Saved) {
@@ -163,8 +162,7 @@ impl Walk<'_, '_, '_, '_> {
         }
         if !local {
             let results = RESULTS.iter().fold(0u64, |mask, slot| mask | 1 << slot);
-            let vectors = ((1u64 << 32) - 1) << FIRST_VECTOR;
-            state.stale |= (CLOBBERED | vectors) & !results;
+            state.stale |= CLOBBERED & !results;
         }
         if !self.module.may_be_inside_arguments(callee) {
             state.pending = super::state::Pending::default();

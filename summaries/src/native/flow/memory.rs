@@ -118,9 +118,10 @@ impl Walk<'_, '_, '_, '_> {
         match memory {
             Memory::Frame(offset) => {
                 self.returns_elsewhere |= size == 0 || offset < 8 && offset + i64::from(size) > 0;
-                if !matches!(value, Val::None | Val::Undefined) {
+                if value != Val::Saved {
                     for cell in cells(offset, size) {
                         state.pending.insert(cell);
+                        self.builder.touch(cell);
                     }
                 }
                 self.builder.store_cell(offset, size, value)

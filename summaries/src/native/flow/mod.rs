@@ -142,8 +142,8 @@ pub(crate) fn read(
 
 /// A register that no calling convention passes anything in, and that the function looks at.
 fn unusual_parameter(summary: &FunctionSummary) -> Option<u8> {
-    // rcx, rdx, rsi, rdi, r8, r9, r10; xmm0 to xmm7.
-    let usual = |r: u8| matches!(r, 1 | 2 | 6..=10 | 16..=23);
+    // rcx, rdx, rsi, rdi, r8, r9, r10.
+    let usual = |r: u8| matches!(r, 1 | 2 | 6..=10);
     summary.parameters.iter().map(|p| p.0).find(|r| !usual(*r))
 }
 

@@ -14,8 +14,8 @@ use crate::native::decode::effects::{
 use crate::native::flow::Module;
 use crate::relation::Callee;
 
-/// Registers that carry a result.
-pub(super) const RESULTS: [Slot; 4] = [0, 2, FIRST_VECTOR, FIRST_VECTOR + 1];
+/// Registers that carry a result that may be an address: the psABI's class INTEGER (3.2.3).
+pub(super) const RESULTS: [Slot; 2] = [0, 2];
 /// rsp, and what a callee saves.
 const SAVED: [Slot; 6] = [3, 5, 12, 13, 14, 15];
 
@@ -48,8 +48,8 @@ pub(super) fn at_entry(builder: &mut Builder) -> State {
         let value = match slot {
             RSP => Val::Frame(0),
             X87 | MASKS => Val::None,
-            // rax and r11 pass nothing but the number of vector registers; xmm8 and on are scratch.
-            0 | 11 | 24..X87 => Val::Saved,
+            // rax and r11 pass nothing but the number of vector registers, and those pass no address.
+            0 | 11 | FIRST_VECTOR..X87 => Val::Saved,
             slot if SAVED.contains(&slot) => Val::Saved,
             slot => Val::Node(builder.value(Key::Parameter(slot)), 0),
         };
