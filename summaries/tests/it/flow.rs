@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::compilers::assembled;
-use summaries::relation::{Callee, Constraint, FunctionSummary};
+use summaries::relation::{CallSite, Callee, Constraint, FunctionSummary};
 use summaries::{Granularity, Limit, ModuleSummary, Target, ValueIdx};
 
 /// A module with one function `t` of these instructions, as a compiler would write it.
@@ -69,6 +69,8 @@ fn every_way_to_read_an_address_is_a_constraint() {
         "pxor %xmm0, %xmm0; movhps f@GOTPCREL(%rip), %xmm0; movhlps %xmm0, %xmm1; movq %xmm1, %rax; call *%rax; ret",
         "movabs $f, %rax; call *%rax; ret",
         "mov $f, %eax; call *%rax; ret",
+        "lea f, %eax; call *%rax; ret",
+        "lea f(%rip), %eax; call *%rax; ret",
         "push f@GOTPCREL(%rip); pop %rax; call *%rax; ret",
     ] {
         assert_eq!(callees(body), [["f"]], "{body}");
@@ -89,6 +91,51 @@ fn values_survive_in_the_frame_and_in_saved_registers() {
     }
     let (_, function) = function("sub $24, %rsp; lea 8(%rsp), %rdi; call g; add $24, %rsp; ret");
     assert!(function.frame, "an address in the frame goes to g");
+}
+
+/// The site of the direct call of `name`, the last one.
+fn site(summary: &ModuleSummary, function: &FunctionSummary, name: &str) -> CallSite {
+    let is = |s: &&CallSite| matches!(s.callee, Callee::Direct { target: Target::Symbol(t), .. } if summary.symbol_name(t) == name.as_bytes());
+    function.call_sites.iter().rfind(is).cloned().unwrap_or_else(|| panic!("no call of {name}"))
+}
+
+#[test]
+fn stack_arguments() {
+    let passed = |body: &str| {
+        let (summary, function) = function(body);
+        let stack = site(&summary, &function, "h").stack;
+        stack.into_iter().map(|(at, v)| (at, held(&summary, &function, v))).collect::<Vec<_>>()
+    };
+    let f = || BTreeSet::from(["f".to_owned()]);
+    let store = "sub $24, %rsp; lea f(%rip), %rax; mov %rax,";
+    assert_eq!(passed(&format!("{store} (%rsp); call h; add $24, %rsp; ret")), [(8, f())]);
+    assert_eq!(passed(&format!("{store} 8(%rsp); movq $1, (%rsp); call h; add $24, %rsp; ret")), [(16, f())]);
+    assert_eq!(passed("lea f(%rip), %rax; push %rax; call h; pop %rcx; ret"), [(8, f())]);
+    // A routine that a compiler calls in between, and a cell that the function reads again.
+    let between =
+        format!("{store} (%rsp); call __udivti3; call h; mov (%rsp), %rax; call *%rax; add $24, %rsp; ret");
+    assert_eq!(passed(&between), [(8, f())]);
+    // A local variable is none: nothing lies at the stack pointer.
+    assert_eq!(
+        passed(&format!("{store} 8(%rsp); call h; mov 8(%rsp), %rax; call *%rax; add $24, %rsp; ret")),
+        []
+    );
+}
+
+#[test]
+fn what_a_call_out_of_the_module_passes() {
+    let (summary, function) = function("lea f(%rip), %rdi; movq %rdi, %xmm0; call g; call h; ret");
+    let registers = |name| site(&summary, &function, name).actuals.iter().map(|a| a.0).collect::<Vec<_>>();
+    // rdi, with what was in the other argument registers at entry; nothing of it after g.
+    assert!(registers("g").contains(&7) && !registers("g").iter().any(|r| *r >= 16), "{:?}", registers("g"));
+    assert!(!registers("h").contains(&7), "{:?}", registers("h"));
+}
+
+#[test]
+fn handlers_are_entered_from_calls() {
+    let body = ".cfi_personality 3, p; .cfi_lsda 3, .Ltable; push %rbx; lea f(%rip), %rbx; call g; pop %rbx; ret; \
+                call *%rbx; ud2; .section .gcc_except_table,\"a\"; .Ltable: .byte 255, 255, 1, 0; .text";
+    assert_eq!(callees(body).last(), Some(&vec!["f".to_owned()]));
 }
 
 #[test]

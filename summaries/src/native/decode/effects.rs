@@ -95,7 +95,7 @@ pub(crate) enum Effect {
     Pop(Slot),
     /// `mov %rbp,%rsp; pop %rbp`.
     Leave,
-    /// A direct call or jump, or the destination of an indirect one.
+    /// To a place in the code, by [`Instruction::target`](super::Instruction::target) or a relocation.
     Call,
     CallThrough(Operand),
     Jump,
@@ -395,9 +395,10 @@ fn arithmetic(decoded: &Decoded) -> Option<Effect> {
             // They write flags only; a load for a comparison gives nobody a value.
             Effect::Nothing
         }
-        Lea => match operand(decoded) {
-            Some(from) => Effect::Lea { to: wide(to)?, from },
-            None => return None,
+        // The registers of the address are what it reads, and a relocation of it is a value: no other form will do.
+        Lea => match (operand(decoded), slot(to).filter(|_| to.size() >= 4)) {
+            (Some(from), Some(to)) => Effect::Lea { to, from },
+            _ => Effect::Strange,
         },
         Add if register && constant => Effect::Add { to: wide(to)?, by: decoded.immediate(1) as i64 },
         Sub if register && constant => {

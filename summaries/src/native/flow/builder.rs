@@ -63,7 +63,7 @@ pub(super) struct Builder {
     keys: FxHashMap<Key, ValueIdx>,
     /// The key of each value.
     values: Vec<Key>,
-    targets: Vec<(Target, i64)>,
+    targets: Vec<Target>,
     target_numbers: FxHashMap<Target, u32>,
     raw: Vec<Raw>,
     seen: FxHashSet<Raw>,
@@ -105,17 +105,13 @@ impl Builder {
         let next = self.targets.len() as u32;
         let number = *self.target_numbers.entry(target).or_insert(next);
         if number == next {
-            self.targets.push((target, 0));
+            self.targets.push(target);
         }
         Val::Place(number, offset)
     }
 
-    pub(super) fn target(&self, number: u32) -> Option<(Target, i64)> {
+    pub(super) fn target(&self, number: u32) -> Option<Target> {
         self.targets.get(number as usize).copied()
-    }
-
-    pub(super) fn as_value(&self, node: ValueIdx, offset: i64) -> Val {
-        Val::Node(node, offset)
     }
 
     /// A value that holds exactly this.
@@ -134,8 +130,8 @@ impl Builder {
             }
             Val::Place(number, offset) => {
                 let to = self.value(Key::Place(number, offset));
-                if let Some((target, start)) = self.target(number) {
-                    self.add(Constraint::Address { to, target, offset: start.wrapping_add(offset) });
+                if let Some(target) = self.target(number) {
+                    self.add(Constraint::Address { to, target, offset });
                 }
                 to
             }
@@ -153,9 +149,8 @@ impl Builder {
                 self.add(Constraint::Frame { to, offset });
             }
             (Val::Place(number, o), Some(d)) => {
-                if let Some((target, start)) = self.target(number) {
-                    let offset = start.wrapping_add(o).wrapping_add(d);
-                    self.add(Constraint::Address { to, target, offset });
+                if let Some(target) = self.target(number) {
+                    self.add(Constraint::Address { to, target, offset: o.wrapping_add(d) });
                 }
             }
             (value, None) => {

@@ -41,7 +41,7 @@ impl Walk<'_, '_, '_, '_> {
         let callee = match value {
             Val::Saved => return Err(format!("a jump to what the caller left at {:#x}", op.offset)),
             Val::Place(number, offset) => match self.builder.target(number) {
-                Some((target, start)) => Callee::Direct { target, offset: start + offset },
+                Some(target) => Callee::Direct { target, offset },
                 None => return Ok(()),
             },
             value => Callee::Indirect(self.builder.node(value)?),

@@ -77,12 +77,12 @@ impl Walk<'_, '_, '_, '_> {
             }
             Effect::Move { to, from } => {
                 let value = self.operand(at, op, state, *from)?;
-                self.assign(at, op, state, *to, value, *from)?;
+                self.assign(at, op, state, *to, value)?;
             }
             Effect::Lea { to, from } => {
                 let value = match self.address(at, op, state, from)? {
                     Memory::Frame(o) => Val::Frame(o),
-                    Memory::At(node, Some(o)) => self.builder.as_value(node, o),
+                    Memory::At(node, Some(o)) => Val::Node(node, o),
                     Memory::At(node, None) => self.join(Key::Op(at, 60), [Val::Node(node, 0)])?,
                     Memory::Nowhere | Memory::Tls => Val::None,
                     Memory::Got(_) => return strange("the address of an entry of the offset table"),
@@ -141,7 +141,7 @@ impl Walk<'_, '_, '_, '_> {
             Effect::CallThrough(from) => {
                 let callee = match self.operand(at, op, state, *from)? {
                     Val::Place(target, offset) => match self.builder.target(target) {
-                        Some((target, start)) => Callee::Direct { target, offset: start + offset },
+                        Some(target) => Callee::Direct { target, offset },
                         None => return strange("a call of nothing"),
                     },
                     // Through what holds no address: nothing is ever called.
@@ -189,18 +189,13 @@ impl Walk<'_, '_, '_, '_> {
         state: &mut State,
         to: Operand,
         value: Val,
-        from: Operand,
     ) -> Result<(), Refusal> {
         match to {
             Operand::Slot(slot @ (X87 | MASKS)) => {
                 let joined = self.join(Key::Op(at, slot), [state.get(slot), value])?;
                 state.set(slot, joined);
             }
-            Operand::Slot(slot) => {
-                // A move of part of a register to a wider one is of its value; from a stale register it is a use.
-                let _ = from;
-                state.set(slot, value);
-            }
+            Operand::Slot(slot) => state.set(slot, value),
             Operand::Memory(address) => {
                 let memory = self.address(at, op, state, &address)?;
                 self.store(state, memory, address.size, value)?;
