@@ -65,6 +65,13 @@ pub struct AtomReport {
     /// Position in `modules`.
     pub module: usize,
     pub section: String,
+    /// ELF index of the section; null for a common symbol.
+    pub section_index: Option<u32>,
+    /// First byte, from the start of the section.
+    pub offset: u64,
+    /// Position in `atoms` of where the function that it belongs to is entered; null for data, and for code of which the values are
+    /// not followed.
+    pub function: Option<usize>,
     pub kind: &'static str,
     /// In bytes.
     pub size: u64,
@@ -256,12 +263,24 @@ fn add_module(facts: Facts<'_>, position: usize, report: &mut Report) {
             prevails,
         });
     }
+    let mut functions = vec![None; summary.atoms.len()];
+    for function in &summary.functions {
+        let entered = this.first_atom as usize + function.atom.index();
+        for atom in function.parts.iter().chain([&function.atom]) {
+            if let Some(of) = functions.get_mut(atom.index()) {
+                *of = Some(entered);
+            }
+        }
+    }
     for (i, (atom, symbols)) in summary.atoms.iter().zip(names).enumerate() {
         let id = AtomId::new(this.first_atom as usize + i);
         let discarded = facts.index.discarded[id.index()];
         report.atoms.push(AtomReport {
             module: position,
             section: lossy(summary.name(atom.name)),
+            section_index: (atom.section != summaries::Atom::NO_SECTION).then_some(atom.section),
+            offset: atom.offset,
+            function: functions.get(i).copied().flatten(),
             kind: atom_kind_name(atom.kind),
             size: atom.size,
             live: plan.atoms.get(i) == Some(&Action::Keep),
