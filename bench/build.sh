@@ -1,18 +1,24 @@
 #!/bin/sh
 # Build the objects of the benchmark programs, and record how each is linked, so that the link alone can be run again.
 #
-#   build.sh [lua bzip2 minigzip zstd sqlite3 cpp hexyl]      default: all; sources by fetch.sh
+#   build.sh [--bitcode] [lua bzip2 minigzip zstd sqlite3 cpp hexyl]      default: all; sources by fetch.sh
 #
 # Each PROGRAM in each MODE (gcc-mono, gcc-fs, clang-mono, clang-fs; fs = -ffunction-sections -fdata-sections; for Rust
 # just "rust") gets a folder work/obj/PROGRAM/MODE with
 #   link.args   the driver and its arguments, one per line, without -o and without a choice of linker
 #   ld.args     what the driver then gives the linker, one per line
 # both to be used from inside that folder.
+# --bitcode: instead of all modes just clang-bitcode, whose objects are LLVM's, for `bench sites`; not for Rust.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
 work=$here/work
 jobs=$(nproc)
+bitcode=
+if [ "${1-}" = --bitcode ]; then
+    bitcode=yes
+    shift
+fi
 [ $# -gt 0 ] || set -- lua bzip2 minigzip zstd sqlite3 cpp hexyl
 
 : "${GCC:=gcc}" "${GXX:=g++}" "${CLANG:=clang-19}" "${CLANGXX:=clang++-19}"
@@ -29,7 +35,7 @@ compile() {
 
 archive() {
     rm -f "$1"
-    ar rc "$@"
+    ${bitcode:+llvm-}ar${bitcode:+-19} rc "$@"
 }
 
 # The pieces below run inside the folder of the mode, with $cc, $cxx and $flags set, and print the driver line's tail.
@@ -160,7 +166,9 @@ mode() {
 }
 
 for program in "$@"; do
-    case $program in
+    case $bitcode$program in
+    yeshexyl) ;;
+    yes*) mode "$program" clang-bitcode "$CLANG" "$CLANGXX" "-O2 -w -flto" ;;
     hexyl) mode hexyl rust cc c++ "" ;;
     *)
         fs="-ffunction-sections -fdata-sections"

@@ -65,6 +65,18 @@ impl Corpus {
     /// # Errors
     /// If nothing fits, or lto-prune isn't built.
     pub(crate) fn open(root: PathBuf, only: &[String]) -> Result<Corpus> {
+        let corpus = Corpus::built(root, only)?;
+        if corpus.links.is_empty() {
+            return Err("nothing is built: run bench/fetch.sh and bench/build.sh first".into());
+        }
+        Ok(corpus)
+    }
+
+    /// As [`Corpus::open`], but there may be none.
+    ///
+    /// # Errors
+    /// If lto-prune isn't built.
+    pub(crate) fn built(root: PathBuf, only: &[String]) -> Result<Corpus> {
         let mut links = Vec::new();
         for program in PROGRAMS {
             for mode in MODES {
@@ -78,13 +90,10 @@ impl Corpus {
                     program: program.into(),
                     mode: mode.into(),
                     driver: lines(&dir.join("link.args"))?,
-                    linker_args: without_output(lines(&dir.join("ld.args"))?),
+                    linker_args: recorded(&dir.join("ld.args"))?,
                     dir,
                 });
             }
-        }
-        if links.is_empty() {
-            return Err("nothing is built: run bench/fetch.sh and bench/build.sh first".into());
         }
         Ok(Corpus { links, ..Corpus::tools(root)? })
     }
@@ -143,6 +152,14 @@ pub(crate) fn find_linker(name: &str) -> Result<PathBuf> {
         }
     }
     Err(format!("{name} is not installed").into())
+}
+
+/// The linker's arguments that `record-ld.sh` wrote, without `-o FILE`.
+///
+/// # Errors
+/// If the file can't be read.
+pub(crate) fn recorded(path: &Path) -> Result<Vec<String>> {
+    Ok(without_output(lines(path)?))
 }
 
 fn lines(path: &Path) -> Result<Vec<String>> {

@@ -1,7 +1,7 @@
 //! Runners of the benchmark: `bench COMMAND [OPTIONS]`, described in docs/BENCHMARKING.md.
 //!
-//! The corpus is made beforehand by `bench/fetch.sh` and `bench/build.sh`; nothing here downloads, and only `soak` and
-//! `reach` compile.
+//! The corpus is made beforehand by `bench/fetch.sh` and `bench/build.sh`; nothing here downloads, and only `soak`,
+//! `reach`, `trace` and `sites` compile.
 //! Exit status: 0, or 1 when a comparison failed, or 2 when a command could not run.
 
 mod check;
@@ -10,11 +10,13 @@ mod gcdiff;
 mod links;
 mod machine;
 mod process;
+mod sites;
 mod link_programs;
 mod soak_links;
 mod reach;
 mod soak;
 mod table;
+mod trace;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -25,23 +27,26 @@ use corpus::Corpus;
 type Error = Box<dyn std::error::Error + Send + Sync>;
 type Result<T> = std::result::Result<T, Error>;
 
-const USAGE: &str = "usage: bench links|gcdiff|check|soak|soak-links|reach [options]
+const USAGE: &str = "usage: bench links|gcdiff|check|soak|soak-links|reach|trace|sites [options]
   links             time and memory of each link, the linker alone beside lto-prune, and .text sizes
   gcdiff            what lto-prune keeps beside what ld.lld --gc-sections keeps, section by section
   check             every program, linked plain and pruned by each linker, passes its functional check alike
   soak              random programs, linked plain and pruned, behave alike
   soak-links        random link lines, linked plain and pruned by each linker, behave alike
   reach             what is kept of static libraries beside what can be reached
+  trace             what programs call through pointers as they run is in what value flow says they can
+  sites             indirect call sites resolved, here and by LLVM; functions called and not; bytes and time
 options
   --only=A,B        these programs, or PROGRAM/MODE; reach: these mains
   --runs=N          links: runs of each (default 11)
   --linkers=A,B     check, soak, soak-links, reach: of lld, mold, bfd, gold (default: all)
   --seeds=A..B      soak, soak-links: the seeds from A to B - 1
   --csmith          soak: programs by csmith
+  --hits=N          trace, sites: a site is watched for so many hits (default 50000)
   --jobs=N          soak: programs at a time (default: as many as cores)
   --level=LEVEL     links, check, soak, reach: the --prune-level (default: functions)
   --all-modes       gcdiff: not only -ffunction-sections
-  --verbose         gcdiff, reach: name every section or function that the two treat differently
+  --verbose         gcdiff, reach, trace: name every section, function or address that needs a look
   --write           put the table, with the machine's facts, in bench/results";
 
 /// The command line.
@@ -51,6 +56,7 @@ struct Options {
     linkers: Vec<String>,
     seeds: Option<(u64, u64)>,
     csmith: bool,
+    hits: u64,
     jobs: usize,
     level: String,
     all_modes: bool,
@@ -65,6 +71,7 @@ fn parse(args: &[String]) -> Result<Options> {
         linkers: Vec::new(),
         seeds: None,
         csmith: false,
+        hits: 50_000,
         jobs: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
         level: "functions".into(),
         all_modes: false,
@@ -81,6 +88,7 @@ fn parse(args: &[String]) -> Result<Options> {
             ("--seeds", "") => options.seeds = Some(soak::seeds(args.next().ok_or("--seeds A..B")?)?),
             ("--seeds", v) => options.seeds = Some(soak::seeds(v)?),
             ("--csmith", "") => options.csmith = true,
+            ("--hits", v) => options.hits = v.parse::<u64>()?.max(1),
             ("--jobs", v) => options.jobs = v.parse::<usize>()?.max(1),
             ("--level", v) => options.level = v.into(),
             ("--all-modes", "") => options.all_modes = true,
@@ -100,6 +108,11 @@ fn run(args: &[String]) -> Result<bool> {
         "soak-links" => return soak_links::run(&options, &corpus::lto_prune()?),
         "soak" => return soak::run(&Corpus::tools(root)?, &options),
         "reach" => return reach::run(&Corpus::tools(root)?, &options),
+        _ => {}
+    }
+    match command.as_str() {
+        "trace" => return trace::run(&Corpus::built(root, &options.only)?, &options),
+        "sites" => return sites::run(&Corpus::built(root, &options.only)?, &options),
         _ => {}
     }
     let corpus = Corpus::open(root, &options.only)?;

@@ -21,12 +21,15 @@ use std::process::Command;
 use object::{Object, ObjectSection, ObjectSymbol, SymbolFlags, elf};
 use serde_json::Value;
 
-use crate::corpus::{Corpus, find_linker};
+use crate::corpus::{self, Corpus, Link, find_linker};
 use crate::process::{self, run_ok};
 use crate::table::{Table, count, publish};
 use crate::{Options, Result};
 
 const LINKERS: [&str; 4] = ["lld", "mold", "bfd", "gold"];
+
+/// Of a main's link, in place of a corpus mode.
+pub(crate) const MODE: &str = "main";
 
 /// Excess that is allowed at least, in bytes.
 const SLACK: u64 = 512;
@@ -104,6 +107,50 @@ fn mains(corpus: &Corpus, only: &[String]) -> Result<Vec<Main>> {
     }
     out.sort_by(|a, b| a.name.cmp(&b.name));
     if out.is_empty() { Err("no such main".into()) } else { Ok(out) }
+}
+
+/// The mains that there are.
+///
+/// # Errors
+/// If one can't be read.
+pub(crate) fn names(corpus: &Corpus) -> Result<Vec<String>> {
+    Ok(mains(corpus, &[])?.into_iter().map(|m| m.name).collect())
+}
+
+/// To `DIR/main.o`.
+fn compile(main: &Main, dir: &Path) -> Result<()> {
+    let mut command = Command::new(main.compiler);
+    command
+        .args(["-O2", "-fPIE"])
+        .args(&main.cflags)
+        .arg("-c")
+        .arg(&main.source)
+        .arg("-o")
+        .arg(dir.join("main.o"));
+    run_ok(&mut command, dir)?;
+    Ok(())
+}
+
+/// Compile the main called `name` in `dir`, and find out how its driver would call the linker.
+///
+/// # Errors
+/// If there is no such main, or it doesn't compile or link.
+pub(crate) fn record_link(corpus: &Corpus, name: &str, dir: &Path) -> Result<Link> {
+    let main = mains(corpus, &[name.to_owned()])?.pop().ok_or("no such main")?;
+    compile(&main, dir)?;
+    fs::create_dir(dir.join("recorder"))?;
+    symlink(corpus.root.join("record-ld.sh"), dir.join("recorder/ld"))?;
+    let mut command = link(&main, dir, "recorder", "main");
+    let recorded = dir.join("ld.args");
+    run_ok(command.env("BENCH_RECORD", &recorded), dir)?;
+    let driver = std::iter::once(main.compiler.to_owned()).chain(["main.o".to_owned()]);
+    Ok(Link {
+        program: main.name.clone(),
+        mode: MODE.to_owned(),
+        dir: dir.to_owned(),
+        driver: driver.chain(main.libraries).collect(),
+        linker_args: corpus::recorded(&recorded)?,
+    })
 }
 
 /// The driver's link of `main`, by `DIR/ld`, to `DIR/../output`.
@@ -253,15 +300,7 @@ fn run_all(main: &Main, options: &Options, scratch: &Path) -> Vec<String> {
 
 fn measure(corpus: &Corpus, options: &Options, main: &Main) -> Result<(Row, Vec<String>)> {
     let scratch = corpus.scratch(&format!("reach/{}", main.name))?;
-    let mut compile = Command::new(main.compiler);
-    compile
-        .args(["-O2", "-fPIE"])
-        .args(&main.cflags)
-        .arg("-c")
-        .arg(&main.source)
-        .arg("-o")
-        .arg(scratch.join("main.o"));
-    run_ok(&mut compile, &scratch)?;
+    compile(main, &scratch)?;
     for (dir, file) in [("ours", &corpus.pruner), ("bin", &find_linker("lld")?)] {
         fs::create_dir(scratch.join(dir))?;
         symlink(file, scratch.join(dir).join("ld"))?;

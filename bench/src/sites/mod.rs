@@ -1,0 +1,239 @@
+//! `bench sites`: what value flow makes of indirect calls: sites resolved, by LLVM's pass and here, functions called and not, bytes,
+//! and what it costs.
+//!
+//! Sites are of code that is kept. Those that ran are the tracer's (`bench trace`), on the same link. Times are medians
+//! of interleaved runs: propagation by `--prune-time`, the linker alone on the same arguments. A link that takes long is timed
+//! once.
+
+mod llvm;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use object::{Object, ObjectSection};
+
+use crate::corpus::{Corpus, find_linker};
+use crate::process::run_ok;
+use crate::table::{Table, count, publish};
+use crate::trace::{self, Case, Outcome};
+use crate::{Options, Result, reach};
+use llvm::Llvm;
+
+/// Propagation that takes longer than this is timed once.
+const LONG: Duration = Duration::from_secs(2);
+/// Times of others are medians of so many.
+const RUNS: usize = 5;
+
+/// Everything about one link.
+struct Row {
+    name: String,
+    /// Whether the C library is in it.
+    is_static: bool,
+    outcome: Outcome,
+    llvm: Option<Llvm>,
+    /// Bytes of `.text` at `sections`, `functions`, `pointers`.
+    text: [u64; 3],
+    propagate: Duration,
+    linker: Duration,
+}
+
+impl Row {
+    fn ratio(&self) -> f64 {
+        self.text[2] as f64 / self.text[1] as f64
+    }
+}
+
+fn text_size(path: &Path) -> Result<u64> {
+    let data = fs::read(path)?;
+    Ok(object::File::parse(&*data)?.section_by_name(".text").map_or(0, |s| s.size()))
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times.get(times.len() / 2).copied().unwrap_or_default()
+}
+
+fn measure(corpus: &Corpus, options: &Options, case: &Case) -> Result<Row> {
+    let outcome = trace::observe(corpus, case, options.hits)?;
+    let link = &case.link;
+    let scratch = corpus.scratch(&format!("sites/{}-{}", link.program, link.mode))?;
+    let lld = find_linker("lld")?;
+    let mut text = [0; 3];
+    for (level, size) in ["sections", "functions", "pointers"].iter().zip(&mut text) {
+        let output = scratch.join(level);
+        // The link at `pointers` was made for the trace.
+        let output = if *level == "pointers" { trace::scratch(corpus, link).join("pruned") } else { output };
+        if !output.exists() {
+            run_ok(&mut trace::pruned_link(corpus, link, &scratch, &output, level)?, &scratch)?;
+        }
+        *size = text_size(&output)?;
+    }
+    let (mut propagate, mut linker) = (vec![outcome.propagate], Vec::new());
+    for round in 0..RUNS {
+        let plain = scratch.join("plain");
+        linker.push(run_ok(&mut corpus.linker_command(link, &lld, &plain), &scratch)?.wall);
+        if round > 0 && outcome.propagate < LONG {
+            let mut command = trace::pruned_link(corpus, link, &scratch, &scratch.join("timed"), "pointers")?;
+            run_ok(&mut command, &scratch)?;
+            propagate.push(trace::stage_time(&scratch, "propagate")?);
+        }
+    }
+    Ok(Row {
+        name: link.name(),
+        is_static: link.program.starts_with("static"),
+        outcome,
+        llvm: None,
+        text,
+        propagate: median(propagate),
+        linker: median(linker),
+    })
+}
+
+fn percent(part: usize, of: usize) -> String {
+    if of == 0 { "n/a".into() } else { format!("{:.1}%", 100.0 * part as f64 / of as f64) }
+}
+
+fn sites_table(rows: &[Row]) -> String {
+    let mut table = Table::new(&[
+        "link",
+        "sites",
+        "resolved",
+        "of all",
+        "never called",
+        "overdefined",
+        "not followed",
+        "LLVM: sites",
+        "resolved",
+        "uncapped",
+        "sites that ran",
+        "of these resolved",
+        "share",
+    ]);
+    for row in rows {
+        let live = row.outcome.live;
+        let (ran, resolved) = row.outcome.executed();
+        let mut cells = vec![row.name.clone(), count(live.all() as u64), count(live.resolved as u64)];
+        cells.push(percent(live.resolved, live.all()));
+        cells.extend([live.never, live.overdefined, live.not_followed].map(|n| count(n as u64)));
+        cells.extend(match row.llvm {
+            Some(l) => [l.sites, l.resolved, l.unlimited].map(|n| count(n as u64)),
+            None => ["n/a", "n/a", "n/a"].map(str::to_owned),
+        });
+        cells.extend([count(ran as u64), count(resolved as u64), percent(resolved, ran)]);
+        table.row(&cells);
+    }
+    table.as_str().to_owned()
+}
+
+fn causes_table(rows: &[Row]) -> String {
+    let causes = rows.iter().flat_map(|r| r.outcome.report.causes.keys());
+    let causes: Vec<&str> =
+        causes.map(String::as_str).collect::<std::collections::BTreeSet<_>>().into_iter().collect();
+    let columns: Vec<&str> = ["link", "overdefined"].into_iter().chain(causes.iter().copied()).collect();
+    let mut table = Table::new(&columns);
+    for row in rows {
+        let mut cells = vec![row.name.clone(), count(row.outcome.live.overdefined as u64)];
+        let number = |cause: &&str| count(row.outcome.report.causes.get(*cause).copied().unwrap_or(0));
+        cells.extend(causes.iter().map(number));
+        table.row(&cells);
+    }
+    table.as_str().to_owned()
+}
+
+fn functions_table(rows: &[Row]) -> String {
+    let mut table = Table::new(&[
+        "link",
+        "mentioned",
+        "escaped",
+        "called",
+        "stubs",
+        "`.text` sections",
+        "functions",
+        "pointers",
+        "pointers / functions",
+        "propagate, ms",
+        "linker, ms",
+        "ratio",
+        "joined objects",
+    ]);
+    for row in rows {
+        let number = |name: &str| row.outcome.report.counts.get(name).map_or("n/a".into(), |n| count(*n));
+        let mut cells = vec![row.name.clone()];
+        cells.extend(["mentioned", "escaped", "called", "stubs"].map(number));
+        cells.extend(row.text.map(count));
+        cells.push(format!("{:.4}", row.ratio()));
+        cells.extend([row.propagate, row.linker].map(|t| format!("{:.1}", t.as_secs_f64() * 1e3)));
+        cells.push(format!("{:.2}", row.propagate.as_secs_f64() / row.linker.as_secs_f64()));
+        cells.push(number("joined_objects"));
+        table.row(&cells);
+    }
+    table.as_str().to_owned()
+}
+
+/// Of the ratios of `.text`.
+fn geometric_mean<'r>(rows: impl Iterator<Item = &'r Row>) -> String {
+    let logarithms: Vec<f64> = rows.map(|r| r.ratio().ln()).collect();
+    if logarithms.is_empty() {
+        return "n/a".into();
+    }
+    format!("{:.4}", (logarithms.iter().sum::<f64>() / logarithms.len() as f64).exp())
+}
+
+/// The command. True unless a link failed, or something ran that the analysis excludes.
+pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
+    let mut rows = Vec::new();
+    let mut llvm: BTreeMap<String, Option<Llvm>> = BTreeMap::new();
+    let mut failures = String::new();
+    for case in trace::cases(corpus, &options.only, trace::Mains::All)? {
+        eprintln!("{}", case.link.name());
+        match measure(corpus, options, &case) {
+            Ok(mut row) => {
+                failures.push_str(&row.outcome.misses(&row.name));
+                let program = &case.link.program;
+                if case.link.mode != reach::MODE {
+                    if !llvm.contains_key(program) {
+                        llvm.insert(program.clone(), llvm::resolve(corpus, program)?);
+                    }
+                    row.llvm = llvm.get(program).copied().flatten();
+                }
+                rows.push(row);
+            }
+            Err(e) => failures.push_str(&format!("{}: {e}\n", case.link.name())),
+        }
+    }
+    let body = format!(
+        "Indirect call sites of the code that is kept at `--prune-level=pointers`, lld behind. Resolved: a finite set that \
+         isn't empty. Not followed: calls in functions whose values are not followed. LLVM: the same sources as one module, \
+         `{}`, calls with `!callees` of all indirect calls, with at most four functions a value and uncapped. Sites that \
+         ran: as traced (`bench trace`), outside of what nobody follows too.\n\n{}\n\
+         Overdefined sites by cause; a site may have several.\n\n{}\n\
+         Functions by what is done with their address, bytes of `.text` by level, and cost.\n\n{}\n\
+         `.text` at `pointers` / `functions`, geometric mean: {} over all {} links, {} over the static ones.\n",
+        llvm::PASSES,
+        sites_table(&rows),
+        causes_table(&rows),
+        functions_table(&rows),
+        geometric_mean(rows.iter()),
+        rows.len(),
+        geometric_mean(rows.iter().filter(|r| r.is_static)),
+    );
+    if !failures.is_empty() {
+        print!("{body}\n{failures}");
+        return Ok(false);
+    }
+    publish(corpus, options, "sites", "Indirect calls by value flow", &body)?;
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_and_medians() {
+        assert_eq!((percent(1, 4), percent(0, 0)), ("25.0%".to_owned(), "n/a".to_owned()));
+        assert_eq!(median([3, 1, 2].map(Duration::from_millis).to_vec()), Duration::from_millis(2));
+    }
+}

@@ -1,0 +1,343 @@
+//! `bench trace`: dynamic truth. What programs call through pointers as they run, held against what `--prune-level=pointers`
+//! says they can.
+//!
+//! The program that runs is the plain link, so that nothing that was pruned can hide a call; the report is of the pruned link of the
+//! same objects by the same linker. Each program does what its functional check has it do.
+
+mod compare;
+mod layout;
+mod outside;
+mod program;
+pub(crate) mod report;
+mod tracer;
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod layout_tests;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use iced_x86::FlowControl;
+
+use crate::corpus::{Corpus, Link, find_linker};
+use crate::process::run_ok;
+use crate::table::{Table, count, publish};
+use crate::{Options, Result, reach};
+use compare::{Comparison, Executed, Seen};
+use layout::Layout;
+use program::Program;
+use report::{Report, State};
+use tracer::{Target, Trace};
+
+/// A link, and how its program is run: by a check script, or alone.
+#[derive(Debug)]
+pub(crate) struct Case {
+    pub(crate) link: Link,
+    script: Option<PathBuf>,
+}
+
+/// Everything about one case.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) report: Report,
+    pub(crate) live: Live,
+    /// Of the pruned link.
+    pub(crate) propagate: Duration,
+    comparison: Comparison,
+    trace: Trace,
+    /// What ran and lies in no section that is known, by address and function.
+    unplaced: Vec<String>,
+    uncovered: u64,
+    /// Sections of code of the plain program without a place.
+    unknown_sections: usize,
+    /// Sites with so many hits that they were taken out.
+    taken_out: usize,
+}
+
+/// Indirect call sites in code that is kept, by what is known of them.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Live {
+    pub(crate) resolved: usize,
+    pub(crate) never: usize,
+    pub(crate) overdefined: usize,
+    /// Calls in functions whose values are not followed: they are in no report.
+    pub(crate) not_followed: usize,
+}
+
+impl Live {
+    pub(crate) fn all(&self) -> usize {
+        self.resolved + self.never + self.overdefined + self.not_followed
+    }
+}
+
+impl Outcome {
+    /// Sites that ran, and of these the resolved ones.
+    pub(crate) fn executed(&self) -> (usize, usize) {
+        (self.comparison.executed, self.comparison.resolved)
+    }
+
+    /// What ran and can't, a line each.
+    pub(crate) fn misses(&self, name: &str) -> String {
+        let mut out = String::new();
+        for miss in &self.comparison.misses {
+            let place = format!("section {} + {:#x}", miss.place.section, miss.place.offset);
+            let (what, caller, site, target) = (miss.what, &miss.caller, miss.site, &miss.target);
+            out.push_str(&format!("{name}: {what}: {caller} at {site:#x} ({place}) called {target}\n"));
+        }
+        out
+    }
+}
+
+/// Which of `bench/mains`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mains {
+    /// Those that hold the C and C++ libraries themselves.
+    Static,
+    All,
+}
+
+/// The corpus and the mains, as far as they are asked for.
+///
+/// # Errors
+/// If a main doesn't compile, or nothing is left.
+pub(crate) fn cases(corpus: &Corpus, only: &[String], mains: Mains) -> Result<Vec<Case>> {
+    let script = |link: &Link| Some(corpus.root.join("check").join(&link.program).with_extension("sh"));
+    let mut cases: Vec<Case> =
+        corpus.links.iter().map(|link| Case { script: script(link), link: link.clone() }).collect();
+    for name in reach::names(corpus)? {
+        let wanted = mains == Mains::All || name.starts_with("static");
+        // A main may have the name of a program.
+        let program = corpus.links.iter().any(|l| l.program == name);
+        let asked = only.contains(&format!("{name}/{}", reach::MODE)) || (only.contains(&name) && !program);
+        if wanted && (asked || only.is_empty()) {
+            let link = reach::record_link(corpus, &name, &corpus.scratch(&format!("mains/{name}"))?)?;
+            cases.push(Case { link, script: None });
+        }
+    }
+    if cases.is_empty() { Err("no such program".into()) } else { Ok(cases) }
+}
+
+fn folder(link: &Link) -> String {
+    format!("trace/{}-{}", link.program, link.mode)
+}
+
+/// Where [`observe`] leaves its files; the pruned program is `pruned`.
+pub(crate) fn scratch(corpus: &Corpus, link: &Link) -> PathBuf {
+    corpus.root.join("work/run").join(folder(link))
+}
+
+/// The command of a strict link at a level, with lld behind and the times of its stages on standard error.
+///
+/// # Errors
+/// If the command's name can't be made in `scratch`, or there is no lld.
+pub(crate) fn pruned_link(
+    corpus: &Corpus,
+    link: &Link,
+    scratch: &Path,
+    output: &Path,
+    level: &str,
+) -> Result<Command> {
+    // Under this name it takes a linker's arguments.
+    let ours = scratch.join("ld.lto-prune");
+    if !ours.exists() {
+        symlink(&corpus.pruner, &ours)?;
+    }
+    let mut command = corpus.linker_command(link, &ours, output);
+    command
+        .env("LTO_PRUNE_LINKER", find_linker("lld")?)
+        .env_remove("LTO_PRUNE_FLAGS")
+        .args(["--prune-strict", "--prune-time"])
+        .arg(format!("--prune-level={level}"));
+    Ok(command)
+}
+
+/// Time of a stage, from the standard error that `run_ok` left in `scratch`.
+///
+/// # Errors
+/// If it isn't there.
+pub(crate) fn stage_time(scratch: &Path, stage: &str) -> Result<Duration> {
+    let text = fs::read_to_string(scratch.join("stderr"))?;
+    let time = text.lines().find_map(|line| {
+        let mut words = line.split_whitespace();
+        let milliseconds = words.next()?.parse::<f64>().ok()?;
+        (words.nth(1)? == stage).then(|| Duration::from_secs_f64(milliseconds.abs() / 1e3))
+    });
+    Ok(time.ok_or_else(|| format!("no time of {stage}"))?)
+}
+
+/// Link plain and pruned, trace the plain program, and compare.
+pub(crate) fn observe(corpus: &Corpus, case: &Case, limit: u64) -> Result<Outcome> {
+    let link = &case.link;
+    let scratch = corpus.scratch(&folder(link))?;
+    let (plain, map, json) = (scratch.join("plain"), scratch.join("map"), scratch.join("report.json"));
+    let lld = find_linker("lld")?;
+    let mut command = corpus.linker_command(link, &lld, &plain);
+    run_ok(command.arg(format!("-Map={}", map.display())), &scratch)
+        .map_err(|e| format!("plain link: {e}"))?;
+    let mut command = pruned_link(corpus, link, &scratch, &scratch.join("pruned"), "pointers")?;
+    command.arg(format!("--prune-report={}", json.display()));
+    run_ok(&mut command, &scratch).map_err(|e| format!("pruned link: {e}"))?;
+    let propagate = stage_time(&scratch, "propagate")?;
+
+    let report = Report::read(&json)?;
+    let program = Program::read(&plain)?;
+    let layout = Layout::read(&plain, &map, &link.dir, &report)?;
+    let trace = run_traced(case, &program, &scratch, limit)?;
+    if trace.status != 0 {
+        let errors = String::from_utf8_lossy(&fs::read(scratch.join("errors"))?).into_owned();
+        return Err(format!("the traced program fails its check, status {}\n{errors}", trace.status).into());
+    }
+    let comparison = compare::compare(&report, &executed(&program, &layout, &report, &trace));
+    Ok(Outcome {
+        live: live(&program, &layout, &report),
+        unplaced: comparison.unplaced.iter().map(|a| named(&program, *a)).collect(),
+        uncovered: program.uncovered,
+        unknown_sections: layout.unknown.len(),
+        taken_out: trace.sites.values().filter(|o| o.hits >= limit).count(),
+        comparison,
+        trace,
+        report,
+        propagate,
+    })
+}
+
+fn named(program: &Program, address: u64) -> String {
+    format!("{address:#x} in {}", program.function(address).unwrap_or("no function"))
+}
+
+fn run_traced(case: &Case, program: &Program, scratch: &Path, limit: u64) -> Result<Trace> {
+    let dir = scratch.join("run");
+    fs::create_dir(&dir)?;
+    let (stdout, stderr) = (scratch.join("transcript"), scratch.join("errors"));
+    let binary = program.path.as_os_str();
+    let args: Vec<&OsStr> = match &case.script {
+        Some(script) => vec![OsStr::new("sh"), script.as_os_str(), binary],
+        None => vec![binary],
+    };
+    tracer::trace(program, &tracer::Run { args: &args, dir: &dir, stdout: &stdout, stderr: &stderr, limit })
+}
+
+/// What ran, in places of the inputs.
+fn executed(program: &Program, layout: &Layout, report: &Report, trace: &Trace) -> Vec<Executed> {
+    let mut out = Vec::new();
+    for (&address, observed) in &trace.sites {
+        let seen = |target: &Target| match target {
+            Target::Inside(at) if program.resolvers.contains(at) => Seen::Resolver,
+            Target::Inside(at) => Seen::Inside(layout.place_of(*at), *at),
+            Target::Outside(names) => Seen::Outside(names.clone()),
+        };
+        let place = layout.place_of(address);
+        let caller = place.and_then(|p| report.atoms.get(report.atom_at(p)?));
+        out.push(Executed {
+            address,
+            place,
+            mentions: caller.map(|c| layout.mentions(c.place, c.size)).unwrap_or_default(),
+            jump: is_jump(program, address),
+            targets: observed.targets.keys().map(seen).collect(),
+        });
+    }
+    out
+}
+
+fn is_jump(program: &Program, site: u64) -> bool {
+    program.sites.get(&site).is_some_and(|i| i.flow_control() == FlowControl::IndirectBranch)
+}
+
+/// Count the sites of what is kept.
+fn live(program: &Program, layout: &Layout, report: &Report) -> Live {
+    let mut live = Live::default();
+    for claim in report.claims.values() {
+        *match claim.state {
+            State::Resolved => &mut live.resolved,
+            State::Never => &mut live.never,
+            State::Overdefined => &mut live.overdefined,
+        } += 1;
+    }
+    for &site in program.sites.keys().filter(|s| !is_jump(program, **s)) {
+        let Some(place) = layout.place_of(site) else { continue };
+        let Some(atom) = report.atom_at(place).and_then(|a| report.atoms.get(a)) else { continue };
+        let unseen = atom.function.is_none() && !report.claims.contains_key(&place);
+        live.not_followed += usize::from(atom.state == "kept" && unseen);
+    }
+    live
+}
+
+/// The command. True if nothing ran that the analysis excludes.
+pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
+    let mut table = Table::new(&[
+        "program",
+        "runs",
+        "hits",
+        "sites seen",
+        "resolved",
+        "overdefined",
+        "not followed",
+        "direct",
+        "tables",
+        "pairs",
+        "taken out",
+        "lost",
+        "no place",
+        "misses",
+    ]);
+    let mut failures = String::new();
+    for case in cases(corpus, &options.only, Mains::Static)? {
+        let name = case.link.name();
+        eprintln!("{name}");
+        let outcome = match observe(corpus, &case, options.hits) {
+            Ok(outcome) => outcome,
+            Err(e) => {
+                failures.push_str(&format!("{name}: {e}\n"));
+                continue;
+            }
+        };
+        let c = &outcome.comparison;
+        let hits: u64 = outcome.trace.sites.values().map(|o| o.hits).sum();
+        let mut cells = vec![name.clone(), outcome.trace.processes.to_string(), count(hits)];
+        let numbers = [
+            c.executed,
+            c.resolved,
+            c.overdefined,
+            c.not_followed,
+            c.direct,
+            c.tables,
+            c.pairs,
+            outcome.taken_out,
+        ];
+        cells.extend(numbers.map(|n| count(n as u64)));
+        cells.push(count(outcome.trace.lost));
+        cells.push(count(c.unplaced.len() as u64));
+        cells.push(count(c.misses.len() as u64));
+        table.row(&cells);
+        if options.verbose {
+            println!(
+                "{name}: {} bytes of code in no function, {} sections without a place, no place: {}",
+                outcome.uncovered,
+                outcome.unknown_sections,
+                outcome.unplaced.join(", ")
+            );
+        }
+        failures.push_str(&outcome.misses(&name));
+    }
+    let body = format!(
+        "Indirect calls and jumps of the plain programs as they ran their functional checks, and what \
+         `--prune-level=pointers` says of these sites. A site is taken out after {} hits. Pairs: of site and target, each \
+         held against the report.\n\n{}",
+        count(options.hits),
+        table.as_str()
+    );
+    if !failures.is_empty() {
+        print!("{body}\n{failures}");
+        return Ok(false);
+    }
+    publish(corpus, options, "trace", "What ran is in what was proved", &body)?;
+    Ok(true)
+}
