@@ -43,6 +43,7 @@ options
   --seeds=A..B      soak, soak-links: the seeds from A to B - 1
   --csmith          soak: programs by csmith
   --hits=N          trace, sites: a site is watched for so many hits (default 50000)
+  --trace           soak: trace what lld links, at --level=pointers
   --jobs=N          soak: programs at a time (default: as many as cores)
   --level=LEVEL     links, check, soak, reach: the --prune-level (default: functions)
   --all-modes       gcdiff: not only -ffunction-sections
@@ -57,6 +58,7 @@ struct Options {
     seeds: Option<(u64, u64)>,
     csmith: bool,
     hits: u64,
+    trace: bool,
     jobs: usize,
     level: String,
     all_modes: bool,
@@ -72,6 +74,7 @@ fn parse(args: &[String]) -> Result<Options> {
         seeds: None,
         csmith: false,
         hits: 50_000,
+        trace: false,
         jobs: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
         level: "functions".into(),
         all_modes: false,
@@ -89,6 +92,7 @@ fn parse(args: &[String]) -> Result<Options> {
             ("--seeds", v) => options.seeds = Some(soak::seeds(v)?),
             ("--csmith", "") => options.csmith = true,
             ("--hits", v) => options.hits = v.parse::<u64>()?.max(1),
+            ("--trace", "") => options.trace = true,
             ("--jobs", v) => options.jobs = v.parse::<usize>()?.max(1),
             ("--level", v) => options.level = v.into(),
             ("--all-modes", "") => options.all_modes = true,

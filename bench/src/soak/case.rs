@@ -3,6 +3,7 @@
 //! Every command is run in the folder of the case with relative paths, so that a kept folder can be moved and its
 //! script does exactly what was done. Left out: standard input (empty) and time limits of compilers.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -15,12 +16,15 @@ use super::program::Program;
 use super::setup::Recipe;
 
 use crate::corpus::{Corpus, find_linker};
-use crate::{Options, Result, process};
+use crate::{Options, Result, process, trace};
 
 /// Seconds that the plain program may run; those of the own generator need milliseconds.
 const PATIENCE: &str = "3";
 /// Seconds for the pruned one: so many more that a busy machine makes no difference of a close call.
 const MORE_PATIENCE: &str = "30";
+
+/// A site is watched for so many hits: each costs thousands of instructions.
+const TRACED_HITS: u64 = 1000;
 
 /// What all cases use.
 #[derive(Debug)]
@@ -33,6 +37,8 @@ pub(crate) struct Tools {
     flags: String,
     /// Where red cases are kept.
     pub(crate) keep: PathBuf,
+    /// What ran through pointers is held against the report, where lld links.
+    trace: bool,
 }
 
 impl Tools {
@@ -53,6 +59,7 @@ impl Tools {
                 options.level
             ),
             keep: corpus.root.join("work/soak"),
+            trace: options.trace,
         })
     }
 
@@ -65,8 +72,9 @@ impl Tools {
 /// What came of a case.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// No difference; bytes of `.text`, and the limits of the report: name, count, bytes.
-    Same { plain: u64, pruned: u64, limits: Vec<(String, u64, u64)> },
+    /// No difference; bytes of `.text`, the limits of the report (name, count, bytes), and sites that a trace saw and that
+    /// are resolved.
+    Same { plain: u64, pruned: u64, limits: Vec<(String, u64, u64)>, sites: (usize, usize) },
     /// Nothing was compared, and why.
     Idle(String),
     /// A difference, in words.
@@ -116,6 +124,34 @@ fn limits(path: &Path) -> Result<Vec<(String, u64, u64)>> {
 
 fn first_lines(text: &str) -> String {
     text.lines().take(6).collect::<Vec<_>>().join("\n    ")
+}
+
+/// Trace the plain program and hold it against the report; what is wrong, with the numbers of sites that ran and were resolved.
+fn traced(dir: &Path, recipe: &Recipe, plain: &Ran) -> Result<std::result::Result<(usize, usize), String>> {
+    let said: Value = serde_json::from_slice(&fs::read(dir.join("report.json"))?)?;
+    if said["pruned"] == Value::Bool(false) {
+        return Ok(Ok((0, 0)));
+    }
+    let mut link = recipe.link_by("plain-bin", "a.traced");
+    link.push("-Wl,-Map=a.map".into());
+    let done = ran(dir, &link, &[])?;
+    if done.status != 0 {
+        return Ok(Err(format!("link with a map: {}", first_lines(&done.stderr))));
+    }
+    let (program, stdout, stderr) = (dir.join("a.traced"), dir.join(".stdout"), dir.join(".stderr"));
+    let args = ["timeout", MORE_PATIENCE, "./a.traced"].map(OsStr::new);
+    let run = trace::Run { args: &args, dir, stdout: &stdout, stderr: &stderr, limit: TRACED_HITS };
+    let (map, report) = (dir.join("a.map"), dir.join("report.json"));
+    let files = trace::Files { plain: &program, map: &map, report: &report, dir };
+    let outcome = trace::hold(&files, &run)?;
+    let misses = outcome.misses("traced");
+    if !misses.is_empty() {
+        return Ok(Err(misses));
+    }
+    if outcome.status() != plain.status || fs::read(stdout)? != plain.stdout {
+        return Ok(Err(format!("traced, it behaves in another way, status {}", outcome.status())));
+    }
+    Ok(Ok(outcome.executed()))
 }
 
 /// Compile, link, run and compare, in the new folder `dir`.
@@ -171,7 +207,15 @@ pub(crate) fn run(dir: &Path, program: &Program, recipe: &Recipe, tools: &Tools)
     if plain.status >= 128 {
         return Ok(Outcome::Idle(format!("it dies, alone too, with status {}", plain.status)));
     }
+    let mut sites = (0, 0);
+    if tools.trace && recipe.linker == "lld" {
+        match traced(dir, recipe, &plain)? {
+            Ok(seen) => sites = seen,
+            Err(text) => return Ok(Outcome::Red(text)),
+        }
+    }
     Ok(Outcome::Same {
+        sites,
         plain: text_size(&dir.join("a.plain"))?,
         pruned: text_size(&dir.join("a.pruned"))?,
         limits: limits(&dir.join("report.json"))?,

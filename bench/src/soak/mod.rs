@@ -44,14 +44,17 @@ struct Totals {
     idle: BTreeMap<String, (u64, String)>,
     /// Limits of the reports: how often, and how many bytes.
     limits: BTreeMap<String, (u64, u64)>,
+    /// Indirect call sites that traces saw, and resolved ones of them.
+    sites: (usize, usize),
     red: Vec<String>,
 }
 
 impl Totals {
     fn add(&mut self, name: &str, outcome: Outcome) {
         match outcome {
-            Outcome::Same { plain, pruned, limits } => {
+            Outcome::Same { plain, pruned, limits, sites } => {
                 self.links += 2;
+                self.sites = (self.sites.0 + sites.0, self.sites.1 + sites.1);
                 self.plain += plain;
                 self.pruned += pruned;
                 for (limit, n, bytes) in limits {
@@ -163,6 +166,12 @@ fn summary(options: &Options, totals: &Totals, from: u64, to: u64, seconds: u64)
         options.level, totals.programs, totals.links
     );
     println!("bytes of .text: plain {}, pruned {}", count(totals.plain), count(totals.pruned));
+    if options.trace {
+        println!(
+            "indirect call sites that ran under lld's links: {}, resolved: {}",
+            totals.sites.0, totals.sites.1
+        );
+    }
     for (reason, (n, first)) in &totals.idle {
         println!("not compared: {n}, first {first} ({reason})");
     }

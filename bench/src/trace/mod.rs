@@ -35,6 +35,7 @@ use compare::{Comparison, Executed, Seen};
 use layout::Layout;
 use program::Program;
 use report::{Report, State};
+pub(crate) use tracer::Run;
 use tracer::{Target, Trace};
 
 /// A link, and how its program is run: by a check script, or alone.
@@ -82,6 +83,11 @@ impl Outcome {
     /// Sites that ran, and of these the resolved ones.
     pub(crate) fn executed(&self) -> (usize, usize) {
         (self.comparison.executed, self.comparison.resolved)
+    }
+
+    /// Exit status of what was run.
+    pub(crate) fn status(&self) -> i32 {
+        self.trace.status
     }
 
     /// What ran and can't, a line each.
@@ -187,42 +193,61 @@ pub(crate) fn observe(corpus: &Corpus, case: &Case, limit: u64) -> Result<Outcom
     run_ok(&mut command, &scratch).map_err(|e| format!("pruned link: {e}"))?;
     let propagate = stage_time(&scratch, "propagate")?;
 
-    let report = Report::read(&json)?;
-    let program = Program::read(&plain)?;
-    let layout = Layout::read(&plain, &map, &link.dir, &report)?;
-    let trace = run_traced(case, &program, &scratch, limit)?;
-    if trace.status != 0 {
-        let errors = String::from_utf8_lossy(&fs::read(scratch.join("errors"))?).into_owned();
-        return Err(format!("the traced program fails its check, status {}\n{errors}", trace.status).into());
+    let binary = plain.as_os_str();
+    let args: Vec<&OsStr> = match &case.script {
+        Some(script) => vec![OsStr::new("sh"), script.as_os_str(), binary],
+        None => vec![binary],
+    };
+    let run = scratch.join("run");
+    fs::create_dir(&run)?;
+    let (stdout, stderr) = (scratch.join("transcript"), scratch.join("errors"));
+    let run = Run { args: &args, dir: &run, stdout: &stdout, stderr: &stderr, limit };
+    let outcome = hold(&Files { plain: &plain, map: &map, report: &json, dir: &link.dir }, &run)?;
+    if outcome.trace.status != 0 {
+        let errors = String::from_utf8_lossy(&fs::read(stderr)?).into_owned();
+        let status = outcome.trace.status;
+        return Err(format!("the traced program fails its check, status {status}\n{errors}").into());
     }
+    Ok(Outcome { propagate, ..outcome })
+}
+
+/// What a comparison is made of.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Files<'a> {
+    pub(crate) plain: &'a Path,
+    /// lld's, of the plain link.
+    pub(crate) map: &'a Path,
+    /// Of the pruned link.
+    pub(crate) report: &'a Path,
+    /// Where both links were made.
+    pub(crate) dir: &'a Path,
+}
+
+/// Trace a run of a plain program and hold it against the report of the pruned link.
+///
+/// # Errors
+/// If a file is missing or of another form, or the program can't be traced.
+pub(crate) fn hold(files: &Files<'_>, run: &Run<'_>) -> Result<Outcome> {
+    let report = Report::read(files.report)?;
+    let program = Program::read(files.plain)?;
+    let layout = Layout::read(files.plain, files.map, files.dir, &report)?;
+    let trace = tracer::trace(&program, run)?;
     let comparison = compare::compare(&report, &executed(&program, &layout, &report, &trace));
     Ok(Outcome {
         live: live(&program, &layout, &report),
         unplaced: comparison.unplaced.iter().map(|a| named(&program, *a)).collect(),
         uncovered: program.uncovered,
         unknown_sections: layout.unknown.len(),
-        taken_out: trace.sites.values().filter(|o| o.hits >= limit).count(),
+        taken_out: trace.sites.values().filter(|o| o.hits >= run.limit).count(),
         comparison,
         trace,
         report,
-        propagate,
+        propagate: Duration::ZERO,
     })
 }
 
 fn named(program: &Program, address: u64) -> String {
     format!("{address:#x} in {}", program.function(address).unwrap_or("no function"))
-}
-
-fn run_traced(case: &Case, program: &Program, scratch: &Path, limit: u64) -> Result<Trace> {
-    let dir = scratch.join("run");
-    fs::create_dir(&dir)?;
-    let (stdout, stderr) = (scratch.join("transcript"), scratch.join("errors"));
-    let binary = program.path.as_os_str();
-    let args: Vec<&OsStr> = match &case.script {
-        Some(script) => vec![OsStr::new("sh"), script.as_os_str(), binary],
-        None => vec![binary],
-    };
-    tracer::trace(program, &tracer::Run { args: &args, dir: &dir, stdout: &stdout, stderr: &stderr, limit })
 }
 
 /// What ran, in places of the inputs.

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, OpKind, Register};
 use object::{
@@ -20,7 +20,6 @@ use crate::Result;
 /// A linked program, addresses as in the file.
 #[derive(Debug)]
 pub(super) struct Program {
-    pub(super) path: PathBuf,
     /// Device and inode: which file a process runs.
     pub(super) identity: (u64, u64),
     pub(super) entry: u64,
@@ -52,7 +51,6 @@ impl Program {
         let metadata = fs::metadata(path)?;
         let file = object::File::parse(&*bytes).map_err(|e| format!("{}: {e}", path.display()))?;
         let mut program = Program {
-            path: path.to_owned(),
             identity: (metadata.dev(), metadata.ino()),
             entry: file.entry(),
             extent: (u64::MAX, 0),

@@ -33,7 +33,8 @@ fn compile(dir: &Path, flags: &[&str]) -> Program {
 /// Run it traced; what it printed.
 fn run(program: &Program, dir: &Path, limit: u64) -> (Trace, String) {
     let (stdout, stderr) = (dir.join("stdout"), dir.join("stderr"));
-    let args = [program.path.as_os_str()];
+    let binary = dir.join("main");
+    let args = [binary.as_os_str()];
     let run = Run { args: &args, dir, stdout: &stdout, stderr: &stderr, limit };
     let trace = tracer::trace(program, &run).unwrap();
     assert_eq!(trace.status, 0, "{}", std::fs::read_to_string(&stderr).unwrap());
@@ -59,8 +60,8 @@ fn seen(program: &Program, trace: &Trace) -> BTreeMap<(String, String), u64> {
 }
 
 /// What it prints when nobody watches.
-fn alone(program: &Program) -> String {
-    String::from_utf8(Command::new(&program.path).output().unwrap().stdout).unwrap()
+fn alone(dir: &Path) -> String {
+    String::from_utf8(Command::new(dir.join("main")).output().unwrap().stdout).unwrap()
 }
 
 fn expected(often: u64) -> BTreeMap<(String, String), u64> {
@@ -88,7 +89,7 @@ fn check(name: &str, flags: &[&str]) {
     let dir = scratch(name);
     let program = compile(&dir, flags);
     let (trace, printed) = run(&program, &dir, u64::MAX);
-    assert_eq!(printed, alone(&program));
+    assert_eq!(printed, alone(&dir));
     assert_eq!(seen(&program, &trace), expected(1000));
     assert_eq!((trace.processes, trace.lost), (2, 0));
     std::fs::remove_dir_all(dir).unwrap();
@@ -114,7 +115,7 @@ fn a_site_that_runs_often_is_taken_out() {
     let dir = scratch("often");
     let program = compile(&dir, &[]);
     let (trace, printed) = run(&program, &dir, 900);
-    assert_eq!(printed, alone(&program));
+    assert_eq!(printed, alone(&dir));
     assert_eq!(seen(&program, &trace), expected(900));
     std::fs::remove_dir_all(dir).unwrap();
 }
@@ -124,7 +125,7 @@ fn a_static_program_is_seen() {
     let dir = scratch("static");
     let program = compile(&dir, &["-static"]);
     let (trace, printed) = run(&program, &dir, u64::MAX);
-    assert_eq!(printed, alone(&program));
+    assert_eq!(printed, alone(&dir));
     // The C library's own calls are seen too, and its functions have names that depend on the processor.
     let callers: BTreeSet<String> = expected(0).into_keys().map(|(caller, _)| caller).collect();
     let mut got = seen(&program, &trace);

@@ -64,13 +64,13 @@ pub(super) struct Trace {
 
 /// What to run.
 #[derive(Debug)]
-pub(super) struct Run<'a> {
-    pub(super) args: &'a [&'a OsStr],
-    pub(super) dir: &'a Path,
-    pub(super) stdout: &'a Path,
-    pub(super) stderr: &'a Path,
+pub(crate) struct Run<'a> {
+    pub(crate) args: &'a [&'a OsStr],
+    pub(crate) dir: &'a Path,
+    pub(crate) stdout: &'a Path,
+    pub(crate) stderr: &'a Path,
     /// A site is taken out after so many hits.
-    pub(super) limit: u64,
+    pub(crate) limit: u64,
 }
 
 /// A process that runs the program.
