@@ -1,0 +1,162 @@
+//! Writes a function anew with one value for each class of equal ones.
+//!
+//! Of what adds to the values of a class, only what brings something new stays: a copy of a value all of whose things come
+//! from elsewhere goes, and so does a constraint whose thing a copy brings. That is safe because a copy between classes
+//! leads from fewer things to more, so that nothing is left out on account of itself. Loads, stores and displaced
+//! copies start from where an address was made rather than from a displaced copy of it.
+
+use super::number::{Numbering, Root, number};
+use super::rewrite::defined;
+use crate::cfl::components::Adjacency;
+use crate::ids::ValueIdx;
+use crate::relation::{Callee, Constraint, FunctionSummary, Place};
+
+/// Merge equal values.
+pub(super) fn merge(function: &mut FunctionSummary) {
+    let numbering = number(function);
+    let mut writer = Writer {
+        numbering: &numbering,
+        base: None,
+        next: function.values,
+        constraints: Vec::new(),
+        covered: Vec::new(),
+    };
+    let mut adding: Vec<(u32, u32)> = Vec::new();
+    for (i, constraint) in (0u32..).zip(&function.constraints) {
+        match defined(constraint) {
+            Some(to) if numbering.adds[i as usize].is_some() => adding.push((numbering.class(to), i)),
+            Some(_) => {}
+            None => writer.effect(constraint),
+        }
+    }
+    let adding = Adjacency::new(numbering.classes.len(), &adding);
+    let copies = Adjacency::new(numbering.classes.len(), &numbering.copies);
+    for class in 0..numbering.classes.len() as u32 {
+        writer.definitions(class, &copies, &adding, &function.constraints);
+    }
+    function.constraints = writer.constraints;
+    function.values = writer.next;
+    interface(function, &numbering);
+    function.constraints.sort_unstable();
+    function.constraints.dedup();
+}
+
+struct Writer<'n> {
+    numbering: &'n Numbering,
+    /// Holds the stack pointer at entry.
+    base: Option<ValueIdx>,
+    next: u32,
+    constraints: Vec<Constraint>,
+    /// By thing: the class that has it from what was written, and one.
+    covered: Vec<u32>,
+}
+
+impl Writer<'_> {
+    /// What adds to the values of a class.
+    fn definitions(&mut self, class: u32, copies: &Adjacency, adding: &Adjacency, old: &[Constraint]) {
+        let numbering = self.numbering;
+        let things = |c: u32| numbering.classes.get(c as usize).map_or(&[][..], |c| &c.things);
+        let to = numbering.classes[class as usize].stands_for;
+        let mut sources: Vec<u32> = copies.of(class).to_vec();
+        sources.sort_by_key(|c| (std::cmp::Reverse(things(*c).len()), *c));
+        for source in sources {
+            let mut new = false;
+            things(source).iter().for_each(|thing| new |= self.cover(*thing, class));
+            if !new {
+                continue;
+            }
+            let from = numbering.classes[source as usize].stands_for;
+            self.constraints.push(Constraint::Assign { from, to, offset: Some(0) });
+        }
+        for i in adding.of(class) {
+            let thing = numbering.adds.get(*i as usize).copied().flatten();
+            if !thing.is_some_and(|thing| self.cover(thing, class)) {
+                continue;
+            }
+            let new = match old[*i as usize] {
+                Constraint::Assign { from, offset, .. } => match numbering.root(from, offset) {
+                    Some((Root::Value(from), offset)) => Constraint::Assign { from, to, offset },
+                    Some((Root::Frame, offset)) => Constraint::Frame { to, offset },
+                    None => continue,
+                },
+                Constraint::Load { from, size, .. } => match self.place(from) {
+                    Some(from) => Constraint::Load { from, to, size },
+                    None => continue,
+                },
+                Constraint::Address { target, offset, .. } => Constraint::Address { to, target, offset },
+                Constraint::Frame { offset, .. } => Constraint::Frame { to, offset },
+                Constraint::Unknown { .. } => Constraint::Unknown { to },
+                Constraint::Store { .. } | Constraint::Copy { .. } | Constraint::Escape { .. } => continue,
+            };
+            self.constraints.push(new);
+        }
+    }
+
+    /// Whether a thing is new to a class; from now on it isn't.
+    fn cover(&mut self, thing: u32, class: u32) -> bool {
+        let thing = thing as usize;
+        if self.covered.len() <= thing {
+            self.covered.resize(thing + 1, 0);
+        }
+        std::mem::replace(&mut self.covered[thing], class + 1) != class + 1
+    }
+
+    /// A constraint that adds to no value; what holds nothing has no effect.
+    fn effect(&mut self, constraint: &Constraint) {
+        let new = match *constraint {
+            Constraint::Store { from, to, size } => self
+                .numbering
+                .value(from)
+                .zip(self.place(to))
+                .map(|(from, to)| Constraint::Store { from, to, size }),
+            Constraint::Copy { from, to, size } => {
+                self.place(from).zip(self.place(to)).map(|(from, to)| Constraint::Copy { from, to, size })
+            }
+            // Of an object all escapes, wherever in it the address points.
+            Constraint::Escape { from } => self
+                .place(Place { value: from, offset: Some(0) })
+                .map(|place| Constraint::Escape { from: place.value }),
+            _ => None,
+        };
+        self.constraints.extend(new);
+    }
+
+    fn place(&mut self, place: Place) -> Option<Place> {
+        let (root, offset) = self.numbering.root(place.value, place.offset)?;
+        let value = match root {
+            Root::Value(value) => value,
+            Root::Frame => *self.base.get_or_insert_with(|| {
+                let to = ValueIdx(self.next);
+                self.next += 1;
+                self.constraints.push(Constraint::Frame { to, offset: Some(0) });
+                to
+            }),
+        };
+        Some(Place { value, offset })
+    }
+}
+
+/// Put the values that stand for others into the tables; what holds nothing is not passed and not returned.
+fn interface(function: &mut FunctionSummary, numbering: &Numbering) {
+    let stands_for = |v: &mut ValueIdx| {
+        if let Some(class) = numbering.classes.get(numbering.class(*v) as usize) {
+            *v = class.stands_for;
+        }
+    };
+    let holds = |v: ValueIdx| numbering.value(v).is_some();
+    function.results.retain(|(_, v)| holds(*v));
+    function.parameters.iter_mut().chain(&mut function.results).for_each(|(_, v)| stands_for(v));
+    function.stack_parameters.iter_mut().for_each(|(_, v)| stands_for(v));
+    function.at_labels.iter_mut().for_each(stands_for);
+    for site in &mut function.call_sites {
+        site.actuals.retain(|(_, v)| holds(*v));
+        site.stack.retain(|(_, v)| holds(*v));
+        site.actuals.iter_mut().chain(&mut site.results).for_each(|(_, v)| stands_for(v));
+        site.stack.iter_mut().for_each(|(_, v)| stands_for(v));
+        if let Callee::Indirect(value) = &mut site.callee {
+            stands_for(value);
+        }
+    }
+    function.at_labels.sort_unstable();
+    function.at_labels.dedup();
+}

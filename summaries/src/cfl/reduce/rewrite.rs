@@ -1,0 +1,133 @@
+//! Walks over all mentions of values in a function: renaming them, throwing away what nothing depends on, numbering anew.
+//!
+//! A value counts if it is stored, passed to a call, called, returned, or lets something escape, is the address of a store
+//! or a copy, or if one that counts is made from it. What is only compared or computed with goes: it is observed by nobody.
+
+use crate::cfl::components::Adjacency;
+use crate::ids::ValueIdx;
+use crate::relation::{CallSite, Callee, Constraint, FunctionSummary};
+
+/// The value that a constraint adds to.
+pub(super) fn defined(constraint: &Constraint) -> Option<ValueIdx> {
+    match constraint {
+        Constraint::Address { to, .. }
+        | Constraint::Frame { to, .. }
+        | Constraint::Assign { to, .. }
+        | Constraint::Load { to, .. }
+        | Constraint::Unknown { to } => Some(*to),
+        Constraint::Store { .. } | Constraint::Copy { .. } | Constraint::Escape { .. } => None,
+    }
+}
+
+/// Every mention of a value, in a fixed order: parameters, results, labels, constraints, call sites.
+pub(super) fn for_each_value(function: &mut FunctionSummary, mut visit: impl FnMut(&mut ValueIdx)) {
+    let tables = [&mut function.parameters, &mut function.results];
+    tables.into_iter().flatten().for_each(|(_, v)| visit(v));
+    function.stack_parameters.iter_mut().for_each(|(_, v)| visit(v));
+    function.at_labels.iter_mut().for_each(&mut visit);
+    for constraint in &mut function.constraints {
+        match constraint {
+            Constraint::Address { to, .. } | Constraint::Frame { to, .. } | Constraint::Unknown { to } => {
+                visit(to);
+            }
+            Constraint::Assign { from, to, .. } => [from, to].into_iter().for_each(&mut visit),
+            Constraint::Load { from, to, .. } => [&mut from.value, to].into_iter().for_each(&mut visit),
+            Constraint::Store { from, to, .. } => [from, &mut to.value].into_iter().for_each(&mut visit),
+            Constraint::Copy { from, to, .. } => {
+                [&mut from.value, &mut to.value].into_iter().for_each(&mut visit);
+            }
+            Constraint::Escape { from } => visit(from),
+        }
+    }
+    for site in &mut function.call_sites {
+        if let Callee::Indirect(value) = &mut site.callee {
+            visit(value);
+        }
+        site.actuals.iter_mut().chain(&mut site.results).for_each(|(_, v)| visit(v));
+        site.stack.iter_mut().for_each(|(_, v)| visit(v));
+    }
+}
+
+/// What a call site does with values of the caller.
+pub(in crate::cfl) fn passed(site: &CallSite) -> impl Iterator<Item = ValueIdx> + '_ {
+    let callee = match site.callee {
+        Callee::Indirect(value) => Some(value),
+        Callee::Direct { .. } => None,
+    };
+    callee.into_iter().chain(site.actuals.iter().map(|a| a.1)).chain(site.stack.iter().map(|s| s.1))
+}
+
+/// Values that something outside puts addresses into, by value.
+pub(in crate::cfl) fn inflows(function: &FunctionSummary) -> Vec<bool> {
+    let mut inflow = vec![false; function.values as usize];
+    let parameters = function.parameters.iter().map(|p| p.1);
+    let stack = function.stack_parameters.iter().map(|p| p.1);
+    let results = function.call_sites.iter().flat_map(|s| s.results.iter().map(|r| r.1));
+    for value in parameters.chain(stack).chain(results).chain(function.at_labels.iter().copied()) {
+        if let Some(slot) = inflow.get_mut(value.index()) {
+            *slot = true;
+        }
+    }
+    inflow
+}
+
+/// Throw away the constraints that define what nothing depends on.
+pub(super) fn drop_dead(function: &mut FunctionSummary) {
+    let needed = needed(function);
+    let is_needed = |v: ValueIdx| needed.get(v.index()).copied().unwrap_or(false);
+    function.constraints.retain(|c| defined(c).is_none_or(is_needed));
+    function.parameters.retain(|(_, v)| is_needed(*v));
+    function.stack_parameters.retain(|(_, v)| is_needed(*v));
+    function.at_labels.retain(|v| is_needed(*v));
+    for site in &mut function.call_sites {
+        site.results.retain(|(_, v)| is_needed(*v));
+    }
+}
+
+/// By value: something depends on it.
+fn needed(function: &FunctionSummary) -> Vec<bool> {
+    let mut made_from: Vec<(u32, u32)> = Vec::new();
+    let mut work: Vec<u32> = Vec::new();
+    for constraint in &function.constraints {
+        match constraint {
+            Constraint::Assign { from, to, .. } => made_from.push((to.0, from.0)),
+            Constraint::Load { from, to, .. } => made_from.push((to.0, from.value.0)),
+            Constraint::Store { from, to, .. } => work.extend([from.0, to.value.0]),
+            Constraint::Copy { from, to, .. } => work.extend([from.value.0, to.value.0]),
+            Constraint::Escape { from } => work.push(from.0),
+            Constraint::Address { .. } | Constraint::Frame { .. } | Constraint::Unknown { .. } => {}
+        }
+    }
+    work.extend(function.call_sites.iter().flat_map(passed).map(|v| v.0));
+    work.extend(function.results.iter().map(|r| r.1.0));
+    let made_from = Adjacency::new(function.values as usize, &made_from);
+    let mut needed = vec![false; function.values as usize];
+    while let Some(value) = work.pop() {
+        if let Some(slot) = needed.get_mut(value as usize)
+            && !std::mem::replace(slot, true)
+        {
+            work.extend(made_from.of(value));
+        }
+    }
+    needed
+}
+
+/// Number the values in the order of first mention, and put the tables in their stated orders.
+pub(super) fn renumber(function: &mut FunctionSummary) {
+    let mut new: Vec<Option<ValueIdx>> = vec![None; function.values as usize];
+    let mut next = 0;
+    for_each_value(function, |v| {
+        if let Some(slot) = new.get_mut(v.index()) {
+            *v = *slot.get_or_insert_with(|| {
+                next += 1;
+                ValueIdx(next - 1)
+            });
+        }
+    });
+    function.values = next;
+    function.at_labels.sort_unstable();
+    function.at_labels.dedup();
+    function.constraints.sort_unstable();
+    function.constraints.dedup();
+    function.call_sites.sort_by_key(|c| (c.section, c.offset));
+}

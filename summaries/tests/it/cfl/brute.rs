@@ -1,0 +1,292 @@
+//! Inclusion by the plainest means, for programs of a few small functions: every rule again and again over plain sets.
+//!
+//! It shares no code with what it judges. Offsets are numbers modulo [`RING`], so that sets are finite without any
+//! widening, and what holds for all integers holds here. Symbol k is function k, and behind the functions come objects in memory.
+//! Everything lives.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use summaries::relation::{Callee, Constraint, FunctionSummary, Place};
+use summaries::{Target, ValueIdx};
+
+/// Bytes of every object.
+pub(super) const RING: i64 = 64;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Object {
+    Function(usize),
+    Data(usize),
+    Frame(usize),
+}
+
+/// `None` is whatever escaped; an offset that is `None` is any.
+pub(super) type Address = Option<(Object, Option<i64>)>;
+pub(super) type Set = BTreeSet<Address>;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Node {
+    Value(usize, u32),
+    Cell(Object, i64),
+    Anywhere(Object),
+    /// What unseen callers leave on the stack.
+    Above(usize),
+    Escaped,
+}
+
+pub(super) struct Solution<'f> {
+    pub(super) functions: &'f [FunctionSummary],
+    pub(super) sets: BTreeMap<Node, Set>,
+    /// Nodes of each object that hold anything.
+    parts: BTreeMap<Object, BTreeSet<Node>>,
+    changed: bool,
+}
+
+pub(super) fn solve(functions: &[FunctionSummary]) -> Solution<'_> {
+    let mut solution = Solution { functions, sets: BTreeMap::new(), parts: BTreeMap::new(), changed: true };
+    while std::mem::take(&mut solution.changed) {
+        for (f, function) in functions.iter().enumerate() {
+            function.constraints.iter().for_each(|c| solution.constraint(f, c));
+            (0..function.call_sites.len()).for_each(|s| solution.call_site(f, s));
+        }
+        for address in solution.set(Node::Escaped) {
+            solution.escaped(address);
+        }
+    }
+    solution
+}
+
+impl Solution<'_> {
+    /// What a node holds.
+    pub(super) fn set(&self, node: Node) -> Set {
+        self.sets.get(&node).cloned().unwrap_or_default()
+    }
+
+    pub(super) fn value(&self, f: usize, value: ValueIdx) -> Set {
+        self.set(Node::Value(f, value.0))
+    }
+
+    /// Every node of an object.
+    pub(super) fn nodes_of(&self, object: Object) -> Vec<Node> {
+        self.parts.get(&object).into_iter().flatten().copied().collect()
+    }
+
+    fn add(&mut self, node: Node, address: Address) {
+        let offset = |at: Option<i64>| at.filter(|_| node != Node::Escaped).map(|at| at.rem_euclid(RING));
+        // Of what escapes, unseen code has all, wherever in it the address points.
+        let address = address.map(|(o, at)| (o, offset(at)));
+        if !self.sets.entry(node).or_default().insert(address) {
+            return;
+        }
+        self.changed = true;
+        let object = match node {
+            Node::Cell(object, _) | Node::Anywhere(object) => object,
+            Node::Above(f) => Object::Frame(f),
+            Node::Value(..) | Node::Escaped => return,
+        };
+        self.parts.entry(object).or_default().insert(node);
+    }
+
+    fn flow(&mut self, from: Node, to: Node) {
+        for address in self.set(from) {
+            self.add(to, address);
+        }
+    }
+
+    fn target(&self, target: Target, offset: i64) -> Address {
+        let Target::Symbol(symbol) = target else { panic!("symbols only") };
+        let known = self.functions.len();
+        let object = match symbol.index() {
+            k if k < known => Object::Function(k),
+            k => Object::Data(k - known),
+        };
+        Some((object, Some(offset)))
+    }
+
+    fn constraint(&mut self, f: usize, constraint: &Constraint) {
+        let node = |v: ValueIdx| Node::Value(f, v.0);
+        match *constraint {
+            Constraint::Address { to, target, offset } => self.add(node(to), self.target(target, offset)),
+            Constraint::Frame { to, offset } => self.add(node(to), Some((Object::Frame(f), offset))),
+            Constraint::Assign { from, to, offset } => {
+                for a in self.value(f, from) {
+                    self.add(node(to), plus(a, offset));
+                }
+            }
+            Constraint::Load { from, to, size } => {
+                for a in self.value(f, from.value) {
+                    self.load(plus(a, from.offset), size, node(to));
+                }
+            }
+            Constraint::Store { from, to, size } => {
+                for a in self.value(f, to.value) {
+                    self.store(node(from), plus(a, to.offset), size);
+                }
+            }
+            Constraint::Copy { from, to, size } => self.copy(f, from, to, size),
+            Constraint::Unknown { to } => self.add(node(to), None),
+            Constraint::Escape { from } => self.flow(node(from), Node::Escaped),
+        }
+    }
+
+    fn load(&mut self, from: Address, size: u32, to: Node) {
+        let Some((object, at)) = from else { return self.add(to, None) };
+        for node in self.nodes_of(object) {
+            let read = match (node, at) {
+                (Node::Cell(_, cell), Some(at)) => touches(at, size, cell),
+                // Above the return address.
+                (Node::Above(_), Some(at)) => size == 0 || (1..RING / 8).any(|cell| touches(at, size, cell)),
+                _ => true,
+            };
+            if read {
+                self.flow(node, to);
+            }
+        }
+    }
+
+    fn store(&mut self, from: Node, to: Address, size: u32) {
+        match to {
+            None => self.flow(from, Node::Escaped),
+            Some((Object::Function(_), _)) => {}
+            Some((object, at)) => match at.filter(|_| size > 0) {
+                None => self.flow(from, Node::Anywhere(object)),
+                Some(at) => {
+                    for cell in (0..RING / 8).filter(|c| touches(at, size, *c)) {
+                        self.flow(from, Node::Cell(object, cell));
+                    }
+                }
+            },
+        }
+    }
+
+    fn copy(&mut self, f: usize, from: Place, to: Place, size: u32) {
+        for a in self.value(f, from.value) {
+            for b in self.value(f, to.value) {
+                self.copy_memory(plus(a, from.offset), plus(b, to.offset), size);
+            }
+        }
+    }
+
+    fn copy_memory(&mut self, from: Address, to: Address, size: u32) {
+        match (from, to) {
+            (None | Some(_), Some((Object::Function(_), _))) | (None, None) => {}
+            (Some((a, _)), None) => self.nodes_of(a).into_iter().for_each(|n| self.flow(n, Node::Escaped)),
+            (None, Some((b, _))) => self.add(Node::Anywhere(b), None),
+            (Some((a, x)), Some((b, y))) => {
+                for node in self.nodes_of(a) {
+                    match (node, x.zip(y).filter(|(x, y)| (x - y) % 8 == 0)) {
+                        (Node::Cell(_, cell), Some((x, y))) => {
+                            if size == 0 || touches(x, size, cell) {
+                                let cell = (cell + (y - x) / 8).rem_euclid(RING / 8);
+                                self.flow(node, Node::Cell(b, cell));
+                            }
+                        }
+                        _ => self.flow(node, Node::Anywhere(b)),
+                    }
+                }
+            }
+        }
+    }
+
+    fn call_site(&mut self, f: usize, number: usize) {
+        let site = &self.functions[f].call_sites[number];
+        let callees = match site.callee {
+            Callee::Indirect(value) => self.value(f, value),
+            Callee::Direct { target, offset } => Set::from([self.target(target, offset)]),
+        };
+        for callee in callees {
+            match callee {
+                Some((Object::Function(g), None | Some(0))) => self.call(f, number, g),
+                Some((Object::Function(g), Some(_))) => {
+                    self.labels(g);
+                    self.call_unknown(f, number);
+                }
+                Some(_) => {}
+                None => self.call_unknown(f, number),
+            }
+        }
+    }
+
+    fn call(&mut self, f: usize, number: usize, g: usize) {
+        let (site, callee) = (&self.functions[f].call_sites[number], &self.functions[g]);
+        for (register, parameter) in &callee.parameters {
+            for (_, actual) in site.actuals.iter().filter(|a| a.0 == *register) {
+                self.flow(Node::Value(f, actual.0), Node::Value(g, parameter.0));
+            }
+        }
+        for (register, value) in &callee.results {
+            for (_, result) in site.results.iter().filter(|r| r.0 == *register) {
+                self.flow(Node::Value(g, value.0), Node::Value(f, result.0));
+            }
+        }
+        for (offset, actual) in &site.stack {
+            if callee.frame {
+                self.store(Node::Value(f, actual.0), Some((Object::Frame(g), Some(i64::from(*offset)))), 8);
+            }
+            for (_, parameter) in callee.stack_parameters.iter().filter(|p| p.0 == *offset) {
+                self.flow(Node::Value(f, actual.0), Node::Value(g, parameter.0));
+            }
+        }
+        if let Some(base) = site.stack_in_frame {
+            let at = |o: i64| Some((Object::Frame(f), base.map(|b| b + o)));
+            if callee.frame {
+                self.copy_memory(at(8), Some((Object::Frame(g), Some(8))), 0);
+            }
+            for (offset, parameter) in &callee.stack_parameters {
+                self.load(at(i64::from(*offset)), 8, Node::Value(g, parameter.0));
+            }
+        }
+    }
+
+    fn call_unknown(&mut self, f: usize, number: usize) {
+        let site = &self.functions[f].call_sites[number];
+        for value in site.actuals.iter().map(|a| a.1).chain(site.stack.iter().map(|s| s.1)) {
+            self.flow(Node::Value(f, value.0), Node::Escaped);
+        }
+        if site.stack_in_frame.is_some() {
+            self.nodes_of(Object::Frame(f)).into_iter().for_each(|n| self.flow(n, Node::Escaped));
+        }
+        for (_, value) in &site.results {
+            self.add(Node::Value(f, value.0), None);
+        }
+    }
+
+    fn labels(&mut self, g: usize) {
+        for value in &self.functions[g].at_labels {
+            self.add(Node::Value(g, value.0), None);
+        }
+    }
+
+    fn escaped(&mut self, address: Address) {
+        match address {
+            None => {}
+            Some((Object::Function(g), _)) => {
+                let callee = &self.functions[g];
+                self.labels(g);
+                let stack = callee.stack_parameters.iter().map(|p| p.1);
+                for value in callee.parameters.iter().map(|p| p.1).chain(stack) {
+                    self.add(Node::Value(g, value.0), None);
+                }
+                if callee.frame {
+                    self.add(Node::Above(g), None);
+                }
+                for (_, value) in &callee.results {
+                    self.flow(Node::Value(g, value.0), Node::Escaped);
+                }
+            }
+            Some((object, _)) => {
+                self.add(Node::Anywhere(object), None);
+                self.nodes_of(object).into_iter().for_each(|n| self.flow(n, Node::Escaped));
+            }
+        }
+    }
+}
+
+/// An address displaced.
+fn plus(address: Address, by: Option<i64>) -> Address {
+    address.map(|(object, at)| (object, at.zip(by).map(|(at, by)| (at + by).rem_euclid(RING))))
+}
+
+/// Whether an access of `size` bytes touches a cell; 0 is an unknown number.
+fn touches(at: i64, size: u32, cell: i64) -> bool {
+    size == 0 || (0..i64::from(size)).any(|i| (at + i).rem_euclid(RING) / 8 == cell)
+}
