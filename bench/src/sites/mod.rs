@@ -17,6 +17,7 @@ use object::{Object, ObjectSection};
 use crate::corpus::{Corpus, find_linker};
 use crate::process::run_ok;
 use crate::table::{Table, count, publish};
+use crate::trace::report::State;
 use crate::trace::{self, Case, Outcome};
 use crate::{Options, Result, reach};
 use llvm::Llvm;
@@ -25,6 +26,9 @@ use llvm::Llvm;
 const LONG: Duration = Duration::from_secs(2);
 /// Times of others are medians of so many.
 const RUNS: usize = 5;
+
+/// Of the places where causes began, so many are named for each link.
+const ORIGINS: usize = 3;
 
 /// Everything about one link.
 struct Row {
@@ -142,6 +146,24 @@ fn causes_table(rows: &[Row]) -> String {
     table.as_str().to_owned()
 }
 
+/// Where overdefined sites' first cause began: the most frequent of each link.
+fn origins_table(rows: &[Row]) -> String {
+    let mut table = Table::new(&["link", "sites", "the first cause"]);
+    for row in rows {
+        let mut origins: BTreeMap<&str, usize> = BTreeMap::new();
+        let overdefined = row.outcome.report.claims.values().filter(|c| c.state == State::Overdefined);
+        for claim in overdefined {
+            *origins.entry(claim.because.as_deref().unwrap_or("not said")).or_default() += 1;
+        }
+        let mut origins: Vec<(&str, usize)> = origins.into_iter().collect();
+        origins.sort_by_key(|(origin, sites)| (std::cmp::Reverse(*sites), *origin));
+        for (origin, sites) in origins.into_iter().take(ORIGINS) {
+            table.row(&[row.name.clone(), count(sites as u64), origin.to_owned()]);
+        }
+    }
+    table.as_str().to_owned()
+}
+
 fn functions_table(rows: &[Row]) -> String {
     let mut table = Table::new(&[
         "link",
@@ -209,11 +231,13 @@ pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
          `{}`, calls with `!callees` of all indirect calls, with at most four functions a value and uncapped. Sites that \
          ran: as traced (`bench trace`), outside of what nobody follows too.\n\n{}\n\
          Overdefined sites by cause; a site may have several.\n\n{}\n\
+         The {ORIGINS} places at which the first cause of most sites began.\n\n{}\n\
          Functions by what is done with their address, bytes of `.text` by level, and cost.\n\n{}\n\
          `.text` at `pointers` / `functions`, geometric mean: {} over all {} links, {} over the static ones.\n",
         llvm::PASSES,
         sites_table(&rows),
         causes_table(&rows),
+        origins_table(&rows),
         functions_table(&rows),
         geometric_mean(rows.iter()),
         rows.len(),

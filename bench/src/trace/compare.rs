@@ -11,7 +11,7 @@
 
 use std::collections::BTreeSet;
 
-use super::report::{Claim, Place, Report, State};
+use super::report::{Atom, Claim, Place, Report, State};
 
 /// One target that was seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -138,7 +138,10 @@ fn is_direct(report: &Report, site: &Executed) -> bool {
         [Seen::Outside(names)] => !names.is_disjoint(&site.mentions),
         [Seen::Inside(Some(place), _)] => {
             let target = report.atom_at(*place).and_then(|atom| report.atoms.get(atom));
-            target.is_some_and(|t| t.place == *place && t.symbols.iter().any(|s| site.mentions.contains(s)))
+            let mentioned = |t: &Atom| t.symbols.iter().any(|s| site.mentions.contains(s));
+            // What an IFUNC's resolver chose has a name of its own.
+            let chosen = !report.ifuncs.is_disjoint(&site.mentions);
+            target.is_some_and(|t| t.place == *place && (chosen || mentioned(t)))
         }
         _ => false,
     }
@@ -196,7 +199,6 @@ fn outside(claim: Option<&Claim>, names: &BTreeSet<String>) -> Option<(&'static 
 
 #[cfg(test)]
 mod tests {
-    use super::super::report::Atom;
     use super::*;
 
     const MAIN: Place = Place { module: 0, section: 1, offset: 0x20 };
@@ -234,6 +236,7 @@ mod tests {
             targets: targets.iter().copied().collect(),
             externals: externals.iter().map(|e| (*e).to_owned()).collect(),
             causes: Vec::new(),
+            because: None,
         }
     }
 
@@ -293,6 +296,12 @@ mod tests {
         executed[0].mentions.insert("other".into());
         let got = compare(&report(None), &executed);
         assert_eq!((got.executed, got.direct, got.misses.len()), (0, 1, 0));
+        executed[0].mentions = ["chosen".to_owned()].into();
+        let mut with_ifunc = report(None);
+        assert_eq!(compare(&with_ifunc, &executed).misses.len(), 1);
+        with_ifunc.ifuncs.insert("chosen".into());
+        assert_eq!(compare(&with_ifunc, &executed).direct, 1);
+        executed[0].mentions.insert("other".into());
         executed[0].targets.push(at(CALLED));
         assert_eq!(compare(&report(None), &executed).misses.len(), 1);
     }

@@ -49,6 +49,8 @@ pub(crate) struct Claim {
     pub(crate) targets: BTreeSet<(usize, Option<u64>)>,
     pub(crate) externals: BTreeSet<String>,
     pub(crate) causes: Vec<String>,
+    /// Where the first of them began, in words.
+    pub(crate) because: Option<String>,
 }
 
 /// All of it.
@@ -58,6 +60,8 @@ pub(crate) struct Report {
     pub(crate) modules: Vec<(Option<String>, String)>,
     pub(crate) atoms: Vec<Atom>,
     pub(crate) claims: BTreeMap<Place, Claim>,
+    /// Names of IFUNCs.
+    pub(crate) ifuncs: BTreeSet<String>,
     /// Counts of the analysis, by name.
     pub(crate) counts: BTreeMap<String, u64>,
     /// Overdefined sites by cause.
@@ -83,6 +87,9 @@ impl Report {
         }
         for atom in list(&root, "atoms")? {
             report.atoms.push(read_atom(atom)?);
+        }
+        for symbol in list(&root, "symbols")?.iter().filter(|s| s["kind"] == "ifunc") {
+            report.ifuncs.insert(text_of(symbol, "name")?);
         }
         for site in list(&root, "call_sites")? {
             let (place, claim) = read_site(site, &report.atoms)?;
@@ -178,5 +185,14 @@ fn read_site(site: &Value, atoms: &[Atom]) -> Result<(Place, Claim)> {
         Ok(list(site, name)?.iter().filter_map(|s| s.as_str().map(str::to_owned)).collect())
     };
     let externals = names("externals")?.into_iter().collect();
-    Ok((place, Claim { state, targets, externals, causes: names("causes")? }))
+    Ok((
+        place,
+        Claim {
+            state,
+            targets,
+            externals,
+            causes: names("causes")?,
+            because: site["because"].as_str().map(str::to_owned),
+        },
+    ))
 }
