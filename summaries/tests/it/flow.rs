@@ -171,3 +171,35 @@ fn what_is_not_modelled_has_no_summary() {
         );
     }
 }
+
+#[test]
+fn a_return_on_another_stack_is_not_understood() {
+    // Coroutines and contexts: what the other stack has at its top is jumped to, and nobody sees a call of it.
+    for body in [
+        "mov %rdi, %rsp; ret",
+        "push %rbx; mov %rsp, (%rdi); mov (%rsi), %rsp; pop %rbx; ret",
+        "mov 8(%rsi), %rax; lea 16(%rax), %rsp; ret",
+        "mov stacks(%rip), %rsp; ret",
+        "lea stacks(%rip), %rsp; ret",
+        "xchg %rsp, (%rdi); ret",
+        "xchg %rsp, %rdi; ret",
+        "pop %rsp; ret",
+    ] {
+        let summary = module(body);
+        assert!(summary.functions.is_empty(), "{body}: {:?}", summary.functions);
+        assert!(
+            summary.limits.iter().any(|l| l.limit == Limit::UnmodelledFlow),
+            "{body}: {:?}",
+            summary.limits
+        );
+    }
+    for body in [
+        "push %rbp; mov %rsp, %rbp; and $-32, %rsp; sub $64, %rsp; leave; ret",
+        "lea 8(%rsp), %r10; and $-32, %rsp; push -8(%r10); push %rbp; mov %rsp, %rbp; push %r10; sub $40, %rsp; call g; \
+         add $40, %rsp; pop %r10; pop %rbp; lea -8(%r10), %rsp; ret",
+        "push %rbp; mov %rsp, %rbp; sub $16, %rsp; mov %rsp, -8(%rbp); sub %rdi, %rsp; mov %rsp, %rdi; call g; \
+         mov -8(%rbp), %rsp; leave; ret",
+    ] {
+        function(body);
+    }
+}

@@ -3,6 +3,7 @@
 
 mod cfl;
 mod choices;
+mod closed;
 mod compilers;
 mod data;
 mod flow;

@@ -74,6 +74,8 @@ pub(super) struct Builder {
     pub(super) recording: bool,
     /// Memory is copied to a place that may be in the frame by what is not a plain store.
     pub(super) copy_to_frame: bool,
+    /// Values that were loaded from memory outside of the frame, as far as that is seen.
+    pub(super) loaded: FxHashSet<ValueIdx>,
     /// Where jumps lead that leave the frame behind as it is.
     pub(super) entered_in_frame: Vec<(Target, i64)>,
 }
@@ -86,6 +88,15 @@ impl Builder {
             self.values.push(key);
         }
         value
+    }
+
+    /// Whether a value came from outside: passed by the caller, or loaded from memory that is not the frame.
+    pub(super) fn is_foreign(&self, value: ValueIdx) -> bool {
+        match self.values.get(value.index()) {
+            Some(Key::Parameter(_) | Key::Unknown | Key::Place(..)) => true,
+            Some(Key::Displaced(of, _)) => self.is_foreign(*of),
+            _ => self.loaded.contains(&value),
+        }
     }
 
     pub(super) fn unknown(&mut self) -> ValueIdx {

@@ -53,7 +53,13 @@ impl Walk<'_, '_, '_, '_> {
         let elsewhere = match state.get(RSP) {
             Val::Frame(0) => self.returns_elsewhere.then_some(Memory::Frame(0)),
             Val::Frame(o) => Some(Memory::Frame(o)),
-            _ => None,
+            // A switch of stacks: what is at the top of the other one is jumped to.
+            Val::Node(node, _) if self.builder.is_foreign(node) => {
+                return Err(format!("a return on another stack at {:#x}", op.offset));
+            }
+            // Somewhere in the frame, which has one return address.
+            Val::Node(..) => None,
+            _ => return Err(format!("a return without a stack at {:#x}", op.offset)),
         };
         if let Some(slot) = elsewhere {
             self.returns_elsewhere = true;

@@ -100,6 +100,9 @@ impl Walk<'_, '_, '_, '_> {
             Memory::At(from, offset) => {
                 let to = self.builder.value(key);
                 self.builder.load(from, offset, size, to);
+                if self.builder.is_foreign(from) {
+                    self.builder.loaded.insert(to);
+                }
                 Val::Node(to, 0)
             }
             Memory::Tls => Val::Node(self.builder.unknown(), 0),

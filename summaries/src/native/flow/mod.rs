@@ -10,6 +10,7 @@
 
 mod builder;
 mod calls;
+mod closed;
 mod compact;
 mod memory;
 mod state;
@@ -59,6 +60,8 @@ pub(crate) struct Module<'a, 't> {
     labels: Vec<Label>,
     /// Atoms whose unwind table refers to a handler or a personality, sorted.
     handled: Vec<AtomIdx>,
+    /// Sections whose code is followed, ascending.
+    followed: Vec<u32>,
 }
 
 /// The tables of the summary that say what the references of the module mean.
@@ -90,17 +93,24 @@ pub(crate) fn read(
         cold: vec![false; atoms.len()],
         labels: Vec::new(),
         handled: Vec::new(),
+        followed: Vec::new(),
     };
     let unwind = of.references.iter().filter(|r| r.kind == ReferenceKind::Unwind);
     module.handled = unwind.map(|r| r.from).collect();
     module.handled.sort_unstable();
+    let closed = module.closed_sections(plan);
     module.find_entries();
+    module.entries.extend(module.closed_entries(&closed));
+    module.entries.sort_unstable();
+    module.entries.dedup();
     module.find_labels(plan);
+    module.followed = plan.understood.iter().copied().chain(closed).collect();
+    module.followed.sort_unstable();
     let mut effects = Effects::new();
     let mut functions: Vec<FunctionSummary> = Vec::new();
     let mut not_understood: Vec<AtomIdx> = Vec::new();
     let mut entered: Vec<(AtomIdx, String)> = Vec::new();
-    for group in module.groups(plan) {
+    for group in module.groups() {
         let unit = Unit::read(&module, group.clone(), &mut effects);
         let walked = unit.as_ref().map(|unit| walk::walk(&module, unit));
         let outcome = match walked {
@@ -216,9 +226,9 @@ impl Module<'_, '_> {
     }
 
     /// The atoms of each function, each with the parts that belong to it.
-    fn groups(&self, plan: &Plan) -> Vec<Vec<AtomIdx>> {
+    fn groups(&self) -> Vec<Vec<AtomIdx>> {
         let is_candidate =
-            |atom: &Atom| atom.kind == AtomKind::Code && plan.understood.binary_search(&atom.section).is_ok();
+            |atom: &Atom| atom.kind == AtomKind::Code && self.followed.binary_search(&atom.section).is_ok();
         let mut parent: Vec<usize> = (0..self.atoms.len()).collect();
         let mut instructions = Vec::new();
         for (i, atom) in self.atoms.iter().enumerate().filter(|(_, a)| is_candidate(a)) {

@@ -108,11 +108,10 @@ impl Walk<'_, '_, '_, '_> {
                 state.pushed |= value != Val::Saved;
                 self.push(state, value)?;
             }
+            Effect::Pop(RSP) => return Err(format!("the stack pointer is popped at {:#x}", op.offset)),
             Effect::Pop(to) => {
                 let value = self.pop(at, state)?;
-                if *to != RSP {
-                    state.set(*to, value);
-                }
+                state.set(*to, value);
             }
             Effect::Leave => {
                 let rbp = state.get(RBP);
@@ -259,6 +258,9 @@ impl Walk<'_, '_, '_, '_> {
             if *slot != RSP {
                 state.set(*slot, new);
             }
+        }
+        if writes_rsp && (t.writes.len() > 1 || !t.stores.is_empty()) {
+            return Err(format!("the stack pointer is exchanged at {:#x}", op.offset));
         }
         if writes_rsp {
             // Dynamic allocation: wherever it points now, it is in the frame.

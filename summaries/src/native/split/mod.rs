@@ -355,7 +355,7 @@ fn candidates<'a>(tables: &Tables<'a>, atoms: &[Atom], symbols: &[Symbol]) -> Re
 }
 
 /// Whether an atom is a section of code that may be divided, by its header.
-fn is_text(atom: &Atom) -> bool {
+pub(crate) fn is_text(atom: &Atom) -> bool {
     atom.kind == AtomKind::Code && !atom.has(atom_flags::MERGE | atom_flags::LINK_ORDER)
 }
 
