@@ -32,7 +32,7 @@ use crate::config::{Config, Dialect, Level};
 use crate::error::{Error, Result, Stage};
 use crate::ids::AtomId;
 use crate::modes::Mode;
-use crate::propagate::values::{self, Sources};
+use crate::propagate::values::{self, Sources, ValueFlow};
 use crate::propagate::{Rules, live};
 use crate::refusal::PlainLink;
 use crate::report::accounting::{Totals, sizes};
@@ -133,24 +133,26 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
                 summaries: &summaries,
                 index,
                 models: &|symbol| models.of(&inputs, &resolution, symbol),
+                owned: &|symbol| models.owned(&inputs, &resolution, symbol),
                 can_stub: &can_stub,
             };
-            return values::flow(sources).liveness;
+            return values::flow(sources, wants_report(config));
         }
         // Without a function that was understood every reference keeps its target.
         let muted = index.without_bodies(&chosen);
         let mut liveness = live(muted.as_ref().unwrap_or(index), Rules::Ours, &|atom| kinds(index, atom));
         liveness.stub = chosen.iter().zip(&liveness.witness).map(|(c, w)| *c && w.is_some()).collect();
-        liveness
+        ValueFlow { liveness, ..ValueFlow::default() }
     };
-    let mut liveness = timer.stage(Stage::Propagate, || propagate(&index));
+    let mut flow = timer.stage(Stage::Propagate, || propagate(&index));
     if let Some(limit) = config.prune.limit {
-        index = index.with_limit(limit, |atom| liveness.is_live(atom));
-        liveness = propagate(&index);
+        index = index.with_limit(limit, |atom| flow.liveness.is_live(atom));
+        flow = propagate(&index);
     }
+    let liveness = &flow.liveness;
     let by_linker = || live(&index, Rules::Linker, &|atom| kinds(&index, atom));
-    let plain = PlainLink::new(config, &resolution, &index, &by_linker, &liveness);
-    let plan = timer.stage(Stage::Plan, || plan::plan(&index, &liveness, &resolution, &summaries));
+    let plain = PlainLink::new(config, &resolution, &index, &by_linker, liveness);
+    let plan = timer.stage(Stage::Plan, || plan::plan(&index, liveness, &resolution, &summaries));
     let limits = refusal::of_link(config, &inputs, &resolution, &index, &plain);
     let prune = &config.prune;
     let allowed = prune.level != Level::Off && !refusal::forbids(&limits);
@@ -189,7 +191,8 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
             resolution: &resolution,
             summaries: &summaries,
             index: &index,
-            liveness: &liveness,
+            liveness,
+            flow: &flow,
             linker_liveness: &linker_liveness,
             plan: &plan,
             limits: &limits,

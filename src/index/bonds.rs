@@ -126,7 +126,8 @@ fn named_by(summary: &ModuleSummary, function: &FunctionSummary) -> Vec<Target> 
         Callee::Direct { target, .. } => Some(target),
         Callee::Indirect(_) => None,
     });
-    let mut named: Vec<Target> = addresses.chain(calls).map(|t| plain(summary, t)).collect();
+    let unused = function.unused.iter().copied();
+    let mut named: Vec<Target> = addresses.chain(calls).chain(unused).map(|t| plain(summary, t)).collect();
     named.sort_unstable();
     named.dedup();
     named

@@ -28,11 +28,21 @@ impl Models {
         Ok(Models { by_soname: libraries.into_iter().map(|l| (l.soname.clone(), l)).collect() })
     }
 
+    /// Whether the variable that prevails holds nothing but addresses in memory that its library owns.
+    pub fn owned(&self, inputs: &Inputs, resolution: &Resolution<'_>, symbol: SymbolId) -> bool {
+        let name = std::str::from_utf8(resolution.symbols[symbol].name);
+        self.library(inputs, resolution, symbol).is_some_and(|l| name.is_ok_and(|name| l.data.contains(name)))
+    }
+
+    /// The library that defines a symbol, if it has a table.
+    fn library(&self, inputs: &Inputs, resolution: &Resolution<'_>, symbol: SymbolId) -> Option<&Library> {
+        let Prevailing::Dso(dso) = resolution.symbols[symbol].prevailing else { return None };
+        self.by_soname.get(inputs.dsos[dso].soname.as_deref()?)
+    }
+
     /// The model of the function that prevails.
     pub fn of(&self, inputs: &Inputs, resolution: &Resolution<'_>, symbol: SymbolId) -> Option<&Model> {
-        let global = &resolution.symbols[symbol];
-        let Prevailing::Dso(dso) = global.prevailing else { return None };
-        let library = self.by_soname.get(inputs.dsos[dso].soname.as_deref()?)?;
-        library.functions.get(std::str::from_utf8(global.name).ok()?)
+        let library = self.library(inputs, resolution, symbol)?;
+        library.functions.get(std::str::from_utf8(resolution.symbols[symbol].name).ok()?)
     }
 }

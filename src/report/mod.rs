@@ -4,6 +4,7 @@
 //! types here are the serialised form (docs/REPORT_FORMAT.md); [`SCHEMA`] changes when they do.
 
 pub mod accounting;
+pub mod calls;
 pub mod remarks;
 pub mod table;
 pub mod why;
@@ -17,6 +18,7 @@ use crate::ids::{AtomId, Id, ModuleId};
 use crate::index::Index;
 use crate::inputs::Inputs;
 use crate::plan::{Action, Plan};
+use crate::propagate::values::ValueFlow;
 use crate::propagate::{Liveness, Witness};
 use crate::resolve::Resolution;
 use accounting::Totals;
@@ -41,6 +43,10 @@ pub struct Report {
     pub functions: Counts,
     pub totals: Totals,
     pub limits: Vec<LimitReport>,
+    /// Counts of value flow, at the level `pointers`.
+    pub value_flow: Option<calls::FlowReport>,
+    /// Indirect calls of live functions, at the level `pointers`.
+    pub call_sites: Vec<calls::CallSiteReport>,
 }
 
 #[derive(Debug, Serialize)]
@@ -153,6 +159,8 @@ pub struct Facts<'s> {
     pub summaries: &'s [&'s ModuleSummary],
     pub index: &'s Index,
     pub liveness: &'s Liveness,
+    /// What value flow found beside it; empty below the level `pointers`.
+    pub flow: &'s ValueFlow,
     /// Under [`crate::propagate::Rules::Linker`].
     pub linker_liveness: &'s Liveness,
     pub plan: &'s Plan,
@@ -219,6 +227,8 @@ pub fn report(facts: Facts<'_>, totals: Totals, pruned: bool) -> Report {
         functions: Counts::default(),
         totals,
         limits: limit_reports(facts),
+        value_flow: calls::counts(facts),
+        call_sites: calls::sites(facts),
     };
     for position in 0..facts.index.modules.len() {
         add_module(facts, position, &mut report);

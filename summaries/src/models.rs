@@ -5,7 +5,7 @@
 //! itself may define the same one. The models that come with the tool are `summaries/models/*.toml`, one file a library: a
 //! line for each function, with its effects in words.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// All that a function does with addresses. What no effect says does not happen.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -25,23 +25,63 @@ pub enum Effect {
     Returns { argument: Argument, exact: bool },
     /// Returns anything that escaped.
     ReturnsUnknown,
+    /// Returns an address in memory that the library owns.
+    ReturnsLibrary,
     /// Returns what the argument's memory holds.
     ReturnsContents(Argument),
     /// Copies memory from where `from` points to where `to` points, any number of bytes, byte 0 to byte 0 if `aligned`.
     Copies { from: Argument, to: Argument, aligned: bool },
-    /// Stores `value` somewhere into the memory at `to`.
-    Stores { value: Argument, to: Argument },
-    /// Stores anything that escaped into the memory at the argument.
-    StoresUnknown(Argument),
+    /// Stores an address into the memory at `to`, at `offset` bytes or, if `None`, somewhere in it.
+    Stores { what: Stored, to: Argument, offset: Option<i64> },
+    /// The library keeps it in memory of its own, from where the program may read it, and calls nothing there but what
+    /// another effect says.
+    Holds(Source),
+    /// Returns what the library holds.
+    ReturnsHeld,
     /// Writes what the argument's memory holds to a file, from where this process may read it again.
     WritesOut(Argument),
     /// Stores what was written out into the memory at the argument.
     ReadsIn(Argument),
     /// The argument escapes.
     Escapes(Argument),
-    /// Calls an argument with these arguments in its general registers, in order. If `returns`, what the callee returns is
-    /// returned.
-    Calls { function: Argument, arguments: [Passed; 3], returns: bool },
+    /// Calls an address with these arguments in its general registers, in order.
+    Calls { function: Source, arguments: [Passed; 3], returned: Returned },
+}
+
+/// An address that a modelled function finds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    Argument(Argument),
+    /// The 8 bytes at `offset` of the memory at the argument.
+    Field {
+        offset: i64,
+        of: Argument,
+    },
+}
+
+/// An address that a modelled function stores.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stored {
+    /// Somewhere in the object that the argument points to.
+    Within(Argument),
+    /// In memory that nothing else points to.
+    Fresh,
+    /// In memory that the library owns.
+    Library,
+    /// What the library holds.
+    Held,
+    /// Anything that escaped.
+    Unknown,
+}
+
+/// What happens to what a called function returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Returned {
+    Dropped,
+    /// The modelled function returns it.
+    Returned,
+    /// It escapes.
+    Kept,
 }
 
 /// What a modelled function passes to a function that it calls.
@@ -55,6 +95,8 @@ pub enum Passed {
     Within(Argument),
     /// What the argument's memory holds.
     Contents(Argument),
+    /// An address in memory that the library owns.
+    Library,
     /// Anything that escaped.
     Unknown,
 }
@@ -71,6 +113,8 @@ pub struct Library {
     pub soname: String,
     /// By symbol name.
     pub functions: BTreeMap<String, Model>,
+    /// Its variables that hold nothing but addresses in memory that the library owns, sorted.
+    pub data: BTreeSet<String>,
 }
 
 /// Why a table of models can't be read.
@@ -87,6 +131,15 @@ pub struct ModelError {
 struct Table {
     soname: String,
     functions: BTreeMap<String, String>,
+    /// Variables; `library` is all that is known of any.
+    #[serde(default)]
+    data: BTreeMap<String, Owned>,
+}
+
+#[derive(serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Owned {
+    Library,
 }
 
 /// The models that come with the tool. A test sees to it that they can be read.
@@ -107,7 +160,8 @@ pub fn read(text: &str) -> Result<Library, ModelError> {
         })?;
         functions.insert(name, Model { effects });
     }
-    Ok(Library { soname: table.soname, functions })
+    let data = table.data.into_iter().map(|(name, Owned::Library)| name).collect();
+    Ok(Library { soname: table.soname, functions, data })
 }
 
 /// One effect, in words.
@@ -115,6 +169,8 @@ fn effect(words: &str) -> Option<Effect> {
     let (verb, rest) = words.split_once(' ').unwrap_or((words, ""));
     Some(match (verb, rest) {
         ("returns", "fresh") => Effect::ReturnsFresh,
+        ("returns", "library") => Effect::ReturnsLibrary,
+        ("returns", "held") => Effect::ReturnsHeld,
         ("returns", "unknown") => Effect::ReturnsUnknown,
         ("returns", rest) => match rest.split_once(' ') {
             None => Effect::Returns { argument: argument(rest)?, exact: true },
@@ -130,26 +186,48 @@ fn effect(words: &str) -> Option<Effect> {
             };
             Effect::Copies { from: argument(from)?, to: argument(to)?, aligned }
         }
-        ("stores", rest) => match rest.split_once(" to ")? {
-            ("unknown", to) => Effect::StoresUnknown(argument(to)?),
-            (value, to) => {
-                Effect::Stores { value: argument(value.strip_prefix("within ")?)?, to: argument(to)? }
-            }
-        },
+        ("stores", rest) => {
+            let (what, to) = rest.split_once(" to ")?;
+            let (to, offset) = match to.split_once(" at ") {
+                Some((to, offset)) => (to, Some(offset.parse().ok()?)),
+                None => (to, None),
+            };
+            let what = match what {
+                "unknown" => Stored::Unknown,
+                "library" => Stored::Library,
+                "fresh" => Stored::Fresh,
+                "held" => Stored::Held,
+                within => Stored::Within(argument(within.strip_prefix("within ")?)?),
+            };
+            Effect::Stores { what, to: argument(to)?, offset }
+        }
         ("escapes", n) => Effect::Escapes(argument(n)?),
+        ("holds", what) => Effect::Holds(source(what)?),
         ("writes", n) => Effect::WritesOut(argument(n)?),
         ("reads", n) => Effect::ReadsIn(argument(n)?),
         ("calls", rest) => {
+            let (rest, returned) = match rest.rsplit_once(" and ") {
+                Some((rest, "returns it")) => (rest, Returned::Returned),
+                Some((rest, "keeps it")) => (rest, Returned::Kept),
+                Some(_) => return None,
+                None => (rest, Returned::Dropped),
+            };
             let (function, passed) = rest.split_once(" with").unwrap_or((rest, ""));
             let mut arguments = [Passed::Nothing; 3];
             let passed = passed.split(',').map(str::trim).filter(|p| !p.is_empty());
             for (i, word) in passed.enumerate() {
                 *arguments.get_mut(i)? = passed_word(word)?;
             }
-            Effect::Calls { function: argument(function)?, arguments, returns: false }
+            Effect::Calls { function: source(function)?, arguments, returned }
         }
         _ => return None,
     })
+}
+
+fn source(words: &str) -> Option<Source> {
+    let Some(field) = words.strip_prefix("field ") else { return argument(words).map(Source::Argument) };
+    let (offset, of) = field.split_once(" of ")?;
+    Some(Source::Field { offset: offset.parse().ok()?, of: argument(of)? })
 }
 
 fn passed_word(word: &str) -> Option<Passed> {
@@ -158,6 +236,7 @@ fn passed_word(word: &str) -> Option<Passed> {
         Some(("contents", n)) => Passed::Contents(argument(n)?),
         Some(_) => return None,
         None if word == "nothing" => Passed::Nothing,
+        None if word == "library" => Passed::Library,
         None if word == "unknown" => Passed::Unknown,
         None => Passed::Argument(argument(word)?),
     })
@@ -181,9 +260,9 @@ mod tests {
         let copies = Effect::Copies { from: 1, to: 0, aligned: true };
         assert_eq!(libc.functions["memcpy"].effects, [copies, Effect::Returns { argument: 0, exact: true }]);
         let calls = Effect::Calls {
-            function: 3,
+            function: Source::Argument(3),
             arguments: [Passed::Within(0), Passed::Within(0), Passed::Nothing],
-            returns: false,
+            returned: Returned::Dropped,
         };
         assert!(libc.functions["qsort"].effects.contains(&calls));
         assert!(!libc.functions.contains_key("dlsym"), "what has no model may do anything");
@@ -196,6 +275,9 @@ mod tests {
             "f = \"returns\"",
             "f = \"returns 6\"",
             "f = \"calls\"",
+            "f = \"calls field 1\"",
+            "f = \"calls 0 with 1 and eats it\"",
+            "f = \"stores fresh to 0 at x\"",
             "f = \"copies 1\"",
             "f = \"eats 1\"",
             "f = 1",
@@ -203,6 +285,13 @@ mod tests {
         ] {
             assert!(table(line).is_err(), "{line}");
         }
-        assert_eq!(table("f = \"calls 1 with 0, unknown\"").unwrap().functions.len(), 1);
+        let words = "calls field -8 of 1 with 0, unknown and keeps it; stores fresh to 2 at 16";
+        let calls = Effect::Calls {
+            function: Source::Field { offset: -8, of: 1 },
+            arguments: [Passed::Argument(0), Passed::Unknown, Passed::Nothing],
+            returned: Returned::Kept,
+        };
+        let stores = Effect::Stores { what: Stored::Fresh, to: 2, offset: Some(16) };
+        assert_eq!(table(&format!("f = \"{words}\"")).unwrap().functions["f"].effects, [calls, stores]);
     }
 }

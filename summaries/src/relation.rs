@@ -103,6 +103,9 @@ pub struct FunctionSummary {
     pub results: Vec<(Register, ValueIdx)>,
     /// Values that may hold anything if control enters at a label from outside (`__builtin_longjmp`).
     pub at_labels: Vec<ValueIdx>,
+    /// What it has the address of and follows no further: only compared, or only accessed for what is no address.
+    /// Sorted, without duplicates; none of what a constraint or a call names.
+    pub unused: Vec<Target>,
     /// Sorted, without duplicates.
     pub constraints: Vec<Constraint>,
     /// Sorted by (section, offset).

@@ -24,9 +24,12 @@ use crate::propagate::Witness;
 pub(super) enum Meaning {
     Unknown,
     Code(AtomId),
-    Data,
-    Frame,
-    Heap,
+    Data(AtomId),
+    Frame(u32),
+    /// By the call site that allocates.
+    Heap(u32),
+    /// Memory of a library with models.
+    Library,
     External(SymbolId),
 }
 
@@ -65,6 +68,8 @@ pub(super) struct Flow<'s> {
     pub(super) sites: Vec<Site>,
     externals: FxHashMap<SymbolId, u32>,
     pub(super) files: Option<NodeId>,
+    /// By the function or variable of a library: memory that the library owns and hands out through it.
+    pub(super) owned: FxHashMap<SymbolId, u32>,
     /// By atom.
     pub(super) witness: Vec<Option<Witness>>,
     /// By atom: the first edge from a live atom that mentions it.
@@ -95,6 +100,7 @@ impl<'s> Flow<'s> {
             sites: Vec::new(),
             externals: FxHashMap::default(),
             files: None,
+            owned: FxHashMap::default(),
             witness: vec![None; atoms],
             mention: vec![None; atoms],
             escaped: vec![false; atoms],
@@ -197,7 +203,7 @@ impl<'s> Flow<'s> {
         let first = self.graph.nodes(summary.values);
         self.functions[function as usize].values = Some(first);
         if summary.frame {
-            let frame = self.object(Kind::Memory, FRAME.0, FRAME.1, Meaning::Frame);
+            let frame = self.object(Kind::Memory, FRAME.0, FRAME.1, Meaning::Frame(function));
             self.graph.divide_above(frame, FIRST_STACK_PARAMETER);
             self.functions[function as usize].frame = Some(frame);
         }
@@ -232,7 +238,7 @@ impl<'s> Flow<'s> {
     pub(super) fn address(&mut self, atom: AtomId, offset: Option<i64>) -> Option<Element> {
         let object = match self.world.content(atom) {
             Content::Code => self.object_of(atom, Kind::Opaque, Meaning::Code(atom)),
-            Content::Data => self.object_of(atom, Kind::Memory, Meaning::Data),
+            Content::Data => self.object_of(atom, Kind::Memory, Meaning::Data(atom)),
             Content::Constant => return None,
             Content::Unfollowed => return Some(Cause::Outside.element()),
         };
@@ -242,7 +248,7 @@ impl<'s> Flow<'s> {
     /// `to` holds the address of the place.
     pub(super) fn hold(&mut self, to: NodeId, (place, preemptible): (Place, bool)) {
         if preemptible {
-            self.graph.add(to, Cause::Outside.element());
+            self.graph.add_unknown(to, Cause::Outside);
         }
         match place {
             Place::Atom(atom, offset) => {
@@ -251,7 +257,10 @@ impl<'s> Flow<'s> {
                 }
             }
             Place::External(symbol) => {
-                let element = self.external(symbol);
+                let element = match (self.world.sources.owned)(symbol) {
+                    true => self.library(symbol),
+                    false => self.external(symbol),
+                };
                 self.graph.add(to, element);
             }
             Place::Resolver(atom, _) => {
@@ -266,10 +275,10 @@ impl<'s> Flow<'s> {
                         let result = self.value(function, value);
                         self.graph.assign(result, to);
                     }
-                    None => self.graph.add(to, Cause::Outside.element()),
+                    None => self.graph.add_unknown(to, Cause::Outside),
                 }
             }
-            Place::Unknown => self.graph.add(to, Cause::Outside.element()),
+            Place::Unknown => self.graph.add_unknown(to, Cause::Outside),
             Place::Nothing => {}
         }
     }
@@ -278,7 +287,12 @@ impl<'s> Flow<'s> {
         let object = match self.externals.get(&symbol) {
             Some(object) => *object,
             None => {
-                let object = self.object(Kind::Foreign, 0, 0, Meaning::External(symbol));
+                // What has a model is a function: nothing is read from it or written to it.
+                let kind = match (self.world.sources.models)(symbol) {
+                    Some(_) => Kind::Opaque,
+                    None => Kind::Foreign,
+                };
+                let object = self.object(kind, 0, 0, Meaning::External(symbol));
                 self.externals.insert(symbol, object);
                 object
             }
@@ -288,7 +302,7 @@ impl<'s> Flow<'s> {
 
     /// What a data atom holds from the beginning; if it isn't followed, it was reached through an escaping bond.
     fn contents(&mut self, atom: AtomId) {
-        let object = self.object_of(atom, Kind::Memory, Meaning::Data);
+        let object = self.object_of(atom, Kind::Memory, Meaning::Data(atom));
         let (position, local, summary) = self.world.locate(atom);
         for r in summary.references_of(local) {
             let place = match r.kind {
@@ -362,10 +376,25 @@ impl<'s> Flow<'s> {
                 self.graph.copy((source, from.offset), (target, to.offset), size);
             }
             Constraint::Unknown { to } => {
+                if std::env::var_os("DBGX").is_some() {
+                    eprintln!("XU unknown {}", by.index());
+                }
                 let to = self.value(function, to);
-                self.graph.add(to, Cause::FrontEnd.element());
+                self.graph.add_unknown(to, Cause::FrontEnd);
             }
             Constraint::Escape { from } => {
+                if std::env::var_os("DBGX").is_some() {
+                    eprintln!(
+                        "XE escape {}",
+                        String::from_utf8_lossy(
+                            self.world.sources.summaries[position].name(
+                                self.world.sources.summaries[position].atoms
+                                    [self.summary(function).atom.index()]
+                                .name
+                            )
+                        )
+                    );
+                }
                 let from = self.value(function, from);
                 self.graph.assign(from, ESCAPED);
             }
@@ -400,15 +429,15 @@ impl<'s> Flow<'s> {
     /// Unseen code calls the function.
     fn open(&mut self, function: u32) {
         let summary = self.summary(function);
-        let unknown = Cause::Parameter.element();
+        let unknown = Cause::Parameter;
         let stack = summary.stack_parameters.iter().map(|p| p.1);
         for value in summary.parameters.iter().map(|p| p.1).chain(stack) {
             let node = self.value(function, value);
-            self.graph.add(node, unknown);
+            self.graph.add_unknown(node, unknown);
         }
         if let Some(frame) = self.frame(function) {
             let above = self.graph.divide_above(frame, FIRST_STACK_PARAMETER);
-            self.graph.add(above, unknown);
+            self.graph.add_unknown(above, unknown);
         }
         for (_, value) in &summary.results {
             let node = self.value(function, *value);
@@ -424,7 +453,7 @@ impl<'s> Flow<'s> {
         let summary = self.summary(function);
         for value in &summary.at_labels {
             let node = self.value(function, *value);
-            self.graph.add(node, Cause::Parameter.element());
+            self.graph.add_unknown(node, Cause::Parameter);
         }
         // From a label it runs to its return, and whoever jumped there takes what it returns.
         for (_, value) in &summary.results {

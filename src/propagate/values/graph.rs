@@ -54,6 +54,8 @@ pub(super) enum Kind {
     Memory,
     /// Loads read nothing, stores write nothing that can be read.
     Opaque,
+    /// Memory of a library: its own addresses and what is stored there are all that can be read.
+    Owned,
     /// Memory that unseen code shares: loads read the unknown, what is stored escapes.
     Foreign,
 }
@@ -140,6 +142,8 @@ pub(super) struct Graph {
     pub(super) events: Vec<Event>,
     /// Constraints that were stated, for the report.
     pub(super) constraints: usize,
+    /// Nodes that may be anything by themselves, for explanations.
+    pub(super) seeds: Vec<(NodeId, Cause)>,
 }
 
 impl Graph {
@@ -153,6 +157,7 @@ impl Graph {
             work: super::solve::Work::default(),
             events: Vec::new(),
             constraints: 0,
+            seeds: Vec::new(),
         };
         graph.node();
         // Object 0 is no object: its elements stand for the unknown.
@@ -233,6 +238,14 @@ impl Graph {
     /// `node` holds `element`.
     pub(super) fn add(&mut self, node: NodeId, element: Element) {
         self.join(node, &[element]);
+    }
+
+    /// `node` may hold anything that escaped.
+    pub(super) fn add_unknown(&mut self, node: NodeId, cause: Cause) {
+        if !self.nodes[self.find(node) as usize].set.covers(cause.element()) {
+            self.seeds.push((node, cause));
+            self.add(node, cause.element());
+        }
     }
 
     pub(super) fn join(&mut self, node: NodeId, elements: &[Element]) {
@@ -420,10 +433,10 @@ impl Graph {
         if std::mem::replace(&mut self.objects[object as usize].escaped, true) {
             return;
         }
-        if self.objects[object as usize].kind == Kind::Memory {
+        if matches!(self.objects[object as usize].kind, Kind::Memory | Kind::Owned) {
             self.parts(object).into_iter().for_each(|part| self.assign(part, ESCAPED));
             let anywhere = self.anywhere(object);
-            self.add(anywhere, Cause::Memory.element());
+            self.add_unknown(anywhere, Cause::Memory);
         }
     }
 }

@@ -7,6 +7,7 @@
 
 mod flow;
 mod graph;
+mod origins;
 mod places;
 mod sets;
 mod sites;
@@ -19,6 +20,7 @@ use std::collections::BTreeSet;
 use super::{Liveness, Witness};
 use crate::ids::{AtomId, Id, SymbolId};
 pub use graph::Cause;
+use origins::Origins;
 pub use places::{ModelOf, Sources};
 
 /// What an indirect call site of a live function calls.
@@ -35,6 +37,8 @@ pub struct CallTargets {
     pub externals: Vec<SymbolId>,
     /// Why it may call anything that escaped, sorted; empty if it is resolved. Then the targets say nothing.
     pub overdefined: Vec<Cause>,
+    /// Where the first of that began: what happened, and in which atom. Only if that was asked for.
+    pub because: Option<(Cause, Option<AtomId>)>,
 }
 
 /// Counts of the fixpoint.
@@ -59,6 +63,8 @@ pub struct Statistics {
     pub stubs: usize,
     pub constraints: usize,
     pub nodes: usize,
+    /// Memory objects that a budget joined with others.
+    pub joined_objects: usize,
 }
 
 /// The fixpoint.
@@ -67,7 +73,8 @@ pub struct ValueFlow {
     pub liveness: Liveness,
     /// By caller, section and offset.
     pub sites: Vec<CallTargets>,
-    pub statistics: Statistics,
+    /// `None` where values were not followed.
+    pub statistics: Option<Statistics>,
 }
 
 /// Targets without those offsets of an atom that its unknown offset covers: which of them came before it is by chance.
@@ -76,8 +83,8 @@ fn joined(targets: &BTreeSet<(AtomId, Option<i64>)>) -> Vec<(AtomId, Option<i64>
     targets.iter().filter(|t| !covered(t)).copied().collect()
 }
 
-/// From the roots to all that lives, by what is called and what escapes.
-pub fn flow(sources: Sources<'_>) -> ValueFlow {
+/// From the roots to all that lives, by what is called and what escapes. `explain`: say where the unknown came from.
+pub fn flow(sources: Sources<'_>, explain: bool) -> ValueFlow {
     let mut flow = flow::Flow::new(places::World::new(sources));
     flow.run();
     let mut statistics = Statistics {
@@ -87,6 +94,7 @@ pub fn flow(sources: Sources<'_>) -> ValueFlow {
     };
     let count = flow.world.atoms();
     let mut called = vec![false; count];
+    let origins = explain.then(|| Origins::new(&flow));
     let mut sites = Vec::new();
     for site in &flow.sites {
         site.targets.iter().for_each(|t| called[t.0.index()] = true);
@@ -110,6 +118,7 @@ pub fn flow(sources: Sources<'_>) -> ValueFlow {
             offset: call.offset,
             targets: if finite { joined(&site.targets) } else { Vec::new() },
             externals: site.externals.iter().copied().filter(|_| finite).collect(),
+            because: origins.as_ref().filter(|_| !finite).and_then(|o| o.of_site(&flow, site)),
             overdefined,
         });
     }
@@ -126,5 +135,5 @@ pub fn flow(sources: Sources<'_>) -> ValueFlow {
     for (atom, _) in stubs.iter().enumerate().filter(|(_, stub)| **stub) {
         witness[atom] = flow.mention[atom].map(Witness::Edge);
     }
-    ValueFlow { liveness: Liveness { witness, stub: stubs }, sites, statistics }
+    ValueFlow { liveness: Liveness { witness, stub: stubs }, sites, statistics: Some(statistics) }
 }

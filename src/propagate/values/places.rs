@@ -26,6 +26,8 @@ pub struct Sources<'s> {
     pub summaries: &'s [&'s ModuleSummary],
     pub index: &'s Index,
     pub models: ModelOf<'s>,
+    /// Whether a variable of a shared library holds nothing but addresses in memory that the library owns.
+    pub owned: &'s dyn Fn(SymbolId) -> bool,
     /// Whether a stub may take the place of an atom; what can't be one lives as soon as it is mentioned.
     pub can_stub: &'s dyn Fn(AtomId) -> bool,
 }

@@ -7,11 +7,13 @@
 use std::collections::BTreeSet;
 
 use rustc_hash::FxHashSet;
-use summaries::models::{ARGUMENT_REGISTERS, Argument, Effect, Model, Passed, RESULT_REGISTER};
+use summaries::models::{
+    ARGUMENT_REGISTERS, Argument, Effect, Model, Passed, RESULT_REGISTER, Returned, Source, Stored,
+};
 use summaries::relation::{Callee, Register};
 
 use super::flow::{FIRST_STACK_PARAMETER, Flow, Meaning};
-use super::graph::{Cause, ESCAPED, Kind, NodeId, Use};
+use super::graph::{CELL, Cause, ESCAPED, Kind, NodeId, Use};
 use super::places::Place;
 use super::sets::Element;
 use crate::ids::{AtomId, SymbolId};
@@ -27,6 +29,8 @@ pub(super) struct Site {
     /// The atom by which the function became live.
     pub(super) caller: AtomId,
     pub(super) indirect: bool,
+    /// What is called, if that is a value.
+    pub(super) callee: Option<NodeId>,
     jump: bool,
     actuals: Vec<(Register, NodeId)>,
     stack: Vec<(i32, NodeId)>,
@@ -57,6 +61,7 @@ impl Flow<'_> {
             function,
             caller,
             indirect: matches!(call.callee, Callee::Indirect(_)),
+            callee: None,
             jump: call.jump,
             actuals,
             stack,
@@ -72,6 +77,7 @@ impl Flow<'_> {
         match call.callee {
             Callee::Indirect(value) => {
                 let node = self.value(function, value);
+                self.sites[id as usize].callee = Some(node);
                 self.graph.add_use(node, Use::Call { site: id });
             }
             Callee::Direct { target, offset } => {
@@ -127,12 +133,21 @@ impl Flow<'_> {
             Meaning::External(symbol) => {
                 self.sites[site as usize].externals.insert(symbol);
                 match (self.world.sources.models)(symbol) {
-                    Some(model) => self.apply_model(site, model),
-                    None => self.call_unknown(site),
+                    Some(model) => self.apply_model(site, symbol, model),
+                    None => {
+                        if std::env::var_os("DBGX").is_some() {
+                            eprintln!(
+                                "XX {}",
+                                String::from_utf8_lossy(self.world.sources.resolution.symbols[symbol].name)
+                            );
+                        }
+                        self.call_unknown(site)
+                    }
                 }
             }
             // Data is not executed.
-            Meaning::Unknown | Meaning::Data | Meaning::Frame | Meaning::Heap => {}
+            Meaning::Unknown | Meaning::Data(_) | Meaning::Frame(_) | Meaning::Heap(_) | Meaning::Library => {
+            }
         }
     }
 
@@ -154,11 +169,28 @@ impl Flow<'_> {
         self.sites[site as usize].targets.insert((atom, offset));
         self.live(atom, witness);
         if !entry && !stays {
-            self.enter_at_label(function);
-            self.call_unknown(site);
+            self.join_label(site, function);
         }
-        if entry || offset.is_none() {
-            self.join_call(site, function);
+        // Arithmetic with the address of an entry makes it again, or something that nobody calls.
+        self.join_call(site, function);
+    }
+
+    /// Control may enter at a label that is a value (`__builtin_longjmp`), with what is passed in any register.
+    fn join_label(&mut self, site: u32, function: u32) {
+        let summary = self.summary(function);
+        let this = &self.sites[site as usize];
+        let mut passed: Vec<NodeId> = this.actuals.iter().map(|a| a.1).collect();
+        passed.extend(this.stack.iter().map(|s| s.1));
+        let in_frame = this.in_frame;
+        if summary.at_labels.is_empty() {
+            return;
+        }
+        if let Some((frame, _)) = in_frame {
+            passed.push(self.graph.whole(frame));
+        }
+        for value in &summary.at_labels {
+            let to = self.value(function, *value);
+            passed.iter().for_each(|from| self.graph.assign(*from, to));
         }
     }
 
@@ -232,12 +264,12 @@ impl Flow<'_> {
             let whole = self.graph.whole(frame);
             self.graph.assign(whole, ESCAPED);
         }
-        results.into_iter().for_each(|node| self.graph.add(node, Cause::Result.element()));
+        results.into_iter().for_each(|node| self.graph.add_unknown(node, Cause::Result));
     }
 
-    fn apply_model(&mut self, site: u32, model: &Model) {
+    fn apply_model(&mut self, site: u32, symbol: SymbolId, model: &Model) {
         for effect in &model.effects {
-            self.apply_effect(site, *effect);
+            self.apply_effect(site, symbol, *effect);
         }
     }
 
@@ -248,19 +280,40 @@ impl Flow<'_> {
         known
     }
 
+    /// The address of memory that a library owns and hands out through `symbol`. It holds addresses of itself and what
+    /// the program stores there.
+    pub(super) fn library(&mut self, symbol: SymbolId) -> Element {
+        let object = match self.owned.get(&symbol) {
+            Some(object) => *object,
+            None => {
+                let object = self.object(Kind::Owned, 0, 0, Meaning::Library);
+                self.owned.insert(symbol, object);
+                let (element, anywhere) = (self.graph.element(object, None), self.graph.anywhere(object));
+                self.graph.add(anywhere, element);
+                object
+            }
+        };
+        self.graph.element(object, None)
+    }
+
+    /// The node of all that the library holds in that memory.
+    fn held(&mut self, symbol: SymbolId) -> NodeId {
+        let object = self.library(symbol).object();
+        self.graph.whole(object)
+    }
+
     fn argument(&self, site: u32, argument: Argument) -> Option<NodeId> {
         let register = ARGUMENT_REGISTERS.get(usize::from(argument))?;
         find(&self.sites[site as usize].actuals, *register)
     }
 
-    fn apply_effect(&mut self, site: u32, effect: Effect) {
+    fn apply_effect(&mut self, site: u32, symbol: SymbolId, effect: Effect) {
         let result = find(&self.sites[site as usize].results, RESULT_REGISTER);
         let argument = |n| self.argument(site, n);
         match effect {
             Effect::ReturnsFresh => {
                 if let Some(result) = result {
-                    let object = self.object(Kind::Memory, HEAP.0, HEAP.1, Meaning::Heap);
-                    let element = self.graph.element(object, Some(0));
+                    let element = self.fresh(site);
                     self.graph.add(result, element);
                 }
             }
@@ -269,9 +322,15 @@ impl Flow<'_> {
                     self.graph.add_use(from, Use::Displace { to, by: exact.then_some(0) });
                 }
             }
+            Effect::ReturnsLibrary => {
+                if let Some(to) = result {
+                    let element = self.library(symbol);
+                    self.graph.add(to, element);
+                }
+            }
             Effect::ReturnsUnknown => {
                 if let Some(to) = result {
-                    self.graph.add(to, Cause::Result.element());
+                    self.graph.add_unknown(to, Cause::Result);
                 }
             }
             Effect::ReturnsContents(n) => {
@@ -285,16 +344,23 @@ impl Flow<'_> {
                     self.graph.copy((from, offset), (to, offset), 0);
                 }
             }
-            Effect::Stores { value, to } => {
-                if let (Some(from), Some(to)) = (argument(value), argument(to)) {
-                    self.graph.add_use(to, Use::Store { from, offset: None, size: 0 });
+            Effect::Stores { what, to, offset } => {
+                let Some(to) = argument(to) else { return };
+                let size = if offset.is_some() { CELL as u32 } else { 0 };
+                let from = self.stored(site, symbol, what);
+                self.graph.add_use(to, Use::Store { from, offset, size });
+            }
+            Effect::Holds(what) => {
+                if let Some(from) = self.source(site, what) {
+                    let object = self.library(symbol).object();
+                    let anywhere = self.graph.anywhere(object);
+                    self.graph.assign(from, anywhere);
                 }
             }
-            Effect::StoresUnknown(n) => {
-                if let Some(to) = argument(n) {
-                    let from = self.graph.node();
-                    self.graph.add(from, Cause::Memory.element());
-                    self.graph.add_use(to, Use::Store { from, offset: None, size: 0 });
+            Effect::ReturnsHeld => {
+                if let Some(to) = result {
+                    let held = self.held(symbol);
+                    self.graph.assign(held, to);
                 }
             }
             Effect::WritesOut(n) => {
@@ -314,22 +380,78 @@ impl Flow<'_> {
                     self.graph.assign(from, ESCAPED);
                 }
             }
-            Effect::Calls { function, arguments, returns } => {
-                if let Some(callee) = argument(function) {
-                    self.call_back(site, callee, arguments, result.filter(|_| returns));
+            Effect::Calls { function, arguments, returned } => {
+                let result = match returned {
+                    Returned::Dropped => None,
+                    Returned::Returned => result,
+                    Returned::Kept => Some(ESCAPED),
+                };
+                if let Some(callee) = self.source(site, function) {
+                    self.call_back((site, symbol), callee, arguments, result);
                 }
             }
         }
     }
 
+    /// The node of an address that a modelled function finds.
+    fn source(&mut self, site: u32, source: Source) -> Option<NodeId> {
+        match source {
+            Source::Argument(n) => self.argument(site, n),
+            Source::Field { offset, of } => {
+                let (from, to) = (self.argument(site, of)?, self.graph.node());
+                self.graph.add_use(from, Use::Load { to, offset: Some(offset), size: CELL as u32 });
+                Some(to)
+            }
+        }
+    }
+
+    /// A node that holds what a modelled function stores.
+    fn stored(&mut self, site: u32, symbol: SymbolId, what: Stored) -> NodeId {
+        let node = self.graph.node();
+        match what {
+            Stored::Within(n) => {
+                if let Some(from) = self.argument(site, n) {
+                    self.graph.add_use(from, Use::Displace { to: node, by: None });
+                }
+            }
+            Stored::Fresh => {
+                let element = self.fresh(site);
+                self.graph.add(node, element);
+            }
+            Stored::Library => {
+                let element = self.library(symbol);
+                self.graph.add(node, element);
+            }
+            Stored::Held => return self.held(symbol),
+            Stored::Unknown => self.graph.add_unknown(node, Cause::Memory),
+        }
+        node
+    }
+
+    /// Memory that a modelled function allocates.
+    fn fresh(&mut self, site: u32) -> Element {
+        let object = self.object(Kind::Memory, HEAP.0, HEAP.1, Meaning::Heap(site));
+        self.graph.element(object, Some(0))
+    }
+
     /// A modelled function calls what `callee` holds.
-    fn call_back(&mut self, site: u32, callee: NodeId, passed: [Passed; 3], result: Option<NodeId>) {
+    fn call_back(
+        &mut self,
+        (site, symbol): (u32, SymbolId),
+        callee: NodeId,
+        passed: [Passed; 3],
+        result: Option<NodeId>,
+    ) {
         let mut actuals = Vec::new();
         for (register, what) in ARGUMENT_REGISTERS.iter().zip(passed) {
             let node = self.graph.node();
             match what {
                 Passed::Nothing => continue,
-                Passed::Unknown => self.graph.add(node, Cause::Parameter.element()),
+                Passed::Library => {
+                    let element = self.library(symbol);
+                    self.graph.add(node, element);
+                }
+                Passed::Unknown => self.graph.add_unknown(node, Cause::Parameter),
                 Passed::Argument(n) | Passed::Within(n) | Passed::Contents(n) => {
                     let Some(from) = self.argument(site, n) else { continue };
                     let what = match what {
@@ -350,6 +472,7 @@ impl Flow<'_> {
             function: this.function,
             caller: this.caller,
             indirect: false,
+            callee: Some(callee),
             jump: false,
             actuals,
             stack: Vec::new(),

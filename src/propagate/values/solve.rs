@@ -160,9 +160,9 @@ impl Graph {
         let object = element.object();
         match self.objects[object as usize].kind {
             _ if element.is_unknown() => self.add(to, Cause::Memory.element()),
-            Kind::Foreign => self.add(to, Cause::Outside.element()),
+            Kind::Foreign => self.add_unknown(to, Cause::Outside),
             Kind::Opaque => {}
-            Kind::Memory => {
+            Kind::Memory | Kind::Owned => {
                 let Some((mut cell, end)) = self.overlapped(element, offset, size) else {
                     let whole = self.whole(object);
                     return self.assign(whole, to);
@@ -189,7 +189,7 @@ impl Graph {
             _ if element.is_unknown() => self.assign(from, ESCAPED),
             Kind::Foreign => self.assign(from, ESCAPED),
             Kind::Opaque => {}
-            Kind::Memory => {
+            Kind::Memory | Kind::Owned => {
                 let Some((mut cell, end)) = self.overlapped(element, offset, size) else {
                     let anywhere = self.anywhere(object);
                     return self.assign(from, anywhere);
@@ -214,15 +214,15 @@ impl Graph {
             |e: Element| if e.is_unknown() { Kind::Foreign } else { self.objects[e.object() as usize].kind };
         let (source, target) = (from.object(), to.object());
         match (kind(from), kind(to)) {
-            (Kind::Memory, Kind::Memory) => {}
-            (Kind::Memory, Kind::Foreign) => {
+            (Kind::Memory | Kind::Owned, Kind::Memory | Kind::Owned) => {}
+            (Kind::Memory | Kind::Owned, Kind::Foreign) => {
                 let whole = self.whole(source);
                 return self.assign(whole, ESCAPED);
             }
-            (Kind::Foreign, Kind::Memory) => {
+            (Kind::Foreign, Kind::Memory | Kind::Owned) => {
                 let anywhere = self.anywhere(target);
                 let cause = if from.is_unknown() { Cause::Memory } else { Cause::Outside };
-                return self.add(anywhere, cause.element());
+                return self.add_unknown(anywhere, cause);
             }
             _ => return,
         }

@@ -4,7 +4,7 @@
 mod oracle;
 mod random;
 
-use summaries::models::{Effect, Model, Passed};
+use summaries::models::{Effect, Model, Passed, Returned, Source};
 
 use super::*;
 use crate::ids::DsoId;
@@ -35,12 +35,13 @@ pub(super) fn flow_of(line: &str, texts: &[&str], models: &[(&str, Model)]) -> (
         summaries: &summaries,
         index: &index,
         models: &model,
+        owned: &|_| false,
         can_stub: &|_| true,
     };
     let names = summaries
         .iter()
         .flat_map(|s| s.atoms.iter().map(|a| String::from_utf8_lossy(s.name(a.name)).into_owned()));
-    (flow(sources), names.collect())
+    (flow(sources, true), names.collect())
 }
 
 /// The live atoms and the stubs, by name.
@@ -113,7 +114,7 @@ fn a_comparison_routine_passed_as_an_argument() {
     let (live, stubs, flow) = outcome(&[&text], &[]);
     assert_eq!((live, stubs), (strings(&["t._start", "t.sort", "t.less"]), strings(&["t.other"])));
     assert_eq!(flow.sites[0].targets, [(AtomId(2), Some(0))]);
-    assert_eq!((flow.statistics.resolved, flow.statistics.overdefined), (1, 0));
+    assert_eq!((flow.statistics.unwrap().resolved, flow.statistics.unwrap().overdefined), (1, 0));
     assert_eq!(flow.liveness.witness[2], Some(crate::propagate::Witness::Called { caller: AtomId(1) }));
 }
 
@@ -180,9 +181,9 @@ fn what_escapes_lives() {
 #[test]
 fn models_of_library_functions() {
     let sort = Effect::Calls {
-        function: 3,
+        function: Source::Argument(3),
         arguments: [Passed::Within(0), Passed::Within(0), Passed::Nothing],
-        returns: false,
+        returned: Returned::Dropped,
     };
     let model = |effect| Model { effects: vec![effect] };
     let models = [
@@ -212,7 +213,14 @@ fn models_of_library_functions() {
     );
     let (live, stubs, flow) = outcome(&[&text], &models);
     assert_eq!((live.len(), stubs), (5, strings(&["t.f"])));
-    assert_eq!((flow.statistics.resolved, flow.statistics.empty, flow.statistics.overdefined), (2, 1, 0));
+    assert_eq!(
+        (
+            flow.statistics.unwrap().resolved,
+            flow.statistics.unwrap().empty,
+            flow.statistics.unwrap().overdefined
+        ),
+        (2, 1, 0)
+    );
     // Without models all of it escapes.
     assert!(outcome(&[&text], &[]).1.is_empty());
 }

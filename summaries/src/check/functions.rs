@@ -53,6 +53,8 @@ impl Checker<'_> {
             && self.cells(&f.stack_parameters)
             && f.stack_parameters.first().is_none_or(|(offset, _)| *offset >= 8 && !f.frame)
             && f.at_labels.iter().all(|v| self.value(*v))
+            && f.unused.is_sorted_by(|a, b| a < b)
+            && f.unused.iter().all(|t| self.target(*t))
             && f.constraints.is_sorted_by(|a, b| a < b)
             && f.constraints.iter().all(|c| self.constraint(c))
             && f.call_sites.is_sorted_by_key(|s| (s.section, s.offset))

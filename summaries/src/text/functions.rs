@@ -40,6 +40,11 @@ impl Dumper<'_> {
         for value in &function.at_labels {
             let _ = writeln!(self.out, "  atlabel {}", Shown(*value));
         }
+        for target in &function.unused {
+            self.out.push_str("  unused ");
+            self.target(*target);
+            self.out.push('\n');
+        }
         for constraint in &function.constraints {
             self.out.push_str("  ");
             self.constraint(constraint);

@@ -39,6 +39,7 @@ impl Parser {
             "store",
             "copy",
             "escape",
+            "unused",
         ];
         if !known.contains(&word) && !word.starts_with('%') {
             return Err(format!("`{word}` starts no entry"));
@@ -71,6 +72,7 @@ impl Parser {
             "stackparam" => function.stack_parameters.push((stack_offset(cursor)?, values.next(cursor)?)),
             "result" => function.results.push((register(cursor)?, values.next(cursor)?)),
             "atlabel" => function.at_labels.push(values.next(cursor)?),
+            "unused" => function.unused.push(self.target(cursor)?),
             "accounts" => {
                 expect(cursor, "section")?;
                 function.values_at.push((cursor.number()?, cursor.place()?));
@@ -190,6 +192,7 @@ fn empty(atom: AtomIdx) -> FunctionSummary {
         frame: false,
         results: Vec::new(),
         at_labels: Vec::new(),
+        unused: Vec::new(),
         constraints: Vec::new(),
         call_sites: Vec::new(),
         values_at: Vec::new(),

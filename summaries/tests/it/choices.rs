@@ -265,7 +265,11 @@ impl Choices<'_> {
             (0..self.below(4)).map(|_| (self.number() as u32, self.number())).collect();
         values_at.sort();
         values_at.dedup();
+        let mut unused: Vec<Target> = (0..self.below(3)).map(|_| self.target(s)).collect();
+        unused.sort();
+        unused.dedup();
         FunctionSummary {
+            unused,
             atom,
             parts,
             entries,

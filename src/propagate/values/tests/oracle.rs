@@ -365,11 +365,15 @@ impl Oracle {
         };
         let function = &summary.functions[g];
         if offset != Some(0) && !stays {
-            self.label(function, g);
-            self.call_unknown(summary, f, number);
-        }
-        if !matches!(offset, None | Some(0)) {
-            return;
+            let passed = site.actuals.iter().map(|a| a.1).chain(site.stack.iter().map(|s| s.1));
+            let mut passed: Vec<Node> = passed.map(|v| Node::Value(f, v.0)).collect();
+            if site.stack_in_frame.is_some() {
+                passed.extend(self.nodes_of(Object::Frame(f as u32)));
+            }
+            for (value, from) in function.at_labels.iter().flat_map(|v| passed.iter().map(move |p| (*v, *p)))
+            {
+                self.flow(from, Node::Value(g, value.0));
+            }
         }
         for (register, value) in &function.parameters {
             for (_, actual) in site.actuals.iter().filter(|a| a.0 == *register) {

@@ -125,6 +125,11 @@ impl Builder {
         self.targets.get(number as usize).copied()
     }
 
+    /// Every target of which an operand had the address.
+    pub(super) fn addressed(&mut self) -> Vec<Target> {
+        std::mem::take(&mut self.targets)
+    }
+
     /// A value that holds exactly this.
     pub(super) fn node(&mut self, value: Val) -> Result<ValueIdx, Refusal> {
         Ok(match value {
@@ -368,6 +373,7 @@ impl Builder {
             frame,
             results,
             at_labels: at_labels.to_vec(),
+            unused: Vec::new(),
             constraints,
             call_sites,
             values_at: Vec::new(),

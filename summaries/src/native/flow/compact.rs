@@ -5,8 +5,10 @@
 
 use crate::ids::ValueIdx;
 use crate::relation::{Callee, Constraint, FunctionSummary};
+use crate::summary::Target;
 
-pub(super) fn compact(function: &mut FunctionSummary) {
+/// `addressed` are all targets of which the walk has met the address.
+pub(super) fn compact(function: &mut FunctionSummary, addressed: Vec<Target>) {
     let needed = needed(function);
     let is_needed = |v: ValueIdx| needed.get(v.index()).copied().unwrap_or(false);
     function.constraints.retain(|c| match c {
@@ -27,6 +29,27 @@ pub(super) fn compact(function: &mut FunctionSummary) {
     function.constraints.sort_unstable();
     function.constraints.dedup();
     function.call_sites.sort_by_key(|c| (c.section, c.offset));
+    // Whoever asks whether the constraints speak of a reference must find where it led.
+    let named = named(function);
+    function.unused = addressed.into_iter().filter(|t| named.binary_search(t).is_err()).collect();
+    function.unused.sort_unstable();
+    function.unused.dedup();
+}
+
+/// What constraints and calls have the address of, sorted.
+fn named(function: &FunctionSummary) -> Vec<Target> {
+    let addresses = function.constraints.iter().filter_map(|c| match c {
+        Constraint::Address { target, .. } => Some(*target),
+        _ => None,
+    });
+    let calls = function.call_sites.iter().filter_map(|s| match s.callee {
+        Callee::Direct { target, .. } => Some(target),
+        Callee::Indirect(_) => None,
+    });
+    let mut named: Vec<Target> = addresses.chain(calls).collect();
+    named.sort_unstable();
+    named.dedup();
+    named
 }
 
 /// By value: something depends on it.

@@ -139,6 +139,12 @@ pub(crate) fn read(
             }
         }
     }
+    for (i, atom) in module.atoms.iter().enumerate() {
+        let left = atom.kind == AtomKind::Code && plan.understood.binary_search(&atom.section).is_err();
+        if left && atom.size > 0 {
+            module.give_up(&[AtomIdx::new(i)], "its section is not understood as functions", limits);
+        }
+    }
     entered.sort_unstable();
     for (atom, why) in entered {
         if let Some(at) = functions.iter().position(|f| f.atom == atom || f.parts.contains(&atom)) {

@@ -69,7 +69,15 @@ impl Walk<'_, '_, '_, '_> {
         // What a relocation puts in a constant is an address like any other.
         let by_relocation = op.immediate != Meaning::Absent;
         match &op.effect {
-            Effect::Nothing | Effect::Padding => {}
+            Effect::Nothing => {
+                // Compared or fetched: the address is met, and nothing comes of it.
+                for meaning in [op.displacement, op.immediate] {
+                    if let Meaning::Place(target, offset) = meaning {
+                        self.builder.place(target, offset);
+                    }
+                }
+            }
+            Effect::Padding => {}
             Effect::Add { to, .. } | Effect::Align { to } if by_relocation => {
                 let values = [state.get(*to), self.immediate(op)];
                 let joined = self.join(Key::Op(at, *to), values)?;

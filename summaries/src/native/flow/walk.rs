@@ -29,8 +29,9 @@ pub(super) fn walk(module: &Module<'_, '_>, unit: &Unit) -> Walked {
     let summary = fixpoint(module, unit, &mut builder);
     let entered_in_frame = std::mem::take(&mut builder.entered_in_frame);
     let summary = summary.map(|at_labels| {
+        let addressed = builder.addressed();
         let mut summary = builder.finish(&at_labels);
-        compact(&mut summary);
+        compact(&mut summary, addressed);
         summary
     });
     Walked { summary, entered_in_frame }

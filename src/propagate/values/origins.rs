@@ -1,0 +1,86 @@
+//! Where the unknown in a value came from: the nearest place where it began, for the report.
+//!
+//! A search from all places where something became unknown by itself (not read from something that was), along the
+//! edges of the solved graph. It explains and decides nothing; the nearest origin is one of perhaps many.
+
+use std::collections::VecDeque;
+
+use super::flow::{Flow, Meaning};
+use super::graph::{Cause, NodeId, Use};
+use super::sites::Site;
+use crate::ids::AtomId;
+
+pub(super) struct Origins {
+    /// By node: the seed that is nearest, as an index in the graph's list.
+    nearest: Vec<Option<u32>>,
+    /// (first node, atom) of functions and of cells, sorted.
+    owners: Vec<(NodeId, AtomId)>,
+}
+
+impl Origins {
+    pub(super) fn new(flow: &Flow<'_>) -> Self {
+        let graph = &flow.graph;
+        let mut nearest: Vec<Option<u32>> = vec![None; graph.nodes.len()];
+        let mut work = VecDeque::new();
+        let mut reach = |node: NodeId, seed: u32, work: &mut VecDeque<(NodeId, u32)>| {
+            let node = graph.find(node);
+            let holds = graph.nodes[node as usize].set.has_unknown();
+            if holds && nearest[node as usize].is_none() {
+                nearest[node as usize] = Some(seed);
+                work.push_back((node, seed));
+            }
+        };
+        for (i, (node, _)) in graph.seeds.iter().enumerate() {
+            reach(*node, i as u32, &mut work);
+        }
+        while let Some((node, seed)) = work.pop_front() {
+            let node = &graph.nodes[node as usize];
+            node.successors.iter().for_each(|to| reach(*to, seed, &mut work));
+            for what in &node.uses {
+                // What is read through the unknown is unknown.
+                if let Use::Displace { to, .. } | Use::Load { to, .. } = what {
+                    reach(*to, seed, &mut work);
+                }
+            }
+        }
+        Origins { nearest, owners: owners(flow) }
+    }
+
+    /// Why the site may call anything.
+    pub(super) fn of_site(&self, flow: &Flow<'_>, site: &Site) -> Option<(Cause, Option<AtomId>)> {
+        let node = flow.graph.find(site.callee?);
+        let seed = self.nearest.get(node as usize).copied().flatten()?;
+        let (node, cause) = flow.graph.seeds.get(seed as usize)?;
+        Some((*cause, self.owner(*node)))
+    }
+
+    fn owner(&self, node: NodeId) -> Option<AtomId> {
+        let at = self.owners.partition_point(|o| o.0 <= node).checked_sub(1)?;
+        self.owners.get(at).map(|o| o.1)
+    }
+}
+
+/// What each range of nodes was made for.
+fn owners(flow: &Flow<'_>) -> Vec<(NodeId, AtomId)> {
+    let mut owners = Vec::new();
+    for (i, function) in flow.functions.iter().enumerate() {
+        let Some(first) = function.values else { continue };
+        owners.push((first, flow.atom_of(i as u32, flow.summary(i as u32).atom)));
+    }
+    for (object, meaning) in flow.graph.objects.iter().zip(&flow.meaning) {
+        let atom = match meaning {
+            Meaning::Code(atom) | Meaning::Data(atom) => *atom,
+            Meaning::Frame(function) => flow.atom_of(*function, flow.summary(*function).atom),
+            Meaning::Heap(site) => match flow.sites.get(*site as usize) {
+                Some(site) => site.caller,
+                None => continue,
+            },
+            Meaning::Unknown | Meaning::External(_) | Meaning::Library => continue,
+        };
+        let above = object.above.map(|a| a.1);
+        let cells = object.cells.values().copied().chain(object.anywhere).chain(object.whole).chain(above);
+        owners.extend(cells.map(|node| (node, atom)));
+    }
+    owners.sort_unstable();
+    owners
+}

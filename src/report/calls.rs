@@ -1,0 +1,132 @@
+//! Indirect calls in the report: what each may call, or why that isn't known, and the counts of value flow.
+//!
+//! A form of what propagation found; it decides nothing.
+
+use serde::Serialize;
+
+use super::{Facts, describe, lossy};
+use crate::ids::Id;
+use crate::propagate::values::{CallTargets, Cause};
+
+/// An indirect call or jump out of a live function.
+#[derive(Debug, Serialize)]
+pub struct CallSiteReport {
+    /// Position in `modules`.
+    pub module: usize,
+    /// Position in `atoms`.
+    pub caller: usize,
+    /// Of the instruction: ELF section index, and bytes from the start of the section, in the input object.
+    pub section: u32,
+    pub offset: u64,
+    /// `resolved`, `never` (nothing is ever called there) or `overdefined` (anything that escaped).
+    pub state: &'static str,
+    /// Empty if overdefined.
+    pub targets: Vec<TargetReport>,
+    /// Functions of shared libraries.
+    pub externals: Vec<String>,
+    /// Why it is overdefined.
+    pub causes: Vec<&'static str>,
+    /// The first place where that began, in words.
+    pub because: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct TargetReport {
+    /// Position in `atoms`.
+    pub atom: usize,
+    /// In bytes from the start of the section, where it is known.
+    pub offset: Option<i64>,
+}
+
+/// Counts of the fixpoint.
+#[derive(Debug, Serialize)]
+pub struct FlowReport {
+    /// Live functions with a summary.
+    pub functions: usize,
+    pub indirect_sites: usize,
+    /// A finite set that isn't empty.
+    pub resolved: usize,
+    /// Nothing is ever called there.
+    pub never: usize,
+    pub overdefined: usize,
+    /// Overdefined sites by cause; a site may have several.
+    pub by_cause: Vec<(&'static str, usize)>,
+    /// Functions and parts of functions that a live site calls.
+    pub called: usize,
+    /// Of which the address escaped.
+    pub escaped: usize,
+    /// Of which live code or data mentions the address.
+    pub mentioned: usize,
+    pub stubs: usize,
+    pub constraints: usize,
+    pub nodes: usize,
+    /// Memory objects that a budget joined with others.
+    pub joined_objects: usize,
+}
+
+/// Stable name of a cause.
+pub fn cause_name(cause: Cause) -> &'static str {
+    match cause {
+        Cause::FrontEnd => "not-modelled",
+        Cause::Parameter => "parameter",
+        Cause::Memory => "memory",
+        Cause::Result => "result",
+        Cause::Outside => "outside",
+    }
+}
+
+pub(super) fn counts(facts: Facts<'_>) -> Option<FlowReport> {
+    let counts = facts.flow.statistics?;
+    let by_cause = Cause::ALL.iter().map(|c| (cause_name(*c), counts.by_cause[*c as usize])).collect();
+    Some(FlowReport {
+        functions: counts.functions,
+        indirect_sites: counts.indirect_sites,
+        resolved: counts.resolved,
+        never: counts.empty,
+        overdefined: counts.overdefined,
+        by_cause,
+        called: counts.called,
+        escaped: counts.escaped,
+        mentioned: counts.mentioned,
+        stubs: counts.stubs,
+        constraints: counts.constraints,
+        nodes: counts.nodes,
+        joined_objects: counts.joined_objects,
+    })
+}
+
+pub(super) fn sites(facts: Facts<'_>) -> Vec<CallSiteReport> {
+    facts.flow.sites.iter().map(|s| site(facts, s)).collect()
+}
+
+fn site(facts: Facts<'_>, site: &CallTargets) -> CallSiteReport {
+    let state = match site {
+        s if !s.overdefined.is_empty() => "overdefined",
+        s if s.targets.is_empty() && s.externals.is_empty() => "never",
+        _ => "resolved",
+    };
+    let name = |s: &crate::ids::SymbolId| lossy(facts.resolution.symbols[*s].name);
+    CallSiteReport {
+        module: facts.index.locate(site.caller).0,
+        caller: site.caller.index(),
+        section: site.section,
+        offset: site.offset,
+        state,
+        targets: site.targets.iter().map(|t| TargetReport { atom: t.0.index(), offset: t.1 }).collect(),
+        externals: site.externals.iter().map(name).collect(),
+        causes: site.overdefined.iter().map(|c| cause_name(*c)).collect(),
+        because: site.because.map(|b| because(facts, b)),
+    }
+}
+
+fn because(facts: Facts<'_>, (cause, atom): (Cause, Option<crate::ids::AtomId>)) -> String {
+    let place = atom.map(|a| describe(facts, a));
+    let place = place.as_deref().unwrap_or("memory of no one function");
+    match cause {
+        Cause::FrontEnd => format!("an instruction of {place} is not modelled"),
+        Cause::Parameter => format!("a parameter of {place}, which code that isn't followed can call"),
+        Cause::Memory => format!("read through an address that escaped, in {place}"),
+        Cause::Result => format!("the result of a call of something unknown in {place}"),
+        Cause::Outside => format!("something defined outside of the modules, used by {place}"),
+    }
+}
