@@ -80,7 +80,7 @@ pub(super) struct Flow<'s> {
 }
 
 impl<'s> Flow<'s> {
-    pub(super) fn new(world: World<'s>) -> Self {
+    pub(super) fn new(world: World<'s>, budget: usize) -> Self {
         let mut functions = Vec::new();
         for (position, summary) in world.sources.summaries.iter().enumerate() {
             functions.extend((0..summary.functions.len()).map(|local| Instance {
@@ -93,7 +93,7 @@ impl<'s> Flow<'s> {
         Flow {
             first_function: world.first_functions(),
             world,
-            graph: Graph::new(),
+            graph: Graph::new(budget),
             meaning: vec![Meaning::Unknown],
             object_of: vec![None; atoms],
             functions,

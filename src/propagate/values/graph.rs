@@ -82,6 +82,8 @@ pub(super) struct Object {
     /// Ranges that are copied elsewhere, for cells that come later.
     pub(super) copied: Vec<RangeCopy>,
     pub(super) escaped: bool,
+    /// Others were joined with it: its places are no longer told apart.
+    pub(super) joined: bool,
 }
 
 /// Cells from `from` up to `end` go to the cells of `object` that are `shift` bytes further.
@@ -129,6 +131,8 @@ pub(super) struct Node {
     pub(super) urgent: bool,
     /// All that it holds escapes.
     pub(super) leaks: bool,
+    /// With fewer elements than this the set is within the budget.
+    pub(super) counted_at: usize,
 }
 
 pub(super) struct Graph {
@@ -136,6 +140,13 @@ pub(super) struct Graph {
     /// Union-find: a collapsed node points to the one that stands for it.
     pub(super) parent: Vec<NodeId>,
     pub(super) objects: Vec<Object>,
+    /// Union-find over objects: one that was joined with others points to the one that stands for them.
+    pub(super) same: Vec<u32>,
+    /// Objects of memory that a set tells apart; beyond, they are joined.
+    pub(super) budget: usize,
+    /// Nodes whose sets exceed that.
+    pub(super) over_budget: Vec<NodeId>,
+    pub(super) joined_objects: usize,
     pub(super) known_edges: FxHashSet<(NodeId, NodeId)>,
     known_uses: FxHashSet<(NodeId, Use)>,
     pub(super) work: super::solve::Work,
@@ -147,11 +158,15 @@ pub(super) struct Graph {
 }
 
 impl Graph {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(budget: usize) -> Self {
         let mut graph = Graph {
             nodes: Vec::new(),
             parent: Vec::new(),
             objects: Vec::new(),
+            same: Vec::new(),
+            budget,
+            over_budget: Vec::new(),
+            joined_objects: 0,
             known_edges: FxHashSet::default(),
             known_uses: FxHashSet::default(),
             work: super::solve::Work::default(),
@@ -192,7 +207,9 @@ impl Graph {
             above: None,
             copied: Vec::new(),
             escaped: false,
+            joined: false,
         });
+        self.same.push((self.objects.len() - 1) as u32);
         (self.objects.len() - 1) as u32
     }
 
@@ -200,6 +217,9 @@ impl Graph {
     pub(super) fn element(&self, object: u32, offset: Option<i64>) -> Element {
         let Some(of) = self.objects.get(object as usize) else { return Element::new(object, 0) };
         let low = of.start.saturating_sub(MARGIN);
+        if of.joined {
+            return Element::new(object, 0);
+        }
         let in_range = |o: &i64| low <= *o && *o <= of.end.saturating_add(MARGIN);
         let code = offset.filter(in_range).and_then(|o| o.checked_sub(low)?.checked_add(1));
         Element::new(object, code.and_then(|c| u32::try_from(c).ok()).unwrap_or(0))
@@ -250,9 +270,19 @@ impl Graph {
 
     pub(super) fn join(&mut self, node: NodeId, elements: &[Element]) {
         let id = self.find(node);
+        let canonical: Vec<Element>;
+        let mut elements = elements;
+        if self.joined_objects > 0 {
+            canonical = elements.iter().map(|e| self.canonical(*e)).collect();
+            elements = &canonical;
+        }
         let node = &mut self.nodes[id as usize];
         let before = node.delta.len();
         node.set.join(elements, &mut node.delta);
+        if id != ESCAPED && node.set.as_slice().len() > node.counted_at.max(self.budget) {
+            self.over_budget.push(id);
+            node.counted_at = usize::MAX;
+        }
         let news = node.delta.get(before..).unwrap_or(&[]);
         if news.is_empty() {
             return;
@@ -312,6 +342,10 @@ impl Graph {
 
     /// The cell at `offset`, a multiple of [`CELL`].
     pub(super) fn cell(&mut self, object: u32, offset: i64) -> NodeId {
+        let object = self.object_of(object);
+        if self.objects[object as usize].joined {
+            return self.anywhere(object);
+        }
         if let Some(cell) = self.objects[object as usize].cells.get(&offset) {
             return *cell;
         }
@@ -343,17 +377,18 @@ impl Graph {
         if offset < copy.from || offset >= copy.end {
             return None;
         }
+        let target = self.object_of(copy.object);
         let place = offset.checked_add(copy.shift);
-        let place = place.filter(|p| self.offset(self.element(copy.object, Some(*p))).is_some());
+        let place = place.filter(|p| self.offset(self.element(target, Some(*p))).is_some());
         let Some(place) = place else {
-            let anywhere = self.anywhere(copy.object);
+            let anywhere = self.anywhere(target);
             self.assign(cell, anywhere);
             return None;
         };
-        let known = self.objects[copy.object as usize].cells.get(&place).copied();
-        let to = known.unwrap_or_else(|| self.new_cell(copy.object, place));
+        let known = self.objects[target as usize].cells.get(&place).copied();
+        let to = known.unwrap_or_else(|| self.new_cell(target, place));
         self.assign(cell, to);
-        known.is_none().then_some((copy.object, place, to))
+        known.is_none().then_some((target, place, to))
     }
 
     /// Copy the cells of `source` that `copy` says, those that come later too.
@@ -377,6 +412,7 @@ impl Graph {
 
     /// The node of stores at unknown offsets.
     pub(super) fn anywhere(&mut self, object: u32) -> NodeId {
+        let object = self.object_of(object);
         if let Some(node) = self.objects[object as usize].anywhere {
             return node;
         }
@@ -393,6 +429,7 @@ impl Graph {
 
     /// The node of all that the object holds.
     pub(super) fn whole(&mut self, object: u32) -> NodeId {
+        let object = self.object_of(object);
         if let Some(whole) = self.objects[object as usize].whole {
             return whole;
         }
@@ -404,7 +441,7 @@ impl Graph {
     }
 
     /// Every node of an object but the whole.
-    fn parts(&self, object: u32) -> Vec<NodeId> {
+    pub(super) fn parts(&self, object: u32) -> Vec<NodeId> {
         let of = &self.objects[object as usize];
         let above = of.above.map(|a| a.1);
         of.cells.values().copied().chain(of.anywhere).chain(above).collect()
@@ -412,6 +449,10 @@ impl Graph {
 
     /// Give an object a node for what was stored from `offset` on; once, before anything reads it.
     pub(super) fn divide_above(&mut self, object: u32, offset: i64) -> NodeId {
+        let object = self.object_of(object);
+        if self.objects[object as usize].joined {
+            return self.anywhere(object);
+        }
         if let Some((_, node)) = self.objects[object as usize].above {
             return node;
         }
@@ -430,6 +471,7 @@ impl Graph {
 
     /// Let the memory of an object escape: what it holds does, and anything may be stored there.
     pub(super) fn escape_object(&mut self, object: u32) {
+        let object = self.object_of(object);
         if std::mem::replace(&mut self.objects[object as usize].escaped, true) {
             return;
         }

@@ -5,6 +5,7 @@
 //! `sites` bring the two together. Unknown is an element of every set that unseen code may write, and whatever it stands
 //! for escaped. docs/ARCHITECTURE.md says where it stands among the passes.
 
+mod budget;
 mod flow;
 mod graph;
 mod origins;
@@ -85,11 +86,17 @@ fn joined(targets: &BTreeSet<(AtomId, Option<i64>)>) -> Vec<(AtomId, Option<i64>
 
 /// From the roots to all that lives, by what is called and what escapes. `explain`: say where the unknown came from.
 pub fn flow(sources: Sources<'_>, explain: bool) -> ValueFlow {
-    let mut flow = flow::Flow::new(places::World::new(sources));
+    flow_within(sources, explain, budget::BUDGET)
+}
+
+/// The same with another budget of objects to a set.
+fn flow_within(sources: Sources<'_>, explain: bool, budget: usize) -> ValueFlow {
+    let mut flow = flow::Flow::new(places::World::new(sources), budget);
     flow.run();
     let mut statistics = Statistics {
         constraints: flow.graph.constraints,
         nodes: flow.graph.nodes.len(),
+        joined_objects: flow.graph.joined_objects,
         ..Statistics::default()
     };
     let count = flow.world.atoms();

@@ -47,7 +47,9 @@ impl Graph {
             if self.work.new_edges > SEARCH_AFTER + self.work.edges_searched / 4 {
                 self.collapse_cycles();
             }
-            if let Some(id) = self.work.urgent.pop() {
+            if let Some(id) = self.over_budget.pop() {
+                self.within_budget(id);
+            } else if let Some(id) = self.work.urgent.pop() {
                 let node = &mut self.nodes[id as usize];
                 node.urgent = false;
                 let all = std::mem::take(&mut node.delta);
@@ -113,7 +115,7 @@ impl Graph {
         if element.is_unknown() {
             return false;
         }
-        self.objects[element.object() as usize].escaped
+        self.objects[self.object_of(element.object()) as usize].escaped
     }
 
     fn escaped(&mut self, element: Element) {
@@ -157,6 +159,7 @@ impl Graph {
     }
 
     pub(super) fn load(&mut self, element: Element, offset: Option<i64>, size: u32, to: NodeId) {
+        let element = self.canonical(element);
         let object = element.object();
         match self.objects[object as usize].kind {
             _ if element.is_unknown() => self.add(to, Cause::Memory.element()),
@@ -184,6 +187,7 @@ impl Graph {
     }
 
     pub(super) fn store(&mut self, from: NodeId, element: Element, offset: Option<i64>, size: u32) {
+        let element = self.canonical(element);
         let object = element.object();
         match self.objects[object as usize].kind {
             _ if element.is_unknown() => self.assign(from, ESCAPED),
@@ -210,6 +214,7 @@ impl Graph {
         (to, to_offset): (Element, Option<i64>),
         size: u32,
     ) {
+        let (from, to) = (self.canonical(from), self.canonical(to));
         let kind =
             |e: Element| if e.is_unknown() { Kind::Foreign } else { self.objects[e.object() as usize].kind };
         let (source, target) = (from.object(), to.object());
@@ -325,7 +330,7 @@ impl Graph {
         // The queue has the ranks of before; only the time depends on that.
     }
 
-    fn merge(&mut self, component: &[NodeId]) {
+    pub(super) fn merge(&mut self, component: &[NodeId]) {
         // The root of the component is its last member, and has the rank.
         let Some(keep) = component.last().copied() else { return };
         let mut merged = std::mem::take(&mut self.nodes[keep as usize]);
@@ -337,6 +342,7 @@ impl Graph {
             merged.set.join(node.set.as_slice(), &mut news);
             changed = true;
             merged.leaks |= node.leaks;
+            merged.counted_at = 0;
             merged.successors.extend(node.successors);
             merged.uses.extend(node.uses);
         }

@@ -123,6 +123,21 @@ fn stack_arguments() {
 }
 
 #[test]
+fn what_is_only_compared_is_named() {
+    let unused = |body: &str| {
+        let (summary, function) = function(body);
+        let name = |t: &Target| match t {
+            Target::Symbol(s) => String::from_utf8_lossy(summary.symbol_name(*s)).into_owned(),
+            Target::Atom(_) => "an atom".to_owned(),
+        };
+        function.unused.iter().map(name).collect::<Vec<_>>()
+    };
+    assert_eq!(unused("cmpl $1, h(%rip); mov g(%rip), %ecx; test %ecx, %ecx; ret").len(), 2);
+    assert_eq!(unused("lea h(%rip), %rax; ret"), [""; 0]);
+    assert_eq!(unused("lea h(%rip), %rcx; cmp %rcx, %rax; ret"), ["h"]);
+}
+
+#[test]
 fn what_a_call_out_of_the_module_passes() {
     let (summary, function) = function("lea f(%rip), %rdi; movq %rdi, %xmm0; call g; call h; ret");
     let registers = |name| site(&summary, &function, name).actuals.iter().map(|a| a.0).collect::<Vec<_>>();

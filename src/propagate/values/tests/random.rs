@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::oracle::Oracle;
-use super::{flow_of, module};
+use super::{flow_of, flow_of_within, module};
 use crate::ids::{AtomId, Id};
 use crate::propagate::values::ValueFlow;
 
@@ -193,6 +193,25 @@ proptest! {
         let (program, data) = (choices.program(), choices.data());
         let text = text(&program, &data);
         prop_assert_eq!(run(&text), expected(&text), "{}", text);
+    }
+
+    /// With a budget that every program exceeds, nothing is lost.
+    #[test]
+    fn what_is_over_budget_only_adds(
+        bytes in prop::collection::vec(any::<u8>(), 0..400),
+        budget in 0usize..3,
+    ) {
+        let mut choices = Choices(bytes.iter());
+        let text = text(&choices.program(), &choices.data());
+        let (exact, (flow, names)) = (expected(&text), flow_of_within("a.o -e f0 -o out", &[&text], &[], budget));
+        let joined = answer(&flow, &names);
+        prop_assert!(joined.0.is_superset(&exact.0), "{}", text);
+        for (caller, offset, targets, unknown) in &exact.2 {
+            let found = joined.2.iter().find(|s| (&s.0, s.1) == (caller, *offset));
+            let (_, _, found, overdefined) = found.unwrap();
+            let covers = |t: &(String, Option<i64>)| found.contains(t) || found.contains(&(t.0.clone(), None));
+            prop_assert!(*overdefined || !unknown && targets.iter().all(covers), "{}", text);
+        }
     }
 
     #[test]

@@ -22,6 +22,7 @@ impl Choices<'_> {
 
 pub(super) fn empty() -> FunctionSummary {
     FunctionSummary {
+        unused: Vec::new(),
         atom: AtomIdx(0),
         parts: Vec::new(),
         entries: Vec::new(),
