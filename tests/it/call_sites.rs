@@ -1,0 +1,95 @@
+//! The report's call sites: of a program whose indirect calls are known, each site has the set that the source says, and what
+//! runs is in it and is kept.
+//!
+//! `bench trace` holds real programs against the same report; its tests show that it sees the calls of this fixture.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::matrix;
+use crate::run::{Job, Session};
+use crate::tools::{self, Linker};
+
+/// Caller and callees of the fixture `traced_calls`: all that run, and what is in the same table.
+const RUNS: [(&str, &[&str]); 10] = [
+    ("by_register", &["add", "sub"]),
+    ("by_memory", &["add", "mul", "sub"]),
+    ("by_field", &["mul"]),
+    ("by_stack", &["many"]),
+    ("by_jump", &["mul", "sub"]),
+    ("often", &["add"]),
+    ("thread_call", &["in_thread"]),
+    ("child_call", &["in_child"]),
+    ("library_call", &["puts"]),
+    ("ifunc_call", &["memcpy"]),
+];
+
+fn report(name: &str, compiler: &str, flags: &str) -> (Session, Value) {
+    let mut session = Session::new(&format!("call_sites/{name}-{compiler}"));
+    let dir = session.dir().to_owned();
+    let source = tools::repository().join("fixtures/traced_calls/main.c");
+    let job = Job::new(&dir, compiler).words("-pthread -fno-inline -c -o main.o").words(flags);
+    session.must(&job.arg(source));
+    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    let job = Job::new(&dir, compiler).words("-B shims main.o -pthread -o out").words(flags);
+    let job = job.words("-Wl,--prune-strict -Wl,--prune-level=pointers -Wl,--prune-report=report.json");
+    session.must(&job.env("LTO_PRUNE_LINKER", Linker::Lld.path()));
+    let ran = session.run(&Job::new(&dir, session.path("out")));
+    session.check_eq(&ran.status, &0, "the pruned program's status");
+    let report = matrix::report(&session, &session.path("report.json"));
+    (session, report)
+}
+
+/// Names of what a site may call, or `None` if anything.
+fn may_call(report: &Value, site: &Value) -> Option<BTreeSet<String>> {
+    if site["state"] == "overdefined" {
+        return None;
+    }
+    let names = |value: &Value| -> Vec<String> {
+        value.as_array().unwrap().iter().map(|n| n.as_str().unwrap().to_owned()).collect()
+    };
+    let targets = site["targets"].as_array().unwrap().iter();
+    let atoms = targets.map(|t| &report["atoms"][t["atom"].as_u64().unwrap() as usize]);
+    Some(atoms.flat_map(|a| names(&a["symbols"])).chain(names(&site["externals"])).collect())
+}
+
+fn check(name: &str, compiler: &str, flags: &str) {
+    let (session, report) = report(name, compiler, flags);
+    let sites = report["call_sites"].as_array().unwrap();
+    for (caller, callees) in RUNS {
+        let of_caller = |site: &&Value| {
+            let atom = &report["atoms"][site["caller"].as_u64().unwrap() as usize];
+            atom["symbols"].as_array().unwrap().iter().any(|s| s == caller)
+        };
+        let here: Vec<&Value> = sites.iter().filter(of_caller).collect();
+        session.check_eq(&here.len(), &1, &format!("sites of {caller}"));
+        let runs: BTreeSet<String> = callees.iter().map(|c| (*c).to_owned()).collect();
+        let may = may_call(&report, here[0]);
+        // An index into a table means any object of its section, where objects are not told apart.
+        if let (Some(may), "by_memory") = (&may, caller) {
+            session.check_eq(&may.is_superset(&runs), &true, &format!("{may:?} has what {caller} calls"));
+        } else {
+            session.check_eq(&may, &Some(runs), &format!("what {caller} calls"));
+        }
+        for callee in callees.iter().filter(|c| !["puts", "memcpy"].contains(c)) {
+            let symbols = report["symbols"].as_array().unwrap();
+            let live = symbols.iter().any(|s| s["name"] == *callee && s["live"] == true);
+            session.check_eq(&live, &true, &format!("{callee} is live"));
+        }
+    }
+}
+
+#[test]
+fn sets_are_what_the_source_says() {
+    for compiler in ["gcc", "clang-19"] {
+        for (name, flags) in [
+            ("O0", "-O0 -fPIE -pie"),
+            ("O2", "-O2 -fPIE -pie"),
+            ("fixed", "-O1 -fno-pie -no-pie"),
+            ("fs", "-O3 -ffunction-sections"),
+        ] {
+            check(name, compiler, flags);
+        }
+    }
+}
