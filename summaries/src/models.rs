@@ -42,6 +42,11 @@ pub enum Effect {
     WritesOut(Argument),
     /// Stores what was written out into the memory at the argument.
     ReadsIn(Argument),
+    /// Writes arguments as text: those from `first` on and the stack's, or, if `within`, what the memory of the argument `first`
+    /// leads to (a `va_list`). The text goes to the memory of an argument, or to a file. An address of code may be read from it again.
+    Prints { first: Argument, within: bool, to: Option<Argument> },
+    /// Returns the address of code that the text in the argument's memory was made from.
+    Parses(Argument),
     /// The argument escapes.
     Escapes(Argument),
     /// Calls an address with these arguments in its general registers, in order.
@@ -203,6 +208,18 @@ fn effect(words: &str) -> Option<Effect> {
         }
         ("escapes", n) => Effect::Escapes(argument(n)?),
         ("holds", what) => Effect::Holds(source(what)?),
+        ("parses", n) => Effect::Parses(argument(n)?),
+        ("prints", rest) => {
+            let (rest, to) = match rest.split_once(" to ") {
+                Some((rest, to)) => (rest, Some(argument(to)?)),
+                None => (rest, None),
+            };
+            let (within, first) = match rest.strip_prefix("within ") {
+                Some(first) => (true, first),
+                None => (false, rest),
+            };
+            Effect::Prints { first: argument(first)?, within, to }
+        }
         ("writes", n) => Effect::WritesOut(argument(n)?),
         ("reads", n) => Effect::ReadsIn(argument(n)?),
         ("calls", rest) => {

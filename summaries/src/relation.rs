@@ -15,7 +15,7 @@ use crate::ids::{AtomIdx, ValueIdx};
 use crate::summary::Target;
 
 /// A register that crosses the border of a function: 0 to 15 are the general registers by their number in the encoding
-/// (0 is rax, 4 is rsp), 16 to 47 the vector registers xmm0 to xmm31 (with all of ymm and zmm).
+/// (0 is rax, 4 is rsp), 16 to 47 the vector registers xmm0 to xmm31 (with all of ymm and zmm), 48 the stack of the x87 unit.
 pub type Register = u8;
 
 /// An address: what `value` holds, displaced by `offset` bytes; `None` is any displacement.
@@ -75,7 +75,7 @@ pub struct CallSite {
     /// The frame is an object ([`FunctionSummary::frame`]) and the callee's stack pointer at entry points there, at
     /// this offset: what the object holds from there on is passed too. `Some(None)`: somewhere in it.
     pub stack_in_frame: Option<Option<i64>>,
-    /// Values that hold what the callee returns in a register (rax, rdx), sorted by register.
+    /// Values that hold what the callee returns in a register (rax, rdx, xmm0, xmm1, st0), sorted by register.
     pub results: Vec<(Register, ValueIdx)>,
 }
 
@@ -99,7 +99,7 @@ pub struct FunctionSummary {
     pub stack_parameters: Vec<(i32, ValueIdx)>,
     /// The frame is an object in memory: its address goes places. Stack parameters are in it at offset 8 and above.
     pub frame: bool,
-    /// What registers hold on return, sorted by register: rax, rdx.
+    /// What registers hold on return, sorted by register: rax, rdx, xmm0, xmm1, st0.
     pub results: Vec<(Register, ValueIdx)>,
     /// Values that may hold anything if control enters at a label from outside (`__builtin_longjmp`).
     pub at_labels: Vec<ValueIdx>,

@@ -32,6 +32,12 @@ cases! {
     computed_goto
     constructors
     copy_relocation
+    cv_ms_abi
+    cv_streams
+    cv_text
+    cv_thunks
+    cv_trampoline
+    cv_vectors
     cxx_comdat
     cxx_exceptions
     cxx_rtti

@@ -70,6 +70,8 @@ pub(super) struct Flow<'s> {
     pub(super) files: Option<NodeId>,
     /// By the function or variable of a library: memory that the library owns and hands out through it.
     pub(super) owned: FxHashMap<SymbolId, u32>,
+    /// Sites that call an object in memory that has not escaped so far.
+    pub(super) executed: Vec<(u32, u32)>,
     /// By atom.
     pub(super) witness: Vec<Option<Witness>>,
     /// By atom: the first edge from a live atom that mentions it.
@@ -101,6 +103,7 @@ impl<'s> Flow<'s> {
             externals: FxHashMap::default(),
             files: None,
             owned: FxHashMap::default(),
+            executed: Vec::new(),
             witness: vec![None; atoms],
             mention: vec![None; atoms],
             escaped: vec![false; atoms],
@@ -120,7 +123,7 @@ impl<'s> Flow<'s> {
                 self.visit(atom);
             }
             let events = self.graph.solve();
-            if events.is_empty() && self.pending.is_empty() {
+            if events.is_empty() && self.pending.is_empty() && !self.call_escaped_data() {
                 return;
             }
             for event in events {
@@ -376,25 +379,10 @@ impl<'s> Flow<'s> {
                 self.graph.copy((source, from.offset), (target, to.offset), size);
             }
             Constraint::Unknown { to } => {
-                if std::env::var_os("DBGX").is_some() {
-                    eprintln!("XU unknown {}", by.index());
-                }
                 let to = self.value(function, to);
                 self.graph.add_unknown(to, Cause::FrontEnd);
             }
             Constraint::Escape { from } => {
-                if std::env::var_os("DBGX").is_some() {
-                    eprintln!(
-                        "XE escape {}",
-                        String::from_utf8_lossy(
-                            self.world.sources.summaries[position].name(
-                                self.world.sources.summaries[position].atoms
-                                    [self.summary(function).atom.index()]
-                                .name
-                            )
-                        )
-                    );
-                }
                 let from = self.value(function, from);
                 self.graph.assign(from, ESCAPED);
             }
@@ -414,7 +402,13 @@ impl<'s> Flow<'s> {
 
     /// An address escaped.
     fn escape(&mut self, element: Element) {
-        let Some(Meaning::Code(atom)) = self.meaning.get(element.object() as usize).copied() else { return };
+        let atom = match self.meaning.get(element.object() as usize).copied() {
+            Some(Meaning::Code(atom)) => atom,
+            Some(Meaning::External(symbol)) if (self.world.sources.models)(symbol).is_none() => {
+                return self.share_files();
+            }
+            _ => return,
+        };
         self.live(atom, Witness::Escaped { mention: self.mention[atom.index()] });
         self.escaped[atom.index()] = true;
         let Some(function) = self.function_of(atom) else { return };

@@ -108,6 +108,8 @@ pub(super) enum Use {
     CopyFrom { to: NodeId, from_offset: Option<i64>, to_offset: Option<i64>, size: u32 },
     /// Memory at `from` is copied there.
     CopyTo { from: NodeId, from_offset: Option<i64>, to_offset: Option<i64>, size: u32 },
+    /// `to` holds it, if it is the address of code.
+    Code { to: NodeId },
     /// The builder is told of it: something is called.
     Call { site: u32 },
 }

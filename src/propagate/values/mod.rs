@@ -9,6 +9,7 @@ mod budget;
 mod flow;
 mod graph;
 mod origins;
+mod outside;
 mod places;
 mod sets;
 mod sites;

@@ -33,9 +33,9 @@ pub(super) struct Site {
     pub(super) callee: Option<NodeId>,
     jump: bool,
     actuals: Vec<(Register, NodeId)>,
-    stack: Vec<(i32, NodeId)>,
+    pub(super) stack: Vec<(i32, NodeId)>,
     /// The caller's frame, and where the callee's stack begins in it.
-    in_frame: Option<(u32, Option<i64>)>,
+    pub(super) in_frame: Option<(u32, Option<i64>)>,
     results: Vec<(Register, NodeId)>,
     seen: FxHashSet<Element>,
     calls_unknown: bool,
@@ -135,19 +135,15 @@ impl Flow<'_> {
                 match (self.world.sources.models)(symbol) {
                     Some(model) => self.apply_model(site, symbol, model),
                     None => {
-                        if std::env::var_os("DBGX").is_some() {
-                            eprintln!(
-                                "XX {}",
-                                String::from_utf8_lossy(self.world.sources.resolution.symbols[symbol].name)
-                            );
-                        }
-                        self.call_unknown(site)
+                        self.share_files();
+                        self.call_unknown(site);
                     }
                 }
             }
-            // Data is not executed.
-            Meaning::Unknown | Meaning::Data(_) | Meaning::Frame(_) | Meaning::Heap(_) | Meaning::Library => {
+            Meaning::Data(_) | Meaning::Frame(_) | Meaning::Heap(_) | Meaning::Library => {
+                self.call_data(site, element.object());
             }
+            Meaning::Unknown => {}
         }
     }
 
@@ -249,7 +245,7 @@ impl Flow<'_> {
     }
 
     /// Unseen code is called: it may do anything with what it is passed, and return anything.
-    fn call_unknown(&mut self, site: u32) {
+    pub(super) fn call_unknown(&mut self, site: u32) {
         let this = &mut self.sites[site as usize];
         if std::mem::replace(&mut this.calls_unknown, true) {
             return;
@@ -271,13 +267,6 @@ impl Flow<'_> {
         for effect in &model.effects {
             self.apply_effect(site, symbol, *effect);
         }
-    }
-
-    /// What was written to files of any kind.
-    fn files(&mut self) -> NodeId {
-        let known = self.files.unwrap_or_else(|| self.graph.node());
-        self.files = Some(known);
-        known
     }
 
     /// The address of memory that a library owns and hands out through `symbol`. It holds addresses of itself and what
@@ -302,7 +291,7 @@ impl Flow<'_> {
         self.graph.whole(object)
     }
 
-    fn argument(&self, site: u32, argument: Argument) -> Option<NodeId> {
+    pub(super) fn argument(&self, site: u32, argument: Argument) -> Option<NodeId> {
         let register = ARGUMENT_REGISTERS.get(usize::from(argument))?;
         find(&self.sites[site as usize].actuals, *register)
     }
@@ -373,6 +362,14 @@ impl Flow<'_> {
                 if let Some(to) = argument(n) {
                     let files = self.files();
                     self.graph.add_use(to, Use::Store { from: files, offset: None, size: 0 });
+                }
+            }
+            Effect::Prints { first, within, to } => self.print(site, first, within, to),
+            Effect::Parses(n) => {
+                if let (Some(from), Some(to)) = (argument(n), result) {
+                    let held = self.graph.node();
+                    self.graph.add_use(from, Use::Load { to: held, offset: None, size: 0 });
+                    self.graph.add_use(held, Use::Code { to });
                 }
             }
             Effect::Escapes(n) => {

@@ -152,6 +152,12 @@ impl Graph {
                     self.copy_memory((other, from_offset), (element, to_offset), size);
                 }
             }
+            Use::Code { to } => {
+                let opaque = |e: &&Element| self.objects[e.object() as usize].kind == Kind::Opaque;
+                let code: Vec<Element> =
+                    elements.iter().filter(opaque).map(|e| self.displaced(*e, None)).collect();
+                self.hand_on(&code, to);
+            }
             Use::Call { site } => {
                 self.events.extend(elements.iter().map(|e| Event::Called { site, element: *e }));
             }

@@ -10,7 +10,7 @@ use crate::relation::{CallSite, Callee, Constraint, FunctionSummary, Place, Regi
 use crate::summary::{AtomKind, ModuleSummary, Target};
 
 /// Number of [`Register`]s.
-const REGISTERS: Register = 48;
+const REGISTERS: Register = 49;
 
 pub(super) fn check(summary: &ModuleSummary) -> Result<(), CheckError> {
     let mut taken = vec![false; summary.atoms.len()];

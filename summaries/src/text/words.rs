@@ -45,16 +45,25 @@ const GENERAL: [&str; 16] = [
     "r15",
 ];
 
-/// The name of a register in the 64-bit form, or `xmmN`.
+/// By [`Register`], the stack of the x87 unit.
+const X87: Register = 48;
+
+/// The name of a register in the 64-bit form, `xmmN`, or `x87`.
 pub(super) fn register(register: Register) -> String {
-    let general = GENERAL.get(usize::from(register));
-    general.map_or_else(|| format!("xmm{}", register.saturating_sub(16)), |name| (*name).to_owned())
+    match GENERAL.get(usize::from(register)) {
+        Some(name) => (*name).to_owned(),
+        None if register == X87 => "x87".to_owned(),
+        None => format!("xmm{}", register.saturating_sub(16)),
+    }
 }
 
 /// [`register`] backwards.
 pub(super) fn read_register(word: &str) -> Option<Register> {
     if let Some(number) = GENERAL.iter().position(|name| *name == word) {
         return Register::try_from(number).ok();
+    }
+    if word == "x87" {
+        return Some(X87);
     }
     let number = word.strip_prefix("xmm").filter(|n| !n.starts_with('+'))?.parse::<Register>().ok()?;
     (number < 32).then_some(number + 16)

@@ -115,6 +115,10 @@ fn stack_arguments() {
     let between =
         format!("{store} (%rsp); call __udivti3; call h; mov (%rsp), %rax; call *%rax; add $24, %rsp; ret");
     assert_eq!(passed(&between), [(8, f())]);
+    // By Microsoft's convention 32 bytes lie before the first.
+    let store = "sub $56, %rsp; lea f(%rip), %rax; mov %rax,";
+    assert_eq!(passed(&format!("{store} 32(%rsp); call h; add $56, %rsp; ret")), [(40, f())]);
+    let store = "sub $24, %rsp; lea f(%rip), %rax; mov %rax,";
     // A local variable is none: nothing lies at the stack pointer.
     assert_eq!(
         passed(&format!("{store} 8(%rsp); call h; mov 8(%rsp), %rax; call *%rax; add $24, %rsp; ret")),
@@ -141,9 +145,61 @@ fn what_is_only_compared_is_named() {
 fn what_a_call_out_of_the_module_passes() {
     let (summary, function) = function("lea f(%rip), %rdi; movq %rdi, %xmm0; call g; call h; ret");
     let registers = |name| site(&summary, &function, name).actuals.iter().map(|a| a.0).collect::<Vec<_>>();
-    // rdi, with what was in the other argument registers at entry; nothing of it after g.
-    assert!(registers("g").contains(&7) && !registers("g").iter().any(|r| *r >= 16), "{:?}", registers("g"));
-    assert!(!registers("h").contains(&7), "{:?}", registers("h"));
+    // rdi and xmm0, with what was in the other argument registers at entry; nothing of it after g.
+    let passed = registers("g");
+    assert!(passed.contains(&7) && passed.contains(&16), "{passed:?}");
+    assert!(passed.iter().all(|r| *r < 24), "{passed:?}");
+    let after = registers("h");
+    assert!(!after.contains(&7) && !after.contains(&23), "{after:?}");
+}
+
+#[test]
+fn vector_registers_carry_parameters_and_results() {
+    // movq %xmm1, %rax; what is called is what the second floating-point argument holds.
+    let (_, callee) = function("movq %xmm1, %rax; jmp *%rax");
+    let Callee::Indirect(called) = callee.call_sites[0].callee else { panic!("{callee:?}") };
+    let parameter = callee.parameters.iter().find(|p| p.0 == 17).map(|p| p.1);
+    let reaches = |from: ValueIdx, to: ValueIdx| {
+        let assigned =
+            |c: &Constraint| matches!(c, Constraint::Assign { from: f, to: t, .. } if *f == from && *t == to);
+        from == to || callee.constraints.iter().any(assigned)
+    };
+    assert!(parameter.is_some_and(|p| reaches(p, called)), "{callee:?}");
+    assert_eq!(callees("call g; movq %xmm0, %rax; call *%rax; ret").len(), 2);
+    let (summary, result) = function("lea f(%rip), %rax; movq %rax, %xmm0; ret");
+    let returned = result.results.iter().find(|r| r.0 == 16).map(|r| held(&summary, &result, r.1));
+    assert_eq!(returned, Some(BTreeSet::from(["f".to_owned()])));
+}
+
+#[test]
+fn thunks_are_indirect_calls_through_any_register() {
+    let f = || vec!["f".to_owned()];
+    let body = "push %r12; lea f(%rip), %r12; call __x86_indirect_thunk_r12; pop %r12; ret";
+    assert_eq!(callees(body), [f()]);
+    assert_eq!(callees("lea f(%rip), %rax; jmp __x86_indirect_thunk_rax"), [f()]);
+    assert_eq!(callees("lea f(%rip), %r11; call __llvm_retpoline_r11; ret"), [f()]);
+    // Nobody knows what this one does.
+    assert_eq!(
+        callees("lea f(%rip), %rax; jmp __x86_indirect_thunk"),
+        [vec!["__x86_indirect_thunk".to_owned()]]
+    );
+}
+
+#[test]
+fn an_executable_stack_lets_frames_escape() {
+    let body =
+        "sub $24, %rsp; lea f(%rip), %rax; mov %rax, 2(%rsp); mov %rsp, %rdi; call g; add $24, %rsp; ret";
+    let text = |note: &str| {
+        format!(
+            ".text\n.globl t\n.type t, @function\nt:\n.cfi_startproc\n{body}\n.cfi_endproc\n.size t, .-t\n\
+             .section .note.GNU-stack,\"{note}\",@progbits\n"
+        )
+    };
+    let escapes = |note: &str| {
+        let summary = summaries::extract::extract(&assembled(&text(note)), Granularity::Pointers);
+        summary.functions[0].constraints.iter().any(|c| matches!(c, Constraint::Escape { .. }))
+    };
+    assert!(escapes("x") && !escapes(""));
 }
 
 #[test]

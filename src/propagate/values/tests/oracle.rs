@@ -341,8 +341,12 @@ impl Oracle {
         let code = callee.filter(|a| matches!(a.0, Object::Atom(x) if is_code(summary, x)));
         let mut entry = self.sites.remove(&(f, number)).unwrap_or_default();
         let Some((Object::Atom(atom), offset)) = code else {
-            let unknown = callee.is_none_or(|c| c.0 == Object::External);
-            entry.1 |= callee.is_none();
+            let escaped = self.set(Node::Escaped);
+            // Memory that unseen code has may hold code.
+            let memory = callee.filter(|c| c.0 != Object::External);
+            let runs = memory.is_some_and(|c| escaped.iter().flatten().any(|e| e.0 == c.0));
+            let unknown = runs || callee.is_none_or(|c| c.0 == Object::External);
+            entry.1 |= runs || callee.is_none();
             self.sites.insert((f, number), entry);
             if unknown {
                 self.call_unknown(summary, f, number);

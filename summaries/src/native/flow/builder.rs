@@ -10,6 +10,7 @@ use super::memory::cells;
 use super::state::{Pending, Val};
 use super::unit::Refusal;
 use crate::ids::{AtomIdx, ValueIdx};
+use crate::native::decode::effects::{SLOTS, Slot};
 use crate::relation::{CallSite, Callee, Constraint, FunctionSummary, Place, Register};
 use crate::summary::Target;
 
@@ -70,6 +71,8 @@ pub(super) struct Builder {
     calls: Vec<Call>,
     /// Cells of the frame that anything is stored to, an address or not.
     touched: FxHashSet<i64>,
+    /// A frame that is an object escapes.
+    pub(super) frame_escapes: bool,
     /// Constraints are kept.
     pub(super) recording: bool,
     /// Memory is copied to a place that may be in the frame by what is not a plain store.
@@ -274,6 +277,10 @@ impl Builder {
         let stored = self.cells_of(true);
         let loaded = self.cells_of(false);
         let mut constraints = Vec::new();
+        if frame && self.frame_escapes {
+            let to = self.value(Key::FrameSomewhere);
+            constraints.extend([Constraint::Frame { to, offset: None }, Constraint::Escape { from: to }]);
+        }
         let mut cell_pairs: FxHashSet<(i64, ValueIdx, bool)> = FxHashSet::default();
         for raw in std::mem::take(&mut self.raw) {
             match raw {
@@ -352,8 +359,9 @@ impl Builder {
             });
         }
         let pick = |key: Key| self.keys.get(&key).copied();
-        let parameters = (0..48).filter_map(|slot| Some((slot, pick(Key::Parameter(slot))?))).collect();
-        let results = (0..48).filter_map(|slot| Some((slot, pick(Key::Result(slot))?))).collect();
+        let slots = 0..SLOTS as Slot;
+        let parameters = slots.clone().filter_map(|s| Some((s, pick(Key::Parameter(s))?))).collect();
+        let results = slots.filter_map(|s| Some((s, pick(Key::Result(s))?))).collect();
         let mut own: Vec<(i32, ValueIdx)> = Vec::new();
         if !frame {
             for (i, key) in self.values.iter().enumerate() {
@@ -381,12 +389,13 @@ impl Builder {
     }
 
     /// Where the stack arguments of a call end, that begin at `start`: they lie one behind the other, less what an alignment of
-    /// up to 64 bytes leaves out, and the first is at the stack pointer.
+    /// up to 64 bytes leaves out, and the first is at the stack pointer, or above the 32 bytes that a caller by Microsoft's convention
+    /// leaves to its callee.
     fn end_of_arguments(&self, start: i64, may_pass: impl Fn(i64) -> bool) -> i64 {
         let is_argument = |cell: i64| self.touched.contains(&cell) && may_pass(cell);
         let mut end = start;
-        if is_argument(start) {
-            end = start + 8;
+        if let Some(first) = [start, start + 32].into_iter().find(|cell| is_argument(*cell)) {
+            end = first + 8;
             while let Some(next) = (0..8).map(|gap| end + gap * 8).find(|cell| is_argument(*cell)) {
                 end = next + 8;
             }

@@ -1,6 +1,7 @@
 //! Calls, jumps and returns: where control goes, and what goes with it.
 //!
-//! Addresses are passed and returned in general registers and in memory, as the psABI classes them (3.2.3). Within a module
+//! Addresses are passed and returned in registers and in memory as the psABI says (3.2.3), in vector registers where a program
+//! keeps their bytes in numbers or vectors. Within a module
 //! every general register that a callee may clobber is passed and may survive, since compilers know what local
 //! functions do with registers; between modules and through pointers the psABI's registers are. Of the stack, a callee gets
 //! what was written since the last call and what the function itself never reads.
@@ -11,14 +12,32 @@ use super::state::{State, Val};
 use super::transfer::{Leaves, RESULTS, Walk};
 use super::unit::{Destination, Op, Refusal};
 use crate::native::decode::Flow;
-use crate::native::decode::effects::{FIRST_VECTOR, RSP};
+use crate::native::decode::effects::{RSP, SLOTS, Slot};
 use crate::relation::Callee;
 use crate::summary::Target;
 
-/// rax, rcx, rdx, rsi, rdi, r8 to r11: what a callee may clobber.
-const CLOBBERED: u64 = 0b1111_1100_0111;
-/// rcx, rdx, rsi, rdi, r8, r9 and r10 (the static chain).
-const ARGUMENTS: u64 = 0b111_1100_0110;
+/// xmm0 to xmm7: what vectors and floating-point numbers are passed in.
+const VECTOR_ARGUMENTS: u64 = 0xff << 16;
+/// rax, rcx, rdx, rsi, rdi, r8 to r11, and all vector registers: what a callee may clobber.
+const CLOBBERED: u64 = 0b1111_1100_0111 | 0xffff_ffff << 16;
+/// rcx, rdx, rsi, rdi, r8, r9, r10 (the static chain), and the vector registers.
+const ARGUMENTS: u64 = 0b111_1100_0110 | VECTOR_ARGUMENTS;
+/// What may be passed by compilers that know the callee: those, and what it should save (thunks of indirect calls take any).
+const LOCAL_ARGUMENTS: u64 = 0b1111_1111_1110_1111 | VECTOR_ARGUMENTS;
+
+/// The register through which a function of this name jumps, if it is a thunk of that kind: gcc's and clang's names for what
+/// `-mindirect-branch=thunk` and `-mretpoline` put in the place of indirect calls and jumps.
+fn thunk_register(name: &[u8]) -> Option<Slot> {
+    const NAMES: [&[u8]; 16] = [
+        b"rax", b"rcx", b"rdx", b"rbx", b"rsp", b"rbp", b"rsi", b"rdi", b"r8", b"r9", b"r10", b"r11", b"r12",
+        b"r13", b"r14", b"r15",
+    ];
+    let prefixes: [&[u8]; 4] =
+        [b"__x86_indirect_thunk_nt_", b"__x86_indirect_thunk_", b"__llvm_retpoline_", b"__llvm_lvi_thunk_"];
+    let register = prefixes.iter().find_map(|p| name.strip_prefix(*p))?;
+    let found = (0..).zip(NAMES).find(|(_, n)| *n == register)?;
+    (found.0 != RSP).then_some(found.0)
+}
 
 impl Walk<'_, '_, '_, '_> {
     pub(super) fn jump(&mut self, at: usize, op: &Op, state: &mut State) -> Result<Leaves, Refusal> {
@@ -30,7 +49,11 @@ impl Walk<'_, '_, '_, '_> {
                     self.builder.entered_in_frame.push((target, offset));
                     return Err(format!("a jump out of the frame at {:#x}", op.offset));
                 }
-                self.site(at, op, &mut state.clone(), Callee::Direct { target, offset }, false)?;
+                if let Some(register) = thunk_register(self.module.name(target)) {
+                    self.tail(at, op, state, state.get(register))?;
+                } else {
+                    self.site(at, op, &mut state.clone(), Callee::Direct { target, offset }, false)?;
+                }
                 Ok(if falls { Leaves::Falls } else { Leaves::Ends })
             }
         }
@@ -103,7 +126,32 @@ impl Walk<'_, '_, '_, '_> {
             state.set(0, Val::Node(unknown, 0));
             return Ok(Leaves::Falls);
         }
+        if let Some(register) = thunk_register(self.module.name(target)) {
+            let value = state.get(register);
+            return self.call_through(at, op, state, value);
+        }
         self.site(at, op, state, Callee::Direct { target, offset }, true)?;
+        Ok(Leaves::Falls)
+    }
+
+    /// A call of whatever a value holds.
+    pub(super) fn call_through(
+        &mut self,
+        at: usize,
+        op: &Op,
+        state: &mut State,
+        value: Val,
+    ) -> Result<Leaves, Refusal> {
+        let callee = match value {
+            Val::Place(target, offset) => match self.builder.target(target) {
+                Some(target) => Callee::Direct { target, offset },
+                None => return Err(format!("a call of nothing at {:#x}", op.offset)),
+            },
+            // Through what holds no address: nothing is ever called.
+            Val::None | Val::Undefined => return Ok(Leaves::Falls),
+            value => Callee::Indirect(self.builder.node(value)?),
+        };
+        self.site(at, op, state, callee, true)?;
         Ok(Leaves::Falls)
     }
 
@@ -120,10 +168,10 @@ impl Walk<'_, '_, '_, '_> {
         // Between modules, and through pointers, functions are called by the psABI.
         let by_convention = !local && (returns || matches!(callee, Callee::Direct { .. }));
         let mut actuals = Vec::new();
-        for slot in (0..FIRST_VECTOR).filter(|s| *s != RSP) {
+        for slot in (0..SLOTS as Slot).filter(|s| *s != RSP) {
             let passes = match by_convention {
                 true => ARGUMENTS & (1 << slot) != 0 && !state.is_stale(slot),
-                false => CLOBBERED & (1 << slot) != 0,
+                false => LOCAL_ARGUMENTS & (1 << slot) != 0,
             };
             let value = state.get(slot);
             if passes && !matches!(value, Val::None | Val::Undefined | Val::Saved) {

@@ -62,6 +62,8 @@ pub(crate) struct Module<'a, 't> {
     handled: Vec<AtomIdx>,
     /// Sections whose code is followed, ascending.
     followed: Vec<u32>,
+    /// The module asks for a stack that is executable: frames may hold code, as trampolines of nested functions are.
+    executes_stack: bool,
 }
 
 /// The tables of the summary that say what the references of the module mean.
@@ -94,6 +96,9 @@ pub(crate) fn read(
         labels: Vec::new(),
         handled: Vec::new(),
         followed: Vec::new(),
+        executes_stack: tables.sections.iter().any(|s| {
+            s.flags & object::elf::SHF_EXECINSTR.0 != 0 && tables.name(s.name) == b".note.GNU-stack"
+        }),
     };
     let unwind = of.references.iter().filter(|r| r.kind == ReferenceKind::Unwind);
     module.handled = unwind.map(|r| r.from).collect();
@@ -158,8 +163,8 @@ pub(crate) fn read(
 
 /// A register that no calling convention passes anything in, and that the function looks at.
 fn unusual_parameter(summary: &FunctionSummary) -> Option<u8> {
-    // rcx, rdx, rsi, rdi, r8, r9, r10.
-    let usual = |r: u8| matches!(r, 1 | 2 | 6..=10);
+    // rcx, rdx, rsi, rdi, r8, r9, r10, xmm0 to xmm7.
+    let usual = |r: u8| matches!(r, 1 | 2 | 6..=10 | 16..=23);
     summary.parameters.iter().map(|p| p.0).find(|r| !usual(*r))
 }
 

@@ -12,10 +12,12 @@ use crate::native::decode::effects::{
     Effect, FIRST_VECTOR, MASKS, Operand, RBP, RSP, SLOTS, Slot, Transfer, X87,
 };
 use crate::native::flow::Module;
-use crate::relation::Callee;
 
-/// Registers that carry a result that may be an address: the psABI's class INTEGER (3.2.3).
-pub(super) const RESULTS: [Slot; 2] = [0, 2];
+/// Registers that carry a result (psABI 3.2.3): rax and rdx for the class INTEGER, xmm0 and xmm1 for SSE, and st0. An address
+/// comes in the latter when a program keeps its bytes in a vector or in a floating-point number.
+pub(super) const RESULTS: [Slot; 5] = [0, 2, FIRST_VECTOR, FIRST_VECTOR + 1, X87];
+/// The first register that vectors and floating-point numbers are not passed in: those before it are xmm0 to xmm7.
+const FIRST_UNPASSED: Slot = FIRST_VECTOR + 8;
 /// rsp, and what a callee saves.
 const SAVED: [Slot; 6] = [3, 5, 12, 13, 14, 15];
 
@@ -48,8 +50,8 @@ pub(super) fn at_entry(builder: &mut Builder) -> State {
         let value = match slot {
             RSP => Val::Frame(0),
             X87 | MASKS => Val::None,
-            // rax and r11 pass nothing but the number of vector registers, and those pass no address.
-            0 | 11 | FIRST_VECTOR..X87 => Val::Saved,
+            // rax passes nothing but the number of vector registers, and r11 nothing.
+            0 | 11 | FIRST_UNPASSED..X87 => Val::Saved,
             slot if SAVED.contains(&slot) => Val::Saved,
             slot => Val::Node(builder.value(Key::Parameter(slot)), 0),
         };
@@ -146,16 +148,8 @@ impl Walk<'_, '_, '_, '_> {
             Effect::Jump => return self.jump(at, op, state),
             Effect::Call => return self.call(at, op, state),
             Effect::CallThrough(from) => {
-                let callee = match self.operand(at, op, state, *from)? {
-                    Val::Place(target, offset) => match self.builder.target(target) {
-                        Some(target) => Callee::Direct { target, offset },
-                        None => return strange("a call of nothing"),
-                    },
-                    // Through what holds no address: nothing is ever called.
-                    Val::None | Val::Undefined => return Ok(Leaves::Falls),
-                    value => Callee::Indirect(self.builder.node(value)?),
-                };
-                self.site(at, op, state, callee, true)?;
+                let value = self.operand(at, op, state, *from)?;
+                return self.call_through(at, op, state, value);
             }
             Effect::JumpThrough(from) => {
                 let value = self.operand(at, op, state, *from)?;

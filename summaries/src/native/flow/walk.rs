@@ -26,6 +26,7 @@ pub(super) struct Walked {
 
 pub(super) fn walk(module: &Module<'_, '_>, unit: &Unit) -> Walked {
     let mut builder = Builder::default();
+    builder.frame_escapes = module.executes_stack;
     let summary = fixpoint(module, unit, &mut builder);
     let entered_in_frame = std::mem::take(&mut builder.entered_in_frame);
     let summary = summary.map(|at_labels| {

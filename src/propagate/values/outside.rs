@@ -1,0 +1,85 @@
+//! What comes back from outside of memory: code that lies in data, what was written to files, addresses that became text.
+//!
+//! Memory is executed only if unseen code made it executable, or wrote code into it (trampolines on the stack, compilers at run time): then its
+//! address escaped, and what is there may do anything. Files are one value for all of them. Text holds addresses of code only, for nothing
+//! else decides what lives; addresses of data that become text are not followed.
+
+use summaries::models::Argument;
+
+use super::flow::Flow;
+use super::graph::{Cause, ESCAPED, NodeId, Use};
+
+impl Flow<'_> {
+    /// A site calls an object in memory.
+    pub(super) fn call_data(&mut self, site: u32, object: u32) {
+        if !self.has_escaped(object) {
+            return self.executed.push((site, object));
+        }
+        self.sites[site as usize].causes.insert(Cause::Memory);
+        self.call_unknown(site);
+    }
+
+    fn has_escaped(&self, object: u32) -> bool {
+        let object = self.graph.object_of(object);
+        self.graph.objects.get(object as usize).is_some_and(|o| o.escaped)
+    }
+
+    /// Objects that sites call may have escaped since. False if none has.
+    pub(super) fn call_escaped_data(&mut self) -> bool {
+        let all = std::mem::take(&mut self.executed);
+        let (escaped, rest): (Vec<_>, Vec<_>) = all.into_iter().partition(|(_, o)| self.has_escaped(*o));
+        self.executed = rest;
+        for (site, object) in &escaped {
+            self.call_data(*site, *object);
+        }
+        !escaped.is_empty()
+    }
+
+    /// What was written to files of any kind.
+    pub(super) fn files(&mut self) -> NodeId {
+        let known = self.files.unwrap_or_else(|| self.graph.node());
+        self.files = Some(known);
+        known
+    }
+
+    /// Unseen code may read files and write to them, and show this process what is in them (streams to memory, mappings).
+    pub(super) fn share_files(&mut self) {
+        let files = self.files();
+        self.graph.add_unknown(files, Cause::Memory);
+        self.graph.assign(files, ESCAPED);
+    }
+
+    /// Addresses of code become text.
+    pub(super) fn print(&mut self, site: u32, first: Argument, within: bool, to: Option<Argument>) {
+        let text = self.graph.node();
+        let mut printed = Vec::new();
+        if within {
+            // A list of arguments points to where they were put.
+            let (list, arguments) = (self.graph.node(), self.graph.node());
+            if let Some(from) = self.argument(site, first) {
+                self.graph.add_use(from, Use::Load { to: list, offset: None, size: 0 });
+                self.graph.add_use(list, Use::Load { to: arguments, offset: None, size: 0 });
+            }
+            printed.push(arguments);
+        } else {
+            printed.extend((first..6).filter_map(|n| self.argument(site, n)));
+            let this = &self.sites[site as usize];
+            printed.extend(this.stack.iter().map(|s| s.1));
+            if let Some((frame, _)) = this.in_frame {
+                printed.push(self.graph.whole(frame));
+            }
+        }
+        printed.into_iter().for_each(|from| self.graph.add_use(from, Use::Code { to: text }));
+        match to {
+            Some(to) => {
+                if let Some(to) = self.argument(site, to) {
+                    self.graph.add_use(to, Use::Store { from: text, offset: None, size: 0 });
+                }
+            }
+            None => {
+                let files = self.files();
+                self.graph.assign(text, files);
+            }
+        }
+    }
+}
