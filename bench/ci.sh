@@ -1,6 +1,6 @@
 #!/bin/sh
 # The benchmark's share of CI, under three minutes: two small programs, what is kept of them beside lld's garbage
-# collection, that they still work with every linker, and three dozen random programs.
+# collection, that they still work with every linker, and four dozen random programs.
 #
 # It builds with the test profile, as the tests before it did; CARGO_TARGET_DIR is respected.
 set -eu
@@ -13,3 +13,4 @@ cargo build --quiet --locked -p lto-prune -p bench
 cargo run --quiet --locked -p bench -- gcdiff --only=bzip2,lua,cpp
 cargo run --quiet --locked -p bench -- check --only=bzip2,lua,cpp
 cargo run --quiet --locked -p bench -- soak --seeds=0..36
+cargo run --quiet --locked -p bench -- soak --level=pointers --seeds=0..12

@@ -41,9 +41,10 @@ options
   --runs=N          links: runs of each (default 11)
   --linkers=A,B     check, soak, soak-links, reach: of lld, mold, bfd, gold (default: all)
   --seeds=A..B      soak, soak-links: the seeds from A to B - 1
-  --csmith          soak: programs by csmith
   --hits=N          trace, sites: a site is watched for so many hits (default 50000)
   --trace           soak: trace what lld links, at --level=pointers
+  --programs=KIND   soak: functions, pointers, csmith (default: pointers at that level, else functions)
+  --csmith          soak: as --programs=csmith
   --jobs=N          soak: programs at a time (default: as many as cores)
   --level=LEVEL     links, check, soak, reach: the --prune-level (default: functions)
   --all-modes       gcdiff: not only -ffunction-sections
@@ -56,9 +57,9 @@ struct Options {
     runs: usize,
     linkers: Vec<String>,
     seeds: Option<(u64, u64)>,
-    csmith: bool,
     hits: u64,
     trace: bool,
+    programs: Option<soak::Source>,
     jobs: usize,
     level: String,
     all_modes: bool,
@@ -72,9 +73,9 @@ fn parse(args: &[String]) -> Result<Options> {
         runs: 11,
         linkers: Vec::new(),
         seeds: None,
-        csmith: false,
         hits: 50_000,
         trace: false,
+        programs: None,
         jobs: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
         level: "functions".into(),
         all_modes: false,
@@ -90,9 +91,10 @@ fn parse(args: &[String]) -> Result<Options> {
             ("--linkers", v) => options.linkers = list(v),
             ("--seeds", "") => options.seeds = Some(soak::seeds(args.next().ok_or("--seeds A..B")?)?),
             ("--seeds", v) => options.seeds = Some(soak::seeds(v)?),
-            ("--csmith", "") => options.csmith = true,
             ("--hits", v) => options.hits = v.parse::<u64>()?.max(1),
             ("--trace", "") => options.trace = true,
+            ("--programs", v) => options.programs = Some(soak::Source::parse(v)?),
+            ("--csmith", "") => options.programs = Some(soak::Source::Csmith),
             ("--jobs", v) => options.jobs = v.parse::<usize>()?.max(1),
             ("--level", v) => options.level = v.into(),
             ("--all-modes", "") => options.all_modes = true,

@@ -72,8 +72,9 @@ pub(crate) fn generate(seed: u64, scratch: &Path) -> Result<Program> {
         // gnu89: an inline function is defined where it is written.
         flags.extend(["-Dstatic=", "-fgnu89-inline"].map(str::to_owned));
     }
-    let units = vec![Unit { name: "u0".into(), text, cplus: false, archive: None }];
-    Ok(Program { units, archives: 0, flags, hashless: false })
+    let mut program = Program::new(vec![Unit::new("u0".into(), text, false)], 0);
+    program.flags = flags;
+    Ok(program)
 }
 
 #[cfg(test)]

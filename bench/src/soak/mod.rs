@@ -11,6 +11,7 @@
 mod case;
 mod cplus;
 mod csmith;
+mod pointers;
 mod prelude;
 mod program;
 mod rng;
@@ -46,18 +47,26 @@ struct Totals {
     limits: BTreeMap<String, (u64, u64)>,
     /// Indirect call sites that traces saw, and resolved ones of them.
     sites: (usize, usize),
+    /// Functions that live, that are stubs, that are gone.
+    functions: [u64; 3],
+    /// Pruned links with a stub.
+    with_stubs: u64,
     red: Vec<String>,
 }
 
 impl Totals {
     fn add(&mut self, name: &str, outcome: Outcome) {
         match outcome {
-            Outcome::Same { plain, pruned, limits, sites } => {
+            Outcome::Same { plain, pruned, report, sites } => {
                 self.links += 2;
                 self.sites = (self.sites.0 + sites.0, self.sites.1 + sites.1);
                 self.plain += plain;
                 self.pruned += pruned;
-                for (limit, n, bytes) in limits {
+                for (sum, n) in self.functions.iter_mut().zip(report.functions) {
+                    *sum += n;
+                }
+                self.with_stubs += u64::from(report.functions[1] > 0);
+                for (limit, n, bytes) in report.limits {
                     let entry = self.limits.entry(limit).or_default();
                     entry.0 += n;
                     entry.1 += bytes;
@@ -68,6 +77,51 @@ impl Totals {
                 self.links += 2;
                 self.red.push(format!("{name}: {text}"));
             }
+        }
+    }
+}
+
+/// Where programs come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// Functions, live and dead: `program`.
+    Functions,
+    /// Called values: `pointers`.
+    Pointers,
+    Csmith,
+}
+
+impl Source {
+    /// What `--programs=` says.
+    pub(crate) fn parse(text: &str) -> Result<Source> {
+        match text {
+            "functions" => Ok(Source::Functions),
+            "pointers" => Ok(Source::Pointers),
+            "csmith" => Ok(Source::Csmith),
+            _ => Err("--programs=functions|pointers|csmith".into()),
+        }
+    }
+
+    /// What was asked for, or what suits the level.
+    fn of(options: &Options) -> Source {
+        let suits = if options.level == "pointers" { Source::Pointers } else { Source::Functions };
+        options.programs.unwrap_or(suits)
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Source::Functions => "functions",
+            Source::Pointers => "pointers",
+            Source::Csmith => "csmith",
+        }
+    }
+
+    /// Of the folder in which a case is kept.
+    fn prefix(self) -> &'static str {
+        match self {
+            Source::Functions => "",
+            Source::Pointers => "pointers-",
+            Source::Csmith => "csmith-",
         }
     }
 }
@@ -90,11 +144,15 @@ fn scratch() -> Result<PathBuf> {
 
 /// Everything that one seed is good for.
 fn soak(seed: u64, tools: &Tools, options: &Options, scratch: &Path, totals: &Mutex<Totals>) -> Result<()> {
-    let program = if options.csmith { csmith::generate(seed, scratch)? } else { program::generate(seed) };
+    let source = Source::of(options);
+    let program = match source {
+        Source::Csmith => csmith::generate(seed, scratch)?,
+        Source::Functions => program::generate(seed),
+        Source::Pointers => pointers::generate(seed),
+    };
     for compiler in Compiler::ALL {
         let recipe = setup::draw(seed, &program, compiler, &tools.linkers);
-        let kind = if options.csmith { "csmith-" } else { "" };
-        let name = format!("{kind}{seed}-{}", compiler.name());
+        let name = format!("{}{seed}-{}", source.prefix(), compiler.name());
         let dir = scratch.join(&name);
         let outcome = case::run(&dir, &program, &recipe, tools)?;
         if let Outcome::Red(text) = &outcome {
@@ -160,10 +218,20 @@ pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
 
 /// What was done and what came of it, on standard output.
 fn summary(options: &Options, totals: &Totals, from: u64, to: u64, seconds: u64) {
-    let source = if options.csmith { "csmith" } else { "own generator" };
     println!(
-        "seeds {from}..{to} ({source}), --prune-level={}: {} programs, {} links, {seconds} s",
-        options.level, totals.programs, totals.links
+        "seeds {from}..{to} ({}), --prune-level={}: {} programs, {} links, {seconds} s",
+        Source::of(options).name(),
+        options.level,
+        totals.programs,
+        totals.links
+    );
+    let [live, stubs, dead] = totals.functions;
+    println!(
+        "functions: {} live, {} dead, {} stubs in {} pruned links",
+        count(live),
+        count(dead),
+        count(stubs),
+        count(totals.with_stubs)
     );
     println!("bytes of .text: plain {}, pruned {}", count(totals.plain), count(totals.pruned));
     if options.trace {

@@ -20,6 +20,16 @@ pub(crate) struct Unit {
     pub(crate) cplus: bool,
     /// In which archive it goes, if in one.
     pub(crate) archive: Option<usize>,
+    /// It goes into the program's shared library.
+    pub(crate) library: bool,
+    /// Extra options for its compilation.
+    pub(crate) flags: Vec<String>,
+}
+
+impl Unit {
+    pub(crate) fn new(name: String, text: String, cplus: bool) -> Unit {
+        Unit { name, text, cplus, archive: None, library: false, flags: Vec::new() }
+    }
 }
 
 /// A program, to be compiled.
@@ -30,8 +40,25 @@ pub(crate) struct Program {
     pub(crate) archives: usize,
     /// Extra options for every compilation.
     pub(crate) flags: Vec<String>,
+    /// Extra options for the link.
+    pub(crate) link_flags: Vec<String>,
+    /// Once in so many times it is linked statically.
+    pub(crate) static_one_in: usize,
     /// Whether some addresses of functions have no type hash before them (assembly, IFUNC): `-fsanitize=kcfi` won't do.
     pub(crate) hashless: bool,
+}
+
+impl Program {
+    pub(crate) fn new(units: Vec<Unit>, archives: usize) -> Program {
+        Program {
+            units,
+            archives,
+            flags: Vec::new(),
+            link_flags: Vec::new(),
+            static_one_in: 40,
+            hashless: false,
+        }
+    }
 }
 
 /// How a function is defined.
@@ -315,6 +342,7 @@ pub(crate) fn generate(seed: u64) -> Program {
     generator.frame();
     let archives = generator.rng.below(3);
     let mut out = Vec::new();
+    let mut link_flags = Vec::new();
     for unit in 0..units {
         let declarations = generator.declarations(unit);
         let draft = &generator.drafts[unit];
@@ -335,10 +363,18 @@ pub(crate) fn generate(seed: u64) -> Program {
         }
         let archive =
             (unit > 0 && archives > 0 && generator.rng.one_in(2)).then(|| generator.rng.below(archives));
-        out.push(Unit { name: format!("u{unit}"), text, cplus, archive });
+        let mut unit = Unit::new(format!("u{unit}"), text, cplus);
+        unit.archive = archive;
+        if unit.text.contains("unsigned inner") {
+            // lld doesn't take the wish for it from the objects.
+            link_flags = vec!["-Wl,-z,execstack".to_owned()];
+        }
+        out.push(unit);
     }
-    let hashless = generator.functions.iter().any(|f| matches!(f.form, Form::Assembly | Form::Ifunc));
-    Program { units: out, archives, flags: Vec::new(), hashless }
+    let mut program = Program::new(out, archives);
+    program.hashless = generator.functions.iter().any(|f| matches!(f.form, Form::Assembly | Form::Ifunc));
+    program.link_flags = link_flags;
+    program
 }
 
 #[cfg(test)]

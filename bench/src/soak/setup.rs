@@ -38,8 +38,10 @@ impl Compiler {
 pub(crate) struct Recipe {
     /// Compilations, then `ar`.
     pub(crate) compile: Vec<Vec<String>>,
-    /// The driver's link, without `-o` and without a choice of linker.
+    /// The driver's link, without `-o` and without a choice of linker; [`LIBRARY`] stands for the shared library.
     pub(crate) link: Vec<String>,
+    /// Objects of the shared library.
+    library: Vec<String>,
     /// The linker, by its short name.
     pub(crate) linker: String,
     clang: bool,
@@ -49,11 +51,30 @@ impl Recipe {
     /// The link by `DIR/ld`, to `output`.
     pub(crate) fn link_by(&self, dir: &str, output: &str) -> Vec<String> {
         let mut command = self.link.clone();
-        let choice = if self.clang { format!("--ld-path={dir}/ld") } else { format!("-B{dir}/") };
-        command.splice(1..1, [choice, "-o".into(), output.into()]);
+        command.splice(1..1, [self.choice(dir), "-o".into(), output.into()]);
+        if let Some(at) = command.iter().position(|w| w == LIBRARY) {
+            command.splice(at..=at, [format!("{dir}/{LIBRARY}"), format!("-Wl,-rpath,$ORIGIN/{dir}")]);
+        }
         command
     }
+
+    /// The link of the shared library by `DIR/ld`, to `DIR`; `None` if there is none.
+    pub(crate) fn library_by(&self, dir: &str) -> Option<Vec<String>> {
+        let driver = self.link.first().filter(|_| !self.library.is_empty())?.clone();
+        let mut command = vec![driver, self.choice(dir), "-shared".into(), "-pthread".into()];
+        command.extend(["-o".into(), format!("{dir}/{LIBRARY}"), format!("-Wl,-soname,{LIBRARY}")]);
+        command.extend(self.library.iter().cloned());
+        Some(command)
+    }
+
+    /// The option by which the driver takes the linker of `dir`.
+    fn choice(&self, dir: &str) -> String {
+        if self.clang { format!("--ld-path={dir}/ld") } else { format!("-B{dir}/") }
+    }
 }
+
+/// The shared library's name.
+const LIBRARY: &str = "libpart.so";
 
 fn words(text: &str) -> impl Iterator<Item = String> + '_ {
     text.split_whitespace().map(str::to_owned)
@@ -147,7 +168,8 @@ pub(crate) fn draw(seed: u64, program: &Program, compiler: Compiler, linkers: &[
     let mut rng = Rng::new(seed, 1 + compiler as u64);
     let cplus = program.units.iter().any(|u| u.cplus);
     let (mut position, mut link_position) = *rng.pick(&POSITIONS);
-    if rng.one_in(40) {
+    let library = program.units.iter().any(|u| u.library);
+    if rng.one_in(program.static_one_in) && !library {
         (position, link_position) = *rng.pick(&[("-fPIE", "-static-pie"), ("-fno-pie", "-static")]);
     }
     let mixed = rng.one_in(6);
@@ -155,13 +177,14 @@ pub(crate) fn draw(seed: u64, program: &Program, compiler: Compiler, linkers: &[
 
     let mut compile = Vec::new();
     let mut archives: Vec<Vec<String>> = vec![Vec::new(); program.archives];
-    let mut objects = Vec::new();
+    let (mut objects, mut parts) = (Vec::new(), Vec::new());
     for unit in &program.units {
         let by = if mixed && rng.one_in(2) { *rng.pick(&Compiler::ALL) } else { compiler };
         let extension = if unit.cplus { "cc" } else { "c" };
         let mut command = vec![by.driver(unit.cplus).to_owned(), "-w".into()];
-        command.extend(words(position));
+        command.extend(words(if unit.library { "-fPIC" } else { position }));
         command.extend(unit_flags(&mut rng, by, unit));
+        command.extend(unit.flags.iter().cloned());
         if hashes {
             command.push("-fsanitize=kcfi".into());
         }
@@ -170,6 +193,7 @@ pub(crate) fn draw(seed: u64, program: &Program, compiler: Compiler, linkers: &[
         command.extend(["-c".into(), format!("{}.{extension}", unit.name), "-o".into(), object.clone()]);
         compile.push(command);
         match unit.archive.and_then(|a| archives.get_mut(a)) {
+            _ if unit.library => parts.push(object),
             Some(members) => members.push(object),
             None => objects.push(object),
         }
@@ -186,10 +210,7 @@ pub(crate) fn draw(seed: u64, program: &Program, compiler: Compiler, linkers: &[
             link.push(option.into());
         }
     }
-    if program.units.iter().any(|u| u.text.contains("unsigned inner")) {
-        // lld doesn't take the wish for it from the objects.
-        link.push("-Wl,-z,execstack".into());
-    }
+    link.extend(program.link_flags.iter().cloned());
     link.extend(objects);
     link.push("-Wl,--start-group".into());
     for (i, members) in archives.iter().enumerate().filter(|(_, m)| !m.is_empty()) {
@@ -200,5 +221,9 @@ pub(crate) fn draw(seed: u64, program: &Program, compiler: Compiler, linkers: &[
         link.push(name);
     }
     link.push("-Wl,--end-group".into());
-    Recipe { compile, link, linker: rng.pick(linkers).clone(), clang: compiler == Compiler::Clang }
+    if library {
+        link.push(LIBRARY.into());
+    }
+    let linker = rng.pick(linkers).clone();
+    Recipe { compile, link, library: parts, linker, clang: compiler == Compiler::Clang }
 }

@@ -1,0 +1,279 @@
+//! Random programs full of called values: addresses of functions that travel, and are called where they arrive.
+//!
+//! A program is a number of chains. A chain takes the address of a function and sends it through carriers, one after the
+//! other (a field of a structure, memory from `malloc`, a parameter on the stack, bytes, a callback's context...), now and then on in
+//! another unit, and calls what comes out at the end. Most carriers hold decoys besides: functions that are mentioned
+//! and never called, of which stubs should be made. A decoy that was called all the same would be no error of the generator's: only a
+//! difference between the plain and the pruned program is.
+//!
+//! Carriers are texts with places to fill in ([`Carrier`]); those whose shape is drawn too are in `shapes`. What depends on
+//! addresses is never printed, and nothing is undefined that compilers make use of.
+
+mod callbacks;
+mod cplus;
+mod data;
+mod machine;
+mod passing;
+mod shapes;
+#[cfg(test)]
+mod tests;
+mod text;
+
+use super::program::{Program, Unit};
+use super::rng::Rng;
+
+/// Where a carrier can be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Needs {
+    /// Any unit: it is C and C++.
+    Nothing,
+    /// A unit of C.
+    C,
+    /// A unit of C++.
+    Plus,
+}
+
+/// A way for a value of type `fn` from one variable to another.
+///
+/// In the texts `@v` is the value, `@o` the variable to define, `@#` a number of its own, `@d` a function that nobody need
+/// call (a new one each time), `@t` one that may be called, `@i` a number from 0 to 3, the same each time, `@z` zero in a way that compilers
+/// don't see through, `@K` a constant, `@n` perhaps `noinline`, `@s` perhaps `static`.
+#[derive(Debug)]
+struct Carrier {
+    needs: Needs,
+    /// Seen by all units.
+    shared: &'static str,
+    /// At file scope, in the unit of the chain.
+    here: &'static str,
+    /// At file scope, in any unit.
+    there: &'static str,
+    /// Statements.
+    body: &'static str,
+}
+
+impl Carrier {
+    const fn new(body: &'static str) -> Carrier {
+        Carrier { needs: Needs::Nothing, shared: "", here: "", there: "", body }
+    }
+
+    const fn here(mut self, text: &'static str) -> Carrier {
+        self.here = text;
+        self
+    }
+
+    const fn there(mut self, shared: &'static str, text: &'static str) -> Carrier {
+        self.shared = shared;
+        self.there = text;
+        self
+    }
+
+    const fn needs(mut self, needs: Needs) -> Carrier {
+        self.needs = needs;
+        self
+    }
+}
+
+/// A unit while it grows.
+#[derive(Debug, Default)]
+struct Draft {
+    cplus: bool,
+    items: String,
+}
+
+/// A chain while it grows: the function that it has come to.
+#[derive(Debug)]
+struct Chain {
+    unit: usize,
+    head: String,
+    body: String,
+    /// The variable that holds the value.
+    value: String,
+}
+
+/// The state of the generator.
+#[derive(Debug)]
+struct Weaver {
+    rng: Rng,
+    drafts: Vec<Draft>,
+    /// Declarations that all units see.
+    shared: String,
+    serial: usize,
+    /// The last unit goes into a shared library.
+    library: bool,
+    /// Chains that are done: any function made later may call them.
+    chains: Vec<String>,
+}
+
+impl Weaver {
+    fn fresh(&mut self) -> usize {
+        self.serial += 1;
+        self.serial
+    }
+
+    fn any_unit(&mut self) -> usize {
+        self.rng.below(self.drafts.len())
+    }
+
+    /// A new function that `unit` can mention; its name begins with `prefix`.
+    fn function(&mut self, prefix: &str, unit: usize) -> String {
+        let name = format!("{prefix}{}", self.fresh());
+        let (home, global) = match self.rng.below(3) {
+            0 => (self.any_unit(), true),
+            n => (unit, n == 1),
+        };
+        let (k, l) = (self.rng.literal(), self.rng.literal());
+        let inner = match self.rng.below(6) {
+            0 if !self.chains.is_empty() => {
+                let chain = self.rng.pick(&self.chains).clone();
+                format!("if (fuel-- > 0) a += {chain}(b, a);")
+            }
+            1 => format!("sum += hash_text(a, \"{name}\");"),
+            2 => "for (unsigned i = 0; i < (b & 7u); i++) a = a * 3u + i;".to_owned(),
+            _ => String::new(),
+        };
+        let body = format!(
+            "(unsigned a, unsigned b) {{ {inner} sum = sum * 5u + {k}; return (a ^ {l}) + b * {k}; }}\n"
+        );
+        let cplus = self.drafts[home].cplus;
+        let text = match self.rng.below(24) {
+            0 if global && !cplus => format!("__attribute__((weak)) unsigned {name}{body}"),
+            1 if global && !cplus => format!(
+                "static unsigned {name}_real{body}extern unsigned {name}(unsigned, unsigned) __attribute__((alias(\"{name}_real\")));\n"
+            ),
+            2 if global && !cplus => format!(
+                "static unsigned {name}_one{body}static unsigned {name}_two(unsigned a, unsigned b) {{ return a + b + {l}; }}\n\
+                 static fn {name}_resolve(void) {{ volatile int never = 0; return never ? {name}_two : {name}_one; }}\n\
+                 unsigned {name}(unsigned a, unsigned b) __attribute__((ifunc(\"{name}_resolve\")));\n"
+            ),
+            3 if global && !self.library => {
+                format!("__attribute__((visibility(\"hidden\"))) unsigned {name}{body}")
+            }
+            4 => {
+                format!("{}__attribute__((cold)) unsigned {name}{body}", if global { "" } else { "static " })
+            }
+            _ => format!("{}{}unsigned {name}{body}", if global { "" } else { "static " }, self.noinline()),
+        };
+        if global {
+            self.shared.push_str(&format!("unsigned {name}(unsigned, unsigned);\n"));
+        }
+        self.drafts[home].items.push_str(&text);
+        name
+    }
+
+    fn noinline(&mut self) -> &'static str {
+        const PERHAPS: [&str; 3] = ["", "__attribute__((noinline)) ", "__attribute__((noinline)) "];
+        PERHAPS[self.rng.below(PERHAPS.len())]
+    }
+
+    /// A chain, from the first function that it is to its call.
+    fn chain(&mut self) {
+        let id = self.fresh();
+        let unit = self.any_unit();
+        let name = format!("chain{id}");
+        self.shared.push_str(&format!("unsigned {name}(unsigned a, unsigned b);\n"));
+        let mut chain = Chain {
+            unit,
+            head: format!("unsigned {name}(unsigned a, unsigned b)"),
+            body: String::new(),
+            value: String::new(),
+        };
+        self.begin(&mut chain);
+        for _ in 0..self.rng.range(1, 6) {
+            match self.rng.below(12) {
+                0 => self.hand_over(&mut chain),
+                1 | 2 => self.structure(&mut chain),
+                3 => self.parameters(&mut chain),
+                4 => self.variadic(&mut chain),
+                _ => self.carry(&mut chain),
+            }
+            if self.rng.one_in(3) {
+                chain.body.push_str("  touch(&x);\n");
+            }
+        }
+        self.end(&mut chain);
+        self.chains.push(name);
+    }
+
+    /// One of the carriers that are texts.
+    fn carry(&mut self, chain: &mut Chain) {
+        let cplus = self.drafts[chain.unit].cplus;
+        let kinds: [&[Carrier]; 5] =
+            [data::CARRIERS, passing::CARRIERS, callbacks::CARRIERS, machine::CARRIERS, cplus::CARRIERS];
+        // C++ has its own as often as all the others together.
+        let kind = if cplus && self.rng.one_in(2) { 4 } else { *self.rng.pick(&[0, 0, 0, 1, 1, 2, 2, 3]) };
+        let fit = |c: &&Carrier| match c.needs {
+            Needs::Nothing => true,
+            Needs::C => !cplus,
+            Needs::Plus => cplus,
+        };
+        let all: Vec<&Carrier> = kinds[kind].iter().filter(fit).collect();
+        let carrier = *self.rng.pick(&all);
+        self.place(chain, carrier);
+    }
+
+    /// The main function, which calls every chain.
+    fn main(&mut self) {
+        let mut text = String::from(
+            "int main(int argc, char **argv) {\n  unsigned r = (unsigned)argc;\n  (void)argv;\n",
+        );
+        for (i, chain) in self.chains.iter().enumerate() {
+            text.push_str(&format!(
+                "  fuel = 40; r = r * 7u + {chain}({i}u, r & 63u); printf(\"{chain} %08x %08x\\n\", r, sum); fflush(stdout);\n"
+            ));
+        }
+        text.push_str("  return (int)((r ^ sum) & 63u);\n}\n");
+        self.drafts[0].items.push_str(&text);
+    }
+}
+
+/// The program of a seed.
+pub(super) fn generate(seed: u64) -> Program {
+    let mut rng = Rng::new(seed, 20);
+    let units = rng.range(2, 4);
+    let cplus = rng.one_in(2);
+    let drafts = (0..units)
+        .map(|u| Draft { cplus: cplus && u > 0 && (u == 1 || rng.one_in(2)), ..Draft::default() })
+        .collect();
+    let library = rng.one_in(6);
+    let mut weaver = Weaver { rng, drafts, shared: String::new(), serial: 0, library, chains: Vec::new() };
+    for _ in 0..weaver.rng.range(3, 8) {
+        weaver.chain();
+    }
+    weaver.main();
+    let archives = weaver.rng.below(3);
+    let mut out = Vec::new();
+    for (u, draft) in weaver.drafts.iter().enumerate() {
+        let base = if u == 0 { text::BASE } else { "" };
+        let text = if draft.cplus {
+            let (head, plus, shared, items) = (text::HEAD, text::PLUS, &weaver.shared, &draft.items);
+            format!("{head}{plus}extern \"C\" {{\n{shared}{base}{items}}}\n")
+        } else {
+            format!("{}{}{base}{}", text::HEAD, weaver.shared, draft.items)
+        };
+        let last = u + 1 == weaver.drafts.len();
+        let archive = (u > 0 && archives > 0 && weaver.rng.one_in(2)).then(|| weaver.rng.below(archives));
+        let mut unit = Unit::new(format!("u{u}"), text, draft.cplus);
+        unit.archive = archive;
+        unit.library = library && last;
+        let flags = ["-mavx2", "-fno-optimize-sibling-calls", "-fno-tree-vectorize"];
+        unit.flags.extend(flags.iter().filter(|_| weaver.rng.one_in(12)).map(|f| (*f).to_owned()));
+        if weaver.rng.one_in(2) {
+            // With all data of a kind in one section, what escapes of it takes the rest along.
+            unit.flags.push("-fdata-sections".into());
+        }
+        out.push(unit);
+    }
+    let mut program = Program::new(out, archives);
+    program.flags = ["-pthread", "-D_GNU_SOURCE"].map(str::to_owned).into();
+    program.link_flags = vec!["-pthread".into()];
+    program.static_one_in = 16;
+    program.hashless = true;
+    if program.units.iter().any(|u| u.text.contains("dlsym(")) {
+        program.link_flags.push("-rdynamic".into());
+    }
+    if program.units.iter().any(|u| u.text.contains("#ifdef __clang__")) {
+        // Trampolines of gcc's nested functions; lld doesn't take the wish for it from the objects.
+        program.link_flags.push("-Wl,-z,execstack".into());
+    }
+    program
+}
