@@ -7,8 +7,7 @@
 //! surroundings; docs/SOUNDNESS.md names the test that says so.
 //!
 //! Left out: anything that depends on what the surroundings are, and on which bytes of memory are in an object, so cells of
-//! frames stay memory. The front end does not reduce yet: a third of the constraints of sqlite3 are left, but the whole-program
-//! solver, whose time goes into memory and depends on the order of nodes, was not faster there.
+//! frames stay memory.
 
 mod eliminate;
 mod merge;
@@ -20,7 +19,7 @@ pub(super) use rewrite::{inflows, passed};
 use crate::relation::FunctionSummary;
 
 /// Rounds after which it is good enough: each but the first finds little.
-const MOST_ROUNDS: usize = 6;
+const MOST_ROUNDS: usize = 2;
 
 /// The smaller summary. One whose values are out of range comes back as it is.
 pub fn reduce(function: &FunctionSummary) -> FunctionSummary {
