@@ -133,7 +133,8 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
                 summaries: &summaries,
                 index,
                 models: &|symbol| models.of(&inputs, &resolution, symbol),
-                owned: &|symbol| models.owned(&inputs, &resolution, symbol),
+                memory: &|symbol| models.memory(&inputs, &resolution, symbol),
+                unseen_code: models.has_unseen_code(config, &inputs, &resolution),
                 can_stub: &can_stub,
             };
             return values::flow(sources, wants_report(config));

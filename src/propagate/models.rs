@@ -5,12 +5,16 @@
 //! (`LD_PRELOAD`); that is taken to do what the library's own function does.
 
 use rustc_hash::FxHashMap;
-use summaries::models::{Library, Model, builtin};
+use summaries::models::{Library, MemoryIdx, Model, builtin};
 
+use crate::config::{Config, OutputKind};
 use crate::error::{Error, Result, Stage};
 use crate::ids::SymbolId;
 use crate::inputs::Inputs;
 use crate::resolve::{Prevailing, Resolution};
+
+/// Libraries that do nothing of their own accord: the loader, the unwinder, vector forms of mathematical functions.
+const SILENT: [&str; 3] = ["ld-linux-x86-64.so.2", "libgcc_s.so.1", "libmvec.so.1"];
 
 /// The tables of models.
 #[derive(Debug, Default)]
@@ -28,10 +32,28 @@ impl Models {
         Ok(Models { by_soname: libraries.into_iter().map(|l| (l.soname.clone(), l)).collect() })
     }
 
-    /// Whether the variable that prevails holds nothing but addresses in memory that its library owns.
-    pub fn owned(&self, inputs: &Inputs, resolution: &Resolution<'_>, symbol: SymbolId) -> bool {
-        let name = std::str::from_utf8(resolution.symbols[symbol].name);
-        self.library(inputs, resolution, symbol).is_some_and(|l| name.is_ok_and(|name| l.data.contains(name)))
+    /// The memory that a function with a model speaks of, or that a variable holds nothing but addresses in.
+    pub fn memory(
+        &self,
+        inputs: &Inputs,
+        resolution: &Resolution<'_>,
+        symbol: SymbolId,
+    ) -> Option<(&str, MemoryIdx)> {
+        let name = std::str::from_utf8(resolution.symbols[symbol].name).ok()?;
+        let library = self.library(inputs, resolution, symbol)?;
+        let function = || library.functions.get(name).map(|m| m.memory);
+        Some((&library.soname, library.data.get(name).copied().or_else(function)?))
+    }
+
+    /// Whether code runs in the process that is neither in the link nor has a table: that of other libraries, and of
+    /// whatever loads what is linked.
+    pub fn has_unseen_code(&self, config: &Config, inputs: &Inputs, resolution: &Resolution<'_>) -> bool {
+        let is_known = |soname: &Option<String>| {
+            soname.as_deref().is_some_and(|s| SILENT.contains(&s) || self.by_soname.contains_key(s))
+        };
+        let mut taken = inputs.dsos.iter().zip(resolution.dsos.iter()).filter(|(_, state)| state.taken);
+        let library = matches!(config.output_kind, OutputKind::Shared | OutputKind::Relocatable);
+        library || taken.any(|(dso, _)| !is_known(&dso.soname))
     }
 
     /// The library that defines a symbol, if it has a table.

@@ -5,13 +5,20 @@
 //! itself may define the same one. The models that come with the tool are `summaries/models/*.toml`, one file a library: a
 //! line for each function, with its effects in words.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// All that a function does with addresses. What no effect says does not happen.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Model {
     pub effects: Vec<Effect>,
+    /// The memory of its library that the effects speak of.
+    pub memory: MemoryIdx,
 }
+
+/// Memory that a library owns and hands out through several of its functions and variables: an index into
+/// [`Library::memory`]. Functions that may hand out the same memory name the same one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct MemoryIdx(pub u16);
 
 /// An argument in a general register, from 0: rdi, rsi, rdx, rcx, r8, r9.
 pub type Argument = u8;
@@ -38,6 +45,8 @@ pub enum Effect {
     Holds(Source),
     /// Returns what the library holds.
     ReturnsHeld,
+    /// Returns what the memory holds that the library holds addresses of.
+    ReturnsContentsOfHeld,
     /// Writes what the argument's memory holds to a file, from where this process may read it again.
     WritesOut(Argument),
     /// Stores what was written out into the memory at the argument.
@@ -45,6 +54,9 @@ pub enum Effect {
     /// Writes arguments as text: those from `first` on and the stack's, or, if `within`, what the memory of the argument `first`
     /// leads to (a `va_list`). The text goes to the memory of an argument, or to a file. An address of code may be read from it again.
     Prints { first: Argument, within: bool, to: Option<Argument> },
+    /// Reads text in the memory of an argument, or from a file, into memory: where the arguments from `first` on and the
+    /// stack's point to, or, if `within`, what the memory of the argument `first` leads to (a `va_list`).
+    Scans { from: Option<Argument>, first: Argument, within: bool },
     /// Returns the address of code that the text in the argument's memory was made from.
     Parses(Argument),
     /// The argument escapes.
@@ -118,8 +130,10 @@ pub struct Library {
     pub soname: String,
     /// By symbol name.
     pub functions: BTreeMap<String, Model>,
-    /// Its variables that hold nothing but addresses in memory that the library owns, sorted.
-    pub data: BTreeSet<String>,
+    /// Its variables that hold nothing but addresses in memory that the library owns: which memory, by name.
+    pub data: BTreeMap<String, MemoryIdx>,
+    /// Names of the memories that are told apart; the first is that of everything else.
+    pub memory: Vec<String>,
 }
 
 /// Why a table of models can't be read.
@@ -139,6 +153,9 @@ struct Table {
     /// Variables; `library` is all that is known of any.
     #[serde(default)]
     data: BTreeMap<String, Owned>,
+    /// Memory that is told apart from the rest of the library's: by its name, all functions and variables that hand it out.
+    #[serde(default)]
+    memory: BTreeMap<String, Vec<String>>,
 }
 
 #[derive(serde::Deserialize)]
@@ -156,17 +173,29 @@ pub fn builtin() -> Result<Vec<Library>, ModelError> {
 pub fn read(text: &str) -> Result<Library, ModelError> {
     let table: Table = toml::from_str(text)
         .map_err(|e| ModelError { library: String::new(), detail: e.message().to_owned() })?;
-    let mut functions = BTreeMap::new();
-    for (name, words) in table.functions {
-        let effects = words.split(';').map(str::trim).filter(|w| !w.is_empty()).map(effect);
-        let effects = effects.collect::<Option<Vec<Effect>>>().ok_or_else(|| ModelError {
-            library: table.soname.clone(),
-            detail: format!("{name}: `{words}`"),
-        })?;
-        functions.insert(name, Model { effects });
+    let wrong = |detail: String| ModelError { library: table.soname.clone(), detail };
+    let mut memory = vec!["the rest".to_owned()];
+    let mut memory_of: BTreeMap<&str, MemoryIdx> = BTreeMap::new();
+    for (name, members) in &table.memory {
+        let idx = u16::try_from(memory.len()).map_err(|_| wrong("too many memories".to_owned()))?;
+        memory.push(name.clone());
+        for member in members {
+            let known = table.functions.contains_key(member) || table.data.contains_key(member);
+            if !known || memory_of.insert(member, MemoryIdx(idx)).is_some() {
+                return Err(wrong(format!("memory `{name}`: `{member}`")));
+            }
+        }
     }
-    let data = table.data.into_iter().map(|(name, Owned::Library)| name).collect();
-    Ok(Library { soname: table.soname, functions, data })
+    let memory_of = |name: &str| memory_of.get(name).copied().unwrap_or_default();
+    let mut functions = BTreeMap::new();
+    for (name, words) in &table.functions {
+        let effects = words.split(';').map(str::trim).filter(|w| !w.is_empty()).map(effect);
+        let effects =
+            effects.collect::<Option<Vec<Effect>>>().ok_or_else(|| wrong(format!("{name}: `{words}`")))?;
+        functions.insert(name.clone(), Model { effects, memory: memory_of(name) });
+    }
+    let data = table.data.iter().map(|(name, Owned::Library)| (name.clone(), memory_of(name))).collect();
+    Ok(Library { functions, data, memory, soname: table.soname })
 }
 
 /// One effect, in words.
@@ -176,6 +205,7 @@ fn effect(words: &str) -> Option<Effect> {
         ("returns", "fresh") => Effect::ReturnsFresh,
         ("returns", "library") => Effect::ReturnsLibrary,
         ("returns", "held") => Effect::ReturnsHeld,
+        ("returns", "contents held") => Effect::ReturnsContentsOfHeld,
         ("returns", "unknown") => Effect::ReturnsUnknown,
         ("returns", rest) => match rest.split_once(' ') {
             None => Effect::Returns { argument: argument(rest)?, exact: true },
@@ -219,6 +249,19 @@ fn effect(words: &str) -> Option<Effect> {
                 None => (false, rest),
             };
             Effect::Prints { first: argument(first)?, within, to }
+        }
+        ("scans", rest) => {
+            let (from, into) = match rest.strip_prefix("into ") {
+                Some(into) => (None, into),
+                None => {
+                    rest.split_once(" into ").map(|(from, into)| Some((Some(argument(from)?), into)))??
+                }
+            };
+            let (within, first) = match into.strip_prefix("within ") {
+                Some(first) => (true, first),
+                None => (false, into),
+            };
+            Effect::Scans { from, first: argument(first)?, within }
         }
         ("writes", n) => Effect::WritesOut(argument(n)?),
         ("reads", n) => Effect::ReadsIn(argument(n)?),
@@ -282,6 +325,11 @@ mod tests {
             returned: Returned::Dropped,
         };
         assert!(libc.functions["qsort"].effects.contains(&calls));
+        let memory = |name: &str| libc.functions[name].memory;
+        assert_eq!(memory("getenv"), libc.data["environ"]);
+        assert_eq!(memory("signal"), memory("sigaction"));
+        assert_ne!(memory("signal"), memory("fopen"));
+        assert_eq!(memory("localtime"), MemoryIdx(0));
         assert!(!libc.functions.contains_key("dlsym"), "what has no model may do anything");
     }
 
@@ -296,11 +344,16 @@ mod tests {
             "f = \"calls 0 with 1 and eats it\"",
             "f = \"stores fresh to 0 at x\"",
             "f = \"copies 1\"",
+            "f = \"scans 0\"",
+            "f = \"scans 0 into\"",
             "f = \"eats 1\"",
             "f = 1",
             "f",
         ] {
             assert!(table(line).is_err(), "{line}");
+        }
+        for memory in ["m = [\"g\"]", "m = [\"f\", \"f\"]", "m = [\"f\"]\nn = [\"f\"]", "m = 1"] {
+            assert!(table(&format!("f = \"\"\n[memory]\n{memory}")).is_err(), "{memory}");
         }
         let words = "calls field -8 of 1 with 0, unknown and keeps it; stores fresh to 2 at 16";
         let calls = Effect::Calls {

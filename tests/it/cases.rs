@@ -32,6 +32,8 @@ cases! {
     computed_goto
     constructors
     copy_relocation
+    cv_environment
+    cv_handlers
     cv_ms_abi
     cv_streams
     cv_text

@@ -5,9 +5,10 @@
 //! of addresses that are called or that escaped: those functions live. Safe because every rule only adds, so the result
 //! is the least fixpoint, and because whatever has no rule escapes. Left out: what is done with the result (the plan).
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use rustc_hash::FxHashMap;
+use summaries::models::MemoryIdx;
 use summaries::relation::{Constraint, FunctionSummary};
 use summaries::{AtomIdx, AtomKind, ReferenceKind, ValueIdx};
 
@@ -68,8 +69,10 @@ pub(super) struct Flow<'s> {
     pub(super) sites: Vec<Site>,
     externals: FxHashMap<SymbolId, u32>,
     pub(super) files: Option<NodeId>,
-    /// By the function or variable of a library: memory that the library owns and hands out through it.
-    pub(super) owned: FxHashMap<SymbolId, u32>,
+    /// Memory that a library owns and hands out.
+    pub(super) owned: BTreeMap<(&'s str, MemoryIdx), u32>,
+    /// Unseen code has that memory, and files.
+    pub(super) shared: bool,
     /// Sites that call an object in memory that has not escaped so far.
     pub(super) executed: Vec<(u32, u32)>,
     /// By atom.
@@ -102,7 +105,8 @@ impl<'s> Flow<'s> {
             sites: Vec::new(),
             externals: FxHashMap::default(),
             files: None,
-            owned: FxHashMap::default(),
+            owned: BTreeMap::new(),
+            shared: false,
             executed: Vec::new(),
             witness: vec![None; atoms],
             mention: vec![None; atoms],
@@ -113,6 +117,9 @@ impl<'s> Flow<'s> {
 
     /// From the roots to the fixpoint.
     pub(super) fn run(&mut self) {
+        if self.world.sources.unseen_code {
+            self.share_with_unseen();
+        }
         let roots = &self.world.sources.index.roots;
         for (i, root) in roots.iter().enumerate() {
             self.live(root.atom, Witness::Root(i as u32));
@@ -260,9 +267,11 @@ impl<'s> Flow<'s> {
                 }
             }
             Place::External(symbol) => {
-                let element = match (self.world.sources.owned)(symbol) {
-                    true => self.library(symbol),
-                    false => self.external(symbol),
+                let is_function = (self.world.sources.models)(symbol).is_some();
+                let memory = (self.world.sources.memory)(symbol).filter(|_| !is_function);
+                let element = match memory {
+                    Some(memory) => self.memory_of_library(memory),
+                    None => self.external(symbol),
                 };
                 self.graph.add(to, element);
             }
@@ -293,7 +302,10 @@ impl<'s> Flow<'s> {
                 // What has a model is a function: nothing is read from it or written to it.
                 let kind = match (self.world.sources.models)(symbol) {
                     Some(_) => Kind::Opaque,
-                    None => Kind::Foreign,
+                    None => {
+                        self.share_with_unseen();
+                        Kind::Foreign
+                    }
                 };
                 let object = self.object(kind, 0, 0, Meaning::External(symbol));
                 self.externals.insert(symbol, object);
@@ -404,9 +416,6 @@ impl<'s> Flow<'s> {
     fn escape(&mut self, element: Element) {
         let atom = match self.meaning.get(element.object() as usize).copied() {
             Some(Meaning::Code(atom)) => atom,
-            Some(Meaning::External(symbol)) if (self.world.sources.models)(symbol).is_none() => {
-                return self.share_files();
-            }
             _ => return,
         };
         self.live(atom, Witness::Escaped { mention: self.mention[atom.index()] });

@@ -54,7 +54,8 @@ pub(super) enum Kind {
     Memory,
     /// Loads read nothing, stores write nothing that can be read.
     Opaque,
-    /// Memory of a library: its own addresses and what is stored there are all that can be read.
+    /// Memory of a library: its own addresses and what is stored there are all that can be read. Its cells have only
+    /// what is stored.
     Owned,
     /// Memory that unseen code shares: loads read the unknown, what is stored escapes.
     Foreign,

@@ -4,12 +4,13 @@
 //! address escaped, and what is there may do anything. Files are one value for all of them. Text holds addresses of code only, for nothing
 //! else decides what lives; addresses of data that become text are not followed.
 
-use summaries::models::Argument;
+use summaries::models::{Argument, MemoryIdx};
 
-use super::flow::Flow;
-use super::graph::{Cause, ESCAPED, NodeId, Use};
+use super::flow::{Flow, Meaning};
+use super::graph::{Cause, ESCAPED, Kind, NodeId, Use};
+use super::sets::Element;
 
-impl Flow<'_> {
+impl<'s> Flow<'s> {
     /// A site calls an object in memory.
     pub(super) fn call_data(&mut self, site: u32, object: u32) {
         if !self.has_escaped(object) {
@@ -42,17 +43,39 @@ impl Flow<'_> {
         known
     }
 
-    /// Unseen code may read files and write to them, and show this process what is in them (streams to memory, mappings).
-    pub(super) fn share_files(&mut self) {
+    /// Unseen code runs. It may read files and write to them, and show this process what is in them (streams to memory,
+    /// mappings); it finds the memory of libraries as this code does. Where it has not been given that memory by this code,
+    /// it is taken to leave no address there that this code follows to a function: models of what does say `unknown`.
+    pub(super) fn share_with_unseen(&mut self) {
+        if std::mem::replace(&mut self.shared, true) {
+            return;
+        }
         let files = self.files();
         self.graph.add_unknown(files, Cause::Memory);
         self.graph.assign(files, ESCAPED);
+        for object in self.owned.values() {
+            let stored = self.graph.anywhere(*object);
+            self.graph.assign(stored, ESCAPED);
+        }
     }
 
-    /// Addresses of code become text.
-    pub(super) fn print(&mut self, site: u32, first: Argument, within: bool, to: Option<Argument>) {
-        let text = self.graph.node();
-        let mut printed = Vec::new();
+    /// The address of memory that a library owns. It holds addresses of itself and what the program stores there.
+    pub(super) fn memory_of_library(&mut self, memory: (&'s str, MemoryIdx)) -> Element {
+        if let Some(object) = self.owned.get(&memory) {
+            return self.graph.element(*object, None);
+        }
+        let object = self.object(Kind::Owned, 0, 0, Meaning::Library);
+        self.owned.insert(memory, object);
+        if self.shared {
+            let stored = self.graph.anywhere(object);
+            self.graph.assign(stored, ESCAPED);
+        }
+        self.graph.element(object, None)
+    }
+
+    /// The arguments from `first` on and the stack's, or those that a `va_list` leads to.
+    fn variable_arguments(&mut self, site: u32, first: Argument, within: bool) -> Vec<NodeId> {
+        let mut nodes = Vec::new();
         if within {
             // A list of arguments points to where they were put.
             let (list, arguments) = (self.graph.node(), self.graph.node());
@@ -60,15 +83,39 @@ impl Flow<'_> {
                 self.graph.add_use(from, Use::Load { to: list, offset: None, size: 0 });
                 self.graph.add_use(list, Use::Load { to: arguments, offset: None, size: 0 });
             }
-            printed.push(arguments);
+            nodes.push(arguments);
         } else {
-            printed.extend((first..6).filter_map(|n| self.argument(site, n)));
+            nodes.extend((first..6).filter_map(|n| self.argument(site, n)));
             let this = &self.sites[site as usize];
-            printed.extend(this.stack.iter().map(|s| s.1));
+            nodes.extend(this.stack.iter().map(|s| s.1));
             if let Some((frame, _)) = this.in_frame {
-                printed.push(self.graph.whole(frame));
+                nodes.push(self.graph.whole(frame));
             }
         }
+        nodes
+    }
+
+    /// Text becomes what it was made from, and bytes of it go where the arguments point.
+    pub(super) fn scan(&mut self, site: u32, from: Option<Argument>, first: Argument, within: bool) {
+        let text = match from {
+            None => self.files(),
+            Some(from) => {
+                let text = self.graph.node();
+                if let Some(from) = self.argument(site, from) {
+                    self.graph.add_use(from, Use::Load { to: text, offset: None, size: 0 });
+                }
+                text
+            }
+        };
+        for to in self.variable_arguments(site, first, within) {
+            self.graph.add_use(to, Use::Store { from: text, offset: None, size: 0 });
+        }
+    }
+
+    /// Addresses of code become text.
+    pub(super) fn print(&mut self, site: u32, first: Argument, within: bool, to: Option<Argument>) {
+        let text = self.graph.node();
+        let printed = self.variable_arguments(site, first, within);
         printed.into_iter().for_each(|from| self.graph.add_use(from, Use::Code { to: text }));
         match to {
             Some(to) => {

@@ -4,7 +4,7 @@
 //! defines, thread-local memory, sections that mean something to others. Left out: whether the place is live.
 
 use rustc_hash::FxHashMap;
-use summaries::models::Model;
+use summaries::models::{MemoryIdx, Model};
 use summaries::{
     Atom, AtomIdx, AtomKind, Definition, ModuleSummary, SymbolIdx, SymbolKind, Target, Visibility, atom_flags,
 };
@@ -26,8 +26,11 @@ pub struct Sources<'s> {
     pub summaries: &'s [&'s ModuleSummary],
     pub index: &'s Index,
     pub models: ModelOf<'s>,
-    /// Whether a variable of a shared library holds nothing but addresses in memory that the library owns.
-    pub owned: &'s dyn Fn(SymbolId) -> bool,
+    /// The memory of a library, told by its soname, that a function with a model speaks of, or that a variable holds
+    /// nothing but addresses in.
+    pub memory: &'s dyn Fn(SymbolId) -> Option<(&'s str, MemoryIdx)>,
+    /// Code that is neither in the link nor has models runs beside what the modules call.
+    pub unseen_code: bool,
     /// Whether a stub may take the place of an atom; what can't be one lives as soon as it is mentioned.
     pub can_stub: &'s dyn Fn(AtomId) -> bool,
 }

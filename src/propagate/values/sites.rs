@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use rustc_hash::FxHashSet;
 use summaries::models::{
-    ARGUMENT_REGISTERS, Argument, Effect, Model, Passed, RESULT_REGISTER, Returned, Source, Stored,
+    ARGUMENT_REGISTERS, Argument, Effect, MemoryIdx, Model, Passed, RESULT_REGISTER, Returned, Source, Stored,
 };
 use summaries::relation::{Callee, Register};
 
@@ -134,10 +134,7 @@ impl Flow<'_> {
                 self.sites[site as usize].externals.insert(symbol);
                 match (self.world.sources.models)(symbol) {
                     Some(model) => self.apply_model(site, symbol, model),
-                    None => {
-                        self.share_files();
-                        self.call_unknown(site);
-                    }
+                    None => self.call_unknown(site),
                 }
             }
             Meaning::Data(_) | Meaning::Frame(_) | Meaning::Heap(_) | Meaning::Library => {
@@ -269,20 +266,10 @@ impl Flow<'_> {
         }
     }
 
-    /// The address of memory that a library owns and hands out through `symbol`. It holds addresses of itself and what
-    /// the program stores there.
-    pub(super) fn library(&mut self, symbol: SymbolId) -> Element {
-        let object = match self.owned.get(&symbol) {
-            Some(object) => *object,
-            None => {
-                let object = self.object(Kind::Owned, 0, 0, Meaning::Library);
-                self.owned.insert(symbol, object);
-                let (element, anywhere) = (self.graph.element(object, None), self.graph.anywhere(object));
-                self.graph.add(anywhere, element);
-                object
-            }
-        };
-        self.graph.element(object, None)
+    /// The address of the memory that the model of a function speaks of.
+    fn library(&mut self, symbol: SymbolId) -> Element {
+        let memory = (self.world.sources.memory)(symbol);
+        self.memory_of_library(memory.unwrap_or(("", MemoryIdx::default())))
     }
 
     /// The node of all that the library holds in that memory.
@@ -352,6 +339,12 @@ impl Flow<'_> {
                     self.graph.assign(held, to);
                 }
             }
+            Effect::ReturnsContentsOfHeld => {
+                if let Some(to) = result {
+                    let held = self.held(symbol);
+                    self.graph.add_use(held, Use::Load { to, offset: None, size: 0 });
+                }
+            }
             Effect::WritesOut(n) => {
                 if let Some(from) = argument(n) {
                     let files = self.files();
@@ -365,6 +358,7 @@ impl Flow<'_> {
                 }
             }
             Effect::Prints { first, within, to } => self.print(site, first, within, to),
+            Effect::Scans { from, first, within } => self.scan(site, from, first, within),
             Effect::Parses(n) => {
                 if let (Some(from), Some(to)) = (argument(n), result) {
                     let held = self.graph.node();

@@ -171,7 +171,10 @@ impl Graph {
             _ if element.is_unknown() => self.add(to, Cause::Memory.element()),
             Kind::Foreign => self.add_unknown(to, Cause::Outside),
             Kind::Opaque => {}
-            Kind::Memory | Kind::Owned => {
+            kind @ (Kind::Memory | Kind::Owned) => {
+                if kind == Kind::Owned {
+                    self.add(to, self.element(object, None));
+                }
                 let Some((mut cell, end)) = self.overlapped(element, offset, size) else {
                     let whole = self.whole(object);
                     return self.assign(whole, to);
@@ -236,6 +239,10 @@ impl Graph {
                 return self.add_unknown(anywhere, cause);
             }
             _ => return,
+        }
+        if kind(from) == Kind::Owned {
+            let anywhere = self.anywhere(target);
+            self.add(anywhere, self.element(source, None));
         }
         let places =
             self.offset(self.displaced(from, from_offset)).zip(self.offset(self.displaced(to, to_offset)));

@@ -4,7 +4,7 @@
 mod oracle;
 mod random;
 
-use summaries::models::{Effect, Model, Passed, Returned, Source};
+use summaries::models::{Effect, MemoryIdx, Model, Passed, Returned, Source};
 
 use super::*;
 use crate::ids::DsoId;
@@ -44,7 +44,8 @@ pub(super) fn flow_of_within(
         summaries: &summaries,
         index: &index,
         models: &model,
-        owned: &|_| false,
+        memory: &|id| model(id).map(|m| ("", m.memory)),
+        unseen_code: false,
         can_stub: &|_| true,
     };
     let names = summaries
@@ -194,7 +195,7 @@ fn models_of_library_functions() {
         arguments: [Passed::Within(0), Passed::Within(0), Passed::Nothing],
         returned: Returned::Dropped,
     };
-    let model = |effect| Model { effects: vec![effect] };
+    let model = |effect| Model { effects: vec![effect], ..Model::default() };
     let models = [
         ("qsort", model(sort)),
         ("malloc", model(Effect::ReturnsFresh)),
@@ -245,32 +246,39 @@ fn memory_that_a_library_owns() {
             returned: Returned::Kept,
         },
     ];
-    let models =
-        [("signal", Model { effects: held }), ("fopen", Model { effects: vec![Effect::ReturnsLibrary] })];
-    let text = module(
-        &[
-            (
-                "_start",
-                "%0 = address f; call direct signal actual rsi %0; call direct signal result rax %1; call indirect %1; \
+    let models = [
+        ("signal", Model { effects: held, memory: MemoryIdx(1) }),
+        ("fopen", Model { effects: vec![Effect::ReturnsLibrary], ..Model::default() }),
+        ("sigaction", Model { effects: vec![Effect::ReturnsHeld], memory: MemoryIdx(1) }),
+    ];
+    let start = "%0 = address f; call direct signal actual rsi %0; call direct signal result rax %1; call indirect %1; \
                 call direct fopen result rax %2; %3 = address g; store %3 -> %2 +8 size 8; \
-                %4 = load %2 +64 size 8; call indirect %4; %5 = address h; store %5 -> %5 size 8",
-            ),
-            ("f", "result rax %0; %0 = address i"),
-            ("g", ""),
-            ("h", ""),
-            ("i", ""),
-        ],
-        &[],
-        &["signal", "fopen"],
-    );
+                %4 = load %2 +64 size 8; call indirect %4; %5 = address h; store %5 -> %5 size 8; \
+                call direct sigaction result rax %6; call indirect %6";
+    let text_of = |start: &str| {
+        let names = ["signal", "fopen", "sigaction", "open_memstream"];
+        module(
+            &[("_start", start), ("f", "result rax %0; %0 = address i"), ("g", ""), ("h", ""), ("i", "")],
+            &[],
+            &names,
+        )
+    };
+    let text = text_of(start);
     let (live, stubs, flow) = outcome(&[&text], &models);
     // What the handler returns escapes; what the program stores in a stream it may read from there.
     assert_eq!(live, strings(&["t._start", "t.f", "t.g", "t.i"]));
     assert_eq!(stubs, strings(&["t.h"]));
     let targets: Vec<Vec<AtomId>> =
         flow.sites.iter().map(|s| s.targets.iter().map(|t| t.0).collect()).collect();
-    assert_eq!(targets, [[AtomId(1)], [AtomId(2)]]);
+    // Functions that speak of the same memory find what the other one was given.
+    assert_eq!(targets, [[AtomId(1)], [AtomId(2)], [AtomId(1)]]);
     assert_eq!(flow.statistics.unwrap().overdefined, 0);
+    // Unseen code finds what is stored there.
+    let text =
+        text_of(&format!("{start}; %7 = address h; store %7 -> %2 size 8; call direct open_memstream"));
+    let (live, stubs, flow) = outcome(&[&text], &models);
+    assert_eq!((live.len(), stubs.len()), (5, 0));
+    assert_eq!(flow.statistics.unwrap().escaped, 5);
 }
 
 #[test]
