@@ -97,7 +97,7 @@ pub enum Returned {
     Dropped,
     /// The modelled function returns it.
     Returned,
-    /// It escapes.
+    /// The library holds it.
     Kept,
 }
 

@@ -139,6 +139,8 @@ fn what_is_only_compared_is_named() {
     assert_eq!(unused("cmpl $1, h(%rip); mov g(%rip), %ecx; test %ecx, %ecx; ret").len(), 2);
     assert_eq!(unused("lea h(%rip), %rax; ret"), [""; 0]);
     assert_eq!(unused("lea h(%rip), %rcx; cmp %rcx, %rax; ret"), ["h"]);
+    // A weak function that may be missing.
+    assert_eq!(unused("cmpq $0, h@GOTPCREL(%rip); ret"), ["h"]);
 }
 
 #[test]

@@ -12,6 +12,7 @@ use crate::native::decode::effects::{
     Effect, FIRST_VECTOR, MASKS, Operand, RBP, RSP, SLOTS, Slot, Transfer, X87,
 };
 use crate::native::flow::Module;
+use crate::summary::Target;
 
 /// Registers that carry a result (psABI 3.2.3): rax and rdx for the class INTEGER, xmm0 and xmm1 for SSE, and st0. An address
 /// comes in the latter when a program keeps its bytes in a vector or in a floating-point number.
@@ -74,9 +75,11 @@ impl Walk<'_, '_, '_, '_> {
             Effect::Nothing => {
                 // Compared or fetched: the address is met, and nothing comes of it.
                 for meaning in [op.displacement, op.immediate] {
-                    if let Meaning::Place(target, offset) = meaning {
-                        self.builder.place(target, offset);
-                    }
+                    match meaning {
+                        Meaning::Place(target, offset) => self.builder.place(target, offset),
+                        Meaning::Got(symbol) => self.builder.place(Target::Symbol(symbol), 0),
+                        Meaning::Tls | Meaning::Absent => Val::None,
+                    };
                 }
             }
             Effect::Padding => {}
