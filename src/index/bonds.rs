@@ -133,15 +133,21 @@ fn named_by(summary: &ModuleSummary, function: &FunctionSummary) -> Vec<Target> 
     named
 }
 
-/// A target as the atom that it means, if it is a local symbol.
+/// A target as the atom that it means, if it is a local symbol; of a section of data, as the first one: which of the
+/// parts an address means is said by the reference, and memory is that of the whole section.
 fn plain(summary: &ModuleSummary, target: Target) -> Target {
-    let Target::Symbol(index) = target else { return target };
-    match summary.symbols.get(index.index()) {
-        Some(Symbol { binding: Binding::Local, definition: Definition::Atom(atom), .. }) => {
-            Target::Atom(*atom)
-        }
-        _ => target,
-    }
+    let atom = match target {
+        Target::Atom(atom) => atom,
+        Target::Symbol(index) => match summary.symbols.get(index.index()) {
+            Some(Symbol { binding: Binding::Local, definition: Definition::Atom(atom), .. }) => *atom,
+            _ => return target,
+        },
+    };
+    let Some(this) = summary.atoms.get(atom.index()) else { return target };
+    let is_part = this.kind != AtomKind::Code && this.section != Atom::NO_SECTION;
+    let before = summary.atoms.get(..atom.index()).unwrap_or(&[]).iter().rev();
+    let parts = before.take_while(|a| is_part && a.section == this.section).count();
+    Target::Atom(AtomIdx::new(atom.index() - parts))
 }
 
 /// Whether the contents of an atom are followed: data that only pointers reach, and no section that means something

@@ -32,6 +32,7 @@ cases! {
     computed_goto
     constructors
     copy_relocation
+    cv_data_parts
     cv_environment
     cv_handlers
     cv_ms_abi

@@ -232,14 +232,20 @@ impl<'s> Flow<'s> {
     }
 
     /// The object of an atom that is code or followed data.
-    fn object_of(&mut self, atom: AtomId, kind: Kind, meaning: Meaning) -> u32 {
+    fn object_of(&mut self, atom: AtomId) -> u32 {
         if let Some(object) = self.object_of[atom.index()] {
             return object;
         }
-        let (start, end) = self.world.atom(atom).map_or((0, 0), |a| {
-            (a.offset as i64, a.offset.saturating_add(a.size).min(i64::MAX as u64) as i64)
-        });
-        let object = self.object(kind, start, end, meaning);
+        // Each atom of code is an object, and each section of data.
+        let of_section = self.world.region(atom).filter(|_| self.world.content(atom) != Content::Code);
+        let of_atom = || self.world.atom(atom).map(|a| (a.offset, a.offset.saturating_add(a.size)));
+        let (start, end) = of_section.map(|(_, r)| (r.start, r.end)).or_else(of_atom).unwrap_or((0, 0));
+        let (start, end) = (start as i64, end.min(i64::MAX as u64) as i64);
+        let object = match of_section {
+            Some((first, _)) if first != atom => self.object_of(first),
+            Some(_) => self.object(Kind::Memory, start, end, Meaning::Data(atom)),
+            None => self.object(Kind::Opaque, start, end, Meaning::Code(atom)),
+        };
         self.object_of[atom.index()] = Some(object);
         object
     }
@@ -247,8 +253,7 @@ impl<'s> Flow<'s> {
     /// The address of a place in an atom; `None` if nothing follows from it.
     pub(super) fn address(&mut self, atom: AtomId, offset: Option<i64>) -> Option<Element> {
         let object = match self.world.content(atom) {
-            Content::Code => self.object_of(atom, Kind::Opaque, Meaning::Code(atom)),
-            Content::Data => self.object_of(atom, Kind::Memory, Meaning::Data(atom)),
+            Content::Code | Content::Data => self.object_of(atom),
             Content::Constant => return None,
             Content::Unfollowed => return Some(Cause::Outside.element()),
         };
@@ -317,7 +322,7 @@ impl<'s> Flow<'s> {
 
     /// What a data atom holds from the beginning; if it isn't followed, it was reached through an escaping bond.
     fn contents(&mut self, atom: AtomId) {
-        let object = self.object_of(atom, Kind::Memory, Meaning::Data(atom));
+        let object = self.object_of(atom);
         let (position, local, summary) = self.world.locate(atom);
         for r in summary.references_of(local) {
             let place = match r.kind {

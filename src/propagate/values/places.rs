@@ -6,7 +6,8 @@
 use rustc_hash::FxHashMap;
 use summaries::models::{MemoryIdx, Model};
 use summaries::{
-    Atom, AtomIdx, AtomKind, Definition, ModuleSummary, SymbolIdx, SymbolKind, Target, Visibility, atom_flags,
+    Atom, AtomIdx, AtomKind, Definition, ModuleSummary, Reference, SymbolIdx, SymbolKind, Target, Visibility,
+    atom_flags,
 };
 
 use crate::config::{Config, OutputKind};
@@ -55,6 +56,8 @@ pub(super) struct World<'s> {
     /// By position.
     pub(super) functions: Vec<FunctionTable>,
     position_of: FxHashMap<ModuleId, usize>,
+    /// By position: the memory of the module's data.
+    regions: Vec<Regions>,
     /// Undefined weak symbols may be defined when the program runs.
     dynamic: bool,
 }
@@ -66,6 +69,7 @@ impl<'s> World<'s> {
         World {
             functions: sources.summaries.iter().map(|s| FunctionTable::new(s)).collect(),
             position_of,
+            regions: sources.summaries.iter().map(|s| Regions::new(s)).collect(),
             dynamic: !executable || !sources.resolution.dsos.is_empty(),
             sources,
         }
@@ -145,7 +149,7 @@ impl<'s> World<'s> {
 
     /// What kind of memory an atom is.
     pub(super) fn content(&self, atom: AtomId) -> Content {
-        let (_, local, summary) = self.locate(atom);
+        let (position, local, summary) = self.locate(atom);
         let Some(this) = summary.atoms.get(local.index()) else { return Content::Unfollowed };
         if this.kind == AtomKind::Code {
             Content::Code
@@ -153,12 +157,19 @@ impl<'s> World<'s> {
             Content::Unfollowed
         } else if this.kind == AtomKind::ReadOnlyData
             && !this.has(atom_flags::WRITE)
-            && summary.references_of(local).is_empty()
+            && !self.regions[position].of(local).is_some_and(|r| r.refers)
         {
             Content::Constant
         } else {
             Content::Data
         }
+    }
+
+    /// The memory that a data atom is a part of.
+    pub(super) fn region(&self, atom: AtomId) -> Option<(AtomId, Region)> {
+        let (position, local, _) = self.locate(atom);
+        let region = self.regions[position].of(local)?;
+        Some((self.global(position, region.first), region))
     }
 
     /// All atoms.
@@ -175,6 +186,59 @@ impl<'s> World<'s> {
             this
         };
         self.sources.summaries.iter().map(count).collect()
+    }
+}
+
+/// Memory of one section of data: one object, whatever its parts are. Which part an address leads into is known where the
+/// section was divided, but of an address that is computed from it only that it stays in the section.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Region {
+    first: AtomIdx,
+    /// In bytes, from the start of the section.
+    pub(super) start: u64,
+    pub(super) end: u64,
+    /// Some part refers to something outside of it.
+    refers: bool,
+}
+
+/// The regions of a module.
+struct Regions {
+    /// By atom.
+    of: Vec<u32>,
+    regions: Vec<Region>,
+}
+
+impl Regions {
+    fn new(summary: &ModuleSummary) -> Self {
+        let mut table = Regions { of: Vec::with_capacity(summary.atoms.len()), regions: Vec::new() };
+        let mut before = None;
+        for (i, atom) in summary.atoms.iter().enumerate() {
+            let local = AtomIdx::new(i);
+            let end = atom.offset.saturating_add(atom.size);
+            // What holds nothing but places in itself leads nowhere.
+            let leads_out = |r: &Reference| match r.target {
+                Target::Atom(to) => summary.atoms.get(to.index()).is_none_or(|t| t.section != atom.section),
+                Target::Symbol(_) => true,
+            };
+            let refers = summary.references_of(local).iter().any(leads_out);
+            let section =
+                (atom.kind != AtomKind::Code && atom.section != Atom::NO_SECTION).then_some(atom.section);
+            match table.regions.last_mut() {
+                Some(region) if section.is_some() && section == before => {
+                    region.start = region.start.min(atom.offset);
+                    region.end = region.end.max(end);
+                    region.refers |= refers;
+                }
+                _ => table.regions.push(Region { first: local, start: atom.offset, end, refers }),
+            }
+            before = section;
+            table.of.push(table.regions.len() as u32 - 1);
+        }
+        table
+    }
+
+    fn of(&self, atom: AtomIdx) -> Option<Region> {
+        self.regions.get(*self.of.get(atom.index())? as usize).copied()
     }
 }
 

@@ -247,22 +247,6 @@ impl Flow<'_> {
         if std::mem::replace(&mut this.calls_unknown, true) {
             return;
         }
-        {
-            let (a, n) = (this.caller, this.number);
-            let f = this.function;
-            let (_, l, s) = self.world.locate(a);
-            eprintln!(
-                "UNK {:?} {:?} {:?}",
-                s.symbols
-                    .iter()
-                    .find(|y| matches!(y.definition, summaries::Definition::Atom(x) if x == l))
-                    .map(|a| String::from_utf8_lossy(s.name(a.name)).into_owned()),
-                n.and_then(|n| self.summary(f).call_sites.get(n as usize))
-                    .map(|c| (c.section, c.offset, c.callee)),
-                self.sites[site as usize].causes
-            );
-        }
-        let this = &mut self.sites[site as usize];
         let passed: Vec<NodeId> =
             this.actuals.iter().map(|a| a.1).chain(this.stack.iter().map(|s| s.1)).collect();
         let results: Vec<NodeId> = this.results.iter().map(|r| r.1).collect();

@@ -271,8 +271,7 @@ pub(crate) fn plan(
         return Ok(Plan::default());
     }
     let mut texts = candidates(tables, atoms, symbols)?;
-    // The flow of values takes an object for the part that a reference leads to, and a hub stands for all.
-    let mut data = if every { Vec::new() } else { objects::candidates(tables, atoms, symbols) };
+    let mut data = objects::candidates(tables, atoms, symbols);
     if data.is_empty() && (texts.is_empty() || !every && !texts.iter().any(Text::is_worth_it)) {
         return Ok(Plan::default());
     }
