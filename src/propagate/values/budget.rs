@@ -25,9 +25,6 @@ impl Graph {
 
     /// The address in the object that stands for its own.
     pub(super) fn canonical(&self, element: Element) -> Element {
-        if element.is_unknown() || self.joined_objects == 0 {
-            return element;
-        }
         let object = self.object_of(element.object());
         match self.objects.get(object as usize) {
             Some(of) if of.joined => Element::new(object, 0),
@@ -39,26 +36,21 @@ impl Graph {
     pub(super) fn within_budget(&mut self, node: NodeId) {
         let node = self.find(node);
         self.shorten(node);
+        // What escaped is one already.
         let is_memory = |o: &u32| self.objects.get(*o as usize).is_some_and(|o| o.kind == Kind::Memory);
-        let elements = self.set(node).iter().filter(|e| !e.is_unknown());
-        let mut objects: Vec<u32> = elements.map(|e| e.object()).filter(is_memory).collect();
+        let mut objects: Vec<u32> = self.set(node).iter().map(|e| e.object()).filter(is_memory).collect();
         objects.dedup();
-        // Joined with one that escaped, all would escape.
-        let has_escaped = |o: &u32| self.objects[*o as usize].escaped;
-        let (escaped, own): (Vec<u32>, Vec<u32>) = objects.into_iter().partition(has_escaped);
         let mut most = 1;
-        for objects in [escaped, own] {
-            if objects.len() > self.budget {
-                self.join_objects(&objects);
-            } else {
-                most = most.max(objects.len());
-            }
+        if objects.len() > self.budget {
+            self.join_objects(&objects);
+        } else {
+            most = most.max(objects.len());
         }
         let node = self.find(node);
         self.shorten(node);
         let left = self.budget - most.min(self.budget);
         let of = &mut self.nodes[node as usize];
-        of.counted_at = of.set.as_slice().len() + left;
+        of.counted_at = (of.set.as_slice().len() + left).min(u32::MAX as usize) as u32;
     }
 
     /// Replace elements of objects that were joined.
@@ -77,13 +69,11 @@ impl Graph {
         let Some(keep) = objects.first().copied() else { return };
         let mut nodes = Vec::new();
         let mut copied = Vec::new();
-        let mut escaped = false;
         for object in objects {
             nodes.extend(self.parts(*object));
             let of = &mut self.objects[*object as usize];
             nodes.extend(of.whole.take());
             copied.append(&mut of.copied);
-            escaped |= of.escaped;
             of.cells.clear();
             (of.anywhere, of.above) = (None, None);
             self.joined_objects += usize::from(!of.joined);
@@ -100,10 +90,6 @@ impl Graph {
         }
         let of = &mut self.objects[keep as usize];
         (of.anywhere, of.whole) = (Some(node), Some(node));
-        let was = std::mem::replace(&mut of.escaped, false);
-        if escaped || was {
-            self.escape_object(keep);
-        }
         for copy in copied {
             let to = self.anywhere(copy.object);
             self.assign(node, to);

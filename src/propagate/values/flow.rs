@@ -99,7 +99,8 @@ impl<'s> Flow<'s> {
             first_function: world.first_functions(),
             world,
             graph: Graph::new(budget),
-            meaning: vec![Meaning::Unknown],
+            // Object 0 is none; memory that escaped is one.
+            meaning: vec![Meaning::Unknown, Meaning::Library],
             object_of: vec![None; atoms],
             functions,
             sites: Vec::new(),

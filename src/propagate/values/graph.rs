@@ -1,11 +1,12 @@
 //! The graph of inclusion constraints: nodes with sets of addresses, objects with cells, and what is asked of both.
 //!
 //! A node is anything that holds addresses: a value of a function, or a cell of 8 bytes of an object. A [`Use`] of a node
-//! says what each address that it holds implies: a displaced copy elsewhere, a load, a store. Memory of an object is
-//! divided into cells by known offset and one for stores at an unknown offset, which every load reads too. One node
-//! collects all that escaped; an element that stands for it ([`Cause`]) is in every set that unseen code may write.
+//! says what each address that it holds implies: a displaced copy elsewhere, a load, a store. That a node may hold anything that
+//! escaped is a mark of the node and no element, and so is that all that it holds escapes; a node with both marks needs
+//! no set at all, for whatever comes there is covered. One such node, [`ESCAPED`], stands for all of unseen code, and one
+//! object, [`SHARED`], for all memory that escaped.
 //!
-//! This file builds; `solve` propagates. Neither knows what the objects are.
+//! This file builds; `cells` divides memory, `solve` propagates. None knows what the objects are.
 
 use std::collections::BTreeMap;
 
@@ -16,8 +17,11 @@ use super::sets::{Element, Set, UNKNOWN_OBJECT};
 /// A node: index into the table of nodes. Collapsed nodes have one representative.
 pub(super) type NodeId = u32;
 
-/// The node of all that escaped.
+/// The node of all that escaped, and of all that unseen code may write.
 pub(super) const ESCAPED: NodeId = 0;
+
+/// The object of all memory that escaped: one of it is as good as another.
+pub(super) const SHARED: u32 = 1;
 
 /// Why a value may be anything that escaped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,6 +44,11 @@ impl Cause {
 
     pub(super) fn element(self) -> Element {
         Element::new(UNKNOWN_OBJECT, self as u32)
+    }
+
+    /// A set of causes has a bit for each.
+    pub(super) fn bit(self) -> u8 {
+        1 << self as u8
     }
 
     pub(super) fn of(element: Element) -> Option<Cause> {
@@ -66,13 +75,13 @@ pub(super) const CELL: i64 = 8;
 /// How far an offset may leave its object and still be known.
 const MARGIN: i64 = 4096;
 /// Longest access that is divided into cells, in bytes; a longer one is of an unknown number.
-const MAX_ACCESS: u32 = 256;
+pub(super) const MAX_ACCESS: u32 = 256;
 
 pub(super) struct Object {
     pub(super) kind: Kind,
     /// First and one past the last byte, in whatever coordinates the builder uses.
-    start: i64,
-    end: i64,
+    pub(super) start: i64,
+    pub(super) end: i64,
     pub(super) cells: BTreeMap<i64, NodeId>,
     /// What was stored at an unknown offset.
     pub(super) anywhere: Option<NodeId>,
@@ -105,14 +114,22 @@ pub(super) enum Use {
     Load { to: NodeId, offset: Option<i64>, size: u32 },
     /// Memory there holds what `from` holds.
     Store { from: NodeId, offset: Option<i64>, size: u32 },
-    /// Memory there is copied to where `to` points.
-    CopyFrom { to: NodeId, from_offset: Option<i64>, to_offset: Option<i64>, size: u32 },
-    /// Memory at `from` is copied there.
-    CopyTo { from: NodeId, from_offset: Option<i64>, to_offset: Option<i64>, size: u32 },
+    /// The copy of this number reads there.
+    CopyFrom(u32),
+    /// The copy of this number writes there.
+    CopyTo(u32),
     /// `to` holds it, if it is the address of code.
     Code { to: NodeId },
     /// The builder is told of it: something is called.
     Call { site: u32 },
+}
+
+/// Memory at `from` is copied to memory at `to`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct MemoryCopy {
+    pub(super) from: (NodeId, Option<i64>),
+    pub(super) to: (NodeId, Option<i64>),
+    pub(super) size: u32,
 }
 
 /// What the builder is told.
@@ -122,26 +139,63 @@ pub(super) enum Event {
     Escaped(Element),
 }
 
-#[derive(Default)]
+/// The end of a list.
+pub(super) const END: u32 = u32::MAX;
+
 pub(super) struct Node {
     pub(super) set: Set,
     /// What is in `set` and has not been handed on.
     pub(super) delta: Vec<Element>,
-    /// Nodes that hold all that this one holds.
-    pub(super) successors: Vec<NodeId>,
-    pub(super) uses: Vec<Use>,
+    /// First of the list of nodes that hold all that this one holds.
+    pub(super) edges: u32,
+    /// First of the list of uses.
+    pub(super) uses: u32,
+    /// With fewer elements than this the set is within the budget.
+    pub(super) counted_at: u32,
     pub(super) queued: bool,
-    pub(super) urgent: bool,
+    /// It may hold anything that escaped.
+    pub(super) unknown: bool,
     /// All that it holds escapes.
     pub(super) leaks: bool,
-    /// With fewer elements than this the set is within the budget.
-    pub(super) counted_at: usize,
+    /// A cell of memory that escaped.
+    pub(super) shared: bool,
+    /// Why it may hold anything by itself, a bit for each cause.
+    pub(super) causes: u8,
+}
+
+impl Default for Node {
+    fn default() -> Self {
+        Node {
+            set: Set::default(),
+            delta: Vec::new(),
+            edges: END,
+            uses: END,
+            counted_at: 0,
+            queued: false,
+            unknown: false,
+            leaks: false,
+            shared: false,
+            causes: 0,
+        }
+    }
+}
+
+impl Node {
+    /// Whatever comes here escapes, and is covered.
+    pub(super) fn is_saturated(&self) -> bool {
+        self.unknown && self.leaks
+    }
 }
 
 pub(super) struct Graph {
     pub(super) nodes: Vec<Node>,
     /// Union-find: a collapsed node points to the one that stands for it.
     pub(super) parent: Vec<NodeId>,
+    /// Lists of (node, next).
+    pub(super) edges: Vec<(NodeId, u32)>,
+    /// Lists of (use, next).
+    pub(super) uses: Vec<(Use, u32)>,
+    pub(super) copies: Vec<MemoryCopy>,
     pub(super) objects: Vec<Object>,
     /// Union-find over objects: one that was joined with others points to the one that stands for them.
     pub(super) same: Vec<u32>,
@@ -150,8 +204,7 @@ pub(super) struct Graph {
     /// Nodes whose sets exceed that.
     pub(super) over_budget: Vec<NodeId>,
     pub(super) joined_objects: usize,
-    pub(super) known_edges: FxHashSet<(NodeId, NodeId)>,
-    known_uses: FxHashSet<(NodeId, Use)>,
+    known_edges: FxHashSet<(NodeId, NodeId)>,
     pub(super) work: super::solve::Work,
     pub(super) events: Vec<Event>,
     /// Constraints that were stated, for the report.
@@ -165,37 +218,41 @@ impl Graph {
         let mut graph = Graph {
             nodes: Vec::new(),
             parent: Vec::new(),
+            edges: Vec::new(),
+            uses: Vec::new(),
+            copies: Vec::new(),
             objects: Vec::new(),
             same: Vec::new(),
             budget,
             over_budget: Vec::new(),
             joined_objects: 0,
             known_edges: FxHashSet::default(),
-            known_uses: FxHashSet::default(),
             work: super::solve::Work::default(),
             events: Vec::new(),
             constraints: 0,
             seeds: Vec::new(),
         };
-        graph.node();
+        let escaped = graph.node();
+        let node = &mut graph.nodes[escaped as usize];
+        (node.unknown, node.leaks, node.shared) = (true, true, true);
         // Object 0 is no object: its elements stand for the unknown.
         graph.object(Kind::Foreign, 0, 0);
+        let shared = graph.object(Kind::Foreign, 0, 0);
+        let object = &mut graph.objects[shared as usize];
+        (object.anywhere, object.whole) = (Some(escaped), Some(escaped));
+        (object.escaped, object.joined) = (true, true);
         graph
     }
 
     pub(super) fn node(&mut self) -> NodeId {
-        let id = self.nodes.len() as NodeId;
-        self.nodes.push(Node::default());
-        self.parent.push(id);
-        id
+        self.nodes(1)
     }
 
     /// `count` nodes in a row; the first one's number.
     pub(super) fn nodes(&mut self, count: u32) -> NodeId {
         let first = self.nodes.len() as NodeId;
-        (0..count).for_each(|_| {
-            self.node();
-        });
+        self.nodes.resize_with(self.nodes.len() + count as usize, Node::default);
+        self.parent.extend(first..first + count);
         first
     }
 
@@ -260,57 +317,48 @@ impl Graph {
 
     /// `node` holds `element`.
     pub(super) fn add(&mut self, node: NodeId, element: Element) {
-        self.join(node, &[element]);
+        match Cause::of(element) {
+            Some(cause) => self.add_unknown(node, cause),
+            None => self.hand_on(&[element], node),
+        }
     }
 
     /// `node` may hold anything that escaped.
     pub(super) fn add_unknown(&mut self, node: NodeId, cause: Cause) {
-        if !self.nodes[self.find(node) as usize].set.covers(cause.element()) {
-            self.seeds.push((node, cause));
-            self.add(node, cause.element());
-        }
-    }
-
-    pub(super) fn join(&mut self, node: NodeId, elements: &[Element]) {
         let id = self.find(node);
-        let canonical: Vec<Element>;
-        let mut elements = elements;
-        if self.joined_objects > 0 {
-            canonical = elements.iter().map(|e| self.canonical(*e)).collect();
-            elements = &canonical;
-        }
-        let node = &mut self.nodes[id as usize];
-        let before = node.delta.len();
-        node.set.join(elements, &mut node.delta);
-        if id != ESCAPED && node.set.as_slice().len() > node.counted_at.max(self.budget) {
-            self.over_budget.push(id);
-            node.counted_at = usize::MAX;
-        }
-        let news = node.delta.get(before..).unwrap_or(&[]);
-        if news.is_empty() {
+        let of = &mut self.nodes[id as usize];
+        if id == ESCAPED || of.causes & cause.bit() != 0 {
             return;
         }
-        // What escapes, and what may be anything, comes first: both cover much of the rest.
-        let leaking = if node.leaks { news.to_vec() } else { Vec::new() };
-        let urgent = id == ESCAPED || news.iter().any(|e| e.is_unknown());
-        self.work.push(id, node, urgent);
-        if !leaking.is_empty() {
-            self.join(ESCAPED, &leaking);
-        }
+        of.causes |= cause.bit();
+        self.seeds.push((node, cause));
+        self.set_unknown(id);
     }
 
     /// `to` holds all that `from` holds.
     pub(super) fn assign(&mut self, from: NodeId, to: NodeId) {
         let (from, to) = (self.find(from), self.find(to));
-        if from == to || !self.known_edges.insert((from, to)) {
+        if from == to {
             return;
         }
         if to == ESCAPED {
-            // Nothing is read from there, so the edge is in no cycle.
-            self.nodes[from as usize].leaks = true;
-        } else {
-            self.nodes[from as usize].successors.push(to);
-            self.work.new_edges += 1;
+            return self.leak(from);
+        }
+        if from == ESCAPED {
+            return self.add_unknown(to, Cause::Memory);
+        }
+        if !self.known_edges.insert((from, to)) {
+            return;
+        }
+        let next = std::mem::replace(&mut self.nodes[from as usize].edges, self.edges.len() as u32);
+        self.edges.push((to, next));
+        self.work.new_edges += 1;
+        if self.nodes[from as usize].unknown {
+            self.set_unknown(to);
+        }
+        if self.nodes[to as usize].leaks {
+            // What is on its way there escapes, too.
+            self.leak(from);
         }
         let set = std::mem::take(&mut self.nodes[from as usize].set);
         self.hand_on(set.as_slice(), to);
@@ -323,165 +371,23 @@ impl Graph {
             return self.assign(node, to);
         }
         let id = self.find(node);
-        if !self.known_uses.insert((id, what)) {
-            return;
+        let of = &mut self.nodes[id as usize];
+        let next = std::mem::replace(&mut of.uses, self.uses.len() as u32);
+        self.uses.push((what, next));
+        if of.unknown {
+            self.apply_unknown(what);
         }
-        let node = &mut self.nodes[id as usize];
-        node.uses.push(what);
-        let set = node.set.as_slice().to_vec();
-        self.apply(what, &set);
+        if !self.nodes[id as usize].set.as_slice().is_empty() {
+            let set = self.set(id).to_vec();
+            self.apply(what, &set);
+        }
     }
 
     /// Memory is copied from where `from` points to where `to` points.
-    pub(super) fn copy(
-        &mut self,
-        (from, from_offset): (NodeId, Option<i64>),
-        (to, to_offset): (NodeId, Option<i64>),
-        size: u32,
-    ) {
-        self.add_use(from, Use::CopyFrom { to, from_offset, to_offset, size });
-        self.add_use(to, Use::CopyTo { from, from_offset, to_offset, size });
-    }
-
-    /// The cell at `offset`, a multiple of [`CELL`].
-    pub(super) fn cell(&mut self, object: u32, offset: i64) -> NodeId {
-        let object = self.object_of(object);
-        if self.objects[object as usize].joined {
-            return self.anywhere(object);
-        }
-        if let Some(cell) = self.objects[object as usize].cells.get(&offset) {
-            return *cell;
-        }
-        let first = self.new_cell(object, offset);
-        // A copy makes cells elsewhere, from which others copy.
-        let mut new = vec![(object, offset, first)];
-        while let Some((object, offset, cell)) = new.pop() {
-            for copy in self.objects[object as usize].copied.clone() {
-                new.extend(self.copy_cell(offset, cell, copy));
-            }
-        }
-        first
-    }
-
-    fn new_cell(&mut self, object: u32, offset: i64) -> NodeId {
-        let cell = self.node();
-        self.objects[object as usize].cells.insert(offset, cell);
-        if let Some(whole) = self.objects[object as usize].whole {
-            self.assign(cell, whole);
-        }
-        if self.objects[object as usize].escaped {
-            self.assign(cell, ESCAPED);
-        }
-        cell
-    }
-
-    /// What a copy does with a cell of its source; the cell that it made, if it made one.
-    fn copy_cell(&mut self, offset: i64, cell: NodeId, copy: RangeCopy) -> Option<(u32, i64, NodeId)> {
-        if offset < copy.from || offset >= copy.end {
-            return None;
-        }
-        let target = self.object_of(copy.object);
-        let place = offset.checked_add(copy.shift);
-        let place = place.filter(|p| self.offset(self.element(target, Some(*p))).is_some());
-        let Some(place) = place else {
-            let anywhere = self.anywhere(target);
-            self.assign(cell, anywhere);
-            return None;
-        };
-        let known = self.objects[target as usize].cells.get(&place).copied();
-        let to = known.unwrap_or_else(|| self.new_cell(target, place));
-        self.assign(cell, to);
-        known.is_none().then_some((target, place, to))
-    }
-
-    /// Copy the cells of `source` that `copy` says, those that come later too.
-    pub(super) fn copy_range(&mut self, source: u32, copy: RangeCopy) {
-        if self.objects[source as usize].copied.contains(&copy) {
-            return;
-        }
-        self.objects[source as usize].copied.push(copy);
-        let cells = self.objects[source as usize].cells.range(copy.from..);
-        let cells: Vec<(i64, NodeId)> = cells.map(|(o, n)| (*o, *n)).collect();
-        let mut new: Vec<(u32, i64, NodeId)> = Vec::new();
-        for (offset, cell) in cells {
-            new.extend(self.copy_cell(offset, cell, copy));
-        }
-        while let Some((object, offset, cell)) = new.pop() {
-            for copy in self.objects[object as usize].copied.clone() {
-                new.extend(self.copy_cell(offset, cell, copy));
-            }
-        }
-    }
-
-    /// The node of stores at unknown offsets.
-    pub(super) fn anywhere(&mut self, object: u32) -> NodeId {
-        let object = self.object_of(object);
-        if let Some(node) = self.objects[object as usize].anywhere {
-            return node;
-        }
-        let node = self.node();
-        self.objects[object as usize].anywhere = Some(node);
-        if let Some(whole) = self.objects[object as usize].whole {
-            self.assign(node, whole);
-        }
-        if self.objects[object as usize].escaped {
-            self.assign(node, ESCAPED);
-        }
-        node
-    }
-
-    /// The node of all that the object holds.
-    pub(super) fn whole(&mut self, object: u32) -> NodeId {
-        let object = self.object_of(object);
-        if let Some(whole) = self.objects[object as usize].whole {
-            return whole;
-        }
-        let whole = self.node();
-        let of = &mut self.objects[object as usize];
-        of.whole = Some(whole);
-        self.parts(object).into_iter().for_each(|part| self.assign(part, whole));
-        whole
-    }
-
-    /// Every node of an object but the whole.
-    pub(super) fn parts(&self, object: u32) -> Vec<NodeId> {
-        let of = &self.objects[object as usize];
-        let above = of.above.map(|a| a.1);
-        of.cells.values().copied().chain(of.anywhere).chain(above).collect()
-    }
-
-    /// Give an object a node for what was stored from `offset` on; once, before anything reads it.
-    pub(super) fn divide_above(&mut self, object: u32, offset: i64) -> NodeId {
-        let object = self.object_of(object);
-        if self.objects[object as usize].joined {
-            return self.anywhere(object);
-        }
-        if let Some((_, node)) = self.objects[object as usize].above {
-            return node;
-        }
-        let node = self.node();
-        self.objects[object as usize].above = Some((offset, node));
-        node
-    }
-
-    /// The cells that an access overlaps; `None` if that isn't known.
-    pub(super) fn overlapped(&self, element: Element, offset: Option<i64>, size: u32) -> Option<(i64, i64)> {
-        let place = self.displaced(element, offset);
-        let start = self.offset(place).filter(|_| (1..=MAX_ACCESS).contains(&size))?;
-        let end = start.checked_add(i64::from(size))?;
-        Some((start.div_euclid(CELL) * CELL, end))
-    }
-
-    /// Let the memory of an object escape: what it holds does, and anything may be stored there.
-    pub(super) fn escape_object(&mut self, object: u32) {
-        let object = self.object_of(object);
-        if std::mem::replace(&mut self.objects[object as usize].escaped, true) {
-            return;
-        }
-        if matches!(self.objects[object as usize].kind, Kind::Memory | Kind::Owned) {
-            self.parts(object).into_iter().for_each(|part| self.assign(part, ESCAPED));
-            let anywhere = self.anywhere(object);
-            self.add_unknown(anywhere, Cause::Memory);
-        }
+    pub(super) fn copy(&mut self, from: (NodeId, Option<i64>), to: (NodeId, Option<i64>), size: u32) {
+        let number = self.copies.len() as u32;
+        self.copies.push(MemoryCopy { from, to, size });
+        self.add_use(from.0, Use::CopyFrom(number));
+        self.add_use(to.0, Use::CopyTo(number));
     }
 }

@@ -6,6 +6,9 @@
 //! for escaped. docs/ARCHITECTURE.md says where it stands among the passes.
 
 mod budget;
+mod causes;
+mod cells;
+mod cycles;
 mod flow;
 mod graph;
 mod origins;
@@ -21,6 +24,7 @@ use std::collections::BTreeSet;
 
 use super::{Liveness, Witness};
 use crate::ids::{AtomId, Id, SymbolId};
+use causes::Causes;
 pub use graph::Cause;
 use origins::Origins;
 pub use places::{ModelOf, Sources};
@@ -103,6 +107,7 @@ fn flow_within(sources: Sources<'_>, explain: bool, budget: usize) -> ValueFlow 
     let count = flow.world.atoms();
     let mut called = vec![false; count];
     let origins = explain.then(|| Origins::new(&flow));
+    let causes = Causes::new(&flow.graph);
     let mut sites = Vec::new();
     for site in &flow.sites {
         site.targets.iter().for_each(|t| called[t.0.index()] = true);
@@ -110,7 +115,10 @@ fn flow_within(sources: Sources<'_>, explain: bool, budget: usize) -> ValueFlow 
         let call = site.number.filter(|_| site.indirect).and_then(|n| summary.call_sites.get(n as usize));
         let Some(call) = call else { continue };
         statistics.indirect_sites += 1;
-        let overdefined: Vec<Cause> = site.causes.iter().copied().collect();
+        let mut overdefined: Vec<Cause> = site.causes.iter().copied().collect();
+        overdefined.extend(site.callee.iter().flat_map(|node| causes.of(&flow.graph, *node)));
+        overdefined.sort_unstable();
+        overdefined.dedup();
         let finite = overdefined.is_empty();
         if !finite {
             statistics.overdefined += 1;

@@ -24,7 +24,7 @@ impl Origins {
         let mut work = VecDeque::new();
         let mut reach = |node: NodeId, seed: u32, work: &mut VecDeque<(NodeId, u32)>| {
             let node = graph.find(node);
-            let holds = graph.nodes[node as usize].set.has_unknown();
+            let holds = graph.nodes[node as usize].unknown;
             if holds && nearest[node as usize].is_none() {
                 nearest[node as usize] = Some(seed);
                 work.push_back((node, seed));
@@ -35,12 +35,18 @@ impl Origins {
         }
         while let Some((node, seed)) = work.pop_front() {
             let node = &graph.nodes[node as usize];
-            node.successors.iter().for_each(|to| reach(*to, seed, &mut work));
-            for what in &node.uses {
+            let mut at = node.edges;
+            while let Some((to, next)) = graph.edges.get(at as usize).copied() {
+                reach(to, seed, &mut work);
+                at = next;
+            }
+            let mut at = node.uses;
+            while let Some((what, next)) = graph.uses.get(at as usize).copied() {
                 // What is read through the unknown is unknown.
                 if let Use::Displace { to, .. } | Use::Load { to, .. } = what {
-                    reach(*to, seed, &mut work);
+                    reach(to, seed, &mut work);
                 }
+                at = next;
             }
         }
         Origins { nearest, owners: owners(flow) }

@@ -28,11 +28,14 @@ impl Element {
         self.0 as u32
     }
 
+    /// Whatever escaped, for whatever cause.
+    pub(super) const UNKNOWN: Element = Element((UNKNOWN_OBJECT as u64) << 32 | u32::MAX as u64);
+
     pub(super) fn is_unknown(self) -> bool {
         self.object() == UNKNOWN_OBJECT
     }
 
-    /// The object at an unknown offset; what stands for the unknown has none.
+    /// The object at an unknown offset.
     fn anywhere(self) -> Element {
         Element(self.0 & !u64::from(u32::MAX))
     }
@@ -49,15 +52,14 @@ impl Set {
         &self.elements
     }
 
-    pub(super) fn has_unknown(&self) -> bool {
-        self.elements.first().is_some_and(|e| e.is_unknown())
+    pub(super) fn retain(&mut self, keep: impl Fn(Element) -> bool) {
+        self.elements.retain(|e| keep(*e));
     }
 
     /// Whether joining `element` would change nothing.
     pub(super) fn covers(&self, element: Element) -> bool {
         match self.elements.binary_search(&element) {
             Ok(_) => true,
-            Err(_) if element.is_unknown() => false,
             Err(at) => {
                 // The elements of one object lie together, the unknown offset first.
                 let start = self.start_of(element, at);
@@ -75,11 +77,6 @@ impl Set {
     /// Add an element; what is new goes to `news`, which may be another one that covers it.
     pub(super) fn insert(&mut self, element: Element, news: &mut Vec<Element>) {
         let Err(at) = self.elements.binary_search(&element) else { return };
-        if element.is_unknown() {
-            self.elements.insert(at, element);
-            news.push(element);
-            return;
-        }
         let start = self.start_of(element, at);
         if self.elements.get(start) == Some(&element.anywhere()) {
             return;
@@ -131,7 +128,7 @@ impl Set {
             }
             let anywhere = Element::new(object, 0);
             let has_anywhere = group.first().is_some_and(|g| g.0 == anywhere);
-            if object != UNKNOWN_OBJECT && (has_anywhere || group.len() > MAX_OFFSETS) {
+            if has_anywhere || group.len() > MAX_OFFSETS {
                 self.elements.push(anywhere);
                 if group.iter().any(|g| g.1) {
                     news.push(anywhere);
@@ -160,7 +157,7 @@ mod tests {
         all.dedup();
         let many = |o: u32| {
             let own: Vec<_> = all.iter().filter(|e| e.object() == o).collect();
-            o != UNKNOWN_OBJECT && (own.len() > MAX_OFFSETS || own.iter().any(|e| e.code() == 0))
+            own.len() > MAX_OFFSETS || own.iter().any(|e| e.code() == 0)
         };
         let mut joined: Vec<Element> =
             all.iter().map(|e| if many(e.object()) { e.anywhere() } else { *e }).collect();

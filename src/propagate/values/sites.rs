@@ -121,8 +121,8 @@ impl Flow<'_> {
         if !self.sites[site as usize].seen.insert(element) {
             return;
         }
-        if let Some(cause) = Cause::of(element) {
-            self.sites[site as usize].causes.insert(cause);
+        if element.is_unknown() {
+            self.sites[site as usize].causes.extend(Cause::of(element));
             return self.call_unknown(site);
         }
         match self.meaning_of(element) {

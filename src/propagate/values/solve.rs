@@ -1,70 +1,58 @@
-//! Solving the graph: differences are handed on until nothing changes, and nodes that hold each other's sets collapse.
+//! Solving the graph: differences are handed on until nothing changes.
 //!
-//! Nodes are worked off in an order that the last search for cycles gave: a node before those that it flows to. The search
-//! is repeated when a quarter more edges have come. What escapes and the unknown go before everything else. Everything only adds, so the order decides the time and never the
-//! result: it is the least fixpoint. An element that has escaped isn't handed to a set with the unknown in it, which
-//! covers it.
+//! What escapes and what may be anything goes before everything else, and the builder is told of what follows from it before
+//! any set is handed on: both cover much of the rest. A node that may be anything is handed no element that has escaped, and one
+//! that besides lets all escape is handed none at all. The other nodes are worked off in an order that the last search for cycles gave: a node before
+//! those that it flows to. Everything only adds, so the order decides the time and never the result: it is the least
+//! fixpoint.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::graph::{CELL, Cause, ESCAPED, Event, Graph, Kind, Node, NodeId, RangeCopy, Use};
+use super::graph::{CELL, Cause, ESCAPED, Event, Graph, Kind, MemoryCopy, NodeId, RangeCopy, SHARED, Use};
 use super::sets::Element;
 
-/// Nodes with something to hand on.
+/// What is to be done.
 #[derive(Default)]
 pub(super) struct Work {
-    /// Nodes that hold something urgent.
-    urgent: Vec<NodeId>,
+    /// Nodes that have become unknown.
+    unknown: Vec<NodeId>,
+    /// Objects of memory that have escaped.
+    shared: Vec<u32>,
+    /// Nodes with elements to hand on.
     queue: BinaryHeap<Reverse<(u32, NodeId)>>,
     /// By node: its place in the order.
-    rank: Vec<u32>,
+    pub(super) rank: Vec<u32>,
     /// Edges since the last search for cycles.
     pub(super) new_edges: usize,
-    edges_searched: usize,
+    pub(super) edges_searched: usize,
+    /// Elements that were looked at since.
+    pub(super) since_search: usize,
+    /// Elements that were looked at.
+    pub(super) steps: usize,
+    /// For elements on their way; empty between uses.
+    buffer: Vec<Element>,
 }
-
-impl Work {
-    pub(super) fn push(&mut self, id: NodeId, node: &mut Node, urgent: bool) {
-        if urgent {
-            if !std::mem::replace(&mut node.urgent, true) {
-                self.urgent.push(id);
-            }
-        } else if !std::mem::replace(&mut node.queued, true) {
-            let rank = self.rank.get(id as usize).copied().unwrap_or(0);
-            self.queue.push(Reverse((rank, id)));
-        }
-    }
-}
-
-/// Fewer new edges than this are no reason to search for cycles.
-const SEARCH_AFTER: usize = 1000;
 
 impl Graph {
-    /// Propagate until nothing changes; the result is what the builder must know.
+    /// Propagate until nothing changes or the builder has something to do; that is the result.
     pub(super) fn solve(&mut self) -> Vec<Event> {
         loop {
-            if self.work.new_edges > SEARCH_AFTER + self.work.edges_searched / 4 {
-                self.collapse_cycles();
-            }
-            if let Some(id) = self.over_budget.pop() {
+            if let Some(object) = self.work.shared.pop() {
+                self.share(object);
+            } else if let Some(id) = self.work.unknown.pop() {
+                self.spread(id);
+            } else if !self.events.is_empty() {
+                break;
+            } else if let Some(id) = self.over_budget.pop() {
                 self.within_budget(id);
-            } else if let Some(id) = self.work.urgent.pop() {
-                let node = &mut self.nodes[id as usize];
-                node.urgent = false;
-                let all = std::mem::take(&mut node.delta);
-                let first = |e: &Element| id == ESCAPED || e.is_unknown();
-                let (urgent, rest): (Vec<Element>, Vec<Element>) = all.into_iter().partition(first);
-                node.delta = rest;
-                if !node.delta.is_empty() {
-                    self.work.push(id, node, false);
-                }
-                self.work_off(id, &urgent);
+            } else if self.cycles_are_due() {
+                self.collapse_cycles();
             } else if let Some(Reverse((_, id))) = self.work.queue.pop() {
                 let node = &mut self.nodes[id as usize];
                 node.queued = false;
                 let mut delta = std::mem::take(&mut node.delta);
-                if node.set.has_unknown() {
+                if node.unknown {
                     // What escaped in the meantime.
                     delta.retain(|e| !self.has_escaped(*e));
                 }
@@ -76,52 +64,158 @@ impl Graph {
         std::mem::take(&mut self.events)
     }
 
+    /// Mark a representative as one that may be anything.
+    pub(super) fn set_unknown(&mut self, id: NodeId) {
+        let node = &mut self.nodes[id as usize];
+        if !std::mem::replace(&mut node.unknown, true) {
+            self.work.unknown.push(id);
+        }
+    }
+
+    /// Let all that a representative holds escape.
+    pub(super) fn leak(&mut self, id: NodeId) {
+        let node = &mut self.nodes[id as usize];
+        if std::mem::replace(&mut node.leaks, true) {
+            return;
+        }
+        let set = std::mem::take(&mut node.set);
+        set.as_slice().iter().for_each(|e| self.escape(*e));
+        let node = &mut self.nodes[id as usize];
+        if node.unknown {
+            node.delta = Vec::new();
+        } else {
+            node.set = set;
+        }
+    }
+
+    fn escape(&mut self, element: Element) {
+        let object = self.object_of(element.object());
+        let of = &mut self.objects[object as usize];
+        if std::mem::replace(&mut of.escaped, true) {
+            return;
+        }
+        if matches!(of.kind, Kind::Memory | Kind::Owned) {
+            self.same[object as usize] = SHARED;
+            self.work.shared.push(object);
+        } else {
+            self.events.push(Event::Escaped(element));
+        }
+    }
+
+    /// What follows from it that a node may be anything.
+    fn spread(&mut self, id: NodeId) {
+        let id = self.find(id);
+        let mut set = std::mem::take(&mut self.nodes[id as usize].set);
+        set.retain(|e| !self.has_escaped(e));
+        let node = &mut self.nodes[id as usize];
+        node.set = set;
+        let mut at = node.edges;
+        while let Some((to, next)) = self.edges.get(at as usize).copied() {
+            self.work.steps += 1;
+            let to = self.find(to);
+            self.set_unknown(to);
+            at = next;
+        }
+        let mut at = self.nodes[id as usize].uses;
+        while let Some((what, next)) = self.uses.get(at as usize).copied() {
+            self.work.steps += 1;
+            self.apply_unknown(what);
+            at = next;
+        }
+    }
+
     /// Hand on what a node has got.
     fn work_off(&mut self, id: NodeId, delta: &[Element]) {
         if delta.is_empty() {
             return;
         }
-        if id == ESCAPED {
-            return delta.iter().for_each(|e| self.escaped(*e));
+        // What comes in the meantime goes before the first of each list, and has seen the whole set.
+        let node = &self.nodes[id as usize];
+        let (mut at, mut using) = (node.edges, node.uses);
+        while let Some((to, next)) = self.edges.get(at as usize).copied() {
+            self.hand_on(delta, to);
+            at = next;
         }
-        let successors = std::mem::take(&mut self.nodes[id as usize].successors);
-        for successor in &successors {
-            self.hand_on(delta, *successor);
-        }
-        // An edge may have come in the meantime; it has had the whole set.
-        let node = &mut self.nodes[id as usize];
-        let added = std::mem::replace(&mut node.successors, successors);
-        node.successors.extend(added);
-        // A use that comes in the meantime sees the whole set.
-        for i in 0..self.nodes[id as usize].uses.len() {
-            let Some(what) = self.nodes[id as usize].uses.get(i).copied() else { break };
+        while let Some((what, next)) = self.uses.get(using as usize).copied() {
             self.apply(what, delta);
+            using = next;
         }
     }
 
-    /// Join elements into a node, without those that its unknown covers.
+    /// Join elements into a node, without those that its marks cover.
     pub(super) fn hand_on(&mut self, elements: &[Element], to: NodeId) {
-        let to = self.find(to);
-        if self.nodes[to as usize].set.has_unknown() && to != ESCAPED {
-            let left: Vec<Element> = elements.iter().copied().filter(|e| !self.has_escaped(*e)).collect();
-            self.join(to, &left);
-        } else {
-            self.join(to, elements);
+        if elements.is_empty() {
+            return;
+        }
+        self.work.steps += elements.len();
+        self.work.since_search += elements.len();
+        let id = self.find(to);
+        let node = &self.nodes[id as usize];
+        let (unknown, leaks) = (node.unknown, node.leaks);
+        if leaks {
+            elements.iter().for_each(|e| self.escape(*e));
+        }
+        if unknown && leaks {
+            return;
+        }
+        let mut node = std::mem::take(&mut self.nodes[id as usize]);
+        let before = node.delta.len();
+        for element in elements {
+            let element = self.canonical(*element);
+            if !(unknown && self.objects[element.object() as usize].escaped) {
+                node.set.insert(element, &mut node.delta);
+            }
+        }
+        if node.delta.len() > before {
+            if node.set.as_slice().len() > (node.counted_at as usize).max(self.budget) {
+                self.over_budget.push(id);
+                node.counted_at = u32::MAX;
+            }
+            self.queue(id, &mut node);
+        }
+        self.nodes[id as usize] = node;
+    }
+
+    pub(super) fn queue(&mut self, id: NodeId, node: &mut super::graph::Node) {
+        if !std::mem::replace(&mut node.queued, true) {
+            let rank = self.work.rank.get(id as usize).copied().unwrap_or(0);
+            self.work.queue.push(Reverse((rank, id)));
         }
     }
 
     /// Whether the unknown stands for the element too.
     fn has_escaped(&self, element: Element) -> bool {
-        if element.is_unknown() {
-            return false;
-        }
         self.objects[self.object_of(element.object()) as usize].escaped
     }
 
-    fn escaped(&mut self, element: Element) {
-        if !element.is_unknown() {
-            self.escape_object(element.object());
-            self.events.push(Event::Escaped(element));
+    /// A node that may be anything is used so.
+    pub(super) fn apply_unknown(&mut self, what: Use) {
+        match what {
+            Use::Displace { to, .. } => {
+                let to = self.find(to);
+                self.set_unknown(to);
+            }
+            Use::Load { to, .. } => self.add_unknown(to, Cause::Memory),
+            Use::Store { from, .. } => self.assign(from, ESCAPED),
+            Use::CopyFrom(copy) => {
+                let Some(MemoryCopy { to, size, .. }) = self.copies.get(copy as usize).copied() else {
+                    return;
+                };
+                for to in self.set(to.0).to_vec() {
+                    self.copy_memory((Element::new(SHARED, 0), None), (to, None), size);
+                }
+            }
+            Use::CopyTo(copy) => {
+                let Some(MemoryCopy { from, size, .. }) = self.copies.get(copy as usize).copied() else {
+                    return;
+                };
+                for from in self.set(from.0).to_vec() {
+                    self.copy_memory((from, None), (Element::new(SHARED, 0), None), size);
+                }
+            }
+            // Text holds addresses of code that are known.
+            Use::Code { .. } => {}
+            Use::Call { site } => self.events.push(Event::Called { site, element: Element::UNKNOWN }),
         }
     }
 
@@ -129,10 +223,13 @@ impl Graph {
     pub(super) fn apply(&mut self, what: Use, elements: &[Element]) {
         match what {
             Use::Displace { to, by } => {
-                let mut displaced: Vec<Element> = elements.iter().map(|e| self.displaced(*e, by)).collect();
+                let mut displaced = std::mem::take(&mut self.work.buffer);
+                displaced.extend(elements.iter().map(|e| self.displaced(*e, by)));
                 displaced.sort_unstable();
                 displaced.dedup();
                 self.hand_on(&displaced, to);
+                displaced.clear();
+                self.work.buffer = displaced;
             }
             Use::Load { to, offset, size } => {
                 elements.iter().for_each(|e| self.load(*e, offset, size, to));
@@ -140,16 +237,28 @@ impl Graph {
             Use::Store { from, offset, size } => {
                 elements.iter().for_each(|e| self.store(from, *e, offset, size));
             }
-            Use::CopyFrom { to, from_offset, to_offset, size } => {
-                let others = self.set(to).to_vec();
+            Use::CopyFrom(copy) => {
+                let Some(MemoryCopy { from, to, size }) = self.copies.get(copy as usize).copied() else {
+                    return;
+                };
+                let mut others = self.set(to.0).to_vec();
+                if self.nodes[self.find(to.0) as usize].unknown {
+                    others.push(Element::new(SHARED, 0));
+                }
                 for (element, other) in elements.iter().flat_map(|e| others.iter().map(move |o| (*e, *o))) {
-                    self.copy_memory((element, from_offset), (other, to_offset), size);
+                    self.copy_memory((element, from.1), (other, to.1), size);
                 }
             }
-            Use::CopyTo { from, from_offset, to_offset, size } => {
-                let others = self.set(from).to_vec();
+            Use::CopyTo(copy) => {
+                let Some(MemoryCopy { from, to, size }) = self.copies.get(copy as usize).copied() else {
+                    return;
+                };
+                let mut others = self.set(from.0).to_vec();
+                if self.nodes[self.find(from.0) as usize].unknown {
+                    others.push(Element::new(SHARED, 0));
+                }
                 for (element, other) in elements.iter().flat_map(|e| others.iter().map(move |o| (*e, *o))) {
-                    self.copy_memory((other, from_offset), (element, to_offset), size);
+                    self.copy_memory((other, from.1), (element, to.1), size);
                 }
             }
             Use::Code { to } => {
@@ -168,7 +277,7 @@ impl Graph {
         let element = self.canonical(element);
         let object = element.object();
         match self.objects[object as usize].kind {
-            _ if element.is_unknown() => self.add(to, Cause::Memory.element()),
+            Kind::Foreign if object == SHARED => self.add_unknown(to, Cause::Memory),
             Kind::Foreign => self.add_unknown(to, Cause::Outside),
             Kind::Opaque => {}
             kind @ (Kind::Memory | Kind::Owned) => {
@@ -199,7 +308,6 @@ impl Graph {
         let element = self.canonical(element);
         let object = element.object();
         match self.objects[object as usize].kind {
-            _ if element.is_unknown() => self.assign(from, ESCAPED),
             Kind::Foreign => self.assign(from, ESCAPED),
             Kind::Opaque => {}
             Kind::Memory | Kind::Owned => {
@@ -224,8 +332,7 @@ impl Graph {
         size: u32,
     ) {
         let (from, to) = (self.canonical(from), self.canonical(to));
-        let kind =
-            |e: Element| if e.is_unknown() { Kind::Foreign } else { self.objects[e.object() as usize].kind };
+        let kind = |e: Element| self.objects[e.object() as usize].kind;
         let (source, target) = (from.object(), to.object());
         match (kind(from), kind(to)) {
             (Kind::Memory | Kind::Owned, Kind::Memory | Kind::Owned) => {}
@@ -235,7 +342,7 @@ impl Graph {
             }
             (Kind::Foreign, Kind::Memory | Kind::Owned) => {
                 let anywhere = self.anywhere(target);
-                let cause = if from.is_unknown() { Cause::Memory } else { Cause::Outside };
+                let cause = if source == SHARED { Cause::Memory } else { Cause::Outside };
                 return self.add_unknown(anywhere, cause);
             }
             _ => return,
@@ -265,120 +372,5 @@ impl Graph {
         {
             self.assign(above, to_anywhere);
         }
-    }
-
-    /// Tarjan's search over the edges, with a stack of its own; each component becomes one node.
-    fn collapse_cycles(&mut self) {
-        const UNSEEN: u32 = u32::MAX;
-        let count = self.nodes.len();
-        let mut number = vec![UNSEEN; count];
-        let mut low = vec![0u32; count];
-        let mut on_stack = vec![false; count];
-        let (mut stack, mut path): (Vec<NodeId>, Vec<(NodeId, usize)>) = (Vec::new(), Vec::new());
-        let mut components: Vec<Vec<NodeId>> = Vec::new();
-        let mut order = Vec::with_capacity(count);
-        let mut next = 0;
-        for root in 0..count as NodeId {
-            if self.parent[root as usize] != root || number[root as usize] != UNSEEN {
-                continue;
-            }
-            path.push((root, 0));
-            while let Some((node, at)) = path.pop() {
-                let i = node as usize;
-                if at == 0 {
-                    number[i] = next;
-                    low[i] = next;
-                    next += 1;
-                    stack.push(node);
-                    on_stack[i] = true;
-                } else if let Some(before) = self.nodes[i].successors.get(at - 1) {
-                    let before = self.find(*before) as usize;
-                    if on_stack[before] {
-                        low[i] = low[i].min(low[before]);
-                    }
-                }
-                let mut at = at;
-                let mut descend = None;
-                while let Some(successor) = self.nodes[i].successors.get(at) {
-                    at += 1;
-                    let successor = self.find(*successor);
-                    if number[successor as usize] == UNSEEN {
-                        descend = Some(successor);
-                        break;
-                    }
-                    if on_stack[successor as usize] {
-                        low[i] = low[i].min(number[successor as usize]);
-                    }
-                }
-                if let Some(successor) = descend {
-                    path.push((node, at));
-                    path.push((successor, 0));
-                    continue;
-                }
-                if low[i] == number[i] {
-                    let mut component = Vec::new();
-                    while let Some(member) = stack.pop() {
-                        on_stack[member as usize] = false;
-                        component.push(member);
-                        if member == node {
-                            break;
-                        }
-                    }
-                    order.push(node);
-                    if component.len() > 1 {
-                        components.push(component);
-                    }
-                }
-            }
-        }
-        self.work.rank = vec![0; count];
-        for (rank, node) in order.iter().rev().enumerate() {
-            self.work.rank[*node as usize] = rank as u32;
-        }
-        for component in components {
-            self.merge(&component);
-        }
-        self.work.edges_searched += self.work.new_edges;
-        self.work.new_edges = 0;
-        // The queue has the ranks of before; only the time depends on that.
-    }
-
-    pub(super) fn merge(&mut self, component: &[NodeId]) {
-        // The root of the component is its last member, and has the rank.
-        let Some(keep) = component.last().copied() else { return };
-        let mut merged = std::mem::take(&mut self.nodes[keep as usize]);
-        let mut changed = false;
-        for member in component.iter().copied().filter(|m| *m != keep) {
-            let node = std::mem::take(&mut self.nodes[member as usize]);
-            self.parent[member as usize] = keep;
-            let mut news = Vec::new();
-            merged.set.join(node.set.as_slice(), &mut news);
-            changed = true;
-            merged.leaks |= node.leaks;
-            merged.counted_at = 0;
-            merged.successors.extend(node.successors);
-            merged.uses.extend(node.uses);
-        }
-        for successor in &mut merged.successors {
-            *successor = self.find(*successor);
-        }
-        merged.successors.sort_unstable();
-        merged.successors.dedup();
-        merged.successors.retain(|s| *s != keep);
-        let mut seen = rustc_hash::FxHashSet::default();
-        merged.uses.retain(|u| seen.insert(*u));
-        if changed {
-            // Each member's edges have seen its own set alone.
-            merged.delta = merged.set.as_slice().to_vec();
-            merged.queued = false;
-            merged.urgent = false;
-        }
-        let leaking = if merged.leaks { merged.set.as_slice().to_vec() } else { Vec::new() };
-        self.nodes[keep as usize] = merged;
-        let node = &mut self.nodes[keep as usize];
-        if !node.delta.is_empty() {
-            self.work.push(keep, node, true);
-        }
-        self.join(ESCAPED, &leaking);
     }
 }

@@ -1,0 +1,56 @@
+//! Why a node may be anything: the causes of all from which it has that, found after the fixpoint.
+//!
+//! Causes are carried along the edges of the solved graph. Memory that escaped has one, whatever was stored there: which of
+//! that came before it escaped is by chance.
+
+use super::graph::{Cause, Graph, NodeId, Use};
+
+/// By node, for representatives: a bit for each cause.
+pub(super) struct Causes(Vec<u8>);
+
+impl Causes {
+    pub(super) fn new(graph: &Graph) -> Self {
+        let mut causes = Causes(vec![0; graph.nodes.len()]);
+        let mut work = Vec::new();
+        for (node, cause) in &graph.seeds {
+            causes.reach(graph, *node, cause.bit(), &mut work);
+        }
+        while let Some(node) = work.pop() {
+            let bits = causes.0[node as usize];
+            let of = &graph.nodes[node as usize];
+            let mut at = of.edges;
+            while let Some((to, next)) = graph.edges.get(at as usize).copied() {
+                causes.reach(graph, to, bits, &mut work);
+                at = next;
+            }
+            let mut at = of.uses;
+            while let Some((what, next)) = graph.uses.get(at as usize).copied() {
+                if let Use::Displace { to, .. } = what {
+                    causes.reach(graph, to, bits, &mut work);
+                }
+                at = next;
+            }
+        }
+        causes
+    }
+
+    fn reach(&mut self, graph: &Graph, node: NodeId, bits: u8, work: &mut Vec<NodeId>) {
+        let node = graph.find(node);
+        let bits = if graph.nodes[node as usize].shared { Cause::Memory.bit() } else { bits };
+        let slot = &mut self.0[node as usize];
+        if *slot | bits != *slot {
+            *slot |= bits;
+            work.push(node);
+        }
+    }
+
+    /// Those of a node.
+    pub(super) fn of(&self, graph: &Graph, node: NodeId) -> impl Iterator<Item = Cause> + '_ {
+        let node = graph.find(node);
+        let known = self.0.get(node as usize).copied().unwrap_or(0);
+        let none = known == 0 && graph.nodes.get(node as usize).is_some_and(|n| n.unknown);
+        // There is always one; should it be lost, the node is still no resolved one.
+        let bits = if none { Cause::Memory.bit() } else { known };
+        Cause::ALL.into_iter().filter(move |c| c.bit() & bits != 0)
+    }
+}

@@ -1,0 +1,144 @@
+//! Cells of objects: what lies where in memory, and what copies of ranges do with it.
+//!
+//! Memory of an object is divided into cells by known offset and one for stores at an unknown offset, which every load reads
+//! too. Memory that escaped is not divided: all of it is one object, whose one node is that of what escaped.
+
+use super::graph::{CELL, Cause, Graph, MAX_ACCESS, NodeId, RangeCopy};
+use super::sets::Element;
+
+impl Graph {
+    /// The cell at `offset`, a multiple of [`CELL`].
+    pub(super) fn cell(&mut self, object: u32, offset: i64) -> NodeId {
+        let object = self.object_of(object);
+        if self.objects[object as usize].joined {
+            return self.anywhere(object);
+        }
+        if let Some(cell) = self.objects[object as usize].cells.get(&offset) {
+            return *cell;
+        }
+        let first = self.new_cell(object, offset);
+        // A copy makes cells elsewhere, from which others copy.
+        let mut new = vec![(object, offset, first)];
+        while let Some((object, offset, cell)) = new.pop() {
+            for copy in self.objects[object as usize].copied.clone() {
+                new.extend(self.copy_cell(offset, cell, copy));
+            }
+        }
+        first
+    }
+
+    fn new_cell(&mut self, object: u32, offset: i64) -> NodeId {
+        let cell = self.node();
+        self.objects[object as usize].cells.insert(offset, cell);
+        if let Some(whole) = self.objects[object as usize].whole {
+            self.assign(cell, whole);
+        }
+        cell
+    }
+
+    /// What a copy does with a cell of its source; the cell that it made, if it made one.
+    fn copy_cell(&mut self, offset: i64, cell: NodeId, copy: RangeCopy) -> Option<(u32, i64, NodeId)> {
+        if offset < copy.from || offset >= copy.end {
+            return None;
+        }
+        let target = self.object_of(copy.object);
+        let place = offset.checked_add(copy.shift);
+        let place = place.filter(|p| self.offset(self.element(target, Some(*p))).is_some());
+        let Some(place) = place else {
+            let anywhere = self.anywhere(target);
+            self.assign(cell, anywhere);
+            return None;
+        };
+        let known = self.objects[target as usize].cells.get(&place).copied();
+        let to = known.unwrap_or_else(|| self.new_cell(target, place));
+        self.assign(cell, to);
+        known.is_none().then_some((target, place, to))
+    }
+
+    /// Copy the cells of `source` that `copy` says, those that come later too.
+    pub(super) fn copy_range(&mut self, source: u32, copy: RangeCopy) {
+        if self.objects[source as usize].copied.contains(&copy) {
+            return;
+        }
+        self.objects[source as usize].copied.push(copy);
+        let cells = self.objects[source as usize].cells.range(copy.from..);
+        let cells: Vec<(i64, NodeId)> = cells.map(|(o, n)| (*o, *n)).collect();
+        let mut new: Vec<(u32, i64, NodeId)> = Vec::new();
+        for (offset, cell) in cells {
+            new.extend(self.copy_cell(offset, cell, copy));
+        }
+        while let Some((object, offset, cell)) = new.pop() {
+            for copy in self.objects[object as usize].copied.clone() {
+                new.extend(self.copy_cell(offset, cell, copy));
+            }
+        }
+    }
+
+    /// The node of stores at unknown offsets.
+    pub(super) fn anywhere(&mut self, object: u32) -> NodeId {
+        let object = self.object_of(object);
+        if let Some(node) = self.objects[object as usize].anywhere {
+            return node;
+        }
+        let node = self.node();
+        self.objects[object as usize].anywhere = Some(node);
+        if let Some(whole) = self.objects[object as usize].whole {
+            self.assign(node, whole);
+        }
+        node
+    }
+
+    /// The node of all that the object holds.
+    pub(super) fn whole(&mut self, object: u32) -> NodeId {
+        let object = self.object_of(object);
+        if let Some(whole) = self.objects[object as usize].whole {
+            return whole;
+        }
+        let whole = self.node();
+        let of = &mut self.objects[object as usize];
+        of.whole = Some(whole);
+        self.parts(object).into_iter().for_each(|part| self.assign(part, whole));
+        whole
+    }
+
+    /// Every node of an object but the whole.
+    pub(super) fn parts(&self, object: u32) -> Vec<NodeId> {
+        let of = &self.objects[object as usize];
+        let above = of.above.map(|a| a.1);
+        of.cells.values().copied().chain(of.anywhere).chain(above).collect()
+    }
+
+    /// Give an object a node for what was stored from `offset` on; once, before anything reads it.
+    pub(super) fn divide_above(&mut self, object: u32, offset: i64) -> NodeId {
+        let object = self.object_of(object);
+        if self.objects[object as usize].joined {
+            return self.anywhere(object);
+        }
+        if let Some((_, node)) = self.objects[object as usize].above {
+            return node;
+        }
+        let node = self.node();
+        self.objects[object as usize].above = Some((offset, node));
+        node
+    }
+
+    /// The cells that an access overlaps; `None` if that isn't known.
+    pub(super) fn overlapped(&self, element: Element, offset: Option<i64>, size: u32) -> Option<(i64, i64)> {
+        let place = self.displaced(element, offset);
+        let start = self.offset(place).filter(|_| (1..=MAX_ACCESS).contains(&size))?;
+        let end = start.checked_add(i64::from(size))?;
+        Some((start.div_euclid(CELL) * CELL, end))
+    }
+
+    /// Memory escapes: what it holds does, and anything may be stored there.
+    pub(super) fn share(&mut self, object: u32) {
+        let of = &self.objects[object as usize];
+        let whole = of.whole;
+        for node in self.parts(object).into_iter().chain(whole) {
+            let id = self.find(node);
+            self.nodes[id as usize].shared = true;
+            self.leak(id);
+            self.add_unknown(node, Cause::Memory);
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Nodes that hold each other's sets become one, and the others get an order: a node before those that it flows to.
+//!
+//! Tarjan's search, repeated when edges have come and elements are handed along them. Nodes that nothing is handed to are left
+//! out. Collapsing keeps the solution: all nodes of a cycle hold the same.
+
+use super::graph::{END, Graph, NodeId};
+
+/// Fewer new edges than this are no reason to search.
+const SEARCH_AFTER: usize = 1000;
+
+impl Graph {
+    /// Whether a search for cycles is worth its time.
+    pub(super) fn cycles_are_due(&self) -> bool {
+        let work = &self.work;
+        work.new_edges > SEARCH_AFTER + work.edges_searched / 4 && work.since_search > self.nodes.len()
+    }
+
+    /// Tarjan's search over the edges, with a stack of its own; each component becomes one node.
+    pub(super) fn collapse_cycles(&mut self) {
+        const UNSEEN: u32 = u32::MAX;
+        let count = self.nodes.len();
+        let mut number = vec![UNSEEN; count];
+        let mut low = vec![0u32; count];
+        let mut on_stack = vec![false; count];
+        // A node with the edge that was followed, and the one after it.
+        let (mut stack, mut path): (Vec<NodeId>, Vec<(NodeId, u32, u32)>) = (Vec::new(), Vec::new());
+        let mut components: Vec<Vec<NodeId>> = Vec::new();
+        let mut order = Vec::with_capacity(count);
+        let mut next = 0;
+        for root in 0..count as NodeId {
+            if self.parent[root as usize] != root || number[root as usize] != UNSEEN || self.is_covered(root)
+            {
+                continue;
+            }
+            path.push((root, END, self.nodes[root as usize].edges));
+            while let Some((node, followed, mut at)) = path.pop() {
+                let i = node as usize;
+                if number[i] == UNSEEN {
+                    number[i] = next;
+                    low[i] = next;
+                    next += 1;
+                    stack.push(node);
+                    on_stack[i] = true;
+                } else if let Some((before, _)) = self.edges.get(followed as usize) {
+                    let before = self.find(*before) as usize;
+                    if on_stack[before] {
+                        low[i] = low[i].min(low[before]);
+                    }
+                }
+                let mut descend = None;
+                while let Some((successor, after)) = self.edges.get(at as usize).copied() {
+                    let successor = self.find(successor);
+                    let edge = std::mem::replace(&mut at, after);
+                    if self.is_covered(successor) {
+                        continue;
+                    }
+                    if number[successor as usize] == UNSEEN {
+                        descend = Some((edge, successor));
+                        break;
+                    }
+                    if on_stack[successor as usize] {
+                        low[i] = low[i].min(number[successor as usize]);
+                    }
+                }
+                if let Some((edge, successor)) = descend {
+                    path.push((node, edge, at));
+                    path.push((successor, END, self.nodes[successor as usize].edges));
+                    continue;
+                }
+                if low[i] == number[i] {
+                    let mut component = Vec::new();
+                    while let Some(member) = stack.pop() {
+                        on_stack[member as usize] = false;
+                        component.push(member);
+                        if member == node {
+                            break;
+                        }
+                    }
+                    order.push(node);
+                    if component.len() > 1 {
+                        components.push(component);
+                    }
+                }
+            }
+        }
+        self.work.rank = vec![0; count];
+        for (rank, node) in order.iter().rev().enumerate() {
+            self.work.rank[*node as usize] = rank as u32;
+        }
+        for component in components {
+            self.merge(&component);
+        }
+        self.work.edges_searched += self.work.new_edges;
+        self.work.new_edges = 0;
+        self.work.since_search = 0;
+        // The queue has the ranks of before; only the time depends on that.
+    }
+
+    /// No element is handed on to or from the node.
+    fn is_covered(&self, node: NodeId) -> bool {
+        self.nodes.get(node as usize).is_none_or(|n| n.is_saturated())
+    }
+
+    /// Make one node of these; the last one stands for all.
+    pub(super) fn merge(&mut self, component: &[NodeId]) {
+        let Some((keep, others)) = component.split_last() else { return };
+        let mut merged = std::mem::take(&mut self.nodes[*keep as usize]);
+        let mut edges = self.edges_of(merged.edges);
+        let mut uses = merged.uses;
+        for member in others {
+            let node = std::mem::take(&mut self.nodes[*member as usize]);
+            self.parent[*member as usize] = *keep;
+            merged.set.join(node.set.as_slice(), &mut Vec::new());
+            merged.unknown |= node.unknown;
+            merged.leaks |= node.leaks;
+            merged.shared |= node.shared;
+            merged.causes |= node.causes;
+            edges.extend(self.edges_of(node.edges));
+            uses = self.chained(node.uses, uses);
+        }
+        merged.uses = uses;
+        edges.iter_mut().for_each(|(_, to)| *to = self.find(*to));
+        edges.sort_unstable_by_key(|e| (e.1, e.0));
+        edges.dedup_by_key(|e| e.1);
+        edges.retain(|e| e.1 != *keep);
+        merged.edges = END;
+        for (at, to) in &edges {
+            self.edges[*at as usize] = (*to, merged.edges);
+            merged.edges = *at;
+        }
+        merged.counted_at = 0;
+        merged.queued = false;
+        // Each member's edges have seen its own set and marks alone.
+        merged.delta = merged.set.as_slice().to_vec();
+        let (is_unknown, leaks) = (merged.unknown, merged.leaks);
+        if !merged.delta.is_empty() {
+            self.queue(*keep, &mut merged);
+        }
+        (merged.unknown, merged.leaks) = (false, false);
+        self.nodes[*keep as usize] = merged;
+        if is_unknown {
+            self.set_unknown(*keep);
+        }
+        if leaks {
+            self.leak(*keep);
+        }
+    }
+
+    /// The edges of a list: their numbers, and where they lead.
+    fn edges_of(&self, mut at: u32) -> Vec<(u32, NodeId)> {
+        let mut edges = Vec::new();
+        while let Some((to, next)) = self.edges.get(at as usize).copied() {
+            edges.push((at, to));
+            at = next;
+        }
+        edges
+    }
+
+    /// Put one list of uses before another one; the first of both.
+    fn chained(&mut self, first: u32, second: u32) -> u32 {
+        let mut at = first;
+        while let Some((_, next)) = self.uses.get_mut(at as usize) {
+            if *next == END {
+                *next = second;
+                return first;
+            }
+            at = *next;
+        }
+        second
+    }
+}
