@@ -51,7 +51,7 @@ pub struct FlowReport {
     pub overdefined: usize,
     /// Overdefined sites by cause; a site may have several.
     pub by_cause: Vec<(&'static str, usize)>,
-    /// Functions and parts of functions that a live site calls.
+    /// Functions and parts of functions that live code calls directly, or a live site whose callees are known.
     pub called: usize,
     /// Of which the address escaped.
     pub escaped: usize,

@@ -49,7 +49,7 @@ impl Graph {
         let node = self.find(node);
         self.shorten(node);
         let left = self.budget - most.min(self.budget);
-        let of = &mut self.nodes[node as usize];
+        let of = self.hold(node);
         of.counted_at = (of.set.as_slice().len() + left).min(u32::MAX as usize) as u32;
     }
 
@@ -58,10 +58,10 @@ impl Graph {
         let mut elements: Vec<Element> = self.set(node).iter().map(|e| self.canonical(*e)).collect();
         elements.sort_unstable();
         elements.dedup();
-        let of = &mut self.nodes[node as usize];
+        let of = self.hold(node);
         of.set = Set::default();
         // Whoever was told of one of the joined objects knows of all that they hold now.
-        of.set.join(&elements, &mut Vec::new());
+        of.set.join(&elements, &mut Vec::new(), &mut Vec::new());
     }
 
     /// Make one object of these.

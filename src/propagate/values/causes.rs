@@ -3,7 +3,7 @@
 //! Causes are carried along the edges of the solved graph. Memory that escaped has one, whatever was stored there: which of
 //! that came before it escaped is by chance.
 
-use super::graph::{Cause, Graph, NodeId, Use};
+use super::graph::{Cause, Graph, IS_SHARED, NodeId, UNKNOWN, Use};
 
 /// By node, for representatives: a bit for each cause.
 pub(super) struct Causes(Vec<u8>);
@@ -36,7 +36,7 @@ impl Causes {
 
     fn reach(&mut self, graph: &Graph, node: NodeId, bits: u8, work: &mut Vec<NodeId>) {
         let node = graph.find(node);
-        let bits = if graph.nodes[node as usize].shared { Cause::Memory.bit() } else { bits };
+        let bits = if graph.has(node, IS_SHARED) { Cause::Memory.bit() } else { bits };
         let slot = &mut self.0[node as usize];
         if *slot | bits != *slot {
             *slot |= bits;
@@ -48,7 +48,7 @@ impl Causes {
     pub(super) fn of(&self, graph: &Graph, node: NodeId) -> impl Iterator<Item = Cause> + '_ {
         let node = graph.find(node);
         let known = self.0.get(node as usize).copied().unwrap_or(0);
-        let none = known == 0 && graph.nodes.get(node as usize).is_some_and(|n| n.unknown);
+        let none = known == 0 && graph.has(node, UNKNOWN);
         // There is always one; should it be lost, the node is still no resolved one.
         let bits = if none { Cause::Memory.bit() } else { known };
         Cause::ALL.into_iter().filter(move |c| c.bit() & bits != 0)

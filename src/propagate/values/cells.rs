@@ -3,7 +3,7 @@
 //! Memory of an object is divided into cells by known offset and one for stores at an unknown offset, which every load reads
 //! too. Memory that escaped is not divided: all of it is one object, whose one node is that of what escaped.
 
-use super::graph::{CELL, Cause, Graph, MAX_ACCESS, NodeId, RangeCopy};
+use super::graph::{CELL, Cause, Graph, IS_SHARED, MAX_ACCESS, NodeId, RangeCopy};
 use super::sets::Element;
 
 impl Graph {
@@ -31,7 +31,7 @@ impl Graph {
         let cell = self.node();
         self.objects[object as usize].cells.insert(offset, cell);
         if let Some(whole) = self.objects[object as usize].whole {
-            self.assign(cell, whole);
+            self.include(cell, whole, true);
         }
         cell
     }
@@ -46,12 +46,12 @@ impl Graph {
         let place = place.filter(|p| self.offset(self.element(target, Some(*p))).is_some());
         let Some(place) = place else {
             let anywhere = self.anywhere(target);
-            self.assign(cell, anywhere);
+            self.include(cell, anywhere, true);
             return None;
         };
         let known = self.objects[target as usize].cells.get(&place).copied();
         let to = known.unwrap_or_else(|| self.new_cell(target, place));
-        self.assign(cell, to);
+        self.include(cell, to, true);
         known.is_none().then_some((target, place, to))
     }
 
@@ -83,7 +83,7 @@ impl Graph {
         let node = self.node();
         self.objects[object as usize].anywhere = Some(node);
         if let Some(whole) = self.objects[object as usize].whole {
-            self.assign(node, whole);
+            self.include(node, whole, true);
         }
         node
     }
@@ -97,7 +97,7 @@ impl Graph {
         let whole = self.node();
         let of = &mut self.objects[object as usize];
         of.whole = Some(whole);
-        self.parts(object).into_iter().for_each(|part| self.assign(part, whole));
+        self.parts(object).into_iter().for_each(|part| self.include(part, whole, true));
         whole
     }
 
@@ -136,7 +136,7 @@ impl Graph {
         let whole = of.whole;
         for node in self.parts(object).into_iter().chain(whole) {
             let id = self.find(node);
-            self.nodes[id as usize].shared = true;
+            self.nodes[id as usize].mark(IS_SHARED);
             self.leak(id);
             self.add_unknown(node, Cause::Memory);
         }

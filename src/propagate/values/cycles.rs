@@ -3,7 +3,7 @@
 //! Tarjan's search, repeated when edges have come and elements are handed along them. Nodes that nothing is handed to are left
 //! out. Collapsing keeps the solution: all nodes of a cycle hold the same.
 
-use super::graph::{END, Graph, NodeId};
+use super::graph::{END, Graph, LEAKS, Node, NodeId, QUEUED, UNKNOWN};
 
 /// Fewer new edges than this are no reason to search.
 const SEARCH_AFTER: usize = 1000;
@@ -28,7 +28,9 @@ impl Graph {
         let mut order = Vec::with_capacity(count);
         let mut next = 0;
         for root in 0..count as NodeId {
-            if self.parent[root as usize] != root || number[root as usize] != UNSEEN || self.is_covered(root)
+            if self.nodes[root as usize].parent != root
+                || number[root as usize] != UNSEEN
+                || self.is_covered(root)
             {
                 continue;
             }
@@ -98,50 +100,51 @@ impl Graph {
 
     /// No element is handed on to or from the node.
     fn is_covered(&self, node: NodeId) -> bool {
-        self.nodes.get(node as usize).is_none_or(|n| n.is_saturated())
+        self.has(node, UNKNOWN | LEAKS)
     }
 
     /// Make one node of these; the last one stands for all.
     pub(super) fn merge(&mut self, component: &[NodeId]) {
         let Some((keep, others)) = component.split_last() else { return };
-        let mut merged = std::mem::take(&mut self.nodes[*keep as usize]);
-        let mut edges = self.edges_of(merged.edges);
-        let mut uses = merged.uses;
+        let mut held = std::mem::take(self.hold(*keep));
+        let mut edges = self.edges_of(self.nodes[*keep as usize].edges);
+        let mut uses = self.nodes[*keep as usize].uses;
+        let (mut marks, mut causes) = (self.nodes[*keep as usize].marks, self.nodes[*keep as usize].causes);
         for member in others {
-            let node = std::mem::take(&mut self.nodes[*member as usize]);
-            self.parent[*member as usize] = *keep;
-            merged.set.join(node.set.as_slice(), &mut Vec::new());
-            merged.unknown |= node.unknown;
-            merged.leaks |= node.leaks;
-            merged.shared |= node.shared;
-            merged.causes |= node.causes;
+            if let Some(own) = self.held(*member) {
+                let own = std::mem::take(own);
+                held.set.join(own.set.as_slice(), &mut Vec::new(), &mut Vec::new());
+            }
+            let node = std::mem::replace(&mut self.nodes[*member as usize], Node::new(*keep));
+            marks |= node.marks;
+            causes |= node.causes;
             edges.extend(self.edges_of(node.edges));
             uses = self.chained(node.uses, uses);
         }
-        merged.uses = uses;
         edges.iter_mut().for_each(|(_, to)| *to = self.find(*to));
         edges.sort_unstable_by_key(|e| (e.1, e.0));
         edges.dedup_by_key(|e| e.1);
         edges.retain(|e| e.1 != *keep);
-        merged.edges = END;
+        let mut first = END;
         for (at, to) in &edges {
-            self.edges[*at as usize] = (*to, merged.edges);
-            merged.edges = *at;
+            self.edges[*at as usize] = (*to, first);
+            first = *at;
         }
-        merged.counted_at = 0;
-        merged.queued = false;
         // Each member's edges have seen its own set and marks alone.
-        merged.delta = merged.set.as_slice().to_vec();
-        let (is_unknown, leaks) = (merged.unknown, merged.leaks);
-        if !merged.delta.is_empty() {
-            self.queue(*keep, &mut merged);
+        held.delta = held.set.as_slice().to_vec();
+        held.counted_at = 0;
+        let waits = !held.delta.is_empty();
+        *self.hold(*keep) = held;
+        let node = &mut self.nodes[*keep as usize];
+        (node.edges, node.uses, node.causes) = (first, uses, causes);
+        node.marks = marks & !(UNKNOWN | LEAKS | QUEUED);
+        if waits {
+            self.queue(*keep);
         }
-        (merged.unknown, merged.leaks) = (false, false);
-        self.nodes[*keep as usize] = merged;
-        if is_unknown {
+        if marks & UNKNOWN != 0 {
             self.set_unknown(*keep);
         }
-        if leaks {
+        if marks & LEAKS != 0 {
             self.leak(*keep);
         }
     }

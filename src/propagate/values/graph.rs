@@ -139,58 +139,63 @@ pub(super) enum Event {
     Escaped(Element),
 }
 
-/// The end of a list.
+/// The end of a list, and no entry of a table.
 pub(super) const END: u32 = u32::MAX;
 
+/// It may hold anything that escaped.
+pub(super) const UNKNOWN: u8 = 1;
+/// All that it holds escapes.
+pub(super) const LEAKS: u8 = 2;
+/// A cell of memory that escaped.
+pub(super) const IS_SHARED: u8 = 4;
+/// It has elements to hand on and waits for that.
+pub(super) const QUEUED: u8 = 8;
+
+/// Most nodes hold nothing, so that what is held lies elsewhere.
 pub(super) struct Node {
-    pub(super) set: Set,
-    /// What is in `set` and has not been handed on.
-    pub(super) delta: Vec<Element>,
+    /// Union-find: a collapsed node points to the one that stands for it.
+    pub(super) parent: NodeId,
     /// First of the list of nodes that hold all that this one holds.
     pub(super) edges: u32,
     /// First of the list of uses.
     pub(super) uses: u32,
-    /// With fewer elements than this the set is within the budget.
-    pub(super) counted_at: u32,
-    pub(super) queued: bool,
-    /// It may hold anything that escaped.
-    pub(super) unknown: bool,
-    /// All that it holds escapes.
-    pub(super) leaks: bool,
-    /// A cell of memory that escaped.
-    pub(super) shared: bool,
+    /// Its number in the table of what nodes hold.
+    held: u32,
+    pub(super) marks: u8,
     /// Why it may hold anything by itself, a bit for each cause.
     pub(super) causes: u8,
 }
 
-impl Default for Node {
-    fn default() -> Self {
-        Node {
-            set: Set::default(),
-            delta: Vec::new(),
-            edges: END,
-            uses: END,
-            counted_at: 0,
-            queued: false,
-            unknown: false,
-            leaks: false,
-            shared: false,
-            causes: 0,
-        }
+impl Node {
+    pub(super) fn new(id: NodeId) -> Self {
+        Node { parent: id, edges: END, uses: END, held: END, marks: 0, causes: 0 }
+    }
+
+    pub(super) fn has(&self, mark: u8) -> bool {
+        self.marks & mark == mark
+    }
+
+    /// True if it had not been set.
+    pub(super) fn mark(&mut self, mark: u8) -> bool {
+        let was = self.marks;
+        self.marks |= mark;
+        was & mark == 0
     }
 }
 
-impl Node {
-    /// Whatever comes here escapes, and is covered.
-    pub(super) fn is_saturated(&self) -> bool {
-        self.unknown && self.leaks
-    }
+/// What a node holds.
+#[derive(Default)]
+pub(super) struct Held {
+    pub(super) set: Set,
+    /// What is in `set` and has not been handed on.
+    pub(super) delta: Vec<Element>,
+    /// With fewer elements than this the set is within the budget.
+    pub(super) counted_at: u32,
 }
 
 pub(super) struct Graph {
     pub(super) nodes: Vec<Node>,
-    /// Union-find: a collapsed node points to the one that stands for it.
-    pub(super) parent: Vec<NodeId>,
+    pub(super) held: Vec<Held>,
     /// Lists of (node, next).
     pub(super) edges: Vec<(NodeId, u32)>,
     /// Lists of (use, next).
@@ -217,7 +222,7 @@ impl Graph {
     pub(super) fn new(budget: usize) -> Self {
         let mut graph = Graph {
             nodes: Vec::new(),
-            parent: Vec::new(),
+            held: Vec::new(),
             edges: Vec::new(),
             uses: Vec::new(),
             copies: Vec::new(),
@@ -233,8 +238,7 @@ impl Graph {
             seeds: Vec::new(),
         };
         let escaped = graph.node();
-        let node = &mut graph.nodes[escaped as usize];
-        (node.unknown, node.leaks, node.shared) = (true, true, true);
+        graph.nodes[escaped as usize].mark(UNKNOWN | LEAKS | IS_SHARED);
         // Object 0 is no object: its elements stand for the unknown.
         graph.object(Kind::Foreign, 0, 0);
         let shared = graph.object(Kind::Foreign, 0, 0);
@@ -251,8 +255,7 @@ impl Graph {
     /// `count` nodes in a row; the first one's number.
     pub(super) fn nodes(&mut self, count: u32) -> NodeId {
         let first = self.nodes.len() as NodeId;
-        self.nodes.resize_with(self.nodes.len() + count as usize, Node::default);
-        self.parent.extend(first..first + count);
+        self.nodes.extend((first..first.saturating_add(count)).map(Node::new));
         first
     }
 
@@ -302,17 +305,37 @@ impl Graph {
     }
 
     pub(super) fn find(&self, mut node: NodeId) -> NodeId {
-        while let Some(&parent) = self.parent.get(node as usize)
-            && parent != node
+        while let Some(of) = self.nodes.get(node as usize)
+            && of.parent != node
         {
-            node = parent;
+            node = of.parent;
         }
         node
     }
 
+    pub(super) fn has(&self, node: NodeId, mark: u8) -> bool {
+        self.nodes.get(node as usize).is_some_and(|n| n.has(mark))
+    }
+
     /// What a node holds.
     pub(super) fn set(&self, node: NodeId) -> &[Element] {
-        self.nodes[self.find(node) as usize].set.as_slice()
+        let held = self.nodes.get(self.find(node) as usize).and_then(|n| self.held.get(n.held as usize));
+        held.map_or(&[], |h| h.set.as_slice())
+    }
+
+    /// What a representative holds, if it ever held anything.
+    pub(super) fn held(&mut self, id: NodeId) -> Option<&mut Held> {
+        self.held.get_mut(self.nodes[id as usize].held as usize)
+    }
+
+    /// What a representative holds.
+    pub(super) fn hold(&mut self, id: NodeId) -> &mut Held {
+        let node = &mut self.nodes[id as usize];
+        if node.held == END {
+            node.held = self.held.len() as u32;
+            self.held.push(Held::default());
+        }
+        &mut self.held[node.held as usize]
     }
 
     /// `node` holds `element`.
@@ -335,8 +358,13 @@ impl Graph {
         self.set_unknown(id);
     }
 
-    /// `to` holds all that `from` holds.
+    /// `to` holds all that `from` holds; said once.
     pub(super) fn assign(&mut self, from: NodeId, to: NodeId) {
+        self.include(from, to, false);
+    }
+
+    /// `to` holds all that `from` holds; `again`: that may have been said before.
+    pub(super) fn include(&mut self, from: NodeId, to: NodeId, again: bool) {
         let (from, to) = (self.find(from), self.find(to));
         if from == to {
             return;
@@ -347,22 +375,26 @@ impl Graph {
         if from == ESCAPED {
             return self.add_unknown(to, Cause::Memory);
         }
-        if !self.known_edges.insert((from, to)) {
+        if again && !self.known_edges.insert((from, to)) {
             return;
         }
         let next = std::mem::replace(&mut self.nodes[from as usize].edges, self.edges.len() as u32);
         self.edges.push((to, next));
         self.work.new_edges += 1;
-        if self.nodes[from as usize].unknown {
+        if self.has(from, UNKNOWN) {
             self.set_unknown(to);
         }
-        if self.nodes[to as usize].leaks {
+        if self.has(to, LEAKS) {
             // What is on its way there escapes, too.
             self.leak(from);
         }
-        let set = std::mem::take(&mut self.nodes[from as usize].set);
-        self.hand_on(set.as_slice(), to);
-        self.nodes[from as usize].set = set;
+        if let Some(held) = self.held(from)
+            && !held.set.as_slice().is_empty()
+        {
+            let set = std::mem::take(&mut held.set);
+            self.hand_on(set.as_slice(), to);
+            self.hold(from).set = set;
+        }
     }
 
     /// `node` is used so; its elements imply what they imply, now and later.
@@ -374,10 +406,10 @@ impl Graph {
         let of = &mut self.nodes[id as usize];
         let next = std::mem::replace(&mut of.uses, self.uses.len() as u32);
         self.uses.push((what, next));
-        if of.unknown {
+        if of.has(UNKNOWN) {
             self.apply_unknown(what);
         }
-        if !self.nodes[id as usize].set.as_slice().is_empty() {
+        if !self.set(id).is_empty() {
             let set = self.set(id).to_vec();
             self.apply(what, &set);
         }

@@ -60,7 +60,7 @@ pub struct Statistics {
     pub overdefined: usize,
     /// Overdefined sites by cause, in the order of [`Cause::ALL`]; a site may have several.
     pub by_cause: [usize; Cause::ALL.len()],
-    /// Code atoms that some live site calls.
+    /// Code atoms that live code calls directly, or some live site whose callees are known.
     pub called: usize,
     /// Code atoms whose address escaped.
     pub escaped: usize,
@@ -110,7 +110,10 @@ fn flow_within(sources: Sources<'_>, explain: bool, budget: usize) -> ValueFlow 
     let causes = Causes::new(&flow.graph);
     let mut sites = Vec::new();
     for site in &flow.sites {
-        site.targets.iter().for_each(|t| called[t.0.index()] = true);
+        // What else an unknown callee was before it became unknown is by chance.
+        if !site.callee.is_some_and(|node| flow.graph.has(flow.graph.find(node), graph::UNKNOWN)) {
+            site.targets.iter().for_each(|t| called[t.0.index()] = true);
+        }
         let summary = flow.summary(site.function);
         let call = site.number.filter(|_| site.indirect).and_then(|n| summary.call_sites.get(n as usize));
         let Some(call) = call else { continue };

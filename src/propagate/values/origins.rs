@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use super::flow::{Flow, Meaning};
-use super::graph::{Cause, NodeId, Use};
+use super::graph::{Cause, NodeId, UNKNOWN, Use};
 use super::sites::Site;
 use crate::ids::AtomId;
 
@@ -24,7 +24,7 @@ impl Origins {
         let mut work = VecDeque::new();
         let mut reach = |node: NodeId, seed: u32, work: &mut VecDeque<(NodeId, u32)>| {
             let node = graph.find(node);
-            let holds = graph.nodes[node as usize].unknown;
+            let holds = graph.has(node, UNKNOWN);
             if holds && nearest[node as usize].is_none() {
                 nearest[node as usize] = Some(seed);
                 work.push_back((node, seed));

@@ -56,33 +56,21 @@ impl Set {
         self.elements.retain(|e| keep(*e));
     }
 
-    /// Whether joining `element` would change nothing.
-    pub(super) fn covers(&self, element: Element) -> bool {
-        match self.elements.binary_search(&element) {
-            Ok(_) => true,
-            Err(at) => {
-                // The elements of one object lie together, the unknown offset first.
-                let start = self.start_of(element, at);
-                self.elements.get(start) == Some(&element.anywhere())
-            }
-        }
-    }
-
-    /// Where the elements of the object of `element` start, `at` being where it is or would be.
-    fn start_of(&self, element: Element, at: usize) -> usize {
-        let same = |e: &&Element| e.object() == element.object();
-        at - self.elements[..at].iter().rev().take_while(same).count()
+    /// Whether an element that would lie at `at` is covered by its object at an unknown offset, which lies alone.
+    fn is_covered(&self, element: Element, at: usize) -> bool {
+        at.checked_sub(1).and_then(|before| self.elements.get(before)) == Some(&element.anywhere())
     }
 
     /// Add an element; what is new goes to `news`, which may be another one that covers it.
-    pub(super) fn insert(&mut self, element: Element, news: &mut Vec<Element>) {
+    fn insert(&mut self, element: Element, news: &mut Vec<Element>) {
         let Err(at) = self.elements.binary_search(&element) else { return };
-        let start = self.start_of(element, at);
-        if self.elements.get(start) == Some(&element.anywhere()) {
+        if self.is_covered(element, at) {
             return;
         }
         let same = |e: &&Element| e.object() == element.object();
-        let end = at + self.elements[at..].iter().take_while(same).count();
+        let own = |part: &[Element]| part.iter().take_while(same).count();
+        let start = at - self.elements[..at].iter().rev().take_while(same).count();
+        let end = at + own(&self.elements[at..]);
         if element.code() == 0 || end - start >= MAX_OFFSETS {
             self.elements.splice(start..end, [element.anywhere()]);
             news.push(element.anywhere());
@@ -92,53 +80,71 @@ impl Set {
         }
     }
 
-    /// Add many, in any order.
-    pub(super) fn join(&mut self, batch: &[Element], news: &mut Vec<Element>) {
-        // An insertion moves what is above it: for a large batch into a large set, one pass over both is less.
-        if batch.len() < 16 || self.elements.len() < 256 {
-            batch.iter().for_each(|e| self.insert(*e, news));
+    /// Add many, sorted; what is new goes to `news`. `fresh` is room, and empty before.
+    pub(super) fn join(&mut self, batch: &[Element], news: &mut Vec<Element>, fresh: &mut Vec<Element>) {
+        self.missing(batch, fresh);
+        // An insertion moves what is above it: of many, one pass over both is less.
+        if fresh.len() <= 2 || fresh.len() * 16 < self.elements.len() {
+            fresh.drain(..).for_each(|e| self.insert(e, news));
             return;
         }
-        let mut fresh: Vec<Element> = batch.iter().copied().filter(|e| !self.covers(*e)).collect();
-        if fresh.len() < 16 {
-            fresh.iter().for_each(|e| self.insert(*e, news));
-            return;
-        }
-        fresh.sort_unstable();
-        fresh.dedup();
         let old = std::mem::take(&mut self.elements);
-        let (mut left, mut right) = (old.iter().copied().peekable(), fresh.iter().copied().peekable());
-        self.elements.reserve(old.len() + fresh.len());
-        let mut group: Vec<(Element, bool)> = Vec::new();
-        while let Some(object) = match (left.peek(), right.peek()) {
+        self.elements.reserve_exact(old.len() + fresh.len());
+        let (mut left, mut right) = (old.as_slice(), fresh.as_slice());
+        while let Some(object) = match (left.first(), right.first()) {
             (Some(l), Some(r)) => Some(l.min(r).object()),
             (l, r) => l.or(r).map(|e| e.object()),
         } {
-            group.clear();
-            let mut olds = 0;
-            while let Some(e) = left.next_if(|e| e.object() == object) {
-                group.push((e, false));
-                olds += 1;
-            }
-            while let Some(e) = right.next_if(|e| e.object() == object) {
-                group.push((e, true));
-            }
-            if group.len() > olds && olds > 0 {
-                group.sort_unstable();
-            }
+            let (own, more) = split(left, object);
+            let (new, others) = split(right, object);
+            (left, right) = (more, others);
             let anywhere = Element::new(object, 0);
-            let has_anywhere = group.first().is_some_and(|g| g.0 == anywhere);
-            if has_anywhere || group.len() > MAX_OFFSETS {
+            if own.first() == Some(&anywhere) || new.is_empty() {
+                self.elements.extend_from_slice(own);
+            } else if new.first() == Some(&anywhere) || own.len() + new.len() > MAX_OFFSETS {
                 self.elements.push(anywhere);
-                if group.iter().any(|g| g.1) {
-                    news.push(anywhere);
+                news.push(anywhere);
+            } else {
+                let start = self.elements.len();
+                self.elements.extend_from_slice(own);
+                self.elements.extend_from_slice(new);
+                if let Some(group) = self.elements.get_mut(start..)
+                    && !own.is_empty()
+                {
+                    group.sort_unstable();
                 }
+                news.extend_from_slice(new);
+            }
+        }
+        fresh.clear();
+    }
+
+    /// Those of a sorted batch that the set doesn't cover, without duplicates.
+    fn missing(&self, batch: &[Element], fresh: &mut Vec<Element>) {
+        let mut at = 0;
+        let mut last = None;
+        for element in batch {
+            if last.replace(*element) == Some(*element) {
                 continue;
             }
-            self.elements.extend(group.iter().map(|g| g.0));
-            news.extend(group.iter().filter(|g| g.1).map(|g| g.0));
+            // Twice as far each time, then between the last two.
+            let mut step = 1;
+            while self.elements.get(at + step).is_some_and(|e| e < element) {
+                at += step;
+                step *= 2;
+            }
+            let end = (at + step).min(self.elements.len());
+            at += self.elements.get(at..end).map_or(0, |part| part.partition_point(|e| e < element));
+            if self.elements.get(at) != Some(element) && !self.is_covered(*element, at) {
+                fresh.push(*element);
+            }
         }
     }
+}
+
+/// The elements of an object, and those after them.
+fn split(elements: &[Element], object: u32) -> (&[Element], &[Element]) {
+    elements.split_at(elements.iter().take_while(|e| e.object() == object).count())
 }
 
 #[cfg(test)]
@@ -173,10 +179,12 @@ mod tests {
             let mut set = Set::default();
             let (mut all, mut told) = (Vec::new(), Vec::new());
             for batch in &batches {
-                let batch = elements(batch);
-                let mut news = Vec::new();
-                set.join(&batch, &mut news);
-                prop_assert!(batch.iter().all(|e| set.covers(*e)));
+                let mut batch = elements(batch);
+                batch.sort_unstable();
+                let (mut news, mut missing) = (Vec::new(), Vec::new());
+                set.join(&batch, &mut news, &mut Vec::new());
+                set.missing(&batch, &mut missing);
+                prop_assert_eq!(missing, []);
                 all.extend(batch);
                 told.extend(news);
             }

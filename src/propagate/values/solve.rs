@@ -9,7 +9,10 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::graph::{CELL, Cause, ESCAPED, Event, Graph, Kind, MemoryCopy, NodeId, RangeCopy, SHARED, Use};
+use super::graph::{
+    CELL, Cause, ESCAPED, Event, Graph, Kind, LEAKS, MemoryCopy, NodeId, QUEUED, RangeCopy, SHARED, UNKNOWN,
+    Use,
+};
 use super::sets::Element;
 
 /// What is to be done.
@@ -30,8 +33,10 @@ pub(super) struct Work {
     pub(super) since_search: usize,
     /// Elements that were looked at.
     pub(super) steps: usize,
-    /// For elements on their way; empty between uses.
-    buffer: Vec<Element>,
+    /// Room for elements on their way; empty between uses.
+    displaced: Vec<Element>,
+    canonical: Vec<Element>,
+    fresh: Vec<Element>,
 }
 
 impl Graph {
@@ -50,12 +55,15 @@ impl Graph {
                 self.collapse_cycles();
             } else if let Some(Reverse((_, id))) = self.work.queue.pop() {
                 let node = &mut self.nodes[id as usize];
-                node.queued = false;
-                let mut delta = std::mem::take(&mut node.delta);
-                if node.unknown {
+                node.marks &= !QUEUED;
+                let unknown = node.has(UNKNOWN);
+                let Some(held) = self.held(id) else { continue };
+                let mut delta = std::mem::take(&mut held.delta);
+                if unknown {
                     // What escaped in the meantime.
                     delta.retain(|e| !self.has_escaped(*e));
                 }
+                delta.sort_unstable();
                 self.work_off(id, &delta);
             } else {
                 break;
@@ -66,8 +74,7 @@ impl Graph {
 
     /// Mark a representative as one that may be anything.
     pub(super) fn set_unknown(&mut self, id: NodeId) {
-        let node = &mut self.nodes[id as usize];
-        if !std::mem::replace(&mut node.unknown, true) {
+        if self.nodes[id as usize].mark(UNKNOWN) {
             self.work.unknown.push(id);
         }
     }
@@ -75,16 +82,18 @@ impl Graph {
     /// Let all that a representative holds escape.
     pub(super) fn leak(&mut self, id: NodeId) {
         let node = &mut self.nodes[id as usize];
-        if std::mem::replace(&mut node.leaks, true) {
+        if !node.mark(LEAKS) {
             return;
         }
-        let set = std::mem::take(&mut node.set);
+        let unknown = node.has(UNKNOWN);
+        let Some(held) = self.held(id) else { return };
+        let set = std::mem::take(&mut held.set);
         set.as_slice().iter().for_each(|e| self.escape(*e));
-        let node = &mut self.nodes[id as usize];
-        if node.unknown {
-            node.delta = Vec::new();
+        let held = self.hold(id);
+        if unknown {
+            held.delta = Vec::new();
         } else {
-            node.set = set;
+            held.set = set;
         }
     }
 
@@ -105,11 +114,12 @@ impl Graph {
     /// What follows from it that a node may be anything.
     fn spread(&mut self, id: NodeId) {
         let id = self.find(id);
-        let mut set = std::mem::take(&mut self.nodes[id as usize].set);
-        set.retain(|e| !self.has_escaped(e));
-        let node = &mut self.nodes[id as usize];
-        node.set = set;
-        let mut at = node.edges;
+        if let Some(held) = self.held(id) {
+            let mut set = std::mem::take(&mut held.set);
+            set.retain(|e| !self.has_escaped(e));
+            self.hold(id).set = set;
+        }
+        let mut at = self.nodes[id as usize].edges;
         while let Some((to, next)) = self.edges.get(at as usize).copied() {
             self.work.steps += 1;
             let to = self.find(to);
@@ -142,7 +152,7 @@ impl Graph {
         }
     }
 
-    /// Join elements into a node, without those that its marks cover.
+    /// Join sorted elements into a node, without those that its marks cover.
     pub(super) fn hand_on(&mut self, elements: &[Element], to: NodeId) {
         if elements.is_empty() {
             return;
@@ -151,33 +161,46 @@ impl Graph {
         self.work.since_search += elements.len();
         let id = self.find(to);
         let node = &self.nodes[id as usize];
-        let (unknown, leaks) = (node.unknown, node.leaks);
+        let (unknown, leaks) = (node.has(UNKNOWN), node.has(LEAKS));
         if leaks {
             elements.iter().for_each(|e| self.escape(*e));
         }
         if unknown && leaks {
             return;
         }
-        let mut node = std::mem::take(&mut self.nodes[id as usize]);
-        let before = node.delta.len();
-        for element in elements {
-            let element = self.canonical(*element);
-            if !(unknown && self.objects[element.object() as usize].escaped) {
-                node.set.insert(element, &mut node.delta);
+        let plain = |e: &Element| {
+            let object = e.object() as usize;
+            self.same[object] == e.object() && !self.objects[object].joined
+        };
+        let mut buffer = std::mem::take(&mut self.work.canonical);
+        let mut elements = elements;
+        if unknown || !elements.iter().all(plain) {
+            let canonical = elements.iter().map(|e| self.canonical(*e));
+            buffer.extend(canonical.filter(|e| !(unknown && self.objects[e.object() as usize].escaped)));
+            buffer.sort_unstable();
+            elements = &buffer;
+        }
+        let mut fresh = std::mem::take(&mut self.work.fresh);
+        let budget = self.budget;
+        if !elements.is_empty() {
+            let held = self.hold(id);
+            let before = held.delta.len();
+            held.set.join(elements, &mut held.delta, &mut fresh);
+            if held.delta.len() > before {
+                if held.set.as_slice().len() > (held.counted_at as usize).max(budget) {
+                    held.counted_at = u32::MAX;
+                    self.over_budget.push(id);
+                }
+                self.queue(id);
             }
         }
-        if node.delta.len() > before {
-            if node.set.as_slice().len() > (node.counted_at as usize).max(self.budget) {
-                self.over_budget.push(id);
-                node.counted_at = u32::MAX;
-            }
-            self.queue(id, &mut node);
-        }
-        self.nodes[id as usize] = node;
+        fresh.clear();
+        buffer.clear();
+        (self.work.fresh, self.work.canonical) = (fresh, buffer);
     }
 
-    pub(super) fn queue(&mut self, id: NodeId, node: &mut super::graph::Node) {
-        if !std::mem::replace(&mut node.queued, true) {
+    pub(super) fn queue(&mut self, id: NodeId) {
+        if self.nodes[id as usize].mark(QUEUED) {
             let rank = self.work.rank.get(id as usize).copied().unwrap_or(0);
             self.work.queue.push(Reverse((rank, id)));
         }
@@ -223,13 +246,13 @@ impl Graph {
     pub(super) fn apply(&mut self, what: Use, elements: &[Element]) {
         match what {
             Use::Displace { to, by } => {
-                let mut displaced = std::mem::take(&mut self.work.buffer);
+                let mut displaced = std::mem::take(&mut self.work.displaced);
                 displaced.extend(elements.iter().map(|e| self.displaced(*e, by)));
                 displaced.sort_unstable();
                 displaced.dedup();
                 self.hand_on(&displaced, to);
                 displaced.clear();
-                self.work.buffer = displaced;
+                self.work.displaced = displaced;
             }
             Use::Load { to, offset, size } => {
                 elements.iter().for_each(|e| self.load(*e, offset, size, to));
@@ -242,7 +265,7 @@ impl Graph {
                     return;
                 };
                 let mut others = self.set(to.0).to_vec();
-                if self.nodes[self.find(to.0) as usize].unknown {
+                if self.has(self.find(to.0), UNKNOWN) {
                     others.push(Element::new(SHARED, 0));
                 }
                 for (element, other) in elements.iter().flat_map(|e| others.iter().map(move |o| (*e, *o))) {
@@ -254,7 +277,7 @@ impl Graph {
                     return;
                 };
                 let mut others = self.set(from.0).to_vec();
-                if self.nodes[self.find(from.0) as usize].unknown {
+                if self.has(self.find(from.0), UNKNOWN) {
                     others.push(Element::new(SHARED, 0));
                 }
                 for (element, other) in elements.iter().flat_map(|e| others.iter().map(move |o| (*e, *o))) {
@@ -263,8 +286,9 @@ impl Graph {
             }
             Use::Code { to } => {
                 let opaque = |e: &&Element| self.objects[e.object() as usize].kind == Kind::Opaque;
-                let code: Vec<Element> =
+                let mut code: Vec<Element> =
                     elements.iter().filter(opaque).map(|e| self.displaced(*e, None)).collect();
+                code.sort_unstable();
                 self.hand_on(&code, to);
             }
             Use::Call { site } => {
@@ -286,18 +310,18 @@ impl Graph {
                 }
                 let Some((mut cell, end)) = self.overlapped(element, offset, size) else {
                     let whole = self.whole(object);
-                    return self.assign(whole, to);
+                    return self.include(whole, to, true);
                 };
                 let anywhere = self.anywhere(object);
-                self.assign(anywhere, to);
+                self.include(anywhere, to, true);
                 if let Some((start, above)) = self.objects[object as usize].above
                     && end > start
                 {
-                    self.assign(above, to);
+                    self.include(above, to, true);
                 }
                 while cell < end {
                     let node = self.cell(object, cell);
-                    self.assign(node, to);
+                    self.include(node, to, true);
                     cell += CELL;
                 }
             }
@@ -308,16 +332,16 @@ impl Graph {
         let element = self.canonical(element);
         let object = element.object();
         match self.objects[object as usize].kind {
-            Kind::Foreign => self.assign(from, ESCAPED),
+            Kind::Foreign => self.include(from, ESCAPED, true),
             Kind::Opaque => {}
             Kind::Memory | Kind::Owned => {
                 let Some((mut cell, end)) = self.overlapped(element, offset, size) else {
                     let anywhere = self.anywhere(object);
-                    return self.assign(from, anywhere);
+                    return self.include(from, anywhere, true);
                 };
                 while cell < end {
                     let node = self.cell(object, cell);
-                    self.assign(from, node);
+                    self.include(from, node, true);
                     cell += CELL;
                 }
             }
@@ -338,7 +362,7 @@ impl Graph {
             (Kind::Memory | Kind::Owned, Kind::Memory | Kind::Owned) => {}
             (Kind::Memory | Kind::Owned, Kind::Foreign) => {
                 let whole = self.whole(source);
-                return self.assign(whole, ESCAPED);
+                return self.include(whole, ESCAPED, true);
             }
             (Kind::Foreign, Kind::Memory | Kind::Owned) => {
                 let anywhere = self.anywhere(target);
@@ -356,7 +380,7 @@ impl Graph {
         let congruent = places.filter(|(a, b)| (b - a) % CELL == 0 && (source != target || a == b));
         let Some((start, other)) = congruent else {
             let (whole, anywhere) = (self.whole(source), self.anywhere(target));
-            return self.assign(whole, anywhere);
+            return self.include(whole, anywhere, true);
         };
         let end = if size == 0 { i64::MAX } else { start.saturating_add(i64::from(size)) };
         let copy =
@@ -366,11 +390,11 @@ impl Graph {
         }
         self.copy_range(source, copy);
         let (from_anywhere, to_anywhere) = (self.anywhere(source), self.anywhere(target));
-        self.assign(from_anywhere, to_anywhere);
+        self.include(from_anywhere, to_anywhere, true);
         if let Some((start, above)) = self.objects[source as usize].above
             && end > start
         {
-            self.assign(above, to_anywhere);
+            self.include(above, to_anywhere, true);
         }
     }
 }
