@@ -3,7 +3,16 @@
 //! Causes are carried along the edges of the solved graph. Memory that escaped has one, whatever was stored there: which of
 //! that came before it escaped is by chance.
 
+use std::collections::VecDeque;
+
 use super::graph::{Cause, Graph, IS_SHARED, NodeId, UNKNOWN, Use};
+
+/// Nodes whose causes are to be carried on.
+struct Work {
+    nodes: VecDeque<NodeId>,
+    /// By node: it is among them.
+    waits: Vec<bool>,
+}
 
 /// By node, for representatives: a bit for each cause.
 pub(super) struct Causes(Vec<u8>);
@@ -11,11 +20,12 @@ pub(super) struct Causes(Vec<u8>);
 impl Causes {
     pub(super) fn new(graph: &Graph) -> Self {
         let mut causes = Causes(vec![0; graph.nodes.len()]);
-        let mut work = Vec::new();
+        let mut work = Work { nodes: VecDeque::new(), waits: vec![false; graph.nodes.len()] };
         for (node, cause) in &graph.seeds {
             causes.reach(graph, *node, cause.bit(), &mut work);
         }
-        while let Some(node) = work.pop() {
+        while let Some(node) = work.nodes.pop_front() {
+            work.waits[node as usize] = false;
             let bits = causes.0[node as usize];
             let of = &graph.nodes[node as usize];
             let mut at = of.edges;
@@ -34,13 +44,16 @@ impl Causes {
         causes
     }
 
-    fn reach(&mut self, graph: &Graph, node: NodeId, bits: u8, work: &mut Vec<NodeId>) {
+    fn reach(&mut self, graph: &Graph, node: NodeId, bits: u8, work: &mut Work) {
         let node = graph.find(node);
         let bits = if graph.has(node, IS_SHARED) { Cause::Memory.bit() } else { bits };
         let slot = &mut self.0[node as usize];
-        if *slot | bits != *slot {
-            *slot |= bits;
-            work.push(node);
+        if *slot | bits == *slot {
+            return;
+        }
+        *slot |= bits;
+        if !std::mem::replace(&mut work.waits[node as usize], true) {
+            work.nodes.push_back(node);
         }
     }
 

@@ -15,7 +15,7 @@ use summaries::{AtomIdx, AtomKind, ReferenceKind, ValueIdx};
 use super::graph::{CELL, Cause, ESCAPED, Event, Graph, Kind, NodeId, Use};
 use super::places::{Content, Place, World};
 use super::sets::Element;
-use super::sites::Site;
+use super::site::Site;
 use crate::ids::{AtomId, Id, SymbolId};
 use crate::index::{Bond, EdgeKind};
 use crate::propagate::Witness;
@@ -66,7 +66,9 @@ pub(super) struct Flow<'s> {
     object_of: Vec<Option<u32>>,
     first_function: Vec<u32>,
     pub(super) functions: Vec<Instance>,
-    pub(super) sites: Vec<Site>,
+    pub(super) sites: Vec<Site<'s>>,
+    /// By atom: code enters it by a direct call.
+    pub(super) called: Vec<bool>,
     externals: FxHashMap<SymbolId, u32>,
     pub(super) files: Option<NodeId>,
     /// Memory that a library owns and hands out.
@@ -104,6 +106,7 @@ impl<'s> Flow<'s> {
             object_of: vec![None; atoms],
             functions,
             sites: Vec::new(),
+            called: vec![false; atoms],
             externals: FxHashMap::default(),
             files: None,
             owned: BTreeMap::new(),
@@ -350,20 +353,23 @@ impl<'s> Flow<'s> {
             let part = self.world.global(position, *part);
             self.live(part, Witness::Part(by));
         }
+        let first = self.value(function, ValueIdx(0));
         for constraint in &summary.constraints {
-            self.constraint(function, position, constraint, by);
+            self.constraint(function, first, constraint, by);
         }
         for (i, _) in summary.call_sites.iter().enumerate() {
             self.add_site(function, i as u32, by);
         }
     }
 
-    fn constraint(&mut self, function: u32, position: usize, constraint: &Constraint, by: AtomId) {
+    fn constraint(&mut self, function: u32, first: NodeId, constraint: &Constraint, by: AtomId) {
+        let node = |value: ValueIdx| first + value.0;
         self.graph.constraints += 1;
         match *constraint {
             Constraint::Address { to, target, offset } => {
+                let position = self.functions[function as usize].position;
                 let place = self.world.place(position, target, offset);
-                let to = self.value(function, to);
+                let to = node(to);
                 self.hold(to, place);
                 if let Place::Atom(atom, offset) = place.0
                     && self.world.content(atom) == Content::Code
@@ -374,34 +380,34 @@ impl<'s> Flow<'s> {
                 }
             }
             Constraint::Frame { to, offset } => {
-                let to = self.value(function, to);
+                let to = node(to);
                 if let Some(frame) = self.frame(function) {
                     let element = self.graph.element(frame, offset);
                     self.graph.add(to, element);
                 }
             }
             Constraint::Assign { from, to, offset } => {
-                let (from, to) = (self.value(function, from), self.value(function, to));
+                let (from, to) = (node(from), node(to));
                 self.graph.add_use(from, Use::Displace { to, by: offset });
             }
             Constraint::Load { from, to, size } => {
-                let (base, to) = (self.value(function, from.value), self.value(function, to));
+                let (base, to) = (node(from.value), node(to));
                 self.graph.add_use(base, Use::Load { to, offset: from.offset, size });
             }
             Constraint::Store { from, to, size } => {
-                let (from, base) = (self.value(function, from), self.value(function, to.value));
+                let (from, base) = (node(from), node(to.value));
                 self.graph.add_use(base, Use::Store { from, offset: to.offset, size });
             }
             Constraint::Copy { from, to, size } => {
-                let (source, target) = (self.value(function, from.value), self.value(function, to.value));
+                let (source, target) = (node(from.value), node(to.value));
                 self.graph.copy((source, from.offset), (target, to.offset), size);
             }
             Constraint::Unknown { to } => {
-                let to = self.value(function, to);
+                let to = node(to);
                 self.graph.add_unknown(to, Cause::FrontEnd);
             }
             Constraint::Escape { from } => {
-                let from = self.value(function, from);
+                let from = node(from);
                 self.graph.assign(from, ESCAPED);
             }
         }

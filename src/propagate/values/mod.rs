@@ -15,6 +15,7 @@ mod origins;
 mod outside;
 mod places;
 mod sets;
+mod site;
 mod sites;
 mod solve;
 #[cfg(test)]
@@ -43,7 +44,7 @@ pub struct CallTargets {
     pub externals: Vec<SymbolId>,
     /// Why it may call anything that escaped, sorted; empty if it is resolved. Then the targets say nothing.
     pub overdefined: Vec<Cause>,
-    /// Where the first of that began: what happened, and in which atom. Only if that was asked for.
+    /// Where the first of that began: what happened, and in which atom.
     pub because: Option<(Cause, Option<AtomId>)>,
 }
 
@@ -77,9 +78,9 @@ pub struct Statistics {
 #[derive(Debug, Clone, Default)]
 pub struct ValueFlow {
     pub liveness: Liveness,
-    /// By caller, section and offset.
+    /// By caller, section and offset. Only if that was asked for.
     pub sites: Vec<CallTargets>,
-    /// `None` where values were not followed.
+    /// `None` where values were not followed, or nobody asked.
     pub statistics: Option<Statistics>,
 }
 
@@ -89,7 +90,8 @@ fn joined(targets: &BTreeSet<(AtomId, Option<i64>)>) -> Vec<(AtomId, Option<i64>
     targets.iter().filter(|t| !covered(t)).copied().collect()
 }
 
-/// From the roots to all that lives, by what is called and what escapes. `explain`: say where the unknown came from.
+/// From the roots to all that lives, by what is called and what escapes. `explain`: say what is called, and where the
+/// unknown came from; the rest does not depend on it.
 pub fn flow(sources: Sources<'_>, explain: bool) -> ValueFlow {
     flow_within(sources, explain, budget::BUDGET)
 }
@@ -98,16 +100,32 @@ pub fn flow(sources: Sources<'_>, explain: bool) -> ValueFlow {
 fn flow_within(sources: Sources<'_>, explain: bool, budget: usize) -> ValueFlow {
     let mut flow = flow::Flow::new(places::World::new(sources), budget);
     flow.run();
+    let atoms = (0..flow.world.atoms()).map(AtomId::new);
+    let stub: Vec<bool> = atoms.map(|a| flow.is_stub(a)).collect();
+    let (sites, statistics) = match explain {
+        true => {
+            let (sites, statistics) = calls(&flow, &stub);
+            (sites, Some(statistics))
+        }
+        false => (Vec::new(), None),
+    };
+    let mut witness = std::mem::take(&mut flow.witness);
+    for (atom, _) in stub.iter().enumerate().filter(|(_, stub)| **stub) {
+        witness[atom] = flow.mention[atom].map(Witness::Edge);
+    }
+    ValueFlow { liveness: Liveness { witness, stub }, sites, statistics }
+}
+
+/// What the indirect call sites of live functions call.
+fn calls(flow: &flow::Flow<'_>, stubs: &[bool]) -> (Vec<CallTargets>, Statistics) {
     let mut statistics = Statistics {
         constraints: flow.graph.constraints,
         nodes: flow.graph.nodes.len(),
         joined_objects: flow.graph.joined_objects,
         ..Statistics::default()
     };
-    let count = flow.world.atoms();
-    let mut called = vec![false; count];
-    let origins = explain.then(|| Origins::new(&flow));
-    let causes = Causes::new(&flow.graph);
+    let mut called = flow.called.clone();
+    let (origins, causes) = (Origins::new(flow), Causes::new(&flow.graph));
     let mut sites = Vec::new();
     for site in &flow.sites {
         // What else an unknown callee was before it became unknown is by chance.
@@ -137,22 +155,19 @@ fn flow_within(sources: Sources<'_>, explain: bool, budget: usize) -> ValueFlow 
             offset: call.offset,
             targets: if finite { joined(&site.targets) } else { Vec::new() },
             externals: site.externals.iter().copied().filter(|_| finite).collect(),
-            because: origins.as_ref().filter(|_| !finite).and_then(|o| o.of_site(&flow, site)),
+            because: if finite { None } else { origins.of_site(flow, site) },
             overdefined,
         });
     }
     sites.sort_by_key(|s| (s.caller, s.section, s.offset));
-    let atoms = || (0..count).map(AtomId::new);
-    let code = |a: &AtomId| flow.world.content(*a) == places::Content::Code;
-    let stubs: Vec<bool> = atoms().map(|a| flow.is_stub(a)).collect();
+    let code = || {
+        let atoms = (0..flow.world.atoms()).map(AtomId::new);
+        atoms.filter(|a| flow.world.content(*a) == places::Content::Code)
+    };
     statistics.stubs = stubs.iter().filter(|s| **s).count();
-    statistics.called = atoms().filter(|a| called[a.index()]).count();
-    statistics.escaped = atoms().filter(code).filter(|a| flow.escaped[a.index()]).count();
-    statistics.mentioned = atoms().filter(code).filter(|a| flow.mention[a.index()].is_some()).count();
+    statistics.called = called.iter().filter(|c| **c).count();
+    statistics.escaped = code().filter(|a| flow.escaped[a.index()]).count();
+    statistics.mentioned = code().filter(|a| flow.mention[a.index()].is_some()).count();
     statistics.functions = flow.functions.iter().filter(|f| f.is_active()).count();
-    let mut witness = std::mem::take(&mut flow.witness);
-    for (atom, _) in stubs.iter().enumerate().filter(|(_, stub)| **stub) {
-        witness[atom] = flow.mention[atom].map(Witness::Edge);
-    }
-    ValueFlow { liveness: Liveness { witness, stub: stubs }, sites, statistics: Some(statistics) }
+    (sites, statistics)
 }

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use super::flow::{Flow, Meaning};
 use super::graph::{Cause, NodeId, UNKNOWN, Use};
-use super::sites::Site;
+use super::site::Site;
 use crate::ids::AtomId;
 
 pub(super) struct Origins {
@@ -53,7 +53,7 @@ impl Origins {
     }
 
     /// Why the site may call anything.
-    pub(super) fn of_site(&self, flow: &Flow<'_>, site: &Site) -> Option<(Cause, Option<AtomId>)> {
+    pub(super) fn of_site(&self, flow: &Flow<'_>, site: &Site<'_>) -> Option<(Cause, Option<AtomId>)> {
         let node = flow.graph.find(site.callee?);
         let seed = self.nearest.get(node as usize).copied().flatten()?;
         let (node, cause) = flow.graph.seeds.get(seed as usize)?;

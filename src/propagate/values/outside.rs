@@ -87,8 +87,8 @@ impl<'s> Flow<'s> {
         } else {
             nodes.extend((first..6).filter_map(|n| self.argument(site, n)));
             let this = &self.sites[site as usize];
-            nodes.extend(this.stack.iter().map(|s| s.1));
-            if let Some((frame, _)) = this.in_frame {
+            nodes.extend(this.passed.stack().map(|s| s.1));
+            if let Some((frame, _)) = this.passed.in_frame {
                 nodes.push(self.graph.whole(frame));
             }
         }

@@ -4,86 +4,61 @@
 //! all that is passed as escaped and may return anything that escaped. A library function does what its model says, else
 //! it is the unknown. Each callee is joined once.
 
-use std::collections::BTreeSet;
+use std::borrow::Cow;
 
-use rustc_hash::FxHashSet;
+use summaries::ValueIdx;
 use summaries::models::{
     ARGUMENT_REGISTERS, Argument, Effect, MemoryIdx, Model, Passed, RESULT_REGISTER, Returned, Source, Stored,
 };
-use summaries::relation::{Callee, Register};
+use summaries::relation::Callee;
 
 use super::flow::{FIRST_STACK_PARAMETER, Flow, Meaning};
 use super::graph::{CELL, Cause, ESCAPED, Kind, NodeId, Use};
 use super::places::Place;
 use super::sets::Element;
-use crate::ids::{AtomId, SymbolId};
+use super::site::{Border, Site};
+use crate::ids::{AtomId, Id, SymbolId};
 use crate::propagate::Witness;
 
 /// Bytes of an allocated object that are told apart.
 const HEAP: (i64, i64) = (0, 1 << 16);
 
-pub(super) struct Site {
-    /// Of the call in the code; `None` is a call that a model makes.
-    pub(super) number: Option<u32>,
-    pub(super) function: u32,
-    /// The atom by which the function became live.
-    pub(super) caller: AtomId,
-    pub(super) indirect: bool,
-    /// What is called, if that is a value.
-    pub(super) callee: Option<NodeId>,
-    jump: bool,
-    actuals: Vec<(Register, NodeId)>,
-    pub(super) stack: Vec<(i32, NodeId)>,
-    /// The caller's frame, and where the callee's stack begins in it.
-    pub(super) in_frame: Option<(u32, Option<i64>)>,
-    results: Vec<(Register, NodeId)>,
-    seen: FxHashSet<Element>,
-    calls_unknown: bool,
-    pub(super) causes: BTreeSet<Cause>,
-    /// (code atom, offset from the start of its section, if it is known).
-    pub(super) targets: BTreeSet<(AtomId, Option<i64>)>,
-    pub(super) externals: BTreeSet<SymbolId>,
-}
-
-impl Flow<'_> {
+impl<'s> Flow<'s> {
     pub(super) fn add_site(&mut self, function: u32, number: u32, caller: AtomId) {
         let position = self.functions[function as usize].position;
         let Some(call) = self.summary(function).call_sites.get(number as usize) else { return };
-        let mut values = |of: &[(Register, summaries::ValueIdx)]| -> Vec<(Register, NodeId)> {
-            of.iter().map(|(r, v)| (*r, self.value(function, *v))).collect()
+        let passed = Border {
+            first: self.value(function, ValueIdx(0)),
+            actuals: Cow::Borrowed(&call.actuals),
+            stack: &call.stack,
+            in_frame: call.stack_in_frame.and_then(|o| self.frame(function).map(|f| (f, o))),
+            results: Cow::Borrowed(&call.results),
         };
-        let (actuals, results) = (values(&call.actuals), values(&call.results));
-        let stack = call.stack.iter().map(|(o, v)| (*o, self.value(function, *v))).collect();
-        let in_frame = call.stack_in_frame.and_then(|o| self.frame(function).map(|f| (f, o)));
-        let id = self.sites.len() as u32;
-        self.sites.push(Site {
-            number: Some(number),
-            function,
-            caller,
-            indirect: matches!(call.callee, Callee::Indirect(_)),
-            callee: None,
-            jump: call.jump,
-            actuals,
-            stack,
-            in_frame,
-            results,
-            seen: FxHashSet::default(),
-            calls_unknown: false,
-            causes: BTreeSet::new(),
-            targets: BTreeSet::new(),
-            externals: BTreeSet::new(),
-        });
         self.graph.constraints += 1;
-        match call.callee {
-            Callee::Indirect(value) => {
+        let place = match call.callee {
+            Callee::Direct { target, offset } => Some(self.world.place(position, target, offset)),
+            Callee::Indirect(_) => None,
+        };
+        if let Some((Place::Atom(atom, offset), false)) = place
+            && let Some(callee) = self.function_of(atom)
+            && self.world.is_entry(atom, offset)
+        {
+            // Most calls: nothing more will be known of it.
+            self.called[atom.index()] = true;
+            self.live(atom, Witness::Called { caller });
+            return self.join_call(&passed, callee);
+        }
+        let (indirect, jump) = (place.is_none(), call.jump);
+        let id = self.sites.len() as u32;
+        self.sites.push(Site { number: Some(number), indirect, jump, ..Site::new(function, caller, passed) });
+        match (call.callee, place) {
+            (Callee::Indirect(value), _) => {
                 let node = self.value(function, value);
                 self.sites[id as usize].callee = Some(node);
                 self.graph.add_use(node, Use::Call { site: id });
             }
-            Callee::Direct { target, offset } => {
-                let place = self.world.place(position, target, offset);
-                self.direct(id, place);
-            }
+            (_, Some(place)) => self.direct(id, place),
+            _ => {}
         }
     }
 
@@ -165,20 +140,19 @@ impl Flow<'_> {
             self.join_label(site, function);
         }
         // Arithmetic with the address of an entry makes it again, or something that nobody calls.
-        self.join_call(site, function);
+        let passed = self.sites[site as usize].passed.clone();
+        self.join_call(&passed, function);
     }
 
     /// Control may enter at a label that is a value (`__builtin_longjmp`), with what is passed in any register.
     fn join_label(&mut self, site: u32, function: u32) {
         let summary = self.summary(function);
-        let this = &self.sites[site as usize];
-        let mut passed: Vec<NodeId> = this.actuals.iter().map(|a| a.1).collect();
-        passed.extend(this.stack.iter().map(|s| s.1));
-        let in_frame = this.in_frame;
         if summary.at_labels.is_empty() {
             return;
         }
-        if let Some((frame, _)) = in_frame {
+        let this = &self.sites[site as usize];
+        let mut passed: Vec<NodeId> = this.passed.all().collect();
+        if let Some((frame, _)) = this.passed.in_frame {
             passed.push(self.graph.whole(frame));
         }
         for value in &summary.at_labels {
@@ -188,24 +162,22 @@ impl Flow<'_> {
     }
 
     /// Actuals flow to parameters, results back.
-    fn join_call(&mut self, site: u32, function: u32) {
+    fn join_call(&mut self, passed: &Border<'s>, function: u32) {
         let summary = self.summary(function);
+        let first = self.value(function, ValueIdx(0));
         for (register, value) in &summary.parameters {
-            if let Some(actual) = find(&self.sites[site as usize].actuals, *register) {
-                let parameter = self.value(function, *value);
-                self.graph.assign(actual, parameter);
+            if let Some(actual) = passed.actual(*register) {
+                self.graph.assign(actual, first + value.0);
             }
         }
         for (register, value) in &summary.results {
-            if let Some(result) = find(&self.sites[site as usize].results, *register) {
-                let value = self.value(function, *value);
-                self.graph.assign(value, result);
+            if let Some(result) = passed.result(*register) {
+                self.graph.assign(first + value.0, result);
             }
         }
-        let in_frame = self.sites[site as usize].in_frame;
-        let stack = self.sites[site as usize].stack.clone();
+        let in_frame = passed.in_frame;
         if let Some(frame) = self.frame(function) {
-            for (offset, actual) in stack {
+            for (offset, actual) in passed.stack() {
                 let offset = i64::from(offset);
                 if offset + 8 > FIRST_STACK_PARAMETER {
                     let place = self.graph.element(frame, Some(offset));
@@ -230,8 +202,9 @@ impl Flow<'_> {
         for (offset, value) in &summary.stack_parameters {
             let parameter = self.value(function, *value);
             // Cells that overlap the parameter's.
-            for (_, actual) in stack.iter().filter(|(o, _)| (i64::from(*o) - i64::from(*offset)).abs() < 8) {
-                self.graph.assign(*actual, parameter);
+            let overlaps = |o: i32| (i64::from(o) - i64::from(*offset)).abs() < 8;
+            for (_, actual) in passed.stack().filter(|s| overlaps(s.0)) {
+                self.graph.assign(actual, parameter);
             }
             if let Some((caller, base)) = in_frame {
                 let place = base.and_then(|b| b.checked_add(i64::from(*offset)));
@@ -247,17 +220,15 @@ impl Flow<'_> {
         if std::mem::replace(&mut this.calls_unknown, true) {
             return;
         }
-        let passed: Vec<NodeId> =
-            this.actuals.iter().map(|a| a.1).chain(this.stack.iter().map(|s| s.1)).collect();
-        let results: Vec<NodeId> = this.results.iter().map(|r| r.1).collect();
-        let in_frame = this.in_frame;
-        passed.into_iter().for_each(|node| self.graph.assign(node, ESCAPED));
-        if let Some((frame, _)) = in_frame {
+        let passed = this.passed.clone();
+        passed.all().for_each(|node| self.graph.assign(node, ESCAPED));
+        if let Some((frame, _)) = passed.in_frame {
             // All of the frame: more than what is above the callee's stack pointer.
             let whole = self.graph.whole(frame);
             self.graph.assign(whole, ESCAPED);
         }
-        results.into_iter().for_each(|node| self.graph.add_unknown(node, Cause::Result));
+        let results = passed.results.iter().map(|r| passed.first + r.1.0);
+        results.for_each(|node| self.graph.add_unknown(node, Cause::Result));
     }
 
     fn apply_model(&mut self, site: u32, symbol: SymbolId, model: &Model) {
@@ -280,11 +251,11 @@ impl Flow<'_> {
 
     pub(super) fn argument(&self, site: u32, argument: Argument) -> Option<NodeId> {
         let register = ARGUMENT_REGISTERS.get(usize::from(argument))?;
-        find(&self.sites[site as usize].actuals, *register)
+        self.sites[site as usize].passed.actual(*register)
     }
 
     fn apply_effect(&mut self, site: u32, symbol: SymbolId, effect: Effect) {
-        let result = find(&self.sites[site as usize].results, RESULT_REGISTER);
+        let result = self.sites[site as usize].passed.result(RESULT_REGISTER);
         let argument = |n| self.argument(site, n);
         match effect {
             Effect::ReturnsFresh => {
@@ -456,35 +427,21 @@ impl Flow<'_> {
                     self.graph.add_use(from, what);
                 }
             }
-            actuals.push((*register, node));
+            actuals.push((*register, ValueIdx(node)));
         }
         actuals.sort_unstable();
         let this = &self.sites[site as usize];
-        let id = self.sites.len() as u32;
-        let site = Site {
-            number: None,
-            function: this.function,
-            caller: this.caller,
-            indirect: false,
-            callee: Some(callee),
-            jump: false,
-            actuals,
-            stack: Vec::new(),
+        let results: Vec<_> = result.map(|node| (RESULT_REGISTER, ValueIdx(node))).into_iter().collect();
+        let passed = Border {
+            first: 0,
+            actuals: Cow::Owned(actuals),
+            stack: &[],
             in_frame: None,
-            results: result.map(|node| (RESULT_REGISTER, node)).into_iter().collect(),
-            seen: FxHashSet::default(),
-            calls_unknown: false,
-            causes: BTreeSet::new(),
-            targets: BTreeSet::new(),
-            externals: BTreeSet::new(),
+            results: Cow::Owned(results),
         };
+        let site = Site { callee: Some(callee), ..Site::new(this.function, this.caller, passed) };
+        let id = self.sites.len() as u32;
         self.sites.push(site);
         self.graph.add_use(callee, Use::Call { site: id });
     }
-}
-
-/// By register, in a sorted list.
-fn find(list: &[(Register, NodeId)], register: Register) -> Option<NodeId> {
-    let found = list.binary_search_by_key(&register, |a| a.0).ok()?;
-    list.get(found).map(|a| a.1)
 }

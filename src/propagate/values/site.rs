@@ -1,0 +1,88 @@
+//! A call site of a live function: what it passes, and what is known of it so far.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use rustc_hash::FxHashSet;
+use summaries::ValueIdx;
+use summaries::relation::Register;
+
+use super::graph::{Cause, NodeId};
+use super::sets::Element;
+use crate::ids::{AtomId, SymbolId};
+
+/// What a call passes and takes back.
+#[derive(Clone)]
+pub(super) struct Border<'s> {
+    /// The node of value 0 of the caller; values of a call that a model makes are nodes.
+    pub(super) first: NodeId,
+    pub(super) actuals: Cow<'s, [(Register, ValueIdx)]>,
+    pub(super) stack: &'s [(i32, ValueIdx)],
+    /// The caller's frame, and where the callee's stack begins in it.
+    pub(super) in_frame: Option<(u32, Option<i64>)>,
+    pub(super) results: Cow<'s, [(Register, ValueIdx)]>,
+}
+
+impl Border<'_> {
+    pub(super) fn actual(&self, register: Register) -> Option<NodeId> {
+        find(&self.actuals, register).map(|v| self.first + v.0)
+    }
+
+    pub(super) fn result(&self, register: Register) -> Option<NodeId> {
+        find(&self.results, register).map(|v| self.first + v.0)
+    }
+
+    /// Cells of the stack that are passed.
+    pub(super) fn stack(&self) -> impl Iterator<Item = (i32, NodeId)> {
+        self.stack.iter().map(|(o, v)| (*o, self.first + v.0))
+    }
+
+    /// All that is passed in registers and by the stack.
+    pub(super) fn all(&self) -> impl Iterator<Item = NodeId> {
+        self.actuals.iter().map(|a| self.first + a.1.0).chain(self.stack().map(|s| s.1))
+    }
+}
+
+pub(super) struct Site<'s> {
+    /// Of the call in the code; `None` is a call that a model makes.
+    pub(super) number: Option<u32>,
+    pub(super) function: u32,
+    /// The atom by which the function became live.
+    pub(super) caller: AtomId,
+    pub(super) indirect: bool,
+    /// What is called, if that is a value.
+    pub(super) callee: Option<NodeId>,
+    pub(super) jump: bool,
+    pub(super) passed: Border<'s>,
+    pub(super) seen: FxHashSet<Element>,
+    pub(super) calls_unknown: bool,
+    pub(super) causes: BTreeSet<Cause>,
+    /// (code atom, offset from the start of its section, if it is known).
+    pub(super) targets: BTreeSet<(AtomId, Option<i64>)>,
+    pub(super) externals: BTreeSet<SymbolId>,
+}
+
+impl<'s> Site<'s> {
+    pub(super) fn new(function: u32, caller: AtomId, passed: Border<'s>) -> Self {
+        Site {
+            number: None,
+            function,
+            caller,
+            indirect: false,
+            callee: None,
+            jump: false,
+            passed,
+            seen: FxHashSet::default(),
+            calls_unknown: false,
+            causes: BTreeSet::new(),
+            targets: BTreeSet::new(),
+            externals: BTreeSet::new(),
+        }
+    }
+}
+
+/// By register, in a sorted list.
+fn find(list: &[(Register, ValueIdx)], register: Register) -> Option<ValueIdx> {
+    // The lists are short.
+    list.iter().find(|a| a.0 >= register).filter(|a| a.0 == register).map(|a| a.1)
+}
