@@ -136,7 +136,7 @@ impl Graph {
         let whole = of.whole;
         for node in self.parts(object).into_iter().chain(whole) {
             let id = self.find(node);
-            self.nodes[id as usize].mark(IS_SHARED);
+            self.mark(id, IS_SHARED);
             self.leak(id);
             self.add_unknown(node, Cause::Memory);
         }

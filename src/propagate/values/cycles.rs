@@ -28,9 +28,7 @@ impl Graph {
         let mut order = Vec::with_capacity(count);
         let mut next = 0;
         for root in 0..count as NodeId {
-            if self.nodes[root as usize].parent != root
-                || number[root as usize] != UNSEEN
-                || self.is_covered(root)
+            if self.parent[root as usize] != root || number[root as usize] != UNSEEN || self.is_covered(root)
             {
                 continue;
             }
@@ -109,15 +107,16 @@ impl Graph {
         let mut held = std::mem::take(self.hold(*keep));
         let mut edges = self.edges_of(self.nodes[*keep as usize].edges);
         let mut uses = self.nodes[*keep as usize].uses;
-        let (mut marks, mut causes) = (self.nodes[*keep as usize].marks, self.nodes[*keep as usize].causes);
+        let (mut marks, mut causes) = (self.marks[*keep as usize], self.causes[*keep as usize]);
         for member in others {
             if let Some(own) = self.held(*member) {
                 let own = std::mem::take(own);
                 held.set.join(own.set.as_slice(), &mut Vec::new(), &mut Vec::new());
             }
-            let node = std::mem::replace(&mut self.nodes[*member as usize], Node::new(*keep));
-            marks |= node.marks;
-            causes |= node.causes;
+            let node = std::mem::replace(&mut self.nodes[*member as usize], Node::EMPTY);
+            self.parent[*member as usize] = *keep;
+            marks |= self.marks[*member as usize];
+            causes |= self.causes[*member as usize];
             edges.extend(self.edges_of(node.edges));
             uses = self.chained(node.uses, uses);
         }
@@ -136,8 +135,9 @@ impl Graph {
         let waits = !held.delta.is_empty();
         *self.hold(*keep) = held;
         let node = &mut self.nodes[*keep as usize];
-        (node.edges, node.uses, node.causes) = (first, uses, causes);
-        node.marks = marks & !(UNKNOWN | LEAKS | QUEUED);
+        (node.edges, node.uses) = (first, uses);
+        self.causes[*keep as usize] = causes;
+        self.marks[*keep as usize] = marks & !(UNKNOWN | LEAKS | QUEUED);
         if waits {
             self.queue(*keep);
         }

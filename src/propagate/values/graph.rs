@@ -151,36 +151,19 @@ pub(super) const IS_SHARED: u8 = 4;
 /// It has elements to hand on and waits for that.
 pub(super) const QUEUED: u8 = 8;
 
-/// Most nodes hold nothing, so that what is held lies elsewhere.
+/// What hangs on a node. Most nodes hold nothing, so that what is held lies elsewhere.
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Node {
-    /// Union-find: a collapsed node points to the one that stands for it.
-    pub(super) parent: NodeId,
     /// First of the list of nodes that hold all that this one holds.
     pub(super) edges: u32,
     /// First of the list of uses.
     pub(super) uses: u32,
     /// Its number in the table of what nodes hold.
-    held: u32,
-    pub(super) marks: u8,
-    /// Why it may hold anything by itself, a bit for each cause.
-    pub(super) causes: u8,
+    pub(super) held: u32,
 }
 
 impl Node {
-    pub(super) fn new(id: NodeId) -> Self {
-        Node { parent: id, edges: END, uses: END, held: END, marks: 0, causes: 0 }
-    }
-
-    pub(super) fn has(&self, mark: u8) -> bool {
-        self.marks & mark == mark
-    }
-
-    /// True if it had not been set.
-    pub(super) fn mark(&mut self, mark: u8) -> bool {
-        let was = self.marks;
-        self.marks |= mark;
-        was & mark == 0
-    }
+    pub(super) const EMPTY: Node = Node { edges: END, uses: END, held: END };
 }
 
 /// What a node holds.
@@ -195,6 +178,12 @@ pub(super) struct Held {
 
 pub(super) struct Graph {
     pub(super) nodes: Vec<Node>,
+    /// Union-find: a collapsed node points to the one that stands for it.
+    pub(super) parent: Vec<NodeId>,
+    /// By node.
+    pub(super) marks: Vec<u8>,
+    /// By node: why it may hold anything by itself, a bit for each cause.
+    pub(super) causes: Vec<u8>,
     pub(super) held: Vec<Held>,
     /// Lists of (node, next).
     pub(super) edges: Vec<(NodeId, u32)>,
@@ -222,6 +211,9 @@ impl Graph {
     pub(super) fn new(budget: usize) -> Self {
         let mut graph = Graph {
             nodes: Vec::new(),
+            parent: Vec::new(),
+            marks: Vec::new(),
+            causes: Vec::new(),
             held: Vec::new(),
             edges: Vec::new(),
             uses: Vec::new(),
@@ -238,7 +230,7 @@ impl Graph {
             seeds: Vec::new(),
         };
         let escaped = graph.node();
-        graph.nodes[escaped as usize].mark(UNKNOWN | LEAKS | IS_SHARED);
+        graph.mark(escaped, UNKNOWN | LEAKS | IS_SHARED);
         // Object 0 is no object: its elements stand for the unknown.
         graph.object(Kind::Foreign, 0, 0);
         let shared = graph.object(Kind::Foreign, 0, 0);
@@ -255,7 +247,11 @@ impl Graph {
     /// `count` nodes in a row; the first one's number.
     pub(super) fn nodes(&mut self, count: u32) -> NodeId {
         let first = self.nodes.len() as NodeId;
-        self.nodes.extend((first..first.saturating_add(count)).map(Node::new));
+        let length = self.nodes.len() + count as usize;
+        self.nodes.resize(length, Node::EMPTY);
+        self.parent.extend(first..first.saturating_add(count));
+        self.marks.resize(length, 0);
+        self.causes.resize(length, 0);
         first
     }
 
@@ -305,16 +301,24 @@ impl Graph {
     }
 
     pub(super) fn find(&self, mut node: NodeId) -> NodeId {
-        while let Some(of) = self.nodes.get(node as usize)
-            && of.parent != node
+        while let Some(&parent) = self.parent.get(node as usize)
+            && parent != node
         {
-            node = of.parent;
+            node = parent;
         }
         node
     }
 
-    pub(super) fn has(&self, node: NodeId, mark: u8) -> bool {
-        self.nodes.get(node as usize).is_some_and(|n| n.has(mark))
+    /// Whether a representative has all of the marks.
+    pub(super) fn has(&self, id: NodeId, marks: u8) -> bool {
+        self.marks.get(id as usize).is_some_and(|m| m & marks == marks)
+    }
+
+    /// Mark a representative; true if it had not been.
+    pub(super) fn mark(&mut self, id: NodeId, mark: u8) -> bool {
+        let marks = &mut self.marks[id as usize];
+        let was = std::mem::replace(marks, *marks | mark);
+        was & mark == 0
     }
 
     /// What a node holds.
@@ -349,11 +353,11 @@ impl Graph {
     /// `node` may hold anything that escaped.
     pub(super) fn add_unknown(&mut self, node: NodeId, cause: Cause) {
         let id = self.find(node);
-        let of = &mut self.nodes[id as usize];
-        if id == ESCAPED || of.causes & cause.bit() != 0 {
+        let causes = &mut self.causes[id as usize];
+        if id == ESCAPED || *causes & cause.bit() != 0 {
             return;
         }
-        of.causes |= cause.bit();
+        *causes |= cause.bit();
         self.seeds.push((node, cause));
         self.set_unknown(id);
     }
@@ -406,7 +410,7 @@ impl Graph {
         let of = &mut self.nodes[id as usize];
         let next = std::mem::replace(&mut of.uses, self.uses.len() as u32);
         self.uses.push((what, next));
-        if of.has(UNKNOWN) {
+        if self.has(id, UNKNOWN) {
             self.apply_unknown(what);
         }
         if !self.set(id).is_empty() {

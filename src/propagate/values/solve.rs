@@ -45,8 +45,14 @@ impl Graph {
         loop {
             if let Some(object) = self.work.shared.pop() {
                 self.share(object);
-            } else if let Some(id) = self.work.unknown.pop() {
-                self.spread(id);
+            } else if !self.work.unknown.is_empty() {
+                // What lies together goes together.
+                let mut unknown = std::mem::take(&mut self.work.unknown);
+                unknown.sort_unstable();
+                unknown.drain(..).for_each(|id| self.spread(id));
+                if self.work.unknown.is_empty() {
+                    self.work.unknown = unknown;
+                }
             } else if !self.events.is_empty() {
                 break;
             } else if let Some(id) = self.over_budget.pop() {
@@ -54,9 +60,8 @@ impl Graph {
             } else if self.cycles_are_due() {
                 self.collapse_cycles();
             } else if let Some(Reverse((_, id))) = self.work.queue.pop() {
-                let node = &mut self.nodes[id as usize];
-                node.marks &= !QUEUED;
-                let unknown = node.has(UNKNOWN);
+                self.marks[id as usize] &= !QUEUED;
+                let unknown = self.has(id, UNKNOWN);
                 let Some(held) = self.held(id) else { continue };
                 let mut delta = std::mem::take(&mut held.delta);
                 if unknown {
@@ -74,18 +79,17 @@ impl Graph {
 
     /// Mark a representative as one that may be anything.
     pub(super) fn set_unknown(&mut self, id: NodeId) {
-        if self.nodes[id as usize].mark(UNKNOWN) {
+        if self.mark(id, UNKNOWN) {
             self.work.unknown.push(id);
         }
     }
 
     /// Let all that a representative holds escape.
     pub(super) fn leak(&mut self, id: NodeId) {
-        let node = &mut self.nodes[id as usize];
-        if !node.mark(LEAKS) {
+        if !self.mark(id, LEAKS) {
             return;
         }
-        let unknown = node.has(UNKNOWN);
+        let unknown = self.has(id, UNKNOWN);
         let Some(held) = self.held(id) else { return };
         let set = std::mem::take(&mut held.set);
         set.as_slice().iter().for_each(|e| self.escape(*e));
@@ -160,8 +164,7 @@ impl Graph {
         self.work.steps += elements.len();
         self.work.since_search += elements.len();
         let id = self.find(to);
-        let node = &self.nodes[id as usize];
-        let (unknown, leaks) = (node.has(UNKNOWN), node.has(LEAKS));
+        let (unknown, leaks) = (self.has(id, UNKNOWN), self.has(id, LEAKS));
         if leaks {
             elements.iter().for_each(|e| self.escape(*e));
         }
@@ -200,7 +203,7 @@ impl Graph {
     }
 
     pub(super) fn queue(&mut self, id: NodeId) {
-        if self.nodes[id as usize].mark(QUEUED) {
+        if self.mark(id, QUEUED) {
             let rank = self.work.rank.get(id as usize).copied().unwrap_or(0);
             self.work.queue.push(Reverse((rank, id)));
         }
