@@ -189,7 +189,10 @@ impl FunctionTable {
     pub(crate) fn is_entry(&self, summary: &ModuleSummary, atom: AtomIdx, offset: i64) -> bool {
         let Ok(offset) = u64::try_from(offset) else { return false };
         match self.of(atom).and_then(|f| summary.functions.get(f)) {
-            Some(function) => function.entries.binary_search(&(atom, offset)).is_ok(),
+            Some(function) => {
+                let entries = &function.entries;
+                entries.first() == Some(&(atom, offset)) || entries.binary_search(&(atom, offset)).is_ok()
+            }
             None => summary.atoms.get(atom.index()).is_some_and(|a| a.offset == offset),
         }
     }

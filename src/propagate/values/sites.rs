@@ -16,7 +16,7 @@ use super::flow::{FIRST_STACK_PARAMETER, Flow, Meaning};
 use super::graph::{CELL, Cause, ESCAPED, Kind, NodeId, Use};
 use super::places::Place;
 use super::sets::Element;
-use super::site::{Border, Site};
+use super::site::{Border, Site, both};
 use crate::ids::{AtomId, Id, SymbolId};
 use crate::propagate::Witness;
 
@@ -165,15 +165,11 @@ impl<'s> Flow<'s> {
     fn join_call(&mut self, passed: &Border<'s>, function: u32) {
         let summary = self.summary(function);
         let first = self.value(function, ValueIdx(0));
-        for (register, value) in &summary.parameters {
-            if let Some(actual) = passed.actual(*register) {
-                self.graph.assign(actual, first + value.0);
-            }
+        for (actual, parameter) in both(&passed.actuals, &summary.parameters) {
+            self.graph.assign(passed.first + actual.0, first + parameter.0);
         }
-        for (register, value) in &summary.results {
-            if let Some(result) = passed.result(*register) {
-                self.graph.assign(first + value.0, result);
-            }
+        for (result, value) in both(&passed.results, &summary.results) {
+            self.graph.assign(first + value.0, passed.first + result.0);
         }
         let in_frame = passed.in_frame;
         if let Some(frame) = self.frame(function) {
