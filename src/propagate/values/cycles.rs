@@ -130,9 +130,10 @@ impl Graph {
             first = *at;
         }
         // Each member's edges have seen its own set and marks alone.
-        held.delta = held.set.as_slice().to_vec();
+        held.delta = Vec::new();
+        held.all = true;
         held.counted_at = 0;
-        let waits = !held.delta.is_empty();
+        let waits = !held.set.is_empty();
         *self.hold(*keep) = held;
         let node = &mut self.nodes[*keep as usize];
         (node.edges, node.uses) = (first, uses);

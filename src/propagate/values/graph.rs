@@ -170,8 +170,10 @@ impl Node {
 #[derive(Default)]
 pub(super) struct Held {
     pub(super) set: Set,
-    /// What is in `set` and has not been handed on.
+    /// What is in `set` and has not been handed on, unless that is all of it.
     pub(super) delta: Vec<Element>,
+    /// Nothing has been handed on so far.
+    pub(super) all: bool,
     /// With fewer elements than this the set is within the budget.
     pub(super) counted_at: u32,
 }
@@ -346,7 +348,7 @@ impl Graph {
     pub(super) fn add(&mut self, node: NodeId, element: Element) {
         match Cause::of(element) {
             Some(cause) => self.add_unknown(node, cause),
-            None => self.hand_on(&[element], node),
+            None => self.hand_on(&[element], None, node),
         }
     }
 
@@ -392,13 +394,14 @@ impl Graph {
             // What is on its way there escapes, too.
             self.leak(from);
         }
-        if let Some(held) = self.held(from)
-            && !held.set.as_slice().is_empty()
-        {
-            let set = std::mem::take(&mut held.set);
-            self.hand_on(set.as_slice(), to);
-            self.hold(from).set = set;
-        }
+        let whole = self.whole_set(from);
+        self.hand_on(whole.as_slice(), Some(&whole), to);
+    }
+
+    /// What a representative holds, to be kept while that changes.
+    pub(super) fn whole_set(&self, id: NodeId) -> Set {
+        let held = self.nodes.get(id as usize).and_then(|n| self.held.get(n.held as usize));
+        held.map_or_else(Set::default, |h| h.set.clone())
     }
 
     /// `node` is used so; its elements imply what they imply, now and later.
@@ -413,9 +416,9 @@ impl Graph {
         if self.has(id, UNKNOWN) {
             self.apply_unknown(what);
         }
-        if !self.set(id).is_empty() {
-            let set = self.set(id).to_vec();
-            self.apply(what, &set);
+        let whole = self.whole_set(id);
+        if !whole.is_empty() {
+            self.apply(what, whole.as_slice());
         }
     }
 

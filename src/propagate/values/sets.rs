@@ -4,6 +4,8 @@
 //! A set with an object at an unknown offset needs no known offset of it, and one with more than [`MAX_OFFSETS`] offsets
 //! of one object holds the unknown one instead: a semilattice of finite height, so a fixpoint doesn't depend on order.
 
+use std::rc::Rc;
+
 /// (object, offset).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Element(u64);
@@ -41,41 +43,58 @@ impl Element {
     }
 }
 
-/// A set.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// A set. Equal sets may share their elements until one of them grows.
+#[derive(Debug, Clone, Default)]
 pub(super) struct Set {
-    elements: Vec<Element>,
+    /// Sorted; `None` is the empty set.
+    elements: Option<Rc<Vec<Element>>>,
 }
 
 impl Set {
     pub(super) fn as_slice(&self) -> &[Element] {
-        &self.elements
+        self.elements.as_ref().map_or(&[], |e| e.as_slice())
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.as_slice().is_empty()
+    }
+
+    /// Whether the two are known to be equal because they share their elements.
+    pub(super) fn shares(&self, other: &Set) -> bool {
+        self.elements.as_ref().zip(other.elements.as_ref()).is_some_and(|(a, b)| Rc::ptr_eq(a, b))
     }
 
     pub(super) fn retain(&mut self, keep: impl Fn(Element) -> bool) {
-        self.elements.retain(|e| keep(*e));
+        if !self.as_slice().iter().all(|e| keep(*e)) {
+            self.own().retain(|e| keep(*e));
+        }
+    }
+
+    fn own(&mut self) -> &mut Vec<Element> {
+        Rc::make_mut(self.elements.get_or_insert_default())
     }
 
     /// Whether an element that would lie at `at` is covered by its object at an unknown offset, which lies alone.
     fn is_covered(&self, element: Element, at: usize) -> bool {
-        at.checked_sub(1).and_then(|before| self.elements.get(before)) == Some(&element.anywhere())
+        at.checked_sub(1).and_then(|before| self.as_slice().get(before)) == Some(&element.anywhere())
     }
 
     /// Add an element; what is new goes to `news`, which may be another one that covers it.
     fn insert(&mut self, element: Element, news: &mut Vec<Element>) {
-        let Err(at) = self.elements.binary_search(&element) else { return };
+        let Err(at) = self.as_slice().binary_search(&element) else { return };
         if self.is_covered(element, at) {
             return;
         }
+        let elements = self.own();
         let same = |e: &&Element| e.object() == element.object();
         let own = |part: &[Element]| part.iter().take_while(same).count();
-        let start = at - self.elements[..at].iter().rev().take_while(same).count();
-        let end = at + own(&self.elements[at..]);
+        let start = at - elements[..at].iter().rev().take_while(same).count();
+        let end = at + own(&elements[at..]);
         if element.code() == 0 || end - start >= MAX_OFFSETS {
-            self.elements.splice(start..end, [element.anywhere()]);
+            elements.splice(start..end, [element.anywhere()]);
             news.push(element.anywhere());
         } else {
-            self.elements.insert(at, element);
+            elements.insert(at, element);
             news.push(element);
         }
     }
@@ -84,12 +103,12 @@ impl Set {
     pub(super) fn join(&mut self, batch: &[Element], news: &mut Vec<Element>, fresh: &mut Vec<Element>) {
         self.missing(batch, fresh);
         // An insertion moves what is above it: of many, one pass over both is less.
-        if fresh.len() <= 2 || fresh.len() * 16 < self.elements.len() {
+        if fresh.len() <= 2 || fresh.len() * 16 < self.as_slice().len() {
             fresh.drain(..).for_each(|e| self.insert(e, news));
             return;
         }
-        let old = std::mem::take(&mut self.elements);
-        self.elements.reserve_exact(old.len() + fresh.len());
+        let old = std::mem::take(self);
+        let mut joined = Vec::with_capacity(old.as_slice().len() + fresh.len());
         let (mut left, mut right) = (old.as_slice(), fresh.as_slice());
         while let Some(object) = match (left.first(), right.first()) {
             (Some(l), Some(r)) => Some(l.min(r).object()),
@@ -100,15 +119,15 @@ impl Set {
             (left, right) = (more, others);
             let anywhere = Element::new(object, 0);
             if own.first() == Some(&anywhere) || new.is_empty() {
-                self.elements.extend_from_slice(own);
+                joined.extend_from_slice(own);
             } else if new.first() == Some(&anywhere) || own.len() + new.len() > MAX_OFFSETS {
-                self.elements.push(anywhere);
+                joined.push(anywhere);
                 news.push(anywhere);
             } else {
-                let start = self.elements.len();
-                self.elements.extend_from_slice(own);
-                self.elements.extend_from_slice(new);
-                if let Some(group) = self.elements.get_mut(start..)
+                let start = joined.len();
+                joined.extend_from_slice(own);
+                joined.extend_from_slice(new);
+                if let Some(group) = joined.get_mut(start..)
                     && !own.is_empty()
                 {
                     group.sort_unstable();
@@ -116,11 +135,16 @@ impl Set {
                 news.extend_from_slice(new);
             }
         }
+        self.elements = Some(Rc::new(joined));
         fresh.clear();
     }
 
     /// Those of a sorted batch that the set doesn't cover, without duplicates.
     fn missing(&self, batch: &[Element], fresh: &mut Vec<Element>) {
+        let elements = self.as_slice();
+        if elements == batch {
+            return;
+        }
         let mut at = 0;
         let mut last = None;
         for element in batch {
@@ -129,13 +153,13 @@ impl Set {
             }
             // Twice as far each time, then between the last two.
             let mut step = 1;
-            while self.elements.get(at + step).is_some_and(|e| e < element) {
+            while elements.get(at + step).is_some_and(|e| e < element) {
                 at += step;
                 step *= 2;
             }
-            let end = (at + step).min(self.elements.len());
-            at += self.elements.get(at..end).map_or(0, |part| part.partition_point(|e| e < element));
-            if self.elements.get(at) != Some(element) && !self.is_covered(*element, at) {
+            let end = (at + step).min(elements.len());
+            at += elements.get(at..end).map_or(0, |part| part.partition_point(|e| e < element));
+            if elements.get(at) != Some(element) && !self.is_covered(*element, at) {
                 fresh.push(*element);
             }
         }

@@ -13,7 +13,7 @@ use super::graph::{
     CELL, Cause, ESCAPED, Event, Graph, Kind, LEAKS, MemoryCopy, NodeId, QUEUED, RangeCopy, SHARED, UNKNOWN,
     Use,
 };
-use super::sets::Element;
+use super::sets::{Element, Set};
 
 /// What is to be done.
 #[derive(Default)]
@@ -64,12 +64,19 @@ impl Graph {
                 let unknown = self.has(id, UNKNOWN);
                 let Some(held) = self.held(id) else { continue };
                 let mut delta = std::mem::take(&mut held.delta);
+                let all = std::mem::take(&mut held.all);
                 if unknown {
                     // What escaped in the meantime.
                     delta.retain(|e| !self.has_escaped(*e));
+                    self.drop_escaped(id);
                 }
-                delta.sort_unstable();
-                self.work_off(id, &delta);
+                if all {
+                    let whole = self.whole_set(id);
+                    self.work_off(id, whole.as_slice());
+                } else {
+                    delta.sort_unstable();
+                    self.work_off(id, &delta);
+                }
             } else {
                 break;
             }
@@ -90,14 +97,10 @@ impl Graph {
             return;
         }
         let unknown = self.has(id, UNKNOWN);
-        let Some(held) = self.held(id) else { return };
-        let set = std::mem::take(&mut held.set);
-        set.as_slice().iter().for_each(|e| self.escape(*e));
-        let held = self.hold(id);
-        if unknown {
-            held.delta = Vec::new();
-        } else {
-            held.set = set;
+        let whole = self.whole_set(id);
+        whole.as_slice().iter().for_each(|e| self.escape(*e));
+        if unknown && let Some(held) = self.held(id) {
+            *held = super::graph::Held::default();
         }
     }
 
@@ -115,14 +118,19 @@ impl Graph {
         }
     }
 
-    /// What follows from it that a node may be anything.
-    fn spread(&mut self, id: NodeId) {
-        let id = self.find(id);
+    /// Forget what the unknown covers.
+    fn drop_escaped(&mut self, id: NodeId) {
         if let Some(held) = self.held(id) {
             let mut set = std::mem::take(&mut held.set);
             set.retain(|e| !self.has_escaped(e));
             self.hold(id).set = set;
         }
+    }
+
+    /// What follows from it that a node may be anything.
+    fn spread(&mut self, id: NodeId) {
+        let id = self.find(id);
+        self.drop_escaped(id);
         let mut at = self.nodes[id as usize].edges;
         while let Some((to, next)) = self.edges.get(at as usize).copied() {
             self.work.steps += 1;
@@ -146,8 +154,9 @@ impl Graph {
         // What comes in the meantime goes before the first of each list, and has seen the whole set.
         let node = &self.nodes[id as usize];
         let (mut at, mut using) = (node.edges, node.uses);
+        let whole = self.whole_set(id);
         while let Some((to, next)) = self.edges.get(at as usize).copied() {
-            self.hand_on(delta, to);
+            self.hand_on(delta, Some(&whole), to);
             at = next;
         }
         while let Some((what, next)) = self.uses.get(using as usize).copied() {
@@ -156,15 +165,22 @@ impl Graph {
         }
     }
 
-    /// Join sorted elements into a node, without those that its marks cover.
-    pub(super) fn hand_on(&mut self, elements: &[Element], to: NodeId) {
+    /// Join sorted elements into a node, without those that its marks cover. `whole`: the set that they are from; the
+    /// rest of it the node has.
+    pub(super) fn hand_on(&mut self, elements: &[Element], whole: Option<&Set>, to: NodeId) {
         if elements.is_empty() {
+            return;
+        }
+        let id = self.find(to);
+        let (unknown, leaks) = (self.has(id, UNKNOWN), self.has(id, LEAKS));
+        if !unknown
+            && let (Some(whole), Some(held)) = (whole, self.held(id))
+            && held.set.shares(whole)
+        {
             return;
         }
         self.work.steps += elements.len();
         self.work.since_search += elements.len();
-        let id = self.find(to);
-        let (unknown, leaks) = (self.has(id, UNKNOWN), self.has(id, LEAKS));
         if leaks {
             elements.iter().for_each(|e| self.escape(*e));
         }
@@ -186,10 +202,28 @@ impl Graph {
         let mut fresh = std::mem::take(&mut self.work.fresh);
         let budget = self.budget;
         if !elements.is_empty() {
+            let same = buffer.is_empty();
             let held = self.hold(id);
             let before = held.delta.len();
-            held.set.join(elements, &mut held.delta, &mut fresh);
-            if held.delta.len() > before {
+            let was = held.set.as_slice().len();
+            match whole {
+                Some(whole) if same && was == 0 && whole.as_slice().len() == elements.len() => {
+                    held.set = whole.clone();
+                    held.all = true;
+                }
+                _ => held.set.join(elements, &mut held.delta, &mut fresh),
+            }
+            let new = held.all && was == 0 || held.delta.len() > before;
+            if held.all {
+                held.delta.clear();
+            }
+            if let Some(whole) = whole
+                && same
+                && held.set.as_slice() == whole.as_slice()
+            {
+                held.set = whole.clone();
+            }
+            if new {
                 if held.set.as_slice().len() > (held.counted_at as usize).max(budget) {
                     held.counted_at = u32::MAX;
                     self.over_budget.push(id);
@@ -253,7 +287,7 @@ impl Graph {
                 displaced.extend(elements.iter().map(|e| self.displaced(*e, by)));
                 displaced.sort_unstable();
                 displaced.dedup();
-                self.hand_on(&displaced, to);
+                self.hand_on(&displaced, None, to);
                 displaced.clear();
                 self.work.displaced = displaced;
             }
@@ -292,7 +326,7 @@ impl Graph {
                 let mut code: Vec<Element> =
                     elements.iter().filter(opaque).map(|e| self.displaced(*e, None)).collect();
                 code.sort_unstable();
-                self.hand_on(&code, to);
+                self.hand_on(&code, None, to);
             }
             Use::Call { site } => {
                 self.events.extend(elements.iter().map(|e| Event::Called { site, element: *e }));
