@@ -1,13 +1,17 @@
-//! `--prune-remarks=F`: one LLVM optimisation remark for each function that went, in LLVM's YAML.
+//! `--prune-remarks=F`: LLVM optimisation remarks, in LLVM's YAML: one for each function that went, and one for each indirect
+//! call of a live function (at the level `pointers`).
 //!
 //! Pass, name, function and arguments are those that LLVM's LTO writes for a definition that its index found dead
 //! (llvm/lib/LTO/LTO.cpp, remark `deadfunction` of pass `lto`), so `llvm-remarkutil` and every reader of
-//! `--opt-remarks-filename` reads them. There is no `DebugLoc`: native debug information is not read.
+//! `--opt-remarks-filename` reads them. LLVM's called value propagation writes none; those of calls are named after it: passed, with
+//! the callees, missed, with the reason, or an analysis, of a call that calls nothing. There is no `DebugLoc`: native debug
+//! information is not read.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
 use super::Report;
+use super::calls::CallSiteReport;
 
 /// The remarks, in load order.
 pub fn remarks(report: &Report) -> String {
@@ -17,15 +21,48 @@ pub fn remarks(report: &Report) -> String {
         if !function || symbol.live || !symbol.prevails {
             continue;
         }
-        let name = scalar(&symbol.name);
-        // Writing to a String can't fail.
-        let _ = write!(
-            out,
-            "--- !Passed\nPass:            lto\nName:            deadfunction\nFunction:        {name}\nArgs:\n  \
-             - Function:        {name}\n  - String:          ' not added to the combined module '\n...\n"
-        );
+        let string = [("String", " not added to the combined module ")];
+        let arguments = [("Function", symbol.name.as_str())].into_iter().chain(string);
+        document(&mut out, ["Passed", "lto", "deadfunction"], &symbol.name, arguments);
+    }
+    for site in &report.call_sites {
+        let named = |atom: usize| report.atoms.get(atom).and_then(|a| a.symbols.first()).map(String::as_str);
+        let place = format!("{} at {:#x}", section(report, site), site.offset);
+        let (kind, name, mut arguments) = match site.state {
+            "resolved" => ("Passed", "resolved", vec![("String", " calls ")]),
+            "never" => ("Analysis", "nevercalled", vec![("String", " calls nothing ")]),
+            _ => ("Missed", "overdefined", vec![("String", " may call anything that escaped: ")]),
+        };
+        arguments.insert(0, ("CallSite", &place));
+        arguments.extend(site.targets.iter().map(|t| ("Callee", named(t.atom).unwrap_or("?"))));
+        arguments.extend(site.externals.iter().map(|e| ("Callee", e.as_str())));
+        arguments.extend(site.because.iter().map(|b| ("Reason", b.as_str())));
+        let caller = named(site.caller).unwrap_or("?");
+        document(&mut out, [kind, "called-value-propagation", name], caller, arguments);
     }
     out
+}
+
+/// The section of a call in its object.
+fn section<'r>(report: &'r Report, site: &CallSiteReport) -> &'r str {
+    report.atoms.get(site.caller).map_or("?", |a| a.section.as_str())
+}
+
+/// Append a remark of a kind, of a pass, with a name.
+fn document<'r>(
+    out: &mut String,
+    [kind, pass, name]: [&str; 3],
+    function: &str,
+    arguments: impl IntoIterator<Item = (&'r str, &'r str)>,
+) {
+    // Writing to a String can't fail.
+    let _ = write!(out, "--- !{kind}\nPass:            {pass}\nName:            {name}\n");
+    let _ = write!(out, "Function:        {}\nArgs:\n", scalar(function));
+    for (key, value) in arguments {
+        let key = format!("{key}:");
+        let _ = writeln!(out, "  - {key:<16} {}", scalar(value));
+    }
+    out.push_str("...\n");
 }
 
 /// A YAML scalar as LLVM's YAML output quotes it.

@@ -120,3 +120,36 @@ fn llvm_reads_our_remarks() {
         "remarks through LLVM's reader and writer",
     );
 }
+
+#[test]
+fn indirect_calls_have_remarks() {
+    let mut session = Session::new("remarks/calls");
+    let dir = session.dir().to_owned();
+    let source = tools::repository().join("fixtures/traced_calls/main.c");
+    session.must(&Job::new(&dir, "gcc").words("-O2 -pthread -fno-inline -c -o main.o").arg(source));
+    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    let job = Job::new(&dir, "gcc").words("-B shims main.o -pthread -o out -Wl,--prune-level=pointers");
+    let job = job.words("-Wl,--prune-remarks=remarks.yaml -Wl,--prune-report=report.json");
+    session.must(&job.env("LTO_PRUNE_LINKER", Linker::Lld.path()));
+    let remarks = documents(&std::fs::read_to_string(session.path("remarks.yaml")).unwrap());
+    let of = |name: &str| remarks.iter().filter(|d| d.iter().any(|l| l == &format!("Name: {name}"))).count();
+    let report = matrix::report(&session, &session.path("report.json"));
+    let flow = &report["value_flow"];
+    for (name, count) in [("resolved", "resolved"), ("nevercalled", "never"), ("overdefined", "overdefined")]
+    {
+        session.check_eq(&(of(name) as u64), &flow[count].as_u64().unwrap(), name);
+    }
+    let field = remarks.iter().find(|d| d.contains(&"Function: by_field".to_owned())).unwrap();
+    let place = field[5].clone();
+    session.check(place.starts_with("- CallSite: '.text at 0x"), &place);
+    let expected = ["--- !Passed", "Pass: called-value-propagation", "Name: resolved", "Function: by_field"];
+    session.check_eq(&field[..4].to_vec(), &expected.map(str::to_owned).to_vec(), "the remark of by_field");
+    session.check_eq(
+        &field[6..].join(" "),
+        &"- String: ' calls ' - Callee: mul ...".to_owned(),
+        "its callees",
+    );
+    session.must(
+        &Job::new(&dir, "llvm-remarkutil-19").words("yaml2bitstream remarks.yaml -o remarks.bitstream"),
+    );
+}
