@@ -22,6 +22,7 @@ mod errors;
 mod extraction;
 mod hostile;
 mod matrix;
+mod models;
 mod options;
 mod remarks;
 mod run;

@@ -1,0 +1,171 @@
+//! Models of library functions, held against what the functions do: `fixtures/library_models` calls them and says where results
+//! point, what was stored where, and what callbacks got.
+//!
+//! It finds a model that says too little about what these calls do; what a function does on other arguments it can't see.
+
+use std::collections::BTreeSet;
+
+use summaries::models::{Effect, Model, Passed, Source, Stored, builtin};
+
+use crate::run::{Job, Session};
+use crate::tools;
+
+/// A call in the program: which objects each argument mentions, in order.
+struct Call {
+    arguments: Vec<Vec<usize>>,
+}
+
+impl Call {
+    /// The call of `name` on a line of the program.
+    fn read(line: &str, name: &str) -> Call {
+        let macro_end = line.find(", ").map_or(0, |i| i + 2);
+        let body = &line[macro_end..];
+        let Some(start) = body.find(&format!("{name}(")) else { return Call { arguments: Vec::new() } };
+        let (mut depth, mut arguments) = (0, vec![String::new()]);
+        for c in body[start + name.len()..].chars() {
+            match c {
+                '(' => depth += 1,
+                ')' => depth -= 1,
+                ',' if depth == 1 => arguments.push(String::new()),
+                _ => {}
+            }
+            if depth == 0 {
+                break;
+            }
+            arguments.last_mut().unwrap().push(c);
+        }
+        let objects = |text: &String| {
+            let after =
+                text.match_indices("o[").filter_map(|(i, _)| text[i + 2..].chars().next()?.to_digit(10));
+            after.map(|d| d as usize).collect()
+        };
+        Call { arguments: arguments.iter().map(objects).collect() }
+    }
+
+    fn is(&self, argument: u8, object: usize) -> bool {
+        self.arguments.get(usize::from(argument)).is_some_and(|a| a.contains(&object))
+    }
+}
+
+/// Where an address points, as the program writes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    None,
+    Other,
+    /// The object, and whether it is its first byte.
+    Object(usize, bool),
+}
+
+fn place(word: &str) -> Place {
+    match word {
+        "none" => Place::None,
+        "other" => Place::Other,
+        _ => Place::Object(word.trim_start_matches('~').parse().unwrap(), !word.starts_with('~')),
+    }
+}
+
+/// Whether the model lets the function return that.
+fn may_return(model: &Model, call: &Call, result: Place) -> bool {
+    model.effects.iter().any(|effect| match (result, effect) {
+        (Place::None, _) => true,
+        (Place::Object(k, start), Effect::Returns { argument, exact }) => {
+            call.is(*argument, k) && (start || !exact)
+        }
+        (Place::Object(..), e) => {
+            matches!(e, Effect::ReturnsHeld | Effect::ReturnsContentsOfHeld | Effect::ReturnsUnknown)
+        }
+        (Place::Other, Effect::Returns { argument, .. }) => {
+            call.arguments.get(usize::from(*argument)).is_some_and(Vec::is_empty)
+        }
+        (Place::Other, e) => matches!(
+            e,
+            Effect::ReturnsFresh | Effect::ReturnsLibrary | Effect::ReturnsHeld | Effect::ReturnsUnknown
+        ),
+    }) || result == Place::None
+}
+
+/// Whether the model lets the function store such an address in the object.
+fn may_store(model: &Model, call: &Call, object: usize, what: Place) -> bool {
+    model.effects.iter().any(|effect| match effect {
+        Effect::Stores { what: stored, to, .. } if call.is(*to, object) => match (stored, what) {
+            (Stored::Within(n), Place::Object(k, _)) => call.is(*n, k),
+            (Stored::Held | Stored::Unknown, _) => true,
+            (Stored::Fresh | Stored::Library, Place::Other) => true,
+            _ => false,
+        },
+        Effect::Copies { to, .. } => call.is(*to, object),
+        _ => false,
+    })
+}
+
+/// Whether the model lets the function call back with such arguments.
+fn may_call(model: &Model, call: &Call, passed: &[Place]) -> bool {
+    model.effects.iter().any(|effect| {
+        let Effect::Calls { function: Source::Argument(_), arguments, .. } = effect else { return false };
+        arguments.iter().zip(passed).all(|(word, place)| match (word, place) {
+            (_, Place::None) => true,
+            (Passed::Argument(n), Place::Object(k, start)) => call.is(*n, *k) && *start,
+            (Passed::Within(n), Place::Object(k, _)) => call.is(*n, *k),
+            (Passed::Contents(_) | Passed::Unknown, _) => true,
+            (Passed::Library, Place::Other) => true,
+            _ => false,
+        })
+    })
+}
+
+#[test]
+fn functions_do_what_their_models_say() {
+    let mut session = Session::new("library_models");
+    let dir = session.dir().to_owned();
+    let source = tools::repository().join("fixtures/library_models/main.c");
+    // As they are called, not as the compiler knows them.
+    let job = Job::new(&dir, "gcc").words("-O0 -w -fno-builtin -pthread -o out").arg(&source);
+    session.must(&job);
+    let ran = session.must(&Job::new(&dir, session.path("out")));
+    let text = std::fs::read_to_string(&source).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let libraries = builtin().unwrap();
+    let libc = libraries.iter().find(|l| l.soname == "libc.so.6").unwrap();
+    let mut seen = BTreeSet::new();
+    let mut wrong = Vec::new();
+    let (mut results, mut stores, mut calls) = (0, 0, 0);
+    for line in ran.stdout.lines() {
+        let mut words = line.split(' ');
+        let name = words.next().unwrap();
+        let number: usize = words.next().unwrap().parse().unwrap();
+        let call = Call::read(lines[number - 1], name);
+        let data = libc.data.contains_key(name);
+        let Some(model) = libc.functions.get(name).filter(|_| !data) else {
+            session.check(data, &format!("{name} has no model"));
+            continue;
+        };
+        seen.insert(name);
+        for fact in words {
+            let (what, value) = fact.split_once('=').unwrap();
+            let fine = match what {
+                "result" => {
+                    results += usize::from(value != "none");
+                    may_return(model, &call, place(value))
+                }
+                "store" => {
+                    stores += 1;
+                    let (object, stored) = value.split_once('<').unwrap();
+                    may_store(model, &call, object.parse().unwrap(), place(stored))
+                }
+                "call" => {
+                    calls += 1;
+                    let passed: Vec<Place> = value.split(',').map(place).collect();
+                    may_call(model, &call, &passed)
+                }
+                _ => false,
+            };
+            if !fine {
+                wrong.push(format!("{name} (line {number}): {fact}"));
+            }
+        }
+    }
+    session.check_eq(&wrong, &Vec::new(), "what no model says");
+    // The calls are there, and do things.
+    session
+        .check(seen.len() >= 120 && results >= 70 && stores >= 20 && calls >= 3, "too few calls were seen");
+}
