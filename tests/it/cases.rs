@@ -41,6 +41,7 @@ cases! {
     cv_thunks
     cv_trampoline
     cv_vectors
+    cv_x87
     cxx_comdat
     cxx_exceptions
     cxx_rtti

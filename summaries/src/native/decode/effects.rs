@@ -8,8 +8,8 @@
 
 use super::kinds::{is_strange, only_moves};
 use iced_x86::{
-    Code, Decoder, DecoderOptions, FlowControl, Instruction as Decoded, InstructionInfoFactory, Mnemonic,
-    OpAccess, OpKind, Register, UsedMemory,
+    Code, CpuidFeature, Decoder, DecoderOptions, FlowControl, Instruction as Decoded, InstructionInfoFactory,
+    Mnemonic, OpAccess, OpKind, Register, UsedMemory,
 };
 
 /// Something that holds values: 0 to 15 are the general registers by number, 16 to 47 the vector registers, then
@@ -151,6 +151,14 @@ impl Effects {
                 transfer.writes.push((slot, is_whole(used.register(), used.access())));
             }
         }
+        // The decoder names no register of that stack where the instruction doesn't.
+        if is_x87(decoded) {
+            if !transfer.reads.contains(&X87) {
+                transfer.reads.push(X87);
+            }
+            transfer.writes.retain(|w| w.0 != X87);
+            transfer.writes.push((X87, false));
+        }
         // Of several writes to parts of one slot none is of the whole.
         let written: Vec<Slot> = transfer.writes.iter().map(|w| w.0).collect();
         for write in &mut transfer.writes {
@@ -182,13 +190,24 @@ fn is_only_in_address(decoded: &Decoded, register: Register) -> bool {
     let implied = match decoded.mnemonic() {
         Cmpxchg | Mulx | Pcmpestri | Pcmpestrm | Vpcmpestri | Vpcmpestrm => true,
         Inc | Dec | Neg | Not => false,
-        _ => decoded.op_count() < 2,
+        _ => decoded.op_count() < 2 && !is_x87(decoded),
     };
     let full = register.full_register();
     let in_address = [decoded.memory_base(), decoded.memory_index()].contains(&full);
     let is_operand =
         |n| decoded.op_kind(n) == OpKind::Register && decoded.op_register(n).full_register() == full;
     in_address && !implied && !(0..decoded.op_count()).any(is_operand)
+}
+
+/// Whether the instruction works on the stack of the x87 unit, or on its state.
+fn is_x87(decoded: &Decoded) -> bool {
+    let is = |f: &CpuidFeature| {
+        matches!(
+            f,
+            CpuidFeature::FPU | CpuidFeature::FPU287 | CpuidFeature::FPU387 | CpuidFeature::FPU387SL_ONLY
+        )
+    };
+    decoded.cpuid_features().iter().any(is)
 }
 
 fn accesses(access: OpAccess) -> (bool, bool) {
