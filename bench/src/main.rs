@@ -10,6 +10,7 @@ mod gcdiff;
 mod links;
 mod machine;
 mod process;
+mod propagate;
 mod sites;
 mod link_programs;
 mod soak_links;
@@ -27,8 +28,9 @@ use corpus::Corpus;
 type Error = Box<dyn std::error::Error + Send + Sync>;
 type Result<T> = std::result::Result<T, Error>;
 
-const USAGE: &str = "usage: bench links|gcdiff|check|soak|soak-links|reach|trace|sites [options]
+const USAGE: &str = "usage: bench links|propagate|gcdiff|check|soak|soak-links|reach|trace|sites [options]
   links             time and memory of each link, the linker alone beside lto-prune, and .text sizes
+  propagate         time and steps of propagation at the level pointers, beside the linker
   gcdiff            what lto-prune keeps beside what ld.lld --gc-sections keeps, section by section
   check             every program, linked plain and pruned by each linker, passes its functional check alike
   soak              random programs, linked plain and pruned, behave alike
@@ -38,7 +40,7 @@ const USAGE: &str = "usage: bench links|gcdiff|check|soak|soak-links|reach|trace
   sites             indirect call sites resolved, here and by LLVM; functions called and not; bytes and time
 options
   --only=A,B        these programs, or PROGRAM/MODE; reach: these mains
-  --runs=N          links: runs of each (default 11)
+  --runs=N          links, propagate: runs of each (default 11)
   --linkers=A,B     check, soak, soak-links, reach: of lld, mold, bfd, gold (default: all)
   --seeds=A..B      soak, soak-links: the seeds from A to B - 1
   --hits=N          trace, sites: a site is watched for so many hits (default 50000)
@@ -124,6 +126,7 @@ fn run(args: &[String]) -> Result<bool> {
     let corpus = Corpus::open(root, &options.only)?;
     match command.as_str() {
         "links" => links::run(&corpus, &options),
+        "propagate" => propagate::run(&corpus, &options),
         "gcdiff" => gcdiff::run(&corpus, &options),
         "check" => check::run(&corpus, &options),
         _ => Err(format!("unknown command {command}\n{USAGE}").into()),

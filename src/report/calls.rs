@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{Facts, describe, lossy};
 use crate::ids::Id;
-use crate::propagate::values::{CallTargets, Cause};
+use crate::propagate::values::{CallTargets, Cause, GivenUp};
 
 /// An indirect call or jump out of a live function.
 #[derive(Debug, Serialize)]
@@ -62,6 +62,10 @@ pub struct FlowReport {
     pub nodes: usize,
     /// Memory objects that a budget joined with others.
     pub joined_objects: usize,
+    /// Work of the fixpoint, in elements looked at.
+    pub steps: usize,
+    /// What was given up because that was too much: `nothing`, `objects`, `memory` or `values`.
+    pub given_up: &'static str,
 }
 
 /// Stable name of a cause.
@@ -72,6 +76,7 @@ pub fn cause_name(cause: Cause) -> &'static str {
         Cause::Memory => "memory",
         Cause::Result => "result",
         Cause::Outside => "outside",
+        Cause::Budget => "value-flow-budget",
     }
 }
 
@@ -92,6 +97,13 @@ pub(super) fn counts(facts: Facts<'_>) -> Option<FlowReport> {
         constraints: counts.constraints,
         nodes: counts.nodes,
         joined_objects: counts.joined_objects,
+        steps: counts.steps,
+        given_up: match counts.given_up {
+            GivenUp::Nothing => "nothing",
+            GivenUp::Objects => "objects",
+            GivenUp::Memory => "memory",
+            GivenUp::Values => "values",
+        },
     })
 }
 
@@ -128,5 +140,6 @@ fn because(facts: Facts<'_>, (cause, atom): (Cause, Option<crate::ids::AtomId>))
         Cause::Memory => format!("read through an address that escaped, in {place}"),
         Cause::Result => format!("the result of a call of something unknown in {place}"),
         Cause::Outside => format!("something defined outside of the modules, used by {place}"),
+        Cause::Budget => "the work that a link may be was spent".to_owned(),
     }
 }

@@ -1,18 +1,119 @@
-//! The budget of a set: objects of memory that too many values point to together are joined into one.
+//! The budgets: how many objects a set tells apart, and how much work a link may be.
 //!
 //! A set that points to very many objects says little, and every access through it costs as many steps as it has
 //! elements. Beyond the budget the objects of the set become one, in which places are no longer told apart: what any of
 //! them holds, all of them hold. That is sound (it only adds), keeps what is known of functions, and makes the rest of
-//! the work near-linear, as unification does (Steensgaard). Which sets exceed the budget first depends on the order of
-//! work, which is fixed: a link gives the same result every time. The report counts what was joined.
+//! the work near-linear, as unification does (Steensgaard).
+//!
+//! Work is counted in steps, not in time: an element that was looked at, an edge along which the unknown went. Steps
+//! in proportion to the constraints are free. Beyond them a set tells no objects apart; beyond more, all memory that has not
+//! escaped becomes one object; and should that not be enough, every value becomes unknown and all escapes, which is what
+//! the level `functions` knows. Each only adds. Which sets exceed a budget first depends on the order of work, which is fixed: a link gives the same result
+//! every time. The report counts what was joined and says what was given up.
+
+use rustc_hash::FxHashMap;
 
 use super::graph::{Graph, Kind, NodeId};
 use super::sets::{Element, Set};
 
-/// Objects of memory that a set tells apart.
-pub(super) const BUDGET: usize = 48;
+/// What a link may cost.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Budget {
+    /// Objects of memory that a set tells apart.
+    pub(super) objects: usize,
+    /// Steps that are always free.
+    pub(super) free: usize,
+    /// Steps for each constraint after which a set tells no objects apart, after which all memory is one, and after which
+    /// everything is unknown.
+    pub(super) steps: [usize; 3],
+}
+
+/// What links get: on the programs of the bench a step takes some 20 to 60 ns.
+pub(super) const BUDGET: Budget = Budget { objects: 48, free: 300_000, steps: [4, 6, 60] };
+
+/// What was given up for want of work, each more than the one before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum GivenUp {
+    #[default]
+    Nothing,
+    /// Objects of memory to which one value may point are not told apart.
+    Objects,
+    /// Objects of memory are not told apart.
+    Memory,
+    /// Values are not told apart: all that is mentioned escapes.
+    Values,
+}
 
 impl Graph {
+    /// Whether the work that was done is more than the constraints so far allow.
+    pub(super) fn is_over_work(&self) -> bool {
+        let steps = match self.given_up {
+            GivenUp::Nothing => self.budget.steps[0],
+            GivenUp::Objects => self.budget.steps[1],
+            GivenUp::Memory => self.budget.steps[2],
+            GivenUp::Values => return false,
+        };
+        self.work.steps > self.budget.free.saturating_add(steps.saturating_mul(self.constraints))
+    }
+
+    /// Give up the next thing.
+    pub(super) fn give_up(&mut self) {
+        if self.given_up == GivenUp::Nothing {
+            self.given_up = GivenUp::Objects;
+            self.budget.objects = self.budget.objects.min(1);
+            self.over_budget = (0..self.nodes.len() as NodeId).filter(|n| self.set(*n).len() > 1).collect();
+            return;
+        }
+        if self.given_up == GivenUp::Objects {
+            self.given_up = GivenUp::Memory;
+            let is_own = |o: &u32| {
+                let of = self.objects.get(*o as usize);
+                self.object_of(*o) == *o && of.is_some_and(|o| o.kind == Kind::Memory)
+            };
+            let own: Vec<u32> = (0..self.objects.len() as u32).filter(is_own).collect();
+            self.one_memory = own.first().copied();
+            self.join_objects(&own);
+            self.shorten_all();
+            return self.collapse_cycles();
+        }
+        self.given_up = GivenUp::Values;
+        for id in 0..self.nodes.len() as NodeId {
+            if self.find(id) == id {
+                self.leak(id);
+                self.set_unknown(id);
+            }
+        }
+    }
+
+    /// What is true of an object from the beginning, if memory has been given up.
+    pub(super) fn joined_from_birth(&mut self, object: u32) {
+        if self.given_up >= GivenUp::Memory
+            && self.objects.get(object as usize).is_some_and(|o| o.kind == Kind::Memory)
+        {
+            let keep = *self.one_memory.get_or_insert(object);
+            self.objects[object as usize].joined = true;
+            self.same[object as usize] = keep;
+            self.joined_objects += 1;
+        }
+    }
+
+    /// Replace elements of objects that were joined in all sets.
+    fn shorten_all(&mut self) {
+        // Sets that share their elements go on sharing them.
+        let mut known: FxHashMap<usize, Set> = FxHashMap::default();
+        // An address is not given to another set before all are done.
+        let mut retired = Vec::with_capacity(self.held.len());
+        for at in 0..self.held.len() {
+            let set = std::mem::take(&mut self.held[at].set);
+            let new = match known.get(&(set.as_slice().as_ptr() as usize)).filter(|_| !set.is_empty()) {
+                Some(new) => new.clone(),
+                None => self.shortened(&set),
+            };
+            known.insert(set.as_slice().as_ptr() as usize, new.clone());
+            self.held[at].set = new;
+            retired.push(set);
+        }
+    }
     /// The object that stands for this one.
     pub(super) fn object_of(&self, mut object: u32) -> u32 {
         while let Some(&same) = self.same.get(object as usize)
@@ -32,7 +133,7 @@ impl Graph {
         }
     }
 
-    /// Bring the set of a node within the budget.
+    /// Bring the set of a node within the budget of objects.
     pub(super) fn within_budget(&mut self, node: NodeId) {
         let node = self.find(node);
         self.shorten(node);
@@ -41,27 +142,31 @@ impl Graph {
         let mut objects: Vec<u32> = self.set(node).iter().map(|e| e.object()).filter(is_memory).collect();
         objects.dedup();
         let mut most = 1;
-        if objects.len() > self.budget {
+        if objects.len() > self.budget.objects {
             self.join_objects(&objects);
         } else {
             most = most.max(objects.len());
         }
         let node = self.find(node);
         self.shorten(node);
-        let left = self.budget - most.min(self.budget);
+        let left = self.budget.objects - most.min(self.budget.objects);
         let of = self.hold(node);
         of.counted_at = (of.set.as_slice().len() + left).min(u32::MAX as usize) as u32;
     }
 
     /// Replace elements of objects that were joined.
     fn shorten(&mut self, node: NodeId) {
-        let mut elements: Vec<Element> = self.set(node).iter().map(|e| self.canonical(*e)).collect();
-        elements.sort_unstable();
-        elements.dedup();
-        let of = self.hold(node);
-        of.set = Set::default();
         // Whoever was told of one of the joined objects knows of all that they hold now.
-        of.set.join(&elements, &mut Vec::new(), &mut Vec::new());
+        let set = self.shortened(&self.whole_set(node));
+        self.hold(node).set = set;
+    }
+
+    fn shortened(&self, set: &Set) -> Set {
+        let mut elements: Vec<Element> = set.as_slice().iter().map(|e| self.canonical(*e)).collect();
+        elements.sort_unstable();
+        let mut shortened = Set::default();
+        shortened.join(&elements, &mut Vec::new(), &mut Vec::new());
+        shortened
     }
 
     /// Make one object of these.

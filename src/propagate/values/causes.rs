@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 
+use super::budget::GivenUp;
 use super::graph::{Cause, Graph, IS_SHARED, NodeId, UNKNOWN, Use};
 
 /// Nodes whose causes are to be carried on.
@@ -64,6 +65,8 @@ impl Causes {
         let none = known == 0 && graph.has(node, UNKNOWN);
         // There is always one; should it be lost, the node is still no resolved one.
         let bits = if none { Cause::Memory.bit() } else { known };
+        let spent = graph.given_up == GivenUp::Values;
+        let bits = if spent { Cause::Budget.bit() } else { bits };
         Cause::ALL.into_iter().filter(move |c| c.bit() & bits != 0)
     }
 }

@@ -136,7 +136,7 @@ impl Graph {
         let waits = !held.set.is_empty();
         *self.hold(*keep) = held;
         let node = &mut self.nodes[*keep as usize];
-        (node.edges, node.uses) = (first, uses);
+        (node.edges, node.uses, node.degree) = (first, uses, edges.len() as u32);
         self.causes[*keep as usize] = causes;
         self.marks[*keep as usize] = marks & !(UNKNOWN | LEAKS | QUEUED);
         if waits {

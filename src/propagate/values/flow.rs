@@ -12,6 +12,7 @@ use summaries::models::MemoryIdx;
 use summaries::relation::{Constraint, FunctionSummary};
 use summaries::{AtomIdx, AtomKind, ReferenceKind, ValueIdx};
 
+use super::budget::Budget;
 use super::graph::{CELL, Cause, ESCAPED, Event, Graph, Kind, NodeId, Use};
 use super::places::{Content, Place, World};
 use super::sets::Element;
@@ -87,7 +88,7 @@ pub(super) struct Flow<'s> {
 }
 
 impl<'s> Flow<'s> {
-    pub(super) fn new(world: World<'s>, budget: usize) -> Self {
+    pub(super) fn new(world: World<'s>, budget: Budget) -> Self {
         let mut functions = Vec::new();
         for (position, summary) in world.sources.summaries.iter().enumerate() {
             functions.extend((0..summary.functions.len()).map(|local| Instance {

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashSet;
 
+use super::budget::{Budget, GivenUp};
 use super::sets::{Element, Set, UNKNOWN_OBJECT};
 
 /// A node: index into the table of nodes. Collapsed nodes have one representative.
@@ -36,11 +37,13 @@ pub enum Cause {
     Result,
     /// Defined outside of the modules.
     Outside,
+    /// The work that a link may be was spent.
+    Budget,
 }
 
 impl Cause {
-    pub const ALL: [Cause; 5] =
-        [Cause::FrontEnd, Cause::Parameter, Cause::Memory, Cause::Result, Cause::Outside];
+    pub const ALL: [Cause; 6] =
+        [Cause::FrontEnd, Cause::Parameter, Cause::Memory, Cause::Result, Cause::Outside, Cause::Budget];
 
     pub(super) fn element(self) -> Element {
         Element::new(UNKNOWN_OBJECT, self as u32)
@@ -160,10 +163,12 @@ pub(super) struct Node {
     pub(super) uses: u32,
     /// Its number in the table of what nodes hold.
     pub(super) held: u32,
+    /// How many edges it has.
+    pub(super) degree: u32,
 }
 
 impl Node {
-    pub(super) const EMPTY: Node = Node { edges: END, uses: END, held: END };
+    pub(super) const EMPTY: Node = Node { edges: END, uses: END, held: END, degree: 0 };
 }
 
 /// What a node holds.
@@ -195,9 +200,11 @@ pub(super) struct Graph {
     pub(super) objects: Vec<Object>,
     /// Union-find over objects: one that was joined with others points to the one that stands for them.
     pub(super) same: Vec<u32>,
-    /// Objects of memory that a set tells apart; beyond, they are joined.
-    pub(super) budget: usize,
-    /// Nodes whose sets exceed that.
+    pub(super) budget: Budget,
+    pub(super) given_up: GivenUp,
+    /// The object of all memory, once that is not told apart.
+    pub(super) one_memory: Option<u32>,
+    /// Nodes whose sets exceed the budget of objects.
     pub(super) over_budget: Vec<NodeId>,
     pub(super) joined_objects: usize,
     known_edges: FxHashSet<(NodeId, NodeId)>,
@@ -210,7 +217,7 @@ pub(super) struct Graph {
 }
 
 impl Graph {
-    pub(super) fn new(budget: usize) -> Self {
+    pub(super) fn new(budget: Budget) -> Self {
         let mut graph = Graph {
             nodes: Vec::new(),
             parent: Vec::new(),
@@ -223,6 +230,8 @@ impl Graph {
             objects: Vec::new(),
             same: Vec::new(),
             budget,
+            given_up: GivenUp::Nothing,
+            one_memory: None,
             over_budget: Vec::new(),
             joined_objects: 0,
             known_edges: FxHashSet::default(),
@@ -252,7 +261,8 @@ impl Graph {
         let length = self.nodes.len() + count as usize;
         self.nodes.resize(length, Node::EMPTY);
         self.parent.extend(first..first.saturating_add(count));
-        self.marks.resize(length, 0);
+        let marks = if self.given_up == GivenUp::Values { UNKNOWN | LEAKS } else { 0 };
+        self.marks.resize(length, marks);
         self.causes.resize(length, 0);
         first
     }
@@ -270,8 +280,10 @@ impl Graph {
             escaped: false,
             joined: false,
         });
-        self.same.push((self.objects.len() - 1) as u32);
-        (self.objects.len() - 1) as u32
+        let object = (self.objects.len() - 1) as u32;
+        self.same.push(object);
+        self.joined_from_birth(object);
+        object
     }
 
     /// The address of an object, `None` anywhere in it.
@@ -372,7 +384,7 @@ impl Graph {
     /// `to` holds all that `from` holds; `again`: that may have been said before.
     pub(super) fn include(&mut self, from: NodeId, to: NodeId, again: bool) {
         let (from, to) = (self.find(from), self.find(to));
-        if from == to {
+        if from == to || self.given_up == GivenUp::Values {
             return;
         }
         if to == ESCAPED {
@@ -386,6 +398,7 @@ impl Graph {
         }
         let next = std::mem::replace(&mut self.nodes[from as usize].edges, self.edges.len() as u32);
         self.edges.push((to, next));
+        self.nodes[from as usize].degree += 1;
         self.work.new_edges += 1;
         if self.has(from, UNKNOWN) {
             self.set_unknown(to);

@@ -25,6 +25,7 @@ use std::collections::BTreeSet;
 
 use super::{Liveness, Witness};
 use crate::ids::{AtomId, Id, SymbolId};
+pub use budget::GivenUp;
 use causes::Causes;
 pub use graph::Cause;
 use origins::Origins;
@@ -72,6 +73,10 @@ pub struct Statistics {
     pub nodes: usize,
     /// Memory objects that a budget joined with others.
     pub joined_objects: usize,
+    /// Work, in elements looked at.
+    pub steps: usize,
+    /// Because that was too much.
+    pub given_up: GivenUp,
 }
 
 /// The fixpoint.
@@ -96,8 +101,8 @@ pub fn flow(sources: Sources<'_>, explain: bool) -> ValueFlow {
     flow_within(sources, explain, budget::BUDGET)
 }
 
-/// The same with another budget of objects to a set.
-fn flow_within(sources: Sources<'_>, explain: bool, budget: usize) -> ValueFlow {
+/// The same with another budget.
+fn flow_within(sources: Sources<'_>, explain: bool, budget: budget::Budget) -> ValueFlow {
     let mut flow = flow::Flow::new(places::World::new(sources), budget);
     flow.run();
     let atoms = (0..flow.world.atoms()).map(AtomId::new);
@@ -122,10 +127,13 @@ fn calls(flow: &flow::Flow<'_>, stubs: &[bool]) -> (Vec<CallTargets>, Statistics
         constraints: flow.graph.constraints,
         nodes: flow.graph.nodes.len(),
         joined_objects: flow.graph.joined_objects,
+        steps: flow.graph.work.steps,
+        given_up: flow.graph.given_up,
         ..Statistics::default()
     };
     let mut called = flow.called.clone();
     let (origins, causes) = (Origins::new(flow), Causes::new(&flow.graph));
+    let spent = (statistics.given_up == GivenUp::Values).then_some((Cause::Budget, None));
     let mut sites = Vec::new();
     for site in &flow.sites {
         // What else an unknown callee was before it became unknown is by chance.
@@ -155,7 +163,7 @@ fn calls(flow: &flow::Flow<'_>, stubs: &[bool]) -> (Vec<CallTargets>, Statistics
             offset: call.offset,
             targets: if finite { joined(&site.targets) } else { Vec::new() },
             externals: site.externals.iter().copied().filter(|_| finite).collect(),
-            because: if finite { None } else { origins.of_site(flow, site) },
+            because: if finite { None } else { origins.of_site(flow, site).or(spent) },
             overdefined,
         });
     }

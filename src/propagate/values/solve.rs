@@ -15,6 +15,9 @@ use super::graph::{
 };
 use super::sets::{Element, Set};
 
+/// A node with more edges than this waits for the others.
+const HUB: u32 = 8;
+
 /// What is to be done.
 #[derive(Default)]
 pub(super) struct Work {
@@ -57,6 +60,8 @@ impl Graph {
                 break;
             } else if let Some(id) = self.over_budget.pop() {
                 self.within_budget(id);
+            } else if self.is_over_work() {
+                self.give_up();
             } else if self.cycles_are_due() {
                 self.collapse_cycles();
             } else if let Some(Reverse((_, id))) = self.work.queue.pop() {
@@ -200,7 +205,7 @@ impl Graph {
             elements = &buffer;
         }
         let mut fresh = std::mem::take(&mut self.work.fresh);
-        let budget = self.budget;
+        let budget = self.budget.objects;
         if !elements.is_empty() {
             let same = buffer.is_empty();
             let held = self.hold(id);
@@ -239,6 +244,8 @@ impl Graph {
     pub(super) fn queue(&mut self, id: NodeId) {
         if self.mark(id, QUEUED) {
             let rank = self.work.rank.get(id as usize).copied().unwrap_or(0);
+            // What many hold waits until the others have said all to it, and says it at once.
+            let rank = if self.nodes[id as usize].degree > HUB { rank | 1 << 31 } else { rank };
             self.work.queue.push(Reverse((rank, id)));
         }
     }
@@ -281,6 +288,7 @@ impl Graph {
 
     /// Elements of a node that is used so.
     pub(super) fn apply(&mut self, what: Use, elements: &[Element]) {
+        self.work.steps += elements.len();
         match what {
             Use::Displace { to, by } => {
                 let mut displaced = std::mem::take(&mut self.work.displaced);

@@ -1,6 +1,7 @@
 //! Value flow from hand-written summaries: LLVM's examples, each rule of liveness, and random programs against an oracle.
 #![allow(clippy::unwrap_used)]
 
+mod large;
 mod oracle;
 mod random;
 
@@ -22,7 +23,7 @@ pub(super) fn flow_of_within(
     line: &str,
     texts: &[&str],
     models: &[(&str, Model)],
-    budget: usize,
+    budget: budget::Budget,
 ) -> (ValueFlow, Vec<String>) {
     let link = Link::new(&format!("{line} --prune-level=pointers"), texts);
     let mut resolution = link.resolution();
