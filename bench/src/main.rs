@@ -16,7 +16,6 @@ mod link_programs;
 mod soak_links;
 mod reach;
 mod soak;
-mod symbols;
 mod table;
 mod trace;
 

@@ -18,6 +18,9 @@ use crate::summary::Target;
 /// (0 is rax, 4 is rsp), 16 to 47 the vector registers xmm0 to xmm31 (with all of ymm and zmm), 48 the stack of the x87 unit.
 pub type Register = u8;
 
+/// rax, rdx, xmm0 and xmm1, a bit per register: what carries a result, and may hold what it held before if it carries none.
+pub const PRESERVABLE: u64 = 0b101 | 0b11 << 16;
+
 /// An address: what `value` holds, displaced by `offset` bytes; `None` is any displacement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Place {
@@ -66,8 +69,9 @@ pub struct CallSite {
     pub callee: Callee,
     /// A jump through a register or memory that may also stay in the function: a target inside it is no call.
     pub jump: bool,
-    /// What registers hold at the call, sorted by register. A register that is left out holds no address, or (rbx, rbp,
-    /// rsp, r12 to r15) what callees only save and restore.
+    /// What registers hold at the call, sorted by register: if the callees since then have preserved it, for there are some that
+    /// preserve what others clobber. A register that is left out holds no address, or (rbx, rbp, rsp, r12 to r15) what
+    /// callees only save and restore, or passes nothing.
     pub actuals: Vec<(Register, ValueIdx)>,
     /// What the caller's frame holds at and above the callee's stack pointer at entry, sorted by offset from it: cells
     /// of 8 bytes. Offset 8 is the first stack parameter. Only cells that may hold an address.
@@ -101,6 +105,9 @@ pub struct FunctionSummary {
     pub frame: bool,
     /// What registers hold on return, sorted by register: rax, rdx, xmm0, xmm1, st0.
     pub results: Vec<(Register, ValueIdx)>,
+    /// Of [`PRESERVABLE`], the registers that may hold on every return what they held at entry, if the callees that it calls
+    /// leave them alone too: a bit per register.
+    pub preserved: u64,
     /// Values that may hold anything if control enters at a label from outside (`__builtin_longjmp`).
     pub at_labels: Vec<ValueIdx>,
     /// What it has the address of and follows no further: only compared, or only accessed for what is no address.

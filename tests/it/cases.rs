@@ -35,6 +35,7 @@ cases! {
     cv_data_parts
     cv_environment
     cv_handlers
+    cv_kept
     cv_ms_abi
     cv_streams
     cv_text

@@ -10,7 +10,7 @@ use summaries::ValueIdx;
 use summaries::models::{
     ARGUMENT_REGISTERS, Argument, Effect, MemoryIdx, Model, Passed, RESULT_REGISTER, Returned, Source, Stored,
 };
-use summaries::relation::Callee;
+use summaries::relation::{Callee, Register};
 
 use super::flow::{FIRST_STACK_PARAMETER, Flow, Meaning};
 use super::graph::{CELL, Cause, ESCAPED, Kind, NodeId, Use};
@@ -170,6 +170,13 @@ impl<'s> Flow<'s> {
         }
         for (result, value) in both(&passed.results, &summary.results) {
             self.graph.assign(first + value.0, passed.first + result.0);
+        }
+        // What the callee leaves alone holds behind the call what it held before.
+        let preserved = |r: &&(Register, ValueIdx)| summary.preserved & 1 << (r.0 & 63) != 0;
+        for (register, result) in passed.results.iter().filter(preserved) {
+            if let Some(before) = passed.actual(*register) {
+                self.graph.assign(before, passed.first + result.0);
+            }
         }
         let in_frame = passed.in_frame;
         if let Some(frame) = self.frame(function) {

@@ -6,7 +6,7 @@
 
 use super::CheckError;
 use crate::ids::{AtomIdx, ValueIdx};
-use crate::relation::{CallSite, Callee, Constraint, FunctionSummary, Place, Register};
+use crate::relation::{CallSite, Callee, Constraint, FunctionSummary, PRESERVABLE, Place, Register};
 use crate::summary::{AtomKind, ModuleSummary, Target};
 
 /// Number of [`Register`]s.
@@ -60,6 +60,7 @@ impl Checker<'_> {
             && f.call_sites.is_sorted_by_key(|s| (s.section, s.offset))
             && f.call_sites.iter().all(|s| self.call_site(s))
             && f.values_at.is_sorted_by(|a, b| a < b)
+            && f.preserved & !PRESERVABLE == 0
     }
 
     fn value(&self, value: ValueIdx) -> bool {

@@ -37,6 +37,13 @@ impl Dumper<'_> {
         for (register, value) in &function.results {
             let _ = writeln!(self.out, "  result {} {}", words::register(*register), Shown(*value));
         }
+        if function.preserved != 0 {
+            self.out.push_str("  preserves");
+            for register in (0..64).filter(|r| function.preserved & 1 << r != 0) {
+                let _ = write!(self.out, " {}", words::register(register));
+            }
+            self.out.push('\n');
+        }
         for value in &function.at_labels {
             let _ = writeln!(self.out, "  atlabel {}", Shown(*value));
         }

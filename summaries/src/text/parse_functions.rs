@@ -33,6 +33,7 @@ impl Parser {
             "param",
             "stackparam",
             "result",
+            "preserves",
             "atlabel",
             "accounts",
             "site",
@@ -71,6 +72,11 @@ impl Parser {
             "param" => function.parameters.push((register(cursor)?, values.next(cursor)?)),
             "stackparam" => function.stack_parameters.push((stack_offset(cursor)?, values.next(cursor)?)),
             "result" => function.results.push((register(cursor)?, values.next(cursor)?)),
+            "preserves" => {
+                while cursor.peek().is_some() {
+                    function.preserved |= 1 << (register(cursor)? & 63);
+                }
+            }
             "atlabel" => function.at_labels.push(values.next(cursor)?),
             "unused" => function.unused.push(self.target(cursor)?),
             "accounts" => {
@@ -191,6 +197,7 @@ fn empty(atom: AtomIdx) -> FunctionSummary {
         stack_parameters: Vec::new(),
         frame: false,
         results: Vec::new(),
+        preserved: 0,
         at_labels: Vec::new(),
         unused: Vec::new(),
         constraints: Vec::new(),

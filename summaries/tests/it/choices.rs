@@ -1,6 +1,6 @@
 //! Valid summaries of any shape, decided by a stream of bytes (which proptest then shrinks).
 
-use summaries::relation::{CallSite, Callee, Constraint, FunctionSummary, Place};
+use summaries::relation::{CallSite, Callee, Constraint, FunctionSummary, PRESERVABLE, Place};
 use summaries::*;
 
 /// A stream of choices; at its end every choice is the first.
@@ -278,6 +278,7 @@ impl Choices<'_> {
             stack_parameters: if frame { Vec::new() } else { self.cells(values) },
             frame,
             results: self.registers(values),
+            preserved: self.number() & PRESERVABLE,
             at_labels: (0..self.below(3)).map(|_| self.value(values)).collect(),
             constraints,
             call_sites,

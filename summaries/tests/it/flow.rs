@@ -147,12 +147,66 @@ fn what_is_only_compared_is_named() {
 fn what_a_call_out_of_the_module_passes() {
     let (summary, function) = function("lea f(%rip), %rdi; movq %rdi, %xmm0; call g; call h; ret");
     let registers = |name| site(&summary, &function, name).actuals.iter().map(|a| a.0).collect::<Vec<_>>();
-    // rdi and xmm0, with what was in the other argument registers at entry; nothing of it after g.
+    // rdi and xmm0, with what was in the other argument registers at entry, and to h as well: g may leave them alone.
     let passed = registers("g");
     assert!(passed.contains(&7) && passed.contains(&16), "{passed:?}");
     assert!(passed.iter().all(|r| *r < 24), "{passed:?}");
-    let after = registers("h");
-    assert!(!after.contains(&7) && !after.contains(&23), "{after:?}");
+    let h = site(&summary, &function, "h").actuals;
+    let rdi = h.iter().find(|a| a.0 == 7).map(|a| held(&summary, &function, a.1));
+    assert_eq!(rdi, Some(BTreeSet::from(["f".to_owned()])));
+    assert!(h.iter().all(|a| a.0 < 24), "{h:?}");
+    // rax is passed too: g may hand it back, or take it (`regcall`).
+    let (summary, function) = function_with_rax();
+    let rax = site(&summary, &function, "g").actuals.first().map(|a| (a.0, held(&summary, &function, a.1)));
+    assert_eq!(rax, Some((0, BTreeSet::from(["f".to_owned()]))));
+}
+
+fn function_with_rax() -> (ModuleSummary, FunctionSummary) {
+    function("lea f(%rip), %rax; call g; call *%rax; ret")
+}
+
+#[test]
+fn what_a_function_leaves_alone() {
+    let preserved = |body: &str| {
+        let mask = function(body).1.preserved;
+        [(0, "rax"), (2, "rdx"), (16, "xmm0"), (17, "xmm1")]
+            .iter()
+            .filter(|r| mask & 1 << r.0 != 0)
+            .map(|r| r.1)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(preserved("ret"), ["rax", "rdx", "xmm0", "xmm1"]);
+    assert_eq!(preserved("xor %eax, %eax; movd %eax, %xmm1; ret"), ["rdx", "xmm0"]);
+    // Put back from where it was put; by whichever way.
+    for body in [
+        "push %rax; push %rdx; xor %eax, %eax; xor %edx, %edx; pop %rdx; pop %rax; ret",
+        "mov %rax, -8(%rsp); mov %rdx, -16(%rsp); mov $1, %eax; mov $1, %edx; mov -16(%rsp), %rdx; mov -8(%rsp), %rax; ret",
+        "mov %rax, %r11; mov %rdx, %rcx; xor %eax, %eax; xor %edx, %edx; mov %r11, %rax; mov %rcx, %rdx; ret",
+        "sub $40, %rsp; movaps %xmm0, (%rsp); movups %xmm1, 16(%rsp); pxor %xmm0, %xmm0; pxor %xmm1, %xmm1; movaps (%rsp), %xmm0; \
+         movups 16(%rsp), %xmm1; add $40, %rsp; ret",
+        // On a stack that was aligned, and by way of the frame pointer.
+        "push %rbp; mov %rsp, %rbp; and $-32, %rsp; sub $64, %rsp; mov %rax, (%rsp); mov %rdx, 8(%rsp); xor %eax, %eax; \
+         xor %edx, %edx; mov 8(%rsp), %rdx; mov (%rsp), %rax; leave; ret",
+        // What is called may do the same, and so may what is jumped to.
+        "sub $8, %rsp; call g; add $8, %rsp; ret",
+        "jmp g",
+        // On one of two paths nothing happens.
+        "test %edi, %edi; je 1f; push %rax; push %rdx; xor %eax, %eax; xor %edx, %edx; pop %rdx; pop %rax; 1: ret",
+    ] {
+        assert_eq!(preserved(body), ["rax", "rdx", "xmm0", "xmm1"], "{body}");
+    }
+    // Not what another register was, nor what lies elsewhere, nor on one path only.
+    for body in [
+        "push %rax; pop %rdx; xor %eax, %eax; ret",
+        "mov %rax, -8(%rsp); mov %rdx, -16(%rsp); mov -16(%rsp), %rax; mov -8(%rsp), %rdx; ret",
+        "mov (%rdi), %rax; mov 8(%rdi), %rdx; ret",
+        "test %edi, %edi; je 1f; xor %eax, %eax; xor %edx, %edx; 1: ret",
+        "xor %eax, %eax; xor %edx, %edx; jmp g",
+    ] {
+        assert_eq!(preserved(body), ["xmm0", "xmm1"], "{body}");
+    }
+    // One that doesn't return preserves nothing.
+    assert_eq!(preserved("1: jmp 1b"), [""; 0]);
 }
 
 #[test]
@@ -171,6 +225,34 @@ fn vector_registers_carry_parameters_and_results() {
     let (summary, result) = function("lea f(%rip), %rax; movq %rax, %xmm0; ret");
     let returned = result.results.iter().find(|r| r.0 == 16).map(|r| held(&summary, &result, r.1));
     assert_eq!(returned, Some(BTreeSet::from(["f".to_owned()])));
+}
+
+#[test]
+fn the_x87_unit_carries_parameters_and_results() {
+    // What lies on the stack is returned in st0, whichever way it gets there.
+    for load in [
+        "fldt 8(%rsp)",
+        "fldl 8(%rsp)",
+        "fildll 8(%rsp)",
+        "fld1; fldt 8(%rsp); fcmovne %st(1), %st; fstp %st(1)",
+    ] {
+        let (_, result) = function(&format!("{load}; ret"));
+        let returned = result.results.iter().find(|r| r.0 == 48).map(|r| r.1);
+        let parameter = result.stack_parameters.iter().find(|p| p.0 == 8).map(|p| p.1);
+        let assigned = |c: &Constraint| matches!(c, Constraint::Assign { from, to, .. } if Some(*from) == parameter && Some(*to) == returned);
+        assert!(
+            returned.is_some() && (returned == parameter || result.constraints.iter().any(assigned)),
+            "{load}: {result:?}"
+        );
+    }
+    for store in ["fstpt", "fstpl", "fistpll"] {
+        let body = format!(
+            "sub $24, %rsp; call g; {store} (%rsp); mov (%rsp), %rax; call *%rax; add $24, %rsp; ret"
+        );
+        let (summary, function) = function(&body);
+        let result = site(&summary, &function, "g").results.iter().find(|r| r.0 == 48).map(|r| r.1);
+        assert!(result.is_some(), "{store}: {function:?}");
+    }
 }
 
 #[test]
@@ -216,13 +298,6 @@ fn paths_join() {
     let body = "lea f(%rip), %rax; test %edi, %edi; je 1f; lea g(%rip), %rax; 1: call *%rax; ret";
     assert_eq!(callees(body), [["f", "g"]]);
     let body = "xor %ecx, %ecx; lea f(%rip), %rax; 1: add $8, %rax; dec %edi; jne 1b; call *%rax; ret";
-    assert_eq!(callees(body), [["f"]]);
-    // A path on which nothing sets the register can't be gone to the call, as far as the compiler knows; whichever is walked first.
-    let body = "push %rbx; test %edi, %edi; jne 1f; lea f(%rip), %rbx; 1: test %edi, %edi; jne 2f; call *%rbx; \
-                2: pop %rbx; ret";
-    assert_eq!(callees(body), [["f"]]);
-    let body = "push %rbx; test %edi, %edi; je 3f; 1: test %edi, %edi; jne 2f; call *%rbx; 2: pop %rbx; ret; \
-                3: lea f(%rip), %rbx; jmp 1b";
     assert_eq!(callees(body), [["f"]]);
 }
 

@@ -389,6 +389,11 @@ impl Oracle {
                 self.flow(Node::Value(g, value.0), Node::Value(f, result.0));
             }
         }
+        for (register, result) in site.results.iter().filter(|r| function.preserved & 1 << r.0 != 0) {
+            for (_, before) in site.actuals.iter().filter(|a| a.0 == *register) {
+                self.flow(Node::Value(f, before.0), Node::Value(f, result.0));
+            }
+        }
         let (mine, its) = (Object::Frame(f as u32), Object::Frame(g as u32));
         for (at, actual) in &site.stack {
             let from = Node::Value(f, actual.0);

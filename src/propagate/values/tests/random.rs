@@ -81,6 +81,9 @@ impl Choices<'_> {
         if self.below(4) == 0 {
             line += " jump";
         }
+        if self.below(3) == 0 {
+            line += &format!(" actual rax {}", self.value());
+        }
         line += &format!(" actual rdi {}", self.value());
         if self.below(3) == 0 {
             line += &format!(" stack {} {}", [8, 16][self.below(2)], self.value());
@@ -99,6 +102,9 @@ impl Choices<'_> {
                 let mut lines = vec!["param rdi %0".to_owned(), "result rax %1".to_owned()];
                 if !frame && self.below(2) == 0 {
                     lines.push("stackparam 8 %2".to_owned());
+                }
+                if self.below(3) == 0 {
+                    lines.push("preserves rax".to_owned());
                 }
                 let count = 1 + self.below(8);
                 lines.extend((0..count).map(|_| self.line(frame)));

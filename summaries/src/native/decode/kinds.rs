@@ -36,6 +36,22 @@ pub(super) fn only_moves(decoded: &Decoded) -> bool {
             | Movddup
             | Vmovddup
             | Vpermq
+            | Fld
+            | Fst
+            | Fstp
+            | Fild
+            | Fist
+            | Fistp
+            | Fisttp
+            | Fxch
+            | Fcmovb
+            | Fcmove
+            | Fcmovbe
+            | Fcmovu
+            | Fcmovnb
+            | Fcmovne
+            | Fcmovnbe
+            | Fcmovnu
     ) || decoded.condition_code() != iced_x86::ConditionCode::None && is_cmov(decoded)
 }
 

@@ -7,6 +7,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::memory::cells;
+use super::preserve::Preserved;
 use super::state::{Pending, Val};
 use super::unit::Refusal;
 use crate::ids::{AtomIdx, ValueIdx};
@@ -79,6 +80,7 @@ pub(super) struct Builder {
     pub(super) copy_to_frame: bool,
     /// Values that were loaded from memory outside of the frame, as far as that is seen.
     pub(super) loaded: FxHashSet<ValueIdx>,
+    pub(super) preserved: Preserved,
     /// Where jumps lead that leave the frame behind as it is.
     pub(super) entered_in_frame: Vec<(Target, i64)>,
 }
@@ -91,6 +93,11 @@ impl Builder {
             self.values.push(key);
         }
         value
+    }
+
+    /// What a value is the value of.
+    pub(super) fn key(&self, value: ValueIdx) -> Option<Key> {
+        self.values.get(value.index()).copied()
     }
 
     /// Whether a value came from outside: passed by the caller, or loaded from memory that is not the frame.
@@ -154,21 +161,9 @@ impl Builder {
                 }
                 to
             }
-            Val::Saved => {
-                self.caller_register_used()?;
-                self.unknown()
-            }
+            Val::Saved => return Err("the caller's register is used".to_owned()),
             Val::None | Val::Undefined => return Err("no address".to_owned()),
         })
-    }
-
-    /// What the caller left in a register is used. Before the states are final that says nothing: the path that sets the
-    /// register may not have been walked.
-    pub(super) fn caller_register_used(&self) -> Result<(), Refusal> {
-        match self.recording {
-            true => Err("the caller's register is used".to_owned()),
-            false => Ok(()),
-        }
     }
 
     /// `to` holds the value too, displaced.
@@ -392,6 +387,7 @@ impl Builder {
             stack_parameters: own,
             frame,
             results,
+            preserved: self.preserved.mask(),
             at_labels: at_labels.to_vec(),
             unused: Vec::new(),
             constraints,

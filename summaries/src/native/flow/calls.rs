@@ -2,9 +2,11 @@
 //!
 //! Addresses are passed and returned in registers and in memory as the psABI says (3.2.3), in vector registers where a program
 //! keeps their bytes in numbers or vectors. Within a module
-//! every general register that a callee may clobber is passed and may survive, since compilers know what local
-//! functions do with registers; between modules and through pointers the psABI's registers are. Of the stack, a callee gets
-//! what was written since the last call and what the function itself never reads.
+//! every general register is passed and may survive, since compilers know what local functions do with registers; between modules
+//! and through pointers the psABI's registers are passed. They survive calls there as well: attributes
+//! (`preserve_most`, `preserve_all`, `no_caller_saved_registers`) tell a caller what a callee leaves alone, and the summary of the callee says
+//! whether rax, rdx, xmm0 and xmm1 come back as they were. Of the stack, a callee gets what was written since the last call
+//! and what the function itself never reads.
 
 use super::builder::{Call, Key};
 use super::memory::Memory;
@@ -18,10 +20,8 @@ use crate::summary::Target;
 
 /// xmm0 to xmm7: what vectors and floating-point numbers are passed in.
 const VECTOR_ARGUMENTS: u64 = 0xff << 16;
-/// rax, rcx, rdx, rsi, rdi, r8 to r11, and all vector registers: what a callee may clobber.
-const CLOBBERED: u64 = 0b1111_1100_0111 | 0xffff_ffff << 16;
-/// rcx, rdx, rsi, rdi, r8, r9, r10 (the static chain), and the vector registers.
-const ARGUMENTS: u64 = 0b111_1100_0110 | VECTOR_ARGUMENTS;
+/// rcx, rdx, rsi, rdi, r8, r9, r10 (the static chain), and the vector registers; and rax, which a callee may leave alone.
+const ARGUMENTS: u64 = 0b111_1100_0111 | VECTOR_ARGUMENTS;
 /// What may be passed by compilers that know the callee: those, and what it should save (thunks of indirect calls take any).
 const LOCAL_ARGUMENTS: u64 = 0b1111_1111_1110_1111 | VECTOR_ARGUMENTS;
 
@@ -62,10 +62,7 @@ impl Walk<'_, '_, '_, '_> {
     /// A jump to wherever a value leads.
     pub(super) fn tail(&mut self, at: usize, op: &Op, state: &State, value: Val) -> Result<(), Refusal> {
         let callee = match value {
-            Val::Saved => {
-                let at = |refusal| format!("{refusal}, by a jump to it at {:#x}", op.offset);
-                return self.builder.caller_register_used().map_err(at);
-            }
+            Val::Saved => return Err(format!("a jump to what the caller left at {:#x}", op.offset)),
             Val::Place(number, offset) => match self.builder.target(number) {
                 Some(target) => Callee::Direct { target, offset },
                 None => return Ok(()),
@@ -101,9 +98,10 @@ impl Walk<'_, '_, '_, '_> {
     }
 
     fn results(&mut self, state: &State) -> Result<(), Refusal> {
+        self.leaves(state);
         for slot in RESULTS {
             let value = state.get(slot);
-            if value != Val::Saved && !state.is_stale(slot) {
+            if value != Val::Saved {
                 let to = self.builder.value(Key::Result(slot));
                 self.builder.flow(value, to, Some(0))?;
             }
@@ -173,13 +171,17 @@ impl Walk<'_, '_, '_, '_> {
         let mut actuals = Vec::new();
         for slot in (0..SLOTS as Slot).filter(|s| *s != RSP) {
             let passes = match by_convention {
-                true => ARGUMENTS & (1 << slot) != 0 && !state.is_stale(slot),
+                true => ARGUMENTS & (1 << slot) != 0,
                 false => LOCAL_ARGUMENTS & (1 << slot) != 0,
             };
             let value = state.get(slot);
             if passes && !matches!(value, Val::None | Val::Undefined | Val::Saved) {
                 actuals.push((slot, self.builder.node(value)?));
             }
+        }
+        if !returns && matches!(callee, Callee::Direct { .. }) {
+            // What jumps through a register may well stay in the function.
+            self.leaves(state);
         }
         let rsp = match state.get(RSP) {
             Val::Frame(o) if returns => Some(o - 8),
@@ -209,6 +211,7 @@ impl Walk<'_, '_, '_, '_> {
         if !returns {
             return Ok(());
         }
+        let clobbered = state.clobbered;
         for (slot, to) in results {
             // A callee of the same object that leaves the register alone may be known to.
             let before = state.get(slot);
@@ -217,10 +220,8 @@ impl Walk<'_, '_, '_, '_> {
             }
             state.set(slot, Val::Node(to, 0));
         }
-        if !local {
-            let results = RESULTS.iter().fold(0u64, |mask, slot| mask | 1 << slot);
-            state.stale |= CLOBBERED & !results;
-        }
+        // By this function; the callee's summary says what the callee does.
+        state.clobbered = clobbered;
         if !self.module.may_be_inside_arguments(callee) {
             state.pending = super::state::Pending::default();
             state.pushed = false;

@@ -13,6 +13,7 @@ mod calls;
 mod closed;
 mod compact;
 mod memory;
+mod preserve;
 mod state;
 mod transfer;
 mod unit;

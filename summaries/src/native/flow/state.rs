@@ -102,8 +102,8 @@ impl Pending {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct State {
     pub(super) slots: [Val; SLOTS],
-    /// Bits of slots that the psABI let a callee clobber since they were written: no later callee gets them.
-    pub(super) stale: u64,
+    /// Bits of slots that this function wrote to and has not restored, on some path.
+    pub(super) clobbered: u64,
     pub(super) pending: Pending,
     /// Something other than what the caller saved was pushed since the last call.
     pub(super) pushed: bool,
@@ -111,7 +111,7 @@ pub(super) struct State {
 
 impl State {
     pub(super) fn unreached() -> Self {
-        State { slots: [Val::Undefined; SLOTS], stale: u64::MAX, pending: Pending::default(), pushed: false }
+        State { slots: [Val::Undefined; SLOTS], clobbered: 0, pending: Pending::default(), pushed: false }
     }
 
     pub(super) fn get(&self, slot: u8) -> Val {
@@ -121,12 +121,13 @@ impl State {
     pub(super) fn set(&mut self, slot: u8, value: Val) {
         if let Some(place) = self.slots.get_mut(usize::from(slot)) {
             *place = value;
-            self.stale &= !(1 << slot);
+            self.clobbered |= 1 << slot;
         }
     }
 
-    pub(super) fn is_stale(&self, slot: u8) -> bool {
-        self.stale & (1 << slot) != 0
+    /// The slot may hold again what it held at entry.
+    pub(super) fn restored(&mut self, slot: u8) {
+        self.clobbered &= !(1 << slot);
     }
 
     /// Join what a path brings. `own` gives the value that stands for the union in a slot here. True if anything changed.
@@ -138,9 +139,8 @@ impl State {
             changed |= joined != *mine;
             *mine = joined;
         }
-        let stale = self.stale & other.stale;
-        changed |= stale != self.stale || other.pushed && !self.pushed;
-        self.stale = stale;
+        changed |= other.clobbered & !self.clobbered != 0 || other.pushed && !self.pushed;
+        self.clobbered |= other.clobbered;
         self.pushed |= other.pushed;
         changed | self.pending.join(&other.pending)
     }

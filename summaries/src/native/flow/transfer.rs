@@ -46,7 +46,6 @@ pub(super) enum Leaves {
 /// The state in which a function is entered.
 pub(super) fn at_entry(builder: &mut Builder) -> State {
     let mut state = State::unreached();
-    state.stale = 0;
     for slot in 0..SLOTS as Slot {
         let value = match slot {
             RSP => Val::Frame(0),
@@ -58,6 +57,7 @@ pub(super) fn at_entry(builder: &mut Builder) -> State {
         };
         state.set(slot, value);
     }
+    state.clobbered = 0;
     state
 }
 
@@ -90,7 +90,9 @@ impl Walk<'_, '_, '_, '_> {
             }
             Effect::Move { to, from } => {
                 let value = self.operand(at, op, state, *from)?;
+                let back = self.puts_back(at, op, state, (*to, *from))?;
                 self.assign(at, op, state, *to, value)?;
+                back.into_iter().for_each(|slot| state.restored(slot));
             }
             Effect::Lea { to, from } => {
                 let value = match self.address(at, op, state, from)? {
@@ -119,12 +121,17 @@ impl Walk<'_, '_, '_, '_> {
             Effect::Push(from) => {
                 let value = self.operand(at, op, state, *from)?;
                 state.pushed |= value != Val::Saved;
+                self.pushes(state, *from);
                 self.push(state, value)?;
             }
             Effect::Pop(RSP) => return Err(format!("the stack pointer is popped at {:#x}", op.offset)),
             Effect::Pop(to) => {
+                let back = self.pops(state, *to);
                 let value = self.pop(at, state)?;
                 state.set(*to, value);
+                if back {
+                    state.restored(*to);
+                }
             }
             Effect::Leave => {
                 let rbp = state.get(RBP);
@@ -229,6 +236,7 @@ impl Walk<'_, '_, '_, '_> {
 
     /// An instruction that is not told apart: all that it writes may hold all that it reads.
     fn other(&mut self, at: usize, op: &Op, state: &mut State, t: &Transfer) -> Result<(), Refusal> {
+        let back = self.all_put_back(at, op, state, t)?;
         let mut parts: Vec<Val> = t.reads.iter().map(|slot| state.get(*slot)).collect();
         if t.immediate {
             parts.push(self.immediate(op));
@@ -264,6 +272,7 @@ impl Walk<'_, '_, '_, '_> {
                 state.set(*slot, new);
             }
         }
+        state.clobbered &= !back;
         if writes_rsp && (t.writes.len() > 1 || !t.stores.is_empty()) {
             return Err(format!("the stack pointer is exchanged at {:#x}", op.offset));
         }
@@ -291,7 +300,7 @@ impl Walk<'_, '_, '_, '_> {
         for part in parts {
             match part {
                 Val::None | Val::Undefined => continue,
-                Val::Saved => self.builder.caller_register_used()?,
+                Val::Saved => return Err("the caller's register is used".to_owned()),
                 part => {
                     let to = self.builder.value(key);
                     self.builder.flow(part, to, offset)?;

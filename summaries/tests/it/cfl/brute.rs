@@ -218,6 +218,11 @@ impl Solution<'_> {
                 self.flow(Node::Value(g, value.0), Node::Value(f, result.0));
             }
         }
+        for (register, result) in site.results.iter().filter(|r| callee.preserved & 1 << r.0 != 0) {
+            for (_, before) in site.actuals.iter().filter(|a| a.0 == *register) {
+                self.flow(Node::Value(f, before.0), Node::Value(f, result.0));
+            }
+        }
         for (offset, actual) in &site.stack {
             if callee.frame {
                 self.store(Node::Value(f, actual.0), Some((Object::Frame(g), Some(i64::from(*offset)))), 8);

@@ -31,6 +31,7 @@ pub(super) fn empty() -> FunctionSummary {
         stack_parameters: Vec::new(),
         frame: false,
         results: Vec::new(),
+        preserved: 0,
         at_labels: Vec::new(),
         constraints: Vec::new(),
         call_sites: Vec::new(),
@@ -61,6 +62,7 @@ fn function(choices: &mut Choices<'_>, shape: &Shape) -> FunctionSummary {
         f.stack_parameters = vec![(8, value(choices))];
     }
     f.results = vec![(0, value(choices))];
+    f.preserved = choices.below(2) as u64;
     if choices.below(6) == 0 {
         f.at_labels = vec![value(choices)];
     }
@@ -124,7 +126,7 @@ fn call_site(choices: &mut Choices<'_>, shape: &Shape, frame: bool, offset: u64)
         offset,
         callee,
         jump: false,
-        actuals: vec![(6, value(choices)), (7, value(choices))],
+        actuals: vec![(0, value(choices)), (6, value(choices)), (7, value(choices))],
         stack: if choices.below(3) == 0 { vec![(8, value(choices))] } else { Vec::new() },
         stack_in_frame: bases[choices.below(5)].filter(|_| frame),
         results: vec![(0, value(choices))],

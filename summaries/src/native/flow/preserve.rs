@@ -1,0 +1,165 @@
+//! Which registers a function may hand back as it found them, among those that the psABI lets it clobber.
+//!
+//! Functions with an attribute (`preserve_most`, `preserve_all`, `no_caller_saved_registers`) leave them alone or put them back, and
+//! their callers keep addresses there. A register counts as clobbered on a path once it is written, until it is written with what
+//! may be what it held at entry: that value itself, or what is loaded from where it was put in the frame. Only a register that is
+//! clobbered at some return is surely not preserved. What is called may preserve, too. Left out: registers that are put back from
+//! memory outside of the frame.
+
+use super::builder::{Builder, Key};
+use super::memory::Memory;
+use super::state::{State, Val};
+use super::transfer::Walk;
+use super::unit::{Op, Refusal};
+use crate::native::decode::effects::{Address, Operand, RBP, RSP, SLOTS, Slot, Transfer};
+use crate::relation::PRESERVABLE;
+
+/// A place in the frame that isn't known any closer.
+const SOMEWHERE: i64 = i64::MIN;
+
+/// Where registers were put, and what is not put back.
+#[derive(Default)]
+pub(super) struct Preserved {
+    /// (offset in the frame, register)
+    saved: rustc_hash::FxHashSet<(i64, Slot)>,
+    /// The registers of `saved`, a bit each.
+    anywhere: u64,
+    /// What is clobbered at some return; `None` if the function never does.
+    clobbered: Option<u64>,
+}
+
+impl Preserved {
+    /// The registers that may be preserved, a bit each.
+    pub(super) fn mask(&self) -> u64 {
+        self.clobbered.map_or(0, |clobbered| PRESERVABLE & !clobbered)
+    }
+
+    fn save(&mut self, place: i64, slot: Slot) {
+        self.saved.insert((place, slot));
+        self.anywhere |= 1 << slot;
+    }
+
+    fn may_be_saved(&self, place: i64, slot: Slot) -> bool {
+        match place {
+            SOMEWHERE => self.anywhere & (1 << slot) != 0,
+            place => self.saved.contains(&(place, slot)) || self.saved.contains(&(SOMEWHERE, slot)),
+        }
+    }
+}
+
+impl Walk<'_, '_, '_, '_> {
+    /// The function returns in this state.
+    pub(super) fn leaves(&mut self, state: &State) {
+        if self.builder.recording {
+            *self.builder.preserved.clobbered.get_or_insert(0) |= state.clobbered;
+        }
+    }
+
+    /// The instruction moves `from` to `to`; the state is that before it. The register that it may put back.
+    pub(super) fn puts_back(
+        &mut self,
+        at: usize,
+        op: &Op,
+        state: &State,
+        (to, from): (Operand, Operand),
+    ) -> Result<Option<Slot>, Refusal> {
+        Ok(match (to, from) {
+            (Operand::Slot(to), Operand::Slot(from)) => {
+                self.is_as_at_entry(to, state.get(from)).then_some(to)
+            }
+            (Operand::Slot(to), Operand::Memory(address)) if counts(to) => {
+                let place = self.place_of(at, op, state, &address)?;
+                place.filter(|p| self.builder.preserved.may_be_saved(*p, to)).map(|_| to)
+            }
+            (Operand::Memory(address), Operand::Slot(from)) if self.is_as_at_entry(from, state.get(from)) => {
+                if let Some(place) = self.place_of(at, op, state, &address)? {
+                    self.builder.preserved.save(place, from);
+                }
+                None
+            }
+            _ => None,
+        })
+    }
+
+    /// The same of an instruction that is not told apart, for all that it loads, stores and writes.
+    pub(super) fn all_put_back(
+        &mut self,
+        at: usize,
+        op: &Op,
+        state: &State,
+        t: &Transfer,
+    ) -> Result<u64, Refusal> {
+        let mut back = 0;
+        for (address, slot) in t.loads.iter().flat_map(|a| t.writes.iter().map(move |w| (*a, w.0))) {
+            let moved = (Operand::Slot(slot), Operand::Memory(address));
+            back |= self.puts_back(at, op, state, moved)?.map_or(0, |slot| 1 << slot);
+        }
+        for (address, slot) in t.stores.iter().flat_map(|a| t.reads.iter().map(move |r| (*a, *r))) {
+            self.puts_back(at, op, state, (Operand::Memory(address), Operand::Slot(slot)))?;
+        }
+        Ok(back)
+    }
+
+    /// A register is pushed; the stack pointer is that before it.
+    pub(super) fn pushes(&mut self, state: &State, from: Operand) {
+        if let Operand::Slot(slot) = from
+            && self.is_as_at_entry(slot, state.get(slot))
+        {
+            let place = top(state.get(RSP).plus(-8));
+            self.builder.preserved.save(place, slot);
+        }
+    }
+
+    /// Whether a pop puts the register back; the stack pointer is that before it.
+    pub(super) fn pops(&self, state: &State, slot: Slot) -> bool {
+        counts(slot) && self.builder.preserved.may_be_saved(top(state.get(RSP)), slot)
+    }
+
+    fn is_as_at_entry(&self, slot: Slot, value: Val) -> bool {
+        let own = || match value {
+            Val::Node(node, 0) => self.builder.key(node) == Some(Key::Parameter(slot)),
+            _ => false,
+        };
+        counts(slot) && (value == Val::Saved || own())
+    }
+
+    /// The place of an operand in the frame; `None` if it is elsewhere, or too small for a register.
+    fn place_of(
+        &mut self,
+        at: usize,
+        op: &Op,
+        state: &State,
+        address: &Address,
+    ) -> Result<Option<i64>, Refusal> {
+        let by_stack = matches!(address.base, Some(RSP | RBP));
+        Ok(match self.address(at, op, state, address)? {
+            _ if matches!(address.size, 1..8) => None,
+            Memory::Frame(offset) => Some(offset),
+            Memory::At(node, _) if by_stack || self.builder.is_in_frame(node) => Some(SOMEWHERE),
+            _ => None,
+        })
+    }
+}
+
+impl Builder {
+    /// Whether a value is made from the address of the frame.
+    fn is_in_frame(&self, value: crate::ids::ValueIdx) -> bool {
+        match self.key(value) {
+            Some(Key::Frame(_) | Key::FrameSomewhere) => true,
+            Some(Key::Displaced(of, _)) => self.is_in_frame(of),
+            _ => false,
+        }
+    }
+}
+
+fn counts(slot: Slot) -> bool {
+    usize::from(slot) < SLOTS && PRESERVABLE & (1 << slot) != 0
+}
+
+/// The place that a stack pointer points to.
+fn top(rsp: Val) -> i64 {
+    match rsp {
+        Val::Frame(offset) => offset,
+        _ => SOMEWHERE,
+    }
+}
