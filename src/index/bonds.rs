@@ -5,7 +5,7 @@
 //! followed as its contents. Every other reference keeps its target and lets it escape. So does every reference at the
 //! levels below, where nobody asks.
 
-use summaries::relation::{Callee, Constraint, FunctionSummary};
+use summaries::relation::FunctionSummary;
 use summaries::{
     Atom, AtomIdx, AtomKind, Binding, Definition, ModuleSummary, Reference, ReferenceKind, Symbol,
     SymbolKind, Target, atom_flags,
@@ -118,16 +118,8 @@ impl<'s> Bonds<'s> {
 }
 
 fn named_by(summary: &ModuleSummary, function: &FunctionSummary) -> Vec<Target> {
-    let addresses = function.constraints.iter().filter_map(|c| match c {
-        Constraint::Address { target, .. } => Some(*target),
-        _ => None,
-    });
-    let calls = function.call_sites.iter().filter_map(|s| match s.callee {
-        Callee::Direct { target, .. } => Some(target),
-        Callee::Indirect(_) => None,
-    });
     let unused = function.unused.iter().copied();
-    let mut named: Vec<Target> = addresses.chain(calls).chain(unused).map(|t| plain(summary, t)).collect();
+    let mut named: Vec<Target> = function.named().chain(unused).map(|t| plain(summary, t)).collect();
     named.sort_unstable();
     named.dedup();
     named

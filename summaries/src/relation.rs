@@ -121,3 +121,38 @@ pub struct FunctionSummary {
     /// relocation or field, sorted.
     pub values_at: Vec<(u32, u64)>,
 }
+
+impl FunctionSummary {
+    /// A function that does nothing and has no value.
+    pub fn new(atom: AtomIdx) -> Self {
+        FunctionSummary {
+            atom,
+            parts: Vec::new(),
+            entries: Vec::new(),
+            values: 0,
+            parameters: Vec::new(),
+            stack_parameters: Vec::new(),
+            frame: false,
+            results: Vec::new(),
+            preserved: 0,
+            at_labels: Vec::new(),
+            unused: Vec::new(),
+            constraints: Vec::new(),
+            call_sites: Vec::new(),
+            values_at: Vec::new(),
+        }
+    }
+
+    /// What the constraints and the direct calls have the address of, in their order.
+    pub fn named(&self) -> impl Iterator<Item = Target> + '_ {
+        let addresses = self.constraints.iter().filter_map(|c| match c {
+            Constraint::Address { target, .. } => Some(*target),
+            _ => None,
+        });
+        let calls = self.call_sites.iter().filter_map(|s| match s.callee {
+            Callee::Direct { target, .. } => Some(target),
+            Callee::Indirect(_) => None,
+        });
+        addresses.chain(calls)
+    }
+}

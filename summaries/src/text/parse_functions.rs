@@ -7,13 +7,13 @@ use super::cursor::{Cursor, Result, signed};
 use super::lex::Token;
 use super::parse::Parser;
 use super::words;
-use crate::ids::{AtomIdx, ValueIdx};
+use crate::ids::ValueIdx;
 use crate::relation::{CallSite, Callee, Constraint, FunctionSummary, Place, Register};
 use crate::summary::Target;
 
 impl Parser {
     pub(super) fn function(&mut self, cursor: &mut Cursor<'_>) -> Result<()> {
-        let mut function = empty(self.atom_reference(cursor)?);
+        let mut function = FunctionSummary::new(self.atom_reference(cursor)?);
         while let Some(word) = cursor.word()? {
             match word {
                 "frame" => function.frame = true,
@@ -184,25 +184,6 @@ impl Parser {
                 site.results.sort();
             }
         }
-    }
-}
-
-fn empty(atom: AtomIdx) -> FunctionSummary {
-    FunctionSummary {
-        atom,
-        parts: Vec::new(),
-        entries: Vec::new(),
-        values: 0,
-        parameters: Vec::new(),
-        stack_parameters: Vec::new(),
-        frame: false,
-        results: Vec::new(),
-        preserved: 0,
-        at_labels: Vec::new(),
-        unused: Vec::new(),
-        constraints: Vec::new(),
-        call_sites: Vec::new(),
-        values_at: Vec::new(),
     }
 }
 

@@ -21,22 +21,7 @@ impl Choices<'_> {
 }
 
 pub(super) fn empty() -> FunctionSummary {
-    FunctionSummary {
-        unused: Vec::new(),
-        atom: AtomIdx(0),
-        parts: Vec::new(),
-        entries: Vec::new(),
-        values: 0,
-        parameters: Vec::new(),
-        stack_parameters: Vec::new(),
-        frame: false,
-        results: Vec::new(),
-        preserved: 0,
-        at_labels: Vec::new(),
-        constraints: Vec::new(),
-        call_sites: Vec::new(),
-        values_at: Vec::new(),
-    }
+    FunctionSummary::new(AtomIdx(0))
 }
 
 /// How programs are made.
