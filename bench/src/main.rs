@@ -16,6 +16,7 @@ mod link_programs;
 mod soak_links;
 mod reach;
 mod soak;
+mod symbols;
 mod table;
 mod trace;
 

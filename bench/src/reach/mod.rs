@@ -18,11 +18,12 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use object::{Object, ObjectSection, ObjectSymbol, SymbolFlags, elf};
+use object::{Object, ObjectSection};
 use serde_json::Value;
 
 use crate::corpus::{self, Corpus, Link, find_linker};
 use crate::process::{self, run_ok};
+use crate::symbols::sized_functions;
 use crate::table::{Table, count, publish};
 use crate::{Options, Result};
 
@@ -174,19 +175,9 @@ fn text_size(path: &Path) -> Result<u64> {
 fn functions(path: &Path) -> Result<Functions> {
     let data = fs::read(path)?;
     let file = object::File::parse(&*data)?;
-    let mut all: Vec<(u64, u64, String)> = Vec::new();
-    for symbol in file.symbols() {
-        let SymbolFlags::Elf { st_info, .. } = symbol.flags() else { continue };
-        let function = matches!(st_info.st_type(), elf::STT_FUNC | elf::STT_GNU_IFUNC);
-        if function && symbol.size() > 0 && !symbol.is_undefined() {
-            let end = symbol.address().saturating_add(symbol.size());
-            all.push((symbol.address(), end, symbol.name().unwrap_or("").to_owned()));
-        }
-    }
-    all.sort();
     let mut out = Functions::default();
     let mut last_end = 0;
-    for (start, end, name) in all {
+    for (start, end, name) in sized_functions(&file) {
         match out.extents.last_mut() {
             Some((size, names)) if start < last_end => {
                 let more = end.saturating_sub(last_end);

@@ -12,10 +12,11 @@ use std::path::Path;
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, OpKind, Register};
 use object::{
     Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, RelocationFlags, RelocationTarget, SectionFlags,
-    SymbolFlags, elf,
+    elf,
 };
 
 use crate::Result;
+use crate::symbols::sized_functions;
 
 /// A linked program, addresses as in the file.
 #[derive(Debug)]
@@ -56,7 +57,7 @@ impl Program {
             extent: (u64::MAX, 0),
             sites: BTreeMap::new(),
             first_bytes: BTreeMap::new(),
-            functions: functions(&file),
+            functions: sized_functions(&file),
             slots: slots(&file),
             plt: BTreeMap::new(),
             resolvers: resolvers(&file),
@@ -167,20 +168,6 @@ fn slot(instruction: &Instruction) -> Option<u64> {
         && instruction.memory_index() == Register::None
         && instruction.segment_prefix() == Register::None;
     (instruction.op0_kind() == OpKind::Memory && fixed).then(|| instruction.memory_displacement64())
-}
-
-fn functions(file: &object::File<'_>) -> Vec<(u64, u64, String)> {
-    let mut all = Vec::new();
-    for symbol in file.symbols() {
-        let SymbolFlags::Elf { st_info, .. } = symbol.flags() else { continue };
-        let function = matches!(st_info.st_type(), elf::STT_FUNC | elf::STT_GNU_IFUNC);
-        if function && symbol.size() > 0 && !symbol.is_undefined() {
-            let end = symbol.address().saturating_add(symbol.size());
-            all.push((symbol.address(), end, symbol.name().unwrap_or("").to_owned()));
-        }
-    }
-    all.sort();
-    all
 }
 
 /// Where the dynamic linker writes the address of which symbol.
