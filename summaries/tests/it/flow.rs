@@ -299,6 +299,13 @@ fn paths_join() {
     assert_eq!(callees(body), [["f", "g"]]);
     let body = "xor %ecx, %ecx; lea f(%rip), %rax; 1: add $8, %rax; dec %edi; jne 1b; call *%rax; ret";
     assert_eq!(callees(body), [["f"]]);
+    // A path on which nothing sets the register can't be gone to the call, as far as the compiler knows; whichever is walked first.
+    let body = "push %rbx; test %edi, %edi; jne 1f; lea f(%rip), %rbx; 1: test %edi, %edi; jne 2f; call *%rbx; \
+                2: pop %rbx; ret";
+    assert_eq!(callees(body), [["f"]]);
+    let body = "push %rbx; test %edi, %edi; je 3f; 1: test %edi, %edi; jne 2f; call *%rbx; 2: pop %rbx; ret; \
+                3: lea f(%rip), %rbx; jmp 1b";
+    assert_eq!(callees(body), [["f"]]);
 }
 
 #[test]

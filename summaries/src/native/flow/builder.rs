@@ -161,9 +161,21 @@ impl Builder {
                 }
                 to
             }
-            Val::Saved => return Err("the caller's register is used".to_owned()),
+            Val::Saved => {
+                self.caller_register_used()?;
+                self.unknown()
+            }
             Val::None | Val::Undefined => return Err("no address".to_owned()),
         })
+    }
+
+    /// What the caller left in a register is used. Before the states are final that says nothing: the path that sets the
+    /// register may not have been walked.
+    pub(super) fn caller_register_used(&self) -> Result<(), Refusal> {
+        match self.recording {
+            true => Err("the caller's register is used".to_owned()),
+            false => Ok(()),
+        }
     }
 
     /// `to` holds the value too, displaced.

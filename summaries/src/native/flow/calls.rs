@@ -62,7 +62,10 @@ impl Walk<'_, '_, '_, '_> {
     /// A jump to wherever a value leads.
     pub(super) fn tail(&mut self, at: usize, op: &Op, state: &State, value: Val) -> Result<(), Refusal> {
         let callee = match value {
-            Val::Saved => return Err(format!("a jump to what the caller left at {:#x}", op.offset)),
+            Val::Saved => {
+                let at = |refusal| format!("{refusal}, by a jump to it at {:#x}", op.offset);
+                return self.builder.caller_register_used().map_err(at);
+            }
             Val::Place(number, offset) => match self.builder.target(number) {
                 Some(target) => Callee::Direct { target, offset },
                 None => return Ok(()),

@@ -59,7 +59,8 @@ impl Walk<'_, '_, '_, '_> {
             parts[2] = state.get(index);
         }
         if parts.contains(&Val::Saved) {
-            return Err(format!("the caller's register is used at {:#x}", op.offset));
+            let at = |refusal| format!("{refusal} at {:#x}", op.offset);
+            return self.builder.caller_register_used().map(|()| Memory::Nowhere).map_err(at);
         }
         let constant = match meaning {
             Meaning::Absent if !address.relative => address.displacement,

@@ -300,7 +300,7 @@ impl Walk<'_, '_, '_, '_> {
         for part in parts {
             match part {
                 Val::None | Val::Undefined => continue,
-                Val::Saved => return Err("the caller's register is used".to_owned()),
+                Val::Saved => self.builder.caller_register_used()?,
                 part => {
                     let to = self.builder.value(key);
                     self.builder.flow(part, to, offset)?;
