@@ -158,7 +158,9 @@ impl Graph {
         }
         let node = self.find(node);
         self.shorten(node);
-        let left = self.budget.objects - most.min(self.budget.objects);
+        // A large set is looked at again when it has grown by a part, so that its growth costs no square.
+        let left = (self.budget.objects - most.min(self.budget.objects)).max(self.set(node).len() / 4);
+        self.work.steps += self.set(node).len();
         let of = self.hold(node);
         of.counted_at = (of.set.as_slice().len() + left).min(u32::MAX as usize) as u32;
     }
