@@ -1,5 +1,5 @@
 #!/bin/sh
-# The benchmark's share of CI, under three minutes: two small programs, what is kept of them beside lld's garbage
+# The benchmark's share of CI: two small programs, what is kept of them beside lld's garbage
 # collection, that they still work with every linker, and four dozen random programs.
 #
 # It builds with the test profile, as the tests before it did; CARGO_TARGET_DIR is respected.

@@ -161,10 +161,7 @@ impl Builder {
                 }
                 to
             }
-            Val::Saved => {
-                self.caller_register_used()?;
-                self.unknown()
-            }
+            Val::Saved => self.caller_register_used().map(|()| self.unknown())?,
             Val::None | Val::Undefined => return Err("no address".to_owned()),
         })
     }
