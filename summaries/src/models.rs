@@ -49,16 +49,20 @@ pub enum Effect {
     ReturnsContentsOfHeld,
     /// Writes what the argument's memory holds to a file, from where this process may read it again.
     WritesOut(Argument),
-    /// Stores what was written out into the memory at the argument.
-    ReadsIn(Argument),
-    /// Writes arguments as text: those from `first` on and the stack's, or, if `within`, what the memory of the argument `first`
-    /// leads to (a `va_list`). The text goes to the memory of an argument, or to a file. An address of code may be read from it again.
-    Prints { first: Argument, within: bool, to: Option<Argument> },
+    /// Writes bytes of the argument to a file.
+    WritesValue(Argument),
+    /// Stores what was written out into the memory there.
+    ReadsIn(Source),
+    /// Returns bytes of what was written out.
+    ReturnsFiles,
+    /// Writes arguments, and what they point to, as text: those from `first` on and the stack's, or, if `within`, what the
+    /// memory of the argument `first` leads to (a `va_list`). The text goes to memory, or to a file.
+    Prints { first: Argument, within: bool, to: Option<Source> },
     /// Reads text in the memory of an argument, or from a file, into memory: where the arguments from `first` on and the
     /// stack's point to, or, if `within`, what the memory of the argument `first` leads to (a `va_list`).
     Scans { from: Option<Argument>, first: Argument, within: bool },
-    /// Returns the address of code that the text in the argument's memory was made from.
-    Parses(Argument),
+    /// Returns an address that text was made from, wherever the text went.
+    ReturnsText,
     /// The argument escapes.
     Escapes(Argument),
     /// Calls an address with these arguments in its general registers, in order.
@@ -207,6 +211,8 @@ fn effect(words: &str) -> Option<Effect> {
         ("returns", "held") => Effect::ReturnsHeld,
         ("returns", "contents held") => Effect::ReturnsContentsOfHeld,
         ("returns", "unknown") => Effect::ReturnsUnknown,
+        ("returns", "files") => Effect::ReturnsFiles,
+        ("returns", "text") => Effect::ReturnsText,
         ("returns", rest) => match rest.split_once(' ') {
             None => Effect::Returns { argument: argument(rest)?, exact: true },
             Some(("within", n)) => Effect::Returns { argument: argument(n)?, exact: false },
@@ -238,10 +244,9 @@ fn effect(words: &str) -> Option<Effect> {
         }
         ("escapes", n) => Effect::Escapes(argument(n)?),
         ("holds", what) => Effect::Holds(source(what)?),
-        ("parses", n) => Effect::Parses(argument(n)?),
         ("prints", rest) => {
             let (rest, to) = match rest.split_once(" to ") {
-                Some((rest, to)) => (rest, Some(argument(to)?)),
+                Some((rest, to)) => (rest, Some(source(to)?)),
                 None => (rest, None),
             };
             let (within, first) = match rest.strip_prefix("within ") {
@@ -263,8 +268,11 @@ fn effect(words: &str) -> Option<Effect> {
             };
             Effect::Scans { from, first: argument(first)?, within }
         }
-        ("writes", n) => Effect::WritesOut(argument(n)?),
-        ("reads", n) => Effect::ReadsIn(argument(n)?),
+        ("writes", words) => match words.strip_prefix("value ") {
+            Some(n) => Effect::WritesValue(argument(n)?),
+            None => Effect::WritesOut(argument(words)?),
+        },
+        ("reads", what) => Effect::ReadsIn(source(what)?),
         ("calls", rest) => {
             let (rest, returned) = match rest.rsplit_once(" and ") {
                 Some((rest, "returns it")) => (rest, Returned::Returned),

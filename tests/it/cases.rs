@@ -39,6 +39,7 @@ cases! {
     cv_ms_abi
     cv_streams
     cv_text
+    cv_text_ways
     cv_thunks
     cv_trampoline
     cv_vectors

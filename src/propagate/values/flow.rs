@@ -72,6 +72,7 @@ pub(super) struct Flow<'s> {
     pub(super) called: Vec<bool>,
     externals: FxHashMap<SymbolId, u32>,
     pub(super) files: Option<NodeId>,
+    pub(super) text: Option<NodeId>,
     /// Memory that a library owns and hands out.
     pub(super) owned: BTreeMap<(&'s str, MemoryIdx), u32>,
     /// Unseen code has that memory, and files.
@@ -110,6 +111,7 @@ impl<'s> Flow<'s> {
             called: vec![false; atoms],
             externals: FxHashMap::default(),
             files: None,
+            text: None,
             owned: BTreeMap::new(),
             shared: false,
             executed: Vec::new(),

@@ -121,7 +121,7 @@ pub(super) enum Use {
     CopyFrom(u32),
     /// The copy of this number writes there.
     CopyTo(u32),
-    /// `to` holds it, if it is the address of code.
+    /// `to` holds it displaced, if it is the address of code.
     Code { to: NodeId },
     /// The builder is told of it: something is called.
     Call { site: u32 },

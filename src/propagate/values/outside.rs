@@ -1,8 +1,8 @@
 //! What comes back from outside of memory: code that lies in data, what was written to files, addresses that became text.
 //!
 //! Memory is executed only if unseen code made it executable, or wrote code into it (trampolines on the stack, compilers at run time): then its
-//! address escaped, and what is there may do anything. Files are one value for all of them. Text holds addresses of code only, for nothing
-//! else decides what lives; addresses of data that become text are not followed.
+//! address escaped, and what is there may do anything. Files are one value for all of them, and so is text: what was ever printed
+//! can be what any text is read as.
 
 use summaries::models::{Argument, MemoryIdx};
 
@@ -43,6 +43,13 @@ impl<'s> Flow<'s> {
         known
     }
 
+    /// What was written as text, wherever the text is.
+    pub(super) fn text(&mut self) -> NodeId {
+        let known = self.text.unwrap_or_else(|| self.graph.node());
+        self.text = Some(known);
+        known
+    }
+
     /// Unseen code runs. It may read files and write to them, and show this process what is in them (streams to memory,
     /// mappings); it finds the memory of libraries as this code does. Where it has not been given that memory by this code,
     /// it is taken to leave no address there that this code follows to a function: models of what does say `unknown`.
@@ -50,9 +57,10 @@ impl<'s> Flow<'s> {
         if std::mem::replace(&mut self.shared, true) {
             return;
         }
-        let files = self.files();
-        self.graph.add_unknown(files, Cause::Memory);
-        self.graph.assign(files, ESCAPED);
+        for all in [self.files(), self.text()] {
+            self.graph.add_unknown(all, Cause::Memory);
+            self.graph.assign(all, ESCAPED);
+        }
         for object in self.owned.values() {
             let stored = self.graph.anywhere(*object);
             self.graph.assign(stored, ESCAPED);
@@ -97,35 +105,40 @@ impl<'s> Flow<'s> {
 
     /// Text becomes what it was made from, and bytes of it go where the arguments point.
     pub(super) fn scan(&mut self, site: u32, from: Option<Argument>, first: Argument, within: bool) {
-        let text = match from {
-            None => self.files(),
-            Some(from) => {
-                let text = self.graph.node();
-                if let Some(from) = self.argument(site, from) {
-                    self.graph.add_use(from, Use::Load { to: text, offset: None, size: 0 });
-                }
-                text
+        let read = self.graph.node();
+        let text = self.text();
+        self.graph.assign(text, read);
+        match from {
+            None => {
+                let files = self.files();
+                self.graph.assign(files, read);
             }
-        };
+            Some(from) => {
+                if let Some(from) = self.argument(site, from) {
+                    self.graph.add_use(from, Use::Load { to: read, offset: None, size: 0 });
+                }
+            }
+        }
         for to in self.variable_arguments(site, first, within) {
-            self.graph.add_use(to, Use::Store { from: text, offset: None, size: 0 });
+            self.graph.add_use(to, Use::Store { from: read, offset: None, size: 0 });
         }
     }
 
-    /// Addresses of code become text.
-    pub(super) fn print(&mut self, site: u32, first: Argument, within: bool, to: Option<Argument>) {
-        let text = self.graph.node();
-        let printed = self.variable_arguments(site, first, within);
-        printed.into_iter().for_each(|from| self.graph.add_use(from, Use::Code { to: text }));
+    /// Addresses become digits, and what is at them is copied. Where the text is, only addresses of code that are known are
+    /// followed: digits that are read by hand, and bytes that are no digits.
+    pub(super) fn print(&mut self, site: u32, first: Argument, within: bool, to: Option<NodeId>) {
+        let (text, written, copied) = (self.text(), self.graph.node(), self.graph.node());
+        self.graph.add_use(copied, Use::Code { to: written });
+        for from in self.variable_arguments(site, first, within) {
+            self.graph.add_use(from, Use::Displace { to: text, by: None });
+            self.graph.add_use(from, Use::Code { to: written });
+            self.graph.add_use(from, Use::Load { to: copied, offset: None, size: 0 });
+        }
         match to {
-            Some(to) => {
-                if let Some(to) = self.argument(site, to) {
-                    self.graph.add_use(to, Use::Store { from: text, offset: None, size: 0 });
-                }
-            }
+            Some(to) => self.graph.add_use(to, Use::Store { from: written, offset: None, size: 0 }),
             None => {
                 let files = self.files();
-                self.graph.assign(text, files);
+                self.graph.assign(written, files);
             }
         }
     }

@@ -325,21 +325,29 @@ impl<'s> Flow<'s> {
                     self.graph.add_use(from, Use::Load { to: files, offset: None, size: 0 });
                 }
             }
-            Effect::ReadsIn(n) => {
-                if let Some(to) = argument(n) {
+            Effect::WritesValue(n) => {
+                if let Some(from) = argument(n) {
+                    let files = self.files();
+                    self.graph.add_use(from, Use::Displace { to: files, by: None });
+                }
+            }
+            Effect::ReadsIn(to) => {
+                if let Some(to) = self.source(site, to) {
                     let files = self.files();
                     self.graph.add_use(to, Use::Store { from: files, offset: None, size: 0 });
                 }
             }
-            Effect::Prints { first, within, to } => self.print(site, first, within, to),
-            Effect::Scans { from, first, within } => self.scan(site, from, first, within),
-            Effect::Parses(n) => {
-                if let (Some(from), Some(to)) = (argument(n), result) {
-                    let held = self.graph.node();
-                    self.graph.add_use(from, Use::Load { to: held, offset: None, size: 0 });
-                    self.graph.add_use(held, Use::Code { to });
+            Effect::ReturnsFiles | Effect::ReturnsText => {
+                let from = if effect == Effect::ReturnsText { self.text() } else { self.files() };
+                if let Some(to) = result {
+                    self.graph.assign(from, to);
                 }
             }
+            Effect::Prints { first, within, to } => {
+                let to = to.and_then(|to| self.source(site, to));
+                self.print(site, first, within, to);
+            }
+            Effect::Scans { from, first, within } => self.scan(site, from, first, within),
             Effect::Escapes(n) => {
                 if let Some(from) = argument(n) {
                     self.graph.assign(from, ESCAPED);

@@ -280,7 +280,7 @@ impl Graph {
                     self.copy_memory((from, None), (Element::new(SHARED, 0), None), size);
                 }
             }
-            // Text holds addresses of code that are known.
+            // Only what is known is followed as bytes of text.
             Use::Code { .. } => {}
             Use::Call { site } => self.events.push(Event::Called { site, element: Element::UNKNOWN }),
         }

@@ -3,6 +3,7 @@
 
 mod large;
 mod oracle;
+mod outside;
 mod random;
 
 use summaries::models::{Effect, MemoryIdx, Model, Passed, Returned, Source};

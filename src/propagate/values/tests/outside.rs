@@ -1,0 +1,55 @@
+//! What goes through text and files, from summary text.
+
+use summaries::models::{Effect, Model, Source};
+
+use super::{module, outcome, strings};
+
+fn models() -> [(&'static str, Model); 5] {
+    let model = |effect| Model { effects: vec![effect], ..Model::default() };
+    [
+        ("snprintf", model(Effect::Prints { first: 3, within: false, to: Some(Source::Argument(0)) })),
+        ("printf", model(Effect::Prints { first: 1, within: false, to: None })),
+        ("strtoul", model(Effect::ReturnsText)),
+        ("putc", model(Effect::WritesValue(0))),
+        ("getc", model(Effect::ReturnsFiles)),
+    ]
+}
+
+/// What is stubbed of `_start`, with that body, `f`, and `table`, which holds `g`.
+fn stubs(body: &str) -> Vec<String> {
+    let text = module(
+        &[("_start", body), ("f", ""), ("g", ""), ("h", "param rdi %0; call direct printf actual rsi %0")],
+        &[("table", "0 g")],
+        &["snprintf", "printf", "strtoul", "putc", "getc", "unseen"],
+    );
+    outcome(&[&text], &models()).1
+}
+
+#[test]
+fn an_address_comes_back_from_text() {
+    let addresses = "%0 = address table; %1 = address f";
+    let print = "call direct printf actual rsi %0; call direct strtoul result rax %2";
+    // Data is found again, and what it holds, but no other address.
+    let found = format!("{addresses}; {print}; %3 = load %2 size 8; call indirect %3");
+    assert_eq!(stubs(&found), strings(&["t.f"]));
+    assert_eq!(stubs(&format!("{addresses}; {print}")), strings(&["t.f", "t.g"]));
+    // Wherever the text was written.
+    let elsewhere = found.replace("printf actual rsi", "snprintf actual rcx");
+    assert_eq!(stubs(&elsewhere), strings(&["t.f"]));
+}
+
+#[test]
+fn text_that_was_made_of_the_unknown() {
+    // `h` escapes and prints what it is passed: any function that escaped is called with `f`.
+    let parse = "%1 = address f; call direct strtoul result rax %2; call indirect %2 actual rdi %1";
+    let escape = "%0 = address h; call direct unseen actual rdi %0; %9 = address table";
+    assert_eq!(stubs(&format!("{parse}; %0 = address h")), strings(&["t.f", "t.h"]));
+    assert_eq!(stubs(&format!("{parse}; {escape}")), strings(&["t.g"]));
+}
+
+#[test]
+fn bytes_go_through_files_one_by_one() {
+    let through = "%0 = address f; call direct putc actual rdi %0; call direct getc result rax %1";
+    assert_eq!(stubs(&format!("{through}; call indirect %1")), strings(&[]));
+    assert_eq!(stubs(through), strings(&["t.f"]));
+}
