@@ -11,6 +11,8 @@ use summaries::{
     SymbolKind, Target, atom_flags,
 };
 
+use super::regions::Regions;
+
 /// What an edge does to its target, strongest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Bond {
@@ -26,6 +28,7 @@ pub enum Bond {
 pub(super) struct Bonds<'s> {
     summary: &'s ModuleSummary,
     functions: &'s FunctionTable,
+    regions: Regions,
     /// (owner, start, end, section), sorted.
     owned: Vec<(AtomIdx, u64, u64, u32)>,
     /// By function: the targets that its constraints and calls name, sorted.
@@ -49,13 +52,15 @@ impl<'s> Bonds<'s> {
     pub(super) fn new(summary: &'s ModuleSummary, functions: &'s FunctionTable, follows: bool) -> Self {
         let mut owned = Vec::new();
         let mut named = Vec::new();
+        let mut regions = Regions::default();
         if follows {
             let section = |atom: AtomIdx| summary.atoms.get(atom.index()).map_or(0, |a| a.section);
             owned = summary.owned.iter().map(|o| (o.owner, o.start, o.end, section(o.atom))).collect();
             owned.sort_unstable();
-            named = summary.functions.iter().map(|f| named_by(summary, f)).collect();
+            regions = Regions::new(summary);
+            named = summary.functions.iter().map(|f| named_by(summary, &regions, f)).collect();
         }
-        Bonds { summary, functions, owned, named, follows }
+        Bonds { summary, functions, regions, owned, named, follows }
     }
 
     /// The bond of reference `r` of `atom`; `target` is `None` for what the linker defines from sections.
@@ -91,7 +96,7 @@ impl<'s> Bonds<'s> {
     /// Whether some constraint or call of the function names the target. A summary that accounts for a reference and says
     /// nothing of where it leads is not believed.
     fn names(&self, from: usize, target: Target) -> bool {
-        let target = plain(self.summary, target);
+        let target = plain(self.summary, &self.regions, target);
         self.named.get(from).is_some_and(|named| named.binary_search(&target).is_ok())
     }
 
@@ -117,9 +122,9 @@ impl<'s> Bonds<'s> {
     }
 }
 
-fn named_by(summary: &ModuleSummary, function: &FunctionSummary) -> Vec<Target> {
+fn named_by(summary: &ModuleSummary, regions: &Regions, function: &FunctionSummary) -> Vec<Target> {
     let unused = function.unused.iter().copied();
-    let mut named: Vec<Target> = function.named().chain(unused).map(|t| plain(summary, t)).collect();
+    let mut named: Vec<Target> = function.named().chain(unused).map(|t| plain(summary, regions, t)).collect();
     named.sort_unstable();
     named.dedup();
     named
@@ -127,7 +132,7 @@ fn named_by(summary: &ModuleSummary, function: &FunctionSummary) -> Vec<Target> 
 
 /// A target as the atom that it means, if it is a local symbol; of a section of data, as the first one: which of the
 /// parts an address means is said by the reference, and memory is that of the whole section.
-fn plain(summary: &ModuleSummary, target: Target) -> Target {
+fn plain(summary: &ModuleSummary, regions: &Regions, target: Target) -> Target {
     let atom = match target {
         Target::Atom(atom) => atom,
         Target::Symbol(index) => match summary.symbols.get(index.index()) {
@@ -135,11 +140,7 @@ fn plain(summary: &ModuleSummary, target: Target) -> Target {
             _ => return target,
         },
     };
-    let Some(this) = summary.atoms.get(atom.index()) else { return target };
-    let is_part = this.kind != AtomKind::Code && this.section != Atom::NO_SECTION;
-    let before = summary.atoms.get(..atom.index()).unwrap_or(&[]).iter().rev();
-    let parts = before.take_while(|a| is_part && a.section == this.section).count();
-    Target::Atom(AtomIdx::new(atom.index() - parts))
+    regions.of(atom).map_or(target, |region| Target::Atom(region.first))
 }
 
 /// Whether the contents of an atom are followed: data that only pointers reach, and no section that means something

@@ -6,6 +6,7 @@
 
 mod bonds;
 mod edges;
+mod regions;
 mod roots;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -19,6 +20,7 @@ use crate::inputs::Inputs;
 use crate::resolve::{Resolution, link_limit};
 pub use bonds::Bond;
 pub(crate) use bonds::{FunctionTable, is_ordinary_data};
+pub(crate) use regions::{Region, Regions};
 pub use roots::RootReason;
 
 /// Why an atom holds on to another.

@@ -133,7 +133,10 @@ impl<'s> Flow<'s> {
             self.escape_atom(root.atom);
         }
         loop {
-            while let Some(atom) = self.pending.pop_front() {
+            // What is visited is work, too.
+            while !self.graph.is_over_work()
+                && let Some(atom) = self.pending.pop_front()
+            {
                 self.visit(atom);
             }
             let events = self.graph.solve();

@@ -6,13 +6,12 @@
 use rustc_hash::FxHashMap;
 use summaries::models::{MemoryIdx, Model};
 use summaries::{
-    Atom, AtomIdx, AtomKind, Definition, ModuleSummary, Reference, SymbolIdx, SymbolKind, Target, Visibility,
-    atom_flags,
+    Atom, AtomIdx, AtomKind, Definition, ModuleSummary, SymbolIdx, SymbolKind, Target, Visibility, atom_flags,
 };
 
 use crate::config::{Config, OutputKind};
 use crate::ids::{AtomId, ModuleId, SymbolId};
-use crate::index::{FunctionTable, Index, is_ordinary_data};
+use crate::index::{FunctionTable, Index, Region, Regions, is_ordinary_data};
 use crate::resolve::{Prevailing, Resolution};
 
 /// The model of a function of a shared library, by its symbol.
@@ -186,59 +185,6 @@ impl<'s> World<'s> {
             this
         };
         self.sources.summaries.iter().map(count).collect()
-    }
-}
-
-/// Memory of one section of data: one object, whatever its parts are. Which part an address leads into is known where the
-/// section was divided, but of an address that is computed from it only that it stays in the section.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Region {
-    first: AtomIdx,
-    /// In bytes, from the start of the section.
-    pub(super) start: u64,
-    pub(super) end: u64,
-    /// Some part refers to something outside of it.
-    refers: bool,
-}
-
-/// The regions of a module.
-struct Regions {
-    /// By atom.
-    of: Vec<u32>,
-    regions: Vec<Region>,
-}
-
-impl Regions {
-    fn new(summary: &ModuleSummary) -> Self {
-        let mut table = Regions { of: Vec::with_capacity(summary.atoms.len()), regions: Vec::new() };
-        let mut before = None;
-        for (i, atom) in summary.atoms.iter().enumerate() {
-            let local = AtomIdx::new(i);
-            let end = atom.offset.saturating_add(atom.size);
-            // What holds nothing but places in itself leads nowhere.
-            let leads_out = |r: &Reference| match r.target {
-                Target::Atom(to) => summary.atoms.get(to.index()).is_none_or(|t| t.section != atom.section),
-                Target::Symbol(_) => true,
-            };
-            let refers = summary.references_of(local).iter().any(leads_out);
-            let section =
-                (atom.kind != AtomKind::Code && atom.section != Atom::NO_SECTION).then_some(atom.section);
-            match table.regions.last_mut() {
-                Some(region) if section.is_some() && section == before => {
-                    region.start = region.start.min(atom.offset);
-                    region.end = region.end.max(end);
-                    region.refers |= refers;
-                }
-                _ => table.regions.push(Region { first: local, start: atom.offset, end, refers }),
-            }
-            before = section;
-            table.of.push(table.regions.len() as u32 - 1);
-        }
-        table
-    }
-
-    fn of(&self, atom: AtomIdx) -> Option<Region> {
-        self.regions.get(*self.of.get(atom.index())? as usize).copied()
     }
 }
 

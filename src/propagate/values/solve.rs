@@ -56,12 +56,12 @@ impl Graph {
                 if self.work.unknown.is_empty() {
                     self.work.unknown = unknown;
                 }
+            } else if self.is_over_work() {
+                self.give_up();
             } else if !self.events.is_empty() {
                 break;
             } else if let Some(id) = self.over_budget.pop() {
                 self.within_budget(id);
-            } else if self.is_over_work() {
-                self.give_up();
             } else if self.cycles_are_due() {
                 self.collapse_cycles();
             } else if let Some(Reverse((_, id))) = self.work.queue.pop() {

@@ -104,7 +104,7 @@ fn the_order_of_functions_does_not_matter_within_the_budget() {
 
 /// Prints time and steps: `cargo test --release -p lto-prune -- --ignored --nocapture a_million`.
 #[test]
-#[ignore = "takes a minute, to measure"]
+#[ignore = "to measure"]
 fn a_million_constraints() {
     let text = program(3, 1_000_000, false);
     let (whole, _) = solved(&text, 1, budget::BUDGET);
