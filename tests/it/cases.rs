@@ -41,6 +41,7 @@ cases! {
     cv_text
     cv_text_ways
     cv_thunks
+    cv_thunks_inline
     cv_trampoline
     cv_vectors
     cv_x87

@@ -365,3 +365,37 @@ fn a_return_on_another_stack_is_not_understood() {
         function(body);
     }
 }
+
+#[test]
+fn thunks_in_the_function_come_back_behind_their_call() {
+    let thunk = "jmp 3f; 1: call 2f; 4: pause; lfence; jmp 4b; 2: mov %rax, (%rsp); ret; 3: call 1b";
+    // What is called, then what it returned.
+    let body = format!("push %rbx; lea f(%rip), %rax; {thunk}; mov %rax, %rbx; call *%rbx; pop %rbx; ret");
+    let (summary, function) = function(&body);
+    let [first, second] = &function.call_sites[..] else { panic!("{function:?}") };
+    let (Callee::Indirect(called), Callee::Indirect(again)) = (first.callee, second.callee) else { panic!() };
+    assert!(held(&summary, &function, called).contains("f"), "{function:?}");
+    let mut reached: Vec<ValueIdx> = first.results.iter().filter(|r| r.0 == 0).map(|r| r.1).collect();
+    for _ in 0..function.constraints.len() {
+        let next = |c: &Constraint| match c {
+            Constraint::Assign { from, to, .. } if reached.contains(from) => Some(*to),
+            _ => None,
+        };
+        let more: Vec<ValueIdx> = function.constraints.iter().filter_map(next).collect();
+        reached.extend(more.into_iter().collect::<BTreeSet<_>>());
+        reached.sort_unstable();
+        reached.dedup();
+    }
+    assert!(reached.contains(&again), "{function:?}");
+}
+
+#[test]
+fn calls_of_places_inside_are_not_understood() {
+    let body = "xor %eax, %eax; call 1f; call *%rax; ret; 1: lea f(%rip), %rax; ret";
+    assert_eq!(module(body).functions, []);
+    // Where the stack pointer is not known exactly, too, what was pushed is where it returns to.
+    let body = "push %rbp; mov %rsp, %rbp; sub %rdi, %rsp; lea f(%rip), %rax; push %rax; ret";
+    let (_, function) = function(body);
+    let Callee::Indirect(called) = function.call_sites[0].callee else { panic!("{function:?}") };
+    assert!(function.constraints.iter().any(|c| matches!(c, Constraint::Load { to, .. } if *to == called)));
+}

@@ -8,13 +8,13 @@
 //! whether rax, rdx, xmm0 and xmm1 come back as they were. Of the stack, a callee gets what was written since the last call
 //! and what the function itself never reads.
 
-use super::builder::{Call, Key};
+use super::builder::{Builder, Call, Key};
 use super::memory::Memory;
 use super::state::{State, Val};
 use super::transfer::{Leaves, RESULTS, Walk};
 use super::unit::{Destination, Op, Refusal};
 use crate::native::decode::Flow;
-use crate::native::decode::effects::{RSP, SLOTS, Slot};
+use crate::native::decode::effects::{Effect, Operand, RSP, SLOTS, Slot};
 use crate::relation::Callee;
 use crate::summary::Target;
 
@@ -83,12 +83,11 @@ impl Walk<'_, '_, '_, '_> {
             Val::Node(node, _) if self.builder.is_foreign(node) => {
                 return Err(format!("a return on another stack at {:#x}", op.offset));
             }
-            // Somewhere in the frame, which has one return address.
-            Val::Node(..) => None,
+            // Somewhere in the frame, which has one return address, unless something else was put there to go to.
+            Val::Node(node, o) => self.leads_elsewhere(at).then_some(Memory::At(node, Some(o))),
             _ => return Err(format!("a return without a stack at {:#x}", op.offset)),
         };
         if let Some(slot) = elsewhere {
-            self.returns_elsewhere = true;
             let value = self.load(Key::Op(at, 63), slot, 8)?;
             let rsp = state.get(RSP);
             state.set(RSP, rsp.plus(8));
@@ -98,6 +97,29 @@ impl Walk<'_, '_, '_, '_> {
         }
         self.results(state)?;
         Ok(Leaves::Ends)
+    }
+
+    /// Whether what is returned to may be other than the return address, where the stack pointer is not known exactly.
+    fn leads_elsewhere(&self, at: usize) -> bool {
+        let before = at.checked_sub(1).and_then(|b| self.unit.ops.get(b)).map(|op| &op.effect);
+        let is_put = matches!(before, Some(Effect::Push(_) | Effect::Move { to: Operand::Memory(_), .. }));
+        self.unit.has_thunks || is_put
+    }
+
+    /// The state behind a call that leads through a thunk of the function: what is called there comes back with these results.
+    pub(super) fn behind_thunk(builder: &mut Builder, at: usize, state: &State) -> Result<State, Refusal> {
+        let mut state = state.clone();
+        state.set(RSP, state.get(RSP).plus(8));
+        for slot in RESULTS {
+            let to = builder.value(Key::Op(at, 90 + slot));
+            let own = builder.value(Key::Result(slot));
+            builder.flow(state.get(slot), to, Some(0))?;
+            builder.flow(Val::Node(own, 0), to, Some(0))?;
+            state.set(slot, Val::Node(to, 0));
+        }
+        state.pending = super::state::Pending::default();
+        state.pushed = false;
+        Ok(state)
     }
 
     fn results(&mut self, state: &State) -> Result<(), Refusal> {
@@ -118,7 +140,11 @@ impl Walk<'_, '_, '_, '_> {
                 // A call to get at the instruction pointer, or on the way to an indirect jump: it pushes a label.
                 let label = self.builder.place(Target::Atom(op.atom), op.end as i64);
                 self.push(state, label)?;
-                return Ok(Leaves::To(to, true));
+                return match self.unit.is_thunk(self.module, to) {
+                    _ if to == at + 1 => Ok(Leaves::To(to, false)),
+                    true => Ok(Leaves::Through(to)),
+                    false => Err(format!("a call of a place in its own function at {:#x}", op.offset)),
+                };
             }
             Destination::Outer(target, offset) => (target, offset),
         };

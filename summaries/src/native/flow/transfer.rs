@@ -37,6 +37,8 @@ pub(super) enum Leaves {
     Falls,
     /// To this instruction, and to the next one if that is said.
     To(usize, bool),
+    /// To a thunk in the function, which jumps to what returns behind the call.
+    Through(usize),
     /// To every label.
     Labels,
     /// Nowhere in the function.

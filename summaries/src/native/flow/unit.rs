@@ -7,7 +7,7 @@
 
 use super::Module;
 use crate::ids::{AtomIdx, SymbolIdx};
-use crate::native::decode::effects::{Effect, Effects};
+use crate::native::decode::effects::{Effect, Effects, Operand, RSP};
 use crate::native::decode::{self, Field, Flow, Instruction};
 use crate::native::relocations::{Rela, symbol_of, type_of};
 use crate::summary::Target;
@@ -68,6 +68,8 @@ pub(super) struct Unit {
     pub(super) labels: Vec<(usize, bool)>,
     /// Its unwind table refers to something: the unwinder may enter it.
     pub(super) has_handlers: bool,
+    /// It calls places of its own, on the way to what it calls indirectly.
+    pub(super) has_thunks: bool,
 }
 
 /// Why a function was not understood.
@@ -87,6 +89,7 @@ impl Unit {
             blocks: Vec::new(),
             labels: Vec::new(),
             has_handlers: false,
+            has_thunks: false,
         };
         unit.has_handlers = unit.atoms.iter().any(|a| module.handled.binary_search(a).is_ok());
         for atom in unit.atoms.clone() {
@@ -120,6 +123,7 @@ impl Unit {
                 branches.then(|| unit.destination(module, op)).transpose()?
             {
                 leaders.push(to);
+                unit.has_thunks |= op.effect == Effect::Call && to != i + 1;
             }
             let next = unit.ops.get(i + 1);
             if op.flow != Flow::Next || next.is_some_and(|n| n.atom != op.atom) {
@@ -183,6 +187,25 @@ impl Unit {
 
     pub(super) fn is_entry(&self, atom: AtomIdx, offset: u64) -> bool {
         self.entries.binary_search_by_key(&(atom, offset), |e| (e.0, e.1)).is_ok()
+    }
+
+    /// Whether the code from an instruction on does nothing but put a place on the stack and go there; it may call such code.
+    pub(super) fn is_thunk(&self, module: &Module<'_, '_>, start: usize) -> bool {
+        let mut start = start;
+        let calls = self.ops.get(start).filter(|op| op.effect == Effect::Call);
+        if let Some(Ok(Destination::Inner(to))) = calls.map(|op| self.destination(module, op)) {
+            start = to;
+        }
+        for op in self.ops.get(start..).unwrap_or(&[]) {
+            match op.effect {
+                Effect::Return => return true,
+                Effect::Padding => {}
+                Effect::Add { to, .. } | Effect::Lea { to, .. } if to == RSP => {}
+                Effect::Move { to: Operand::Memory(_), from: Operand::Slot(_) | Operand::Immediate } => {}
+                _ => return false,
+            }
+        }
+        false
     }
 
     /// Where a direct jump or call leads.

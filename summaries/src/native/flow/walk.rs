@@ -240,10 +240,20 @@ impl Flow<'_> {
             }
             self.set_returns(block);
         }
+        if let (Leaves::Through(_), Some((behind, at))) = (leaves, self.behind(block)) {
+            let state = Walk::behind_thunk(builder, at, &state)?;
+            self.enter(behind, &state, builder);
+        }
         for op in self.successors(block, leaves) {
             self.enter(op, &state, builder);
         }
         Ok(())
+    }
+
+    /// The instruction behind a block, and the last one of the block.
+    fn behind(&self, block: usize) -> Option<(usize, usize)> {
+        let behind = self.successors(block, Leaves::Falls).first().copied()?;
+        Some((behind, behind.checked_sub(1)?))
     }
 
     fn is_behind_call(&self, block: usize, leaves: Leaves) -> bool {
@@ -287,6 +297,7 @@ impl Flow<'_> {
         match leaves {
             Leaves::Falls => next.into_iter().collect(),
             Leaves::To(to, falls) => [Some(to), next.filter(|_| falls)].into_iter().flatten().collect(),
+            Leaves::Through(to) => vec![to],
             Leaves::Labels => self.unit.labels.iter().map(|l| l.0).collect(),
             Leaves::Ends => Vec::new(),
         }
@@ -352,6 +363,9 @@ impl Flow<'_> {
         }
         if self.is_behind_call(block, leaves) && self.returns.get(block) != Some(&true) {
             return Ok(());
+        }
+        if let (Leaves::Through(_), Some((behind, at))) = (leaves, self.behind(block)) {
+            self.record_edge(behind, &Walk::behind_thunk(builder, at, &state)?, builder)?;
         }
         for op in self.successors(block, leaves) {
             self.record_edge(op, &state, builder)?;
