@@ -285,8 +285,10 @@ impl Pair<'_> {
                     Some((atom, a, a))
                 }
                 _ if code => {
-                    let end = entry.addend.checked_add(4).and_then(|a| u64::try_from(a).ok())?;
-                    Some((atom, end, end.saturating_add(4)))
+                    // Less than 4 bytes before the place, which up to 4 bytes of an immediate come before.
+                    let first = entry.addend.checked_add(4)?;
+                    let last = u64::try_from(first.checked_add(4)?).ok()?;
+                    Some((atom, u64::try_from(first).unwrap_or(0), last))
                 }
                 _ => Some((atom, atom, atom)),
             })

@@ -64,6 +64,7 @@ cases! {
     fn_aligned
     fn_biased
     fn_cxx
+    fn_data_immediate
     fn_flags
     fn_ifunc
     fn_nested
