@@ -32,7 +32,7 @@ pub(super) const CARRIERS: &[Carrier] = &[
     Carrier::new("  fn @o; __asm__(\"lea (%1,%2,4), %0\" : \"=r\"(@o) : \"r\"(@v), \"r\"((uintptr_t)zero));"),
     Carrier::new("  fn @o; __asm__(\"lea (%2,%1,1), %0\" : \"=r\"(@o) : \"r\"(@v), \"r\"((uintptr_t)zero));"),
     Carrier::new("  fn @o; __asm__(\"mov $0, %k0\\n\\tadd %1, %0\" : \"=&r\"(@o) : \"r\"(@v) : \"cc\");"),
-    Carrier::new("  unsigned r@#; __asm__ volatile(\"mov %%rsp, %%rbx\\n\\tsub $256, %%rsp\\n\\tand $-16, %%rsp\\n\\tcall *%1\\n\\tmov %%rbx, %%rsp\" : \"=a\"(r@#) : \"r\"(@v), \"D\"(x), \"S\"(y) : \"rbx\", \"rcx\", \"rdx\", \"r8\", \"r9\", \"r10\", \"r11\", \"memory\", \"cc\"); x += r@#; fn @o = @v;"),
+    Carrier::new("  unsigned r@#, d@# = x, s@# = y; __asm__ volatile(\"mov %%rsp, %%rbx\\n\\tsub $256, %%rsp\\n\\tand $-16, %%rsp\\n\\tcall *%[f]\\n\\tmov %%rbx, %%rsp\" : \"=a\"(r@#), \"+D\"(d@#), \"+S\"(s@#) : [f] \"r\"(@v) : \"rbx\", \"rcx\", \"rdx\", \"r8\", \"r9\", \"r10\", \"r11\", \"xmm0\", \"xmm1\", \"xmm2\", \"xmm3\", \"xmm4\", \"xmm5\", \"xmm6\", \"xmm7\", \"xmm8\", \"xmm9\", \"xmm10\", \"xmm11\", \"xmm12\", \"xmm13\", \"xmm14\", \"xmm15\", \"memory\", \"cc\"); x += r@#; fn @o = @v;"),
     // Other conventions.
     Carrier::new("  fn @o = ms@#(x, y, @v, @d);").there("__attribute__((ms_abi)) fn ms@#(unsigned a, unsigned b, fn f, fn g);\n", "__attribute__((ms_abi)) fn ms@#(unsigned a, unsigned b, fn f, fn g) { touch(&a); return a == b + 77u ? g : f; }\n"),
     Carrier::new("  fn @o = ms@#(x, y, 1, 2, 3, @v);").there("__attribute__((ms_abi)) fn ms@#(unsigned a, unsigned b, unsigned c, unsigned d, unsigned e, fn f);\n", "__attribute__((ms_abi)) fn ms@#(unsigned a, unsigned b, unsigned c, unsigned d, unsigned e, fn f) { touch(&e); return a == b + 77u + c + d ? 0 : f; }\n"),
