@@ -21,6 +21,10 @@ pub type Register = u8;
 /// rax, rdx, xmm0 and xmm1, a bit per register: what carries a result, and may hold what it held before if it carries none.
 pub const PRESERVABLE: u64 = 0b101 | 0b11 << 16;
 
+/// What unseen code may be passed something in: rcx, rdx, rsi, rdi, r8, r9, r10 (the static chain) and xmm0 to xmm7; and rax, which it may
+/// leave alone. A bit per register.
+pub const PASSED: u64 = 0b111_1100_0111 | 0xff << 16;
+
 /// An address: what `value` holds, displaced by `offset` bytes; `None` is any displacement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Place {
@@ -70,8 +74,8 @@ pub struct CallSite {
     /// A jump through a register or memory that may also stay in the function: a target inside it is no call.
     pub jump: bool,
     /// What registers hold at the call, sorted by register: if the callees since then have preserved it, for there are some that
-    /// preserve what others clobber. A register that is left out holds no address, or (rbx, rbp, rsp, r12 to r15) what
-    /// callees only save and restore, or passes nothing.
+    /// preserve what others clobber. A register that is left out holds no address, or what this function's caller left there.
+    /// Unseen code is passed nothing in others than [`PASSED`].
     pub actuals: Vec<(Register, ValueIdx)>,
     /// What the caller's frame holds at and above the callee's stack pointer at entry, sorted by offset from it: cells
     /// of 8 bytes. Offset 8 is the first stack parameter. Only cells that may hold an address.

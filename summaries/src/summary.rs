@@ -187,6 +187,9 @@ pub mod atom_flags {
     /// The section's name is of a standard family (`.text*`, `.rodata*`, `.data*`, `.bss*`, ...), see
     /// `native::sections::is_standard_family`.
     pub const STANDARD_FAMILY: u32 = 1 << 8;
+    /// Code that was not understood because it uses what its caller left in registers that pass nothing by the psABI: it may take
+    /// arguments there (`preserve_none`, `regcall`). Only found where value flow is.
+    pub const TAKES_REGISTERS: u32 = 1 << 9;
 }
 
 /// The unit that lives or dies.

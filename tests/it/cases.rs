@@ -37,6 +37,7 @@ cases! {
     cv_handlers
     cv_kept
     cv_ms_abi
+    cv_registers
     cv_streams
     cv_text
     cv_text_ways
@@ -63,6 +64,7 @@ cases! {
     fat_bitcode
     fn_aligned
     fn_biased
+    fn_biased_far
     fn_cxx
     fn_data_immediate
     fn_flags

@@ -77,6 +77,8 @@ pub(super) struct Flow<'s> {
     pub(super) owned: BTreeMap<(&'s str, MemoryIdx), u32>,
     /// Unseen code has that memory, and files.
     pub(super) shared: bool,
+    /// Code escaped that takes arguments in any register.
+    pub(super) takes_registers: bool,
     /// Sites that call an object in memory that has not escaped so far.
     pub(super) executed: Vec<(u32, u32)>,
     /// By atom.
@@ -114,6 +116,7 @@ impl<'s> Flow<'s> {
             text: None,
             owned: BTreeMap::new(),
             shared: false,
+            takes_registers: false,
             executed: Vec::new(),
             witness: vec![None; atoms],
             mention: vec![None; atoms],
@@ -438,7 +441,7 @@ impl<'s> Flow<'s> {
         };
         self.live(atom, Witness::Escaped { mention: self.mention[atom.index()] });
         self.escaped[atom.index()] = true;
-        let Some(function) = self.function_of(atom) else { return };
+        let Some(function) = self.function_of(atom) else { return self.escapes_not_understood(atom) };
         // Wherever the address leads: with one place of it, unseen code has the others too.
         self.enter_at_label(function);
         if !self.functions[function as usize].escaped {

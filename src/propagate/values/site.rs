@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use rustc_hash::FxHashSet;
 use summaries::ValueIdx;
-use summaries::relation::Register;
+use summaries::relation::{PASSED, Register};
 
 use super::graph::{Cause, NodeId};
 use super::sets::Element;
@@ -38,6 +38,13 @@ impl Border<'_> {
     }
 
     /// All that is passed in registers and by the stack.
+    /// What unseen code can find.
+    pub(super) fn by_convention(&self) -> impl Iterator<Item = NodeId> {
+        let passed = self.actuals.iter().filter(|(register, _)| PASSED & 1 << (register & 63) != 0);
+        passed.map(|a| self.first + a.1.0).chain(self.stack().map(|s| s.1))
+    }
+
+    /// What code of the link can find.
     pub(super) fn all(&self) -> impl Iterator<Item = NodeId> {
         self.actuals.iter().map(|a| self.first + a.1.0).chain(self.stack().map(|s| s.1))
     }

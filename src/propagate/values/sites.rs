@@ -6,11 +6,11 @@
 
 use std::borrow::Cow;
 
-use summaries::ValueIdx;
 use summaries::models::{
     ARGUMENT_REGISTERS, Argument, Effect, MemoryIdx, Model, Passed, RESULT_REGISTER, Returned, Source, Stored,
 };
 use summaries::relation::{Callee, Register};
+use summaries::{ValueIdx, atom_flags};
 
 use super::flow::{FIRST_STACK_PARAMETER, Flow, Meaning};
 use super::graph::{CELL, Cause, ESCAPED, Kind, NodeId, Use};
@@ -125,6 +125,7 @@ impl<'s> Flow<'s> {
             self.sites[site as usize].targets.insert((atom, offset));
             self.live(atom, witness);
             self.escape_atom(atom);
+            self.pass_all(site);
             return self.call_unknown(site);
         };
         let entry = offset.is_some_and(|o| self.world.is_entry(atom, o));
@@ -224,7 +225,10 @@ impl<'s> Flow<'s> {
             return;
         }
         let passed = this.passed.clone();
-        passed.all().for_each(|node| self.graph.assign(node, ESCAPED));
+        passed.by_convention().for_each(|node| self.graph.assign(node, ESCAPED));
+        if self.takes_registers {
+            self.pass_all(site);
+        }
         if let Some((frame, _)) = passed.in_frame {
             // All of the frame: more than what is above the callee's stack pointer.
             let whole = self.graph.whole(frame);
@@ -232,6 +236,21 @@ impl<'s> Flow<'s> {
         }
         let results = passed.results.iter().map(|r| passed.first + r.1.0);
         results.for_each(|node| self.graph.add_unknown(node, Cause::Result));
+    }
+
+    /// The site calls code of the link that was not understood: it may look into any register.
+    fn pass_all(&mut self, site: u32) {
+        let passed = self.sites[site as usize].passed.clone();
+        passed.all().for_each(|node| self.graph.assign(node, ESCAPED));
+    }
+
+    /// Code that was not understood escaped. If it takes arguments in any register, every call of the unknown may lead there.
+    pub(super) fn escapes_not_understood(&mut self, atom: AtomId) {
+        let takes = self.world.atom(atom).is_some_and(|a| a.has(atom_flags::TAKES_REGISTERS));
+        if takes && !std::mem::replace(&mut self.takes_registers, true) {
+            let sites = (0..self.sites.len() as u32).filter(|s| self.sites[*s as usize].calls_unknown);
+            sites.collect::<Vec<_>>().into_iter().for_each(|site| self.pass_all(site));
+        }
     }
 
     fn apply_model(&mut self, site: u32, symbol: SymbolId, model: &Model) {

@@ -94,13 +94,18 @@ fn read(bytes: &[u8], granularity: Granularity) -> Result<ModuleSummary> {
     if !references.is_sorted_by_key(key) {
         references.sort_by_key(key);
     }
-    let functions = match granularity {
+    let found = match granularity {
         Granularity::Pointers => {
             let of = flow::References { references: &references, resolved: &resolved, owned: &owned };
             flow::read(&tables, &by_section, &atoms, &symbols, &plan, of, &mut limits)?
         }
-        Granularity::Sections | Granularity::Functions => Vec::new(),
+        Granularity::Sections | Granularity::Functions => flow::Found::default(),
     };
+    for atom in &found.takes_registers {
+        if let Some(atom) = atoms.get_mut(atom.index()) {
+            atom.flags |= crate::summary::atom_flags::TAKES_REGISTERS;
+        }
+    }
     let kept = atoms.iter().filter(|a| a.kind.is_alloc()).fold(0u64, |sum, a| sum.saturating_add(a.size));
     for limit in limits.iter_mut().filter(|l| l.limit.severity() >= Severity::Module) {
         limit.bytes = kept;
@@ -116,7 +121,7 @@ fn read(bytes: &[u8], granularity: Granularity) -> Result<ModuleSummary> {
         resolved,
         owned,
         retargets,
-        functions,
+        functions: found.functions,
         limits,
     })
 }

@@ -84,6 +84,7 @@ const FLAGS: &[(u32, &str)] = &[
     (atom_flags::EXEC, "exec"),
     (atom_flags::GROUPED, "grouped"),
     (atom_flags::STANDARD_FAMILY, "standard"),
+    (atom_flags::TAKES_REGISTERS, "takes-registers"),
 ];
 
 /// Flags, separated by commas; a bit without a name is `bitN`.

@@ -7,9 +7,10 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::memory::cells;
+use super::needed::Left;
 use super::preserve::Preserved;
 use super::state::{Pending, Val};
-use super::unit::Refusal;
+use super::unit::{CALLERS_REGISTER, Refusal};
 use crate::ids::{AtomIdx, ValueIdx};
 use crate::native::decode::effects::{SLOTS, Slot};
 use crate::relation::{CallSite, Callee, Constraint, FunctionSummary, Place, Register};
@@ -54,7 +55,7 @@ pub(super) struct Call {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Raw {
+pub(super) enum Raw {
     Plain(Constraint),
     LoadCell { offset: i64, size: u32, to: ValueIdx },
     StoreCell { from: ValueIdx, offset: i64, size: u32 },
@@ -64,12 +65,12 @@ enum Raw {
 pub(super) struct Builder {
     keys: FxHashMap<Key, ValueIdx>,
     /// The key of each value.
-    values: Vec<Key>,
+    pub(super) values: Vec<Key>,
     targets: Vec<Target>,
     target_numbers: FxHashMap<Target, u32>,
-    raw: Vec<Raw>,
+    pub(super) raw: Vec<Raw>,
     seen: FxHashSet<Raw>,
-    calls: Vec<Call>,
+    pub(super) calls: Vec<Call>,
     /// Cells of the frame that anything is stored to, an address or not.
     touched: FxHashSet<i64>,
     /// A frame that is an object escapes.
@@ -81,6 +82,7 @@ pub(super) struct Builder {
     /// Values that were loaded from memory outside of the frame, as far as that is seen.
     pub(super) loaded: FxHashSet<ValueIdx>,
     pub(super) preserved: Preserved,
+    pub(super) left: Left,
     /// Where jumps lead that leave the frame behind as it is.
     pub(super) entered_in_frame: Vec<(Target, i64)>,
 }
@@ -170,7 +172,7 @@ impl Builder {
     /// register may not have been walked.
     pub(super) fn caller_register_used(&self) -> Result<(), Refusal> {
         match self.recording {
-            true => Err("the caller's register is used".to_owned()),
+            true => Err(format!("{CALLERS_REGISTER} is used")),
             false => Ok(()),
         }
     }
@@ -441,58 +443,6 @@ impl Builder {
         all.sort_unstable();
         all.dedup();
         all
-    }
-
-    /// By value: something depends on it.
-    fn needed(&self) -> Vec<bool> {
-        let mut needed = vec![false; self.values.len()];
-        let mut work: Vec<ValueIdx> = Vec::new();
-        let mut mark = |v: ValueIdx, work: &mut Vec<ValueIdx>| {
-            if let Some(slot) = needed.get_mut(v.index())
-                && !std::mem::replace(slot, true)
-            {
-                work.push(v);
-            }
-        };
-        let mut sources: FxHashMap<ValueIdx, Vec<ValueIdx>> = FxHashMap::default();
-        for raw in &self.raw {
-            match raw {
-                Raw::Plain(Constraint::Assign { from, to, .. }) => {
-                    sources.entry(*to).or_default().push(*from)
-                }
-                Raw::Plain(Constraint::Load { from, to, .. }) => {
-                    sources.entry(*to).or_default().push(from.value)
-                }
-                Raw::Plain(Constraint::Store { from, to, .. }) => {
-                    mark(*from, &mut work);
-                    mark(to.value, &mut work);
-                }
-                Raw::Plain(Constraint::Copy { from, to, .. }) => {
-                    mark(from.value, &mut work);
-                    mark(to.value, &mut work);
-                }
-                Raw::Plain(Constraint::Escape { from }) => mark(*from, &mut work),
-                Raw::StoreCell { from, .. } => mark(*from, &mut work),
-                _ => {}
-            }
-        }
-        for call in &self.calls {
-            if let Callee::Indirect(value) = call.callee {
-                mark(value, &mut work);
-            }
-            call.actuals.iter().for_each(|(_, v)| mark(*v, &mut work));
-        }
-        for (i, key) in self.values.iter().enumerate() {
-            if matches!(key, Key::Result(_)) {
-                mark(ValueIdx::new(i), &mut work);
-            }
-        }
-        while let Some(value) = work.pop() {
-            for from in sources.get(&value).into_iter().flatten() {
-                mark(*from, &mut work);
-            }
-        }
-        needed
     }
 }
 

@@ -1,9 +1,8 @@
 //! Calls, jumps and returns: where control goes, and what goes with it.
 //!
 //! Addresses are passed and returned in registers and in memory as the psABI says (3.2.3), in vector registers where a program
-//! keeps their bytes in numbers or vectors. Within a module
-//! every general register is passed and may survive, since compilers know what local functions do with registers; between modules
-//! and through pointers the psABI's registers are passed. They survive calls there as well: attributes
+//! keeps their bytes in numbers or vectors. Every register is said at a call, since compilers know what local functions do with registers,
+//! and attributes change what is passed; who is called says which of them count. They survive calls as well: attributes
 //! (`preserve_most`, `preserve_all`, `no_caller_saved_registers`) tell a caller what a callee leaves alone, and the summary of the callee says
 //! whether rax, rdx, xmm0 and xmm1 come back as they were. Of the stack, a callee gets what was written since the last call
 //! and what the function itself never reads.
@@ -18,12 +17,10 @@ use crate::native::decode::effects::{Effect, Operand, RSP, SLOTS, Slot};
 use crate::relation::Callee;
 use crate::summary::Target;
 
-/// xmm0 to xmm7: what vectors and floating-point numbers are passed in.
-const VECTOR_ARGUMENTS: u64 = 0xff << 16;
-/// rcx, rdx, rsi, rdi, r8, r9, r10 (the static chain), and the vector registers; and rax, which a callee may leave alone.
-const ARGUMENTS: u64 = 0b111_1100_0111 | VECTOR_ARGUMENTS;
-/// What may be passed by compilers that know the callee: those, and what it should save (thunks of indirect calls take any).
-const LOCAL_ARGUMENTS: u64 = 0b1111_1111_1110_1111 | VECTOR_ARGUMENTS;
+/// What is passed between modules and through pointers by any convention: all but rbx, rbp and the stacks.
+const ANY_ARGUMENTS: u64 = 0xffff_ffff_ffff & !0b11_1000;
+/// What may be passed by compilers that know the callee.
+const LOCAL_ARGUMENTS: u64 = 0xffff_ffff_ffff & !0b1_0000;
 
 /// The register through which a function of this name jumps, if it is a thunk of that kind: gcc's and clang's names for what
 /// `-mindirect-branch=thunk` and `-mretpoline` put in the place of indirect calls and jumps.
@@ -195,16 +192,13 @@ impl Walk<'_, '_, '_, '_> {
         returns: bool,
     ) -> Result<(), Refusal> {
         let local = matches!(callee, Callee::Direct { target, .. } if self.module.is_local(target));
-        // Between modules, and through pointers, functions are called by the psABI.
-        let by_convention = !local && (returns || matches!(callee, Callee::Direct { .. }));
         let mut actuals = Vec::new();
-        for slot in (0..SLOTS as Slot).filter(|s| *s != RSP) {
-            let passes = match by_convention {
-                true => ARGUMENTS & (1 << slot) != 0,
-                false => LOCAL_ARGUMENTS & (1 << slot) != 0,
-            };
+        // Thunks of indirect branches take any.
+        let any = !local && (returns || matches!(callee, Callee::Direct { .. }));
+        let passed = if any { ANY_ARGUMENTS } else { LOCAL_ARGUMENTS };
+        for slot in (0..SLOTS as Slot).filter(|s| passed & 1 << s != 0) {
             let value = state.get(slot);
-            if passes && !matches!(value, Val::None | Val::Undefined | Val::Saved) {
+            if !matches!(value, Val::None | Val::Undefined | Val::Saved) {
                 actuals.push((slot, self.builder.node(value)?));
             }
         }

@@ -13,6 +13,7 @@ mod calls;
 mod closed;
 mod compact;
 mod memory;
+mod needed;
 mod preserve;
 mod state;
 mod transfer;
@@ -34,7 +35,7 @@ use crate::summary::{
     Atom, AtomKind, Binding, Definition, OwnedRange, Reference, ReferenceKind, ResolvedReference, Symbol,
     SymbolKind, Target,
 };
-use unit::{Meaning, Unit};
+use unit::{CALLERS_REGISTER, Meaning, Unit};
 
 /// A place inside a function that something refers to by address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -75,7 +76,16 @@ pub(crate) struct References<'r> {
     pub(crate) owned: &'r [OwnedRange],
 }
 
-/// Summarise every function that is understood, ascending by atom; the others are counted in `limits`.
+/// What is found out about the code of a module.
+#[derive(Default)]
+pub(crate) struct Found {
+    /// Of every function that is understood, ascending by atom.
+    pub(crate) functions: Vec<FunctionSummary>,
+    /// What is not, because it uses registers of its caller that pass nothing.
+    pub(crate) takes_registers: Vec<AtomIdx>,
+}
+
+/// Summarise every function that is understood; the others are counted in `limits`.
 pub(crate) fn read(
     tables: &Tables<'_>,
     by_section: &SectionAtoms,
@@ -84,7 +94,7 @@ pub(crate) fn read(
     plan: &Plan,
     of: References<'_>,
     limits: &mut Vec<LimitRecord>,
-) -> Result<Vec<FunctionSummary>> {
+) -> Result<Found> {
     let relas = split::all_relocations(tables, by_section)?;
     let mut module = Module {
         tables,
@@ -113,7 +123,7 @@ pub(crate) fn read(
     module.followed = plan.understood.iter().copied().chain(closed).collect();
     module.followed.sort_unstable();
     let mut effects = Effects::new();
-    let mut functions: Vec<FunctionSummary> = Vec::new();
+    let Found { mut functions, mut takes_registers } = Found::default();
     let mut not_understood: Vec<AtomIdx> = Vec::new();
     let mut entered: Vec<(AtomIdx, String)> = Vec::new();
     for group in module.groups() {
@@ -131,7 +141,7 @@ pub(crate) fn read(
             Err(refusal) => Err(refusal.clone()),
         };
         let checked = outcome.and_then(|summary| match unusual_parameter(&summary) {
-            Some(register) => Err(format!("register {register} is used as it was at entry")),
+            Some(register) => Err(format!("{CALLERS_REGISTER} is used: {register} as it was at entry")),
             None => Ok(summary),
         });
         match (checked, unit) {
@@ -141,6 +151,9 @@ pub(crate) fn read(
             }
             (Err(refusal), _) | (_, Err(refusal)) => {
                 module.give_up(&group, &refusal, limits);
+                if refusal.starts_with(CALLERS_REGISTER) {
+                    takes_registers.extend(&group);
+                }
                 not_understood.extend(group);
             }
         }
@@ -159,7 +172,7 @@ pub(crate) fn read(
         }
     }
     functions.sort_by_key(|f| f.atom);
-    Ok(functions)
+    Ok(Found { functions, takes_registers })
 }
 
 /// A register that no calling convention passes anything in, and that the function looks at.

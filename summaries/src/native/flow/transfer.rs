@@ -92,6 +92,7 @@ impl Walk<'_, '_, '_, '_> {
             }
             Effect::Move { to, from } => {
                 let value = self.operand(at, op, state, *from)?;
+                self.moves(at, op, state, (*to, *from))?;
                 let back = self.puts_back(at, op, state, (*to, *from))?;
                 self.assign(at, op, state, *to, value)?;
                 back.into_iter().for_each(|slot| state.restored(slot));
@@ -239,6 +240,7 @@ impl Walk<'_, '_, '_, '_> {
     /// An instruction that is not told apart: all that it writes may hold all that it reads.
     fn other(&mut self, at: usize, op: &Op, state: &mut State, t: &Transfer) -> Result<(), Refusal> {
         let back = self.all_put_back(at, op, state, t)?;
+        self.moves_all(at, op, state, t)?;
         let mut parts: Vec<Val> = t.reads.iter().map(|slot| state.get(*slot)).collect();
         if t.immediate {
             parts.push(self.immediate(op));

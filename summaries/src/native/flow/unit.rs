@@ -72,6 +72,9 @@ pub(super) struct Unit {
     pub(super) has_thunks: bool,
 }
 
+/// How a [`Refusal`] begins if the function uses what its caller left in a register that passes nothing.
+pub(super) const CALLERS_REGISTER: &str = "the caller's register";
+
 /// Why a function was not understood.
 pub(super) type Refusal = String;
 

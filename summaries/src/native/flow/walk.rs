@@ -9,7 +9,7 @@ use super::builder::{Builder, Key};
 use super::compact::compact;
 use super::state::{State, Val};
 use super::transfer::{Leaves, Walk, at_entry};
-use super::unit::{Destination, Refusal, Unit};
+use super::unit::{CALLERS_REGISTER, Destination, Refusal, Unit};
 use crate::ids::ValueIdx;
 use crate::native::decode::effects::{Effect, RSP, SLOTS};
 use crate::relation::FunctionSummary;
@@ -29,11 +29,14 @@ pub(super) fn walk(module: &Module<'_, '_>, unit: &Unit) -> Walked {
     builder.frame_escapes = module.executes_stack;
     let summary = fixpoint(module, unit, &mut builder);
     let entered_in_frame = std::mem::take(&mut builder.entered_in_frame);
-    let summary = summary.map(|at_labels| {
+    let summary = summary.and_then(|at_labels| {
+        if let Some(at) = builder.keeps_what_was_left() {
+            return Err(format!("{CALLERS_REGISTER} is put into the frame for good at {at:#x}"));
+        }
         let addressed = builder.addressed();
         let mut summary = builder.finish(&at_labels);
         compact(&mut summary, addressed);
-        summary
+        Ok(summary)
     });
     Walked { summary, entered_in_frame }
 }

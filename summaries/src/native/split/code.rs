@@ -132,6 +132,11 @@ fn follow(context: &Context<'_, '_>, text: &mut Text<'_>) -> Outcome {
             }
             let (to, target) = destination(text, index, instruction)?;
             if matches!(instruction.field, Field::RipRelative { .. }) {
+                if text.is_far_from_start(target) && !is_label(text, Some(index), target) {
+                    let (at, what) = (instruction.offset, "the middle of a function");
+                    let detail = format!("the instruction at {at:#x} has the address of {target:#x}, {what}");
+                    return Err((Limit::AmbiguousTarget, detail));
+                }
                 biased.push(target);
             }
             if to == index {
@@ -166,6 +171,23 @@ fn follow(context: &Context<'_, '_>, text: &mut Text<'_>) -> Outcome {
     }
     text.crossings = crossings;
     Ok(())
+}
+
+/// Whether `target`, whose address function `from` of the same section has, looks like a label: an instruction that a branch leads to, or
+/// one behind a call, a jump or an end, or any one of a function that jumps to what it computes.
+pub(super) fn is_label(text: &Text<'_>, from: Option<usize>, target: u64) -> bool {
+    let to = text.function_at(target);
+    let instructions =
+        to.and_then(|to| text.functions.get(to)).and_then(|f| text.instructions.get(f.instructions.clone()));
+    let own = instructions.unwrap_or(&[]);
+    let Ok(at) = own.binary_search_by_key(&target, |i| u64::from(i.offset)) else { return false };
+    let falls = |i: &Instruction| matches!(i.flow, Flow::Next | Flow::Conditional);
+    let aligns = |i: &&Instruction| decode::is_padding(slice(text.bytes, i.offset.into(), i.end()));
+    let before = own.get(..at).unwrap_or(&[]).iter().rev().find(|i| !aligns(i));
+    let behind = before.is_some_and(|before| !falls(before));
+    let leads = |i: &Instruction| i.flow != Flow::Next && i.target == i64::try_from(target).ok();
+    let jumps = |i: &Instruction| matches!(i.flow, Flow::JumpRegister | Flow::JumpMemory);
+    behind || own.iter().any(leads) || from == to && own.iter().any(jumps)
 }
 
 /// Whether a branch leads to the padding behind its function, and so falls into the next one: clang -O0 has an empty block

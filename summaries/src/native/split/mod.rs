@@ -176,6 +176,14 @@ impl Text<'_> {
         }
     }
 
+    /// Whether an address in code is neither that of a function nor that of the next one with a bias. Compilers add what a program
+    /// adds to an address (`(uintptr_t)f + 77`), so that it may mean any function.
+    fn is_far_from_start(&self, offset: u64) -> bool {
+        let Some(function) = self.function_at(offset) else { return false };
+        let starts = |f: usize| self.functions.get(f).map(|f| f.start);
+        starts(function) != Some(offset) && starts(function + 1).is_none_or(|next| next - offset > MAX_BIAS)
+    }
+
     /// Parts begin where the alignment of each function in them can be kept: a part is moved as a whole, and one that begins
     /// at a multiple of 16 can't hold a function that is aligned to 64. It takes in the functions before it instead.
     fn tie_aligned(&mut self, section_align: u64) {

@@ -240,6 +240,11 @@ impl Reader<'_, '_, '_> {
             }
             Some(_) if target.is_boundary(offset) || !target.decoded => {
                 if !instruction.is_some_and(|i| i.field == Field::Branch) {
+                    let own = (self.section == target.section).then(|| target.function_at(place)).flatten();
+                    let is_far = instruction.is_some() && target.is_far_from_start(offset);
+                    if is_far && !super::code::is_label(target, own, offset) {
+                        return unclear("an address in the middle of a function");
+                    }
                     found.addresses.push((text, offset));
                 }
                 found.retargets.push(Retargeted { at: (self.section, place), text, target: offset });

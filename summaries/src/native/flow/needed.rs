@@ -1,0 +1,158 @@
+//! Which values anything depends on, and whether they come from where the caller's registers were put.
+//!
+//! What the caller left in a register that passes nothing is put into the frame and back into the same register. Conventions that
+//! pass more (`preserve_none`, `regcall`) look the same without optimisation, but that it never comes back: then the function is
+//! not understood. Left out: what is pushed, for so compilers align the stack, too.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::builder::{Builder, Key, Raw};
+use super::memory::Memory;
+use super::state::{State, Val};
+use super::transfer::Walk;
+use super::unit::{Op, Refusal};
+use crate::ids::ValueIdx;
+use crate::native::decode::effects::{Operand, Slot, Transfer};
+use crate::relation::{Callee, Constraint};
+
+/// Registers that the caller left, and the frame.
+#[derive(Default)]
+pub(super) struct Left {
+    /// (cell, register, where) of what was put there.
+    put: FxHashSet<(i64, Slot, u64)>,
+    /// (cell, register) of what is loaded from there.
+    taken: FxHashSet<(i64, Slot)>,
+}
+
+impl Walk<'_, '_, '_, '_> {
+    /// A register is stored; the state is that before it.
+    fn puts(&mut self, op: &Op, state: &State, memory: Memory, from: Slot) {
+        if let Memory::Frame(offset) = memory
+            && self.builder.recording
+            && state.get(from) == Val::Saved
+        {
+            self.builder.left.put.insert((offset, from, op.offset));
+        }
+    }
+
+    fn takes(&mut self, memory: Memory, to: Slot) {
+        if let Memory::Frame(offset) = memory
+            && self.builder.recording
+        {
+            self.builder.left.taken.insert((offset, to));
+        }
+    }
+
+    /// One operand is moved to the other.
+    pub(super) fn moves(
+        &mut self,
+        at: usize,
+        op: &Op,
+        state: &State,
+        (to, from): (Operand, Operand),
+    ) -> Result<(), Refusal> {
+        match (to, from) {
+            (Operand::Memory(address), Operand::Slot(from)) => {
+                let memory = self.address(at, op, state, &address)?;
+                self.puts(op, state, memory, from);
+            }
+            // Nobody saves one in another register, or sets others from what was never set.
+            (Operand::Slot(to), Operand::Slot(from))
+                if to != from && matches!(from, 11..=15) && self.is_untouched(state, from) =>
+            {
+                self.builder.caller_register_used()?;
+            }
+            (Operand::Slot(to), Operand::Memory(address)) => {
+                let memory = self.address(at, op, state, &address)?;
+                self.takes(memory, to);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Whether the caller's value is still in the register.
+    fn is_untouched(&self, state: &State, slot: Slot) -> bool {
+        state.get(slot) == Val::Saved && state.clobbered & 1 << slot == 0
+    }
+
+    /// The same of an instruction that is not told apart.
+    pub(super) fn moves_all(
+        &mut self,
+        at: usize,
+        op: &Op,
+        state: &State,
+        t: &Transfer,
+    ) -> Result<(), Refusal> {
+        let stores = t.stores.iter().flat_map(|a| t.reads.iter().map(move |r| (*a, *r)));
+        for (address, slot) in stores {
+            self.moves(at, op, state, (Operand::Memory(address), Operand::Slot(slot)))?;
+        }
+        let loads = t.loads.iter().flat_map(|a| t.writes.iter().map(move |w| (*a, w.0)));
+        for (address, slot) in loads {
+            self.moves(at, op, state, (Operand::Slot(slot), Operand::Memory(address)))?;
+        }
+        Ok(())
+    }
+}
+
+impl Builder {
+    /// Where the function puts what its caller left in a register, if that never comes back into it.
+    pub(super) fn keeps_what_was_left(&self) -> Option<u64> {
+        let comes_back = |cell, slot| self.left.taken.contains(&(cell, slot));
+        let kept = self.left.put.iter().filter(|(cell, slot, _)| !comes_back(*cell, *slot));
+        kept.map(|(.., at)| *at).min()
+    }
+
+    /// By value: something depends on it.
+    pub(super) fn needed(&self) -> Vec<bool> {
+        let mut needed = vec![false; self.values.len()];
+        let mut work: Vec<ValueIdx> = Vec::new();
+        let mut mark = |v: ValueIdx, work: &mut Vec<ValueIdx>| {
+            if let Some(slot) = needed.get_mut(v.index())
+                && !std::mem::replace(slot, true)
+            {
+                work.push(v);
+            }
+        };
+        let mut sources: FxHashMap<ValueIdx, Vec<ValueIdx>> = FxHashMap::default();
+        for raw in &self.raw {
+            match raw {
+                Raw::Plain(Constraint::Assign { from, to, .. }) => {
+                    sources.entry(*to).or_default().push(*from)
+                }
+                Raw::Plain(Constraint::Load { from, to, .. }) => {
+                    sources.entry(*to).or_default().push(from.value)
+                }
+                Raw::Plain(Constraint::Store { from, to, .. }) => {
+                    mark(*from, &mut work);
+                    mark(to.value, &mut work);
+                }
+                Raw::Plain(Constraint::Copy { from, to, .. }) => {
+                    mark(from.value, &mut work);
+                    mark(to.value, &mut work);
+                }
+                Raw::Plain(Constraint::Escape { from }) => mark(*from, &mut work),
+                Raw::StoreCell { from, .. } => mark(*from, &mut work),
+                _ => {}
+            }
+        }
+        for call in &self.calls {
+            if let Callee::Indirect(value) = call.callee {
+                mark(value, &mut work);
+            }
+            call.actuals.iter().for_each(|(_, v)| mark(*v, &mut work));
+        }
+        for (i, key) in self.values.iter().enumerate() {
+            if matches!(key, Key::Result(_)) {
+                mark(ValueIdx::new(i), &mut work);
+            }
+        }
+        while let Some(value) = work.pop() {
+            for from in sources.get(&value).into_iter().flatten() {
+                mark(*from, &mut work);
+            }
+        }
+        needed
+    }
+}
