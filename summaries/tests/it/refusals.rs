@@ -61,6 +61,14 @@ fn each_limit_has_its_cause() {
         ("unplaced-relocation", "", " .reloc ., R_X86_64_32, ext\n nopl 0(%rax)", ""),
         ("ambiguous-target", " .section .rodata\n .quad g + 1", "", ""),
         ("ambiguous-target", " .section .rodata\n .quad f + 18", "", ""),
+        // Not a label's place; in a section of assembly's own only if no object has the place.
+        ("ambiguous-target", " .section .rodata\n .quad .text + 3", " .rept 20\n nop\n .endr", ""),
+        (
+            "ambiguous-target",
+            " .section places, \"a\"\n .type o, @object\no: .quad .text + 3\n .size o, 8",
+            " .rept 20\n nop\n .endr",
+            "",
+        ),
         ("ambiguous-target", " .section .rodata\n .quad g - .", "", ""),
         ("ambiguous-target", " .section .rodata\n .reloc ., R_X86_64_NONE, .text\n .quad 0", "", ""),
         ("reference-into-padding", " .section .rodata\n .quad g - 1", "", ""),
@@ -130,7 +138,7 @@ fn ties() {
 fn biased_addresses_keep_both_functions() {
     for (before, inside, expected) in [
         (" .section .rodata\n .quad g - 1", " nop", 1),
-        (" .section .rodata\n .quad g - 16", " .rept 20\n nop\n .endr", 2),
+        (" .section places, \"a\"\n .quad .text + 8", " .rept 20\n nop\n .endr", 2),
         ("", " lea g - 1(%rip), %rax", 1),
         ("", " lea g(%rip), %rax", 2),
         (

@@ -20,7 +20,7 @@ use crate::native::eh_frame::{self, RecordKind};
 use crate::native::relocations::{self, Rela, symbol_of, type_of};
 use crate::native::sections::is_eh_frame;
 use crate::native::tables::Result;
-use crate::summary::{AtomKind, Definition, SymbolKind, Target, atom_flags};
+use crate::summary::{AtomKind, Definition, Symbol, SymbolKind, Target, atom_flags};
 
 /// A relocation by section symbol and the place that it means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -240,8 +240,13 @@ impl Reader<'_, '_, '_> {
             }
             Some(_) if target.is_boundary(offset) || !target.decoded => {
                 if !instruction.is_some_and(|i| i.field == Field::Branch) {
-                    let own = (self.section == target.section).then(|| target.function_at(place)).flatten();
-                    let is_far = instruction.is_some() && target.is_far_from_start(offset);
+                    // A table of labels is of the function that they are in.
+                    let own = match instruction {
+                        Some(_) if self.section != target.section => None,
+                        Some(_) => target.function_at(place),
+                        None => target.function_at(offset),
+                    };
+                    let is_far = target.is_far_from_start(offset) && !self.is_hand_written(place);
                     if is_far && !super::code::is_label(target, own, offset) {
                         return unclear("an address in the middle of a function");
                     }
@@ -253,6 +258,21 @@ impl Reader<'_, '_, '_> {
             Some(_) => unclear("into the middle of an instruction"),
             None => Err((Limit::ReferenceIntoPadding, format!("to {offset:#x}, which is in no function"))),
         }
+    }
+
+    /// Whether a place in data is of assembly's own (`1: nop; .pushsection places; .quad 1b`), which names places in code as they
+    /// are: no object has it, and the name of the section is none that compilers choose.
+    fn is_hand_written(&self, place: u64) -> bool {
+        let tables = self.context.tables;
+        let header = tables.sections.get(self.section as usize);
+        let chosen = header.is_none_or(|header| tables.name(header.name).starts_with(b"."));
+        let holds = |symbol: &Symbol| match symbol.definition {
+            Definition::Atom(atom) if self.context.section_of(atom) == Some(self.section) => {
+                symbol.value <= place && place - symbol.value < symbol.size
+            }
+            _ => false,
+        };
+        matches!(self.source, Source::Data) && !chosen && !self.context.symbols.iter().any(holds)
     }
 
     /// Code that was not decoded: every place that the relocation may mean is in one part.
