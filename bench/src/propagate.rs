@@ -4,6 +4,7 @@
 //! counts are of one more link, with a report: they don't depend on the run.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
@@ -24,12 +25,12 @@ fn pass(text: &str, name: &str) -> Option<f64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-fn measure(corpus: &Corpus, options: &Options, link: &Link) -> Result<Vec<String>> {
-    let (lld, ours) = (find_linker("lld")?, crate::corpus::lto_prune()?);
+fn measure(corpus: &Corpus, options: &Options, link: &Link, ours: &Path) -> Result<Vec<String>> {
+    let lld = find_linker("lld")?;
     let scratch = corpus.scratch(&format!("propagate/{}-{}", link.program, link.mode))?;
     let cache = format!("--prune-cache={}", scratch.join("cache").display());
     let pruned = |last: &str| -> Command {
-        let mut command = corpus.linker_command(link, &ours, &scratch.join("pruned"));
+        let mut command = corpus.linker_command(link, ours, &scratch.join("pruned"));
         command.env("LTO_PRUNE_LINKER", &lld).env_remove("LTO_PRUNE_FLAGS");
         command.args(["--prune-level=pointers", &cache, last]);
         command
@@ -73,8 +74,9 @@ pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
         "joined objects",
         "given up",
     ]);
+    let ours = corpus.shims()?.join("ld.lto-prune");
     for link in &corpus.links {
-        table.row(&measure(corpus, options, link)?);
+        table.row(&measure(corpus, options, link, &ours)?);
     }
     publish(corpus, options, "propagate", "What propagation costs", table.as_str())?;
     Ok(true)
