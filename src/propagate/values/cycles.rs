@@ -28,8 +28,7 @@ impl Graph {
         let mut order = Vec::with_capacity(count);
         let mut next = 0;
         for root in 0..count as NodeId {
-            if self.parent[root as usize] != root || number[root as usize] != UNSEEN || self.is_covered(root)
-            {
+            if self.find(root) != root || number[root as usize] != UNSEEN || self.is_covered(root) {
                 continue;
             }
             path.push((root, END, self.nodes[root as usize].edges));
@@ -106,17 +105,17 @@ impl Graph {
         let Some((keep, others)) = component.split_last() else { return };
         let mut held = std::mem::take(self.hold(*keep));
         let mut edges = self.edges_of(self.nodes[*keep as usize].edges);
-        let mut uses = self.nodes[*keep as usize].uses;
-        let (mut marks, mut causes) = (self.marks[*keep as usize], self.causes[*keep as usize]);
+        let Node { mut uses, mut marks, mut causes, .. } = self.nodes[*keep as usize];
         for member in others {
             if let Some(own) = self.held(*member) {
                 let own = std::mem::take(own);
                 held.set.join(own.set.as_slice(), &mut Vec::new(), &mut Vec::new());
             }
-            let node = std::mem::replace(&mut self.nodes[*member as usize], Node::EMPTY);
-            self.parent[*member as usize] = *keep;
-            marks |= self.marks[*member as usize];
-            causes |= self.causes[*member as usize];
+            let of = &mut self.nodes[*member as usize];
+            let node = *of;
+            *of = Node { parent: *keep, edges: END, uses: END, held: END, ..node };
+            marks |= node.marks;
+            causes |= node.causes;
             edges.extend(self.edges_of(node.edges));
             uses = self.chained(node.uses, uses);
         }
@@ -136,9 +135,10 @@ impl Graph {
         let waits = !held.set.is_empty();
         *self.hold(*keep) = held;
         let node = &mut self.nodes[*keep as usize];
-        (node.edges, node.uses, node.degree) = (first, uses, edges.len() as u32);
-        self.causes[*keep as usize] = causes;
-        self.marks[*keep as usize] = marks & !(UNKNOWN | LEAKS | QUEUED);
+        (node.edges, node.uses) = (first, uses);
+        node.degree = edges.len().try_into().unwrap_or(u16::MAX);
+        node.causes = causes;
+        node.marks = marks & !(UNKNOWN | LEAKS | QUEUED);
         if waits {
             self.queue(*keep);
         }

@@ -44,8 +44,8 @@ pub(super) struct Instance {
     pub(super) values: Option<NodeId>,
     pub(super) frame: Option<u32>,
     active: bool,
-    escaped: bool,
-    labels: bool,
+    pub(super) escaped: bool,
+    pub(super) labels: bool,
 }
 
 impl Instance {
@@ -141,16 +141,27 @@ impl<'s> Flow<'s> {
                 && let Some(atom) = self.pending.pop_front()
             {
                 self.visit(atom);
+                // What is known to be anything by now needs fewer edges.
+                self.graph.settle();
+                while !self.graph.events.is_empty() {
+                    let events = std::mem::take(&mut self.graph.events);
+                    self.follow(events);
+                    self.graph.settle();
+                }
             }
             let events = self.graph.solve();
             if events.is_empty() && self.pending.is_empty() && !self.call_escaped_data() {
                 return;
             }
-            for event in events {
-                match event {
-                    Event::Called { site, element } => self.called(site, element),
-                    Event::Escaped(element) => self.escape(element),
-                }
+            self.follow(events);
+        }
+    }
+
+    fn follow(&mut self, events: Vec<Event>) {
+        for event in events {
+            match event {
+                Event::Called { site, element } => self.called(site, element),
+                Event::Escaped(element) => self.escape(element),
             }
         }
     }
@@ -419,70 +430,6 @@ impl<'s> Flow<'s> {
                 let from = node(from);
                 self.graph.assign(from, ESCAPED);
             }
-        }
-    }
-
-    /// Let the address of an atom escape, wherever in it.
-    pub(super) fn escape_atom(&mut self, atom: AtomId) {
-        if self.world.sources.index.discarded[atom.index()] {
-            return;
-        }
-        self.escaped[atom.index()] = true;
-        if let Some(element) = self.address(atom, None) {
-            self.graph.add(ESCAPED, element);
-        }
-    }
-
-    /// An address escaped.
-    fn escape(&mut self, element: Element) {
-        let atom = match self.meaning.get(element.object() as usize).copied() {
-            Some(Meaning::Code(atom)) => atom,
-            _ => return,
-        };
-        self.live(atom, Witness::Escaped { mention: self.mention[atom.index()] });
-        self.escaped[atom.index()] = true;
-        let Some(function) = self.function_of(atom) else { return self.escapes_not_understood(atom) };
-        // Wherever the address leads: with one place of it, unseen code has the others too.
-        self.enter_at_label(function);
-        if !self.functions[function as usize].escaped {
-            self.functions[function as usize].escaped = true;
-            self.open(function);
-        }
-    }
-
-    /// Unseen code calls the function.
-    fn open(&mut self, function: u32) {
-        let summary = self.summary(function);
-        let unknown = Cause::Parameter;
-        let stack = summary.stack_parameters.iter().map(|p| p.1);
-        for value in summary.parameters.iter().map(|p| p.1).chain(stack) {
-            let node = self.value(function, value);
-            self.graph.add_unknown(node, unknown);
-        }
-        if let Some(frame) = self.frame(function) {
-            let above = self.graph.divide_above(frame, FIRST_STACK_PARAMETER);
-            self.graph.add_unknown(above, unknown);
-        }
-        for (_, value) in &summary.results {
-            let node = self.value(function, *value);
-            self.graph.assign(node, ESCAPED);
-        }
-    }
-
-    /// Control may enter the function at a label from anywhere.
-    pub(super) fn enter_at_label(&mut self, function: u32) {
-        if std::mem::replace(&mut self.functions[function as usize].labels, true) {
-            return;
-        }
-        let summary = self.summary(function);
-        for value in &summary.at_labels {
-            let node = self.value(function, *value);
-            self.graph.add_unknown(node, Cause::Parameter);
-        }
-        // From a label it runs to its return, and whoever jumped there takes what it returns.
-        for (_, value) in &summary.results {
-            let node = self.value(function, *value);
-            self.graph.assign(node, ESCAPED);
         }
     }
 

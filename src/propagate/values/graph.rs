@@ -127,6 +127,13 @@ pub(super) enum Use {
     Call { site: u32 },
 }
 
+/// What would say nothing new of a node that may be anything and lets all escape.
+#[derive(Debug, Clone, Copy)]
+enum LeftOut {
+    Edge(NodeId),
+    Use(Use),
+}
+
 /// Memory at `from` is copied to memory at `to`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MemoryCopy {
@@ -157,18 +164,26 @@ pub(super) const QUEUED: u8 = 8;
 /// What hangs on a node. Most nodes hold nothing, so that what is held lies elsewhere.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Node {
+    /// Union-find: a collapsed node points to the one that stands for it.
+    pub(super) parent: NodeId,
     /// First of the list of nodes that hold all that this one holds.
     pub(super) edges: u32,
     /// First of the list of uses.
     pub(super) uses: u32,
     /// Its number in the table of what nodes hold.
     pub(super) held: u32,
-    /// How many edges it has.
-    pub(super) degree: u32,
+    /// How many edges it has, at most [`u16::MAX`].
+    pub(super) degree: u16,
+    pub(super) marks: u8,
+    /// Why it may hold anything by itself, a bit for each cause.
+    pub(super) causes: u8,
 }
 
 impl Node {
-    pub(super) const EMPTY: Node = Node { edges: END, uses: END, held: END, degree: 0 };
+    /// One that stands for itself.
+    fn new(id: NodeId, marks: u8) -> Node {
+        Node { parent: id, edges: END, uses: END, held: END, degree: 0, marks, causes: 0 }
+    }
 }
 
 /// What a node holds.
@@ -185,12 +200,6 @@ pub(super) struct Held {
 
 pub(super) struct Graph {
     pub(super) nodes: Vec<Node>,
-    /// Union-find: a collapsed node points to the one that stands for it.
-    pub(super) parent: Vec<NodeId>,
-    /// By node.
-    pub(super) marks: Vec<u8>,
-    /// By node: why it may hold anything by itself, a bit for each cause.
-    pub(super) causes: Vec<u8>,
     pub(super) held: Vec<Held>,
     /// Lists of (node, next).
     pub(super) edges: Vec<(NodeId, u32)>,
@@ -210,6 +219,9 @@ pub(super) struct Graph {
     known_edges: FxHashSet<(NodeId, NodeId)>,
     pub(super) work: super::solve::Work,
     pub(super) events: Vec<Event>,
+    /// Keep what is left out, to tell where the unknown came from.
+    pub(super) explain: bool,
+    left_out: Vec<(NodeId, LeftOut)>,
     /// Constraints that were stated, for the report.
     pub(super) constraints: usize,
     /// Nodes that may be anything by themselves, for explanations.
@@ -220,9 +232,6 @@ impl Graph {
     pub(super) fn new(budget: Budget) -> Self {
         let mut graph = Graph {
             nodes: Vec::new(),
-            parent: Vec::new(),
-            marks: Vec::new(),
-            causes: Vec::new(),
             held: Vec::new(),
             edges: Vec::new(),
             uses: Vec::new(),
@@ -237,6 +246,8 @@ impl Graph {
             known_edges: FxHashSet::default(),
             work: super::solve::Work::default(),
             events: Vec::new(),
+            explain: false,
+            left_out: Vec::new(),
             constraints: 0,
             seeds: Vec::new(),
         };
@@ -258,12 +269,8 @@ impl Graph {
     /// `count` nodes in a row; the first one's number.
     pub(super) fn nodes(&mut self, count: u32) -> NodeId {
         let first = self.nodes.len() as NodeId;
-        let length = self.nodes.len() + count as usize;
-        self.nodes.resize(length, Node::EMPTY);
-        self.parent.extend(first..first.saturating_add(count));
         let marks = if self.given_up == GivenUp::Values { UNKNOWN | LEAKS } else { 0 };
-        self.marks.resize(length, marks);
-        self.causes.resize(length, 0);
+        self.nodes.extend((first..first.saturating_add(count)).map(|id| Node::new(id, marks)));
         first
     }
 
@@ -315,22 +322,22 @@ impl Graph {
     }
 
     pub(super) fn find(&self, mut node: NodeId) -> NodeId {
-        while let Some(&parent) = self.parent.get(node as usize)
-            && parent != node
+        while let Some(of) = self.nodes.get(node as usize)
+            && of.parent != node
         {
-            node = parent;
+            node = of.parent;
         }
         node
     }
 
     /// Whether a representative has all of the marks.
     pub(super) fn has(&self, id: NodeId, marks: u8) -> bool {
-        self.marks.get(id as usize).is_some_and(|m| m & marks == marks)
+        self.nodes.get(id as usize).is_some_and(|n| n.marks & marks == marks)
     }
 
     /// Mark a representative; true if it had not been.
     pub(super) fn mark(&mut self, id: NodeId, mark: u8) -> bool {
-        let marks = &mut self.marks[id as usize];
+        let marks = &mut self.nodes[id as usize].marks;
         let was = std::mem::replace(marks, *marks | mark);
         was & mark == 0
     }
@@ -367,7 +374,7 @@ impl Graph {
     /// `node` may hold anything that escaped.
     pub(super) fn add_unknown(&mut self, node: NodeId, cause: Cause) {
         let id = self.find(node);
-        let causes = &mut self.causes[id as usize];
+        let causes = &mut self.nodes[id as usize].causes;
         if id == ESCAPED || *causes & cause.bit() != 0 {
             return;
         }
@@ -396,10 +403,6 @@ impl Graph {
         if again && !self.known_edges.insert((from, to)) {
             return;
         }
-        let next = std::mem::replace(&mut self.nodes[from as usize].edges, self.edges.len() as u32);
-        self.edges.push((to, next));
-        self.nodes[from as usize].degree += 1;
-        self.work.new_edges += 1;
         if self.has(from, UNKNOWN) {
             self.set_unknown(to);
         }
@@ -407,8 +410,40 @@ impl Graph {
             // What is on its way there escapes, too.
             self.leak(from);
         }
+        // What comes to the one escapes, and the other has all that escaped; that the one may be anything will never be news.
+        let ends = self.has(from, LEAKS) && self.has(to, UNKNOWN);
+        if ends && (self.has(from, UNKNOWN) || self.has(to, LEAKS)) {
+            self.left_out.extend(self.explain.then_some((from, LeftOut::Edge(to))));
+            return;
+        }
+        self.edge(from, to);
+        self.work.new_edges += 1;
         let whole = self.whole_set(from);
         self.hand_on(whole.as_slice(), Some(&whole), to);
+    }
+
+    fn edge(&mut self, from: NodeId, to: NodeId) {
+        let of = &mut self.nodes[from as usize];
+        of.degree = of.degree.saturating_add(1);
+        let next = std::mem::replace(&mut of.edges, self.edges.len() as u32);
+        self.edges.push((to, next));
+    }
+
+    fn used(&mut self, id: NodeId, what: Use) {
+        let of = &mut self.nodes[id as usize];
+        let next = std::mem::replace(&mut of.uses, self.uses.len() as u32);
+        self.uses.push((what, next));
+    }
+
+    /// Put in what was left out, once the fixpoint is reached.
+    pub(super) fn complete(&mut self) {
+        for (id, what) in std::mem::take(&mut self.left_out) {
+            let id = self.find(id);
+            match what {
+                LeftOut::Edge(to) => self.edge(id, to),
+                LeftOut::Use(what) => self.used(id, what),
+            }
+        }
     }
 
     /// What a representative holds, to be kept while that changes.
@@ -423,12 +458,15 @@ impl Graph {
             return self.assign(node, to);
         }
         let id = self.find(node);
-        let of = &mut self.nodes[id as usize];
-        let next = std::mem::replace(&mut of.uses, self.uses.len() as u32);
-        self.uses.push((what, next));
         if self.has(id, UNKNOWN) {
             self.apply_unknown(what);
         }
+        // It will hold no element.
+        if self.has(id, UNKNOWN | LEAKS) {
+            self.left_out.extend(self.explain.then_some((id, LeftOut::Use(what))));
+            return;
+        }
+        self.used(id, what);
         let whole = self.whole_set(id);
         if !whole.is_empty() {
             self.apply(what, whole.as_slice());

@@ -9,6 +9,7 @@ mod budget;
 mod causes;
 mod cells;
 mod cycles;
+mod escapes;
 mod flow;
 mod graph;
 mod origins;
@@ -104,11 +105,13 @@ pub fn flow(sources: Sources<'_>, explain: bool) -> ValueFlow {
 /// The same with another budget.
 fn flow_within(sources: Sources<'_>, explain: bool, budget: budget::Budget) -> ValueFlow {
     let mut flow = flow::Flow::new(places::World::new(sources), budget);
+    flow.graph.explain = explain;
     flow.run();
     let atoms = (0..flow.world.atoms()).map(AtomId::new);
     let stub: Vec<bool> = atoms.map(|a| flow.is_stub(a)).collect();
     let (sites, statistics) = match explain {
         true => {
+            flow.graph.complete();
             let (sites, statistics) = calls(&flow, &stub);
             (sites, Some(statistics))
         }

@@ -16,7 +16,7 @@ use super::graph::{
 use super::sets::{Element, Set};
 
 /// A node with more edges than this waits for the others.
-const HUB: u32 = 8;
+const HUB: u16 = 8;
 
 /// What is to be done.
 #[derive(Default)]
@@ -43,8 +43,8 @@ pub(super) struct Work {
 }
 
 impl Graph {
-    /// Propagate until nothing changes or the builder has something to do; that is the result.
-    pub(super) fn solve(&mut self) -> Vec<Event> {
+    /// Propagate what escapes and what may be anything.
+    pub(super) fn settle(&mut self) {
         loop {
             if let Some(object) = self.work.shared.pop() {
                 self.share(object);
@@ -56,7 +56,17 @@ impl Graph {
                 if self.work.unknown.is_empty() {
                     self.work.unknown = unknown;
                 }
-            } else if self.is_over_work() {
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// Propagate until nothing changes or the builder has something to do; that is the result.
+    pub(super) fn solve(&mut self) -> Vec<Event> {
+        loop {
+            self.settle();
+            if self.is_over_work() {
                 self.give_up();
             } else if !self.events.is_empty() {
                 break;
@@ -65,7 +75,7 @@ impl Graph {
             } else if self.cycles_are_due() {
                 self.collapse_cycles();
             } else if let Some(Reverse((_, id))) = self.work.queue.pop() {
-                self.marks[id as usize] &= !QUEUED;
+                self.nodes[id as usize].marks &= !QUEUED;
                 let unknown = self.has(id, UNKNOWN);
                 let Some(held) = self.held(id) else { continue };
                 let mut delta = std::mem::take(&mut held.delta);

@@ -53,7 +53,11 @@ pub(super) fn flow_of_within(
     let names = summaries
         .iter()
         .flat_map(|s| s.atoms.iter().map(|a| String::from_utf8_lossy(s.name(a.name)).into_owned()));
-    (flow_within(sources, true, budget), names.collect())
+    let flow = flow_within(sources, true, budget);
+    // A report must not change the link.
+    let silent = flow_within(sources, false, budget).liveness;
+    assert_eq!((&silent.witness, &silent.stub), (&flow.liveness.witness, &flow.liveness.stub));
+    (flow, names.collect())
 }
 
 /// The live atoms and the stubs, by name.

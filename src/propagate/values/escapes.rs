@@ -1,0 +1,76 @@
+//! What follows when an address escapes: unseen code may call the function, enter it at any of its labels, and use its results.
+//!
+//! Safe because whatever unseen code can reach is the unknown: parameters, what lies above the frame, and what is read at a label. Left
+//! out: memory, which the graph shares by itself.
+
+use super::flow::{FIRST_STACK_PARAMETER, Flow, Meaning};
+use super::graph::{Cause, ESCAPED};
+use super::sets::Element;
+use crate::ids::{AtomId, Id};
+use crate::propagate::Witness;
+
+impl Flow<'_> {
+    /// Let the address of an atom escape, wherever in it.
+    pub(super) fn escape_atom(&mut self, atom: AtomId) {
+        if self.world.sources.index.discarded[atom.index()] {
+            return;
+        }
+        self.escaped[atom.index()] = true;
+        if let Some(element) = self.address(atom, None) {
+            self.graph.add(ESCAPED, element);
+        }
+    }
+
+    /// An address escaped.
+    pub(super) fn escape(&mut self, element: Element) {
+        let atom = match self.meaning.get(element.object() as usize).copied() {
+            Some(Meaning::Code(atom)) => atom,
+            _ => return,
+        };
+        self.live(atom, Witness::Escaped { mention: self.mention[atom.index()] });
+        self.escaped[atom.index()] = true;
+        let Some(function) = self.function_of(atom) else { return self.escapes_not_understood(atom) };
+        // Wherever the address leads: with one place of it, unseen code has the others too.
+        self.enter_at_label(function);
+        if !self.functions[function as usize].escaped {
+            self.functions[function as usize].escaped = true;
+            self.open(function);
+        }
+    }
+
+    /// Unseen code calls the function.
+    fn open(&mut self, function: u32) {
+        let summary = self.summary(function);
+        let unknown = Cause::Parameter;
+        let stack = summary.stack_parameters.iter().map(|p| p.1);
+        for value in summary.parameters.iter().map(|p| p.1).chain(stack) {
+            let node = self.value(function, value);
+            self.graph.add_unknown(node, unknown);
+        }
+        if let Some(frame) = self.frame(function) {
+            let above = self.graph.divide_above(frame, FIRST_STACK_PARAMETER);
+            self.graph.add_unknown(above, unknown);
+        }
+        for (_, value) in &summary.results {
+            let node = self.value(function, *value);
+            self.graph.assign(node, ESCAPED);
+        }
+    }
+
+    /// Control may enter the function at a label from anywhere.
+    pub(super) fn enter_at_label(&mut self, function: u32) {
+        if std::mem::replace(&mut self.functions[function as usize].labels, true) {
+            return;
+        }
+        let summary = self.summary(function);
+        for value in &summary.at_labels {
+            let node = self.value(function, *value);
+            self.graph.add_unknown(node, Cause::Parameter);
+        }
+        // From a label it runs to its return, and whoever jumped there takes what it returns.
+        for (_, value) in &summary.results {
+            let node = self.value(function, *value);
+            self.graph.assign(node, ESCAPED);
+        }
+    }
+}
