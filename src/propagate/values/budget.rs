@@ -11,16 +11,20 @@
 //! the level `functions` knows. Each only adds. Which sets exceed a budget first depends on the order of work, which is fixed: a link gives the same result
 //! every time. The report counts what was joined and says what was given up.
 
-use rustc_hash::FxHashMap;
-
 use super::graph::{Graph, Kind, NodeId};
-use super::sets::{Element, Set};
+use super::sets::Element;
 
 /// What a link may cost.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Budget {
     /// Objects of memory that a set tells apart.
     pub(super) objects: usize,
+    /// Pairs of a source and a target of a copy for which places are told apart.
+    pub(super) pairs: usize,
+    /// Elements of a set from which on what is accessed through it is accessed once for all that hold it.
+    pub(super) alike: usize,
+    /// Elements of sets that are made before those that nobody holds are forgotten.
+    pub(super) room: usize,
     /// Steps that are always free.
     pub(super) free: usize,
     /// Steps for each constraint after which a set tells no objects apart, after which all memory is one, and after which
@@ -31,12 +35,15 @@ pub(super) struct Budget {
 }
 
 /// What links get. A step takes some 20 to 60 ns. Where anything may be called, the programs of the bench take two to five
-/// steps for each constraint; where all calls are known, lua takes 90 and zstd 620.
+/// steps for each constraint; where all calls are known, lua takes 30 and zstd 150.
 pub(super) const BUDGET: Budget = Budget {
-    objects: 48,
+    objects: 24,
+    pairs: 16,
+    alike: 8,
+    room: 1 << 20,
     free: 300_000,
-    steps: [1200, 1400, 4000],
-    most: [120_000_000, 140_000_000, 300_000_000],
+    steps: [400, 500, 1200],
+    most: [40_000_000, 50_000_000, 100_000_000],
 };
 
 /// What was given up for want of work, each more than the one before.
@@ -62,7 +69,7 @@ impl Graph {
             GivenUp::Values => return false,
         };
         let steps = self.budget.steps[next].saturating_mul(self.constraints).min(self.budget.most[next]);
-        self.work.steps > self.budget.free.saturating_add(steps)
+        self.work.steps + self.sets.steps > self.budget.free.saturating_add(steps)
     }
 
     /// Give up the next thing.
@@ -82,7 +89,7 @@ impl Graph {
             let own: Vec<u32> = (0..self.objects.len() as u32).filter(is_own).collect();
             self.one_memory = own.first().copied();
             self.join_objects(&own);
-            self.shorten_all();
+            (0..self.nodes.len() as NodeId).for_each(|id| self.renew(id));
             return self.collapse_cycles();
         }
         self.given_up = GivenUp::Values;
@@ -103,26 +110,10 @@ impl Graph {
             self.objects[object as usize].joined = true;
             self.same[object as usize] = keep;
             self.joined_objects += 1;
+            self.epoch += 1;
         }
     }
 
-    /// Replace elements of objects that were joined in all sets.
-    fn shorten_all(&mut self) {
-        // Sets that share their elements go on sharing them.
-        let mut known: FxHashMap<usize, Set> = FxHashMap::default();
-        // An address is not given to another set before all are done.
-        let mut retired = Vec::with_capacity(self.held.len());
-        for at in 0..self.held.len() {
-            let set = std::mem::take(&mut self.held[at].set);
-            let new = match known.get(&(set.as_slice().as_ptr() as usize)).filter(|_| !set.is_empty()) {
-                Some(new) => new.clone(),
-                None => self.shortened(&set),
-            };
-            known.insert(set.as_slice().as_ptr() as usize, new.clone());
-            self.held[at].set = new;
-            retired.push(set);
-        }
-    }
     /// The object that stands for this one.
     pub(super) fn object_of(&self, mut object: u32) -> u32 {
         while let Some(&same) = self.same.get(object as usize)
@@ -145,44 +136,31 @@ impl Graph {
     /// Bring the set of a node within the budget of objects.
     pub(super) fn within_budget(&mut self, node: NodeId) {
         let node = self.find(node);
-        self.shorten(node);
+        let set = self.expected(node);
         // What escaped is one already.
         let is_memory = |o: &u32| self.objects.get(*o as usize).is_some_and(|o| o.kind == Kind::Memory);
-        let mut objects: Vec<u32> = self.set(node).iter().map(|e| e.object()).filter(is_memory).collect();
+        let elements = self.sets.elements(set).iter();
+        let mut objects: Vec<u32> = elements.map(|e| e.object()).filter(is_memory).collect();
         objects.dedup();
-        let mut most = 1;
-        if objects.len() > self.budget.objects {
+        let told_apart = if objects.len() > self.budget.objects {
             self.join_objects(&objects);
+            1
         } else {
-            most = most.max(objects.len());
-        }
+            objects.len().max(1)
+        };
         let node = self.find(node);
-        self.shorten(node);
+        let set = self.expected(node);
+        let count = self.sets.elements(set).len();
+        self.work.steps += count;
         // A large set is looked at again when it has grown by a part, so that its growth costs no square.
-        let left = (self.budget.objects - most.min(self.budget.objects)).max(self.set(node).len() / 4);
-        self.work.steps += self.set(node).len();
-        let of = self.hold(node);
-        of.counted_at = (of.set.as_slice().len() + left).min(u32::MAX as usize) as u32;
-    }
-
-    /// Replace elements of objects that were joined.
-    fn shorten(&mut self, node: NodeId) {
-        // Whoever was told of one of the joined objects knows of all that they hold now.
-        let set = self.shortened(&self.whole_set(node));
-        self.hold(node).set = set;
-    }
-
-    fn shortened(&self, set: &Set) -> Set {
-        let mut elements: Vec<Element> = set.as_slice().iter().map(|e| self.canonical(*e)).collect();
-        elements.sort_unstable();
-        let mut shortened = Set::default();
-        shortened.join(&elements, &mut Vec::new(), &mut Vec::new());
-        shortened
+        let left = (self.budget.objects - told_apart.min(self.budget.objects)).max(count / 4);
+        self.hold(node).counted_at = (count + left).min(u32::MAX as usize) as u32;
     }
 
     /// Make one object of these.
     fn join_objects(&mut self, objects: &[u32]) {
         let Some(keep) = objects.first().copied() else { return };
+        self.epoch += 1;
         let mut nodes = Vec::new();
         let mut copied = Vec::new();
         for object in objects {

@@ -42,7 +42,7 @@ impl Graph {
             return None;
         }
         let target = self.object_of(copy.object);
-        let place = offset.checked_add(copy.shift);
+        let place = copy.shift.and_then(|shift| offset.checked_add(shift));
         let place = place.filter(|p| self.offset(self.element(target, Some(*p))).is_some());
         let Some(place) = place else {
             let anywhere = self.anywhere(target);

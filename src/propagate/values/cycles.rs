@@ -12,7 +12,7 @@ impl Graph {
     /// Whether a search for cycles is worth its time.
     pub(super) fn cycles_are_due(&self) -> bool {
         let work = &self.work;
-        work.new_edges > SEARCH_AFTER + work.edges_searched / 4 && work.since_search > self.nodes.len()
+        work.new_edges > SEARCH_AFTER + work.edges_searched / 4 && work.since_search > self.nodes.len() / 5
     }
 
     /// Tarjan's search over the edges, with a stack of its own; each component becomes one node.
@@ -103,14 +103,11 @@ impl Graph {
     /// Make one node of these; the last one stands for all.
     pub(super) fn merge(&mut self, component: &[NodeId]) {
         let Some((keep, others)) = component.split_last() else { return };
-        let mut held = std::mem::take(self.hold(*keep));
+        let mut held = self.take_held(*keep);
         let mut edges = self.edges_of(self.nodes[*keep as usize].edges);
         let Node { mut uses, mut marks, mut causes, .. } = self.nodes[*keep as usize];
         for member in others {
-            if let Some(own) = self.held(*member) {
-                let own = std::mem::take(own);
-                held.set.join(own.set.as_slice(), &mut Vec::new(), &mut Vec::new());
-            }
+            held.absorb(self.take_held(*member));
             let of = &mut self.nodes[*member as usize];
             let node = *of;
             *of = Node { parent: *keep, edges: END, uses: END, held: END, ..node };
@@ -129,10 +126,9 @@ impl Graph {
             first = *at;
         }
         // Each member's edges have seen its own set and marks alone.
-        held.delta = Vec::new();
-        held.all = true;
+        held.again = true;
         held.counted_at = 0;
-        let waits = !held.set.is_empty();
+        let waits = !held.is_empty();
         *self.hold(*keep) = held;
         let node = &mut self.nodes[*keep as usize];
         (node.edges, node.uses) = (first, uses);

@@ -10,10 +10,12 @@
 
 use std::collections::BTreeMap;
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::budget::{Budget, GivenUp};
-use super::sets::{Element, Set, UNKNOWN_OBJECT};
+use super::groups::{Access, Grown};
+use super::held::Held;
+use super::sets::{Element, SetId, Sets, UNKNOWN_OBJECT};
 
 /// A node: index into the table of nodes. Collapsed nodes have one representative.
 pub(super) type NodeId = u32;
@@ -99,13 +101,13 @@ pub(super) struct Object {
     pub(super) joined: bool,
 }
 
-/// Cells from `from` up to `end` go to the cells of `object` that are `shift` bytes further.
+/// Cells from `from` up to `end` go to the cells of `object` that are `shift` bytes further; `None` is anywhere in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct RangeCopy {
     pub(super) from: i64,
     pub(super) end: i64,
     pub(super) object: u32,
-    pub(super) shift: i64,
+    pub(super) shift: Option<i64>,
 }
 
 /// What each element of a node implies.
@@ -140,6 +142,8 @@ pub(super) struct MemoryCopy {
     pub(super) from: (NodeId, Option<i64>),
     pub(super) to: (NodeId, Option<i64>),
     pub(super) size: u32,
+    /// Places are not told apart.
+    pub(super) at_once: bool,
 }
 
 /// What the builder is told.
@@ -186,21 +190,15 @@ impl Node {
     }
 }
 
-/// What a node holds.
-#[derive(Default)]
-pub(super) struct Held {
-    pub(super) set: Set,
-    /// What is in `set` and has not been handed on, unless that is all of it.
-    pub(super) delta: Vec<Element>,
-    /// Nothing has been handed on so far.
-    pub(super) all: bool,
-    /// With fewer elements than this the set is within the budget.
-    pub(super) counted_at: u32,
-}
-
 pub(super) struct Graph {
     pub(super) nodes: Vec<Node>,
     pub(super) held: Vec<Held>,
+    pub(super) sets: Sets,
+    /// Nodes that stand for accesses through sets.
+    pub(super) groups: FxHashMap<(SetId, Access), NodeId>,
+    pub(super) displacements: FxHashMap<(SetId, Option<i64>), SetId>,
+    /// How often objects were joined or escaped.
+    pub(super) epoch: u32,
     /// Lists of (node, next).
     pub(super) edges: Vec<(NodeId, u32)>,
     /// Lists of (use, next).
@@ -233,6 +231,10 @@ impl Graph {
         let mut graph = Graph {
             nodes: Vec::new(),
             held: Vec::new(),
+            sets: Sets::default(),
+            groups: FxHashMap::default(),
+            displacements: FxHashMap::default(),
+            epoch: 0,
             edges: Vec::new(),
             uses: Vec::new(),
             copies: Vec::new(),
@@ -321,6 +323,17 @@ impl Graph {
         self.element(element.object(), offset)
     }
 
+    /// All of a set displaced.
+    pub(super) fn displaced_set(&mut self, set: SetId, by: Option<i64>) -> SetId {
+        if let Some(known) = self.displacements.get(&(set, by)) {
+            return *known;
+        }
+        let elements: Vec<Element> = self.sets.elements(set).iter().map(|e| self.displaced(*e, by)).collect();
+        let displaced = self.sets.of(elements);
+        self.displacements.insert((set, by), displaced);
+        displaced
+    }
+
     pub(super) fn find(&self, mut node: NodeId) -> NodeId {
         while let Some(of) = self.nodes.get(node as usize)
             && of.parent != node
@@ -340,35 +353,6 @@ impl Graph {
         let marks = &mut self.nodes[id as usize].marks;
         let was = std::mem::replace(marks, *marks | mark);
         was & mark == 0
-    }
-
-    /// What a node holds.
-    pub(super) fn set(&self, node: NodeId) -> &[Element] {
-        let held = self.nodes.get(self.find(node) as usize).and_then(|n| self.held.get(n.held as usize));
-        held.map_or(&[], |h| h.set.as_slice())
-    }
-
-    /// What a representative holds, if it ever held anything.
-    pub(super) fn held(&mut self, id: NodeId) -> Option<&mut Held> {
-        self.held.get_mut(self.nodes[id as usize].held as usize)
-    }
-
-    /// What a representative holds.
-    pub(super) fn hold(&mut self, id: NodeId) -> &mut Held {
-        let node = &mut self.nodes[id as usize];
-        if node.held == END {
-            node.held = self.held.len() as u32;
-            self.held.push(Held::default());
-        }
-        &mut self.held[node.held as usize]
-    }
-
-    /// `node` holds `element`.
-    pub(super) fn add(&mut self, node: NodeId, element: Element) {
-        match Cause::of(element) {
-            Some(cause) => self.add_unknown(node, cause),
-            None => self.hand_on(&[element], None, node),
-        }
     }
 
     /// `node` may hold anything that escaped.
@@ -418,8 +402,7 @@ impl Graph {
         }
         self.edge(from, to);
         self.work.new_edges += 1;
-        let whole = self.whole_set(from);
-        self.hand_on(whole.as_slice(), Some(&whole), to);
+        self.hand_on(self.set_of(from), to);
     }
 
     fn edge(&mut self, from: NodeId, to: NodeId) {
@@ -446,12 +429,6 @@ impl Graph {
         }
     }
 
-    /// What a representative holds, to be kept while that changes.
-    pub(super) fn whole_set(&self, id: NodeId) -> Set {
-        let held = self.nodes.get(id as usize).and_then(|n| self.held.get(n.held as usize));
-        held.map_or_else(Set::default, |h| h.set.clone())
-    }
-
     /// `node` is used so; its elements imply what they imply, now and later.
     pub(super) fn add_use(&mut self, node: NodeId, what: Use) {
         if let Use::Displace { to, by: Some(0) } = what {
@@ -467,17 +444,10 @@ impl Graph {
             return;
         }
         self.used(id, what);
-        let whole = self.whole_set(id);
-        if !whole.is_empty() {
-            self.apply(what, whole.as_slice());
+        let set = self.set_of(id);
+        if !set.is_empty() {
+            let elements = self.sets.elements(set).to_vec();
+            self.apply(what, Grown { set, seen: SetId::EMPTY, news: &elements });
         }
-    }
-
-    /// Memory is copied from where `from` points to where `to` points.
-    pub(super) fn copy(&mut self, from: (NodeId, Option<i64>), to: (NodeId, Option<i64>), size: u32) {
-        let number = self.copies.len() as u32;
-        self.copies.push(MemoryCopy { from, to, size });
-        self.add_use(from.0, Use::CopyFrom(number));
-        self.add_use(to.0, Use::CopyTo(number));
     }
 }

@@ -8,10 +8,13 @@
 mod budget;
 mod causes;
 mod cells;
+mod copies;
 mod cycles;
 mod escapes;
 mod flow;
 mod graph;
+mod groups;
+mod held;
 mod origins;
 mod outside;
 mod places;
@@ -130,7 +133,7 @@ fn calls(flow: &flow::Flow<'_>, stubs: &[bool]) -> (Vec<CallTargets>, Statistics
         constraints: flow.graph.constraints,
         nodes: flow.graph.nodes.len(),
         joined_objects: flow.graph.joined_objects,
-        steps: flow.graph.work.steps,
+        steps: flow.graph.work.steps + flow.graph.sets.steps,
         given_up: flow.graph.given_up,
         ..Statistics::default()
     };

@@ -1,10 +1,15 @@
-//! Sets of addresses: sorted vectors of packed (object, offset) pairs, joined a batch at a time.
+//! Sets of addresses, each kept once: a set is a number, equal sets have the same one, and a union is looked up before it is made.
 //!
 //! An element is 8 bytes: the number of an object above, a code of the offset below, 0 for an offset that isn't known.
 //! A set with an object at an unknown offset needs no known offset of it, and one with more than [`MAX_OFFSETS`] offsets
 //! of one object holds the unknown one instead: a semilattice of finite height, so a fixpoint doesn't depend on order.
+//!
+//! Most values of a link end with one of a few sets, by way of the same unions: making each once (Barbar and Sui, "Hash consed
+//! points-to sets") costs what the different sets hold, and not what all values hold.
 
-use std::rc::Rc;
+use std::hash::Hasher;
+
+use rustc_hash::{FxHashMap, FxHasher};
 
 /// (object, offset).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -43,132 +48,222 @@ impl Element {
     }
 }
 
-/// A set. Equal sets may share their elements until one of them grows.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Set {
-    /// Sorted; `None` is the empty set.
-    elements: Option<Rc<Vec<Element>>>,
+/// A set: its number in the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub(super) struct SetId(u32);
+
+impl SetId {
+    pub(super) const EMPTY: SetId = SetId(0);
+
+    pub(super) fn is_empty(self) -> bool {
+        self == SetId::EMPTY
+    }
 }
 
-impl Set {
-    pub(super) fn as_slice(&self) -> &[Element] {
-        self.elements.as_ref().map_or(&[], |e| e.as_slice())
+/// What is known of a set, each with when that was found.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Facts {
+    /// With the objects that stand for others.
+    pub(super) canonical: (u32, SetId),
+    /// That, without what has escaped.
+    pub(super) unescaped: (u32, SetId),
+    /// All of it has.
+    pub(super) escaped: bool,
+}
+
+/// The table of sets.
+pub(super) struct Sets {
+    /// Of all sets, one after the other; each sorted.
+    elements: Vec<Element>,
+    /// By set: the end of its elements, which begin where those of the one before end.
+    ends: Vec<usize>,
+    /// By hash, the last set with it; by set, the one before with the same hash.
+    known: FxHashMap<u64, SetId>,
+    before: Vec<SetId>,
+    facts: Vec<Facts>,
+    unions: FxHashMap<(SetId, SetId), SetId>,
+    /// Elements that were looked at to make sets.
+    pub(super) steps: usize,
+    /// Elements that were kept after the last collection.
+    kept: usize,
+    /// Room; empty between uses.
+    room: Vec<Element>,
+}
+
+/// Up to so many sets are joined in turn: the same ones often come together.
+const IN_TURN: usize = 8;
+impl Default for Sets {
+    fn default() -> Self {
+        Sets {
+            elements: Vec::new(),
+            // The empty set.
+            ends: vec![0],
+            known: FxHashMap::default(),
+            before: vec![SetId::EMPTY],
+            facts: vec![Facts::default()],
+            unions: FxHashMap::default(),
+            steps: 0,
+            kept: 0,
+            room: Vec::new(),
+        }
+    }
+}
+
+impl Sets {
+    /// Sorted.
+    pub(super) fn elements(&self, set: SetId) -> &[Element] {
+        let at = set.0 as usize;
+        let start = at.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
+        self.ends.get(at).and_then(|end| self.elements.get(start..*end)).unwrap_or(&[])
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.as_slice().is_empty()
+    pub(super) fn facts(&mut self, set: SetId) -> &mut Facts {
+        &mut self.facts[set.0 as usize]
     }
 
-    /// Whether the two are known to be equal because they share their elements.
-    pub(super) fn shares(&self, other: &Set) -> bool {
-        self.elements.as_ref().zip(other.elements.as_ref()).is_some_and(|(a, b)| Rc::ptr_eq(a, b))
+    /// The set of these, in any order.
+    pub(super) fn of(&mut self, elements: impl IntoIterator<Item = Element>) -> SetId {
+        let mut room = std::mem::take(&mut self.room);
+        room.extend(elements);
+        room.sort_unstable();
+        room.dedup();
+        let set = self.intern(&mut room);
+        self.room = room;
+        set
     }
 
-    pub(super) fn retain(&mut self, keep: impl Fn(Element) -> bool) {
-        if !self.as_slice().iter().all(|e| keep(*e)) {
-            self.own().retain(|e| keep(*e));
+    /// What either holds.
+    pub(super) fn union(&mut self, one: SetId, other: SetId) -> SetId {
+        if one == other || other.is_empty() {
+            return one;
+        }
+        if one.is_empty() {
+            return other;
+        }
+        let key = (one.min(other), one.max(other));
+        if let Some(union) = self.unions.get(&key) {
+            return *union;
+        }
+        let mut room = std::mem::take(&mut self.room);
+        merge(self.elements(one), self.elements(other), &mut room);
+        let union = self.intern(&mut room);
+        self.room = room;
+        self.unions.insert(key, union);
+        union
+    }
+
+    /// What any of them holds.
+    pub(super) fn union_of(&mut self, sets: &[SetId]) -> SetId {
+        let mut sets = sets.to_vec();
+        sets.sort_unstable();
+        sets.dedup();
+        sets.retain(|s| !s.is_empty());
+        match *sets {
+            [] => SetId::EMPTY,
+            [one] => one,
+            _ if sets.len() <= IN_TURN => {
+                sets.iter().fold(SetId::EMPTY, |union, set| self.union(union, *set))
+            }
+            _ => {
+                let mut room = std::mem::take(&mut self.room);
+                sets.iter().for_each(|s| room.extend_from_slice(self.elements(*s)));
+                room.sort_unstable();
+                room.dedup();
+                let union = self.intern(&mut room);
+                self.room = room;
+                union
+            }
         }
     }
 
-    fn own(&mut self) -> &mut Vec<Element> {
-        Rc::make_mut(self.elements.get_or_insert_default())
+    /// The number of the set of these, which are sorted and different, and are gone afterwards.
+    fn intern(&mut self, elements: &mut Vec<Element>) -> SetId {
+        self.steps += elements.len();
+        shorten(elements);
+        if elements.is_empty() {
+            return SetId::EMPTY;
+        }
+        let mut hasher = FxHasher::default();
+        elements.iter().for_each(|e| hasher.write_u64(e.0));
+        let hash = hasher.finish();
+        let mut at = self.known.get(&hash).copied().unwrap_or_default();
+        while !at.is_empty() && self.elements(at) != elements.as_slice() {
+            at = self.before.get(at.0 as usize).copied().unwrap_or_default();
+        }
+        if at.is_empty() {
+            at = SetId(self.ends.len() as u32);
+            self.elements.extend_from_slice(elements);
+            self.ends.push(self.elements.len());
+            self.before.push(self.known.insert(hash, at).unwrap_or_default());
+            self.facts.push(Facts::default());
+        }
+        elements.clear();
+        at
     }
 
-    /// Whether an element that would lie at `at` is covered by its object at an unknown offset, which lies alone.
-    fn is_covered(&self, element: Element, at: usize) -> bool {
-        at.checked_sub(1).and_then(|before| self.as_slice().get(before)) == Some(&element.anywhere())
+    /// Whether more than `room` and twice as much was made as is known to be held.
+    pub(super) fn is_large(&self, room: usize) -> bool {
+        self.elements.len() > self.kept.saturating_mul(2).saturating_add(room)
     }
 
-    /// Add an element; what is new goes to `news`, which may be another one that covers it.
-    fn insert(&mut self, element: Element, news: &mut Vec<Element>) {
-        let Err(at) = self.as_slice().binary_search(&element) else { return };
-        if self.is_covered(element, at) {
-            return;
-        }
-        let elements = self.own();
-        let same = |e: &&Element| e.object() == element.object();
-        let own = |part: &[Element]| part.iter().take_while(same).count();
-        let start = at - elements[..at].iter().rev().take_while(same).count();
-        let end = at + own(&elements[at..]);
-        if element.code() == 0 || end - start >= MAX_OFFSETS {
-            elements.splice(start..end, [element.anywhere()]);
-            news.push(element.anywhere());
-        } else {
-            elements.insert(at, element);
-            news.push(element);
-        }
-    }
-
-    /// Add many, sorted; what is new goes to `news`. `fresh` is room, and empty before.
-    pub(super) fn join(&mut self, batch: &[Element], news: &mut Vec<Element>, fresh: &mut Vec<Element>) {
-        self.missing(batch, fresh);
-        // An insertion moves what is above it: of many, one pass over both is less.
-        if fresh.len() <= 2 || fresh.len() * 16 < self.as_slice().len() {
-            fresh.drain(..).for_each(|e| self.insert(e, news));
-            return;
-        }
+    /// A table of those sets alone that `held` gives, and each of them by its new number.
+    pub(super) fn collect<'h>(&mut self, held: impl Iterator<Item = &'h mut SetId>) {
         let old = std::mem::take(self);
-        let mut joined = Vec::with_capacity(old.as_slice().len() + fresh.len());
-        let (mut left, mut right) = (old.as_slice(), fresh.as_slice());
-        while let Some(object) = match (left.first(), right.first()) {
-            (Some(l), Some(r)) => Some(l.min(r).object()),
-            (l, r) => l.or(r).map(|e| e.object()),
-        } {
-            let (own, more) = split(left, object);
-            let (new, others) = split(right, object);
-            (left, right) = (more, others);
-            let anywhere = Element::new(object, 0);
-            if own.first() == Some(&anywhere) || new.is_empty() {
-                joined.extend_from_slice(own);
-            } else if new.first() == Some(&anywhere) || own.len() + new.len() > MAX_OFFSETS {
-                joined.push(anywhere);
-                news.push(anywhere);
-            } else {
-                let start = joined.len();
-                joined.extend_from_slice(own);
-                joined.extend_from_slice(new);
-                if let Some(group) = joined.get_mut(start..)
-                    && !own.is_empty()
-                {
-                    group.sort_unstable();
-                }
-                news.extend_from_slice(new);
-            }
+        self.steps = old.steps;
+        let mut moved: FxHashMap<SetId, SetId> = FxHashMap::default();
+        for set in held {
+            *set = *moved.entry(*set).or_insert_with(|| {
+                let mut elements = old.elements(*set).to_vec();
+                self.intern(&mut elements)
+            });
         }
-        self.elements = Some(Rc::new(joined));
-        fresh.clear();
-    }
-
-    /// Those of a sorted batch that the set doesn't cover, without duplicates.
-    fn missing(&self, batch: &[Element], fresh: &mut Vec<Element>) {
-        let elements = self.as_slice();
-        if elements == batch {
-            return;
-        }
-        let mut at = 0;
-        let mut last = None;
-        for element in batch {
-            if last.replace(*element) == Some(*element) {
-                continue;
-            }
-            // Twice as far each time, then between the last two.
-            let mut step = 1;
-            while elements.get(at + step).is_some_and(|e| e < element) {
-                at += step;
-                step *= 2;
-            }
-            let end = (at + step).min(elements.len());
-            at += elements.get(at..end).map_or(0, |part| part.partition_point(|e| e < element));
-            if elements.get(at) != Some(element) && !self.is_covered(*element, at) {
-                fresh.push(*element);
-            }
-        }
+        self.kept = self.elements.len();
     }
 }
 
-/// The elements of an object, and those after them.
-fn split(elements: &[Element], object: u32) -> (&[Element], &[Element]) {
-    elements.split_at(elements.iter().take_while(|e| e.object() == object).count())
+/// What two sorted lists hold, sorted and without duplicates.
+fn merge(one: &[Element], other: &[Element], merged: &mut Vec<Element>) {
+    let (mut left, mut right) = (one.iter().copied().peekable(), other.iter().copied().peekable());
+    while let Some(next) = match (left.peek(), right.peek()) {
+        (Some(l), Some(r)) if l == r => {
+            left.next();
+            right.next()
+        }
+        (Some(l), Some(r)) if l < r => left.next(),
+        (_, Some(_)) => right.next(),
+        (_, None) => left.next(),
+    } {
+        merged.push(next);
+    }
+}
+
+/// Replace the offsets of an object by the unknown one where a set needs no others.
+fn shorten(elements: &mut Vec<Element>) {
+    let (mut at, mut kept) = (0, 0);
+    while let Some(first) = elements.get(at).copied() {
+        let same = |e: &&Element| e.object() == first.object();
+        let count = elements.get(at..).map_or(0, |rest| rest.iter().take_while(same).count());
+        if first.code() == 0 || count > MAX_OFFSETS {
+            elements[kept] = first.anywhere();
+            kept += 1;
+        } else {
+            elements.copy_within(at..at + count, kept);
+            kept += count;
+        }
+        at += count;
+    }
+    elements.truncate(kept);
+}
+
+/// Those of a sorted list that another one has not.
+pub(super) fn difference(of: &[Element], other: &[Element], found: &mut Vec<Element>) {
+    let mut other = other.iter().peekable();
+    for element in of {
+        while other.next_if(|o| *o < element).is_some() {}
+        if other.peek() != Some(&element) {
+            found.push(*element);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -197,23 +292,36 @@ mod tests {
 
     proptest! {
         #[test]
-        fn joins_are_those_of_the_definition(
+        fn unions_are_those_of_the_definition(
             batches in prop::collection::vec(prop::collection::vec((0u32..40, 0u32..30), 0..400), 0..6),
         ) {
-            let mut set = Set::default();
-            let (mut all, mut told) = (Vec::new(), Vec::new());
-            for batch in &batches {
-                let mut batch = elements(batch);
-                batch.sort_unstable();
-                let (mut news, mut missing) = (Vec::new(), Vec::new());
-                set.join(&batch, &mut news, &mut Vec::new());
-                set.missing(&batch, &mut missing);
-                prop_assert_eq!(missing, []);
-                all.extend(batch);
-                told.extend(news);
+            let mut sets = Sets::default();
+            let batches: Vec<_> = batches.iter().map(|b| elements(b)).collect();
+            let made: Vec<SetId> = batches.iter().map(|b| sets.of(b.iter().copied())).collect();
+            let expected = plain(&batches.concat());
+            let at_once = sets.union_of(&made);
+            prop_assert_eq!(sets.elements(at_once), expected.as_slice());
+            let in_turn = made.iter().rev().fold(SetId::EMPTY, |a, b| sets.union(*b, a));
+            prop_assert_eq!(in_turn, at_once, "the same set has one number");
+            let mut held: Vec<SetId> = made.iter().copied().chain([at_once, SetId::EMPTY]).collect();
+            sets.collect(held.iter_mut());
+            for (set, batch) in held.iter().zip(&batches) {
+                prop_assert_eq!(sets.elements(*set), plain(batch));
             }
-            prop_assert_eq!(set.as_slice(), plain(&all));
-            prop_assert_eq!(plain(&told), plain(&all), "a successor that is told the news knows the whole");
+            prop_assert_eq!(sets.union_of(&held), held[made.len()]);
+            prop_assert!(held[made.len() + 1].is_empty());
+        }
+
+        #[test]
+        fn differences_are_those_of_the_definition(
+            one in prop::collection::vec((0u32..9, 1u32..9), 0..60),
+            other in prop::collection::vec((0u32..9, 1u32..9), 0..60),
+        ) {
+            let (one, other) = (plain(&elements(&one)), plain(&elements(&other)));
+            let mut found = Vec::new();
+            difference(&one, &other, &mut found);
+            let expected: Vec<_> = one.iter().filter(|e| !other.contains(e)).copied().collect();
+            prop_assert_eq!(found, expected);
         }
     }
 }

@@ -9,24 +9,19 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::graph::{
-    CELL, Cause, ESCAPED, Event, Graph, Kind, LEAKS, MemoryCopy, NodeId, QUEUED, RangeCopy, SHARED, UNKNOWN,
-    Use,
-};
-use super::sets::{Element, Set};
-
-/// A node with more edges than this waits for the others.
-const HUB: u16 = 8;
+use super::graph::{CELL, Cause, END, ESCAPED, Event, Graph, Kind, NodeId, QUEUED, SHARED, UNKNOWN, Use};
+use super::groups::{Access, Grown};
+use super::sets::{Element, difference};
 
 /// What is to be done.
 #[derive(Default)]
 pub(super) struct Work {
     /// Nodes that have become unknown.
-    unknown: Vec<NodeId>,
+    pub(super) unknown: Vec<NodeId>,
     /// Objects of memory that have escaped.
-    shared: Vec<u32>,
+    pub(super) shared: Vec<u32>,
     /// Nodes with elements to hand on.
-    queue: BinaryHeap<Reverse<(u32, NodeId)>>,
+    pub(super) queue: BinaryHeap<Reverse<(u32, NodeId)>>,
     /// By node: its place in the order.
     pub(super) rank: Vec<u32>,
     /// Edges since the last search for cycles.
@@ -36,10 +31,8 @@ pub(super) struct Work {
     pub(super) since_search: usize,
     /// Elements that were looked at.
     pub(super) steps: usize,
-    /// Room for elements on their way; empty between uses.
-    displaced: Vec<Element>,
-    canonical: Vec<Element>,
-    fresh: Vec<Element>,
+    /// Room; empty between uses.
+    news: Vec<Element>,
 }
 
 impl Graph {
@@ -66,6 +59,7 @@ impl Graph {
     pub(super) fn solve(&mut self) -> Vec<Event> {
         loop {
             self.settle();
+            self.collect_sets();
             if self.is_over_work() {
                 self.give_up();
             } else if !self.events.is_empty() {
@@ -76,22 +70,7 @@ impl Graph {
                 self.collapse_cycles();
             } else if let Some(Reverse((_, id))) = self.work.queue.pop() {
                 self.nodes[id as usize].marks &= !QUEUED;
-                let unknown = self.has(id, UNKNOWN);
-                let Some(held) = self.held(id) else { continue };
-                let mut delta = std::mem::take(&mut held.delta);
-                let all = std::mem::take(&mut held.all);
-                if unknown {
-                    // What escaped in the meantime.
-                    delta.retain(|e| !self.has_escaped(*e));
-                    self.drop_escaped(id);
-                }
-                if all {
-                    let whole = self.whole_set(id);
-                    self.work_off(id, whole.as_slice());
-                } else {
-                    delta.sort_unstable();
-                    self.work_off(id, &delta);
-                }
+                self.work_off(id);
             } else {
                 break;
             }
@@ -106,46 +85,10 @@ impl Graph {
         }
     }
 
-    /// Let all that a representative holds escape.
-    pub(super) fn leak(&mut self, id: NodeId) {
-        if !self.mark(id, LEAKS) {
-            return;
-        }
-        let unknown = self.has(id, UNKNOWN);
-        let whole = self.whole_set(id);
-        whole.as_slice().iter().for_each(|e| self.escape(*e));
-        if unknown && let Some(held) = self.held(id) {
-            *held = super::graph::Held::default();
-        }
-    }
-
-    fn escape(&mut self, element: Element) {
-        let object = self.object_of(element.object());
-        let of = &mut self.objects[object as usize];
-        if std::mem::replace(&mut of.escaped, true) {
-            return;
-        }
-        if matches!(of.kind, Kind::Memory | Kind::Owned) {
-            self.same[object as usize] = SHARED;
-            self.work.shared.push(object);
-        } else {
-            self.events.push(Event::Escaped(element));
-        }
-    }
-
-    /// Forget what the unknown covers.
-    fn drop_escaped(&mut self, id: NodeId) {
-        if let Some(held) = self.held(id) {
-            let mut set = std::mem::take(&mut held.set);
-            set.retain(|e| !self.has_escaped(e));
-            self.hold(id).set = set;
-        }
-    }
-
     /// What follows from it that a node may be anything.
     fn spread(&mut self, id: NodeId) {
         let id = self.find(id);
-        self.drop_escaped(id);
+        self.renew(id);
         let mut at = self.nodes[id as usize].edges;
         while let Some((to, next)) = self.edges.get(at as usize).copied() {
             self.work.steps += 1;
@@ -162,107 +105,29 @@ impl Graph {
     }
 
     /// Hand on what a node has got.
-    fn work_off(&mut self, id: NodeId, delta: &[Element]) {
-        if delta.is_empty() {
+    fn work_off(&mut self, id: NodeId) {
+        let (seen, set) = self.receive(id);
+        if seen == set {
             return;
         }
         // What comes in the meantime goes before the first of each list, and has seen the whole set.
         let node = &self.nodes[id as usize];
         let (mut at, mut using) = (node.edges, node.uses);
-        let whole = self.whole_set(id);
         while let Some((to, next)) = self.edges.get(at as usize).copied() {
-            self.hand_on(delta, Some(&whole), to);
+            self.hand_on(set, to);
             at = next;
         }
+        if using == END {
+            return;
+        }
+        let mut news = std::mem::take(&mut self.work.news);
+        difference(self.sets.elements(set), self.sets.elements(seen), &mut news);
         while let Some((what, next)) = self.uses.get(using as usize).copied() {
-            self.apply(what, delta);
+            self.apply(what, Grown { set, seen, news: &news });
             using = next;
         }
-    }
-
-    /// Join sorted elements into a node, without those that its marks cover. `whole`: the set that they are from; the
-    /// rest of it the node has.
-    pub(super) fn hand_on(&mut self, elements: &[Element], whole: Option<&Set>, to: NodeId) {
-        if elements.is_empty() {
-            return;
-        }
-        let id = self.find(to);
-        let (unknown, leaks) = (self.has(id, UNKNOWN), self.has(id, LEAKS));
-        if !unknown
-            && let (Some(whole), Some(held)) = (whole, self.held(id))
-            && held.set.shares(whole)
-        {
-            return;
-        }
-        self.work.steps += elements.len();
-        self.work.since_search += elements.len();
-        if leaks {
-            elements.iter().for_each(|e| self.escape(*e));
-        }
-        if unknown && leaks {
-            return;
-        }
-        let plain = |e: &Element| {
-            let object = e.object() as usize;
-            self.same[object] == e.object() && !self.objects[object].joined
-        };
-        let mut buffer = std::mem::take(&mut self.work.canonical);
-        let mut elements = elements;
-        if unknown || !elements.iter().all(plain) {
-            let canonical = elements.iter().map(|e| self.canonical(*e));
-            buffer.extend(canonical.filter(|e| !(unknown && self.objects[e.object() as usize].escaped)));
-            buffer.sort_unstable();
-            elements = &buffer;
-        }
-        let mut fresh = std::mem::take(&mut self.work.fresh);
-        let budget = self.budget.objects;
-        if !elements.is_empty() {
-            let same = buffer.is_empty();
-            let held = self.hold(id);
-            let before = held.delta.len();
-            let was = held.set.as_slice().len();
-            match whole {
-                Some(whole) if same && was == 0 && whole.as_slice().len() == elements.len() => {
-                    held.set = whole.clone();
-                    held.all = true;
-                }
-                _ => held.set.join(elements, &mut held.delta, &mut fresh),
-            }
-            let new = held.all && was == 0 || held.delta.len() > before;
-            if held.all {
-                held.delta.clear();
-            }
-            if let Some(whole) = whole
-                && same
-                && held.set.as_slice() == whole.as_slice()
-            {
-                held.set = whole.clone();
-            }
-            if new {
-                if held.set.as_slice().len() > (held.counted_at as usize).max(budget) {
-                    held.counted_at = u32::MAX;
-                    self.over_budget.push(id);
-                }
-                self.queue(id);
-            }
-        }
-        fresh.clear();
-        buffer.clear();
-        (self.work.fresh, self.work.canonical) = (fresh, buffer);
-    }
-
-    pub(super) fn queue(&mut self, id: NodeId) {
-        if self.mark(id, QUEUED) {
-            let rank = self.work.rank.get(id as usize).copied().unwrap_or(0);
-            // What many hold waits until the others have said all to it, and says it at once.
-            let rank = if self.nodes[id as usize].degree > HUB { rank | 1 << 31 } else { rank };
-            self.work.queue.push(Reverse((rank, id)));
-        }
-    }
-
-    /// Whether the unknown stands for the element too.
-    fn has_escaped(&self, element: Element) -> bool {
-        self.objects[self.object_of(element.object()) as usize].escaped
+        news.clear();
+        self.work.news = news;
     }
 
     /// A node that may be anything is used so.
@@ -275,19 +140,15 @@ impl Graph {
             Use::Load { to, .. } => self.add_unknown(to, Cause::Memory),
             Use::Store { from, .. } => self.assign(from, ESCAPED),
             Use::CopyFrom(copy) => {
-                let Some(MemoryCopy { to, size, .. }) = self.copies.get(copy as usize).copied() else {
-                    return;
-                };
-                for to in self.set(to.0).to_vec() {
-                    self.copy_memory((Element::new(SHARED, 0), None), (to, None), size);
+                let Some(copy) = self.pairwise(copy) else { return };
+                for to in self.set(copy.to.0).to_vec() {
+                    self.copy_memory((Element::new(SHARED, 0), None), (to, None), copy.size);
                 }
             }
             Use::CopyTo(copy) => {
-                let Some(MemoryCopy { from, size, .. }) = self.copies.get(copy as usize).copied() else {
-                    return;
-                };
-                for from in self.set(from.0).to_vec() {
-                    self.copy_memory((from, None), (Element::new(SHARED, 0), None), size);
+                let Some(copy) = self.pairwise(copy) else { return };
+                for from in self.set(copy.from.0).to_vec() {
+                    self.copy_memory((from, copy.from.1), (Element::new(SHARED, 0), None), copy.size);
                 }
             }
             // Only what is known is followed as bytes of text.
@@ -296,55 +157,47 @@ impl Graph {
         }
     }
 
-    /// Elements of a node that is used so.
-    pub(super) fn apply(&mut self, what: Use, elements: &[Element]) {
-        self.work.steps += elements.len();
+    /// A node that is used so has grown.
+    pub(super) fn apply(&mut self, what: Use, grown: Grown<'_>) {
+        self.work.steps += 1;
+        let elements = grown.news;
         match what {
             Use::Displace { to, by } => {
-                let mut displaced = std::mem::take(&mut self.work.displaced);
-                displaced.extend(elements.iter().map(|e| self.displaced(*e, by)));
-                displaced.sort_unstable();
-                displaced.dedup();
-                self.hand_on(&displaced, None, to);
-                displaced.clear();
-                self.work.displaced = displaced;
+                let displaced = self.displaced_set(grown.set, by);
+                self.hand_on(displaced, to);
             }
             Use::Load { to, offset, size } => {
-                elements.iter().for_each(|e| self.load(*e, offset, size, to));
+                self.access(Access { offset, size, store: false }, to, grown);
             }
             Use::Store { from, offset, size } => {
-                elements.iter().for_each(|e| self.store(from, *e, offset, size));
+                self.access(Access { offset, size, store: true }, from, grown);
             }
-            Use::CopyFrom(copy) => {
-                let Some(MemoryCopy { from, to, size }) = self.copies.get(copy as usize).copied() else {
-                    return;
-                };
-                let mut others = self.set(to.0).to_vec();
-                if self.has(self.find(to.0), UNKNOWN) {
-                    others.push(Element::new(SHARED, 0));
+            Use::CopyFrom(number) => {
+                let Some(copy) = self.pairwise(number) else { return };
+                let others = self.places(copy.to.0);
+                if self.is_large(&copy) {
+                    return self.copy_at_once(number);
                 }
                 for (element, other) in elements.iter().flat_map(|e| others.iter().map(move |o| (*e, *o))) {
-                    self.copy_memory((element, from.1), (other, to.1), size);
+                    self.copy_memory((element, copy.from.1), (other, copy.to.1), copy.size);
                 }
             }
-            Use::CopyTo(copy) => {
-                let Some(MemoryCopy { from, to, size }) = self.copies.get(copy as usize).copied() else {
-                    return;
-                };
-                let mut others = self.set(from.0).to_vec();
-                if self.has(self.find(from.0), UNKNOWN) {
-                    others.push(Element::new(SHARED, 0));
+            Use::CopyTo(number) => {
+                let Some(copy) = self.pairwise(number) else { return };
+                let others = self.places(copy.from.0);
+                if self.is_large(&copy) {
+                    return self.copy_at_once(number);
                 }
                 for (element, other) in elements.iter().flat_map(|e| others.iter().map(move |o| (*e, *o))) {
-                    self.copy_memory((other, from.1), (element, to.1), size);
+                    self.copy_memory((other, copy.from.1), (element, copy.to.1), copy.size);
                 }
             }
             Use::Code { to } => {
                 let opaque = |e: &&Element| self.objects[e.object() as usize].kind == Kind::Opaque;
-                let mut code: Vec<Element> =
+                let code: Vec<Element> =
                     elements.iter().filter(opaque).map(|e| self.displaced(*e, None)).collect();
-                code.sort_unstable();
-                self.hand_on(&code, None, to);
+                let code = self.sets.of(code);
+                self.hand_on(code, to);
             }
             Use::Call { site } => {
                 self.events.extend(elements.iter().map(|e| Event::Called { site, element: *e }));
@@ -400,56 +253,6 @@ impl Graph {
                     cell += CELL;
                 }
             }
-        }
-    }
-
-    /// Memory at one address is copied to another one.
-    pub(super) fn copy_memory(
-        &mut self,
-        (from, from_offset): (Element, Option<i64>),
-        (to, to_offset): (Element, Option<i64>),
-        size: u32,
-    ) {
-        let (from, to) = (self.canonical(from), self.canonical(to));
-        let kind = |e: Element| self.objects[e.object() as usize].kind;
-        let (source, target) = (from.object(), to.object());
-        match (kind(from), kind(to)) {
-            (Kind::Memory | Kind::Owned, Kind::Memory | Kind::Owned) => {}
-            (Kind::Memory | Kind::Owned, Kind::Foreign) => {
-                let whole = self.whole(source);
-                return self.include(whole, ESCAPED, true);
-            }
-            (Kind::Foreign, Kind::Memory | Kind::Owned) => {
-                let anywhere = self.anywhere(target);
-                let cause = if source == SHARED { Cause::Memory } else { Cause::Outside };
-                return self.add_unknown(anywhere, cause);
-            }
-            _ => return,
-        }
-        if kind(from) == Kind::Owned {
-            let anywhere = self.anywhere(target);
-            self.add(anywhere, self.element(source, None));
-        }
-        let places =
-            self.offset(self.displaced(from, from_offset)).zip(self.offset(self.displaced(to, to_offset)));
-        let congruent = places.filter(|(a, b)| (b - a) % CELL == 0 && (source != target || a == b));
-        let Some((start, other)) = congruent else {
-            let (whole, anywhere) = (self.whole(source), self.anywhere(target));
-            return self.include(whole, anywhere, true);
-        };
-        let end = if size == 0 { i64::MAX } else { start.saturating_add(i64::from(size)) };
-        let copy =
-            RangeCopy { from: start.div_euclid(CELL) * CELL, end, object: target, shift: other - start };
-        if source == target {
-            return;
-        }
-        self.copy_range(source, copy);
-        let (from_anywhere, to_anywhere) = (self.anywhere(source), self.anywhere(target));
-        self.include(from_anywhere, to_anywhere, true);
-        if let Some((start, above)) = self.objects[source as usize].above
-            && end > start
-        {
-            self.include(above, to_anywhere, true);
         }
     }
 }

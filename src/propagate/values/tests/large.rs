@@ -73,9 +73,18 @@ fn solved(text: &str, threads: usize, budget: budget::Budget) -> (ValueFlow, Vec
 #[test]
 fn threads_and_runs_do_not_matter() {
     let text = program(1, 6000, false);
-    for budget in
-        [budget::BUDGET, budget::Budget { objects: 4, free: 0, steps: [1, 2, 100], most: [usize::MAX; 3] }]
-    {
+    for budget in [
+        budget::BUDGET,
+        budget::Budget {
+            objects: 4,
+            pairs: 2,
+            alike: 1,
+            room: 0,
+            free: 0,
+            steps: [1, 2, 100],
+            most: [usize::MAX; 3],
+        },
+    ] {
         let (one, _) = solved(&text, 1, budget);
         for threads in [1, 4] {
             let (other, _) = solved(&text, threads, budget);
@@ -88,7 +97,15 @@ fn threads_and_runs_do_not_matter() {
 
 #[test]
 fn the_order_of_functions_does_not_matter_within_the_budget() {
-    let free = budget::Budget { objects: usize::MAX, free: usize::MAX, steps: [0; 3], most: [0; 3] };
+    let free = budget::Budget {
+        objects: usize::MAX,
+        pairs: usize::MAX,
+        alike: 2,
+        room: 0,
+        free: usize::MAX,
+        steps: [0; 3],
+        most: [0; 3],
+    };
     let live = |backwards| {
         let (flow, names) = solved(&program(2, 6000, backwards), 1, free);
         let all = names.iter().enumerate();

@@ -302,32 +302,33 @@ impl Oracle {
             a.filter(|a| a.0 != Object::External && !matches!(a.0, Object::Atom(x) if is_code(summary, x)))
         };
         let outside = |a: Address| a.is_none_or(|a| a.0 == Object::External);
+        // What is read of the source: by cell, and what lies above.
+        let read = |node: Node, x: Option<i64>| match (node, x) {
+            (Node::Cell(_, cell), Some(x)) => {
+                cell >= x.div_euclid(8) && (size == 0 || cell * 8 < x + i64::from(size))
+            }
+            (Node::Above(_), Some(x)) => size == 0 || x + i64::from(size) > 8,
+            _ => true,
+        };
         match (memory(from.0), memory(to.0)) {
             (Some((a, x)), Some((b, y))) => {
                 let x = bounded(summary, a, x.zip(from.1).map(|(p, q)| p + q)).1;
                 let y = bounded(summary, b, y.zip(to.1).map(|(p, q)| p + q)).1;
-                let known = x.zip(y).filter(|(x, y)| (x - y) % 8 == 0 && (a != b || x == y));
-                for node in self.nodes_of(a) {
-                    match (known, node) {
-                        (None, _) => self.flow(node, Node::Anywhere(b)),
-                        _ if a == b => {}
-                        (Some((x, y)), Node::Cell(_, cell)) => {
-                            let inside =
-                                cell >= x.div_euclid(8) && (size == 0 || cell * 8 < x + i64::from(size));
-                            let place = bounded(summary, b, Some(cell * 8 + y - x)).1;
-                            match place {
-                                _ if !inside => {}
-                                Some(place) => self.flow(node, Node::Cell(b, place / 8)),
-                                None => self.flow(node, Node::Anywhere(b)),
-                            }
-                        }
-                        (Some((x, _)), Node::Above(_)) if size != 0 && x + i64::from(size) <= 8 => {}
-                        _ => self.flow(node, Node::Anywhere(b)),
-                    }
+                if a == b && x.is_some() && x == y {
+                    return;
+                }
+                let known = x.zip(y).filter(|(x, y)| (x - y) % 8 == 0 && a != b);
+                for node in self.nodes_of(a).into_iter().filter(|n| read(*n, x)) {
+                    let place = match (known, node) {
+                        (Some((x, y)), Node::Cell(_, cell)) => bounded(summary, b, Some(cell * 8 + y - x)).1,
+                        _ => None,
+                    };
+                    self.flow(node, place.map_or(Node::Anywhere(b), |place| Node::Cell(b, place / 8)));
                 }
             }
-            (Some((a, _)), None) if outside(to.0) => {
-                for node in self.nodes_of(a) {
+            (Some((a, x)), None) if outside(to.0) => {
+                let x = bounded(summary, a, x.zip(from.1).map(|(p, q)| p + q)).1;
+                for node in self.nodes_of(a).into_iter().filter(|n| read(*n, x)) {
                     self.flow(node, Node::Escaped);
                 }
             }

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::oracle::Oracle;
-use super::{flow_of, flow_of_within, module};
+use super::{flow_of_within, module};
 use crate::ids::{AtomId, Id};
 use crate::propagate::values::ValueFlow;
-use crate::propagate::values::budget::Budget;
+use crate::propagate::values::budget::{BUDGET, Budget};
 
 const FUNCTIONS: usize = 6;
 const DATA: usize = 3;
@@ -186,8 +186,15 @@ fn expected(text: &str) -> Answer {
     (oracle.live.iter().map(|a| name(*a)).collect(), oracle.stubs().iter().map(|a| name(*a)).collect(), sites)
 }
 
+/// With copies that are pairwise however many pairs they are of.
 fn run(text: &str) -> Answer {
-    let (flow, names) = flow_of("a.o -e f0 -o out", &[text], &[]);
+    run_alike(text, BUDGET.alike, BUDGET.room)
+}
+
+/// The same, with sets of so many elements and more accessed as large ones, and forgotten as soon as that can be.
+fn run_alike(text: &str, alike: usize, room: usize) -> Answer {
+    let budget = Budget { alike, room, pairs: usize::MAX, ..BUDGET };
+    let (flow, names) = flow_of_within("a.o -e f0 -o out", &[text], &[], budget);
     answer(&flow, &names)
 }
 
@@ -200,6 +207,7 @@ proptest! {
         let (program, data) = (choices.program(), choices.data());
         let text = text(&program, &data);
         prop_assert_eq!(run(&text), expected(&text), "{}", text);
+        prop_assert_eq!(run_alike(&text, bytes.len() % 3, 0), expected(&text), "{}", text);
     }
 
     /// With budgets that every program exceeds, nothing is lost.
@@ -210,7 +218,7 @@ proptest! {
         free in 0usize..300,
         steps in prop::array::uniform3(0usize..4),
     ) {
-        let budget = Budget { objects, free, steps, most: [usize::MAX; 3] };
+        let budget = Budget { objects, pairs: objects, alike: objects, room: 0, free, steps, most: [usize::MAX; 3] };
         let mut choices = Choices(bytes.iter());
         let text = text(&choices.program(), &choices.data());
         let (exact, (flow, names)) = (expected(&text), flow_of_within("a.o -e f0 -o out", &[&text], &[], budget));

@@ -1,0 +1,92 @@
+//! Copies of memory: which cells of which objects go where.
+//!
+//! A copy is looked at for each pair of a source and a target, and what is at a known place in the one is at a known place in the other.
+//! Beyond the budget of pairs all that the sources hold goes to unknown places of the targets, by way of one node: that only adds.
+
+use super::graph::{CELL, Cause, Graph, Kind, MemoryCopy, NodeId, RangeCopy, SHARED, UNKNOWN, Use};
+use super::sets::Element;
+
+impl Graph {
+    /// Memory is copied from where `from` points to where `to` points.
+    pub(super) fn copy(&mut self, from: (NodeId, Option<i64>), to: (NodeId, Option<i64>), size: u32) {
+        let number = self.copies.len() as u32;
+        self.copies.push(MemoryCopy { from, to, size, at_once: false });
+        self.add_use(from.0, Use::CopyFrom(number));
+        self.add_use(to.0, Use::CopyTo(number));
+    }
+
+    /// A copy, if pairs of places are told apart.
+    pub(super) fn pairwise(&self, copy: u32) -> Option<MemoryCopy> {
+        self.copies.get(copy as usize).copied().filter(|c| !c.at_once)
+    }
+
+    /// Where a node points.
+    pub(super) fn places(&self, node: NodeId) -> Vec<Element> {
+        let mut places = self.set(node).to_vec();
+        if self.has(self.find(node), UNKNOWN) {
+            places.push(Element::new(SHARED, 0));
+        }
+        places
+    }
+
+    /// Whether a copy is of more pairs than the budget allows.
+    pub(super) fn is_large(&self, copy: &MemoryCopy) -> bool {
+        let count = |node| self.places(node).len();
+        count(copy.from.0) * count(copy.to.0) > self.budget.pairs
+    }
+
+    /// From now on the places of a copy are not told apart.
+    pub(super) fn copy_at_once(&mut self, number: u32) {
+        let Some(copy) = self.copies.get_mut(number as usize) else { return };
+        copy.at_once = true;
+        let (from, to) = (copy.from.0, copy.to.0);
+        let between = self.node();
+        self.add_use(from, Use::Load { to: between, offset: None, size: 0 });
+        self.add_use(to, Use::Store { from: between, offset: None, size: 0 });
+    }
+
+    /// Memory at one address is copied to another one.
+    pub(super) fn copy_memory(
+        &mut self,
+        (from, from_offset): (Element, Option<i64>),
+        (to, to_offset): (Element, Option<i64>),
+        size: u32,
+    ) {
+        let (from, to) = (self.canonical(from), self.canonical(to));
+        let kind = |e: Element| self.objects[e.object() as usize].kind;
+        let (source, target) = (from.object(), to.object());
+        let object = match (kind(from), kind(to)) {
+            (Kind::Memory | Kind::Owned, Kind::Memory | Kind::Owned) => target,
+            (Kind::Memory | Kind::Owned, Kind::Foreign) => SHARED,
+            (Kind::Foreign, Kind::Memory | Kind::Owned) => {
+                let anywhere = self.anywhere(target);
+                let cause = if source == SHARED { Cause::Memory } else { Cause::Outside };
+                return self.add_unknown(anywhere, cause);
+            }
+            _ => return,
+        };
+        if kind(from) == Kind::Owned {
+            let anywhere = self.anywhere(object);
+            self.add(anywhere, self.element(source, None));
+        }
+        let Some(start) = self.offset(self.displaced(from, from_offset)) else {
+            let (whole, anywhere) = (self.whole(source), self.anywhere(object));
+            return self.include(whole, anywhere, true);
+        };
+        let shift = self.offset(self.displaced(to, to_offset)).map(|other| other - start);
+        if source == object && shift == Some(0) {
+            return;
+        }
+        // Cells of the one are cells of the other.
+        let shift = shift.filter(|shift| shift % CELL == 0 && source != object);
+        let end = if size == 0 { i64::MAX } else { start.saturating_add(i64::from(size)) };
+        self.copy_range(source, RangeCopy { from: start.div_euclid(CELL) * CELL, end, object, shift });
+        let (from_anywhere, to_anywhere) = (self.anywhere(source), self.anywhere(object));
+        self.include(from_anywhere, to_anywhere, true);
+        if let Some((start, above)) = self.objects[source as usize].above
+            && end > start
+        {
+            self.include(above, to_anywhere, true);
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Loads and stores through large sets of addresses: one node for all that access the same places.
+//!
+//! Thousands of values may hold the same hundred addresses. What is loaded through one of them is loaded through all, so a node that stands
+//! for (set, offset, size) gets the hundred edges, and each load one from there; stores likewise. The node of a set that has grown
+//! goes on from the node of what it was. The solution is the same, with as many edges as there are sets and accesses, not their product.
+
+use super::graph::{Graph, NodeId};
+use super::sets::{Element, SetId};
+
+/// An access through all of a set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Access {
+    pub(super) offset: Option<i64>,
+    pub(super) size: u32,
+    pub(super) store: bool,
+}
+
+/// A set that a node holds, and how it came to that.
+#[derive(Clone, Copy)]
+pub(super) struct Grown<'e> {
+    pub(super) set: SetId,
+    /// What uses of the node have seen, and what they haven't.
+    pub(super) seen: SetId,
+    pub(super) news: &'e [Element],
+}
+
+impl Graph {
+    /// The node that stands for an access through all of a set; none for small ones.
+    pub(super) fn group(&mut self, access: Access, grown: Grown<'_>) -> Option<NodeId> {
+        if self.sets.elements(grown.set).len() < self.budget.alike {
+            return None;
+        }
+        if let Some(known) = self.groups.get(&(grown.set, access)) {
+            return Some(*known);
+        }
+        let group = self.node();
+        self.groups.insert((grown.set, access), group);
+        match self.groups.get(&(grown.seen, access)).copied() {
+            Some(before) => {
+                let (from, to) = if access.store { (group, before) } else { (before, group) };
+                self.assign(from, to);
+                self.access_each(access, group, grown.news);
+            }
+            None => {
+                let elements = self.sets.elements(grown.set).to_vec();
+                self.access_each(access, group, &elements);
+            }
+        }
+        Some(group)
+    }
+
+    /// Load each of the elements into the node, or store it there.
+    pub(super) fn access_each(&mut self, access: Access, node: NodeId, elements: &[Element]) {
+        self.work.steps += elements.len();
+        for element in elements {
+            match access.store {
+                true => self.store(node, *element, access.offset, access.size),
+                false => self.load(*element, access.offset, access.size, node),
+            }
+        }
+    }
+
+    /// Access memory through what a node holds now.
+    pub(super) fn access(&mut self, access: Access, node: NodeId, grown: Grown<'_>) {
+        let Some(group) = self.group(access, grown) else {
+            return self.access_each(access, node, grown.news);
+        };
+        let (from, to) = if access.store { (node, group) } else { (group, node) };
+        self.include(from, to, true);
+    }
+}
