@@ -94,14 +94,14 @@ fn find(list: &[(Register, ValueIdx)], register: Register) -> Option<ValueIdx> {
     list.iter().find(|a| a.0 >= register).filter(|a| a.0 == register).map(|a| a.1)
 }
 
-/// The values of registers that are in both lists, which are sorted by register.
+/// Registers that are in both lists, which are sorted by register, and their values.
 pub(super) fn both<'l>(
     one: &'l [(Register, ValueIdx)],
     other: &'l [(Register, ValueIdx)],
-) -> impl Iterator<Item = (ValueIdx, ValueIdx)> + 'l {
+) -> impl Iterator<Item = (Register, ValueIdx, ValueIdx)> + 'l {
     let mut left = one.iter().peekable();
     other.iter().filter_map(move |(register, value)| {
         while left.next_if(|l| l.0 < *register).is_some() {}
-        left.peek().filter(|l| l.0 == *register).map(|l| (l.1, *value))
+        left.peek().filter(|l| l.0 == *register).map(|l| (*register, l.1, *value))
     })
 }

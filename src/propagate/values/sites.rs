@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use summaries::models::{
     ARGUMENT_REGISTERS, Argument, Effect, MemoryIdx, Model, Passed, RESULT_REGISTER, Returned, Source, Stored,
 };
-use summaries::relation::{Callee, Register};
+use summaries::relation::Callee;
 use summaries::{ValueIdx, atom_flags};
 
 use super::flow::{FIRST_STACK_PARAMETER, Flow, Meaning};
@@ -166,17 +166,16 @@ impl<'s> Flow<'s> {
     fn join_call(&mut self, passed: &Border<'s>, function: u32) {
         let summary = self.summary(function);
         let first = self.value(function, ValueIdx(0));
-        for (actual, parameter) in both(&passed.actuals, &summary.parameters) {
+        for (_, actual, parameter) in both(&passed.actuals, &summary.parameters) {
             self.graph.assign(passed.first + actual.0, first + parameter.0);
         }
-        for (result, value) in both(&passed.results, &summary.results) {
+        for (_, result, value) in both(&passed.results, &summary.results) {
             self.graph.assign(first + value.0, passed.first + result.0);
         }
         // What the callee leaves alone holds behind the call what it held before.
-        let preserved = |r: &&(Register, ValueIdx)| summary.preserved & 1 << (r.0 & 63) != 0;
-        for (register, result) in passed.results.iter().filter(preserved) {
-            if let Some(before) = passed.actual(*register) {
-                self.graph.assign(before, passed.first + result.0);
+        for (register, before, result) in both(&passed.actuals, &passed.results) {
+            if summary.preserved & 1 << (register & 63) != 0 {
+                self.graph.assign(passed.first + before.0, passed.first + result.0);
             }
         }
         let in_frame = passed.in_frame;
