@@ -28,7 +28,7 @@ pub enum Bond {
 pub(super) struct Bonds<'s> {
     summary: &'s ModuleSummary,
     functions: &'s FunctionTable,
-    regions: Regions,
+    regions: &'s Regions,
     /// (owner, start, end, section), sorted.
     owned: Vec<(AtomIdx, u64, u64, u32)>,
     /// By function: the targets that its constraints and calls name, sorted.
@@ -49,16 +49,19 @@ pub(super) struct Leads<'s> {
 }
 
 impl<'s> Bonds<'s> {
-    pub(super) fn new(summary: &'s ModuleSummary, functions: &'s FunctionTable, follows: bool) -> Self {
+    pub(super) fn new(
+        summary: &'s ModuleSummary,
+        functions: &'s FunctionTable,
+        regions: &'s Regions,
+        follows: bool,
+    ) -> Self {
         let mut owned = Vec::new();
         let mut named = Vec::new();
-        let mut regions = Regions::default();
         if follows {
             let section = |atom: AtomIdx| summary.atoms.get(atom.index()).map_or(0, |a| a.section);
             owned = summary.owned.iter().map(|o| (o.owner, o.start, o.end, section(o.atom))).collect();
             owned.sort_unstable();
-            regions = Regions::new(summary);
-            named = summary.functions.iter().map(|f| named_by(summary, &regions, f)).collect();
+            named = summary.functions.iter().map(|f| named_by(summary, regions, f)).collect();
         }
         Bonds { summary, functions, regions, owned, named, follows }
     }
@@ -96,7 +99,7 @@ impl<'s> Bonds<'s> {
     /// Whether some constraint or call of the function names the target. A summary that accounts for a reference and says
     /// nothing of where it leads is not believed.
     fn names(&self, from: usize, target: Target) -> bool {
-        let target = plain(self.summary, &self.regions, target);
+        let target = plain(self.summary, self.regions, target);
         self.named.get(from).is_some_and(|named| named.binary_search(&target).is_ok())
     }
 

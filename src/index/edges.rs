@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 use summaries::{AtomIdx, Definition, ReferenceKind, SymbolIdx, Target, atom_flags};
 
 use super::bonds::{Bonds, FunctionTable, leads};
+use super::regions::Regions;
 use super::{Bond, Edge, EdgeKind, Index, Sources, prevailing_atom};
 use crate::config::{Dialect, Level};
 use crate::ids::{AtomId, Id, ModuleId, SymbolId};
@@ -28,10 +29,14 @@ struct Part {
 pub(super) fn build(sources: &Sources<'_>, position_of: &FxHashMap<ModuleId, usize>, index: &mut Index) {
     let sections = start_stop_sections(sources, index);
     let same_names = same_names(sources, position_of, index);
-    let functions: Vec<FunctionTable> = sources.summaries.iter().map(|s| FunctionTable::new(s)).collect();
+    let follows = sources.config.prune.level == Level::Pointers;
+    let region = |s: &&summaries::ModuleSummary| if follows { Regions::new(s) } else { Regions::default() };
+    index.functions = sources.summaries.iter().map(|s| FunctionTable::new(s)).collect();
+    index.regions = sources.summaries.par_iter().map(region).collect();
+    let index_so_far = &*index;
     let parts: Vec<Part> = (0..index.modules.len())
         .into_par_iter()
-        .map(|position| part(sources, position_of, &sections, &same_names, &functions, index, position))
+        .map(|position| part(sources, position_of, &sections, &same_names, index_so_far, position))
         .collect();
     index.edge_start.push(0);
     let mut end = 0;
@@ -121,7 +126,6 @@ fn part(
     position_of: &FxHashMap<ModuleId, usize>,
     sections: &FxHashMap<&[u8], Vec<AtomId>>,
     same_names: &[(AtomId, AtomId)],
-    functions: &[FunctionTable],
     index: &Index,
     position: usize,
 ) -> Part {
@@ -134,7 +138,9 @@ fn part(
     }
     dependents.sort_unstable();
 
-    let bonds = Bonds::new(summary, &functions[position], sources.config.prune.level == Level::Pointers);
+    let follows = sources.config.prune.level == Level::Pointers;
+    let (functions, regions) = (&index.functions, &index.regions);
+    let bonds = Bonds::new(summary, &functions[position], &regions[position], follows);
     let mut out = Part::default();
     let mut references = summary.references.iter().enumerate().peekable();
     for (i, atom) in summary.atoms.iter().enumerate() {

@@ -95,6 +95,10 @@ pub struct Index {
     /// By atom: it takes memory in the running program.
     pub alloc: Vec<bool>,
     pub limits: Vec<(Option<ModuleId>, LimitRecord)>,
+    /// By position in `modules`: which function each atom belongs to.
+    pub(crate) functions: Vec<FunctionTable>,
+    /// By position: the memory of the module's data. Of no atom where values are not followed.
+    pub(crate) regions: Vec<Regions>,
 }
 
 impl Index {
@@ -138,6 +142,8 @@ impl Index {
             discarded: self.discarded.clone(),
             alloc: self.alloc.clone(),
             limits: Vec::new(),
+            functions: Vec::new(),
+            regions: Vec::new(),
         };
         for atom in (0..self.atom_count()).filter(|a| stubs.get(*a) == Some(&true)) {
             let (start, end) = (self.edge_start[atom] as usize, self.edge_start[atom + 1] as usize);

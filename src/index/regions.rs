@@ -18,7 +18,7 @@ pub(crate) struct Region {
 }
 
 /// The regions of a module.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Regions {
     /// By atom.
     of: Vec<u32>,

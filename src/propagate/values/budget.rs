@@ -77,7 +77,9 @@ impl Graph {
         if self.given_up == GivenUp::Nothing {
             self.given_up = GivenUp::Objects;
             self.budget.objects = self.budget.objects.min(1);
-            self.over_budget = (0..self.nodes.len() as NodeId).filter(|n| self.set(*n).len() > 1).collect();
+            let large = (0..self.nodes.len() as NodeId).filter(|n| self.set(*n).len() > 1);
+            let large: Vec<NodeId> = large.collect();
+            self.over_budget.extend(large);
             return;
         }
         if self.given_up == GivenUp::Objects {

@@ -3,10 +3,14 @@
 //! Safe because whatever unseen code can reach is the unknown: parameters, what lies above the frame, and what is read at a label. Left
 //! out: memory, which the graph shares by itself.
 
+use summaries::models::{Effect, Passed, Returned, Stored};
+
+use summaries::relation::PASSED;
+
 use super::flow::{FIRST_STACK_PARAMETER, Flow, Meaning};
 use super::graph::{Cause, ESCAPED};
 use super::sets::Element;
-use crate::ids::{AtomId, Id};
+use crate::ids::{AtomId, Id, SymbolId};
 use crate::propagate::Witness;
 
 impl Flow<'_> {
@@ -25,6 +29,7 @@ impl Flow<'_> {
     pub(super) fn escape(&mut self, element: Element) {
         let atom = match self.meaning.get(element.object() as usize).copied() {
             Some(Meaning::Code(atom)) => atom,
+            Some(Meaning::External(symbol)) => return self.library_escapes(symbol),
             _ => return,
         };
         self.live(atom, Witness::Escaped { mention: self.mention[atom.index()] });
@@ -47,6 +52,10 @@ impl Flow<'_> {
             let node = self.value(function, value);
             self.graph.add_unknown(node, unknown);
         }
+        // A call of the unknown passes what the convention says, if nothing takes more.
+        if summary.parameters.iter().any(|p| PASSED & 1 << (p.0 & 63) == 0) {
+            self.take_registers();
+        }
         if let Some(frame) = self.frame(function) {
             let above = self.graph.divide_above(frame, FIRST_STACK_PARAMETER);
             self.graph.add_unknown(above, unknown);
@@ -67,10 +76,41 @@ impl Flow<'_> {
             let node = self.value(function, *value);
             self.graph.add_unknown(node, Cause::Parameter);
         }
+        // A call of the unknown may lead there, with what it has in any register.
+        if !summary.at_labels.is_empty() {
+            self.take_registers();
+        }
         // From a label it runs to its return, and whoever jumped there takes what it returns.
         for (_, value) in &summary.results {
             let node = self.value(function, *value);
             self.graph.assign(node, ESCAPED);
         }
+    }
+
+    /// Calls of the unknown may lead to the function of a library. What such a call does with its arguments and its result
+    /// is covered; what the function does with what the library has is not, so that the unknown gets all of that.
+    fn library_escapes(&mut self, symbol: SymbolId) {
+        let Some(model) = (self.world.sources.models)(symbol) else { return };
+        let by_arguments = |effect: &Effect| match effect {
+            Effect::ReturnsFresh
+            | Effect::Returns { .. }
+            | Effect::ReturnsUnknown
+            | Effect::ReturnsContents(_)
+            | Effect::Copies { .. }
+            | Effect::Escapes(_) => true,
+            Effect::Stores { what, .. } => {
+                matches!(what, Stored::Within(_) | Stored::Fresh | Stored::Unknown)
+            }
+            Effect::Calls { arguments, returned, .. } => {
+                !arguments.contains(&Passed::Library) && *returned != Returned::Kept
+            }
+            _ => false,
+        };
+        if model.effects.iter().all(by_arguments) {
+            return;
+        }
+        let element = self.library(symbol);
+        self.graph.add(ESCAPED, element);
+        self.share_text();
     }
 }

@@ -57,13 +57,18 @@ impl<'s> Flow<'s> {
         if std::mem::replace(&mut self.shared, true) {
             return;
         }
-        for all in [self.files(), self.text()] {
-            self.graph.add_unknown(all, Cause::Memory);
-            self.graph.assign(all, ESCAPED);
-        }
+        self.share_text();
         for object in self.owned.values() {
             let stored = self.graph.anywhere(*object);
             self.graph.assign(stored, ESCAPED);
+        }
+    }
+
+    /// Unseen code writes files and text, and reads what is there.
+    pub(super) fn share_text(&mut self) {
+        for all in [self.files(), self.text()] {
+            self.graph.add_unknown(all, Cause::Memory);
+            self.graph.assign(all, ESCAPED);
         }
     }
 

@@ -11,7 +11,7 @@ use summaries::{
 
 use crate::config::{Config, OutputKind};
 use crate::ids::{AtomId, ModuleId, SymbolId};
-use crate::index::{FunctionTable, Index, Region, Regions, is_ordinary_data};
+use crate::index::{Index, Region, is_ordinary_data};
 use crate::resolve::{Prevailing, Resolution};
 
 /// The model of a function of a shared library, by its symbol.
@@ -52,11 +52,7 @@ pub(super) enum Place {
 /// The link, as far as places go.
 pub(super) struct World<'s> {
     pub(super) sources: Sources<'s>,
-    /// By position.
-    pub(super) functions: Vec<FunctionTable>,
     position_of: FxHashMap<ModuleId, usize>,
-    /// By position: the memory of the module's data.
-    regions: Vec<Regions>,
     /// Undefined weak symbols may be defined when the program runs.
     dynamic: bool,
 }
@@ -65,13 +61,7 @@ impl<'s> World<'s> {
     pub(super) fn new(sources: Sources<'s>) -> Self {
         let position_of = sources.index.modules.iter().enumerate().map(|(i, m)| (m.module, i)).collect();
         let executable = matches!(sources.config.output_kind, OutputKind::Executable | OutputKind::StaticPie);
-        World {
-            functions: sources.summaries.iter().map(|s| FunctionTable::new(s)).collect(),
-            position_of,
-            regions: sources.summaries.iter().map(|s| Regions::new(s)).collect(),
-            dynamic: !executable || !sources.resolution.dsos.is_empty(),
-            sources,
-        }
+        World { position_of, dynamic: !executable || !sources.resolution.dsos.is_empty(), sources }
     }
 
     pub(super) fn locate(&self, atom: AtomId) -> (usize, AtomIdx, &'s ModuleSummary) {
@@ -138,12 +128,12 @@ impl<'s> World<'s> {
     /// The function of an atom: position of its module, and index in the module's functions.
     pub(super) fn function_of(&self, atom: AtomId) -> Option<(usize, usize)> {
         let (position, local, _) = self.locate(atom);
-        self.functions[position].of(local).map(|f| (position, f))
+        self.sources.index.functions[position].of(local).map(|f| (position, f))
     }
 
     pub(super) fn is_entry(&self, atom: AtomId, offset: i64) -> bool {
         let (position, local, summary) = self.locate(atom);
-        self.functions[position].is_entry(summary, local, offset)
+        self.sources.index.functions[position].is_entry(summary, local, offset)
     }
 
     /// What kind of memory an atom is.
@@ -156,7 +146,7 @@ impl<'s> World<'s> {
             Content::Unfollowed
         } else if this.kind == AtomKind::ReadOnlyData
             && !this.has(atom_flags::WRITE)
-            && !self.regions[position].of(local).is_some_and(|r| r.refers)
+            && !self.sources.index.regions[position].of(local).is_some_and(|r| r.refers)
         {
             Content::Constant
         } else {
@@ -167,7 +157,7 @@ impl<'s> World<'s> {
     /// The memory that a data atom is a part of.
     pub(super) fn region(&self, atom: AtomId) -> Option<(AtomId, Region)> {
         let (position, local, _) = self.locate(atom);
-        let region = self.regions[position].of(local)?;
+        let region = self.sources.index.regions[position].of(local)?;
         Some((self.global(position, region.first), region))
     }
 

@@ -245,8 +245,14 @@ impl<'s> Flow<'s> {
 
     /// Code that was not understood escaped. If it takes arguments in any register, every call of the unknown may lead there.
     pub(super) fn escapes_not_understood(&mut self, atom: AtomId) {
-        let takes = self.world.atom(atom).is_some_and(|a| a.has(atom_flags::TAKES_REGISTERS));
-        if takes && !std::mem::replace(&mut self.takes_registers, true) {
+        if self.world.atom(atom).is_some_and(|a| a.has(atom_flags::TAKES_REGISTERS)) {
+            self.take_registers();
+        }
+    }
+
+    /// What calls of the unknown have in any register may be looked at.
+    pub(super) fn take_registers(&mut self) {
+        if !std::mem::replace(&mut self.takes_registers, true) {
             let sites = (0..self.sites.len() as u32).filter(|s| self.sites[*s as usize].calls_unknown);
             sites.collect::<Vec<_>>().into_iter().for_each(|site| self.pass_all(site));
         }
@@ -259,7 +265,7 @@ impl<'s> Flow<'s> {
     }
 
     /// The address of the memory that the model of a function speaks of.
-    fn library(&mut self, symbol: SymbolId) -> Element {
+    pub(super) fn library(&mut self, symbol: SymbolId) -> Element {
         let memory = (self.world.sources.memory)(symbol);
         self.memory_of_library(memory.unwrap_or(("", MemoryIdx::default())))
     }

@@ -53,3 +53,32 @@ fn bytes_go_through_files_one_by_one() {
     assert_eq!(stubs(&format!("{through}; call indirect %1")), strings(&[]));
     assert_eq!(stubs(through), strings(&["t.f"]));
 }
+
+/// What escaped is the unknown to a value that may be anything, and is not followed there by itself.
+#[test]
+fn calls_of_the_unknown_do_all_that_calls_of_what_escaped_do() {
+    let holds = Model { effects: vec![Effect::Holds(Source::Argument(0))], ..Model::default() };
+    let gives = Model { effects: vec![Effect::ReturnsHeld], ..Model::default() };
+    let models = [("keep", holds), ("kept", gives)];
+    let gone = |start: &str, f: &str| {
+        let text = module(&[("_start", start), ("f", f), ("g", "")], &[], &["keep", "kept"]);
+        outcome(&[&text], &models).1
+    };
+    // A label, and a function that takes an argument where no convention has one.
+    for (offset, taken) in [(8, "atlabel %0"), (0, "param r12 %0")] {
+        for unknown in ["", "; %4 = unknown"] {
+            let start = format!(
+                "%4 = address f +{offset}{unknown}; %6 = address f; escape %6; %5 = address g; call indirect %4 actual r12 %5"
+            );
+            assert_eq!(gone(&start, &format!("{taken}; call indirect %0")), strings(&[]), "{start} {taken}");
+        }
+    }
+    // What a library keeps for the program.
+    for unknown in ["", "; %4 = unknown"] {
+        let start = format!(
+            "%4 = address keep{unknown}; escape %4; %5 = address f; call indirect %4 actual rdi %5; \
+             call direct kept result rax %6; %7 = address g; call indirect %6 actual rdi %7"
+        );
+        assert_eq!(gone(&start, "param rdi %0; call indirect %0"), strings(&[]), "{start}");
+    }
+}
