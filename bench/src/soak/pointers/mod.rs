@@ -245,7 +245,8 @@ pub(super) fn generate(seed: u64) -> Program {
     for (u, draft) in weaver.drafts.iter().enumerate() {
         let base = if u == 0 { text::BASE } else { "" };
         let text = if draft.cplus {
-            let (head, plus, shared, items) = (text::HEAD, text::PLUS, &weaver.shared, &draft.items);
+            let (head, plus, shared, items) =
+                (text::HEAD, text::plus(&draft.items), &weaver.shared, &draft.items);
             format!("{head}{plus}extern \"C\" {{\n{shared}{base}{items}}}\n")
         } else {
             format!("{}{}{base}{}", text::HEAD, weaver.shared, draft.items)
