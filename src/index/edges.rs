@@ -13,7 +13,7 @@ use summaries::{AtomIdx, Definition, ReferenceKind, SymbolIdx, Target, atom_flag
 use super::bonds::{Bonds, FunctionTable, leads};
 use super::regions::Regions;
 use super::{Bond, Edge, EdgeKind, Index, Sources, prevailing_atom};
-use crate::config::{Dialect, Level};
+use crate::config::Dialect;
 use crate::ids::{AtomId, Id, ModuleId, SymbolId};
 use crate::resolve::{Prevailing, start_stop_section};
 
@@ -29,7 +29,7 @@ struct Part {
 pub(super) fn build(sources: &Sources<'_>, position_of: &FxHashMap<ModuleId, usize>, index: &mut Index) {
     let sections = start_stop_sections(sources, index);
     let same_names = same_names(sources, position_of, index);
-    let follows = sources.config.prune.level == Level::Pointers;
+    let follows = sources.follows_values();
     let region = |s: &&summaries::ModuleSummary| if follows { Regions::new(s) } else { Regions::default() };
     index.functions = sources.summaries.iter().map(|s| FunctionTable::new(s)).collect();
     index.regions = sources.summaries.par_iter().map(region).collect();
@@ -138,9 +138,8 @@ fn part(
     }
     dependents.sort_unstable();
 
-    let follows = sources.config.prune.level == Level::Pointers;
     let (functions, regions) = (&index.functions, &index.regions);
-    let bonds = Bonds::new(summary, &functions[position], &regions[position], follows);
+    let bonds = Bonds::new(summary, &functions[position], &regions[position], sources.follows_values());
     let mut out = Part::default();
     let mut references = summary.references.iter().enumerate().peekable();
     for (i, atom) in summary.atoms.iter().enumerate() {

@@ -14,7 +14,7 @@ pub(crate) mod tests;
 use rustc_hash::FxHashMap;
 use summaries::{AtomIdx, Group, Limit, LimitRecord, ModuleSummary, Severity, SymbolIdx};
 
-use crate::config::Config;
+use crate::config::{Config, Level};
 use crate::ids::{AtomId, Id, ModuleId, SymbolId};
 use crate::inputs::Inputs;
 use crate::resolve::{Resolution, link_limit};
@@ -128,7 +128,8 @@ impl Index {
 
     /// The same graph without what these atoms (by atom; empty: none) refer to: their bodies go, and only their
     /// addresses are needed. Edges keep their numbers. What a definition that stays holds on to for the sake of its
-    /// name it still does.
+    /// name it still does. It is for plain liveness: what value flow and errors need besides (`functions`, `regions`, `external`,
+    /// `limits`) stays in the graph that it was made from.
     pub fn without_bodies(&self, stubs: &[bool]) -> Option<Self> {
         if !stubs.contains(&true) {
             return None;
@@ -174,6 +175,13 @@ struct Sources<'s> {
     resolution: &'s Resolution<'s>,
     /// In load order.
     summaries: &'s [&'s ModuleSummary],
+}
+
+impl Sources<'_> {
+    /// Whether edges say what they do to the value that they stand for.
+    fn follows_values(&self) -> bool {
+        self.config.prune.level == Level::Pointers
+    }
 }
 
 /// Join the summaries of the loaded modules (`summaries` in load order).

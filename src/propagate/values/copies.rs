@@ -1,7 +1,8 @@
 //! Copies of memory: which cells of which objects go where.
 //!
 //! A copy is looked at for each pair of a source and a target, and what is at a known place in the one is at a known place in the other.
-//! Beyond the budget of pairs all that the sources hold goes to unknown places of the targets, by way of one node: that only adds.
+//! Beyond the budget of pairs all that the sources hold goes to unknown places of the targets, by way of one node: that only adds. Left out:
+//! what comes later to the cells that a copy reads, see `cells`.
 
 use super::graph::{CELL, Cause, Graph, Kind, MemoryCopy, NodeId, RangeCopy, SHARED, UNKNOWN, Use};
 use super::sets::Element;
@@ -31,7 +32,7 @@ impl Graph {
 
     /// Whether a copy is of more pairs than the budget allows.
     pub(super) fn is_large(&self, copy: &MemoryCopy) -> bool {
-        let count = |node| self.places(node).len();
+        let count = |node| self.set(node).len() + usize::from(self.has(self.find(node), UNKNOWN));
         count(copy.from.0) * count(copy.to.0) > self.budget.pairs
     }
 

@@ -4,7 +4,6 @@
 //! out: memory, which the graph shares by itself.
 
 use summaries::models::{Effect, Passed, Returned, Stored};
-
 use summaries::relation::PASSED;
 
 use super::flow::{FIRST_STACK_PARAMETER, Flow, Meaning};
@@ -35,10 +34,9 @@ impl Flow<'_> {
         self.live(atom, Witness::Escaped { mention: self.mention[atom.index()] });
         self.escaped[atom.index()] = true;
         let Some(function) = self.function_of(atom) else { return self.escapes_not_understood(atom) };
-        // Wherever the address leads: with one place of it, unseen code has the others too.
-        self.enter_at_label(function);
-        if !self.functions[function as usize].escaped {
-            self.functions[function as usize].escaped = true;
+        if !std::mem::replace(&mut self.functions[function as usize].escaped, true) {
+            // Wherever the address leads: with one place of it, unseen code has the others too.
+            self.enter_at_label(function);
             self.open(function);
         }
     }
@@ -66,11 +64,8 @@ impl Flow<'_> {
         }
     }
 
-    /// Control may enter the function at a label from anywhere.
-    pub(super) fn enter_at_label(&mut self, function: u32) {
-        if std::mem::replace(&mut self.functions[function as usize].labels, true) {
-            return;
-        }
+    /// Control may enter the function at a label from anywhere. From there it runs to its return as from the entry.
+    fn enter_at_label(&mut self, function: u32) {
         let summary = self.summary(function);
         for value in &summary.at_labels {
             let node = self.value(function, *value);
@@ -79,11 +74,6 @@ impl Flow<'_> {
         // A call of the unknown may lead there, with what it has in any register.
         if !summary.at_labels.is_empty() {
             self.take_registers();
-        }
-        // From a label it runs to its return, and whoever jumped there takes what it returns.
-        for (_, value) in &summary.results {
-            let node = self.value(function, *value);
-            self.graph.assign(node, ESCAPED);
         }
     }
 

@@ -45,7 +45,6 @@ pub(super) struct Instance {
     pub(super) frame: Option<u32>,
     active: bool,
     pub(super) escaped: bool,
-    pub(super) labels: bool,
 }
 
 impl Instance {

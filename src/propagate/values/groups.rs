@@ -3,6 +3,7 @@
 //! Thousands of values may hold the same hundred addresses. What is loaded through one of them is loaded through all, so a node that stands
 //! for (set, offset, size) gets the hundred edges, and each load one from there; stores likewise. The node of a set that has grown
 //! goes on from the node of what it was. The solution is the same, with as many edges as there are sets and accesses, not their product.
+//! Left out: copies, which have two sets, see `copies`.
 
 use super::graph::{Graph, NodeId};
 use super::sets::{Element, SetId};

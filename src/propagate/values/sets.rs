@@ -5,7 +5,8 @@
 //! of one object holds the unknown one instead: a semilattice of finite height, so a fixpoint doesn't depend on order.
 //!
 //! Most values of a link end with one of a few sets, by way of the same unions: making each once (Barbar and Sui, "Hash consed
-//! points-to sets") costs what the different sets hold, and not what all values hold.
+//! points-to sets") costs what the different sets hold, and not what all values hold. Safe because a set never changes: a number means the same
+//! until it is collected, and only what no node holds is. Left out: what an object is and which of them are one, see `budget`.
 
 use std::hash::Hasher;
 

@@ -37,7 +37,6 @@ impl Border<'_> {
         self.stack.iter().map(|(o, v)| (*o, self.first + v.0))
     }
 
-    /// All that is passed in registers and by the stack.
     /// What unseen code can find.
     pub(super) fn by_convention(&self) -> impl Iterator<Item = NodeId> {
         let passed = self.actuals.iter().filter(|(register, _)| PASSED & 1 << (register & 63) != 0);

@@ -174,20 +174,20 @@ impl Graph {
             }
             Use::CopyFrom(number) => {
                 let Some(copy) = self.pairwise(number) else { return };
-                let others = self.places(copy.to.0);
                 if self.is_large(&copy) {
                     return self.copy_at_once(number);
                 }
+                let others = self.places(copy.to.0);
                 for (element, other) in elements.iter().flat_map(|e| others.iter().map(move |o| (*e, *o))) {
                     self.copy_memory((element, copy.from.1), (other, copy.to.1), copy.size);
                 }
             }
             Use::CopyTo(number) => {
                 let Some(copy) = self.pairwise(number) else { return };
-                let others = self.places(copy.from.0);
                 if self.is_large(&copy) {
                     return self.copy_at_once(number);
                 }
+                let others = self.places(copy.from.0);
                 for (element, other) in elements.iter().flat_map(|e| others.iter().map(move |o| (*e, *o))) {
                     self.copy_memory((other, copy.from.1), (element, copy.to.1), copy.size);
                 }
