@@ -187,8 +187,7 @@ impl Graph {
         let of = &mut self.objects[keep as usize];
         (of.anywhere, of.whole) = (Some(node), Some(node));
         for copy in copied {
-            let to = self.anywhere(copy.object);
-            self.assign(node, to);
+            self.assign(node, copy.unplaced);
         }
     }
 }

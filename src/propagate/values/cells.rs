@@ -45,8 +45,7 @@ impl Graph {
         let place = copy.shift.and_then(|shift| offset.checked_add(shift));
         let place = place.filter(|p| self.offset(self.element(target, Some(*p))).is_some());
         let Some(place) = place else {
-            let anywhere = self.anywhere(target);
-            self.include(cell, anywhere, true);
+            self.include(cell, copy.unplaced, true);
             return None;
         };
         let known = self.objects[target as usize].cells.get(&place).copied();
@@ -86,6 +85,14 @@ impl Graph {
             self.include(node, whole, true);
         }
         node
+    }
+
+    /// The node of what is written at an unknown place that is not below the given one.
+    pub(super) fn from_there_on(&mut self, object: u32, place: Option<i64>) -> NodeId {
+        match (self.objects[self.object_of(object) as usize].above, place) {
+            (Some((start, above)), Some(place)) if place >= start => above,
+            _ => self.anywhere(object),
+        }
     }
 
     /// The node of all that the object holds.

@@ -56,38 +56,44 @@ impl Graph {
         let (from, to) = (self.canonical(from), self.canonical(to));
         let kind = |e: Element| self.objects[e.object() as usize].kind;
         let (source, target) = (from.object(), to.object());
-        let object = match (kind(from), kind(to)) {
+        let kind_of_source = kind(from);
+        let object = match (kind_of_source, kind(to)) {
             (Kind::Memory | Kind::Owned, Kind::Memory | Kind::Owned) => target,
             (Kind::Memory | Kind::Owned, Kind::Foreign) => SHARED,
-            (Kind::Foreign, Kind::Memory | Kind::Owned) => {
-                let anywhere = self.anywhere(target);
-                let cause = if source == SHARED { Cause::Memory } else { Cause::Outside };
-                return self.add_unknown(anywhere, cause);
-            }
+            (Kind::Foreign, Kind::Memory | Kind::Owned) => target,
             _ => return,
         };
-        if kind(from) == Kind::Owned {
-            let anywhere = self.anywhere(object);
-            self.add(anywhere, self.element(source, None));
+        let first = self.offset(self.displaced(to, to_offset));
+        let unplaced = self.from_there_on(object, first);
+        match kind_of_source {
+            Kind::Foreign => {
+                let cause = if source == SHARED { Cause::Memory } else { Cause::Outside };
+                return self.add_unknown(unplaced, cause);
+            }
+            Kind::Owned => self.add(unplaced, self.element(source, None)),
+            _ => {}
         }
         let Some(start) = self.offset(self.displaced(from, from_offset)) else {
-            let (whole, anywhere) = (self.whole(source), self.anywhere(object));
-            return self.include(whole, anywhere, true);
+            let whole = self.whole(source);
+            return self.include(whole, unplaced, true);
         };
-        let shift = self.offset(self.displaced(to, to_offset)).map(|other| other - start);
+        let shift = first.map(|other| other - start);
         if source == object && shift == Some(0) {
             return;
         }
         // Cells of the one are cells of the other.
         let shift = shift.filter(|shift| shift % CELL == 0 && source != object);
         let end = if size == 0 { i64::MAX } else { start.saturating_add(i64::from(size)) };
-        self.copy_range(source, RangeCopy { from: start.div_euclid(CELL) * CELL, end, object, shift });
-        let (from_anywhere, to_anywhere) = (self.anywhere(source), self.anywhere(object));
-        self.include(from_anywhere, to_anywhere, true);
+        self.copy_range(
+            source,
+            RangeCopy { from: start.div_euclid(CELL) * CELL, end, object, shift, unplaced },
+        );
+        let anywhere = self.anywhere(source);
+        self.include(anywhere, unplaced, true);
         if let Some((start, above)) = self.objects[source as usize].above
             && end > start
         {
-            self.include(above, to_anywhere, true);
+            self.include(above, unplaced, true);
         }
     }
 }

@@ -101,13 +101,14 @@ pub(super) struct Object {
     pub(super) joined: bool,
 }
 
-/// Cells from `from` up to `end` go to the cells of `object` that are `shift` bytes further; `None` is anywhere in it.
+/// Cells from `from` up to `end` go to the cells of `object` that are `shift` bytes further; where that isn't known, to `unplaced`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct RangeCopy {
     pub(super) from: i64,
     pub(super) end: i64,
     pub(super) object: u32,
     pub(super) shift: Option<i64>,
+    pub(super) unplaced: NodeId,
 }
 
 /// What each element of a node implies.

@@ -142,7 +142,7 @@ impl Graph {
             Use::CopyFrom(copy) => {
                 let Some(copy) = self.pairwise(copy) else { return };
                 for to in self.set(copy.to.0).to_vec() {
-                    self.copy_memory((Element::new(SHARED, 0), None), (to, None), copy.size);
+                    self.copy_memory((Element::new(SHARED, 0), None), (to, copy.to.1), copy.size);
                 }
             }
             Use::CopyTo(copy) => {

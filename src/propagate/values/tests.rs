@@ -340,6 +340,24 @@ fn the_stack_carries_arguments() {
     assert_eq!(targets, [2, 1, 0]);
 }
 
+/// What lies somewhere in the caller's frame is passed to stack parameters, and to nothing below them.
+#[test]
+fn what_is_passed_in_a_frame_stays_above() {
+    for offset in ["-64", "unknown"] {
+        let middle = format!(
+            "%9 = frame -64; %2 = address h; store %2 -> %9 unknown size 8; call direct framed instack {offset}"
+        );
+        let framed = "%0 = frame -16; %1 = load %0 +32 size 8; call indirect %1; %2 = load %0 size 8; call indirect %2";
+        let start = ("_start", "call direct middle");
+        let text = module(&[start, ("middle", &middle), ("framed", framed), ("h", "")], &[], &[]);
+        let text = text.replace("function [t.middle]", "function [t.middle] frame");
+        let text = text.replace("function [t.framed]", "function [t.framed] frame");
+        let (_, _, flow) = outcome(&[&text], &[]);
+        let targets: Vec<usize> = flow.sites.iter().map(|s| s.targets.len()).collect();
+        assert_eq!(targets, [1, 0], "{offset}");
+    }
+}
+
 #[test]
 fn labels_and_functions_that_were_not_understood() {
     let text = module(

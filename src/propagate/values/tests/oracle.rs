@@ -323,7 +323,7 @@ impl Oracle {
                         (Some((x, y)), Node::Cell(_, cell)) => bounded(summary, b, Some(cell * 8 + y - x)).1,
                         _ => None,
                     };
-                    self.flow(node, place.map_or(Node::Anywhere(b), |place| Node::Cell(b, place / 8)));
+                    self.flow(node, place.map_or(unplaced(b, y), |place| Node::Cell(b, place / 8)));
                 }
             }
             (Some((a, x)), None) if outside(to.0) => {
@@ -332,7 +332,10 @@ impl Oracle {
                     self.flow(node, Node::Escaped);
                 }
             }
-            (None, Some((b, _))) if outside(from.0) => self.add(Node::Anywhere(b), None),
+            (None, Some((b, y))) if outside(from.0) => {
+                let y = bounded(summary, b, y.zip(to.1).map(|(p, q)| p + q)).1;
+                self.add(unplaced(b, y), None);
+            }
             _ => {}
         }
     }
@@ -455,6 +458,14 @@ fn address(summary: &ModuleSummary, target: Target, offset: i64) -> Address {
     match defined(summary, target) {
         Some(atom) => Some(bounded(summary, Object::Atom(atom), Some(offset))),
         None => Some((Object::External, Some(0))),
+    }
+}
+
+/// What is written from `start` on at an unknown place: of a frame from the stack parameters on, that is where they are.
+fn unplaced(object: Object, start: Option<i64>) -> Node {
+    match (object, start) {
+        (Object::Frame(_), Some(8..)) => Node::Above(object),
+        _ => Node::Anywhere(object),
     }
 }
 
