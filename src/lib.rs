@@ -153,7 +153,11 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
     let liveness = &flow.liveness;
     let by_linker = || live(&index, Rules::Linker, &|atom| kinds(&index, atom));
     let plain = PlainLink::new(config, &resolution, &index, &by_linker, liveness);
-    let plan = timer.stage(Stage::Plan, || plan::plan(&index, liveness, &resolution, &summaries));
+    let plan = timer.stage(Stage::Plan, || {
+        let mut plan = plan::plan(&index, liveness, &resolution, &summaries);
+        plan::mark_foldable(config, &inputs, &index, &summaries, &mut plan);
+        plan
+    });
     let limits = refusal::of_link(config, &inputs, &resolution, &index, &plain);
     let prune = &config.prune;
     let allowed = prune.level != Level::Off && !refusal::forbids(&limits);

@@ -4,16 +4,19 @@
 //! COMDAT group that stands for one of its own lost something: then its own copy, which the linker would take
 //! instead, must go too.
 
+mod fold;
 mod stub;
 
 use rustc_hash::FxHashSet;
-use summaries::{Definition, ModuleSummary, SymbolIdx};
+use summaries::native::significance::Significance;
+use summaries::{AtomIdx, Definition, ModuleSummary, SymbolIdx};
 
 use crate::ids::{AtomId, Id, ModuleId};
 use crate::index::{Index, has_code_or_data};
 use crate::propagate::Liveness;
 use crate::resolve::{LoadedModule, Prevailing, Resolution};
 
+pub use self::fold::mark_foldable;
 pub use self::stub::{can_stub, chosen_stubs, may_fold};
 
 /// What happens to an atom.
@@ -44,12 +47,28 @@ pub struct ModulePlan {
     pub discarded_groups: Vec<u32>,
     /// The module is passed to the linker as it is, the same bytes.
     pub untouched: bool,
+    /// What its address-significance table says, if it gets one ([`mark_foldable`]).
+    pub addresses: Option<Significance>,
 }
 
 impl ModulePlan {
     /// Whether the module is passed to the linker as it is, the same bytes.
     pub fn is_untouched(&self) -> bool {
         self.untouched
+    }
+
+    /// Whether the linker may give this atom, a function, the address of one like it.
+    pub fn is_foldable(&self, atom: AtomIdx) -> bool {
+        let keeps = self.atoms.get(atom.index()) == Some(&Action::Keep);
+        keeps && self.addresses.as_ref().is_some_and(|a| a.foldable.get(atom.index()) == Some(&true))
+    }
+
+    /// Whether the section of which these are all the atoms is emitted in parts: some stay and others go, one is a stub, or one can be
+    /// folded without the others.
+    pub fn parts(&self, atoms: std::ops::Range<usize>) -> bool {
+        let actions = self.atoms.get(atoms.clone()).unwrap_or(&[]);
+        let differs = |action: &Action| Some(action) != actions.first() || *action == Action::Stub;
+        actions.iter().any(differs) || atoms.len() > 1 && atoms.map(AtomIdx::new).any(|a| self.is_foldable(a))
     }
 }
 
@@ -101,6 +120,7 @@ pub fn plan(
             pin_visibility: Vec::new(),
             discarded_groups: loaded.map_or_else(Vec::new, |m| discarded_groups(summary, m)),
             untouched,
+            addresses: None,
         });
     }
     let mut plan = Plan { modules, dropped, stubs };

@@ -8,6 +8,7 @@
 //! Safe on any bytes: every table is checked against the file before goblin reads it. Left out: whether
 //! the plan itself was right.
 
+mod addresses;
 mod closure;
 mod elf;
 mod groups;

@@ -31,7 +31,7 @@ pub(crate) fn interpret(dialect: Dialect, text: &str) -> Config {
     line::interpret(words::split(text.as_bytes()), Linker { path: PathBuf::from("ld"), dialect }, prune)
 }
 
-fn lld(text: &str) -> Config {
+pub(crate) fn lld(text: &str) -> Config {
     interpret(Dialect::Lld, text)
 }
 

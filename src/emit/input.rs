@@ -22,7 +22,7 @@ pub(super) type Sym = elf::Sym64<LittleEndian>;
 pub(super) type Rela = elf::Rela64<LittleEndian>;
 
 /// `SHT_LLVM_ADDRSIG`.
-const ADDRSIG: elf::SectionType = elf::SectionType(0x6fff_4c03);
+pub(super) const ADDRSIG: elf::SectionType = elf::SectionType(0x6fff_4c03);
 /// `SHT_LLVM_CALL_GRAPH_PROFILE`.
 const CALL_GRAPH_PROFILE: elf::SectionType = elf::SectionType(0x6fff_4c09);
 /// Types whose contents hold no index of a section or symbol, besides the generic ones.

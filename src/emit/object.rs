@@ -127,7 +127,15 @@ impl Model<'_, '_> {
             true => (names.push(stub::TABLE), names.push(stub::TABLE_RELOCATIONS)),
             false => (0, 0),
         };
+        let addrsig_name = match self.parts.addresses() {
+            Some(_) => names.push(tables::ADDRSIG),
+            None => 0,
+        };
         let stubs = stub::table(self.input, self.parts, &self.table)?;
+        let addrsig = match self.parts.addresses() {
+            Some(addresses) => tables::new_addrsig(self.input, &self.table, self.parts, addresses)?,
+            None => Vec::new(),
+        };
         let output = Output {
             input: self.input,
             symbols: &self.symbols,
@@ -140,14 +148,14 @@ impl Model<'_, '_> {
         // The relocations of a parted section, by run: made when the first of them is written.
         let mut of_runs: (Option<Slot>, Vec<Vec<u8>>) = (None, Vec::new());
         for (&slot, number) in self.sections.order.iter().zip(0u32..) {
-            if matches!(slot, Slot::Stubs | Slot::StubRelocations) {
-                let symbols = self.input.symbol_table.and_then(|t| self.sections.of(t as u32));
+            if matches!(slot, Slot::Stubs | Slot::StubRelocations | Slot::Addrsig) {
+                let symbols = self.input.symbol_table.and_then(|t| self.sections.of(t as u32)).unwrap_or(0);
                 let (header, bytes) = match slot {
                     Slot::Stubs => (stub::header(stub_names.0, None), &stubs.bytes),
-                    _ => {
-                        let link = (symbols.unwrap_or(0), number - 1);
-                        (stub::header(stub_names.1, Some(link)), &stubs.relocations)
+                    Slot::StubRelocations => {
+                        (stub::header(stub_names.1, Some((symbols, number - 1))), &stubs.relocations)
                     }
+                    _ => (tables::addrsig_header(addrsig_name, symbols), &addrsig),
                 };
                 writer.start(&header);
                 writer.out.extend_from_slice(bytes);

@@ -6,6 +6,8 @@
 //! start is, so that every atom keeps its alignment. A section from which nothing goes is none of these, however many
 //! atoms it has: it is copied.
 //!
+//! A function that the linker may fold is a run by itself, also in a section from which nothing goes: folding moves whole sections.
+//!
 //! A stub is a run by itself, also where it is all that the section has: the bytes of the run are not the original's, and
 //! nothing but its first byte is a place in it.
 //!
@@ -13,6 +15,7 @@
 //! atom, and between a run and the next atom, are padding and go.
 
 use object::elf;
+use summaries::native::significance::Significance;
 use summaries::{Atom, AtomIdx, ModuleSummary};
 
 use super::input::{Input, LE, Place, Role};
@@ -30,6 +33,8 @@ pub(super) struct Run {
     pub(super) align: u64,
     /// What is emitted instead of the bytes from `start` to `end`.
     pub(super) stub: Option<Code>,
+    /// A function by itself, which the linker may fold.
+    pub(super) foldable: bool,
 }
 
 /// A section of which only a part stays.
@@ -83,7 +88,8 @@ fn contradiction(message: impl Into<String>) -> Error {
 }
 
 impl<'s> Parts<'s> {
-    /// Part the sections of which the plan drops some atoms and keeps others, and those with stubs.
+    /// Part the sections of which the plan drops some atoms and keeps others, those with stubs, and those with several atoms of
+    /// which the linker may fold some.
     ///
     /// # Errors
     /// Atoms that are not in their section or overlap, a section that can't be parted (a table, merged or compressed
@@ -102,12 +108,13 @@ impl<'s> Parts<'s> {
         let mut first_atom = 0;
         for atoms in planned.chunk_by(|(a, _), (b, _)| a.section == b.section) {
             let index = AtomIdx::new(first_atom);
-            first_atom += atoms.len();
-            let Some((first, action)) = atoms.first() else { continue };
-            let differs = |(_, other): &(&Atom, Action)| other != action || *other == Action::Stub;
-            if first.section != Atom::NO_SECTION && atoms.iter().any(differs) {
+            let range = first_atom..first_atom + atoms.len();
+            first_atom = range.end;
+            let Some((first, _)) = atoms.first() else { continue };
+            if first.section != Atom::NO_SECTION && plan.parts(range) {
                 let only = (atoms.len() == 1).then_some(index);
-                parts.sections.push(Parted { only, ..part(input, first.section, atoms)? });
+                let foldable = |i: usize| plan.is_foldable(AtomIdx::new(index.index() + i));
+                parts.sections.push(Parted { only, ..part(input, first.section, atoms, &foldable)? });
             }
         }
         if !parts.sections.is_sorted_by(|a, b| a.section < b.section) {
@@ -164,6 +171,18 @@ impl<'s> Parts<'s> {
         let mut same = table.get(start..)?.iter().take_while(|r| (r.section, r.offset) == (section, offset));
         let first = same.next()?;
         same.all(|r| r.target == first.target).then_some(first.target)
+    }
+
+    /// What the address-significance table of the module says, if it gets one.
+    pub(super) fn addresses(&self) -> Option<&'s Significance> {
+        self.plan.addresses.as_ref()
+    }
+
+    /// Whether all of a section that is not parted is one function that the linker may fold.
+    pub(super) fn is_foldable(&self, section: u32) -> bool {
+        let first = self.summary.atoms.partition_point(|a| a.section < section);
+        let of_section = self.summary.atoms.get(first).is_some_and(|a| a.section == section);
+        of_section && self.plan.is_foldable(AtomIdx::new(first))
     }
 
     /// Whether something is emitted as a stub.
@@ -319,8 +338,13 @@ pub(super) fn is_biased_entry(addend: i64) -> bool {
     matches!(addend, -4 | -5 | -6 | -8)
 }
 
-/// Part one section.
-fn part(input: &Input<'_>, section: u32, atoms: &[(&Atom, Action)]) -> Result<Parted> {
+/// Part one section. `foldable` says of an atom, by its place in `atoms`, whether the linker may fold it.
+fn part(
+    input: &Input<'_>,
+    section: u32,
+    atoms: &[(&Atom, Action)],
+    foldable: &dyn Fn(usize) -> bool,
+) -> Result<Parted> {
     let index = section as usize;
     let header = input.section(index)?;
     let flags = header.sh_flags.get(LE).0;
@@ -336,7 +360,7 @@ fn part(input: &Input<'_>, section: u32, atoms: &[(&Atom, Action)]) -> Result<Pa
     let section_align = header.sh_addralign.get(LE).max(1);
     let mut end_before = 0;
     let mut open = false;
-    for (atom, action) in atoms {
+    for (i, (atom, action)) in atoms.iter().enumerate() {
         let end = atom.offset.checked_add(atom.size).filter(|e| *e <= header.sh_size.get(LE));
         let Some(end) = end.filter(|_| atom.size > 0 && atom.offset >= end_before) else {
             return Err(input.about(index, format!("the atom at {:#x} has no place", atom.offset)));
@@ -355,15 +379,22 @@ fn part(input: &Input<'_>, section: u32, atoms: &[(&Atom, Action)]) -> Result<Pa
             let range = || Some(usize::try_from(atom.offset).ok()?..usize::try_from(end).ok()?);
             let body = range().and_then(|r| input.data(index).ok()?.get(r));
             let body = body.ok_or_else(|| input.about(index, "a stub is outside of the section"))?;
-            parted.runs.push(Run { start: atom.offset, end, align, stub: Some(Code::of(body)) });
+            parted.runs.push(Run {
+                start: atom.offset,
+                end,
+                align,
+                stub: Some(Code::of(body)),
+                foldable: false,
+            });
             open = false;
             continue;
         }
+        let foldable = foldable(i);
         match parted.runs.last_mut() {
-            Some(run) if open && align <= run.align => run.end = end,
-            _ => parted.runs.push(Run { start: atom.offset, end, align, stub: None }),
+            Some(run) if open && !foldable && align <= run.align => run.end = end,
+            _ => parted.runs.push(Run { start: atom.offset, end, align, stub: None, foldable }),
         }
-        open = true;
+        open = !foldable;
     }
     Ok(parted)
 }

@@ -154,6 +154,10 @@ impl Scan {
             return Ok(());
         }
         for parted in &parts.sections {
+            if parts.addresses().is_some() {
+                let listed = parted.runs.iter().zip(0..).filter(|(run, _)| !run.foldable);
+                self.section_symbols.extend(listed.map(|(_, run)| (parted.section, run)));
+            }
             self.section_symbols.extend(parted.stubs().map(|(run, _)| (parted.section, run)));
             let carrier = carrier(input, fates, parted.section);
             for added in parts.synthesized(parted.section) {

@@ -46,15 +46,17 @@ pub(super) enum Slot {
     /// The table of stubs.
     Stubs,
     StubRelocations,
+    /// The address-significance table of an object that has none.
+    Addrsig,
 }
 
 impl Slot {
-    /// The section of the input that this is, or is part of; for new relocations, their target; 0 for the table of stubs.
+    /// The section of the input that this is, or is part of; for new relocations, their target; 0 for the tables that are new.
     pub(super) fn old(self) -> u32 {
         match self {
             Slot::Whole(section) | Slot::Part { section, .. } | Slot::Relocations { section, .. } => section,
             Slot::NewRelocations { target, .. } => target,
-            Slot::Stubs | Slot::StubRelocations => 0,
+            Slot::Stubs | Slot::StubRelocations | Slot::Addrsig => 0,
         }
     }
 }
@@ -228,6 +230,9 @@ impl Fates {
         }
         if parts.has_stubs() {
             order.extend([Slot::Stubs, Slot::StubRelocations]);
+        }
+        if parts.addresses().is_some() {
+            order.push(Slot::Addrsig);
         }
         Numbering { new, order }
     }

@@ -5,12 +5,13 @@
 //! more, the profile loses edges of functions that do not. Sources: gABI "Section Groups"; LLVM's
 //! "Extensions" (`SHT_LLVM_ADDRSIG`, `SHT_LLVM_CALL_GRAPH_PROFILE`).
 
-use object::{I64, LittleEndian, U64, elf, pod};
+use object::{I64, LittleEndian, U32, U64, elf, pod};
+use summaries::native::significance::Significance;
 
-use super::input::{Input, LE, Rela, Role};
+use super::input::{ADDRSIG as SHT_LLVM_ADDRSIG, Input, LE, Place, Rela, Role, Shdr};
 use super::parts::Parts;
 use super::sections::{Numbering, group_members};
-use super::symbol_table::SymbolTable;
+use super::symbol_table::{Entry, SymbolTable};
 use crate::error::Result;
 
 type Rel = elf::Rel64<LittleEndian>;
@@ -67,6 +68,67 @@ fn read_uleb(data: &[u8]) -> Option<(u32, &[u8])> {
         }
     }
     None
+}
+
+/// The name of the address-significance table.
+pub(super) const ADDRSIG: &[u8] = b".llvm_addrsig";
+
+/// `.llvm_addrsig` for an object that has none: every symbol of the output, but those of functions that can be folded and
+/// those undefined ones whose address nothing here forms.
+pub(super) fn new_addrsig(
+    input: &Input<'_>,
+    symbols: &SymbolTable,
+    parts: &Parts<'_>,
+    addresses: &Significance,
+) -> Result<Vec<u8>> {
+    let mentioned = |old: usize| addresses.mentioned.get(old) == Some(&true);
+    let mut listed = Vec::new();
+    for (old, (symbol, entry)) in input.symbols.iter().zip(&symbols.entries).enumerate().skip(1) {
+        let lists = match (entry, input.place(old)?) {
+            (Entry::Absent | Entry::Absolute, _) => false,
+            (Entry::Undefined | Entry::WeakUndefined, _) | (_, Place::Undefined) => mentioned(old),
+            (Entry::AsItWas, Place::Section(section)) => match parts.of(section) {
+                // Those of the parts are listed below, the first one's among them.
+                Some(_) if symbol.st_type() == elf::STT_SECTION => false,
+                Some(parted) => {
+                    let home = symbols.homes.binary_search_by_key(&(old as u32), |h| h.symbol).ok();
+                    let run = home.and_then(|h| symbols.homes.get(h)).and_then(|h| parted.run(h.run));
+                    !run.is_some_and(|r| r.foldable)
+                }
+                None => !parts.is_foldable(section),
+            },
+            (Entry::AsItWas, _) => symbol.st_type() != elf::STT_FILE,
+        };
+        if let (true, Some(new)) = (lists, symbols.of(old as u32)) {
+            listed.push(new);
+        }
+    }
+    for parted in &parts.sections {
+        for (_, index) in parted.runs.iter().zip(0..).filter(|(run, _)| !run.foldable) {
+            let lost = || input.about(parted.section as usize, format!("part {index} has no symbol to list"));
+            listed.push(symbols.run(parted.section, index).ok_or_else(lost)?);
+        }
+    }
+    listed.sort_unstable();
+    let mut out = Vec::with_capacity(listed.len() * 2);
+    listed.iter().for_each(|symbol| write_uleb(*symbol, &mut out));
+    Ok(out)
+}
+
+/// The header of such a table. Linkers take one that is tied to the symbol table and excluded from their output.
+pub(super) fn addrsig_header(name: u32, symbol_table: u32) -> Shdr {
+    Shdr {
+        sh_name: U32::new(LE, name),
+        sh_type: U32::new(LE, SHT_LLVM_ADDRSIG),
+        sh_flags: U64::new(LE, elf::SectionFlags(elf::SHF_EXCLUDE.0)),
+        sh_addr: U64::default(),
+        sh_offset: U64::default(),
+        sh_size: U64::default(),
+        sh_link: U32::new(LE, symbol_table),
+        sh_info: U32::default(),
+        sh_addralign: U64::new(LE, 1),
+        sh_entsize: U64::default(),
+    }
 }
 
 fn write_uleb(mut value: u32, out: &mut Vec<u8>) {

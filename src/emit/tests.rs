@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod addrsig;
 mod corners;
 mod debug;
 mod links;

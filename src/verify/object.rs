@@ -9,6 +9,7 @@
 use goblin::elf::section_header as sh;
 use summaries::{Atom, ModuleSummary};
 
+use super::addresses;
 use super::elf::{Object, error};
 use super::groups;
 use super::parts::{self, ExpectedParts, Part};
@@ -27,6 +28,8 @@ pub struct Expected {
     pub prevails_elsewhere: Vec<bool>,
     /// What it says of sections of which only a part stays.
     pub parts: ExpectedParts,
+    /// It gets an address-significance table.
+    pub addresses: bool,
 }
 
 impl Expected {
@@ -49,6 +52,7 @@ impl Expected {
             dropped,
             prevails_elsewhere: plan.prevails_elsewhere.clone(),
             parts: ExpectedParts::new(summary, plan),
+            addresses: plan.addresses.is_some(),
         }
     }
 
@@ -92,7 +96,8 @@ fn check(original: &[u8], emitted: &[u8], expected: &Expected) -> Result<()> {
     let symbols = SymbolMap::new(&pair)?;
     groups::check(&pair, &symbols)?;
     relocations::check(&pair, &symbols)?;
-    unwind::check(&pair, &symbols)
+    unwind::check(&pair, &symbols)?;
+    addresses::check(&pair)
 }
 
 /// Pair the sections that are not tables, in order.

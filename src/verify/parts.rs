@@ -67,10 +67,12 @@ impl ExpectedParts {
     pub(super) fn new(summary: &ModuleSummary, plan: &ModulePlan) -> Self {
         let mut expected = ExpectedParts::default();
         let planned: Vec<(&Atom, Action)> = summary.atoms.iter().zip(plan.atoms.iter().copied()).collect();
+        let mut next = 0;
         for atoms in planned.chunk_by(|(a, _), (b, _)| a.section == b.section) {
-            let Some((first, action)) = atoms.first() else { continue };
-            let differs = |(_, other): &(&Atom, Action)| other != action || *other == Action::Stub;
-            if first.section != Atom::NO_SECTION && atoms.iter().any(differs) {
+            let range = next..next + atoms.len();
+            next = range.end;
+            let Some((first, _)) = atoms.first() else { continue };
+            if first.section != Atom::NO_SECTION && plan.parts(range) {
                 let extents =
                     atoms.iter().map(|(a, action)| (a.offset, a.offset.saturating_add(a.size), *action));
                 expected.sections.push((first.section as usize, extents.collect()));

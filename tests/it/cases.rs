@@ -74,6 +74,7 @@ cases! {
     fn_text_data
     fn_top_asm
     fn_unreachable
+    fold_safe
     full_matrix
     gcc_lto_fat
     gcc_lto_slim

@@ -20,6 +20,7 @@ mod drivers;
 mod elf;
 mod errors;
 mod extraction;
+mod folding;
 mod hostile;
 mod matrix;
 mod models;

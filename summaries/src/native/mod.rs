@@ -13,6 +13,7 @@ mod groups;
 mod parts;
 mod relocations;
 pub mod sections;
+pub mod significance;
 mod split;
 mod symbols;
 mod tables;

@@ -13,4 +13,5 @@ mod hostile;
 mod native;
 mod peculiar;
 mod refusals;
+mod significance;
 mod survey;

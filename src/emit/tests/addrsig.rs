@@ -1,0 +1,155 @@
+//! The address-significance table of objects that have none: what it lists, and what verification refuses.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use summaries::native::significance::{Addresses, addresses};
+use summaries::{Granularity, ModuleSummary};
+
+use super::tools::{Workshop, run};
+use crate::emit::object::rewrite;
+use crate::plan::{Action, ModulePlan};
+use crate::verify;
+
+const SOURCE: &str = "#define F __attribute__((noipa))\n\
+    extern int far(int), compared(int);\n\
+    F static int called(int x) { return far(x) * 3 + 1; }\n\
+    F int global(int x) { return far(x) * 5 + 1; }\n\
+    F static int kept(int x) { return far(x) * 7 + 1; }\n\
+    F static void *self(void) { return (void *)self; }\n\
+    int (*pointer)(int) = kept;\nconst int constant = 3;\n\
+    int all(int x) { return called(x) + global(x) + kept(x) + (self() != 0) + (compared == pointer) + constant; }\n";
+
+/// The plan in which all stays and what may be is folded.
+fn plan(object: &[u8], summary: &ModuleSummary) -> ModulePlan {
+    let Addresses::Found(found) = addresses(object, summary, &|_| true) else {
+        panic!("{:?}", summary.limits)
+    };
+    ModulePlan {
+        atoms: vec![Action::Keep; summary.atoms.len()],
+        addresses: Some(found),
+        ..ModulePlan::default()
+    }
+}
+
+fn compiled(shop: &Workshop, flags: &[&str]) -> (Vec<u8>, ModuleSummary, ModulePlan) {
+    let object = shop.compile("gcc", "a.c", SOURCE, flags);
+    let summary = summaries::native::extract_at(&object, Granularity::Functions);
+    let plan = plan(&object, &summary);
+    (object, summary, plan)
+}
+
+/// The names that an object's table lists.
+fn listed(shop: &Workshop, object: &[u8]) -> BTreeSet<String> {
+    let text = run(Command::new("llvm-readobj-19").arg("--addrsig").arg(shop.write("listed.o", object)));
+    let names = text.lines().filter_map(|l| l.trim().strip_prefix("Sym: "));
+    names.map(|l| l.split(" (").next().unwrap_or("").to_owned()).collect()
+}
+
+#[test]
+fn all_is_listed_but_what_is_only_called() {
+    let shop = Workshop::new();
+    for flags in [
+        &["-O2", "-fPIE"][..],
+        &["-O2", "-fPIE", "-ffunction-sections", "-fdata-sections"],
+        &["-O1", "-fno-pie"],
+        &["-Os", "-fPIC", "-fno-semantic-interposition", "-fcf-protection"],
+    ] {
+        let (object, summary, plan) = compiled(&shop, flags);
+        let new = rewrite(&object, &summary, &plan).unwrap();
+        verify::object("a.o", &object, &new, &verify::Expected::new(&summary, &plan)).unwrap();
+        let names = listed(&shop, &new);
+        for name in ["kept", "self", "pointer", "constant", "compared"] {
+            assert!(names.contains(name), "{flags:?} {name}: {names:?}");
+        }
+        for name in ["called", "global", "all", "far"] {
+            assert!(!names.contains(name), "{flags:?} {name}: {names:?}");
+        }
+        // Each of those is a section.
+        let after = summaries::native::extract(&new);
+        let atom = |name: &str| {
+            let symbol = after.symbols.iter().find(|s| after.name(s.name) == name.as_bytes()).unwrap();
+            (symbol.definition, symbol.value)
+        };
+        let starts: BTreeSet<String> =
+            ["called", "global", "all"].map(|n| format!("{:?}", atom(n).0)).into_iter().collect();
+        assert_eq!(starts.len(), 3, "{flags:?}");
+        assert!(["called", "global", "all"].iter().all(|n| atom(n).1 == 0), "{flags:?}");
+        // Nothing without a table is as it was.
+        let without = ModulePlan { addresses: None, ..plan };
+        let same = rewrite(&object, &summary, &without).unwrap();
+        assert!(verify::object("a.o", &object, &same, &verify::Expected::new(&summary, &without)).is_ok());
+        assert!(verify::object("a.o", &object, &new, &verify::Expected::new(&summary, &without)).is_err());
+    }
+}
+
+#[test]
+fn an_object_with_a_table_keeps_it() {
+    let shop = Workshop::new();
+    let object = shop.compile("clang-19", "c.c", &SOURCE.replace("noipa", "noinline"), &["-O2", "-faddrsig"]);
+    let summary = summaries::native::extract_at(&object, Granularity::Functions);
+    assert_eq!(addresses(&object, &summary, &|_| true), Addresses::Own { described: true });
+    // One that is tied to no symbol table any more is none.
+    shop.write("c.o", &object);
+    run(shop.command("objcopy").args(["--strip-debug", "c.o", "d.o"]));
+    let copied = std::fs::read(shop.path("d.o")).unwrap();
+    let summary = summaries::native::extract_at(&copied, Granularity::Functions);
+    assert!(matches!(addresses(&copied, &summary, &|_| true), Addresses::Found(_)));
+}
+
+#[test]
+fn verification_refuses_a_table_that_leaves_too_much_out() {
+    let shop = Workshop::new();
+    let flags = ["-O2", "-fPIE", "-ffunction-sections", "-fdata-sections"];
+    let (object, summary, plan) = compiled(&shop, &flags);
+    let good = rewrite(&object, &summary, &plan).unwrap();
+    let expected = verify::Expected::new(&summary, &plan);
+    verify::object("a.o", &object, &good, &expected).unwrap();
+    let range = summaries::native::find_section(&good, b".llvm_addrsig").unwrap();
+    // Every entry is a byte here; another one instead of it leaves it out.
+    assert!(range.len() > 5 && good[range.clone()].iter().all(|b| *b < 0x80));
+    let names = listed(&shop, &good);
+    let other = good[range.end - 1];
+    let mut refused = BTreeSet::new();
+    for at in range.start..range.end - 1 {
+        // A section symbol stands before the function's own, and either will do.
+        for count in 1..=2 {
+            let mut bad = good.clone();
+            bad[(at + 1 - count).max(range.start)..=at].fill(other);
+            let lost: Vec<String> = names.difference(&listed(&shop, &bad)).cloned().collect();
+            let last = lost.iter().find(|n| ["compared", "kept", "pointer", "self"].contains(&n.as_str()));
+            let outcome = verify::object("a.o", &object, &bad, &expected).map_err(|e| e.to_string());
+            if let (Some(name), Err(error)) = (last, outcome) {
+                assert!(
+                    error.contains("left out")
+                        || error.contains("leaves out")
+                        || error.contains("own address"),
+                    "{error}"
+                );
+                refused.insert(name.clone());
+            }
+        }
+    }
+    assert_eq!(refused.len(), 4, "{refused:?} of {names:?}");
+    let mut bad = good.clone();
+    bad[range.start] = 0x7f;
+    assert!(verify::object("a.o", &object, &bad, &expected).is_err(), "a symbol that is not there");
+    let mut bad = good.clone();
+    bad[range.end - 1] |= 0x80;
+    assert!(verify::object("a.o", &object, &bad, &expected).is_err(), "half an entry");
+    // A plan that folds what it must not.
+    for name in [".text.kept", ".text.self"] {
+        let mut wrong = plan.clone();
+        let atom = summary.atoms.iter().position(|a| summary.name(a.name) == name.as_bytes()).unwrap();
+        wrong.addresses.as_mut().unwrap().foldable[atom] = true;
+        let bad = rewrite(&object, &summary, &wrong).unwrap();
+        let outcome = verify::object("a.o", &object, &bad, &verify::Expected::new(&summary, &wrong));
+        assert!(outcome.is_err(), "{name}");
+    }
+    let mut wrong = plan.clone();
+    wrong.addresses.as_mut().unwrap().mentioned.fill(false);
+    let bad = rewrite(&object, &summary, &wrong).unwrap();
+    assert!(verify::object("a.o", &object, &bad, &verify::Expected::new(&summary, &wrong)).is_err());
+    // No table at all.
+    assert!(verify::object("a.o", &object, &object, &expected).is_err());
+}

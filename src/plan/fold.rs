@@ -1,0 +1,112 @@
+//! Which code the linker may fold: objects whose compiler wrote no `.llvm_addrsig` get one.
+//!
+//! `--icf=safe` of lld gives functions of the same bytes and relocations one address if no object of the link says that
+//! their addresses matter. An object without the table says it of every symbol that it has, also of those that it only
+//! calls. [`mark_foldable`] says what such an object's own table would: all symbols but functions whose address nothing in it
+//! forms ([`summaries::native::significance`]), and but undefined ones that it only calls. Safe because each object
+//! speaks for itself, as with clang's: who forms an address lists the symbol, wherever it is defined, and an object that is
+//! passed on without a table lists all. Dynamic symbols and code with an exception table are the linker's own care.
+//!
+//! Nothing is marked where something else could tell two functions apart: where a line or a script gives names to
+//! addresses, and where an object with a table of its own leaves out a function without an FDE, which could stand for one
+//! through which exceptions pass. Left out: mold, which with a table looks at none of the other objects (1.10.1 folds
+//! functions that are compared); data, all of which is listed.
+
+use rayon::prelude::*;
+use summaries::native::significance::{self, Addresses, Significance};
+use summaries::{AtomIdx, Definition, ModuleSummary, Severity};
+
+use super::{Action, Plan};
+use crate::config::{Config, Dialect, Level, LineArg, OutputKind};
+use crate::index::Index;
+use crate::inputs::Inputs;
+
+/// A module of more atoms keeps its addresses: each becomes a section, with one for its relocations and maybe a
+/// group, and `st_shndx` ends at 65,279.
+const MAX_ATOMS: usize = 20_000;
+
+/// Whether the linker folds what no table lists, and only that: the last of lld's options counts.
+fn folds_safely(config: &Config) -> bool {
+    let option = |arg: &LineArg| {
+        let LineArg::Other(words) = arg else { return None };
+        let [word] = words.as_slice() else { return None };
+        let word = word.as_encoded_bytes();
+        let word = word.strip_prefix(b"-").map(|w| w.strip_prefix(b"-").unwrap_or(w))?;
+        word.strip_prefix(b"icf=").map(|value| value == b"safe")
+    };
+    config.linker.dialect == Dialect::Lld && config.line.iter().filter_map(option).next_back() == Some(true)
+}
+
+/// Fill in [`ModulePlan::addresses`](super::ModulePlan::addresses) where there is something to fold.
+pub fn mark_foldable(
+    config: &Config,
+    inputs: &Inputs,
+    index: &Index,
+    summaries: &[&ModuleSummary],
+    plan: &mut Plan,
+) {
+    let named = !config.defsym.is_empty() || !inputs.scripts.assigned_symbols.is_empty();
+    if !folds_safely(config)
+        || config.prune.level < Level::Functions
+        || config.output_kind == OutputKind::Relocatable
+        || config.emit_relocs
+        || named
+    {
+        return;
+    }
+    let found: Vec<Addresses> = (0..plan.modules.len())
+        .into_par_iter()
+        .map(|i| {
+            let (Some(this), Some(plan), Some(summary)) =
+                (index.modules.get(i), plan.modules.get(i), summaries.get(i))
+            else {
+                return Addresses::Unknown;
+            };
+            let keeps = |atom: AtomIdx| plan.atoms.get(atom.index()) == Some(&Action::Keep);
+            significance::addresses(inputs.module_bytes(this.module), summary, &keeps)
+        })
+        .collect();
+    if found.contains(&Addresses::Own { described: false }) {
+        return;
+    }
+    let is_fixed = |i: usize| {
+        let module = index.modules.get(i).map(|m| m.module);
+        index.limits.iter().any(|(m, l)| *m == module && l.limit.severity() >= Severity::Module)
+    };
+    for (i, ((module, found), summary)) in plan.modules.iter_mut().zip(found).zip(summaries).enumerate() {
+        let Addresses::Found(found) = found else { continue };
+        if module.atoms.len() <= MAX_ATOMS && leaves_out(summary, &found) && !is_fixed(i) {
+            module.addresses = Some(found);
+            module.untouched = false;
+        }
+    }
+}
+
+/// Whether a table says anything that its absence does not.
+fn leaves_out(summary: &ModuleSummary, found: &Significance) -> bool {
+    let calls = |(i, symbol): (usize, &summaries::Symbol)| {
+        i > 0 && symbol.definition == Definition::Undefined && found.mentioned.get(i) == Some(&false)
+    };
+    found.foldable.contains(&true) || summary.symbols.iter().enumerate().any(calls)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::folds_safely;
+    use crate::args::tests::lld;
+
+    #[test]
+    fn the_last_option_counts() {
+        for (line, folds) in [
+            ("a.o", false),
+            ("--icf=safe a.o", true),
+            ("-icf=safe a.o", true),
+            ("--icf=all a.o", false),
+            ("--icf=safe a.o --icf=none", false),
+            ("--icf=none --icf=all --icf=safe a.o", true),
+        ] {
+            assert_eq!(folds_safely(&lld(line)), folds, "{line}");
+        }
+    }
+}

@@ -1,0 +1,402 @@
+//! What an object says of the addresses of its code: which functions it only calls.
+//!
+//! Decides it for linkers that give identical functions one address where nobody can tell (`--icf=safe`) and that know only
+//! what `.llvm_addrsig` says, which not all compilers write. An address counts as formed by everything but the field of a direct
+//! call or jump in code that decodes from end to end, and the object's unwind tables; so whatever is not understood counts.
+//! What the assembler resolved counts too: [`ModuleSummary::resolved`], and a function that forms its own address, of
+//! which no relocation tells.
+//!
+//! Code is foldable if nothing of the object forms its address, one FDE without exception table covers it, and it is of a
+//! standard name and has plain symbols. The FDE, because two functions of the same bytes are not the same if exceptions
+//! pass through one of them only. Data is never foldable.
+//!
+//! Left out: what other modules, the linker's line and libraries do with the names; each module says that for itself.
+
+use object::elf;
+use object::endian::LittleEndian as LE;
+
+use super::decode::{self, Field, Flow, Instruction};
+use super::eh_frame::{self, RecordKind};
+use super::relocations::{Rela, symbol_of, type_of};
+use super::sections::is_eh_frame;
+use super::split::all_relocations;
+use super::symbols::SectionAtoms;
+use super::tables::{Tables, llvm};
+use crate::ids::{AtomIdx, SymbolIdx};
+use crate::limit::Severity;
+use crate::summary::{Atom, AtomKind, Definition, ModuleKind, ModuleSummary, SymbolKind, atom_flags as flag};
+
+/// What an object without `.llvm_addrsig` says of addresses.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Significance {
+    /// By `AtomIdx`: code of which nothing in the object forms the address.
+    pub foldable: Vec<bool>,
+    /// By ELF symbol index: something in the object forms the address of whatever definition prevails.
+    pub mentioned: Vec<bool>,
+}
+
+/// What an object says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Addresses {
+    /// It can't be told, or the object is not understood: every address counts.
+    Unknown,
+    /// The object has an `.llvm_addrsig` that linkers read. `described`: all functions that it leaves out have an FDE.
+    Own {
+        described: bool,
+    },
+    Found(Significance),
+}
+
+/// Read the object of which `summary` is the summary. `keeps`: the atoms that stay; what others say does not count.
+///
+/// Time is linear in the size of the object, but for binary searches.
+pub fn addresses(bytes: &[u8], summary: &ModuleSummary, keeps: &dyn Fn(AtomIdx) -> bool) -> Addresses {
+    let table = has_table(bytes);
+    if summary.kind != ModuleKind::Native
+        || summary.limits.iter().any(|l| l.limit.severity() >= Severity::Module)
+    {
+        return if table { Addresses::Own { described: false } } else { Addresses::Unknown };
+    }
+    match (Reader::new(bytes, summary), table) {
+        (Some(reader), true) => {
+            Addresses::Own { described: reader.describes_what_is_left_out() == Some(true) }
+        }
+        (None, true) => Addresses::Own { described: false },
+        (Some(reader), false) => Addresses::Found(reader.read(keeps)),
+        (None, false) => Addresses::Unknown,
+    }
+}
+
+/// Linkers read the table only if it is tied to the symbols: tools that renumber those and know nothing of it untie it.
+fn table_of(tables: &Tables<'_>) -> Option<u32> {
+    let symtab = tables.symtab.as_ref()?.section;
+    let found = tables.sections.iter().position(|s| s.ty == llvm::ADDRSIG && s.link == symtab)?;
+    u32::try_from(found).ok()
+}
+
+fn has_table(bytes: &[u8]) -> bool {
+    Tables::read(bytes).is_ok_and(|tables| table_of(&tables).is_some())
+}
+
+/// A frame description entry.
+struct Description {
+    section: u32,
+    start: u64,
+    end: u64,
+    /// It has no exception table.
+    plain: bool,
+}
+
+struct Reader<'a, 's> {
+    tables: Tables<'a>,
+    summary: &'s ModuleSummary,
+    /// The first atom of each section.
+    by_section: SectionAtoms,
+    /// By (section, place).
+    relas: Vec<(u32, Rela)>,
+    /// By (section, start).
+    descriptions: Vec<Description>,
+}
+
+impl<'a, 's> Reader<'a, 's> {
+    fn new(bytes: &'a [u8], summary: &'s ModuleSummary) -> Option<Self> {
+        let tables = Tables::read(bytes).ok()?;
+        let mut by_section = SectionAtoms(vec![None; tables.sections.len()]);
+        for (i, atom) in summary.atoms.iter().enumerate() {
+            if let Some(slot) = by_section.0.get_mut(atom.section as usize)
+                && slot.is_none()
+            {
+                *slot = Some(AtomIdx::new(i));
+            }
+        }
+        let relas = all_relocations(&tables, &by_section).ok()?;
+        let mut reader = Reader { tables, summary, by_section, relas, descriptions: Vec::new() };
+        reader.descriptions = reader.read_descriptions()?;
+        Some(reader)
+    }
+
+    fn relas_of(&self, section: u32, start: u64, end: u64) -> &[(u32, Rela)] {
+        let from = self.relas.partition_point(|(s, r)| (*s, r.r_offset.get(LE)) < (section, start));
+        let to = self.relas.partition_point(|(s, r)| (*s, r.r_offset.get(LE)) < (section, end));
+        self.relas.get(from..to).unwrap_or(&[])
+    }
+
+    fn read_descriptions(&self) -> Option<Vec<Description>> {
+        let mut found = Vec::new();
+        for (i, section) in (0u32..).zip(&self.tables.sections) {
+            if section.ty == elf::SHT_RELA.0 || !is_eh_frame(section.ty, self.tables.name(section.name)) {
+                continue;
+            }
+            let data = self.tables.data(i).ok()?;
+            let own = self.relas_of(i, 0, u64::MAX);
+            let places: Vec<u64> = own.iter().map(|(_, r)| r.r_offset.get(LE)).collect();
+            let records = eh_frame::split(data, &places).ok()?;
+            for record in records.iter().filter(|r| matches!(r.kind, RecordKind::Fde { .. })) {
+                let relas = own.get(record.relocations.clone()).unwrap_or(&[]);
+                let begin = record.pc_begin();
+                let Some((_, rela)) = relas.iter().find(|(_, r)| r.r_offset.get(LE) == begin) else {
+                    continue;
+                };
+                let Some(symbol) = self.summary.symbols.get(symbol_of(rela).index()) else { continue };
+                let Definition::Atom(atom) = symbol.definition else { continue };
+                let section = self.summary.atoms.get(atom.index())?.section;
+                // pc_begin and the length behind it have the same width.
+                let length = match type_of(rela) {
+                    2 | 10 => word(data, begin.checked_add(4)?).map(u64::from),
+                    1 | 24 => double(data, begin.checked_add(8)?),
+                    _ => None,
+                };
+                let start = symbol.value.checked_add_signed(rela.r_addend.get(LE))?;
+                let end = start.checked_add(length?)?;
+                found.push(Description { section, start, end, plain: relas.len() == 1 });
+            }
+        }
+        found.sort_by_key(|d| (d.section, d.start, d.end));
+        Some(found)
+    }
+
+    /// The FDEs that begin in a range of a section.
+    fn descriptions_in(&self, section: u32, start: u64, end: u64) -> &[Description] {
+        let from = self.descriptions.partition_point(|d| (d.section, d.start) < (section, start));
+        let to = self.descriptions.partition_point(|d| (d.section, d.start) < (section, end));
+        self.descriptions.get(from..to).unwrap_or(&[])
+    }
+
+    /// Whether each function that the object's own table leaves out has an FDE; `None` if the table can't be read.
+    fn describes_what_is_left_out(&self) -> Option<bool> {
+        let mut data = self.tables.data(table_of(&self.tables)?).ok()?;
+        let mut listed = vec![false; self.summary.symbols.len()];
+        while !data.is_empty() {
+            let end = data.iter().position(|b| b & 0x80 == 0)?;
+            let (bytes, rest) = data.split_at_checked(end.checked_add(1)?)?;
+            data = rest;
+            let index = bytes
+                .iter()
+                .rev()
+                .try_fold(0usize, |n, b| n.checked_mul(128).map(|n| n | usize::from(b & 0x7f)))?;
+            *listed.get_mut(index)? = true;
+        }
+        // Of each code section: whether something of it is listed, and whether it has a function.
+        let mut by_name = vec![(false, false); self.tables.sections.len()];
+        let mut described = true;
+        for (symbol, listed) in self.summary.symbols.iter().zip(listed) {
+            let Definition::Atom(atom) = symbol.definition else { continue };
+            let Some(atom) = self.summary.atoms.get(atom.index()).filter(|a| a.has(flag::EXEC)) else {
+                continue;
+            };
+            let Some((any_listed, any_function)) = by_name.get_mut(atom.section as usize) else { continue };
+            *any_listed |= listed;
+            if matches!(symbol.kind, SymbolKind::Func | SymbolKind::Ifunc) {
+                *any_function = true;
+                let value = symbol.value;
+                let own = self.descriptions_in(atom.section, 0, value.saturating_add(1));
+                described &= listed || own.iter().any(|d| value < d.end);
+            }
+        }
+        for atom in self.summary.atoms.iter().filter(|a| a.has(flag::EXEC) && a.size > 0) {
+            let (listed, function) = by_name.get(atom.section as usize).copied().unwrap_or_default();
+            let any = !self.descriptions_in(atom.section, 0, u64::MAX).is_empty();
+            described &= listed || function || any;
+        }
+        Some(described)
+    }
+
+    fn read(&self, keeps: &dyn Fn(AtomIdx) -> bool) -> Significance {
+        let count = self.summary.atoms.len();
+        let mut found =
+            Found { formed: vec![false; count], mentioned: vec![false; self.summary.symbols.len()] };
+        let mut instructions = Vec::new();
+        for (i, atom) in self.summary.atoms.iter().enumerate() {
+            let index = AtomIdx::new(i);
+            if keeps(index) && atom.kind.is_alloc() && atom.section != Atom::NO_SECTION {
+                self.atom(index, atom, &mut instructions, &mut found);
+            }
+        }
+        for symbol in &self.summary.symbols {
+            if let Definition::Atom(atom) = symbol.definition
+                && !matches!(symbol.kind, SymbolKind::Section | SymbolKind::Func | SymbolKind::NoType)
+            {
+                found.form(atom);
+            }
+        }
+        let may = |(i, atom): (usize, &Atom)| {
+            let formed = found.formed.get(i) != Some(&false);
+            !formed && keeps(AtomIdx::new(i)) && is_plain_code(atom) && self.is_described(atom)
+        };
+        let foldable = self.summary.atoms.iter().enumerate().map(may).collect();
+        Significance { foldable, mentioned: found.mentioned }
+    }
+
+    /// Whether one FDE, without exception table, covers the atom but for padding.
+    fn is_described(&self, atom: &Atom) -> bool {
+        let end = atom.offset.saturating_add(atom.size);
+        let [only] = self.descriptions_in(atom.section, atom.offset, end) else { return false };
+        only.plain
+            && only.start == atom.offset
+            && only.end > only.start
+            && only.end <= end
+            && self.bytes(atom.section, only.end, end).is_some_and(decode::is_padding)
+    }
+
+    fn bytes(&self, section: u32, start: u64, end: u64) -> Option<&'a [u8]> {
+        self.tables.data(section).ok()?.get(usize::try_from(start).ok()?..usize::try_from(end).ok()?)
+    }
+
+    /// What one atom that stays says.
+    fn atom(&self, index: AtomIdx, atom: &Atom, instructions: &mut Vec<Instruction>, found: &mut Found) {
+        let end = atom.offset.saturating_add(atom.size);
+        let next = self.summary.atoms.get(index.index() + 1).filter(|a| a.section == atom.section);
+        // Behind the last atom is where `.reloc ., R_X86_64_NONE` puts its relocation.
+        let relas = self.relas_of(atom.section, atom.offset, next.map_or(u64::MAX, |n| n.offset));
+        instructions.clear();
+        let bytes = if atom.has(flag::EXEC) { self.bytes(atom.section, atom.offset, end) } else { None };
+        let decoded = bytes
+            .filter(|b| u32::try_from(atom.offset).is_ok_and(|o| decode::decode(b, o, instructions).is_ok()));
+        let Some(bytes) = decoded else {
+            found.form(index);
+            let from =
+                self.summary.resolved.partition_point(|r| (r.section, r.field) < (atom.section, atom.offset));
+            let own = self.summary.resolved.iter().skip(from);
+            let own = own.take_while(|r| r.section == atom.section && r.field < end);
+            own.for_each(|r| found.form(r.target));
+            relas.iter().for_each(|(_, rela)| self.mention(atom.section, rela, found));
+            return;
+        };
+        let code = Code { atom, bytes, relas };
+        if code.has_own_lea() {
+            found.form(index);
+        }
+        let mut rest = relas;
+        for instruction in instructions.iter() {
+            while let Some(((_, rela), behind)) = rest.split_first() {
+                if rela.r_offset.get(LE) >= instruction.end() {
+                    break;
+                }
+                if !code.is_branch(instruction, rela) {
+                    self.mention(atom.section, rela, found);
+                }
+                rest = behind;
+            }
+            self.unrelocated(&code, index, instruction, found);
+        }
+        rest.iter().for_each(|(_, rela)| self.mention(atom.section, rela, found));
+    }
+
+    /// What an instruction without relocation says.
+    fn unrelocated(&self, code: &Code<'_, '_>, index: AtomIdx, instruction: &Instruction, found: &mut Found) {
+        let Some(target) = instruction.target else { return };
+        let field = instruction.displacement_at();
+        if code.relas.binary_search_by_key(&field, |(_, r)| r.r_offset.get(LE)).is_ok() {
+            return;
+        }
+        let place = (code.atom.section, field);
+        let resolved = self.summary.resolved.binary_search_by_key(&place, |r| (r.section, r.field));
+        let to = resolved.ok().and_then(|r| self.summary.resolved.get(r)).map(|r| r.target);
+        let branch = !matches!(instruction.field, Field::RipRelative { .. });
+        let inside = u64::try_from(target)
+            .is_ok_and(|t| t >= code.atom.offset && t - code.atom.offset < code.atom.size);
+        match to {
+            Some(to) if !(branch && code.is_jump(field)) => found.form(to),
+            Some(_) => {}
+            // A call of the next instruction leaves its address on the stack.
+            None if branch
+                && inside
+                && !(instruction.flow == Flow::Call && target == instruction.end() as i64) => {}
+            None => found.form(index),
+        }
+    }
+
+    /// The address of what a relocation means is formed.
+    fn mention(&self, section: u32, rela: &Rela, found: &mut Found) {
+        let index: SymbolIdx = symbol_of(rela);
+        let Some(symbol) = self.summary.symbols.get(index.index()) else { return };
+        if let Some(slot) = found.mentioned.get_mut(index.index()) {
+            *slot = true;
+        }
+        let Definition::Atom(atom) = symbol.definition else { return };
+        let Some(target) =
+            self.summary.atoms.get(atom.index()).filter(|_| symbol.kind == SymbolKind::Section)
+        else {
+            return found.form(atom);
+        };
+        if let Some(meant) = self.summary.retarget_at(section, rela.r_offset.get(LE)) {
+            return found.form(meant);
+        }
+        // Without a word on what is meant, it may be anything of the section.
+        let first = self.by_section.get(target.section).map_or(0, AtomIdx::index);
+        let of_section = self.summary.atoms.iter().skip(first).take_while(|a| a.section == target.section);
+        (first..first + of_section.count()).for_each(|i| found.form(AtomIdx::new(i)));
+    }
+}
+
+/// Code that is code only: nothing walks over it, nothing merges it, and nothing but its name's family places it.
+fn is_plain_code(atom: &Atom) -> bool {
+    atom.kind == AtomKind::Code
+        && atom.size > 0
+        && atom.has(flag::STANDARD_FAMILY)
+        && !atom.has(flag::RETAIN | flag::C_IDENTIFIER | flag::MERGE | flag::WRITE | flag::LINK_ORDER)
+}
+
+fn word(data: &[u8], at: u64) -> Option<u32> {
+    Some(u32::from_le_bytes(*data.get(usize::try_from(at).ok()?..)?.first_chunk()?))
+}
+
+fn double(data: &[u8], at: u64) -> Option<u64> {
+    Some(u64::from_le_bytes(*data.get(usize::try_from(at).ok()?..)?.first_chunk()?))
+}
+
+struct Found {
+    /// By atom: its address is formed.
+    formed: Vec<bool>,
+    mentioned: Vec<bool>,
+}
+
+impl Found {
+    fn form(&mut self, atom: AtomIdx) {
+        if let Some(slot) = self.formed.get_mut(atom.index()) {
+            *slot = true;
+        }
+    }
+}
+
+/// An atom that decodes.
+struct Code<'a, 'r> {
+    atom: &'r Atom,
+    bytes: &'a [u8],
+    relas: &'r [(u32, Rela)],
+}
+
+impl Code<'_, '_> {
+    /// Whether a relocation is the distance of a direct call or jump.
+    fn is_branch(&self, instruction: &Instruction, rela: &Rela) -> bool {
+        let field = rela.r_offset.get(LE);
+        // PC32 and PLT32.
+        matches!(type_of(rela), 2 | 4)
+            && instruction.field == Field::Branch
+            && instruction.displacement_at() == field
+            && self.is_jump(field)
+    }
+
+    /// Whether `call`, `jmp` or a conditional jump of 32 bits ends before the field. `xbegin` is none of them.
+    fn is_jump(&self, field: u64) -> bool {
+        let at = field.checked_sub(self.atom.offset).and_then(|at| usize::try_from(at).ok());
+        match at.and_then(|at| self.bytes.get(..at)) {
+            Some([.., 0xe8 | 0xe9] | [.., 0x0f, 0x80..=0x8f]) => true,
+            _ => false,
+        }
+    }
+
+    /// Whether the bytes of a `lea` of a place in the atom itself are anywhere, at whatever boundary: whoever looks at bytes alone
+    /// finds the same.
+    fn has_own_lea(&self) -> bool {
+        let own = |(at, window): (usize, &[u8; 7])| {
+            let [0x48..=0x4f, 0x8d, operand, a, b, c, d] = *window else { return false };
+            let field = self.atom.offset.saturating_add(at as u64).saturating_add(3);
+            let relocated = || self.relas.binary_search_by_key(&field, |(_, r)| r.r_offset.get(LE)).is_ok();
+            let target = (at as i64 + 7).checked_add(i64::from(i32::from_le_bytes([a, b, c, d])));
+            let inside = target.is_some_and(|t| (0..self.bytes.len() as i64).contains(&t));
+            operand & 0xc7 == 5 && inside && !relocated()
+        };
+        self.bytes.array_windows().enumerate().any(own)
+    }
+}

@@ -1,0 +1,170 @@
+//! Whose address an object forms, and what may be folded.
+
+use crate::compilers::{assembled, object};
+use summaries::native::significance::{Addresses, Significance, addresses};
+use summaries::{Definition, Granularity, ModuleSummary, SymbolIdx};
+
+/// Functions `f`, called by `g`, and `far`, undefined; `more` is appended.
+fn source(body: &str, more: &str) -> String {
+    let function = |name: &str, body: &str| {
+        format!(
+            ".section .text.{name},\"ax\",@progbits\n.globl {name}\n.type {name},@function\n{name}: .cfi_startproc\n\
+             {body}\nret\n.cfi_endproc\n.size {name},.-{name}\n"
+        )
+    };
+    let (f, g) = (function("f", body), function("g", "call f\ncall far\njne f\njmp far"));
+    format!("{f}{g}{more}\n.section .note.GNU-stack,\"\",@progbits\n")
+}
+
+fn found(bytes: &[u8], granularity: Granularity) -> (ModuleSummary, Significance) {
+    let summary = summaries::extract::extract(bytes, granularity);
+    let Addresses::Found(found) = addresses(bytes, &summary, &|_| true) else {
+        panic!("{:?}", summary.limits)
+    };
+    (summary, found)
+}
+
+fn index(summary: &ModuleSummary, name: &str) -> usize {
+    let symbols = 0..summary.symbols.len();
+    symbols.into_iter().find(|i| summary.symbol_name(SymbolIdx::new(*i)) == name.as_bytes()).unwrap()
+}
+
+fn is_foldable((summary, found): &(ModuleSummary, Significance), name: &str) -> bool {
+    let Definition::Atom(atom) = summary.symbols[index(summary, name)].definition else { panic!("{name}") };
+    found.foldable[atom.index()]
+}
+
+fn is_mentioned((summary, found): &(ModuleSummary, Significance), name: &str) -> bool {
+    found.mentioned[index(summary, name)]
+}
+
+#[test]
+fn whose_address_is_formed() {
+    let cases = [
+        ("", "", true, false),
+        // What an instruction does with the section itself, no relocation telling.
+        ("lea f+4(%rip), %rax", "", false, false),
+        ("lea 1f(%rip), %rax\n1: nop", "", false, false),
+        ("mov 1f(%rip), %eax\n1: nop", "", false, false),
+        ("call 1f\n1: pop %rax", "", false, false),
+        ("jmp 1f\n1: nop", "", true, false),
+        ("1: dec %edi\njne 1b", "", true, false),
+        // By relocations, here and elsewhere.
+        ("", ".data\n.quad f\n.quad far", false, true),
+        ("", ".data\n.quad .text.f", false, false),
+        ("", ".section .rodata\n.long f-.", false, false),
+        ("", ".section .text.h,\"ax\"\nmov f@GOTPCREL(%rip), %rax\ncall *far@GOTPCREL(%rip)", false, true),
+        ("", ".section .text.h,\"ax\"\nlea f(%rip), %rax\nmov $far, %edi", false, true),
+        ("", ".section .text.h,\"ax\"\n.reloc ., R_X86_64_NONE, f", false, false),
+        ("", ".section .text.h,\"ax\"\nxbegin f", false, false),
+        // Code that does not decode may say anything, also by what looks like a call.
+        ("", ".section .text.h,\"ax\"\n.byte 6\ncall f", false, false),
+        ("", ".section .text.h,\"ax\"\ncall f\ncall far", true, false),
+        ("", ".section .debug_info\n.quad f\n.quad far", true, false),
+        // Other names.
+        ("", ".globl alias\n.set alias,f\n.data\n.quad alias", false, false),
+        ("", ".globl i\n.type i,@gnu_indirect_function\n.set i,f", false, false),
+    ];
+    for (body, more, foldable, far) in cases {
+        let facts = found(&assembled(&source(body, more)), Granularity::Functions);
+        assert_eq!((is_foldable(&facts, "f"), is_mentioned(&facts, "far")), (foldable, far), "{body} {more}");
+        assert!(is_foldable(&facts, "g"), "{body} {more}");
+    }
+}
+
+#[test]
+fn what_is_no_plain_function() {
+    let plain = source("", "");
+    let changes: [&[(&str, &str)]; 8] = [
+        // No FDE, or one that doesn't begin with it or doesn't reach its end, or with an exception table.
+        &[("g: .cfi_startproc", "g:"), ("jmp far\nret\n.cfi_endproc", "jmp far\nret")],
+        &[("g: .cfi_startproc", "g: nop\n.cfi_startproc")],
+        &[("jmp far\nret\n.cfi_endproc", "jmp far\nret\n.cfi_endproc\nadd %eax, %eax")],
+        &[(
+            "call far",
+            "call far\n.cfi_lsda 0x1b,table\n.pushsection .gcc_except_table,\"a\"\ntable: .byte 0\n.popsection",
+        )],
+        &[(".section .text.g,\"ax\"", ".section .init,\"ax\"")],
+        &[(".section .text.g,\"ax\"", ".section hot,\"ax\"")],
+        &[(".section .text.g,\"ax\"", ".section .text.g,\"awx\"")],
+        &[(".section .text.g,\"ax\"", ".section .text.g,\"axR\"")],
+    ];
+    for change in changes {
+        let mut text = plain.clone();
+        for (from, to) in change {
+            assert!(text.contains(from), "{from}");
+            text = text.replace(from, to);
+        }
+        let facts = found(&assembled(&text), Granularity::Functions);
+        assert!(!is_foldable(&facts, "g"), "{change:?}");
+        assert!(is_foldable(&facts, "f"), "{change:?}");
+    }
+}
+
+#[test]
+fn of_divided_sections() {
+    let source = "extern int far(int), further(int);\n\
+        #define F __attribute__((noipa)) static int\n\
+        F called(int x) { return far(x) * 3 + 1; }\n\
+        F kept(int x) { return far(x) * 5 + 1; }\n\
+        F self(int x) { extern void *out; out = (void *)self; return x; }\n\
+        F swap(int x) { switch (x) { case 0: return 4; case 1: return far(5); case 2: return far(7); case 3: return 9; case 4: return far(1); } return 0; }\n\
+        int behind(int x) { return far(x) * 7; } // An address just before it, of a label, may mean it.\n\
+        int (*pointer(void))(int) { return kept; }\n\
+        int (*outer(void))(int) { return further; }\n\
+        int all(int x) { return called(x) + kept(x) + self(x) + swap(x) + pointer()(x) + outer()(x); }\n";
+    for options in ["-O1", "-O2", "-Os"] {
+        for position in ["-fPIE", "-fno-pie"] {
+            let line = ["gcc", options, position, "-fcf-protection", "-c"];
+            let facts = found(&object(&line, "c", source), Granularity::Functions);
+            assert!(
+                facts.0.atoms.iter().filter(|a| facts.0.name(a.name) == b".text").count() > 4,
+                "{line:?}"
+            );
+            for (name, foldable) in [
+                ("called", true),
+                ("kept", false),
+                ("self", false),
+                ("pointer", true),
+                ("outer", true),
+                ("all", true),
+            ] {
+                assert_eq!(is_foldable(&facts, name), foldable, "{line:?} {name}");
+            }
+            assert_eq!(
+                (is_mentioned(&facts, "far"), is_mentioned(&facts, "further")),
+                (false, true),
+                "{line:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_goes_says_nothing() {
+    let bytes = assembled(&source("", ".data\n.quad f\n.quad far"));
+    let summary = summaries::extract::extract(&bytes, Granularity::Functions);
+    let keeps = |atom: summaries::AtomIdx| summary.name(summary.atoms[atom.index()].name) != b".data";
+    let Addresses::Found(found) = addresses(&bytes, &summary, &keeps) else { panic!("{:?}", summary.limits) };
+    let facts = (summary.clone(), found);
+    assert!(is_foldable(&facts, "f") && !is_mentioned(&facts, "far"));
+}
+
+#[test]
+fn a_table_of_its_own() {
+    let clang = |more: &str| object(&["clang-19", "-c"], "s", &source("", more));
+    let of = |bytes: &[u8]| {
+        addresses(bytes, &summaries::extract::extract(bytes, Granularity::Functions), &|_| true)
+    };
+    assert!(matches!(of(&clang("")), Addresses::Found(_)));
+    assert_eq!(of(&clang(".addrsig")), Addresses::Own { described: true });
+    let bare = ".addrsig\n.section .text.h,\"ax\"\n.type h,@function\nh: ret\n.size h,.-h\n";
+    assert_eq!(of(&clang(bare)), Addresses::Own { described: false });
+    assert_eq!(of(&clang(&format!("{bare}.addrsig_sym h"))), Addresses::Own { described: true });
+    let nameless = ".addrsig\n.section .text.h,\"ax\"\nh: ret\n";
+    assert_eq!(of(&clang(nameless)), Addresses::Own { described: false });
+    // A limit of the module.
+    let odd = ".section .odd,\"\",@0x6fff4cff\n.byte 0\n";
+    assert_eq!(of(&clang(odd)), Addresses::Unknown);
+    assert_eq!(of(&clang(&format!(".addrsig\n{odd}"))), Addresses::Own { described: false });
+}
