@@ -6,6 +6,7 @@
 
 mod check;
 mod corpus;
+mod folds;
 mod gcdiff;
 mod links;
 mod machine;
@@ -29,9 +30,11 @@ use corpus::Corpus;
 type Error = Box<dyn std::error::Error + Send + Sync>;
 type Result<T> = std::result::Result<T, Error>;
 
-const USAGE: &str = "usage: bench links|propagate|gcdiff|check|soak|soak-links|reach|trace|sites [options]
+const USAGE: &str =
+    "usage: bench links|propagate|folds|gcdiff|check|soak|soak-links|reach|trace|sites [options]
   links             time and memory of each link, the linker alone beside lto-prune, and .text sizes
   propagate         time and steps of propagation at the level pointers, beside the linker
+  folds             .text with --icf=safe, the linker alone beside lto-prune
   gcdiff            what lto-prune keeps beside what ld.lld --gc-sections keeps, section by section
   check             every program, linked plain and pruned by each linker, passes its functional check alike
   soak              random programs, linked plain and pruned, behave alike
@@ -46,10 +49,10 @@ options
   --seeds=A..B      soak, soak-links: the seeds from A to B - 1
   --hits=N          trace, sites: a site is watched for so many hits (default 50000)
   --trace           soak: trace what lld links, at --level=pointers
-  --programs=KIND   soak: functions, pointers, csmith (default: pointers at that level, else functions)
+  --programs=KIND   soak: functions, pointers, csmith, twins (default: pointers at that level, else functions)
   --csmith          soak: as --programs=csmith
   --jobs=N          soak: programs at a time (default: as many as cores)
-  --level=LEVEL     links, check, soak, reach: the --prune-level (default: functions)
+  --level=LEVEL     links, folds, check, soak, reach: the --prune-level (default: functions)
   --all-modes       gcdiff: not only -ffunction-sections
   --verbose         gcdiff, reach, trace: name every section, function or address that needs a look
   --write           put the table, with the machine's facts, in bench/results";
@@ -128,6 +131,7 @@ fn run(args: &[String]) -> Result<bool> {
     match command.as_str() {
         "links" => links::run(&corpus, &options),
         "propagate" => propagate::run(&corpus, &options),
+        "folds" => folds::run(&corpus, &options),
         "gcdiff" => gcdiff::run(&corpus, &options),
         "check" => check::run(&corpus, &options),
         _ => Err(format!("unknown command {command}\n{USAGE}").into()),

@@ -18,6 +18,7 @@ mod rng;
 mod setup;
 mod statements;
 mod switches;
+mod twins;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -89,6 +90,8 @@ pub(crate) enum Source {
     /// Called values: `pointers`.
     Pointers,
     Csmith,
+    /// Functions that are alike: `twins`.
+    Twins,
 }
 
 impl Source {
@@ -98,7 +101,8 @@ impl Source {
             "functions" => Ok(Source::Functions),
             "pointers" => Ok(Source::Pointers),
             "csmith" => Ok(Source::Csmith),
-            _ => Err("--programs=functions|pointers|csmith".into()),
+            "twins" => Ok(Source::Twins),
+            _ => Err("--programs=functions|pointers|csmith|twins".into()),
         }
     }
 
@@ -113,6 +117,7 @@ impl Source {
             Source::Functions => "functions",
             Source::Pointers => "pointers",
             Source::Csmith => "csmith",
+            Source::Twins => "twins",
         }
     }
 
@@ -122,6 +127,7 @@ impl Source {
             Source::Functions => "",
             Source::Pointers => "pointers-",
             Source::Csmith => "csmith-",
+            Source::Twins => "twins-",
         }
     }
 }
@@ -147,11 +153,12 @@ fn soak(seed: u64, tools: &Tools, options: &Options, scratch: &Path, totals: &Mu
     let source = Source::of(options);
     let program = match source {
         Source::Csmith => csmith::generate(seed, scratch)?,
+        Source::Twins => twins::generate(seed),
         Source::Functions => program::generate(seed),
         Source::Pointers => pointers::generate(seed),
     };
     for compiler in Compiler::ALL {
-        let recipe = setup::draw(seed, &program, compiler, &tools.linkers);
+        let recipe = setup::draw(seed, &program, compiler, &tools.linkers, options.trace);
         let name = format!("{}{seed}-{}", source.prefix(), compiler.name());
         let dir = scratch.join(&name);
         let outcome = case::run(&dir, &program, &recipe, tools)?;

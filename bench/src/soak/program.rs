@@ -44,6 +44,8 @@ pub(crate) struct Program {
     pub(crate) link_flags: Vec<String>,
     /// Once in so many times it is linked statically.
     pub(crate) static_one_in: usize,
+    /// Once in so many times lld folds functions that are alike and of which nobody has the address.
+    pub(crate) fold_one_in: usize,
     /// Whether some addresses of functions have no type hash before them (assembly, IFUNC): `-fsanitize=kcfi` won't do.
     pub(crate) hashless: bool,
 }
@@ -56,6 +58,7 @@ impl Program {
             flags: Vec::new(),
             link_flags: Vec::new(),
             static_one_in: 40,
+            fold_one_in: 3,
             hashless: false,
         }
     }

@@ -163,8 +163,15 @@ fn unit_flags(rng: &mut Rng, compiler: Compiler, unit: &Unit) -> Vec<String> {
     flags
 }
 
-/// Draw the recipe for `program` of `seed`, mostly by `compiler`.
-pub(crate) fn draw(seed: u64, program: &Program, compiler: Compiler, linkers: &[String]) -> Recipe {
+/// Draw the recipe for `program` of `seed`, mostly by `compiler`. What is `traced` is not folded: a trace tells functions by
+/// their addresses.
+pub(crate) fn draw(
+    seed: u64,
+    program: &Program,
+    compiler: Compiler,
+    linkers: &[String],
+    traced: bool,
+) -> Recipe {
     let mut rng = Rng::new(seed, 1 + compiler as u64);
     let cplus = program.units.iter().any(|u| u.cplus);
     let (mut position, mut link_position) = *rng.pick(&POSITIONS);
@@ -225,5 +232,10 @@ pub(crate) fn draw(seed: u64, program: &Program, compiler: Compiler, linkers: &[
         link.push(LIBRARY.into());
     }
     let linker = rng.pick(linkers).clone();
+    // A stream of its own, so that seeds mean what they meant before.
+    let folds = Rng::new(seed, 50 + compiler as u64).one_in(program.fold_one_in);
+    if folds && linker == "lld" && !traced {
+        link.push("-Wl,--icf=safe".into());
+    }
     Recipe { compile, link, library: parts, linker, clang: compiler == Compiler::Clang }
 }

@@ -1,0 +1,93 @@
+//! `bench folds`: what `--icf=safe` of lld saves, alone and behind lto-prune.
+//!
+//! lld folds functions that are alike only where an object says of which the addresses matter; gcc's objects don't, and
+//! lto-prune says it for them. Sizes are of `.text`. The last columns are what folding saves on each side.
+
+use std::fs;
+use std::path::Path;
+
+use object::{Object, ObjectSection};
+
+use crate::corpus::{Corpus, Link, find_linker};
+use crate::process::run_ok;
+use crate::table::{Table, count, publish};
+use crate::{Options, Result};
+
+fn text_size(path: &Path) -> Result<u64> {
+    let data = fs::read(path)?;
+    let file = object::File::parse(&*data)?;
+    Ok(file.section_by_name(".text").map_or(0, |s| s.size()))
+}
+
+/// The cells of a link's row.
+fn measure(corpus: &Corpus, options: &Options, link: &Link, lld: &Path, ours: &Path) -> Result<Vec<String>> {
+    let scratch = corpus.scratch(&format!("folds/{}-{}", link.program, link.mode))?;
+    let mut sizes = Vec::new();
+    for (i, (linker, folds)) in
+        [(lld, false), (lld, true), (ours, false), (ours, true)].into_iter().enumerate()
+    {
+        let output = scratch.join(format!("out{i}"));
+        let mut command = corpus.linker_command(link, linker, &output);
+        command.env("LTO_PRUNE_LINKER", lld).env_remove("LTO_PRUNE_FLAGS");
+        if linker == ours {
+            command.args([&format!("--prune-level={}", options.level), "--prune-no-cache", "--prune-strict"]);
+        }
+        if folds {
+            command.arg("--icf=safe");
+        }
+        run_ok(&mut command, &scratch)?;
+        sizes.push(text_size(&output)?);
+    }
+    let [plain, plain_folded, pruned, pruned_folded] = sizes.as_slice() else {
+        return Err("four links, and not four sizes".into());
+    };
+    let saved = |from: u64, to: u64| {
+        let difference = from as f64 - to as f64;
+        format!("{:.2}%", difference / from as f64 * 100.0)
+    };
+    Ok(vec![
+        link.name(),
+        count(*plain),
+        count(*plain_folded),
+        count(*pruned),
+        count(*pruned_folded),
+        saved(*plain, *plain_folded),
+        saved(*pruned, *pruned_folded),
+    ])
+}
+
+/// The command. True unless a link failed.
+pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
+    let lld = find_linker("lld")?;
+    let ours = corpus.shims()?.join("ld.lto-prune");
+    let mut table = Table::new(&[
+        "link",
+        "lld",
+        "lld `--icf=safe`",
+        "ours",
+        "ours `--icf=safe`",
+        "saved by lld",
+        "saved behind ours",
+    ]);
+    let mut failures = String::new();
+    for link in &corpus.links {
+        eprintln!("{}", link.name());
+        match measure(corpus, options, link, &lld, &ours) {
+            Ok(cells) => table.row(&cells),
+            Err(e) => failures.push_str(&format!("{}: {e}\n", link.name())),
+        }
+    }
+    let body = format!(
+        "Bytes of `.text`, linked by lld alone and by lld behind lto-prune at `--prune-level={}`, each without and with \
+         `--icf=safe`, and what that option saves on each side.\n\n{}",
+        options.level,
+        table.as_str()
+    );
+    if !failures.is_empty() {
+        eprint!("{failures}");
+        print!("{body}");
+        return Ok(false);
+    }
+    publish(corpus, options, "folds", "What folding saves", &body)?;
+    Ok(true)
+}
