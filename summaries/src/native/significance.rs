@@ -380,10 +380,8 @@ impl Code<'_, '_> {
     /// Whether `call`, `jmp` or a conditional jump of 32 bits ends before the field. `xbegin` is none of them.
     fn is_jump(&self, field: u64) -> bool {
         let at = field.checked_sub(self.atom.offset).and_then(|at| usize::try_from(at).ok());
-        match at.and_then(|at| self.bytes.get(..at)) {
-            Some([.., 0xe8 | 0xe9] | [.., 0x0f, 0x80..=0x8f]) => true,
-            _ => false,
-        }
+        let before = at.and_then(|at| self.bytes.get(..at));
+        matches!(before, Some([.., 0xe8 | 0xe9] | [.., 0x0f, 0x80..=0x8f]))
     }
 
     /// Whether the bytes of a `lea` of a place in the atom itself are anywhere, at whatever boundary: whoever looks at bytes alone
