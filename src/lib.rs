@@ -28,7 +28,7 @@ use std::process::ExitCode;
 use rayon::prelude::*;
 use summaries::atom_flags;
 
-use crate::config::{Config, Dialect, Level};
+use crate::config::{Config, Dialect, Level, StubAction};
 use crate::error::{Error, Result, Stage};
 use crate::ids::AtomId;
 use crate::modes::Mode;
@@ -153,8 +153,12 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
     let liveness = &flow.liveness;
     let by_linker = || live(&index, Rules::Linker, &|atom| kinds(&index, atom));
     let plain = PlainLink::new(config, &resolution, &index, &by_linker, liveness);
+    let report_as = |module| {
+        let reports = config.prune.stub == StubAction::Report;
+        reports.then(|| inputs.module_name(module))
+    };
     let plan = timer.stage(Stage::Plan, || {
-        let mut plan = plan::plan(&index, liveness, &resolution, &summaries);
+        let mut plan = plan::plan(&index, liveness, &resolution, &summaries, &report_as);
         plan::mark_foldable(config, &inputs, &index, &summaries, &mut plan);
         plan
     });

@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use crate::args::Environment;
-use crate::config::{Level, PruneOptions};
+use crate::config::{Level, PruneOptions, StubAction};
 use crate::error::{Error, Result, Stage};
 
 /// The environment variable with options that precede those of the command line.
@@ -74,6 +74,7 @@ pub fn parse(words: &[OsString], env: &Environment<'_>) -> Result<PruneOptions> 
         repro: None,
         time: false,
         stats: false,
+        stub: StubAction::Trap,
         stub_symbols: Vec::new(),
     };
     let flags = super::words::split(env.get(FLAGS_VARIABLE).unwrap_or_default().as_bytes());
@@ -154,10 +155,16 @@ fn apply(options: &mut PruneOptions, body: &[u8]) -> Result<()> {
         "repro" => options.repro = path(),
         "time" => options.time = true,
         "stats" => options.stats = true,
-        "stub" if value != "trap" => {
-            return Err(error(format!("--prune-stub={}: a stub can only trap", value.to_string_lossy())));
+        "stub" => {
+            options.stub = match value.to_str() {
+                Some("trap") => StubAction::Trap,
+                Some("report") => StubAction::Report,
+                _ => {
+                    let value = value.to_string_lossy();
+                    return Err(error(format!("--prune-stub={value}: what a stub does is trap or report")));
+                }
+            };
         }
-        "stub" => {}
         "stub-symbol" => options.stub_symbols.push(text()?),
         // html and constants: named by the design, of later stages.
         _ => return Err(error(format!("--prune-{name} is not supported by this version"))),
@@ -218,7 +225,10 @@ mod tests {
         assert_eq!(run("", &[]).unwrap().level, Level::Functions);
         assert!(options.level_explicit && options.strict);
         assert_eq!(options.why, ["a b"]);
-        assert_eq!(options.cache, None);
+        assert_eq!((options.cache, options.stub), (None, StubAction::Trap));
+        let stub = |flags| run(flags, &["--prune-stub=trap"]).unwrap().stub;
+        assert_eq!((stub(""), stub("--prune-stub=report")), (StubAction::Trap, StubAction::Trap));
+        assert_eq!(run("", &["--prune-stub=report"]).unwrap().stub, StubAction::Report);
         assert_eq!(run("", &["--prune-cache=c", "--prune-no-cache"]).unwrap().cache, None);
         assert_eq!(
             run("", &["--prune-no-cache", "--prune-cache=c"]).unwrap().cache,
@@ -232,6 +242,7 @@ mod tests {
         assert!(message("", "--prune-reporrt=x").contains("did you mean --prune-report?"));
         assert!(!message("", "--prune-zzzzzzzzzzzz").contains("did you mean"));
         assert!(message("", "--prune-level=max").contains("off, sections, functions and pointers"));
+        assert!(message("", "--prune-stub=print").contains("trap or report"));
         assert!(message("", "--prune-report").contains("needs a value"));
         assert!(message("", "--prune-strict=1").contains("takes no value"));
         assert!(message("", "--prune-jobs=0").contains("at least one"));

@@ -26,6 +26,7 @@ pub(crate) fn interpret(dialect: Dialect, text: &str) -> Config {
         repro: None,
         time: false,
         stats: false,
+        stub: crate::config::StubAction::Trap,
         stub_symbols: Vec::new(),
     };
     line::interpret(words::split(text.as_bytes()), Linker { path: PathBuf::from("ld"), dialect }, prune)

@@ -14,6 +14,7 @@ pub mod keep;
 pub mod object;
 mod parts;
 mod relocations;
+mod reporter;
 mod sections;
 mod strings;
 mod stub;

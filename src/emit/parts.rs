@@ -19,6 +19,7 @@ use summaries::native::significance::Significance;
 use summaries::{Atom, AtomIdx, ModuleSummary};
 
 use super::input::{Input, LE, Place, Role};
+use super::reporter;
 use super::stub::Code;
 use crate::error::{Error, Result, Stage};
 use crate::plan::{Action, ModulePlan};
@@ -79,6 +80,8 @@ pub(super) struct Parts<'s> {
     pub(super) sections: Vec<Parted>,
     /// By (section, field).
     synthesized: Vec<Synthesized>,
+    /// (section, run) of the stubs that report, in order.
+    reporting: Vec<(u32, u32)>,
     /// (section, start, end) of ranges whose relocations go with their dropped owner; sorted and apart.
     ownerless: Vec<(u32, u64, u64)>,
 }
@@ -102,8 +105,14 @@ impl<'s> Parts<'s> {
         if plan.atoms.len() != summary.atoms.len() {
             return Err(contradiction("the plan is not of this module: its atoms differ"));
         }
-        let mut parts =
-            Parts { summary, plan, sections: Vec::new(), synthesized: Vec::new(), ownerless: Vec::new() };
+        let mut parts = Parts {
+            summary,
+            plan,
+            sections: Vec::new(),
+            synthesized: Vec::new(),
+            reporting: Vec::new(),
+            ownerless: Vec::new(),
+        };
         let planned: Vec<(&Atom, Action)> = summary.atoms.iter().zip(plan.atoms.iter().copied()).collect();
         let mut first_atom = 0;
         for atoms in planned.chunk_by(|(a, _), (b, _)| a.section == b.section) {
@@ -114,11 +123,16 @@ impl<'s> Parts<'s> {
             if first.section != Atom::NO_SECTION && plan.parts(range) {
                 let only = (atoms.len() == 1).then_some(index);
                 let foldable = |i: usize| plan.is_foldable(AtomIdx::new(index.index() + i));
-                parts.sections.push(Parted { only, ..part(input, first.section, atoms, &foldable)? });
+                let reports = plan.report_as.is_some() && reporter::is_near(input, first.section as usize);
+                parts.sections.push(Parted { only, ..part(input, first.section, atoms, &foldable, reports)? });
             }
         }
         if !parts.sections.is_sorted_by(|a, b| a.section < b.section) {
             return Err(contradiction("the atoms of the summary are not in order"));
+        }
+        for parted in &parts.sections {
+            let calls = parted.stubs().filter(|(_, code)| code.call().is_some());
+            parts.reporting.extend(calls.map(|(run, _)| (parted.section, run)));
         }
         parts.forget_owned()?;
         parts.synthesize(input)?;
@@ -188,6 +202,18 @@ impl<'s> Parts<'s> {
     /// Whether something is emitted as a stub.
     pub(super) fn has_stubs(&self) -> bool {
         self.sections.iter().any(|p| p.stubs().next().is_some())
+    }
+
+    /// (section, run) of the stubs that report, in order.
+    pub(super) fn reporting(&self) -> &[(u32, u32)] {
+        &self.reporting
+    }
+
+    /// The atom that a stub stands for.
+    pub(super) fn atom_of(&self, section: u32, run: u32) -> Option<AtomIdx> {
+        let start = self.of(section)?.run(run)?.start;
+        let found = self.summary.atoms.binary_search_by_key(&(section, start), |a| (a.section, a.offset));
+        found.ok().map(AtomIdx::new)
     }
 
     /// Whether the relocation at `offset` of `section` goes because the function that it belongs to does.
@@ -338,12 +364,14 @@ pub(super) fn is_biased_entry(addend: i64) -> bool {
     matches!(addend, -4 | -5 | -6 | -8)
 }
 
-/// Part one section. `foldable` says of an atom, by its place in `atoms`, whether the linker may fold it.
+/// Part one section. `foldable` says of an atom, by its place in `atoms`, whether the linker may fold it; its stubs call the
+/// reporter if `reports`.
 fn part(
     input: &Input<'_>,
     section: u32,
     atoms: &[(&Atom, Action)],
     foldable: &dyn Fn(usize) -> bool,
+    reports: bool,
 ) -> Result<Parted> {
     let index = section as usize;
     let header = input.section(index)?;
@@ -383,7 +411,7 @@ fn part(
                 start: atom.offset,
                 end,
                 align,
-                stub: Some(Code::of(body)),
+                stub: Some(Code::of(body, reports)),
                 foldable: false,
             });
             open = false;

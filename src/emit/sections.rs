@@ -43,6 +43,8 @@ pub(super) enum Slot {
         target: u32,
         run: u32,
     },
+    /// The code that reports a stub that runs.
+    Reporter,
     /// The table of stubs.
     Stubs,
     StubRelocations,
@@ -51,12 +53,12 @@ pub(super) enum Slot {
 }
 
 impl Slot {
-    /// The section of the input that this is, or is part of; for new relocations, their target; 0 for the tables that are new.
+    /// The section of the input that this is, or is part of; for new relocations, their target; 0 for what is of no section of the input.
     pub(super) fn old(self) -> u32 {
         match self {
             Slot::Whole(section) | Slot::Part { section, .. } | Slot::Relocations { section, .. } => section,
             Slot::NewRelocations { target, .. } => target,
-            Slot::Stubs | Slot::StubRelocations | Slot::Addrsig => 0,
+            Slot::Reporter | Slot::Stubs | Slot::StubRelocations | Slot::Addrsig => 0,
         }
     }
 }
@@ -228,6 +230,9 @@ impl Fates {
                 order.push(Slot::Whole(section));
             }
         }
+        if !parts.reporting().is_empty() {
+            order.push(Slot::Reporter);
+        }
         if parts.has_stubs() {
             order.extend([Slot::Stubs, Slot::StubRelocations]);
         }
@@ -251,6 +256,11 @@ impl Numbering {
     pub(super) fn part(&self, section: u32, run: u32) -> Option<u32> {
         let index = self.of(section)?.checked_add(run)?;
         (self.order.get(index as usize) == Some(&Slot::Part { section, run })).then_some(index)
+    }
+
+    /// The index of the code that reports a stub that runs, if there is such.
+    pub(super) fn reporter(&self) -> Option<u32> {
+        self.order.iter().rposition(|s| *s == Slot::Reporter).map(|index| index as u32)
     }
 
     /// The new indices of everything that is of an old section.

@@ -3,7 +3,8 @@
 //! Decides the bytes: an `endbr64` where the original begins with one, then `ud2`; what is not that large has the
 //! longest end of it that fits, and a single byte is `into`, which 64-bit mode does not have (Intel SDM, "INT n"). So a
 //! stub is never larger than what it replaces, and running it is SIGILL. The trap number is the processor's own, so no
-//! handler of the program takes it for something that it planned.
+//! handler of the program takes it for something that it planned. Where stubs are to report, and five bytes fit in
+//! between, the trap comes behind a call of the [`reporter`](super::reporter).
 //!
 //! The table is a section `.debug_lto_prune_stubs` of each object with stubs: for each a relocated 64-bit address, 32 bits
 //! of size, and the name with a NUL, without padding. Its name makes it debug information to linkers: GNU ld drops any
@@ -25,33 +26,47 @@ pub(super) const TABLE_RELOCATIONS: &[u8] = b".rela.debug_lto_prune_stubs";
 const ENDBR64: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
 const UD2: [u8; 2] = [0x0f, 0x0b];
 const INTO: u8 = 0xce;
+/// `call` of what a relocation says.
+const CALL: [u8; 5] = [0xe8, 0, 0, 0, 0];
 
-/// The bytes of a stub: at most six.
+/// The bytes of a stub: at most eleven.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Code {
-    bytes: [u8; 6],
+    bytes: [u8; 11],
     len: u8,
+    /// Where the distance of the call is, if there is one.
+    call: Option<u8>,
 }
 
 impl Code {
-    /// What stands for `original`; for nothing, nothing.
-    pub(super) fn of(original: &[u8]) -> Self {
+    /// What stands for `original`; for nothing, nothing. With `reports`, it calls the reporter where there is room.
+    pub(super) fn of(original: &[u8], reports: bool) -> Self {
         let has_endbr = original.starts_with(&ENDBR64) && original.len() > ENDBR64.len();
         let (prefix, room): (&[u8], usize) = match has_endbr {
             true => (&ENDBR64, original.len() - ENDBR64.len()),
             false => (&[], original.len()),
+        };
+        let (call, room): (&[u8], usize) = match room.checked_sub(CALL.len()) {
+            Some(room) if reports && room > 0 => (&CALL, room),
+            _ => (&[], room),
         };
         let trap: &[u8] = match room {
             0 => &[],
             1 => &[INTO],
             _ => &UD2,
         };
-        let mut code = Code { bytes: [0; 6], len: 0 };
-        for (slot, byte) in code.bytes.iter_mut().zip(prefix.iter().chain(trap)) {
+        let field = (!call.is_empty()).then_some(prefix.len() as u8 + 1);
+        let mut code = Code { bytes: [0; 11], len: 0, call: field };
+        for (slot, byte) in code.bytes.iter_mut().zip(prefix.iter().chain(call).chain(trap)) {
             *slot = *byte;
             code.len += 1;
         }
         code
+    }
+
+    /// Where in the stub the distance of its call of the reporter is; `None` if it only traps.
+    pub(super) fn call(&self) -> Option<u64> {
+        self.call.map(u64::from)
     }
 
     pub(super) fn bytes(&self) -> &[u8] {
@@ -71,8 +86,22 @@ pub(super) struct Table {
     pub(super) relocations: Vec<u8>,
 }
 
-/// The table of an object, by section and place.
-pub(super) fn table(input: &Input<'_>, parts: &Parts<'_>, symbols: &SymbolTable) -> Result<Table> {
+/// A stub of an object.
+#[derive(Debug)]
+pub(super) struct Named<'n> {
+    pub(super) code: Code,
+    /// The function's, or where that has none its section's.
+    pub(super) name: &'n [u8],
+    /// The new index of its section symbol.
+    symbol: u32,
+}
+
+/// The stubs of an object, by section and place.
+pub(super) fn named<'n>(
+    input: &Input<'n>,
+    parts: &Parts<'_>,
+    symbols: &SymbolTable,
+) -> Result<Vec<Named<'n>>> {
     // (section, run) -> the name by which the linker knows the function, or else the first one.
     let mut names: Vec<((u32, u32), bool, usize)> = Vec::new();
     for home in symbols.homes.iter().filter(|h| h.stub.is_some()) {
@@ -85,9 +114,9 @@ pub(super) fn table(input: &Input<'_>, parts: &Parts<'_>, symbols: &SymbolTable)
         }
     }
     names.sort_unstable();
-    let mut table = Table::default();
+    let mut stubs = Vec::new();
     for parted in &parts.sections {
-        for (run, stub) in parted.stubs() {
+        for (run, code) in parted.stubs() {
             let place = (parted.section, run);
             let first = names.partition_point(|(p, _, _)| *p < place);
             let name = names.get(first).filter(|(p, _, _)| *p == place);
@@ -95,29 +124,45 @@ pub(super) fn table(input: &Input<'_>, parts: &Parts<'_>, symbols: &SymbolTable)
             let symbol = symbols
                 .run(parted.section, run)
                 .ok_or_else(|| input.about(parted.section as usize, "a stub in it has no section symbol"))?;
-            let mut entry = Rela {
-                r_offset: U64::new(LE, table.bytes.len() as u64),
-                r_info: U64::default(),
-                r_addend: I64::default(),
-            };
-            entry.set_r_info(LE, false, symbol, elf::R_X86_64_64);
-            table.relocations.extend_from_slice(pod::bytes_of(&entry));
-            table.bytes.extend_from_slice(&[0; 8]);
-            table.bytes.extend_from_slice(&(stub.size() as u32).to_le_bytes());
-            table.bytes.extend_from_slice(name);
-            table.bytes.push(0);
+            stubs.push(Named { code, name, symbol });
         }
     }
-    Ok(table)
+    Ok(stubs)
+}
+
+/// The table of these stubs.
+pub(super) fn table(stubs: &[Named<'_>]) -> Table {
+    let mut table = Table::default();
+    for stub in stubs {
+        let mut entry = Rela {
+            r_offset: U64::new(LE, table.bytes.len() as u64),
+            r_info: U64::default(),
+            r_addend: I64::default(),
+        };
+        entry.set_r_info(LE, false, stub.symbol, elf::R_X86_64_64);
+        table.relocations.extend_from_slice(pod::bytes_of(&entry));
+        table.bytes.extend_from_slice(&[0; 8]);
+        table.bytes.extend_from_slice(&(stub.code.size() as u32).to_le_bytes());
+        table.bytes.extend_from_slice(stub.name);
+        table.bytes.push(0);
+    }
+    table
 }
 
 /// The header of the table; with `link` (the symbol table, the table) that of its relocations.
 pub(super) fn header(name: u32, link: Option<(u32, u32)>) -> Shdr {
-    let (kind, flags, align, entry) = match link {
-        None => (elf::SHT_PROGBITS, 0, 1, 0),
-        Some(_) => (elf::SHT_RELA, elf::SHF_INFO_LINK.0, 8, size_of::<Rela>() as u64),
-    };
-    let (link, info) = link.unwrap_or((0, 0));
+    let Some((symbols, table)) = link else { return new_header(name, elf::SHT_PROGBITS, 0) };
+    Shdr {
+        sh_link: U32::new(LE, symbols),
+        sh_info: U32::new(LE, table),
+        sh_addralign: U64::new(LE, 8),
+        sh_entsize: U64::new(LE, size_of::<Rela>() as u64),
+        ..new_header(name, elf::SHT_RELA, elf::SHF_INFO_LINK.0)
+    }
+}
+
+/// The header of a section that the input has not; the alignment is 1.
+pub(super) fn new_header(name: u32, kind: elf::SectionType, flags: u64) -> Shdr {
     Shdr {
         sh_name: U32::new(LE, name),
         sh_type: U32::new(LE, kind),
@@ -125,10 +170,10 @@ pub(super) fn header(name: u32, link: Option<(u32, u32)>) -> Shdr {
         sh_addr: U64::default(),
         sh_offset: U64::default(),
         sh_size: U64::default(),
-        sh_link: U32::new(LE, link),
-        sh_info: U32::new(LE, info),
-        sh_addralign: U64::new(LE, align),
-        sh_entsize: U64::new(LE, entry),
+        sh_link: U32::default(),
+        sh_info: U32::default(),
+        sh_addralign: U64::new(LE, 1),
+        sh_entsize: U64::default(),
     }
 }
 
@@ -151,7 +196,25 @@ mod tests {
             (endbr(&[0x31, 0xc0, 0xc3]), endbr(&UD2)),
         ];
         for (original, want) in cases {
-            assert_eq!(Code::of(original).bytes(), want, "{original:x?}");
+            assert_eq!(Code::of(original, false).bytes(), want, "{original:x?}");
+            let reporting = Code::of(original, true);
+            assert_eq!((reporting.bytes(), reporting.call()), (&want[..], None), "{original:x?}");
+        }
+    }
+
+    #[test]
+    fn calls_the_reporter_where_there_is_room() {
+        for prefix in [&[][..], &ENDBR64] {
+            for length in 0..20 {
+                let original = [prefix, &[0x90; 20][..length]].concat();
+                let code = Code::of(&original, true);
+                let trap: &[u8] = if length > 6 { &UD2 } else { &[INTO] };
+                let want = [prefix, &CALL, trap].concat();
+                let call = (length > 5).then_some(prefix.len() as u64 + 1);
+                assert_eq!(code.call(), call, "{length}");
+                assert!(code.size() <= original.len() as u64, "{length}");
+                assert_eq!(code.bytes() == want, length > 5, "{length}");
+            }
         }
     }
 }

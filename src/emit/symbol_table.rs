@@ -44,6 +44,8 @@ pub(super) struct SymbolTable {
     pub(super) new: Vec<u32>,
     /// `sh_info`: index of the first non-local symbol.
     pub(super) first_global: u32,
+    /// Index of the section symbol of the code that reports a stub that runs, where there is such.
+    pub(super) reporter: Option<u32>,
     /// Index of the local absolute symbol of value 0, where one was asked for.
     pub(super) zero: Option<u32>,
     pub(super) homes: Vec<Home>,
@@ -51,7 +53,7 @@ pub(super) struct SymbolTable {
     pub(super) runs: Vec<(u32, u32, u32)>,
     /// Runs whose section symbols are new, in the order of the table.
     pub(super) added: Vec<(u32, u32)>,
-    /// Index of the first symbol that is not of the input: the section symbols, then the absolute one.
+    /// Index of the first symbol that is not of the input: the section symbols, the reporter's last, then the absolute one.
     pub(super) first_added: u32,
 }
 /// The name of the local absolute symbol of value 0 that relocations of compressed debug sections refer to: none, so that the
@@ -63,7 +65,7 @@ fn malformed(message: impl Into<String>) -> Error {
 
 impl SymbolTable {
     /// Number what comes behind the local symbols of the input; returns the index of the first global symbol.
-    pub(super) fn end_locals(&mut self, next: u32, zero: bool, runs: &[(u32, u32)]) -> u32 {
+    pub(super) fn end_locals(&mut self, next: u32, zero: bool, reporter: bool, runs: &[(u32, u32)]) -> u32 {
         // Entry 0 is local, also where the input's sh_info says otherwise.
         self.first_added = next;
         let mut next = next;
@@ -77,6 +79,8 @@ impl SymbolTable {
             next += 1;
         }
         self.runs.sort_unstable();
+        self.reporter = reporter.then_some(next);
+        next += u32::from(reporter);
         self.zero = zero.then_some(next);
         self.first_global = next + u32::from(zero);
         self.first_global
@@ -187,10 +191,16 @@ impl SymbolTable {
         extended: &mut Vec<u32>,
     ) -> Result<bool> {
         let mut any_extended = false;
-        for &(section, run) in &self.added {
-            let new = sections.part(section, run).ok_or_else(|| {
-                malformed(format!("section {section} goes, but a part of it is referred to"))
-            })?;
+        let runs = self.added.iter().map(|&(section, run)| {
+            let gone = || malformed(format!("section {section} goes, but a part of it is referred to"));
+            sections.part(section, run).ok_or_else(gone)
+        });
+        let reporter = self.reporter.map(|_| {
+            let missing = || malformed("stubs report, and there is no code that does");
+            sections.reporter().ok_or_else(missing)
+        });
+        for new in runs.chain(reporter) {
+            let new = new?;
             let symbol = Sym {
                 st_info: elf::SymbolInfo::new(elf::STB_LOCAL, elf::STT_SECTION),
                 st_shndx: U16::new(LE, elf::SymbolSection::new(new)),

@@ -8,6 +8,7 @@ mod debug;
 mod links;
 mod planner;
 mod random;
+mod reporter;
 mod split;
 mod splitter;
 mod stub;

@@ -25,8 +25,9 @@ Options (from a compiler: -Wl,--prune-...; or in LTO_PRUNE_FLAGS, which the comm
   --prune-level=off|sections|functions|pointers     how far to go (default: functions, which divides sections;
                                                     pointers is new)
   --prune-keep=GLOB                                 keep these symbols; may be repeated
-  --prune-stub=trap                                 what a function does of which only the address is needed, should
-                                                    it run after all: SIGILL, see explain-trap
+  --prune-stub=trap|report                          what a function does of which only the address is needed, should
+                                                    it run after all: SIGILL, see explain-trap (default), or say
+                                                    its name on standard error before that
   --prune-stub-symbol=GLOB                          for tests: make these functions stubs, whatever is needed
   --prune-limit=N                                   drop only the first N atoms (to bisect)
   --prune-strict                                    fail, with status 1, where the link would go on unpruned

@@ -10,7 +10,7 @@ pub mod table;
 pub mod why;
 
 use serde::Serialize;
-use summaries::{AtomKind, Binding, Definition, ModuleSummary, SymbolIdx, SymbolKind};
+use summaries::{AtomIdx, AtomKind, Binding, Definition, ModuleSummary, SymbolIdx, SymbolKind};
 
 use crate::config::Config;
 use crate::error::{Error, Result, Stage};
@@ -84,6 +84,8 @@ pub struct AtomReport {
     pub live: bool,
     /// `kept`, `stub` (only its address is needed) or `dropped`.
     pub state: &'static str,
+    /// Of a stub: `trap`, or `report` where it says so before it traps.
+    pub stub: Option<&'static str>,
     /// Another module's COMDAT group stands for it; the linker drops it in any case.
     pub discarded: bool,
     /// Whether the plain linker's `--gc-sections` would find it live.
@@ -282,6 +284,7 @@ fn add_module(facts: Facts<'_>, position: usize, report: &mut Report) {
             }
         }
     }
+    let reporting = reporting_stubs(facts, position);
     for (i, (atom, symbols)) in summary.atoms.iter().zip(names).enumerate() {
         let id = AtomId::new(this.first_atom as usize + i);
         let discarded = facts.index.discarded[id.index()];
@@ -299,12 +302,28 @@ fn add_module(facts: Facts<'_>, position: usize, report: &mut Report) {
                 Some(Action::Stub) => "stub",
                 Some(Action::Drop) | None => "dropped",
             },
+            stub: (plan.atoms.get(i) == Some(&Action::Stub)).then(|| {
+                let reports = reporting.binary_search(&AtomIdx::new(i)).is_ok();
+                if reports { "report" } else { "trap" }
+            }),
             discarded,
             linker_live: facts.linker_liveness.is_live(id),
             symbols,
             witness: facts.liveness.witness[id.index()].and_then(|w| witness_report(facts, w)),
         });
     }
+}
+
+/// The stubs of a module that report, ascending. What can't be emitted has none.
+fn reporting_stubs(facts: Facts<'_>, position: usize) -> Vec<AtomIdx> {
+    let (summary, plan) = (facts.summaries[position], &facts.plan.modules[position]);
+    if plan.report_as.is_none() {
+        return Vec::new();
+    }
+    let bytes = facts.inputs.module_bytes(facts.resolution.loaded[position]);
+    let mut stubs = crate::emit::object::reporting_stubs(bytes, summary, plan).unwrap_or_default();
+    stubs.sort_unstable();
+    stubs
 }
 
 fn witness_report(facts: Facts<'_>, witness: Witness) -> Option<WitnessReport> {

@@ -75,6 +75,8 @@ pub(super) struct Pair<'a> {
     pub(super) new_of_old: Vec<usize>,
     /// By section of the original and start.
     pub(super) parts: Vec<Part>,
+    /// The section of the emitted object that reports stubs that run; 0 if there is none.
+    pub(super) reporter: usize,
     pub(super) expected: &'a Expected,
 }
 
@@ -91,8 +93,8 @@ fn check(original: &[u8], emitted: &[u8], expected: &Expected) -> Result<()> {
     let old = Object::read(original)?;
     let new = Object::read(emitted)?;
     well_formed(&new)?;
-    let (new_of_old, parts) = match_sections(&old, &new, expected)?;
-    let pair = Pair { old, new, new_of_old, parts, expected };
+    let (new_of_old, parts, reporter) = match_sections(&old, &new, expected)?;
+    let pair = Pair { old, new, new_of_old, parts, reporter, expected };
     let symbols = SymbolMap::new(&pair)?;
     groups::check(&pair, &symbols)?;
     relocations::check(&pair, &symbols)?;
@@ -100,12 +102,13 @@ fn check(original: &[u8], emitted: &[u8], expected: &Expected) -> Result<()> {
     addresses::check(&pair)
 }
 
-/// Pair the sections that are not tables, in order.
+/// Pair the sections that are not tables, in order; with them the index of the reporter of stubs.
 fn match_sections(
     old: &Object<'_>,
     new: &Object<'_>,
     expected: &Expected,
-) -> Result<(Vec<usize>, Vec<Part>)> {
+) -> Result<(Vec<usize>, Vec<Part>, usize)> {
+    let report_as = expected.parts.report_as.as_deref();
     let mut all_parts = Vec::new();
     let mut new_of_old = vec![0; old.sections.len()];
     let mut rest = (1..new.sections.len()).filter(|i| !new.is_table(*i));
@@ -114,7 +117,8 @@ fn match_sections(
             continue;
         }
         if let Some(atoms) = expected.parts.of(i) {
-            all_parts.extend(parts::find(old, new, i, atoms, &mut rest)?);
+            let reports = report_as.is_some();
+            all_parts.extend(parts::find(old, new, i, atoms, reports, &mut rest)?);
             continue;
         }
         let Some(j) = rest.next() else {
@@ -132,7 +136,7 @@ fn match_sections(
             *slot = j;
         }
     }
-    stubs::check(new, &all_parts, &mut rest)?;
+    let reporter = stubs::check(new, &all_parts, report_as.unwrap_or_default(), &mut rest)?;
     if let Some(extra) = rest.next() {
         return Err(new.about(extra, "is planned to be dropped, and is there"));
     }
@@ -154,7 +158,7 @@ fn match_sections(
             }
         }
     }
-    Ok((new_of_old, all_parts))
+    Ok((new_of_old, all_parts, reporter))
 }
 
 /// Check everything that can be checked without the original.

@@ -29,6 +29,8 @@ pub(super) type AtomExtent = (u64, u64, Action);
 /// their start.
 #[derive(Debug, Clone, Default)]
 pub struct ExpectedParts {
+    /// What the messages of stubs call the module, where they report.
+    pub(super) report_as: Option<String>,
     /// Sections of which only a part stays, ascending, with their atoms.
     sections: Vec<(usize, Vec<AtomExtent>)>,
     /// (section, field, start of the target atom) of assembler-resolved references of atoms that stay, sorted.
@@ -48,6 +50,8 @@ pub(super) struct Part {
     pub(super) new: usize,
     /// It holds a trap instead of what was there.
     pub(super) stub: bool,
+    /// Where in it the distance of its call of the reporter is, if there is one.
+    pub(super) call: Option<u64>,
 }
 
 /// What a relocation must be in the emitted object.
@@ -65,7 +69,7 @@ pub(super) enum Wanted {
 
 impl ExpectedParts {
     pub(super) fn new(summary: &ModuleSummary, plan: &ModulePlan) -> Self {
-        let mut expected = ExpectedParts::default();
+        let mut expected = ExpectedParts { report_as: plan.report_as.clone(), ..ExpectedParts::default() };
         let planned: Vec<(&Atom, Action)> = summary.atoms.iter().zip(plan.atoms.iter().copied()).collect();
         let mut next = 0;
         for atoms in planned.chunk_by(|(a, _), (b, _)| a.section == b.section) {
@@ -119,17 +123,20 @@ impl ExpectedParts {
     }
 }
 
-/// Find the parts of section `i` among the next sections of the emitted object.
+/// Find the parts of section `i` among the next sections of the emitted object. With `reports`, stubs are to call the reporter
+/// where they can.
 pub(super) fn find(
     old: &Object<'_>,
     new: &Object<'_>,
     i: usize,
     atoms: &[AtomExtent],
+    reports: bool,
     rest: &mut impl Iterator<Item = usize>,
 ) -> Result<Vec<Part>> {
     let Some(before) = old.sections.get(i) else { return Ok(Vec::new()) };
     let missing = || old.about(i, "a part of it is planned to stay, and is missing");
     let bytes = old.contents(i)?;
+    let reports = reports && stubs::may_call(old, i);
     let mut parts = Vec::new();
     let mut atoms = atoms.iter().peekable();
     while let Some(&&(start, atom_end, action)) = atoms.peek() {
@@ -163,14 +170,15 @@ pub(super) fn find(
             sh::SHT_NOBITS => Some(&[][..]),
             _ => range().and_then(|r| bytes.get(r)),
         };
-        let same = match stub {
-            true => was.map(stubs::trap).as_deref() == Some(new.contents(j)?),
-            false => was == Some(new.contents(j)?),
+        let body = was.filter(|_| stub).map(|was| stubs::body(was, reports));
+        let same = match &body {
+            Some((body, _)) => body == new.contents(j)?,
+            None => was == Some(new.contents(j)?),
         };
         if last != end || after.sh_addralign > before.sh_addralign.max(1) || !same {
             return Err(old.about(i, format!("has other contents in the part at {start:#x}")));
         }
-        parts.push(Part { old: i, start, end, new: j, stub });
+        parts.push(Part { old: i, start, end, new: j, stub, call: body.and_then(|(_, call)| call) });
     }
     Ok(parts)
 }
@@ -248,13 +256,13 @@ impl Pair<'_> {
         }
     }
 
-    /// Whether the section symbol of the emitted object is that of a part.
+    /// Whether the section symbol of the emitted object is that of a part, or of the reporter of stubs.
     pub(super) fn is_of_part(&self, index: usize, symbol: &Sym) -> bool {
         let Place::Section(section) = self.new.place(index, symbol) else { return false };
         st_type(symbol.st_info) == STT_SECTION
             && (symbol.st_value, symbol.st_size, symbol.st_other, symbol.st_name) == (0, 0, 0, 0)
             && index < self.new.first_global
-            && self.part_of_new(section).is_some()
+            && (self.part_of_new(section).is_some() || section == self.reporter && section != 0)
     }
 
     /// What `entry`, a relocation of `section` of the original, must be now.
@@ -356,7 +364,8 @@ impl Pair<'_> {
             Err(self.old.about(part.old, message))
         };
         if part.stub {
-            return match new.first() {
+            // Where a call leads was seen when the reporter was.
+            return match new.get(usize::from(part.call.is_some())) {
                 Some(extra) => wrong(extra.offset.saturating_add(part.start)),
                 None => Ok(()),
             };
