@@ -104,6 +104,7 @@ cases! {
     start_stop
     stub_corners
     stub_mentioned
+    stub_report
     stub_shared
     stub_virtual
     start_stop_gc

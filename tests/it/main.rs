@@ -26,6 +26,7 @@ mod matrix;
 mod models;
 mod options;
 mod remarks;
+mod reporting;
 mod run;
 mod stubs;
 mod tidy;
