@@ -52,6 +52,7 @@ options
   --programs=KIND   soak: functions, pointers, csmith, twins (default: pointers at that level, else functions)
   --csmith          soak: as --programs=csmith
   --jobs=N          soak: programs at a time (default: as many as cores)
+  --stub=ACTION     soak: the --prune-stub, what a stub does that runs (default: trap)
   --level=LEVEL     links, folds, check, soak, reach: the --prune-level (default: functions)
   --all-modes       gcdiff: not only -ffunction-sections
   --verbose         gcdiff, reach, trace: name every section, function or address that needs a look
@@ -67,6 +68,7 @@ struct Options {
     trace: bool,
     programs: Option<soak::Source>,
     jobs: usize,
+    stub: String,
     level: String,
     all_modes: bool,
     verbose: bool,
@@ -83,6 +85,7 @@ fn parse(args: &[String]) -> Result<Options> {
         trace: false,
         programs: None,
         jobs: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+        stub: "trap".into(),
         level: "functions".into(),
         all_modes: false,
         verbose: false,
@@ -102,6 +105,7 @@ fn parse(args: &[String]) -> Result<Options> {
             ("--programs", v) => options.programs = Some(soak::Source::parse(v)?),
             ("--csmith", "") => options.programs = Some(soak::Source::Csmith),
             ("--jobs", v) => options.jobs = v.parse::<usize>()?.max(1),
+            ("--stub", v) => options.stub = v.into(),
             ("--level", v) => options.level = v.into(),
             ("--all-modes", "") => options.all_modes = true,
             ("--verbose", "") => options.verbose = true,

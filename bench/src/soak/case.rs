@@ -58,8 +58,8 @@ impl Tools {
             linkers,
             paths,
             flags: format!(
-                "--prune-level={} --prune-strict --prune-no-cache --prune-jobs=1 --prune-report=report.json",
-                options.level
+                "--prune-level={} --prune-stub={} --prune-strict --prune-no-cache --prune-jobs=1 --prune-report=report.json",
+                options.level, options.stub
             ),
             keep: corpus.root.join("work/soak"),
             trace: options.trace,
@@ -233,7 +233,9 @@ pub(crate) fn run(dir: &Path, program: &Program, recipe: &Recipe, tools: &Tools)
         )));
     }
     let red = if plain.status != pruned.status {
-        Some(format!("exit status {} instead of {}", pruned.status, plain.status))
+        // The last words may be those of a stub.
+        let words = pruned.stderr.lines().last().map(|l| format!(": {l}")).unwrap_or_default();
+        Some(format!("exit status {} instead of {}{words}", pruned.status, plain.status))
     } else if plain.stdout != pruned.stdout
         || plain.stderr.replace("plain", "pruned") != pruned.stderr.replace("plain", "pruned")
     {
