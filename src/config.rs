@@ -6,10 +6,9 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// `--prune-level`.
+/// `--prune-level`: how far the analysis goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    Off,
     Sections,
     Functions,
     Pointers,
@@ -48,8 +47,10 @@ pub struct Linker {
 #[derive(Debug, Clone)]
 pub struct PruneOptions {
     pub level: Level,
-    /// `--prune-level` was given, not defaulted.
+    /// A level was named, not defaulted.
     pub level_explicit: bool,
+    /// `--prune-level=off`: the originals are linked. If a report is asked for, it says what would go at `level`.
+    pub off: bool,
     pub report: Option<PathBuf>,
     pub remarks: Option<PathBuf>,
     pub why: Vec<String>,

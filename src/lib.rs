@@ -14,6 +14,7 @@ pub mod plan;
 pub mod refusal;
 pub mod emit;
 pub mod link;
+pub mod shadow;
 pub mod verify;
 pub mod report;
 pub mod error;
@@ -52,31 +53,20 @@ pub enum Outcome {
 /// Link: pruned where that is safe, and otherwise as if we weren't there.
 pub fn link_main(config: &Config) -> ExitCode {
     let prune = &config.prune;
-    if config.announce {
+    if config.announce && !shadow::is_analysis(config) {
         println!("{}", modes::version_line());
     }
-    if prune.level == Level::Off && prune.report.is_none() && prune.why.is_empty() && !prune.stats {
-        return link::exec_plain(config);
-    }
-    if let Some(jobs) = prune.jobs {
-        // Fails only if a pool exists, which can't be: nothing ran before.
-        let _ = rayon::ThreadPoolBuilder::new().num_threads(jobs).build_global();
+    if prune.off {
+        return shadow::link(config);
     }
     if !link::can_publish(config) {
         return link::exec_plain(config);
     }
-    let mut timer = Timer::start();
-    let result = catch_unwind(AssertUnwindSafe(|| run(config, &mut timer)));
-    timer.clear();
-    if prune.time {
-        eprint!("{}", timer.table());
-    }
-    let error = match result {
-        Ok(Ok(Outcome::Linked)) => return ExitCode::SUCCESS,
-        Ok(Ok(Outcome::Originals)) => return link::exec_plain(config),
-        Ok(Ok(Outcome::Refused(messages))) => return link::run_plain_after_refusal(config, &messages),
-        Ok(Err(error)) => error.to_string(),
-        Err(_) => "internal error (the panic above is a bug of lto-prune)".to_owned(),
+    let error = match run_caught(config) {
+        Ok(Outcome::Linked) => return ExitCode::SUCCESS,
+        Ok(Outcome::Originals) => return link::exec_plain(config),
+        Ok(Outcome::Refused(messages)) => return link::run_plain_after_refusal(config, &messages),
+        Err(error) => error,
     };
     if prune.strict {
         eprintln!("lto-prune: error: {error}");
@@ -84,6 +74,25 @@ pub fn link_main(config: &Config) -> ExitCode {
     }
     eprintln!("lto-prune: warning: {error}; linking the originals");
     link::exec_plain(config)
+}
+
+/// The passes, timed; what went wrong with them, a panic too, is a message.
+fn run_caught(config: &Config) -> std::result::Result<Outcome, String> {
+    let prune = &config.prune;
+    if let Some(jobs) = prune.jobs {
+        // Fails only if a pool exists, which can't be: nothing ran before.
+        let _ = rayon::ThreadPoolBuilder::new().num_threads(jobs).build_global();
+    }
+    let mut timer = Timer::start();
+    let result = catch_unwind(AssertUnwindSafe(|| run(config, &mut timer)));
+    timer.clear();
+    if prune.time {
+        eprint!("{}", timer.table());
+    }
+    match result {
+        Ok(result) => result.map_err(|error| error.to_string()),
+        Err(_) => Err("internal error (the panic above is a bug of lto-prune)".to_owned()),
+    }
 }
 
 /// The passes.
@@ -164,8 +173,9 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
     });
     let limits = refusal::of_link(config, &inputs, &resolution, &index, &plain);
     let prune = &config.prune;
-    let allowed = prune.level != Level::Off && !refusal::forbids(&limits);
-    let warning = refusal::warning(&inputs, &limits);
+    let allowed = !refusal::forbids(&limits);
+    // A link that nobody wanted pruned did not go wrong; the report has the limits.
+    let warning = refusal::warning(&inputs, &limits).filter(|_| !prune.off);
     if let (Some(warning), true) = (&warning, prune.strict) {
         return Err(Error::new(Stage::Summarise, warning.clone()));
     }
@@ -182,10 +192,16 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
             plan: &plan,
             needed: &|dso| plain.needs(dso),
         };
-        let pruned = prune_and_link(sources, timer)?;
-        linked = pruned.is_ok();
-        totals = account(&inputs, &resolution, pruned.as_deref().unwrap_or(&[]));
-        refusal = pruned.err();
+        if prune.off {
+            let objects = timer.stage(Stage::Emit, || emit::tree::objects(sources))?;
+            timer.stage(Stage::Verify, || verify_emitted(sources, &objects))?;
+            totals = account(&inputs, &resolution, &objects);
+        } else {
+            let pruned = prune_and_link(sources, timer)?;
+            linked = pruned.is_ok();
+            totals = account(&inputs, &resolution, pruned.as_deref().unwrap_or(&[]));
+            refusal = pruned.err();
+        }
     } else if wants_report(config) {
         totals = account(&inputs, &resolution, &[]);
     }
@@ -239,7 +255,7 @@ fn prune_and_link(
     let (output, verified) = timer.stage(Stage::Link, || {
         std::thread::scope(|scope| {
             let link = scope.spawn(|| link::link_pruned(config, &emitted, &workspace));
-            let verified = verify_emitted(sources, &emitted);
+            let verified = verify_emitted(sources, &emitted.objects);
             let panicked = |_| Err(Error::new(Stage::Link, "internal error"));
             (link.join().unwrap_or_else(panicked), verified)
         })
@@ -258,7 +274,7 @@ fn prune_and_link(
 }
 
 /// Each pruned object agrees with its plan, and every strong reference has the definition that it had.
-fn verify_emitted(sources: emit::tree::Sources<'_>, emitted: &emit::tree::Emitted) -> Result<()> {
+fn verify_emitted(sources: emit::tree::Sources<'_>, objects: &[Option<Vec<u8>>]) -> Result<()> {
     let resolution = sources.resolution;
     let facts: Vec<verify::Facts<'_>> = (0..resolution.loaded.len())
         .into_par_iter()
@@ -266,7 +282,7 @@ fn verify_emitted(sources: emit::tree::Sources<'_>, emitted: &emit::tree::Emitte
             let module = resolution.loaded[position];
             let name = sources.inputs.module_name(module);
             let original = sources.inputs.module_bytes(module);
-            let Some(pruned) = &emitted.objects[position] else { return verify::facts(&name, original) };
+            let Some(pruned) = &objects[position] else { return verify::facts(&name, original) };
             let (summary, plan) = (sources.summaries[position], &sources.plan.modules[position]);
             verify::object(&name, original, pruned, &verify::Expected::new(summary, plan))?;
             verify::facts(&name, pruned)

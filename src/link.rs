@@ -6,6 +6,8 @@
 //! place (the same process, by exec), so exit status, messages and signals are the linker's own. A signal
 //! that ends us ends the linker and removes what we made.
 
+pub mod plain;
+
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
@@ -26,6 +28,15 @@ const LONGEST_LINE: usize = 128 << 10;
 /// Become the linker, with the line as it was given. Returns only if that is impossible.
 pub fn exec_plain(config: &Config) -> ExitCode {
     let error = Command::new(&config.linker.path).args(&config.linker_args).exec();
+    if error.kind() == std::io::ErrorKind::ArgumentListTooLong {
+        // It came in response files, and those were read; a file of ours must outlive the linker.
+        plain::pass_signals_on();
+        match plain::PlainLinker::start(config).and_then(plain::PlainLinker::wait) {
+            Ok(status) => return plain::exit_as(status),
+            Err(error) => eprintln!("lto-prune: error: {error}"),
+        }
+        return ExitCode::FAILURE;
+    }
     eprintln!("lto-prune: link: {}: cannot run the linker: {error}", config.linker.path.display());
     ExitCode::FAILURE
 }
@@ -51,11 +62,7 @@ pub fn run_plain_after_refusal(config: &Config, messages: &[u8]) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     drop(workspace);
-    if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&output.status) {
-        // Die as the linker died: compiler drivers say so.
-        let _ = signal_hook::low_level::emulate_default_handler(signal);
-    }
-    ExitCode::from(output.status.code().unwrap_or(1) as u8)
+    plain::exit_as(output.status)
 }
 
 /// The line as it was given, but for the output.

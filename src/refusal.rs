@@ -5,7 +5,7 @@
 
 use summaries::{Limit, LimitRecord, Severity, Visibility};
 
-use crate::config::{Config, Dialect, Level, OutputKind};
+use crate::config::{Config, Dialect, OutputKind};
 use crate::ids::{DsoId, Id, ModuleId, SymbolId};
 use crate::index::Index;
 use crate::inputs::Inputs;
@@ -20,7 +20,7 @@ pub type Place = (Option<ModuleId>, LimitRecord);
 pub fn of_options(config: &Config, inputs: &Inputs) -> Vec<Place> {
     let mut limits = Vec::new();
     let mut add = |limit, detail: String| limits.push((None, link_limit(limit, detail)));
-    let asked = config.prune.level_explicit && config.prune.level > Level::Off && config.gc_sections;
+    let asked = config.prune.level_explicit && config.gc_sections;
     if config.output_kind == OutputKind::Relocatable && !asked {
         add(Limit::RelocatableOutput, "-r".to_owned());
     }

@@ -15,6 +15,9 @@ use crate::error::{Error, Result, Stage};
 /// The environment variable with options that precede those of the command line.
 pub const FLAGS_VARIABLE: &str = "LTO_PRUNE_FLAGS";
 
+/// The level that is taken where none is named.
+const DEFAULT_LEVEL: Level = Level::Functions;
+
 /// Every option of ours without its prefix; `=` where it takes a value.
 const NAMES: &[&str] = &[
     "level=",
@@ -59,8 +62,9 @@ fn error(message: impl Into<String>) -> Error {
 /// An unknown option, a value that is missing, superfluous or wrong, or a word in `LTO_PRUNE_FLAGS` that isn't ours.
 pub fn parse(words: &[OsString], env: &Environment<'_>) -> Result<PruneOptions> {
     let mut options = PruneOptions {
-        level: Level::Functions,
+        level: DEFAULT_LEVEL,
         level_explicit: false,
+        off: false,
         report: None,
         remarks: None,
         why: Vec::new(),
@@ -122,19 +126,25 @@ fn apply(options: &mut PruneOptions, body: &[u8]) -> Result<()> {
     };
     match name.as_str() {
         "level" => {
-            options.level = match value.to_str() {
-                Some("off") => Level::Off,
+            let text = value.to_string_lossy();
+            let named = match &*text {
+                "off" => None,
+                text => Some(text.strip_prefix("off:").unwrap_or(text)),
+            };
+            options.off = text.starts_with("off");
+            options.level_explicit = named.is_some();
+            options.level = match named {
+                None => DEFAULT_LEVEL,
                 Some("sections") => Level::Sections,
                 Some("functions") => Level::Functions,
                 Some("pointers") => Level::Pointers,
-                _ => {
-                    let value = value.to_string_lossy();
+                Some(_) => {
                     return Err(error(format!(
-                        "--prune-level={value}: the levels are off, sections, functions and pointers"
+                        "--prune-level={text}: the levels are off, sections, functions and pointers; off:LEVEL \
+                         reports what would go at a level"
                     )));
                 }
             };
-            options.level_explicit = true;
         }
         "report" => options.report = path(),
         "remarks" => options.remarks = path(),
@@ -223,6 +233,11 @@ mod tests {
             run("--prune-level=off '--prune-why=a b' --prune-strict", &["--prune-level=sections"]).unwrap();
         assert_eq!(options.level, Level::Sections);
         assert_eq!(run("", &[]).unwrap().level, Level::Functions);
+        let off = run("", &["--prune-level=pointers", "--prune-level=off"]).unwrap();
+        assert!(off.off && !off.level_explicit && off.level == Level::Functions);
+        let shadow = run("--prune-level=off", &["--prune-level=off:pointers"]).unwrap();
+        assert!(shadow.off && shadow.level_explicit && shadow.level == Level::Pointers);
+        assert!(!run("--prune-level=off", &["--prune-level=pointers"]).unwrap().off);
         assert!(options.level_explicit && options.strict);
         assert_eq!(options.why, ["a b"]);
         assert_eq!((options.cache, options.stub), (None, StubAction::Trap));
@@ -243,6 +258,8 @@ mod tests {
         assert!(!message("", "--prune-zzzzzzzzzzzz").contains("did you mean"));
         assert!(message("", "--prune-level=max").contains("off, sections, functions and pointers"));
         assert!(message("", "--prune-stub=print").contains("trap or report"));
+        assert!(message("", "--prune-level=off:off").contains("off:LEVEL"));
+        assert!(message("", "--prune-level=offf").contains("the levels are"));
         assert!(message("", "--prune-report").contains("needs a value"));
         assert!(message("", "--prune-strict=1").contains("takes no value"));
         assert!(message("", "--prune-jobs=0").contains("at least one"));

@@ -13,6 +13,7 @@ pub(crate) fn interpret(dialect: Dialect, text: &str) -> Config {
     let prune = PruneOptions {
         level: Level::Pointers,
         level_explicit: false,
+        off: false,
         report: None,
         remarks: None,
         why: Vec::new(),

@@ -102,7 +102,7 @@ pub struct Sources<'s> {
 
 /// Rewrite what is touched and write the files into `dir`.
 pub fn emit(sources: Sources<'_>, dir: &Path) -> Result<Emitted> {
-    let objects = rewrite(sources)?;
+    let objects = objects(sources)?;
     let mut files = Files { dir, names: Names::default(), outputs: Vec::new() };
     files.names.prefix = format!("{}/", dir.display());
     let block = input_block(sources, &objects, &mut files);
@@ -121,8 +121,8 @@ pub fn emit(sources: Sources<'_>, dir: &Path) -> Result<Emitted> {
     Ok(Emitted { line, names: files.names, objects })
 }
 
-/// The pruned bytes of each touched module.
-fn rewrite(sources: Sources<'_>) -> Result<Vec<Option<Vec<u8>>>> {
+/// The pruned bytes of each touched module, by load position.
+pub fn objects(sources: Sources<'_>) -> Result<Vec<Option<Vec<u8>>>> {
     let Sources { inputs, resolution, summaries, plan, .. } = sources;
     let one = |((&module, summary), plan): ((&ModuleId, &&ModuleSummary), &ModulePlan)| {
         if plan.is_untouched() {

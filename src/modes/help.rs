@@ -23,7 +23,8 @@ Examples:
 Options (from a compiler: -Wl,--prune-...; or in LTO_PRUNE_FLAGS, which the command line overrides):
  What is pruned
   --prune-level=off|sections|functions|pointers     how far to go (default: functions, which divides sections;
-                                                    pointers is new)
+                                                    pointers is new); off links the originals and, with a report,
+                                                    says what would go; off:LEVEL at another level
   --prune-keep=GLOB                                 keep these symbols; may be repeated
   --prune-stub=trap|report                          what a function does of which only the address is needed, should
                                                     it run after all: SIGILL, see explain-trap (default), or say

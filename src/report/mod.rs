@@ -33,7 +33,10 @@ pub struct Report {
     pub tool: String,
     pub linker: LinkerReport,
     pub output: String,
+    /// Of the analysis.
     pub level: &'static str,
+    /// `--prune-level=off`: nothing was to be pruned; the rest says what would have been.
+    pub shadow: bool,
     /// Whether the output was linked from pruned objects.
     pub pruned: bool,
     /// In load order.
@@ -61,7 +64,7 @@ pub struct ModuleReport {
     /// Path, or the member's name.
     pub name: String,
     pub archive: Option<String>,
-    /// `pruned`, or `untouched` where nothing goes.
+    /// `pruned`, or `untouched` where nothing goes, or `would-be-pruned` in a shadow report.
     pub status: &'static str,
 }
 
@@ -197,6 +200,7 @@ pub fn write(facts: Facts<'_>, totals: Totals, pruned: bool) -> Result<()> {
 /// Make the report. `totals` are the sizes of plain and emitted modules.
 pub fn report(facts: Facts<'_>, totals: Totals, pruned: bool) -> Report {
     let config = facts.config;
+    let would_prune = config.prune.off && !crate::refusal::forbids(facts.limits);
     let mut report = Report {
         schema: SCHEMA,
         tool: format!("lto-prune {}", env!("CARGO_PKG_VERSION")),
@@ -206,6 +210,7 @@ pub fn report(facts: Facts<'_>, totals: Totals, pruned: bool) -> Report {
         },
         output: config.output.display().to_string(),
         level: level_name(config.prune.level),
+        shadow: config.prune.off,
         pruned,
         modules: facts
             .resolution
@@ -214,7 +219,11 @@ pub fn report(facts: Facts<'_>, totals: Totals, pruned: bool) -> Report {
             .zip(&facts.plan.modules)
             .map(|(m, plan)| {
                 let input = &facts.inputs.modules[*m];
-                let status = if pruned && !plan.is_untouched() { "pruned" } else { "untouched" };
+                let status = match (plan.is_untouched(), pruned) {
+                    (false, true) => "pruned",
+                    (false, false) if would_prune => "would-be-pruned",
+                    _ => "untouched",
+                };
                 let path = |file| facts.inputs.files[file].path.display().to_string();
                 match &input.archive {
                     Some((archive, member)) => {
@@ -412,7 +421,6 @@ fn dialect_name(dialect: crate::config::Dialect) -> &'static str {
 fn level_name(level: crate::config::Level) -> &'static str {
     use crate::config::Level;
     match level {
-        Level::Off => "off",
         Level::Sections => "sections",
         Level::Functions => "functions",
         Level::Pointers => "pointers",

@@ -21,9 +21,13 @@ pub fn remarks(report: &Report) -> String {
         if !function || symbol.live || !symbol.prevails {
             continue;
         }
-        let string = [("String", " not added to the combined module ")];
-        let arguments = [("Function", symbol.name.as_str())].into_iter().chain(string);
-        document(&mut out, ["Passed", "lto", "deadfunction"], &symbol.name, arguments);
+        let (kind, text) = match report.pruned {
+            true => ("Passed", " not added to the combined module "),
+            // The originals were linked, and the function is there.
+            false => ("Analysis", " would not be added to the combined module "),
+        };
+        let arguments = [("Function", symbol.name.as_str()), ("String", text)];
+        document(&mut out, [kind, "lto", "deadfunction"], &symbol.name, arguments);
     }
     for site in &report.call_sites {
         let named = |atom: usize| report.atoms.get(atom).and_then(|a| a.symbols.first()).map(String::as_str);

@@ -38,7 +38,8 @@ fn explain(facts: Facts<'_>, name: &str, position: usize, atom: AtomId, out: &mu
         return;
     }
     let Some(mut witness) = facts.liveness.witness[atom.index()] else {
-        *out += &format!("{name} in {module}: dropped, no live atom refers to it\n");
+        let dropped = if facts.config.prune.off { "would be dropped" } else { "dropped" };
+        *out += &format!("{name} in {module}: {dropped}, no live atom refers to it\n");
         return;
     };
     let state = if facts.liveness.is_stub(atom) { "a stub, only its address is needed" } else { "live" };

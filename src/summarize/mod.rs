@@ -23,7 +23,7 @@ pub use commands::{dump_command, summarize_command};
 /// How finely the modules are divided at a level.
 pub fn granularity(level: Level) -> Granularity {
     match level {
-        Level::Off | Level::Sections => Granularity::Sections,
+        Level::Sections => Granularity::Sections,
         Level::Functions => Granularity::Functions,
         Level::Pointers => Granularity::Pointers,
     }

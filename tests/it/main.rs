@@ -28,6 +28,7 @@ mod options;
 mod remarks;
 mod reporting;
 mod run;
+mod shadow;
 mod stubs;
 mod tidy;
 mod tools;

@@ -1,0 +1,115 @@
+//! The linker as a child, on the line as it was given: where we can't become it.
+//!
+//! That is so when something of ours has to end after it: an analysis beside it, or a response file that holds a line
+//! too long for the system. It has our standard streams, and signals and exit status go through us as if we were it.
+//! An interrupt from the terminal reaches it without us, since the terminal signals the whole group; what is sent to
+//! us alone we pass on.
+
+use std::io::ErrorKind;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitCode, ExitStatus};
+use std::sync::Mutex;
+
+use super::{folder_in, folders, remove_folders, response_file};
+use crate::config::Config;
+use crate::error::{Error, Result, Stage};
+
+/// Processes that get the signals that are sent to us.
+static PROCESSES: Mutex<Vec<u32>> = Mutex::new(Vec::new());
+
+fn processes() -> std::sync::MutexGuard<'static, Vec<u32>> {
+    PROCESSES.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// From now on a signal that asks us to end asks them instead: we end when they have ended.
+pub fn pass_signals_on() {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+    let Ok(mut signals) = signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGQUIT, SIGTERM]) else {
+        return;
+    };
+    std::thread::spawn(move || {
+        for signal in signals.forever() {
+            // As system(3) does: a second interrupt would end a linker that is cleaning up after the first.
+            if signal == SIGINT || signal == SIGQUIT {
+                continue;
+            }
+            for process in processes().iter() {
+                let _ = Command::new("kill").args([format!("-{signal}"), process.to_string()]).status();
+            }
+        }
+    });
+}
+
+/// Start a process that gets our signals. Under one lock: a signal finds it noted or not yet started.
+pub fn start(command: &mut Command) -> std::io::Result<Child> {
+    let mut processes = processes();
+    let child = command.spawn()?;
+    processes.push(child.id());
+    Ok(child)
+}
+
+/// Forget a process that has ended.
+pub fn ended(id: u32) {
+    processes().retain(|p| *p != id);
+}
+
+/// The linker, running on the line as it was given.
+#[derive(Debug)]
+pub struct PlainLinker {
+    process: Child,
+    /// Holds the line, if that is too long for the system.
+    _line: Option<LineFolder>,
+}
+
+#[derive(Debug)]
+struct LineFolder;
+
+impl Drop for LineFolder {
+    fn drop(&mut self) {
+        remove_folders(&mut folders());
+    }
+}
+
+impl PlainLinker {
+    /// Start it.
+    pub fn start(config: &Config) -> Result<Self> {
+        let failed = |e| Error::io(Stage::Link, &config.linker.path, "run the linker", e);
+        match start(Command::new(&config.linker.path).args(&config.linker_args)) {
+            Ok(process) => Ok(PlainLinker { process, _line: None }),
+            Err(error) if error.kind() == ErrorKind::ArgumentListTooLong => {
+                let folder = folder_in(&std::env::temp_dir(), "lto-prune-")?;
+                let line = Some(LineFolder);
+                let process = start(&mut with_response_file(config, &folder)?).map_err(failed)?;
+                Ok(PlainLinker { process, _line: line })
+            }
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    /// Wait for its end.
+    pub fn wait(mut self) -> Result<ExitStatus> {
+        let status = self.process.wait();
+        ended(self.process.id());
+        status.map_err(|e| Error::new(Stage::Link, format!("cannot wait for the linker: {e}")))
+    }
+}
+
+fn with_response_file(config: &Config, folder: &Path) -> Result<Command> {
+    let file = folder.join("line.rsp");
+    std::fs::write(&file, response_file(&config.linker_args))
+        .map_err(|e| Error::io(Stage::Link, &file, "write the line", e))?;
+    let mut at = std::ffi::OsString::from("@");
+    at.push(&file);
+    let mut command = Command::new(&config.linker.path);
+    command.arg(at);
+    Ok(command)
+}
+
+/// End as the linker ended: compiler drivers say by which signal.
+pub fn exit_as(status: ExitStatus) -> ExitCode {
+    if let Some(signal) = status.signal() {
+        let _ = signal_hook::low_level::emulate_default_handler(signal);
+    }
+    ExitCode::from(status.code().unwrap_or(1) as u8)
+}

@@ -1,0 +1,107 @@
+//! `--prune-level=off` with a report: the linker links as if we weren't there, and beside it we find out what would
+//! go.
+//!
+//! Nothing that the analysis does may change the link. So the linker gets its own line, standard streams and place
+//! for the output, and the analysis runs in a process of its own: a panic, a lack of memory or an input that changes
+//! while it is read end that process alone. What it prints comes after all that the linker prints; our exit status
+//! and the signal that ends us are the linker's. A failed analysis is one line of warning, since nothing else can say
+//! that there is no report, with `--prune-strict` too: that option asks for a failure where a link isn't pruned, and
+//! this one isn't by demand.
+//!
+//! The other process is this program with the words that it was called with, and an environment variable by which it
+//! knows its parent. Left out: what would be linked. The pruned objects are made and verified, but in memory only.
+
+use std::io::Write;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitCode, Output, Stdio};
+
+use crate::config::Config;
+use crate::link::{self, plain};
+
+/// Set for the process that analyses: the process id of the one that links.
+const PARENT_VARIABLE: &str = "LTO_PRUNE_SHADOW_OF";
+
+/// Link the originals, and write what was asked for.
+pub fn link(config: &Config) -> ExitCode {
+    if is_analysis(config) {
+        return analyse(config);
+    }
+    let prune = &config.prune;
+    if !crate::wants_report(config) && prune.repro.is_none() && !prune.time {
+        return link::exec_plain(config);
+    }
+    plain::pass_signals_on();
+    let analysis = start_analysis();
+    let linker = match plain::PlainLinker::start(config) {
+        Ok(linker) => linker,
+        Err(error) => {
+            if let Ok(mut analysis) = analysis {
+                let _ = analysis.kill();
+                let _ = analysis.wait();
+            }
+            eprintln!("lto-prune: error: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let status = linker.wait();
+    finish(analysis);
+    match status {
+        Ok(status) => plain::exit_as(status),
+        Err(error) => {
+            eprintln!("lto-prune: error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Whether this process is the one that analyses.
+pub fn is_analysis(config: &Config) -> bool {
+    let parent = std::env::var(PARENT_VARIABLE).ok().and_then(|v| v.parse::<u32>().ok());
+    config.prune.off && parent == Some(std::os::unix::process::parent_id())
+}
+
+/// The analysis, its messages held back.
+fn start_analysis() -> std::io::Result<Child> {
+    let mut words = std::env::args_os();
+    let mut command = Command::new(std::env::current_exe()?);
+    if let Some(name) = words.next() {
+        command.arg0(name);
+    }
+    command.args(words).env(PARENT_VARIABLE, std::process::id().to_string());
+    plain::start(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()))
+}
+
+/// Wait for the analysis and let out what it printed.
+fn finish(analysis: std::io::Result<Child>) {
+    let ended = analysis.and_then(|child| {
+        let id = child.id();
+        let output = child.wait_with_output();
+        plain::ended(id);
+        output
+    });
+    let Output { status, stdout, stderr } = match ended {
+        Ok(output) => output,
+        Err(error) => return warn(&format!("cannot run the analysis: {error}")),
+    };
+    // A closed pipe is the reader's business.
+    let _ = std::io::stdout().write_all(&stdout);
+    let _ = std::io::stderr().write_all(&stderr);
+    if let Some(signal) = status.signal() {
+        warn(&format!("the analysis was ended by signal {signal}"));
+    }
+}
+
+fn warn(message: &str) {
+    eprintln!("lto-prune: warning: {message}; there is no report, and the link is not affected");
+}
+
+/// What the other process does: the passes without the link.
+fn analyse(config: &Config) -> ExitCode {
+    match crate::run_caught(config) {
+        Ok(_) => ExitCode::SUCCESS,
+        Err(error) => {
+            warn(&error);
+            ExitCode::FAILURE
+        }
+    }
+}

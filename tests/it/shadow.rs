@@ -1,0 +1,221 @@
+//! `--prune-level=off` with a report: the link is that of the linker alone, byte by byte and word by word, and the report
+//! says what would have gone.
+//!
+//! Whatever happens to the analysis happens to the report only: a folder that isn't there, a process that is killed.
+
+use std::io::Read as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::matrix;
+use crate::run::{Job, Session};
+use crate::tools::{self, Linker};
+
+const MAIN: &str = "#include <stdio.h>\nint callee(int);\nint dead_one(int x) { return callee(x); }\n\
+    int main(int argc, char **argv) { printf(\"%d\\n\", callee(argc)); return argv == 0; }\n";
+const LIB: &str = "int callee(int x) { return x + 1; }\nint dead_two(void) { return 3; }\n";
+const BROKEN: &str =
+    "int nowhere(void);\nint dead_three(void) { return 1; }\nint main(void) { return nowhere(); }\n";
+
+fn prepare(name: &str, compiler: &str, mode: &str) -> Session {
+    let mut session = Session::new(&format!("shadow/{name}"));
+    let dir = session.dir().to_owned();
+    for (file, text) in [("main.c", MAIN), ("lib.c", LIB), ("broken.c", BROKEN)] {
+        session.write(file, text);
+    }
+    let job = Job::new(&dir, compiler).words("-O1 -fno-inline -ffunction-sections -c main.c lib.c broken.c");
+    session.must(&job.words(mode));
+    session.must(&Job::new(&dir, "ar").words("qcs liblib.a lib.o"));
+    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    for linker in Linker::ALL {
+        // Linkers name themselves as they are called: by their own path.
+        let script = format!("#!/bin/sh\nexec {} \"$@\"\n", linker.path().display());
+        let path = session.write(&format!("plain-{}/ld", linker.name()), script);
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    session
+}
+
+/// Names of the functions with an atom in this state.
+fn in_state(report: &Value, state: &str) -> Vec<String> {
+    let atoms = report["atoms"].as_array().unwrap().iter().filter(|a| a["state"] == state);
+    atoms.flat_map(|a| a["symbols"].as_array().unwrap()).map(|s| s.as_str().unwrap().to_owned()).collect()
+}
+
+/// Link `inputs` by the linker alone and in the shadow, and hold all that can be seen of the one against the other.
+fn same_link(session: &mut Session, compiler: &str, linker: Linker, line: &str) -> Value {
+    let dir = session.dir().to_owned();
+    let out = session.path("out");
+    let mut seen = Vec::new();
+    let report = session.path("report.json");
+    let _ = std::fs::remove_file(&report);
+    for (folder, options) in [
+        (format!("plain-{}", linker.name()), ""),
+        ("shims".to_owned(), "-Wl,--prune-level=off -Wl,--prune-report=report.json -Wl,--prune-strict"),
+    ] {
+        let _ = std::fs::remove_file(&out);
+        let job = Job::new(&dir, compiler).arg("-B").arg(folder).words(line).words("-o out").words(options);
+        let outcome = session.run(&job.env("LTO_PRUNE_LINKER", linker.path()));
+        seen.push((outcome.status, outcome.stdout, outcome.stderr, std::fs::read(&out).ok()));
+    }
+    let [plain, shadow] = &seen[..] else { session.fail("two links") };
+    session.check_eq(&shadow.0, &plain.0, "exit status");
+    session.check_eq(&shadow.1, &plain.1, "standard output");
+    session.check_eq(&shadow.2, &plain.2, "standard error");
+    session.check(shadow.3 == plain.3, "the outputs differ");
+    let report = matrix::report(session, &report);
+    session.check_eq(&report["shadow"], &true.into(), "shadow");
+    session.check_eq(&report["pruned"], &false.into(), "pruned");
+    report
+}
+
+fn shadow_of(linker: Linker) {
+    for compiler in ["gcc", "clang-19"] {
+        for mode in ["-fPIE -pie", "-fno-pie -no-pie", "-fno-pie -static", "-fPIC -shared"] {
+            let name = format!("{}-{compiler}{}", linker.name(), mode.replace(' ', ""));
+            let mut session = prepare(&name, compiler, mode);
+            let line = format!("{mode} main.o liblib.a");
+            let report = same_link(&mut session, compiler, linker, &line);
+            session.check_eq(&report["level"], &"functions".into(), "level");
+            let dropped = in_state(&report, "dropped");
+            let expected = match mode.ends_with("-shared") {
+                // All of main.o is exported; of the library too.
+                true => Vec::new(),
+                false => vec!["dead_one", "dead_two"],
+            };
+            let ours: Vec<&str> =
+                dropped.iter().map(String::as_str).filter(|n| n.starts_with("dead_")).collect();
+            session.check_eq(&ours, &expected, "what would go");
+            let would = report["totals"]["difference"].as_i64().unwrap();
+            session.check(would > 0 || expected.is_empty(), &format!("{would} bytes would go"));
+            let statuses: Vec<&str> =
+                report["modules"].as_array().unwrap().iter().filter_map(|m| m["status"].as_str()).collect();
+            session.check(!statuses.contains(&"pruned"), "a pruned module");
+            session.check(expected.is_empty() || statuses.contains(&"would-be-pruned"), "no module marked");
+
+            let line = format!("{mode} -Wl,-z,defs broken.o");
+            let report = same_link(&mut session, compiler, linker, &line);
+            let limits = report["limits"].as_array().unwrap();
+            let said = limits.iter().any(|l| l["detail"].as_str().is_some_and(|d| d.contains("nowhere")));
+            session.check(said, &format!("the undefined symbol is not in {limits:#?}"));
+        }
+    }
+}
+
+#[test]
+fn shadow_of_lld() {
+    shadow_of(Linker::Lld);
+}
+
+#[test]
+fn shadow_of_mold() {
+    shadow_of(Linker::Mold);
+}
+
+#[test]
+fn shadow_of_bfd() {
+    shadow_of(Linker::Bfd);
+}
+
+#[test]
+fn shadow_of_gold() {
+    shadow_of(Linker::Gold);
+}
+
+#[test]
+fn level_of_the_shadow_can_be_named() {
+    let mut session = prepare("level", "gcc", "");
+    for (option, level) in [("off", "functions"), ("off:sections", "sections"), ("off:pointers", "pointers")]
+    {
+        let job = Job::new(session.dir(), "gcc").words("-B shims main.o liblib.a -o out");
+        let job = job.arg(format!("-Wl,--prune-level={option},--prune-report=report.json"));
+        session.must(&job.env("LTO_PRUNE_LINKER", Linker::Lld.path()));
+        let report = matrix::report(&session, &session.path("report.json"));
+        session.check_eq(&report["level"], &level.into(), option);
+        session.check_eq(&report["value_flow"].is_null(), &(level != "pointers"), "value flow");
+    }
+}
+
+#[test]
+fn every_form_of_report_is_written() {
+    let mut session = prepare("forms", "gcc", "");
+    let job = Job::new(session.dir(), "gcc").words("-B shims main.o liblib.a -o out -Wl,--prune-level=off");
+    let job = job.env("LTO_PRUNE_LINKER", Linker::Lld.path());
+    let outcome = session.must(&job.clone().words("-Wl,--prune-why=dead_one -Wl,--prune-stats -Wl,-v"));
+    session.check(outcome.stdout.contains("dead_one in main.o: would be dropped"), &outcome.stdout);
+    session.check(outcome.stderr.contains("would be pruned"), &outcome.stderr);
+    // The linker's version is ours to add to once.
+    session.check_eq(&outcome.stdout.matches("lto-prune 0").count(), &1, "version lines");
+    session.must(&job.clone().words("-Wl,--prune-remarks=remarks.yaml -Wl,--prune-repro=repro.tar"));
+    let remarks = std::fs::read_to_string(session.path("remarks.yaml")).unwrap();
+    let one =
+        "--- !Analysis\nPass:            lto\nName:            deadfunction\nFunction:        dead_one\n";
+    session.check(remarks.contains(one) && !remarks.contains("!Passed"), &remarks);
+    session.check(session.path("repro.tar").exists(), "no repro.tar");
+}
+
+#[test]
+fn report_that_cannot_be_written_is_a_warning() {
+    let mut session = prepare("nowhere", "gcc", "");
+    let job = Job::new(session.dir(), "gcc").words("-B shims main.o liblib.a -o out -Wl,--prune-strict");
+    let job = job.words("-Wl,--prune-level=off -Wl,--prune-report=no/such/folder.json");
+    let outcome = session.must(&job.env("LTO_PRUNE_LINKER", Linker::Lld.path()));
+    session.check_eq(&outcome.stderr.lines().count(), &1, &outcome.stderr);
+    session.check(outcome.stderr.contains("no/such/folder.json"), &outcome.stderr);
+    session.check(outcome.stderr.contains("the link is not affected"), &outcome.stderr);
+    session.must(&Job::new(session.dir(), "./out"));
+}
+
+#[test]
+fn analysis_that_is_killed_does_not_end_the_link() {
+    // A pipe without a reader holds the analysis while it opens the report; then it is killed.
+    let mut session = prepare("killed", "gcc", "");
+    let dir = session.dir().to_owned();
+    session.must(&Job::new(&dir, "mkfifo").arg("report.json"));
+    let job =
+        Job::new(&dir, session.path("shims/ld")).words("main.o -e main --unresolved-symbols=ignore-all");
+    let job = job.words("-o out --prune-level=off --prune-report=report.json");
+    let mut command = job.env("LTO_PRUNE_LINKER", Linker::Lld.path()).command();
+    let mut child = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let start = Instant::now();
+    let analysis = loop {
+        // The linker is gone when only the analysis is left.
+        let found = session.run(&Job::new(&dir, "pgrep").arg("-P").arg(child.id().to_string())).stdout;
+        let ids: Vec<&str> = found.lines().collect();
+        if let ([id], true) = (&ids[..], session.path("out").exists()) {
+            break (*id).to_owned();
+        }
+        session.check(start.elapsed() < Duration::from_secs(30), "no analysis");
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    session.must(&Job::new(&dir, "/bin/kill").arg("-KILL").arg(analysis));
+    let status = child.wait().unwrap();
+    let mut text = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
+    session.check(status.success(), &text);
+    session.check(text.contains("ended by signal 9; there is no report"), &text);
+}
+
+#[test]
+fn line_too_long_for_the_system_is_linked() {
+    // Two megabytes of a response file, with a stack limit by which the system takes less.
+    let mut session = prepare("long", "gcc", "");
+    let line: String = (0..40_000).map(|i| format!("-L/{:060}{i}\n", 0)).collect();
+    session.write("long.rsp", line);
+    for options in ["--prune-level=off", "--prune-level=off --prune-report=report.json", "--prune-keep=main"]
+    {
+        let _ = std::fs::remove_file(session.path("out"));
+        let script = format!(
+            "ulimit -s 8192; exec shims/ld main.o -e main --unresolved-symbols=ignore-all -o out @long.rsp {options}"
+        );
+        let job = Job::new(session.dir(), "sh").arg("-c").arg(script);
+        session.mkdir("tmp");
+        let job = job.env("TMPDIR", session.path("tmp"));
+        session.must(&job.env("LTO_PRUNE_LINKER", Linker::Lld.path()));
+        session.check(session.path("out").exists(), "no output");
+        let left = std::fs::read_dir(session.path("tmp")).unwrap().count();
+        session.check_eq(&left, &0, "temporary files");
+    }
+}
