@@ -43,6 +43,25 @@ pub struct Linker {
     pub dialect: Dialect,
 }
 
+/// A link among several: a hash of what it could lose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LinkId(pub u64);
+
+impl std::fmt::Display for LinkId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+/// `--prune-limit`: how many atoms may go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DropLimit {
+    /// Of each link the first ones.
+    First(usize),
+    /// Of these links the first ones, of any other none.
+    ByLink(Vec<(LinkId, usize)>),
+}
+
 /// `--prune-*`.
 #[derive(Debug, Clone)]
 pub struct PruneOptions {
@@ -62,8 +81,9 @@ pub struct PruneOptions {
     pub cache: Option<PathBuf>,
     pub jobs: Option<usize>,
     pub strict: bool,
-    /// Drop only the first N atoms.
-    pub limit: Option<usize>,
+    pub limit: Option<DropLimit>,
+    /// `--prune-log`: the file to which the link adds its line.
+    pub log: Option<PathBuf>,
     pub repro: Option<PathBuf>,
     pub time: bool,
     /// A table on the terminal (`--prune-stats`).

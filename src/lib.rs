@@ -17,6 +17,7 @@ pub mod link;
 pub mod shadow;
 pub mod verify;
 pub mod report;
+pub mod bisect;
 pub mod error;
 pub mod ids;
 pub mod repro;
@@ -155,9 +156,11 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
         ValueFlow { liveness, ..ValueFlow::default() }
     };
     let mut flow = timer.stage(Stage::Propagate, || propagate(&index));
-    if let Some(limit) = config.prune.limit {
-        index = index.with_limit(limit, |atom| flow.liveness.is_live(atom));
-        flow = propagate(&index);
+    let mut limited = None;
+    if config.prune.limit.is_some() || config.prune.log.is_some() {
+        let names = plan::limit::Names { inputs: &inputs, resolution: &resolution, summaries: &summaries };
+        let (wanted, explain) = (config.prune.limit.as_ref(), config.prune.log.is_some());
+        limited = Some(plan::limit::limit(wanted, explain, names, &mut index, &mut flow, &propagate));
     }
     let liveness = &flow.liveness;
     let by_linker = || live(&index, Rules::Linker, &|atom| kinds(&index, atom));
@@ -178,6 +181,10 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
     let warning = refusal::warning(&inputs, &limits).filter(|_| !prune.off);
     if let (Some(warning), true) = (&warning, prune.strict) {
         return Err(Error::new(Stage::Summarise, warning.clone()));
+    }
+    if let (Some(path), Some(limited)) = (&prune.log, &limited) {
+        let names = plan::limit::Names { inputs: &inputs, resolution: &resolution, summaries: &summaries };
+        report::log::append(path, &report::log::line(config, names, &index, liveness, limited, allowed))?;
     }
 
     let mut totals = Totals::default();
@@ -343,6 +350,7 @@ fn dispatch(mode: Mode, env: &args::Environment<'_>) -> Result<ExitCode> {
         Mode::InstallShims(directory) => modes::run_install_shims(&directory),
         Mode::Summarize(words) => done(summarize::summarize_command(&words)),
         Mode::Dump(file) => done(summarize::dump_command(&[file.into_os_string()])),
+        Mode::Bisect(words) => bisect::main(&words, env),
         Mode::ExplainTrap(words) => modes::run_explain_trap(&words),
         Mode::Help(linker) => modes::print_help(linker.as_ref()),
         Mode::Version => Ok(modes::print_version()),

@@ -37,6 +37,8 @@ pub enum Mode {
     Dump(PathBuf),
     /// `lto-prune explain-trap BINARY ADDRESS|CORE`, see [`run_explain_trap`].
     ExplainTrap(Vec<OsString>),
+    /// `lto-prune bisect [OPTIONS] -- COMMAND...`, see [`crate::bisect`].
+    Bisect(Vec<OsString>),
 }
 
 /// The line that follows a linker's own version text.
@@ -94,6 +96,7 @@ fn own_mode(words: &[OsString]) -> Result<Mode> {
             [file] => Ok(Mode::Dump(PathBuf::from(file))),
             _ => usage("dump takes one file: lto-prune dump FILE"),
         },
+        Some("bisect") => Ok(Mode::Bisect(rest.to_vec())),
         Some("explain-trap") => Ok(Mode::ExplainTrap(rest.to_vec())),
         Some("audit") => usage("audit is not supported by this version"),
         _ => Ok(Mode::Standalone(words.to_vec())),

@@ -5,6 +5,7 @@
 //! instead, must go too.
 
 mod fold;
+pub mod limit;
 mod stub;
 
 use rustc_hash::FxHashSet;

@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use crate::args::Environment;
-use crate::config::{Level, PruneOptions, StubAction};
+use crate::config::{DropLimit, Level, LinkId, PruneOptions, StubAction};
 use crate::error::{Error, Result, Stage};
 
 /// The environment variable with options that precede those of the command line.
@@ -32,6 +32,7 @@ const NAMES: &[&str] = &[
     "jobs=",
     "strict",
     "limit=",
+    "log=",
     "repro=",
     "time",
     "stats",
@@ -75,6 +76,7 @@ pub fn parse(words: &[OsString], env: &Environment<'_>) -> Result<PruneOptions> 
         jobs: None,
         strict: false,
         limit: None,
+        log: None,
         repro: None,
         time: false,
         stats: false,
@@ -161,7 +163,13 @@ fn apply(options: &mut PruneOptions, body: &[u8]) -> Result<()> {
             });
         }
         "strict" => options.strict = true,
-        "limit" => options.limit = Some(number()?),
+        "limit" => {
+            let text = text()?;
+            options.limit = Some(drop_limit(&text).ok_or_else(|| {
+                error(format!("--prune-limit={text}: neither a number nor N@LINK (see --prune-log)"))
+            })?);
+        }
+        "log" => options.log = path(),
         "repro" => options.repro = path(),
         "time" => options.time = true,
         "stats" => options.stats = true,
@@ -180,6 +188,19 @@ fn apply(options: &mut PruneOptions, body: &[u8]) -> Result<()> {
         _ => return Err(error(format!("--prune-{name} is not supported by this version"))),
     }
     Ok(())
+}
+
+/// `N`, or `N@LINK` with commas in between; N may be `all`.
+fn drop_limit(text: &str) -> Option<DropLimit> {
+    let count = |text: &str| if text == "all" { Some(usize::MAX) } else { text.parse().ok() };
+    if !text.contains('@') {
+        return count(text).map(DropLimit::First);
+    }
+    let one = |word: &str| {
+        let (number, link) = word.split_once('@')?;
+        Some((LinkId(u64::from_str_radix(link, 16).ok()?), count(number)?))
+    };
+    text.split(',').map(one).collect::<Option<_>>().map(DropLimit::ByLink)
 }
 
 fn unknown(name: &str) -> Error {
@@ -252,6 +273,14 @@ mod tests {
     }
 
     #[test]
+    fn limits_are_of_all_links_or_of_some() {
+        assert_eq!(run("", &["--prune-limit=7"]).unwrap().limit, Some(DropLimit::First(7)));
+        let some = vec![(LinkId(0xab), 7), (LinkId(1), usize::MAX)];
+        let word = "--prune-limit=7@00000000000000ab,all@1";
+        assert_eq!(run("--prune-limit=3", &[word]).unwrap().limit, Some(DropLimit::ByLink(some)));
+    }
+
+    #[test]
     fn mistakes_are_named() {
         let message = |flags: &str, word: &str| run(flags, &[word]).unwrap_err().to_string();
         assert!(message("", "--prune-reporrt=x").contains("did you mean --prune-report?"));
@@ -264,6 +293,7 @@ mod tests {
         assert!(message("", "--prune-strict=1").contains("takes no value"));
         assert!(message("", "--prune-jobs=0").contains("at least one"));
         assert!(message("", "--prune-jobs=two").contains("not a number"));
+        assert!(message("", "--prune-limit=3@xyz").contains("N@LINK"));
         assert!(message("", "--prune-html=x").contains("not supported by this version"));
         assert!(message("-O2", "--prune-time").contains("LTO_PRUNE_FLAGS"));
     }

@@ -24,6 +24,7 @@ pub(crate) fn interpret(dialect: Dialect, text: &str) -> Config {
         jobs: None,
         strict: false,
         limit: None,
+        log: None,
         repro: None,
         time: false,
         stats: false,

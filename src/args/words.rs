@@ -38,6 +38,45 @@ pub fn split(text: &[u8]) -> Vec<OsString> {
     words.into_iter().map(OsString::from_vec).collect()
 }
 
+/// The words of `flags` and then `more`, quoted so that [`split`] gives them back.
+pub fn joined(flags: &OsStr, more: &[OsString]) -> OsString {
+    let mut text = flags.as_bytes().to_vec();
+    for word in more {
+        if !text.is_empty() {
+            text.push(b' ');
+        }
+        for byte in word.as_bytes() {
+            if !(is_plain(*byte) || *byte >= 0x80) {
+                text.push(b'\\');
+            }
+            text.push(*byte);
+        }
+    }
+    OsString::from_vec(text)
+}
+
+/// A word as a shell takes it back.
+pub fn for_shell(word: &OsStr) -> OsString {
+    let bytes = word.as_bytes();
+    if !bytes.is_empty() && bytes.iter().all(|b| is_plain(*b)) {
+        return word.to_owned();
+    }
+    let mut out = b"'".to_vec();
+    for &byte in bytes {
+        match byte {
+            b'\'' => out.extend_from_slice(b"'\\''"),
+            byte => out.push(byte),
+        }
+    }
+    out.push(b'\'');
+    OsString::from_vec(out)
+}
+
+/// Whether a byte means itself to shells and to [`split`].
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-_=./:,+@%".contains(&byte)
+}
+
 /// `args` with every `@file` replaced by the words of that file, recursively.
 pub fn expand(args: &[OsString]) -> Vec<OsString> {
     let mut out = Vec::with_capacity(args.len());
@@ -79,6 +118,18 @@ mod tests {
         assert_eq!(split(b" \t\n"), os(&[]));
         assert_eq!(split(b"unterminated 'x y"), os(&["unterminated", "x y"]));
         assert_eq!(split(b"end\\"), os(&["end"]));
+    }
+
+    #[test]
+    fn joined_words_survive() {
+        let ours = os(&["--prune-why=a b*", "--prune-report=x'\"\\y.json"]);
+        let want = [os(&["--prune-strict"]), ours.clone()].concat();
+        assert_eq!(split(joined(OsStr::new("--prune-strict"), &ours).as_bytes()), want);
+        assert_eq!(split(joined(OsStr::new(""), &ours).as_bytes()), ours);
+        let quoted = for_shell(OsStr::new("a 'b' $c"));
+        assert_eq!(quoted, "'a '\\''b'\\'' $c'");
+        assert_eq!(for_shell(OsStr::new("--a=b@c")), "--a=b@c");
+        assert_eq!(for_shell(OsStr::new("")), "''");
     }
 
     #[test]

@@ -3,11 +3,13 @@
 //! Copies keep their numbered folders, so that equal basenames stay apart; files that were passed untouched are
 //! named where they are. The script writes to its first argument, or where the link wrote.
 
-use std::os::unix::ffi::OsStrExt;
+use std::ffi::OsStr;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use super::tree::{Emitted, LineWord, Sources};
+use crate::args::words;
 use crate::error::{Error, Result, Stage};
 
 /// Copy the tree at `copies` to `dir` and write `dir/link.sh`.
@@ -31,12 +33,16 @@ pub fn keep(sources: Sources<'_>, emitted: &Emitted, copies: &Path, dir: &Path) 
     std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).map_err(failed)
 }
 
+fn quoted(word: &OsStr) -> Vec<u8> {
+    words::for_shell(word).into_vec()
+}
+
 fn text(sources: Sources<'_>, emitted: &Emitted, copies: &Path) -> Vec<u8> {
     let mut out =
         b"#!/bin/sh\n# Links the pruned objects again; the output is the first argument, or what it was.\n"
             .to_vec();
     out.extend_from_slice(b"here=$(dirname \"$(readlink -f \"$0\")\")\nexec ");
-    out.extend(quoted(sources.config.linker.path.as_os_str().as_bytes()));
+    out.extend(quoted(sources.config.linker.path.as_os_str()));
     let prefix = [copies.as_os_str().as_bytes(), b"/"].concat();
     for word in &emitted.line {
         // The compiler's own temporary file, gone by the time that the script runs.
@@ -53,29 +59,12 @@ fn text(sources: Sources<'_>, emitted: &Emitted, copies: &Path) -> Vec<u8> {
             LineWord::Word(word) => match word.as_bytes().strip_prefix(&prefix[..]) {
                 Some(rest) => {
                     out.extend_from_slice(b"\"$here\"/");
-                    out.extend(quoted(rest));
+                    out.extend(quoted(OsStr::from_bytes(rest)));
                 }
-                None => out.extend(quoted(word.as_bytes())),
+                None => out.extend(quoted(word)),
             },
         }
     }
     out.push(b'\n');
-    out
-}
-
-/// A word for the shell.
-fn quoted(word: &[u8]) -> Vec<u8> {
-    let plain = |c: &u8| c.is_ascii_alphanumeric() || b"/._-=+:,@%".contains(c);
-    if !word.is_empty() && word.iter().all(plain) {
-        return word.to_vec();
-    }
-    let mut out = b"'".to_vec();
-    for &c in word {
-        match c {
-            b'\'' => out.extend_from_slice(b"'\\''"),
-            c => out.push(c),
-        }
-    }
-    out.push(b'\'');
     out
 }

@@ -113,17 +113,12 @@ impl Index {
         (start, &self.edges[start as usize..end as usize])
     }
 
-    /// The same graph with further roots: each dead atom after the first `limit` ones (`--prune-limit`).
-    ///
-    /// What those refer to stays too, so that the dropped set grows with `limit` and never dangles.
-    pub fn with_limit(mut self, limit: usize, is_live: impl Fn(AtomId) -> bool) -> Self {
-        let dead = (0..self.atom_count()).map(AtomId::new).filter(|a| !is_live(*a));
-        let beyond = dead.filter(|a| !self.discarded[a.index()]).skip(limit);
-        let roots = beyond.map(|atom| Root { atom, reason: RootReason::PruneLimit, symbol: None });
-        let roots: Vec<Root> = roots.collect();
-        self.roots.extend(roots);
+    /// Make roots of these atoms, which were dead (`--prune-limit`), and of no others for that reason.
+    pub fn keep_for_limit(&mut self, atoms: &[AtomId]) {
+        self.roots.retain(|r| r.reason != RootReason::PruneLimit);
+        let root = |&atom| Root { atom, reason: RootReason::PruneLimit, symbol: None };
+        self.roots.extend(atoms.iter().map(root));
         self.roots.sort_unstable();
-        self
     }
 
     /// The same graph without what these atoms (by atom; empty: none) refer to: their bodies go, and only their

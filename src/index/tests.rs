@@ -160,7 +160,7 @@ atom .text.dead code section 7 size 4 align 1 flags exec,standard
 }
 
 /// A random module graph as summaries, with its edges as (from, to) over all atoms.
-fn random_link(edges: &[(usize, usize)], modules: usize, atoms: usize) -> Link {
+pub(crate) fn random_link(edges: &[(usize, usize)], modules: usize, atoms: usize) -> Link {
     let texts: Vec<String> = (0..modules)
         .map(|m| {
             let mut symbols = String::from("module native\nsymbol \"\"\n");

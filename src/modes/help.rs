@@ -12,6 +12,8 @@ Usage:
   lto-prune install-shims DIR                       make DIR/ld, DIR/ld.lld and DIR/ld.lto-prune for gcc -B DIR
   lto-prune summarize IN... -o OUT                  write a module summary ahead of the link
   lto-prune dump FILE                               print a summary as text
+  lto-prune bisect [--repeat=N] [--timeout=S] -- COMMAND...
+                                                    which dropped function or object makes COMMAND fail (bisect --help)
   lto-prune explain-trap BINARY ADDRESS|CORE        which pruned function was run, should one ever be
 
 Examples:
@@ -30,12 +32,14 @@ Options (from a compiler: -Wl,--prune-...; or in LTO_PRUNE_FLAGS, which the comm
                                                     it run after all: SIGILL, see explain-trap (default), or say
                                                     its name on standard error before that
   --prune-stub-symbol=GLOB                          for tests: make these functions stubs, whatever is needed
-  --prune-limit=N                                   drop only the first N atoms (to bisect)
+  --prune-limit=N, --prune-limit=N@LINK,...         drop only the first N atoms (of each link; of these links and
+                                                    nothing of others), see bisect
   --prune-strict                                    fail, with status 1, where the link would go on unpruned
  What is reported
   --prune-report=FILE                               everything kept and dropped, with reasons, as JSON
   --prune-remarks=FILE                              LLVM optimisation remarks, as YAML
   --prune-why=GLOB                                  why these symbols were kept or dropped; may be repeated
+  --prune-log=FILE                                  add a line of JSON: id of the link, how many atoms could go
   --prune-stats                                     a table of sizes on the terminal
   --prune-time                                      time of each pass
  What is left behind

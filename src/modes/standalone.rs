@@ -39,7 +39,10 @@ pub(super) fn run(args: &[OsString], env: &Environment<'_>) -> Result<ExitCode> 
     };
     let mut command = Command::new(program);
     command.args(first).arg("-B").arg(folder.path()).args(&theirs);
-    command.env(prune::FLAGS_VARIABLE, joined(env.get(prune::FLAGS_VARIABLE), &ours));
+    command.env(
+        prune::FLAGS_VARIABLE,
+        words::joined(&env.get(prune::FLAGS_VARIABLE).unwrap_or_default(), &ours),
+    );
     // An interrupt from the terminal goes to the driver as well: outlive it, so that the folder goes.
     let interrupted = Arc::new(AtomicBool::new(false));
     let _ = signal_hook::flag::register(signal_hook::consts::SIGINT, interrupted);
@@ -54,21 +57,6 @@ fn chosen_linker(word: &OsStr) -> Option<&OsStr> {
     let bytes = word.as_bytes();
     let name = bytes.strip_prefix(b"-fuse-ld=").or_else(|| bytes.strip_prefix(b"--ld-path="))?;
     (name != b"lld").then(|| OsStr::from_bytes(name))
-}
-
-/// The flags of the environment and our words, quoted so that splitting gives them back.
-fn joined(flags: Option<OsString>, ours: &[OsString]) -> OsString {
-    let mut text = flags.unwrap_or_default().as_bytes().to_vec();
-    for word in ours {
-        text.push(b' ');
-        for byte in word.as_bytes() {
-            if !(byte.is_ascii_alphanumeric() || b"-_=./:,+@%".contains(byte) || *byte >= 0x80) {
-                text.push(b'\\');
-            }
-            text.push(*byte);
-        }
-    }
-    OsStr::from_bytes(&text).to_owned()
 }
 
 /// The words of the compiler driver: `$CXX`, c++, g++, clang++ for C++ objects, else `$CC`, cc, gcc, clang.
@@ -121,15 +109,6 @@ fn contains(bytes: &[u8], mark: &[u8]) -> bool {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn flags_survive_the_environment() {
-        let ours = ["--prune-why=a b*", "--prune-report=x'\"\\y.json"].map(OsString::from);
-        let text = joined(Some("--prune-strict".into()), &ours);
-        let mut want = vec![OsString::from("--prune-strict")];
-        want.extend(ours);
-        assert_eq!(words::split(text.as_bytes()), want);
-    }
 
     #[test]
     fn the_driver_fits_the_objects() {

@@ -41,6 +41,7 @@ fn modes() {
     assert!(matches!(decide("lto-prune a.o -o x"), Ok(Mode::Standalone(w)) if w.len() == 3));
     assert!(matches!(decide("lto-prune install-shims d"), Ok(Mode::InstallShims(_))));
     assert!(matches!(decide("lto-prune dump f"), Ok(Mode::Dump(_))));
+    assert!(matches!(decide("lto-prune bisect -- make x"), Ok(Mode::Bisect(w)) if w.len() == 3));
     assert!(decide("lto-prune install-shims").is_err());
     assert!(decide("lto-prune audit top").unwrap_err().to_string().contains("not supported by this version"));
 }

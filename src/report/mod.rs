@@ -5,6 +5,7 @@
 
 pub mod accounting;
 pub mod calls;
+pub mod log;
 pub mod remarks;
 pub mod table;
 pub mod why;
@@ -453,7 +454,7 @@ pub fn edge_kind_name(kind: crate::index::EdgeKind) -> &'static str {
     }
 }
 
-fn atom_kind_name(kind: AtomKind) -> &'static str {
+pub(crate) fn atom_kind_name(kind: AtomKind) -> &'static str {
     match kind {
         AtomKind::Code => "code",
         AtomKind::ReadOnlyData => "rodata",

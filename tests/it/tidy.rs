@@ -19,7 +19,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("iced_x86", &["summaries/src/native/decode.rs", "summaries/src/native/decode/"]),
     ("toml", &["summaries/src/models.rs"]),
     ("rayon", &["src/"]),
-    ("signal_hook", &["src/link.rs", "src/link/", "src/modes/standalone.rs"]),
+    ("signal_hook", &["src/link.rs", "src/link/", "src/modes/standalone.rs", "src/bisect/"]),
 ];
 
 /// Crates that some paths must not name.

@@ -1,0 +1,86 @@
+//! `lto-prune bisect [OPTIONS] -- COMMAND...`: which dropped atom makes COMMAND fail.
+//!
+//! COMMAND is anything that links and tests: a script, a make. It is run again and again with `LTO_PRUNE_FLAGS` in
+//! its environment, by which each link below it learns how much it may drop (`--prune-limit`) and says what it is
+//! (`--prune-log`). First it must succeed with nothing dropped and fail with all; then links are told apart, in the
+//! order in which the run with all made them, and of the link that is found, the atoms, in the order of
+//! [`crate::plan::limit`].
+//!
+//! What is said is what was seen: the run that drops the first N atoms failed, and the one that drops the first N - 1
+//! succeeded, both twice. That needs no assumption, also where several atoms make it fail only together; the search
+//! does need one to be short. A run that did not make the link again says nothing, and ends the search. A link is
+//! known by what it could lose ([`crate::config::LinkId`]), so that neither the order of a parallel build nor names
+//! of temporary files matter; one that was not seen at first drops nothing.
+//!
+//! Left out: telling one reason of failing from another, and a second culprit (`--prune-keep` the first, and search
+//! again).
+
+mod options;
+mod process;
+mod search;
+mod text;
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::process::ExitCode;
+
+use crate::args::Environment;
+use crate::error::Result;
+
+pub use options::HELP;
+
+/// Exit statuses; 1 is a mistake in our own words, as everywhere.
+pub mod status {
+    /// An atom was found.
+    pub const FOUND: u8 = 0;
+    /// COMMAND succeeds with everything dropped.
+    pub const NOTHING: u8 = 2;
+    /// COMMAND fails with nothing dropped.
+    pub const FAILS_ANYWAY: u8 = 3;
+    /// Runs contradict each other, or do not link again.
+    pub const UNSTEADY: u8 = 4;
+    /// COMMAND makes no link through this program that drops anything.
+    pub const NO_LINK: u8 = 5;
+    /// COMMAND can't be run.
+    pub const CANNOT_RUN: u8 = 127;
+}
+
+/// How a search ended otherwise than by finding.
+#[derive(Debug)]
+enum Stop {
+    /// An exit status, and what to say on standard error.
+    Said(u8, String),
+    /// By a signal to us.
+    Signal(i32),
+}
+
+/// Do what the words ask for.
+///
+/// # Errors
+/// A mistake in the options, or no place for temporary files.
+pub fn main(words: &[OsString], env: &Environment<'_>) -> Result<ExitCode> {
+    let Some(options) = options::parse(words)? else {
+        // A closed pipe is the reader's business.
+        let _ = std::io::stdout().write_all(HELP.as_bytes());
+        return Ok(ExitCode::SUCCESS);
+    };
+    let runner = process::Runner::new(options, env)?;
+    let mut search = search::Search::new(runner);
+    let ended = search.run();
+    // The folder of temporary files goes before a signal ends us.
+    drop(search);
+    Ok(match ended {
+        Ok(found) => {
+            let _ = std::io::stdout().write_all(found.as_bytes());
+            ExitCode::from(status::FOUND)
+        }
+        Err(Stop::Said(status, text)) => {
+            eprint!("{text}");
+            ExitCode::from(status)
+        }
+        Err(Stop::Signal(signal)) => {
+            let _ = signal_hook::low_level::emulate_default_handler(signal);
+            ExitCode::FAILURE
+        }
+    })
+}

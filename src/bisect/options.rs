@@ -1,0 +1,119 @@
+//! The words of `lto-prune bisect`, and its help.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use crate::error::{Error, Result, Stage};
+
+/// `lto-prune bisect --help`.
+pub const HELP: &str = "\
+lto-prune bisect: find the dropped atom that makes a command fail
+
+Usage:
+  lto-prune bisect [options] [--] COMMAND...
+
+COMMAND links, through lto-prune, and tests what it linked: a script, `make check`, `sh -c '...'`. It must link
+again each time it is run (remove the outputs first), and fail by its exit status. It is run about
+log2(atoms) + 8 times, with LTO_PRUNE_FLAGS in its environment: what is there already is kept, and --prune-limit
+and --prune-log are added. It may make several links, in any order or in parallel.
+
+Options:
+  --repeat=N     a run counts as good only if N runs in a row succeed (default: 1), for what fails now and then
+  --timeout=S    a run that takes longer than S seconds is ended, with all that it started, and counts as failed
+  --verbose      show what COMMAND prints
+  --help         this text
+
+Exit status:
+  0    found: symbol, section, module, why it was dropped, how to keep it and how to repeat it are printed
+  1    a mistake in the options
+  2    nothing to find: COMMAND succeeds with everything dropped
+  3    COMMAND fails with nothing dropped: pruning isn't the reason
+  4    can't be told: runs contradict each other (--repeat may help), or COMMAND did not link again
+  5    COMMAND made no link through lto-prune that drops anything
+  127  COMMAND can't be run
+By a signal it ends as the signal says, with COMMAND, and leaves nothing behind.
+";
+
+/// What was asked for.
+#[derive(Debug, Clone)]
+pub(super) struct Options {
+    pub(super) command: Vec<OsString>,
+    pub(super) repeat: usize,
+    pub(super) timeout: Option<Duration>,
+    pub(super) verbose: bool,
+}
+
+/// Read the words; `None`: help is wanted.
+pub(super) fn parse(words: &[OsString]) -> Result<Option<Options>> {
+    let mut options = Options { command: Vec::new(), repeat: 1, timeout: None, verbose: false };
+    let error = |message: String| Err(Error::new(Stage::Arguments, format!("bisect: {message}")));
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        let text = word.to_str().unwrap_or_default();
+        let (name, value) = text.split_once('=').map_or((text, None), |(n, v)| (n, Some(v)));
+        match (name, value) {
+            ("--help" | "-h", None) => return Ok(None),
+            ("--verbose", None) => options.verbose = true,
+            ("--repeat", Some(value)) => match value.parse() {
+                Ok(n) if n > 0 => options.repeat = n,
+                _ => return error(format!("--repeat={value}: not a number of runs")),
+            },
+            ("--timeout", Some(value)) => match value.parse::<f64>().map(Duration::try_from_secs_f64) {
+                Ok(Ok(time)) if !time.is_zero() => options.timeout = Some(time),
+                _ => return error(format!("--timeout={value}: not a number of seconds")),
+            },
+            ("--repeat" | "--timeout", None) => {
+                return error(format!("{name} needs a value: {name}=..."));
+            }
+            ("--", None) => {
+                options.command = words.cloned().collect();
+                break;
+            }
+            _ if text.starts_with("--") => return error(format!("unknown option {text}")),
+            _ => {
+                options.command = std::iter::once(word).chain(words).cloned().collect();
+                break;
+            }
+        }
+    }
+    if options.command.is_empty() {
+        return error("no command: lto-prune bisect [OPTIONS] -- COMMAND...".to_owned());
+    }
+    Ok(Some(options))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn run(line: &str) -> Result<Option<Options>> {
+        parse(&line.split_whitespace().map(OsString::from).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn options_end_where_the_command_begins() {
+        let options = run("--repeat=3 --timeout=1.5 --verbose -- make --repeat=x").unwrap().unwrap();
+        assert_eq!((options.repeat, options.timeout), (3, Some(Duration::from_millis(1500))));
+        assert!(options.verbose);
+        assert_eq!(options.command, ["make", "--repeat=x"]);
+        assert_eq!(run("make -- x").unwrap().unwrap().command, ["make", "--", "x"]);
+        assert!(run("--help").unwrap().is_none());
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (line, text) in [
+            ("", "no command"),
+            ("--", "no command"),
+            ("--repeat=0 x", "not a number of runs"),
+            ("--repeat x", "needs a value"),
+            ("--timeout=soon x", "not a number of seconds"),
+            ("--timeout=-1 x", "not a number of seconds"),
+            ("--timeot=1 x", "unknown option --timeot=1"),
+        ] {
+            let message = run(line).unwrap_err().to_string();
+            assert!(message.contains(text), "{line}: {message}");
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! `--prune-limit`: what a link could lose, one after the other, and only the first of it.
+//!
+//! An atom that stays keeps all that it refers to. So those that refer come before those that they refer to: then
+//! each further step lets exactly one more atom go, but for atoms that refer to each other in a circle (which go
+//! together with the last of them) and for what value flow finds. In all cases what goes grows with the limit, and
+//! never leaves a dangling reference: the rest are roots. The order depends on the graph alone.
+//!
+//! A limit may be for one link of several ([`LinkId`]). A link is known again by what it could lose, not by paths or
+//! the time, which change from run to run of a build: so a number means the same atom wherever the link has the same
+//! id.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use summaries::{Definition, ModuleSummary};
+
+use crate::config::{DropLimit, LinkId};
+use crate::ids::{AtomId, Id};
+use crate::index::Index;
+use crate::inputs::Inputs;
+use crate::propagate::Liveness;
+use crate::propagate::values::ValueFlow;
+use crate::resolve::Resolution;
+
+/// What could go, and how much of it may.
+#[derive(Debug)]
+pub struct Limited {
+    pub link: LinkId,
+    /// What would go without a limit, in order.
+    pub candidates: Vec<AtomId>,
+    /// How many of them may.
+    pub limit: usize,
+    /// What is live when one less may; `None` where that wasn't asked for.
+    pub before: Option<Liveness>,
+}
+
+/// What the id of a link is made of.
+#[derive(Clone, Copy)]
+pub struct Names<'s> {
+    pub inputs: &'s Inputs,
+    pub resolution: &'s Resolution<'s>,
+    /// In load order.
+    pub summaries: &'s [&'s ModuleSummary],
+}
+
+/// Leave all but the first of what would go. `explain`: say also what the last of them let go.
+pub fn limit(
+    wanted: Option<&DropLimit>,
+    explain: bool,
+    names: Names<'_>,
+    index: &mut Index,
+    flow: &mut ValueFlow,
+    propagate: &dyn Fn(&Index) -> ValueFlow,
+) -> Limited {
+    let candidates = referrers_first(index, &flow.liveness);
+    let link = link_id(names, index, &flow.liveness, &candidates);
+    let wanted = match wanted {
+        None => usize::MAX,
+        Some(DropLimit::First(n)) => *n,
+        Some(DropLimit::ByLink(links)) => links.iter().find(|(l, _)| *l == link).map_or(0, |(_, n)| *n),
+    };
+    let limit = wanted.min(candidates.len());
+    let mut before = None;
+    if explain && wanted == limit && limit > 0 {
+        index.keep_for_limit(candidates.get(limit - 1..).unwrap_or_default());
+        before = Some(propagate(index).liveness);
+    }
+    if limit < candidates.len() {
+        index.keep_for_limit(candidates.get(limit..).unwrap_or_default());
+        *flow = propagate(index);
+    } else {
+        index.keep_for_limit(&[]);
+    }
+    Limited { link, candidates, limit, before }
+}
+
+/// All that isn't live, those first that refer to the others; in load order where that leaves a choice.
+fn referrers_first(index: &Index, liveness: &Liveness) -> Vec<AtomId> {
+    let count = index.atom_count();
+    let goes: Vec<bool> =
+        (0..count).map(|a| !index.discarded[a] && !liveness.is_live(AtomId::new(a))).collect();
+    // Tarjan's search with a stack of its own: it finishes components with those that they refer to before them, so
+    // everything is done from the end.
+    const UNSEEN: u32 = u32::MAX;
+    let mut number = vec![UNSEEN; count];
+    let mut low = vec![0u32; count];
+    let mut on_stack = vec![false; count];
+    let (mut stack, mut order) = (Vec::new(), Vec::new());
+    let mut path: Vec<(AtomId, usize)> = Vec::new();
+    let mut next = 0;
+    for root in (0..count).rev().filter(|a| goes[*a]) {
+        if number[root] != UNSEEN {
+            continue;
+        }
+        path.push((AtomId::new(root), 0));
+        while let Some((atom, mut at)) = path.pop() {
+            let i = atom.index();
+            if number[i] == UNSEEN {
+                number[i] = next;
+                low[i] = next;
+                next += 1;
+                stack.push(atom);
+                on_stack[i] = true;
+            }
+            let mut descend = None;
+            while let Some(edge) = index.edges_of(atom).1.get(at) {
+                at += 1;
+                let target = edge.target.index();
+                if goes[target] && number[target] == UNSEEN {
+                    descend = Some(edge.target);
+                    break;
+                }
+                if on_stack[target] {
+                    low[i] = low[i].min(number[target]);
+                }
+            }
+            if let Some(target) = descend {
+                path.push((atom, at));
+                path.push((target, 0));
+                continue;
+            }
+            if let Some((parent, _)) = path.last() {
+                low[parent.index()] = low[parent.index()].min(low[i]);
+            }
+            if low[i] == number[i] {
+                let first = order.len();
+                while let Some(member) = stack.pop() {
+                    on_stack[member.index()] = false;
+                    order.push(member);
+                    if member == atom {
+                        break;
+                    }
+                }
+                order[first..].sort_unstable_by(|a, b| b.cmp(a));
+            }
+        }
+    }
+    order.reverse();
+    order
+}
+
+/// A hash of what could go: names and places, not the paths of objects, which compilers make up anew each time.
+fn link_id(names: Names<'_>, index: &Index, liveness: &Liveness, candidates: &[AtomId]) -> LinkId {
+    let mut hasher = DefaultHasher::new();
+    let mut goes = vec![false; index.atom_count()];
+    for &id in candidates {
+        goes[id.index()] = true;
+        let (position, local) = index.locate(id);
+        let atom = &names.summaries[position].atoms[local.index()];
+        let name = names.summaries[position].name(atom.name);
+        (position, name, atom.offset, atom.size, liveness.is_stub(id)).hash(&mut hasher);
+    }
+    for (this, summary) in index.modules.iter().zip(names.summaries) {
+        let archive = names.inputs.modules[this.module].archive.as_ref();
+        archive.map(|(_, member)| member).hash(&mut hasher);
+        for symbol in &summary.symbols {
+            let (Definition::Atom(atom) | Definition::Common(atom)) = symbol.definition else { continue };
+            if goes.get(this.first_atom as usize + atom.index()) == Some(&true) {
+                (summary.name(symbol.name), symbol.value).hash(&mut hasher);
+            }
+        }
+    }
+    names.resolution.loaded.len().hash(&mut hasher);
+    LinkId(hasher.finish())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,173 @@
+//! `--prune-log=F`: each link adds one line to the file, so that a build of many links can be looked at as a whole.
+//!
+//! The line says by which id `--prune-limit` knows the link and how much it could lose; where a limit holds, also
+//! what the last atom is that went, and why. It is written at once, in one piece: links run beside each other. Left
+//! out: all else, for which there is the report.
+
+use std::io::Write;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use summaries::{Definition, SymbolIdx, SymbolKind};
+
+use super::{atom_kind_name, lossy};
+use crate::config::Config;
+use crate::error::{Error, Result, Stage};
+use crate::ids::{AtomId, Id};
+use crate::index::Index;
+use crate::plan::limit::{Limited, Names};
+use crate::propagate::Liveness;
+
+/// More referring atoms than these are counted.
+const NAMED_REFERRERS: usize = 3;
+
+/// What a link says of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogLine {
+    /// By which `--prune-limit` knows it.
+    pub link: String,
+    /// Absolute path.
+    pub output: String,
+    /// How many atoms could go; none if the link isn't pruned.
+    pub atoms: usize,
+    /// How many of them may.
+    pub limit: usize,
+    /// The last of those that may, if a limit was given.
+    pub last: Option<LogAtom>,
+    /// What went with it, besides.
+    pub with: Vec<LogAtom>,
+}
+
+/// An atom, for a person.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogAtom {
+    pub symbols: Vec<String>,
+    pub module: String,
+    pub archive: Option<String>,
+    pub section: String,
+    pub offset: u64,
+    /// In bytes.
+    pub size: u64,
+    pub kind: String,
+    /// `dropped`, `stub`, or `kept`, because something that stays refers to it.
+    pub state: String,
+    pub why: String,
+}
+
+/// The line of a link.
+pub fn line(
+    config: &Config,
+    names: Names<'_>,
+    index: &Index,
+    liveness: &Liveness,
+    limited: &Limited,
+    allowed: bool,
+) -> LogLine {
+    let writer = Writer { names, index, liveness };
+    let last = limited.limit.checked_sub(1).and_then(|at| limited.candidates.get(at)).copied();
+    let explained = limited.before.as_ref().filter(|_| allowed);
+    let went = |before: &Liveness, atom: AtomId| before.is_live(atom) && !liveness.is_live(atom);
+    let also = |before: &Liveness| {
+        let others = limited.candidates.iter().filter(|a| Some(**a) != last && went(before, **a));
+        others.map(|a| writer.atom(*a)).collect()
+    };
+    LogLine {
+        link: limited.link.to_string(),
+        output: std::path::absolute(&config.output).unwrap_or(config.output.clone()).display().to_string(),
+        atoms: if allowed { limited.candidates.len() } else { 0 },
+        limit: if allowed { limited.limit } else { 0 },
+        last: explained.and(last).map(|atom| writer.atom(atom)),
+        with: explained.map(also).unwrap_or_default(),
+    }
+}
+
+struct Writer<'s> {
+    names: Names<'s>,
+    index: &'s Index,
+    liveness: &'s Liveness,
+}
+
+impl Writer<'_> {
+    fn atom(&self, id: AtomId) -> LogAtom {
+        let (position, local) = self.index.locate(id);
+        let summary = self.names.summaries[position];
+        let atom = &summary.atoms[local.index()];
+        let module = &self.names.inputs.modules[self.names.resolution.loaded[position]];
+        let path = |file| self.names.inputs.files[file].path.display().to_string();
+        let (module, archive) = match &module.archive {
+            Some((archive, member)) => (member.clone(), Some(path(*archive))),
+            None => (path(module.file), None),
+        };
+        let state = match (self.liveness.is_stub(id), self.liveness.is_live(id)) {
+            (true, _) => "stub",
+            (false, true) => "kept",
+            (false, false) => "dropped",
+        };
+        LogAtom {
+            symbols: self.symbols(id),
+            module,
+            archive,
+            section: lossy(summary.name(atom.name)),
+            offset: atom.offset,
+            size: atom.size,
+            kind: atom_kind_name(atom.kind).to_owned(),
+            state: state.to_owned(),
+            why: self.why(id),
+        }
+    }
+
+    fn symbols(&self, id: AtomId) -> Vec<String> {
+        let (position, local) = self.index.locate(id);
+        let summary = self.names.summaries[position];
+        let named = |(i, s): (usize, &summaries::Symbol)| {
+            let here = matches!(s.definition, Definition::Atom(a) | Definition::Common(a) if a == local);
+            let plain = !matches!(s.kind, SymbolKind::Section | SymbolKind::File) && s.name.len > 0;
+            (here && plain).then(|| lossy(summary.symbol_name(SymbolIdx::new(i))))
+        };
+        summary.symbols.iter().enumerate().filter_map(named).collect()
+    }
+
+    /// Why it went, from what refers to it.
+    fn why(&self, id: AtomId) -> String {
+        let (index, liveness) = (self.index, self.liveness);
+        let refers = |from: &AtomId| {
+            let mentions = || index.edges_of(*from).1.iter().any(|e| e.target == id);
+            *from != id && index.alloc[from.index()] && !index.discarded[from.index()] && mentions()
+        };
+        let referrers: Vec<AtomId> = (0..index.atom_count()).map(AtomId::new).filter(refers).collect();
+        let (live, dead): (Vec<_>, Vec<_>) = referrers.into_iter().partition(|a| liveness.is_live(*a));
+        match (liveness.is_stub(id), live.is_empty(), dead.is_empty()) {
+            (true, ..) => {
+                let by = if live.is_empty() { dead } else { live };
+                format!("its address is needed and its body is not: {} mentions it", self.list(&by))
+            }
+            (false, true, true) => "nothing refers to it".to_owned(),
+            (false, true, false) => format!("only what goes too refers to it: {}", self.list(&dead)),
+            (false, false, _) => format!("no call reaches it, though {} mentions it", self.list(&live)),
+        }
+    }
+
+    fn list(&self, atoms: &[AtomId]) -> String {
+        let name = |id: &AtomId| {
+            let first = self.symbols(*id).into_iter().next();
+            first.unwrap_or_else(|| {
+                let (position, local) = self.index.locate(*id);
+                let summary = self.names.summaries[position];
+                lossy(summary.name(summary.atoms[local.index()].name))
+            })
+        };
+        let named: Vec<String> = atoms.iter().take(NAMED_REFERRERS).map(name).collect();
+        let rest = atoms.len().saturating_sub(NAMED_REFERRERS);
+        named.join(", ") + &if rest > 0 { format!(" and {rest} more") } else { String::new() }
+    }
+}
+
+/// Add a line to the file.
+pub fn append(path: &Path, line: &LogLine) -> Result<()> {
+    let failed = |e| Error::io(Stage::Report, path, "write the log", e);
+    let mut text = serde_json::to_vec(line)
+        .map_err(|e| Error::new(Stage::Report, format!("cannot write the log: {e}")))?;
+    text.push(b'\n');
+    let mut file = std::fs::OpenOptions::new().create(true).append(true).open(path).map_err(failed)?;
+    file.write_all(&text).map_err(failed)
+}
