@@ -124,7 +124,9 @@ impl<'s> Parts<'s> {
                 let only = (atoms.len() == 1).then_some(index);
                 let foldable = |i: usize| plan.is_foldable(AtomIdx::new(index.index() + i));
                 let reports = plan.report_as.is_some() && reporter::is_near(input, first.section as usize);
-                parts.sections.push(Parted { only, ..part(input, first.section, atoms, &foldable, reports)? });
+                parts
+                    .sections
+                    .push(Parted { only, ..part(input, first.section, atoms, &foldable, reports)? });
             }
         }
         if !parts.sections.is_sorted_by(|a, b| a.section < b.section) {
