@@ -322,6 +322,17 @@ impl Parted {
         }
     }
 
+    /// What does not stay and ends at `offset`, where nothing begins.
+    pub(super) fn ended(&self, offset: u64) -> Spot {
+        let run = self.runs.partition_point(|r| r.end < offset);
+        let dropped = self.dropped.partition_point(|(_, end)| *end < offset);
+        match (self.runs.get(run), self.dropped.get(dropped)) {
+            (Some(r), _) if r.end == offset && r.stub.is_some() => Spot::Stub(run as u32),
+            (_, Some((_, end))) if *end == offset => Spot::Dropped,
+            _ => Spot::Nowhere,
+        }
+    }
+
     /// The run that the byte at `offset` is in, or would be.
     fn holding(&self, offset: u64) -> Option<(u32, &Run)> {
         let next = self.runs.partition_point(|r| r.start <= offset);

@@ -177,7 +177,11 @@ fn treat_part(
             Ok(place) if !target.alloc && parted.is_seam(place) => {
                 return error("is where a part ends and another begins");
             }
-            Ok(place) => parted.spot(place),
+            Ok(place) => match parted.spot(place) {
+                // The end of a range, or of the section.
+                Spot::Nowhere if !target.alloc => parted.ended(place),
+                spot => spot,
+            },
             Err(_) => Spot::Nowhere,
         }
     };

@@ -6,7 +6,7 @@ use summaries::{ModuleSummary, native};
 
 use super::tools::{Workshop, run};
 use crate::emit::{archive, object::rewrite};
-use crate::plan::{Action, ModulePlan};
+use crate::plan::{Action, ModulePlan, can_stub};
 use crate::verify;
 
 const SOURCE: &str = r#"
@@ -53,7 +53,7 @@ fn objects() -> Vec<Vec<u8>> {
     .collect()
 }
 
-/// A plan from random bits; close to `drop_percent` of the atoms go.
+/// A plan from random bits, with stubs in half of them; close to `drop_percent` of the atoms go.
 pub(super) fn random_plan(summary: &ModuleSummary, seed: &[u8], drop_percent: u8) -> ModulePlan {
     let byte = |i: usize| seed[i % seed.len()] ^ (i / seed.len()).wrapping_mul(37) as u8;
     let bits = |from: usize| (0..summary.symbols.len()).map(|i| byte(i + from) & 1 == 0).collect();
@@ -64,12 +64,20 @@ pub(super) fn random_plan(summary: &ModuleSummary, seed: &[u8], drop_percent: u8
         prevails_elsewhere: if byte(3) & 1 == 0 { bits(7) } else { vec![true; summary.symbols.len()] },
         prevailing_dropped: if byte(5) & 1 == 0 { bits(11) } else { Vec::new() },
         pin_visibility: if byte(9) & 1 == 0 { bits(13) } else { Vec::new() },
+        report_as: (byte(19) & 1 == 0).then(|| "r.o".to_owned()),
         ..ModulePlan::default()
     };
     for (g, group) in summary.groups.iter().enumerate() {
         if byte(g + 17) % 5 == 0 {
             plan.discarded_groups.push(group.section);
             group.members.iter().for_each(|m| plan.atoms[m.index()] = Action::Drop);
+        }
+    }
+    if byte(21) & 1 == 0 {
+        for (i, can) in can_stub(summary).into_iter().enumerate() {
+            if can && plan.atoms[i] == Action::Keep && byte(i + 23) % 3 == 0 {
+                plan.atoms[i] = Action::Stub;
+            }
         }
     }
     plan

@@ -70,6 +70,25 @@ fn verification_refuses_what_is_no_stub() {
 }
 
 #[test]
+fn ranges_of_debug_information_end_where_a_stub_does() {
+    let shop = Workshop::new();
+    for compiler in ["gcc", "clang-19"] {
+        for version in ["-gdwarf-4", "-gdwarf-5"] {
+            let flags = ["-O2", "-ffunction-sections", version];
+            let object = shop.compile(compiler, "d.c", SOURCE, &flags);
+            let summary = native::extract(&object);
+            for names in [&["f"][..], &["g"], &["f", "g"]] {
+                let mut atoms = vec![Action::Keep; summary.atoms.len()];
+                names.iter().for_each(|n| atoms[atom_of(&summary, n).index()] = Action::Stub);
+                let plan = ModulePlan { atoms, ..ModulePlan::default() };
+                let new = rewrite(&object, &summary, &plan).unwrap_or_else(|e| panic!("{compiler}: {e}"));
+                verify::object("d.o", &object, &new, &verify::Expected::new(&summary, &plan)).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
 fn the_body_of_a_stub_is_no_place() {
     let shop = Workshop::new();
     let source = ".text\n.section .text.f,\"ax\",@progbits\n.globl f\n.type f,@function\nf: nop\nnop\n.Lin: nop\nret\n\
