@@ -143,7 +143,7 @@ fn one_of_several_links() {
 #[test]
 fn two_links_that_fail_only_together() {
     let mut session = prepare("together");
-    session.write("lib2.c", &LIB.replace("wanted", "second"));
+    session.write("lib2.c", LIB.replace("wanted", "second"));
     session.must(&Job::new(session.dir(), "gcc").words("-O1 -fno-inline -ffunction-sections -c lib2.c"));
     let script = "gcc -B shims main.o liblib.a -o one && gcc -B shims main.o lib2.o -o two && \
         { nm one | grep -q ' wanted$' || nm two | grep -q ' second$'; }";
@@ -213,6 +213,18 @@ fn command_that_does_not_link() {
 }
 
 #[test]
+fn command_that_stops_linking() {
+    // From the fourth run on the program of the third is asked: no answer to what was asked.
+    let mut session = prepare("stops");
+    let script = format!(
+        "echo x >> runs; if test $(wc -l < runs) -le 3; then {LINK}; fi && nm out | grep -q ' wanted$'"
+    );
+    let outcome = bisect(&mut session, &script, "", "");
+    said(&session, &outcome, 4, &["did not link", "run 4"]);
+    session.check(!outcome.stderr.contains("run 5"), &outcome.stderr);
+}
+
+#[test]
 fn command_that_cannot_be_run() {
     let mut session = prepare("cannot");
     for command in ["no-such-command-anywhere", "./main.c", "./"] {
@@ -261,10 +273,14 @@ fn hanging_command_is_ended() {
     let outcome = bisect(&mut session, &script, "", "--timeout=2.5");
     said(&session, &outcome, 0, &["found: wanted\n", "took longer than 2.5 s"]);
     for pid in std::fs::read_to_string(session.path("pids")).unwrap().lines() {
-        let state = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-        session
-            .check(state.is_empty() || state.contains("State:\tZ"), &format!("{pid} still runs:\n{state}"));
+        still_runs_not(&session, pid);
     }
+}
+
+/// A process that the command started is gone, or waits to be reaped.
+fn still_runs_not(session: &Session, pid: &str) {
+    let state = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    session.check(state.is_empty() || state.contains("State:\tZ"), &format!("{pid} still runs:\n{state}"));
 }
 
 #[test]
@@ -272,8 +288,10 @@ fn interrupted_search_leaves_nothing() {
     for signal in ["INT", "TERM"] {
         let mut session = prepare(&format!("interrupted-{signal}"));
         let dir = session.dir().to_owned();
-        let job =
-            job(&session).arg("--").words("sh -c").arg(format!("{LINK} && echo $$ > started && sleep 60"));
+        let job = job(&session)
+            .arg("--")
+            .words("sh -c")
+            .arg(format!("{LINK} && {{ sleep 60 & echo $! > started; wait; }}"));
         let mut child = job.command().stderr(Stdio::null()).process_group(0).spawn().unwrap();
         let start = Instant::now();
         let pid = loop {
@@ -290,7 +308,7 @@ fn interrupted_search_leaves_nothing() {
         use std::os::unix::process::ExitStatusExt as _;
         let number = if signal == "INT" { 2 } else { 15 };
         session.check_eq(&status.signal(), &Some(number), "the signal that ended it");
-        session.check(!std::path::Path::new(&format!("/proc/{pid}")).exists(), "the command still runs");
+        still_runs_not(&session, &pid);
         session.check_eq(&std::fs::read_dir(session.path("tmp")).unwrap().count(), &0, "temporary files");
     }
 }
