@@ -277,10 +277,16 @@ fn hanging_command_is_ended() {
     }
 }
 
-/// A process that the command started is gone, or waits to be reaped.
+/// A process that the command started is gone, or waits to be reaped. One that was killed is there until it has its turn.
 fn still_runs_not(session: &Session, pid: &str) {
-    let state = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    session.check(state.is_empty() || state.contains("State:\tZ"), &format!("{pid} still runs:\n{state}"));
+    let state = || std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let is_gone = |state: &str| state.is_empty() || state.contains("State:\tZ");
+    let start = Instant::now();
+    while !is_gone(&state()) && start.elapsed() < Duration::from_secs(10) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let state = state();
+    session.check(is_gone(&state), &format!("{pid} still runs:\n{state}"));
 }
 
 #[test]
