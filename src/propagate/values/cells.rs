@@ -88,7 +88,7 @@ impl Graph {
     }
 
     /// The node of what is written at an unknown place that is not below the given one.
-    pub(super) fn from_there_on(&mut self, object: u32, place: Option<i64>) -> NodeId {
+    pub(super) fn not_below(&mut self, object: u32, place: Option<i64>) -> NodeId {
         match (self.objects[self.object_of(object) as usize].above, place) {
             (Some((start, above)), Some(place)) if place >= start => above,
             _ => self.anywhere(object),

@@ -64,7 +64,7 @@ impl Graph {
             _ => return,
         };
         let first = self.offset(self.displaced(to, to_offset));
-        let unplaced = self.from_there_on(object, first);
+        let unplaced = self.not_below(object, first);
         match kind_of_source {
             Kind::Foreign => {
                 let cause = if source == SHARED { Cause::Memory } else { Cause::Outside };
