@@ -64,6 +64,7 @@ cases! {
     fat_bitcode
     fn_aligned
     fn_biased
+    fn_biased_exact
     fn_biased_far
     fn_cxx
     fn_data_immediate

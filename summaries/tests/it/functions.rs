@@ -45,7 +45,7 @@ int threaded(const unsigned char *p) {
   stop: return n;
 }
 static void unused(void) { out(99); }
-__attribute__((used)) static void kept(void) { unused(); }
+void kept(void) { unused(); }
 int tail(int x) { return a(x); }
 static int resolve_a(int x) { return x; } static int (*resolver(void))(int) { return resolve_a; }
 int indirect(int x) __attribute__((ifunc("resolver")));

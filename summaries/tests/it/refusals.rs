@@ -33,6 +33,9 @@ fn what_is_divided() {
         ("", " call g\n lea g(%rip), %rax", ""),
         (" .section .rodata\n .quad g, f", "", ""),
         ("", " je 1f\n lock\n1: cmpxchg %ecx, (%rdx)", ""),
+        // A place that only assembly names is meant as it is.
+        (" .section places, \"a\"\n .quad .text", "", ""),
+        (" .section .rodata\n .quad g", "", ""),
         // Its own symbol at the same place and of the same size.
         ("", "", " .globl h\n .type h, @function\n .set h, g\n .size h, 4"),
         ("", " jmp *%rax", ""),
@@ -55,6 +58,9 @@ fn each_limit_has_its_cause() {
         ("uncovered-code", "", "", " .long 0"),
         ("missing-fde", "", "", " .type h, @function\nh: ret\n .size h, 1"),
         ("undecodable-code", "", " .byte 0x06", ""),
+        // `g`, or what lies as far before it as something that was added.
+        ("ambiguous-target", " .section .rodata\n .quad .text + 16", "", LONELY),
+        ("ambiguous-target", " .section .rodata\n .quad .text", "", ""),
         ("branch-nowhere", "", " jmp g + 1", ""),
         ("branch-nowhere", "", " call g + 100", ""),
         ("branch-nowhere", "", " jmp .+3\n mov $0, %eax", ""),
@@ -105,6 +111,8 @@ fn each_limit_has_its_cause() {
     assert_eq!(refused(" .section .rodata\n.Lt: .long .Lx - .Lt, .Lx - .Lt", JUMP, ""), Vec::<&str>::new());
 }
 
+/// A local function that nothing refers to.
+const LONELY: &str = " .type h, @function\nh: .cfi_startproc\n nop\n ret\n .cfi_endproc\n .size h, .-h";
 const JUMP: &str = " lea .Lt(%rip), %rdx\n movslq (%rdx,%rax,4), %rax\n add %rdx, %rax\n jmp *%rax\n.Lx: nop";
 const LOOKUP: &str = " lea .Lu(%rip), %rcx\n lea .Lt(%rip), %rdx\n movslq (%rdx,%rax,4), %rax\n add %rdx, %rax\n \
                       jmp *%rax\n.Lx: nop";
@@ -144,7 +152,7 @@ fn biased_addresses_keep_both_functions() {
         (
             " .section .text.o, \"ax\", @progbits\n .type o, @function\no: .cfi_startproc\n lea g - 1(%rip), %rax\n ret\n \
          .cfi_endproc\n .size o, .-o\n",
-            "",
+            " nop",
             1,
         ),
     ] {

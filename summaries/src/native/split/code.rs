@@ -162,13 +162,15 @@ fn follow(context: &Context<'_, '_>, text: &mut Text<'_>) -> Outcome {
             ties.push((index, index + 1));
         }
     }
-    for (a, b) in ties {
+    for (a, b) in &ties {
         // Behind the last function there is none to stay with.
-        text.tie(a, b.min(text.functions.len().saturating_sub(1)));
+        text.tie(*a, (*b).min(text.functions.len().saturating_sub(1)));
     }
-    for target in biased {
-        text.tie_biased(target);
+    for target in &biased {
+        text.tie_biased(*target);
     }
+    text.formed = biased;
+    text.short = ties.iter().filter(|(a, b)| a != b).map(|(_, b)| *b).collect();
     text.crossings = crossings;
     Ok(())
 }

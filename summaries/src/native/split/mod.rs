@@ -16,6 +16,7 @@ mod objects;
 mod pointers;
 mod references;
 mod tables;
+mod unnamed;
 
 pub(crate) use extents::is_part;
 
@@ -115,6 +116,10 @@ struct Text<'a> {
     decoded: bool,
     /// References between functions without relocation.
     crossings: Vec<Resolved>,
+    /// The functions that others lead into by fields too short for a relocation, or by falling into them.
+    short: Vec<usize>,
+    /// Addresses in the section that code of it has without a relocation.
+    formed: Vec<u64>,
     refusal: Option<(Limit, String)>,
     /// Why it may not be divided although it is understood.
     whole: Option<(Limit, String)>,
@@ -139,6 +144,11 @@ impl Text<'_> {
     fn function_at(&self, offset: u64) -> Option<usize> {
         let found = self.functions.partition_point(|f| f.start <= offset).checked_sub(1)?;
         self.functions.get(found).filter(|f| offset < f.end).map(|_| found)
+    }
+
+    /// The function that begins there.
+    fn starting_at(&self, offset: u64) -> Option<usize> {
+        self.functions.binary_search_by_key(&offset, |f| f.start).ok()
     }
 
     fn is_boundary(&self, offset: u64) -> bool {
@@ -317,6 +327,7 @@ pub(crate) fn plan(
         for text in &mut texts {
             text.tie_aligned(tables.sections.get(text.section as usize).map_or(1, |s| s.align.max(1)));
         }
+        unnamed::refuse(&context, &mut texts, &found);
         let claimed = tables::claim(&context, &mut texts, &mut found);
         plan = assemble(&texts, found.retargets, claimed);
         pointers::divide(&context, &texts, &mut data, &mut plan, limits)?;
@@ -354,6 +365,8 @@ fn candidates<'a>(tables: &Tables<'a>, atoms: &[Atom], symbols: &[Symbol]) -> Re
             boundaries: Vec::new(),
             decoded: false,
             crossings: Vec::new(),
+            short: Vec::new(),
+            formed: Vec::new(),
             refusal: None,
             whole: None,
         });

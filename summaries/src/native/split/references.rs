@@ -55,8 +55,10 @@ pub(super) struct Found {
     pub(super) relative: Vec<Relative>,
     /// Sorted; only collected if there are relative ones.
     pub(super) data: Vec<DataReference>,
-    /// Text and offset of addresses that may mean the function behind them: see [`Text::tie_biased`].
-    addresses: Vec<(usize, u64)>,
+    /// Text and offset of addresses that may mean the function behind them ([`Text::tie_biased`]), and where they are.
+    pub(super) addresses: Vec<(usize, u64, Place)>,
+    /// Text and offset of the functions that relocations name.
+    pub(super) named: Vec<(usize, u64)>,
 }
 
 /// What the section holds that a relocation applies to.
@@ -101,9 +103,9 @@ pub(super) fn read(context: &Context<'_, '_>, texts: &mut [Text<'_>]) -> Result<
         }
         found.data.sort_unstable();
     }
-    for (text, offset) in found.addresses.drain(..) {
-        if let Some(text) = texts.get_mut(text) {
-            text.tie_biased(offset);
+    for (text, offset, _) in &found.addresses {
+        if let Some(text) = texts.get_mut(*text) {
+            text.tie_biased(*offset);
         }
     }
     for text in texts.iter_mut() {
@@ -179,6 +181,9 @@ impl Reader<'_, '_, '_> {
             if matches!(relocations::target(self.context.symbols, symbol), Ok(Some(Target::Atom(_)))) {
                 self.by_section(rela, text, instruction, texts, found)
             } else {
+                if !matches!(self.source, Source::Unwind | Source::Other) {
+                    found.named.push((text, entry.value));
+                }
                 self.by_symbol(rela, symbol, text, instruction, texts)
             };
         if let (Err((limit, what)), Some(target)) = (outcome, texts.get_mut(text)) {
@@ -246,11 +251,13 @@ impl Reader<'_, '_, '_> {
                         Some(_) => target.function_at(place),
                         None => target.function_at(offset),
                     };
-                    let is_far = target.is_far_from_start(offset) && !self.is_hand_written(place);
+                    let is_far = target.is_far_from_start(offset)
+                        && !(matches!(self.source, Source::Data)
+                            && is_hand_written(self.context, (self.section, place)));
                     if is_far && !super::code::is_label(target, own, offset) {
                         return unclear("an address in the middle of a function");
                     }
-                    found.addresses.push((text, offset));
+                    found.addresses.push((text, offset, (self.section, place)));
                 }
                 found.retargets.push(Retargeted { at: (self.section, place), text, target: offset });
                 Ok(())
@@ -258,21 +265,6 @@ impl Reader<'_, '_, '_> {
             Some(_) => unclear("into the middle of an instruction"),
             None => Err((Limit::ReferenceIntoPadding, format!("to {offset:#x}, which is in no function"))),
         }
-    }
-
-    /// Whether a place in data is of assembly's own (`1: nop; .pushsection places; .quad 1b`), which names places in code as they
-    /// are: no object has it, and the name of the section is none that compilers choose.
-    fn is_hand_written(&self, place: u64) -> bool {
-        let tables = self.context.tables;
-        let header = tables.sections.get(self.section as usize);
-        let chosen = header.is_none_or(|header| tables.name(header.name).starts_with(b"."));
-        let holds = |symbol: &Symbol| match symbol.definition {
-            Definition::Atom(atom) if self.context.section_of(atom) == Some(self.section) => {
-                symbol.value <= place && place - symbol.value < symbol.size
-            }
-            _ => false,
-        };
-        matches!(self.source, Source::Data) && !chosen && !self.context.symbols.iter().any(holds)
     }
 
     /// Code that was not decoded: every place that the relocation may mean is in one part.
@@ -359,6 +351,20 @@ impl Reader<'_, '_, '_> {
             Source::Unwind | Source::Other => {}
         }
     }
+}
+
+/// Whether a place in data is of assembly's own (`1: nop; .pushsection places; .quad 1b`), which names places in code as they
+/// are: no object has it, and the name of the section is none that compilers choose.
+pub(super) fn is_hand_written(context: &Context<'_, '_>, (section, place): Place) -> bool {
+    let header = context.tables.sections.get(section as usize);
+    let chosen = header.is_none_or(|header| context.tables.name(header.name).starts_with(b"."));
+    let holds = |symbol: &Symbol| match symbol.definition {
+        Definition::Atom(atom) if context.section_of(atom) == Some(section) => {
+            symbol.value <= place && place - symbol.value < symbol.size
+        }
+        _ => false,
+    };
+    !chosen && !context.symbols.iter().any(holds)
 }
 
 type Outcome = std::result::Result<(), (Limit, String)>;

@@ -1,0 +1,99 @@
+//! Addresses that may mean another function than the one at which they lead.
+//!
+//! `lea g(%rip)` and `lea f+77(%rip)` are the same bytes where `g` begins 77 bytes behind the local function `f`: the assembler resolves
+//! both, or makes both relocations by the section symbol. What is said by name is not in doubt, and the assembler keeps the names
+//! of functions that are not local. So there are two signs that another function is meant than the one that begins there, and with either the
+//! section is refused:
+//!
+//! - only names that are not local belong to the function that begins there;
+//! - nothing in the object refers to some local function: compilers emit those only if something does.
+//!
+//! Left out: a local function that something else refers to besides, where the other one is local too.
+
+use super::references::{Found, is_hand_written};
+use super::{Context, Place, Text};
+use crate::limit::Limit;
+use crate::summary::{Binding, Definition, SymbolKind};
+
+/// What is known of a function.
+#[derive(Debug, Clone, Copy, Default)]
+struct Known {
+    /// A local symbol is at its start.
+    local: bool,
+    /// A symbol that is not local is in it.
+    global: bool,
+    /// Something outside of it refers to it.
+    referred: bool,
+}
+
+/// Refuse the sections in which an address is in doubt.
+pub(super) fn refuse(context: &Context<'_, '_>, texts: &mut [Text<'_>], found: &Found) {
+    let mut known: Vec<Vec<Known>> =
+        texts.iter().map(|t| vec![Known::default(); t.functions.len()]).collect();
+    let mut at = |text: usize, function: Option<usize>, set: &dyn Fn(&mut Known)| {
+        if let Some(known) = function.and_then(|f| known.get_mut(text)?.get_mut(f)) {
+            set(known);
+        }
+    };
+    for symbol in context.symbols {
+        if !matches!(symbol.kind, SymbolKind::Func | SymbolKind::Ifunc) {
+            continue;
+        }
+        let Definition::Atom(atom) = symbol.definition else { continue };
+        let Some(index) = context.section_of(atom).and_then(|s| context.text_of(s)) else { continue };
+        let Some(text) = texts.get(index) else { continue };
+        let function = text.function_at(symbol.value);
+        let starts = text.starting_at(symbol.value).is_some();
+        match symbol.binding {
+            Binding::Local => at(index, function, &|k| k.local |= starts),
+            _ => at(index, function, &|k| k.global = true),
+        }
+    }
+    for (index, text) in texts.iter().enumerate() {
+        for function in &text.short {
+            at(index, Some(*function), &|k| k.referred = true);
+        }
+        for crossing in &text.crossings {
+            at(index, text.function_at(crossing.target), &|k| k.referred = true);
+        }
+        for (function, _) in text.functions.iter().enumerate().filter(|(_, f)| f.cold) {
+            at(index, Some(function), &|k| k.referred = true);
+        }
+    }
+    for (index, offset) in &found.named {
+        at(*index, texts.get(*index).and_then(|t| t.function_at(*offset)), &|k| k.referred = true);
+    }
+    for retarget in &found.retargets {
+        let Some(text) = texts.get(retarget.text) else { continue };
+        let function = text.function_at(retarget.target);
+        let starts = text.starting_at(retarget.target).is_some();
+        let own = context.text_of(retarget.at.0) == Some(retarget.text)
+            && text.function_at(retarget.at.1) == function;
+        // Entries of tables lead to labels of the function itself.
+        let code = context.text_of(retarget.at.0).is_some();
+        at(retarget.text, function, &|k| k.referred |= !own && (starts || code));
+    }
+    let mut formed: Vec<(usize, u64, Option<Place>)> = Vec::new();
+    for (index, text) in texts.iter().enumerate() {
+        formed.extend(text.formed.iter().map(|offset| (index, *offset, None)));
+    }
+    formed.extend(found.addresses.iter().map(|(text, offset, from)| (*text, *offset, Some(*from))));
+    let unreferred: Vec<Option<usize>> =
+        known.iter().map(|k| k.iter().position(|k| k.local && !k.global && !k.referred)).collect();
+    for (index, offset, from) in formed {
+        let (Some(text), Some(known)) = (texts.get_mut(index), known.get(index)) else { continue };
+        let Some(function) = text.starting_at(offset) else { continue };
+        let lonely = unreferred.get(index).copied().flatten().and_then(|f| text.functions.get(f));
+        let why = match (known.get(function).is_some_and(|k| !k.local), lonely) {
+            (true, _) => format!("the address {offset:#x} of a function that is not local, without its name"),
+            (false, Some(lonely)) => format!(
+                "the address {offset:#x} may mean the local function at {:#x}, to which nothing else refers",
+                lonely.start
+            ),
+            (false, None) => continue,
+        };
+        if text.refusal.is_none() && !from.is_some_and(|from| is_hand_written(context, from)) {
+            text.refuse(Limit::AmbiguousTarget, why);
+        }
+    }
+}
