@@ -35,7 +35,7 @@ pub(super) struct Budget {
 }
 
 /// What links get. `bench -- propagate` prints steps, constraints and time for the programs of the bench: where anything may be
-/// called, they take two to five steps for each constraint; zstd, in which nearly all calls are known, takes about a hundred.
+/// called, they take two to five steps for each constraint; zstd, in which nearly all calls are known, takes about forty.
 pub(super) const BUDGET: Budget = Budget {
     objects: 24,
     pairs: 16,
@@ -139,24 +139,11 @@ impl Graph {
     pub(super) fn within_budget(&mut self, node: NodeId) {
         let node = self.find(node);
         let set = self.expected(node);
-        // What escaped is one already.
-        let is_memory = |o: &u32| self.objects.get(*o as usize).is_some_and(|o| o.kind == Kind::Memory);
-        let elements = self.sets.elements(set).iter();
-        let mut objects: Vec<u32> = elements.map(|e| e.object()).filter(is_memory).collect();
-        objects.dedup();
-        let told_apart = if objects.len() > self.budget.objects {
+        let objects = self.memory_in(set);
+        self.work.steps += objects.len();
+        if objects.len() > self.budget.objects {
             self.join_objects(&objects);
-            1
-        } else {
-            objects.len().max(1)
-        };
-        let node = self.find(node);
-        let set = self.expected(node);
-        let count = self.sets.elements(set).len();
-        self.work.steps += count;
-        // A large set is looked at again when it has grown by a part, so that its growth costs no square.
-        let left = (self.budget.objects - told_apart.min(self.budget.objects)).max(count / 4);
-        self.hold(node).counted_at = (count + left).min(u32::MAX as usize) as u32;
+        }
     }
 
     /// Make one object of these.

@@ -127,7 +127,6 @@ impl Graph {
         }
         // Each member's edges have seen its own set and marks alone.
         held.again = true;
-        held.counted_at = 0;
         let waits = !held.is_empty();
         *self.hold(*keep) = held;
         let node = &mut self.nodes[*keep as usize];

@@ -22,8 +22,6 @@ pub(super) struct Held {
     more: Vec<SetId>,
     /// The edges and uses have not seen all of the set.
     pub(super) again: bool,
-    /// With fewer elements than this the set is within the budget.
-    pub(super) counted_at: u32,
 }
 
 impl Held {
@@ -120,7 +118,9 @@ impl Graph {
             let rank = self.work.rank.get(id as usize).copied().unwrap_or(0);
             // What many hold waits until the others have said all to it, and says it at once.
             let rank = if self.nodes[id as usize].degree > HUB { rank | 1 << 31 } else { rank };
-            self.work.queue.push(Reverse((rank, id)));
+            // What comes before those that were done in this round waits for the next one, in which it may have more to say.
+            let round = self.work.round + u32::from(rank <= self.work.done);
+            self.work.queue.push(Reverse((round, rank, id)));
         }
     }
 
@@ -138,11 +138,10 @@ impl Graph {
     /// budget of objects, which comes first.
     pub(super) fn receive(&mut self, id: NodeId) -> (SetId, SetId) {
         let new = self.expected(id);
-        let (count, budget) = (self.sets.elements(new).len(), self.budget.objects);
+        let is_over = self.told_apart(new) > self.budget.objects;
         let Some(held) = self.held(id) else { return (new, new) };
         let old = held.set;
-        if new != old && count > (held.counted_at as usize).max(budget) {
-            held.counted_at = u32::MAX;
+        if new != old && is_over {
             self.over_budget.push(id);
             self.queue(id);
             return (old, old);
@@ -152,6 +151,30 @@ impl Graph {
         held.more = Vec::new();
         let again = std::mem::take(&mut held.again);
         (if again { SetId::EMPTY } else { old }, new)
+    }
+
+    /// How many objects of memory a set tells apart; of a small set the number of elements, which is no less.
+    fn told_apart(&mut self, set: SetId) -> usize {
+        let count = self.sets.elements(set).len();
+        if count <= self.budget.objects {
+            return count;
+        }
+        if let Some(known) = self.sets.facts(set).told_apart {
+            return known as usize;
+        }
+        let objects = self.memory_in(set);
+        self.work.steps += count;
+        self.sets.facts(set).told_apart = Some(objects.len() as u32);
+        objects.len()
+    }
+
+    /// The objects of memory that a set points to; what escaped is one that is not counted.
+    pub(super) fn memory_in(&self, set: SetId) -> Vec<u32> {
+        let is_memory = |o: &u32| self.objects.get(*o as usize).is_some_and(|o| o.kind == Kind::Memory);
+        let elements = self.sets.elements(set).iter();
+        let mut objects: Vec<u32> = elements.map(|e| e.object()).filter(is_memory).collect();
+        objects.dedup();
+        objects
     }
 
     /// A set as a representative holds it now.

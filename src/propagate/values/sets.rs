@@ -70,6 +70,8 @@ pub(super) struct Facts {
     pub(super) unescaped: (u32, SetId),
     /// All of it has.
     pub(super) escaped: bool,
+    /// How many objects of memory it tells apart.
+    pub(super) told_apart: Option<u32>,
 }
 
 /// The table of sets.

@@ -2,8 +2,9 @@
 //!
 //! What escapes and what may be anything goes before everything else, and the builder is told of what follows from it before
 //! any set is handed on: both cover much of the rest. A node that may be anything is handed no element that has escaped, and one
-//! that besides lets all escape is handed none at all. The other nodes are worked off in an order that the last search for cycles gave: a node before
-//! those that it flows to. Everything only adds, so the order decides the time and never the result: it is the least
+//! that besides lets all escape is handed none at all. The other nodes are worked off in rounds, each in the order that the last
+//! search for cycles gave: a node before those that it flows to (Pereira and Berlin, "Wave propagation and deep propagation for
+//! pointer analysis", CGO 2009). Everything only adds, so the order decides the time and never the result: it is the least
 //! fixpoint.
 
 use std::cmp::Reverse;
@@ -20,8 +21,11 @@ pub(super) struct Work {
     pub(super) unknown: Vec<NodeId>,
     /// Objects of memory that have escaped.
     pub(super) shared: Vec<u32>,
-    /// Nodes with elements to hand on.
-    pub(super) queue: BinaryHeap<Reverse<(u32, NodeId)>>,
+    /// Nodes with elements to hand on, with the round and the rank in which they are to do so.
+    pub(super) queue: BinaryHeap<Reverse<(u32, u32, NodeId)>>,
+    /// The round, and the rank of the node that was last taken from the queue.
+    pub(super) round: u32,
+    pub(super) done: u32,
     /// By node: its place in the order.
     pub(super) rank: Vec<u32>,
     /// Edges since the last search for cycles.
@@ -68,7 +72,8 @@ impl Graph {
                 self.within_budget(id);
             } else if self.cycles_are_due() {
                 self.collapse_cycles();
-            } else if let Some(Reverse((_, id))) = self.work.queue.pop() {
+            } else if let Some(Reverse((round, rank, id))) = self.work.queue.pop() {
+                (self.work.round, self.work.done) = (round, rank);
                 self.nodes[id as usize].marks &= !QUEUED;
                 self.work_off(id);
             } else {
