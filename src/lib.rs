@@ -37,18 +37,19 @@ use crate::modes::Mode;
 use crate::propagate::values::{self, Sources, ValueFlow};
 use crate::propagate::{Rules, live};
 use crate::refusal::PlainLink;
+use crate::report::Report;
 use crate::report::accounting::{Totals, sizes};
 use crate::timing::Timer;
 
 /// What became of a link.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum Outcome {
     /// The output is in its place.
     Linked,
-    /// Nothing was linked: the caller links the originals.
-    Originals,
+    /// Nothing was linked: the caller links the originals, and completes the report if there is one.
+    Originals(Option<Box<Report>>),
     /// The linker refused the pruned objects with this message: the caller links the originals.
-    Refused(Vec<u8>),
+    Refused(Vec<u8>, Option<Box<Report>>),
 }
 
 /// Link: pruned where that is safe, and otherwise as if we weren't there.
@@ -65,8 +66,13 @@ pub fn link_main(config: &Config) -> ExitCode {
     }
     let error = match run_caught(config) {
         Ok(Outcome::Linked) => return ExitCode::SUCCESS,
-        Ok(Outcome::Originals) => return link::exec_plain(config),
-        Ok(Outcome::Refused(messages)) => return link::run_plain_after_refusal(config, &messages),
+        Ok(Outcome::Originals(None)) => return link::exec_plain(config),
+        Ok(Outcome::Originals(Some(report))) => {
+            return complete(config, link::run_plain(config), Some(report));
+        }
+        Ok(Outcome::Refused(messages, report)) => {
+            return complete(config, link::run_plain_after_refusal(config, &messages), report);
+        }
         Err(error) => error,
     };
     if prune.strict {
@@ -93,6 +99,18 @@ fn run_caught(config: &Config) -> std::result::Result<Outcome, String> {
     match result {
         Ok(result) => result.map_err(|error| error.to_string()),
         Err(_) => Err("internal error (the panic above is a bug of lto-prune)".to_owned()),
+    }
+}
+
+/// The originals were linked: what the file consists of goes into the report.
+fn complete(config: &Config, status: ExitCode, report: Option<Box<Report>>) -> ExitCode {
+    let (true, Some(mut report)) = (status == ExitCode::SUCCESS, report) else { return status };
+    match report::complete(&mut report, config) {
+        Ok(()) => status,
+        Err(error) => {
+            eprintln!("lto-prune: {}: {error}", if config.prune.strict { "error" } else { "warning" });
+            if config.prune.strict { ExitCode::FAILURE } else { status }
+        }
     }
 }
 
@@ -215,6 +233,7 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
     if let Some(warning) = warning {
         eprintln!("lto-prune: warning: {warning}");
     }
+    let mut report = None;
     if wants_report(config) {
         let linker_liveness = by_linker();
         let facts = report::Facts {
@@ -229,12 +248,13 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
             plan: &plan,
             limits: &limits,
         };
-        timer.stage(Stage::Report, || report::write(facts, totals, linked))?;
+        let written = timer.stage(Stage::Report, || report::write(facts, totals, linked))?;
+        report = config.prune.report.is_some().then(|| Box::new(written));
     }
     Ok(match refusal {
-        Some(messages) => Outcome::Refused(messages),
+        Some(messages) => Outcome::Refused(messages, report),
         None if linked => Outcome::Linked,
-        None => Outcome::Originals,
+        None => Outcome::Originals(report),
     })
 }
 

@@ -30,15 +30,22 @@ pub fn exec_plain(config: &Config) -> ExitCode {
     let error = Command::new(&config.linker.path).args(&config.linker_args).exec();
     if error.kind() == std::io::ErrorKind::ArgumentListTooLong {
         // It came in response files, and those were read; a file of ours must outlive the linker.
-        plain::pass_signals_on();
-        match plain::PlainLinker::start(config).and_then(plain::PlainLinker::wait) {
-            Ok(status) => return plain::exit_as(status),
-            Err(error) => eprintln!("lto-prune: error: {error}"),
-        }
-        return ExitCode::FAILURE;
+        return run_plain(config);
     }
     eprintln!("lto-prune: link: {}: cannot run the linker: {error}", config.linker.path.display());
     ExitCode::FAILURE
+}
+
+/// Run the linker with the line as it was given, and wait for it: something is still to be said about the output.
+pub fn run_plain(config: &Config) -> ExitCode {
+    plain::pass_signals_on();
+    match plain::PlainLinker::start(config).and_then(plain::PlainLinker::wait) {
+        Ok(status) => plain::exit_as(status),
+        Err(error) => {
+            eprintln!("lto-prune: error: {error}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// Link the originals after the linker refused the pruned objects with `messages`. Most often it refuses the

@@ -9,14 +9,18 @@
 //! this one isn't by demand.
 //!
 //! The other process is this program with the words that it was called with, and an environment variable by which it
-//! knows its parent. Left out: what would be linked. The pruned objects are made and verified, but in memory only.
+//! knows its parent. What the linked file consists of is in the report too, so the other process waits for a word from this one
+//! that the linker is done: one byte if it succeeded, the end of the stream if not. Left out: what would be linked. The pruned
+//! objects are made and verified, but in memory only.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitCode, Output, Stdio};
 
+use crate::Outcome;
 use crate::config::Config;
 use crate::link::{self, plain};
+use crate::report;
 
 /// Set for the process that analyses: the process id of the one that links.
 const PARENT_VARIABLE: &str = "LTO_PRUNE_SHADOW_OF";
@@ -31,11 +35,11 @@ pub fn link(config: &Config) -> ExitCode {
         return link::exec_plain(config);
     }
     plain::pass_signals_on();
-    let analysis = start_analysis();
+    let mut analysis = start_analysis();
     let linker = match plain::PlainLinker::start(config) {
         Ok(linker) => linker,
         Err(error) => {
-            if let Ok(mut analysis) = analysis {
+            if let Ok(analysis) = &mut analysis {
                 let _ = analysis.kill();
                 let _ = analysis.wait();
             }
@@ -44,6 +48,9 @@ pub fn link(config: &Config) -> ExitCode {
         }
     };
     let status = linker.wait();
+    if let (Ok(analysis), Ok(status)) = (&mut analysis, &status) {
+        say_linked(analysis, status.success());
+    }
     finish(analysis);
     match status {
         Ok(status) => plain::exit_as(status),
@@ -68,7 +75,20 @@ fn start_analysis() -> std::io::Result<Child> {
         command.arg0(name);
     }
     command.args(words).env(PARENT_VARIABLE, std::process::id().to_string());
-    plain::start(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()))
+    plain::start(command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()))
+}
+
+/// Tell the analysis that the linker has ended. One that has ended itself doesn't hear it.
+fn say_linked(analysis: &mut Child, success: bool) {
+    if let (Some(mut stream), true) = (analysis.stdin.take(), success) {
+        let _ = stream.write_all(&[1]);
+    }
+}
+
+/// Wait for what [`say_linked`] says.
+fn is_linked() -> bool {
+    let mut said = Vec::new();
+    std::io::stdin().read_to_end(&mut said).is_ok() && !said.is_empty()
 }
 
 /// Wait for the analysis and let out what it printed.
@@ -98,6 +118,16 @@ fn warn(message: &str) {
 /// What the other process does: the passes without the link.
 fn analyse(config: &Config) -> ExitCode {
     match crate::run_caught(config) {
+        // Until here the report is without the linked file.
+        Ok(Outcome::Originals(Some(mut report))) if is_linked() => {
+            match report::complete(&mut report, config) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(error) => {
+                    warn(&error.to_string());
+                    ExitCode::FAILURE
+                }
+            }
+        }
         Ok(_) => ExitCode::SUCCESS,
         Err(error) => {
             warn(&error);

@@ -147,7 +147,7 @@ fn part(
         let first = out.edges.len();
         while let Some((number, r)) = references.next_if(|(_, r)| r.from <= from) {
             let mut push = |target, kind, bond| {
-                out.edges.push(Edge { target, kind, bond, reference: number as u32 });
+                out.edges.push(Edge::new(target, kind, bond, number as u32));
             };
             let global_symbol = match r.target {
                 Target::Atom(_) => None,
@@ -189,24 +189,15 @@ fn part(
         }
         let group = atom.group.and_then(|g| summary.groups.get(g.index()));
         let members = group.map_or(&[][..], |g| &g.members);
-        let no_reference = |target: AtomIdx, kind| Edge {
-            target: global(target),
-            kind,
-            bond: Bond::Holds,
-            reference: Edge::NO_REFERENCE,
-        };
+        let no_reference =
+            |target: AtomIdx, kind| Edge::new(global(target), kind, Bond::Holds, Edge::NO_REFERENCE);
         out.edges.extend(members.iter().filter(|m| **m != from).map(|m| no_reference(*m, EdgeKind::Group)));
         let start = dependents.partition_point(|d| d.0 < from);
         let metadata = dependents[start..].iter().take_while(|d| d.0 == from);
         out.edges.extend(metadata.map(|d| no_reference(d.1, EdgeKind::LinkOrder)));
         let start = same_names.partition_point(|p| p.0 < global(from));
         let same = same_names[start..].iter().take_while(|p| p.0 == global(from));
-        out.edges.extend(same.map(|p| Edge {
-            target: p.1,
-            kind: EdgeKind::SameName,
-            bond: Bond::Holds,
-            reference: Edge::NO_REFERENCE,
-        }));
+        out.edges.extend(same.map(|p| Edge::new(p.1, EdgeKind::SameName, Bond::Holds, Edge::NO_REFERENCE)));
         // One edge per target is enough; of the strongest, the first reference in the file stands for the others.
         let mine = &mut out.edges[first..];
         mine.sort_unstable_by_key(|e| (e.target, e.bond, e.reference));
@@ -215,6 +206,11 @@ fn part(
             if kept == first || out.edges[kept - 1].target != out.edges[k].target {
                 out.edges[kept] = out.edges[k];
                 kept += 1;
+            } else {
+                let merged = out.edges[k].structural;
+                let stands = &mut out.edges[kept - 1];
+                stands.count = stands.count.saturating_add(1);
+                stands.structural |= merged;
             }
         }
         out.edges.truncate(kept);

@@ -51,12 +51,22 @@ pub struct Edge {
     pub kind: EdgeKind,
     /// What it does to the target; of several references to one target, the strongest.
     pub bond: Bond,
+    /// How many edges it stands for; 255 is that or more.
+    pub count: u8,
+    /// One of them is no reference of the program's text but follows from how the object is put together (unwind table,
+    /// group, order, name): it doesn't go with a line of source.
+    pub structural: bool,
     /// Index into the module's `references`; [`Edge::NO_REFERENCE`] for edges that are none.
     pub reference: u32,
 }
 
 impl Edge {
     pub const NO_REFERENCE: u32 = u32::MAX;
+
+    pub(crate) fn new(target: AtomId, kind: EdgeKind, bond: Bond, reference: u32) -> Self {
+        let structural = reference == Edge::NO_REFERENCE || kind == EdgeKind::Unwind;
+        Edge { target, kind, bond, count: 1, structural, reference }
+    }
 }
 
 /// A root with the reason for it.

@@ -10,7 +10,8 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use summaries::{Definition, SymbolIdx, SymbolKind};
 
-use super::{atom_kind_name, lossy};
+use super::lossy;
+use super::names::atom_kind_name;
 use crate::config::Config;
 use crate::error::{Error, Result, Stage};
 use crate::ids::{AtomId, Id};

@@ -1,31 +1,39 @@
 //! Pass 10, report: what went, what stayed and why.
 //!
-//! A pure function of the index, the witnesses, the plan and the sizes; it opens nothing and decides nothing. The
+//! A pure function of the index, the witnesses, the plan, the sizes and the linked file; it decides nothing. The
 //! types here are the serialised form (docs/REPORT_FORMAT.md); [`SCHEMA`] changes when they do.
 
 pub mod accounting;
 pub mod calls;
+pub mod contents;
+mod duplicates;
+pub mod graph;
+mod json;
 pub mod log;
+mod names;
 pub mod remarks;
 pub mod table;
 pub mod why;
 
 use serde::Serialize;
-use summaries::{AtomIdx, AtomKind, Binding, Definition, ModuleSummary, SymbolIdx, SymbolKind};
+use summaries::{AtomIdx, Definition, ModuleSummary, SymbolIdx, SymbolKind, atom_flags};
 
 use crate::config::Config;
 use crate::error::{Error, Result, Stage};
 use crate::ids::{AtomId, Id, ModuleId};
 use crate::index::Index;
 use crate::inputs::Inputs;
+use crate::inputs::mapped::Mapped;
 use crate::plan::{Action, Plan};
 use crate::propagate::values::ValueFlow;
 use crate::propagate::{Liveness, Witness};
 use crate::resolve::Resolution;
 use accounting::Totals;
+pub use names::edge_kind_name;
+use names::{atom_kind_name, binding_name, dialect_name, level_name, severity_name, symbol_kind_name};
 
 /// Version of the JSON form.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 
 /// The report of a link.
 #[derive(Debug, Serialize)]
@@ -47,6 +55,13 @@ pub struct Report {
     pub functions: Counts,
     pub totals: Totals,
     pub limits: Vec<LimitReport>,
+    /// What is live by itself, ascending by atom.
+    pub roots: Vec<graph::RootReport>,
+    pub graph: graph::GraphReport,
+    /// Atoms with the same contents, in groups: positions in `atoms`.
+    pub duplicates: Vec<Vec<u32>>,
+    /// The linked file; null if it could not be read.
+    pub file: Option<contents::FileReport>,
     /// Counts of value flow, at the level `pointers`.
     pub value_flow: Option<calls::FlowReport>,
     /// Indirect calls of live functions, at the level `pointers`.
@@ -92,6 +107,8 @@ pub struct AtomReport {
     pub stub: Option<&'static str>,
     /// Another module's COMDAT group stands for it; the linker drops it in any case.
     pub discarded: bool,
+    /// The linker joins what is the same in it (`SHF_MERGE`).
+    pub merge: bool,
     /// Whether the plain linker's `--gc-sections` would find it live.
     pub linker_live: bool,
     pub symbols: Vec<String>,
@@ -173,21 +190,23 @@ pub struct Facts<'s> {
     pub limits: &'s [(Option<ModuleId>, summaries::LimitRecord)],
 }
 
-/// Write every form of the report that was asked for.
-pub fn write(facts: Facts<'_>, totals: Totals, pruned: bool) -> Result<()> {
+/// Write every form of the report that was asked for. The result is what is in the JSON.
+///
+/// # Errors
+/// A file can't be written.
+pub fn write(facts: Facts<'_>, totals: Totals, pruned: bool) -> Result<Report> {
     let prune = &facts.config.prune;
-    let report = report(facts, totals, pruned);
-    let file = |path: &std::path::Path, text: &[u8]| {
-        std::fs::write(path, text).map_err(|e| Error::io(Stage::Report, path, "write the report", e))
-    };
-    if let Some(path) = &prune.report {
-        let failed = |e| Error::new(Stage::Report, format!("cannot write the report: {e}"));
-        let mut text = serde_json::to_vec_pretty(&report).map_err(failed)?;
-        text.push(b'\n');
-        file(path, &text)?;
+    let mut report = report(facts, totals, pruned);
+    if prune.report.is_some() {
+        (report.graph, report.duplicates) = rayon::join(|| graph::graph(facts), || duplicates::groups(facts));
+    }
+    // Where the originals are linked that is still to come.
+    match pruned {
+        true => complete(&mut report, facts.config)?,
+        false => write_json(&report, facts.config)?,
     }
     if let Some(path) = &prune.remarks {
-        file(path, remarks::remarks(&report).as_bytes())?;
+        write_file(path, remarks::remarks(&report).as_bytes())?;
     }
     if !prune.why.is_empty() {
         print!("{}", why::why(facts, &prune.why));
@@ -195,7 +214,29 @@ pub fn write(facts: Facts<'_>, totals: Totals, pruned: bool) -> Result<()> {
     if prune.stats {
         eprint!("{}", table::table(&report));
     }
-    Ok(())
+    Ok(report)
+}
+
+/// Add what the linked file consists of, and write the JSON.
+///
+/// # Errors
+/// The report can't be written.
+pub fn complete(report: &mut Report, config: &Config) -> Result<()> {
+    if config.prune.report.is_some() {
+        // An output that is no file of ours to read any more leaves the field empty.
+        report.file = Mapped::open(&config.output).ok().map(|data| contents::file(&data));
+    }
+    write_json(report, config)
+}
+
+fn write_json(report: &Report, config: &Config) -> Result<()> {
+    let Some(path) = &config.prune.report else { return Ok(()) };
+    let failed = |e| Error::new(Stage::Report, format!("cannot write the report: {e}"));
+    write_file(path, &json::text(report).map_err(failed)?)
+}
+
+fn write_file(path: &std::path::Path, text: &[u8]) -> Result<()> {
+    std::fs::write(path, text).map_err(|e| Error::io(Stage::Report, path, "write the report", e))
 }
 
 /// Make the report. `totals` are the sizes of plain and emitted modules.
@@ -239,6 +280,10 @@ pub fn report(facts: Facts<'_>, totals: Totals, pruned: bool) -> Report {
         functions: Counts::default(),
         totals,
         limits: limit_reports(facts),
+        roots: graph::roots(facts),
+        graph: graph::GraphReport::default(),
+        duplicates: Vec::new(),
+        file: None,
         value_flow: calls::counts(facts),
         call_sites: calls::sites(facts),
     };
@@ -317,6 +362,7 @@ fn add_module(facts: Facts<'_>, position: usize, report: &mut Report) {
                 if reports { "report" } else { "trap" }
             }),
             discarded,
+            merge: atom.has(atom_flags::MERGE),
             linker_live: facts.linker_liveness.is_live(id),
             symbols,
             witness: facts.liveness.witness[id.index()].and_then(|w| witness_report(facts, w)),
@@ -356,12 +402,7 @@ fn witness_report(facts: Facts<'_>, witness: Witness) -> Option<WitnessReport> {
         }
         Witness::Unwind => None,
         Witness::Called { .. } | Witness::Escaped { .. } | Witness::Part(_) | Witness::Label(_) => {
-            let kind = match witness {
-                Witness::Called { .. } => "called",
-                Witness::Part(_) => "part",
-                Witness::Label(_) => "label",
-                _ => "escaped",
-            };
+            let kind = graph::followed_kind(witness);
             let from = why::followed(facts, witness).1?;
             Some(WitnessReport::Reference { from: from.index(), kind: kind.to_owned(), offset: None })
         }
@@ -406,90 +447,4 @@ pub fn describe(facts: Facts<'_>, atom: AtomId) -> String {
 
 pub(crate) fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
-}
-
-fn dialect_name(dialect: crate::config::Dialect) -> &'static str {
-    use crate::config::Dialect;
-    match dialect {
-        Dialect::Lld => "lld",
-        Dialect::Mold => "mold",
-        Dialect::Bfd => "bfd",
-        Dialect::Gold => "gold",
-        Dialect::Wild => "wild",
-    }
-}
-
-fn level_name(level: crate::config::Level) -> &'static str {
-    use crate::config::Level;
-    match level {
-        Level::Sections => "sections",
-        Level::Functions => "functions",
-        Level::Pointers => "pointers",
-    }
-}
-
-fn severity_name(severity: summaries::Severity) -> &'static str {
-    match severity {
-        summaries::Severity::Function => "function",
-        summaries::Severity::Section => "section",
-        summaries::Severity::Module => "module",
-        summaries::Severity::Link => "link",
-    }
-}
-
-/// Stable name of an edge's kind.
-pub fn edge_kind_name(kind: crate::index::EdgeKind) -> &'static str {
-    use crate::index::EdgeKind;
-    match kind {
-        EdgeKind::Call => "call",
-        EdgeKind::Address => "address",
-        EdgeKind::Data => "data",
-        EdgeKind::Got => "got",
-        EdgeKind::Tls => "tls",
-        EdgeKind::Unwind => "unwind",
-        EdgeKind::Group => "group",
-        EdgeKind::LinkOrder => "link-order",
-        EdgeKind::StartStop => "start-stop",
-        EdgeKind::SameName => "same-name",
-    }
-}
-
-pub(crate) fn atom_kind_name(kind: AtomKind) -> &'static str {
-    match kind {
-        AtomKind::Code => "code",
-        AtomKind::ReadOnlyData => "rodata",
-        AtomKind::Data => "data",
-        AtomKind::Bss => "bss",
-        AtomKind::TlsData => "tls-data",
-        AtomKind::TlsBss => "tls-bss",
-        AtomKind::InitFini => "init-fini",
-        AtomKind::Note => "note",
-        AtomKind::Lsda => "lsda",
-        AtomKind::Common => "common",
-        AtomKind::Debug => "debug",
-        AtomKind::NonAlloc => "non-alloc",
-    }
-}
-
-fn symbol_kind_name(kind: SymbolKind) -> &'static str {
-    match kind {
-        SymbolKind::NoType => "notype",
-        SymbolKind::Object => "object",
-        SymbolKind::Func => "function",
-        SymbolKind::Section => "section",
-        SymbolKind::File => "file",
-        SymbolKind::Common => "common",
-        SymbolKind::Tls => "tls",
-        SymbolKind::Ifunc => "ifunc",
-        SymbolKind::Other => "other",
-    }
-}
-
-fn binding_name(binding: Binding) -> &'static str {
-    match binding {
-        Binding::Local => "local",
-        Binding::Global => "global",
-        Binding::Weak => "weak",
-        Binding::Unique => "unique",
-    }
 }

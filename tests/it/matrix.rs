@@ -273,7 +273,7 @@ pub(crate) fn report(session: &Session, path: &Path) -> Value {
         Ok(report) => report,
         Err(error) => session.fail(&format!("{}: {error}", path.display())),
     };
-    session.check_eq(&report["schema"], &Value::from(1), "report schema");
+    session.check_eq(&report["schema"], &Value::from(2), "report schema");
     for key in ["modules", "atoms", "limits"] {
         session.check(report[key].is_array(), &format!("report has no list {key}"));
     }

@@ -89,6 +89,10 @@ pub struct ValueFlow {
     pub liveness: Liveness,
     /// By caller, section and offset. Only if that was asked for.
     pub sites: Vec<CallTargets>,
+    /// Calls of live functions that were followed: (caller, code atom), sorted. Only if that was asked for.
+    pub called: Vec<(AtomId, AtomId)>,
+    /// By atom: its address escaped. Only if that was asked for.
+    pub escaped: Vec<bool>,
     /// `None` where values were not followed, or nobody asked.
     pub statistics: Option<Statistics>,
 }
@@ -124,7 +128,15 @@ fn flow_within(sources: Sources<'_>, explain: bool, budget: budget::Budget) -> V
     for (atom, _) in stub.iter().enumerate().filter(|(_, stub)| **stub) {
         witness[atom] = flow.mention[atom].map(Witness::Edge);
     }
-    ValueFlow { liveness: Liveness { witness, stub }, sites, statistics }
+    let (mut called, mut escaped) = (Vec::new(), Vec::new());
+    if explain {
+        let pairs = |s: &site::Site<'_>| s.targets.iter().map(|t| (s.caller, t.0)).collect::<Vec<_>>();
+        called = flow.sites.iter().flat_map(pairs).collect();
+        called.sort_unstable();
+        called.dedup();
+        escaped = flow.escaped;
+    }
+    ValueFlow { liveness: Liveness { witness, stub }, sites, called, escaped, statistics }
 }
 
 /// What the indirect call sites of live functions call.

@@ -1,0 +1,227 @@
+//! Contents of files, for the report: the bytes of an object's sections, and what each byte of the linked file is.
+//!
+//! A file is cut into ranges that follow on one another from its first byte to its last: what sections, headers and the
+//! section table claim, in that order of precedence where claims overlap, and padding for what nobody claims. So the ranges
+//! add up to the length of the file whatever is in it. Left out: which input a byte of the output came from.
+
+use object::LittleEndian;
+use object::elf;
+use object::read::elf::{FileHeader, SectionHeader};
+use serde::Serialize;
+
+const LE: LittleEndian = LittleEndian;
+
+type Header = elf::FileHeader64<LittleEndian>;
+type Section = elf::SectionHeader64<LittleEndian>;
+
+/// The linked file.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct FileReport {
+    /// Its length, in bytes.
+    pub size: u64,
+    /// What it consists of, by offset; sections without bytes in the file are where their header says.
+    pub parts: Vec<PartReport>,
+}
+
+/// A section, a table of the file format, or padding.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PartReport {
+    /// Of a section; else `ELF header`, `program headers`, `section headers` or `padding`.
+    pub name: String,
+    /// `section`, `header` or `padding`.
+    pub what: &'static str,
+    pub category: &'static str,
+    /// In the memory of the program; 0 for what isn't loaded.
+    pub address: u64,
+    pub offset: u64,
+    /// Of the section, as its header says.
+    pub size: u64,
+    /// In the file. All of them add up to the length of the file.
+    pub bytes: u64,
+}
+
+/// Categories, in the order in which they are shown.
+pub const FILE_CATEGORIES: [&str; 14] = [
+    "text",
+    "rodata",
+    "data",
+    "bss",
+    "eh_frame",
+    "dynamic relocations",
+    "dynamic linking",
+    "init/fini",
+    "notes",
+    "symbol table",
+    "debug",
+    "other sections",
+    "headers",
+    "padding",
+];
+
+/// By section index: its bytes in the object; `None` where it has none.
+pub(super) fn sections(data: &[u8]) -> Vec<Option<&[u8]>> {
+    let Ok(header) = Header::parse(data) else { return Vec::new() };
+    let Ok(sections) = header.sections(LE, data) else { return Vec::new() };
+    sections.iter().map(|s| s.data(LE, data).ok().filter(|d| !d.is_empty())).collect()
+}
+
+/// What the bytes of a linked file are.
+pub fn file(data: &[u8]) -> FileReport {
+    let length = data.len() as u64;
+    let mut claims: Vec<PartReport> = Vec::new();
+    if let Ok(header) = Header::parse(data) {
+        claims = of_sections(header, data);
+        claims.extend(of_headers(header, data));
+    }
+    // Claims in order of precedence; a stable sort keeps it among those that begin at one place.
+    claims.sort_by_key(|c| c.offset);
+    let mut parts: Vec<PartReport> = Vec::with_capacity(claims.len() * 2);
+    let mut end = 0;
+    for mut claim in claims {
+        let claimed = claim.offset.saturating_add(claim.bytes).min(length);
+        if claim.bytes > 0 && claim.offset > end {
+            let padding = claim.offset.min(length) - end;
+            parts.extend(padding_of(end, padding));
+            end += padding;
+        }
+        claim.bytes = if claim.bytes == 0 { 0 } else { claimed.saturating_sub(end.max(claim.offset)) };
+        end += claim.bytes;
+        parts.push(claim);
+    }
+    parts.extend(padding_of(end, length - end));
+    FileReport { size: length, parts }
+}
+
+fn padding_of(offset: u64, bytes: u64) -> Option<PartReport> {
+    let padding = || PartReport {
+        name: "padding".to_owned(),
+        what: "padding",
+        category: "padding",
+        address: 0,
+        offset,
+        size: bytes,
+        bytes,
+    };
+    (bytes > 0).then(padding)
+}
+
+fn of_headers(header: &Header, data: &[u8]) -> Vec<PartReport> {
+    let table = |name: &str, offset: u64, count: u64, size: u16| PartReport {
+        name: name.to_owned(),
+        what: "header",
+        category: "headers",
+        address: 0,
+        offset,
+        size: count.saturating_mul(size.into()),
+        bytes: count.saturating_mul(size.into()),
+    };
+    // The header can't say how many there are if they are very many.
+    let sections = header.sections(LE, data).map_or(0, |s| s.len() as u64);
+    let segments = header.program_headers(LE, data).map_or(0, |p| p.len() as u64);
+    let mut tables = vec![table("ELF header", 0, 1, header.e_ehsize(LE))];
+    tables.push(table("program headers", header.e_phoff(LE), segments, header.e_phentsize(LE)));
+    tables.push(table("section headers", header.e_shoff(LE), sections, header.e_shentsize(LE)));
+    tables.retain(|t| t.bytes > 0);
+    tables
+}
+
+fn of_sections(header: &Header, data: &[u8]) -> Vec<PartReport> {
+    let Ok(sections) = header.sections(LE, data) else { return Vec::new() };
+    let used = sections.iter().filter(|s| s.sh_type(LE) != elf::SHT_NULL);
+    let part = |s: &Section| {
+        let name = sections.section_name(LE, s).unwrap_or(b"");
+        PartReport {
+            name: String::from_utf8_lossy(name).into_owned(),
+            what: "section",
+            category: category(s, name),
+            address: s.sh_addr(LE),
+            offset: s.sh_offset(LE),
+            size: s.sh_size(LE),
+            bytes: if s.sh_type(LE) == elf::SHT_NOBITS { 0 } else { s.sh_size(LE) },
+        }
+    };
+    used.map(part).collect()
+}
+
+fn category(section: &Section, name: &[u8]) -> &'static str {
+    let flags = section.sh_flags(LE).0;
+    let has = |flag: u64| flags & flag != 0;
+    let alloc = has(elf::SHF_ALLOC.0);
+    let starts = |prefixes: &[&[u8]]| prefixes.iter().any(|p| name.starts_with(p));
+    match section.sh_type(LE) {
+        elf::SHT_NOBITS => "bss",
+        elf::SHT_RELA | elf::SHT_REL | elf::SHT_RELR if alloc => "dynamic relocations",
+        elf::SHT_DYNSYM | elf::SHT_DYNAMIC | elf::SHT_HASH | elf::SHT_GNU_HASH => "dynamic linking",
+        elf::SHT_GNU_VERSYM | elf::SHT_GNU_VERNEED | elf::SHT_GNU_VERDEF => "dynamic linking",
+        elf::SHT_STRTAB if alloc => "dynamic linking",
+        elf::SHT_SYMTAB | elf::SHT_STRTAB | elf::SHT_SYMTAB_SHNDX => "symbol table",
+        elf::SHT_INIT_ARRAY | elf::SHT_FINI_ARRAY | elf::SHT_PREINIT_ARRAY => "init/fini",
+        elf::SHT_NOTE => "notes",
+        _ if !alloc && starts(&[b".debug", b".zdebug", b".gdb_index", b".stab"]) => "debug",
+        _ if !alloc => "other sections",
+        _ if starts(&[b".eh_frame", b".gcc_except_table"]) => "eh_frame",
+        _ if starts(&[b".interp", b".got", b".plt", b".iplt"]) => "dynamic linking",
+        _ if has(elf::SHF_EXECINSTR.0) => "text",
+        _ if has(elf::SHF_WRITE.0) => "data",
+        _ => "rodata",
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn total(report: &FileReport) -> u64 {
+        report.parts.iter().map(|p| p.bytes).sum()
+    }
+
+    /// Each byte belongs to one range, and the ranges follow on one another.
+    fn check(data: &[u8]) -> FileReport {
+        let report = file(data);
+        assert_eq!(total(&report), data.len() as u64);
+        let mut end = 0;
+        for part in report.parts.iter().filter(|p| p.bytes > 0) {
+            // A part that another one overlaps begins later than it says.
+            assert!(part.offset <= end, "{part:?}");
+            end += part.bytes;
+        }
+        assert!(report.parts.iter().all(|p| FILE_CATEGORIES.contains(&p.category)));
+        report
+    }
+
+    #[test]
+    fn a_program_adds_up() {
+        let data = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+        let report = check(&data);
+        let header = Header::parse(&*data).unwrap();
+        let sections = header.sections(LE, &*data).unwrap();
+        for s in sections.iter().filter(|s| s.sh_type(LE) != elf::SHT_NULL) {
+            let name = String::from_utf8_lossy(sections.section_name(LE, s).unwrap()).into_owned();
+            let found = report.parts.iter().filter(|p| p.name == name && p.what == "section");
+            let nobits = s.sh_type(LE) == elf::SHT_NOBITS;
+            let expected = (s.sh_size(LE), if nobits { 0 } else { s.sh_size(LE) });
+            assert!(found.map(|p| (p.size, p.bytes)).any(|sizes| sizes == expected), "{name}");
+        }
+        assert_eq!(report.parts.first().unwrap().name, "ELF header");
+    }
+
+    #[test]
+    fn whatever_is_in_it_adds_up() {
+        check(b"");
+        check(b"#!/bin/sh\n");
+        let mut data = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+        let header = Header::parse(&*data).unwrap();
+        let table = header.e_shoff(LE) as usize;
+        // Sections that overlap, are longer than the file, or lie before and behind it.
+        for (number, (field, value)) in
+            [(24, 0u64), (24, u64::MAX), (32, u64::MAX / 2), (24, 1 << 20), (32, 1 << 30)]
+                .into_iter()
+                .enumerate()
+        {
+            let at = table + 64 * (number + 1) + field;
+            data[at..at + 8].copy_from_slice(&value.to_le_bytes());
+            check(&data);
+        }
+    }
+}

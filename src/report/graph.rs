@@ -1,0 +1,259 @@
+//! The references between what lives, for the report: a graph in which reachability from the roots is liveness.
+//!
+//! Below the level `pointers` the edges are those of the index, and nothing is added or lost. With value flow an edge
+//! that only mentions its target counts if the call was followed to it or if the address escaped; a call through a pointer
+//! is an edge of its own; and an atom of a function holds the others of it. What escaped counts as held by each that
+//! mentions it, so the graph holds on to more than the fixpoint would: what would go if an edge went is a lower
+//! bound there. Whatever lives without an edge of these has one for its witness, so that all that lives is reached.
+
+use serde::Serialize;
+
+use super::{Facts, edge_kind_name, lossy, why};
+use crate::ids::{AtomId, Id};
+use crate::index::{Bond, Edge, EdgeKind};
+use crate::propagate::Witness;
+
+/// Names of the kinds, by the codes in [`GraphReport::kind`].
+pub const KINDS: [&str; 15] = [
+    "call",
+    "address",
+    "data",
+    "got",
+    "tls",
+    "unwind",
+    "group",
+    "link-order",
+    "start-stop",
+    "same-name",
+    "called",
+    "escaped",
+    "part",
+    "label",
+    "unknown",
+];
+
+/// Edges between atoms that are kept or stubs. Those of atom `a` are number `start[a]` to `start[a + 1]`, ascending by
+/// target.
+#[derive(Debug, Default, Serialize)]
+pub struct GraphReport {
+    pub kinds: Vec<&'static str>,
+    pub start: Vec<u32>,
+    /// Positions in `atoms`.
+    pub target: Vec<u32>,
+    /// Positions in `kinds`.
+    pub kind: Vec<u8>,
+    /// In bytes, from the start of the section of the source (of its `.eh_frame` for `unwind`); -1 if there is no one
+    /// place.
+    pub offset: Vec<i64>,
+    /// Places that it stands for; 255 is that or more.
+    pub count: Vec<u8>,
+    /// Bits: 1, it keeps its target; 2, it follows from how the objects are put together and doesn't go with a reference.
+    pub flags: Vec<u8>,
+}
+
+/// An atom that is live by itself.
+#[derive(Debug, Serialize)]
+pub struct RootReport {
+    /// Position in `atoms`.
+    pub atom: usize,
+    pub reason: &'static str,
+    pub symbol: Option<String>,
+}
+
+/// The edge keeps its target.
+pub const HOLDS: u8 = 1;
+/// It doesn't go with a reference in the program's text.
+pub const STRUCTURAL: u8 = 2;
+
+#[derive(Clone, Copy)]
+struct Arc {
+    target: AtomId,
+    kind: u8,
+    offset: i64,
+    count: u8,
+    flags: u8,
+}
+
+fn code(name: &str) -> u8 {
+    KINDS.iter().position(|k| *k == name).unwrap_or(KINDS.len() - 1) as u8
+}
+
+pub(super) fn roots(facts: Facts<'_>) -> Vec<RootReport> {
+    let name = |s| lossy(facts.resolution.symbols[s].name);
+    let roots = facts.index.roots.iter().filter(|r| is_in(facts, r.atom));
+    let mut roots: Vec<RootReport> = roots
+        .map(|r| RootReport { atom: r.atom.index(), reason: r.reason.name(), symbol: r.symbol.map(name) })
+        .collect();
+    // What lives by value flow and no atom has the address of.
+    let is_alone = |a: &AtomId| matches!(facts.liveness.witness[a.index()], Some(w) if source(facts, w) == Source::Nothing);
+    let alone = (0..facts.index.atom_count()).map(AtomId::new).filter(|a| is_in(facts, *a) && is_alone(a));
+    roots.extend(alone.map(|a| RootReport { atom: a.index(), reason: "escaped", symbol: None }));
+    roots.sort_by_key(|r| r.atom);
+    roots.dedup_by_key(|r| r.atom);
+    roots
+}
+
+/// Where a witness comes from.
+#[derive(PartialEq)]
+enum Source {
+    Root,
+    Atom(AtomId, &'static str),
+    Nothing,
+}
+
+fn source(facts: Facts<'_>, witness: Witness) -> Source {
+    match witness {
+        Witness::Root(_) => Source::Root,
+        Witness::Edge(number) => {
+            let kind = facts.index.edges.get(number as usize).map_or("unknown", |e| edge_kind_name(e.kind));
+            Source::Atom(facts.index.edge_source(number), kind)
+        }
+        Witness::Unwind => Source::Nothing,
+        Witness::Called { .. } | Witness::Escaped { .. } | Witness::Part(_) | Witness::Label(_) => {
+            match why::followed(facts, witness).1 {
+                Some(from) => Source::Atom(from, followed_kind(witness)),
+                None => Source::Nothing,
+            }
+        }
+    }
+}
+
+/// The kind of edge that a witness of value flow is.
+pub(super) fn followed_kind(witness: Witness) -> &'static str {
+    match witness {
+        Witness::Called { .. } => "called",
+        Witness::Part(_) => "part",
+        Witness::Label(_) => "label",
+        _ => "escaped",
+    }
+}
+
+fn is_in(facts: Facts<'_>, atom: AtomId) -> bool {
+    facts.liveness.is_live(atom) || facts.liveness.is_stub(atom)
+}
+
+pub(super) fn graph(facts: Facts<'_>) -> GraphReport {
+    let parts = parts(facts);
+    let witnesses = witnesses(facts);
+    let mut report = GraphReport { kinds: KINDS.to_vec(), start: vec![0], ..GraphReport::default() };
+    let mut arcs: Vec<Arc> = Vec::new();
+    for atom in (0..facts.index.atom_count()).map(AtomId::new) {
+        arcs.clear();
+        if facts.liveness.is_live(atom) {
+            of_index(facts, atom, &mut arcs);
+            let extra = |list: &[(AtomId, AtomId)], kind: &str, flags: u8, arcs: &mut Vec<Arc>| {
+                let first = list.partition_point(|p| p.0 < atom);
+                let mine = list.iter().skip(first).take_while(|p| p.0 == atom).filter(|p| is_in(facts, p.1));
+                let kind = code(kind);
+                arcs.extend(mine.map(|p| Arc { target: p.1, kind, offset: -1, count: 1, flags }));
+            };
+            extra(&facts.flow.called, "called", HOLDS, &mut arcs);
+            extra(&parts, "part", HOLDS | STRUCTURAL, &mut arcs);
+            let first = witnesses.partition_point(|w| w.0 < atom);
+            let mine = witnesses.iter().skip(first).take_while(|w| w.0 == atom);
+            arcs.extend(mine.map(|w| Arc { target: w.1, kind: w.2, offset: -1, count: 1, flags: HOLDS }));
+        } else if facts.liveness.is_stub(atom) {
+            of_index(facts, atom, &mut arcs);
+            arcs.retain(|a| a.kind == code("same-name"));
+        }
+        join(&mut arcs);
+        for arc in &arcs {
+            report.target.push(arc.target.0);
+            report.kind.push(arc.kind);
+            report.offset.push(arc.offset);
+            report.count.push(arc.count);
+            report.flags.push(arc.flags);
+        }
+        report.start.push(report.target.len() as u32);
+    }
+    report
+}
+
+/// What the index says of the references of a live atom.
+fn of_index(facts: Facts<'_>, atom: AtomId, arcs: &mut Vec<Arc>) {
+    let index = facts.index;
+    let alloc = index.alloc[atom.index()];
+    let references = &facts.summaries[index.locate(atom).0].references;
+    for edge in index.edges_of(atom).1 {
+        // As in `propagate`: what is not loaded keeps only the metadata that follows it.
+        let follows = alloc || matches!(edge.kind, EdgeKind::LinkOrder | EdgeKind::Group);
+        if !follows || edge.target == atom || !is_in(facts, edge.target) {
+            continue;
+        }
+        let holds = match edge.bond {
+            Bond::Escapes | Bond::Holds => true,
+            Bond::Mentions => {
+                edge.kind == EdgeKind::Call
+                    || facts.liveness.is_stub(edge.target)
+                    || lives_by_mention(facts, edge.target)
+                    || facts.flow.escaped.get(edge.target.index()) == Some(&true)
+            }
+        };
+        let reference =
+            references.get(edge.reference as usize).filter(|_| edge.reference != Edge::NO_REFERENCE);
+        arcs.push(Arc {
+            target: edge.target,
+            kind: code(edge_kind_name(edge.kind)),
+            offset: reference.and_then(|r| i64::try_from(r.offset).ok()).unwrap_or(-1),
+            count: edge.count,
+            flags: if holds { HOLDS } else { 0 } | if edge.structural { STRUCTURAL } else { 0 },
+        });
+    }
+}
+
+/// Whether a mention is enough to keep an atom: it can't be a stub.
+fn lives_by_mention(facts: Facts<'_>, atom: AtomId) -> bool {
+    let edge = match facts.liveness.witness[atom.index()] {
+        Some(Witness::Edge(number)) => facts.index.edges.get(number as usize),
+        _ => None,
+    };
+    edge.is_some_and(|e| e.bond == Bond::Mentions)
+}
+
+/// One edge for each target: the first has the place, and it holds if any of them does.
+fn join(arcs: &mut Vec<Arc>) {
+    arcs.sort_by_key(|a| (a.target, a.offset < 0));
+    arcs.dedup_by(|next, first| {
+        let same = next.target == first.target;
+        if same {
+            let adds = next.flags & !first.flags;
+            first.flags |= adds & HOLDS;
+            // A part of the function by structure alone; a called function by a reference.
+            first.flags |= adds & STRUCTURAL;
+        }
+        same
+    });
+}
+
+/// (one atom of a function, another), both ways between its first and each of the others, sorted.
+fn parts(facts: Facts<'_>) -> Vec<(AtomId, AtomId)> {
+    let mut pairs = Vec::new();
+    if facts.flow.escaped.is_empty() {
+        return pairs;
+    }
+    for (this, summary) in facts.index.modules.iter().zip(facts.summaries) {
+        for function in &summary.functions {
+            let global = |atom: summaries::AtomIdx| AtomId(this.first_atom + atom.0);
+            for part in function.parts.iter().filter(|p| **p != function.atom) {
+                pairs.push((global(function.atom), global(*part)));
+                pairs.push((global(*part), global(function.atom)));
+            }
+        }
+    }
+    pairs.sort_unstable();
+    pairs.dedup();
+    pairs
+}
+
+/// (source, atom, kind) of the witnesses of all that is not live by an edge of the index, sorted.
+fn witnesses(facts: Facts<'_>) -> Vec<(AtomId, AtomId, u8)> {
+    let mut found = Vec::new();
+    for (i, witness) in facts.liveness.witness.iter().enumerate() {
+        let (Some(witness), target) = (witness, AtomId::new(i)) else { continue };
+        if let Source::Atom(from, kind) = source(facts, *witness) {
+            found.push((from, target, code(kind)));
+        }
+    }
+    found.sort_unstable();
+    found
+}

@@ -1,0 +1,89 @@
+//! Stable names, as reports have them.
+
+use summaries::{AtomKind, Binding, SymbolKind};
+
+pub(super) fn dialect_name(dialect: crate::config::Dialect) -> &'static str {
+    use crate::config::Dialect;
+    match dialect {
+        Dialect::Lld => "lld",
+        Dialect::Mold => "mold",
+        Dialect::Bfd => "bfd",
+        Dialect::Gold => "gold",
+        Dialect::Wild => "wild",
+    }
+}
+
+pub(super) fn level_name(level: crate::config::Level) -> &'static str {
+    use crate::config::Level;
+    match level {
+        Level::Sections => "sections",
+        Level::Functions => "functions",
+        Level::Pointers => "pointers",
+    }
+}
+
+pub(super) fn severity_name(severity: summaries::Severity) -> &'static str {
+    match severity {
+        summaries::Severity::Function => "function",
+        summaries::Severity::Section => "section",
+        summaries::Severity::Module => "module",
+        summaries::Severity::Link => "link",
+    }
+}
+
+/// Stable name of an edge's kind.
+pub fn edge_kind_name(kind: crate::index::EdgeKind) -> &'static str {
+    use crate::index::EdgeKind;
+    match kind {
+        EdgeKind::Call => "call",
+        EdgeKind::Address => "address",
+        EdgeKind::Data => "data",
+        EdgeKind::Got => "got",
+        EdgeKind::Tls => "tls",
+        EdgeKind::Unwind => "unwind",
+        EdgeKind::Group => "group",
+        EdgeKind::LinkOrder => "link-order",
+        EdgeKind::StartStop => "start-stop",
+        EdgeKind::SameName => "same-name",
+    }
+}
+
+pub(crate) fn atom_kind_name(kind: AtomKind) -> &'static str {
+    match kind {
+        AtomKind::Code => "code",
+        AtomKind::ReadOnlyData => "rodata",
+        AtomKind::Data => "data",
+        AtomKind::Bss => "bss",
+        AtomKind::TlsData => "tls-data",
+        AtomKind::TlsBss => "tls-bss",
+        AtomKind::InitFini => "init-fini",
+        AtomKind::Note => "note",
+        AtomKind::Lsda => "lsda",
+        AtomKind::Common => "common",
+        AtomKind::Debug => "debug",
+        AtomKind::NonAlloc => "non-alloc",
+    }
+}
+
+pub(super) fn symbol_kind_name(kind: SymbolKind) -> &'static str {
+    match kind {
+        SymbolKind::NoType => "notype",
+        SymbolKind::Object => "object",
+        SymbolKind::Func => "function",
+        SymbolKind::Section => "section",
+        SymbolKind::File => "file",
+        SymbolKind::Common => "common",
+        SymbolKind::Tls => "tls",
+        SymbolKind::Ifunc => "ifunc",
+        SymbolKind::Other => "other",
+    }
+}
+
+pub(super) fn binding_name(binding: Binding) -> &'static str {
+    match binding {
+        Binding::Local => "local",
+        Binding::Global => "global",
+        Binding::Weak => "weak",
+        Binding::Unique => "unique",
+    }
+}
