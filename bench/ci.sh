@@ -12,5 +12,6 @@ cd "$here/.."
 cargo build --quiet --locked -p lto-prune -p bench
 cargo run --quiet --locked -p bench -- gcdiff --only=bzip2,lua,cpp
 cargo run --quiet --locked -p bench -- check --only=bzip2,lua,cpp
+cargo run --quiet --locked -p bench -- audit --only=bzip2,lua,cpp --runs=3
 cargo run --quiet --locked -p bench -- soak --seeds=0..36
 cargo run --quiet --locked -p bench -- soak --level=pointers --seeds=0..12

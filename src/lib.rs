@@ -18,6 +18,7 @@ pub mod shadow;
 pub mod verify;
 pub mod report;
 pub mod bisect;
+pub mod audit;
 pub mod error;
 pub mod ids;
 pub mod repro;
@@ -372,6 +373,7 @@ fn dispatch(mode: Mode, env: &args::Environment<'_>) -> Result<ExitCode> {
         Mode::Dump(file) => done(summarize::dump_command(&[file.into_os_string()])),
         Mode::Bisect(words) => bisect::main(&words, env),
         Mode::ExplainTrap(words) => modes::run_explain_trap(&words),
+        Mode::Audit(words) => audit::run(&words, env),
         Mode::Help(linker) => modes::print_help(linker.as_ref()),
         Mode::Version => Ok(modes::print_version()),
     }

@@ -35,6 +35,8 @@ pub enum Mode {
     Summarize(Vec<OsString>),
     /// `lto-prune dump FILE`.
     Dump(PathBuf),
+    /// `lto-prune audit COMMAND ...`, see [`crate::audit`].
+    Audit(Vec<OsString>),
     /// `lto-prune explain-trap BINARY ADDRESS|CORE`, see [`run_explain_trap`].
     ExplainTrap(Vec<OsString>),
     /// `lto-prune bisect [OPTIONS] -- COMMAND...`, see [`crate::bisect`].
@@ -98,7 +100,7 @@ fn own_mode(words: &[OsString]) -> Result<Mode> {
         },
         Some("bisect") => Ok(Mode::Bisect(rest.to_vec())),
         Some("explain-trap") => Ok(Mode::ExplainTrap(rest.to_vec())),
-        Some("audit") => usage("audit is not supported by this version"),
+        Some("audit") => Ok(Mode::Audit(rest.to_vec())),
         _ => Ok(Mode::Standalone(words.to_vec())),
     }
 }

@@ -4,6 +4,7 @@
 //! `reach`, `trace` and `sites` compile.
 //! Exit status: 0, or 1 when a comparison failed, or 2 when a command could not run.
 
+mod audit;
 mod check;
 mod corpus;
 mod folds;
@@ -31,10 +32,11 @@ type Error = Box<dyn std::error::Error + Send + Sync>;
 type Result<T> = std::result::Result<T, Error>;
 
 const USAGE: &str =
-    "usage: bench links|propagate|folds|gcdiff|check|soak|soak-links|reach|trace|sites [options]
+    "usage: bench links|propagate|folds|audit|gcdiff|check|soak|soak-links|reach|trace|sites [options]
   links             time and memory of each link, the linker alone beside lto-prune, and .text sizes
   propagate         time and steps of propagation at the level pointers, beside the linker
   folds             .text with --icf=safe, the linker alone beside lto-prune
+  audit             what `lto-prune audit` says of each link adds up, and in which time it does
   gcdiff            what lto-prune keeps beside what ld.lld --gc-sections keeps, section by section
   check             every program, linked plain and pruned by each linker, passes its functional check alike
   soak              random programs, linked plain and pruned, behave alike
@@ -44,7 +46,7 @@ const USAGE: &str =
   sites             indirect call sites resolved, here and by LLVM; functions called and not; bytes and time
 options
   --only=A,B        these programs, or PROGRAM/MODE; reach: these mains
-  --runs=N          links, propagate: runs of each (default 11)
+  --runs=N          links, propagate, audit: runs of each (default 11)
   --linkers=A,B     check, soak, soak-links, reach: of lld, mold, bfd, gold (default: all)
   --seeds=A..B      soak, soak-links: the seeds from A to B - 1
   --hits=N          trace, sites: a site is watched for so many hits (default 50000)
@@ -53,7 +55,7 @@ options
   --csmith          soak: as --programs=csmith
   --jobs=N          soak: programs at a time (default: as many as cores)
   --stub=ACTION     soak: the --prune-stub, what a stub does that runs (default: trap)
-  --level=LEVEL     links, folds, check, soak, reach: the --prune-level (default: functions)
+  --level=LEVEL     links, folds, audit, check, soak, reach: the --prune-level (default: functions)
   --all-modes       gcdiff: not only -ffunction-sections
   --verbose         gcdiff, reach, trace: name every section, function or address that needs a look
   --write           put the table, with the machine's facts, in bench/results";
@@ -136,6 +138,7 @@ fn run(args: &[String]) -> Result<bool> {
         "links" => links::run(&corpus, &options),
         "propagate" => propagate::run(&corpus, &options),
         "folds" => folds::run(&corpus, &options),
+        "audit" => audit::run(&corpus, &options),
         "gcdiff" => gcdiff::run(&corpus, &options),
         "check" => check::run(&corpus, &options),
         _ => Err(format!("unknown command {command}\n{USAGE}").into()),

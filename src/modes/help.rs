@@ -12,6 +12,7 @@ Usage:
   lto-prune install-shims DIR                       make DIR/ld, DIR/ld.lld and DIR/ld.lto-prune for gcc -B DIR
   lto-prune summarize IN... -o OUT                  write a module summary ahead of the link
   lto-prune dump FILE                               print a summary as text
+  lto-prune audit COMMAND ...                       what the bytes of a program are, and what keeps them (audit --help)
   lto-prune bisect [--repeat=N] [--timeout=S] -- COMMAND...
                                                     which dropped function or object makes COMMAND fail (bisect --help)
   lto-prune explain-trap BINARY ADDRESS|CORE        which pruned function was run, should one ever be

@@ -47,7 +47,7 @@ pub struct GraphReport {
     pub offset: Vec<i64>,
     /// Places that it stands for; 255 is that or more.
     pub count: Vec<u8>,
-    /// Bits: 1, it keeps its target; 2, it follows from how the objects are put together and doesn't go with a reference.
+    /// Bits: [`HOLDS`], [`STRUCTURAL`], [`ESCAPED`].
     pub flags: Vec<u8>,
 }
 
@@ -64,6 +64,8 @@ pub struct RootReport {
 pub const HOLDS: u8 = 1;
 /// It doesn't go with a reference in the program's text.
 pub const STRUCTURAL: u8 = 2;
+/// It keeps its target only because the address escaped.
+pub const ESCAPED: u8 = 4;
 
 #[derive(Clone, Copy)]
 struct Arc {
@@ -151,7 +153,15 @@ pub(super) fn graph(facts: Facts<'_>) -> GraphReport {
             extra(&parts, "part", HOLDS | STRUCTURAL, &mut arcs);
             let first = witnesses.partition_point(|w| w.0 < atom);
             let mine = witnesses.iter().skip(first).take_while(|w| w.0 == atom);
-            arcs.extend(mine.map(|w| Arc { target: w.1, kind: w.2, offset: -1, count: 1, flags: HOLDS }));
+            let escapes = |kind: u8| if kind == code("escaped") { HOLDS | ESCAPED } else { HOLDS };
+            let arc = |w: &(AtomId, AtomId, u8)| Arc {
+                target: w.1,
+                kind: w.2,
+                offset: -1,
+                count: 1,
+                flags: escapes(w.2),
+            };
+            arcs.extend(mine.map(arc));
         } else if facts.liveness.is_stub(atom) {
             of_index(facts, atom, &mut arcs);
             arcs.retain(|a| a.kind == code("same-name"));
@@ -180,14 +190,12 @@ fn of_index(facts: Facts<'_>, atom: AtomId, arcs: &mut Vec<Arc>) {
         if !follows || edge.target == atom || !is_in(facts, edge.target) {
             continue;
         }
-        let holds = match edge.bond {
-            Bond::Escapes | Bond::Holds => true,
-            Bond::Mentions => {
-                edge.kind == EdgeKind::Call
-                    || facts.liveness.is_stub(edge.target)
-                    || lives_by_mention(facts, edge.target)
-                    || facts.flow.escaped.get(edge.target.index()) == Some(&true)
-            }
+        let flags = match edge.bond {
+            Bond::Escapes | Bond::Holds => HOLDS,
+            Bond::Mentions if edge.kind == EdgeKind::Call || lives_by_mention(facts, edge.target) => HOLDS,
+            Bond::Mentions if facts.liveness.is_stub(edge.target) => HOLDS,
+            Bond::Mentions if facts.flow.escaped.get(edge.target.index()) == Some(&true) => HOLDS | ESCAPED,
+            Bond::Mentions => 0,
         };
         let reference =
             references.get(edge.reference as usize).filter(|_| edge.reference != Edge::NO_REFERENCE);
@@ -196,7 +204,7 @@ fn of_index(facts: Facts<'_>, atom: AtomId, arcs: &mut Vec<Arc>) {
             kind: code(edge_kind_name(edge.kind)),
             offset: reference.and_then(|r| i64::try_from(r.offset).ok()).unwrap_or(-1),
             count: edge.count,
-            flags: if holds { HOLDS } else { 0 } | if edge.structural { STRUCTURAL } else { 0 },
+            flags: flags | if edge.structural { STRUCTURAL } else { 0 },
         });
     }
 }
@@ -216,10 +224,11 @@ fn join(arcs: &mut Vec<Arc>) {
     arcs.dedup_by(|next, first| {
         let same = next.target == first.target;
         if same {
-            let adds = next.flags & !first.flags;
-            first.flags |= adds & HOLDS;
-            // A part of the function by structure alone; a called function by a reference.
-            first.flags |= adds & STRUCTURAL;
+            let held_otherwise = [&*next, &*first].iter().any(|a| a.flags & (HOLDS | ESCAPED) == HOLDS);
+            first.flags |= next.flags;
+            if held_otherwise {
+                first.flags &= !ESCAPED;
+            }
         }
         same
     });

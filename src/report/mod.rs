@@ -30,7 +30,9 @@ use crate::propagate::{Liveness, Witness};
 use crate::resolve::Resolution;
 use accounting::Totals;
 pub use names::edge_kind_name;
-use names::{atom_kind_name, binding_name, dialect_name, level_name, severity_name, symbol_kind_name};
+use names::{
+    atom_kind_name, binding_name, dialect_name, icf_name, level_name, severity_name, symbol_kind_name,
+};
 
 /// Version of the JSON form.
 pub const SCHEMA: u32 = 2;
@@ -72,6 +74,10 @@ pub struct Report {
 pub struct LinkerReport {
     pub path: String,
     pub dialect: &'static str,
+    /// Whether the line has `--gc-sections`.
+    pub gc_sections: bool,
+    /// `none`, `safe` or `all`: whether the linker joins the same code.
+    pub icf: &'static str,
 }
 
 /// A module in the link.
@@ -249,6 +255,8 @@ pub fn report(facts: Facts<'_>, totals: Totals, pruned: bool) -> Report {
         linker: LinkerReport {
             path: config.linker.path.display().to_string(),
             dialect: dialect_name(config.linker.dialect),
+            gc_sections: config.gc_sections,
+            icf: icf_name(config),
         },
         output: config.output.display().to_string(),
         level: level_name(config.prune.level),

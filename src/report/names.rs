@@ -2,6 +2,9 @@
 
 use summaries::{AtomKind, Binding, SymbolKind};
 
+use crate::config::Config;
+use crate::plan::may_fold;
+
 pub(super) fn dialect_name(dialect: crate::config::Dialect) -> &'static str {
     use crate::config::Dialect;
     match dialect {
@@ -10,6 +13,16 @@ pub(super) fn dialect_name(dialect: crate::config::Dialect) -> &'static str {
         Dialect::Bfd => "bfd",
         Dialect::Gold => "gold",
         Dialect::Wild => "wild",
+    }
+}
+
+/// Whether the line asks for folding; of several words the one that folds most counts.
+pub(super) fn icf_name(config: &Config) -> &'static str {
+    let safe = |word: &std::ffi::OsString| word == "--icf=safe" || word == "-icf=safe";
+    match () {
+        () if may_fold(config) => "all",
+        () if config.linker_args.iter().any(safe) => "safe",
+        () => "none",
     }
 }
 

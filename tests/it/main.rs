@@ -10,6 +10,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod audit;
 mod bisect;
 mod call_sites;
 mod cases;

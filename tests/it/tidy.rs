@@ -17,7 +17,11 @@ const HOMES: &[(&str, &[&str])] = &[
     ("goblin", &["src/verify.rs", "src/verify/"]),
     ("dashmap", &["src/resolve/symbol_table.rs"]),
     ("iced_x86", &["summaries/src/native/decode.rs", "summaries/src/native/decode/"]),
-    ("toml", &["summaries/src/models.rs"]),
+    // Models come with the tool; a budget is a user's.
+    ("toml", &["summaries/src/models.rs", "src/audit/commands/budget.rs"]),
+    ("rustc_demangle", &["src/audit/demangle.rs"]),
+    ("cpp_demangle", &["src/audit/demangle.rs"]),
+    ("terminal_size", &["src/audit/mod.rs"]),
     ("rayon", &["src/"]),
     ("signal_hook", &["src/link.rs", "src/link/", "src/modes/standalone.rs", "src/bisect/"]),
 ];

@@ -1,0 +1,310 @@
+//! The words of `lto-prune audit COMMAND ...`: our options, what the command is about, and a report or a link line.
+//!
+//! Options of ours stand first. The first word that is no option and none of the command's own names is the report, if
+//! the file begins with `{`; else it and all that follows is a link line, with whatever options it has. `--` ends ours, for a
+//! line that begins with an option.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+
+use crate::error::{Error, Result, Stage};
+
+use super::attribute::By;
+use super::table::Format;
+
+/// A subcommand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Command {
+    Top,
+    Dominators,
+    Why,
+    Paths,
+    Garbage,
+    Duplicates,
+    Limits,
+    Diff,
+    Budget,
+}
+
+impl Command {
+    pub(crate) const ALL: [(&'static str, Command); 9] = [
+        ("top", Command::Top),
+        ("dominators", Command::Dominators),
+        ("why", Command::Why),
+        ("paths", Command::Paths),
+        ("garbage", Command::Garbage),
+        ("duplicates", Command::Duplicates),
+        ("limits", Command::Limits),
+        ("diff", Command::Diff),
+        ("budget", Command::Budget),
+    ];
+
+    /// What it wants before the report, as in usage lines.
+    pub(crate) fn wants(self) -> &'static [&'static str] {
+        match self {
+            Command::Why => &["SYMBOL"],
+            Command::Paths => &["FROM", "TO"],
+            Command::Diff => &["OLD"],
+            Command::Budget => &["FILE"],
+            _ => &[],
+        }
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        Command::ALL.iter().find(|c| c.1 == self).map_or("", |c| c.0)
+    }
+
+    /// Whether an option means something to it.
+    fn takes(self, option: &str) -> bool {
+        match option {
+            "--by" => matches!(self, Command::Top | Command::Diff | Command::Garbage),
+            "--depth" => {
+                matches!(self, Command::Top | Command::Diff | Command::Garbage | Command::Dominators)
+            }
+            "--keep" => self == Command::Why,
+            "--bss" => matches!(self, Command::Top | Command::Diff),
+            _ => true,
+        }
+    }
+}
+
+/// Where the report comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Source {
+    Report(OsString),
+    /// To be linked first.
+    Link(Vec<OsString>),
+}
+
+/// The meaning of the words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Request {
+    pub(crate) command: Command,
+    pub(crate) names: Vec<OsString>,
+    pub(crate) source: Source,
+    pub(crate) format: Format,
+    /// Rows to show, 0: all. `None`: as many as a screen takes.
+    pub(crate) number: Option<usize>,
+    pub(crate) by: By,
+    pub(crate) depth: Option<usize>,
+    pub(crate) keep: Vec<String>,
+    pub(crate) bss: bool,
+}
+
+/// What to do.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    Help(Option<Command>),
+    Answer(Box<Request>),
+}
+
+fn wrong<T>(message: impl Into<String>) -> Result<T> {
+    Err(Error::new(Stage::Arguments, message))
+}
+
+/// Read the words behind `audit`.
+///
+/// # Errors
+/// A mistake in them.
+pub(crate) fn parse(words: &[OsString]) -> Result<Asked> {
+    let Some((first, rest)) = words.split_first() else { return Ok(Asked::Help(None)) };
+    let name = first.to_string_lossy();
+    if matches!(&*name, "--help" | "-h" | "help") {
+        let asked = rest.first().and_then(|w| w.to_str()).and_then(command);
+        return Ok(Asked::Help(asked));
+    }
+    let Some(command) = command(&name) else {
+        let all: Vec<&str> = Command::ALL.iter().map(|c| c.0).collect();
+        return wrong(format!("audit has no command {name}; it has {}", all.join(", ")));
+    };
+    let mut request = Request {
+        command,
+        names: Vec::new(),
+        source: Source::Link(Vec::new()),
+        format: Format::Table,
+        number: None,
+        by: By::default(),
+        depth: None,
+        keep: Vec::new(),
+        bss: false,
+    };
+    let mut words = rest.iter();
+    let mut ended = false;
+    while let Some(word) = words.next() {
+        let text = word.to_string_lossy();
+        if !ended && text.starts_with('-') && text.len() > 1 {
+            if text == "--" {
+                ended = true;
+            } else if matches!(&*text, "--help" | "-h") {
+                return Ok(Asked::Help(Some(command)));
+            } else {
+                option(&mut request, &text, &mut words)?;
+            }
+        } else if request.names.len() < command.wants().len() {
+            request.names.push(word.clone());
+        } else {
+            let mut line = vec![word.clone()];
+            line.extend(words.cloned());
+            request.source = source(command, line)?;
+            return Ok(Asked::Answer(Box::new(request)));
+        }
+    }
+    let wants = command.wants().join(" ");
+    let what = if command == Command::Diff { "NEW" } else { "REPORT or a link line" };
+    wrong(format!(
+        "audit {name} takes {}; see lto-prune audit {name} --help",
+        format!("{wants} {what}").trim_start()
+    ))
+}
+
+fn command(name: &str) -> Option<Command> {
+    Command::ALL.iter().find(|c| c.0 == name).map(|c| c.1)
+}
+
+fn option<'w>(
+    request: &mut Request,
+    text: &str,
+    words: &mut impl Iterator<Item = &'w OsString>,
+) -> Result<()> {
+    let (name, attached) = match text.split_once('=') {
+        Some((name, value)) => (name, Some(value.to_owned())),
+        None => (text, None),
+    };
+    let name = if name == "-n" { "--number" } else { name };
+    if !request.command.takes(name) {
+        return wrong(format!("audit {} has no option {name}", request.command.name()));
+    }
+    let has_value = !matches!(name, "--json" | "--csv" | "--bss");
+    if let (false, Some(_)) = (has_value, &attached) {
+        return wrong(format!("{name} takes no value"));
+    }
+    let mut value = || -> Result<String> {
+        let next = attached.clone().or_else(|| words.next().map(|w| w.to_string_lossy().into_owned()));
+        next.map_or_else(|| wrong(format!("{text} needs a value")), Ok)
+    };
+    let number = |value: String| match value.parse::<usize>() {
+        Ok(number) => Ok(number),
+        Err(_) => wrong(format!("{name} takes a number, not {value}")),
+    };
+    match name {
+        "--json" => request.format = Format::Json,
+        "--csv" => request.format = Format::Csv,
+        "--bss" => request.bss = true,
+        "--format" => {
+            request.format = match value()?.as_str() {
+                "table" => Format::Table,
+                "json" => Format::Json,
+                "csv" => Format::Csv,
+                "markdown" => Format::Markdown,
+                other => return wrong(format!("--format is table, json, csv or markdown, not {other}")),
+            }
+        }
+        "--number" => request.number = Some(number(value()?)?),
+        "--depth" => request.depth = Some(number(value()?)?.max(1)),
+        "--keep" => request.keep.push(value()?),
+        "--by" => {
+            let value = value()?;
+            let Some(by) = By::ALL.iter().find(|b| b.0 == value) else {
+                let all: Vec<&str> = By::ALL.iter().map(|b| b.0).collect();
+                return wrong(format!("--by is one of {}, not {value}", all.join(", ")));
+            };
+            request.by = by.1;
+        }
+        _ => {
+            let advice = "an option of a link line stands behind its first file, or behind --";
+            return wrong(format!("audit has no option {text}; {advice}"));
+        }
+    }
+    Ok(())
+}
+
+/// A report, or a line to link.
+fn source(command: Command, line: Vec<OsString>) -> Result<Source> {
+    let Some((first, rest)) = line.split_first() else { return Ok(Source::Link(line)) };
+    let report = is_report(Path::new(first));
+    if !report && command == Command::Diff {
+        return wrong(format!("{} is no report; audit diff compares two reports", first.to_string_lossy()));
+    }
+    match (report, rest) {
+        (true, []) => Ok(Source::Report(first.clone())),
+        (true, [next, ..]) => wrong(format!(
+            "{} is a report, and nothing may follow it ({} does); options stand before it",
+            first.to_string_lossy(),
+            next.to_string_lossy()
+        )),
+        (false, _) => Ok(Source::Link(line)),
+    }
+}
+
+/// Whether a file begins as a JSON object does, or has the name of one.
+fn is_report(path: &Path) -> bool {
+    if path.extension() == Some(OsStr::new("json")) {
+        return true;
+    }
+    let mut start = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(64).read_to_end(&mut start));
+    read.is_ok() && start.trim_ascii_start().starts_with(b"{")
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Result<Asked> {
+        parse(&line.split_whitespace().map(OsString::from).collect::<Vec<_>>())
+    }
+
+    fn request(line: &str) -> Request {
+        let Asked::Answer(request) = read(line).unwrap() else { unreachable!("{line} asks for help") };
+        *request
+    }
+
+    #[test]
+    fn reports_and_links() {
+        let found = request("top --by=module -n 5 --json x.json");
+        assert_eq!((found.by, found.number, found.format), (By::Module, Some(5), Format::Json));
+        assert_eq!(found.source, Source::Report("x.json".into()));
+        assert!(read("top -n5 x.json").is_err(), "an option is not glued to its value");
+    }
+
+    #[test]
+    fn a_link_line_keeps_its_options() {
+        let line = |words: &str| Source::Link(words.split_whitespace().map(OsString::from).collect());
+        let found = request("top a.o b.o -n -lm --by=x");
+        assert_eq!((found.source, found.by), (line("a.o b.o -n -lm --by=x"), By::Symbol));
+        assert_eq!(request("why main -- -O2 a.o").source, line("-O2 a.o"));
+        assert_eq!(request("why main -- -O2 a.o").names, ["main"]);
+        assert_eq!(request("paths a b c.o").names, ["a", "b"]);
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let says = |line: &str, what: &str| {
+            let message = read(line).unwrap_err().to_string();
+            assert!(message.contains(what), "{line}: {message}");
+        };
+        says("tops x", "no command tops; it has top, dominators");
+        says("top", "takes REPORT or a link line");
+        says("why main", "takes SYMBOL REPORT or a link line");
+        says("diff a.json", "takes OLD NEW");
+        says("diff a.json b.o", "b.o is no report");
+        says("top -O2 a.o", "behind --");
+        says("top --by=colour x.json", "symbol, module");
+        says("top -n many x.json", "a number, not many");
+        says("why --by=module main x.json", "why has no option --by");
+        says("top --json=1 x.json", "takes no value");
+        says("top x.json y.json", "nothing may follow");
+        says("top --by", "needs a value");
+    }
+
+    #[test]
+    fn help() {
+        assert_eq!(read("").unwrap(), Asked::Help(None));
+        assert_eq!(read("--help").unwrap(), Asked::Help(None));
+        assert_eq!(read("help why").unwrap(), Asked::Help(Some(Command::Why)));
+        assert_eq!(read("why --help").unwrap(), Asked::Help(Some(Command::Why)));
+    }
+}

@@ -1,0 +1,224 @@
+//! Each byte of the linked file under some name: of an atom where it is surely that atom's, else what it is.
+//!
+//! The bytes of a section that no atom accounts for get a line of their own: what the linker made, merged strings,
+//! padding. So every list that is made of [`items`] adds up to the length of the file, whatever the linker did. Where the atoms
+//! of a section have more bytes than the section, the linker took some out (it folded or relaxed code), and the line is
+//! negative. Left out: which copy it took.
+
+use crate::error::{Error, Result, Stage};
+
+use super::demangle;
+use super::model::{Atom, Model};
+
+/// Some bytes of the linked file, or of its zero-initialised memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Item {
+    /// `None`: of no atom.
+    pub(crate) atom: Option<u32>,
+    /// Position in the parts of the file.
+    pub(crate) part: u32,
+    pub(crate) bytes: i64,
+}
+
+/// What a name is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum By {
+    #[default]
+    Symbol,
+    Module,
+    Archive,
+    Section,
+    Category,
+    Namespace,
+    Generic,
+}
+
+impl By {
+    pub(crate) const ALL: [(&'static str, By); 9] = [
+        ("symbol", By::Symbol),
+        ("module", By::Module),
+        ("archive", By::Archive),
+        ("section", By::Section),
+        ("category", By::Category),
+        ("namespace", By::Namespace),
+        ("crate", By::Namespace),
+        ("generic", By::Generic),
+        ("template", By::Generic),
+    ];
+}
+
+/// All bytes of the file; or with `zero` all of zero-initialised memory. Their sum is the length, or the memory.
+///
+/// # Errors
+/// The report says nothing of the linked file.
+pub(crate) fn items(model: &Model<'_>, zero: bool) -> Result<Vec<Item>> {
+    if model.file_size.is_none() {
+        let message =
+            "does not say what the linked file consists of: the link failed, or its output was no file";
+        return Err(Error::new(Stage::Report, message).in_file(model.path.clone()));
+    }
+    let mut taken = vec![0i64; model.parts.len()];
+    let mut items = Vec::with_capacity(model.atoms.len());
+    for (i, atom) in model.atoms.iter().enumerate() {
+        let bytes = if zero { zero_bytes(model, atom) } else { model.file_bytes(atom) } as i64;
+        let Some(part) = atom.placed.filter(|_| bytes > 0) else { continue };
+        if let Some(sum) = taken.get_mut(part as usize) {
+            *sum += bytes;
+        }
+        items.push(Item { atom: Some(i as u32), part, bytes });
+    }
+    for (i, (part, taken)) in model.parts.iter().zip(&taken).enumerate() {
+        let all = match zero {
+            true if part.category == "bss" => part.size,
+            true => 0,
+            false => part.bytes,
+        };
+        let rest = all as i64 - taken;
+        if rest != 0 {
+            items.push(Item { atom: None, part: i as u32, bytes: rest });
+        }
+    }
+    Ok(items)
+}
+
+fn zero_bytes(model: &Model<'_>, atom: &Atom<'_>) -> u64 {
+    let part = atom.placed.and_then(|p| model.parts.get(p as usize));
+    if part.is_some_and(|p| p.category == "bss") && atom.is_zero() { atom.size } else { 0 }
+}
+
+/// By part: whether it has an atom, and whether it has one that the linker joins with others.
+fn contents(model: &Model<'_>) -> Vec<(bool, bool)> {
+    let mut found = vec![(false, false); model.parts.len()];
+    for atom in model.atoms.iter().filter(|a| a.size > 0) {
+        if let Some(slot) = atom.placed.and_then(|p| found.get_mut(p as usize)) {
+            slot.0 |= !atom.merge;
+            slot.1 |= atom.merge;
+        }
+    }
+    found
+}
+
+/// What the names of items are made of, looked up once.
+pub(crate) struct Names<'m, 'a> {
+    model: &'m Model<'a>,
+    contents: Vec<(bool, bool)>,
+    by: By,
+    /// Segments of a namespace.
+    depth: usize,
+}
+
+impl<'m, 'a> Names<'m, 'a> {
+    pub(crate) fn new(model: &'m Model<'a>, by: By, depth: usize) -> Self {
+        Names { model, contents: contents(model), by, depth }
+    }
+
+    /// The name of an item.
+    pub(crate) fn of(&self, item: &Item) -> String {
+        let part = self.model.parts.get(item.part as usize);
+        let atom = item.atom.and_then(|a| self.model.atoms.get(a as usize));
+        match (self.by, atom, part) {
+            (By::Section, _, Some(part)) => part.name.clone().into_owned(),
+            (By::Category, _, Some(part)) => part.category.clone().into_owned(),
+            (_, Some(atom), _) => self.of_atom(atom),
+            (_, None, Some(_)) => self.unattributed(item),
+            (_, None, None) => String::new(),
+        }
+    }
+
+    /// The name of an atom.
+    pub(crate) fn of_atom(&self, atom: &Atom<'_>) -> String {
+        let module = self.model.modules.get(atom.module as usize);
+        match self.by {
+            By::Module => module.map(|m| m.full()).unwrap_or_default(),
+            By::Archive => match module.and_then(|m| m.archive.as_ref()) {
+                Some(archive) => archive.clone().into_owned(),
+                None => "[objects]".to_owned(),
+            },
+            By::Section => atom.section.clone().into_owned(),
+            By::Category => atom.kind.clone().into_owned(),
+            By::Symbol => symbol(self.model, atom),
+            By::Namespace => match atom.name() {
+                Some(s) => {
+                    let name = demangle::demangle(s);
+                    demangle::namespace(&name, self.depth).unwrap_or_else(|| "[no namespace]".to_owned())
+                }
+                None => "[no symbol]".to_owned(),
+            },
+            By::Generic => match atom.name() {
+                Some(s) => {
+                    demangle::generic(&demangle::demangle(s)).unwrap_or_else(|| "[not generic]".to_owned())
+                }
+                None => "[no symbol]".to_owned(),
+            },
+        }
+    }
+
+    /// What bytes are that no atom accounts for.
+    fn unattributed(&self, item: &Item) -> String {
+        let Some(part) = self.model.parts.get(item.part as usize) else { return String::new() };
+        let contents = self.contents.get(item.part as usize).copied().unwrap_or_default();
+        let name = &part.name;
+        match (&*part.what, &*part.category, contents) {
+            ("section", _, _) if item.bytes < 0 => format!("[folded or relaxed in {name}]"),
+            ("section", "eh_frame", (false, false)) => format!("[unwind tables {name}]"),
+            ("section", "symbol table", _) => format!("[symbol table {name}]"),
+            ("section", _, (false, false)) => format!("[linker-made {name}]"),
+            ("section", _, (false, true)) => format!("[merged {name}]"),
+            ("section", _, (true, true)) => format!("[merged constants, padding in {name}]"),
+            ("section", _, (true, false)) => format!("[padding, linker-made in {name}]"),
+            _ => format!("[{name}]"),
+        }
+    }
+}
+
+/// The name of an atom for people: its symbol, else its section.
+pub(crate) fn symbol(model: &Model<'_>, atom: &Atom<'_>) -> String {
+    match atom.name() {
+        Some(symbol) => demangle::demangle(symbol).into_owned(),
+        None => format!("[{}]", place(model, atom, None)),
+    }
+}
+
+/// A place in an input: `module:(section+0x12)`. Without `offset` where the atom begins.
+pub(crate) fn place(model: &Model<'_>, atom: &Atom<'_>, offset: Option<u64>) -> String {
+    let module = model.modules.get(atom.module as usize).map(|m| m.short()).unwrap_or_default();
+    match offset.unwrap_or(atom.offset) {
+        0 => format!("{module}:({})", atom.section),
+        offset => format!("{module}:({}+{offset:#x})", atom.section),
+    }
+}
+
+/// A line of a list: what, how much, of how many atoms.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Sum {
+    pub(crate) name: String,
+    /// The module, if all of it is of one.
+    pub(crate) module: Option<u32>,
+    pub(crate) bytes: i64,
+    pub(crate) atoms: u64,
+}
+
+/// The items by name, the largest first.
+pub(crate) fn sums(model: &Model<'_>, items: &[Item], by: By, depth: usize) -> Vec<Sum> {
+    let names = Names::new(model, by, depth);
+    let mut rows: Vec<(String, Option<u32>, i64, u64)> = Vec::with_capacity(items.len());
+    for item in items {
+        let atom = item.atom.and_then(|a| model.atoms.get(a as usize));
+        let module = atom.map(|a| a.module);
+        rows.push((names.of(item), module, item.bytes, u64::from(atom.is_some())));
+    }
+    // Two symbols of one name in two modules are two things.
+    rows.sort_unstable();
+    let same = |a: &(String, Option<u32>, i64, u64), b: &(String, Option<u32>, i64, u64)| {
+        a.0 == b.0 && (by != By::Symbol || a.1 == b.1)
+    };
+    let mut sums: Vec<Sum> = Vec::new();
+    for chunk in rows.chunk_by(same) {
+        let Some(first) = chunk.first() else { continue };
+        let module = first.1.filter(|m| chunk.iter().all(|r| r.1 == Some(*m)));
+        let (bytes, atoms) = (chunk.iter().map(|r| r.2).sum(), chunk.iter().map(|r| r.3).sum());
+        sums.push(Sum { name: first.0.clone(), module, bytes, atoms });
+    }
+    sums.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| (&a.name, a.module).cmp(&(&b.name, b.module))));
+    sums
+}

@@ -1,0 +1,70 @@
+//! `audit garbage`: what was dropped, and by which reason. Bytes are those of the input, memory of zero-initialised sections
+//! included: what never was in an output has no bytes there.
+
+use crate::audit::args::Request;
+use crate::audit::attribute::{By, Item, sums};
+use crate::audit::model::{Atom, Model, State};
+use crate::audit::table::{Answer, Cell, Format, Table, count};
+use crate::audit::{ROWS, rows};
+
+/// Why something isn't in the program.
+const REASONS: [(&str, &str); 4] = [
+    ("duplicate", "another module's COMDAT group stands for it; every linker drops it"),
+    (
+        "unreachable",
+        "nothing that lives refers to it; --gc-sections finds so too, where sections are as fine",
+    ),
+    ("unreachable here", "nothing that lives refers to it; --gc-sections would keep it"),
+    ("stub", "only its address is needed: its body was replaced by a trap"),
+];
+
+fn reason(atom: &Atom<'_>) -> Option<usize> {
+    match atom.state {
+        State::Kept => None,
+        _ if atom.size == 0 => None,
+        State::Stub => Some(3),
+        State::Dropped if atom.discarded => Some(0),
+        State::Dropped if atom.linker_live => Some(2),
+        State::Dropped => Some(1),
+    }
+}
+
+/// The answer.
+pub(crate) fn answer(model: &Model<'_>, request: &Request) -> Answer {
+    let mut by_reason = [(0u64, 0u64); REASONS.len()];
+    let mut items: Vec<Item> = Vec::new();
+    for (i, atom) in model.atoms.iter().enumerate() {
+        let Some(slot) = reason(atom).and_then(|r| by_reason.get_mut(r)) else { continue };
+        slot.0 += atom.size;
+        slot.1 += 1;
+        items.push(Item { atom: Some(i as u32), part: u32::MAX, bytes: atom.size as i64 });
+    }
+    let mut reasons = Table::new("reasons", "by reason", &["bytes", "atoms", "reason", "what"]);
+    for ((name, what), (bytes, atoms)) in REASONS.iter().zip(by_reason).filter(|r| r.1.1 > 0) {
+        reasons.row(vec![Cell::Number(bytes), Cell::Number(atoms), Cell::text(*name), Cell::text(*what)]);
+    }
+    let total: u64 = by_reason.iter().map(|r| r.0).sum();
+    let column = By::ALL.iter().find(|b| b.1 == request.by).map_or("name", |b| b.0);
+    let mut table = Table::new("garbage", "the largest", &["bytes", "atoms", column, "in"]);
+    for sum in sums(model, &items, request.by, request.depth.unwrap_or(1)) {
+        let module = sum.module.and_then(|m| model.modules.get(m as usize));
+        let module = module.map(|m| m.short()).unwrap_or_default();
+        table.row(vec![
+            Cell::Number(sum.bytes.unsigned_abs()),
+            Cell::Number(sum.atoms),
+            Cell::Text(sum.name),
+            Cell::Text(module),
+        ]);
+    }
+    table.limit(rows(request, ROWS));
+    let what = if model.report.pruned { "were dropped" } else { "would go; the originals were linked" };
+    let mut answer = Answer::default();
+    answer.lines.push(format!("{}: {} bytes of input {what}", model.report.output, count(total)));
+    answer.facts = vec![("dropped", total.into()), ("pruned", model.report.pruned.into())];
+    answer.tables = vec![table, reasons];
+    // People read the reasons first.
+    answer
+        .tables
+        .rotate_left(usize::from(request.format == Format::Table || request.format == Format::Markdown));
+    answer
+}

@@ -1,0 +1,106 @@
+//! `audit limits`: what was kept because it was not understood, by cause, with what lifts each.
+//!
+//! Three measures. What the report's limits name: the sizes of sections and modules that were left whole, which is not what they
+//! cost but the most that they can. What lives only through roots that stand for not knowing (a whole module that is kept, sections
+//! of unknown names): what would go without them, by the graph. And by value flow: what lives only because its address
+//! escaped, with why calls are not known.
+
+use crate::audit::commands::dominators::weights;
+use crate::audit::graph::ROOT;
+use crate::audit::model::Model;
+use crate::audit::table::{Answer, Cell, Table, count};
+use crate::report::graph::ESCAPED;
+
+/// Roots that are one because of what isn't known, with what lifts them.
+const ROOTS: [(&str, &str); 7] = [
+    ("module-kept", "see the limits of severity module"),
+    ("custom-section", "--gc-sections on the link line, or KEEP() in a script for what has to stay"),
+    ("start-stop-section", "ld.lld, or -z start-stop-gc"),
+    ("exported", "a version script, -fvisibility=hidden, or linking without --export-dynamic"),
+    ("retain", "compiling without __attribute__((retain))"),
+    ("prune-keep", "fewer --prune-keep"),
+    ("prune-limit", "linking without --prune-limit"),
+];
+
+/// What each cause of an unknown call asks for.
+const CAUSES: [(&str, &str); 6] = [
+    ("not-modelled", "compiled code that follows the psABI"),
+    ("parameter", "fewer functions that code outside of the link can call"),
+    ("memory", "fewer addresses of functions in memory that is passed to shared libraries without a model"),
+    ("result", "linking the library statically, or a model of it"),
+    ("outside", "linking the library statically, or a model of it"),
+    ("value-flow-budget", "a smaller link: the work that is allowed was spent"),
+];
+
+/// Bytes that live only through what `without` takes away (an edge number of the graph), and how many atoms.
+fn only_through(model: &Model<'_>, without: impl Fn(u32) -> bool) -> (u64, u64) {
+    let graph = model.graph();
+    let after = graph.reached(ROOT, |_, _, number| !without(number));
+    let before = graph.reached(ROOT, |_, _, _| true);
+    let gone = weights(model).into_iter().zip(before.iter().zip(after)).filter(|(_, (b, a))| **b && !a);
+    gone.fold((0, 0), |sum, (weight, _)| (sum.0 + weight, sum.1 + 1))
+}
+
+/// The answer.
+pub(crate) fn answer(model: &Model<'_>) -> Answer {
+    let columns = ["limit", "severity", "places", "bytes", "first", "lifted by"];
+    let mut limits = Table::new("limits", "what was not understood: bytes of what was left whole", &columns);
+    let mut sorted: Vec<_> = model.limits.iter().collect();
+    sorted.sort_by_key(|l| std::cmp::Reverse((l.bytes, l.count)));
+    for limit in sorted {
+        let module = limit.module.as_ref().map(|m| format!("{m}: ")).unwrap_or_default();
+        limits.row(vec![
+            Cell::text(&*limit.limit),
+            Cell::text(&*limit.severity),
+            Cell::Number(limit.count),
+            if limit.bytes > 0 { Cell::Number(limit.bytes) } else { Cell::Nothing },
+            Cell::Text(format!("{module}{}", limit.detail)),
+            Cell::text(&*limit.lifted_by),
+        ]);
+    }
+    let title = "what lives only through roots that stand for not knowing";
+    let mut roots = Table::new("roots", title, &["bytes", "atoms", "roots", "reason", "lifted by"]);
+    for (reason, advice) in ROOTS {
+        let count = model.roots.iter().filter(|r| r.reason == reason).count() as u64;
+        if count == 0 {
+            continue;
+        }
+        let (bytes, atoms) = only_through(model, |n| model.root_of(n).is_some_and(|r| r.reason == reason));
+        if atoms == 0 {
+            continue;
+        }
+        let numbers = [bytes, atoms, count].map(Cell::Number);
+        roots.row(numbers.into_iter().chain([Cell::text(reason), Cell::text(advice)]).collect());
+    }
+    let mut answer = Answer::default();
+    let mut calls =
+        Table::new("calls", "indirect calls that may lead anywhere", &["calls", "cause", "lifted by"]);
+    if let Some(flow) = &model.value_flow {
+        let escaped = |n: u32| {
+            let edge = model.edges.get(n as usize);
+            edge.is_some_and(|e| e.flags & ESCAPED != 0)
+                || model.root_of(n).is_some_and(|r| r.reason == "escaped")
+        };
+        let (bytes, atoms) = only_through(model, escaped);
+        answer.lines.push(format!(
+            "{} of {} indirect calls may lead anywhere; {} bytes ({} atoms) live only because their address escaped",
+            count(flow.overdefined),
+            count(flow.indirect_sites),
+            count(bytes),
+            count(atoms)
+        ));
+        if flow.given_up != "nothing" {
+            answer.lines.push(format!("value flow took too long, and was given up for {}", flow.given_up));
+        }
+        answer.facts.push(("escaped", bytes.into()));
+        for (cause, number) in flow.by_cause.iter().filter(|c| c.1 > 0) {
+            let advice = CAUSES.iter().find(|c| c.0 == cause).map_or("", |c| c.1);
+            calls.row(vec![Cell::Number(*number), Cell::text(&**cause), Cell::text(advice)]);
+        }
+    }
+    if limits.rows.is_empty() && roots.rows.is_empty() && calls.rows.is_empty() {
+        answer.lines.push("Nothing was kept for want of understanding it.".to_owned());
+    }
+    answer.tables = vec![limits, roots, calls];
+    answer
+}

@@ -1,0 +1,10 @@
+//! The commands: each a function from a report, and what was asked, to an answer.
+
+pub(super) mod budget;
+pub(super) mod diff;
+pub(super) mod dominators;
+pub(super) mod duplicates;
+pub(super) mod garbage;
+pub(super) mod limits;
+pub(super) mod top;
+pub(super) mod why;

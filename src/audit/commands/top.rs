@@ -1,0 +1,102 @@
+//! `audit top`: what the bytes of the linked file are, the largest first. The lines add up to the length of the file.
+
+use crate::audit::args::Request;
+use crate::audit::attribute::{By, Sum, items, sums};
+use crate::audit::model::Model;
+use crate::audit::table::{Answer, Cell, Table, count};
+use crate::audit::{ROWS, rows};
+use crate::error::Result;
+
+/// The answer.
+///
+/// # Errors
+/// The report says nothing of the linked file.
+pub(crate) fn answer(model: &Model<'_>, request: &Request) -> Result<Answer> {
+    let items = items(model, request.bss)?;
+    let total = items.iter().map(|i| i.bytes).sum::<i64>();
+    let mut table = match request.by {
+        By::Section => sections(model, request, total),
+        by => grouped(model, &sums(model, &items, by, request.depth.unwrap_or(1)), by, total),
+    };
+    table.limit(rows(request, ROWS));
+    let zero: u64 = model.parts.iter().filter(|p| p.category == "bss").map(|p| p.size).sum();
+    let mut answer = Answer { tables: vec![table], ..Answer::default() };
+    answer.facts = vec![
+        ("output", model.report.output.as_ref().into()),
+        ("pruned", model.report.pruned.into()),
+        ("size", model.file_size.into()),
+        ("bss", zero.into()),
+    ];
+    let pruned = if model.report.pruned { "" } else { ", linked from the originals" };
+    let (linker, level) = (&model.report.linker.dialect, &model.report.level);
+    let what = format!("{} ({linker}, level {level}{pruned})", model.report.output);
+    let size = count(model.file_size.unwrap_or(0));
+    answer.lines.push(match request.bss {
+        true => format!("{what}: {} bytes of zero-initialised memory", count(zero)),
+        false => format!("{what}: {size} bytes; {} more of zero-initialised memory (--bss)", count(zero)),
+    });
+    Ok(answer)
+}
+
+fn grouped(model: &Model<'_>, sums: &[Sum], by: By, total: i64) -> Table {
+    let column = By::ALL.iter().find(|b| b.1 == by).map_or("name", |b| b.0);
+    let by_symbol = by == By::Symbol;
+    let mut columns = vec!["bytes", "%"];
+    columns.extend(if by_symbol { [column, "module"] } else { ["atoms", column] });
+    let mut table = Table::new("top", "", &columns);
+    for sum in sums {
+        let name = Cell::text(sum.name.clone());
+        let module = sum.module.and_then(|m| model.modules.get(m as usize));
+        let mut row = vec![Cell::Delta(0), Cell::share(sum.bytes, total.unsigned_abs())];
+        row.extend(match by_symbol {
+            true => [name, Cell::text(module.map(|m| m.short()).unwrap_or_default())],
+            false => [Cell::Number(sum.atoms), name],
+        });
+        if let Some(bytes) = row.first_mut() {
+            *bytes = bytes_of(sum.bytes);
+        }
+        table.row(row);
+    }
+    let mut row = vec![bytes_of(total), Cell::share(total, total.unsigned_abs())];
+    row.extend(match by_symbol {
+        true => [Cell::text("total"), Cell::Nothing],
+        false => [Cell::Number(sums.iter().map(|s| s.atoms).sum()), Cell::text("total")],
+    });
+    table.total = Some(row);
+    table
+}
+
+/// The parts of the file as `size -A` has its sections, and the rest of the file besides.
+fn sections(model: &Model<'_>, request: &Request, total: i64) -> Table {
+    let mut table = Table::new("top", "", &["bytes", "%", "size", "address", "section", "category"]);
+    let mut parts: Vec<_> = model.parts.iter().filter(|p| p.what != "padding").collect();
+    if request.bss {
+        parts.retain(|p| p.category == "bss");
+    }
+    parts.sort_by(|a, b| b.bytes.cmp(&a.bytes).then(b.size.cmp(&a.size)).then(a.name.cmp(&b.name)));
+    let padding: u64 =
+        model.parts.iter().filter(|p| p.what == "padding" && !request.bss).map(|p| p.bytes).sum();
+    let share = |bytes: u64| Cell::share(bytes as i64, total.unsigned_abs());
+    for part in parts {
+        let bytes = if request.bss { part.size } else { part.bytes };
+        let address =
+            if part.address == 0 { Cell::Nothing } else { Cell::Text(format!("{:#x}", part.address)) };
+        let (name, category) = (Cell::text(&*part.name), Cell::text(&*part.category));
+        table.row(vec![Cell::Number(bytes), share(bytes), Cell::Number(part.size), address, name, category]);
+    }
+    if padding > 0 {
+        let (name, category) = (Cell::text("[padding]"), Cell::text("padding"));
+        let row =
+            vec![Cell::Number(padding), share(padding), Cell::Number(padding), Cell::Nothing, name, category];
+        table.row(row);
+    }
+    let all = Cell::share(total, total.unsigned_abs());
+    let row = vec![bytes_of(total), all, Cell::Nothing, Cell::Nothing, Cell::text("total"), Cell::Nothing];
+    table.total = Some(row);
+    table
+}
+
+/// Bytes are negative only where the linker took some out.
+fn bytes_of(bytes: i64) -> Cell {
+    u64::try_from(bytes).map_or(Cell::Delta(bytes), Cell::Number)
+}

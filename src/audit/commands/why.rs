@@ -1,0 +1,255 @@
+//! `audit why`: what keeps something, and what would have to change so that it goes; `audit paths`: how one thing leads to
+//! another.
+//!
+//! Several things of one name are asked about together: they go when none of them is reached. The cut keeps the entry and `main`,
+//! without which every answer would be "don't call main", and what the user wants to keep.
+
+use crate::audit::args::Request;
+use crate::audit::attribute::{place, symbol};
+use crate::audit::commands::dominators::weights;
+use crate::audit::find::{find, is_main, matching};
+use crate::audit::graph::cut::cut;
+use crate::audit::graph::{Arc, Graph, NONE, ROOT};
+use crate::audit::model::{Model, State};
+use crate::audit::table::{Answer, Cell, Table, count};
+use crate::audit::{ROWS, rows};
+use crate::error::Result;
+
+/// A graph with one more node behind all that is asked about.
+struct Question<'m, 'a> {
+    model: &'m Model<'a>,
+    graph: Graph,
+    /// The node behind.
+    to: u32,
+    weights: Vec<u64>,
+}
+
+impl<'m, 'a> Question<'m, 'a> {
+    /// What leads from `from` (empty: from the roots) to `to`. What `stays` is held by the root besides.
+    fn new(model: &'m Model<'a>, from: &[u32], to: &[u32], stays: &[u32]) -> Self {
+        let whole = model.graph();
+        let behind = whole.nodes() as u32;
+        let mut arcs: Vec<Arc> = Vec::new();
+        for node in 0..behind {
+            if node != ROOT || from.is_empty() {
+                arcs.extend(whole.out(node).map(|(target, number)| (node, target, number)));
+            }
+        }
+        arcs.extend(from.iter().chain(stays).map(|a| (ROOT, Model::node(*a), NONE)));
+        arcs.extend(to.iter().map(|a| (Model::node(*a), behind, NONE)));
+        let graph = Graph::new(whole.nodes() + 1, arcs.iter().copied());
+        Question { model, graph, to: behind, weights: weights(model) }
+    }
+
+    /// (bytes, atoms) that go with these edges, and which, the largest first.
+    fn goes(&self, gone: impl Fn(u32, u32, u32) -> bool) -> (u64, Vec<u32>) {
+        let before = self.graph.reached(ROOT, |_, _, _| true);
+        let after = self.graph.reached(ROOT, |from, to, number| !gone(from, to, number));
+        let mut nodes: Vec<u32> = (1..self.to).collect();
+        let at = |list: &[bool], n: u32| list.get(n as usize).copied().unwrap_or(false);
+        nodes.retain(|n| at(&before, *n) && !at(&after, *n));
+        let weight = |n: &u32| self.weights.get(*n as usize).copied().unwrap_or(0);
+        nodes.sort_by_key(|n| (std::cmp::Reverse(weight(n)), *n));
+        (nodes.iter().map(weight).sum(), nodes.iter().filter_map(|n| Model::atom_of(*n)).collect())
+    }
+
+    fn name(&self, node: u32) -> String {
+        let atom = Model::atom_of(node).and_then(|a| self.model.atoms.get(a as usize));
+        atom.map(|a| symbol(self.model, a)).unwrap_or_default()
+    }
+
+    fn place_of(&self, node: u32) -> String {
+        let atom = Model::atom_of(node).and_then(|a| self.model.atoms.get(a as usize));
+        atom.map(|a| place(self.model, a, None)).unwrap_or_default()
+    }
+
+    /// (what, where, how many places) of an edge.
+    fn reference(&self, number: u32) -> (String, String, u64) {
+        if number == NONE {
+            return ("stays".to_owned(), String::new(), 1);
+        }
+        if let Some(root) = self.model.root_of(number) {
+            let by = root.symbol.as_ref().map(|s| format!(" {s}")).unwrap_or_default();
+            return (format!("root: {}", root.reason), by.trim_start().to_owned(), 1);
+        }
+        let Some(edge) = self.model.edges.get(number as usize) else { return Default::default() };
+        let kind = self.model.kinds.get(usize::from(edge.kind)).map(|k| k.to_string()).unwrap_or_default();
+        let Some(from) = self.model.atoms.get(edge.from as usize) else { return Default::default() };
+        let module = self.model.modules.get(from.module as usize).map(|m| m.short()).unwrap_or_default();
+        let at = match (u64::try_from(edge.offset), &*kind) {
+            (Ok(offset), "unwind") => format!("{module}:(.eh_frame+{offset:#x})"),
+            // In a table that belongs to the code: where that is the report doesn't say.
+            (Ok(_), "data") if from.kind == "code" => format!("{module}:(a table of {})", from.section),
+            (Ok(offset), _) => place(self.model, from, Some(offset)),
+            (Err(_), _) => format!("{module}:({})", from.section),
+        };
+        (kind, at, edge.count.into())
+    }
+
+    /// A row for each edge.
+    fn references(&self, name: &'static str, title: &str, edges: &[Arc]) -> Table {
+        let mut table = Table::new(name, title, &["reference", "place", "places", "from", "to"]);
+        for (from, to, number) in edges {
+            let (kind, at, places) = self.reference(*number);
+            let ends = [Cell::Text(self.name(*from)), Cell::Text(self.name(*to))];
+            let mut row = vec![Cell::Text(kind), Cell::Text(at), Cell::Number(places)];
+            row.extend(ends);
+            table.row(row);
+        }
+        table
+    }
+
+    fn steps(&self, path: &[Arc], table: &mut Table, number: Option<u64>) {
+        for (from, to, edge) in path.iter().filter(|a| a.1 != self.to) {
+            let (kind, at, _) = self.reference(*edge);
+            let at = if *from == ROOT && at.is_empty() { self.place_of(*to) } else { at };
+            let mut row: Vec<Cell> = number.map(Cell::Number).into_iter().collect();
+            row.extend([Cell::Text(kind), Cell::Text(at), Cell::Text(self.name(*to))]);
+            table.row(row);
+        }
+    }
+}
+
+/// The answer to `why`.
+///
+/// # Errors
+/// Nothing has the name.
+pub(crate) fn why(model: &Model<'_>, name: &str, request: &Request) -> Result<Answer> {
+    let found = find(model, name)?;
+    let mut answer = Answer::default();
+    let is_live = |a: &u32| model.atoms.get(*a as usize).is_some_and(|a| a.state != State::Dropped);
+    let targets: Vec<u32> = found.iter().copied().filter(is_live).collect();
+    describe(model, &found, &mut answer);
+    answer.facts = vec![("symbol", name.into()), ("kept", (!targets.is_empty()).into())];
+    if targets.is_empty() {
+        return Ok(answer);
+    }
+    let mains = is_main(model).into_iter().zip(matching(model, &request.keep)).enumerate();
+    let stays: Vec<u32> = mains.filter(|(_, k)| k.0 || k.1).map(|(a, _)| a as u32).collect();
+    let is_other = |a: &u32| is_live(a) && targets.binary_search(a).is_err();
+    let stays: Vec<u32> = stays.into_iter().filter(is_other).collect();
+    let question = Question::new(model, &[], &targets, &stays);
+    let is_target = |node: u32| Model::atom_of(node).is_some_and(|a| targets.binary_search(&a).is_ok());
+    let mut path = Table::new("path", "a shortest path", &["reference", "place", "to"]);
+    let shortest =
+        question.graph.shortest(ROOT, question.to, |_, to, number| to == question.to || number != NONE);
+    question.steps(&shortest.unwrap_or_default(), &mut path, None);
+
+    let direct = |from: u32, to: u32, number: u32| is_target(to) && !is_target(from) && number != NONE;
+    let (bytes, atoms) = question.goes(direct);
+    let edges = (0..question.to).flat_map(|n| question.graph.out(n).map(move |e| (n, e.0, e.1)));
+    let edges: Vec<Arc> = edges.filter(|a| direct(a.0, a.1, a.2)).collect();
+    let holders = edges.len() as u64;
+    answer.lines.push(format!(
+        "{} hold{} it directly; without {} {} bytes go, {}",
+        things(holders, "reference"),
+        if holders == 1 { "s" } else { "" },
+        if holders == 1 { "it" } else { "them" },
+        count(bytes),
+        things(atoms.len() as u64, "atom")
+    ));
+    answer.facts.extend([("retained", bytes.into()), ("references", holders.into())]);
+    let mut table = question.references("holders", "what holds it directly", &edges);
+    table.limit(rows(request, 10));
+    answer.tables.extend([path, table]);
+    cut_of(&question, request, &mut answer);
+    Ok(answer)
+}
+
+fn cut_of(question: &Question<'_, '_>, request: &Request, answer: &mut Answer) {
+    let model = question.model;
+    let Some(found) = cut(&question.graph, question.to, |_, _, number| model.may_go(number)) else {
+        answer.facts.push(("cut", serde_json::Value::Null));
+        answer.notes.push("No set of references can be removed so that it goes: the entry, or how objects are put together, holds it.".to_owned());
+        return;
+    };
+    let numbers: Vec<u32> = found.edges.iter().map(|e| e.2).collect();
+    let gone = |_: u32, _: u32, number: u32| numbers.contains(&number);
+    let (bytes, atoms) = question.goes(gone);
+    let title = format!(
+        "the cut: {} less, and {} bytes go, {}",
+        things(found.edges.len() as u64, "reference"),
+        count(bytes),
+        things(atoms.len() as u64, "atom")
+    );
+    let mut table = question.references("cut", &title, &found.edges);
+    table.limit(rows(request, ROWS));
+    answer.tables.push(table);
+    let mut table = Table::new("goes", "what goes with it", &["bytes", "symbol", "module"]);
+    for atom in &atoms {
+        let Some(atom) = model.atoms.get(*atom as usize) else { continue };
+        let module = model.modules.get(atom.module as usize).map(|m| m.short()).unwrap_or_default();
+        table.row(vec![
+            Cell::Number(model.weight(atom)),
+            Cell::Text(symbol(model, atom)),
+            Cell::Text(module),
+        ]);
+    }
+    table.limit(rows(request, 10));
+    answer.tables.push(table);
+    let title = "paths that share no reference that can be removed";
+    let mut table = Table::new("paths", title, &["path", "reference", "place", "to"]);
+    for (i, path) in found.paths.iter().enumerate().take(rows(request, 5).unwrap_or(usize::MAX)) {
+        question.steps(path, &mut table, Some(i as u64 + 1));
+    }
+    answer.tables.push(table);
+    answer.facts.push(("saves", bytes.into()));
+}
+
+fn things(n: u64, what: &str) -> String {
+    format!("{} {what}{}", count(n), if n == 1 { "" } else { "s" })
+}
+
+/// A line for each thing of the name.
+fn describe(model: &Model<'_>, found: &[u32], answer: &mut Answer) {
+    const MOST: usize = 5;
+    // What is kept is of more interest.
+    let mut found = found.to_vec();
+    found.sort_by_key(|a| model.atoms.get(*a as usize).is_none_or(|a| a.state == State::Dropped));
+    for atom in found.iter().take(MOST).filter_map(|a| model.atoms.get(*a as usize)) {
+        let state = match atom.state {
+            State::Kept => "kept",
+            State::Stub => "a stub: only its address is needed",
+            State::Dropped if atom.discarded => "discarded: another module's COMDAT group stands for it",
+            State::Dropped => "dropped: nothing that lives refers to it",
+        };
+        let (name, at) = (symbol(model, atom), place(model, atom, None));
+        answer.lines.push(format!("{name} in {at}: {} bytes, {state}", count(atom.size)));
+    }
+    if found.len() > MOST {
+        answer.lines.push(format!(
+            "and {} more of the name; asked about together",
+            count((found.len() - MOST) as u64)
+        ));
+    }
+}
+
+/// The answer to `paths`.
+///
+/// # Errors
+/// Nothing has one of the names.
+pub(crate) fn paths(model: &Model<'_>, from: &str, to: &str, request: &Request) -> Result<Answer> {
+    let (sources, targets) = (find(model, from)?, find(model, to)?);
+    let question = Question::new(model, &sources, &targets, &[]);
+    let mut answer = Answer::default();
+    let Some(shortest) = question.graph.shortest(ROOT, question.to, |_, _, _| true) else {
+        answer.lines.push(format!("{from} does not lead to {to}"));
+        answer.facts.push(("paths", 0.into()));
+        return Ok(answer);
+    };
+    let found = cut(&question.graph, question.to, |_, _, number| number != NONE);
+    let mut paths = found.map(|c| c.paths).unwrap_or_default();
+    // The flow need not have a shortest path among its own.
+    if paths.first().is_none_or(|p| p.len() > shortest.len()) {
+        paths.insert(0, shortest);
+    }
+    let steps = |path: &Vec<Arc>| path.iter().filter(|a| a.0 != ROOT && a.1 != question.to).count() as u64;
+    let nearest = paths.first().map(steps).unwrap_or(0);
+    answer.lines.push(format!("{from} leads to {to} in {}", things(nearest, "step")));
+    let mut table = Table::new("paths", "", &["path", "reference", "place", "to"]);
+    for (i, path) in paths.iter().enumerate().take(rows(request, ROWS).unwrap_or(usize::MAX)) {
+        question.steps(path.get(1..).unwrap_or(&[]), &mut table, Some(i as u64 + 1));
+    }
+    answer.tables.push(table);
+    Ok(answer)
+}

@@ -1,0 +1,230 @@
+//! Names for people: demangled, and cut into namespaces (crates) and into what a generic or template was written as.
+//!
+//! A name that can't be demangled is shown as it is. Cutting works on the demangled text: brackets are counted, and
+//! what is in none separates. Left out: what the names mean; two of them are the same if their texts are.
+
+use std::borrow::Cow;
+
+/// The text of a symbol for people: Rust and C++ demangled, without Rust's hash.
+pub(crate) fn demangle(symbol: &str) -> Cow<'_, str> {
+    // A version (`name@VERSION`) is no part of what is mangled.
+    let (plain, version) = match symbol.find('@') {
+        Some(at) if at > 0 => symbol.split_at(at),
+        _ => (symbol, ""),
+    };
+    if let Ok(name) = rustc_demangle::try_demangle(plain) {
+        return Cow::Owned(format!("{name:#}{version}"));
+    }
+    if plain.starts_with("_Z") || plain.starts_with("__Z") {
+        let name = cpp_demangle::Symbol::new(plain).ok().and_then(|s| s.demangle().ok());
+        if let Some(name) = name {
+            return Cow::Owned(format!("{name}{version}"));
+        }
+    }
+    Cow::Borrowed(symbol)
+}
+
+/// Whether the mangled name is of Rust.
+pub(crate) fn is_rust(symbol: &str) -> bool {
+    rustc_demangle::try_demangle(symbol).is_ok()
+}
+
+/// Where brackets are open: 0 is outside of all. The `>` of an arrow closes nothing, nor do those of an operator.
+struct Depths<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    depth: usize,
+}
+
+impl Depths<'_> {
+    fn new(text: &str) -> Depths<'_> {
+        Depths { bytes: text.as_bytes(), at: 0, depth: 0 }
+    }
+}
+
+impl Iterator for Depths<'_> {
+    /// (position, byte, depth at which it is; brackets themselves are inside).
+    type Item = (usize, u8, usize);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let at = self.at;
+        let byte = *self.bytes.get(at)?;
+        self.at += 1;
+        let before = self.bytes.get(..at).unwrap_or(&[]);
+        let of_operator = before.ends_with(b"operator")
+            || (before.ends_with(b"operator<") && byte == b'<')
+            || (before.ends_with(b"operator>") && byte == b'>')
+            || (before.ends_with(b"operator(") && byte == b')')
+            || (byte == b'>' && before.ends_with(b"-"))
+            || (byte == b'>' && before.ends_with(b"operator<="));
+        let depth = match byte {
+            b'<' | b'(' | b'[' | b'{' if !of_operator => {
+                self.depth += 1;
+                self.depth
+            }
+            b'>' | b')' | b']' | b'}' if !of_operator => {
+                let inside = self.depth.max(1);
+                self.depth = self.depth.saturating_sub(1);
+                inside
+            }
+            _ => self.depth,
+        };
+        Some((at, byte, depth))
+    }
+}
+
+/// The demangled name without parameters and return type: what is called, with its template arguments.
+fn qualified(name: &str) -> &str {
+    // `vtable for X`, `guard variable for X`: of X.
+    let name = match name.find(" for ") {
+        Some(at) if !name.get(..at).is_some_and(|n| n.contains(['(', '<'])) => {
+            name.get(at + 5..).unwrap_or(name)
+        }
+        _ => name,
+    };
+    if name.starts_with('<') {
+        return name;
+    }
+    let mut end = name.len();
+    let mut start = 0;
+    // `(anonymous namespace)::` goes on.
+    let anonymous = |at: usize| name.get(at..).is_some_and(|rest| rest.starts_with("(anonymous namespace)"));
+    for (at, byte, depth) in Depths::new(name) {
+        match byte {
+            b'(' if depth == 1 && at > start && !anonymous(at) => {
+                end = at;
+                break;
+            }
+            b' ' if depth == 0 && !name.get(..at).is_some_and(|n| n.ends_with("operator")) => start = at + 1,
+            _ => {}
+        }
+    }
+    name.get(start..end).unwrap_or(name)
+}
+
+/// The demangled name as one refers to it: without parameters and return type.
+pub(crate) fn plain(name: &str) -> &str {
+    qualified(name)
+}
+
+/// The first `depth` segments of the path that a demangled name is in (the last segment is its own): namespaces and
+/// classes of C++, crate and modules of Rust. `None` for a name without any.
+pub(crate) fn namespace(name: &str, depth: usize) -> Option<String> {
+    let mut path = qualified(name);
+    // `<T as Trait>::method` and `<T>::method` are of T's crate.
+    while let Some(inner) = path.strip_prefix(['<', '&', '*', '[']) {
+        path = inner.trim_start_matches("mut ").trim_start_matches("const ").trim_start_matches("dyn ");
+    }
+    let mut segments: Vec<&str> = Vec::new();
+    let mut start = 0;
+    for (at, byte, level) in Depths::new(path) {
+        if level == 0 && byte == b':' && path.get(at..).is_some_and(|r| r.starts_with("::")) {
+            segments.push(path.get(start..at).unwrap_or_default());
+            start = at + 2;
+        }
+        // The end of what was in the outermost brackets.
+        let closes = byte == b'>' && level == 1 && !path.get(start..at).is_some_and(|s| s.contains('<'));
+        if level == 0 && byte == b' ' || closes {
+            // `T as Trait`: T's own name is no namespace.
+            break;
+        }
+    }
+    let plain = |s: &&str| s.split('<').next().unwrap_or(s).to_owned();
+    let found: Vec<String> = segments.iter().take(depth.max(1)).map(plain).collect();
+    (!found.is_empty() && found.iter().all(|s| !s.is_empty())).then(|| found.join("::"))
+}
+
+/// The demangled name with each list of template or generic arguments as `<…>` and without parameters; `None` if it has no
+/// such list. Of `<T as Trait>::method` the list is what comes behind.
+pub(crate) fn generic(name: &str) -> Option<String> {
+    let path = qualified(name);
+    let mut out = String::with_capacity(path.len());
+    let mut open = 0usize;
+    let mut found = false;
+    // The brackets that a path of Rust begins with are no list of arguments.
+    let leading = path.starts_with('<');
+    let base = usize::from(leading);
+    for (at, byte, depth) in Depths::new(path) {
+        let is_argument = byte == b'<' && depth > base && open == 0 && !(leading && at == 0);
+        if is_argument {
+            open = depth;
+            found = true;
+            out.push_str("<…>");
+            continue;
+        }
+        if open > 0 {
+            if byte == b'>' && depth == open && !path.get(..at).is_some_and(|p| p.ends_with('-')) {
+                open = 0;
+            }
+            continue;
+        }
+        let width = path.get(at..).and_then(|r| r.chars().next());
+        // Bytes inside of a character were copied with its first.
+        if let Some(c) = width {
+            out.push(c);
+        }
+    }
+    found.then_some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_three_languages() {
+        assert_eq!(demangle("main"), "main");
+        assert_eq!(demangle("_Z3fooi"), "foo(int)");
+        assert_eq!(
+            demangle("_ZN4core3fmt9Formatter9write_str17h0123456789abcdefE"),
+            "core::fmt::Formatter::write_str"
+        );
+        assert_eq!(demangle("_RNvC6_123foo3bar"), "123foo::bar");
+        assert_eq!(demangle("memcpy@GLIBC_2.14"), "memcpy@GLIBC_2.14");
+        assert_eq!(demangle("_Z3foov@V1"), "foo()@V1");
+        assert_eq!(demangle("_Znonsense"), "_Znonsense");
+        assert!(is_rust("_RNvC6_123foo3bar") && !is_rust("_Z3fooi"));
+    }
+
+    #[test]
+    fn namespaces() {
+        let cases = [
+            ("foo(int)", 1, None),
+            ("std::vector<int, std::allocator<int> >::push_back(int const&)", 1, Some("std")),
+            ("std::vector<int>::push_back(int const&)", 2, Some("std::vector")),
+            ("void ns::run<a::b>(a::b)", 1, Some("ns")),
+            ("vtable for ns::Class", 1, Some("ns")),
+            ("(anonymous namespace)::helper()", 1, Some("(anonymous namespace)")),
+            ("core::fmt::Formatter::pad", 1, Some("core")),
+            ("<alloc::vec::Vec<T> as core::ops::Drop>::drop", 1, Some("alloc")),
+            ("<&mut std::io::Stderr as core::fmt::Write>::write_str", 2, Some("std::io")),
+            ("main", 1, None),
+            ("ns::operator<<(std::ostream&, int)", 1, Some("ns")),
+        ];
+        for (name, depth, expected) in cases {
+            assert_eq!(namespace(name, depth).as_deref(), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn generics() {
+        let cases = [
+            ("foo(int)", None),
+            (
+                "std::vector<int, std::allocator<int> >::push_back(int const&)",
+                Some("std::vector<…>::push_back"),
+            ),
+            ("void ns::run<a::b>(a::b)", Some("ns::run<…>")),
+            ("core::ptr::drop_in_place<alloc::vec::Vec<u8>>", Some("core::ptr::drop_in_place<…>")),
+            (
+                "<alloc::vec::Vec<u8> as core::ops::Drop>::drop",
+                Some("<alloc::vec::Vec<…> as core::ops::Drop>::drop"),
+            ),
+            ("f<fn(u8) -> u16>::g", Some("f<…>::g")),
+            ("ns::operator<<(std::ostream&, int)", None),
+        ];
+        for (name, expected) in cases {
+            assert_eq!(generic(name).as_deref(), expected, "{name}");
+        }
+    }
+}

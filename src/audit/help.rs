@@ -1,0 +1,191 @@
+//! The help of `lto-prune audit` and of each of its commands.
+
+use super::args::Command;
+
+pub(super) fn text(command: Option<Command>) -> &'static str {
+    match command {
+        None => ALL,
+        Some(Command::Top) => TOP,
+        Some(Command::Dominators) => DOMINATORS,
+        Some(Command::Why) => WHY,
+        Some(Command::Paths) => PATHS,
+        Some(Command::Garbage) => GARBAGE,
+        Some(Command::Duplicates) => DUPLICATES,
+        Some(Command::Limits) => LIMITS,
+        Some(Command::Diff) => DIFF,
+        Some(Command::Budget) => BUDGET,
+    }
+}
+
+const ALL: &str = "\
+lto-prune audit: why a program is as large as it is, from the report of its link
+
+Usage: lto-prune audit COMMAND [options] [names] REPORT.json | LINK LINE
+
+REPORT.json is what --prune-report=FILE wrote. A line of objects and options (a.o b.o -lm) is linked first, as
+`lto-prune a.o b.o -lm` does, and the output is thrown away. Options of ours stand before the line; -- ends them.
+
+Commands:
+  top                what the bytes of the file are, the largest first; they add up to its length
+  dominators         what would go if something went: retained sizes
+  why SYMBOL         what keeps it: paths, and the fewest references to remove so that it goes
+  paths FROM TO      how one thing leads to another
+  garbage            what was dropped, and why
+  duplicates         the same code or data in several places
+  limits             what was kept because it was not understood, and what to do about it
+  diff OLD NEW       what a change cost; the differences add up exactly
+  budget FILE        limits of size, for CI: status 1 where one is broken
+
+Options of all: -n N (rows, 0: all), --json, --csv, --format=table|json|csv|markdown, --help
+";
+
+const TOP: &str = "\
+lto-prune audit top: what the bytes of the linked file are, the largest first
+
+Usage: lto-prune audit top [options] REPORT.json | LINK LINE
+
+  --by=symbol|module|archive|section|category|namespace|crate|generic|template
+                     what a line is (default: symbol). generic joins the instances of a template or generic function
+  --depth=N          segments of a namespace (default: 1)
+  --bss              zero-initialised memory instead of bytes of the file
+  -n N               rows (default: 20; 0: all)
+  --json, --csv, --format=table|json|csv|markdown
+
+A line in brackets is of no symbol: headers, padding, tables that the linker made, strings that it merged. All lines
+together are the length of the file exactly; --by=section has the sizes of `size -A`.
+
+Examples:
+  lto-prune audit top main.json
+  lto-prune audit top --by=crate -n 0 target/app.json
+  lto-prune audit top --by=module main.o util.o -lm
+";
+
+const DOMINATORS: &str = "\
+lto-prune audit dominators: what would go if something went
+
+Usage: lto-prune audit dominators [options] REPORT.json | LINK LINE
+
+  -n N               rows (default: 20; 0: all)
+  --depth=N          print the tree, so many levels deep, instead of a list
+  --json, --csv, --format=table|json|csv|markdown
+
+Retained is the size of a function or object and of everything that only it keeps, directly or not. It is exact at the
+levels sections and functions, and a lower bound at the level pointers.
+
+Examples:
+  lto-prune audit dominators main.json
+  lto-prune audit dominators --depth=3 main.json
+";
+
+const WHY: &str = "\
+lto-prune audit why: what keeps a symbol, and what would have to change so that it goes
+
+Usage: lto-prune audit why [options] SYMBOL REPORT.json | LINK LINE
+
+SYMBOL is a name as the linker or as the programmer writes it, with or without parameters, or a pattern (*, ?, []).
+
+  --keep=GLOB        what has to stay, besides the entry and main; may be repeated
+  -n N               rows (default: 20; 0: all)
+  --json, --csv, --format=table|json|csv|markdown
+
+It prints a shortest path from what is live by itself, the fewest references to remove so that the symbol goes (the
+cut), with the bytes that go along, and as many paths that share none of them, which shows that fewer would not do.
+
+Examples:
+  lto-prune audit why vfprintf main.json
+  lto-prune audit why 'std::ios_base::Init::Init' --keep='log_*' main.o log.o
+";
+
+const PATHS: &str = "\
+lto-prune audit paths: how one thing leads to another
+
+Usage: lto-prune audit paths [options] FROM TO REPORT.json | LINK LINE
+
+  -n N               paths (default: 20; 0: all)
+  --json, --csv, --format=table|json|csv|markdown
+
+A shortest path first, then others; no reference is in two of them.
+
+Examples:
+  lto-prune audit paths main malloc main.json
+";
+
+const GARBAGE: &str = "\
+lto-prune audit garbage: what was dropped, and why
+
+Usage: lto-prune audit garbage [options] REPORT.json | LINK LINE
+
+  --by=symbol|module|archive|section|category|namespace|crate|generic|template
+  --depth=N          segments of a namespace (default: 1)
+  -n N               rows (default: 20; 0: all)
+  --json, --csv, --format=table|json|csv|markdown
+
+Examples:
+  lto-prune audit garbage main.json
+  lto-prune audit garbage --by=archive main.json
+";
+
+const DUPLICATES: &str = "\
+lto-prune audit duplicates: the same code or data in several places of the program
+
+Usage: lto-prune audit duplicates [options] REPORT.json | LINK LINE
+
+  -n N               rows (default: 20; 0: all)
+  --json, --csv, --format=table|json|csv|markdown
+
+The same are bytes and references to the same, at the same places. Waste is what all copies but one take. Merged is what
+the linker joins by itself (strings and constants); folded what it was asked to (--icf).
+
+Examples:
+  lto-prune audit duplicates main.json
+";
+
+const LIMITS: &str = "\
+lto-prune audit limits: what was kept because it was not understood, and what to do about it
+
+Usage: lto-prune audit limits [options] REPORT.json | LINK LINE
+
+  --json, --csv, --format=table|json|csv|markdown
+
+Examples:
+  lto-prune audit limits main.json
+";
+
+const DIFF: &str = "\
+lto-prune audit diff: what a change cost
+
+Usage: lto-prune audit diff [options] OLD.json NEW.json
+
+  --by=symbol|module|archive|section|category|namespace|crate|generic|template
+  --depth=N          segments of a namespace (default: 1)
+  --bss              zero-initialised memory instead of bytes of the file
+  -n N               rows (default: 20; 0: all)
+  --json, --csv, --format=table|json|csv|markdown
+
+The differences add up to that of the two files exactly.
+
+Examples:
+  lto-prune audit diff before.json after.json
+  lto-prune audit diff --by=module --format=markdown before.json after.json >> $GITHUB_STEP_SUMMARY
+";
+
+const BUDGET: &str = "\
+lto-prune audit budget: limits of size, for CI
+
+Usage: lto-prune audit budget [options] FILE.toml REPORT.json | LINK LINE
+
+  --json, --csv, --format=table|json|csv|markdown
+
+The exit status is 1 where a limit is broken. The file:
+
+  total = \"3 MiB\"              # the linked file; a number is of bytes; k, M, KiB, MiB are understood
+  bss = 65536                  # zero-initialised memory
+
+  [section]                    # also [category], [module], [archive], [symbol], [namespace]
+  \".text\" = 1_500_000
+  \".debug*\" = 0                # a pattern: all that match, together
+
+Examples:
+  lto-prune audit budget size.toml main.json
+  lto-prune audit budget --format=markdown size.toml main.json >> $GITHUB_STEP_SUMMARY
+";

@@ -1,0 +1,154 @@
+//! `lto-prune audit`: why a program is as large as it is, from the report of its link.
+//!
+//! A command is a pure function of a [`model::Model`] (and another one, or a file of limits) to an answer; this file reads
+//! the words, gets the report and prints. The linker's own liveness graph is asked, not names: see docs/AUDIT.md.
+//! Left out: links, but for running one of ours to have its report.
+
+mod args;
+mod attribute;
+mod commands;
+mod demangle;
+mod find;
+mod graph;
+mod help;
+mod model;
+mod read;
+mod table;
+
+use std::ffi::{OsStr, OsString};
+use std::io::{IsTerminal as _, Write as _};
+use std::path::Path;
+use std::process::ExitCode;
+
+use crate::args::Environment;
+use crate::error::{Error, Result, Stage};
+use args::{Asked, Command, Request, Source};
+use model::Model;
+use table::{Answer, Format, Screen};
+
+/// Lines that a table has on a terminal, and in a pipe, unless `-n` says otherwise.
+const ROWS: usize = 20;
+
+/// Answer the question in `words`, those behind `audit`.
+///
+/// # Errors
+/// A mistake in the words, a report that can't be read, a link that fails.
+pub fn run(words: &[OsString], env: &Environment<'_>) -> Result<ExitCode> {
+    let request = match args::parse(words)? {
+        Asked::Help(command) => return Ok(print(help::text(command))),
+        Asked::Answer(request) => request,
+    };
+    let answer = answer(&request, env)?;
+    let text = answer.text(request.format, screen(request.format, env));
+    let printed = print(&text);
+    Ok(if answer.failed { ExitCode::FAILURE } else { printed })
+}
+
+fn answer(request: &Request, env: &Environment<'_>) -> Result<Answer> {
+    let text = text_of(&request.source, env)?;
+    let path = match &request.source {
+        Source::Report(path) => path.to_string_lossy().into_owned(),
+        Source::Link(_) => "the link's report".to_owned(),
+    };
+    let model = Model::read(&path, &text)?;
+    let name = |at: usize| request.names.get(at).map(|n| n.to_string_lossy()).unwrap_or_default();
+    match request.command {
+        Command::Top => commands::top::answer(&model, request),
+        Command::Dominators => Ok(commands::dominators::answer(&model, request)),
+        Command::Why => commands::why::why(&model, &name(0), request),
+        Command::Paths => commands::why::paths(&model, &name(0), &name(1), request),
+        Command::Garbage => Ok(commands::garbage::answer(&model, request)),
+        Command::Duplicates => Ok(commands::duplicates::answer(&model, request)),
+        Command::Limits => Ok(commands::limits::answer(&model)),
+        Command::Diff => {
+            let old_text = read_text(Path::new(&*name(0)))?;
+            let old = Model::read(&name(0), &old_text)?;
+            commands::diff::answer(&old, &model, request)
+        }
+        Command::Budget => {
+            let path = name(0);
+            let text = std::fs::read_to_string(&*path);
+            let text = text.map_err(|e| Error::io(Stage::Arguments, &*path, "read the budget", e))?;
+            commands::budget::answer(&model, &path, &text)
+        }
+    }
+}
+
+/// Rows to show.
+fn rows(request: &Request, usual: usize) -> Option<usize> {
+    match request.number {
+        Some(0) => None,
+        Some(number) => Some(number),
+        None => Some(usual),
+    }
+}
+
+/// The text of the report.
+fn text_of(source: &Source, env: &Environment<'_>) -> Result<String> {
+    match source {
+        Source::Report(path) => read_text(Path::new(path)),
+        Source::Link(line) => link(line, env),
+    }
+}
+
+fn read_text(path: &Path) -> Result<String> {
+    std::fs::read_to_string(path).map_err(|e| Error::io(Stage::Report, path, "read the report", e))
+}
+
+/// Link as `lto-prune LINE` does, into a folder that goes again, for the report.
+fn link(line: &[OsString], env: &Environment<'_>) -> Result<String> {
+    let folder = tempfile::Builder::new().prefix("lto-prune-audit-").tempdir();
+    let folder = folder.map_err(|e| Error::io(Stage::Link, std::env::temp_dir(), "make a folder in", e))?;
+    let output = folder.path().join(output_name(line));
+    let report = folder.path().join("report.json");
+    let mut words = without_output(line);
+    words.extend(["-o".into(), output.into_os_string()]);
+    let mut option = OsString::from("--prune-report=");
+    option.push(&report);
+    words.push(option);
+    let status = crate::modes::run_standalone(&words, env)?;
+    if status != ExitCode::SUCCESS {
+        return Err(Error::new(Stage::Link, "the link failed, so there is nothing to audit"));
+    }
+    read_text(&report)
+}
+
+/// The name that the line gives to the output: the report says it.
+fn output_name(line: &[OsString]) -> OsString {
+    let value = line.windows(2).find(|w| w.first().is_some_and(|w| w == "-o")).and_then(|w| w.last());
+    let name = value.and_then(|v| Path::new(v).file_name());
+    name.unwrap_or(OsStr::new("a.out")).to_owned()
+}
+
+/// The line without `-o FILE`: an audit writes nothing of the user's.
+fn without_output(line: &[OsString]) -> Vec<OsString> {
+    let mut words = Vec::with_capacity(line.len());
+    let mut rest = line.iter();
+    while let Some(word) = rest.next() {
+        let bytes = word.as_encoded_bytes();
+        if word == "-o" {
+            rest.next();
+        } else if !(bytes.starts_with(b"--output=") || bytes.starts_with(b"-o")) {
+            words.push(word.clone());
+        }
+    }
+    words
+}
+
+/// The terminal, if the answer goes to one; NO_COLOR is what users set who want none (no-color.org).
+fn screen(format: Format, env: &Environment<'_>) -> Screen {
+    if format != Format::Table || !std::io::stdout().is_terminal() {
+        return Screen::default();
+    }
+    let columns = env.get("COLUMNS").and_then(|c| c.to_str()?.parse::<usize>().ok());
+    let width = columns.or_else(|| terminal_size::terminal_size().map(|(width, _)| usize::from(width.0)));
+    Screen { width: width.filter(|w| *w > 0), colours: env.get("NO_COLOR").is_none_or(|v| v.is_empty()) }
+}
+
+/// Write to stdout; a closed pipe is no reason to panic.
+fn print(text: &str) -> ExitCode {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}

@@ -1,0 +1,153 @@
+//! The JSON of a report as it is in the file, for reading: names stay where they are in the text.
+//!
+//! Only what an audit asks for; unknown fields are skipped. Nothing here is believed: `model` checks every number
+//! before it is an index.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+
+type Text<'a> = Cow<'a, str>;
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Report<'a> {
+    pub(super) schema: u64,
+    #[serde(borrow)]
+    pub(super) linker: Linker<'a>,
+    #[serde(borrow)]
+    pub(super) output: Text<'a>,
+    #[serde(borrow)]
+    pub(super) level: Text<'a>,
+    pub(super) pruned: bool,
+    #[serde(borrow)]
+    pub(super) modules: Vec<Module<'a>>,
+    #[serde(borrow)]
+    pub(super) atoms: Vec<Atom<'a>>,
+    pub(super) symbols: Vec<Symbol>,
+    #[serde(borrow)]
+    pub(super) limits: Vec<Limit<'a>>,
+    #[serde(borrow)]
+    pub(super) roots: Vec<Root<'a>>,
+    #[serde(borrow)]
+    pub(super) graph: Graph<'a>,
+    pub(super) duplicates: Vec<Vec<u32>>,
+    #[serde(borrow)]
+    pub(super) file: Option<File<'a>>,
+    #[serde(borrow)]
+    pub(super) value_flow: Option<ValueFlow<'a>>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Schema {
+    pub(super) schema: u64,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Linker<'a> {
+    #[serde(borrow)]
+    pub(super) dialect: Text<'a>,
+    pub(super) gc_sections: bool,
+    #[serde(borrow)]
+    pub(super) icf: Text<'a>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Module<'a> {
+    #[serde(borrow)]
+    pub(super) name: Text<'a>,
+    #[serde(borrow)]
+    pub(super) archive: Option<Text<'a>>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Atom<'a> {
+    pub(super) module: u32,
+    #[serde(borrow)]
+    pub(super) section: Text<'a>,
+    pub(super) section_index: Option<u32>,
+    pub(super) offset: u64,
+    #[serde(borrow)]
+    pub(super) kind: Text<'a>,
+    pub(super) size: u64,
+    #[serde(borrow)]
+    pub(super) state: Text<'a>,
+    pub(super) discarded: bool,
+    pub(super) merge: bool,
+    pub(super) linker_live: bool,
+    #[serde(borrow)]
+    pub(super) symbols: Vec<Text<'a>>,
+}
+
+/// Of an atom, in the order of its names.
+#[derive(Debug, Deserialize)]
+pub(super) struct Symbol {
+    pub(super) atom: u32,
+    pub(super) size: u64,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Limit<'a> {
+    #[serde(borrow)]
+    pub(super) limit: Text<'a>,
+    #[serde(borrow)]
+    pub(super) severity: Text<'a>,
+    pub(super) count: u64,
+    pub(super) bytes: u64,
+    #[serde(borrow)]
+    pub(super) module: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) detail: Text<'a>,
+    #[serde(borrow)]
+    pub(super) lifted_by: Text<'a>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Root<'a> {
+    pub(super) atom: u32,
+    #[serde(borrow)]
+    pub(super) reason: Text<'a>,
+    #[serde(borrow)]
+    pub(super) symbol: Option<Text<'a>>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Graph<'a> {
+    #[serde(borrow)]
+    pub(super) kinds: Vec<Text<'a>>,
+    pub(super) start: Vec<u32>,
+    pub(super) target: Vec<u32>,
+    pub(super) kind: Vec<u8>,
+    pub(super) offset: Vec<i64>,
+    pub(super) count: Vec<u8>,
+    pub(super) flags: Vec<u8>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct File<'a> {
+    pub(super) size: u64,
+    #[serde(borrow)]
+    pub(super) parts: Vec<Part<'a>>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Part<'a> {
+    #[serde(borrow)]
+    pub(super) name: Text<'a>,
+    #[serde(borrow)]
+    pub(super) what: Text<'a>,
+    #[serde(borrow)]
+    pub(super) category: Text<'a>,
+    pub(super) address: u64,
+    pub(super) size: u64,
+    pub(super) bytes: u64,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct ValueFlow<'a> {
+    pub(super) indirect_sites: u64,
+    pub(super) overdefined: u64,
+    #[serde(borrow)]
+    pub(super) by_cause: Vec<(Text<'a>, u64)>,
+    #[serde(borrow)]
+    pub(super) given_up: Text<'a>,
+}

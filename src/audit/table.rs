@@ -1,0 +1,394 @@
+//! Answers as tables, and their forms: text as wide as the terminal, JSON, CSV and GitHub's Markdown.
+//!
+//! A command makes an [`Answer`] and knows nothing of its form. Text in a pipe has no colours and nothing is cut off, so
+//! that programs can read it; on a terminal the widest column of text gives way. Left out: what is in the tables.
+
+use serde_json::{Map, Value};
+
+/// One value of a row.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Cell {
+    Text(String),
+    Number(u64),
+    /// With a sign.
+    Delta(i64),
+    /// Of a whole, in percent.
+    Share(f64),
+    Nothing,
+}
+
+impl Cell {
+    pub(crate) fn text(text: impl Into<String>) -> Cell {
+        Cell::Text(text.into())
+    }
+
+    /// `part` of `whole` in percent.
+    pub(crate) fn share(part: i64, whole: u64) -> Cell {
+        if whole == 0 { Cell::Nothing } else { Cell::Share(part as f64 * 100.0 / whole as f64) }
+    }
+
+    /// For people.
+    fn shown(&self) -> String {
+        match self {
+            Cell::Text(text) => text.clone(),
+            Cell::Number(n) => count(*n),
+            Cell::Delta(0) => "0".to_owned(),
+            Cell::Delta(n) => format!("{}{}", if *n < 0 { '-' } else { '+' }, count(n.unsigned_abs())),
+            Cell::Share(p) => format!("{p:.1}%"),
+            Cell::Nothing => String::new(),
+        }
+    }
+
+    /// For programs.
+    fn plain(&self) -> String {
+        match self {
+            Cell::Number(n) => n.to_string(),
+            Cell::Delta(n) => n.to_string(),
+            Cell::Share(p) => format!("{p:.4}"),
+            Cell::Text(text) => text.clone(),
+            Cell::Nothing => String::new(),
+        }
+    }
+
+    fn json(&self) -> Value {
+        match self {
+            Cell::Text(text) => Value::from(text.as_str()),
+            Cell::Number(n) => Value::from(*n),
+            Cell::Delta(n) => Value::from(*n),
+            Cell::Share(p) => Value::from(*p),
+            Cell::Nothing => Value::Null,
+        }
+    }
+
+    fn is_text(&self) -> bool {
+        matches!(self, Cell::Text(_))
+    }
+}
+
+/// A number with separators: 1234567 is `1,234,567`.
+pub(crate) fn count(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (i, c) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(c);
+    }
+    out
+}
+
+/// A table. Every row has a cell for each column.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Table {
+    /// Its name for programs.
+    pub(crate) name: &'static str,
+    /// A line over it; empty for none.
+    pub(crate) title: String,
+    pub(crate) columns: Vec<&'static str>,
+    pub(crate) rows: Vec<Vec<Cell>>,
+    /// Rows of which only the first so many are shown to people, `None`: all.
+    pub(crate) shown: Option<usize>,
+    /// What comes under the line: the rest of the rows, if some aren't shown, and the total.
+    pub(crate) rest: Option<Vec<Cell>>,
+    pub(crate) total: Option<Vec<Cell>>,
+}
+
+impl Table {
+    pub(crate) fn new(name: &'static str, title: impl Into<String>, columns: &[&'static str]) -> Table {
+        Table { name, title: title.into(), columns: columns.to_vec(), ..Table::default() }
+    }
+
+    pub(crate) fn row(&mut self, cells: Vec<Cell>) {
+        debug_assert_eq!(cells.len(), self.columns.len());
+        self.rows.push(cells);
+    }
+
+    /// Show at most `most` rows; what the others come to, where a column can be added up, is a row of its own.
+    pub(crate) fn limit(&mut self, most: Option<usize>) {
+        let Some(most) = most.filter(|n| *n < self.rows.len()) else { return };
+        self.shown = Some(most);
+        let hidden = self.rows.get(most..).unwrap_or(&[]);
+        let mut rest = Vec::new();
+        let mut named = false;
+        for column in 0..self.columns.len() {
+            let cells = hidden.iter().filter_map(|row| row.get(column));
+            let mut sum = Cell::Nothing;
+            for cell in cells {
+                sum = match (sum, cell) {
+                    (Cell::Nothing, Cell::Text(_)) | (Cell::Text(_), _) => Cell::text(""),
+                    (Cell::Nothing, other) => other.clone(),
+                    (Cell::Number(a), Cell::Number(b)) => Cell::Number(a + b),
+                    (Cell::Delta(a), Cell::Delta(b)) => Cell::Delta(a + b),
+                    (Cell::Share(a), Cell::Share(b)) => Cell::Share(a + b),
+                    (sum, _) => sum,
+                };
+            }
+            if sum.is_text() && !std::mem::replace(&mut named, true) {
+                sum = Cell::Text(format!("… and {} more", count(hidden.len() as u64)));
+            }
+            rest.push(sum);
+        }
+        self.rest = Some(rest);
+    }
+
+    fn visible(&self) -> impl Iterator<Item = &Vec<Cell>> {
+        self.rows.iter().take(self.shown.unwrap_or(usize::MAX)).chain(&self.rest).chain(&self.total)
+    }
+
+    /// Whether a column is of text: that is left-aligned and may be cut.
+    fn is_text(&self, column: usize) -> bool {
+        self.rows.iter().any(|r| r.get(column).is_some_and(Cell::is_text))
+    }
+}
+
+/// What a command says.
+#[derive(Debug, Default)]
+pub(crate) struct Answer {
+    /// Lines before the tables, for people.
+    pub(crate) lines: Vec<String>,
+    pub(crate) tables: Vec<Table>,
+    /// Lines behind them, for people.
+    pub(crate) notes: Vec<String>,
+    /// Further values for programs.
+    pub(crate) facts: Vec<(&'static str, Value)>,
+    /// Whether the exit status is 1.
+    pub(crate) failed: bool,
+}
+
+/// The form of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Format {
+    #[default]
+    Table,
+    Json,
+    Csv,
+    Markdown,
+}
+
+/// What the terminal is like.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Screen {
+    /// In characters; `None`: no limit.
+    pub(crate) width: Option<usize>,
+    pub(crate) colours: bool,
+}
+
+impl Answer {
+    /// The text of the answer.
+    pub(crate) fn text(&self, format: Format, screen: Screen) -> String {
+        match format {
+            Format::Table => self.plain(screen),
+            Format::Json => self.json(),
+            Format::Csv => self.csv(),
+            Format::Markdown => self.markdown(),
+        }
+    }
+
+    fn plain(&self, screen: Screen) -> String {
+        let mut blocks: Vec<String> = Vec::new();
+        blocks.extend((!self.lines.is_empty()).then(|| self.lines.join("\n") + "\n"));
+        blocks.extend(self.tables.iter().filter(|t| !t.rows.is_empty()).map(|t| plain(t, screen)));
+        blocks.extend((!self.notes.is_empty()).then(|| self.notes.join("\n") + "\n"));
+        blocks.join("\n")
+    }
+
+    fn json(&self) -> String {
+        let mut object = Map::new();
+        for (name, value) in &self.facts {
+            object.insert((*name).to_owned(), value.clone());
+        }
+        for table in &self.tables {
+            let row = |cells: &Vec<Cell>| {
+                let pairs = table.columns.iter().zip(cells);
+                Value::Object(pairs.map(|(c, cell)| (key(c), cell.json())).collect())
+            };
+            object.insert(table.name.to_owned(), table.rows.iter().map(row).collect());
+        }
+        let text = serde_json::to_string_pretty(&Value::Object(object)).unwrap_or_default();
+        text + "\n"
+    }
+
+    /// The first table: a file of values has one kind of row.
+    fn csv(&self) -> String {
+        let Some(table) = self.tables.first() else { return String::new() };
+        let quoted = |text: &str| match text.contains([',', '"', '\n', '\r']) {
+            true => format!("\"{}\"", text.replace('"', "\"\"")),
+            false => text.to_owned(),
+        };
+        let mut out = table.columns.iter().map(|c| key(c)).collect::<Vec<_>>().join(",") + "\n";
+        for row in &table.rows {
+            out += &row.iter().map(|c| quoted(&c.plain())).collect::<Vec<_>>().join(",");
+            out.push('\n');
+        }
+        out
+    }
+
+    fn markdown(&self) -> String {
+        let mut blocks: Vec<String> = self.lines.iter().map(|l| escaped(l) + "\n").collect();
+        for table in self.tables.iter().filter(|t| !t.rows.is_empty()) {
+            let mut out = String::new();
+            if !table.title.is_empty() {
+                out += &format!("**{}**\n\n", escaped(&table.title));
+            }
+            let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+            out += &line(table.columns.iter().map(|c| (*c).to_owned()).collect());
+            let rule = |i: usize| if table.is_text(i) { "---" } else { "--:" };
+            out += &format!("|{}|\n", (0..table.columns.len()).map(rule).collect::<Vec<_>>().join("|"));
+            for row in table.visible() {
+                out += &line(row.iter().map(|c| escaped(&c.shown())).collect());
+            }
+            blocks.push(out);
+        }
+        blocks.extend(self.notes.iter().map(|l| escaped(l) + "\n"));
+        blocks.join("\n")
+    }
+}
+
+/// A column's name for programs.
+fn key(column: &str) -> String {
+    if column == "%" { "percent".to_owned() } else { column.replace([' ', '-'], "_") }
+}
+
+/// Text that Markdown takes for itself.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '|' | '\\' | '`' | '*' | '_' | '[' | ']' | '#' => {
+                out.push('\\');
+                out.push(c);
+            }
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '\n' => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+fn plain(table: &Table, screen: Screen) -> String {
+    let rows: Vec<Vec<String>> = table.visible().map(|r| r.iter().map(Cell::shown).collect()).collect();
+    let length = |text: &str| text.chars().count();
+    let text: Vec<bool> = (0..table.columns.len()).map(|c| table.is_text(c)).collect();
+    let widest = |c: usize| {
+        let cells = rows.iter().filter_map(|r| r.get(c)).map(|t| length(t));
+        cells.chain(table.columns.get(c).map(|t| length(t))).max().unwrap_or(0)
+    };
+    let mut widths: Vec<usize> = (0..table.columns.len()).map(widest).collect();
+    if let Some(limit) = screen.width {
+        narrow(&mut widths, &text, limit);
+    }
+    let line = |cells: &[String]| {
+        let mut row = String::new();
+        for (i, cell) in cells.iter().enumerate() {
+            let width = widths.get(i).copied().unwrap_or(0);
+            let cell = shortened(cell, width);
+            let pad = " ".repeat(width - length(&cell).min(width));
+            row +=
+                &if text.get(i) == Some(&true) { format!("{cell}{pad}  ") } else { format!("{pad}{cell}  ") };
+        }
+        row.trim_end().to_owned()
+    };
+    let bold =
+        |text: &str| if screen.colours { format!("\x1b[1m{text}\x1b[0m\n") } else { format!("{text}\n") };
+    let mut out = String::new();
+    if !table.title.is_empty() {
+        out += &bold(&table.title);
+    }
+    let head: Vec<String> = table.columns.iter().map(|c| (*c).to_owned()).collect();
+    out += &bold(&line(&head));
+    for row in &rows {
+        out += &line(row);
+        out.push('\n');
+    }
+    out
+}
+
+/// Take from the widest columns of text until the row fits; no column gets narrower than is of use.
+fn narrow(widths: &mut [usize], text: &[bool], limit: usize) {
+    const LEAST: usize = 16;
+    loop {
+        let sum = widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1);
+        if sum <= limit {
+            return;
+        }
+        let flexible = widths.iter_mut().zip(text).filter(|(w, text)| **text && **w > LEAST);
+        let Some((widest, _)) = flexible.max_by_key(|(w, _)| **w) else { return };
+        *widest = (*widest - (sum - limit).min(4)).max(LEAST);
+    }
+}
+
+/// The text without its middle, if it is longer than `width`: names differ at their ends.
+fn shortened(text: &str, width: usize) -> String {
+    let length = text.chars().count();
+    if length <= width || width < 3 {
+        return text.to_owned();
+    }
+    let tail = (width - 1) / 2;
+    let head = width - 1 - tail;
+    let start: String = text.chars().take(head).collect();
+    let end: String = text.chars().skip(length - tail).collect();
+    format!("{start}…{end}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer() -> Answer {
+        let mut table = Table::new("things", "Things", &["bytes", "%", "name", "built-in"]);
+        for (i, name) in ["a|b", "quote\"d, and a very long name of something", "c"].iter().enumerate() {
+            let share = Cell::share(i as i64, 4);
+            table.row(vec![Cell::Number(1500 * i as u64), share, Cell::text(*name), Cell::Nothing]);
+        }
+        table.total = Some(vec![Cell::Number(4500), Cell::Nothing, Cell::text("total"), Cell::Nothing]);
+        Answer { tables: vec![table], facts: vec![("status", Value::from("x"))], ..Answer::default() }
+    }
+
+    #[test]
+    fn every_form() {
+        let answer = answer();
+        let text = answer.text(Format::Table, Screen::default());
+        assert_eq!(
+            text,
+            "Things\nbytes      %  name                                        built-in\n    0   0.0%  a|b\n\
+             1,500  25.0%  quote\"d, and a very long name of something\n3,000  50.0%  c\n4,500         total\n"
+        );
+        let csv = answer.text(Format::Csv, Screen::default());
+        assert!(
+            csv.starts_with("bytes,percent,name,built_in\n0,0.0000,a|b,\n1500,25.0000,\"quote\"\"d, and"),
+            "{csv}"
+        );
+        let json: Value =
+            serde_json::from_str(&answer.text(Format::Json, Screen::default())).unwrap_or_default();
+        assert_eq!(json["things"][1]["bytes"], 1500);
+        assert_eq!(json["status"], "x");
+        let markdown = answer.text(Format::Markdown, Screen::default());
+        assert!(markdown.contains("| 0 | 0.0% | a\\|b |  |\n"), "{markdown}");
+        assert!(markdown.contains("|--:|--:|---|--:|\n"), "{markdown}");
+    }
+
+    #[test]
+    fn a_narrow_terminal_cuts_names_and_nothing_else() {
+        let screen = Screen { width: Some(40), colours: true };
+        let text = answer().text(Format::Table, screen);
+        assert!(text.contains("1,500  25.0%  quote\"d,…mething\n"), "{text}");
+        assert!(text.starts_with("\u{1b}[1mThings\u{1b}[0m\n"));
+        for line in text.lines().skip(2) {
+            assert!(line.chars().count() <= 40, "{line}");
+        }
+    }
+
+    #[test]
+    fn rows_that_are_not_shown_are_added_up() {
+        let mut answer = answer();
+        answer.tables[0].limit(Some(1));
+        let text = answer.text(Format::Table, Screen::default());
+        assert!(text.contains("4,500  75.0%  … and 2 more\n"), "{text}");
+        let json: Value =
+            serde_json::from_str(&answer.text(Format::Json, Screen::default())).unwrap_or_default();
+        assert_eq!(json["things"].as_array().map(Vec::len), Some(3));
+    }
+}
