@@ -18,6 +18,8 @@ pub(crate) struct Finished {
     /// Exit status; 128 + signal if it was killed, as shells say it.
     pub(crate) status: i32,
     pub(crate) wall: Duration,
+    /// Of processors, in the program and in the kernel for it.
+    pub(crate) cpu: Duration,
     /// Largest resident set of the process and the children it waited for, in KiB.
     pub(crate) peak_kib: u64,
 }
@@ -49,7 +51,11 @@ pub(crate) fn run(command: &mut Command, stdout: &Path, stderr: &Path) -> Result
     let wall = start.elapsed();
     let status =
         if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { 128 + libc::WTERMSIG(status) };
-    Ok(Finished { status, wall, peak_kib: usage.ru_maxrss.unsigned_abs() })
+    let time = |t: libc::timeval| {
+        Duration::from_secs(t.tv_sec.unsigned_abs()) + Duration::from_micros(t.tv_usec.unsigned_abs())
+    };
+    let cpu = time(usage.ru_utime) + time(usage.ru_stime);
+    Ok(Finished { status, wall, cpu, peak_kib: usage.ru_maxrss.unsigned_abs() })
 }
 
 /// Run `command`; if it fails, the error is its standard error.

@@ -217,7 +217,10 @@ impl<'a> Model<'a> {
         }
         for (atom, (_, best)) in self.atoms.iter_mut().zip(best) {
             // What is most of a section gives it its name; where many share it, none does.
-            let names = |b: &(u64, bool, usize)| atom.symbols.len() == 1 || b.0 >= atom.size / 2;
+            let names = |b: &(u64, bool, usize)| match b.0 {
+                0 => atom.symbols.len() == 1,
+                size => size >= atom.size / 2,
+            };
             atom.main = best.filter(names).map(|b| b.2);
         }
     }
