@@ -14,6 +14,8 @@ mod help;
 mod model;
 mod read;
 mod table;
+#[cfg(test)]
+mod tests;
 
 use std::ffi::{OsStr, OsString};
 use std::io::{IsTerminal as _, Write as _};

@@ -169,9 +169,13 @@ impl<'a> Model<'a> {
             Some(file) => (Some(file.size), file.parts),
             None => (None, Vec::new()),
         };
-        let whole = file_size.is_none_or(|size| parts.iter().map(|p| p.bytes).sum::<u64>() == size);
-        if !whole {
+        let bytes = sum(parts.iter().map(|p| p.bytes));
+        if file_size.is_some() && bytes != file_size {
             return Err("the parts of the linked file don't add up".to_owned());
+        }
+        // What is added up from here on fits.
+        if sum(parts.iter().map(|p| p.size).chain(report.atoms.iter().map(|a| a.size))).is_none() {
+            return Err("the sizes are beyond all bounds".to_owned());
         }
         let symbols = report.symbols;
         let module = |m: read::Module<'a>| Module { name: m.name, archive: m.archive };
@@ -320,6 +324,12 @@ impl<'a> Model<'a> {
     }
 }
 
+/// The sum, if the numbers that an answer makes of it are ones with a sign.
+fn sum(mut sizes: impl Iterator<Item = u64>) -> Option<u64> {
+    let sum = sizes.try_fold(0u64, u64::checked_add)?;
+    i64::try_from(sum).is_ok().then_some(sum)
+}
+
 fn is_alloc(atom: &Atom<'_>) -> bool {
     !matches!(&*atom.kind, "debug" | "non-alloc")
 }
@@ -330,6 +340,8 @@ fn atom(a: read::Atom<'_>) -> Atom<'_> {
         "stub" => State::Stub,
         _ => State::Dropped,
     };
+    // Linkers make one note of what all inputs say there.
+    let merge = a.merge || a.section == ".note.gnu.property";
     Atom {
         module: a.module,
         section: a.section,
@@ -339,7 +351,7 @@ fn atom(a: read::Atom<'_>) -> Atom<'_> {
         kind: a.kind,
         state,
         discarded: a.discarded,
-        merge: a.merge,
+        merge,
         linker_live: a.linker_live,
         symbols: a.symbols,
         main: None,

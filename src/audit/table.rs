@@ -118,8 +118,8 @@ impl Table {
                 sum = match (sum, cell) {
                     (Cell::Nothing, Cell::Text(_)) | (Cell::Text(_), _) => Cell::text(""),
                     (Cell::Nothing, other) => other.clone(),
-                    (Cell::Number(a), Cell::Number(b)) => Cell::Number(a + b),
-                    (Cell::Delta(a), Cell::Delta(b)) => Cell::Delta(a + b),
+                    (Cell::Number(a), Cell::Number(b)) => Cell::Number(a.saturating_add(*b)),
+                    (Cell::Delta(a), Cell::Delta(b)) => Cell::Delta(a.saturating_add(*b)),
                     (Cell::Share(a), Cell::Share(b)) => Cell::Share(a + b),
                     (sum, _) => sum,
                 };

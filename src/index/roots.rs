@@ -80,7 +80,8 @@ impl RootReason {
     }
 }
 
-/// All roots, sorted by atom; one an atom, the first reason in declaration order.
+/// All roots, sorted by atom and then by reason, in declaration order; none twice. An atom that is one for several reasons has
+/// them all: it goes only when the last of them does.
 pub(super) fn find(
     sources: &Sources<'_>,
     position_of: &FxHashMap<ModuleId, usize>,
@@ -91,17 +92,20 @@ pub(super) fn find(
         section_roots(sources, index, position, summary, &mut roots);
     }
     let named = NamedRoots::new(sources, position_of);
+    let mut reasons = Vec::new();
     for (id, symbol) in sources.resolution.symbols.enumerated() {
-        if let Some(reason) = named.reason(symbol)
+        reasons.clear();
+        named.reasons(symbol, &mut reasons);
+        if !reasons.is_empty()
             && let Some(atom) = prevailing_atom(sources, &index.modules, position_of, id)
         {
-            roots.push(Root { atom, reason, symbol: Some(id) });
+            roots.extend(reasons.iter().map(|reason| Root { atom, reason: *reason, symbol: Some(id) }));
         }
     }
     kept_by_option(sources, index, &mut roots);
     roots.retain(|r| !index.discarded[r.atom.index()]);
     roots.sort_unstable();
-    roots.dedup_by_key(|r| r.atom);
+    roots.dedup_by_key(|r| (r.atom, r.reason));
     roots
 }
 
@@ -116,13 +120,11 @@ fn section_roots(
     let this = index.modules[position];
     for (i, atom) in summary.atoms.iter().enumerate() {
         let name = summary.name(atom.name);
-        let reason = if this.kept_whole {
-            Some(RootReason::ModuleKept)
-        } else {
-            section_reason(sources, this.module, summary, atom, name)
-        };
+        let kept = this.kept_whole.then_some(RootReason::ModuleKept);
+        let reason = section_reason(sources, this.module, summary, atom, name);
         let atom = AtomId::new(this.first_atom as usize + i);
-        roots.extend(reason.map(|reason| Root { atom, reason, symbol: None }));
+        let reasons = reason.into_iter().chain(kept);
+        roots.extend(reasons.map(|reason| Root { atom, reason, symbol: None }));
     }
 }
 
@@ -198,45 +200,31 @@ impl<'s> NamedRoots<'s> {
         }
     }
 
-    fn reason(&self, symbol: &GlobalSymbol<'_>) -> Option<RootReason> {
+    fn reasons(&self, symbol: &GlobalSymbol<'_>, found: &mut Vec<RootReason>) {
         if !matches!(symbol.prevailing, Prevailing::Module { .. }) {
-            return None;
+            return;
         }
         let config = self.sources.config;
         let is = |name: &str| name.as_bytes() == symbol.name;
-        if self.entry.as_deref().is_some_and(is) {
-            return Some(RootReason::Entry);
-        }
-        if config.undefined.iter().any(|n| is(n)) {
-            return Some(RootReason::Undefined);
-        }
-        if is(&config.init) || is(&config.fini) {
-            return Some(RootReason::InitFiniSymbol);
-        }
         let wrapped = |name: &String| {
             let plain = symbol.name.strip_prefix(b"__wrap_").or(symbol.name.strip_prefix(b"__real_"));
             is(name) || plain == Some(name.as_bytes())
         };
-        if config.wrap.iter().any(wrapped) {
-            return Some(RootReason::Wrap);
-        }
-        if self.script.contains(symbol.name) {
-            return Some(RootReason::Script);
-        }
-        if symbol.name.contains(&b'@') {
-            return Some(RootReason::Versioned);
-        }
         let hidden = matches!(symbol.visibility, Visibility::Hidden | Visibility::Internal);
-        if hidden || config.output_kind == OutputKind::Relocatable {
-            return (config.output_kind == OutputKind::Relocatable).then_some(RootReason::Exported);
-        }
-        if symbol.referenced_by_dso {
-            return Some(RootReason::ReferencedByDso);
-        }
-        if symbol.defined_by_dso {
-            return Some(RootReason::DefinedByDso);
-        }
-        self.is_exported(symbol).then_some(RootReason::Exported)
+        let relocatable = config.output_kind == OutputKind::Relocatable;
+        let dynamic = !hidden && !relocatable;
+        let reasons = [
+            (RootReason::Entry, self.entry.as_deref().is_some_and(is)),
+            (RootReason::Undefined, config.undefined.iter().any(|n| is(n))),
+            (RootReason::InitFiniSymbol, is(&config.init) || is(&config.fini)),
+            (RootReason::Wrap, config.wrap.iter().any(wrapped)),
+            (RootReason::Script, self.script.contains(symbol.name)),
+            (RootReason::Versioned, symbol.name.contains(&b'@')),
+            (RootReason::ReferencedByDso, dynamic && symbol.referenced_by_dso),
+            (RootReason::DefinedByDso, dynamic && symbol.defined_by_dso),
+            (RootReason::Exported, relocatable || dynamic && self.is_exported(symbol)),
+        ];
+        found.extend(reasons.iter().filter(|r| r.1).map(|r| r.0));
     }
 
     /// Whether the dynamic symbol table has it. What a version script makes local is not exported; of what we

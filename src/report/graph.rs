@@ -90,8 +90,8 @@ pub(super) fn roots(facts: Facts<'_>) -> Vec<RootReport> {
     let is_alone = |a: &AtomId| matches!(facts.liveness.witness[a.index()], Some(w) if source(facts, w) == Source::Nothing);
     let alone = (0..facts.index.atom_count()).map(AtomId::new).filter(|a| is_in(facts, *a) && is_alone(a));
     roots.extend(alone.map(|a| RootReport { atom: a.index(), reason: "escaped", symbol: None }));
+    // Stable: the reasons of an atom stay in their order.
     roots.sort_by_key(|r| r.atom);
-    roots.dedup_by_key(|r| r.atom);
     roots
 }
 

@@ -11,6 +11,18 @@ use crate::tools::{self, Linker};
 
 /// Compile `source` of the repository and link it with a report.
 fn linked(session: &mut Session, name: &str, source: &str, flags: &str, linker: Linker) -> PathBuf {
+    linked_as(session, name, source, flags, linker, "")
+}
+
+/// So with further words of the link line.
+fn linked_as(
+    session: &mut Session,
+    name: &str,
+    source: &str,
+    flags: &str,
+    linker: Linker,
+    words: &str,
+) -> PathBuf {
     let dir = session.dir().to_owned();
     let source = tools::repository().join(source);
     let compiler = if source.extension().is_some_and(|e| e == "cpp") { "g++" } else { "gcc" };
@@ -22,6 +34,7 @@ fn linked(session: &mut Session, name: &str, source: &str, flags: &str, linker: 
         .env("CC", "gcc")
         .env("CXX", "g++")
         .arg(&object)
+        .words(words)
         .words("-o")
         .arg(name);
     let job = job.arg(format!("--prune-report={name}.json")).words("--prune-strict");
@@ -224,6 +237,55 @@ fn totals_are_exact_behind_every_linker() {
         let sum: i64 = zero["top"].as_array().unwrap().iter().map(|r| r["bytes"].as_i64().unwrap()).sum();
         session.check_eq(&Value::from(sum), &zero["bss"], "zero-initialised memory");
     }
+}
+
+#[test]
+fn totals_are_exact_in_every_form() {
+    const FORMS: [(&str, &str); 9] = [
+        ("static", "-static"),
+        ("library", "-shared"),
+        ("relocatable", "-r -nostdlib"),
+        ("stripped", "-s"),
+        ("compressed", "-Wl,--compress-debug-sections=zlib"),
+        ("identified", "-Wl,--build-id=sha1"),
+        ("folded", "-Wl,--icf=all -Wl,--gc-sections"),
+        ("shadow", "--prune-level=off"),
+        ("static-shadow", "-static --prune-level=off"),
+    ];
+    for linker in [Linker::Lld, Linker::Bfd] {
+        let mut session = Session::new(&format!("audit/forms-{}", linker.name()));
+        for (name, words) in FORMS {
+            if linker == Linker::Bfd && words.contains("icf") {
+                continue;
+            }
+            linked_as(&mut session, name, "fixtures/audit/main.c", "-g -fPIC", linker, words);
+            totals(&mut session, name);
+            // Bytes that are told twice would show as fewer than none, outside of what is compressed.
+            let answer = json(&mut session, &format!("top --json {name}.json"));
+            let rows = answer["top"].as_array().unwrap();
+            let negative: Vec<&Value> = rows.iter().filter(|r| r["bytes"].as_i64() < Some(0)).collect();
+            let compressed =
+                |r: &Value| r["symbol"].as_str().unwrap().starts_with("[compressed or joined in .debug");
+            session.check(
+                negative.iter().all(|r| name == "compressed" && compressed(r)),
+                &format!("{name}: {negative:?}"),
+            );
+        }
+    }
+}
+
+#[test]
+fn what_is_a_root_for_two_reasons_goes_with_both() {
+    let mut session = Session::new("audit/roots");
+    let words = "-shared -Wl,-u,dead";
+    linked_as(&mut session, "library", "fixtures/audit/main.c", "-fPIC", Linker::Lld, words);
+    let answer = json(&mut session, "why --json dead library.json");
+    let cut = column(&answer, "cut", "reference");
+    session.check_eq(&cut, &vec!["root: undefined-option", "root: exported"], "the cut of dead");
+    // dead_too is exported, and dead calls it.
+    let answer = json(&mut session, "why --json dead_too library.json");
+    let cut = column(&answer, "cut", "reference");
+    session.check_eq(&cut, &vec!["root: exported", "call"], "the cut of dead_too");
 }
 
 #[test]

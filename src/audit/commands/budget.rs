@@ -98,7 +98,8 @@ fn bytes(value: &Value) -> Result<u64, String> {
     };
     let number: String = number.chars().filter(|c| *c != '_' && *c != ' ').collect();
     if let Ok(whole) = number.parse::<u64>() {
-        return whole.checked_mul(unit).ok_or_else(wrong);
+        let all = whole.checked_mul(unit).filter(|n| i64::try_from(*n).is_ok());
+        return all.ok_or_else(wrong);
     }
     let number: f64 = number.parse().map_err(|_| wrong())?;
     let all = number * unit as f64;
@@ -113,7 +114,7 @@ pub(crate) fn answer(model: &Model<'_>, path: &str, text: &str) -> Result<Answer
     let limits = limits(path, text)?;
     let all = items(model, false)?;
     let zero: u64 = model.parts.iter().filter(|p| p.category == "bss").map(|p| p.size).sum();
-    let mut table = Table::new("budget", "", &["", "size", "limit", "left", "of", "name"]);
+    let mut table = Table::new("budget", "", &["status", "size", "limit", "left", "of", "name"]);
     let mut broken = 0;
     for (of, most) in limits {
         let (size, kind, name) = match &of {
@@ -177,6 +178,7 @@ mod tests {
             ("1 mile", None),
             ("1e30", None),
             ("99999999999999999 GiB", None),
+            ("18446744073709551615", None),
         ];
         for (text, expected) in cases {
             assert_eq!(read(text), expected, "{text}");

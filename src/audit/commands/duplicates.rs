@@ -26,18 +26,19 @@ pub(crate) fn answer(model: &Model<'_>, request: &Request) -> Answer {
         let copies: Vec<u32> = group.iter().copied().filter(placed).collect();
         let size = copies.first().and_then(|a| model.atoms.get(*a as usize)).map_or(0, |a| a.size);
         if copies.len() > 1 {
-            found.push((size * (copies.len() as u64 - 1), copies));
+            found.push((size.saturating_mul(copies.len() as u64 - 1), copies));
         }
     }
     found.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
     let columns = ["waste", "copies", "size", "kind", "joined", "symbol", "modules"];
     let mut table = Table::new("duplicates", "", &columns);
-    let (mut waste, mut joined_bytes) = (0, 0);
+    let (mut waste, mut joined_bytes) = (0u64, 0u64);
     for (bytes, copies) in &found {
         let atoms: Vec<&Atom<'_>> = copies.iter().filter_map(|a| model.atoms.get(*a as usize)).collect();
         let Some(first) = atoms.first() else { continue };
         let state = joined(model, first);
-        *(if state.is_empty() { &mut waste } else { &mut joined_bytes }) += bytes;
+        let sum = if state.is_empty() { &mut waste } else { &mut joined_bytes };
+        *sum = sum.saturating_add(*bytes);
         let mut names: Vec<String> = atoms.iter().map(|a| symbol(model, a)).collect();
         names.dedup();
         let mut modules: Vec<String> = Vec::new();

@@ -198,28 +198,42 @@ fn reaches(network: &Network, to: u32) -> Vec<bool> {
 /// The flow as paths. Cycles that it goes around are cut out of them.
 fn decompose(network: &mut Network, arcs: &[Arc], to: u32, flow: u64) -> Vec<Vec<Arc>> {
     let mut paths = Vec::new();
-    // What flows through a line is what is free in its reverse.
+    // A line that carries nothing won't again: each node goes on from where it was.
+    network.at.clone_from(&network.first);
+    // By node: its place on the path.
+    let mut places = vec![NONE; network.first.len()];
+    let set = |list: &mut [u32], node: u32, value: u32| {
+        if let Some(slot) = list.get_mut(node as usize) {
+            *slot = value;
+        }
+    };
     for _ in 0..flow {
         let mut path: Vec<Arc> = Vec::new();
         let mut node = ROOT;
         while node != to {
-            let mut at = Network::head(&network.first, node);
-            let carries = |n: &Network, at: u32| {
-                n.line(at).is_some_and(|l| l.arc != NONE) && n.line(at ^ 1).is_some_and(|l| l.free > 0)
-            };
-            while at != NONE && !carries(network, at) {
-                at = Network::head(&network.next, at);
-            }
+            let at = Network::head(&network.at, node);
             let Some(line) = network.line(at) else { return paths };
             let (arc, next) = (line.arc, line.to);
-            if let Some(reverse) = network.lines.get_mut((at ^ 1) as usize) {
-                reverse.free -= 1;
-            }
+            // What flows through a line is what is free in its reverse.
+            let carried = network.lines.get_mut((at ^ 1) as usize).filter(|l| arc != NONE && l.free > 0);
+            let Some(reverse) = carried else {
+                let other = Network::head(&network.next, at);
+                set(&mut network.at, node, other);
+                continue;
+            };
+            reverse.free -= 1;
+            set(&mut places, node, path.len() as u32);
             path.extend(arcs.get(arc as usize));
             node = next;
-            if let Some(seen) = path.iter().position(|a| a.0 == node) {
-                path.truncate(seen);
+            let seen = Network::head(&places, node);
+            if seen != NONE {
+                for arc in path.drain(seen as usize..) {
+                    set(&mut places, arc.0, NONE);
+                }
             }
+        }
+        for arc in &path {
+            set(&mut places, arc.0, NONE);
         }
         paths.push(path);
     }

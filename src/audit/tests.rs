@@ -1,0 +1,174 @@
+//! Reports that were damaged: every command answers or says what is wrong, whatever is in the file.
+
+#![allow(clippy::unwrap_used)]
+
+use std::ffi::OsString;
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::args::{Asked, Request, parse};
+use super::model::Model;
+use super::table::{Answer, Format, Screen};
+use super::{ROWS, commands};
+use crate::error::Result;
+
+/// A small report with everything in it.
+fn report() -> Value {
+    let atom = |module: u32, section: &str, size: u64, state: &str, symbol: &str| {
+        json!({
+            "module": module, "section": section, "section_index": 1, "offset": 0, "function": null,
+            "kind": if section == ".bss" { "bss" } else { "code" }, "size": size, "live": state == "kept",
+            "state": state, "stub": null, "discarded": false, "merge": section == ".rodata.str",
+            "linker_live": true, "symbols": [symbol], "witness": null
+        })
+    };
+    let part = |name: &str, what: &str, category: &str, size: u64, bytes: u64| {
+        json!({ "name": name, "what": what, "category": category, "address": 4096, "offset": 0, "size": size,
+            "bytes": bytes })
+    };
+    let symbol = |atom: u32| json!({ "name": "x", "module": 0, "atom": atom, "size": 8, "live": true });
+    json!({
+        "schema": crate::report::SCHEMA, "tool": "lto-prune", "output": "out", "level": "pointers",
+        "shadow": false, "pruned": true,
+        "linker": { "path": "/ld", "dialect": "lld", "gc_sections": true, "icf": "all" },
+        "modules": [{ "name": "a.o", "archive": null, "status": "pruned" },
+            { "name": "b.o", "archive": "lib.a", "status": "untouched" }],
+        "atoms": [atom(0, ".text", 10, "kept", "_start"), atom(0, ".text.f", 20, "kept", "_ZN2ns1fEv"),
+            atom(1, ".text.g", 30, "kept", "main"), atom(1, ".bss", 64, "kept", "zero"),
+            atom(1, ".text.h", 50, "dropped", "h"), atom(1, ".rodata.str", 6, "kept", ""),
+            atom(1, ".text.i", 30, "stub", "_RNvC6_123foo3bar")],
+        "symbols": [symbol(0), symbol(1), symbol(2), symbol(3)],
+        "limits": [{ "limit": "unproved-data", "severity": "section", "count": 2, "bytes": 9, "module": "a.o",
+            "detail": "d", "lifted_by": "l" }],
+        "roots": [{ "atom": 0, "reason": "entry", "symbol": "_start" },
+            { "atom": 5, "reason": "exported", "symbol": null }],
+        "graph": { "kinds": ["call", "data"], "start": [0, 2, 4, 5, 5, 5, 5, 5], "target": [1, 2, 2, 3, 6],
+            "kind": [0, 1, 0, 0, 0], "offset": [1, 2, -1, 4, 5], "count": [1, 1, 255, 1, 1],
+            "flags": [1, 1, 3, 1, 5] },
+        "duplicates": [[1, 2], [3, 5]],
+        "file": { "size": 200, "parts": [part("ELF header", "header", "headers", 64, 64),
+            part(".text", "section", "text", 60, 60), part(".rodata", "section", "rodata", 70, 70),
+            part("padding", "padding", "padding", 6, 6), part(".bss", "section", "bss", 64, 0)] },
+        "value_flow": { "indirect_sites": 3, "overdefined": 1, "by_cause": [["memory", 2]],
+            "given_up": "nothing" }
+    })
+}
+
+fn request(line: &str) -> Request {
+    let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+    let Asked::Answer(request) = parse(&words).unwrap() else { unreachable!("{line} asks for help") };
+    *request
+}
+
+/// What each command says of a report, in each form; how many of them answered.
+fn ask_all(text: &str) -> Result<usize> {
+    let model = Model::read("x.json", text)?;
+    let whole = report().to_string();
+    let good = Model::read("good.json", &whole)?;
+    let (some, all) = (request("diff o.json x.json"), request("diff -n 0 --by=module o.json x.json"));
+    let of = |line: &str| request(&format!("{line} x.json"));
+    let budget = "total = 10\n[symbol]\n\"*\" = 1\n[module]\n\"*.o\" = 5\n";
+    let answers: Vec<Result<Answer>> = vec![
+        commands::top::answer(&model, &of("top -n 2")),
+        commands::top::answer(&model, &of("top --bss")),
+        commands::top::answer(&model, &of("top --by=section -n 1")),
+        commands::top::answer(&model, &of("top --by=namespace --depth=2")),
+        commands::top::answer(&model, &of("top --by=generic")),
+        Ok(commands::dominators::answer(&model, &of("dominators -n 1"))),
+        Ok(commands::dominators::answer(&model, &of("dominators --depth=9"))),
+        commands::why::why(&model, "*", &of("why *")),
+        commands::why::why(&model, "main", &of("why --keep=ns* main")),
+        commands::why::paths(&model, "_start", "main", &of("paths a b")),
+        Ok(commands::garbage::answer(&model, &of("garbage -n 1"))),
+        Ok(commands::duplicates::answer(&model, &of("duplicates -n 1"))),
+        Ok(commands::limits::answer(&model)),
+        commands::diff::answer(&good, &model, &some),
+        commands::diff::answer(&model, &good, &all),
+        commands::budget::answer(&model, "b.toml", budget),
+    ];
+    let mut answered = 0;
+    for answer in answers.into_iter().flatten() {
+        for format in [Format::Table, Format::Json, Format::Csv, Format::Markdown] {
+            let text = answer.text(format, Screen { width: Some(60), colours: true });
+            answered += usize::from(text.ends_with('\n') || text.is_empty());
+        }
+    }
+    Ok(answered)
+}
+
+#[test]
+fn a_report_that_is_whole_is_answered() {
+    assert_eq!(ask_all(&report().to_string()).unwrap(), 16 * 4);
+    assert!(ROWS > 2);
+}
+
+/// Every value in it, depth first: how many there are, or `change` of number `at`.
+fn visit(value: &mut Value, at: &mut usize, change: &dyn Fn(&mut Value)) {
+    if *at == 0 {
+        change(value);
+    }
+    *at = at.wrapping_sub(1);
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(|v| visit(v, at, change)),
+        Value::Object(fields) => fields.iter_mut().for_each(|(_, v)| visit(v, at, change)),
+        _ => {}
+    }
+}
+
+fn values() -> usize {
+    let mut at = usize::MAX;
+    visit(&mut report(), &mut at, &|_| {});
+    usize::MAX - at
+}
+
+/// What a value may turn into.
+fn others() -> Vec<Value> {
+    let numbers = [0u64, 1, 3, 7, 64, 255, u32::MAX.into(), i64::MAX as u64, u64::MAX];
+    let mut others: Vec<Value> = numbers.into_iter().map(Value::from).collect();
+    others.extend([json!(-1), json!(i64::MIN), json!(""), json!("kept"), json!("stub"), json!("dropped")]);
+    others.extend([json!("code"), json!("bss"), json!("section"), json!("entry"), json!("..."), json!("_Z")]);
+    others.extend([json!([]), json!([1, 1, 1]), json!({}), Value::Null, json!(true), json!(false)]);
+    others
+}
+
+#[test]
+fn one_value_that_is_another() {
+    // Each value of the report by each other one.
+    let (count, others) = (values(), others());
+    assert!(count > 150);
+    let mut refused = 0;
+    for at in 0..count {
+        for other in &others {
+            let mut damaged = report();
+            visit(&mut damaged, &mut at.clone(), &|v| *v = other.clone());
+            if let Err(error) = ask_all(&damaged.to_string()) {
+                assert!(error.to_string().contains("x.json"), "{error}");
+                refused += 1;
+            }
+        }
+    }
+    assert!(refused > count);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    #[test]
+    fn several_values_that_are_others(changes in prop::collection::vec((0..values(), 0..others().len()), 1..6)) {
+        let mut damaged = report();
+        for (at, other) in changes {
+            let other = others()[other].clone();
+            visit(&mut damaged, &mut at.clone(), &|v| *v = other.clone());
+        }
+        let _ = ask_all(&damaged.to_string());
+    }
+
+    #[test]
+    fn bytes_that_are_others(at in any::<prop::sample::Index>(), byte in any::<u8>(), cut in any::<bool>()) {
+        let mut text = report().to_string().into_bytes();
+        let at = at.index(text.len());
+        if cut { text.truncate(at) } else { text[at] = byte }
+        let _ = ask_all(&String::from_utf8_lossy(&text));
+    }
+}
