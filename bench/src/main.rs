@@ -7,10 +7,12 @@
 mod audit;
 mod check;
 mod corpus;
+mod examples;
 mod folds;
 mod gcdiff;
 mod links;
 mod machine;
+mod pages;
 mod process;
 mod propagate;
 mod sites;
@@ -32,11 +34,13 @@ type Error = Box<dyn std::error::Error + Send + Sync>;
 type Result<T> = std::result::Result<T, Error>;
 
 const USAGE: &str =
-    "usage: bench links|propagate|folds|audit|gcdiff|check|soak|soak-links|reach|trace|sites [options]
+    "usage: bench links|propagate|folds|audit|pages|examples|gcdiff|check|soak|soak-links|reach|trace|sites [options]
   links             time and memory of each link, the linker alone beside lto-prune, and .text sizes
   propagate         time and steps of propagation at the level pointers, beside the linker
   folds             .text with --icf=safe, the linker alone beside lto-prune
   audit             what `lto-prune audit` says of each link adds up, and in which time it does
+  pages             the page of `lto-prune audit html` in a browser: whether it is right, and its times
+  examples          whether docs/AUDIT.md shows what is printed; --write puts that there
   gcdiff            what lto-prune keeps beside what ld.lld --gc-sections keeps, section by section
   check             every program, linked plain and pruned by each linker, passes its functional check alike
   soak              random programs, linked plain and pruned, behave alike
@@ -55,7 +59,7 @@ options
   --csmith          soak: as --programs=csmith
   --jobs=N          soak: programs at a time (default: as many as cores)
   --stub=ACTION     soak: the --prune-stub, what a stub does that runs (default: trap)
-  --level=LEVEL     links, folds, audit, check, soak, reach: the --prune-level (default: functions)
+  --level=LEVEL     links, folds, audit, pages, check, soak, reach: the --prune-level (default: functions)
   --all-modes       gcdiff: not only -ffunction-sections
   --verbose         gcdiff, reach, trace: name every section, function or address that needs a look
   --write           put the table, with the machine's facts, in bench/results";
@@ -139,6 +143,8 @@ fn run(args: &[String]) -> Result<bool> {
         "propagate" => propagate::run(&corpus, &options),
         "folds" => folds::run(&corpus, &options),
         "audit" => audit::run(&corpus, &options),
+        "pages" => pages::run(&corpus, &options),
+        "examples" => examples::run(&corpus, &options),
         "gcdiff" => gcdiff::run(&corpus, &options),
         "check" => check::run(&corpus, &options),
         _ => Err(format!("unknown command {command}\n{USAGE}").into()),

@@ -26,10 +26,11 @@ pub(crate) enum Command {
     Limits,
     Diff,
     Budget,
+    Html,
 }
 
 impl Command {
-    pub(crate) const ALL: [(&'static str, Command); 9] = [
+    pub(crate) const ALL: [(&'static str, Command); 10] = [
         ("top", Command::Top),
         ("dominators", Command::Dominators),
         ("why", Command::Why),
@@ -39,6 +40,7 @@ impl Command {
         ("limits", Command::Limits),
         ("diff", Command::Diff),
         ("budget", Command::Budget),
+        ("html", Command::Html),
     ];
 
     /// What it wants before the report, as in usage lines.
@@ -64,6 +66,8 @@ impl Command {
                 matches!(self, Command::Top | Command::Diff | Command::Garbage | Command::Dominators)
             }
             "--keep" => self == Command::Why,
+            "--old" | "--output" => self == Command::Html,
+            _ if self == Command::Html => false,
             "--bss" => matches!(self, Command::Top | Command::Diff),
             _ => true,
         }
@@ -91,6 +95,9 @@ pub(crate) struct Request {
     pub(crate) depth: Option<usize>,
     pub(crate) keep: Vec<String>,
     pub(crate) bss: bool,
+    /// The report to compare with, and where the page goes.
+    pub(crate) old: Option<OsString>,
+    pub(crate) output: Option<OsString>,
 }
 
 /// What to do.
@@ -129,6 +136,8 @@ pub(crate) fn parse(words: &[OsString]) -> Result<Asked> {
         depth: None,
         keep: Vec::new(),
         bss: false,
+        old: None,
+        output: None,
     };
     let mut words = rest.iter();
     let mut ended = false;
@@ -172,7 +181,11 @@ fn option<'w>(
         Some((name, value)) => (name, Some(value.to_owned())),
         None => (text, None),
     };
-    let name = if name == "-n" { "--number" } else { name };
+    let name = match name {
+        "-n" => "--number",
+        "-o" => "--output",
+        name => name,
+    };
     if !request.command.takes(name) {
         return wrong(format!("audit {} has no option {name}", request.command.name()));
     }
@@ -204,6 +217,8 @@ fn option<'w>(
         "--number" => request.number = Some(number(value()?)?),
         "--depth" => request.depth = Some(number(value()?)?.max(1)),
         "--keep" => request.keep.push(value()?),
+        "--old" => request.old = Some(value()?.into()),
+        "--output" => request.output = Some(value()?.into()),
         "--by" => {
             let value = value()?;
             let Some(by) = By::ALL.iter().find(|b| b.0 == value) else {
@@ -268,6 +283,8 @@ mod tests {
         assert_eq!((found.by, found.number, found.format), (By::Module, Some(5), Format::Json));
         assert_eq!(found.source, Source::Report("x.json".into()));
         assert!(read("top -n5 x.json").is_err(), "an option is not glued to its value");
+        let found = request("html --old=old.json -o page.html x.json");
+        assert_eq!((found.old, found.output), (Some("old.json".into()), Some("page.html".into())));
     }
 
     #[test]
@@ -298,6 +315,8 @@ mod tests {
         says("top --json=1 x.json", "takes no value");
         says("top x.json y.json", "nothing may follow");
         says("top --by", "needs a value");
+        says("top -o x.html x.json", "top has no option --output");
+        says("html --json x.json", "html has no option --json");
     }
 
     #[test]

@@ -14,6 +14,7 @@ pub(super) fn text(command: Option<Command>) -> &'static str {
         Some(Command::Limits) => LIMITS,
         Some(Command::Diff) => DIFF,
         Some(Command::Budget) => BUDGET,
+        Some(Command::Html) => HTML,
     }
 }
 
@@ -35,8 +36,9 @@ Commands:
   limits             what was kept because it was not understood, and what to do about it
   diff OLD NEW       what a change cost; the differences add up exactly
   budget FILE        limits of size, for CI: status 1 where one is broken
+  html               a page with a map of the sizes, search, and what keeps what; needs no network
 
-Options of all: -n N (rows, 0: all), --json, --csv, --format=table|json|csv|markdown, --help
+Options of all tables: -n N (rows, 0: all), --json, --csv, --format=table|json|csv|markdown, --help
 ";
 
 const TOP: &str = "\
@@ -188,4 +190,21 @@ The exit status is 1 where a limit is broken. The file:
 Examples:
   lto-prune audit budget size.toml main.json
   lto-prune audit budget --format=markdown size.toml main.json >> $GITHUB_STEP_SUMMARY
+";
+
+const HTML: &str = "\
+lto-prune audit html: a page with a map of the sizes, search, and what keeps what
+
+Usage: lto-prune audit html [options] REPORT.json | LINK LINE
+
+  -o FILE, --output=FILE
+                     where the page goes (default: standard output)
+  --old=OLD.json     an older report: the page tells sizes before and after, and what changed
+
+The page is one file, opens from anywhere and asks nothing of a network. A click on a symbol says what keeps it and what
+would go with it. The tables behind it are those of the other commands, which have --json and --csv.
+
+Examples:
+  lto-prune audit html -o size.html main.json
+  lto-prune audit html --old=before.json -o change.html after.json
 ";

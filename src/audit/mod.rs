@@ -11,6 +11,7 @@ mod demangle;
 mod find;
 mod graph;
 mod help;
+mod html;
 mod model;
 mod read;
 mod table;
@@ -40,6 +41,9 @@ pub fn run(words: &[OsString], env: &Environment<'_>) -> Result<ExitCode> {
         Asked::Help(command) => return Ok(print(help::text(command))),
         Asked::Answer(request) => request,
     };
+    if request.command == Command::Html {
+        return html(&request, env);
+    }
     let answer = answer(&request, env)?;
     let text = answer.text(request.format, screen(request.format, env));
     let printed = print(&text);
@@ -48,11 +52,7 @@ pub fn run(words: &[OsString], env: &Environment<'_>) -> Result<ExitCode> {
 
 fn answer(request: &Request, env: &Environment<'_>) -> Result<Answer> {
     let text = text_of(&request.source, env)?;
-    let path = match &request.source {
-        Source::Report(path) => path.to_string_lossy().into_owned(),
-        Source::Link(_) => "the link's report".to_owned(),
-    };
-    let model = Model::read(&path, &text)?;
+    let model = Model::read(&path_of(&request.source), &text)?;
     let name = |at: usize| request.names.get(at).map(|n| n.to_string_lossy()).unwrap_or_default();
     match request.command {
         Command::Top => commands::top::answer(&model, request),
@@ -73,6 +73,38 @@ fn answer(request: &Request, env: &Environment<'_>) -> Result<Answer> {
             let text = text.map_err(|e| Error::io(Stage::Arguments, &*path, "read the budget", e))?;
             commands::budget::answer(&model, &path, &text)
         }
+        Command::Html => Err(Error::new(Stage::Arguments, "a page is no table")),
+    }
+}
+
+/// The page, into the file that was asked for or to where stdout leads.
+fn html(request: &Request, env: &Environment<'_>) -> Result<ExitCode> {
+    if request.output.is_none() && std::io::stdout().is_terminal() {
+        return Err(Error::new(Stage::Arguments, "the page goes to a file: -o page.html, or > page.html"));
+    }
+    let text = text_of(&request.source, env)?;
+    let model = Model::read(&path_of(&request.source), &text)?;
+    let old_path = request.old.as_ref().map(Path::new);
+    let old_text = old_path.map(read_text).transpose()?;
+    let old = match (&old_path, &old_text) {
+        (Some(path), Some(text)) => Some(Model::read(&path.to_string_lossy(), text)?),
+        _ => None,
+    };
+    let page = html::page(&model, old.as_ref())?;
+    match &request.output {
+        Some(path) => {
+            std::fs::write(path, page).map_err(|e| Error::io(Stage::Report, path, "write the page", e))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        None => Ok(print(&page)),
+    }
+}
+
+/// What messages and answers call the report.
+fn path_of(source: &Source) -> String {
+    match source {
+        Source::Report(path) => path.to_string_lossy().into_owned(),
+        Source::Link(_) => "the link's report".to_owned(),
     }
 }
 

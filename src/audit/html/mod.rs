@@ -1,0 +1,364 @@
+//! `audit html`: one page that holds a report, or two, and asks nothing of a network: a map of sizes, search, what keeps what.
+//!
+//! The page's text is a constant of this program with tables of numbers in its middle; names are in one list, and each
+//! number there says which. The items of the map are those of [`items`], so they add up to the length of the file. What would be long to
+//! find in a browser is found here (retained sizes, dominators); what is asked of one symbol at a time is found there. Left
+//! out: cuts, for which the page names the command.
+
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+
+use crate::error::{Error, Result, Stage};
+use crate::report::graph::HOLDS;
+
+use super::attribute::{By, Names, items, symbol};
+use super::commands::dominators::weights;
+use super::graph::{NONE, ROOT, dominators::Dominators};
+use super::model::{Model, State};
+
+const PAGE: &str = include_str!("page.html");
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: [&str; 3] = [include_str!("tree.js"), include_str!("view.js"), include_str!("check.js")];
+
+/// What is inside of the page. Numbers are positions in `strings` or in the tables; -1 stands for none.
+#[derive(Serialize)]
+struct Page {
+    strings: Vec<String>,
+    output: u32,
+    /// By which linker and at what level.
+    how: u32,
+    report: u32,
+    size: u64,
+    /// Bytes of input that are kept: what the root of the dominators retains.
+    kept: u64,
+    old: Option<Old>,
+    /// (archive, name)
+    modules: Vec<(i64, u32)>,
+    /// (name, category)
+    sections: Vec<(u32, u32)>,
+    items: Items,
+    atoms: Atoms,
+    graph: Edges,
+    /// (atom, reason, symbol)
+    roots: Vec<(u32, u32, i64)>,
+}
+
+#[derive(Serialize)]
+struct Old {
+    report: u32,
+    size: u64,
+}
+
+/// Bytes of the file, by name, module and section of the output.
+#[derive(Default, Serialize)]
+struct Items {
+    name: Vec<u32>,
+    module: Vec<i64>,
+    section: Vec<u32>,
+    space: Vec<i64>,
+    now: Vec<i64>,
+    old: Vec<i64>,
+    /// The largest of those that have the name.
+    atom: Vec<i64>,
+    atoms: Vec<u32>,
+}
+
+/// What lives.
+#[derive(Default, Serialize)]
+struct Atoms {
+    name: Vec<u32>,
+    module: Vec<u32>,
+    section: Vec<u32>,
+    offset: Vec<u64>,
+    code: Vec<u8>,
+    own: Vec<u64>,
+    retained: Vec<u64>,
+    dominator: Vec<i64>,
+}
+
+/// The references that keep something.
+#[derive(Default, Serialize)]
+struct Edges {
+    kinds: Vec<String>,
+    start: Vec<u32>,
+    target: Vec<u32>,
+    kind: Vec<u8>,
+    offset: Vec<i64>,
+}
+
+/// Texts, each once.
+#[derive(Default)]
+struct Strings {
+    list: Vec<String>,
+    at: FxHashMap<String, u32>,
+}
+
+impl Strings {
+    fn of(&mut self, text: &str) -> u32 {
+        if let Some(at) = self.at.get(text) {
+            return *at;
+        }
+        let at = self.list.len() as u32;
+        self.list.push(text.to_owned());
+        self.at.insert(text.to_owned(), at);
+        at
+    }
+}
+
+/// An item as its report has it. What two reports have of one key is one item.
+struct Row {
+    /// Name, module without folders, section.
+    key: (String, String, String),
+    category: String,
+    module: Option<u32>,
+    space: Option<String>,
+    bytes: i64,
+    /// (bytes, position) of the largest.
+    atom: Option<(i64, u32)>,
+    atoms: u32,
+}
+
+/// The items by key, each key once.
+fn rows(model: &Model<'_>) -> Result<Vec<Row>> {
+    let (names, spaces) = (Names::new(model, By::Symbol, 1), Names::new(model, By::Namespace, usize::MAX));
+    let mut rows: Vec<Row> = Vec::new();
+    for item in items(model, false)? {
+        let atom = item.atom.and_then(|a| model.atoms.get(a as usize));
+        let part = model.parts.get(item.part as usize);
+        let module = atom.map(|a| a.module);
+        let short = module.and_then(|m| model.modules.get(m as usize)).map(|m| m.short());
+        let section = part.map(|p| p.name.to_string()).unwrap_or_default();
+        rows.push(Row {
+            key: (names.of(&item), short.unwrap_or_default(), section),
+            category: part.map(|p| p.category.to_string()).unwrap_or_default(),
+            module,
+            // A name in brackets stands for none.
+            space: atom.map(|_| spaces.of(&item)).filter(|s| !s.starts_with('[')),
+            bytes: item.bytes,
+            atom: item.atom.map(|a| (item.bytes, a)),
+            atoms: u32::from(atom.is_some()),
+        });
+    }
+    rows.sort_by(|a, b| a.key.cmp(&b.key));
+    rows.dedup_by(|next, first| {
+        let same = next.key == first.key;
+        if same {
+            first.bytes += next.bytes;
+            first.atoms += next.atoms;
+            first.atom = first.atom.max(next.atom);
+        }
+        same
+    });
+    Ok(rows)
+}
+
+struct Maker<'m, 'a> {
+    model: &'m Model<'a>,
+    strings: Strings,
+    modules: Vec<(i64, u32)>,
+    module_at: FxHashMap<(i64, u32), u32>,
+    sections: Vec<(u32, u32)>,
+    section_at: FxHashMap<(u32, u32), u32>,
+    /// By atom: its number in the page, or [`NONE`].
+    live: Vec<u32>,
+}
+
+impl Maker<'_, '_> {
+    fn module(&mut self, model: &Model<'_>, module: u32) -> u32 {
+        let Some(module) = model.modules.get(module as usize) else { return 0 };
+        let archive = module.archive.as_ref().map_or(-1, |a| i64::from(self.strings.of(a)));
+        let key = (archive, self.strings.of(&module.name));
+        let at = self.modules.len() as u32;
+        *self.module_at.entry(key).or_insert_with(|| {
+            self.modules.push(key);
+            at
+        })
+    }
+
+    fn section(&mut self, name: &str, category: &str) -> u32 {
+        let key = (self.strings.of(name), self.strings.of(category));
+        let at = self.sections.len() as u32;
+        *self.section_at.entry(key).or_insert_with(|| {
+            self.sections.push(key);
+            at
+        })
+    }
+
+    fn live(&self, atom: u32) -> Option<u32> {
+        self.live.get(atom as usize).copied().filter(|a| *a != NONE)
+    }
+
+    /// One item of the page from what the new and the old report have of its key.
+    fn item(&mut self, items: &mut Items, new: Option<&Row>, old: Option<(&Model<'_>, &Row)>) {
+        let model = self.model;
+        let (of, row) = match (new, old) {
+            (Some(row), _) => (model, row),
+            (None, Some((of, row))) => (of, row),
+            (None, None) => return,
+        };
+        items.name.push(self.strings.of(&row.key.0));
+        let module = row.module.map_or(-1, |m| i64::from(self.module(of, m)));
+        items.module.push(module);
+        items.section.push(self.section(&row.key.2, &row.category));
+        items.space.push(row.space.as_ref().map_or(-1, |s| i64::from(self.strings.of(s))));
+        items.now.push(new.map_or(0, |r| r.bytes));
+        items.old.push(old.map_or(0, |o| o.1.bytes));
+        let atom = new.and_then(|r| r.atom).and_then(|a| self.live(a.1));
+        items.atom.push(atom.map_or(-1, i64::from));
+        items.atoms.push(row.atoms);
+    }
+
+    fn items(&mut self, old: Option<&Model<'_>>) -> Result<Items> {
+        let new_rows = rows(self.model)?;
+        let old_rows = old.map(rows).transpose()?.unwrap_or_default();
+        let mut items = Items::default();
+        let (mut one, mut two) = (new_rows.iter().peekable(), old_rows.iter().peekable());
+        loop {
+            let order = match (one.peek(), two.peek()) {
+                (Some(a), Some(b)) => a.key.cmp(&b.key),
+                (Some(_), None) => std::cmp::Ordering::Less,
+                (None, Some(_)) => std::cmp::Ordering::Greater,
+                (None, None) => return Ok(items),
+            };
+            let new = if order.is_le() { one.next() } else { None };
+            let before = if order.is_ge() { two.next() } else { None };
+            self.item(&mut items, new, old.zip(before));
+        }
+    }
+
+    fn atoms(&mut self) -> (Atoms, u64) {
+        let model = self.model;
+        let dominators = Dominators::new(&model.graph());
+        let weights = weights(model);
+        let retained = dominators.retained(&weights);
+        let mut atoms = Atoms::default();
+        for (i, atom) in model.atoms.iter().enumerate().filter(|(_, a)| a.state != State::Dropped) {
+            let node = Model::node(i as u32);
+            let of = |list: &[u64]| list.get(node as usize).copied().unwrap_or(0);
+            atoms.name.push(self.strings.of(&symbol(model, atom)));
+            let module = self.module(model, atom.module);
+            atoms.module.push(module);
+            atoms.section.push(self.strings.of(&atom.section));
+            atoms.offset.push(atom.offset);
+            atoms.code.push(u8::from(atom.kind == "code"));
+            atoms.own.push(of(&weights));
+            atoms.retained.push(of(&retained));
+            let above = dominators.immediate.get(node as usize).copied().filter(|n| *n != NONE);
+            let above = above.and_then(Model::atom_of).and_then(|a| self.live(a));
+            atoms.dominator.push(above.map_or(-1, i64::from));
+        }
+        (atoms, retained.get(ROOT as usize).copied().unwrap_or(0))
+    }
+
+    fn edges(&self) -> Edges {
+        let model = self.model;
+        let kinds = model.kinds.iter().map(|k| k.to_string()).collect();
+        let mut edges = Edges { kinds, start: vec![0], ..Edges::default() };
+        let mut from = 0u32;
+        let held = model.edges.iter().filter(|e| e.flags & HOLDS != 0);
+        for (edge, source, target) in held.filter_map(|e| Some((e, self.live(e.from)?, self.live(e.to)?))) {
+            while from < source {
+                from += 1;
+                edges.start.push(edges.target.len() as u32);
+            }
+            edges.target.push(target);
+            edges.kind.push(edge.kind);
+            edges.offset.push(edge.offset);
+        }
+        let live = self.live.iter().filter(|a| **a != NONE).count();
+        edges.start.resize(live + 1, edges.target.len() as u32);
+        edges
+    }
+}
+
+/// The page of a report, beside an older one if there is one.
+///
+/// # Errors
+/// A report says nothing of its file.
+pub(super) fn page(model: &Model<'_>, old: Option<&Model<'_>>) -> Result<String> {
+    let mut next = 0;
+    let number = |a: &super::model::Atom<'_>| {
+        if a.state == State::Dropped {
+            return NONE;
+        }
+        next += 1;
+        next - 1
+    };
+    let live = model.atoms.iter().map(number).collect();
+    let mut maker = Maker {
+        model,
+        strings: Strings::default(),
+        modules: Vec::new(),
+        module_at: FxHashMap::default(),
+        sections: Vec::new(),
+        section_at: FxHashMap::default(),
+        live,
+    };
+    let items = maker.items(old)?;
+    let (atoms, kept) = maker.atoms();
+    let graph = maker.edges();
+    let mut roots = Vec::with_capacity(model.roots.len());
+    for root in &model.roots {
+        if let Some(atom) = maker.live(root.atom) {
+            let symbol = root.symbol.as_ref().map_or(-1, |s| i64::from(maker.strings.of(s)));
+            roots.push((atom, maker.strings.of(&root.reason), symbol));
+        }
+    }
+    let pruned = if model.report.pruned { "" } else { ", linked from the originals" };
+    let how = format!("{}, level {}{pruned}", model.report.linker.dialect, model.report.level);
+    let old = old.map(|m| Old { report: maker.strings.of(&m.path), size: m.file_size.unwrap_or(0) });
+    let page = Page {
+        output: maker.strings.of(&model.report.output),
+        how: maker.strings.of(&how),
+        report: maker.strings.of(&model.path),
+        size: model.file_size.unwrap_or(0),
+        kept,
+        old,
+        items,
+        atoms,
+        graph,
+        roots,
+        modules: maker.modules,
+        sections: maker.sections,
+        strings: maker.strings.list,
+    };
+    let failed = |e| Error::new(Stage::Report, format!("cannot write the page: {e}"));
+    Ok(filled(&serde_json::to_string(&page).map_err(failed)?))
+}
+
+/// The page with its data, in which no name ends the script that it is in.
+fn filled(data: &str) -> String {
+    let data = data.replace('<', "\\u003c");
+    let script = SCRIPT.join("\n");
+    let mut page = String::with_capacity(PAGE.len() + STYLE.len() + script.len() + data.len());
+    let mut rest = PAGE;
+    for (mark, text) in [("/*STYLE*/", STYLE), ("/*DATA*/", &*data), ("/*SCRIPT*/", &*script)] {
+        let Some((before, after)) = rest.split_once(mark) else { continue };
+        page.push_str(before);
+        page.push_str(text);
+        rest = after;
+    }
+    page.push_str(rest);
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_leaves_the_data() {
+        let page = filled("[\"</script><script>/*SCRIPT*/\"]");
+        assert!(page.contains("[\"\\u003c/script>\\u003cscript>/*SCRIPT*/\"]"), "{page}");
+        assert_eq!(page.matches("</script>").count(), 2);
+        assert!(!page.contains("/*STYLE*/") && !page.contains("/*DATA*/"));
+    }
+
+    #[test]
+    fn nothing_comes_from_elsewhere() {
+        let page = filled("{}");
+        for word in ["http", "src=", "<link", "import ", "fetch(", "url("] {
+            assert!(!page.contains(word), "{word}");
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! `lto-prune audit html` in a real browser without a screen: the page checks itself there, and what it shows is looked at.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::run::{Job, Session};
+use crate::tools::{self, Linker};
+
+/// Compile and link `source` with a report.
+fn linked(session: &mut Session, name: &str, compiler: &str, source: &str, flags: &str) {
+    let dir = session.dir().to_owned();
+    let source = tools::repository().join(source);
+    let object = session.mkdir(&format!("{name}.d")).join("main.o");
+    let job = Job::new(&dir, compiler).words("-O1 -ffunction-sections -fdata-sections -c").words(flags);
+    session.must(&job.arg(source).words("-o").arg(&object));
+    let job = Job::new(&dir, tools::lto_prune()).env("CC", "gcc").env("CXX", "g++").arg(&object);
+    let job = job.words("-o").arg(name).arg(format!("--prune-report={name}.json")).words("--prune-strict");
+    session.must(&job.arg(format!("--prune-linker={}", Linker::Lld.path().display())));
+}
+
+fn audit(session: &mut Session, words: &str) -> String {
+    let dir = session.dir().to_owned();
+    session.must(&Job::new(&dir, tools::lto_prune()).words("audit").words(words)).stdout
+}
+
+/// The page as the browser has it after its scripts have run.
+fn dom(session: &mut Session, page: &Path, hash: &str) -> String {
+    let dir = session.dir().to_owned();
+    // As root it has no sandbox of its own.
+    let job = Job::new(&dir, tools::tool("chromium"))
+        .words("--headless --no-sandbox --disable-gpu --window-size=1400,1000 --dump-dom")
+        .arg(format!("--user-data-dir={}", session.path("profile").display()))
+        .arg(format!("file://{}#{hash}", page.display()));
+    let text = session.must(&job).stdout;
+    text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+}
+
+/// What is in the element of this id.
+fn inside<'t>(session: &Session, text: &'t str, id: &str, tag: &str) -> &'t str {
+    let found = text.split_once(&format!("id=\"{id}\"")).and_then(|t| t.1.split_once('>'));
+    match found.and_then(|t| t.1.split_once(&format!("</{tag}>"))) {
+        Some((inside, _)) => inside,
+        None => session.fail(&format!("the page has no {id}: {text}")),
+    }
+}
+
+fn check(session: &mut Session, page: &Path) -> Value {
+    let text = dom(session, page, "selfcheck");
+    let found = inside(session, &text, "selfcheck", "pre");
+    let found: Value = serde_json::from_str(found).unwrap_or_else(|e| session.fail(&format!("{e}: {found}")));
+    session.check_eq(&found["failures"], &Value::Array(Vec::new()), &page.display().to_string());
+    found
+}
+
+#[test]
+fn the_page_is_right_about_one_report_and_two() {
+    let mut session = Session::new("audit/page");
+    linked(&mut session, "old", "gcc", "fixtures/audit/main.c", "");
+    linked(&mut session, "new", "gcc", "fixtures/audit/main.c", "-DGROW");
+    let one = session.path("one.html");
+    audit(&mut session, "html -o one.html new.json");
+    let two = session.path("two.html");
+    std::fs::write(&two, audit(&mut session, "html --old=old.json new.json")).unwrap();
+    for page in [&one, &two] {
+        let found = check(&mut session, page);
+        session.check(found["items"].as_u64() > Some(30), &format!("{found}"));
+        session.check(found["times"]["why"].is_number(), &format!("{found}"));
+    }
+    // A click on deeper, by its address: what keeps it, and what it is called.
+    let text = dom(&mut session, &one, "group=section&show=deeper");
+    let panel = inside(&session, &text, "panel", "section").to_owned();
+    for words in
+        ["deeper", "root: entry", "main.o:(.text.first+0x", "What refers to it", "lto-prune audit why"]
+    {
+        session.check(panel.contains(words), &format!("no {words:?} in {panel}"));
+    }
+    let text = dom(&mut session, &two, "areas=change&search=extra");
+    session.check(inside(&session, &text, "found", "span").starts_with("1 found"), "extra is found");
+    let text = dom(&mut session, &two, "areas=change&show=extra");
+    let panel = inside(&session, &text, "panel", "section").to_owned();
+    session.check(panel.contains("new: +"), &format!("extra is new: {panel}"));
+}
+
+#[test]
+fn names_of_templates_are_text() {
+    let mut session = Session::new("audit/page-names");
+    let source: PathBuf = session.write(
+        "names.cpp",
+        "template <class T> struct Box { T of(T t); };\n\
+         template <class T> __attribute__((noipa)) T Box<T>::of(T t) { return t + 1; }\n\
+         int main(int n, char **) { return Box<Box<int> *>().of(0) != nullptr && Box<int>().of(n); }\n",
+    );
+    linked(&mut session, "names", "g++", source.to_str().unwrap(), "");
+    let page = session.path("names.html");
+    audit(&mut session, "html -o names.html names.json");
+    check(&mut session, &page);
+    let text = dom(&mut session, &page, "group=namespace&search=Box<int>::of");
+    let panel = inside(&session, &text, "panel", "section").to_owned();
+    session.check(panel.contains("Box<int>::of(int)"), &panel);
+}
