@@ -8,9 +8,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::args::{Asked, Request, parse};
-use super::commands;
 use super::model::Model;
 use super::table::{Answer, Format, Screen};
+use super::{commands, html};
 use crate::error::Result;
 
 /// A small report with everything in it.
@@ -94,12 +94,15 @@ fn ask_all(text: &str) -> Result<usize> {
             answered += usize::from(text.ends_with('\n') || text.is_empty());
         }
     }
+    for page in [html::page(&model, Some(&good)), html::page(&good, Some(&model)), html::page(&model, None)] {
+        answered += usize::from(page.is_ok_and(|p| p.ends_with("</html>\n")));
+    }
     Ok(answered)
 }
 
 #[test]
 fn a_report_that_is_whole_is_answered() {
-    assert_eq!(ask_all(&report().to_string()).unwrap(), 16 * 4);
+    assert_eq!(ask_all(&report().to_string()).unwrap(), 16 * 4 + 3);
 }
 
 /// Every value in it, depth first: how many there are, or `change` of number `at`.

@@ -409,7 +409,8 @@ fn bad_reports_are_named() {
     ];
     for (name, text, expected) in cases {
         session.write(name, text);
-        for command in ["top", "dominators", "why main", "paths main main", "garbage", "duplicates", "limits"]
+        for command in
+            ["top", "dominators", "why main", "paths main main", "garbage", "duplicates", "limits", "html"]
         {
             let outcome = audit(&mut session, &format!("{command} {name}"));
             let named =
@@ -425,7 +426,7 @@ fn bad_reports_are_named() {
     let outcome = audit(&mut session, "why share main.json");
     session.check(outcome.stderr.contains("; there is shared"), &outcome.stderr);
     for command in
-        ["", "top", "dominators", "why", "paths", "garbage", "duplicates", "limits", "diff", "budget"]
+        ["", "top", "dominators", "why", "paths", "garbage", "duplicates", "limits", "diff", "budget", "html"]
     {
         let help = audit(&mut session, &format!("{command} --help")).stdout;
         session.check(help.contains("Usage: lto-prune audit") && help.contains("--json"), &help);

@@ -34,6 +34,10 @@ function selfcheck(loaded) {
       const wanted = (box.node.value / root.value) * w * h;
       expect(Math.abs(box.w * box.h - wanted) <= 0.01 * wanted + 1, `${grouping}: ${box.node.name} has the wrong area`);
     }
+    const drawn = new Set(outer.map((b) => b.node));
+    for (const kid of root.kids.filter((k) => (k.value / root.value) * w * h > 4 * SMALLEST)) {
+      expect(drawn.has(kid), `${grouping}: ${kid.name} is not drawn`);
+    }
     // Into the largest, as far as it goes, and back, by keys alone.
     map.focus();
     let depth = 0;
@@ -66,6 +70,13 @@ function selfcheck(loaded) {
     expect(view.chosen?.item === largest, `${name} is not shown`);
     expect($("panel").textContent.includes(name), `the panel does not tell of ${name}`);
     set("search", "", "input");
+    set("grouping", "dominators", "change");
+    for (let i = largest; i < count; i += Math.ceil(count / 9)) {
+      if (items.atom[i] < 0) continue;
+      reveal(i);
+      expect(view.chosen?.atom === items.atom[i], `${text(items.name[i])} is not shown among what keeps what`);
+    }
+    set("grouping", "module", "change");
   }
   // Each thing that lives has a path from a root; what it retains contains it.
   const { name, own, retained } = data.atoms;
@@ -88,6 +99,8 @@ function selfcheck(loaded) {
       time("group", () => set("mode", mode, "change"));
       expect(view.boxes.length > 0 || view.root.value === 0, `${mode} draws nothing`);
     }
+    const changed = items.now.reduce((s, n, i) => s + Math.abs(n - items.old[i]), 0);
+    expect(view.root.value === changed, `the areas of changes add up to ${view.root.value} and not ${changed}`);
     expect(view.root.now - view.root.old === data.size - data.old.size, "the change is not that of the files");
     set("mode", "now", "change");
   }

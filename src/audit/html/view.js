@@ -3,7 +3,7 @@
 const $ = (id) => document.getElementById(id);
 const map = $("map");
 const pen = map.getContext("2d");
-const view = { grouping: "module", mode: "now", root: null, at: null, chosen: null, boxes: [], hits: null, sort: "value" };
+const view = { grouping: "module", mode: "now", root: null, at: null, chosen: null, boxes: [], hits: null, atoms: null, sort: "value" };
 const LISTED = 200;
 const SHOWN = 50;
 
@@ -93,7 +93,7 @@ function draw() {
     pen.strokeRect(x + 0.5, y + 0.5, w, h);
     label(box);
   }
-  if (view.hits) outline((at) => at.item >= 0 && view.hits.has(at.item), "#000", 2);
+  if (view.hits) outline((at) => (at.item >= 0 ? view.hits.has(at.item) : view.atoms.has(at.atom)), "#000", 2);
   if (view.chosen) outline((at) => at === view.chosen, "#000", 4);
 }
 
@@ -241,6 +241,7 @@ function find() {
   }
   const hits = search(part);
   view.hits = new Set(hits);
+  view.atoms = new Set(hits.map((i) => items.atom[i]).filter((a) => a >= 0));
   const bytes = hits.reduce((sum, i) => sum + items.now[i], 0);
   $("found").textContent = `${number(hits.length)} found, ${number(bytes)} bytes`;
   const row = (i) => [`${number(items.now[i])} `, button(text(items.name[i]), () => reveal(i)), " ", make("span", items.module[i] < 0 ? "" : text(data.modules[items.module[i]][1]), "place")];
@@ -250,16 +251,27 @@ function find() {
 
 // Show an item where it is in the map.
 function reveal(item) {
-  const path = groupings[view.grouping]?.(item);
-  let at = view.root;
-  for (const name of path ?? []) at = at.kids.find((k) => k.name === name && k.kids) ?? at;
-  const leaf = path ? at.kids.find((k) => k.item === item) : null;
+  const leaf = view.grouping === "dominators" ? leafOfAtom(items.atom[item]) : leafOfItem(item);
   if (leaf) {
-    zoom(at);
+    zoom(leaf.parent);
     choose(leaf);
   } else if (items.atom[item] >= 0) {
     $("panel").replaceChildren(make("h2", text(items.name[item])), ...why(items.atom[item]));
   }
+}
+
+function leafOfItem(item) {
+  let at = view.root;
+  for (const name of groupings[view.grouping](item)) at = at?.kids.find((k) => k.name === name && k.kids);
+  return at?.kids.find((k) => k.item === item);
+}
+
+function leafOfAtom(atom) {
+  const chain = [];
+  for (let a = atom; a >= 0; a = data.atoms.dominator[a]) chain.unshift(a);
+  let at = chain.length > 0 ? view.root : undefined;
+  for (const a of chain) at = at?.kids?.find((k) => k.atom === a);
+  return at;
 }
 
 function rebuild() {
