@@ -192,7 +192,7 @@ pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
     let body = format!(
         "`lto-prune audit html` of each link, plain before and at `--prune-level={}` after, and of two reports of {} symbols that \
          are made up, opened in Chromium without a screen. Each page finds its sums, areas, search, keys and paths right. `made` is \
-         processor time of the command; the others are of the page's own clock, least of {} times: until it is open, and the \
+         processor time of the command; the others are of the page's own clock, least of {} times: until its map is drawn, and the \
          longest of grouping anew, drawing, zooming, searching, showing what was found, and saying what keeps the symbol that \
          retains most.\n\n{}",
         options.level,
