@@ -86,6 +86,8 @@ pub struct PruneOptions {
     pub log: Option<PathBuf>,
     pub repro: Option<PathBuf>,
     pub time: bool,
+    /// Follow integer constants at the level `pointers`, and what can't run because of them.
+    pub constants: bool,
     /// A table on the terminal (`--prune-stats`).
     pub stats: bool,
     /// What a stub does that runs.

@@ -55,7 +55,8 @@ options
   --seeds=A..B      soak, soak-links: the seeds from A to B - 1
   --hits=N          trace, sites: a site is watched for so many hits (default 50000)
   --trace           soak: trace what lld links, at --level=pointers
-  --programs=KIND   soak: functions, pointers, csmith, twins (default: pointers at that level, else functions)
+  --constants       soak, links: with --prune-constants, for --level=pointers
+  --programs=KIND   soak: functions, pointers, constants, csmith, twins (default: what suits the level and --constants)
   --csmith          soak: as --programs=csmith
   --jobs=N          soak: programs at a time (default: as many as cores)
   --stub=ACTION     soak: the --prune-stub, what a stub does that runs (default: trap)
@@ -72,6 +73,8 @@ struct Options {
     seeds: Option<(u64, u64)>,
     hits: u64,
     trace: bool,
+    /// `--prune-constants` besides.
+    constants: bool,
     programs: Option<soak::Source>,
     jobs: usize,
     stub: String,
@@ -89,6 +92,7 @@ fn parse(args: &[String]) -> Result<Options> {
         seeds: None,
         hits: 50_000,
         trace: false,
+        constants: false,
         programs: None,
         jobs: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
         stub: "trap".into(),
@@ -107,6 +111,7 @@ fn parse(args: &[String]) -> Result<Options> {
             ("--seeds", "") => options.seeds = Some(soak::seeds(args.next().ok_or("--seeds A..B")?)?),
             ("--seeds", v) => options.seeds = Some(soak::seeds(v)?),
             ("--hits", v) => options.hits = v.parse::<u64>()?.max(1),
+            ("--constants", "") => options.constants = true,
             ("--trace", "") => options.trace = true,
             ("--programs", v) => options.programs = Some(soak::Source::parse(v)?),
             ("--csmith", "") => options.programs = Some(soak::Source::Csmith),

@@ -79,6 +79,7 @@ pub fn parse(words: &[OsString], env: &Environment<'_>) -> Result<PruneOptions> 
         log: None,
         repro: None,
         time: false,
+        constants: false,
         stats: false,
         stub: StubAction::Trap,
         stub_symbols: Vec::new(),
@@ -183,8 +184,9 @@ fn apply(options: &mut PruneOptions, body: &[u8]) -> Result<()> {
                 }
             };
         }
+        "constants" => options.constants = true,
         "stub-symbol" => options.stub_symbols.push(text()?),
-        // html and constants: named by the design, of later stages.
+        // html: named by the design, of a later stage.
         _ => return Err(error(format!("--prune-{name} is not supported by this version"))),
     }
     Ok(())

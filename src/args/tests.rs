@@ -27,6 +27,7 @@ pub(crate) fn interpret(dialect: Dialect, text: &str) -> Config {
         log: None,
         repro: None,
         time: false,
+        constants: false,
         stats: false,
         stub: crate::config::StubAction::Trap,
         stub_symbols: Vec::new(),

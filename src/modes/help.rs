@@ -28,6 +28,9 @@ Options (from a compiler: -Wl,--prune-...; or in LTO_PRUNE_FLAGS, which the comm
   --prune-level=off|sections|functions|pointers     how far to go (default: functions, which divides sections;
                                                     pointers is new); off links the originals and, with a report,
                                                     says what would go; off:LEVEL at another level
+  --prune-constants                                 at the level pointers, follow integers besides: what runs only if a
+                                                    parameter or variable had another value than it always has
+                                                    is not called (default: off)
   --prune-keep=GLOB                                 keep these symbols; may be repeated
   --prune-stub=trap|report                          what a function does of which only the address is needed, should
                                                     it run after all: SIGILL, see explain-trap (default), or say

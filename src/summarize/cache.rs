@@ -132,6 +132,7 @@ impl Cache {
             Granularity::Sections => b"sections",
             Granularity::Functions => b"functions",
             Granularity::Pointers => b"pointers",
+            Granularity::Constants => b"constants",
         };
         hasher.update(granularity);
         hasher.update(&SCHEMA_VERSION.to_le_bytes());

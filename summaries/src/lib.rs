@@ -8,6 +8,7 @@
 
 pub mod cfl;
 pub mod check;
+pub mod constant;
 pub mod extract;
 pub mod format;
 pub mod ids;

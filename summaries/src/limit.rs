@@ -122,6 +122,8 @@ limits! {
     GroupedSection, "grouped-section", Section, "a section for each function of a group";
     /// An instruction, relocation or way of entering or leaving that the analysis of values does not model.
     UnmodelledFlow, "unmodelled-flow", Function, "compiled code that follows the psABI";
+    /// What a function does with integers is not told, or not all: what it calls is called, and it passes anything.
+    UnmodelledConstants, "unmodelled-constants", Function, "a simpler function, or optimisation";
 }
 
 /// One give-up at one place.

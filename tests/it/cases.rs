@@ -80,6 +80,9 @@ cases! {
     gcc_lto_fat
     gcc_lto_slim
     hidden_merge
+    ic_kept
+    ic_memory
+    ic_parameters
     ifunc
     ifunc_pointer
     init_fini_option

@@ -58,8 +58,10 @@ impl Tools {
             linkers,
             paths,
             flags: format!(
-                "--prune-level={} --prune-stub={} --prune-strict --prune-no-cache --prune-jobs=1 --prune-report=report.json",
-                options.level, options.stub
+                "--prune-level={}{} --prune-stub={} --prune-strict --prune-no-cache --prune-jobs=1 --prune-report=report.json",
+                options.level,
+                if options.constants { " --prune-constants" } else { "" },
+                options.stub
             ),
             keep: corpus.root.join("work/soak"),
             trace: options.trace,

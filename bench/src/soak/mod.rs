@@ -9,6 +9,7 @@
 //! counted: the generator aims at none of them, csmith's programs may loop for ever.
 
 mod case;
+mod constants;
 mod cplus;
 mod csmith;
 mod pointers;
@@ -89,6 +90,8 @@ pub(crate) enum Source {
     Functions,
     /// Called values: `pointers`.
     Pointers,
+    /// Integers that are always the same: `constants`.
+    Constants,
     Csmith,
     /// Functions that are alike: `twins`.
     Twins,
@@ -100,15 +103,22 @@ impl Source {
         match text {
             "functions" => Ok(Source::Functions),
             "pointers" => Ok(Source::Pointers),
+            "constants" => Ok(Source::Constants),
             "csmith" => Ok(Source::Csmith),
             "twins" => Ok(Source::Twins),
-            _ => Err("--programs=functions|pointers|csmith|twins".into()),
+            _ => Err("--programs=functions|pointers|constants|csmith|twins".into()),
         }
     }
 
     /// What was asked for, or what suits the level.
     fn of(options: &Options) -> Source {
-        let suits = if options.level == "pointers" { Source::Pointers } else { Source::Functions };
+        let suits = if options.constants {
+            Source::Constants
+        } else if options.level == "pointers" {
+            Source::Pointers
+        } else {
+            Source::Functions
+        };
         options.programs.unwrap_or(suits)
     }
 
@@ -116,6 +126,7 @@ impl Source {
         match self {
             Source::Functions => "functions",
             Source::Pointers => "pointers",
+            Source::Constants => "constants",
             Source::Csmith => "csmith",
             Source::Twins => "twins",
         }
@@ -126,6 +137,7 @@ impl Source {
         match self {
             Source::Functions => "",
             Source::Pointers => "pointers-",
+            Source::Constants => "constants-",
             Source::Csmith => "csmith-",
             Source::Twins => "twins-",
         }
@@ -156,6 +168,7 @@ fn soak(seed: u64, tools: &Tools, options: &Options, scratch: &Path, totals: &Mu
         Source::Twins => twins::generate(seed),
         Source::Functions => program::generate(seed),
         Source::Pointers => pointers::generate(seed),
+        Source::Constants => constants::generate(seed),
     };
     for compiler in Compiler::ALL {
         let recipe = setup::draw(seed, &program, compiler, &tools.linkers, options.trace);
@@ -226,9 +239,10 @@ pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
 /// What was done and what came of it, on standard output.
 fn summary(options: &Options, totals: &Totals, from: u64, to: u64, seconds: u64) {
     println!(
-        "seeds {from}..{to} ({}), --prune-level={}: {} programs, {} links, {seconds} s",
+        "seeds {from}..{to} ({}), --prune-level={}{}: {} programs, {} links, {seconds} s",
         Source::of(options).name(),
         options.level,
+        if options.constants { " --prune-constants" } else { "" },
         totals.programs,
         totals.links
     );

@@ -13,6 +13,7 @@ use summaries::relation::{Constraint, FunctionSummary};
 use summaries::{AtomIdx, AtomKind, ReferenceKind, ValueIdx};
 
 use super::budget::Budget;
+use super::constants::Constants;
 use super::graph::{CELL, Cause, ESCAPED, Event, Graph, Kind, NodeId, Use};
 use super::places::{Content, Place, World};
 use super::sets::Element;
@@ -87,6 +88,8 @@ pub(super) struct Flow<'s> {
     /// By atom.
     pub(super) escaped: Vec<bool>,
     pending: VecDeque<AtomId>,
+    /// If anybody asks for them.
+    pub(super) constants: Option<Constants<'s>>,
 }
 
 impl<'s> Flow<'s> {
@@ -100,6 +103,7 @@ impl<'s> Flow<'s> {
             }));
         }
         let atoms = world.atoms();
+        let constants = world.sources.constants.then(|| Constants::new(&world));
         Flow {
             first_function: world.first_functions(),
             world,
@@ -121,6 +125,7 @@ impl<'s> Flow<'s> {
             mention: vec![None; atoms],
             escaped: vec![false; atoms],
             pending: VecDeque::new(),
+            constants,
         }
     }
 
@@ -149,7 +154,11 @@ impl<'s> Flow<'s> {
                 }
             }
             let events = self.graph.solve();
-            if events.is_empty() && self.pending.is_empty() && !self.call_escaped_data() {
+            if events.is_empty()
+                && self.pending.is_empty()
+                && !self.call_escaped_data()
+                && !self.follow_constants()
+            {
                 return;
             }
             self.follow(events);
@@ -376,9 +385,7 @@ impl<'s> Flow<'s> {
         for constraint in &summary.constraints {
             self.constraint(function, first, constraint, by);
         }
-        for (i, _) in summary.call_sites.iter().enumerate() {
-            self.add_site(function, i as u32, by);
-        }
+        self.add_sites(function, by);
     }
 
     fn constraint(&mut self, function: u32, first: NodeId, constraint: &Constraint, by: AtomId) {

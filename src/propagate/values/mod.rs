@@ -8,10 +8,12 @@
 mod budget;
 mod causes;
 mod cells;
+mod constants;
 mod copies;
 mod cycles;
 mod escapes;
 mod flow;
+mod globals;
 mod graph;
 mod groups;
 mod held;
@@ -27,10 +29,14 @@ mod tests;
 
 use std::collections::BTreeSet;
 
+use summaries::relation::Callee;
+
 use super::{Liveness, Witness};
 use crate::ids::{AtomId, Id, SymbolId};
 pub use budget::GivenUp;
 use causes::Causes;
+pub use constants::ConstantStatistics;
+pub use globals::NotConstant;
 pub use graph::Cause;
 use origins::Origins;
 pub use places::{ModelOf, Sources};
@@ -81,6 +87,8 @@ pub struct Statistics {
     pub steps: usize,
     /// Because that was too much.
     pub given_up: GivenUp,
+    /// Of integers, if they were followed.
+    pub integers: Option<ConstantStatistics>,
 }
 
 /// The fixpoint.
@@ -147,6 +155,7 @@ fn calls(flow: &flow::Flow<'_>, stubs: &[bool]) -> (Vec<CallTargets>, Statistics
         joined_objects: flow.graph.joined_objects,
         steps: flow.graph.work.steps + flow.graph.sets.steps,
         given_up: flow.graph.given_up,
+        integers: flow.constant_statistics(),
         ..Statistics::default()
     };
     let mut called = flow.called.clone();
@@ -183,6 +192,22 @@ fn calls(flow: &flow::Flow<'_>, stubs: &[bool]) -> (Vec<CallTargets>, Statistics
             externals: site.externals.iter().copied().filter(|_| finite).collect(),
             because: if finite { None } else { origins.of_site(flow, site).or(spent) },
             overdefined,
+        });
+    }
+    for (function, number) in flow.unreached() {
+        let summary = flow.summary(function);
+        let call = summary.call_sites.get(number as usize);
+        let Some(call) = call.filter(|c| matches!(c.callee, Callee::Indirect(_))) else { continue };
+        statistics.indirect_sites += 1;
+        statistics.empty += 1;
+        sites.push(CallTargets {
+            caller: flow.atom_of(function, summary.atom),
+            section: call.section,
+            offset: call.offset,
+            targets: Vec::new(),
+            externals: Vec::new(),
+            overdefined: Vec::new(),
+            because: None,
         });
     }
     sites.sort_by_key(|s| (s.caller, s.section, s.offset));

@@ -46,7 +46,7 @@ impl<'s> Flow<'s> {
             // Most calls: nothing more will be known of it.
             self.called[atom.index()] = true;
             self.live(atom, Witness::Called { caller });
-            return self.join_call(&passed, callee);
+            return self.join_call(&passed, Some((function, number)), callee);
         }
         let (indirect, jump) = (place.is_none(), call.jump);
         let id = self.sites.len() as u32;
@@ -141,8 +141,9 @@ impl<'s> Flow<'s> {
             self.join_label(site, function);
         }
         // Arithmetic with the address of an entry makes it again, or something that nobody calls.
-        let passed = self.sites[site as usize].passed.clone();
-        self.join_call(&passed, function);
+        let this = &self.sites[site as usize];
+        let (passed, from) = (this.passed.clone(), this.number.map(|number| (this.function, number)));
+        self.join_call(&passed, from.filter(|_| entry), function);
     }
 
     /// Control may enter at a label that is a value (`__builtin_longjmp`), with what is passed in any register.
@@ -162,8 +163,9 @@ impl<'s> Flow<'s> {
         }
     }
 
-    /// Actuals flow to parameters, results back.
-    fn join_call(&mut self, passed: &Border<'s>, function: u32) {
+    /// Actuals flow to parameters, results back. `from`: the caller and its call site, if control comes to the entry from there.
+    fn join_call(&mut self, passed: &Border<'s>, from: Option<(u32, u32)>, function: u32) {
+        self.pass_integers(from, function);
         let summary = self.summary(function);
         let first = self.value(function, ValueIdx(0));
         for (_, actual, parameter) in both(&passed.actuals, &summary.parameters) {

@@ -1,6 +1,8 @@
 //! Value flow from hand-written summaries: LLVM's examples, each rule of liveness, and random programs against an oracle.
 #![allow(clippy::unwrap_used)]
 
+mod constants;
+mod integers;
 mod large;
 mod oracle;
 mod outside;
@@ -31,7 +33,9 @@ pub(super) fn flow_of_within(
     let ids: Vec<SymbolId> = resolution.symbols.ids().collect();
     for id in ids {
         if let Prevailing::Undefined { .. } = resolution.symbols[id].prevailing {
-            resolution.symbols[id].prevailing = Prevailing::Dso(DsoId(0));
+            let border = resolution.symbols[id].name == b"__bss_start";
+            resolution.symbols[id].prevailing =
+                if border { Prevailing::Linker } else { Prevailing::Dso(DsoId(0)) };
         }
     }
     let summaries: Vec<&summaries::ModuleSummary> = link.summaries.iter().collect();
@@ -48,6 +52,7 @@ pub(super) fn flow_of_within(
         models: &model,
         memory: &|id| model(id).map(|m| ("", m.memory)),
         unseen_code: false,
+        constants: line.contains("--prune-constants"),
         can_stub: &|_| true,
     };
     let names = summaries

@@ -64,12 +64,12 @@ fn read(bytes: &[u8], granularity: Granularity) -> Result<ModuleSummary> {
 
     let plan = match granularity {
         Granularity::Sections => split::Plan::default(),
-        Granularity::Functions | Granularity::Pointers => split::plan(
+        Granularity::Functions | Granularity::Pointers | Granularity::Constants => split::plan(
             &tables,
             &by_section,
             &atoms,
             &symbols,
-            granularity == Granularity::Pointers,
+            granularity >= Granularity::Pointers,
             &mut limits,
         )?,
     };
@@ -96,9 +96,18 @@ fn read(bytes: &[u8], granularity: Granularity) -> Result<ModuleSummary> {
         references.sort_by_key(key);
     }
     let found = match granularity {
-        Granularity::Pointers => {
+        Granularity::Pointers | Granularity::Constants => {
             let of = flow::References { references: &references, resolved: &resolved, owned: &owned };
-            flow::read(&tables, &by_section, &atoms, &symbols, &plan, of, &mut limits)?
+            flow::read(
+                &tables,
+                &by_section,
+                &atoms,
+                &symbols,
+                &plan,
+                of,
+                granularity == Granularity::Constants,
+                &mut limits,
+            )?
         }
         Granularity::Sections | Granularity::Functions => flow::Found::default(),
     };
@@ -123,6 +132,8 @@ fn read(bytes: &[u8], granularity: Granularity) -> Result<ModuleSummary> {
         owned,
         retargets,
         functions: found.functions,
+        constants: found.constants,
+        contents: found.contents,
         limits,
     })
 }

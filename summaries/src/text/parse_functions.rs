@@ -78,7 +78,7 @@ impl Parser {
                 }
             }
             "atlabel" => function.at_labels.push(values.next(cursor)?),
-            "unused" => function.unused.push(self.target(cursor)?),
+            "unused" => function.unused.push(target(self, cursor)?),
             "accounts" => {
                 expect(cursor, "section")?;
                 function.values_at.push((cursor.number()?, cursor.place()?));
@@ -114,7 +114,7 @@ impl Parser {
     fn definition(&self, to: ValueIdx, cursor: &mut Cursor<'_>, values: &mut Values) -> Result<Constraint> {
         Ok(match cursor.need_word()? {
             "address" => {
-                let target = self.target(cursor)?;
+                let target = target(self, cursor)?;
                 Constraint::Address { to, target, offset: known_offset(cursor)? }
             }
             "frame" => Constraint::Frame { to, offset: offset(cursor)? },
@@ -131,7 +131,7 @@ impl Parser {
         expect(cursor, "section")?;
         let (section, at) = (cursor.number()?, cursor.place()?);
         let callee = match cursor.need_word()? {
-            "direct" => Callee::Direct { target: self.target(cursor)?, offset: known_offset(cursor)? },
+            "direct" => Callee::Direct { target: target(self, cursor)?, offset: known_offset(cursor)? },
             "indirect" => Callee::Indirect(values.next(cursor)?),
             other => return Err(format!("a call is direct or indirect, not `{other}`")),
         };
@@ -156,13 +156,6 @@ impl Parser {
             }
         }
         Ok(site)
-    }
-
-    fn target(&self, cursor: &mut Cursor<'_>) -> Result<Target> {
-        Ok(match cursor.peek() {
-            Some(Token::Open) => Target::Atom(self.atom_reference(cursor)?),
-            _ => Target::Symbol(self.symbol_reference(cursor)?),
-        })
     }
 
     /// Bring the functions and their tables into their order.
@@ -211,7 +204,14 @@ impl Values {
     }
 }
 
-fn register(cursor: &mut Cursor<'_>) -> Result<Register> {
+pub(super) fn target(parser: &Parser, cursor: &mut Cursor<'_>) -> Result<Target> {
+    Ok(match cursor.peek() {
+        Some(Token::Open) => Target::Atom(parser.atom_reference(cursor)?),
+        _ => Target::Symbol(parser.symbol_reference(cursor)?),
+    })
+}
+
+pub(super) fn register(cursor: &mut Cursor<'_>) -> Result<Register> {
     let word = cursor.need_word()?;
     words::read_register(word).ok_or_else(|| format!("no register is named `{word}`"))
 }
@@ -221,7 +221,7 @@ fn stack_offset(cursor: &mut Cursor<'_>) -> Result<i32> {
     i32::try_from(signed(word)?).map_err(|_| format!("`{word}` is no offset in a stack frame"))
 }
 
-fn expect(cursor: &mut Cursor<'_>, word: &str) -> Result<()> {
+pub(super) fn expect(cursor: &mut Cursor<'_>, word: &str) -> Result<()> {
     match cursor.need_word()? == word {
         true => Ok(()),
         false => Err(format!("`{word}` is expected")),
@@ -236,7 +236,7 @@ fn offset(cursor: &mut Cursor<'_>) -> Result<Option<i64>> {
     }
 }
 
-fn known_offset(cursor: &mut Cursor<'_>) -> Result<i64> {
+pub(super) fn known_offset(cursor: &mut Cursor<'_>) -> Result<i64> {
     match cursor.peek_word().filter(|w| w.starts_with(['+', '-'])) {
         Some(word) => cursor.next().and_then(|_| signed(word)),
         None => Ok(0),
@@ -244,7 +244,7 @@ fn known_offset(cursor: &mut Cursor<'_>) -> Result<i64> {
 }
 
 /// `size 8`.
-fn size(cursor: &mut Cursor<'_>) -> Result<u32> {
+pub(super) fn size(cursor: &mut Cursor<'_>) -> Result<u32> {
     expect(cursor, "size")?;
     cursor.number()
 }

@@ -5,6 +5,7 @@ mod cfl;
 mod choices;
 mod closed;
 mod compilers;
+mod constants;
 mod data;
 mod flow;
 mod forms;

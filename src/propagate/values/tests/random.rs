@@ -14,10 +14,10 @@ const FUNCTIONS: usize = 6;
 const DATA: usize = 3;
 
 /// A stream of choices; at its end every choice is the first.
-struct Choices<'b>(std::slice::Iter<'b, u8>);
+pub(super) struct Choices<'b>(pub(super) std::slice::Iter<'b, u8>);
 
 impl Choices<'_> {
-    fn below(&mut self, n: usize) -> usize {
+    pub(super) fn below(&mut self, n: usize) -> usize {
         usize::from(self.0.next().copied().unwrap_or(0)) % n.max(1)
     }
 
@@ -94,7 +94,7 @@ impl Choices<'_> {
         line + &format!(" result rax {}", self.value())
     }
 
-    fn program(&mut self) -> Vec<(String, String, bool, bool)> {
+    pub(super) fn program(&mut self) -> Vec<(String, String, bool, bool)> {
         (0..FUNCTIONS)
             .map(|i| {
                 let frame = self.below(3) == 0;
@@ -113,7 +113,7 @@ impl Choices<'_> {
             .collect()
     }
 
-    fn data(&mut self) -> Vec<(String, String)> {
+    pub(super) fn data(&mut self) -> Vec<(String, String)> {
         (0..DATA)
             .map(|i| {
                 let count = self.below(4);
@@ -127,7 +127,7 @@ impl Choices<'_> {
 }
 
 /// The text of a program; f0 is the entry.
-fn text(program: &[(String, String, bool, bool)], data: &[(String, String)]) -> String {
+pub(super) fn text(program: &[(String, String, bool, bool)], data: &[(String, String)]) -> String {
     let functions: Vec<(&str, &str)> = program.iter().map(|f| (f.0.as_str(), f.1.as_str())).collect();
     let data: Vec<(&str, &str)> = data.iter().map(|d| (d.0.as_str(), d.1.as_str())).collect();
     let mut text = module(&functions, &data, &["outside"]);
@@ -148,10 +148,10 @@ fn text(program: &[(String, String, bool, bool)], data: &[(String, String)]) -> 
 }
 
 /// What must not depend on order: the live atoms, the stubs and the resolved sites, by name.
-type Answer =
+pub(super) type Answer =
     (BTreeSet<String>, BTreeSet<String>, BTreeSet<(String, u64, BTreeSet<(String, Option<i64>)>, bool)>);
 
-fn answer(flow: &ValueFlow, names: &[String]) -> Answer {
+pub(super) fn answer(flow: &ValueFlow, names: &[String]) -> Answer {
     let by = |keep: &dyn Fn(usize) -> bool| {
         names.iter().enumerate().filter(|(i, _)| keep(*i)).map(|(_, n)| n.clone()).collect()
     };
@@ -166,7 +166,7 @@ fn answer(flow: &ValueFlow, names: &[String]) -> Answer {
     )
 }
 
-fn expected(text: &str) -> Answer {
+pub(super) fn expected(text: &str) -> Answer {
     let summary = summaries::text::parse(text).unwrap();
     let oracle = Oracle::run(&summary, 0);
     let name = |a: u32| String::from_utf8_lossy(summary.name(summary.atoms[a as usize].name)).into_owned();

@@ -185,7 +185,7 @@ impl Effects {
 }
 
 /// Whether the register is read to form the address of the operand and for nothing else.
-fn is_only_in_address(decoded: &Decoded, register: Register) -> bool {
+pub(super) fn is_only_in_address(decoded: &Decoded, register: Register) -> bool {
     use Mnemonic::*;
     let implied = match decoded.mnemonic() {
         Cmpxchg | Mulx | Pcmpestri | Pcmpestrm | Vpcmpestri | Vpcmpestrm => true,
@@ -210,7 +210,7 @@ fn is_x87(decoded: &Decoded) -> bool {
     decoded.cpuid_features().iter().any(is)
 }
 
-fn accesses(access: OpAccess) -> (bool, bool) {
+pub(super) fn accesses(access: OpAccess) -> (bool, bool) {
     use OpAccess::*;
     match access {
         None | NoMemAccess => (false, false),
@@ -253,7 +253,7 @@ fn immediate_bytes(kind: OpKind) -> u32 {
 }
 
 /// The memory operand of an instruction that has one.
-fn operand(decoded: &Decoded) -> Option<Address> {
+pub(super) fn operand(decoded: &Decoded) -> Option<Address> {
     let register = |r: Register| match r {
         Register::None | Register::RIP => Some(None),
         r if r.is_gpr64() => Some(Some(r.number() as Slot)),
@@ -277,7 +277,7 @@ fn operand(decoded: &Decoded) -> Option<Address> {
 
 /// The same of a use of memory that may be implied; `None` if it can't be said. Of the instructions that come here none uses
 /// memory both ways.
-fn address_of(decoded: &Decoded, used: &UsedMemory) -> Option<Address> {
+pub(super) fn address_of(decoded: &Decoded, used: &UsedMemory) -> Option<Address> {
     // The decoder resolves what is relative to the instruction pointer and names no base then; the operand says more.
     if decoded.op_kinds().any(|k| k == OpKind::Memory) {
         let address = operand(decoded)?;

@@ -12,6 +12,8 @@ mod builder;
 mod calls;
 mod closed;
 mod compact;
+mod constants;
+mod limits;
 mod memory;
 mod needed;
 mod preserve;
@@ -24,10 +26,12 @@ use object::endian::LittleEndian as LE;
 
 use super::decode::Flow;
 use super::decode::effects::Effects;
+use super::decode::integers::IntegerDecoder;
 use super::relocations::{Rela, symbol_of, type_of};
 use super::split::{self, Plan};
 use super::symbols::SectionAtoms;
 use super::tables::{Result, Tables};
+use crate::constant::{Contents, FunctionConstants};
 use crate::ids::{AtomIdx, SymbolIdx};
 use crate::limit::{Limit, LimitRecord};
 use crate::relation::{Callee, FunctionSummary};
@@ -83,9 +87,12 @@ pub(crate) struct Found {
     pub(crate) functions: Vec<FunctionSummary>,
     /// What is not, because it uses registers of its caller that pass nothing.
     pub(crate) takes_registers: Vec<AtomIdx>,
+    /// Of functions that are understood, ascending by atom; empty where nobody asked.
+    pub(crate) constants: Vec<FunctionConstants>,
+    pub(crate) contents: Vec<Contents>,
 }
 
-/// Summarise every function that is understood; the others are counted in `limits`.
+/// Summarise every function that is understood, with its constants if those are asked for; the others are counted in `limits`.
 pub(crate) fn read(
     tables: &Tables<'_>,
     by_section: &SectionAtoms,
@@ -93,6 +100,7 @@ pub(crate) fn read(
     symbols: &[Symbol],
     plan: &Plan,
     of: References<'_>,
+    with_constants: bool,
     limits: &mut Vec<LimitRecord>,
 ) -> Result<Found> {
     let relas = split::all_relocations(tables, by_section)?;
@@ -123,7 +131,8 @@ pub(crate) fn read(
     module.followed = plan.understood.iter().copied().chain(closed).collect();
     module.followed.sort_unstable();
     let mut effects = Effects::new();
-    let Found { mut functions, mut takes_registers } = Found::default();
+    let mut found = Found::default();
+    let mut integers = IntegerDecoder::new();
     let mut not_understood: Vec<AtomIdx> = Vec::new();
     let mut entered: Vec<(AtomIdx, String)> = Vec::new();
     for group in module.groups() {
@@ -147,12 +156,23 @@ pub(crate) fn read(
         match (checked, unit) {
             (Ok(mut summary), Ok(unit)) => {
                 module.complete(&unit, of, &mut summary);
-                functions.push(summary);
+                if with_constants {
+                    match constants::constants(&module, &unit, summary.atom, &mut integers) {
+                        Ok(outline) => {
+                            if let Some(why) = outline.given_up {
+                                module.limit(Limit::UnmodelledConstants, &group, why, limits);
+                            }
+                            found.constants.push(outline.constants);
+                        }
+                        Err(why) => module.limit(Limit::UnmodelledConstants, &group, why, limits),
+                    }
+                }
+                found.functions.push(summary);
             }
             (Err(refusal), _) | (_, Err(refusal)) => {
                 module.give_up(&group, &refusal, limits);
                 if refusal.starts_with(CALLERS_REGISTER) {
-                    takes_registers.extend(&group);
+                    found.takes_registers.extend(&group);
                 }
                 not_understood.extend(group);
             }
@@ -166,13 +186,18 @@ pub(crate) fn read(
     }
     entered.sort_unstable();
     for (atom, why) in entered {
-        if let Some(at) = functions.iter().position(|f| f.atom == atom || f.parts.contains(&atom)) {
-            functions.remove(at);
+        if let Some(at) = found.functions.iter().position(|f| f.atom == atom || f.parts.contains(&atom)) {
+            let gone = found.functions.remove(at);
+            found.constants.retain(|c| c.atom != gone.atom);
             module.give_up(&[atom], &why, limits);
         }
     }
-    functions.sort_by_key(|f| f.atom);
-    Ok(Found { functions, takes_registers })
+    found.functions.sort_by_key(|f| f.atom);
+    found.constants.sort_by_key(|c| c.atom);
+    if with_constants {
+        found.contents = module.contents();
+    }
+    Ok(found)
 }
 
 /// A register that no calling convention passes anything in, and that the function looks at.
@@ -413,29 +438,6 @@ impl Module<'_, '_> {
     /// Functions that compilers call while arguments of another call may be on the stack already.
     fn may_be_inside_arguments(&self, callee: Callee) -> bool {
         matches!(callee, Callee::Direct { target, .. } if self.name(target).starts_with(b"__"))
-    }
-
-    fn give_up(&self, atoms: &[AtomIdx], refusal: &str, limits: &mut Vec<LimitRecord>) {
-        let sizes = atoms.iter().filter_map(|a| self.atoms.get(a.index()));
-        let bytes = sizes.fold(0u64, |sum, a| sum.saturating_add(a.size));
-        let Some(first) = atoms.first().and_then(|a| self.atoms.get(a.index())) else { return };
-        let at = |s: &&Symbol| {
-            matches!(s.definition, Definition::Atom(a) if Some(&a) == atoms.first())
-                && s.value == first.offset
-                && s.kind != SymbolKind::Section
-        };
-        let name = self.symbols.iter().find(at).map_or(&[][..], |s| self.tables.name(s.name));
-        let detail = format!(
-            "function {} in section {}: {refusal}",
-            String::from_utf8_lossy(name),
-            self.tables.describe(first.section)
-        );
-        limits.push(LimitRecord {
-            limit: Limit::UnmodelledFlow,
-            section: Some(first.section),
-            bytes,
-            detail,
-        });
     }
 
     /// Fill in what the constraints don't say: the atoms, the entries, and which references are accounted for.

@@ -1,0 +1,38 @@
+//! What is given up of a function, as limits that name it.
+//!
+//! A function is told by the symbol at its start. Left out: what is kept because of it, which the severity of the limit says.
+
+use super::Module;
+use crate::ids::AtomIdx;
+use crate::limit::{Limit, LimitRecord};
+use crate::summary::{Definition, Symbol, SymbolKind};
+
+impl Module<'_, '_> {
+    pub(super) fn give_up(&self, atoms: &[AtomIdx], refusal: &str, limits: &mut Vec<LimitRecord>) {
+        self.limit(Limit::UnmodelledFlow, atoms, refusal, limits);
+    }
+
+    pub(super) fn limit(
+        &self,
+        limit: Limit,
+        atoms: &[AtomIdx],
+        refusal: &str,
+        limits: &mut Vec<LimitRecord>,
+    ) {
+        let sizes = atoms.iter().filter_map(|a| self.atoms.get(a.index()));
+        let bytes = sizes.fold(0u64, |sum, a| sum.saturating_add(a.size));
+        let Some(first) = atoms.first().and_then(|a| self.atoms.get(a.index())) else { return };
+        let at = |s: &&Symbol| {
+            matches!(s.definition, Definition::Atom(a) if Some(&a) == atoms.first())
+                && s.value == first.offset
+                && s.kind != SymbolKind::Section
+        };
+        let name = self.symbols.iter().find(at).map_or(&[][..], |s| self.tables.name(s.name));
+        let detail = format!(
+            "function {} in section {}: {refusal}",
+            String::from_utf8_lossy(name),
+            self.tables.describe(first.section)
+        );
+        limits.push(LimitRecord { limit, section: Some(first.section), bytes, detail });
+    }
+}
