@@ -261,7 +261,8 @@ mod tests {
         let shadow = run("--prune-level=off", &["--prune-level=off:pointers"]).unwrap();
         assert!(shadow.off && shadow.level_explicit && shadow.level == Level::Pointers);
         assert!(!run("--prune-level=off", &["--prune-level=pointers"]).unwrap().off);
-        assert!(options.level_explicit && options.strict);
+        assert!(options.level_explicit && options.strict && !options.constants);
+        assert!(run("--prune-constants", &[]).unwrap().constants);
         assert_eq!(options.why, ["a b"]);
         assert_eq!((options.cache, options.stub), (None, StubAction::Trap));
         let stub = |flags| run(flags, &["--prune-stub=trap"]).unwrap().stub;

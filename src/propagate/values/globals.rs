@@ -222,7 +222,8 @@ fn taken(world: &World<'_>, keys: &[Key]) -> Taken {
     // An access that leaves its object may mean anything around it.
     for (atom, offset, size) in keys {
         let inside = world.atom(*atom).is_some_and(|a: &Atom| {
-            a.offset as i64 <= *offset && *offset + i64::from(*size) <= a.offset.saturating_add(a.size) as i64
+            a.offset as i64 <= *offset
+                && offset.saturating_add(i64::from(*size)) <= a.offset.saturating_add(a.size) as i64
         });
         if !inside {
             taken.atoms.extend(world.section_of(*atom));
@@ -255,7 +256,10 @@ fn contents(world: &World<'_>, (atom, offset, size): Key) -> Option<u64> {
         return Some(0);
     }
     let own = summary.references_of(local).iter().map(|r| r.offset as i64);
-    if own.into_iter().any(|r| r < offset + i64::from(size) && offset < r + WIDEST) {
+    if own
+        .into_iter()
+        .any(|r| r < offset.saturating_add(i64::from(size)) && offset < r.saturating_add(WIDEST))
+    {
         return None;
     }
     let offset = u64::try_from(offset).ok()?;
@@ -308,7 +312,7 @@ impl Nameable {
     }
 
     fn by_others(&mut self, (atom, offset, size): Key) -> bool {
-        let end = offset + i64::from(size);
+        let end = offset.saturating_add(i64::from(size));
         let parts = self.parts.get(&atom);
         parts.is_some_and(|p| p.iter().any(|(start, limit)| *start <= offset && end <= *limit))
     }

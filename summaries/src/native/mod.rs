@@ -97,17 +97,10 @@ fn read(bytes: &[u8], granularity: Granularity) -> Result<ModuleSummary> {
     }
     let found = match granularity {
         Granularity::Pointers | Granularity::Constants => {
-            let of = flow::References { references: &references, resolved: &resolved, owned: &owned };
-            flow::read(
-                &tables,
-                &by_section,
-                &atoms,
-                &symbols,
-                &plan,
-                of,
-                granularity == Granularity::Constants,
-                &mut limits,
-            )?
+            let constants = granularity == Granularity::Constants;
+            let of =
+                flow::References { references: &references, resolved: &resolved, owned: &owned, constants };
+            flow::read(&tables, &by_section, &atoms, &symbols, &plan, of, &mut limits)?
         }
         Granularity::Sections | Granularity::Functions => flow::Found::default(),
     };

@@ -286,3 +286,19 @@ fn what_is_given_up_is_a_limit() {
     let many = format!("push %rbx; {many} call g; 9: pop %rbx; ret");
     assert_eq!((limits(&many), needs(&many)), (vec![Limit::UnmodelledConstants], vec![]));
 }
+
+#[test]
+fn damage_breaks_no_invariant() {
+    let text = ".text\n.globl t\n.type t, @function\nt:\n.cfi_startproc\npush %rbp; mov %rsp, %rbp; sub $16, %rsp; mov %edi, -4(%rbp)\n\
+                cmpl $1, -4(%rbp); je 1f; mov $3, %edi; call g; 1: cmpl $0, v(%rip); je 2f; movl $4, v(%rip); 2: leave; ret\n\
+                .cfi_endproc\n.size t, .-t\n.data\n.globl v\n.type v, @object\n.size v, 4\nv: .long 5\n";
+    let bytes = assembled(text);
+    for at in 0..bytes.len() {
+        for flip in [0x01, 0x80, 0xff] {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= flip;
+            let summary = summaries::extract::extract(&damaged, Granularity::Constants);
+            assert_eq!(summary.check(), Ok(()), "byte {at:#x} ^ {flip:#x}");
+        }
+    }
+}

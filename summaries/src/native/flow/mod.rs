@@ -78,6 +78,8 @@ pub(crate) struct References<'r> {
     pub(crate) references: &'r [Reference],
     pub(crate) resolved: &'r [ResolvedReference],
     pub(crate) owned: &'r [OwnedRange],
+    /// Constants are asked for besides.
+    pub(crate) constants: bool,
 }
 
 /// What is found out about the code of a module.
@@ -100,7 +102,6 @@ pub(crate) fn read(
     symbols: &[Symbol],
     plan: &Plan,
     of: References<'_>,
-    with_constants: bool,
     limits: &mut Vec<LimitRecord>,
 ) -> Result<Found> {
     let relas = split::all_relocations(tables, by_section)?;
@@ -156,7 +157,7 @@ pub(crate) fn read(
         match (checked, unit) {
             (Ok(mut summary), Ok(unit)) => {
                 module.complete(&unit, of, &mut summary);
-                if with_constants {
+                if of.constants {
                     match constants::constants(&module, &unit, summary.atom, &mut integers) {
                         Ok(outline) => {
                             if let Some(why) = outline.given_up {
@@ -194,7 +195,7 @@ pub(crate) fn read(
     }
     found.functions.sort_by_key(|f| f.atom);
     found.constants.sort_by_key(|c| c.atom);
-    if with_constants {
+    if of.constants {
         found.contents = module.contents();
     }
     Ok(found)
