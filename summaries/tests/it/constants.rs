@@ -106,7 +106,7 @@ fn what_is_no_test_of_a_parameter() {
         "add %esi, %edi; test %edi, %edi; je",
         "inc %edi; test %edi, %edi; je",
         "call h; test %edi, %edi; je",
-        "syscall; test %eax, %eax; je",
+        "mov %rdi, %rax; syscall; test %eax, %eax; je",
         // Only its lowest byte is known.
         "movb %dil, %al; test %eax, %eax; je",
         "test %esi, %edi; je",
@@ -200,6 +200,8 @@ fn what_is_passed() {
     // On one path 1, on the other 2; 3 on both.
     let paths = "push %rbx; cmp %eax, %ebx; mov $3, %esi; mov $1, %edi; je 1f; mov $2, %edi; 1: call g; pop %rbx; ret";
     assert_eq!(passed(paths), [None, constant(3)]);
+    // The kernel's result is in rax.
+    assert_eq!(passed(&call("mov $39, %eax; syscall; mov %eax, %edi")), [None, None]);
     // Behind a call nothing is left.
     assert_eq!(passed(&call("mov $5, %edi; call h")), [None, None]);
     let (summary, _) = constants(&call("mov %edi, %esi; movl v(%rip), %edi"));

@@ -76,8 +76,7 @@ fn whoever_is_not_seen_passes_anything() {
     assert!(reaches("call direct f; mention f", &main_passes("0"), &[], ""));
     let indirect = |n| {
         format!(
-            "{}constants [t.main]\n pass section 1 @4 rdi constant 0\n pass section 1 @6 rdi constant {n}\n",
-            format!("{F}{V}")
+            "{F}{V}constants [t.main]\n pass section 1 @4 rdi constant 0\n pass section 1 @6 rdi constant {n}\n"
         )
     };
     let main = "call direct f; %0 = address f +0; call indirect %0";

@@ -211,7 +211,9 @@ impl Walk<'_, '_, '_, '_> {
                     if is_read {
                         self.found.lose(before.get(slot));
                     }
-                    if integers.writes & 1 << slot != 0 {
+                    // The kernel's results are in none of the decoder's tables.
+                    let may_be_written = op.effect == Effect::System && !matches!(slot, RSP | RBP);
+                    if may_be_written || integers.writes & 1 << slot != 0 {
                         self.found.lose(before.get(slot));
                         state.set(slot, Value::ANYTHING);
                     }
