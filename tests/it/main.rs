@@ -35,3 +35,4 @@ mod shadow;
 mod stubs;
 mod tidy;
 mod tools;
+mod unreached;

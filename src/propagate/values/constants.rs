@@ -36,6 +36,15 @@ impl Fact {
         }
     }
 
+    /// Whether a test of it may go this way.
+    fn may_be(self, condition: &Condition, holds: bool) -> bool {
+        match self {
+            Fact::Nothing => false,
+            Fact::Constant(value) => condition.holds(value) == holds,
+            Fact::Anything => true,
+        }
+    }
+
     fn map(self, of: impl FnOnce(u64) -> u64) -> Fact {
         match self {
             Fact::Constant(value) => Fact::Constant(of(value)),
@@ -158,11 +167,7 @@ impl<'s> Constants<'s> {
 
     /// Whether a test may go this way.
     fn may_be(&mut self, world: &World<'s>, of: (usize, u32), condition: &Condition, holds: bool) -> bool {
-        match self.source(world, of, condition.quantity.source) {
-            Fact::Nothing => false,
-            Fact::Constant(value) => condition.holds(value) == holds,
-            Fact::Anything => true,
-        }
+        self.source(world, of, condition.quantity.source).may_be(condition, holds)
     }
 
     fn is_reached(
@@ -314,6 +319,27 @@ impl<'s> Flow<'s> {
     pub(super) fn unreached(&self) -> impl Iterator<Item = (u32, u32)> {
         let waiting = self.constants.iter().flat_map(|c| (0u32..).zip(&c.waiting));
         waiting.flat_map(|(function, (sites, _))| sites.iter().map(move |number| (function, *number)))
+    }
+
+    /// The first test that never goes the way that a call site needs it, with that way, and what is known of its integer.
+    pub(super) fn barrier(&self, function: u32, number: u32) -> Option<(Condition, bool, Fact)> {
+        let constants = self.constants.as_ref()?;
+        let table = constants.tables[function as usize]?;
+        let position = self.functions[function as usize].position;
+        self.pass(function, number)?.needs.iter().find_map(|need| {
+            let condition = table.conditions.get(need.condition as usize)?;
+            let fact = match condition.quantity.source {
+                Source::Parameter(register) => {
+                    let number = PARAMETERS.iter().position(|p| *p == register)?;
+                    constants.parameters[function as usize][number]
+                }
+                Source::Memory(cell) => {
+                    let number = constants.globals.number(&self.world, position, cell)?;
+                    constants.cells[number as usize].0
+                }
+            };
+            (!fact.may_be(condition, need.holds)).then_some((*condition, need.holds, fact))
+        })
     }
 
     /// Counts of the fixpoint.

@@ -26,6 +26,7 @@ mod sites;
 mod solve;
 #[cfg(test)]
 mod tests;
+mod unreached;
 
 use std::collections::BTreeSet;
 
@@ -40,6 +41,7 @@ pub use globals::NotConstant;
 pub use graph::Cause;
 use origins::Origins;
 pub use places::{ModelOf, Sources};
+pub use unreached::{Integer, UnreachedCall};
 
 /// What an indirect call site of a live function calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -101,6 +103,8 @@ pub struct ValueFlow {
     pub called: Vec<(AtomId, AtomId)>,
     /// By atom: its address escaped. Only if that was asked for.
     pub escaped: Vec<bool>,
+    /// Calls that integers keep control from. Only if that was asked for.
+    pub unreached: Vec<UnreachedCall>,
     /// `None` where values were not followed, or nobody asked.
     pub statistics: Option<Statistics>,
 }
@@ -132,6 +136,7 @@ fn flow_within(sources: Sources<'_>, explain: bool, budget: budget::Budget) -> V
         }
         false => (Vec::new(), None),
     };
+    let unreached = if explain { flow.unreached_calls() } else { Vec::new() };
     let mut witness = std::mem::take(&mut flow.witness);
     for (atom, _) in stub.iter().enumerate().filter(|(_, stub)| **stub) {
         witness[atom] = flow.mention[atom].map(Witness::Edge);
@@ -144,7 +149,7 @@ fn flow_within(sources: Sources<'_>, explain: bool, budget: budget::Budget) -> V
         called.dedup();
         escaped = flow.escaped;
     }
-    ValueFlow { liveness: Liveness { witness, stub }, sites, called, escaped, statistics }
+    ValueFlow { liveness: Liveness { witness, stub }, sites, called, escaped, unreached, statistics }
 }
 
 /// What the indirect call sites of live functions call.

@@ -9,6 +9,7 @@ use summaries::models::{Effect, MemoryIdx, Model, Passed, Returned, Source};
 use super::random::{Choices, answer, expected, text};
 use super::{flow_of, flow_of_within, module};
 use crate::ids::{AtomId, Id};
+use crate::propagate::values::Integer;
 use crate::propagate::values::budget::{BUDGET, Budget};
 
 const LINE: &str = "a.o -e main -o out --prune-constants";
@@ -227,6 +228,23 @@ fn an_object_of_one_module_that_nothing_changes_is_volatile() {
         "condition memory w +0 size 4 bytes 4 over 4 equal 0\n put w +0 size 4 = constant 1 unless 0";
     assert!(!run(guarded, "local"));
     assert!(!run("", "global"));
+}
+
+#[test]
+fn what_keeps_control_from_a_call_is_said() {
+    let unreached = |more: &str| {
+        let functions = [("main", more), ("f", "call direct g"), ("g", "")];
+        let text = module(&functions, &[], &[]).replace("atom t.main", &format!("{SYMBOLS}\natom t.main"));
+        flow_of(LINE, &[&format!("{text}\n{}", main_passes("7").replace("equal 0", "equal 7"))], &[])
+            .0
+            .unreached
+    };
+    let [call] = unreached("call direct f").try_into().unwrap();
+    assert_eq!((call.caller, call.callee, call.offset), (AtomId::new(1), Some(AtomId::new(2)), 4));
+    assert_eq!((call.integer, call.always, call.needs), (Integer::Parameter(7), Some(7), false));
+    assert!(call.condition.holds(7));
+    // Its address is called: nothing is known any more.
+    assert_eq!(unreached("call direct f; %0 = address f +0; escape %0"), []);
 }
 
 #[test]
