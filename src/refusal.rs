@@ -21,7 +21,8 @@ pub fn of_options(config: &Config, inputs: &Inputs) -> Vec<Place> {
     let mut limits = Vec::new();
     let mut add = |limit, detail: String| limits.push((None, link_limit(limit, detail)));
     let asked = config.prune.level_explicit && config.gc_sections;
-    if config.output_kind == OutputKind::Relocatable && !asked {
+    // All that is global is a root there, and whoever links the output is pruned then.
+    if config.output_kind == OutputKind::Relocatable {
         add(Limit::RelocatableOutput, "-r".to_owned());
     }
     if config.emit_relocs && !asked {

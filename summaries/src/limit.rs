@@ -85,11 +85,11 @@ limits! {
     /// No module defines the entry symbol: the program starts at whatever comes first.
     NoEntry, "no-entry", Link, "a definition of the entry symbol";
     /// `-r` or `--emit-relocs`: the output is an input again.
-    RelocatableOutput, "relocatable-output", Link, "--gc-sections and an explicit --prune-level";
+    RelocatableOutput, "relocatable-output", Link, "the link of the output; of --emit-relocs: --gc-sections and an explicit --prune-level";
     /// A file name pattern of a linker script means this file by a path that a pruned copy can't keep.
     ScriptFilePattern, "script-file-pattern", Module, "a pattern with a leading *";
     /// Debug information or another section that is not loaded refers to code by offset.
-    DebugInfo, "debug-info", Section, "objects without debug information";
+    DebugInfo, "debug-info", Section, "objects without debug information, or with -ffunction-sections";
     /// Bytes in a function that are no instruction.
     UndecodableCode, "undecodable-code", Section, "code that decodes from end to end, with data elsewhere";
     /// Bytes that no sized function symbol covers and that are no padding.

@@ -29,6 +29,7 @@ mod matrix;
 mod models;
 mod options;
 mod remarks;
+mod relocatable;
 mod reporting;
 mod run;
 mod shadow;

@@ -1,0 +1,63 @@
+//! Outputs that are inputs again, `-r` and `--emit-relocs`: the linker's own bytes, unless `--emit-relocs` is asked to be pruned.
+
+use serde_json::Value;
+
+use crate::run::{Job, Session};
+use crate::tools::{self, Linker};
+
+const MAIN: &str =
+    "int callee(int);\nint dead_one(int x) { return callee(x); }\nint main(void) { return callee(2) - 3; }\n";
+const LIB: &str = "static int helper(int x) { return x; }\nint callee(int x) { return helper(x) + 1; }\nint dead_two(void) { return 3; }\n";
+
+/// Link plainly and in front of the linker; whether the bytes are the same, and the limits of the report.
+fn linked(session: &mut Session, linker: Linker, line: &str, options: &str) -> (bool, Vec<String>) {
+    let line = format!("-nostartfiles -e main main.o lib.o {line}");
+    let plain = Job::new(session.dir(), "gcc").words("-B").arg(format!("plain-{}", linker.name()));
+    session.must(&plain.words(&line).words("-o plain"));
+    let job = Job::new(session.dir(), "gcc").words("-B shims").words(&line).words(options);
+    let job = job.words("-Wl,--prune-strict -Wl,--prune-report=report.json -o out");
+    session.must(&job.env("LTO_PRUNE_LINKER", linker.path()));
+    let read = |name: &str| std::fs::read(session.path(name)).unwrap();
+    let report: Value = serde_json::from_slice(&read("report.json")).unwrap();
+    let limits = report["limits"].as_array().unwrap().iter();
+    let limits = limits.filter(|l| l["severity"] == "link").map(|l| l["limit"].as_str().unwrap().to_owned());
+    (read("plain") == read("out"), limits.collect())
+}
+
+#[test]
+fn the_linkers_own_bytes() {
+    let mut session = Session::new("again");
+    session.write("main.c", MAIN);
+    session.write("lib.c", LIB);
+    session.must(&Job::new(session.dir(), "gcc").words("-O1 -fno-inline -fno-pie -c main.c lib.c"));
+    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    for linker in Linker::ALL {
+        std::fs::create_dir_all(session.path(&format!("plain-{}", linker.name()))).unwrap();
+        std::os::unix::fs::symlink(linker.path(), session.path(&format!("plain-{}/ld", linker.name())))
+            .unwrap();
+        let again = vec!["relocatable-output".to_owned()];
+        for (line, options) in [
+            ("-r", ""),
+            ("-r", "-Wl,--prune-level=functions"),
+            ("-no-pie -Wl,--emit-relocs", "-Wl,--prune-level=functions"),
+        ] {
+            let found = linked(&mut session, linker, line, options);
+            session.check_eq(&found, &(true, again.clone()), &format!("{} {line} {options}", linker.name()));
+        }
+        // gold stops at an internal error with --emit-relocs and --gc-sections, ours or not; the others don't take -r with it.
+        if linker == Linker::Gold {
+            continue;
+        }
+        if linker == Linker::Lld {
+            let found = linked(&mut session, linker, "-r -Wl,--gc-sections", "-Wl,--prune-level=functions");
+            session.check_eq(&found, &(true, again.clone()), "lld -r --gc-sections");
+        }
+        let both = "-no-pie -Wl,--emit-relocs -Wl,--gc-sections";
+        let unasked = linked(&mut session, linker, both, "");
+        session.check_eq(&unasked, &(true, again), &format!("{}, not asked", linker.name()));
+        let asked = linked(&mut session, linker, both, "-Wl,--prune-level=functions");
+        session.check_eq(&asked, &(false, Vec::new()), &format!("{}, asked", linker.name()));
+        let listing = session.must(&Job::new(session.dir(), "nm").arg("out")).stdout;
+        session.check(listing.contains(" callee") && !listing.contains("dead_"), &listing);
+    }
+}
