@@ -10,7 +10,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use object::read::archive::ArchiveFile;
-use summaries::{Granularity, extract, format, text};
+use summaries::{Granularity, bitcode, extract, format, text};
 
 use super::{cache, granularity};
 use crate::config::Level;
@@ -52,13 +52,14 @@ pub fn summarize_command(args: &[OsString]) -> Result<()> {
     Ok(())
 }
 
-/// `lto-prune dump FILE`, without the first two words: the text form of a summary, an object or the members of an archive.
+/// `lto-prune dump FILE`, without the first two words: the text form of a summary, an object, bitcode or the members of an
+/// archive. What bitcode an object carries comes behind it.
 /// What is not a summary yet is divided as finely as can be.
 pub fn dump_command(args: &[OsString]) -> Result<()> {
     let [file] = args else {
         return Err(Error::new(
             Stage::Arguments,
-            "usage: lto-prune dump FILE (an object, an archive or a .ltosum)",
+            "usage: lto-prune dump FILE (an object, bitcode, an archive or a .ltosum)",
         ));
     };
     let path = Path::new(file);
@@ -76,6 +77,10 @@ pub fn dump_command(args: &[OsString]) -> Result<()> {
                 out.push_str(&format!("; {}\n", module.name.escape_debug()));
             }
             out.push_str(&text::dump(&extract::extract(&module.bytes, Granularity::Constants)));
+            if let Some(inner) = bitcode::embedded(&module.bytes).and_then(|range| module.bytes.get(range)) {
+                out.push_str(&format!("; bitcode in {}\n", module.name.escape_debug()));
+                out.push_str(&text::dump(&extract::extract(inner, Granularity::Constants)));
+            }
         }
     }
     match std::io::stdout().lock().write_all(out.as_bytes()) {

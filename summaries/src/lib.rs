@@ -6,6 +6,7 @@
 //!
 //! Left out: which definition prevails, what is live, what is emitted. Those need the other modules.
 
+pub mod bitcode;
 pub mod cfl;
 pub mod check;
 pub mod constant;

@@ -54,8 +54,8 @@ limits! {
     MalformedObject, "malformed-object", Link, "an object that the linker itself accepts";
     /// An ELF file of another class, byte order, machine or type.
     ForeignObject, "foreign-object", Link, "an ELF64 x86-64 relocatable object";
-    /// LLVM bitcode: its references are not read.
-    Bitcode, "bitcode", Link, "native objects";
+    /// LLVM bitcode in a link where what the linker makes of it is not known.
+    Bitcode, "bitcode", Link, "native objects, or lld and fewer options";
     /// gcc LTO (`.gnu.lto_*`), slim or fat: its references are hidden.
     GccLto, "gcc-lto", Link, "compiling without -flto";
     /// A section of a type that may hold symbol indices, so symbols can't be renumbered.
@@ -84,6 +84,12 @@ limits! {
     AmbiguousResolution, "ambiguous-resolution", Link, "one strong definition";
     /// No module defines the entry symbol: the program starts at whatever comes first.
     NoEntry, "no-entry", Link, "a definition of the entry symbol";
+    /// LLVM bitcode, which is handed to the linker as it is.
+    OpaqueBitcode, "opaque-bitcode", Module, "native objects";
+    /// LLVM bitcode with records that a newer LLVM, or one that is too old, has.
+    UnknownBitcode, "unknown-bitcode", Module, "bitcode of LLVM 14 to 22";
+    /// LLVM bitcode whose summary is of a version that is not known.
+    BitcodeSummaryVersion, "bitcode-summary-version", Module, "bitcode of LLVM 14 to 22";
     /// `-r` or `--emit-relocs`: the output is an input again.
     RelocatableOutput, "relocatable-output", Link, "the link of the output; of --emit-relocs: --gc-sections and an explicit --prune-level";
     /// A file name pattern of a linker script means this file by a path that a pruned copy can't keep.

@@ -1,6 +1,7 @@
 //! Tests of the crate from outside: objects by real compilers, hostile bytes, and the two written forms.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod bitcode;
 mod cfl;
 mod choices;
 mod closed;

@@ -166,7 +166,7 @@ fn bitcode_and_gcc_lto() {
     let bitcode = object(&["clang-19", "-c", "-flto"], "c", C);
     assert_eq!(
         (summary(&bitcode).kind, summary(&bitcode).limits_found()),
-        (ModuleKind::Bitcode, vec![Limit::Bitcode])
+        (ModuleKind::Bitcode, vec![Limit::OpaqueBitcode])
     );
     for fat in ["-fno-fat-lto-objects", "-ffat-lto-objects"] {
         let s = summary(&object(&["gcc", "-c", "-flto", fat], "c", C));

@@ -1,0 +1,101 @@
+//! Abbreviations: how the operands of a record are encoded.
+//!
+//! What LLVM's reader refuses (LLVM, "LLVM Bitcode File Format", Abbreviation Records) is an error here: an array or blob that is not last, elements without a width. So
+//! every operand that is not a literal takes at least a bit, and literals are counted by the caller.
+
+use super::cursor::Cursor;
+use super::error::{BitcodeErrorKind, Result};
+
+/// One operand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Operand {
+    /// Always this, without bits.
+    Literal(u64),
+    /// That many bits, 1 to 64.
+    Fixed(u32),
+    /// In chunks of that many bits, 2 to 32.
+    Vbr(u32),
+    /// A length, then elements as the next operand says.
+    Array,
+    /// Six bits for one of 64 characters.
+    Char6,
+    /// A length, then bytes.
+    Blob,
+}
+
+/// The encodings, in the numbers of the file.
+mod encoding {
+    pub(super) const FIXED: u64 = 1;
+    pub(super) const VBR: u64 = 2;
+    pub(super) const ARRAY: u64 = 3;
+    pub(super) const CHAR6: u64 = 4;
+    pub(super) const BLOB: u64 = 5;
+}
+
+/// A record's operands, code included, at least one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Abbreviation {
+    pub(super) operands: Box<[Operand]>,
+}
+
+impl Abbreviation {
+    /// Read a definition, behind its abbreviation id.
+    pub(super) fn read(cursor: &mut Cursor<'_>) -> Result<Self> {
+        let count = cursor.vbr(5)?;
+        let mut operands: Vec<Operand> = Vec::new();
+        // Each takes bits, so a count that is too large ends with the stream.
+        for _ in 0..count {
+            operands.push(Self::operand(cursor)?);
+        }
+        let bad = || cursor.error(BitcodeErrorKind::BadAbbreviation);
+        for (i, operand) in operands.iter().enumerate() {
+            let left = operands.len() - i - 1;
+            let element = operands.get(i + 1);
+            match operand {
+                Operand::Array => {
+                    let scalar =
+                        matches!(element, Some(Operand::Fixed(_) | Operand::Vbr(_) | Operand::Char6));
+                    // The first operand is the code: it may not be a list.
+                    if left != 1 || !scalar || i == 0 {
+                        return Err(bad());
+                    }
+                }
+                Operand::Blob if left != 0 || i == 0 => return Err(bad()),
+                _ => {}
+            }
+        }
+        if operands.is_empty() {
+            return Err(bad());
+        }
+        Ok(Abbreviation { operands: operands.into_boxed_slice() })
+    }
+
+    fn operand(cursor: &mut Cursor<'_>) -> Result<Operand> {
+        if cursor.fixed(1)? == 1 {
+            return Ok(Operand::Literal(cursor.vbr(8)?));
+        }
+        let encoding = cursor.fixed(3)?;
+        Ok(match encoding {
+            encoding::FIXED | encoding::VBR => {
+                let width = cursor.vbr(5)?;
+                match (encoding, width) {
+                    // LLVM reads a field without bits as the literal 0.
+                    (_, 0) => Operand::Literal(0),
+                    (encoding::FIXED, 1..=64) => Operand::Fixed(width as u32),
+                    (encoding::VBR, 2..=32) => Operand::Vbr(width as u32),
+                    _ => return Err(cursor.error(BitcodeErrorKind::BadAbbreviation)),
+                }
+            }
+            encoding::ARRAY => Operand::Array,
+            encoding::CHAR6 => Operand::Char6,
+            encoding::BLOB => Operand::Blob,
+            _ => return Err(cursor.error(BitcodeErrorKind::BadAbbreviation)),
+        })
+    }
+}
+
+/// The character of a `Char6`.
+pub(super) fn char6(value: u64) -> u64 {
+    const CHARACTERS: &[u8; 64] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._";
+    u64::from(CHARACTERS.get(value as usize).copied().unwrap_or_default())
+}

@@ -1,0 +1,41 @@
+//! Where bitcode is in a file: raw, in its wrapper, or in a section of an object.
+//!
+//! A fat object (`-ffat-lto-objects`) has it in `.llvm.lto`, one of rustc or of `-fembed-bitcode` in `.llvmbc`; a linker takes the first
+//! section with either name. Left out: archives, which are the driver's.
+
+use std::ops::Range;
+
+use super::stream::MAGIC;
+use crate::native;
+
+/// First bytes of the wrapper (`0x0B17C0DE`, little-endian).
+const WRAPPER: &[u8] = b"\xde\xc0\x17\x0b";
+
+/// Names of sections that hold bitcode.
+const SECTIONS: [&[u8]; 2] = [b".llvm.lto", b".llvmbc"];
+
+/// Whether a file begins as LLVM bitcode does, raw or wrapped.
+pub fn is_bitcode(bytes: &[u8]) -> bool {
+    bytes.starts_with(MAGIC) || bytes.starts_with(WRAPPER)
+}
+
+/// Where the bitstream is in a file that [`is_bitcode`]; `None` if the wrapper points outside.
+pub fn unwrap(bytes: &[u8]) -> Option<Range<usize>> {
+    if !bytes.starts_with(WRAPPER) {
+        return Some(0..bytes.len());
+    }
+    // Magic, version, offset, size, CPU type.
+    let word = |at: usize| {
+        let field: [u8; 4] = bytes.get(at..at + 4)?.try_into().ok()?;
+        usize::try_from(u32::from_le_bytes(field)).ok()
+    };
+    let (offset, size) = (word(8)?, word(12)?);
+    let end = offset.checked_add(size)?;
+    bytes.get(offset..end).map(|_| offset..end)
+}
+
+/// Where the bitcode of an ELF object is, if it has some: the contents of the first section of such a name.
+pub fn embedded(object: &[u8]) -> Option<Range<usize>> {
+    let found = SECTIONS.iter().filter_map(|name| native::find_section(object, name));
+    found.filter(|range| !range.is_empty()).min_by_key(|range| range.start)
+}

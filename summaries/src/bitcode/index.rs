@@ -1,0 +1,318 @@
+//! The summary that a module carries for the thin link: who refers to whom, who calls whom, and flags, by value id.
+//!
+//! Both blocks have the same records, that of ThinLTO and that of full LTO. Layouts are those of versions 9 (LLVM 14) to 14 (LLVM 23); of another version nothing is
+//! read but the number, and [`SummaryIndex::is_read`] says so. Records that a newer LLVM may have added without a new version are noted. Left out: heap profiles
+//! and parameter accesses, which say nothing of liveness, and records of combined indexes, which are no linker's input.
+
+use super::error::{BitcodeErrorKind, Result};
+use super::linkage::{self, Linkage};
+use super::module::{MAX_NOTES, StrtabRange, block};
+use super::stream::{Event, Stream};
+use crate::summary::Visibility;
+
+/// Versions whose layouts are known.
+const VERSIONS: std::ops::RangeInclusive<u64> = 9..=14;
+
+/// Codes of records.
+mod code {
+    pub(super) const PERMODULE: u32 = 1;
+    pub(super) const PERMODULE_PROFILE: u32 = 2;
+    pub(super) const PERMODULE_GLOBALVAR_INIT_REFS: u32 = 3;
+    pub(super) const ALIAS: u32 = 7;
+    pub(super) const VERSION: u32 = 10;
+    pub(super) const TYPE_TESTS: u32 = 11;
+    pub(super) const TYPE_TEST_ASSUME_VCALLS: u32 = 12;
+    pub(super) const TYPE_CHECKED_LOAD_VCALLS: u32 = 13;
+    pub(super) const TYPE_TEST_ASSUME_CONST_VCALL: u32 = 14;
+    pub(super) const TYPE_CHECKED_LOAD_CONST_VCALL: u32 = 15;
+    pub(super) const VALUE_GUID: u32 = 16;
+    pub(super) const CFI_FUNCTION_DEFS: u32 = 17;
+    pub(super) const CFI_FUNCTION_DECLS: u32 = 18;
+    pub(super) const PERMODULE_RELBF: u32 = 19;
+    pub(super) const FLAGS: u32 = 20;
+    pub(super) const TYPE_ID_METADATA: u32 = 22;
+    pub(super) const PERMODULE_VTABLE_GLOBALVAR_INIT_REFS: u32 = 23;
+    pub(super) const BLOCK_COUNT: u32 = 24;
+    pub(super) const PARAM_ACCESS: u32 = 25;
+    /// PERMODULE_CALLSITE_INFO, PERMODULE_ALLOC_INFO, STACK_IDS, ALLOC_CONTEXT_IDS, CONTEXT_RADIX_TREE_ARRAY and their variants.
+    pub(super) const HEAP_PROFILE: std::ops::RangeInclusive<u32> = 26..=33;
+}
+
+/// Flags of any entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ValueFlags {
+    pub linkage: Linkage,
+    pub visibility: Visibility,
+    pub not_eligible_to_import: bool,
+    /// Kept by the compiler's word: `llvm.used`, or named by inline assembly.
+    pub live: bool,
+    pub dso_local: bool,
+    pub can_auto_hide: bool,
+}
+
+/// How a variable is referred to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    Any,
+    ReadOnly,
+    WriteOnly,
+}
+
+/// A reference that is no call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ValueRef {
+    /// Value id; one that the module has no value for may be in [`SummaryIndex::guids`].
+    pub value: u32,
+    pub access: Access,
+}
+
+/// A virtual call: a type id's GUID, and the offset of the slot in the vtable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VirtualCall {
+    pub type_id: u64,
+    pub offset: u64,
+    /// The call is by `llvm.type.checked.load`.
+    pub checked_load: bool,
+    /// Arguments, where all are constants.
+    pub constants: Option<Vec<u64>>,
+}
+
+/// What an entry is of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EntryKind {
+    Function {
+        instructions: u64,
+        /// As in the file: bit 8 is an indirect call that no record names.
+        flags: u64,
+        /// Value ids that are called.
+        calls: Vec<u32>,
+        type_tests: Vec<u64>,
+        virtual_calls: Vec<VirtualCall>,
+    },
+    Variable {
+        flags: u64,
+        /// (value id of a function, offset in the vtable).
+        slots: Vec<(u32, u64)>,
+    },
+    Alias {
+        aliasee: u32,
+    },
+}
+
+/// What is said of one definition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SummaryEntry {
+    pub value: u32,
+    pub flags: ValueFlags,
+    pub refs: Vec<ValueRef>,
+    pub kind: EntryKind,
+}
+
+/// The vtables that are compatible with a type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TypeVtables {
+    pub name: Vec<u8>,
+    /// (address point, value id of the vtable).
+    pub vtables: Vec<(u64, u32)>,
+    name_at: StrtabRange,
+}
+
+/// A module's summary.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SummaryIndex {
+    pub version: u64,
+    /// The block of full LTO.
+    pub full_lto: bool,
+    pub flags: u64,
+    /// In the order of the file.
+    pub entries: Vec<SummaryEntry>,
+    /// GUIDs of value ids that are no global value of the module.
+    pub guids: Vec<(u32, u64)>,
+    pub types: Vec<TypeVtables>,
+    pub block_count: u64,
+    /// Records that were passed over.
+    pub unknown: Vec<String>,
+}
+
+impl SummaryIndex {
+    /// Whether its records were read: of a version whose layouts are known, and all of known codes.
+    pub fn is_read(&self) -> bool {
+        VERSIONS.contains(&self.version) && self.unknown.is_empty()
+    }
+
+    pub(super) fn resolve_names(&mut self, strtab: &[u8]) -> Option<()> {
+        for ty in &mut self.types {
+            ty.name = ty.name_at.of(strtab)?.to_vec();
+        }
+        Some(())
+    }
+
+    fn note(&mut self, what: String) {
+        if self.unknown.len() < MAX_NOTES {
+            self.unknown.push(what);
+        }
+    }
+}
+
+/// What records before a function's say of it.
+#[derive(Default)]
+struct Pending {
+    type_tests: Vec<u64>,
+    virtual_calls: Vec<VirtualCall>,
+}
+
+/// Read the block that has just been entered, to its end.
+pub(super) fn read(stream: &mut Stream<'_>, full_lto: bool) -> Result<SummaryIndex> {
+    let mut index = SummaryIndex { full_lto, ..SummaryIndex::default() };
+    let mut pending = Pending::default();
+    loop {
+        match stream.next()? {
+            Event::Enter(block) => {
+                index.note(format!("block {block} in a summary"));
+                stream.skip_block();
+            }
+            Event::Leave | Event::End => return Ok(index),
+            Event::Record(code) => {
+                let block =
+                    if full_lto { block::FULL_LTO_GLOBALVAL_SUMMARY } else { block::GLOBALVAL_SUMMARY };
+                // The version comes first; without one there is no layout.
+                let known = code == code::VERSION || VERSIONS.contains(&index.version);
+                if known && record(code, stream.operands(), &mut index, &mut pending).is_none() {
+                    return Err(stream.error(BitcodeErrorKind::ShortRecord { block, code }));
+                }
+            }
+        }
+    }
+}
+
+/// `None` if the record is too short, or a number in it too large.
+fn record(code: u32, ops: &[u64], index: &mut SummaryIndex, pending: &mut Pending) -> Option<()> {
+    match code {
+        code::VERSION => index.version = *ops.first()?,
+        code::FLAGS => index.flags = *ops.first()?,
+        code::BLOCK_COUNT => index.block_count = *ops.first()?,
+        code::PERMODULE | code::PERMODULE_PROFILE | code::PERMODULE_RELBF => {
+            function(code, ops, index, pending)?;
+        }
+        code::PERMODULE_GLOBALVAR_INIT_REFS => {
+            let (value, flags) = head(ops, index)?;
+            let refs = references(ops.get(3..)?, 0, 0)?;
+            let kind = EntryKind::Variable { flags: *ops.get(2)?, slots: Vec::new() };
+            index.entries.push(SummaryEntry { value, flags, refs, kind });
+        }
+        code::PERMODULE_VTABLE_GLOBALVAR_INIT_REFS => {
+            let (value, flags) = head(ops, index)?;
+            let count = usize::try_from(*ops.get(3)?).ok()?;
+            let end = count.checked_add(4)?;
+            let refs = references(ops.get(4..end)?, 0, 0)?;
+            let slots = pairs(ops.get(end..)?).map(|(id, at)| Some((value_id(id)?, at)));
+            let kind = EntryKind::Variable { flags: *ops.get(2)?, slots: slots.collect::<Option<_>>()? };
+            index.entries.push(SummaryEntry { value, flags, refs, kind });
+        }
+        code::ALIAS => {
+            let (value, flags) = head(ops, index)?;
+            let kind = EntryKind::Alias { aliasee: value_id(*ops.get(2)?)? };
+            index.entries.push(SummaryEntry { value, flags, refs: Vec::new(), kind });
+        }
+        code::TYPE_TESTS => pending.type_tests.extend_from_slice(ops),
+        code::TYPE_TEST_ASSUME_VCALLS | code::TYPE_CHECKED_LOAD_VCALLS => {
+            let checked_load = code == code::TYPE_CHECKED_LOAD_VCALLS;
+            let calls = pairs(ops);
+            pending.virtual_calls.extend(calls.map(|(type_id, offset)| VirtualCall {
+                type_id,
+                offset,
+                checked_load,
+                constants: None,
+            }));
+        }
+        code::TYPE_TEST_ASSUME_CONST_VCALL | code::TYPE_CHECKED_LOAD_CONST_VCALL => {
+            pending.virtual_calls.push(VirtualCall {
+                type_id: *ops.first()?,
+                offset: *ops.get(1)?,
+                checked_load: code == code::TYPE_CHECKED_LOAD_CONST_VCALL,
+                constants: Some(ops.get(2..)?.to_vec()),
+            });
+        }
+        code::VALUE_GUID => {
+            let guid = match index.version {
+                // Since version 11 the two halves are apart.
+                11.. => *ops.get(1)? << 32 | (*ops.get(2)? & 0xffff_ffff),
+                _ => *ops.get(1)?,
+            };
+            index.guids.push((value_id(*ops.first()?)?, guid));
+        }
+        code::TYPE_ID_METADATA => {
+            let name_at = StrtabRange { offset: *ops.first()?, size: *ops.get(1)? };
+            let vtables = pairs(ops.get(2..)?).map(|(at, id)| Some((at, value_id(id)?)));
+            let vtables = vtables.collect::<Option<_>>()?;
+            index.types.push(TypeVtables { name: Vec::new(), vtables, name_at });
+        }
+        code::CFI_FUNCTION_DEFS | code::CFI_FUNCTION_DECLS | code::PARAM_ACCESS => {}
+        code if code::HEAP_PROFILE.contains(&code) => {}
+        code => index.note(format!("summary record {code}")),
+    }
+    Some(())
+}
+
+fn function(code: u32, ops: &[u64], index: &mut SummaryIndex, pending: &mut Pending) -> Option<()> {
+    let (value, flags) = head(ops, index)?;
+    let count = |at: usize| usize::try_from(*ops.get(at)?).ok();
+    let (refs, read_only, write_only) = (count(4)?, count(5)?, count(6)?);
+    let end = refs.checked_add(7)?;
+    let refs = references(ops.get(7..end)?, read_only, write_only)?;
+    let callees = ops.get(end..)?;
+    // A profile brings a second number with each call.
+    let step = if code == code::PERMODULE { 1 } else { 2 };
+    if callees.len() % step != 0 {
+        return None;
+    }
+    let calls = callees.iter().step_by(step).map(|id| value_id(*id)).collect::<Option<_>>()?;
+    let Pending { type_tests, virtual_calls } = std::mem::take(pending);
+    let (instructions, fflags) = (*ops.get(2)?, *ops.get(3)?);
+    let kind = EntryKind::Function { instructions, flags: fflags, calls, type_tests, virtual_calls };
+    index.entries.push(SummaryEntry { value, flags, refs, kind });
+    Some(())
+}
+
+/// The first two operands of every entry.
+fn head(ops: &[u64], index: &mut SummaryIndex) -> Option<(u32, ValueFlags)> {
+    let value = value_id(*ops.first()?)?;
+    let raw = *ops.get(1)?;
+    let bit = |n: u32| raw >> n & 1 != 0;
+    let linkage = Linkage::of_summary(raw & 15);
+    if linkage.is_none() {
+        index.note(format!("summary linkage {}", raw & 15));
+    }
+    let flags = ValueFlags {
+        linkage: linkage.unwrap_or(Linkage::External),
+        visibility: linkage::visibility(raw >> 8 & 3).unwrap_or(Visibility::Default),
+        not_eligible_to_import: bit(4),
+        live: bit(5),
+        dso_local: bit(6),
+        can_auto_hide: bit(7),
+    };
+    Some((value, flags))
+}
+
+/// The list is in this order: any access, read only, write only.
+fn references(ids: &[u64], read_only: usize, write_only: usize) -> Option<Vec<ValueRef>> {
+    let first_write = ids.len().checked_sub(write_only)?;
+    let first_read = first_write.checked_sub(read_only)?;
+    let access = |i: usize| match i {
+        i if i >= first_write => Access::WriteOnly,
+        i if i >= first_read => Access::ReadOnly,
+        _ => Access::Any,
+    };
+    ids.iter()
+        .enumerate()
+        .map(|(i, id)| Some(ValueRef { value: value_id(*id)?, access: access(i) }))
+        .collect()
+}
+
+fn pairs(ops: &[u64]) -> impl Iterator<Item = (u64, u64)> {
+    ops.chunks_exact(2).filter_map(|pair| Some((*pair.first()?, *pair.get(1)?)))
+}
+
+fn value_id(value: u64) -> Option<u32> {
+    u32::try_from(value).ok()
+}

@@ -1,0 +1,44 @@
+//! The bitcode front end: from LLVM bitcode (LLVM 14 to 22) to its summary, without LLVM.
+//!
+//! Layers, each ignorant of the next: bits ([`cursor`]), blocks and records ([`stream`]), what records mean ([`module`],
+//! [`index`], [`symtab`]), the file ([`file`]), what a linker sees ([`symbols`]), the summary ([`lower`]). Any bytes are read in time and memory linear in their
+//! number; bytes that LLVM does not write are an error with a place, records that are not known are limits.
+
+mod abbreviation;
+pub mod container;
+mod cursor;
+pub mod error;
+pub mod file;
+pub mod guid;
+pub mod index;
+pub mod linkage;
+mod lower;
+pub mod module;
+pub mod stream;
+pub mod symbols;
+pub mod symtab;
+
+use crate::limit::{Limit, LimitRecord};
+use crate::summary::{Granularity, ModuleKind, ModuleSummary};
+
+pub use container::{embedded, is_bitcode};
+pub use file::read;
+
+/// Summarise bitcode, raw or wrapped. Total, as every front end is.
+pub fn extract_at(bytes: &[u8], granularity: Granularity) -> ModuleSummary {
+    match file::read(bytes) {
+        Ok(file) => lower::lower(&file, granularity),
+        Err(error) => {
+            let mut summary = ModuleSummary::opaque();
+            summary.kind = ModuleKind::Bitcode;
+            summary.granularity = granularity;
+            summary.limits.push(LimitRecord {
+                limit: Limit::MalformedObject,
+                section: None,
+                bytes: bytes.len() as u64,
+                detail: format!("LLVM bitcode: {error}"),
+            });
+            summary
+        }
+    }
+}

@@ -1,0 +1,365 @@
+//! The bitstream as a sequence of events: a block begins, a record, a block ends.
+//!
+//! Blocks nest on a stack of ours, so depth costs what it is worth in bits; abbreviations that BLOCKINFO gave are shared, not
+//! copied. Time and memory are linear in the bytes: an operand takes a bit of the stream or is a literal of an abbreviation, and literals are limited to as
+//! many as there are bits. Left out: what blocks and records mean.
+
+use std::rc::Rc;
+
+use rustc_hash::FxHashMap;
+
+use super::abbreviation::{Abbreviation, Operand, char6};
+use super::cursor::Cursor;
+use super::error::{BitcodeErrorKind, Result};
+
+/// First bytes of a bitstream of LLVM IR.
+pub(super) const MAGIC: &[u8] = b"BC\xc0\xde";
+
+/// The block that gives abbreviations to others.
+const BLOCKINFO: u32 = 0;
+/// Record of BLOCKINFO: what follows is of this block.
+const SETBID: u32 = 1;
+
+/// Abbreviation ids that are not abbreviations.
+mod id {
+    pub(super) const END_BLOCK: u64 = 0;
+    pub(super) const ENTER_SUBBLOCK: u64 = 1;
+    pub(super) const DEFINE_ABBREVIATION: u64 = 2;
+    pub(super) const UNABBREVIATED: u64 = 3;
+    pub(super) const FIRST: u64 = 4;
+}
+
+/// More operands than any record has that LLVM writes and that is read here: arrays of data are in blocks that are
+/// skipped.
+const MAX_OPERANDS: usize = 1 << 24;
+
+/// Abbreviations for blocks of one id.
+type Shared = Rc<Vec<Rc<Abbreviation>>>;
+
+/// What comes next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Event {
+    /// A block with this id; reading goes on inside.
+    Enter(u32),
+    /// The innermost block has ended.
+    Leave,
+    /// A record with this code, whose operands are in [`Stream::operands`].
+    Record(u32),
+    /// The stream has ended.
+    End,
+}
+
+/// A block that is open.
+#[derive(Debug)]
+struct Scope {
+    block: u32,
+    /// Of abbreviation ids, in bits.
+    width: u32,
+    /// Where it ends, in bits.
+    end: u64,
+    /// What BLOCKINFO said of it when it began.
+    given: Shared,
+    own: Vec<Rc<Abbreviation>>,
+    /// In BLOCKINFO: the block that is being described.
+    describes: Option<u32>,
+}
+
+/// A bitstream, read from its beginning.
+#[derive(Debug)]
+pub(super) struct Stream<'a> {
+    cursor: Cursor<'a>,
+    scopes: Vec<Scope>,
+    /// What the last BLOCKINFO said, by block id.
+    info: FxHashMap<u32, Shared>,
+    /// What a BLOCKINFO that is open has said.
+    new_info: FxHashMap<u32, Vec<Rc<Abbreviation>>>,
+    /// Literals that may still be read.
+    literals: u64,
+    operands: Vec<u64>,
+    blob: Option<&'a [u8]>,
+}
+
+impl<'a> Stream<'a> {
+    /// From the magic on.
+    pub(super) fn new(bytes: &'a [u8]) -> Result<Self> {
+        let mut cursor = Cursor::new(bytes);
+        if !bytes.starts_with(MAGIC) {
+            return Err(cursor.error(BitcodeErrorKind::Magic));
+        }
+        cursor.seek(32);
+        let literals = cursor.end();
+        Ok(Stream {
+            cursor,
+            scopes: Vec::new(),
+            info: FxHashMap::default(),
+            new_info: FxHashMap::default(),
+            literals,
+            operands: Vec::new(),
+            blob: None,
+        })
+    }
+
+    /// Of the last record.
+    pub(super) fn operands(&self) -> &[u64] {
+        &self.operands
+    }
+
+    /// Of the last record, if it has one.
+    pub(super) fn blob(&self) -> Option<&'a [u8]> {
+        self.blob
+    }
+
+    /// Whether the innermost block has this id.
+    pub(super) fn is_in(&self, block: u32) -> bool {
+        self.scopes.last().is_some_and(|s| s.block == block)
+    }
+
+    /// An error at this place.
+    pub(super) fn error(&self, kind: BitcodeErrorKind) -> super::error::BitcodeError {
+        self.cursor.error(kind)
+    }
+
+    /// Leave the innermost block without reading the rest of it.
+    pub(super) fn skip_block(&mut self) {
+        if let Some(scope) = self.scopes.pop() {
+            self.cursor.seek(scope.end);
+            self.restore_end();
+        }
+    }
+
+    /// The next event. Abbreviation definitions and what BLOCKINFO says are taken in on the way.
+    pub(super) fn next(&mut self) -> Result<Event> {
+        loop {
+            let Some(width) = self.scopes.last().map(|s| s.width) else {
+                return self.top_level();
+            };
+            match self.cursor.fixed(width)? {
+                id::END_BLOCK => return self.leave(),
+                id::ENTER_SUBBLOCK => return self.enter(),
+                id::DEFINE_ABBREVIATION => self.define()?,
+                id => {
+                    let code = self.record(id)?;
+                    self.note_block_info(code)?;
+                    return Ok(Event::Record(code));
+                }
+            }
+        }
+    }
+
+    fn top_level(&mut self) -> Result<Event> {
+        // A few bytes of padding may follow the last block, less than a block's header has.
+        if self.cursor.left() <= 64 {
+            return Ok(Event::End);
+        }
+        match self.cursor.fixed(2)? {
+            id::ENTER_SUBBLOCK => self.enter(),
+            _ => Err(self.error(BitcodeErrorKind::TopLevel)),
+        }
+    }
+
+    fn enter(&mut self) -> Result<Event> {
+        let block = self.cursor.vbr(8)?;
+        let width = self.cursor.vbr(4)?;
+        self.cursor.align32()?;
+        let words = self.cursor.fixed(32)?;
+        if !(1..=32).contains(&width) {
+            return Err(self.error(BitcodeErrorKind::AbbreviationWidth(width)));
+        }
+        let end = self.cursor.at().saturating_add(words * 32);
+        if end > self.cursor.end() {
+            return Err(self.error(BitcodeErrorKind::BlockTooLong));
+        }
+        if self.scopes.is_empty() {
+            // Each module brings its own.
+            self.info.clear();
+        }
+        // No block has an id that large; all of them are equally unknown.
+        let block = u32::try_from(block).unwrap_or(u32::MAX);
+        let given = self.info.get(&block).cloned().unwrap_or_default();
+        self.cursor.set_end(end);
+        if block == BLOCKINFO {
+            self.new_info.clear();
+        }
+        self.scopes.push(Scope { block, width: width as u32, end, given, own: Vec::new(), describes: None });
+        Ok(Event::Enter(block))
+    }
+
+    fn leave(&mut self) -> Result<Event> {
+        self.cursor.align32()?;
+        let Some(scope) = self.scopes.pop() else { return Ok(Event::End) };
+        if self.cursor.at() != scope.end {
+            return Err(self.error(BitcodeErrorKind::BlockEnd));
+        }
+        self.restore_end();
+        if scope.block == BLOCKINFO {
+            // A further one replaces the first, as in LLVM's reader. The order of a map doesn't matter to a map.
+            self.info = self.new_info.drain().map(|(block, list)| (block, Rc::new(list))).collect();
+        }
+        Ok(Event::Leave)
+    }
+
+    fn restore_end(&mut self) {
+        self.cursor.set_end(self.scopes.last().map_or(u64::MAX, |s| s.end));
+    }
+
+    fn define(&mut self) -> Result<()> {
+        let abbreviation = Rc::new(Abbreviation::read(&mut self.cursor)?);
+        let bad = self.error(BitcodeErrorKind::BadBlockInfo);
+        let Some(scope) = self.scopes.last_mut() else { return Ok(()) };
+        if scope.block == BLOCKINFO {
+            let block = scope.describes.ok_or(bad)?;
+            self.new_info.entry(block).or_default().push(abbreviation);
+        } else {
+            scope.own.push(abbreviation);
+        }
+        Ok(())
+    }
+
+    /// Take in which block a BLOCKINFO goes on to describe. Names of blocks and records are passed over.
+    fn note_block_info(&mut self, code: u32) -> Result<()> {
+        let bad = self.error(BitcodeErrorKind::BadBlockInfo);
+        if let Some(scope) = self.scopes.last_mut()
+            && scope.block == BLOCKINFO
+            && code == SETBID
+        {
+            let block = self.operands.first().and_then(|b| u32::try_from(*b).ok());
+            scope.describes = Some(block.ok_or(bad)?);
+        }
+        Ok(())
+    }
+
+    /// Read a record's operands; gives its code.
+    fn record(&mut self, id: u64) -> Result<u32> {
+        self.operands.clear();
+        self.blob = None;
+        if id == id::UNABBREVIATED {
+            let code = self.cursor.vbr(6)?;
+            let count = self.cursor.vbr(6)?;
+            self.check_count(count, 6)?;
+            for _ in 0..count {
+                let operand = self.cursor.vbr(6)?;
+                self.operands.push(operand);
+            }
+            return Ok(code_of(code));
+        }
+        let abbreviation = self.abbreviation(id)?;
+        let mut code = None;
+        let mut operands = abbreviation.operands.iter();
+        while let Some(operand) = operands.next() {
+            let value = match operand {
+                Operand::Literal(value) => {
+                    self.literals = self.literals.checked_sub(1).ok_or_else(|| self.too_much())?;
+                    *value
+                }
+                Operand::Array => {
+                    let count = self.cursor.vbr(6)?;
+                    let element = operands.next().copied().unwrap_or(Operand::Char6);
+                    self.array(count, element)?;
+                    continue;
+                }
+                Operand::Blob => {
+                    let length = self.cursor.vbr(6)?;
+                    self.cursor.align32()?;
+                    self.blob = Some(self.cursor.bytes(length)?);
+                    self.cursor.align32()?;
+                    continue;
+                }
+                scalar => self.scalar(*scalar)?,
+            };
+            match code {
+                None => code = Some(value),
+                Some(_) => self.push(value)?,
+            }
+        }
+        Ok(code_of(code.unwrap_or_default()))
+    }
+
+    fn array(&mut self, count: u64, element: Operand) -> Result<()> {
+        let width = match element {
+            Operand::Fixed(width) | Operand::Vbr(width) => width,
+            _ => 6,
+        };
+        self.check_count(count, width)?;
+        for _ in 0..count {
+            let value = self.scalar(element)?;
+            self.operands.push(value);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn scalar(&mut self, operand: Operand) -> Result<u64> {
+        match operand {
+            Operand::Fixed(width) => self.cursor.fixed(width),
+            Operand::Vbr(width) => self.cursor.vbr(width),
+            Operand::Char6 => Ok(char6(self.cursor.fixed(6)?)),
+            Operand::Literal(value) => Ok(value),
+            Operand::Array | Operand::Blob => Err(self.error(BitcodeErrorKind::BadAbbreviation)),
+        }
+    }
+
+    fn push(&mut self, value: u64) -> Result<()> {
+        self.check_count(1, 0)?;
+        self.operands.push(value);
+        Ok(())
+    }
+
+    /// Whether as many further operands of at least `width` bits each can be there.
+    fn check_count(&self, count: u64, width: u32) -> Result<()> {
+        if count.saturating_mul(u64::from(width)) > self.cursor.left() {
+            return Err(self.error(BitcodeErrorKind::Truncated));
+        }
+        if count > (MAX_OPERANDS.saturating_sub(self.operands.len())) as u64 {
+            return Err(self.error(BitcodeErrorKind::LongRecord(MAX_OPERANDS)));
+        }
+        Ok(())
+    }
+
+    fn too_much(&self) -> super::error::BitcodeError {
+        self.error(BitcodeErrorKind::TooMuchWork)
+    }
+
+    fn abbreviation(&self, id: u64) -> Result<Rc<Abbreviation>> {
+        let index = usize::try_from(id - id::FIRST).unwrap_or(usize::MAX);
+        let found = self.scopes.last().and_then(|scope| {
+            let given = &scope.given;
+            given.get(index).or_else(|| scope.own.get(index.checked_sub(given.len())?))
+        });
+        found.cloned().ok_or_else(|| self.error(BitcodeErrorKind::UnknownAbbreviation(id)))
+    }
+}
+
+/// Codes that don't fit are unknown, as all large ones are.
+fn code_of(code: u64) -> u32 {
+    u32::try_from(code).unwrap_or(u32::MAX)
+}
+
+/// A step of [`walk`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step<'s> {
+    /// A block with this id begins.
+    Enter(u32),
+    /// It ends.
+    Leave,
+    /// A record, with the length of its blob if it has one.
+    Record { code: u32, operands: &'s [u64], blob: Option<usize> },
+}
+
+/// Show every block and record of a bitstream, in its order. No block is skipped, whatever its id.
+///
+/// # Errors
+/// What is malformed.
+pub fn walk(bytes: &[u8], mut see: impl FnMut(Step<'_>)) -> Result<()> {
+    let mut stream = Stream::new(bytes)?;
+    loop {
+        match stream.next()? {
+            Event::Enter(block) => see(Step::Enter(block)),
+            Event::Leave => see(Step::Leave),
+            Event::Record(code) => {
+                let blob = stream.blob().map(<[u8]>::len);
+                see(Step::Record { code, operands: stream.operands(), blob });
+            }
+            Event::End => return Ok(()),
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! The symbol table that bitcode carries for linkers (LLVM's `irsymtab`): names as the object will have them, those of inline assembly too.
+//!
+//! A table of fixed-width records in a blob, with names in the string table. Linkers of the same LLVM believe it, others make
+//! it again from the module; the same bytes give the same symbols, so it is believed here. Versions 3 and 4 are known
+//! (LLVM 13 to 22); of any other there is none. Left out: what is of COFF.
+
+use super::error::{BitcodeError, BitcodeErrorKind, Result};
+use super::module::StrtabRange;
+use crate::summary::Visibility;
+
+/// Bits of a symbol's flags.
+mod flag {
+    pub(super) const VISIBILITY: u32 = 3;
+    pub(super) const HAS_UNCOMMON: u32 = 1 << 2;
+    pub(super) const UNDEFINED: u32 = 1 << 3;
+    pub(super) const WEAK: u32 = 1 << 4;
+    pub(super) const COMMON: u32 = 1 << 5;
+    pub(super) const INDIRECT: u32 = 1 << 6;
+    pub(super) const USED: u32 = 1 << 7;
+    pub(super) const TLS: u32 = 1 << 8;
+    pub(super) const GLOBAL: u32 = 1 << 10;
+    pub(super) const FORMAT_SPECIFIC: u32 = 1 << 11;
+}
+
+/// Sizes of the records, in bytes.
+mod size {
+    pub(super) const HEADER: usize = 76;
+    pub(super) const MODULE: usize = 12;
+    pub(super) const COMDAT: usize = 12;
+    pub(super) const SYMBOL: usize = 24;
+    pub(super) const STRING: usize = 8;
+}
+
+/// A COMDAT, by the name of its group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SymtabComdat<'a> {
+    pub name: &'a [u8],
+    /// LLVM's `Comdat::SelectionKind`: 3 keeps every copy.
+    pub selection: u32,
+}
+
+/// A symbol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SymtabSymbol<'a> {
+    /// As in the object.
+    pub name: &'a [u8],
+    /// As in the module; empty for one of inline assembly.
+    pub ir_name: &'a [u8],
+    /// Index into [`Symtab::comdats`].
+    pub comdat: Option<u32>,
+    pub visibility: Visibility,
+    pub undefined: bool,
+    pub weak: bool,
+    /// Size and alignment of a tentative definition, in bytes.
+    pub common: Option<(u64, u64)>,
+    /// An alias or ifunc.
+    pub indirect: bool,
+    /// In `llvm.used` or `llvm.compiler.used`, or named by inline assembly.
+    pub used: bool,
+    pub thread_local: bool,
+    pub global: bool,
+    /// No symbol to a linker: an intrinsic, a private value, metadata.
+    pub format_specific: bool,
+}
+
+/// A symbol table.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Symtab<'a> {
+    pub version: u32,
+    /// Version of the LLVM that wrote it.
+    pub producer: &'a [u8],
+    pub triple: &'a [u8],
+    pub source_file: &'a [u8],
+    /// By module: the range of its symbols.
+    pub modules: Vec<(u32, u32)>,
+    pub comdats: Vec<SymtabComdat<'a>>,
+    pub symbols: Vec<SymtabSymbol<'a>>,
+    /// What the module asks the linker to link with.
+    pub dependent_libraries: Vec<&'a [u8]>,
+}
+
+/// Read one; `None` if it is of a version that is not known.
+///
+/// # Errors
+/// If it points outside itself.
+pub(super) fn read<'a>(blob: &'a [u8], strtab: &'a [u8]) -> Result<Option<Symtab<'a>>> {
+    table(blob, strtab).ok_or(BitcodeError { at: 0, kind: BitcodeErrorKind::Symtab })
+}
+
+#[expect(clippy::option_option, reason = "malformed, or of an unknown version")]
+fn table<'a>(blob: &'a [u8], strtab: &'a [u8]) -> Option<Option<Symtab<'a>>> {
+    let version = word(blob, 0)?;
+    // The size of what is rare about a symbol: the size of a common one became 64-bit.
+    let (uncommon_size, align_at) = match version {
+        3 => (24, 4),
+        4 => (28, 8),
+        _ => return Some(None),
+    };
+    if blob.len() < size::HEADER {
+        return None;
+    }
+    let string = |at: usize, within: &'a [u8]| {
+        let range = StrtabRange {
+            offset: u64::from(word(within, at)?),
+            size: u64::from(word(within, at.checked_add(4)?)?),
+        };
+        range.of(strtab)
+    };
+    let records = |at: usize, size: usize| -> Option<std::slice::ChunksExact<'a, u8>> {
+        let start = word(blob, at)? as usize;
+        let length = (word(blob, at + 4)? as usize).checked_mul(size)?;
+        Some(blob.get(start..start.checked_add(length)?)?.chunks_exact(size))
+    };
+    let mut uncommons = records(36, uncommon_size)?;
+    let module = |r: &'a [u8]| Some((word(r, 0)?, word(r, 4)?));
+    let comdat = |r: &'a [u8]| Some(SymtabComdat { name: string(0, r)?, selection: word(r, 8)? });
+    let comdats: Vec<_> = records(20, size::COMDAT)?.map(comdat).collect::<Option<_>>()?;
+    let mut symbols = Vec::new();
+    for record in records(28, size::SYMBOL)? {
+        let flags = word(record, 20)?;
+        let has = |bit: u32| flags & bit != 0;
+        let uncommon = if has(flag::HAS_UNCOMMON) { Some(uncommons.next()?) } else { None };
+        let common = match uncommon {
+            Some(r) if has(flag::COMMON) => {
+                let high = if align_at == 8 { word(r, 4)? } else { 0 };
+                let size = u64::from(high) << 32 | u64::from(word(r, 0)?);
+                Some((size, u64::from(word(r, align_at)?).max(1)))
+            }
+            // LLVM writes the size of every common one.
+            None if has(flag::COMMON) => return None,
+            _ => None,
+        };
+        let comdat = Some(word(record, 16)?).filter(|c| *c != u32::MAX);
+        if comdat.is_some_and(|c| c as usize >= comdats.len()) {
+            return None;
+        }
+        symbols.push(SymtabSymbol {
+            name: string(0, record)?,
+            ir_name: string(8, record)?,
+            comdat,
+            visibility: match flags & flag::VISIBILITY {
+                0 => Visibility::Default,
+                1 => Visibility::Hidden,
+                2 => Visibility::Protected,
+                _ => return None,
+            },
+            undefined: has(flag::UNDEFINED),
+            weak: has(flag::WEAK),
+            common,
+            indirect: has(flag::INDIRECT),
+            used: has(flag::USED),
+            thread_local: has(flag::TLS),
+            global: has(flag::GLOBAL),
+            format_specific: has(flag::FORMAT_SPECIFIC),
+        });
+    }
+    let modules: Vec<(u32, u32)> = records(12, size::MODULE)?.map(module).collect::<Option<_>>()?;
+    let in_range = |(begin, end): &(u32, u32)| begin <= end && *end as usize <= symbols.len();
+    if !modules.iter().all(in_range) {
+        return None;
+    }
+    Some(Some(Symtab {
+        version,
+        producer: string(4, blob)?,
+        triple: string(44, blob)?,
+        source_file: string(52, blob)?,
+        modules,
+        comdats,
+        symbols,
+        dependent_libraries: records(68, size::STRING)?.map(|r| string(0, r)).collect::<Option<_>>()?,
+    }))
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    let field: [u8; 4] = bytes.get(at..at.checked_add(4)?)?.try_into().ok()?;
+    Some(u32::from_le_bytes(field))
+}
