@@ -10,12 +10,12 @@ mod stub;
 
 use rustc_hash::FxHashSet;
 use summaries::native::significance::Significance;
-use summaries::{AtomIdx, Definition, ModuleSummary, SymbolIdx};
+use summaries::{AtomIdx, Definition, ModuleKind, ModuleSummary, SymbolIdx};
 
 use crate::ids::{AtomId, Id, ModuleId};
 use crate::index::{Index, has_code_or_data};
 use crate::propagate::Liveness;
-use crate::resolve::{LoadedModule, Prevailing, Resolution};
+use crate::resolve::{LoadedModule, Prevailing, Resolution, start_stop_section};
 
 pub use self::fold::mark_foldable;
 pub use self::stub::{can_stub, chosen_stubs, may_fold};
@@ -44,6 +44,9 @@ pub struct ModulePlan {
     /// By ELF symbol index: the non-default visibility of this global symbol must reach the linker although nothing
     /// else of the symbol stays here, because another module keeps a mention of it. Empty means "of all of them".
     pub pin_visibility: Vec<bool>,
+    /// By ELF symbol index: bitcode mentions this global symbol, or it stands for a section of it, so that a mention of it here must
+    /// stay: what the linker makes of bitcode depends on which of its symbols objects mention. Empty means "of none".
+    pub pin_mention: Vec<bool>,
     /// ELF section indices of `SHT_GROUP` sections that another module's group replaces, sorted. All their atoms are dropped.
     pub discarded_groups: Vec<u32>,
     /// The module's name in the message of a stub that runs; `None`: its stubs only trap.
@@ -123,6 +126,7 @@ pub fn plan(
             prevails_elsewhere: Vec::new(),
             prevailing_dropped: Vec::new(),
             pin_visibility: Vec::new(),
+            pin_mention: Vec::new(),
             discarded_groups: loaded.map_or_else(Vec::new, |m| discarded_groups(summary, m)),
             report_as: if has_stubs { report_as(this.module) } else { None },
             untouched,
@@ -134,6 +138,8 @@ pub fn plan(
     let gone = dropped_definitions(&plan, index, resolution, summaries);
     for ((module, this), summary) in plan.modules.iter_mut().zip(&index.modules).zip(summaries) {
         symbols(module, this.module, summary, resolution, &gone);
+        // It can't be rewritten, and nothing of it went but what the linker discards.
+        module.untouched |= summary.kind == ModuleKind::Bitcode;
     }
     plan
 }
@@ -180,12 +186,15 @@ fn symbols(
     plan.prevails_elsewhere = vec![false; count];
     plan.prevailing_dropped = vec![false; count];
     plan.pin_visibility = vec![false; count];
+    plan.pin_mention = vec![false; count];
     for (i, symbol) in summary.symbols.iter().enumerate() {
         let index = SymbolIdx::new(i);
         let Some(id) = resolution.symbol_id(module, index) else { continue };
         let prevailing = resolution.symbols[id].prevailing;
         let here = prevailing == Prevailing::Module { module, symbol: index };
         plan.prevailing_dropped[i] = gone[id.index()];
+        plan.pin_mention[i] = resolution.symbols[id].by_bitcode
+            || resolution.has_bitcode && start_stop_section(resolution.symbols[id].name).is_some();
         // Visibilities merge over all mentions; of a symbol that is no more there is nothing to merge.
         plan.pin_visibility[i] = !gone[id.index()];
         if symbol.definition != Definition::Undefined {

@@ -3,12 +3,14 @@
 //! Any of them means that the originals are linked. That is always right, so in doubt there is a limit. Left out:
 //! limits of one module, which the index turned into roots.
 
-use summaries::{Limit, LimitRecord, Severity, Visibility};
+mod bitcode;
+
+use summaries::{Limit, LimitRecord, ModuleSummary, Severity, Visibility};
 
 use crate::config::{Config, Dialect, OutputKind};
 use crate::ids::{DsoId, Id, ModuleId, SymbolId};
 use crate::index::Index;
-use crate::inputs::{FileKind, Inputs};
+use crate::inputs::Inputs;
 use crate::plan::Plan;
 use crate::propagate::Liveness;
 use crate::resolve::{DsoState, GlobalSymbol, Prevailing, Resolution, entry_symbol, link_limit};
@@ -39,6 +41,7 @@ pub fn of_link(
     config: &Config,
     inputs: &Inputs,
     resolution: &Resolution<'_>,
+    summaries: &[&ModuleSummary],
     index: &Index,
     plain: &PlainLink,
 ) -> Vec<Place> {
@@ -53,20 +56,13 @@ pub fn of_link(
     }));
     limits.extend(resolution.limits.iter().cloned());
     limits.extend(no_entry(config, inputs, resolution));
-    limits.extend(bitcode(inputs, resolution));
+    limits.extend(bitcode::limits(config, inputs, resolution, summaries));
     limits.extend(index.limits.iter().cloned());
     if let Some(symbol) = plain.undefined {
         let name = crate::report::lossy(resolution.symbols[symbol].name);
         limits.push((None, link_limit(Limit::LinkError, format!("undefined symbol {name}"))));
     }
     limits
-}
-
-/// What the linker makes of bitcode is not known.
-fn bitcode(inputs: &Inputs, resolution: &Resolution<'_>) -> Option<Place> {
-    let is_bitcode = |m: &&ModuleId| inputs.modules[**m].kind == FileKind::Bitcode;
-    let module = resolution.loaded.iter().find(is_bitcode)?;
-    Some((Some(*module), link_limit(Limit::Bitcode, "LLVM bitcode".to_owned())))
 }
 
 /// A program whose entry no module defines starts wherever the linker puts it, so that nothing is known to be live.

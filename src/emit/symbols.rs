@@ -204,13 +204,14 @@ impl<'p> Symbols<'p> {
                 (Some(Standing::Defined), Place::Section(s)) if !fates.keeps(s as usize) => Standing::Gone,
                 (standing, _) => standing.unwrap_or(Standing::Gone),
             };
+            let pinned = flag(&self.plan.pin_mention);
             let entry = match standing {
                 _ if i == 0 => Entry::AsItWas,
                 Standing::Defined => Entry::AsItWas,
-                Standing::Undefined if flag(&self.is_referenced) || !flag(&self.was_referenced) => {
+                Standing::Undefined if flag(&self.is_referenced) || !flag(&self.was_referenced) || pinned => {
                     Entry::AsItWas
                 }
-                Standing::Replaced if flag(&self.is_referenced) => Entry::Undefined,
+                Standing::Replaced if flag(&self.is_referenced) || pinned => Entry::Undefined,
                 _ if i < self.first_global => match flag(&signature) {
                     true if symbol.st_type() == elf::STT_SECTION => {
                         let name = String::from_utf8_lossy(input.symbol_name(i)).into_owned();

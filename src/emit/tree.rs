@@ -4,7 +4,7 @@
 //! order in which the plain link loads it; members of an archive come as an archive of the same basename under
 //! `--whole-archive`, cut into several where members of other files were loaded in between; a DSO that the plain
 //! link needs is not left to `--as-needed`, and stands between the modules where it stood. A module from which
-//! nothing goes and that is no member is named by its original path.
+//! nothing goes and that is no member is named by its original path. With bitcode in the link, members that may still come in follow.
 //!
 //! Copies lie in numbered folders and keep the basename, so that file patterns of scripts, `--exclude-libs` and
 //! messages see the names that they know; [`Names`] turns a copy's path back into the original's.
@@ -19,7 +19,7 @@ use super::{archive, object};
 use crate::config::{Config, LineArg};
 use crate::error::{Error, Result, Stage};
 use crate::ids::{DsoId, FileId, ModuleId};
-use crate::inputs::{Inputs, SequenceItem};
+use crate::inputs::{FileKind, Inputs, SequenceItem};
 use crate::plan::{ModulePlan, Plan};
 use crate::resolve::Resolution;
 
@@ -141,6 +141,8 @@ enum Content {
     Object(usize),
     /// An archive of the modules at these load positions.
     Archive(std::ops::Range<usize>),
+    /// An archive of members that the plain link has not loaded so far.
+    Unloaded(Vec<ModuleId>),
 }
 
 /// Files to be written.
@@ -173,6 +175,14 @@ impl Files<'_> {
                 }
                 Content::Archive(positions) => {
                     std::fs::write(path, archive_of(sources, objects, positions.clone()))
+                }
+                Content::Unloaded(modules) => {
+                    let member = |m: &ModuleId| {
+                        let (_, name) = member_of(sources.inputs, *m)?;
+                        Some((name, sources.inputs.module_bytes(*m)))
+                    };
+                    let members: Vec<(&str, &[u8])> = modules.iter().filter_map(member).collect();
+                    std::fs::write(path, archive::write(&members))
                 }
             }
             .map_err(failed)
@@ -222,7 +232,37 @@ fn input_block(sources: Sources<'_>, objects: &[Option<Vec<u8>>], files: &mut Fi
         i += run;
     }
     libraries.add(usize::MAX, &mut words);
+    if resolution.has_bitcode {
+        unloaded(sources, files, &mut words);
+    }
     words
+}
+
+/// Name the native members that the plain link has not loaded when it makes code of bitcode: the code may refer to them.
+///
+/// Behind everything else and without those that are loaded they give what they give in the plain link: of what is undefined
+/// there, nothing is defined by one of them, or it would be loaded; and a library's definition comes before theirs wherever it stands.
+fn unloaded(sources: Sources<'_>, files: &mut Files<'_>, words: &mut Vec<OsString>) {
+    let Sources { inputs, resolution, .. } = sources;
+    let late = |m: &ModuleId| inputs.modules[*m].kind == FileKind::Object && resolution.modules[*m].is_none();
+    let mut named: Vec<FileId> = Vec::new();
+    for item in &inputs.sequence {
+        match item {
+            SequenceItem::Archive { file, modules, .. } if !named.contains(file) => {
+                named.push(*file);
+                let members: Vec<ModuleId> = modules.iter().copied().filter(late).collect();
+                if !members.is_empty() {
+                    let path = inputs.files[*file].path.to_string_lossy();
+                    words.push(files.add(&path, Content::Unloaded(members)));
+                }
+            }
+            SequenceItem::Object { module, lazy: true, .. } if late(module) => {
+                let path = inputs.files[inputs.modules[*module].file].path.clone().into_os_string();
+                words.extend(["--start-lib".into(), path, "--end-lib".into()]);
+            }
+            _ => {}
+        }
+    }
 }
 
 /// Names the shared libraries, each where the plain link reads it.

@@ -8,7 +8,7 @@
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
-use summaries::{AtomIdx, Definition, ReferenceKind, SymbolIdx, Target, atom_flags};
+use summaries::{AtomIdx, Definition, ModuleKind, ReferenceKind, SymbolIdx, Target, atom_flags};
 
 use super::bonds::{Bonds, FunctionTable, leads};
 use super::regions::Regions;
@@ -183,7 +183,9 @@ fn part(
                 sources.resolution.symbols[id].prevailing,
                 Prevailing::Dso(_) | Prevailing::Undefined { weak: false }
             );
-            if strong && outside && !index.discarded[global(from).index()] {
+            // Which references of bitcode are left once code is made of it is the linker's to see.
+            let native = summary.kind != ModuleKind::Bitcode;
+            if strong && outside && native && !index.discarded[global(from).index()] {
                 out.external.push((global(from), id));
             }
         }

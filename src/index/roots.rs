@@ -6,14 +6,16 @@
 //! all of those are roots.
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use summaries::{Atom, AtomIdx, AtomKind, Binding, Definition, ModuleSummary, Visibility, atom_flags};
+use summaries::{
+    Atom, AtomIdx, AtomKind, Binding, Definition, ModuleKind, ModuleSummary, Visibility, atom_flags,
+};
 
 use super::{Index, Root, Sources, defining_atom, has_code_or_data, prevailing_atom};
 use crate::config::{Dialect, OutputKind};
 use crate::ids::{AtomId, Id, ModuleId, SymbolId};
 use crate::inputs::glob::Glob;
 use crate::inputs::scripts::names::NameMatcher;
-use crate::resolve::{GlobalSymbol, Prevailing, entry_symbol, symbols_of};
+use crate::resolve::{GlobalSymbol, Prevailing, entry_symbol, start_stop_section, symbols_of};
 
 /// Why an atom is live by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,6 +34,8 @@ pub enum RootReason {
     Wrap,
     /// Its name carries a version (`.symver`).
     Versioned,
+    /// Bitcode mentions it, or the code that the linker makes of it may.
+    Bitcode,
     /// `.init_array` and its like.
     InitFini,
     Note,
@@ -66,6 +70,7 @@ impl RootReason {
             RootReason::Script => "script-symbol",
             RootReason::Wrap => "wrap",
             RootReason::Versioned => "versioned",
+            RootReason::Bitcode => "bitcode",
             RootReason::InitFini => "init-fini-array",
             RootReason::Note => "note",
             RootReason::Retain => "retain",
@@ -88,8 +93,9 @@ pub(super) fn find(
     index: &Index,
 ) -> Vec<Root> {
     let mut roots = Vec::new();
+    let bitcode = BitcodeNames::new(sources);
     for (position, summary) in sources.summaries.iter().enumerate() {
-        section_roots(sources, index, position, summary, &mut roots);
+        section_roots(sources, index, position, summary, &bitcode, &mut roots);
     }
     let named = NamedRoots::new(sources, position_of);
     let mut reasons = Vec::new();
@@ -115,6 +121,7 @@ fn section_roots(
     index: &Index,
     position: usize,
     summary: &ModuleSummary,
+    bitcode: &BitcodeNames<'_>,
     roots: &mut Vec<Root>,
 ) {
     let this = index.modules[position];
@@ -122,9 +129,34 @@ fn section_roots(
         let name = summary.name(atom.name);
         let kept = this.kept_whole.then_some(RootReason::ModuleKept);
         let reason = section_reason(sources, this.module, summary, atom, name);
+        let by_bitcode = bitcode.names(summary, atom).then_some(RootReason::Bitcode);
         let atom = AtomId::new(this.first_atom as usize + i);
-        let reasons = reason.into_iter().chain(kept);
+        let reasons = reason.into_iter().chain(by_bitcode).chain(kept);
         roots.extend(reasons.map(|reason| Root { atom, reason, symbol: None }));
+    }
+}
+
+/// What bitcode names besides symbols.
+struct BitcodeNames<'s> {
+    /// COMDATs: were the native group to go, the linker would take the one of bitcode.
+    groups: FxHashSet<&'s [u8]>,
+    /// Sections, by `__start_X` and `__stop_X`.
+    sections: FxHashSet<&'s [u8]>,
+}
+
+impl<'s> BitcodeNames<'s> {
+    fn new(sources: &Sources<'s>) -> Self {
+        let bitcode = sources.summaries.iter().filter(|s| s.kind == ModuleKind::Bitcode);
+        let groups = bitcode.flat_map(|s| s.groups.iter().map(|g| s.symbol_name(g.signature)));
+        let mentioned = sources.resolution.symbols.iter().filter(|s| s.by_bitcode);
+        let sections = mentioned.filter_map(|s| start_stop_section(s.name));
+        BitcodeNames { groups: groups.collect(), sections: sections.collect() }
+    }
+
+    fn names(&self, summary: &ModuleSummary, atom: &Atom) -> bool {
+        let group = atom.group.and_then(|g| summary.groups.get(g.index()));
+        let group = group.is_some_and(|g| self.groups.contains(summary.symbol_name(g.signature)));
+        group || self.sections.contains(summary.name(atom.name))
     }
 }
 
@@ -220,6 +252,7 @@ impl<'s> NamedRoots<'s> {
             (RootReason::Wrap, config.wrap.iter().any(wrapped)),
             (RootReason::Script, self.script.contains(symbol.name)),
             (RootReason::Versioned, symbol.name.contains(&b'@')),
+            (RootReason::Bitcode, symbol.by_bitcode),
             (RootReason::ReferencedByDso, dynamic && symbol.referenced_by_dso),
             (RootReason::DefinedByDso, dynamic && symbol.defined_by_dso),
             (RootReason::Exported, relocatable || dynamic && self.is_exported(symbol)),

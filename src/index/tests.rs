@@ -44,6 +44,7 @@ impl Link {
                         referenced_by_dso: false,
                         defined_by_dso: false,
                         strong_reference: false,
+                        by_bitcode: false,
                     })
                 });
                 let old = resolution.symbols[id].prevailing;

@@ -9,12 +9,12 @@
 //!
 //! Nothing is marked where something else could tell two functions apart: where a line or a script gives names to
 //! addresses, and where an object with a table of its own leaves out a function without an FDE, which could stand for one
-//! through which exceptions pass. Left out: mold, which with a table looks at none of the other objects (1.10.1 folds
+//! through which exceptions pass. Nor beside bitcode, whose objects the linker makes itself, with tables that we don't see. Left out: mold, which with a table looks at none of the other objects (1.10.1 folds
 //! functions that are compared); data, all of which is listed.
 
 use rayon::prelude::*;
 use summaries::native::significance::{self, Addresses, Significance};
-use summaries::{AtomIdx, Definition, ModuleSummary, Severity};
+use summaries::{AtomIdx, Definition, ModuleKind, ModuleSummary, Severity};
 
 use super::{Action, Plan};
 use crate::config::{Config, Dialect, Level, LineArg, OutputKind};
@@ -51,6 +51,7 @@ pub fn mark_foldable(
         || config.output_kind == OutputKind::Relocatable
         || config.emit_relocs
         || named
+        || summaries.iter().any(|s| s.kind == ModuleKind::Bitcode)
     {
         return;
     }

@@ -3,6 +3,7 @@
 //! Decided exactly as the linker behind us would (see the dialects). After this pass the set of modules, their
 //! order and every prevailing definition are fixed.
 
+mod bitcode;
 mod linker_defined;
 mod lld;
 mod mold;
@@ -81,6 +82,8 @@ pub struct GlobalSymbol<'a> {
     pub defined_by_dso: bool,
     /// A loaded module has a strong undefined symbol of this name.
     pub strong_reference: bool,
+    /// A module of bitcode that is in the link mentions it, or the code that is made of it may: see [`bitcode`].
+    pub by_bitcode: bool,
 }
 
 /// What resolve knows of a module that is in the link.
@@ -138,6 +141,8 @@ pub struct Resolution<'a> {
     /// By `after`.
     pub dso_mentions: Vec<DsoMention>,
     pub limits: Vec<(Option<ModuleId>, LimitRecord)>,
+    /// A module of bitcode is in the link.
+    pub has_bitcode: bool,
 }
 
 impl Resolution<'_> {

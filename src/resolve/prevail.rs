@@ -8,6 +8,7 @@
 use rustc_hash::FxHashMap;
 use summaries::{Limit, SymbolIdx, Visibility};
 
+use super::bitcode;
 use super::linker_defined::is_linker_defined;
 use super::symtab::Entry;
 use super::world::World;
@@ -32,6 +33,9 @@ struct Seen {
     has_common: bool,
     has_weak: bool,
     strong_reference: bool,
+    /// The same by native modules only.
+    strong_native_reference: bool,
+    by_bitcode: bool,
     weak_reference: bool,
     visibility: Visibility,
     dso: Option<DsoId>,
@@ -52,6 +56,8 @@ pub(super) fn decide<'a>(world: &World<'a>, extraction: Extraction) -> Resolutio
         has_common: false,
         has_weak: false,
         strong_reference: false,
+        strong_native_reference: false,
+        by_bitcode: false,
         weak_reference: false,
         visibility: Visibility::Default,
         dso: None,
@@ -62,13 +68,16 @@ pub(super) fn decide<'a>(world: &World<'a>, extraction: Extraction) -> Resolutio
     let mold = world.config.linker.dialect == Dialect::Mold;
     for (&module, discarded) in loaded.iter().zip(&discarded) {
         let Some(symbols) = &world.modules[module.index()] else { continue };
+        let is_bitcode = world.inputs.modules[module].kind == FileKind::Bitcode;
         for (i, (id, global)) in world.linked_globals(module).enumerate() {
             let s = &mut seen[id.index()];
+            s.by_bitcode |= is_bitcode;
             s.visibility = s.visibility.merge(global.visibility);
             let is_discarded =
                 matches!(global.entry, Entry::Section(n) if discarded.binary_search(&n).is_ok());
             if global.entry == Entry::Undefined || is_discarded {
                 s.strong_reference |= !global.weak;
+                s.strong_native_reference |= !global.weak && !is_bitcode;
                 s.weak_reference |= global.weak;
                 continue;
             }
@@ -88,6 +97,12 @@ pub(super) fn decide<'a>(world: &World<'a>, extraction: Extraction) -> Resolutio
         }
     }
     see_dsos(world, taken, &mut seen);
+    let late = bitcode::Late::new(world, &loaded);
+    resolution.limits.extend(late.limits(world));
+    resolution.has_bitcode = late.any_bitcode;
+    for id in late.symbols(world) {
+        seen[id.index()].by_bitcode = true;
+    }
     let dialect = world.config.linker.dialect;
     for (i, s) in seen.iter().enumerate() {
         let name = world.table.names[i];
@@ -118,11 +133,13 @@ pub(super) fn decide<'a>(world: &World<'a>, extraction: Extraction) -> Resolutio
             referenced_by_dso: s.referenced_by_dso,
             defined_by_dso: s.dso.is_some(),
             strong_reference: s.strong_reference,
+            by_bitcode: s.by_bitcode,
         });
     }
     let mut dsos: Vec<DsoState> = taken.iter().map(|t| DsoState { taken: *t, referenced: false }).collect();
-    for symbol in resolution.symbols.iter() {
-        if let (Prevailing::Dso(dso), true) = (symbol.prevailing, symbol.strong_reference) {
+    for (symbol, seen) in resolution.symbols.iter().zip(&seen) {
+        // What bitcode refers to counts only if the code that is made of it does, which is the linker's to see.
+        if let (Prevailing::Dso(dso), true) = (symbol.prevailing, seen.strong_native_reference) {
             dsos[dso.index()].referenced = true;
         }
     }

@@ -4,9 +4,10 @@
 
 use rayon::prelude::*;
 
+use super::bitcode;
 use super::symbol_table::SymbolTable;
 use super::symtab::{self, Entry, ModuleSymbols};
-use crate::config::Config;
+use crate::config::{Config, Dialect};
 use crate::ids::{DsoId, Id, ModuleId, SymbolId};
 use crate::inputs::{FileKind, Inputs, SequenceItem};
 
@@ -23,7 +24,7 @@ pub(super) fn stem(name: &[u8]) -> &[u8] {
 pub(super) struct World<'a> {
     pub(super) inputs: &'a Inputs,
     pub(super) config: &'a Config,
-    /// `None` where the module is no well-formed x86-64 object.
+    /// `None` where the module is neither a well-formed x86-64 object nor, for lld, bitcode with a symbol table.
     pub(super) modules: Vec<Option<ModuleSymbols<'a>>>,
     /// By module, the id of each of its globals, by the name that it has there.
     pub(super) ids: Vec<Vec<SymbolId>>,
@@ -45,6 +46,9 @@ impl<'a> World<'a> {
             .par_iter()
             .map(|m| match inputs.modules[*m].kind {
                 FileKind::Object => symtab::read(inputs.module_bytes(*m)),
+                FileKind::Bitcode if config.linker.dialect == Dialect::Lld => {
+                    bitcode::read(inputs.module_bytes(*m))
+                }
                 _ => None,
             })
             .collect();

@@ -22,6 +22,12 @@ cases! {
     as_needed_overridden
     as_needed_unused
     bitcode
+    bitcode_as_needed
+    bitcode_asm
+    bitcode_full
+    bitcode_members
+    bitcode_merges
+    bitcode_routines
     called_values
     circular_archives
     cold_split
@@ -62,6 +68,7 @@ cases! {
     exclude_libs_weak
     export_dynamic
     fat_bitcode
+    fat_bitcode_taken
     fn_aligned
     fn_biased
     fn_biased_exact

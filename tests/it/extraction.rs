@@ -5,6 +5,8 @@
 //! Every other linker prints the files it loads (`--trace`), members as `archive(member)`. Where two members of one archive
 //! have one name, the trace does not tell them apart, and so the lists are compared as sorted lists with repetition.
 
+use std::path::Path;
+
 use crate::matrix;
 use crate::run::{Job, Session};
 use crate::tools::{self, Linker};
@@ -12,46 +14,57 @@ use crate::tools::{self, Linker};
 /// What `linker` loads for `line`, and what our report says: both sorted.
 fn compare(name: &str, driver: &str, line: &str, sources: &[(&str, &str)], prepare: &[(&str, &str)]) {
     for linker in Linker::ALL {
-        let mut session = Session::new(&format!("extraction/{name}-{}", linker.name()));
-        let dir = session.dir().to_owned();
-        for (file, text) in sources {
-            session.write(file, text);
-        }
-        for (program, args) in prepare {
-            session.must(&Job::new(&dir, *program).words(args));
-        }
-        tools::shim_dir(&session.path("plain"), &linker.path());
-        tools::shim_dir(&session.path("shims"), &tools::lto_prune());
-        // Given twice, GNU ld's lists archive members too.
-        let trace = match linker {
-            Linker::Bfd => "-Wl,-t,-t",
-            Linker::Mold => "-Wl,-Map=plain.map",
-            _ => "-Wl,--trace",
-        };
-        let plain = Job::new(&dir, driver).words("-B plain -o plain.out").arg(trace).words(line);
-        let traced = session.must(&plain);
-        let pruned =
-            Job::new(&dir, driver).words("-B shims -o out -Wl,--prune-report=report.json").words(line);
-        session.must(&pruned.env("LTO_PRUNE_LINKER", linker.path()));
-
-        let map = std::fs::read_to_string(session.path("plain.map")).unwrap_or_default();
-        let text = format!("{}{}{map}", traced.stdout, traced.stderr);
-        let report = matrix::report(&session, &session.path("report.json"));
-        let mut ours: Vec<String> = matrix::module_names(&report).iter().map(|n| normal(n)).collect();
-        let mut theirs: Vec<String> = text.lines().filter_map(object_of_trace).collect();
-        ours.sort();
-        theirs.sort();
-        if linker == Linker::Mold {
-            theirs.dedup();
-        }
-        let missing: Vec<_> = difference(&theirs, &ours);
-        let extra = if linker == Linker::Mold { Vec::new() } else { difference(&ours, &theirs) };
-        session.check(
-            missing.is_empty() && extra.is_empty(),
-            &format!("{name} {}: we miss {missing:?}\nand invent {extra:?}", linker.name()),
-        );
-        session.check(theirs.len() > 3, &format!("trace not understood: {:?}", traced.stdout));
+        compare_by(linker, &linker.path(), linker.name(), (name, driver, line), sources, prepare);
     }
+}
+
+/// The same of one linker, at `path`.
+fn compare_by(
+    linker: Linker,
+    path: &Path,
+    linker_name: &str,
+    (name, driver, line): (&str, &str, &str),
+    sources: &[(&str, &str)],
+    prepare: &[(&str, &str)],
+) {
+    let mut session = Session::new(&format!("extraction/{name}-{linker_name}"));
+    let dir = session.dir().to_owned();
+    for (file, text) in sources {
+        session.write(file, text);
+    }
+    for (program, args) in prepare {
+        session.must(&Job::new(&dir, *program).words(args));
+    }
+    tools::shim_dir(&session.path("plain"), path);
+    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    // Given twice, GNU ld's lists archive members too.
+    let trace = match linker {
+        Linker::Bfd => "-Wl,-t,-t",
+        Linker::Mold => "-Wl,-Map=plain.map",
+        _ => "-Wl,--trace",
+    };
+    let plain = Job::new(&dir, driver).words("-B plain -o plain.out").arg(trace).words(line);
+    let traced = session.must(&plain);
+    let pruned = Job::new(&dir, driver).words("-B shims -o out -Wl,--prune-report=report.json").words(line);
+    session.must(&pruned.env("LTO_PRUNE_LINKER", path));
+
+    let map = std::fs::read_to_string(session.path("plain.map")).unwrap_or_default();
+    let text = format!("{}{}{map}", traced.stdout, traced.stderr);
+    let report = matrix::report(&session, &session.path("report.json"));
+    let mut ours: Vec<String> = matrix::module_names(&report).iter().map(|n| normal(n)).collect();
+    let mut theirs: Vec<String> = text.lines().filter_map(object_of_trace).collect();
+    ours.sort();
+    theirs.sort();
+    if linker == Linker::Mold {
+        theirs.dedup();
+    }
+    let missing: Vec<_> = difference(&theirs, &ours);
+    let extra = if linker == Linker::Mold { Vec::new() } else { difference(&ours, &theirs) };
+    session.check(
+        missing.is_empty() && extra.is_empty(),
+        &format!("{name} {linker_name}: we miss {missing:?}\nand invent {extra:?}"),
+    );
+    session.check(theirs.len() > 3, &format!("trace not understood: {:?}", traced.stdout));
 }
 
 /// What is in sorted `a` and not, as often, in sorted `b`.
@@ -164,4 +177,50 @@ fn archive_order_matters() {
     let prepare =
         [("gcc", "-O1 -c main.c x1.c x2.c"), ("ar", "qcs libone.a x1.o"), ("ar", "qcs libtwo.a x2.o")];
     compare("order", "gcc", "main.o libone.a libtwo.a", &sources, &prepare);
+}
+
+/// Bitcode by the symbols that it carries, in archives with native members, by two versions of lld: the second reads what an older LLVM wrote.
+#[test]
+fn bitcode_and_native_members() {
+    let sources = [
+        (
+            "main.c",
+            "int n1(void); int b1(void); int tentative; __attribute__((weak)) int weakly(void); int inl(void); \
+             int main(void) { return n1() + b1() + tentative + (weakly ? weakly() : 0) + inl(); }",
+        ),
+        ("n1.c", "int b2(void); int n1(void) { return b2() + 1; }"),
+        ("n2.c", "int n2(void) { return 2; } int unused_n2(void) { return 0; }"),
+        ("n3.c", "int in_asm(void); int n3(void) { return in_asm(); }"),
+        ("n4.c", "int n4(void) { return 4; }"),
+        ("n5.c", "int n5(void) { return 5; }"),
+        ("wants.c", "int wanted_by_asm(void) { return 9; }"),
+        (
+            "b1.c",
+            "int n2(void); static int hidden(void) { return n2(); } int b1(void) { return hidden() + 2; }",
+        ),
+        ("b2.c", "int n3(void); extern int common; int b2(void) { return n3() + common; }"),
+        ("b3.c", "asm(\".globl in_asm\\nin_asm: jmp wanted_by_asm\\n\");"),
+        ("b4.c", "int tentative = 4; int n5(void); int b4(void) { return n5(); }"),
+        ("b5.c", "int weakly(void) { return 7; } int n4(void); int b5(void) { return n4(); }"),
+        ("b6.c", "int n4(void); extern int away; int (*b6)(void) = n4; int common;"),
+        (
+            "b7.cc",
+            "struct S { virtual int f(); virtual int g() { return 1; } }; int S::f() { return 2; } \
+             template <class T> int both() { static T t; return ++t; } extern \"C\" int n4(void); \
+             extern \"C\" int inl(void) { S s; S *p = &s; return p->g() + both<int>() + n4(); }",
+        ),
+    ];
+    let prepare = [
+        ("clang-19", "-O1 -fcommon -c main.c n1.c n2.c n3.c n4.c n5.c wants.c"),
+        ("clang-19", "-O1 -flto=thin -c b1.c b3.c b5.c"),
+        ("clang-19", "-O1 -flto -fcommon -c b2.c b4.c b6.c"),
+        ("clang++-19", "-O2 -flto=thin -fno-exceptions -fno-rtti -c b7.cc"),
+        ("llvm-ar-19", "qcs libone.a n5.o b1.o n3.o b5.o wants.o b4.o"),
+        ("llvm-ar-19", "qcs libtwo.a b2.o n1.o n2.o b3.o n4.o b6.o b7.o"),
+    ];
+    let lld22 = tools::lld_of_rustc();
+    for (path, name) in [(Linker::Lld.path(), "lld"), (lld22, "lld22")] {
+        let what = ("bitcode", "gcc", "main.o libone.a libtwo.a");
+        compare_by(Linker::Lld, &path, name, what, &sources, &prepare);
+    }
 }

@@ -13,6 +13,7 @@
 mod audit;
 mod audit_page;
 mod bisect;
+mod bitcode;
 mod call_sites;
 mod cases;
 mod compare;

@@ -70,6 +70,15 @@ pub(crate) fn cxx(cc: &str) -> &'static str {
     }
 }
 
+/// The lld that comes with rustc: newer than [`Linker::Lld`].
+pub(crate) fn lld_of_rustc() -> PathBuf {
+    let output = std::process::Command::new("rustc").args(["--print", "sysroot"]).output().unwrap();
+    let sysroot = String::from_utf8(output.stdout).unwrap();
+    let path = Path::new(sysroot.trim()).join("lib/rustlib/x86_64-unknown-linux-gnu/bin/gcc-ld/ld.lld");
+    assert!(path.is_file(), "{} is not there", path.display());
+    path
+}
+
 /// Make `dir` hold the linker under each name by which compilers look for one, so that `-B dir` uses it.
 pub(crate) fn shim_dir(dir: &Path, linker: &Path) {
     std::fs::create_dir_all(dir).unwrap();

@@ -1,0 +1,145 @@
+//! What resolution needs of a module of bitcode: the same as of an object ([`super::symtab`]).
+//!
+//! lld reads the symbol table that bitcode carries for linkers, with its COMDATs (`BitcodeFile::parse`); where there is none that we can
+//! read there is nothing to go by. A definition has no section, so each COMDAT stands for one, with all symbols of it.
+//!
+//! The code that lld makes of bitcode refers to more than the bitcode does: to run-time routines, and to library functions that an
+//! optimisation puts in place of others. For it lld loads further native members then. So every such name, and whatever
+//! those members refer to, counts as mentioned by bitcode ([`Late`]). A name that is missing here makes the pruned link fail, and the originals
+//! are linked. For run-time routines lld loads members of bitcode too, before it makes code: a link in which it might has a
+//! limit. Left out: the other linkers, which read bitcode through plugins.
+
+use rustc_hash::FxHashSet;
+use summaries::bitcode::{self, symbols};
+use summaries::{Limit, LimitRecord};
+
+use super::link_limit;
+use super::symtab::{Comdat, Entry, Global, ModuleSymbols};
+use super::world::World;
+use crate::ids::{Id, ModuleId, SymbolId};
+use crate::inputs::FileKind;
+
+/// The section of definitions in no COMDAT, which no group has.
+const NO_GROUP: u32 = 0;
+
+/// Read them; `None` if the bitcode is malformed or has no symbol table that we know.
+pub(super) fn read(data: &[u8]) -> Option<ModuleSymbols<'_>> {
+    let file = bitcode::read(data).ok()?;
+    let found = symbols::of_file(&file);
+    if !found.complete {
+        return None;
+    }
+    let global = |s: &symbols::LinkerSymbol<'_>| match (s.undefined, s.common) {
+        (true, _) => Entry::Undefined,
+        (_, Some((size, _))) => Entry::Common(size),
+        _ => Entry::Section(s.comdat.map_or(NO_GROUP, symbols::group_section)),
+    };
+    let globals = found.symbols.iter().map(|s| Global {
+        name: s.name,
+        entry: global(s),
+        weak: s.weak,
+        // lld doesn't ask.
+        function: false,
+        visibility: s.visibility,
+    });
+    let comdats = found.comdats.iter().enumerate().filter(|(_, c)| !c.keeps_all).map(|(i, c)| {
+        let section = symbols::group_section(i as u32);
+        Comdat { section, signature: c.name, members: vec![section] }
+    });
+    Some(ModuleSymbols {
+        first_global: symbols::FIRST_GLOBAL as u32,
+        globals: globals.collect(),
+        comdats: comdats.collect(),
+    })
+}
+
+/// Mathematical functions that code generation calls by itself, without the suffixes of their types.
+#[rustfmt::skip]
+const MATHEMATICS: &[&str] = &[
+    "acos", "asin", "atan", "atan2", "cbrt", "ceil", "copysign", "cos", "cosh", "cospi", "exp", "exp10", "exp2",
+    "expm1", "fabs", "floor", "fma", "fmax", "fmaximum", "fmaximum_num", "fmin", "fminimum", "fminimum_num", "fmod",
+    "frexp", "ldexp", "llrint", "llround", "log", "log10", "log1p", "log2", "logb", "lrint", "lround", "modf",
+    "nearbyint", "pow", "remainder", "rint", "round", "roundeven", "scalbln", "scalbn", "sin", "sincos", "sincospi",
+    "sinh", "sinpi", "sqrt", "tan", "tanh", "trunc",
+];
+
+/// Functions of the C library that an optimisation or code generation calls in place of something else.
+#[rustfmt::skip]
+const LIBRARY: &[&str] = &[
+    "abort", "bcmp", "bcopy", "bzero", "calloc", "exit", "fegetenv", "fegetmode", "fesetenv", "fesetmode", "ffs",
+    "ffsl", "ffsll", "fiprintf", "fprintf", "fputc", "fputc_unlocked", "fputs", "fputs_unlocked", "free", "fwrite",
+    "fwrite_unlocked", "iprintf", "malloc", "memccpy", "memchr", "memcmp", "memcpy", "memmove", "mempcpy", "memrchr",
+    "memset", "printf", "putc", "putchar", "putchar_unlocked", "puts", "realloc", "siprintf", "snprintf", "sprintf",
+    "stpcpy", "stpncpy", "strcat", "strchr", "strcmp", "strcpy", "strcspn", "strdup", "strlcat", "strlcpy", "strlen",
+    "strncat", "strncmp", "strncpy", "strndup", "strnlen", "strpbrk", "strrchr", "strspn", "strstr", "strtol",
+    "vsnprintf", "vsprintf", "wcslen",
+];
+
+/// Whether code generation may refer to this name although nothing mentions it.
+fn is_generated(name: &[u8]) -> bool {
+    // The implementation's own names, the unwinder, allocation and deallocation in C++.
+    if [&b"__"[..], b"_Unwind_", b"_Zn", b"_Zd", b"_GLOBAL_OFFSET_TABLE_"].iter().any(|p| name.starts_with(p))
+    {
+        return true;
+    }
+    let Ok(name) = std::str::from_utf8(name) else { return false };
+    let plain =
+        |suffix: &str| name.strip_suffix(suffix).is_some_and(|n| MATHEMATICS.binary_search(&n).is_ok());
+    LIBRARY.binary_search(&name).is_ok() || ["", "f", "l", "f128", "f16"].into_iter().any(plain)
+}
+
+/// What comes into a link with bitcode once code is made of it.
+pub(super) struct Late {
+    /// Members that are not loaded; none where no bitcode is.
+    unloaded: Vec<ModuleId>,
+    pub(super) any_bitcode: bool,
+}
+
+impl Late {
+    pub(super) fn new(world: &World<'_>, loaded: &[ModuleId]) -> Self {
+        let any_bitcode = loaded.iter().any(|m| world.inputs.modules[*m].kind == FileKind::Bitcode);
+        let loaded: FxHashSet<ModuleId> = loaded.iter().copied().collect();
+        let unloaded = world.inputs.modules.ids().filter(|m| any_bitcode && !loaded.contains(m));
+        Late { unloaded: unloaded.collect(), any_bitcode }
+    }
+
+    /// Members of bitcode that lld may load for a run-time routine.
+    pub(super) fn limits(&self, world: &World<'_>) -> Option<(Option<ModuleId>, LimitRecord)> {
+        let defines = |m: &&ModuleId| {
+            let mut globals = world.globals(**m).map(|(_, g)| g);
+            world.inputs.modules[**m].kind == FileKind::Bitcode
+                && globals.any(|g| g.entry != Entry::Undefined && is_generated(g.name))
+        };
+        let found = self.unloaded.iter().find(defines)?;
+        let detail = "a member of bitcode defines a run-time routine, and may be in the link".to_owned();
+        Some((Some(*found), link_limit(Limit::Bitcode, detail)))
+    }
+
+    /// What the code may refer to, and what native members that it brings may.
+    pub(super) fn symbols(&self, world: &World<'_>) -> Vec<SymbolId> {
+        let native = self.unloaded.iter().filter(|m| world.inputs.modules[**m].kind == FileKind::Object);
+        let undefined = native.flat_map(|m| world.globals(*m)).filter(|(_, g)| g.entry == Entry::Undefined);
+        let mut symbols: Vec<SymbolId> = undefined.map(|(id, _)| id).collect();
+        let names = world.table.names.iter().enumerate().filter(|(_, n)| self.any_bitcode && is_generated(n));
+        symbols.extend(names.map(|(i, _)| SymbolId::new(i)));
+        symbols
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_generated_code() {
+        assert!(MATHEMATICS.is_sorted() && LIBRARY.is_sorted());
+        for name in
+            ["memcpy", "__stack_chk_fail", "_Unwind_Resume", "fmodl", "sqrtf128", "_ZdlPvm", "puts", "exp2f"]
+        {
+            assert!(is_generated(name.as_bytes()), "{name}");
+        }
+        for name in ["main", "_ZN1SC2Ev", "sqrtx", "my_memcpy", "f"] {
+            assert!(!is_generated(name.as_bytes()), "{name}");
+        }
+    }
+}

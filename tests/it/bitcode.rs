@@ -1,0 +1,116 @@
+//! Links of bitcode with native objects by two versions of lld, each beside the plain link: the same files are loaded, before and after code is
+//! made of the bitcode, the same libraries recorded, and the programs do the same.
+//!
+//! The fixtures `bitcode*` hold what goes and what stays, by lld 19. Here are rustc's modules (LLVM 22) and what a fixture can't say: traces.
+
+use std::path::Path;
+
+use crate::compare;
+use crate::elf::Facts;
+use crate::matrix;
+use crate::run::{Job, Session};
+use crate::tools::{self, Linker};
+
+struct Mixed {
+    session: Session,
+    lld: std::path::PathBuf,
+}
+
+/// Files that a trace names, sorted.
+fn trace(text: &str, dir: &Path) -> Vec<String> {
+    let dir = format!("{}/", dir.display());
+    let is_file =
+        |l: &&str| l.ends_with(')') || [".o", ".a", ".so", ".1", ".2", ".6"].iter().any(|e| l.ends_with(e));
+    let mut files: Vec<String> = text.lines().filter(is_file).map(|l| l.replace(&dir, "")).collect();
+    // An archive's index, read or not, is no member.
+    files.sort();
+    files.dedup();
+    files
+}
+
+impl Mixed {
+    fn new(name: &str, lld: &Path) -> Self {
+        let session = Session::new(&format!("mixed/{name}"));
+        tools::shim_dir(&session.path("plain"), lld);
+        tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+        Mixed { session, lld: lld.to_owned() }
+    }
+
+    fn must(&mut self, program: &str, words: &str) {
+        let dir = self.session.dir().to_owned();
+        self.session.must(&Job::new(&dir, program).words(words));
+    }
+
+    /// Link `line` both ways and compare; gives the symbols of both outputs.
+    fn compare(mut self, driver: &str, line: &str, prints: &str, gone: &[&str], kept: &[&str]) {
+        let dir = self.session.dir().to_owned();
+        let plain = Job::new(&dir, driver).words("-B plain -o plain.out -Wl,--trace").words(line);
+        let plain = self.session.must(&plain);
+        let pruned = Job::new(&dir, driver)
+            .words("-B shims -o out -Wl,--trace -Wl,--prune-report=report.json")
+            .words(line)
+            .env("LTO_PRUNE_LINKER", &self.lld);
+        let pruned = self.session.must(&pruned);
+        self.session.check_eq(&compare::ours(&pruned.stderr), &Vec::new(), "our messages");
+        let report = matrix::report(&self.session, &self.session.path("report.json"));
+        let limits = matrix::limit_names(&report);
+        self.session.check(!limits.iter().any(|l| l == "bitcode"), &format!("limits: {limits:?}"));
+        let (theirs, ours) = (trace(&plain.stdout, &dir), trace(&pruned.stdout, &dir));
+        self.session.check_eq(&ours, &theirs, "files that were loaded");
+        let facts = |name: &str| Facts::read(&dir.join(name)).unwrap();
+        let (plain, pruned) = (facts("plain.out"), facts("out"));
+        compare::outputs(&self.session, &plain, &pruned, line);
+        for program in ["plain.out", "out"] {
+            let outcome = self.session.must(&Job::new(&dir, dir.join(program)));
+            self.session.check_eq(&outcome.stdout.as_str(), &prints, program);
+        }
+        for name in gone {
+            self.session.check(plain.defined.contains(*name), &format!("{name} is not in the plain output"));
+            self.session.check(!pruned.defined.contains(*name), &format!("{name} is not gone"));
+        }
+        for name in kept {
+            self.session.check(pruned.defined.contains(*name), &format!("{name} is gone"));
+        }
+    }
+}
+
+const RUST: &str = "use std::collections::BTreeMap;\nextern \"C\" { fn from_c(x: i32) -> i32; }\n\
+    #[no_mangle] pub extern \"C\" fn from_rust(x: i32) -> i32 {\n\
+    let mut m = BTreeMap::new(); for i in 0..x { m.insert(i, format!(\"{i}\")); }\n\
+    m.values().map(|s| s.len() as i32).sum::<i32>() + unsafe { from_c(x) } }\n\
+    #[no_mangle] pub extern \"C\" fn only_dead(x: i32) -> i32 { x }\n";
+const MAIN: &str = "#include <stdio.h>\nint from_rust(int), only_dead(int);\nint from_c(int x) { return x * 2; }\n\
+    int dead_c(int x) { return only_dead(x); }\nint main(void) { printf(\"%d\\n\", from_rust(12)); return 0; }\n";
+
+#[test]
+fn rust_bitcode_in_a_program_of_c() {
+    let mut mixed = Mixed::new("rust", &tools::lld_of_rustc());
+    mixed.session.write("r.rs", RUST);
+    mixed.session.write("main.c", MAIN);
+    mixed.must(
+        "rustc",
+        "--crate-type=staticlib -Copt-level=2 -Cpanic=abort -Clinker-plugin-lto r.rs -o libr.a",
+    );
+    mixed.must("gcc", "-O1 -ffunction-sections -c main.c");
+    mixed.compare("gcc", "main.o libr.a -lpthread -ldl", "38\n", &["dead_c"], &["from_c"]);
+}
+
+const ROUTINES: &str = "#include <stdio.h>\n#include <string.h>\nstruct big { char bytes[4000]; } from, to;\n\
+    int helper(int);\n__attribute__((noinline)) double power(double x, int n) { return __builtin_powi(x, n); }\n\
+    int main(int c, char **v) { to = from; printf(\"%d %d %.0f\\n\", helper(c), to.bytes[c], power(2.0, c + 2)); return 0; }\n";
+const NATIVE: &str = "int helper(int x) { return x + 1; }\nint dead_helper(int x) { return helper(x); }\n";
+
+#[test]
+fn routines_that_only_generated_code_calls() {
+    for (lld, name) in [(Linker::Lld.path(), "routines"), (tools::lld_of_rustc(), "routines22")] {
+        for mode in ["", "-static"] {
+            let mut mixed = Mixed::new(&format!("{name}{mode}"), &lld);
+            mixed.session.write("main.c", ROUTINES);
+            mixed.session.write("native.c", NATIVE);
+            mixed.must("clang-19", "-O1 -flto=thin -c main.c");
+            mixed.must("gcc", "-O1 -ffunction-sections -c native.c");
+            let line = format!("{mode} main.o native.o");
+            mixed.compare("gcc", &line, "2 0 8\n", &["dead_helper"], &["helper"]);
+        }
+    }
+}
