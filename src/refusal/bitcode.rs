@@ -27,7 +27,11 @@ const HARMLESS: &[&str] = &[
     "lto-O3",
     "lto-partitions=",
     "lto-whole-program-visibility",
+    "plugin-opt=-data-sections",
+    "plugin-opt=-data-sections=",
     "plugin-opt=-fresolution=",
+    "plugin-opt=-function-sections",
+    "plugin-opt=-function-sections=",
     "plugin-opt=-pass-through=",
     "plugin-opt=O0",
     "plugin-opt=O1",
@@ -71,9 +75,6 @@ pub(super) fn limits(
                 );
                 break;
             }
-        }
-        if summary.limits.iter().any(|l| l.limit == Limit::UnknownBitcode) {
-            add(Some(*module), "LLVM bitcode that was not read to the end".to_owned());
         }
     }
     if !resolution.has_bitcode {

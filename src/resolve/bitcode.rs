@@ -5,17 +5,19 @@
 //!
 //! The code that lld makes of bitcode refers to more than the bitcode does: to run-time routines, and to library functions that an
 //! optimisation puts in place of others. For it lld loads further native members then. So every such name, and whatever
-//! those members refer to, counts as mentioned by bitcode ([`Late`]). A name that is missing here makes the pruned link fail, and the originals
+//! those members refer to, counts as mentioned by bitcode ([`Late`]), and so does what assembly inside functions and string attributes
+//! say ([`summaries::bitcode::hidden`]). A name that is missing here makes the pruned link fail, and the originals
 //! are linked. For run-time routines lld loads members of bitcode too, before it makes code: a link in which it might has a
 //! limit. Left out: the other linkers, which read bitcode through plugins.
 
+use rayon::prelude::*;
 use rustc_hash::FxHashSet;
-use summaries::bitcode::{self, symbols};
+use summaries::bitcode::{self, hidden, symbols};
 use summaries::{Limit, LimitRecord};
 
-use super::link_limit;
 use super::symtab::{Comdat, Entry, Global, ModuleSymbols};
 use super::world::World;
+use super::{link_limit, start_stop_section};
 use crate::ids::{Id, ModuleId, SymbolId};
 use crate::inputs::FileKind;
 
@@ -56,11 +58,12 @@ pub(super) fn read(data: &[u8]) -> Option<ModuleSymbols<'_>> {
 /// Mathematical functions that code generation calls by itself, without the suffixes of their types.
 #[rustfmt::skip]
 const MATHEMATICS: &[&str] = &[
-    "acos", "asin", "atan", "atan2", "cbrt", "ceil", "copysign", "cos", "cosh", "cospi", "exp", "exp10", "exp2",
-    "expm1", "fabs", "floor", "fma", "fmax", "fmaximum", "fmaximum_num", "fmin", "fminimum", "fminimum_num", "fmod",
-    "frexp", "ldexp", "llrint", "llround", "log", "log10", "log1p", "log2", "logb", "lrint", "lround", "modf",
-    "nearbyint", "pow", "remainder", "rint", "round", "roundeven", "scalbln", "scalbn", "sin", "sincos", "sincospi",
-    "sinh", "sinpi", "sqrt", "tan", "tanh", "trunc",
+    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "copysign", "cos", "cosh", "cospi",
+    "erf", "erfc", "exp", "exp10", "exp2", "expm1", "fabs", "fdim", "floor", "fma", "fmax", "fmaximum", "fmaximum_num",
+    "fmin", "fminimum", "fminimum_num", "fmod", "frexp", "hypot", "ilogb", "ldexp", "lgamma", "llrint", "llround", "log",
+    "log10", "log1p", "log2", "logb", "lrint", "lround", "modf", "nearbyint", "nextafter", "nexttoward", "pow",
+    "remainder", "remquo", "rint", "round", "roundeven", "scalbln", "scalbn", "sin", "sincos", "sincospi", "sinh",
+    "sinpi", "sqrt", "tan", "tanh", "tgamma", "trunc",
 ];
 
 /// Functions of the C library that an optimisation or code generation calls in place of something else.
@@ -72,13 +75,15 @@ const LIBRARY: &[&str] = &[
     "memset", "printf", "putc", "putchar", "putchar_unlocked", "puts", "realloc", "siprintf", "snprintf", "sprintf",
     "stpcpy", "stpncpy", "strcat", "strchr", "strcmp", "strcpy", "strcspn", "strdup", "strlcat", "strlcpy", "strlen",
     "strncat", "strncmp", "strncpy", "strndup", "strnlen", "strpbrk", "strrchr", "strspn", "strstr", "strtol",
-    "vsnprintf", "vsprintf", "wcslen",
+    "vsnprintf", "vsprintf", "wcslen", "wmemset",
 ];
 
 /// Whether code generation may refer to this name although nothing mentions it.
 fn is_generated(name: &[u8]) -> bool {
-    // The implementation's own names, the unwinder, allocation and deallocation in C++.
-    if [&b"__"[..], b"_Unwind_", b"_Zn", b"_Zd", b"_GLOBAL_OFFSET_TABLE_"].iter().any(|p| name.starts_with(p))
+    // The implementation's own names, the unwinder, allocation and deallocation in C++, the run time of Objective-C and of OpenMP.
+    if [&b"__"[..], b"_Unwind_", b"_Zn", b"_Zd", b"_GLOBAL_OFFSET_TABLE_", b"objc_", b"omp_"]
+        .iter()
+        .any(|p| name.starts_with(p))
     {
         return true;
     }
@@ -93,26 +98,55 @@ pub(super) struct Late {
     /// Members that are not loaded; none where no bitcode is.
     unloaded: Vec<ModuleId>,
     pub(super) any_bitcode: bool,
+    /// What the bitcode of the link says in places that are in no table of symbols.
+    hidden: Vec<SymbolId>,
+    /// Bitcode of which that can't be told.
+    opaque: Option<ModuleId>,
 }
 
 impl Late {
     pub(super) fn new(world: &World<'_>, loaded: &[ModuleId]) -> Self {
-        let any_bitcode = loaded.iter().any(|m| world.inputs.modules[*m].kind == FileKind::Bitcode);
+        let is_bitcode = |m: &&ModuleId| world.inputs.modules[**m].kind == FileKind::Bitcode;
+        let bitcode: Vec<ModuleId> = loaded.iter().filter(is_bitcode).copied().collect();
+        let any_bitcode = !bitcode.is_empty();
         let loaded: FxHashSet<ModuleId> = loaded.iter().copied().collect();
         let unloaded = world.inputs.modules.ids().filter(|m| any_bitcode && !loaded.contains(m));
-        Late { unloaded: unloaded.collect(), any_bitcode }
+        // Other linkers' links are not pruned, and their tables were not read.
+        let is_read = |m: &&ModuleId| world.modules[m.index()].is_some();
+        let words: Vec<(ModuleId, Option<Vec<SymbolId>>)> = bitcode
+            .par_iter()
+            .filter(is_read)
+            .map(|m| {
+                // Which sections are walked over, the index asks of symbols that somebody else names too.
+                let walks = |w: &Vec<u8>| start_stop_section(w).is_some();
+                let words = hidden::words(world.inputs.module_bytes(*m)).filter(|w| !w.iter().any(walks));
+                (*m, words.map(|w| w.iter().filter_map(|w| world.table.find(w)).collect()))
+            })
+            .collect();
+        Late {
+            unloaded: unloaded.collect(),
+            any_bitcode,
+            opaque: words.iter().find(|w| w.1.is_none()).map(|w| w.0),
+            hidden: words.into_iter().filter_map(|w| w.1).flatten().collect(),
+        }
     }
 
-    /// Members of bitcode that lld may load for a run-time routine.
-    pub(super) fn limits(&self, world: &World<'_>) -> Option<(Option<ModuleId>, LimitRecord)> {
+    /// Members of bitcode that lld may load for a run-time routine, and bitcode that was not understood.
+    pub(super) fn limits(&self, world: &World<'_>) -> Vec<(Option<ModuleId>, LimitRecord)> {
         let defines = |m: &&ModuleId| {
             let mut globals = world.globals(**m).map(|(_, g)| g);
             world.inputs.modules[**m].kind == FileKind::Bitcode
                 && globals.any(|g| g.entry != Entry::Undefined && is_generated(g.name))
         };
-        let found = self.unloaded.iter().find(defines)?;
-        let detail = "a member of bitcode defines a run-time routine, and may be in the link".to_owned();
-        Some((Some(*found), link_limit(Limit::Bitcode, detail)))
+        let routine = self.unloaded.iter().find(defines).copied();
+        [
+            (routine, "a member of bitcode defines a run-time routine, and may be in the link"),
+            (self.opaque, "LLVM bitcode in which names may be that are not seen"),
+        ]
+        .into_iter()
+        .filter(|(module, _)| module.is_some())
+        .map(|(module, detail)| (module, link_limit(Limit::Bitcode, detail.to_owned())))
+        .collect()
     }
 
     /// What the code may refer to, and what native members that it brings may.
@@ -122,6 +156,7 @@ impl Late {
         let mut symbols: Vec<SymbolId> = undefined.map(|(id, _)| id).collect();
         let names = world.table.names.iter().enumerate().filter(|(_, n)| self.any_bitcode && is_generated(n));
         symbols.extend(names.map(|(i, _)| SymbolId::new(i)));
+        symbols.extend(&self.hidden);
         symbols
     }
 }

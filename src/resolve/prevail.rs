@@ -313,8 +313,10 @@ fn lazy_unknowns(world: &World<'_>, modules: &[Option<LoadedModule>], resolution
             // lld and mold read every member, and complain of one that they can't read.
             let reads_all = matches!(world.config.linker.dialect, Dialect::Lld | Dialect::Mold);
             let named = armap.iter().filter(|(_, m)| *m == module).map(|(s, _)| *s);
-            let is_bitcode = limit == Limit::Bitcode;
-            if armap.is_empty() || named.into_iter().any(wanted) || (reads_all && !is_bitcode) {
+            // mold leaves bitcode to its plugin.
+            let reads_it =
+                reads_all && (limit != Limit::Bitcode || world.config.linker.dialect == Dialect::Lld);
+            if armap.is_empty() || named.into_iter().any(wanted) || reads_it {
                 let detail = "an archive member whose symbols can't be read may be in the link".to_owned();
                 limits.push((Some(module), link_limit(limit, detail)));
             }

@@ -87,7 +87,7 @@ limits! {
     /// LLVM bitcode, which is handed to the linker as it is.
     OpaqueBitcode, "opaque-bitcode", Module, "native objects";
     /// LLVM bitcode with records that a newer LLVM, or one that is too old, has.
-    UnknownBitcode, "unknown-bitcode", Module, "bitcode of LLVM 14 to 22";
+    UnknownBitcode, "unknown-bitcode", Link, "bitcode of LLVM 14 to 22";
     /// LLVM bitcode whose summary is of a version that is not known.
     BitcodeSummaryVersion, "bitcode-summary-version", Module, "bitcode of LLVM 14 to 22";
     /// `-r` or `--emit-relocs`: the output is an input again.

@@ -114,3 +114,46 @@ fn routines_that_only_generated_code_calls() {
         }
     }
 }
+
+/// Bitcode whose symbol table is of a version that nobody knows: lld makes one of the module, we have none.
+fn with_a_newer_table(bytes: &[u8]) -> Vec<u8> {
+    // Version, producer (two words), the modules' place behind the header, one module.
+    let is_header = |w: &[u8]| w[..4] == [3, 0, 0, 0] && w[12..20] == [76, 0, 0, 0, 1, 0, 0, 0];
+    let at = bytes.windows(20).position(is_header).unwrap();
+    let mut bytes = bytes.to_vec();
+    bytes[at] = 99;
+    bytes
+}
+
+/// With such bitcode on the line nothing is pruned, and we say so; as a member it may be loaded, although the archive's own table, which
+/// lld does not ask, knows nothing of it.
+#[test]
+fn symbols_that_only_the_linker_reads() {
+    let mut mixed = Mixed::new("unread", &Linker::Lld.path());
+    let dir = mixed.session.dir().to_owned();
+    mixed.session.write(
+        "main.c",
+        "int bit(void);\nint dead_main(void) { return bit(); }\nint main(void) { return bit() - 7; }\n",
+    );
+    mixed.session.write("other.c", "int of_other(void) { return 3; }\n");
+    mixed.session.write("bit.c", "int bit(void) { return 7; }\n");
+    mixed.must("gcc", "-O1 -ffunction-sections -c main.c other.c");
+    mixed.must("clang-19", "-O1 -flto=thin -c bit.c");
+    let bit = with_a_newer_table(&std::fs::read(dir.join("bit.o")).unwrap());
+    std::fs::write(dir.join("bit.o"), bit).unwrap();
+    mixed.must("ar", "rcs libboth.a other.o bit.o");
+    for (line, limit, warns) in
+        [("main.o bit.o", "unknown-bitcode", true), ("main.o libboth.a", "bitcode", false)]
+    {
+        let job = Job::new(&dir, "gcc").words("-B shims -o out -Wl,--prune-report=report.json").words(line);
+        let linked = mixed.session.must(&job.env("LTO_PRUNE_LINKER", &mixed.lld));
+        let said = compare::ours(&linked.stderr);
+        let is_loud = said.iter().any(|m| m.contains("nothing is pruned"));
+        mixed.session.check(is_loud == warns, &format!("{line}: {said:?}"));
+        let limits = matrix::limit_names(&matrix::report(&mixed.session, &mixed.session.path("report.json")));
+        mixed.session.check(limits.iter().any(|l| l == limit), &format!("{line}: {limits:?}"));
+        mixed.session.must(&Job::new(&dir, dir.join("out")));
+        let kept = Facts::read(&dir.join("out")).unwrap().defined.contains("dead_main");
+        mixed.session.check(kept, &format!("{line}: dead_main is gone"));
+    }
+}

@@ -10,6 +10,7 @@ mod cursor;
 pub mod error;
 pub mod file;
 pub mod guid;
+pub mod hidden;
 pub mod index;
 pub mod linkage;
 mod lower;

@@ -16,6 +16,7 @@ fn check(bytes: &[u8]) {
     assert_eq!(summary.check(), Ok(()));
     assert!(!summary.limits.is_empty());
     let _ = walk(bytes, |_| {});
+    let _ = summaries::bitcode::hidden::words(bytes);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use summaries::bitcode::symbols;
+use summaries::bitcode::{hidden, symbols};
 use summaries::{AtomKind, Binding, Definition, Granularity, Limit, SymbolKind, Target, Visibility};
 
 use super::corpus::{run, sample, samples};
@@ -243,5 +243,12 @@ fn defined_symbols_are_those_of_the_object() {
             "__tls_get_addr",
         ];
         assert!(added.iter().all(|n| expected.contains(&n.as_str())), "{name}: {added:?}");
+    }
+}
+
+#[test]
+fn words_that_no_table_has() {
+    for sample in samples() {
+        assert!(hidden::words(&sample.bytes).is_some(), "{}", sample.name);
     }
 }

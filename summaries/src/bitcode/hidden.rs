@@ -1,0 +1,143 @@
+//! Words of a module that may be names of symbols and stand in no table of symbols: what assembly inside functions and
+//! string attributes say.
+//!
+//! Code generation makes references of them: a `call` in the text of an `asm`, the function that `-pg` or a trap calls, the probe of a
+//! stack. Which word is a name is not asked: a word too many keeps something without need. Safe because whatever
+//! isn't read as LLVM writes it gives no answer at all. Left out: names that assembly pastes together, takes from another file
+//! or quotes for their blanks.
+
+use super::container;
+use super::stream::{Event, Stream};
+
+/// Blocks that hold such words, or lead to them.
+mod block {
+    pub(super) const BLOCKINFO: u32 = 0;
+    pub(super) const MODULE: u32 = 8;
+    pub(super) const PARAMATTR_GROUP: u32 = 10;
+    pub(super) const CONSTANTS: u32 = 11;
+    pub(super) const FUNCTION: u32 = 12;
+    pub(super) const METADATA: u32 = 15;
+}
+
+/// Record of FUNCTION before the block of its constants; instructions come behind that.
+const DECLARE_BLOCKS: u32 = 1;
+/// Record of METADATA with all strings.
+const STRINGS: u32 = 35;
+/// A module flag that names a symbol: such a module is not understood.
+const GUARD: &[u8] = b"stack-protector-guard-symbol";
+
+/// The words of bitcode, raw or wrapped, sorted; `None` if it can't be told which there are.
+pub fn words(bytes: &[u8]) -> Option<Vec<Vec<u8>>> {
+    let mut stream = Stream::new(bytes.get(container::unwrap(bytes)?)?).ok()?;
+    let mut found = Vec::new();
+    // A module's constants are data, and may be large; assembly is among those of functions.
+    let mut functions = 0_u32;
+    let mut any_module = false;
+    loop {
+        match stream.next().ok()? {
+            Event::Enter(block::FUNCTION) => functions = functions.saturating_add(1),
+            Event::Enter(block::MODULE) => any_module = true,
+            Event::Enter(block::BLOCKINFO | block::PARAMATTR_GROUP) => {}
+            Event::Enter(block::CONSTANTS) if functions > 0 => {}
+            Event::Enter(block::METADATA) if functions == 0 => {}
+            Event::Enter(_) => stream.skip_block(),
+            Event::Record(code) if stream.is_in(block::FUNCTION) => {
+                if code != DECLARE_BLOCKS {
+                    stream.skip_block();
+                    functions = functions.saturating_sub(1);
+                }
+            }
+            Event::Record(code) if stream.is_in(block::CONSTANTS) => {
+                if let Some(skip) = before_text(code) {
+                    let operands = stream.operands().get(skip..)?;
+                    let (length, text) = operands.split_first()?;
+                    split(text.get(..usize::try_from(*length).ok()?)?, &mut found);
+                }
+            }
+            Event::Record(_) if stream.is_in(block::PARAMATTR_GROUP) => split(stream.operands(), &mut found),
+            Event::Record(code) if stream.is_in(block::METADATA) => {
+                let strings = stream.blob().filter(|_| code == STRINGS).unwrap_or_default();
+                if strings.windows(GUARD.len()).any(|w| w == GUARD) {
+                    return None;
+                }
+                // They come first.
+                stream.skip_block();
+            }
+            Event::Record(_) => {}
+            // All blocks that are entered inside of a function are its constants.
+            Event::Leave if functions > 0 && stream.is_in(block::MODULE) => functions = 0,
+            Event::Leave => {}
+            Event::End => break,
+        }
+    }
+    found.sort_unstable();
+    found.dedup();
+    any_module.then_some(found)
+}
+
+/// Of a record of inline assembly: how many operands stand before its text and the length of that. `None` for any other constant.
+fn before_text(code: u32) -> Option<usize> {
+    match code {
+        18 | 23 | 28 => Some(1),
+        // With the function's type in front since LLVM 14.
+        30 => Some(2),
+        _ => None,
+    }
+}
+
+/// The words of a text with a character in each operand. A `$` is part of a name, or leads the template's own commands: both are taken.
+fn split(text: &[u64], found: &mut Vec<Vec<u8>>) {
+    let byte = |c: &u64| u8::try_from(*c).unwrap_or_default();
+    let in_name = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'_' | b'.' | b'$') || c >= 0x80;
+    for run in text.split(|c| !in_name(byte(c))) {
+        let run: Vec<u8> = run.iter().map(byte).collect();
+        let (mut pieces, mut whole) = (0, Vec::new());
+        for piece in run.split(|c| *c == b'$') {
+            pieces += 1;
+            add(piece, found);
+        }
+        if pieces > 1 {
+            // The template writes `$$` for a `$`.
+            let mut rest = run.iter().peekable();
+            while let Some(c) = rest.next() {
+                whole.push(*c);
+                if *c == b'$' {
+                    rest.next_if(|next| **next == b'$');
+                }
+            }
+            add(&whole, found);
+        }
+    }
+}
+
+fn add(word: &[u8], found: &mut Vec<Vec<u8>>) {
+    if !word.iter().all(|c| c.is_ascii_digit() || *c == b'$') {
+        found.push(word.to_vec());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words_of(text: &str) -> Vec<String> {
+        let operands: Vec<u64> = text.bytes().map(u64::from).collect();
+        let mut found = Vec::new();
+        split(&operands, &mut found);
+        found.iter().map(|w| String::from_utf8_lossy(w).into_owned()).collect()
+    }
+
+    #[test]
+    fn words_of_assembly() {
+        assert_eq!(words_of("\tcall one@PLT\n2: jmp 2b"), ["call", "one", "PLT", "jmp", "2b"]);
+        assert_eq!(words_of("lea two$$x+4(%rip), ${0:P}"), ["lea", "two", "x", "two$x", "rip", "P"]);
+        assert_eq!(words_of("$(jmp three$|jmp  four$)"), ["jmp", "three", "three$", "jmp", "four", "four$"]);
+    }
+
+    #[test]
+    fn what_is_no_bitcode_has_no_answer() {
+        assert_eq!(words(b""), None);
+        assert_eq!(words(b"BC\xc0\xde\x35\x14\0\0\x05"), None);
+        assert_eq!(words(b"\xde\xc0\x17\x0b\0\0"), None);
+    }
+}
