@@ -90,7 +90,7 @@ struct Bits {
 
 impl Bits {
     fn put(&mut self, value: u64, width: u32) -> &mut Self {
-        self.bits.extend((0..width).map(|i| value >> i & 1 != 0));
+        self.bits.extend((0..width).map(|i| value.checked_shr(i).unwrap_or(0) & 1 != 0));
         self
     }
 
