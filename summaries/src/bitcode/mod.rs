@@ -1,7 +1,8 @@
 //! The bitcode front end: from LLVM bitcode (LLVM 14 to 22) to its summary, without LLVM.
 //!
 //! Layers, each ignorant of the next: bits ([`cursor`]), blocks and records ([`stream`]), what records mean ([`module`],
-//! [`index`], [`symtab`]), the file ([`file`]), what a linker sees ([`symbols`]), the summary ([`lower`]). Any bytes are read in time and memory linear in their
+//! [`index`], [`symtab`]), the file ([`file`]), what a linker sees ([`symbols`]), the summary ([`lower`]);
+//! beside them what functions and initializers are made of ([`ir`]). Any bytes are read in time and memory linear in their
 //! number; bytes that LLVM does not write are an error with a place, records that are not known are limits.
 
 mod abbreviation;
@@ -12,6 +13,7 @@ pub mod file;
 pub mod guid;
 pub mod hidden;
 pub mod index;
+pub mod ir;
 pub mod linkage;
 mod lower;
 pub mod module;

@@ -49,6 +49,22 @@ pub(super) enum Event {
     End,
 }
 
+/// Where the inside of a block is, so that it can be read later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    block: u32,
+    /// Of abbreviation ids, in bits.
+    width: u32,
+    /// Of its first abbreviation id, in bits from the magic on.
+    at: u64,
+    /// In bits.
+    end: u64,
+}
+
+/// Abbreviations that BLOCKINFO gave, by block id.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Info(FxHashMap<u32, Shared>);
+
 /// A block that is open.
 #[derive(Debug)]
 struct Scope {
@@ -99,6 +115,36 @@ impl<'a> Stream<'a> {
         })
     }
 
+    /// Inside of a block that another reader of the same bytes has come across: events go on to the block's [`Event::Leave`].
+    /// Work is bounded by the block's own size.
+    pub(super) fn within(bytes: &'a [u8], place: Place, info: &Info) -> Self {
+        let Place { block, width, at, end } = place;
+        let mut cursor = Cursor::new(bytes);
+        cursor.seek(at);
+        cursor.set_end(end);
+        let given = info.0.get(&block).cloned().unwrap_or_default();
+        Stream {
+            cursor,
+            scopes: vec![Scope { block, width, end, given, own: Vec::new(), describes: None }],
+            info: info.0.clone(),
+            new_info: FxHashMap::default(),
+            literals: end.saturating_sub(at),
+            operands: Vec::new(),
+            blob: None,
+        }
+    }
+
+    /// Where the block is that has just been entered.
+    pub(super) fn place(&self) -> Option<Place> {
+        let scope = self.scopes.last()?;
+        Some(Place { block: scope.block, width: scope.width, at: self.cursor.at(), end: scope.end })
+    }
+
+    /// What the last BLOCKINFO said.
+    pub(super) fn info(&self) -> Info {
+        Info(self.info.clone())
+    }
+
     /// Of the last record.
     pub(super) fn operands(&self) -> &[u64] {
         &self.operands
@@ -112,6 +158,11 @@ impl<'a> Stream<'a> {
     /// Whether the innermost block has this id.
     pub(super) fn is_in(&self, block: u32) -> bool {
         self.scopes.last().is_some_and(|s| s.block == block)
+    }
+
+    /// The id of the innermost block; no block has the largest.
+    pub(super) fn block(&self) -> u32 {
+        self.scopes.last().map_or(u32::MAX, |s| s.block)
     }
 
     /// An error at this place.

@@ -7,5 +7,6 @@ mod corpus;
 mod dis;
 mod dump;
 mod hostile;
+mod ir;
 mod lowered;
 mod values;

@@ -18,7 +18,7 @@ pub(super) fn disassemble(sample: &Sample) -> Option<String> {
 }
 
 /// The name behind an `@`, and what is behind it.
-fn name(text: &str) -> (String, &str) {
+pub(super) fn name(text: &str) -> (String, &str) {
     if let Some(quoted) = text.strip_prefix('"') {
         let end = quoted.find('"').unwrap();
         let mut bytes = Vec::new();
@@ -31,7 +31,7 @@ fn name(text: &str) -> (String, &str) {
         bytes.extend_from_slice(rest.as_bytes());
         return (String::from_utf8(bytes).unwrap(), &quoted[end + 1..]);
     }
-    let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || "._$-".contains(c))).unwrap();
+    let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || "._$-".contains(c))).unwrap_or(text.len());
     (text[..end].to_owned(), &text[end..])
 }
 

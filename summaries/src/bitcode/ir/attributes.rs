@@ -1,0 +1,242 @@
+//! Attributes of functions, parameters and calls.
+//!
+//! A function or call names a list; a list names groups; a group says what holds of the function, its result or one parameter. Kinds are
+//! numbers that LLVM never changes, and unknown kinds are kept as such. An attribute in an unknown form ends its group, whose rest is then not known: the table says so.
+//! Source: LLVM, `LLVMBitCodes.h` (`AttributeKindCodes`), `parseAttributeGroupBlock`. Left out: ranges and the values of string attributes.
+
+use rustc_hash::FxHashMap;
+
+use super::super::error::Result;
+use super::super::module::MAX_NOTES;
+use super::super::stream::{Event, Stream};
+use super::constants::{pass_bounds, pass_range};
+use super::record::{Record, short};
+use super::types::TypeId;
+
+/// Kinds that change how an argument is passed or what a function does to its caller.
+pub mod kind {
+    pub const BY_VAL: u32 = 3;
+    pub const IN_REG: u32 = 5;
+    pub const NAKED: u32 = 7;
+    pub const NEST: u32 = 8;
+    pub const NO_RETURN: u32 = 17;
+    pub const RETURNED: u32 = 22;
+    pub const RETURNS_TWICE: u32 = 23;
+    pub const STRUCT_RET: u32 = 29;
+    pub const IN_ALLOCA: u32 = 38;
+    pub const SWIFT_SELF: u32 = 46;
+    pub const SWIFT_ERROR: u32 = 47;
+    pub const PREALLOCATED: u32 = 65;
+    pub const BY_REF: u32 = 69;
+    pub const SWIFT_ASYNC: u32 = 75;
+}
+
+/// Those of [`kind`] that a parameter has and that say how it is passed.
+const PASSING: &[u32] = &[
+    kind::BY_VAL,
+    kind::IN_REG,
+    kind::NEST,
+    kind::STRUCT_RET,
+    kind::IN_ALLOCA,
+    kind::SWIFT_SELF,
+    kind::SWIFT_ERROR,
+    kind::PREALLOCATED,
+    kind::SWIFT_ASYNC,
+];
+
+/// A list of groups by its number in functions and calls: 0 is the empty one, which no record describes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct AttributeList(pub u32);
+
+/// What a group speaks of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AttributePlace {
+    Result,
+    Function,
+    /// From 0.
+    Parameter(u32),
+}
+
+/// An attribute that is no string.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Attribute {
+    /// As in [`kind`].
+    pub kind: u32,
+    /// Of `byval(T)` and others.
+    pub ty: Option<TypeId>,
+    /// Of those with a number, as `align`.
+    pub value: Option<u64>,
+}
+
+/// What holds of one place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttributeGroup {
+    pub place: AttributePlace,
+    pub attributes: Vec<Attribute>,
+    /// Keys of string attributes.
+    pub keys: Vec<Vec<u8>>,
+}
+
+/// How an argument is passed, where that is not by its type alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Passing {
+    /// From 0.
+    pub parameter: u32,
+    /// As in [`kind`].
+    pub kind: u32,
+    pub ty: Option<TypeId>,
+}
+
+/// All attributes of a module.
+#[derive(Debug, Clone, Default)]
+pub struct Attributes {
+    groups: Vec<AttributeGroup>,
+    /// From a group's number in the file to its place in `groups`.
+    numbers: FxHashMap<u64, u32>,
+    /// Each of numbers of groups.
+    lists: Vec<Box<[u64]>>,
+    /// What was not understood.
+    pub unknown: Vec<String>,
+}
+
+/// The forms of an attribute in a group's record.
+mod form {
+    pub(super) const ENUM: u64 = 0;
+    pub(super) const NUMBER: u64 = 1;
+    pub(super) const KEY: u64 = 3;
+    pub(super) const KEY_AND_VALUE: u64 = 4;
+    pub(super) const NO_TYPE: u64 = 5;
+    pub(super) const TYPE: u64 = 6;
+    pub(super) const RANGE: u64 = 7;
+    pub(super) const RANGES: u64 = 8;
+}
+
+/// Record of PARAMATTR_GROUP: a group.
+const GROUP: u32 = 3;
+/// Record of PARAMATTR: a list.
+const LIST: u32 = 2;
+
+impl Attributes {
+    /// The groups of a list, in its order. `None` if the module has no such list, or one of its groups is missing.
+    pub fn groups(&self, list: AttributeList) -> Option<impl Iterator<Item = &AttributeGroup>> {
+        let numbers: &[u64] = match list.0.checked_sub(1) {
+            None => &[],
+            Some(index) => self.lists.get(index as usize)?,
+        };
+        let find = |number: &u64| self.groups.get(*self.numbers.get(number)? as usize);
+        numbers.iter().all(|n| find(n).is_some()).then(|| numbers.iter().filter_map(find))
+    }
+
+    /// Whether the function has an attribute of this kind. `None` as in [`Self::groups`].
+    pub fn of_function(&self, list: AttributeList, kind: u32) -> Option<bool> {
+        let is_it = |g: &AttributeGroup| {
+            g.place == AttributePlace::Function && g.attributes.iter().any(|a| a.kind == kind)
+        };
+        Some(self.groups(list)?.any(is_it))
+    }
+
+    /// The parameters that are passed in a peculiar way. `None` as in [`Self::groups`].
+    pub fn passing(&self, list: AttributeList) -> Option<Vec<Passing>> {
+        let mut found = Vec::new();
+        for group in self.groups(list)? {
+            let AttributePlace::Parameter(parameter) = group.place else { continue };
+            let peculiar = group.attributes.iter().filter(|a| PASSING.contains(&a.kind));
+            found.extend(peculiar.map(|a| Passing { parameter, kind: a.kind, ty: a.ty }));
+        }
+        Some(found)
+    }
+
+    fn note(&mut self, what: String) {
+        if self.unknown.len() < MAX_NOTES {
+            self.unknown.push(what);
+        }
+    }
+
+    /// Read a block of groups that has just been entered.
+    pub(super) fn read_groups(&mut self, stream: &mut Stream<'_>) -> Result<()> {
+        loop {
+            match stream.next()? {
+                Event::Enter(_) => stream.skip_block(),
+                Event::Leave | Event::End => return Ok(()),
+                Event::Record(GROUP) => {
+                    let mut record = Record::new(stream.operands(), 0);
+                    let head = record.take().zip(record.take()).ok_or_else(|| short(stream, GROUP))?;
+                    let (group, complete) = group(head.1, record);
+                    if !complete {
+                        self.note(format!("attribute group {}", head.0));
+                    }
+                    self.numbers.insert(head.0, self.groups.len() as u32);
+                    self.groups.push(group);
+                }
+                Event::Record(code) => self.note(format!("attribute group record {code}")),
+            }
+        }
+    }
+
+    /// Read a block of lists that has just been entered.
+    pub(super) fn read_lists(&mut self, stream: &mut Stream<'_>) -> Result<()> {
+        loop {
+            match stream.next()? {
+                Event::Enter(_) => stream.skip_block(),
+                Event::Leave | Event::End => return Ok(()),
+                Event::Record(LIST) => self.lists.push(stream.operands().into()),
+                Event::Record(code) => {
+                    self.note(format!("attribute list record {code}"));
+                    self.lists.push(Box::default());
+                }
+            }
+        }
+    }
+}
+
+/// A group, and whether all of it was understood.
+fn group(place: u64, mut record: Record<'_>) -> (AttributeGroup, bool) {
+    let place = match place {
+        0 => AttributePlace::Result,
+        0xffff_ffff => AttributePlace::Function,
+        index => AttributePlace::Parameter((index - 1) as u32),
+    };
+    let mut group = AttributeGroup { place, attributes: Vec::new(), keys: Vec::new() };
+    while record.left() > 0 {
+        if attribute(&mut record, &mut group).is_none() {
+            return (group, false);
+        }
+    }
+    (group, true)
+}
+
+fn attribute(record: &mut Record<'_>, group: &mut AttributeGroup) -> Option<()> {
+    let form = record.take()?;
+    if matches!(form, form::KEY | form::KEY_AND_VALUE) {
+        let key = text(record)?;
+        group.keys.push(key.iter().map(|c| *c as u8).collect());
+        if form == form::KEY_AND_VALUE {
+            text(record)?;
+        }
+        return Some(());
+    }
+    let mut attribute = Attribute { kind: record.small()?, ty: None, value: None };
+    match form {
+        form::ENUM | form::NO_TYPE => {}
+        form::NUMBER => attribute.value = Some(record.take()?),
+        form::TYPE => attribute.ty = Some(record.ty()?),
+        form::RANGE => pass_range(record)?,
+        form::RANGES => {
+            let (count, width) = (record.take()?, record.take()?);
+            for _ in 0..count {
+                pass_bounds(record, width)?;
+            }
+        }
+        _ => return None,
+    }
+    group.attributes.push(attribute);
+    Some(())
+}
+
+/// Characters up to a zero, which is passed over.
+fn text<'r>(record: &mut Record<'r>) -> Option<&'r [u64]> {
+    let length = record.rest().iter().position(|c| *c == 0)?;
+    let text = record.take_many(length as u64)?;
+    record.take()?;
+    Some(text)
+}

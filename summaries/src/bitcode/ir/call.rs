@@ -1,0 +1,96 @@
+//! Records of calls, and of the operands that they have beside their arguments.
+//!
+//! A call without its function's type (before LLVM 3.7) is not known: which operands it has and whether it defines a value follow from that type. An operand too many
+//! or too few is malformed. Source: LLVM, `LLVMBitCodes.h` (`CallMarkersFlags`), `parseFunctionBody`. Left out: fast-math flags.
+
+use super::ValueId;
+use super::attributes::AttributeList;
+use super::instruction::{Argument, Call, CallKind, InstructionKind, OperandBundle};
+use super::parse::{Context, Parsed, blocks, code};
+use super::record::Record;
+use super::types::{Type, TypeId};
+
+/// In place of a distance in an operand bundle: metadata follows (LLVM 21, `OB_METADATA`).
+const BUNDLE_METADATA: u64 = 0x8000_0000;
+
+/// Bits of the word of a call that has its calling convention.
+mod marker {
+    pub(super) const TAIL: u64 = 1 << 0;
+    pub(super) const MUST_TAIL: u64 = 1 << 14;
+    pub(super) const EXPLICIT_TYPE: u64 = 1 << 15;
+    pub(super) const FAST_MATH: u64 = 1 << 17;
+    /// Of an invoke.
+    pub(super) const INVOKE_EXPLICIT_TYPE: u64 = 1 << 13;
+}
+
+impl<F: Fn(ValueId) -> Option<TypeId>> Context<'_, F> {
+    /// Operands for the call that follows: a tag, then values or metadata.
+    pub(super) fn bundle(&self, r: &mut Record<'_>) -> Option<Parsed> {
+        let tag = r.small()?;
+        let mut operands = Vec::with_capacity(r.left());
+        while r.left() > 0 {
+            if r.rest().first() == Some(&BUNDLE_METADATA) {
+                r.take()?;
+                operands.push(Argument::Metadata(r.value()?.0));
+            } else {
+                operands.push(Argument::Value(self.any(r)?));
+            }
+        }
+        Some(Parsed::Bundle(OperandBundle { tag, operands: operands.into_boxed_slice() }))
+    }
+
+    /// Any of the three calls, whose record has been begun.
+    pub(super) fn call(&self, code: u32, r: &mut Record<'_>, bundles: Vec<OperandBundle>) -> Option<Parsed> {
+        let (attributes, word) = (AttributeList(r.small()?), r.take()?);
+        let mut explicit = word & marker::EXPLICIT_TYPE != 0;
+        let mut convention = word >> 1 & 0x3ff;
+        let kind = match code {
+            code::INVOKE => {
+                explicit = word & marker::INVOKE_EXPLICIT_TYPE != 0;
+                convention = word & 0x3ff;
+                CallKind::Invoke { normal: r.small()?, unwind: r.small()? }
+            }
+            code::CALLBR => {
+                let (normal, count) = (r.small()?, r.take()?);
+                CallKind::CallBr { normal, others: blocks(r.take_many(count)?)? }
+            }
+            _ => {
+                if word & marker::FAST_MATH != 0 {
+                    r.take()?;
+                }
+                let tail = word & (marker::TAIL | marker::MUST_TAIL) != 0;
+                CallKind::Call { tail, must_tail: word & marker::MUST_TAIL != 0 }
+            }
+        };
+        if !explicit {
+            return Some(Parsed::Unknown);
+        }
+        let function_type = r.ty()?;
+        let callee = self.any(r)?;
+        let (result, parameters, vararg) = self.types.function(function_type)?;
+        let mut arguments = Vec::with_capacity(r.left());
+        for parameter in parameters {
+            arguments.push(match self.types.get(*parameter) {
+                Some(Type::Label) => Argument::Block(r.small()?),
+                Some(Type::Metadata) => Argument::Metadata(r.value()?.0),
+                _ => Argument::Value(r.value()?),
+            });
+        }
+        while vararg && r.left() > 0 {
+            arguments.push(Argument::Value(self.any(r)?));
+        }
+        if r.left() > 0 {
+            return None;
+        }
+        let call = Call {
+            kind,
+            callee,
+            function_type,
+            calling_convention: convention as u32,
+            attributes,
+            arguments: arguments.into_boxed_slice(),
+            bundles: bundles.into_boxed_slice(),
+        };
+        Some(Parsed::Instruction(InstructionKind::Call(Box::new(call)), Some(result)))
+    }
+}

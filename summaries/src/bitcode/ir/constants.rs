@@ -1,0 +1,275 @@
+//! Constants: the records of CONSTANTS blocks, of a module or of a function.
+//!
+//! Each record that is not SETTYPE defines a value, one of an unknown code too: its operands are then not known, and whoever relies on them must ask
+//! [`Constants::unknown`]. Operands are absolute numbers and may be forward. Source: LLVM, `LLVMBitCodes.h` (`ConstantsCodes`), `parseConstants`. Left out: flags of
+//! arithmetic, the range of a GEP, the text of inline assembly ([`super::super::hidden`] reads it).
+
+use super::super::error::Result;
+use super::super::module::MAX_NOTES;
+use super::super::stream::{Event, Stream};
+use super::ValueId;
+use super::record::{Record, short, signed};
+use super::types::TypeId;
+
+/// A constant: its type and what it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Constant {
+    pub ty: TypeId,
+    pub kind: ConstantKind,
+}
+
+/// What a constant is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ConstantKind {
+    /// Zeros of any type, null pointers, the `none` token.
+    Null,
+    Undef,
+    Poison,
+    /// At most 64 bits, sign-extended.
+    Integer(i64),
+    /// Little-endian words.
+    WideInteger(Box<[u64]>),
+    /// The format's bits, little-endian words.
+    Float(Box<[u64]>),
+    /// Elements of a structure, array or vector.
+    Aggregate(Box<[ValueId]>),
+    /// Elements of 8 bits, with the terminating zero if it has one.
+    String(Box<[u8]>),
+    /// Elements of an array or vector of integers or floating-point numbers, as bits.
+    Data(Box<[u64]>),
+    /// `opcode` as in instructions ([`super::instruction::binary`]).
+    Binary {
+        opcode: u32,
+        left: ValueId,
+        right: ValueId,
+    },
+    /// `opcode` as in instructions ([`super::instruction::cast`]).
+    Cast {
+        opcode: u32,
+        operand: ValueId,
+    },
+    GetElementPtr {
+        /// The type that the indices walk; `None` where the pointer's own type says it (typed pointers).
+        source: Option<TypeId>,
+        inbounds: bool,
+        /// The base, then indices.
+        operands: Box<[ValueId]>,
+    },
+    /// The address of a block of a function's body.
+    BlockAddress {
+        function: ValueId,
+        block: u32,
+    },
+    DsoLocalEquivalent(ValueId),
+    NoCfi(ValueId),
+    InlineAsm,
+    /// An expression whose operands may matter, and its form does not: comparisons, selections, vectors, signed pointers.
+    Other(Box<[ValueId]>),
+    Unknown {
+        code: u32,
+    },
+}
+
+/// The constants of a module or a function, in the order of their value ids.
+#[derive(Debug, Clone, Default)]
+pub struct Constants {
+    pub all: Vec<Constant>,
+    /// What was not understood. Values are still counted.
+    pub unknown: Vec<String>,
+}
+
+mod code {
+    pub(super) const SETTYPE: u32 = 1;
+    pub(super) const NULL: u32 = 2;
+    pub(super) const UNDEF: u32 = 3;
+    pub(super) const INTEGER: u32 = 4;
+    pub(super) const WIDE_INTEGER: u32 = 5;
+    pub(super) const FLOAT: u32 = 6;
+    pub(super) const AGGREGATE: u32 = 7;
+    pub(super) const STRING: u32 = 8;
+    pub(super) const CSTRING: u32 = 9;
+    pub(super) const BINOP: u32 = 10;
+    pub(super) const CAST: u32 = 11;
+    pub(super) const GEP_OLD: u32 = 12;
+    pub(super) const SELECT: u32 = 13;
+    pub(super) const EXTRACTELT: u32 = 14;
+    pub(super) const INSERTELT: u32 = 15;
+    pub(super) const SHUFFLEVEC: u32 = 16;
+    pub(super) const CMP: u32 = 17;
+    pub(super) const INLINEASM_OLD: u32 = 18;
+    pub(super) const SHUFVEC_EX: u32 = 19;
+    pub(super) const INBOUNDS_GEP: u32 = 20;
+    pub(super) const BLOCKADDRESS: u32 = 21;
+    pub(super) const DATA: u32 = 22;
+    pub(super) const INLINEASM_OLD2: u32 = 23;
+    pub(super) const GEP_WITH_INRANGE_INDEX: u32 = 24;
+    pub(super) const UNOP: u32 = 25;
+    pub(super) const POISON: u32 = 26;
+    pub(super) const DSO_LOCAL_EQUIVALENT: u32 = 27;
+    pub(super) const INLINEASM_OLD3: u32 = 28;
+    pub(super) const NO_CFI: u32 = 29;
+    pub(super) const INLINEASM: u32 = 30;
+    pub(super) const GEP_WITH_INRANGE: u32 = 31;
+    pub(super) const GEP: u32 = 32;
+    pub(super) const PTRAUTH: u32 = 33;
+    pub(super) const PTRAUTH2: u32 = 34;
+}
+
+impl Constant {
+    /// Every value that it is made of.
+    pub fn each_operand(&self, mut see: impl FnMut(ValueId)) {
+        match &self.kind {
+            ConstantKind::Aggregate(all) | ConstantKind::Other(all) => all.iter().copied().for_each(see),
+            ConstantKind::GetElementPtr { operands, .. } => operands.iter().copied().for_each(see),
+            ConstantKind::Binary { left, right, .. } => [*left, *right].into_iter().for_each(see),
+            ConstantKind::Cast { operand: id, .. }
+            | ConstantKind::BlockAddress { function: id, .. }
+            | ConstantKind::DsoLocalEquivalent(id)
+            | ConstantKind::NoCfi(id) => see(*id),
+            ConstantKind::Null
+            | ConstantKind::Undef
+            | ConstantKind::Poison
+            | ConstantKind::Integer(_)
+            | ConstantKind::WideInteger(_)
+            | ConstantKind::Float(_)
+            | ConstantKind::String(_)
+            | ConstantKind::Data(_)
+            | ConstantKind::InlineAsm
+            | ConstantKind::Unknown { .. } => {}
+        }
+    }
+}
+
+impl Constants {
+    /// Read the block that has just been entered, behind those that are there.
+    pub(super) fn read(&mut self, stream: &mut Stream<'_>) -> Result<()> {
+        // LLVM's reader begins with `i32`; LLVM always writes a type first.
+        let mut ty = None;
+        loop {
+            match stream.next()? {
+                Event::Enter(_) => stream.skip_block(),
+                Event::Leave | Event::End => return Ok(()),
+                Event::Record(code) => {
+                    let mut record = Record::new(stream.operands(), 0);
+                    if code == code::SETTYPE {
+                        ty = Some(record.ty().ok_or_else(|| short(stream, code))?);
+                        continue;
+                    }
+                    let ty = ty.ok_or_else(|| short(stream, code))?;
+                    let kind = parse(record, code).ok_or_else(|| short(stream, code))?;
+                    if matches!(kind, ConstantKind::Unknown { .. }) && self.unknown.len() < MAX_NOTES {
+                        self.unknown.push(format!("constant record {code}"));
+                    }
+                    self.all.push(Constant { ty, kind });
+                }
+            }
+        }
+    }
+}
+
+fn parse(mut record: Record<'_>, code: u32) -> Option<ConstantKind> {
+    use ConstantKind as Kind;
+    Some(match code {
+        code::NULL => Kind::Null,
+        code::UNDEF => Kind::Undef,
+        code::POISON => Kind::Poison,
+        code::INTEGER => Kind::Integer(signed(record.take()?)),
+        code::WIDE_INTEGER => Kind::WideInteger(record.rest().iter().map(|w| signed(*w) as u64).collect()),
+        code::FLOAT => Kind::Float(record.rest().into()),
+        code::AGGREGATE => Kind::Aggregate(values(record)?),
+        code::STRING => Kind::String(record.rest().iter().map(|c| *c as u8).collect()),
+        code::CSTRING => Kind::String(record.rest().iter().map(|c| *c as u8).chain([0]).collect()),
+        code::DATA => Kind::Data(record.rest().into()),
+        code::BINOP => {
+            Kind::Binary { opcode: record.small()?, left: record.absolute()?, right: record.absolute()? }
+        }
+        code::CAST => {
+            let (opcode, _) = (record.small()?, record.ty()?);
+            Kind::Cast { opcode, operand: record.absolute()? }
+        }
+        code::UNOP => {
+            let _opcode = record.take()?;
+            Kind::Other([record.absolute()?].into())
+        }
+        code::GEP_OLD
+        | code::INBOUNDS_GEP
+        | code::GEP_WITH_INRANGE_INDEX
+        | code::GEP_WITH_INRANGE
+        | code::GEP => get_element_ptr(record, code)?,
+        code::SELECT | code::SHUFFLEVEC => Kind::Other(values(record)?),
+        // A type, then values.
+        code::CMP | code::SHUFVEC_EX => {
+            let _type = record.ty()?;
+            let count = if code == code::CMP { 2 } else { 3 };
+            Kind::Other(values(Record::new(record.take_many(count)?, 0))?)
+        }
+        // The vector's type, the vector, the index with its type if there are four.
+        code::EXTRACTELT => {
+            let typed = record.left() == 4;
+            let (_type, vector) = (record.ty()?, record.absolute()?);
+            typed.then(|| record.ty());
+            Kind::Other([vector, record.absolute()?].into())
+        }
+        code::INSERTELT => {
+            let typed = record.left() == 4;
+            let (vector, element) = (record.absolute()?, record.absolute()?);
+            typed.then(|| record.ty());
+            Kind::Other([vector, element, record.absolute()?].into())
+        }
+        code::PTRAUTH | code::PTRAUTH2 => Kind::Other(values(record)?),
+        code::BLOCKADDRESS => {
+            let _type = record.ty()?;
+            Kind::BlockAddress { function: record.absolute()?, block: record.small()? }
+        }
+        code::DSO_LOCAL_EQUIVALENT | code::NO_CFI => {
+            let _type = record.ty()?;
+            let function = record.absolute()?;
+            if code == code::NO_CFI { Kind::NoCfi(function) } else { Kind::DsoLocalEquivalent(function) }
+        }
+        code::INLINEASM_OLD | code::INLINEASM_OLD2 | code::INLINEASM_OLD3 | code::INLINEASM => {
+            Kind::InlineAsm
+        }
+        code => Kind::Unknown { code },
+    })
+}
+
+fn values(mut record: Record<'_>) -> Option<Box<[ValueId]>> {
+    let mut all = Vec::with_capacity(record.left());
+    while record.left() > 0 {
+        all.push(record.absolute()?);
+    }
+    Some(all.into_boxed_slice())
+}
+
+/// `[type?, flags?, range?, (type, value)...]`.
+fn get_element_ptr(mut record: Record<'_>, code: u32) -> Option<ConstantKind> {
+    let leads = matches!(code, code::GEP_WITH_INRANGE_INDEX | code::GEP_WITH_INRANGE | code::GEP);
+    let source = if leads || record.left() % 2 == 1 { Some(record.ty()?) } else { None };
+    let inbounds = if leads { record.take()? & 1 != 0 } else { code == code::INBOUNDS_GEP };
+    if code == code::GEP_WITH_INRANGE {
+        pass_range(&mut record)?;
+    }
+    let mut operands = Vec::with_capacity(record.left() / 2);
+    while record.left() > 0 {
+        let _type = record.ty()?;
+        operands.push(record.absolute()?);
+    }
+    Some(ConstantKind::GetElementPtr { source, inbounds, operands: operands.into_boxed_slice() })
+}
+
+/// Pass over a range of integers: their width, then two numbers, of several words each if the width is more than 64.
+pub(super) fn pass_range(record: &mut Record<'_>) -> Option<()> {
+    let width = record.take()?;
+    pass_bounds(record, width)
+}
+
+/// Pass over the two ends of a range.
+pub(super) fn pass_bounds(record: &mut Record<'_>, width: u64) -> Option<()> {
+    let words = if width > 64 {
+        let active = record.take()?;
+        (active & 0xffff_ffff) + (active >> 32)
+    } else {
+        2
+    };
+    record.take_many(words).map(|_| ())
+}

@@ -1,0 +1,197 @@
+//! The body of a function: its constants and instructions, with their value ids.
+//!
+//! Ids go on from the module's: parameters, the function's constants, then each instruction of a type other than void. One record that is not known makes all
+//! later ids doubtful, so the body as a whole is then not understood; nor is it if its blocks are not as many as it says, or an
+//! operand is no value of it. Left out: metadata, names, orders of uses.
+
+use super::super::error::Result;
+use super::super::module::MAX_NOTES;
+use super::super::stream::{Event, Stream};
+use super::constants::Constants;
+use super::instruction::{Instruction, InstructionKind};
+use super::parse::{Context, Parsed};
+use super::record::{Record, short};
+use super::types::{Type, TypeId, Types};
+use super::{IrModule, ValueId, block};
+
+/// Record with the number of basic blocks.
+const DECLARE_BLOCKS: u32 = 1;
+
+/// What a value of a body is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Definition {
+    /// A global value or a constant of the module.
+    Module,
+    /// From 0.
+    Parameter(u32),
+    /// Index into [`Body::constants`].
+    Constant(u32),
+    /// Index into [`Body::instructions`].
+    Instruction(u32),
+}
+
+/// A body.
+#[derive(Debug, Clone)]
+pub struct Body {
+    /// The function, a global value.
+    pub function: ValueId,
+    /// The first number that is not the module's.
+    pub first_parameter: ValueId,
+    pub parameters: u32,
+    /// Their numbers follow those of the parameters.
+    pub constants: Constants,
+    /// Basic blocks.
+    pub blocks: u32,
+    pub instructions: Vec<Instruction>,
+    /// The instruction of each value behind the constants.
+    definitions: Vec<u32>,
+    /// Why the body is not understood: then nothing that it says of values may be believed.
+    pub unknown: Vec<String>,
+}
+
+impl Body {
+    /// Whether all of it was understood.
+    pub fn is_understood(&self) -> bool {
+        self.unknown.is_empty()
+    }
+
+    /// What a value is; `None` if it is none of this body or of its module.
+    pub fn definition(&self, value: ValueId) -> Option<Definition> {
+        let Some(local) = value.0.checked_sub(self.first_parameter.0) else {
+            return Some(Definition::Module);
+        };
+        let Some(constant) = local.checked_sub(self.parameters) else {
+            return Some(Definition::Parameter(local));
+        };
+        match (constant as usize).checked_sub(self.constants.all.len()) {
+            None => Some(Definition::Constant(constant)),
+            Some(index) => self.definitions.get(index).map(|i| Definition::Instruction(*i)),
+        }
+    }
+
+    /// The type of a value, where it is known.
+    pub fn type_of(&self, module: &IrModule, value: ValueId) -> Option<TypeId> {
+        match self.definition(value)? {
+            Definition::Module => module.type_of(value),
+            Definition::Parameter(index) => parameter_type(module, self.function, index),
+            Definition::Constant(index) => Some(self.constants.all.get(index as usize)?.ty),
+            Definition::Instruction(index) => self.instructions.get(index as usize)?.ty,
+        }
+    }
+
+    /// The number that the next value will have.
+    fn next_value(&self) -> u32 {
+        let own = self.constants.all.len().saturating_add(self.definitions.len());
+        self.first_parameter.0.saturating_add(self.parameters).saturating_add(own as u32)
+    }
+
+    fn note(&mut self, what: String) {
+        if self.unknown.len() < MAX_NOTES {
+            self.unknown.push(what);
+        }
+    }
+
+    fn add(&mut self, kind: InstructionKind, ty: Option<TypeId>, block: &mut u32, types: &Types) {
+        let ends = kind.is_terminator();
+        let value = defines(&kind, ty, types).then(|| ValueId(self.next_value()));
+        if value.is_some() {
+            self.definitions.push(self.instructions.len() as u32);
+        }
+        self.instructions.push(Instruction {
+            block: *block,
+            value,
+            ty: ty.filter(|_| value.is_some()),
+            kind,
+        });
+        if ends {
+            *block = block.saturating_add(1);
+        }
+    }
+
+    /// Note what shows that it was misread.
+    fn check(&mut self, blocks: u32) {
+        if blocks != self.blocks {
+            self.note(format!("{blocks} basic blocks in place of {}", self.blocks));
+        }
+        let values = self.next_value();
+        let mut outside = false;
+        let mut see = |id: ValueId| outside |= id.0 >= values;
+        self.instructions.iter().for_each(|i| i.kind.each_operand(&mut see));
+        self.constants.all.iter().for_each(|c| c.each_operand(&mut see));
+        if outside {
+            self.note("an operand that is no value".to_owned());
+        }
+    }
+}
+
+fn parameter_type(module: &IrModule, function: ValueId, index: u32) -> Option<TypeId> {
+    let (_, parameters, _) = module.types.function(module.globals.get(function.0 as usize)?.ty)?;
+    parameters.get(index as usize).copied()
+}
+
+/// Whether an instruction is of a type other than void.
+fn defines(kind: &InstructionKind, ty: Option<TypeId>, types: &Types) -> bool {
+    use InstructionKind as Kind;
+    match kind {
+        Kind::Call(_) => !matches!(ty.and_then(|t| types.get(t)), Some(Type::Void)),
+        // The only one that ends a block and is a value.
+        Kind::CatchSwitch { .. } => true,
+        Kind::Store { .. } | Kind::Fence => false,
+        kind => !kind.is_terminator(),
+    }
+}
+
+/// Read the body of `function`, whose block has just been entered.
+pub(super) fn read(stream: &mut Stream<'_>, module: &IrModule, function: ValueId) -> Result<Body> {
+    let ty = module.globals.get(function.0 as usize).map(|g| g.ty);
+    let parameters = ty.and_then(|ty| module.types.function(ty)).map(|(_, parameters, _)| parameters.len());
+    let mut body = Body {
+        function,
+        first_parameter: ValueId(module.values()),
+        parameters: parameters.unwrap_or_default() as u32,
+        constants: Constants::default(),
+        blocks: 0,
+        instructions: Vec::new(),
+        definitions: Vec::new(),
+        unknown: Vec::new(),
+    };
+    if parameters.is_none() {
+        body.note("a function without a function type".to_owned());
+    }
+    let (mut bundles, mut block) = (Vec::new(), 0);
+    loop {
+        match stream.next()? {
+            Event::Enter(block::CONSTANTS) => {
+                if !body.instructions.is_empty() {
+                    body.note("constants behind instructions".to_owned());
+                }
+                body.constants.read(stream)?;
+            }
+            Event::Enter(inner) => {
+                if !block::IN_FUNCTION.contains(&inner) {
+                    body.note(format!("block {inner}"));
+                }
+                stream.skip_block();
+            }
+            Event::Leave | Event::End => break,
+            Event::Record(code @ DECLARE_BLOCKS) => {
+                body.blocks = Record::new(stream.operands(), 0).small().ok_or_else(|| short(stream, code))?;
+            }
+            Event::Record(code) => {
+                let context = Context { types: &module.types, type_of: |value| body.type_of(module, value) };
+                let record = Record::new(stream.operands(), body.next_value());
+                let parsed = context.parse(code, record, &mut bundles).ok_or_else(|| short(stream, code))?;
+                match parsed {
+                    Parsed::Instruction(kind, ty) => body.add(kind, ty, &mut block, &module.types),
+                    Parsed::Bundle(bundle) => bundles.push(bundle),
+                    Parsed::Nothing => {}
+                    Parsed::Unknown => body.note(format!("function record {code}")),
+                }
+            }
+        }
+    }
+    let unknown = body.constants.unknown.clone();
+    unknown.into_iter().for_each(|what| body.note(what));
+    body.check(block);
+    Ok(body)
+}

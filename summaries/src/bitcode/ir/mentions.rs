@@ -1,0 +1,78 @@
+//! Which global values a thing mentions: through constants, to any depth.
+//!
+//! A body, an initializer or a personality names constants, and those name others; what a global value is itself made of is not followed. Each question costs
+//! what it reaches, so constants that many bodies share are walked as often as they are asked for. Left out: metadata, which mentions nothing that code needs.
+
+use super::constants::Constants;
+use super::function::Body;
+use super::{IrModule, ValueId};
+
+/// Answers which global values are mentioned, with room that is used again for each question.
+#[derive(Debug)]
+pub struct Mentions<'m> {
+    module: &'m IrModule,
+    /// The question that last came across each value of the module.
+    seen: Vec<u32>,
+    question: u32,
+}
+
+impl<'m> Mentions<'m> {
+    pub fn new(module: &'m IrModule) -> Self {
+        Mentions { module, seen: vec![0; module.values() as usize], question: 0 }
+    }
+
+    /// The global values that these values of the module reach, sorted. Numbers that are no value of the module are passed over.
+    pub fn of_values(&mut self, values: impl IntoIterator<Item = ValueId>) -> Vec<ValueId> {
+        self.reached(values, None)
+    }
+
+    /// The global values that a body mentions, sorted. Its own function is among them only if it mentions itself.
+    pub fn of_body(&mut self, body: &Body) -> Vec<ValueId> {
+        let mut values = Vec::new();
+        for instruction in &body.instructions {
+            instruction.kind.each_operand(|id| {
+                // Constants of the body are all walked below.
+                if id < body.first_parameter {
+                    values.push(id);
+                }
+            });
+        }
+        self.reached(values, Some(&body.constants))
+    }
+
+    fn reached(
+        &mut self,
+        values: impl IntoIterator<Item = ValueId>,
+        constants: Option<&Constants>,
+    ) -> Vec<ValueId> {
+        self.question = self.question.wrapping_add(1);
+        if self.question == 0 {
+            self.seen.fill(0);
+            self.question = 1;
+        }
+        let mut open: Vec<ValueId> = Vec::new();
+        let mut found = Vec::new();
+        values.into_iter().for_each(|id| self.see(id, &mut open));
+        for constant in constants.iter().flat_map(|c| &c.all) {
+            constant.each_operand(|id| self.see(id, &mut open));
+        }
+        while let Some(id) = open.pop() {
+            match self.module.constant(id) {
+                Some(constant) => constant.each_operand(|id| self.see(id, &mut open)),
+                None => found.push(id),
+            }
+        }
+        found.sort_unstable();
+        found
+    }
+
+    fn see(&mut self, id: ValueId, open: &mut Vec<ValueId>) {
+        let question = self.question;
+        if let Some(seen) = self.seen.get_mut(id.0 as usize)
+            && *seen != question
+        {
+            *seen = question;
+            open.push(id);
+        }
+    }
+}

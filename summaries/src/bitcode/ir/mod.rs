@@ -1,0 +1,370 @@
+//! What functions and initializers are made of: types, constants, instructions and attributes of LLVM 14 to 22.
+//!
+//! A value is a number: first the module's global values in the order of [`super::module::Module::values`], then its constants, then those of
+//! a body ([`function`]). Bodies are read on demand, each alone and in any order, so that several can be at once. Nothing is resolved here: a forward reference is a number. What is not known is
+//! noted where it is, and a caller must not believe what is noted. Source: LLVM, `LLVMBitCodes.h`, `BitcodeReader.cpp`. Left out: metadata, names of values and of
+//! types, use lists.
+
+pub mod attributes;
+mod call;
+pub mod constants;
+pub mod function;
+pub mod instruction;
+pub mod layout;
+pub mod mentions;
+mod parse;
+mod record;
+pub mod types;
+
+use super::container;
+use super::error::{BitcodeError, BitcodeErrorKind, Result};
+use super::module::MAX_NOTES;
+use super::stream::{Event, Info, Place, Stream};
+
+use attributes::{AttributeList, Attributes};
+use constants::{Constant, Constants};
+use function::Body;
+use layout::DataLayout;
+use record::{Record, short};
+use types::{TypeId, Types};
+
+/// The number of a value, within a module or one of its bodies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ValueId(pub u32);
+
+/// Ids of blocks.
+mod block {
+    pub(super) const BLOCKINFO: u32 = 0;
+    pub(super) const MODULE: u32 = 8;
+    pub(super) const PARAMATTR: u32 = 9;
+    pub(super) const PARAMATTR_GROUP: u32 = 10;
+    pub(super) const CONSTANTS: u32 = 11;
+    pub(super) const FUNCTION: u32 = 12;
+    pub(super) const TYPE_NEW: u32 = 17;
+    pub(super) const OPERAND_BUNDLE_TAGS: u32 = 21;
+    /// VALUE_SYMTAB, METADATA, METADATA_ATTACHMENT, USELIST: they define no value.
+    pub(super) const IN_FUNCTION: &[u32] = &[14, 15, 16, 18];
+}
+
+/// Records of MODULE that matter here.
+mod code {
+    pub(super) const DATALAYOUT: u32 = 3;
+    pub(super) const GLOBALVAR: u32 = 7;
+    pub(super) const FUNCTION: u32 = 8;
+    /// An alias before LLVM 3.8, which is a value too.
+    pub(super) const ALIAS_OLD: u32 = 9;
+    pub(super) const ALIAS: u32 = 14;
+    pub(super) const IFUNC: u32 = 18;
+}
+
+/// What a global value is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GlobalKind {
+    Variable {
+        initializer: Option<ValueId>,
+    },
+    Function {
+        calling_convention: u32,
+        attributes: AttributeList,
+        prologue: Option<ValueId>,
+        prefix: Option<ValueId>,
+        personality: Option<ValueId>,
+        /// Index into [`IrModule::bodies`].
+        body: Option<u32>,
+    },
+    Alias {
+        aliasee: ValueId,
+    },
+    Ifunc {
+        resolver: ValueId,
+    },
+}
+
+/// A global value; its id is its place in [`IrModule::globals`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Global {
+    /// Of what it names, not of its address: of a variable's contents, of a function the function type.
+    pub ty: TypeId,
+    pub address_space: u32,
+    pub kind: GlobalKind,
+}
+
+impl Global {
+    /// Every value that it is made of; a body's mentions are the body's.
+    pub fn each_operand(&self, see: impl FnMut(ValueId)) {
+        match self.kind {
+            GlobalKind::Variable { initializer } => initializer.into_iter().for_each(see),
+            GlobalKind::Function { prologue, prefix, personality, .. } => {
+                [prologue, prefix, personality].into_iter().flatten().for_each(see);
+            }
+            GlobalKind::Alias { aliasee: id } | GlobalKind::Ifunc { resolver: id } => {
+                [id].into_iter().for_each(see)
+            }
+        }
+    }
+}
+
+/// Where the body of a function is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BodyPlace {
+    /// The function, a global value.
+    pub function: ValueId,
+    place: Place,
+}
+
+/// A module.
+#[derive(Debug, Clone, Default)]
+pub struct IrModule {
+    pub types: Types,
+    pub layout: DataLayout,
+    pub attributes: Attributes,
+    pub globals: Vec<Global>,
+    /// Their ids follow those of the global values.
+    pub constants: Constants,
+    /// Names of the tags of operand bundles.
+    pub bundle_tags: Vec<Vec<u8>>,
+    /// In the order of their functions.
+    pub bodies: Vec<BodyPlace>,
+    /// Where abbreviations are.
+    info: Option<Place>,
+    /// Why its values are not understood.
+    pub unknown: Vec<String>,
+}
+
+impl IrModule {
+    /// Whether types, global values and constants were all understood. Bodies and attributes say so of themselves.
+    pub fn is_understood(&self) -> bool {
+        self.unknown.is_empty() && self.types.unknown.is_empty() && self.constants.unknown.is_empty()
+    }
+
+    /// How many values it has outside of bodies.
+    pub fn values(&self) -> u32 {
+        self.globals.len().saturating_add(self.constants.all.len()) as u32
+    }
+
+    /// A global value by its id.
+    pub fn global(&self, value: ValueId) -> Option<&Global> {
+        self.globals.get(value.0 as usize)
+    }
+
+    /// A constant by its id.
+    pub fn constant(&self, value: ValueId) -> Option<&Constant> {
+        self.constants.all.get((value.0 as usize).checked_sub(self.globals.len())?)
+    }
+
+    /// The type of a global value's address or of a constant, where it is known.
+    pub fn type_of(&self, value: ValueId) -> Option<TypeId> {
+        match self.global(value) {
+            Some(global) => self.types.pointer().filter(|_| global.address_space == 0),
+            None => self.constant(value).map(|c| c.ty),
+        }
+    }
+
+    fn note(&mut self, what: String) {
+        if self.unknown.len() < MAX_NOTES {
+            self.unknown.push(what);
+        }
+    }
+}
+
+/// What a file of bitcode is made of.
+#[derive(Debug, Clone)]
+pub struct Ir<'a> {
+    bytes: &'a [u8],
+    /// As in [`super::file::BitcodeFile::modules`].
+    pub modules: Vec<IrModule>,
+}
+
+/// Reads the bodies of a module, in any order.
+#[derive(Debug)]
+pub struct BodyReader<'i> {
+    bytes: &'i [u8],
+    module: &'i IrModule,
+    info: Info,
+}
+
+impl Ir<'_> {
+    /// To read bodies of a module with; each thread needs its own. `None` if there is no such module.
+    ///
+    /// # Errors
+    /// What is malformed in the module's abbreviations.
+    pub fn reader(&self, module: usize) -> Result<Option<BodyReader<'_>>> {
+        let Some(module) = self.modules.get(module) else { return Ok(None) };
+        let mut info = Info::default();
+        if let Some(place) = module.info {
+            let mut stream = Stream::within(self.bytes, place, &info);
+            while !matches!(stream.next()?, Event::Leave | Event::End) {}
+            info = stream.info();
+        }
+        Ok(Some(BodyReader { bytes: self.bytes, module, info }))
+    }
+}
+
+impl BodyReader<'_> {
+    /// The body of that index in [`IrModule::bodies`]; `None` if there is none.
+    ///
+    /// # Errors
+    /// What is malformed.
+    pub fn body(&self, index: usize) -> Result<Option<Body>> {
+        let Some(at) = self.module.bodies.get(index) else { return Ok(None) };
+        let mut stream = Stream::within(self.bytes, at.place, &self.info);
+        function::read(&mut stream, self.module, at.function).map(Some)
+    }
+}
+
+/// Read bitcode, raw or wrapped, but for the bodies of its functions.
+///
+/// # Errors
+/// What is malformed.
+pub fn read(bytes: &[u8]) -> Result<Ir<'_>> {
+    let wrapper = BitcodeError { at: 0, kind: BitcodeErrorKind::Wrapper };
+    let range = container::unwrap(bytes).ok_or(wrapper)?;
+    let bytes = bytes.get(range).unwrap_or_default();
+    let mut stream = Stream::new(bytes)?;
+    let mut ir = Ir { bytes, modules: Vec::new() };
+    loop {
+        match stream.next()? {
+            Event::Enter(block::MODULE) => ir.modules.push(read_module(&mut stream)?),
+            Event::Enter(_) => stream.skip_block(),
+            Event::Leave | Event::Record(_) => {}
+            Event::End => break,
+        }
+    }
+    if ir.modules.is_empty() {
+        return Err(stream.error(BitcodeErrorKind::NoModule));
+    }
+    Ok(ir)
+}
+
+fn read_module(stream: &mut Stream<'_>) -> Result<IrModule> {
+    let mut module = IrModule::default();
+    let mut with_bodies = Vec::new();
+    loop {
+        match stream.next()? {
+            Event::Enter(block::BLOCKINFO) => {
+                // Those of bodies are the last, and what was read before it is read already.
+                if !module.bodies.is_empty() {
+                    module.note("block information behind bodies".to_owned());
+                }
+                module.info = stream.place();
+            }
+            Event::Enter(block::TYPE_NEW) => module.types.read(stream)?,
+            Event::Enter(block::PARAMATTR_GROUP) => module.attributes.read_groups(stream)?,
+            Event::Enter(block::PARAMATTR) => module.attributes.read_lists(stream)?,
+            Event::Enter(block::CONSTANTS) => module.constants.read(stream)?,
+            Event::Enter(block::OPERAND_BUNDLE_TAGS) => bundle_tags(stream, &mut module)?,
+            Event::Enter(block::FUNCTION) => {
+                match (with_bodies.get(module.bodies.len()), stream.place()) {
+                    (Some(function), Some(place)) => {
+                        module.bodies.push(BodyPlace { function: *function, place });
+                    }
+                    _ => module.note("a body without a function".to_owned()),
+                }
+                stream.skip_block();
+            }
+            Event::Enter(_) => stream.skip_block(),
+            Event::Leave if stream.is_in(block::MODULE) => {}
+            Event::Leave | Event::End => break,
+            Event::Record(code) if stream.is_in(block::MODULE) => {
+                record(stream, code, &mut module, &mut with_bodies)?;
+            }
+            Event::Record(_) => {}
+        }
+    }
+    if module.bodies.len() != with_bodies.len() {
+        module.note(format!("{} bodies of {} functions", module.bodies.len(), with_bodies.len()));
+    }
+    let values = module.values();
+    let mut outside = false;
+    let mut see = |id: ValueId| outside |= id.0 >= values;
+    module.globals.iter().for_each(|g| g.each_operand(&mut see));
+    module.constants.all.iter().for_each(|c| c.each_operand(&mut see));
+    if outside {
+        module.note("an operand that is no value".to_owned());
+    }
+    Ok(module)
+}
+
+fn bundle_tags(stream: &mut Stream<'_>, module: &mut IrModule) -> Result<()> {
+    loop {
+        match stream.next()? {
+            Event::Enter(_) => stream.skip_block(),
+            Event::Leave | Event::End => return Ok(()),
+            Event::Record(_) => module.bundle_tags.push(stream.operands().iter().map(|c| *c as u8).collect()),
+        }
+    }
+}
+
+/// A record of the module; `with_bodies` are the functions whose bodies will come, in their order.
+fn record(
+    stream: &Stream<'_>,
+    code: u32,
+    module: &mut IrModule,
+    with_bodies: &mut Vec<ValueId>,
+) -> Result<()> {
+    match code {
+        code::DATALAYOUT => {
+            let text: Vec<u8> = stream.operands().iter().map(|c| *c as u8).collect();
+            module.layout = DataLayout::parse(&text);
+        }
+        code::GLOBALVAR | code::FUNCTION | code::ALIAS | code::IFUNC => {
+            if !module.constants.all.is_empty() {
+                module.note("a global value behind constants".to_owned());
+            }
+            let bodies = with_bodies.len() as u32;
+            let found = global(stream.operands(), code, bodies, &module.types);
+            let global = found.ok_or_else(|| short(stream, code))?;
+            if let GlobalKind::Function { body: Some(_), .. } = global.kind {
+                with_bodies.push(ValueId(module.globals.len() as u32));
+            }
+            module.globals.push(global);
+        }
+        code::ALIAS_OLD => module.note(format!("module record {code}")),
+        _ => {}
+    }
+    Ok(())
+}
+
+/// The record of a global value, whose first two operands are its name. Places as in [`super::module`].
+fn global(operands: &[u64], code: u32, bodies: u32, types: &Types) -> Option<Global> {
+    let operands = operands.get(2..)?;
+    let at = |i: usize| operands.get(i).copied().unwrap_or_default();
+    let id = |i: usize| u32::try_from(*operands.get(i)?).ok().map(ValueId);
+    // 0 for none.
+    let optional = |i: usize| match u32::try_from(at(i)).ok()?.checked_sub(1) {
+        None => Some(None),
+        Some(id) => Some(Some(ValueId(id))),
+    };
+    let mut ty = Record::new(operands, 0).ty()?;
+    // The type of the address, where it is typed and not told apart, is that of a pointer.
+    let named = |ty: TypeId| match types.get(ty) {
+        Some(types::Type::Pointer { pointee: Some(pointee), .. }) => *pointee,
+        _ => ty,
+    };
+    let mut address_space = at(1) as u32;
+    let kind = match code {
+        code::GLOBALVAR => {
+            // Bit 1 says that the type is that of the contents; the address space follows it.
+            if at(1) & 2 == 0 {
+                ty = named(ty);
+            }
+            address_space = (at(1) >> 2) as u32;
+            GlobalKind::Variable { initializer: optional(2)? }
+        }
+        code::FUNCTION => {
+            ty = named(ty);
+            address_space = at(16) as u32;
+            GlobalKind::Function {
+                calling_convention: at(1) as u32,
+                attributes: AttributeList(u32::try_from(at(4)).ok()?),
+                prologue: optional(10)?,
+                prefix: optional(13)?,
+                personality: optional(14)?,
+                body: (*operands.get(2)? == 0).then_some(bodies),
+            }
+        }
+        code::ALIAS => GlobalKind::Alias { aliasee: id(2)? },
+        _ => GlobalKind::Ifunc { resolver: id(2)? },
+    };
+    Some(Global { ty, address_space, kind })
+}

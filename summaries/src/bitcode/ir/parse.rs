@@ -1,0 +1,344 @@
+//! One record of a function's body: which instruction it is.
+//!
+//! `None` stands for a record that is shorter than any LLVM writes. What is not known is said to be so, and then nothing behind it can be
+//! trusted, because it may or may not define a value. Source: LLVM, `parseFunctionBody`. Left out: what belongs to no instruction (places in
+//! sources, debug records).
+
+use super::ValueId;
+use super::instruction::{InstructionKind as Kind, OperandBundle};
+use super::record::Record;
+use super::types::{Type, TypeId, Types};
+
+/// Codes of records of a body.
+pub(super) mod code {
+    pub(in super::super) const BINOP: u32 = 2;
+    pub(in super::super) const CAST: u32 = 3;
+    pub(in super::super) const GEP_OLD: u32 = 4;
+    pub(in super::super) const SELECT: u32 = 5;
+    pub(in super::super) const EXTRACTELT: u32 = 6;
+    pub(in super::super) const INSERTELT: u32 = 7;
+    pub(in super::super) const SHUFFLEVEC: u32 = 8;
+    pub(in super::super) const CMP: u32 = 9;
+    pub(in super::super) const RET: u32 = 10;
+    pub(in super::super) const BR: u32 = 11;
+    pub(in super::super) const SWITCH: u32 = 12;
+    pub(in super::super) const INVOKE: u32 = 13;
+    pub(in super::super) const UNREACHABLE: u32 = 15;
+    pub(in super::super) const PHI: u32 = 16;
+    pub(in super::super) const ALLOCA: u32 = 19;
+    pub(in super::super) const LOAD: u32 = 20;
+    pub(in super::super) const VAARG: u32 = 23;
+    pub(in super::super) const STORE_OLD: u32 = 24;
+    pub(in super::super) const EXTRACTVAL: u32 = 26;
+    pub(in super::super) const INSERTVAL: u32 = 27;
+    pub(in super::super) const CMP2: u32 = 28;
+    pub(in super::super) const VSELECT: u32 = 29;
+    pub(in super::super) const INBOUNDS_GEP_OLD: u32 = 30;
+    pub(in super::super) const INDIRECTBR: u32 = 31;
+    pub(in super::super) const DEBUG_LOC_AGAIN: u32 = 33;
+    pub(in super::super) const CALL: u32 = 34;
+    pub(in super::super) const DEBUG_LOC: u32 = 35;
+    pub(in super::super) const FENCE: u32 = 36;
+    pub(in super::super) const CMPXCHG_OLD: u32 = 37;
+    pub(in super::super) const ATOMICRMW_OLD: u32 = 38;
+    pub(in super::super) const RESUME: u32 = 39;
+    pub(in super::super) const LOADATOMIC: u32 = 41;
+    pub(in super::super) const STOREATOMIC_OLD: u32 = 42;
+    pub(in super::super) const GEP: u32 = 43;
+    pub(in super::super) const STORE: u32 = 44;
+    pub(in super::super) const STOREATOMIC: u32 = 45;
+    pub(in super::super) const CMPXCHG: u32 = 46;
+    pub(in super::super) const LANDINGPAD: u32 = 47;
+    pub(in super::super) const CLEANUPRET: u32 = 48;
+    pub(in super::super) const CATCHRET: u32 = 49;
+    pub(in super::super) const CATCHPAD: u32 = 50;
+    pub(in super::super) const CLEANUPPAD: u32 = 51;
+    pub(in super::super) const CATCHSWITCH: u32 = 52;
+    pub(in super::super) const OPERAND_BUNDLE: u32 = 55;
+    pub(in super::super) const UNOP: u32 = 56;
+    pub(in super::super) const CALLBR: u32 = 57;
+    pub(in super::super) const FREEZE: u32 = 58;
+    pub(in super::super) const ATOMICRMW: u32 = 59;
+    pub(in super::super) const BLOCKADDR_USERS: u32 = 60;
+    pub(in super::super) const DEBUG_RECORD_VALUE: u32 = 61;
+    pub(in super::super) const DEBUG_RECORD_DECLARE_VALUE: u32 = 66;
+}
+
+/// What a record is.
+pub(super) enum Parsed {
+    /// With the type of its value where that is known.
+    Instruction(Kind, Option<TypeId>),
+    /// Of the call that follows.
+    Bundle(OperandBundle),
+    /// No instruction, and no value.
+    Nothing,
+    Unknown,
+}
+
+/// Bit of an alloca's alignment: the first operand is what is allocated, not a pointer to it.
+const ALLOCA_EXPLICIT_TYPE: u64 = 1 << 6;
+
+/// What parsing needs to know of the values so far.
+pub(super) struct Context<'m, F> {
+    pub(super) types: &'m Types,
+    /// The type of a value that is known.
+    pub(super) type_of: F,
+}
+
+impl<F: Fn(ValueId) -> Option<TypeId>> Context<'_, F> {
+    /// A value with its type: from the record if it is forward.
+    fn typed(&self, record: &mut Record<'_>) -> Option<(ValueId, Option<TypeId>)> {
+        let (value, ty) = record.typed_value()?;
+        Some((value, ty.or_else(|| (self.type_of)(value))))
+    }
+
+    pub(super) fn any(&self, record: &mut Record<'_>) -> Option<ValueId> {
+        record.typed_value().map(|(value, _)| value)
+    }
+
+    fn any_left(&self, record: &mut Record<'_>) -> Option<Box<[ValueId]>> {
+        let mut all = Vec::with_capacity(record.left());
+        while record.left() > 0 {
+            all.push(self.any(record)?);
+        }
+        Some(all.into_boxed_slice())
+    }
+
+    /// The instruction of a record, with `bundles` if it is a call.
+    pub(super) fn parse(
+        &self,
+        code: u32,
+        mut record: Record<'_>,
+        bundles: &mut Vec<OperandBundle>,
+    ) -> Option<Parsed> {
+        let r = &mut record;
+        Some(match code {
+            code::CALL | code::INVOKE | code::CALLBR => return self.call(code, r, std::mem::take(bundles)),
+            code::OPERAND_BUNDLE => self.bundle(r)?,
+            code::DEBUG_LOC
+            | code::DEBUG_LOC_AGAIN
+            | code::BLOCKADDR_USERS
+            | code::DEBUG_RECORD_VALUE..=code::DEBUG_RECORD_DECLARE_VALUE => Parsed::Nothing,
+            code::RET..=code::SWITCH
+            | code::UNREACHABLE
+            | code::INDIRECTBR
+            | code::RESUME
+            | code::LANDINGPAD..=code::CATCHSWITCH => self.control(code, r)?,
+            code::LOAD
+            | code::LOADATOMIC
+            | code::STORE_OLD
+            | code::STORE
+            | code::STOREATOMIC_OLD
+            | code::STOREATOMIC
+            | code::ALLOCA
+            | code::FENCE
+            | code::CMPXCHG_OLD
+            | code::CMPXCHG
+            | code::ATOMICRMW_OLD
+            | code::ATOMICRMW
+            | code::VAARG => self.memory(code, r)?,
+            _ => self.operation(code, r)?,
+        })
+    }
+
+    /// What computes a value of others.
+    fn operation(&self, code: u32, r: &mut Record<'_>) -> Option<Parsed> {
+        let (kind, ty) = match code {
+            code::UNOP => {
+                let (operand, ty) = self.typed(r)?;
+                (Kind::Unary { opcode: r.small()?, operand }, ty)
+            }
+            code::BINOP => {
+                let ((left, ty), right) = (self.typed(r)?, r.value()?);
+                (Kind::Binary { opcode: r.small()?, left, right }, ty)
+            }
+            code::CAST => {
+                let (operand, to) = (self.any(r)?, r.ty()?);
+                (Kind::Cast { opcode: r.small()?, operand, to }, Some(to))
+            }
+            code::FREEZE => {
+                let (operand, ty) = self.typed(r)?;
+                (Kind::Freeze(operand), ty)
+            }
+            code::GEP | code::GEP_OLD | code::INBOUNDS_GEP_OLD => {
+                let inbounds = if code == code::GEP { r.take()? & 1 != 0 } else { code != code::GEP_OLD };
+                let source = if code == code::GEP { Some(r.ty()?) } else { None };
+                let (base, ty) = self.typed(r)?;
+                let mut operands = vec![base];
+                let mut scalar = true;
+                while r.left() > 0 {
+                    let (index, ty) = self.typed(r)?;
+                    operands.push(index);
+                    scalar &= matches!(ty.and_then(|t| self.types.get(t)), Some(Type::Integer { .. }));
+                }
+                // A vector of indices makes a vector of pointers; a typed pointer becomes another.
+                let same = |ty: &TypeId| match self.types.get(*ty) {
+                    Some(Type::Pointer { pointee, .. }) => scalar && pointee.is_none(),
+                    Some(Type::Vector { .. }) => true,
+                    _ => false,
+                };
+                let operands = operands.into_boxed_slice();
+                (Kind::GetElementPtr { source, inbounds, operands }, ty.filter(same))
+            }
+            code::SELECT => {
+                let ((if_true, ty), if_false) = (self.typed(r)?, r.value()?);
+                (Kind::Select { condition: r.value()?, if_true, if_false }, ty)
+            }
+            code::VSELECT => {
+                let ((if_true, ty), if_false) = (self.typed(r)?, r.value()?);
+                (Kind::Select { condition: self.any(r)?, if_true, if_false }, ty)
+            }
+            code::CMP | code::CMP2 => {
+                let ((left, ty), right) = (self.typed(r)?, r.value()?);
+                let vector = matches!(ty.and_then(|t| self.types.get(t)), None | Some(Type::Vector { .. }));
+                let ty = if vector { None } else { self.types.truth() };
+                (Kind::Compare { predicate: r.take()?, left, right }, ty)
+            }
+            code::EXTRACTVAL => {
+                let (aggregate, ty) = self.typed(r)?;
+                let ty = ty.and_then(|t| self.types.element(t, r.rest()));
+                (Kind::ExtractValue { aggregate, indices: r.rest().into() }, ty)
+            }
+            code::INSERTVAL => {
+                let ((aggregate, ty), element) = (self.typed(r)?, self.any(r)?);
+                (Kind::InsertValue { aggregate, element, indices: r.rest().into() }, ty)
+            }
+            code::EXTRACTELT => {
+                let ((vector, ty), index) = (self.typed(r)?, self.any(r)?);
+                (Kind::ExtractElement { vector, index }, ty.and_then(|t| self.types.element(t, &[0])))
+            }
+            code::INSERTELT => {
+                let ((vector, ty), element) = (self.typed(r)?, r.value()?);
+                (Kind::InsertElement { vector, element, index: self.any(r)? }, ty)
+            }
+            code::SHUFFLEVEC => {
+                let (left, right) = (self.any(r)?, r.value()?);
+                (Kind::ShuffleVector { left, right, mask: self.any(r)? }, None)
+            }
+            code::PHI => {
+                let ty = r.ty()?;
+                let mut incoming = Vec::with_capacity(r.left() / 2);
+                // One more at the end is a word of flags.
+                while r.left() > 1 {
+                    incoming.push((r.signed_value()?, r.small()?));
+                }
+                (Kind::Phi { incoming: incoming.into_boxed_slice() }, Some(ty))
+            }
+            _ => return Some(Parsed::Unknown),
+        };
+        Some(Parsed::Instruction(kind, ty))
+    }
+
+    /// What reads, writes or makes memory.
+    fn memory(&self, code: u32, r: &mut Record<'_>) -> Option<Parsed> {
+        let (kind, ty) = match code {
+            code::LOAD | code::LOADATOMIC => {
+                let pointer = self.any(r)?;
+                let atomic = code == code::LOADATOMIC;
+                // Alignment, whether volatile, and for atomic ones the ordering and its scope.
+                let ty = if r.left() > if atomic { 4 } else { 2 } { Some(r.ty()?) } else { None };
+                let (_align, volatile) = (r.take()?, r.take()? != 0);
+                let ordering = if atomic { r.take()? } else { 0 };
+                (Kind::Load { pointer, volatile, ordering }, ty)
+            }
+            code::STORE | code::STOREATOMIC | code::STORE_OLD | code::STOREATOMIC_OLD => {
+                let pointer = self.any(r)?;
+                let old = matches!(code, code::STORE_OLD | code::STOREATOMIC_OLD);
+                let (value, value_type) = if old { (r.value()?, None) } else { self.typed(r)? };
+                let (_align, volatile) = (r.take()?, r.take()? != 0);
+                let atomic = matches!(code, code::STOREATOMIC | code::STOREATOMIC_OLD);
+                let ordering = if atomic { r.take()? } else { 0 };
+                (Kind::Store { pointer, value, value_type, volatile, ordering }, None)
+            }
+            code::CMPXCHG | code::CMPXCHG_OLD => {
+                let pointer = self.any(r)?;
+                let expected = if code == code::CMPXCHG { self.any(r)? } else { r.value()? };
+                (Kind::CompareExchange { pointer, expected, new: r.value()? }, None)
+            }
+            code::ATOMICRMW | code::ATOMICRMW_OLD => {
+                let pointer = self.any(r)?;
+                let (value, ty) = if code == code::ATOMICRMW { self.typed(r)? } else { (r.value()?, None) };
+                (Kind::AtomicRmw { pointer, value, operation: r.take()? }, ty)
+            }
+            code::ALLOCA => {
+                let (first, _size_type) = (r.ty()?, r.ty()?);
+                let (count, word) = (r.absolute()?, r.take()?);
+                let explicit = word & ALLOCA_EXPLICIT_TYPE != 0;
+                let address_space = r.take().unwrap_or_default();
+                let (allocated, ty) = match self.types.get(first) {
+                    _ if explicit => (Some(first), self.types.pointer().filter(|_| address_space == 0)),
+                    Some(Type::Pointer { pointee, .. }) => (*pointee, Some(first)),
+                    _ => return None,
+                };
+                (Kind::Alloca { allocated, count }, ty)
+            }
+            code::VAARG => {
+                let (_list_type, list) = (r.ty()?, r.value()?);
+                (Kind::VaArg { list }, Some(r.ty()?))
+            }
+            _ => (Kind::Fence, None),
+        };
+        Some(Parsed::Instruction(kind, ty))
+    }
+
+    /// What ends a block or begins one that unwinding leads to.
+    fn control(&self, code: u32, r: &mut Record<'_>) -> Option<Parsed> {
+        let mut ty = None;
+        let kind = match code {
+            code::RET if r.left() == 0 => Kind::Return(None),
+            code::RET => Kind::Return(Some(self.any(r)?)),
+            code::BR if r.left() == 1 => Kind::Branch { target: r.small()? },
+            code::BR => {
+                let (if_true, if_false) = (r.small()?, r.small()?);
+                Kind::ConditionalBranch { condition: r.value()?, if_true, if_false }
+            }
+            code::SWITCH => {
+                let (_type, condition, default) = (r.ty()?, r.value()?, r.small()?);
+                let mut cases = Vec::with_capacity(r.left() / 2);
+                while r.left() > 0 {
+                    cases.push((r.absolute()?, r.small()?));
+                }
+                Kind::Switch { condition, default, cases: cases.into_boxed_slice() }
+            }
+            code::INDIRECTBR => {
+                let (_type, address) = (r.ty()?, r.value()?);
+                Kind::IndirectBranch { address, targets: blocks(r.rest())? }
+            }
+            code::RESUME => Kind::Resume(self.any(r)?),
+            code::UNREACHABLE => Kind::Unreachable,
+            code::LANDINGPAD => {
+                ty = Some(r.ty()?);
+                let (cleanup, count) = (r.take()? != 0, r.take()?);
+                let mut clauses = Vec::new();
+                for _ in 0..count {
+                    let _catch_or_filter = r.take()?;
+                    clauses.push(self.any(r)?);
+                }
+                Kind::LandingPad { cleanup, clauses: clauses.into_boxed_slice() }
+            }
+            code::CATCHSWITCH => {
+                let (parent, count) = (r.value()?, r.take()?);
+                let handlers = blocks(r.take_many(count)?)?;
+                Kind::CatchSwitch { parent, handlers, unwind: r.small() }
+            }
+            code::CATCHPAD | code::CLEANUPPAD => {
+                let (parent, _count) = (r.value()?, r.take()?);
+                let operands = self.any_left(r)?;
+                if code == code::CATCHPAD {
+                    Kind::CatchPad { parent, operands }
+                } else {
+                    Kind::CleanupPad { parent, operands }
+                }
+            }
+            code::CATCHRET => Kind::CatchReturn { pad: r.value()?, target: r.small()? },
+            code::CLEANUPRET => Kind::CleanupReturn { pad: r.value()?, unwind: r.small() },
+            _ => return Some(Parsed::Unknown),
+        };
+        Some(Parsed::Instruction(kind, ty))
+    }
+}
+
+/// Numbers of basic blocks.
+pub(super) fn blocks(numbers: &[u64]) -> Option<Box<[u32]>> {
+    numbers.iter().map(|n| u32::try_from(*n).ok()).collect()
+}

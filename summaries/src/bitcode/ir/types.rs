@@ -1,0 +1,222 @@
+//! The table of types: what each type id of a module is.
+//!
+//! Ids count the records of the table that are a type, so a record of an unknown code leaves every later id in doubt: the table then says that it is not
+//! understood. Source: LLVM, `LLVMBitCodes.h` (`TypeCodes`), `TypeFinder`. Left out: names of structures, parameters of target types.
+
+use super::super::error::Result;
+use super::super::module::MAX_NOTES;
+use super::super::stream::{Event, Stream};
+use super::record::{Record, short};
+
+/// A type's place in [`Types::all`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TypeId(pub u32);
+
+/// Floating-point formats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FloatKind {
+    Half,
+    Bfloat,
+    Single,
+    Double,
+    /// 80 bits of the x87.
+    X86Fp80,
+    Fp128,
+    PpcFp128,
+}
+
+/// A type. Ids in it may be forward, and on bytes that LLVM does not write may be out of the table or form a cycle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Type {
+    Void,
+    Integer {
+        bits: u32,
+    },
+    Float(FloatKind),
+    Pointer {
+        address_space: u32,
+        /// Of a typed pointer (LLVM 14 and before).
+        pointee: Option<TypeId>,
+    },
+    Function {
+        vararg: bool,
+        result: TypeId,
+        parameters: Box<[TypeId]>,
+    },
+    Struct {
+        packed: bool,
+        elements: Box<[TypeId]>,
+    },
+    /// A structure whose body is in another module.
+    Opaque,
+    Array {
+        count: u64,
+        element: TypeId,
+    },
+    Vector {
+        /// The least number where it is scalable.
+        count: u64,
+        element: TypeId,
+        scalable: bool,
+    },
+    Label,
+    Metadata,
+    Token,
+    X86Mmx,
+    X86Amx,
+    TargetExt,
+    /// Of a record that is not known.
+    Unknown,
+}
+
+/// Codes of the table's records.
+mod code {
+    pub(super) const NUMENTRY: u32 = 1;
+    pub(super) const VOID: u32 = 2;
+    pub(super) const FLOAT: u32 = 3;
+    pub(super) const DOUBLE: u32 = 4;
+    pub(super) const LABEL: u32 = 5;
+    pub(super) const OPAQUE: u32 = 6;
+    pub(super) const INTEGER: u32 = 7;
+    pub(super) const POINTER: u32 = 8;
+    pub(super) const HALF: u32 = 10;
+    pub(super) const ARRAY: u32 = 11;
+    pub(super) const VECTOR: u32 = 12;
+    pub(super) const X86_FP80: u32 = 13;
+    pub(super) const FP128: u32 = 14;
+    pub(super) const PPC_FP128: u32 = 15;
+    pub(super) const METADATA: u32 = 16;
+    pub(super) const X86_MMX: u32 = 17;
+    pub(super) const STRUCT_ANON: u32 = 18;
+    pub(super) const STRUCT_NAME: u32 = 19;
+    pub(super) const STRUCT_NAMED: u32 = 20;
+    pub(super) const FUNCTION: u32 = 21;
+    pub(super) const TOKEN: u32 = 22;
+    pub(super) const BFLOAT: u32 = 23;
+    pub(super) const X86_AMX: u32 = 24;
+    pub(super) const OPAQUE_POINTER: u32 = 25;
+    pub(super) const TARGET_TYPE: u32 = 26;
+}
+
+/// The types of a module.
+#[derive(Debug, Clone, Default)]
+pub struct Types {
+    /// By type id.
+    pub all: Vec<Type>,
+    /// Records that are not known: ids behind them can't be trusted.
+    pub unknown: Vec<String>,
+    /// The untyped pointer of address space 0.
+    pointer: Option<TypeId>,
+    /// The type of truth values.
+    truth: Option<TypeId>,
+}
+
+impl Types {
+    /// What the id says, if the table has it.
+    pub fn get(&self, id: TypeId) -> Option<&Type> {
+        self.all.get(id.0 as usize)
+    }
+
+    /// The id of `ptr`, if the module has it; modules of typed pointers don't.
+    pub fn pointer(&self) -> Option<TypeId> {
+        self.pointer
+    }
+
+    /// The id of `i1`, if the module has it.
+    pub fn truth(&self) -> Option<TypeId> {
+        self.truth
+    }
+
+    /// A function type's result, parameters and whether more may follow.
+    pub fn function(&self, id: TypeId) -> Option<(TypeId, &[TypeId], bool)> {
+        match self.get(id)? {
+            Type::Function { vararg, result, parameters } => Some((*result, parameters, *vararg)),
+            _ => None,
+        }
+    }
+
+    /// The type of what indices lead to in an aggregate.
+    pub fn element(&self, id: TypeId, indices: &[u64]) -> Option<TypeId> {
+        indices.iter().try_fold(id, |id, index| match self.get(id)? {
+            Type::Struct { elements, .. } => elements.get(usize::try_from(*index).ok()?).copied(),
+            Type::Array { element, .. } | Type::Vector { element, .. } => Some(*element),
+            _ => None,
+        })
+    }
+
+    /// Read the block that has just been entered.
+    pub(super) fn read(&mut self, stream: &mut Stream<'_>) -> Result<()> {
+        loop {
+            match stream.next()? {
+                Event::Enter(_) => stream.skip_block(),
+                Event::Leave | Event::End => return Ok(()),
+                Event::Record(code::NUMENTRY | code::STRUCT_NAME) => {}
+                Event::Record(code) => {
+                    let found = parse(Record::new(stream.operands(), 0), code);
+                    let found = found.ok_or_else(|| short(stream, code))?;
+                    if found == Type::Unknown && self.unknown.len() < MAX_NOTES {
+                        self.unknown.push(format!("type record {code}"));
+                    }
+                    let id = Some(TypeId(self.all.len() as u32));
+                    match found {
+                        Type::Pointer { address_space: 0, pointee: None } => {
+                            self.pointer = self.pointer.or(id)
+                        }
+                        Type::Integer { bits: 1 } => self.truth = self.truth.or(id),
+                        _ => {}
+                    }
+                    self.all.push(found);
+                }
+            }
+        }
+    }
+}
+
+fn parse(mut record: Record<'_>, code: u32) -> Option<Type> {
+    Some(match code {
+        code::VOID => Type::Void,
+        code::FLOAT => Type::Float(FloatKind::Single),
+        code::DOUBLE => Type::Float(FloatKind::Double),
+        code::HALF => Type::Float(FloatKind::Half),
+        code::BFLOAT => Type::Float(FloatKind::Bfloat),
+        code::X86_FP80 => Type::Float(FloatKind::X86Fp80),
+        code::FP128 => Type::Float(FloatKind::Fp128),
+        code::PPC_FP128 => Type::Float(FloatKind::PpcFp128),
+        code::LABEL => Type::Label,
+        code::METADATA => Type::Metadata,
+        code::TOKEN => Type::Token,
+        code::X86_MMX => Type::X86Mmx,
+        code::X86_AMX => Type::X86Amx,
+        code::OPAQUE => Type::Opaque,
+        code::TARGET_TYPE => Type::TargetExt,
+        code::INTEGER => Type::Integer { bits: record.small()? },
+        code::POINTER => {
+            let pointee = Some(record.ty()?);
+            Type::Pointer { pointee, address_space: record.small().unwrap_or_default() }
+        }
+        code::OPAQUE_POINTER => Type::Pointer { address_space: record.small()?, pointee: None },
+        code::ARRAY => Type::Array { count: record.take()?, element: record.ty()? },
+        code::VECTOR => Type::Vector {
+            count: record.take()?,
+            element: record.ty()?,
+            scalable: record.take().unwrap_or_default() != 0,
+        },
+        code::STRUCT_ANON | code::STRUCT_NAMED => {
+            Type::Struct { packed: record.take()? != 0, elements: list(&mut record)? }
+        }
+        code::FUNCTION => {
+            let (vararg, result) = (record.take()? != 0, record.ty()?);
+            Type::Function { vararg, result, parameters: list(&mut record)? }
+        }
+        _ => Type::Unknown,
+    })
+}
+
+/// The ids that are left.
+fn list(record: &mut Record<'_>) -> Option<Box<[TypeId]>> {
+    let mut all = Vec::with_capacity(record.left());
+    while record.left() > 0 {
+        all.push(record.ty()?);
+    }
+    Some(all.into_boxed_slice())
+}
