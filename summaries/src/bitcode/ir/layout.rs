@@ -264,3 +264,65 @@ fn set<K: Ord + Copy>(list: &mut Vec<(K, u64)>, key: K, align: u64) {
     let at = list.partition_point(|(k, _)| *k < key);
     list.insert(at, (key, align));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OLD: &str = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-f80:128-n8:16:32:64-S128";
+    const NEW: &str = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128";
+
+    fn sizes(text: &str, all: &[Type]) -> Sizes {
+        let mut types = Types::default();
+        types.all.extend_from_slice(all);
+        DataLayout::parse(text.as_bytes()).sizes(&types)
+    }
+
+    fn structure(packed: bool, elements: &[u32]) -> Type {
+        Type::Struct { packed, elements: elements.iter().map(|i| TypeId(*i)).collect() }
+    }
+
+    #[test]
+    fn fields_of_structures() {
+        let integer = |bits| Type::Integer { bits };
+        let pointer = Type::Pointer { address_space: 0, pointee: None };
+        let fp80 = Type::Float(FloatKind::X86Fp80);
+        let all = [
+            integer(8),
+            integer(32),
+            pointer,
+            fp80,
+            structure(false, &[0, 1, 0, 2, 3]),
+            structure(true, &[0, 1]),
+        ];
+        let sizes = sizes(NEW, &all);
+        assert_eq!(sizes.fields(TypeId(4)), Some(&[0, 4, 8, 16, 32][..]));
+        assert_eq!(sizes.of(TypeId(4)), Some(Size { store: 48, alloc: 48, align: 16 }));
+        assert_eq!(sizes.fields(TypeId(5)), Some(&[0, 1][..]));
+        assert_eq!(sizes.of(TypeId(5)), Some(Size { store: 5, alloc: 5, align: 1 }));
+        assert_eq!(sizes.of(TypeId(3)), Some(Size { store: 10, alloc: 16, align: 16 }));
+    }
+
+    #[test]
+    fn wide_integers_need_a_word_of_the_layout() {
+        let all = [Type::Integer { bits: 128 }, structure(false, &[0]), Type::Integer { bits: 24 }];
+        assert_eq!(sizes(OLD, &all).of(TypeId(0)), None);
+        assert_eq!(sizes(OLD, &all).of(TypeId(1)), None);
+        assert_eq!(sizes(NEW, &all).of(TypeId(1)), Some(Size { store: 16, alloc: 16, align: 16 }));
+        assert_eq!(sizes(NEW, &all).of(TypeId(2)), Some(Size { store: 3, alloc: 4, align: 4 }));
+        assert_eq!(sizes("e-x:1", &all).of(TypeId(2)), None);
+    }
+
+    #[test]
+    fn types_without_a_size() {
+        // Each other's element; one that is not there; one that does not fit.
+        let array = |count, element| Type::Array { count, element: TypeId(element) };
+        let all =
+            [structure(false, &[1]), array(3, 0), array(1, 9), Type::Integer { bits: 64 }, array(1 << 61, 3)];
+        let found = sizes(NEW, &all);
+        assert_eq!([0, 1, 2, 4].map(|i| found.of(TypeId(i))), [None; 4]);
+        let deep: Vec<Type> =
+            (0..200_000).map(|i| array(1, i + 1)).chain([Type::Integer { bits: 8 }]).collect();
+        assert_eq!(sizes(NEW, &deep).of(TypeId(0)), Some(Size { store: 1, alloc: 1, align: 1 }));
+    }
+}

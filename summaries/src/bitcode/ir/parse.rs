@@ -92,6 +92,10 @@ impl<F: Fn(ValueId) -> Option<TypeId>> Context<'_, F> {
         Some((value, ty.or_else(|| (self.type_of)(value))))
     }
 
+    fn is_vector(&self, ty: TypeId) -> bool {
+        matches!(self.types.get(ty), Some(Type::Vector { .. }))
+    }
+
     pub(super) fn any(&self, record: &mut Record<'_>) -> Option<ValueId> {
         record.typed_value().map(|(value, _)| value)
     }
@@ -165,20 +169,23 @@ impl<F: Fn(ValueId) -> Option<TypeId>> Context<'_, F> {
                 let source = if code == code::GEP { Some(r.ty()?) } else { None };
                 let (base, ty) = self.typed(r)?;
                 let mut operands = vec![base];
-                let mut scalar = true;
+                let mut lanes = None;
                 while r.left() > 0 {
                     let (index, ty) = self.typed(r)?;
                     operands.push(index);
-                    scalar &= matches!(ty.and_then(|t| self.types.get(t)), Some(Type::Integer { .. }));
+                    lanes = lanes.or(ty.filter(|t| self.is_vector(*t)));
                 }
-                // A vector of indices makes a vector of pointers; a typed pointer becomes another.
-                let same = |ty: &TypeId| match self.types.get(*ty) {
-                    Some(Type::Pointer { pointee, .. }) => scalar && pointee.is_none(),
-                    Some(Type::Vector { .. }) => true,
-                    _ => false,
+                // A typed pointer becomes another. A vector of indices makes a vector of pointers.
+                let ty = ty.filter(|t| match self.types.get(*t) {
+                    Some(Type::Pointer { pointee, .. }) => pointee.is_none(),
+                    _ => self.types.pointer().is_some(),
+                });
+                let ty = match (ty, lanes) {
+                    (Some(ty), Some(like)) if !self.is_vector(ty) => self.types.lanes(like, ty),
+                    (ty, _) => ty,
                 };
                 let operands = operands.into_boxed_slice();
-                (Kind::GetElementPtr { source, inbounds, operands }, ty.filter(same))
+                (Kind::GetElementPtr { source, inbounds, operands }, ty)
             }
             code::SELECT => {
                 let ((if_true, ty), if_false) = (self.typed(r)?, r.value()?);
@@ -190,8 +197,7 @@ impl<F: Fn(ValueId) -> Option<TypeId>> Context<'_, F> {
             }
             code::CMP | code::CMP2 => {
                 let ((left, ty), right) = (self.typed(r)?, r.value()?);
-                let vector = matches!(ty.and_then(|t| self.types.get(t)), None | Some(Type::Vector { .. }));
-                let ty = if vector { None } else { self.types.truth() };
+                let ty = ty.zip(self.types.truth()).and_then(|(ty, truth)| self.types.lanes(ty, truth));
                 (Kind::Compare { predicate: r.take()?, left, right }, ty)
             }
             code::EXTRACTVAL => {
@@ -212,8 +218,11 @@ impl<F: Fn(ValueId) -> Option<TypeId>> Context<'_, F> {
                 (Kind::InsertElement { vector, element, index: self.any(r)? }, ty)
             }
             code::SHUFFLEVEC => {
-                let (left, right) = (self.any(r)?, r.value()?);
-                (Kind::ShuffleVector { left, right, mask: self.any(r)? }, None)
+                let ((left, ty), right) = (self.typed(r)?, r.value()?);
+                let (mask, like) = self.typed(r)?;
+                let element = ty.and_then(|ty| self.types.element(ty, &[0]));
+                let ty = like.zip(element).and_then(|(like, element)| self.types.lanes(like, element));
+                (Kind::ShuffleVector { left, right, mask }, ty)
             }
             code::PHI => {
                 let ty = r.ty()?;
@@ -252,8 +261,10 @@ impl<F: Fn(ValueId) -> Option<TypeId>> Context<'_, F> {
             }
             code::CMPXCHG | code::CMPXCHG_OLD => {
                 let pointer = self.any(r)?;
-                let expected = if code == code::CMPXCHG { self.any(r)? } else { r.value()? };
-                (Kind::CompareExchange { pointer, expected, new: r.value()? }, None)
+                let (expected, ty) = if code == code::CMPXCHG { self.typed(r)? } else { (r.value()?, None) };
+                // What was there, and whether it was expected.
+                let ty = ty.zip(self.types.truth()).and_then(|(ty, truth)| self.types.pair(ty, truth));
+                (Kind::CompareExchange { pointer, expected, new: r.value()? }, ty)
             }
             code::ATOMICRMW | code::ATOMICRMW_OLD => {
                 let pointer = self.any(r)?;

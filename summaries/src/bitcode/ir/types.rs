@@ -3,6 +3,8 @@
 //! Ids count the records of the table that are a type, so a record of an unknown code leaves every later id in doubt: the table then says that it is not
 //! understood. Source: LLVM, `LLVMBitCodes.h` (`TypeCodes`), `TypeFinder`. Left out: names of structures, parameters of target types.
 
+use rustc_hash::FxHashMap;
+
 use super::super::error::Result;
 use super::super::module::MAX_NOTES;
 use super::super::stream::{Event, Stream};
@@ -109,6 +111,10 @@ pub struct Types {
     pointer: Option<TypeId>,
     /// The type of truth values.
     truth: Option<TypeId>,
+    /// By number and type of elements, and whether it is scalable.
+    vectors: FxHashMap<(u64, TypeId, bool), TypeId>,
+    /// Structures of two fields, by their types.
+    pairs: FxHashMap<(TypeId, TypeId), TypeId>,
 }
 
 impl Types {
@@ -125,6 +131,19 @@ impl Types {
     /// The id of `i1`, if the module has it.
     pub fn truth(&self) -> Option<TypeId> {
         self.truth
+    }
+
+    /// The id of the vector like `like`, but for its elements; of `element` if that is no vector.
+    pub fn lanes(&self, like: TypeId, element: TypeId) -> Option<TypeId> {
+        match self.get(like)? {
+            Type::Vector { count, scalable, .. } => self.vectors.get(&(*count, element, *scalable)).copied(),
+            _ => Some(element),
+        }
+    }
+
+    /// The id of `{ first, second }`.
+    pub fn pair(&self, first: TypeId, second: TypeId) -> Option<TypeId> {
+        self.pairs.get(&(first, second)).copied()
     }
 
     /// A function type's result, parameters and whether more may follow.
@@ -144,6 +163,25 @@ impl Types {
         })
     }
 
+    fn add(&mut self, ty: Type) {
+        let id = TypeId(self.all.len() as u32);
+        match &ty {
+            Type::Pointer { address_space: 0, pointee: None } => self.pointer = self.pointer.or(Some(id)),
+            Type::Integer { bits: 1 } => self.truth = self.truth.or(Some(id)),
+            Type::Vector { count, element, scalable } => {
+                self.vectors.insert((*count, *element, *scalable), id);
+            }
+            Type::Struct { packed: false, elements } => {
+                if let [first, second] = **elements {
+                    // One with a name is another type, but has the same fields.
+                    self.pairs.entry((first, second)).or_insert(id);
+                }
+            }
+            _ => {}
+        }
+        self.all.push(ty);
+    }
+
     /// Read the block that has just been entered.
     pub(super) fn read(&mut self, stream: &mut Stream<'_>) -> Result<()> {
         loop {
@@ -157,15 +195,7 @@ impl Types {
                     if found == Type::Unknown && self.unknown.len() < MAX_NOTES {
                         self.unknown.push(format!("type record {code}"));
                     }
-                    let id = Some(TypeId(self.all.len() as u32));
-                    match found {
-                        Type::Pointer { address_space: 0, pointee: None } => {
-                            self.pointer = self.pointer.or(id)
-                        }
-                        Type::Integer { bits: 1 } => self.truth = self.truth.or(id),
-                        _ => {}
-                    }
-                    self.all.push(found);
+                    self.add(found);
                 }
             }
         }

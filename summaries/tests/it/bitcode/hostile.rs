@@ -4,6 +4,9 @@ use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use summaries::bitcode::error::BitcodeErrorKind;
+use summaries::bitcode::ir::instruction::InstructionKind;
+use summaries::bitcode::ir::mentions::Mentions;
+use summaries::bitcode::ir::types::TypeId;
 use summaries::bitcode::stream::walk;
 use summaries::{Granularity, Limit, ModuleKind};
 
@@ -17,6 +20,32 @@ fn check(bytes: &[u8]) {
     assert!(!summary.limits.is_empty());
     let _ = walk(bytes, |_| {});
     let _ = summaries::bitcode::hidden::words(bytes);
+    check_ir(bytes);
+}
+
+/// Every body, and whatever can be asked of the module.
+fn check_ir(bytes: &[u8]) {
+    let Ok(ir) = summaries::bitcode::ir::read(bytes) else { return };
+    for (index, module) in ir.modules.iter().enumerate() {
+        let sizes = module.layout.sizes(&module.types);
+        let _ = (0..module.types.all.len()).filter_map(|i| sizes.of(TypeId(i as u32))).count();
+        let Ok(Some(reader)) = ir.reader(index) else { continue };
+        let mut mentions = Mentions::new(module);
+        for at in 0..module.bodies.len() {
+            let Ok(Some(body)) = reader.body(at) else { continue };
+            assert!(mentions.of_body(&body).iter().all(|id| module.global(*id).is_some()));
+            for instruction in &body.instructions {
+                instruction.kind.each_operand(|id| {
+                    // An operand that is none makes the body one that is not understood.
+                    assert!(body.definition(id).is_some() || !body.is_understood());
+                    let _ = body.type_of(module, id);
+                });
+                if let InstructionKind::Call(call) = &instruction.kind {
+                    let _ = module.attributes.passing(call.attributes);
+                }
+            }
+        }
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use summaries::bitcode::file::BitcodeFile;
 use summaries::bitcode::ir::function::Body;
-use summaries::bitcode::ir::instruction::{Call, CallKind, Instruction, InstructionKind as Kind};
+use summaries::bitcode::ir::instruction::{Call, CallKind, Instruction, InstructionKind as Kind, binary};
 use summaries::bitcode::ir::mentions::Mentions;
 use summaries::bitcode::ir::types::{Type, TypeId};
 use summaries::bitcode::ir::{IrModule, ValueId, read};
@@ -84,7 +84,11 @@ fn opcode(
     let word = match &instruction.kind {
         Kind::Unary { .. } => "fneg",
         Kind::Binary { opcode, left, .. } => {
-            let ty = instruction.ty.unwrap_or_else(|| panic!("no type of {instruction:?}"));
+            // Only what compares typed pointers has a type that does not follow, and only logic is done with it.
+            let Some(ty) = instruction.ty else {
+                assert!(module.types.pointer().is_none() && *opcode >= binary::AND, "{instruction:?}");
+                return BINARY[*opcode as usize][0].to_owned();
+            };
             assert_eq!(body.type_of(module, *left).unwrap_or(ty), ty);
             BINARY[*opcode as usize][usize::from(is_float(module, ty))]
         }
@@ -152,7 +156,8 @@ pub(super) fn ours(bytes: &[u8], index: usize) -> Functions {
         assert!(body.is_understood(), "{name}: {:?}", body.unknown);
         let instructions = body.instructions.iter().map(|i| opcode(module, &body, i, &file, index));
         let instructions: Vec<String> = instructions.filter(|l| !is_debug(l)).collect();
-        let mentioned = mentions.of_body(&body).iter().map(named).filter(|n| !is_debug(n)).collect();
+        let mentioned =
+            mentions.of_body(&body).iter().map(named).filter(|n| !is_debug(n) && !n.is_empty()).collect();
         functions.insert(name, Function { instructions, mentions: mentioned });
     }
     functions
@@ -219,12 +224,9 @@ pub(super) fn theirs(text: &str) -> Functions {
     for line in text.lines() {
         if let Some(head) = line.strip_prefix("define ") {
             let at = head.find('@').unwrap();
-            let mut function = Function::default();
-            let (found, behind) = name(&head[at + 1..]);
             // Personality and prefix are the function's, not the body's.
-            let _ = behind;
-            function.mentions.clear();
-            open = Some((found, function));
+            let (found, _) = name(&head[at + 1..]);
+            open = Some((found, Function::default()));
             continue;
         }
         let Some((_, function)) = &mut open else { continue };
@@ -246,7 +248,9 @@ pub(super) fn theirs(text: &str) -> Functions {
         if let Some(at) = line.find(" ; ") {
             line.truncate(at);
         }
-        function.mentions.extend(names(&line));
+        // One without a name has a number in its place.
+        let is_name = |n: &String| !n.bytes().all(|b| b.is_ascii_digit());
+        function.mentions.extend(names(&line).into_iter().filter(is_name));
         // Of a switch, a landing pad or an invoke, whose lines go on.
         if joined {
             joined = !trimmed.starts_with(']');
@@ -320,7 +324,7 @@ fn bodies_of_each_module_of_a_split_unit() {
         let text = run(Command::new("llvm-dis-19").args(["-o", "-"]).arg(&one));
         let theirs = theirs(&String::from_utf8_lossy(&text));
         let (functions, _) = compare("cxx-split", &ours(bytes, index), &theirs);
-        assert_eq!(functions > 0, index == 0);
+        assert!(functions > 0);
     }
 }
 
