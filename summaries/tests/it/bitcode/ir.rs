@@ -337,3 +337,25 @@ fn bodies_of_rustc_are_understood() {
     println!("{functions} functions");
     assert!(functions > 100, "only {functions} functions");
 }
+
+#[test]
+fn bodies_of_rustc_are_what_it_says() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = "pub fn sum(m: &mut std::collections::BTreeMap<String, Vec<f64>>) -> f64 {\n\
+        m.entry(\"x\".into()).or_default().push(1.5); m.values().flatten().map(|x| x.sqrt() * 2.0).sum() }\n\
+        pub fn wide(s: &str) -> Result<u128, std::num::ParseIntError> { Ok(s.parse::<u128>()? / 3) }\n";
+    std::fs::write(dir.path().join("r.rs"), source).unwrap();
+    for level in ["-Copt-level=0", "-Copt-level=2"] {
+        run(Command::new("rustc").current_dir(dir.path()).args([
+            "--crate-type=lib",
+            level,
+            "-Ccodegen-units=1",
+            "--emit=llvm-bc=r.bc,llvm-ir=r.ll",
+            "r.rs",
+        ]));
+        let bytes = std::fs::read(dir.path().join("r.bc")).unwrap();
+        let text = std::fs::read_to_string(dir.path().join("r.ll")).unwrap();
+        let (functions, instructions) = compare(level, &ours(&bytes, 0), &theirs(&text));
+        assert!(functions > 2 && instructions > 100, "{functions} functions, {instructions} instructions");
+    }
+}
