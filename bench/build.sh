@@ -1,7 +1,7 @@
 #!/bin/sh
 # Build the objects of the benchmark programs, and record how each is linked, so that the link alone can be run again.
 #
-#   build.sh [--bitcode] [lua bzip2 minigzip zstd sqlite3 cpp hexyl]      default: all; sources by fetch.sh
+#   build.sh [--bitcode|--lto] [lua bzip2 minigzip zstd sqlite3 cpp hexyl]      default: all; sources by fetch.sh
 #
 # Each PROGRAM in each MODE (gcc-mono, gcc-fs, clang-mono, clang-fs; fs = -ffunction-sections -fdata-sections; for Rust
 # just "rust") gets a folder work/obj/PROGRAM/MODE with
@@ -9,16 +9,23 @@
 #   ld.args     what the driver then gives the linker, one per line
 # both to be used from inside that folder.
 # --bitcode: instead of all modes just clang-bitcode, whose objects are LLVM's, for `bench sites`; not for Rust.
+# --lto: instead the modes of `bench lto`, all linked by lld: lto-thin (bitcode with summaries), lto-full, lto-fat (both bitcode and
+# code, linked as code), lto-half (every other object is native). For Rust: rustc -C linker-plugin-lto, rustc's own fat LTO, bitcode
+# embedded in code, and bitcode of the program alone.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
 work=$here/work
 jobs=$(nproc)
-bitcode=
-if [ "${1-}" = --bitcode ]; then
-    bitcode=yes
+# Of the mode: whether archives hold bitcode, what every other object is compiled with besides, and what the link is.
+bitcode= half= link_flags=
+kind=native
+case ${1-} in
+--bitcode | --lto)
+    kind=${1#--}
     shift
-fi
+    ;;
+esac
 [ $# -gt 0 ] || set -- lua bzip2 minigzip zstd sqlite3 cpp hexyl
 
 : "${GCC:=gcc}" "${GXX:=g++}" "${CLANG:=clang-19}" "${CLANGXX:=clang++-19}"
@@ -27,9 +34,11 @@ fi
 compile() {
     cc=$1 flags=$2
     shift 2
+    besides=
     for source in "$@"; do
         object=$(basename "$source")
-        printf '%s %s -c %s -o %s\n' "$cc" "$flags" "$source" "${object%.*}.o"
+        if [ -n "$half" ] && [ -z "$besides" ]; then besides=$half; else besides=; fi
+        printf '%s %s %s -c %s -o %s\n' "$cc" "$flags" "$besides" "$source" "${object%.*}.o"
     done | xargs -P "$jobs" -d '\n' -n 1 sh -ec '$0'
 }
 
@@ -124,17 +133,27 @@ build_cpp() {
 hexyl_version=0.16.0
 build_hexyl() {
     # As `cargo install` builds it, but without the crate's own choice of LTO, which would leave one object to link;
-    # the recorder keeps the objects and rlibs of the last link.
-    CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
+    # the recorder keeps the objects and rlibs of the last link. $flags are rustc's, for the program or for all of it.
+    lto=off crates=
+    case $mode in
+    lto-full) lto=fat ;;
+    lto-half) crates=program ;;
+    esac
+    # A folder of its own, since cargo doesn't ask what the linker is before it takes what is there.
+    CARGO_PROFILE_RELEASE_LTO=$lto CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
         BENCH_PROGRAM=hexyl BENCH_OBJ=$PWD CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER="$here/record-cc.sh" \
-        CARGO_TARGET_DIR="$work/hexyl-target" \
+        CARGO_TARGET_DIR="$work/hexyl-target/$mode" \
+        RUSTC_WRAPPER="$here/record-rustc.sh" BENCH_RUSTFLAGS=$flags BENCH_CRATES=$crates \
         cargo install --quiet --locked --force --no-track --root "$work/hexyl-root" hexyl --version "=$hexyl_version"
     record_ld
 }
 
 # line DRIVER ARGUMENT...: write link.args, and ld.args by running the driver with a recorder as its linker.
 line() {
-    printf '%s\n' "$@" >link.args
+    driver=$1
+    shift
+    # shellcheck disable=SC2086 # the flags are words
+    printf '%s\n' "$driver" $link_flags "$@" >link.args
     record_ld
 }
 
@@ -156,7 +175,7 @@ mode() {
     [ -s "$dir/ld.args" ] && return
     rm -rf "$dir"
     mkdir -p "$dir"
-    cc=$3 cxx=$4 flags=$5
+    mode=$2 cc=$3 cxx=$4 flags=$5
     # Not in a condition: the shell would ignore failures inside. ld.args is written last, so half a build is none.
     echo "building $1 $2"
     (
@@ -165,11 +184,36 @@ mode() {
     )
 }
 
+# lto PROGRAM: the modes of --lto.
+lto() {
+    bitcode=yes
+    if [ "$1" = hexyl ]; then
+        mode hexyl lto-thin cc c++ "-Clinker-plugin-lto"
+        mode hexyl lto-full cc c++ ""
+        mode hexyl lto-fat cc c++ "-Cembed-bitcode=yes"
+        mode hexyl lto-half cc c++ "-Clinker-plugin-lto"
+        return
+    fi
+    link_flags="-flto=thin -O2"
+    mode "$1" lto-thin "$CLANG" "$CLANGXX" "-O2 -w -flto=thin"
+    half=-flto=thin
+    mode "$1" lto-half "$CLANG" "$CLANGXX" "-O2 -w"
+    half=
+    link_flags="-flto -O2"
+    mode "$1" lto-full "$CLANG" "$CLANGXX" "-O2 -w -flto"
+    link_flags=
+    mode "$1" lto-fat "$CLANG" "$CLANGXX" "-O2 -w -flto=thin -ffat-lto-objects"
+}
+
 for program in "$@"; do
-    case $bitcode$program in
-    yeshexyl) ;;
-    yes*) mode "$program" clang-bitcode "$CLANG" "$CLANGXX" "-O2 -w -flto" ;;
-    hexyl) mode hexyl rust cc c++ "" ;;
+    case $kind-$program in
+    bitcode-hexyl) ;;
+    bitcode-*)
+        bitcode=yes
+        mode "$program" clang-bitcode "$CLANG" "$CLANGXX" "-O2 -w -flto"
+        ;;
+    lto-*) lto "$program" ;;
+    *-hexyl) mode hexyl rust cc c++ "" ;;
     *)
         fs="-ffunction-sections -fdata-sections"
         mode "$program" gcc-mono "$GCC" "$GXX" "-O2 -w"

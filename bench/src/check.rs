@@ -6,7 +6,7 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -74,29 +74,49 @@ fn first_difference(plain: &[u8], pruned: &[u8]) -> String {
     "line ends".into()
 }
 
-/// Link and check one program with one linker. An error is a failure of the row, in words.
-fn compare(corpus: &Corpus, options: &Options, link: &Link, linker: &str, shims: &Path) -> Result<()> {
-    let behind = find_linker(linker)?;
-    let scratch = corpus.scratch(&format!("check/{}-{}-{linker}", link.program, link.mode))?;
+/// A program linked by the linker alone, and through lto-prune.
+pub(crate) struct Pair {
+    pub(crate) plain: PathBuf,
+    pub(crate) pruned: PathBuf,
+    /// Of the pruned link.
+    pub(crate) report: PathBuf,
+}
+
+/// Link a program with the linker `behind` in both ways, in the new folder `scratch`.
+pub(crate) fn link_pair(
+    link: &Link,
+    level: &str,
+    behind: &Path,
+    shims: &Path,
+    scratch: &Path,
+) -> Result<Pair> {
     let plain_shims = scratch.join("bin");
     fs::create_dir(&plain_shims)?;
-    symlink(&behind, plain_shims.join("ld"))?;
-
-    let (plain, pruned) = (scratch.join("plain"), scratch.join("pruned"));
-    run_ok(&mut driver_command(link, &plain_shims, &plain)?, &scratch)
+    symlink(behind, plain_shims.join("ld"))?;
+    let pair = Pair {
+        plain: scratch.join("plain"),
+        pruned: scratch.join("pruned"),
+        report: scratch.join("report.json"),
+    };
+    run_ok(&mut driver_command(link, &plain_shims, &pair.plain)?, scratch)
         .map_err(|e| format!("plain link: {e}"))?;
-    let mut command = driver_command(link, shims, &pruned)?;
+    let mut command = driver_command(link, shims, &pair.pruned)?;
+    let report = pair.report.display();
     command
-        .env("LTO_PRUNE_LINKER", &behind)
-        .env("LTO_PRUNE_FLAGS", format!("--prune-level={} --prune-strict", options.level));
-    run_ok(&mut command, &scratch).map_err(|e| format!("pruned link: {e}"))?;
+        .env("LTO_PRUNE_LINKER", behind)
+        .env("LTO_PRUNE_FLAGS", format!("--prune-level={level} --prune-strict --prune-report={report}"));
+    run_ok(&mut command, scratch).map_err(|e| format!("pruned link: {e}"))?;
+    Ok(pair)
+}
 
-    let expected = transcript(corpus, link, &plain, &scratch)?;
+/// Run the check of a program on both. An error says how they differ.
+pub(crate) fn same_behaviour(corpus: &Corpus, link: &Link, pair: &Pair, scratch: &Path) -> Result<()> {
+    let expected = transcript(corpus, link, &pair.plain, scratch)?;
     if expected.status != 0 {
         let errors = String::from_utf8_lossy(&expected.stderr).into_owned();
         return Err(format!("the plain program fails its check, status {}\n{errors}", expected.status).into());
     }
-    let got = transcript(corpus, link, &pruned, &scratch)?;
+    let got = transcript(corpus, link, &pair.pruned, scratch)?;
     if got.status != expected.status {
         let errors = String::from_utf8_lossy(&got.stderr).into_owned();
         return Err(format!("pruned: status {}\n{errors}", got.status).into());
@@ -108,6 +128,14 @@ fn compare(corpus: &Corpus, options: &Options, link: &Link, linker: &str, shims:
         }
     }
     Ok(())
+}
+
+/// Link and check one program with one linker. An error is a failure of the row, in words.
+fn compare(corpus: &Corpus, options: &Options, link: &Link, linker: &str, shims: &Path) -> Result<()> {
+    let behind = find_linker(linker)?;
+    let scratch = corpus.scratch(&format!("check/{}-{}-{linker}", link.program, link.mode))?;
+    let pair = link_pair(link, &options.level, &behind, shims, &scratch)?;
+    same_behaviour(corpus, link, &pair, &scratch)
 }
 
 /// Every link with every linker, as many at a time as there are cores: a row of results for each link.

@@ -14,6 +14,8 @@ use crate::Result;
 /// Programs in the order of every table.
 const PROGRAMS: [&str; 7] = ["lua", "bzip2", "minigzip", "zstd", "sqlite3", "cpp", "hexyl"];
 const MODES: [&str; 5] = ["gcc-mono", "gcc-fs", "clang-mono", "clang-fs", "rust"];
+/// Modes with LLVM bitcode, for lld alone.
+const LTO_MODES: [&str; 4] = ["lto-thin", "lto-full", "lto-fat", "lto-half"];
 
 /// One program in one mode.
 #[derive(Debug, Clone)]
@@ -77,9 +79,25 @@ impl Corpus {
     /// # Errors
     /// If lto-prune isn't built.
     pub(crate) fn built(root: PathBuf, only: &[String]) -> Result<Corpus> {
+        Corpus::in_modes(root, only, &MODES)
+    }
+
+    /// As [`Corpus::open`], of the programs as bitcode.
+    ///
+    /// # Errors
+    /// If nothing fits, or lto-prune isn't built.
+    pub(crate) fn bitcode(root: PathBuf, only: &[String]) -> Result<Corpus> {
+        let corpus = Corpus::in_modes(root, only, &LTO_MODES)?;
+        if corpus.links.is_empty() {
+            return Err("nothing is built: run bench/fetch.sh and bench/build.sh --lto first".into());
+        }
+        Ok(corpus)
+    }
+
+    fn in_modes(root: PathBuf, only: &[String], modes: &[&str]) -> Result<Corpus> {
         let mut links = Vec::new();
         for program in PROGRAMS {
-            for mode in MODES {
+            for mode in modes {
                 let dir = root.join("work/obj").join(program).join(mode);
                 let wanted = only.is_empty()
                     || only.iter().any(|o| *o == program || *o == format!("{program}/{mode}"));
@@ -88,7 +106,7 @@ impl Corpus {
                 }
                 links.push(Link {
                     program: program.into(),
-                    mode: mode.into(),
+                    mode: (*mode).into(),
                     driver: lines(&dir.join("link.args"))?,
                     linker_args: recorded(&dir.join("ld.args"))?,
                     dir,
@@ -160,6 +178,14 @@ pub(crate) fn find_linker(name: &str) -> Result<PathBuf> {
 /// If the file can't be read.
 pub(crate) fn recorded(path: &Path) -> Result<Vec<String>> {
     Ok(without_output(lines(path)?))
+}
+
+/// The lld that reads the bitcode of this rustc: that of its sysroot.
+pub(crate) fn rust_linker() -> Result<PathBuf> {
+    let output = Command::new("rustc").args(["--print", "target-libdir"]).output()?;
+    let libdir = PathBuf::from(String::from_utf8(output.stdout)?.trim());
+    let path = libdir.with_file_name("bin").join("gcc-ld/ld.lld");
+    if path.is_file() { Ok(path) } else { Err(format!("{}: not there", path.display()).into()) }
 }
 
 fn lines(path: &Path) -> Result<Vec<String>> {

@@ -32,7 +32,7 @@ fn cost(runs: &[Finished]) -> Cost {
 }
 
 /// Bytes of `.text` in a linked file.
-fn text_size(path: &Path) -> Result<u64> {
+pub(crate) fn text_size(path: &Path) -> Result<u64> {
     let data = fs::read(path)?;
     let file = object::File::parse(&*data)?;
     Ok(file.section_by_name(".text").map_or(0, |s| s.size()))

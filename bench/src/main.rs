@@ -11,6 +11,7 @@ mod examples;
 mod folds;
 mod gcdiff;
 mod links;
+mod lto;
 mod machine;
 mod pages;
 mod process;
@@ -34,7 +35,7 @@ type Error = Box<dyn std::error::Error + Send + Sync>;
 type Result<T> = std::result::Result<T, Error>;
 
 const USAGE: &str =
-    "usage: bench links|propagate|folds|audit|pages|examples|gcdiff|check|soak|soak-links|reach|trace|sites [options]
+    "usage: bench links|propagate|folds|audit|pages|examples|gcdiff|check|lto|soak|soak-links|reach|trace|sites [options]
   links             time and memory of each link, the linker alone beside lto-prune, and .text sizes
   propagate         time and steps of propagation at the level pointers, beside the linker
   folds             .text with --icf=safe, the linker alone beside lto-prune
@@ -43,6 +44,7 @@ const USAGE: &str =
   examples          whether docs/AUDIT.md shows what is printed; --write puts that there
   gcdiff            what lto-prune keeps beside what ld.lld --gc-sections keeps, section by section
   check             every program, linked plain and pruned by each linker, passes its functional check alike
+  lto               every program as LLVM bitcode, linked by lld alone and pruned, passes its check alike; sizes and times
   soak              random programs, linked plain and pruned, behave alike
   soak-links        random link lines, linked plain and pruned by each linker, behave alike
   reach             what is kept of static libraries beside what can be reached
@@ -50,7 +52,7 @@ const USAGE: &str =
   sites             indirect call sites resolved, here and by LLVM; functions called and not; bytes and time
 options
   --only=A,B        these programs, or PROGRAM/MODE; reach: these mains
-  --runs=N          links, propagate, audit: runs of each (default 11)
+  --runs=N          links, propagate, audit, lto: runs of each (default 11)
   --linkers=A,B     check, soak, soak-links, reach: of lld, mold, bfd, gold (default: all)
   --seeds=A..B      soak, soak-links: the seeds from A to B - 1
   --hits=N          trace, sites: a site is watched for so many hits (default 50000)
@@ -60,7 +62,7 @@ options
   --csmith          soak: as --programs=csmith
   --jobs=N          soak: programs at a time (default: as many as cores)
   --stub=ACTION     soak: the --prune-stub, what a stub does that runs (default: trap)
-  --level=LEVEL     links, folds, audit, pages, check, soak, reach: the --prune-level (default: functions)
+  --level=LEVEL     links, folds, audit, pages, check, lto, soak, reach: the --prune-level (default: functions)
   --all-modes       gcdiff: not only -ffunction-sections
   --verbose         gcdiff, reach, trace: name every section, function or address that needs a look
   --write           put the table, with the machine's facts, in bench/results";
@@ -139,6 +141,7 @@ fn run(args: &[String]) -> Result<bool> {
     }
     match command.as_str() {
         "trace" => return trace::run(&Corpus::built(root, &options.only)?, &options),
+        "lto" => return lto::run_all(&Corpus::bitcode(root, &options.only)?, &options),
         "sites" => return sites::run(&Corpus::built(root, &options.only)?, &options),
         _ => {}
     }

@@ -14,13 +14,14 @@ use crate::process::run_ok;
 use crate::table::{Table, count, publish};
 use crate::{Options, Result};
 
-fn median(mut times: Vec<f64>) -> f64 {
+/// Of unordered times.
+pub(crate) fn median(mut times: Vec<f64>) -> f64 {
     times.sort_unstable_by(f64::total_cmp);
     times.get(times.len() / 2).copied().unwrap_or_default()
 }
 
 /// Milliseconds of a pass, from what `--prune-time` printed.
-fn pass(text: &str, name: &str) -> Option<f64> {
+pub(crate) fn pass(text: &str, name: &str) -> Option<f64> {
     let line = text.lines().find(|l| l.split_whitespace().last() == Some(name))?;
     line.split_whitespace().next()?.parse().ok()
 }

@@ -8,13 +8,10 @@
 mod llvm;
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::Path;
 use std::time::Duration;
 
-use object::{Object, ObjectSection};
-
 use crate::corpus::{Corpus, find_linker};
+use crate::links::text_size;
 use crate::process::run_ok;
 use crate::table::{Table, count, publish};
 use crate::trace::report::State;
@@ -47,11 +44,6 @@ impl Row {
     fn ratio(&self) -> f64 {
         self.text[2] as f64 / self.text[1] as f64
     }
-}
-
-fn text_size(path: &Path) -> Result<u64> {
-    let data = fs::read(path)?;
-    Ok(object::File::parse(&*data)?.section_by_name(".text").map_or(0, |s| s.size()))
 }
 
 fn median(mut times: Vec<Duration>) -> Duration {

@@ -1,0 +1,175 @@
+//! `bench lto`: programs of LLVM bitcode, in every form in which it reaches a linker, linked by lld alone and pruned.
+//!
+//! The modes are those of `build.sh --lto`. Both programs pass the same check, and ours is never larger. Where all bitcode has summaries,
+//! the passes of lto-prune before the link stand beside `ld.lld --thinlto-index-only` on the same modules: it reads and joins
+//! summaries too, as a whole process, and makes no code. Left out: other linkers, behind which bitcode isn't pruned.
+
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::check::{link_pair, same_behaviour};
+use crate::corpus::{Corpus, Link, find_linker, rust_linker};
+use crate::links::text_size;
+use crate::process::{run, run_ok};
+use crate::propagate::{median, pass};
+use crate::table::{Table, count, publish};
+use crate::{Options, Result};
+
+/// Passes of lto-prune before the link, as `--prune-time` names them.
+const PASSES: [&str; 7] = ["load", "resolve", "summarise", "index", "propagate", "plan", "emit"];
+
+/// What a link is made of.
+struct Made {
+    bitcode: usize,
+    native: usize,
+    pruned: bool,
+    /// Names of the limits because of which the link wasn't pruned.
+    limits: String,
+}
+
+fn made(report: &Path) -> Result<Made> {
+    let report: Value = serde_json::from_slice(&fs::read(report)?)?;
+    let list = |name: &str| report[name].as_array().cloned().unwrap_or_default();
+    let limits = list("limits");
+    let bitcode = limits.iter().filter(|l| l["limit"] == "opaque-bitcode").count();
+    let mut refusals: Vec<String> = limits
+        .iter()
+        .filter(|l| l["severity"] == "link")
+        .filter_map(|l| l["limit"].as_str().map(str::to_owned))
+        .collect();
+    refusals.dedup();
+    Ok(Made {
+        bitcode,
+        native: list("modules").len().saturating_sub(bitcode),
+        pruned: report["pruned"] == Value::Bool(true),
+        limits: refusals.join(", "),
+    })
+}
+
+/// A copy of the folder of a link: lld writes an index beside each module.
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy(&entry.path(), &target)?;
+        } else {
+            fs::copy(entry.path(), target)?;
+        }
+    }
+    Ok(())
+}
+
+/// Medians, in milliseconds: our passes before the link, and the whole of lld's thin link.
+fn thin_link(
+    corpus: &Corpus,
+    options: &Options,
+    link: &Link,
+    lld: &Path,
+    scratch: &Path,
+) -> Result<(f64, f64)> {
+    let here = Link { dir: scratch.join("thin"), ..link.clone() };
+    copy(&link.dir, &here.dir)?;
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for round in 0..=options.runs {
+        let mut command = corpus.linker_command(&here, &corpus.pruner, &scratch.join("timed"));
+        command.env("LTO_PRUNE_LINKER", lld).env_remove("LTO_PRUNE_FLAGS");
+        command.arg0("ld.lto-prune").args(["--prune-no-cache", "--prune-time"]);
+        command.arg(format!("--prune-level={}", options.level));
+        run_ok(&mut command, scratch)?;
+        let text = fs::read_to_string(scratch.join("stderr"))?;
+        let time = PASSES.iter().filter_map(|name| pass(&text, name)).sum::<f64>();
+        let mut command = corpus.linker_command(&here, lld, &scratch.join("index"));
+        command.arg("--thinlto-index-only");
+        let done = run(&mut command, &scratch.join("stdout"), &scratch.join("stderr"))?;
+        if done.status != 0 {
+            return Err(format!("--thinlto-index-only: status {}", done.status).into());
+        }
+        if round > 0 {
+            ours.push(time);
+            theirs.push(done.wall.as_secs_f64() * 1e3);
+        }
+    }
+    Ok((median(ours), median(theirs)))
+}
+
+fn linker(link: &Link) -> Result<PathBuf> {
+    if link.program == "hexyl" { rust_linker() } else { find_linker("lld") }
+}
+
+fn measure(corpus: &Corpus, options: &Options, link: &Link, shims: &Path) -> Result<(Vec<String>, bool)> {
+    let lld = linker(link)?;
+    let scratch = corpus.scratch(&format!("lto/{}-{}", link.program, link.mode))?;
+    let pair = link_pair(link, &options.level, &lld, shims, &scratch)?;
+    let same = same_behaviour(corpus, link, &pair, &scratch);
+    let (plain, pruned) = (text_size(&pair.plain)?, text_size(&pair.pruned)?);
+    let made = made(&pair.report)?;
+    let (ours, theirs, ratio) = if made.bitcode > 0 && link.mode != "lto-full" {
+        let (ours, theirs) = thin_link(corpus, options, link, &lld, &scratch)?;
+        (format!("{ours:.1}"), format!("{theirs:.1}"), format!("{:.2}", ours / theirs))
+    } else {
+        Default::default()
+    };
+    if let Err(e) = &same {
+        eprintln!("{}: {e}", link.name());
+    }
+    let good = same.is_ok() && pruned <= plain;
+    let row = vec![
+        link.name(),
+        count(made.bitcode as u64),
+        count(made.native as u64),
+        if same.is_ok() { "same" } else { "**differs**" }.to_owned(),
+        if made.pruned { "yes".to_owned() } else { format!("no: {}", made.limits) },
+        count(plain),
+        count(pruned),
+        ours,
+        theirs,
+        ratio,
+    ];
+    Ok((row, good))
+}
+
+/// The command. True if all agree and none is larger.
+pub(crate) fn run_all(corpus: &Corpus, options: &Options) -> Result<bool> {
+    let shims = corpus.shims()?;
+    let mut good = true;
+    let mut table = Table::new(&[
+        "link",
+        "bitcode",
+        "native",
+        "check",
+        "pruned",
+        "`.text` lld",
+        "`.text` ours",
+        "our passes, ms",
+        "index only, ms",
+        "ratio",
+    ]);
+    for link in &corpus.links {
+        eprintln!("{}", link.name());
+        match measure(corpus, options, link, &shims) {
+            Ok((row, fine)) => {
+                table.row(&row);
+                good &= fine;
+            }
+            Err(e) => {
+                println!("{}: {e}", link.name());
+                good = false;
+            }
+        }
+    }
+    let body = format!(
+        "Programs of LLVM bitcode linked through the compiler driver by lld alone and pruned \
+         (`--prune-level={} --prune-strict`), and their functional check. Modules that are loaded are counted, start files too. Times are medians \
+         of {} interleaved runs: our passes before the link by `--prune-time`, `--thinlto-index-only` as a whole process.\n\n{}",
+        options.level,
+        options.runs,
+        table.as_str()
+    );
+    publish(corpus, options, "lto", "Programs of LLVM bitcode", &body)?;
+    Ok(good)
+}
