@@ -66,6 +66,18 @@ pub enum Comparison {
     Negative,
 }
 
+impl Comparison {
+    /// Every one.
+    pub const ALL: [Comparison; 6] = [
+        Comparison::Equal,
+        Comparison::Below,
+        Comparison::BelowOrEqual,
+        Comparison::Less,
+        Comparison::LessOrEqual,
+        Comparison::Negative,
+    ];
+}
+
 /// A test that decides a branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Condition {
@@ -217,15 +229,9 @@ mod tests {
 
     #[test]
     fn every_comparison_at_every_size() {
-        let all = [
-            Comparison::Equal,
-            Comparison::Below,
-            Comparison::BelowOrEqual,
-            Comparison::Less,
-            Comparison::LessOrEqual,
-            Comparison::Negative,
-        ];
-        let outcomes = |size, value, with| all.map(|c| condition(8, 0, u64::MAX, size, c, with).holds(value));
+        let outcomes = |size, value, with| {
+            Comparison::ALL.map(|c| condition(8, 0, u64::MAX, size, c, with).holds(value))
+        };
         assert_eq!(outcomes(4, 0, 0), [true, false, true, false, true, false]);
         assert_eq!(outcomes(4, 1, 0), [false; 6]);
         // The upper half is not looked at; -1 is above everything without signs.

@@ -318,14 +318,7 @@ impl Choices<'_> {
             .map(|_| Condition {
                 quantity: self.quantity(s),
                 size: self.pick(&[1, 2, 4, 8]),
-                comparison: self.pick(&[
-                    Comparison::Equal,
-                    Comparison::Below,
-                    Comparison::BelowOrEqual,
-                    Comparison::Less,
-                    Comparison::LessOrEqual,
-                    Comparison::Negative,
-                ]),
+                comparison: self.pick(&Comparison::ALL),
                 with: self.number(),
             })
             .collect();
