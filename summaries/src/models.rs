@@ -37,7 +37,12 @@ pub enum Effect {
     /// Returns what the argument's memory holds.
     ReturnsContents(Argument),
     /// Copies memory from where `from` points to where `to` points, any number of bytes, byte 0 to byte 0 if `aligned`.
-    Copies { from: Argument, to: Argument, aligned: bool },
+    Copies { from: Source, to: Source, aligned: bool },
+    /// The nodes of a list or tree: those at the arguments (a bit each), and those that their links lead to, come to be linked in any
+    /// way. Returns one of them, or nothing.
+    Relinks { arguments: u8, fields: LinkFields, returns: bool },
+    /// Returns a node that links lead to from the argument, or the argument.
+    ReturnsLinked { argument: Argument, fields: LinkFields },
     /// Stores an address into the memory at `to`, at `offset` bytes or, if `None`, somewhere in it.
     Stores { what: Stored, to: Argument, offset: Option<i64> },
     /// The library keeps it in memory of its own, from where the program may read it, and calls nothing there but what
@@ -69,6 +74,9 @@ pub enum Effect {
     Calls { function: Source, arguments: [Passed; 3], returned: Returned },
 }
 
+/// Where in a node its links to others are, in bytes: each is 8 bytes.
+pub type LinkFields = [Option<u8>; 3];
+
 /// An address that a modelled function finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
@@ -85,6 +93,10 @@ pub enum Source {
 pub enum Stored {
     /// Somewhere in the object that the argument points to.
     Within(Argument),
+    /// So many bytes behind what the argument points to.
+    Place { offset: i64, argument: Argument },
+    /// What the 8 bytes hold that the argument points to.
+    Contents(Argument),
     /// In memory that nothing else points to.
     Fresh,
     /// In memory that the library owns.
@@ -170,7 +182,12 @@ enum Owned {
 
 /// The models that come with the tool. A test sees to it that they can be read.
 pub fn builtin() -> Result<Vec<Library>, ModelError> {
-    [include_str!("../models/libc.toml"), include_str!("../models/libm.toml")].map(read).into_iter().collect()
+    let tables = [
+        include_str!("../models/libc.toml"),
+        include_str!("../models/libm.toml"),
+        include_str!("../models/libstdcxx.toml"),
+    ];
+    tables.map(read).into_iter().collect()
 }
 
 /// Read a table of models.
@@ -217,6 +234,10 @@ fn effect(words: &str) -> Option<Effect> {
             None => Effect::Returns { argument: argument(rest)?, exact: true },
             Some(("within", n)) => Effect::Returns { argument: argument(n)?, exact: false },
             Some(("contents", n)) => Effect::ReturnsContents(argument(n)?),
+            Some(("linked", rest)) => {
+                let (n, fields) = rest.split_once(" by ")?;
+                Effect::ReturnsLinked { argument: argument(n)?, fields: link_fields(fields)? }
+            }
             Some(_) => return None,
         },
         ("copies", rest) => {
@@ -225,7 +246,19 @@ fn effect(words: &str) -> Option<Effect> {
                 Some(from) => (false, from),
                 None => (true, from),
             };
-            Effect::Copies { from: argument(from)?, to: argument(to)?, aligned }
+            Effect::Copies { from: source(from)?, to: source(to)?, aligned }
+        }
+        ("relinks", rest) => {
+            let (rest, returns) = match rest.strip_suffix(" and returns one") {
+                Some(rest) => (rest, true),
+                None => (rest, false),
+            };
+            let (nodes, fields) = rest.split_once(" by ")?;
+            let mut arguments = 0;
+            for word in nodes.split(", ") {
+                arguments |= 1 << argument(word)?;
+            }
+            Effect::Relinks { arguments, fields: link_fields(fields)?, returns }
         }
         ("stores", rest) => {
             let (what, to) = rest.split_once(" to ")?;
@@ -238,7 +271,15 @@ fn effect(words: &str) -> Option<Effect> {
                 "library" => Stored::Library,
                 "fresh" => Stored::Fresh,
                 "held" => Stored::Held,
-                within => Stored::Within(argument(within.strip_prefix("within ")?)?),
+                words => match words.split_once(' ')? {
+                    ("within", n) => Stored::Within(argument(n)?),
+                    ("contents", n) => Stored::Contents(argument(n)?),
+                    ("place", place) => {
+                        let (offset, n) = place.split_once(" of ")?;
+                        Stored::Place { offset: offset.parse().ok()?, argument: argument(n)? }
+                    }
+                    _ => return None,
+                },
             };
             Effect::Stores { what, to: argument(to)?, offset }
         }
@@ -292,6 +333,14 @@ fn effect(words: &str) -> Option<Effect> {
     })
 }
 
+fn link_fields(words: &str) -> Option<LinkFields> {
+    let mut fields = [None; 3];
+    for (i, word) in words.split(", ").enumerate() {
+        *fields.get_mut(i)? = Some(word.parse().ok()?);
+    }
+    Some(fields)
+}
+
 fn source(words: &str) -> Option<Source> {
     let Some(field) = words.strip_prefix("field ") else { return argument(words).map(Source::Argument) };
     let (offset, of) = field.split_once(" of ")?;
@@ -325,7 +374,7 @@ mod tests {
         let libc = libraries.iter().find(|l| l.soname == "libc.so.6").unwrap();
         assert!(libc.functions.len() > 200, "{}", libc.functions.len());
         assert_eq!(libc.functions["strlen"].effects, []);
-        let copies = Effect::Copies { from: 1, to: 0, aligned: true };
+        let copies = Effect::Copies { from: Source::Argument(1), to: Source::Argument(0), aligned: true };
         assert_eq!(libc.functions["memcpy"].effects, [copies, Effect::Returns { argument: 0, exact: true }]);
         let calls = Effect::Calls {
             function: Source::Argument(3),

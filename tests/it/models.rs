@@ -88,12 +88,13 @@ fn may_return(model: &Model, call: &Call, result: Place) -> bool {
 fn may_store(model: &Model, call: &Call, object: usize, what: Place) -> bool {
     model.effects.iter().any(|effect| match effect {
         Effect::Stores { what: stored, to, .. } if call.is(*to, object) => match (stored, what) {
-            (Stored::Within(n), Place::Object(k, _)) => call.is(*n, k),
+            (Stored::Within(n) | Stored::Place { argument: n, .. }, Place::Object(k, _)) => call.is(*n, k),
+            (Stored::Contents(n), Place::Object(..)) => call.arguments.get(usize::from(*n)).is_some(),
             (Stored::Held | Stored::Unknown, _) => true,
             (Stored::Fresh | Stored::Library, Place::Other) => true,
             _ => false,
         },
-        Effect::Copies { to, .. } => call.is(*to, object),
+        Effect::Copies { to: Source::Argument(to), .. } => call.is(*to, object),
         _ => false,
     })
 }

@@ -1,9 +1,8 @@
 //! The budgets: how many objects a set tells apart, and how much work a link may be.
 //!
 //! A set that points to very many objects says little, and every access through it costs as many steps as it has
-//! elements. Beyond the budget the objects of the set become one, in which places are no longer told apart: what any of
-//! them holds, all of them hold. That is sound (it only adds), keeps what is known of functions, and makes the rest of
-//! the work near-linear, as unification does (Steensgaard).
+//! elements. Beyond the budget the objects of the set become one (`join`): what any of them holds, all of them hold. That is sound
+//! (it only adds), keeps what is known of functions, and makes the rest of the work near-linear, as unification does (Steensgaard).
 //!
 //! Work is counted in steps, not in time: an element that was looked at, an edge along which the unknown went. Steps
 //! in proportion to the constraints are free. Beyond them a set tells no objects apart; beyond more, all memory that has not
@@ -12,7 +11,6 @@
 //! every time. The report counts what was joined and says what was given up.
 
 use super::graph::{Graph, Kind, NodeId};
-use super::sets::Element;
 
 /// What a link may cost.
 #[derive(Debug, Clone, Copy)]
@@ -113,68 +111,6 @@ impl Graph {
             self.same[object as usize] = keep;
             self.joined_objects += 1;
             self.epoch += 1;
-        }
-    }
-
-    /// The object that stands for this one.
-    pub(super) fn object_of(&self, mut object: u32) -> u32 {
-        while let Some(&same) = self.same.get(object as usize)
-            && same != object
-        {
-            object = same;
-        }
-        object
-    }
-
-    /// The address in the object that stands for its own.
-    pub(super) fn canonical(&self, element: Element) -> Element {
-        let object = self.object_of(element.object());
-        match self.objects.get(object as usize) {
-            Some(of) if of.joined => Element::new(object, 0),
-            _ => element,
-        }
-    }
-
-    /// Bring the set of a node within the budget of objects.
-    pub(super) fn within_budget(&mut self, node: NodeId) {
-        let node = self.find(node);
-        let set = self.expected(node);
-        let objects = self.memory_in(set);
-        self.work.steps += objects.len();
-        if objects.len() > self.budget.objects {
-            self.join_objects(&objects);
-        }
-    }
-
-    /// Make one object of these.
-    fn join_objects(&mut self, objects: &[u32]) {
-        let Some(keep) = objects.first().copied() else { return };
-        self.epoch += 1;
-        let mut nodes = Vec::new();
-        let mut copied = Vec::new();
-        for object in objects {
-            nodes.extend(self.parts(*object));
-            let of = &mut self.objects[*object as usize];
-            nodes.extend(of.whole.take());
-            copied.append(&mut of.copied);
-            of.cells.clear();
-            (of.anywhere, of.above) = (None, None);
-            self.joined_objects += usize::from(!of.joined);
-            of.joined = true;
-            self.same[*object as usize] = keep;
-        }
-        nodes.iter_mut().for_each(|n| *n = self.find(*n));
-        nodes.sort_unstable();
-        nodes.dedup();
-        let node = nodes.first().copied().unwrap_or_else(|| self.node());
-        nodes.reverse();
-        if nodes.len() > 1 {
-            self.merge(&nodes);
-        }
-        let of = &mut self.objects[keep as usize];
-        (of.anywhere, of.whole) = (Some(node), Some(node));
-        for copy in copied {
-            self.assign(node, copy.unplaced);
         }
     }
 }

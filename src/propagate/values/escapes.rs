@@ -89,10 +89,10 @@ impl Flow<'_> {
             | Effect::ReturnsUnknown
             | Effect::ReturnsContents(_)
             | Effect::Copies { .. }
+            | Effect::Relinks { .. }
+            | Effect::ReturnsLinked { .. }
             | Effect::Escapes(_) => true,
-            Effect::Stores { what, .. } => {
-                matches!(what, Stored::Within(_) | Stored::Fresh | Stored::Unknown)
-            }
+            Effect::Stores { what, .. } => !matches!(what, Stored::Library | Stored::Held),
             Effect::Calls { arguments, returned, .. } => {
                 !arguments.contains(&Passed::Library) && *returned != Returned::Kept
             }

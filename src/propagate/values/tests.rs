@@ -210,7 +210,10 @@ fn models_of_library_functions() {
     let models = [
         ("qsort", model(sort)),
         ("malloc", model(Effect::ReturnsFresh)),
-        ("memcpy", model(Effect::Copies { from: 1, to: 0, aligned: true })),
+        (
+            "memcpy",
+            model(Effect::Copies { from: Source::Argument(1), to: Source::Argument(0), aligned: true }),
+        ),
         ("puts", Model::default()),
     ];
     let text = module(

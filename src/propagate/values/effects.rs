@@ -1,0 +1,293 @@
+//! What a library function with a model does at a call site, effect by effect.
+//!
+//! Safe because a model says all that its function does with addresses (`summaries::models`), and each effect is a constraint on
+//! what the site passes and gets. Left out: which functions have a model, see `propagate::models`, and what follows when the
+//! address of one escapes, see `escapes`.
+
+use std::borrow::Cow;
+
+use summaries::ValueIdx;
+use summaries::models::{
+    ARGUMENT_REGISTERS, Argument, Effect, LinkFields, MemoryIdx, Model, Passed, RESULT_REGISTER, Returned,
+    Source, Stored,
+};
+
+use super::flow::{Flow, Meaning};
+use super::graph::{CELL, Cause, ESCAPED, Kind, NodeId, Use};
+use super::sets::Element;
+use super::site::{Border, Site};
+use crate::ids::SymbolId;
+
+/// Bytes of an allocated object that are told apart.
+const HEAP: (i64, i64) = (0, 1 << 16);
+
+impl<'s> Flow<'s> {
+    pub(super) fn apply_model(&mut self, site: u32, symbol: SymbolId, model: &Model) {
+        for effect in &model.effects {
+            self.apply_effect(site, symbol, *effect);
+        }
+    }
+
+    /// The address of the memory that the model of a function speaks of.
+    pub(super) fn library(&mut self, symbol: SymbolId) -> Element {
+        let memory = (self.world.sources.memory)(symbol);
+        self.memory_of_library(memory.unwrap_or(("", MemoryIdx::default())))
+    }
+
+    /// The node of all that the library holds in that memory.
+    fn held(&mut self, symbol: SymbolId) -> NodeId {
+        let object = self.library(symbol).object();
+        self.graph.whole(object)
+    }
+
+    pub(super) fn argument(&self, site: u32, argument: Argument) -> Option<NodeId> {
+        let register = ARGUMENT_REGISTERS.get(usize::from(argument))?;
+        self.sites[site as usize].passed.actual(*register)
+    }
+
+    fn apply_effect(&mut self, site: u32, symbol: SymbolId, effect: Effect) {
+        let result = self.sites[site as usize].passed.result(RESULT_REGISTER);
+        let argument = |n| self.argument(site, n);
+        match effect {
+            Effect::ReturnsFresh => {
+                if let Some(result) = result {
+                    let element = self.fresh(site);
+                    self.graph.add(result, element);
+                }
+            }
+            Effect::Returns { argument: n, exact } => {
+                if let (Some(from), Some(to)) = (argument(n), result) {
+                    self.graph.add_use(from, Use::Displace { to, by: exact.then_some(0) });
+                }
+            }
+            Effect::ReturnsLibrary => {
+                if let Some(to) = result {
+                    let element = self.library(symbol);
+                    self.graph.add(to, element);
+                }
+            }
+            Effect::ReturnsUnknown => {
+                if let Some(to) = result {
+                    self.graph.add_unknown(to, Cause::Result);
+                }
+            }
+            Effect::ReturnsContents(n) => {
+                if let (Some(from), Some(to)) = (argument(n), result) {
+                    self.graph.add_use(from, Use::Load { to, offset: None, size: 0 });
+                }
+            }
+            Effect::Copies { from, to, aligned } => {
+                if let (Some(from), Some(to)) = (self.source(site, from), self.source(site, to)) {
+                    let offset = aligned.then_some(0);
+                    self.graph.copy((from, offset), (to, offset), 0);
+                }
+            }
+            Effect::Stores { what, to, offset } => {
+                let Some(to) = argument(to) else { return };
+                let size = if offset.is_some() { CELL as u32 } else { 0 };
+                let from = self.stored(site, symbol, what);
+                self.graph.add_use(to, Use::Store { from, offset, size });
+            }
+            Effect::Holds(what) => {
+                if let Some(from) = self.source(site, what) {
+                    let object = self.library(symbol).object();
+                    let anywhere = self.graph.anywhere(object);
+                    self.graph.assign(from, anywhere);
+                }
+            }
+            Effect::ReturnsHeld => {
+                if let Some(to) = result {
+                    let held = self.held(symbol);
+                    self.graph.assign(held, to);
+                }
+            }
+            Effect::ReturnsContentsOfHeld => {
+                if let Some(to) = result {
+                    let held = self.held(symbol);
+                    self.graph.add_use(held, Use::Load { to, offset: None, size: 0 });
+                }
+            }
+            Effect::Relinks { arguments, fields, returns } => {
+                let linked = self.relink(site, arguments, fields);
+                if let (Some(to), true) = (result, returns) {
+                    self.graph.assign(linked, to);
+                }
+            }
+            Effect::ReturnsLinked { argument: n, fields } => {
+                let linked = self.linked(site, 1 << n, fields);
+                if let Some(to) = result {
+                    self.graph.assign(linked, to);
+                }
+            }
+            Effect::WritesOut(n) => {
+                if let Some(from) = argument(n) {
+                    let files = self.files();
+                    self.graph.add_use(from, Use::Load { to: files, offset: None, size: 0 });
+                }
+            }
+            Effect::WritesValue(n) => {
+                if let Some(from) = argument(n) {
+                    let files = self.files();
+                    self.graph.add_use(from, Use::Displace { to: files, by: None });
+                }
+            }
+            Effect::ReadsIn(to) => {
+                if let Some(to) = self.source(site, to) {
+                    let files = self.files();
+                    self.graph.add_use(to, Use::Store { from: files, offset: None, size: 0 });
+                }
+            }
+            Effect::ReturnsFiles | Effect::ReturnsText => {
+                let from = if effect == Effect::ReturnsText { self.text() } else { self.files() };
+                if let Some(to) = result {
+                    self.graph.assign(from, to);
+                }
+            }
+            Effect::Prints { first, within, to } => {
+                let to = to.and_then(|to| self.source(site, to));
+                self.print(site, first, within, to);
+            }
+            Effect::Scans { from, first, within } => self.scan(site, from, first, within),
+            Effect::Escapes(n) => {
+                if let Some(from) = argument(n) {
+                    self.graph.assign(from, ESCAPED);
+                }
+            }
+            Effect::Calls { function, arguments, returned } => {
+                let result = match returned {
+                    Returned::Dropped => None,
+                    Returned::Returned => result,
+                    Returned::Kept => {
+                        let object = self.library(symbol).object();
+                        Some(self.graph.anywhere(object))
+                    }
+                };
+                if let Some(callee) = self.source(site, function) {
+                    self.call_back((site, symbol), callee, arguments, result);
+                }
+            }
+        }
+    }
+
+    /// The addresses of nodes that lead from the arguments from one to the next.
+    fn linked(&mut self, site: u32, arguments: u8, fields: LinkFields) -> NodeId {
+        let linked = self.graph.node();
+        for n in (0..6).filter(|n| arguments & 1 << n != 0) {
+            if let Some(from) = self.argument(site, n) {
+                self.graph.assign(from, linked);
+            }
+        }
+        for offset in fields.into_iter().flatten() {
+            let load = Use::Load { to: linked, offset: Some(i64::from(offset)), size: CELL as u32 };
+            self.graph.add_use(linked, load);
+        }
+        linked
+    }
+
+    /// The same, and they come to be linked in any way.
+    fn relink(&mut self, site: u32, arguments: u8, fields: LinkFields) -> NodeId {
+        let linked = self.linked(site, arguments, fields);
+        for offset in fields.into_iter().flatten() {
+            let store = Use::Store { from: linked, offset: Some(i64::from(offset)), size: CELL as u32 };
+            self.graph.add_use(linked, store);
+        }
+        linked
+    }
+
+    /// The node of an address that a modelled function finds.
+    fn source(&mut self, site: u32, source: Source) -> Option<NodeId> {
+        match source {
+            Source::Argument(n) => self.argument(site, n),
+            Source::Field { offset, of } => {
+                let (from, to) = (self.argument(site, of)?, self.graph.node());
+                self.graph.add_use(from, Use::Load { to, offset: Some(offset), size: CELL as u32 });
+                Some(to)
+            }
+        }
+    }
+
+    /// A node that holds what a modelled function stores.
+    fn stored(&mut self, site: u32, symbol: SymbolId, what: Stored) -> NodeId {
+        let node = self.graph.node();
+        match what {
+            Stored::Within(n) => {
+                if let Some(from) = self.argument(site, n) {
+                    self.graph.add_use(from, Use::Displace { to: node, by: None });
+                }
+            }
+            Stored::Place { offset, argument } => {
+                if let Some(from) = self.argument(site, argument) {
+                    self.graph.add_use(from, Use::Displace { to: node, by: Some(offset) });
+                }
+            }
+            Stored::Contents(n) => {
+                if let Some(from) = self.argument(site, n) {
+                    self.graph.add_use(from, Use::Load { to: node, offset: Some(0), size: CELL as u32 });
+                }
+            }
+            Stored::Fresh => {
+                let element = self.fresh(site);
+                self.graph.add(node, element);
+            }
+            Stored::Library => {
+                let element = self.library(symbol);
+                self.graph.add(node, element);
+            }
+            Stored::Held => return self.held(symbol),
+            Stored::Unknown => self.graph.add_unknown(node, Cause::Memory),
+        }
+        node
+    }
+
+    /// Memory that a modelled function allocates.
+    fn fresh(&mut self, site: u32) -> Element {
+        let object = self.object(Kind::Memory, HEAP.0, HEAP.1, Meaning::Heap(site));
+        self.graph.element(object, Some(0))
+    }
+
+    /// A modelled function calls what `callee` holds.
+    fn call_back(
+        &mut self,
+        (site, symbol): (u32, SymbolId),
+        callee: NodeId,
+        passed: [Passed; 3],
+        result: Option<NodeId>,
+    ) {
+        let mut actuals = Vec::new();
+        for (register, what) in ARGUMENT_REGISTERS.iter().zip(passed) {
+            let node = self.graph.node();
+            match what {
+                Passed::Nothing => continue,
+                Passed::Library => {
+                    let element = self.library(symbol);
+                    self.graph.add(node, element);
+                }
+                Passed::Unknown => self.graph.add_unknown(node, Cause::Parameter),
+                Passed::Argument(n) | Passed::Within(n) | Passed::Contents(n) => {
+                    let Some(from) = self.argument(site, n) else { continue };
+                    let what = match what {
+                        Passed::Contents(_) => Use::Load { to: node, offset: None, size: 0 },
+                        Passed::Within(_) => Use::Displace { to: node, by: None },
+                        _ => Use::Displace { to: node, by: Some(0) },
+                    };
+                    self.graph.add_use(from, what);
+                }
+            }
+            actuals.push((*register, ValueIdx(node)));
+        }
+        actuals.sort_unstable();
+        let this = &self.sites[site as usize];
+        let results: Vec<_> = result.map(|node| (RESULT_REGISTER, ValueIdx(node))).into_iter().collect();
+        let passed = Border {
+            first: 0,
+            actuals: Cow::Owned(actuals),
+            stack: &[],
+            in_frame: None,
+            results: Cow::Owned(results),
+        };
+        let site = Site { callee: Some(callee), ..Site::new(this.function, this.caller, passed) };
+        let id = self.sites.len() as u32;
+        self.sites.push(site);
+        self.graph.add_use(callee, Use::Call { site: id });
+    }
+}

@@ -1,0 +1,138 @@
+//! Objects that became one, for want of budget.
+//!
+//! Safe because joining only adds: what one of the objects holds at a place, all of them hold there, and where they are not alike,
+//! anywhere. Left out: when, see `budget`.
+
+use std::collections::BTreeMap;
+
+use super::budget::GivenUp;
+use super::graph::{Graph, NodeId, RangeCopy};
+use super::sets::Element;
+
+/// Places that are told apart in what was joined.
+const MAX_PLACES: usize = 128;
+
+impl Graph {
+    /// The object that stands for this one.
+    pub(super) fn object_of(&self, mut object: u32) -> u32 {
+        while let Some(&same) = self.same.get(object as usize)
+            && same != object
+        {
+            object = same;
+        }
+        object
+    }
+
+    /// The address in the object that stands for its own.
+    pub(super) fn canonical(&self, element: Element) -> Element {
+        let object = self.object_of(element.object());
+        match self.objects.get(object as usize) {
+            Some(of) if of.joined => Element::new(object, 0),
+            // Objects that were joined place by place begin alike, so that the code of an offset is the same.
+            _ => Element::new(object, element.code()),
+        }
+    }
+
+    /// Bring the set of a node within the budget of objects.
+    pub(super) fn within_budget(&mut self, node: NodeId) {
+        let node = self.find(node);
+        let set = self.expected(node);
+        let objects = self.memory_in(set);
+        self.work.steps += objects.len();
+        if objects.len() > self.budget.objects && !self.join_by_place(&objects) {
+            self.join_objects(&objects);
+        }
+    }
+
+    /// Make one object of these, in which places are told apart as they were: tables of functions, say, of many classes. False if
+    /// they are not alike enough, or that is given up.
+    fn join_by_place(&mut self, objects: &[u32]) -> bool {
+        let Some((keep, others)) = objects.split_first() else { return false };
+        let start = self.objects[*keep as usize].start;
+        let alike = |o: &u32| {
+            let of = &self.objects[*o as usize];
+            of.start == start && !of.joined && of.above.is_none()
+        };
+        if self.given_up != GivenUp::Nothing || !objects.iter().all(alike) {
+            return false;
+        }
+        let mut cells: BTreeMap<i64, Vec<NodeId>> = BTreeMap::new();
+        for object in objects {
+            let of = &self.objects[*object as usize];
+            of.cells.iter().for_each(|(offset, node)| cells.entry(*offset).or_default().push(*node));
+            if cells.len() > MAX_PLACES {
+                return false;
+            }
+        }
+        self.epoch += 1;
+        self.joined_objects += others.len();
+        let (mut anywhere, mut whole, mut copied) = (Vec::new(), Vec::new(), Vec::new());
+        let mut end = self.objects[*keep as usize].end;
+        for object in objects {
+            let of = &mut self.objects[*object as usize];
+            end = end.max(of.end);
+            anywhere.extend(of.anywhere.take());
+            whole.extend(of.whole.take());
+            copied.append(&mut of.copied);
+            of.cells.clear();
+            self.same[*object as usize] = *keep;
+        }
+        let cells = cells.into_iter().map(|(offset, nodes)| (offset, self.one_of(nodes))).collect();
+        let (anywhere, whole) = (self.one_of_any(anywhere), self.one_of_any(whole));
+        let of = &mut self.objects[*keep as usize];
+        (of.end, of.cells, of.anywhere, of.whole) = (end, cells, anywhere, whole);
+        if let Some(whole) = whole {
+            self.parts(*keep).into_iter().for_each(|part| self.include(part, whole, true));
+        }
+        for copy in copied {
+            let inside = self.object_of(copy.object) == *keep;
+            // Of a copy from one of them to another at another place, places are not told apart.
+            let shift = copy.shift.filter(|shift| !inside || *shift == 0);
+            if !inside || shift.is_none() {
+                self.copy_range(*keep, RangeCopy { shift, ..copy });
+            }
+        }
+        true
+    }
+
+    /// Make one node of these.
+    fn one_of(&mut self, mut nodes: Vec<NodeId>) -> NodeId {
+        nodes.iter_mut().for_each(|n| *n = self.find(*n));
+        nodes.sort_unstable();
+        nodes.dedup();
+        nodes.reverse();
+        if nodes.len() > 1 {
+            self.merge(&nodes);
+        }
+        nodes.last().copied().unwrap_or_else(|| self.node())
+    }
+
+    fn one_of_any(&mut self, nodes: Vec<NodeId>) -> Option<NodeId> {
+        (!nodes.is_empty()).then(|| self.one_of(nodes))
+    }
+
+    /// Make one object of these, in which places are not told apart.
+    pub(super) fn join_objects(&mut self, objects: &[u32]) {
+        let Some(keep) = objects.first().copied() else { return };
+        self.epoch += 1;
+        let mut nodes = Vec::new();
+        let mut copied = Vec::new();
+        for object in objects {
+            nodes.extend(self.parts(*object));
+            let of = &mut self.objects[*object as usize];
+            nodes.extend(of.whole.take());
+            copied.append(&mut of.copied);
+            of.cells.clear();
+            (of.anywhere, of.above) = (None, None);
+            self.joined_objects += usize::from(!of.joined);
+            of.joined = true;
+            self.same[*object as usize] = keep;
+        }
+        let node = self.one_of(nodes);
+        let of = &mut self.objects[keep as usize];
+        (of.anywhere, of.whole) = (Some(node), Some(node));
+        for copy in copied {
+            self.assign(node, copy.unplaced);
+        }
+    }
+}
