@@ -25,6 +25,7 @@ const PASSES: [&str; 7] = ["load", "resolve", "summarise", "index", "propagate",
 struct Made {
     bitcode: usize,
     native: usize,
+    stubs: u64,
     pruned: bool,
     /// Names of the limits because of which the link wasn't pruned.
     limits: String,
@@ -34,7 +35,8 @@ fn made(report: &Path) -> Result<Made> {
     let report: Value = serde_json::from_slice(&fs::read(report)?)?;
     let list = |name: &str| report[name].as_array().cloned().unwrap_or_default();
     let limits = list("limits");
-    let bitcode = limits.iter().filter(|l| l["limit"] == "opaque-bitcode").count();
+    let bitcode = list("modules").iter().filter(|m| m["kind"] == "bitcode").count();
+    let stubs = report["functions"]["stubs"].as_u64().unwrap_or_default();
     let mut refusals: Vec<String> = limits
         .iter()
         .filter(|l| l["severity"] == "link")
@@ -44,6 +46,7 @@ fn made(report: &Path) -> Result<Made> {
     Ok(Made {
         bitcode,
         native: list("modules").len().saturating_sub(bitcode),
+        stubs,
         pruned: report["pruned"] == Value::Bool(true),
         limits: refusals.join(", "),
     })
@@ -126,6 +129,7 @@ fn measure(corpus: &Corpus, options: &Options, link: &Link, shims: &Path) -> Res
         if made.pruned { "yes".to_owned() } else { format!("no: {}", made.limits) },
         count(plain),
         count(pruned),
+        count(made.stubs),
         ours,
         theirs,
         ratio,
@@ -145,6 +149,7 @@ pub(crate) fn run_all(corpus: &Corpus, options: &Options) -> Result<bool> {
         "pruned",
         "`.text` lld",
         "`.text` ours",
+        "stubs",
         "our passes, ms",
         "index only, ms",
         "ratio",

@@ -57,6 +57,7 @@ options
   --seeds=A..B      soak, soak-links: the seeds from A to B - 1
   --hits=N          trace, sites: a site is watched for so many hits (default 50000)
   --trace           soak: trace what lld links, at --level=pointers
+  --lto             soak: most units of clang as LLVM bitcode, by lld, at --level=pointers
   --constants       soak, links: with --prune-constants, for --level=pointers
   --programs=KIND   soak: functions, pointers, constants, csmith, twins (default: what suits the level and --constants)
   --csmith          soak: as --programs=csmith
@@ -75,6 +76,8 @@ struct Options {
     seeds: Option<(u64, u64)>,
     hits: u64,
     trace: bool,
+    /// Programs as LLVM bitcode.
+    lto: bool,
     /// `--prune-constants` besides.
     constants: bool,
     programs: Option<soak::Source>,
@@ -94,6 +97,7 @@ fn parse(args: &[String]) -> Result<Options> {
         seeds: None,
         hits: 50_000,
         trace: false,
+        lto: false,
         constants: false,
         programs: None,
         jobs: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
@@ -115,6 +119,7 @@ fn parse(args: &[String]) -> Result<Options> {
             ("--hits", v) => options.hits = v.parse::<u64>()?.max(1),
             ("--constants", "") => options.constants = true,
             ("--trace", "") => options.trace = true,
+            ("--lto", "") => options.lto = true,
             ("--programs", v) => options.programs = Some(soak::Source::parse(v)?),
             ("--csmith", "") => options.programs = Some(soak::Source::Csmith),
             ("--jobs", v) => options.jobs = v.parse::<usize>()?.max(1),

@@ -170,9 +170,12 @@ fn soak(seed: u64, tools: &Tools, options: &Options, scratch: &Path, totals: &Mu
         Source::Pointers => pointers::generate(seed),
         Source::Constants => constants::generate(seed),
     };
-    for compiler in Compiler::ALL {
-        let recipe = setup::draw(seed, &program, compiler, &tools.linkers, options.trace);
-        let name = format!("{}{seed}-{}", source.prefix(), compiler.name());
+    let wanted = setup::Wanted { linkers: &tools.linkers, traced: options.trace, bitcode: options.lto };
+    // Of gcc there is no bitcode.
+    for compiler in Compiler::ALL.into_iter().filter(|c| !options.lto || *c == Compiler::Clang) {
+        let recipe = setup::draw(seed, &program, compiler, wanted);
+        let form = if options.lto { "lto-" } else { "" };
+        let name = format!("{}{form}{seed}-{}", source.prefix(), compiler.name());
         let dir = scratch.join(&name);
         let outcome = case::run(&dir, &program, &recipe, tools)?;
         if let Outcome::Red(text) = &outcome {

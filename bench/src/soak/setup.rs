@@ -163,15 +163,46 @@ fn unit_flags(rng: &mut Rng, compiler: Compiler, unit: &Unit) -> Vec<String> {
     flags
 }
 
-/// Draw the recipe for `program` of `seed`, mostly by `compiler`. What is `traced` is not folded: a trace tells functions by
-/// their addresses.
-pub(crate) fn draw(
-    seed: u64,
-    program: &Program,
-    compiler: Compiler,
-    linkers: &[String],
-    traced: bool,
-) -> Recipe {
+/// What is drawn for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted<'l> {
+    /// To choose from, by their short names.
+    pub(crate) linkers: &'l [String],
+    /// What is traced is not folded: a trace tells functions by their addresses.
+    pub(crate) traced: bool,
+    /// Most of clang's units are LLVM bitcode; the linkers are lld.
+    pub(crate) bitcode: bool,
+}
+
+/// Units as LLVM bitcode: a stream of its own.
+struct Lto {
+    rng: Rng,
+    option: &'static str,
+}
+
+impl Lto {
+    fn new(seed: u64) -> Lto {
+        let mut rng = Rng::new(seed, 60);
+        let option = *rng.pick(&["-flto=thin", "-flto=thin", "-flto"]);
+        Lto { rng, option }
+    }
+
+    /// Of a unit by clang: bitcode, mostly.
+    fn of_unit(&mut self) -> Option<String> {
+        (!self.rng.one_in(4)).then(|| self.option.to_owned())
+    }
+
+    /// What the link has: with an option of its own or without, at some level.
+    fn of_link(&mut self) -> Vec<String> {
+        let level = *self.rng.pick(&["-O0", "-O1", "-O2", "-O2", "-O3"]);
+        if self.rng.one_in(3) { Vec::new() } else { vec![self.option.to_owned(), level.to_owned()] }
+    }
+}
+
+/// Draw the recipe for `program` of `seed`, mostly by `compiler`.
+pub(crate) fn draw(seed: u64, program: &Program, compiler: Compiler, wanted: Wanted<'_>) -> Recipe {
+    let Wanted { linkers, traced, bitcode } = wanted;
+    let mut lto = bitcode.then(|| Lto::new(seed));
     let mut rng = Rng::new(seed, 1 + compiler as u64);
     let cplus = program.units.iter().any(|u| u.cplus);
     let (mut position, mut link_position) = *rng.pick(&POSITIONS);
@@ -179,7 +210,8 @@ pub(crate) fn draw(
     if rng.one_in(program.static_one_in) && !library {
         (position, link_position) = *rng.pick(&[("-fPIE", "-static-pie"), ("-fno-pie", "-static")]);
     }
-    let mixed = rng.one_in(6);
+    // Of two units one is gcc's then, and native.
+    let mixed = rng.one_in(6) || bitcode && Rng::new(seed, 61).one_in(3);
     let hashes = compiler == Compiler::Clang && !cplus && !mixed && !program.hashless && rng.one_in(16);
 
     let mut compile = Vec::new();
@@ -196,6 +228,9 @@ pub(crate) fn draw(
             command.push("-fsanitize=kcfi".into());
         }
         command.extend(program.flags.iter().cloned());
+        if by == Compiler::Clang && !unit.library {
+            command.extend(lto.iter_mut().filter_map(Lto::of_unit));
+        }
         let object = format!("{}.o", unit.name);
         command.extend(["-c".into(), format!("{}.{extension}", unit.name), "-o".into(), object.clone()]);
         compile.push(command);
@@ -218,11 +253,13 @@ pub(crate) fn draw(
         }
     }
     link.extend(program.link_flags.iter().cloned());
+    link.extend(lto.iter_mut().flat_map(Lto::of_link));
     link.extend(objects);
     link.push("-Wl,--start-group".into());
     for (i, members) in archives.iter().enumerate().filter(|(_, m)| !m.is_empty()) {
         let name = format!("lib{i}.a");
-        let mut command = vec!["ar".into(), "rcs".into(), name.clone()];
+        let ar = if bitcode { "llvm-ar-19" } else { "ar" };
+        let mut command = vec![ar.into(), "rcs".into(), name.clone()];
         command.extend(members.iter().cloned());
         compile.push(command);
         link.push(name);
