@@ -146,7 +146,6 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
         let chosen = plan::chosen_stubs(config, index, &summaries);
         let follows = config.prune.level == Level::Pointers
             && chosen.is_empty()
-            && !resolution.has_bitcode
             && summaries.iter().any(|s| !s.functions.is_empty());
         if follows {
             let can: Vec<Vec<bool>> = match plan::may_fold(config) {
@@ -195,7 +194,8 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
         plan::mark_foldable(config, &inputs, &index, &summaries, &mut plan);
         plan
     });
-    let limits = refusal::of_link(config, &inputs, &resolution, &summaries, &index, &plain);
+    let mut limits = refusal::of_link(config, &inputs, &resolution, &summaries, &index, &plain);
+    limits.extend(refusal::unchangeable_bitcode(&inputs, &resolution, &summaries, &plan));
     let prune = &config.prune;
     let allowed = !refusal::forbids(&limits);
     // A link that nobody wanted pruned did not go wrong; the report has the limits.
@@ -312,25 +312,23 @@ fn verify_emitted(sources: emit::tree::Sources<'_>, objects: &[Option<Vec<u8>>])
             let module = resolution.loaded[position];
             let name = sources.inputs.module_name(module);
             let original = sources.inputs.module_bytes(module);
+            let (summary, plan) = (sources.summaries[position], &sources.plan.modules[position]);
             if sources.inputs.modules[module].kind == inputs::FileKind::Bitcode {
-                return Ok(bitcode_facts(name, original));
+                let Some(pruned) = &objects[position] else {
+                    return Ok(verify::bitcode_facts(name, original));
+                };
+                emit::bitcode::with_fates(original, summary, plan, |fate| {
+                    verify::bitcode(&name, original, pruned, fate)
+                })?;
+                return Ok(verify::bitcode_facts(name, pruned));
             }
             let Some(pruned) = &objects[position] else { return verify::facts(&name, original) };
-            let (summary, plan) = (sources.summaries[position], &sources.plan.modules[position]);
             verify::object(&name, original, pruned, &verify::Expected::new(summary, plan))?;
             verify::facts(&name, pruned)
         })
         .collect::<Result<_>>()?;
     let elsewhere = resolution.names_defined_elsewhere();
     verify::closure_of(&facts, &|name| elsewhere.contains(name), &|_| false)
-}
-
-/// What a module of bitcode defines and refers to.
-fn bitcode_facts(name: String, bytes: &[u8]) -> verify::Facts<'_> {
-    let file = summaries::bitcode::read(bytes).unwrap_or_default();
-    let symbols = summaries::bitcode::symbols::of_file(&file).symbols;
-    let of = |undefined: bool| symbols.iter().filter(|s| s.undefined == undefined).map(|s| s.name).collect();
-    verify::Facts { name, defined: of(false), referenced: of(true) }
 }
 
 /// The output is an ELF file of the right kind and needs the libraries that the plain one needs.

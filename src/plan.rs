@@ -138,8 +138,8 @@ pub fn plan(
     let gone = dropped_definitions(&plan, index, resolution, summaries);
     for ((module, this), summary) in plan.modules.iter_mut().zip(&index.modules).zip(summaries) {
         symbols(module, this.module, summary, resolution, &gone);
-        // It can't be rewritten, and nothing of it went but what the linker discards.
-        module.untouched |= summary.kind == ModuleKind::Bitcode;
+        // What can't be rewritten is passed as it is, and nothing of it went but what the linker discards.
+        module.untouched |= summary.kind == ModuleKind::Bitcode && this.kept_whole;
     }
     plan
 }
@@ -193,7 +193,8 @@ fn symbols(
         let prevailing = resolution.symbols[id].prevailing;
         let here = prevailing == Prevailing::Module { module, symbol: index };
         plan.prevailing_dropped[i] = gone[id.index()];
-        plan.pin_mention[i] = resolution.symbols[id].by_bitcode
+        // Of a symbol that is no more a mention would be a demand.
+        plan.pin_mention[i] = resolution.symbols[id].by_bitcode && !gone[id.index()]
             || resolution.has_bitcode && start_stop_section(resolution.symbols[id].name).is_some();
         // Visibilities merge over all mentions; of a symbol that is no more there is nothing to merge.
         plan.pin_visibility[i] = !gone[id.index()];

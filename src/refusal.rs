@@ -5,13 +5,14 @@
 
 mod bitcode;
 
-use summaries::{Limit, LimitRecord, ModuleSummary, Severity, Visibility};
+use rayon::prelude::*;
+use summaries::{Limit, LimitRecord, ModuleKind, ModuleSummary, Severity, Visibility};
 
 use crate::config::{Config, Dialect, OutputKind};
 use crate::ids::{DsoId, Id, ModuleId, SymbolId};
 use crate::index::Index;
 use crate::inputs::Inputs;
-use crate::plan::Plan;
+use crate::plan::{ModulePlan, Plan};
 use crate::propagate::Liveness;
 use crate::resolve::{DsoState, GlobalSymbol, Prevailing, Resolution, entry_symbol, link_limit};
 
@@ -76,6 +77,25 @@ fn no_entry(config: &Config, inputs: &Inputs, resolution: &Resolution<'_>) -> Op
     let defined = symbol.is_some_and(|s| matches!(s.prevailing, Prevailing::Module { .. }));
     (!defined)
         .then(|| (None, link_limit(Limit::NoEntry, format!("no module defines the entry symbol `{entry}`"))))
+}
+
+/// Modules of bitcode to which the plan can't be applied.
+pub fn unchangeable_bitcode(
+    inputs: &Inputs,
+    resolution: &Resolution<'_>,
+    summaries: &[&ModuleSummary],
+    plan: &Plan,
+) -> Vec<Place> {
+    let touched = resolution.loaded.par_iter().zip(summaries).zip(&plan.modules);
+    let touched = touched.filter(|((_, s), plan)| s.kind == ModuleKind::Bitcode && !plan.is_untouched());
+    let why = |((module, summary), plan): ((&ModuleId, &&ModuleSummary), &ModulePlan)| {
+        let why = crate::emit::bitcode::obstacle(inputs.module_bytes(*module), summary, plan)?;
+        Some((
+            Some(*module),
+            link_limit(Limit::Bitcode, format!("LLVM bitcode that can't be rewritten: {why}")),
+        ))
+    };
+    touched.filter_map(why).collect()
 }
 
 /// Whether any of these limits means that nothing is pruned.

@@ -9,6 +9,7 @@
 //! the plan itself was right.
 
 mod addresses;
+mod bitcode;
 mod closure;
 mod elf;
 mod groups;
@@ -19,6 +20,7 @@ mod relocations;
 mod stubs;
 mod unwind;
 
+pub use self::bitcode::{bitcode, bitcode_facts};
 pub use self::closure::{Facts, closure, closure_of, facts};
 pub use self::object::{Expected, object};
 pub use self::output::{OutputFacts, OutputType, output};

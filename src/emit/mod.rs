@@ -9,6 +9,7 @@
 //! relocations that tie them ([`relocations`]); the new numbering is computed once, just before writing.
 
 pub mod archive;
+pub mod bitcode;
 mod input;
 pub mod keep;
 pub mod object;

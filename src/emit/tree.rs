@@ -13,9 +13,9 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
-use summaries::ModuleSummary;
+use summaries::{ModuleKind, ModuleSummary};
 
-use super::{archive, object};
+use super::{archive, bitcode, object};
 use crate::config::{Config, LineArg};
 use crate::error::{Error, Result, Stage};
 use crate::ids::{DsoId, FileId, ModuleId};
@@ -130,7 +130,11 @@ pub fn objects(sources: Sources<'_>) -> Result<Vec<Option<Vec<u8>>>> {
         }
         let original = inputs.module_bytes(module);
         let in_file = |e: Error| e.in_file(inputs.module_name(module));
-        object::rewrite(original, summary, plan).map_err(in_file).map(Some)
+        let rewritten = match summary.kind {
+            ModuleKind::Bitcode => bitcode::apply(original, summary, plan),
+            _ => object::rewrite(original, summary, plan),
+        };
+        rewritten.map_err(in_file).map(Some)
     };
     resolution.loaded.par_iter().zip(summaries).zip(&plan.modules).map(one).collect()
 }

@@ -12,7 +12,7 @@ mod roots;
 pub(crate) mod tests;
 
 use rustc_hash::FxHashMap;
-use summaries::{AtomIdx, Group, Limit, LimitRecord, ModuleSummary, Severity, SymbolIdx};
+use summaries::{AtomIdx, Group, Limit, LimitRecord, ModuleKind, ModuleSummary, Severity, SymbolIdx};
 
 use crate::config::{Config, Level};
 use crate::ids::{AtomId, Id, ModuleId, SymbolId};
@@ -206,7 +206,11 @@ pub fn build(
             || matches_script_pattern(&sources, module, &mut index.limits);
         index.modules.push(IndexedModule { module, first_atom, kept_whole });
         first_atom += summary.atoms.len() as u32;
-        let gone = resolution.modules[module].as_ref().map_or(&[][..], |m| &m.discarded_groups);
+        let mut gone = resolution.modules[module].as_ref().map_or(&[][..], |m| &m.discarded_groups);
+        if summary.kind == ModuleKind::Bitcode && !kept_whole {
+            // A copy that does not prevail may take the place of a call, with all that it refers to.
+            gone = &[];
+        }
         for atom in &summary.atoms {
             let group = atom.group.and_then(|g| summary.groups.get(g.index()));
             let is_gone = |g: &Group| gone.binary_search(&g.section).is_ok() && has_code_or_data(summary, g);

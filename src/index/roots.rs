@@ -97,11 +97,11 @@ pub(super) fn find(
     for (position, summary) in sources.summaries.iter().enumerate() {
         section_roots(sources, index, position, summary, &bitcode, &mut roots);
     }
-    let named = NamedRoots::new(sources, position_of);
+    let named = NamedRoots::new(sources, index, position_of);
     let mut reasons = Vec::new();
     for (id, symbol) in sources.resolution.symbols.enumerated() {
         reasons.clear();
-        named.reasons(symbol, &mut reasons);
+        named.reasons(id, symbol, &mut reasons);
         if !reasons.is_empty()
             && let Some(atom) = prevailing_atom(sources, &index.modules, position_of, id)
         {
@@ -129,7 +129,9 @@ fn section_roots(
         let name = summary.name(atom.name);
         let kept = this.kept_whole.then_some(RootReason::ModuleKept);
         let reason = section_reason(sources, this.module, summary, atom, name);
-        let by_bitcode = bitcode.names(summary, atom).then_some(RootReason::Bitcode);
+        // Of bitcode itself the references say what is needed.
+        let by_bitcode = summary.kind != ModuleKind::Bitcode && bitcode.names(summary, atom);
+        let by_bitcode = by_bitcode.then_some(RootReason::Bitcode);
         let atom = AtomId::new(this.first_atom as usize + i);
         let reasons = reason.into_iter().chain(by_bitcode).chain(kept);
         roots.extend(reasons.map(|reason| Root { atom, reason, symbol: None }));
@@ -208,11 +210,13 @@ struct NamedRoots<'s> {
     entry: Option<String>,
     script: FxHashSet<&'s [u8]>,
     lists: NameMatcher,
+    /// By symbol: bitcode mentions it of which we don't know what mentions it there.
+    by_opaque_bitcode: Vec<bool>,
     position_of: &'s FxHashMap<ModuleId, usize>,
 }
 
 impl<'s> NamedRoots<'s> {
-    fn new(sources: &'s Sources<'s>, position_of: &'s FxHashMap<ModuleId, usize>) -> Self {
+    fn new(sources: &'s Sources<'s>, index: &Index, position_of: &'s FxHashMap<ModuleId, usize>) -> Self {
         let scripts = &sources.inputs.scripts;
         let by_defsym = sources
             .config
@@ -228,11 +232,12 @@ impl<'s> NamedRoots<'s> {
             entry: entry_symbol(sources.config, scripts),
             script: by_script.map(String::as_str).chain(by_defsym).map(str::as_bytes).collect(),
             lists: scripts.name_matcher(),
+            by_opaque_bitcode: mentioned_by_opaque_bitcode(sources, index),
             position_of,
         }
     }
 
-    fn reasons(&self, symbol: &GlobalSymbol<'_>, found: &mut Vec<RootReason>) {
+    fn reasons(&self, id: SymbolId, symbol: &GlobalSymbol<'_>, found: &mut Vec<RootReason>) {
         if !matches!(symbol.prevailing, Prevailing::Module { .. }) {
             return;
         }
@@ -252,7 +257,7 @@ impl<'s> NamedRoots<'s> {
             (RootReason::Wrap, config.wrap.iter().any(wrapped)),
             (RootReason::Script, self.script.contains(symbol.name)),
             (RootReason::Versioned, symbol.name.contains(&b'@')),
-            (RootReason::Bitcode, symbol.by_bitcode),
+            (RootReason::Bitcode, symbol.by_generated_code || self.by_opaque_bitcode[id.index()]),
             (RootReason::ReferencedByDso, dynamic && symbol.referenced_by_dso),
             (RootReason::DefinedByDso, dynamic && symbol.defined_by_dso),
             (RootReason::Exported, relocatable || dynamic && self.is_exported(symbol)),
@@ -292,6 +297,19 @@ impl<'s> NamedRoots<'s> {
         let base = inputs.files[*archive].path.file_name().unwrap_or_default();
         excluded.iter().any(|name| name == "ALL" || base == name.as_str())
     }
+}
+
+fn mentioned_by_opaque_bitcode(sources: &Sources<'_>, index: &Index) -> Vec<bool> {
+    let mut mentioned = vec![false; sources.resolution.symbols.len()];
+    for (summary, this) in sources.summaries.iter().zip(&index.modules) {
+        if summary.kind == ModuleKind::Bitcode && this.kept_whole {
+            let symbols = (0..summary.symbols.len()).map(summaries::SymbolIdx::new);
+            for id in symbols.filter_map(|s| sources.resolution.symbol_id(this.module, s)) {
+                mentioned[id.index()] = true;
+            }
+        }
+    }
+    mentioned
 }
 
 /// `--prune-keep=GLOB`, of local symbols too.

@@ -45,6 +45,7 @@ impl Link {
                         defined_by_dso: false,
                         strong_reference: false,
                         by_bitcode: false,
+                        by_generated_code: false,
                     })
                 });
                 let old = resolution.symbols[id].prevailing;

@@ -14,8 +14,8 @@
 //! must see it), and whether the body is needed. `--prune-stub-symbol` names functions whatever the analysis says.
 
 use summaries::{
-    Atom, AtomIdx, AtomKind, Binding, Definition, ModuleSummary, Reference, ReferenceKind, SymbolKind,
-    Target, atom_flags,
+    Atom, AtomIdx, AtomKind, Binding, Definition, ModuleKind, ModuleSummary, Reference, ReferenceKind,
+    SymbolKind, Target, atom_flags,
 };
 
 use crate::config::{Config, LineArg};
@@ -25,7 +25,9 @@ use crate::inputs::glob::Glob;
 
 /// By `AtomIdx`: whether a stub may take the place of the atom.
 pub fn can_stub(summary: &ModuleSummary) -> Vec<bool> {
-    let mut can: Vec<bool> = summary.atoms.iter().map(is_plain_code).collect();
+    // How large functions of bitcode will be is not known.
+    let sized = |atom: &Atom| atom.size > 0 || summary.kind == ModuleKind::Bitcode;
+    let mut can: Vec<bool> = summary.atoms.iter().map(|a| is_plain_code(a) && sized(a)).collect();
     let mut has_entry = vec![false; summary.atoms.len()];
     // Where the linker and the debugger know places of the body by name.
     for symbol in &summary.symbols {
@@ -67,7 +69,6 @@ fn set(flags: &mut [bool], atom: AtomIdx, value: bool) {
 fn is_plain_code(atom: &Atom) -> bool {
     atom.kind == AtomKind::Code
         && atom.section != Atom::NO_SECTION
-        && atom.size > 0
         && atom.has(atom_flags::STANDARD_FAMILY)
         && !atom.has(atom_flags::RETAIN | atom_flags::C_IDENTIFIER | atom_flags::MERGE | atom_flags::WRITE)
         && atom.link_order.is_none()

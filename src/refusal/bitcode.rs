@@ -87,6 +87,9 @@ pub(super) fn limits(
     if config.output_kind == OutputKind::Relocatable || config.emit_relocs {
         add("LLVM bitcode in relocatable output".to_owned());
     }
+    if config.allow_multiple_definition {
+        add("--allow-multiple-definition and LLVM bitcode".to_owned());
+    }
     if !config.wrap.is_empty() {
         add("--wrap and LLVM bitcode".to_owned());
     }

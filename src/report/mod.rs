@@ -32,7 +32,8 @@ use crate::resolve::Resolution;
 use accounting::Totals;
 pub use names::edge_kind_name;
 use names::{
-    atom_kind_name, binding_name, dialect_name, icf_name, level_name, severity_name, symbol_kind_name,
+    atom_kind_name, binding_name, dialect_name, icf_name, level_name, module_kind_name, severity_name,
+    symbol_kind_name,
 };
 
 /// Version of the JSON form.
@@ -89,6 +90,8 @@ pub struct ModuleReport {
     /// Path, or the member's name.
     pub name: String,
     pub archive: Option<String>,
+    /// `native` or `bitcode`; `opaque` where it is neither.
+    pub kind: &'static str,
     /// `pruned`, or `untouched` where nothing goes, or `would-be-pruned` in a shadow report.
     pub status: &'static str,
 }
@@ -270,7 +273,8 @@ pub fn report(facts: Facts<'_>, totals: Totals, pruned: bool) -> Report {
             .loaded
             .iter()
             .zip(&facts.plan.modules)
-            .map(|(m, plan)| {
+            .zip(facts.summaries)
+            .map(|((m, plan), summary)| {
                 let input = &facts.inputs.modules[*m];
                 let status = match (plan.is_untouched(), pruned) {
                     (false, true) => "pruned",
@@ -278,11 +282,12 @@ pub fn report(facts: Facts<'_>, totals: Totals, pruned: bool) -> Report {
                     _ => "untouched",
                 };
                 let path = |file| facts.inputs.files[file].path.display().to_string();
+                let kind = module_kind_name(summary.kind);
                 match &input.archive {
                     Some((archive, member)) => {
-                        ModuleReport { name: member.clone(), archive: Some(path(*archive)), status }
+                        ModuleReport { name: member.clone(), archive: Some(path(*archive)), kind, status }
                     }
-                    None => ModuleReport { name: path(input.file), archive: None, status },
+                    None => ModuleReport { name: path(input.file), archive: None, kind, status },
                 }
             })
             .collect(),

@@ -1,6 +1,6 @@
 //! Stable names, as reports have them.
 
-use summaries::{AtomKind, Binding, SymbolKind};
+use summaries::{AtomKind, Binding, ModuleKind, SymbolKind};
 
 use crate::config::Config;
 use crate::plan::may_fold;
@@ -75,6 +75,14 @@ pub(crate) fn atom_kind_name(kind: AtomKind) -> &'static str {
         AtomKind::Common => "common",
         AtomKind::Debug => "debug",
         AtomKind::NonAlloc => "non-alloc",
+    }
+}
+
+pub(super) fn module_kind_name(kind: ModuleKind) -> &'static str {
+    match kind {
+        ModuleKind::Native => "native",
+        ModuleKind::Bitcode => "bitcode",
+        ModuleKind::Opaque => "opaque",
     }
 }
 

@@ -84,6 +84,8 @@ pub struct GlobalSymbol<'a> {
     pub strong_reference: bool,
     /// A module of bitcode that is in the link mentions it, or the code that is made of it may: see [`bitcode`].
     pub by_bitcode: bool,
+    /// The code that is made of bitcode may refer to it, whatever is mentioned.
+    pub by_generated_code: bool,
 }
 
 /// What resolve knows of a module that is in the link.

@@ -36,6 +36,7 @@ struct Seen {
     /// The same by native modules only.
     strong_native_reference: bool,
     by_bitcode: bool,
+    by_generated_code: bool,
     weak_reference: bool,
     visibility: Visibility,
     dso: Option<DsoId>,
@@ -58,6 +59,7 @@ pub(super) fn decide<'a>(world: &World<'a>, extraction: Extraction) -> Resolutio
         strong_reference: false,
         strong_native_reference: false,
         by_bitcode: false,
+        by_generated_code: false,
         weak_reference: false,
         visibility: Visibility::Default,
         dso: None,
@@ -102,6 +104,7 @@ pub(super) fn decide<'a>(world: &World<'a>, extraction: Extraction) -> Resolutio
     resolution.has_bitcode = late.any_bitcode;
     for id in late.symbols(world) {
         seen[id.index()].by_bitcode = true;
+        seen[id.index()].by_generated_code = true;
     }
     let dialect = world.config.linker.dialect;
     for (i, s) in seen.iter().enumerate() {
@@ -134,6 +137,7 @@ pub(super) fn decide<'a>(world: &World<'a>, extraction: Extraction) -> Resolutio
             defined_by_dso: s.dso.is_some(),
             strong_reference: s.strong_reference,
             by_bitcode: s.by_bitcode,
+            by_generated_code: s.by_generated_code,
         });
     }
     let mut dsos: Vec<DsoState> = taken.iter().map(|t| DsoState { taken: *t, referenced: false }).collect();

@@ -85,7 +85,7 @@ limits! {
     /// No module defines the entry symbol: the program starts at whatever comes first.
     NoEntry, "no-entry", Link, "a definition of the entry symbol";
     /// LLVM bitcode, which is handed to the linker as it is.
-    OpaqueBitcode, "opaque-bitcode", Module, "native objects";
+    OpaqueBitcode, "opaque-bitcode", Module, "--prune-level=pointers, or native objects";
     /// LLVM bitcode with records that a newer LLVM, or one that is too old, has.
     UnknownBitcode, "unknown-bitcode", Link, "bitcode of LLVM 14 to 22";
     /// LLVM bitcode whose summary is of a version that is not known.

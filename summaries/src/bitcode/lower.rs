@@ -1,12 +1,14 @@
 //! From a file of bitcode to a [`ModuleSummary`]: the same symbols, atoms and references that its object would have.
 //!
 //! An atom for each defined function and variable, in a section of its own as linkers generate code, and one for inline assembly. References are those of the summary for the thin link; without one that
-//! was read, the first atom refers to every symbol. The module is linked as it is (limit `opaque-bitcode`), so what is said of its insides informs and decides nothing yet.
-//! Left out: sizes, which are not known before code is generated (0), and value flow.
+//! was read, the first atom refers to every symbol. Such a module is linked as it is (limit `opaque-bitcode`), so what is said of its insides informs and decides nothing.
+//! Where values are followed (from the granularity `pointers` on) references and functions are what [`flow`] makes of the IR itself.
+//! Left out: sizes of functions, which are not known before code is generated (0).
 
 use rustc_hash::FxHashMap;
 
 use super::file::BitcodeFile;
+use super::flow;
 use super::index::EntryKind;
 use super::linkage::Linkage;
 use super::module::{GlobalValue, Module, ValueKind};
@@ -19,24 +21,35 @@ use crate::summary::{
     ReferenceKind, Symbol, SymbolKind, Target, Visibility, atom_flags,
 };
 
-/// Summarise a file that was read.
-pub(super) fn lower(file: &BitcodeFile<'_>, granularity: Granularity) -> ModuleSummary {
-    let mut summary = ModuleSummary::opaque();
-    summary.kind = ModuleKind::Bitcode;
-    summary.granularity = granularity;
-    let mut lowering = Lowering {
-        file,
-        linker: symbols::of_file(file),
-        summary,
-        atoms: file.modules.iter().map(|m| vec![None; m.values.len()]).collect(),
-        symbols: file.modules.iter().map(|m| vec![None; m.values.len()]).collect(),
-        asm: None,
-    };
+/// Which atom and which symbol stands for each global value, by module and value id.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Numbering {
+    pub atoms: Vec<Vec<Option<AtomIdx>>>,
+    pub symbols: Vec<Vec<Option<SymbolIdx>>>,
+}
+
+/// The numbering of the summary of this granularity.
+pub fn numbering(file: &BitcodeFile<'_>, granularity: Granularity) -> Numbering {
+    let mut lowering = Lowering::new(file, granularity);
+    lowering.make_atoms();
+    lowering.make_symbols();
+    lowering.numbering
+}
+
+/// Summarise a file that was read from `bytes`.
+pub(super) fn lower(bytes: &[u8], file: &BitcodeFile<'_>, granularity: Granularity) -> ModuleSummary {
+    let mut lowering = Lowering::new(file, granularity);
     lowering.make_atoms();
     lowering.make_symbols();
     lowering.make_groups();
-    lowering.refer();
-    lowering.limits();
+    let followed = match lowering.follows() {
+        true => lowering.follow(bytes),
+        false => Err("LLVM bitcode, which is linked as it is".to_owned()),
+    };
+    if followed.is_err() {
+        lowering.refer();
+    }
+    lowering.limits(followed.err());
     lowering.summary
 }
 
@@ -44,10 +57,7 @@ struct Lowering<'f, 'a> {
     file: &'f BitcodeFile<'a>,
     linker: LinkerSymbols<'a>,
     summary: ModuleSummary,
-    /// By module and value id.
-    atoms: Vec<Vec<Option<AtomIdx>>>,
-    /// By module and value id.
-    symbols: Vec<Vec<Option<SymbolIdx>>>,
+    numbering: Numbering,
     /// The atom of inline assembly.
     asm: Option<AtomIdx>,
 }
@@ -68,7 +78,49 @@ fn is_common(value: &GlobalValue<'_>) -> bool {
     variable && !special && value.linkage == Linkage::Common
 }
 
-impl<'a> Lowering<'_, 'a> {
+impl<'f, 'a> Lowering<'f, 'a> {
+    fn new(file: &'f BitcodeFile<'a>, granularity: Granularity) -> Self {
+        let mut summary = ModuleSummary::opaque();
+        summary.kind = ModuleKind::Bitcode;
+        summary.granularity = granularity;
+        let none = |m: &Module<'_>| m.values.len();
+        let numbering = Numbering {
+            atoms: file.modules.iter().map(|m| vec![None; none(m)]).collect(),
+            symbols: file.modules.iter().map(|m| vec![None; none(m)]).collect(),
+        };
+        Lowering { file, linker: symbols::of_file(file), summary, numbering, asm: None }
+    }
+
+    /// Whether values are to be followed.
+    fn follows(&self) -> bool {
+        self.summary.granularity >= Granularity::Pointers
+    }
+
+    /// Put in what functions and initializers are made of; `Err` says why not.
+    fn follow(&mut self, bytes: &[u8]) -> Result<(), String> {
+        if !self.linker.complete {
+            return Err("LLVM bitcode without a symbol table that could be read".to_owned());
+        }
+        let atoms = &self.summary.atoms;
+        let section = |atom: AtomIdx| atoms.get(atom.index()).map_or(Atom::NO_SECTION, |a| a.section);
+        let found = flow::follow(bytes, self.file, &self.numbering, &section)?;
+        for (atom, size) in found.sizes {
+            if let Some(atom) = self.summary.atoms.get_mut(atom.index()) {
+                atom.size = size;
+            }
+        }
+        for atom in found.takes_registers {
+            if let Some(atom) = self.summary.atoms.get_mut(atom.index()) {
+                atom.flags |= atom_flags::TAKES_REGISTERS;
+            }
+        }
+        self.summary.references = found.references;
+        self.refer_from_assembly();
+        self.summary.functions = found.functions;
+        self.summary.limits = found.limits;
+        Ok(())
+    }
+
     fn make_atoms(&mut self) {
         if self.file.modules.iter().any(|m| !m.asm.is_empty()) {
             let flags = atom_flags::EXEC | atom_flags::RETAIN | atom_flags::STANDARD_FAMILY;
@@ -79,7 +131,10 @@ impl<'a> Lowering<'_, 'a> {
             for (m, module) in self.file.modules.iter().enumerate() {
                 for (v, value) in module.values.iter().enumerate() {
                     let is_object = matches!(value.kind, ValueKind::Function | ValueKind::Variable { .. });
-                    if value.is_declaration_for_linker()
+                    // A body that another module has too, which may take the place of a call.
+                    let is_copy =
+                        self.follows() && value.linkage == Linkage::AvailableExternally && !value.declaration;
+                    if value.is_declaration_for_linker() && !is_copy
                         || !is_object
                         || common != is_common(value)
                         || (symbols::is_metadata(module, value) && !keeps_its_elements(value.name))
@@ -87,7 +142,7 @@ impl<'a> Lowering<'_, 'a> {
                         continue;
                     }
                     let atom = self.make_atom(module, value);
-                    if let Some(slot) = self.atoms.get_mut(m).and_then(|a| a.get_mut(v)) {
+                    if let Some(slot) = self.numbering.atoms.get_mut(m).and_then(|a| a.get_mut(v)) {
                         *slot = Some(atom);
                     }
                 }
@@ -201,7 +256,8 @@ impl<'a> Lowering<'_, 'a> {
     fn push_symbol(&mut self, symbol: Symbol, at: Option<ValueAt>) {
         let index = SymbolIdx::new(self.summary.symbols.len());
         self.summary.symbols.push(symbol);
-        let slot = at.and_then(|at| self.symbols.get_mut(at.module as usize)?.get_mut(at.value as usize));
+        let slot =
+            at.and_then(|at| self.numbering.symbols.get_mut(at.module as usize)?.get_mut(at.value as usize));
         if let Some(slot) = slot {
             *slot = Some(index);
         }
@@ -211,7 +267,7 @@ impl<'a> Lowering<'_, 'a> {
     fn atom_of(&self, at: ValueAt) -> Option<AtomIdx> {
         let module = self.file.modules.get(at.module as usize)?;
         let base = symbols::base_object(module, at.value)?;
-        *self.atoms.get(at.module as usize)?.get(base as usize)?
+        *self.numbering.atoms.get(at.module as usize)?.get(base as usize)?
     }
 
     fn definition(&self, at: ValueAt) -> Definition {
@@ -229,7 +285,7 @@ impl<'a> Lowering<'_, 'a> {
     fn make_groups(&mut self) {
         let mut members: FxHashMap<(usize, u32), Vec<AtomIdx>> = FxHashMap::default();
         let mut order = Vec::new();
-        for (m, (module, atoms)) in self.file.modules.iter().zip(&self.atoms).enumerate() {
+        for (m, (module, atoms)) in self.file.modules.iter().zip(&self.numbering.atoms).enumerate() {
             for (value, atom) in module.values.iter().zip(atoms) {
                 let (Some(comdat), Some(atom)) = (value.comdat, *atom) else { continue };
                 let list = members.entry((m, comdat)).or_default();
@@ -253,7 +309,7 @@ impl<'a> Lowering<'_, 'a> {
             let section = symbols::group_section(number);
             let values = self.file.modules.get(m).map_or(&[][..], |module| &module.values);
             let of_name = values.iter().position(|v| v.name == found.name);
-            let known = of_name.and_then(|v| *self.symbols.get(m)?.get(v)?);
+            let known = of_name.and_then(|v| *self.numbering.symbols.get(m)?.get(v)?);
             let signature = known.unwrap_or_else(|| {
                 let name = self.summary.push_name(found.name);
                 let visibility = Visibility::Default;
@@ -282,7 +338,7 @@ impl<'a> Lowering<'_, 'a> {
             let Some(index) = module.summary.as_ref().filter(|s| s.is_read()) else { continue };
             // A value id that is no value of the module is a callee that a profile knows: the call itself is indirect.
             let target = |value: u32| {
-                let symbol = *self.symbols.get(m)?.get(value as usize)?;
+                let symbol = *self.numbering.symbols.get(m)?.get(value as usize)?;
                 symbol.map(Target::Symbol)
             };
             for entry in &index.entries {
@@ -300,17 +356,26 @@ impl<'a> Lowering<'_, 'a> {
             }
         }
         let globals = || self.globals().map(Target::Symbol);
-        if self.knows_its_references() {
-            if let Some(asm) = self.asm {
-                let in_ir = |i: usize| self.linker.symbols.get(i).is_some_and(|s| s.value.is_some());
-                let named = globals().enumerate().filter(|(i, _)| !in_ir(*i));
-                named.for_each(|(_, target)| push(asm, ReferenceKind::Data, target));
-            }
-        } else if !self.summary.atoms.is_empty() {
+        if !self.knows_its_references() && !self.summary.atoms.is_empty() {
             globals().for_each(|target| push(AtomIdx(0), ReferenceKind::Data, target));
         }
         references.sort_by_key(|r| r.from);
         self.summary.references = references;
+        if self.knows_its_references() {
+            self.refer_from_assembly();
+        }
+    }
+
+    /// Assembly of the module names what no value is the symbol of.
+    fn refer_from_assembly(&mut self) {
+        let Some(from) = self.asm else { return };
+        let in_ir = |i: usize| self.linker.symbols.get(i).is_some_and(|s| s.value.is_some());
+        let named = self.globals().map(Target::Symbol).enumerate().filter(|(i, _)| !in_ir(*i));
+        let kind = ReferenceKind::Data;
+        let named: Vec<Reference> =
+            named.map(|(_, target)| Reference { from, offset: 0, kind, target, addend: 0 }).collect();
+        self.summary.references.extend(named);
+        self.summary.references.sort_by_key(|r| (r.from, r.offset));
     }
 
     /// The symbols of [`LinkerSymbols::symbols`], and behind them those of [`LinkerSymbols::unseen`].
@@ -324,8 +389,10 @@ impl<'a> Lowering<'_, 'a> {
         self.linker.complete && self.file.modules.iter().all(read)
     }
 
-    fn limits(&mut self) {
-        let mut found = vec![(Limit::OpaqueBitcode, "LLVM bitcode, which is linked as it is".to_owned())];
+    /// `opaque` is why the module is linked as it is.
+    fn limits(&mut self, opaque: Option<String>) {
+        let mut found: Vec<(Limit, String)> =
+            opaque.into_iter().map(|why| (Limit::OpaqueBitcode, why)).collect();
         let mut unknown: Vec<String> = self.file.unknown.clone();
         for module in &self.file.modules {
             unknown.extend(module.unknown.iter().cloned());
@@ -348,7 +415,7 @@ impl<'a> Lowering<'_, 'a> {
             found.push((Limit::UnknownBitcode, unknown.join(", ")));
         }
         let record = |(limit, detail)| LimitRecord { limit, section: None, bytes: 0, detail };
-        self.summary.limits = found.into_iter().map(record).collect();
+        self.summary.limits.splice(0..0, found.into_iter().map(record));
     }
 }
 

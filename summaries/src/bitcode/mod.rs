@@ -2,7 +2,7 @@
 //!
 //! Layers, each ignorant of the next: bits ([`cursor`]), blocks and records ([`stream`]), what records mean ([`module`],
 //! [`index`], [`symtab`]), the file ([`file`]), what a linker sees ([`symbols`]), the summary ([`lower`]);
-//! beside them what functions and initializers are made of ([`ir`]). Any bytes are read in time and memory linear in their
+//! beside them what functions and initializers are made of ([`ir`]) and what they do with addresses ([`flow`]). Any bytes are read in time and memory linear in their
 //! number; bytes that LLVM does not write are an error with a place, records that are not known are limits.
 
 mod abbreviation;
@@ -10,6 +10,7 @@ pub mod container;
 mod cursor;
 pub mod error;
 pub mod file;
+mod flow;
 pub mod guid;
 pub mod hidden;
 pub mod index;
@@ -26,11 +27,12 @@ use crate::summary::{Granularity, ModuleKind, ModuleSummary};
 
 pub use container::{embedded, is_bitcode};
 pub use file::read;
+pub use lower::{Numbering, numbering};
 
 /// Summarise bitcode, raw or wrapped. Total, as every front end is.
 pub fn extract_at(bytes: &[u8], granularity: Granularity) -> ModuleSummary {
     match file::read(bytes) {
-        Ok(file) => lower::lower(&file, granularity),
+        Ok(file) => lower::lower(bytes, &file, granularity),
         Err(error) => {
             let mut summary = ModuleSummary::opaque();
             summary.kind = ModuleKind::Bitcode;

@@ -10,14 +10,14 @@ use super::linkage::{self, Linkage};
 use super::stream::{Event, Stream};
 use crate::summary::Visibility;
 
-/// Ids of blocks that a module may hold.
-pub(super) mod block {
-    pub(crate) const MODULE: u32 = 8;
-    pub(crate) const IDENTIFICATION: u32 = 13;
-    pub(crate) const GLOBALVAL_SUMMARY: u32 = 20;
-    pub(crate) const STRTAB: u32 = 23;
-    pub(crate) const FULL_LTO_GLOBALVAL_SUMMARY: u32 = 24;
-    pub(crate) const SYMTAB: u32 = 25;
+/// Ids of blocks, at the top level and in a module.
+pub mod block {
+    pub const MODULE: u32 = 8;
+    pub const IDENTIFICATION: u32 = 13;
+    pub const GLOBALVAL_SUMMARY: u32 = 20;
+    pub const STRTAB: u32 = 23;
+    pub const FULL_LTO_GLOBALVAL_SUMMARY: u32 = 24;
+    pub const SYMTAB: u32 = 25;
     /// BLOCKINFO, PARAMATTR, PARAMATTR_GROUP, CONSTANTS, FUNCTION, VALUE_SYMTAB, METADATA, METADATA_ATTACHMENT, TYPE_NEW,
     /// USELIST, MODULE_STRTAB, OPERAND_BUNDLE_TAGS, METADATA_KIND, SYNC_SCOPE_NAMES.
     pub(super) const KNOWN: &[u32] = &[0, 9, 10, 11, 12, 14, 15, 16, 17, 18, 19, 21, 22, 26];

@@ -38,7 +38,7 @@ type Shared = Rc<Vec<Rc<Abbreviation>>>;
 
 /// What comes next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Event {
+pub enum Event {
     /// A block with this id; reading goes on inside.
     Enter(u32),
     /// The innermost block has ended.
@@ -82,8 +82,10 @@ struct Scope {
 
 /// A bitstream, read from its beginning.
 #[derive(Debug)]
-pub(super) struct Stream<'a> {
+pub struct Stream<'a> {
     cursor: Cursor<'a>,
+    /// Where the last event began, in bits.
+    began: u64,
     scopes: Vec<Scope>,
     /// What the last BLOCKINFO said, by block id.
     info: FxHashMap<u32, Shared>,
@@ -97,7 +99,10 @@ pub(super) struct Stream<'a> {
 
 impl<'a> Stream<'a> {
     /// From the magic on.
-    pub(super) fn new(bytes: &'a [u8]) -> Result<Self> {
+    ///
+    /// # Errors
+    /// Without a magic.
+    pub fn new(bytes: &'a [u8]) -> Result<Self> {
         let mut cursor = Cursor::new(bytes);
         if !bytes.starts_with(MAGIC) {
             return Err(cursor.error(BitcodeErrorKind::Magic));
@@ -106,6 +111,7 @@ impl<'a> Stream<'a> {
         let literals = cursor.end();
         Ok(Stream {
             cursor,
+            began: 32,
             scopes: Vec::new(),
             info: FxHashMap::default(),
             new_info: FxHashMap::default(),
@@ -125,6 +131,7 @@ impl<'a> Stream<'a> {
         let given = info.0.get(&block).cloned().unwrap_or_default();
         Stream {
             cursor,
+            began: at,
             scopes: vec![Scope { block, width, end, given, own: Vec::new(), describes: None }],
             info: info.0.clone(),
             new_info: FxHashMap::default(),
@@ -146,17 +153,17 @@ impl<'a> Stream<'a> {
     }
 
     /// Of the last record.
-    pub(super) fn operands(&self) -> &[u64] {
+    pub fn operands(&self) -> &[u64] {
         &self.operands
     }
 
     /// Of the last record, if it has one.
-    pub(super) fn blob(&self) -> Option<&'a [u8]> {
+    pub fn blob(&self) -> Option<&'a [u8]> {
         self.blob
     }
 
     /// Whether the innermost block has this id.
-    pub(super) fn is_in(&self, block: u32) -> bool {
+    pub fn is_in(&self, block: u32) -> bool {
         self.scopes.last().is_some_and(|s| s.block == block)
     }
 
@@ -171,16 +178,36 @@ impl<'a> Stream<'a> {
     }
 
     /// Leave the innermost block without reading the rest of it.
-    pub(super) fn skip_block(&mut self) {
+    pub fn skip_block(&mut self) {
         if let Some(scope) = self.scopes.pop() {
             self.cursor.seek(scope.end);
             self.restore_end();
         }
     }
 
+    /// Where the last event began, in bits from the first byte of the magic: at its abbreviation id.
+    pub fn began(&self) -> u64 {
+        self.began
+    }
+
+    /// Where reading goes on, in bits: behind the last event, of a block's beginning behind its header.
+    pub fn at(&self) -> u64 {
+        self.cursor.at()
+    }
+
+    /// Of the innermost block: the width of abbreviation ids (1 to 32), and where it ends, both in bits.
+    pub fn innermost(&self) -> Option<(u32, u64)> {
+        self.scopes.last().map(|s| (s.width, s.end))
+    }
+
     /// The next event. Abbreviation definitions and what BLOCKINFO says are taken in on the way.
-    pub(super) fn next(&mut self) -> Result<Event> {
+    ///
+    /// # Errors
+    /// What is malformed.
+    #[expect(clippy::should_implement_trait, reason = "an event borrows nothing and fails: no iterator")]
+    pub fn next(&mut self) -> Result<Event> {
         loop {
+            self.began = self.cursor.at();
             let Some(width) = self.scopes.last().map(|s| s.width) else {
                 return self.top_level();
             };

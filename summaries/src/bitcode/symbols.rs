@@ -179,7 +179,7 @@ pub(super) fn is_metadata(module: &Module<'_>, value: &GlobalValue<'_>) -> bool 
 }
 
 /// The value that an alias or ifunc leads to in the end; `None` if that is an expression, or itself.
-pub(super) fn base_object(module: &Module<'_>, value: u32) -> Option<u32> {
+pub fn base_object(module: &Module<'_>, value: u32) -> Option<u32> {
     let mut at = value;
     for _ in 0..=module.values.len() {
         match module.values.get(at as usize)?.kind {

@@ -6,6 +6,7 @@
 mod corpus;
 mod dis;
 mod dump;
+mod flow;
 mod hostile;
 mod ir;
 mod lowered;

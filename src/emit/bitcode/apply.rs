@@ -1,0 +1,97 @@
+//! A plan applied to a module of bitcode: what is done with each of its global values.
+//!
+//! A definition fares as its atom does, an alias as what it leads to. A declaration of what is dropped elsewhere goes too: it would ask the linker
+//! for a definition that nobody needs. Safe because value ids are tied to atoms by the very walk that made the summary
+//! ([`summaries::bitcode::numbering`]). Left out: whether the plan can be applied is asked before ([`obstacle`]).
+
+use summaries::bitcode::symbols::{self, ValueAt};
+use summaries::bitcode::{Numbering, numbering};
+use summaries::{AtomIdx, ModuleSummary};
+
+use super::{Action, RewriteError, Survey, rewrite};
+use crate::error::{Error, Result, Stage};
+use crate::plan::{self, ModulePlan};
+
+/// The bytes of a module of bitcode with its plan applied.
+///
+/// # Errors
+/// What [`obstacle`] says, and what is kept and refers to what is dropped.
+pub fn apply(original: &[u8], summary: &ModuleSummary, plan: &ModulePlan) -> Result<Vec<u8>> {
+    let failed = |e: RewriteError| Error::new(Stage::Emit, e.to_string());
+    let survey = Survey::new(original).map_err(failed)?;
+    let fates = Fates::new(&survey, summary, plan);
+    rewrite(&survey, &|at| fates.of(at)).map_err(failed)
+}
+
+/// Ask something of the fates that a plan gives to the values of a module of bitcode.
+///
+/// # Errors
+/// What is asked, and bitcode that can't be rewritten.
+pub fn with_fates<T>(
+    original: &[u8],
+    summary: &ModuleSummary,
+    plan: &ModulePlan,
+    ask: impl Fn(&dyn Fn(ValueAt) -> Action) -> Result<T>,
+) -> Result<T> {
+    let survey = Survey::new(original).map_err(|e| Error::new(Stage::Emit, e.to_string()))?;
+    let fates = Fates::new(&survey, summary, plan);
+    ask(&|at| fates.of(at))
+}
+
+/// Why the plan can't be applied to a module of bitcode, if so.
+pub fn obstacle(original: &[u8], summary: &ModuleSummary, plan: &ModulePlan) -> Option<String> {
+    let survey = match Survey::new(original) {
+        Ok(survey) => survey,
+        Err(error) => return Some(error.to_string()),
+    };
+    let fates = Fates::new(&survey, summary, plan);
+    for (m, module) in survey.file().modules.iter().enumerate() {
+        for (v, value) in module.values.iter().enumerate() {
+            let at = ValueAt { module: m as u32, value: v as u32 };
+            let why = match fates.of(at) {
+                Action::Keep => None,
+                Action::Drop => survey.keeps(at),
+                Action::Stub => survey.keeps_body(at),
+            };
+            if let Some(why) = why {
+                return Some(format!("{} can't be changed: {why}", String::from_utf8_lossy(value.name)));
+            }
+        }
+    }
+    None
+}
+
+/// The fate of each value.
+struct Fates<'s> {
+    survey: &'s Survey<'s>,
+    numbering: Numbering,
+    plan: &'s ModulePlan,
+}
+
+impl<'s> Fates<'s> {
+    fn new(survey: &'s Survey<'s>, summary: &ModuleSummary, plan: &'s ModulePlan) -> Self {
+        Fates { survey, numbering: numbering(survey.file(), summary.granularity), plan }
+    }
+
+    /// What is done with a value.
+    fn of(&self, at: ValueAt) -> Action {
+        let Some(module) = self.survey.file().modules.get(at.module as usize) else { return Action::Keep };
+        let base = symbols::base_object(module, at.value);
+        let number = |table: &[Vec<Option<AtomIdx>>], value: u32| {
+            table.get(at.module as usize).and_then(|t| t.get(value as usize).copied()).flatten()
+        };
+        let atom = base.and_then(|base| number(&self.numbering.atoms, base));
+        if let Some(atom) = atom {
+            return match self.plan.atoms.get(atom.index()) {
+                Some(plan::Action::Drop) => Action::Drop,
+                // A name of a stub leads to the stub.
+                Some(plan::Action::Stub) if base == Some(at.value) => Action::Stub,
+                _ => Action::Keep,
+            };
+        }
+        let symbols = self.numbering.symbols.get(at.module as usize);
+        let symbol = symbols.and_then(|s| s.get(at.value as usize).copied()).flatten();
+        let gone = symbol.is_some_and(|s| self.plan.prevailing_dropped.get(s.index()) == Some(&true));
+        if gone { Action::Drop } else { Action::Keep }
+    }
+}

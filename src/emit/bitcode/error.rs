@@ -1,0 +1,45 @@
+//! Why bitcode is not rewritten.
+//!
+//! Everything but [`RewriteError::Refers`] is known from a [`Survey`](super::Survey) before anything is planned, so that a plan can keep what has to stay.
+
+use summaries::bitcode::error::BitcodeError;
+use summaries::bitcode::symbols::ValueAt;
+
+/// What makes a whole file stay as it is.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unsupported {
+    #[error("{0} is not known")]
+    Unknown(String),
+    #[error("{0} is not where LLVM writes it")]
+    Place(&'static str),
+    #[error("it would be too large")]
+    Size,
+}
+
+/// What makes one value stay as it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Obstacle {
+    #[error("there is no such value")]
+    NoValue,
+    #[error("its name or linkage has a meaning to LLVM")]
+    Special,
+    #[error("it is no function with a body")]
+    NoBody,
+    #[error("the address of a block of its body is taken")]
+    BlockAddress,
+    #[error("its compiler is older than LLVM 14")]
+    OldProducer,
+}
+
+/// Why bitcode was not rewritten.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RewriteError {
+    #[error("malformed bitcode: {0}")]
+    Malformed(#[from] BitcodeError),
+    #[error("bitcode that can't be rewritten: {0}")]
+    Unsupported(#[from] Unsupported),
+    #[error("value {} of module {} can't be changed: {why}", at.value, at.module)]
+    Value { at: ValueAt, why: Obstacle },
+    #[error("value {} of module {}, which is kept, refers to value {to}, which is dropped", from.value, from.module)]
+    Refers { from: ValueAt, to: u32 },
+}

@@ -1,0 +1,97 @@
+//! Bitcode without what is dropped: a file of LLVM bitcode (LLVM 14 to 22, ThinLTO or full) rewritten, with an action for each global value.
+//!
+//! Dropped values become weak declarations that nothing refers to ([`values`]), the bodies of dropped functions are left out, and stubs get one that traps
+//! ([`stub`]). Value ids stay, so that all else is copied bit by bit ([`copier`]); what depends on it is made again: the
+//! table of functions' places, the summary ([`summary`]), the string table ([`names`]), the hash by which ThinLTO caches. The symbol table is left out: LLVM makes it again of the
+//! modules where there is none (`irsymtab::readBitcode`).
+//!
+//! Safe because of what is refused: a module with anything unknown ([`Survey`]), a kept entry of the summary that refers to something dropped. Without a summary the
+//! caller's word is taken that what is kept refers only to what is kept or a stub. A wrapper is not written again. Left out: metadata of dropped
+//! values, which nothing reaches, and types, constants and declarations that nothing uses any more; LLVM passes them over.
+
+mod apply;
+mod bits;
+mod copier;
+mod error;
+mod module;
+mod names;
+mod stub;
+mod summary;
+mod survey;
+mod values;
+
+use summaries::bitcode::module::block;
+use summaries::bitcode::stream::Event;
+use summaries::bitcode::symbols::ValueAt;
+
+pub use apply::{apply, obstacle, with_fates};
+use copier::Copier;
+pub use error::{Obstacle, RewriteError, Unsupported};
+use names::Names;
+pub use survey::Survey;
+
+/// What is done with a global value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    Keep,
+    /// It is gone: a definition, a declaration, an alias, anything. Only what is dropped may refer to it.
+    Drop,
+    /// Of a function with a body: it is there, and traps if it is called.
+    Stub,
+}
+
+/// The bitcode of a survey with `actions` applied; raw, whether it was wrapped or not.
+///
+/// Declarations of intrinsics stay whatever is said of them: no linker sees them.
+///
+/// # Errors
+/// A value whose action [`Survey::keeps`] or [`Survey::keeps_body`] rules out, or a reference from something kept to something dropped.
+pub fn rewrite(survey: &Survey<'_>, actions: &impl Fn(ValueAt) -> Action) -> Result<Vec<u8>, RewriteError> {
+    let mut fates = Vec::new();
+    for (number, of_file) in survey.file().modules.iter().enumerate() {
+        fates.push(module::fates(survey, number as u32, of_file, actions)?);
+    }
+    let mut modules = survey.file().modules.iter().zip(&survey.types).zip(&fates).enumerate();
+    let mut copier = Copier::new(survey.stream)?;
+    // Places of functions count from the identification before the module; in the source and in what is written.
+    let mut base = None;
+    let mut strtabs = survey.strtabs.iter().map(|old| Names::new(old));
+    let mut strtab = strtabs.next();
+    loop {
+        match copier.next()? {
+            Event::Enter(block::IDENTIFICATION) => {
+                let began = copier.began();
+                base = Some((began, copier.copy_block(block::IDENTIFICATION)?));
+            }
+            Event::Enter(block::MODULE) => {
+                let Some((number, ((of_file, types), fates))) = modules.next() else {
+                    return Err(Unsupported::Place("a module").into());
+                };
+                let began = copier.began();
+                let at = copier.open(block::MODULE);
+                let base = base.take().unwrap_or((began, at));
+                let names = strtab.as_mut();
+                let names = names.ok_or(Unsupported::Place("a string table"))?;
+                module::Rewriter::new(&mut copier, number as u32, of_file, types, fates, names, base)
+                    .run()?;
+            }
+            Event::Enter(block::SYMTAB) => {
+                copier.drop_block();
+            }
+            Event::Enter(block::STRTAB) => {
+                copier.drop_block();
+                if let Some(names) = &strtab {
+                    let mut written = Ok(());
+                    copier.write_block(block::STRTAB, names::WIDTH, |out| written = names.write(out))?;
+                    written?;
+                }
+                strtab = strtabs.next();
+            }
+            Event::Enter(block) => {
+                copier.copy_block(block)?;
+            }
+            Event::Leave | Event::Record(_) => {}
+            Event::End => return Ok(copier.out.finish()),
+        }
+    }
+}

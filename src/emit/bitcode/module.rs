@@ -1,0 +1,312 @@
+//! One module rewritten: its records of values, the bodies of its functions, and the blocks that name values or places.
+//!
+//! The bodies come in the order of the records of functions that have one (LLVM, `rememberAndSkipFunctionBody`), and the table of their places
+//! says the same: a module where the two differ is refused. Decides nothing.
+
+use summaries::bitcode::module::{Module, ValueKind, block};
+use summaries::bitcode::stream::Event;
+use summaries::bitcode::symbols::ValueAt;
+
+use super::copier::Copier;
+use super::error::{RewriteError, Unsupported};
+use super::names::Names;
+use super::stub::{self, StubTypes};
+use super::survey::{Survey, Types, inner, ty};
+use super::values::{self, code as value_code};
+use super::{Action, summary};
+use crate::summarize::cache;
+
+/// Codes of a module's records, beside those of values.
+mod code {
+    pub(super) const VSTOFFSET: u32 = 13;
+    pub(super) const HASH: u32 = 17;
+}
+
+/// VALUE_SYMTAB: where a function's body is, by [value id, place].
+const FNENTRY: u32 = 3;
+/// METADATA: what is attached to a variable or declaration, by [value id, kinds and nodes].
+const GLOBAL_DECL_ATTACHMENT: u32 = 36;
+
+/// What is done with each value of a module, by value id, and whether it may be.
+pub(super) fn fates(
+    survey: &Survey<'_>,
+    number: u32,
+    module: &Module<'_>,
+    actions: &impl Fn(ValueAt) -> Action,
+) -> Result<Vec<Action>, RewriteError> {
+    let mut fates = Vec::with_capacity(module.values.len());
+    for (id, value) in module.values.iter().enumerate() {
+        let at = ValueAt { module: number, value: id as u32 };
+        let action = actions(at);
+        let why = match action {
+            Action::Keep => None,
+            Action::Drop => survey.keeps(at),
+            Action::Stub => survey.keeps_body(at),
+        };
+        if let Some(why) = why {
+            return Err(RewriteError::Value { at, why });
+        }
+        let is_intrinsic = value.declaration && value.name.starts_with(b"llvm.");
+        fates.push(if is_intrinsic { Action::Keep } else { action });
+    }
+    let fate = |id: u32| fates.get(id as usize).copied().unwrap_or(Action::Keep);
+    for (id, value) in module.values.iter().enumerate().filter(|(id, _)| fate(*id as u32) == Action::Keep) {
+        let to = match value.kind {
+            ValueKind::Alias { aliasee } => aliasee,
+            ValueKind::Ifunc { resolver } => resolver,
+            _ => continue,
+        };
+        // LLVM wants a definition behind an alias.
+        if fate(to) == Action::Drop {
+            return Err(RewriteError::Refers { from: ValueAt { module: number, value: id as u32 }, to });
+        }
+    }
+    Ok(fates)
+}
+
+/// A module, whose block has been opened.
+pub(super) struct Rewriter<'c, 'a> {
+    copier: &'c mut Copier<'a>,
+    number: u32,
+    module: &'c Module<'a>,
+    types: &'c Types,
+    fates: &'c [Action],
+    names: &'c mut Names<'a>,
+    stub_types: Option<StubTypes>,
+    /// From where places count, in bits: in the source, in the output.
+    base: (u64, u64),
+    /// Value id of the next record of a value.
+    next_value: usize,
+    /// Value ids of functions with bodies, those of which the body has come left out.
+    bodies: std::vec::IntoIter<u32>,
+    /// By value id: the place in the source, and in the output if it is there. Sorted, as bodies come in order of ids.
+    places: Vec<(u32, u64, Option<u64>)>,
+    /// Where the place of the table of places is to be written, in bits of the output; what it is in the source.
+    table: Option<(u64, u64)>,
+}
+
+impl<'c, 'a> Rewriter<'c, 'a> {
+    pub(super) fn new(
+        copier: &'c mut Copier<'a>,
+        number: u32,
+        module: &'c Module<'a>,
+        types: &'c Types,
+        fates: &'c [Action],
+        names: &'c mut Names<'a>,
+        base: (u64, u64),
+    ) -> Self {
+        let has_body =
+            |i: usize| module.values.get(i).is_some_and(|v| v.kind == ValueKind::Function && !v.declaration);
+        let bodies: Vec<u32> = (0..module.values.len()).filter(|i| has_body(*i)).map(|i| i as u32).collect();
+        Rewriter {
+            copier,
+            number,
+            module,
+            types,
+            fates,
+            names,
+            stub_types: fates.contains(&Action::Stub).then(|| StubTypes::of(types)),
+            base,
+            next_value: 0,
+            bodies: bodies.into_iter(),
+            places: Vec::new(),
+            table: None,
+        }
+    }
+
+    fn fate(&self, id: u32) -> Action {
+        self.fates.get(id as usize).copied().unwrap_or(Action::Keep)
+    }
+
+    /// Rewrite the module to its end.
+    pub(super) fn run(mut self) -> Result<(), RewriteError> {
+        let drops = self.fates.iter().any(|f| *f != Action::Keep);
+        loop {
+            match self.copier.next()? {
+                Event::Enter(inner::BLOCKINFO) => self.read_through(inner::BLOCKINFO)?,
+                Event::Enter(inner::TYPE_NEW) if self.stub_types.is_some() => self.type_table()?,
+                Event::Enter(inner::FUNCTION) => self.body()?,
+                Event::Enter(inner::VALUE_SYMTAB) => self.table_of_places()?,
+                Event::Enter(inner::METADATA) if drops => self.metadata()?,
+                Event::Enter(id @ (block::GLOBALVAL_SUMMARY | block::FULL_LTO_GLOBALVAL_SUMMARY)) => {
+                    let index = self.module.summary.as_ref();
+                    let index = index.ok_or(Unsupported::Place("a summary"))?;
+                    let fates = self.fates;
+                    let action = |id: u32| fates.get(id as usize).copied().unwrap_or(Action::Keep);
+                    let functions = summary::fates(index, self.number, &action)?;
+                    self.copier.open(id);
+                    summary::rewrite(self.copier, functions, &action)?;
+                }
+                Event::Enter(block) => {
+                    self.copier.copy_block(block)?;
+                }
+                Event::Record(code) => self.record(code)?,
+                Event::Leave => break,
+                Event::End => return Err(Unsupported::Place("a module's end").into()),
+            }
+        }
+        if self.bodies.next().is_some() {
+            return Err(Unsupported::Place("a function's body").into());
+        }
+        self.copier.close(&[])?;
+        // It has been overwritten if the table has come.
+        match self.table {
+            Some(_) => Err(Unsupported::Place("the table of functions").into()),
+            None => Ok(()),
+        }
+    }
+
+    fn record(&mut self, code: u32) -> Result<(), RewriteError> {
+        match code {
+            value_code::GLOBALVAR | value_code::FUNCTION | value_code::ALIAS | value_code::IFUNC => {
+                let fate = self.fates.get(self.next_value).copied().unwrap_or(Action::Keep);
+                self.next_value += 1;
+                match fate {
+                    Action::Keep => {}
+                    Action::Drop => {
+                        let new = values::dropped(code, self.copier.operands(), self.types, self.names);
+                        let (code, ops) = new.ok_or(Unsupported::Place("a value's type"))?;
+                        self.copier.replace(code, &ops);
+                    }
+                    Action::Stub => {
+                        let ops = values::stubbed(self.copier.operands());
+                        self.copier.replace(code, &ops);
+                    }
+                }
+            }
+            code::VSTOFFSET => {
+                // A field of 32 bits at the record's end, to be written over when the place is known.
+                let place = self.copier.operands().first().copied().unwrap_or_default();
+                self.copier.copy_record();
+                let field = self.copier.out.at().saturating_sub(32);
+                if place != 0 && self.copier.fixed_at_end() != Some(place) {
+                    return Err(Unsupported::Place("the place of the table of functions").into());
+                }
+                self.table = (place != 0).then_some((field, place));
+            }
+            code::HASH if self.fates.iter().any(|f| *f != Action::Keep) => {
+                let mut what =
+                    self.copier.out.bytes().get((self.base.1 / 8) as usize..).unwrap_or_default().to_vec();
+                what.extend(self.copier.operands().iter().flat_map(|word| word.to_le_bytes()));
+                let digest = cache::hash(&what);
+                let words = digest.chunks_exact(4).map(|w| w.iter().fold(0, |v, b| v << 8 | u64::from(*b)));
+                let words: Vec<u64> = words.take(5).collect();
+                self.copier.replace(code, &words);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Copy a block that the reader has to see.
+    fn read_through(&mut self, block: u32) -> Result<(), RewriteError> {
+        self.copier.open(block);
+        loop {
+            match self.copier.next()? {
+                Event::Record(_) => {}
+                Event::Leave => return self.copier.close(&[]),
+                Event::Enter(_) | Event::End => return Err(Unsupported::Place("block information").into()),
+            }
+        }
+    }
+
+    /// Add the types that stubs need.
+    fn type_table(&mut self) -> Result<(), RewriteError> {
+        let added = self.stub_types.as_ref().map_or(&[][..], |types| &types.added);
+        let added: Vec<(u32, &[u64])> = added.iter().map(|(code, ops)| (*code, &ops[..])).collect();
+        self.copier.open(inner::TYPE_NEW);
+        loop {
+            match self.copier.next()? {
+                Event::Record(ty::NUMENTRY) => {
+                    let count = self.copier.operands().first().copied().unwrap_or_default();
+                    let count = count.checked_add(added.len() as u64).ok_or(Unsupported::Size)?;
+                    self.copier.replace(ty::NUMENTRY, &[count]);
+                }
+                Event::Record(_) => {}
+                Event::Leave => return self.copier.close(&added),
+                Event::Enter(_) | Event::End => return Err(Unsupported::Place("a type table").into()),
+            }
+        }
+    }
+
+    /// A place as the table has it: in words, one more than from the identification on.
+    fn place(at: u64, base: u64) -> Result<u64, RewriteError> {
+        let bits = at.checked_sub(base).filter(|bits| bits % 32 == 0);
+        Ok(bits.ok_or(Unsupported::Place("a function's body"))? / 32 + 1)
+    }
+
+    fn body(&mut self) -> Result<(), RewriteError> {
+        let id = self.bodies.next().ok_or(Unsupported::Place("a function's body"))?;
+        let began = self.copier.began();
+        let at = match self.fate(id) {
+            Action::Keep => Some(self.copier.copy_block(inner::FUNCTION)?),
+            Action::Drop => {
+                self.copier.drop_block();
+                None
+            }
+            Action::Stub => {
+                let at = self.copier.drop_block();
+                let types = self.stub_types.as_ref().ok_or(Unsupported::Place("a stub"))?;
+                let mut fits = true;
+                self.copier.write_block(inner::FUNCTION, stub::WIDTH, |out| fits = types.write_body(out))?;
+                if !fits {
+                    return Err(Unsupported::Size.into());
+                }
+                Some(at)
+            }
+        };
+        let at = at.map(|at| Self::place(at, self.base.1)).transpose()?;
+        self.places.push((id, Self::place(began, self.base.0)?, at));
+        Ok(())
+    }
+
+    fn table_of_places(&mut self) -> Result<(), RewriteError> {
+        let wrong = Unsupported::Place("the table of functions");
+        let began = self.copier.began();
+        let at = self.copier.open(inner::VALUE_SYMTAB);
+        if let Some((field, old)) = self.table.take() {
+            let place = Self::place(at, self.base.1)?;
+            let fits = u32::try_from(place).is_ok_and(|place| self.copier.out.patch(field, place));
+            if old != Self::place(began, self.base.0)? || !fits {
+                return Err(wrong.into());
+            }
+        }
+        loop {
+            match self.copier.next()? {
+                Event::Record(FNENTRY) => {
+                    let ops = self.copier.operands();
+                    let &[id, place] = ops else { return Err(wrong.into()) };
+                    let of_id = |(other, ..): &(u32, u64, Option<u64>)| u64::from(*other).cmp(&id);
+                    let found = self.places.binary_search_by(of_id).ok().and_then(|i| self.places.get(i));
+                    match found {
+                        Some((_, old, Some(new))) if *old == place => {
+                            self.copier.replace(FNENTRY, &[id, *new])
+                        }
+                        Some((_, old, None)) if *old == place => self.copier.drop_record(),
+                        _ => return Err(wrong.into()),
+                    }
+                }
+                Event::Leave => return self.copier.close(&[]),
+                Event::Record(_) | Event::Enter(_) | Event::End => return Err(wrong.into()),
+            }
+        }
+    }
+
+    /// Take out what is attached to dropped values. It stands behind everything with a place.
+    fn metadata(&mut self) -> Result<(), RewriteError> {
+        self.copier.open(inner::METADATA);
+        loop {
+            match self.copier.next()? {
+                Event::Record(GLOBAL_DECL_ATTACHMENT) => {
+                    let id = self.copier.operands().first().and_then(|id| u32::try_from(*id).ok());
+                    if id.is_some_and(|id| self.fate(id) == Action::Drop) {
+                        self.copier.drop_record();
+                    }
+                }
+                Event::Record(_) => {}
+                Event::Leave => return self.copier.close(&[]),
+                Event::Enter(_) | Event::End => return Err(Unsupported::Place("metadata").into()),
+            }
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! The string table with names for what was dropped.
+//!
+//! A dropped value has a name that nothing else has. Under its own one a pass that makes a call by name (`getOrInsertLibFunc`, `alloc-variant-zeroed`) could find a
+//! weak declaration, for which no member is extracted; LLVM 22 refuses a module where such an attribute names a function of another family; and a definition of that name in
+//! another module would count as used from this one. The name says only what kind of symbol it is, since a name is
+//! thread-local in every module or in none. Names that were there stay where they are.
+
+use super::bits::Bits;
+use super::error::{RewriteError, Unsupported};
+
+/// First words of every new name.
+const PREFIX: &str = "lto-prune.dropped.";
+
+/// Of STRTAB: the one record, of a blob.
+const BLOB: u64 = 1;
+/// Abbreviation ids in the block, in bits, and the one that is defined in it.
+pub(super) const WIDTH: u32 = 3;
+const ABBREVIATION: u64 = 4;
+/// The abbreviation id that defines one, and the encoding of a blob.
+const DEFINE: u64 = 2;
+const ENCODING_BLOB: u64 = 5;
+
+/// What the symbol of a dropped value is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Function,
+    Variable,
+    ThreadLocal,
+}
+
+/// A string table that grows.
+#[derive(Debug)]
+pub(super) struct Names<'a> {
+    old: &'a [u8],
+    added: Vec<u8>,
+    count: u64,
+}
+
+impl<'a> Names<'a> {
+    pub(super) fn new(old: &'a [u8]) -> Self {
+        Names { old, added: Vec::new(), count: 0 }
+    }
+
+    /// A new name: its offset and size.
+    pub(super) fn add(&mut self, kind: Kind) -> (u64, u64) {
+        let letter = match kind {
+            Kind::Function => 'f',
+            Kind::Variable => 'v',
+            Kind::ThreadLocal => 't',
+        };
+        let name = format!("{PREFIX}{letter}{}", self.count);
+        self.count += 1;
+        let offset = self.old.len() + self.added.len();
+        self.added.extend_from_slice(name.as_bytes());
+        (offset as u64, name.len() as u64)
+    }
+
+    /// What is in the STRTAB block, with abbreviation ids of [`WIDTH`] bits.
+    pub(super) fn write(&self, out: &mut Bits) -> Result<(), RewriteError> {
+        let length = self.old.len() + self.added.len();
+        if u32::try_from(length).is_err() {
+            return Err(Unsupported::Size.into());
+        }
+        out.fixed(DEFINE, WIDTH);
+        // Two operands: a literal (1, then its value), and one with an encoding (0, then which).
+        out.vbr(2, 5);
+        out.fixed(1, 1);
+        out.vbr(BLOB, 8);
+        out.fixed(0, 1);
+        out.fixed(ENCODING_BLOB, 3);
+        out.fixed(ABBREVIATION, WIDTH);
+        out.vbr(length as u64, 6);
+        out.align32();
+        for part in [self.old, &self.added] {
+            out.copy(part, 0, part.len() as u64 * 8);
+        }
+        out.align32();
+        Ok(())
+    }
+}

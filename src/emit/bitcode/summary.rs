@@ -1,0 +1,145 @@
+//! The summary of a module for the thin link, changed: entries of dropped values gone, with the records that lead up to them, and those of
+//! stubs without references.
+//!
+//! An entry that stays and refers to something dropped is an error: it would be a wrong prune. Records of heap profiles and parameters come before the
+//! entry that they belong to, as type tests do. Layouts as in `summaries::bitcode::index`, of which version nothing is read that is not known.
+
+use summaries::bitcode::stream::Event;
+use summaries::bitcode::symbols::ValueAt;
+
+use super::Action;
+use super::copier::Copier;
+use super::error::{RewriteError, Unsupported};
+
+/// Codes of records.
+mod code {
+    pub(super) const PERMODULE: u32 = 1;
+    pub(super) const PERMODULE_PROFILE: u32 = 2;
+    pub(super) const GLOBALVAR_INIT_REFS: u32 = 3;
+    pub(super) const ALIAS: u32 = 7;
+    pub(super) const TYPE_TESTS: u32 = 11;
+    pub(super) const TYPE_CHECKED_LOAD_CONST_VCALL: u32 = 15;
+    pub(super) const RELBF: u32 = 19;
+    pub(super) const TYPE_ID_METADATA: u32 = 22;
+    pub(super) const VTABLE_GLOBALVAR_INIT_REFS: u32 = 23;
+    pub(super) const PARAM_ACCESS: u32 = 25;
+    pub(super) const CALLSITE_INFO: u32 = 26;
+    pub(super) const ALLOC_INFO: u32 = 27;
+}
+
+/// Of an entry's flags: no other module may import it.
+const NOT_ELIGIBLE_TO_IMPORT: u64 = 1 << 4;
+/// Instructions of a stub.
+const STUB_SIZE: u64 = 2;
+
+/// Records of which the next entry of a function takes possession.
+fn leads_up(code: u32) -> bool {
+    matches!(
+        code,
+        code::TYPE_TESTS
+            ..=code::TYPE_CHECKED_LOAD_CONST_VCALL
+                | code::PARAM_ACCESS
+                | code::CALLSITE_INFO
+                | code::ALLOC_INFO
+    )
+}
+
+fn is_function(code: u32) -> bool {
+    matches!(code, code::PERMODULE | code::PERMODULE_PROFILE | code::RELBF)
+}
+
+fn is_entry(code: u32) -> bool {
+    is_function(code)
+        || matches!(code, code::GLOBALVAR_INIT_REFS | code::VTABLE_GLOBALVAR_INIT_REFS | code::ALIAS)
+}
+
+/// By function entry of the summary, in order: what is done with it. It is needed before the entry itself comes.
+pub(super) fn fates(
+    index: &summaries::bitcode::index::SummaryIndex,
+    module: u32,
+    action: &impl Fn(u32) -> Action,
+) -> Result<Vec<Action>, RewriteError> {
+    use summaries::bitcode::index::EntryKind;
+    let mut functions = Vec::new();
+    for entry in &index.entries {
+        let fate = action(entry.value);
+        let (calls, slots, aliasee) = match &entry.kind {
+            EntryKind::Function { calls, .. } => {
+                functions.push(fate);
+                (&calls[..], &[][..], None)
+            }
+            EntryKind::Variable { slots, .. } => (&[][..], &slots[..], None),
+            EntryKind::Alias { aliasee } => (&[][..], &[][..], Some(*aliasee)),
+        };
+        if fate != Action::Keep {
+            continue;
+        }
+        let refs = entry.refs.iter().map(|r| r.value).chain(calls.iter().copied());
+        let mut all = refs.chain(slots.iter().map(|(f, _)| *f)).chain(aliasee);
+        if let Some(to) = all.find(|to| action(*to) == Action::Drop) {
+            return Err(RewriteError::Refers { from: ValueAt { module, value: entry.value }, to });
+        }
+    }
+    Ok(functions)
+}
+
+/// Rewrite the block that has just been opened, to its end. `functions` as [`fates`] gives them.
+pub(super) fn rewrite(
+    copier: &mut Copier<'_>,
+    functions: Vec<Action>,
+    action: &impl Fn(u32) -> Action,
+) -> Result<(), RewriteError> {
+    let mut functions = functions.into_iter();
+    let mut next = functions.next();
+    loop {
+        let code = match copier.next()? {
+            Event::Record(code) => code,
+            Event::Leave => return copier.close(&[]),
+            Event::Enter(_) | Event::End => return Err(Unsupported::Place("a block in a summary").into()),
+        };
+        if leads_up(code) {
+            if next.is_some_and(|fate| fate != Action::Keep) {
+                copier.drop_record();
+            }
+        } else if is_entry(code) {
+            let ops = copier.operands();
+            let id = ops.first().and_then(|id| u32::try_from(*id).ok());
+            match id.map_or(Action::Keep, action) {
+                Action::Keep => {}
+                Action::Drop => copier.drop_record(),
+                Action::Stub if is_function(code) => {
+                    let flags = ops.get(1).copied().unwrap_or_default() | NOT_ELIGIBLE_TO_IMPORT;
+                    // Nothing is promised of its body; no reference, of which none is read or written only.
+                    let stub = [id.unwrap_or_default().into(), flags, STUB_SIZE, 0, 0, 0, 0];
+                    copier.replace(code, &stub);
+                }
+                Action::Stub => return Err(Unsupported::Place("a summary's entry").into()),
+            }
+            if is_function(code) {
+                next = functions.next();
+            }
+        } else if code == code::TYPE_ID_METADATA {
+            type_id(copier, action);
+        }
+    }
+}
+
+/// The vtables of a type: a name in two operands, then pairs of an address point and a value id.
+fn type_id(copier: &mut Copier<'_>, action: &impl Fn(u32) -> Action) {
+    let ops = copier.operands();
+    let (name, pairs) = ops.split_at_checked(2).unwrap_or((ops, &[]));
+    let goes = |pair: &&[u64]| {
+        let id = pair.get(1).and_then(|id| u32::try_from(*id).ok());
+        id.is_some_and(|id| action(id) == Action::Drop)
+    };
+    let kept: Vec<&[u64]> = pairs.chunks(2).filter(|pair| !goes(pair)).collect();
+    if kept.len() == pairs.chunks(2).len() {
+        return;
+    }
+    if kept.is_empty() {
+        copier.drop_record();
+        return;
+    }
+    let ops = [name, &kept.concat()].concat();
+    copier.replace(code::TYPE_ID_METADATA, &ops);
+}

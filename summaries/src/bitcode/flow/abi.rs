@@ -1,0 +1,129 @@
+//! In which registers and stack slots arguments and results go, as the System V psABI has it and LLVM's code generation does it.
+//!
+//! Safe because only what needs no classification has a place of its own: integers and pointers of at most 64 bits, floating-point
+//! numbers and vectors of at most 128. A call or function with anything else passes everything everywhere ([`Places::Any`]), and
+//! one with a convention of its own is not followed. Left out: stack slots of what is passed by value, which are somewhere in the caller's frame.
+
+use super::super::ir::IrModule;
+use super::super::ir::attributes::{AttributeList, kind};
+use super::super::ir::layout::Sizes;
+use super::super::ir::types::{FloatKind, Type, TypeId};
+use crate::relation::{PASSED, Register};
+
+/// rdi, rsi, rdx, rcx, r8, r9.
+const GENERAL: [Register; 6] = [7, 6, 2, 1, 8, 9];
+/// xmm0 to xmm7.
+const VECTOR: std::ops::Range<Register> = 16..24;
+/// rax, xmm0, and all that a result may come in.
+const RAX: Register = 0;
+const XMM0: Register = 16;
+const RESULTS: [Register; 5] = [0, 2, 16, 17, 48];
+
+/// Where one argument is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Slot {
+    Register(Register),
+    /// Bytes from the stack pointer at entry: a cell of 8.
+    Stack(i32),
+}
+
+/// Where the arguments of a call are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Places {
+    Each(Vec<Slot>),
+    /// Each may be in any of [`passed`] and anywhere on the stack.
+    Any,
+}
+
+/// The registers in which anything is passed, ascending.
+pub(super) fn passed() -> impl Iterator<Item = Register> {
+    (0..48).filter(|r| PASSED & 1 << r != 0)
+}
+
+/// How the parameters of a function or call are passed, beside their types.
+#[derive(Debug, Default)]
+pub(super) struct Passing {
+    /// By value: a copy on the stack. Parameter numbers.
+    pub(super) by_value: Vec<u32>,
+    /// The address of the result, which is returned too.
+    pub(super) result: Option<u32>,
+}
+
+/// What the attributes say; `None` if arguments are passed in a way that is not modelled.
+pub(super) fn passing(module: &IrModule, list: AttributeList, convention: u32) -> Option<Passing> {
+    // C, fast, cold, preserve_most, preserve_all, x86_64_sysv: all pass as C does.
+    if !matches!(convention, 0 | 8 | 9 | 14 | 15 | 78) || !module.attributes.unknown.is_empty() {
+        return None;
+    }
+    let mut found = Passing::default();
+    for passing in module.attributes.passing(list)? {
+        match passing.kind {
+            kind::BY_VAL => found.by_value.push(passing.parameter),
+            kind::STRUCT_RET => found.result = Some(passing.parameter),
+            kind::IN_REG => {}
+            _ => return None,
+        }
+    }
+    Some(found)
+}
+
+enum Class {
+    General,
+    Vector,
+    Other,
+}
+
+fn class(module: &IrModule, sizes: &Sizes, ty: TypeId) -> Class {
+    match module.types.get(ty) {
+        Some(Type::Pointer { address_space: 0, .. }) => Class::General,
+        Some(Type::Integer { bits: ..=64 }) => Class::General,
+        Some(Type::Float(FloatKind::Single | FloatKind::Double)) => Class::Vector,
+        Some(Type::Vector { scalable: false, .. }) if sizes.of(ty).is_some_and(|s| s.alloc == 16) => {
+            Class::Vector
+        }
+        _ => Class::Other,
+    }
+}
+
+/// Where arguments of these types are; `None` in the list is one whose type is not known.
+pub(super) fn arguments(
+    module: &IrModule,
+    sizes: &Sizes,
+    types: impl Iterator<Item = Option<TypeId>>,
+    passing: &Passing,
+) -> Places {
+    let (mut general, mut vector, mut stack) = (GENERAL.into_iter(), VECTOR, 8);
+    let mut slots = Vec::new();
+    if !passing.by_value.is_empty() {
+        return Places::Any;
+    }
+    for ty in types {
+        let register = match ty.map(|ty| class(module, sizes, ty)) {
+            Some(Class::General) => general.next(),
+            Some(Class::Vector) => vector.next(),
+            Some(Class::Other) | None => return Places::Any,
+        };
+        slots.push(match register {
+            Some(register) => Slot::Register(register),
+            None if ty.is_some_and(|ty| sizes.of(ty).is_none_or(|s| s.alloc > 8)) => return Places::Any,
+            None => {
+                let slot = Slot::Stack(stack);
+                stack += 8;
+                slot
+            }
+        });
+    }
+    Places::Each(slots)
+}
+
+/// The registers in which a result of this type is, ascending.
+pub(super) fn results(module: &IrModule, sizes: &Sizes, ty: TypeId) -> &'static [Register] {
+    match module.types.get(ty) {
+        Some(Type::Void) => &[],
+        _ => match class(module, sizes, ty) {
+            Class::General => &[RAX],
+            Class::Vector => &[XMM0],
+            Class::Other => &RESULTS,
+        },
+    }
+}

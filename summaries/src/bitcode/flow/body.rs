@@ -1,0 +1,462 @@
+//! What one function does with addresses: its instructions as constraints.
+//!
+//! Every value of the body that can hold an address is a value of the summary; what depends on an address by arithmetic holds it at an
+//! unknown offset. Local variables (`alloca`) lie in the frame, which is one object. Safe because an instruction that is not
+//! modelled makes the whole function one that is not understood, and whatever a function mentions and no constraint names escapes. Left
+//! out: the order of instructions, and which branches are taken.
+
+use rustc_hash::FxHashMap;
+
+use super::super::ir::constants::ConstantKind;
+use super::super::ir::function::{Body, Definition};
+use super::super::ir::instruction::{Instruction, InstructionKind as Kind, binary, cast};
+use super::super::ir::types::{Type, TypeId};
+use super::super::ir::{IrModule, ValueId};
+use super::abi::{self, Places, Slot};
+use super::places::Values;
+use super::{Names, NotFollowed};
+use crate::ids::{AtomIdx, ValueIdx};
+use crate::relation::{CallSite, Constraint, FunctionSummary, PRESERVABLE, Place};
+
+/// Bytes of a frame in which local variables are told apart.
+const FRAME: i64 = 1 << 17;
+
+/// A function being summarised.
+pub(super) struct Builder<'m> {
+    pub(super) values: Values<'m>,
+    pub(super) body: &'m Body,
+    pub(super) names: &'m Names<'m>,
+    pub(super) out: FunctionSummary,
+    pub(super) section: u32,
+    /// Of parameters and instructions, by number from the body's first.
+    local: Vec<Option<ValueIdx>>,
+    constants: FxHashMap<ValueId, Option<ValueIdx>>,
+    /// Global values that escape here, besides.
+    pub(super) escaping: Vec<ValueId>,
+    /// Bytes of the frame that are taken, downwards.
+    taken: i64,
+    pub(super) instruction: u32,
+    pub(super) result: Option<ValueIdx>,
+}
+
+/// Summarise the body of the function whose atom is `atom`. The second list are global values that escape in it whatever the summary says.
+pub(super) fn summarise<'m>(
+    values: Values<'m>,
+    body: &'m Body,
+    names: &'m Names<'m>,
+    atom: AtomIdx,
+    section: u32,
+) -> Result<(FunctionSummary, Vec<ValueId>), NotFollowed> {
+    let locals = body.instructions.len().saturating_add(body.parameters as usize);
+    let own_constants = body.constants.all.len();
+    let mut builder = Builder {
+        values,
+        body,
+        names,
+        out: FunctionSummary::new(atom),
+        section,
+        local: vec![None; locals.saturating_add(own_constants)],
+        constants: FxHashMap::default(),
+        escaping: Vec::new(),
+        taken: 0,
+        instruction: 0,
+        result: None,
+    };
+    builder.out.entries.push((atom, 0));
+    builder.parameters()?;
+    for (i, instruction) in body.instructions.iter().enumerate() {
+        builder.instruction = i as u32;
+        builder.instruction(instruction)?;
+    }
+    builder.results()?;
+    let Builder { mut out, escaping, .. } = builder;
+    out.constraints.sort_unstable();
+    out.constraints.dedup();
+    Ok((out, escaping))
+}
+
+impl<'m> Builder<'m> {
+    pub(super) fn module(&self) -> &'m IrModule {
+        self.values.module
+    }
+
+    /// A new value.
+    pub(super) fn fresh(&mut self) -> ValueIdx {
+        let value = ValueIdx(self.out.values);
+        self.out.values = self.out.values.saturating_add(1);
+        value
+    }
+
+    pub(super) fn push(&mut self, constraint: Constraint) {
+        self.out.constraints.push(constraint);
+    }
+
+    /// The value of what can hold an address; `None` for what holds none.
+    pub(super) fn value(&mut self, id: ValueId) -> Result<Option<ValueIdx>, NotFollowed> {
+        match self.body.definition(id) {
+            Some(Definition::Module | Definition::Constant(_)) => self.constant(id),
+            Some(Definition::Parameter(_) | Definition::Instruction(_)) => {
+                if self.body.type_of(self.module(), id).is_some_and(|ty| self.holds_nothing(ty)) {
+                    return Ok(None);
+                }
+                let at = id.0.checked_sub(self.body.first_parameter.0).map(|i| i as usize);
+                let known = at.and_then(|at| self.local.get(at).copied());
+                match known {
+                    Some(Some(value)) => Ok(Some(value)),
+                    Some(None) => {
+                        let value = self.fresh();
+                        if let Some(slot) = at.and_then(|at| self.local.get_mut(at)) {
+                            *slot = Some(value);
+                        }
+                        Ok(Some(value))
+                    }
+                    None => Err(NotFollowed("an operand that is no value")),
+                }
+            }
+            None => Err(NotFollowed("an operand that is no value")),
+        }
+    }
+
+    fn holds_nothing(&self, ty: TypeId) -> bool {
+        matches!(
+            self.module().types.get(ty),
+            Some(Type::Void | Type::Label | Type::Metadata | Type::Token | Type::Integer { bits: 1 })
+        )
+    }
+
+    fn constant(&mut self, id: ValueId) -> Result<Option<ValueIdx>, NotFollowed> {
+        if let Some(known) = self.constants.get(&id) {
+            return Ok(*known);
+        }
+        let places = self.values.places(id).ok_or(NotFollowed("a constant of very many parts"))?;
+        let mut value = None;
+        for (global, offset) in places {
+            for target in self.names.targets(global) {
+                let to = *value.get_or_insert_with(|| {
+                    let to = ValueIdx(self.out.values);
+                    self.out.values = self.out.values.saturating_add(1);
+                    to
+                });
+                match offset {
+                    Some(offset) => self.push(Constraint::Address { to, target, offset }),
+                    None => {
+                        let from = self.fresh();
+                        self.push(Constraint::Address { to: from, target, offset: 0 });
+                        self.push(Constraint::Assign { from, to, offset: None });
+                    }
+                }
+            }
+        }
+        self.constants.insert(id, value);
+        Ok(value)
+    }
+
+    /// `to` holds what an operand holds, displaced.
+    pub(super) fn assign(
+        &mut self,
+        from: ValueId,
+        to: Option<ValueIdx>,
+        offset: Option<i64>,
+    ) -> Result<(), NotFollowed> {
+        if let (Some(from), Some(to)) = (self.value(from)?, to)
+            && !(from == to && offset == Some(0))
+        {
+            self.push(Constraint::Assign { from, to, offset });
+        }
+        Ok(())
+    }
+
+    pub(super) fn escape(&mut self, from: ValueId) -> Result<(), NotFollowed> {
+        if let Some(from) = self.value(from)? {
+            self.push(Constraint::Escape { from });
+        }
+        Ok(())
+    }
+
+    /// The address of the frame.
+    pub(super) fn frame(&mut self, offset: Option<i64>) -> ValueIdx {
+        self.out.frame = true;
+        let to = self.fresh();
+        self.push(Constraint::Frame { to, offset });
+        to
+    }
+
+    /// Bytes that an access of this type touches; 0 where that is not known.
+    pub(super) fn size(&self, ty: Option<TypeId>) -> u32 {
+        let size = ty.and_then(|ty| self.values.sizes.of(ty));
+        size.and_then(|s| u32::try_from(s.store).ok()).unwrap_or_default()
+    }
+
+    /// Whether a pointer is a number that the program has by itself: what is there is nobody's that we know.
+    pub(super) fn is_number(&self, pointer: ValueId) -> bool {
+        let Some(constant) = self.values.constant(pointer) else { return false };
+        let empty = matches!(constant.kind, ConstantKind::Null | ConstantKind::Undef | ConstantKind::Poison);
+        !empty && self.values.places(pointer).is_some_and(|places| places.is_empty())
+    }
+
+    pub(super) fn load(
+        &mut self,
+        pointer: ValueId,
+        to: Option<ValueIdx>,
+        size: u32,
+    ) -> Result<(), NotFollowed> {
+        match (self.value(pointer)?, to) {
+            (Some(value), Some(to)) => {
+                self.push(Constraint::Load { from: Place { value, offset: Some(0) }, to, size });
+            }
+            (None, Some(to)) if self.is_number(pointer) => self.push(Constraint::Unknown { to }),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    pub(super) fn store(
+        &mut self,
+        from: Option<ValueIdx>,
+        pointer: ValueId,
+        size: u32,
+    ) -> Result<(), NotFollowed> {
+        match (from, self.value(pointer)?) {
+            (Some(from), Some(value)) => {
+                self.push(Constraint::Store { from, to: Place { value, offset: Some(0) }, size });
+            }
+            (Some(from), None) if self.is_number(pointer) => self.push(Constraint::Escape { from }),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn parameters(&mut self) -> Result<(), NotFollowed> {
+        let module = self.module();
+        let function = self.names.function(self.body.function).ok_or(NotFollowed("no function"))?;
+        let passing = abi::passing(module, function.attributes, function.convention)
+            .ok_or(NotFollowed("parameters that are passed in a way of their own"))?;
+        let ids = (0..self.body.parameters).map(|i| ValueId(self.body.first_parameter.0.saturating_add(i)));
+        let ids: Vec<ValueId> = ids.collect();
+        let types = ids.iter().map(|id| self.body.type_of(module, *id));
+        let mut registers = Vec::new();
+        match abi::arguments(module, self.values.sizes, types, &passing) {
+            Places::Each(slots) => {
+                for (id, slot) in ids.iter().zip(slots) {
+                    let Some(value) = self.value(*id)? else { continue };
+                    match slot {
+                        Slot::Register(register) => registers.push((register, value)),
+                        Slot::Stack(offset) => {
+                            let stack = self.frame(Some(i64::from(offset)));
+                            let from = Place { value: stack, offset: Some(0) };
+                            self.push(Constraint::Load { from, to: value, size: 8 });
+                        }
+                    }
+                }
+            }
+            Places::Any => {
+                let any = self.fresh();
+                registers.extend(abi::passed().map(|register| (register, any)));
+                let stack = self.frame(None);
+                self.push(Constraint::Load { from: Place { value: stack, offset: None }, to: any, size: 0 });
+                if !passing.by_value.is_empty() {
+                    self.push(Constraint::Assign { from: stack, to: any, offset: None });
+                }
+                for id in &ids {
+                    if let Some(to) = self.value(*id)? {
+                        self.push(Constraint::Assign { from: any, to, offset: Some(0) });
+                    }
+                }
+            }
+        }
+        if let Some(address) = passing.result.and_then(|i| ids.get(i as usize)) {
+            self.result = self.value(*address)?;
+        }
+        if function.variadic {
+            // What `va_start` finds: all registers, saved in the frame beside the stack's arguments.
+            let stack = self.frame(None);
+            for register in abi::passed() {
+                let known = registers.iter().find(|r| r.0 == register).map(|r| r.1);
+                let value = known.unwrap_or_else(|| self.fresh());
+                if known.is_none() {
+                    registers.push((register, value));
+                }
+                let to = Place { value: stack, offset: None };
+                self.push(Constraint::Store { from: value, to, size: 0 });
+            }
+        }
+        registers.sort_unstable();
+        self.out.parameters = registers;
+        Ok(())
+    }
+
+    fn results(&mut self) -> Result<(), NotFollowed> {
+        let module = self.module();
+        let function = self.names.function(self.body.function).ok_or(NotFollowed("no function"))?;
+        let mut registers = abi::results(module, self.values.sizes, function.result).to_vec();
+        if registers.is_empty() && self.result.is_some() {
+            registers.push(0);
+        }
+        if let Some(result) = self.result {
+            self.out.results = registers.iter().map(|r| (*r, result)).collect();
+        }
+        let written = registers.iter().fold(0u64, |all, r| all | 1 << (r & 63));
+        self.out.preserved = PRESERVABLE & !written;
+        Ok(())
+    }
+
+    fn instruction(&mut self, instruction: &'m Instruction) -> Result<(), NotFollowed> {
+        let to = match instruction.value {
+            Some(id) => self.value(id)?,
+            None => None,
+        };
+        match &instruction.kind {
+            Kind::Unary { operand, .. } => self.assign(*operand, to, None)?,
+            Kind::Freeze(operand) => self.assign(*operand, to, Some(0))?,
+            Kind::Binary { opcode, left, right } => self.binary(*opcode, *left, *right, to)?,
+            Kind::Cast { opcode, operand, .. } => {
+                let same = matches!(
+                    *opcode,
+                    cast::PTRTOINT
+                        | cast::INTTOPTR
+                        | cast::BITCAST
+                        | cast::ADDRSPACECAST
+                        | cast::PTRTOADDR
+                        | cast::ZEXT
+                );
+                self.assign(*operand, to, same.then_some(0))?;
+            }
+            Kind::GetElementPtr { source, operands, .. } => {
+                let (base, indices) = operands.split_first().ok_or(NotFollowed("an address of nothing"))?;
+                self.assign(*base, to, self.values.distance(*source, indices))?;
+                for index in indices {
+                    self.assign(*index, to, None)?;
+                }
+            }
+            Kind::Select { if_true, if_false, .. } => {
+                self.assign(*if_true, to, Some(0))?;
+                self.assign(*if_false, to, Some(0))?;
+            }
+            Kind::Phi { incoming } => {
+                for (value, _) in incoming {
+                    self.assign(*value, to, Some(0))?;
+                }
+            }
+            Kind::ExtractValue { aggregate: a, .. } | Kind::ExtractElement { vector: a, .. } => {
+                self.assign(*a, to, Some(0))?;
+            }
+            Kind::InsertValue { aggregate: a, element: b, .. }
+            | Kind::InsertElement { vector: a, element: b, .. }
+            | Kind::ShuffleVector { left: a, right: b, .. } => {
+                self.assign(*a, to, Some(0))?;
+                self.assign(*b, to, Some(0))?;
+            }
+            Kind::Compare { .. } | Kind::Fence | Kind::Unreachable => {}
+            Kind::Branch { .. } | Kind::ConditionalBranch { .. } | Kind::Switch { .. } => {}
+            // Where it may go is said, and is in the function.
+            Kind::IndirectBranch { .. } => {}
+            Kind::Load { pointer, .. } => self.load(*pointer, to, self.size(instruction.ty))?,
+            Kind::Store { pointer, value, value_type, .. } => {
+                let size = self.size(value_type.or_else(|| self.body.type_of(self.module(), *value)));
+                let from = self.value(*value)?;
+                self.store(from, *pointer, size)?;
+            }
+            Kind::CompareExchange { pointer, new, .. } => {
+                let size = self.size(self.body.type_of(self.module(), *new));
+                self.load(*pointer, to, size)?;
+                let from = self.value(*new)?;
+                self.store(from, *pointer, size)?;
+            }
+            Kind::AtomicRmw { pointer, value, operation } => {
+                let size = self.size(self.body.type_of(self.module(), *value));
+                self.load(*pointer, to, size)?;
+                let mut from = self.value(*value)?;
+                if *operation != 0 {
+                    // The new value is made of both.
+                    let made = self.fresh();
+                    self.assign(*value, Some(made), None)?;
+                    if let Some(old) = to {
+                        self.push(Constraint::Assign { from: old, to: made, offset: None });
+                    }
+                    from = Some(made);
+                }
+                self.store(from, *pointer, size)?;
+            }
+            Kind::Alloca { allocated, count } => self.alloca(*allocated, *count, to)?,
+            Kind::Call(call) => self.call(call, instruction, to)?,
+            Kind::Return(value) => {
+                if let Some(value) = value
+                    && self.value(*value)?.is_some()
+                {
+                    let result = match self.result {
+                        Some(result) => result,
+                        None => self.fresh(),
+                    };
+                    self.result = Some(result);
+                    self.assign(*value, Some(result), Some(0))?;
+                }
+            }
+            Kind::Resume(value) => self.escape(*value)?,
+            Kind::LandingPad { clauses, .. } => {
+                if let Some(to) = to {
+                    self.push(Constraint::Unknown { to });
+                }
+                // Tables of exceptions name them.
+                for clause in clauses {
+                    let places = self.values.places(*clause);
+                    let places = places.ok_or(NotFollowed("a constant of very many parts"))?;
+                    self.escaping.extend(places.into_iter().map(|p| p.0));
+                }
+            }
+            Kind::VaArg { .. } => return Err(NotFollowed("the instruction va_arg")),
+            Kind::CatchSwitch { .. }
+            | Kind::CatchPad { .. }
+            | Kind::CleanupPad { .. }
+            | Kind::CatchReturn { .. }
+            | Kind::CleanupReturn { .. } => return Err(NotFollowed("exceptions of another system")),
+        }
+        Ok(())
+    }
+
+    fn binary(
+        &mut self,
+        opcode: u32,
+        left: ValueId,
+        right: ValueId,
+        to: Option<ValueIdx>,
+    ) -> Result<(), NotFollowed> {
+        let by = |id: ValueId| self.values.integer(id);
+        let (left_by, right_by) = match opcode {
+            binary::ADD => (by(right), by(left)),
+            binary::SUB => (by(right).and_then(i64::checked_neg), None),
+            _ => (None, None),
+        };
+        self.assign(left, to, left_by)?;
+        self.assign(right, to, right_by)
+    }
+
+    fn alloca(
+        &mut self,
+        allocated: Option<TypeId>,
+        count: ValueId,
+        to: Option<ValueIdx>,
+    ) -> Result<(), NotFollowed> {
+        self.out.frame = true;
+        let size = allocated.and_then(|ty| self.values.sizes.of(ty)).map(|s| s.alloc);
+        let bytes = self.values.integer(count).zip(size).and_then(|(n, size)| {
+            let bytes = u64::try_from(n).ok()?.checked_mul(size)?.checked_next_multiple_of(16)?;
+            i64::try_from(bytes).ok()
+        });
+        let below = bytes.and_then(|bytes| self.taken.checked_add(bytes.max(16)));
+        let offset = match below {
+            Some(below) if below <= FRAME => {
+                self.taken = below;
+                Some(-below)
+            }
+            _ => None,
+        };
+        if let Some(to) = to {
+            self.push(Constraint::Frame { to, offset });
+        }
+        Ok(())
+    }
+
+    pub(super) fn site(&mut self, site: CallSite) {
+        self.out.call_sites.push(site);
+    }
+}

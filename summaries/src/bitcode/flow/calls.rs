@@ -1,0 +1,167 @@
+//! Calls: what is called, and what goes where.
+//!
+//! A definition of this module that another one may prevail over is called beside that one: link-time optimisation may put its body in
+//! place of the call. Safe because inline assembly gets all that it is given as escaped, and a convention that is not the C one, an operand
+//! bundle that means another call, or a `musttail` call of a variadic function (it passes on all arguments, named or not: LLVM, "Language
+//! Reference", `call`), makes the function one that is not understood. Left out: what attributes promise.
+
+use super::super::ir::ValueId;
+use super::super::ir::constants::ConstantKind;
+use super::super::ir::instruction::{Argument, Call, CallKind, Instruction};
+use super::abi::{self, Places, Slot};
+use super::body::Builder;
+use super::{NotFollowed, intrinsics};
+use crate::ids::ValueIdx;
+use crate::relation::{CallSite, Callee, Constraint, Place, Register};
+
+/// Tags of operand bundles that say something of the call and do nothing by themselves.
+const HARMLESS_BUNDLES: [&[u8]; 3] = [b"kcfi", b"ptrauth", b"convergencectrl"];
+
+impl<'m> Builder<'m> {
+    pub(super) fn call(
+        &mut self,
+        call: &'m Call,
+        instruction: &Instruction,
+        to: Option<ValueIdx>,
+    ) -> Result<(), NotFollowed> {
+        let module = self.module();
+        if let Some(name) = self.names.intrinsic(call.callee) {
+            return intrinsics::call(self, name, call, instruction, to);
+        }
+        for bundle in &call.bundles {
+            let tag = module.bundle_tags.get(bundle.tag as usize);
+            if !tag.is_some_and(|tag| HARMLESS_BUNDLES.contains(&tag.as_slice())) {
+                return Err(NotFollowed("a call with operands of its own"));
+            }
+        }
+        let is_assembly =
+            self.values.constant(call.callee).is_some_and(|c| c.kind == ConstantKind::InlineAsm);
+        if is_assembly {
+            return self.unseen(call, to);
+        }
+        let passing = abi::passing(module, call.attributes, call.calling_convention)
+            .ok_or(NotFollowed("arguments that are passed in a way of their own"))?;
+        if matches!(call.kind, CallKind::Call { must_tail: true, .. }) && self.is_variadic() {
+            return Err(NotFollowed("a call that passes on what the function got without a name"));
+        }
+        let mut arguments = Vec::with_capacity(call.arguments.len());
+        for argument in &call.arguments {
+            match argument {
+                Argument::Value(value) => arguments.push(*value),
+                Argument::Block(_) | Argument::Metadata(_) => {
+                    return Err(NotFollowed("an argument that is no value"));
+                }
+            }
+        }
+        let types = arguments.iter().map(|id| self.argument_type(call, &arguments, *id));
+        let types: Vec<_> = types.collect();
+        let places = abi::arguments(module, self.values.sizes, types.into_iter(), &passing);
+        let mut site = self.new_site(call, to)?;
+        match places {
+            Places::Each(slots) => {
+                for (id, slot) in arguments.iter().zip(slots) {
+                    let Some(value) = self.value(*id)? else { continue };
+                    match slot {
+                        Slot::Register(register) => site.actuals.push((register, value)),
+                        Slot::Stack(offset) => site.stack.push((offset, value)),
+                    }
+                }
+                site.actuals.sort_unstable();
+            }
+            Places::Any => {
+                let any = self.fresh();
+                let stack = self.frame(None);
+                for (i, id) in arguments.iter().enumerate() {
+                    if passing.by_value.contains(&(i as u32))
+                        && let Some(value) = self.value(*id)?
+                    {
+                        let (from, to) =
+                            (Place { value, offset: Some(0) }, Place { value: stack, offset: None });
+                        self.push(Constraint::Copy { from, to, size: 0 });
+                        // In a register it is never, but its bytes may be.
+                        self.push(Constraint::Load { from: Place { value, offset: None }, to: any, size: 0 });
+                        continue;
+                    }
+                    self.assign(*id, Some(any), Some(0))?;
+                }
+                self.push(Constraint::Store { from: any, to: Place { value: stack, offset: None }, size: 0 });
+                site.actuals = abi::passed().map(|register| (register, any)).collect();
+                site.stack_in_frame = Some(None);
+            }
+        }
+        self.callees(call.callee, site)
+    }
+
+    fn is_variadic(&self) -> bool {
+        self.names.function(self.body.function).is_none_or(|f| f.variadic)
+    }
+
+    /// The type as the call has it; of what more is passed than that says, the value's own.
+    fn argument_type(
+        &self,
+        call: &Call,
+        arguments: &[ValueId],
+        id: ValueId,
+    ) -> Option<super::super::ir::types::TypeId> {
+        let own = self.body.type_of(self.module(), id);
+        let (_, parameters, _) = self.module().types.function(call.function_type)?;
+        let at = arguments.iter().position(|a| *a == id)?;
+        // The same value may be passed twice, in places of one type.
+        own.or(parameters.get(at).copied())
+    }
+
+    fn new_site(&mut self, call: &Call, to: Option<ValueIdx>) -> Result<CallSite, NotFollowed> {
+        let module = self.module();
+        let (result, _, _) =
+            module.types.function(call.function_type).ok_or(NotFollowed("a call of no function type"))?;
+        let registers: &[Register] = match to {
+            Some(_) => abi::results(module, self.values.sizes, result),
+            None => &[],
+        };
+        Ok(CallSite {
+            section: self.section,
+            offset: u64::from(self.instruction) << 4,
+            callee: Callee::Indirect(ValueIdx(0)),
+            jump: false,
+            actuals: Vec::new(),
+            stack: Vec::new(),
+            stack_in_frame: None,
+            results: to.into_iter().flat_map(|to| registers.iter().map(move |r| (*r, to))).collect(),
+        })
+    }
+
+    /// The sites of a call: one for each definition that may take it, or one of whatever the callee holds.
+    fn callees(&mut self, callee: ValueId, site: CallSite) -> Result<(), NotFollowed> {
+        let places = self.values.places(callee).ok_or(NotFollowed("a constant of very many parts"))?;
+        let direct = match places.as_slice() {
+            [(global, Some(0))] if self.names.is_function(*global) => self.names.targets(*global),
+            _ => Vec::new(),
+        };
+        if direct.is_empty() {
+            // Without a value it is a null pointer: nothing is called.
+            if let Some(value) = self.value(callee)? {
+                self.site(CallSite { callee: Callee::Indirect(value), ..site });
+            }
+            return Ok(());
+        }
+        for (i, target) in direct.into_iter().enumerate() {
+            let callee = Callee::Direct { target, offset: 0 };
+            let offset = site.offset.saturating_add(i as u64);
+            self.site(CallSite { callee, offset, ..site.clone() });
+        }
+        Ok(())
+    }
+
+    /// Code that isn't seen gets the arguments, and gives anything.
+    pub(super) fn unseen(&mut self, call: &Call, to: Option<ValueIdx>) -> Result<(), NotFollowed> {
+        for argument in call.arguments.iter().chain(call.bundles.iter().flat_map(|b| &b.operands)) {
+            if let Argument::Value(value) = argument {
+                self.escape(*value)?;
+            }
+        }
+        if let Some(to) = to {
+            self.push(Constraint::Unknown { to });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,76 @@
+//! What an initializer stores where: the references of a variable's atom.
+//!
+//! Safe because an address of 8 bytes with a known distance is a reference of kind `data`, which value flow follows as contents; every
+//! other mention is of kind `address`, by which its target escapes. Left out: bytes that are no address.
+
+use super::super::ir::ValueId;
+use super::super::ir::constants::ConstantKind;
+use super::super::ir::types::{Type, TypeId};
+use super::places::{Place, Values};
+
+/// An address in an initializer.
+pub(super) struct Stored {
+    /// In bytes, from the beginning of the variable.
+    pub(super) at: u64,
+    pub(super) place: Place,
+    /// It is the address and nothing but that.
+    pub(super) plain: bool,
+}
+
+/// The addresses in an initializer. `None` if the layout of a type is not known, or `budget` constants were looked at.
+pub(super) fn stored(values: Values<'_>, initializer: ValueId, budget: &mut usize) -> Option<Vec<Stored>> {
+    let mut found = Vec::new();
+    let mut open = vec![(initializer, 0u64)];
+    while let Some((id, at)) = open.pop() {
+        *budget = budget.checked_sub(1)?;
+        let constant = values.constant(id);
+        if let Some(ConstantKind::Aggregate(elements)) = constant.map(|c| &c.kind) {
+            let ty = constant?.ty;
+            for (i, element) in elements.iter().enumerate() {
+                // Those that hold no address need no place.
+                if !leads_somewhere(values, *element) {
+                    continue;
+                }
+                open.push((*element, at.checked_add(offset_of(values, ty, i)?)?));
+            }
+            continue;
+        }
+        let places = values.places(id)?;
+        let is_address = values.module.global(id).is_some()
+            || constant.is_some_and(|c| matches!(c.kind, ConstantKind::BlockAddress { .. }))
+            || constant.is_some_and(|c| is_pointer_sized(values, c.ty));
+        let plain = places.len() == 1 && is_address;
+        found.extend(places.into_iter().map(|place| Stored { at, place, plain: plain && place.1.is_some() }));
+    }
+    Some(found)
+}
+
+/// Whether a constant is made of anything but numbers.
+fn leads_somewhere(values: Values<'_>, id: ValueId) -> bool {
+    values.constant(id).is_none_or(|c| {
+        let mut any = false;
+        c.each_operand(|_| any = true);
+        any
+    })
+}
+
+fn is_pointer_sized(values: Values<'_>, ty: TypeId) -> bool {
+    match values.module.types.get(ty) {
+        Some(Type::Pointer { address_space: 0, .. }) => true,
+        Some(Type::Integer { bits }) => *bits == 64,
+        _ => false,
+    }
+}
+
+fn offset_of(values: Values<'_>, ty: TypeId, index: usize) -> Option<u64> {
+    match values.module.types.get(ty)? {
+        Type::Struct { .. } => values.sizes.fields(ty)?.get(index).copied(),
+        Type::Array { element, .. } => values.sizes.of(*element)?.alloc.checked_mul(index as u64),
+        Type::Vector { element, scalable: false, .. } => {
+            let size = values.sizes.of(*element)?;
+            // Packed by bits; of addresses there are no others.
+            (size.store == 8).then(|| size.store.checked_mul(index as u64))?
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,233 @@
+//! What LLVM's intrinsic functions do with addresses.
+//!
+//! Safe because one that isn't listed gets its arguments as escaped and returns anything that escaped, and one that means more than a
+//! call (it looks into frames, makes code, resumes elsewhere) makes the function one that is not understood. Source: LLVM, "Language
+//! Reference", Intrinsic Functions. Left out: what they promise to the optimiser.
+
+use super::super::ir::ValueId;
+use super::super::ir::instruction::{Argument, Call, Instruction};
+use super::NotFollowed;
+use super::body::Builder;
+use crate::ids::ValueIdx;
+use crate::relation::{Constraint, Place};
+
+/// They neither keep nor return an address, nor store one.
+const NOTHING: &[&[u8]] = &[
+    b"assume",
+    b"dbg.",
+    b"debugtrap",
+    b"donothing",
+    b"experimental.noalias.scope.decl",
+    b"fake.use",
+    b"get.dynamic.area.offset",
+    b"invariant.",
+    b"is.constant",
+    b"lifetime.",
+    b"objectsize",
+    b"prefetch",
+    b"pseudoprobe",
+    b"public.type.test",
+    b"sideeffect",
+    b"stackrestore",
+    b"stacksave",
+    b"trap",
+    b"type.test",
+    b"ubsantrap",
+    b"va_end",
+];
+
+/// They return their first argument.
+const IDENTITY: &[&[u8]] = &[
+    b"expect",
+    b"launder.invariant.group",
+    b"ptr.annotation",
+    b"ssa.copy",
+    b"strip.invariant.group",
+    b"threadlocal.address",
+];
+
+/// Their result is made of their arguments, and they do nothing else.
+const ARITHMETIC: &[&[u8]] = &[
+    b"abs",
+    b"bitreverse",
+    b"bswap",
+    b"canonicalize",
+    b"ceil",
+    b"copysign",
+    b"cos",
+    b"ctlz",
+    b"ctpop",
+    b"cttz",
+    // Not all that begins with `experimental.`, which may access memory.
+    b"exp.",
+    b"exp10.",
+    b"exp2.",
+    b"experimental.constrained.",
+    b"fabs",
+    b"floor",
+    b"fma",
+    b"fptosi.sat",
+    b"fptoui.sat",
+    b"fshl",
+    b"fshr",
+    b"is.fpclass",
+    b"ldexp",
+    b"llrint",
+    b"llround",
+    b"log",
+    b"lrint",
+    b"lround",
+    b"maximum",
+    b"maxnum",
+    b"minimum",
+    b"minnum",
+    b"nearbyint",
+    b"pow",
+    b"ptrmask",
+    b"rint",
+    b"round",
+    b"sadd.",
+    b"scmp",
+    b"sin",
+    b"smax",
+    b"smin",
+    b"smul.",
+    b"sqrt",
+    b"sshl.",
+    b"ssub.",
+    b"tan",
+    b"trunc.",
+    b"uadd.",
+    b"ucmp",
+    b"umax",
+    b"umin",
+    b"umul.",
+    b"ushl.",
+    b"usub.",
+    b"vector.",
+];
+
+/// What no constraint says.
+const NOT_FOLLOWED: &[&[u8]] = &[
+    b"addressofreturnaddress",
+    b"adjust.trampoline",
+    b"call.preallocated",
+    b"coro.",
+    b"eh.dwarf.cfa",
+    b"eh.return",
+    b"eh.sjlj",
+    b"eh.unwind.init",
+    b"experimental.deoptimize",
+    b"experimental.gc",
+    b"experimental.guard",
+    b"experimental.patchpoint",
+    b"experimental.stackmap",
+    b"frameaddress",
+    b"icall.branch.funnel",
+    b"init.trampoline",
+    b"load.relative",
+    b"localaddress",
+    b"localescape",
+    b"localrecover",
+    b"read_",
+    b"sponentry",
+    b"swift.",
+    b"type.checked.load.relative",
+    b"write_register",
+];
+
+fn is_any(name: &[u8], list: &[&[u8]]) -> bool {
+    list.iter().any(|start| name.starts_with(start))
+}
+
+/// An intrinsic function of that name, without `llvm.`, is called.
+pub(super) fn call<'m>(
+    builder: &mut Builder<'m>,
+    name: &[u8],
+    call: &'m Call,
+    instruction: &Instruction,
+    to: Option<ValueIdx>,
+) -> Result<(), NotFollowed> {
+    let argument = |i: usize| match call.arguments.get(i) {
+        Some(Argument::Value(value)) => Ok(*value),
+        _ => Err(NotFollowed("an intrinsic function with too few arguments")),
+    };
+    if is_any(name, NOT_FOLLOWED) {
+        return Err(NotFollowed("an intrinsic function that is more than a call"));
+    }
+    if is_any(name, NOTHING) {
+        return Ok(());
+    }
+    if is_any(name, IDENTITY) {
+        return builder.assign(argument(0)?, to, Some(0));
+    }
+    if is_any(name, ARITHMETIC) {
+        for argument in &call.arguments {
+            if let Argument::Value(value) = argument {
+                builder.assign(*value, to, None)?;
+            }
+        }
+        return Ok(());
+    }
+    if name.starts_with(b"memcpy") || name.starts_with(b"memmove") {
+        let size = builder.values.integer(argument(2)?).and_then(|n| u32::try_from(n).ok());
+        return copy(builder, argument(0)?, argument(1)?, size.unwrap_or_default());
+    }
+    if name.starts_with(b"memset") {
+        let byte = builder.fresh();
+        builder.assign(argument(1)?, Some(byte), None)?;
+        return builder.store(Some(byte), argument(0)?, 0);
+    }
+    if name.starts_with(b"va_copy") {
+        return copy(builder, argument(0)?, argument(1)?, 24);
+    }
+    if name.starts_with(b"va_start") {
+        let saved = builder.frame(None);
+        return builder.store(Some(saved), argument(0)?, 0);
+    }
+    if name.starts_with(b"type.checked.load") {
+        let (pointer, offset) = (builder.value(argument(0)?)?, builder.values.integer(argument(1)?));
+        if let (Some(value), Some(to)) = (pointer, to) {
+            builder.push(Constraint::Load { from: Place { value, offset }, to, size: 8 });
+        }
+        return Ok(());
+    }
+    if name.starts_with(b"masked.load") || name.starts_with(b"masked.gather") {
+        let size = if name.starts_with(b"masked.load") { builder.size(instruction.ty) } else { 0 };
+        builder.load(argument(0)?, to, size)?;
+        for argument in call.arguments.iter().skip(1) {
+            if let Argument::Value(value) = argument {
+                builder.assign(*value, to, Some(0))?;
+            }
+        }
+        return Ok(());
+    }
+    if name.starts_with(b"masked.store") || name.starts_with(b"masked.scatter") {
+        let from = builder.value(argument(0)?)?;
+        return builder.store(from, argument(1)?, 0);
+    }
+    if name.starts_with(b"eh.typeid.for") {
+        let places = builder.values.places(argument(0)?);
+        let places = places.ok_or(NotFollowed("a constant of very many parts"))?;
+        builder.escaping.extend(places.into_iter().map(|p| p.0));
+        return Ok(());
+    }
+    builder.unseen(call, to)
+}
+
+fn copy(builder: &mut Builder<'_>, to: ValueId, from: ValueId, size: u32) -> Result<(), NotFollowed> {
+    match (builder.value(to)?, builder.value(from)?) {
+        (Some(to), Some(from)) => {
+            let (from, to) = (Place { value: from, offset: Some(0) }, Place { value: to, offset: Some(0) });
+            builder.push(Constraint::Copy { from, to, size });
+        }
+        _ if builder.is_number(to) || builder.is_number(from) => {
+            // Between memory that is known and memory that nobody knows.
+            let held = builder.fresh();
+            builder.load(from, Some(held), 0)?;
+            builder.store(Some(held), to, 0)?;
+        }
+        _ => {}
+    }
+    Ok(())
+}

@@ -1,0 +1,312 @@
+//! Value flow of LLVM IR: functions as the same constraints that the native front end gives, data as the same references.
+//!
+//! Here values have names, memory is typed and every call says what it passes, so nothing has to be recovered; but the module is optimised further
+//! before it runs. So each mention of a definition that another one may prevail over mentions both: link-time optimisation may use either's body or
+//! contents. Safe because what isn't understood of a function lets all that it mentions escape, and of a module makes it one that is
+//! linked as it is. Left out: metadata, and what code generation adds (the driver's `resolve`).
+
+mod abi;
+mod body;
+mod calls;
+mod initializer;
+mod intrinsics;
+mod places;
+
+use rustc_hash::FxHashMap;
+
+use super::file::BitcodeFile;
+use super::ir::attributes::{AttributeList, kind};
+use super::ir::mentions::Mentions;
+use super::ir::types::TypeId;
+use super::ir::{self, GlobalKind, Ir, IrModule, ValueId};
+use super::linkage::Linkage;
+use super::lower::Numbering;
+use super::module::{Module, ValueKind};
+use super::symbols;
+use crate::ids::AtomIdx;
+use crate::limit::{Limit, LimitRecord};
+use crate::relation::FunctionSummary;
+use crate::summary::{Reference, ReferenceKind, Target};
+use places::{LABEL, Values};
+
+/// Constants that the initializers of a module may be made of, besides as many as it has.
+const INITIALIZER_BUDGET: usize = 1 << 20;
+
+/// Why something is not followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct NotFollowed(pub(super) &'static str);
+
+/// What a module says of its values.
+#[derive(Debug, Default)]
+pub(super) struct Followed {
+    /// By atom, then in the order of the module.
+    pub(super) references: Vec<Reference>,
+    /// By atom.
+    pub(super) functions: Vec<FunctionSummary>,
+    /// Sizes of variables, in bytes.
+    pub(super) sizes: Vec<(AtomIdx, u64)>,
+    /// Functions that may take arguments in any register.
+    pub(super) takes_registers: Vec<AtomIdx>,
+    pub(super) limits: Vec<LimitRecord>,
+}
+
+/// What is asked of a function.
+pub(super) struct Function {
+    pub(super) attributes: AttributeList,
+    pub(super) convention: u32,
+    pub(super) result: TypeId,
+    pub(super) variadic: bool,
+}
+
+/// The global values of a module as targets of references.
+pub(super) struct Names<'m> {
+    module: &'m Module<'m>,
+    ir: &'m IrModule,
+    /// By value id.
+    targets: Vec<Vec<Target>>,
+}
+
+impl<'m> Names<'m> {
+    fn new(module: &'m Module<'m>, ir: &'m IrModule, numbering: &Numbering) -> Self {
+        let targets = (0..module.values.len()).map(|v| targets_of(module, numbering, v)).collect();
+        Names { module, ir, targets }
+    }
+
+    /// What a mention of a global value mentions: whatever definition prevails, and the module's own.
+    pub(super) fn targets(&self, value: ValueId) -> Vec<Target> {
+        self.targets.get(value.0 as usize).cloned().unwrap_or_default()
+    }
+
+    /// The name of an intrinsic function, without `llvm.`.
+    pub(super) fn intrinsic(&self, value: ValueId) -> Option<&'m [u8]> {
+        let value = self.module.values.get(value.0 as usize)?;
+        value.name.strip_prefix(b"llvm.").filter(|_| value.kind == ValueKind::Function)
+    }
+
+    /// Whether it is a function, or a name of one.
+    pub(super) fn is_function(&self, value: ValueId) -> bool {
+        let base = symbols::base_object(self.module, value.0);
+        let base = base.and_then(|base| self.module.values.get(base as usize));
+        base.is_some_and(|base| base.kind == ValueKind::Function)
+    }
+
+    pub(super) fn function(&self, value: ValueId) -> Option<Function> {
+        let global = self.ir.global(value)?;
+        let GlobalKind::Function { calling_convention, attributes, .. } = global.kind else { return None };
+        let (result, _, variadic) = self.ir.types.function(global.ty)?;
+        Some(Function { attributes, convention: calling_convention, result, variadic })
+    }
+}
+
+fn targets_of(module: &Module<'_>, numbering: &Numbering, value: usize) -> Vec<Target> {
+    let mut targets = Vec::new();
+    let Some(of) = module.values.get(value) else { return targets };
+    let symbol = numbering.symbols.first().and_then(|s| s.get(value).copied()).flatten();
+    targets.extend(symbol.map(Target::Symbol));
+    // Another definition may prevail over it, and this one be used all the same.
+    let has_rivals = !of.linkage.is_local() && of.linkage != Linkage::External;
+    if has_rivals && !matches!(of.kind, ValueKind::Ifunc { .. }) {
+        let base = symbols::base_object(module, value as u32);
+        let own = base.and_then(|b| *numbering.atoms.first()?.get(b as usize)?);
+        targets.extend(own.map(Target::Atom));
+    }
+    targets
+}
+
+/// Follow the values of a file. `Err` says why it is linked as it is.
+pub(super) fn follow(
+    bytes: &[u8],
+    file: &BitcodeFile<'_>,
+    numbering: &Numbering,
+    sections: &dyn Fn(AtomIdx) -> u32,
+) -> Result<Followed, String> {
+    let ir = ir::read(bytes).map_err(|e| e.to_string())?;
+    let ([module], [ir_module]) = (file.modules.as_slice(), ir.modules.as_slice()) else {
+        return Err("LLVM bitcode of several modules".to_owned());
+    };
+    if !ir_module.is_understood() {
+        let what: Vec<&str> = [&ir_module.unknown, &ir_module.types.unknown, &ir_module.constants.unknown]
+            .into_iter()
+            .flatten()
+            .map(String::as_str)
+            .collect();
+        return Err(format!("LLVM bitcode with {}", what.join(", ")));
+    }
+    let sizes = ir_module.layout.sizes(&ir_module.types);
+    let names = Names::new(module, ir_module, numbering);
+    let values = Values { module: ir_module, sizes: &sizes, body: None };
+    let mut following = Following {
+        module,
+        ir: ir_module,
+        numbering,
+        names: &names,
+        values,
+        mentions: Mentions::new(ir_module),
+        out: Followed::default(),
+    };
+    following.check()?;
+    following.variables()?;
+    following.functions(&ir, sections)?;
+    let mut out = following.out;
+    out.references.sort_by_key(|r| (r.from, r.offset));
+    out.functions.sort_by_key(|f| f.atom);
+    Ok(out)
+}
+
+struct Following<'m> {
+    module: &'m Module<'m>,
+    ir: &'m IrModule,
+    numbering: &'m Numbering,
+    names: &'m Names<'m>,
+    values: Values<'m>,
+    mentions: Mentions<'m>,
+    out: Followed,
+}
+
+impl Following<'_> {
+    fn atom(&self, value: usize) -> Option<AtomIdx> {
+        *self.numbering.atoms.first()?.get(value)?
+    }
+
+    /// Refuse what has no place in a summary.
+    fn check(&self) -> Result<(), String> {
+        for (v, (value, global)) in self.module.values.iter().zip(&self.ir.globals).enumerate() {
+            let name = || String::from_utf8_lossy(value.name).into_owned();
+            if symbols::base_object(self.module, v as u32).is_none() {
+                return Err(format!("LLVM bitcode with the alias {} of an expression", name()));
+            }
+            if let GlobalKind::Function { prologue: Some(_), .. }
+            | GlobalKind::Function { prefix: Some(_), .. } = global.kind
+            {
+                return Err(format!("LLVM bitcode with data before function {}", name()));
+            }
+        }
+        if self.module.values.len() != self.ir.globals.len() {
+            return Err("LLVM bitcode whose values are not understood".to_owned());
+        }
+        Ok(())
+    }
+
+    fn refer(&mut self, from: AtomIdx, offset: u64, kind: ReferenceKind, value: ValueId, addend: i64) {
+        for target in self.names.targets(value) {
+            self.out.references.push(Reference { from, offset, kind, target, addend });
+        }
+    }
+
+    fn variables(&mut self) -> Result<(), String> {
+        let mut budget = INITIALIZER_BUDGET.saturating_add(self.ir.values() as usize);
+        for (v, global) in self.ir.globals.iter().enumerate() {
+            let (GlobalKind::Variable { initializer }, Some(atom)) = (global.kind, self.atom(v)) else {
+                continue;
+            };
+            let value = self.module.values.get(v);
+            let name = || String::from_utf8_lossy(value.map_or(&[][..], |v| v.name)).into_owned();
+            let size = self.values.sizes.of(global.ty).map(|s| s.alloc);
+            let size =
+                size.ok_or_else(|| format!("LLVM bitcode with variable {} of unknown size", name()))?;
+            self.out.sizes.push((atom, size));
+            let Some(initializer) = initializer else { continue };
+            let stored = initializer::stored(self.values, initializer, &mut budget);
+            let stored =
+                stored.ok_or_else(|| format!("LLVM bitcode with an initializer of {} too large", name()))?;
+            for found in stored {
+                let (value, offset) = found.place;
+                let kind = if found.plain { ReferenceKind::Data } else { ReferenceKind::Address };
+                self.refer(atom, found.at, kind, value, offset.unwrap_or(LABEL));
+            }
+        }
+        Ok(())
+    }
+
+    fn functions(&mut self, ir: &Ir<'_>, sections: &dyn Fn(AtomIdx) -> u32) -> Result<(), String> {
+        let reader = ir.reader(0).map_err(|e| e.to_string())?.ok_or("LLVM bitcode without a module")?;
+        for index in 0..self.ir.bodies.len() {
+            let body = reader.body(index).map_err(|e| e.to_string())?.ok_or("a body that is not there")?;
+            let Some(atom) = self.atom(body.function.0 as usize) else { continue };
+            let name = self.module.values.get(body.function.0 as usize).map_or(&[][..], |v| v.name);
+            if !body.is_understood() {
+                let name = String::from_utf8_lossy(name);
+                return Err(format!("LLVM bitcode with function {name} that is not understood"));
+            }
+            let section = sections(atom);
+            let values = Values { body: Some(&body), ..self.values };
+            let is_naked = self
+                .names
+                .function(body.function)
+                .is_none_or(|f| self.ir.attributes.of_function(f.attributes, kind::NAKED).unwrap_or(true));
+            let summary = match is_naked {
+                true => Err(NotFollowed("assembly for a body")),
+                false => body::summarise(values, &body, self.names, atom, section),
+            };
+            let is_ordinary = self
+                .names
+                .function(body.function)
+                .is_some_and(|f| abi::passing(self.ir, f.attributes, f.convention).is_some());
+            if !is_ordinary {
+                self.out.takes_registers.push(atom);
+            }
+            let mentioned = self.mentions.of_body(&body);
+            let (summary, escaping) = match summary {
+                Ok((summary, escaping)) => (Some(summary), escaping),
+                Err(NotFollowed(what)) => {
+                    let detail = format!("function {}: {what}", String::from_utf8_lossy(name));
+                    let section = Some(section);
+                    self.out.limits.push(LimitRecord {
+                        limit: Limit::UnmodelledFlow,
+                        section,
+                        bytes: 0,
+                        detail,
+                    });
+                    (None, Vec::new())
+                }
+            };
+            self.mentions_of(atom, section, &mentioned, summary, &escaping);
+            let personality = match self.ir.global(body.function).map(|g| g.kind) {
+                Some(GlobalKind::Function { personality, .. }) => personality,
+                _ => None,
+            };
+            for value in self.mentions.of_values(personality) {
+                self.refer(atom, 0, ReferenceKind::Unwind, value, 0);
+            }
+        }
+        Ok(())
+    }
+
+    /// The references of a function: one for each global value that it mentions, at places that are told apart, and another one that
+    /// no constraint accounts for where it escapes besides.
+    fn mentions_of(
+        &mut self,
+        atom: AtomIdx,
+        section: u32,
+        mentioned: &[ValueId],
+        summary: Option<FunctionSummary>,
+        escaping: &[ValueId],
+    ) {
+        let mut at = 0;
+        let mut values_at = Vec::new();
+        let mut unused = Vec::new();
+        let mut named: FxHashMap<Target, ()> = FxHashMap::default();
+        if let Some(summary) = &summary {
+            named.extend(summary.named().map(|t| (t, ())));
+        }
+        for value in mentioned {
+            self.refer(atom, at, ReferenceKind::Address, *value, 0);
+            // Intrinsic functions are nothing that is linked.
+            if summary.is_some() && !self.names.targets(*value).is_empty() {
+                values_at.push((section, at));
+                unused.extend(self.names.targets(*value).into_iter().filter(|t| !named.contains_key(t)));
+            }
+            at += 1;
+        }
+        for value in escaping {
+            self.refer(atom, at, ReferenceKind::Address, *value, 0);
+            at += 1;
+        }
+        if let Some(mut summary) = summary {
+            unused.sort_unstable();
+            unused.dedup();
+            (summary.values_at, summary.unused) = (values_at, unused);
+            self.out.functions.push(summary);
+        }
+    }
+}

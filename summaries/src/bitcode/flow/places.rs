@@ -1,0 +1,130 @@
+//! Where constants lead: the global values whose addresses they are made of, and how far from their beginnings.
+//!
+//! Safe because whatever is not an offset that is known is any offset, and operands of an expression of any form are all led to. Left out:
+//! what integers alone mean.
+
+use super::super::ir::constants::{Constant, ConstantKind};
+use super::super::ir::function::{Body, Definition};
+use super::super::ir::instruction::{binary, cast};
+use super::super::ir::layout::Sizes;
+use super::super::ir::types::{Type, TypeId};
+use super::super::ir::{IrModule, ValueId};
+
+/// A place in a global value: bytes from its beginning, `None` where that is not known.
+pub(super) type Place = (ValueId, Option<i64>);
+
+/// Where the label of a basic block is said to be: in the function, and not at its entry.
+pub(super) const LABEL: i64 = 1;
+
+/// Constants that one question may come across.
+const MAX_VISITS: usize = 1 << 16;
+
+/// A module's constants, and those of a body if there is one.
+#[derive(Clone, Copy)]
+pub(super) struct Values<'m> {
+    pub(super) module: &'m IrModule,
+    pub(super) sizes: &'m Sizes,
+    pub(super) body: Option<&'m Body>,
+}
+
+impl<'m> Values<'m> {
+    pub(super) fn constant(self, id: ValueId) -> Option<&'m Constant> {
+        match self.body.map(|b| (b, b.definition(id))) {
+            Some((body, Some(Definition::Constant(index)))) => body.constants.all.get(index as usize),
+            Some((_, Some(Definition::Module))) | None => self.module.constant(id),
+            Some(_) => None,
+        }
+    }
+
+    /// The number, if it is a constant one.
+    pub(super) fn integer(self, id: ValueId) -> Option<i64> {
+        match self.constant(id)?.kind {
+            ConstantKind::Integer(number) => Some(number),
+            ConstantKind::Null => Some(0),
+            _ => None,
+        }
+    }
+
+    /// Bytes between the base and what the indices lead to in a type; `None` if that depends on what is not known here.
+    pub(super) fn distance(self, source: Option<TypeId>, indices: &[ValueId]) -> Option<i64> {
+        let types = &self.module.types;
+        let (first, rest) = indices.split_first()?;
+        let mut ty = source?;
+        let scaled = |ty: TypeId, index: i64| {
+            let size = i64::try_from(self.sizes.of(ty)?.alloc).ok()?;
+            size.checked_mul(index)
+        };
+        let mut offset = match self.integer(*first)? {
+            0 => 0,
+            index => scaled(ty, index)?,
+        };
+        for index in rest {
+            let index = self.integer(*index)?;
+            let step = match types.get(ty)? {
+                Type::Struct { elements, .. } => {
+                    let at = usize::try_from(index).ok()?;
+                    let field = i64::try_from(*self.sizes.fields(ty)?.get(at)?).ok()?;
+                    ty = *elements.get(at)?;
+                    field
+                }
+                Type::Array { element, .. } => {
+                    ty = *element;
+                    scaled(ty, index)?
+                }
+                // Elements of vectors may be packed closer than those of arrays.
+                _ => return None,
+            };
+            offset = offset.checked_add(step)?;
+        }
+        Some(offset)
+    }
+
+    /// The places that a constant is the address of, or made of. `None` if there are too many to look at.
+    pub(super) fn places(self, id: ValueId) -> Option<Vec<Place>> {
+        let mut found = Vec::new();
+        let mut open: Vec<Place> = vec![(id, Some(0))];
+        let mut visits = 0;
+        while let Some((id, offset)) = open.pop() {
+            visits += 1;
+            if visits > MAX_VISITS {
+                return None;
+            }
+            if self.module.global(id).is_some() {
+                found.push((id, offset));
+                continue;
+            }
+            let Some(constant) = self.constant(id) else { continue };
+            let moved = |by: Option<i64>| offset.zip(by).and_then(|(o, by)| o.checked_add(by));
+            match &constant.kind {
+                ConstantKind::Cast { opcode, operand } => {
+                    let same = matches!(
+                        *opcode,
+                        cast::PTRTOINT
+                            | cast::INTTOPTR
+                            | cast::BITCAST
+                            | cast::ADDRSPACECAST
+                            | cast::PTRTOADDR
+                    );
+                    open.push((*operand, offset.filter(|_| same)));
+                }
+                ConstantKind::GetElementPtr { source, operands, .. } => {
+                    if let Some((base, indices)) = operands.split_first() {
+                        open.push((*base, moved(self.distance(*source, indices))));
+                        open.extend(indices.iter().map(|i| (*i, None)));
+                    }
+                }
+                ConstantKind::Binary { opcode: binary::ADD, left, right } => {
+                    open.push((*left, moved(self.integer(*right))));
+                    open.push((*right, moved(self.integer(*left))));
+                }
+                ConstantKind::Aggregate(all) => open.extend(all.iter().map(|id| (*id, offset))),
+                ConstantKind::BlockAddress { function, .. } => open.push((*function, moved(Some(LABEL)))),
+                ConstantKind::DsoLocalEquivalent(id) | ConstantKind::NoCfi(id) => open.push((*id, offset)),
+                _ => constant.each_operand(|id| open.push((id, None))),
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        Some(found)
+    }
+}

@@ -1,0 +1,190 @@
+//! Value flow of LLVM IR: what functions and initializers come to, from IR that is written for it (`flow.ll`), and invariants of every sample.
+
+use std::process::Command;
+
+use summaries::bitcode;
+use summaries::{Granularity, Limit, ModuleSummary, text};
+
+use super::corpus::{run, samples};
+
+/// The summary of IR in LLVM 19's text.
+fn assembled(ir: &str) -> ModuleSummary {
+    let dir = tempfile::tempdir().unwrap();
+    let (source, target) = (dir.path().join("t.ll"), dir.path().join("t.bc"));
+    std::fs::write(&source, ir).unwrap();
+    run(Command::new("llvm-as-19").arg(&source).arg("-o").arg(&target));
+    let summary = bitcode::extract_at(&std::fs::read(&target).unwrap(), Granularity::Pointers);
+    assert_eq!(summary.check(), Ok(()));
+    summary
+}
+
+/// Entries of a function or an atom in the text form, without indentation.
+fn entries(dump: &str, head: &str) -> Vec<String> {
+    let mut lines = dump.lines().skip_while(|l| !l.starts_with(head)).skip(1);
+    let mut found = Vec::new();
+    while let Some(line) = lines.next().filter(|l| l.starts_with(' ')) {
+        found.push(line.trim().to_owned());
+    }
+    found
+}
+
+#[test]
+fn each_rule() {
+    let dump = text::dump(&assembled(include_str!("flow.ll")));
+    let has = |head: &str, wanted: &[&str]| {
+        let found = entries(&dump, head);
+        for line in wanted {
+            assert!(found.iter().any(|l| l == line), "{head}: no `{line}` in {found:#?}");
+        }
+    };
+    let lacks = |head: &str, what: &str| {
+        let found = entries(&dump, head);
+        assert!(
+            !found.is_empty() && !found.iter().any(|l| l.starts_with(what)),
+            "{head}: `{what}` in {found:#?}"
+        );
+    };
+    // Initializers: places by layout, addends, packed ones; a difference is no address and lets its target escape.
+    has(
+        "atom .data.g ",
+        &["data @0x8 f +0", "data @0x18 h +0", "data @0x18 [.text.h] +0", "data @0x20 g +8"],
+    );
+    has("atom .rodata.p ", &["data @0x1 f +0"]);
+    has("atom .rodata.rel ", &["address @0x0 f +1"]);
+    // The address of a label is no entry.
+    has("atom .rodata.labels ", &["data @0x0 go +1"]);
+    // Registers by class, constant distances.
+    has(
+        "function [.text.f]",
+        &["param rdi %0", "param xmm0 %1", "param rsi %2", "param xmm1 %3", "%4 = %2 +40", "result rax %6"],
+    );
+    // What another definition may prevail over is called beside that one, and so is what is only available here.
+    has(
+        "function [.text.user]",
+        &[
+            "site section 8 @0x0 direct h +0 actual rdi %0",
+            "site section 8 @0x1 direct [.text.h] +0 actual rdi %0",
+            "site section 8 @0x11 direct [.text.av] +0 actual rdi %0",
+        ],
+    );
+    has("function [.text.av]", &["site section 7 @0x0 direct h +0 actual rdi %0"]);
+    // What has no register of its own is passed in all of them, and on the stack.
+    has(
+        "function [.text.wide] frame",
+        &["param rdi %0", "param xmm7 %0", "%1 = frame unknown", "%0 = load %1 unknown size 0"],
+    );
+    let call = entries(&dump, "function [.text.wide]").into_iter().find(|l| l.starts_with("site")).unwrap();
+    assert!(
+        call.contains("indirect %3") && call.contains("actual rsi %4") && call.ends_with("instack unknown"),
+        "{call}"
+    );
+    // The address of a result comes back in rax; a copy on the stack is in the frame of the callee.
+    has(
+        "function [.text.sr] frame",
+        &["result rax %2", "%0 = %1 unknown", "copy %3 +0 -> %5 unknown size 0"],
+    );
+    // Variable arguments: all registers are saved where a list leads.
+    has("function [.text.va] frame", &["store %16 -> %1 unknown size 0", "store %18 -> %17 +0 size 0"]);
+    has("function [.text.as]", &["escape %0", "copy %1 +0 -> %0 +0 size 16", "copy %1 +0 -> %0 +0 size 0"]);
+    lacks("function [.text.as]", "escape %1");
+    has("function [.text.go]", &["%1 = %2 unknown", "%3 = load %1 +0 size 8"]);
+    // Memory at a number is nobody's that is known.
+    has("function [.text.fixed]", &["escape %0", "%1 = unknown"]);
+    // Another convention than C's: the function is not understood, and takes what it wants.
+    assert!(!dump.contains("function [.text.odd]"));
+    assert!(dump.contains("limit unmodelled-flow section 14"), "{dump}");
+    assert!(dump.lines().any(|l| l.starts_with("atom .text.odd") && l.contains("takes-registers")));
+    assert_eq!(text::dump(&text::parse(&dump).unwrap()), dump);
+}
+
+#[test]
+fn what_makes_a_module_opaque() {
+    const HEAD: &str = "target datalayout = \"e-m:e-i64:64-f80:128-n8:16:32:64-S128\"\n\
+        target triple = \"x86_64-pc-linux-gnu\"\n";
+    for (ir, why) in [
+        (
+            "@a = global [2 x i32] zeroinitializer\n@b = alias i32, getelementptr (i8, ptr @a, i64 4)\n",
+            "the alias b of an expression",
+        ),
+        ("define void @f() prefix i32 7 { ret void }\n", "data before function f"),
+        ("@v = global i128 0\n", "variable v of unknown size"),
+    ] {
+        let summary = assembled(&format!("{HEAD}{ir}"));
+        let limit = summary.limits.iter().find(|l| l.limit == Limit::OpaqueBitcode);
+        assert!(limit.is_some_and(|l| l.detail.contains(why)), "{ir}: {:?}", summary.limits);
+        assert!(summary.functions.is_empty());
+    }
+    let fine = assembled(&format!("{HEAD}@a = global i32 0\n@b = alias i32, ptr @a\n"));
+    assert!(fine.limits.is_empty(), "{:?}", fine.limits);
+}
+
+#[test]
+fn functions_that_are_not_followed() {
+    const HEAD: &str = "target datalayout = \"e-m:e-i64:64-i128:128-f80:128-n8:16:32:64-S128\"\n\
+        target triple = \"x86_64-pc-linux-gnu\"\ndeclare void @f()\n";
+    for body in [
+        "declare ptr @llvm.frameaddress.p0(i32)\ndefine ptr @t() { %a = call ptr @llvm.frameaddress.p0(i32 0)\n ret ptr %a }",
+        "define void @t(ptr nest %a) { ret void }",
+        "define void @t(ptr %l) { %a = va_arg ptr %l, ptr\n ret void }",
+        "define void @t() naked { call void asm sideeffect \"jmp f\", \"\"()\n unreachable }",
+        "define void @t(ptr %a) { call preserve_nonecc void %a()\n ret void }",
+        "define void @t(ptr %a) { call void %a() [ \"deopt\"(i32 1) ]\n ret void }",
+    ] {
+        let summary = assembled(&format!("{HEAD}{body}\n"));
+        assert!(summary.limits.iter().any(|l| l.limit == Limit::UnmodelledFlow), "{body}");
+        assert!(summary.functions.is_empty(), "{body}");
+    }
+}
+
+#[test]
+fn what_is_passed_on_without_a_name_or_to_what_is_not_listed() {
+    let ir = "declare <2 x ptr> @llvm.experimental.vp.strided.load.v2p0.p0.i64(ptr, i64, <2 x i1>, i32)\n\
+        define <2 x ptr> @t(ptr %a) {\n\
+        %v = call <2 x ptr> @llvm.experimental.vp.strided.load.v2p0.p0.i64(ptr %a, i64 8, <2 x i1> splat (i1 true), i32 2)\n\
+        ret <2 x ptr> %v }\n\
+        define void @u(ptr %a) { musttail call void %a(ptr %a)\n ret void }\n";
+    let head = include_str!("flow.ll").lines().filter(|l| l.starts_with("target "));
+    let head: String = head.flat_map(|l| [l, "\n"]).collect();
+    // As clang's thunks of variadic functions: what has no name is passed on as well.
+    let variadic =
+        "define void @w(ptr %a, ...) { musttail call void (ptr, ...) %a(ptr %a, ...)\n ret void }\n";
+    let summary = assembled(&format!("{head}{ir}{variadic}"));
+    assert_eq!(summary.limits.iter().filter(|l| l.limit == Limit::UnmodelledFlow).count(), 1);
+    let dump = text::dump(&summary);
+    assert!(!dump.contains("function [.text.w]"), "{dump}");
+    let found = entries(&dump, "function [.text.t]");
+    for wanted in ["escape %0", "%1 = unknown"] {
+        assert!(found.iter().any(|l| l == wanted), "no `{wanted}` in {found:#?}");
+    }
+    // What is named is all there is: a jump like any call.
+    let found = entries(&dump, "function [.text.u]");
+    assert!(found.iter().any(|l| l.starts_with("site")), "{found:#?}");
+}
+
+#[test]
+fn every_sample_keeps_its_invariants() {
+    let (mut functions, mut not_followed, mut opaque) = (0, 0, Vec::new());
+    for sample in samples() {
+        let summary = bitcode::extract_at(&sample.bytes, Granularity::Pointers);
+        assert_eq!(summary.check(), Ok(()), "{}", sample.name);
+        let dump = text::dump(&summary);
+        assert_eq!(text::dump(&text::parse(&dump).unwrap()), dump, "{}", sample.name);
+        functions += summary.functions.len();
+        not_followed += summary.limits.iter().filter(|l| l.limit == Limit::UnmodelledFlow).count();
+        opaque.extend(
+            summary.limits.iter().filter(|l| l.limit == Limit::OpaqueBitcode).map(|l| l.detail.clone()),
+        );
+        // What mentions anything and is no function refers to it.
+        for function in &summary.functions {
+            let accounted = function.values_at.len();
+            let refers = summary.references_of(function.atom).len();
+            assert!(accounted <= refers, "{}", sample.name);
+        }
+    }
+    assert!(functions > 250, "{functions} functions");
+    assert!(not_followed * 10 < functions, "{not_followed} of {functions} are not followed");
+    opaque.sort();
+    opaque.dedup();
+    let known = |why: &&String| !why.contains("several modules") && !why.contains("symbol table");
+    assert_eq!(opaque.iter().filter(known).collect::<Vec<_>>(), Vec::<&String>::new());
+}

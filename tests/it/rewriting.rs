@@ -1,0 +1,374 @@
+//! Bitcode rewritten: what LLVM's own tools say of it, and what linked programs do, by two versions of lld, beside the bitcode as it was.
+//!
+//! What goes is what the module's summary does not reach from its roots, or what a test names.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use lto_prune::emit::bitcode::{Action, Obstacle, RewriteError, Survey, rewrite};
+use summaries::bitcode::container;
+use summaries::bitcode::file::BitcodeFile;
+use summaries::bitcode::index::EntryKind;
+use summaries::bitcode::symbols::ValueAt;
+
+use crate::run::{Job, Session};
+use crate::tools::{self, Linker};
+
+/// Everything of which a file of C++ can be made, live or dead.
+const SOURCE: &str = r#"
+#include <cstdio>
+#include <stdexcept>
+#include <string>
+extern "C" {
+void only_dead(void); extern int dead_extern; extern __thread int dead_tls_extern;
+static int dead_leaf(int x) { return x * 3; }
+int dead(int x) { only_dead(); return dead_leaf(x) + dead_extern + dead_tls_extern; }
+int dead_alias(int) __attribute__((alias("dead")));
+int dead_variable[100] = {1, 2, 3};
+int dead_common[50];
+int dead_one = 4; extern int dead_variable_alias __attribute__((alias("dead_one")));
+__thread int dead_tls = 5;
+static int dead_chosen(int x) { return x; }
+typedef int (*dead_fn)(int);
+dead_fn dead_resolver(void) { return dead_chosen; }
+int dead_ifunc(int) __attribute__((ifunc("dead_resolver")));
+int dead_goto(int x) { static void *const table[] = {&&one, &&two}; goto *table[x & 1]; one: return 3; two: return 4; }
+int dead_asm(int x) { __asm__("nop"); return x; }
+__attribute__((noinline)) int stubbed(int x) { try { if (x) throw std::runtime_error("x"); } catch (std::exception &e) { puts(e.what()); } return x; }
+extern int (*volatile pointer)(int);
+int (*volatile pointer)(int) = stubbed;
+int live_alias(int) __attribute__((alias("stubbed")));
+}
+struct Base { virtual int f() { return 1; } virtual ~Base() {} };
+struct Dead : Base { int f() override { return 2; } };
+int dead_virtual() { Base *b = new Dead; int r = b->f(); delete b; return r; }
+struct Live : Base { int f() override { return 7; } };
+template <class T> T dead_template(T x) { static T cache = x; return cache + x; }
+int dead_instance() { return dead_template(3); }
+inline int live_inline() { static int counter = 0; return ++counter; }
+__attribute__((constructor)) static void constructor() { puts("constructor"); }
+static Base *volatile made;
+int main(int c, char **) {
+  try { if (c > 0) throw std::string("thrown"); } catch (std::string &s) { puts(s.c_str()); }
+  if (c > 1) return pointer(c);
+  made = new Live;
+  printf("%d %d %d\n", pointer == nullptr, live_inline() + live_inline(), made->f());
+  return 0;
+}
+"#;
+const LIBRARY: &str = "int puts(const char *); __attribute__((constructor)) static void c(void) { puts(\"member\"); }\n\
+    void only_dead(void) {} int dead_extern; __thread int dead_tls_extern;\n";
+
+fn is_dead(name: &str) -> bool {
+    name.contains("dead") || name.contains("4Dead")
+}
+
+fn name_of(file: &BitcodeFile<'_>, at: ValueAt) -> String {
+    String::from_utf8_lossy(file.modules[at.module as usize].values[at.value as usize].name).into_owned()
+}
+
+/// The bitcode of a file with an action for each name.
+fn by_name(bytes: &[u8], action: impl Fn(&str) -> Action) -> Result<Vec<u8>, RewriteError> {
+    let survey = Survey::new(bytes)?;
+    rewrite(&survey, &|at| action(&name_of(survey.file(), at)))
+}
+
+fn dead_and_stub(name: &str) -> Action {
+    match name {
+        "stubbed" => Action::Stub,
+        name if is_dead(name) || name == "only_dead" => Action::Drop,
+        _ => Action::Keep,
+    }
+}
+
+/// Value ids that a summary reaches from what is named or live by the compiler's word.
+fn reached(file: &BitcodeFile<'_>, roots: &[&str]) -> BTreeSet<u32> {
+    let module = &file.modules[0];
+    let index = module.summary.as_ref().unwrap();
+    let is_root = |id: &u32| {
+        let name = module.values[*id as usize].name;
+        name.starts_with(b"llvm.") || roots.iter().any(|r| r.as_bytes() == name)
+    };
+    let mut found: BTreeSet<u32> = (0..module.values.len() as u32).filter(is_root).collect();
+    found.extend(index.entries.iter().filter(|e| e.flags.live).map(|e| e.value));
+    loop {
+        let before = found.len();
+        for entry in index.entries.iter().filter(|e| found.contains(&e.value)).collect::<Vec<_>>() {
+            found.extend(entry.refs.iter().map(|r| r.value));
+            match &entry.kind {
+                EntryKind::Function { calls, .. } => found.extend(calls),
+                EntryKind::Variable { slots, .. } => found.extend(slots.iter().map(|(f, _)| f)),
+                EntryKind::Alias { aliasee } => {
+                    found.insert(*aliasee);
+                }
+            }
+        }
+        if found.len() == before {
+            return found;
+        }
+    }
+}
+
+struct Work {
+    session: Session,
+}
+
+impl Work {
+    fn new(name: &str) -> Self {
+        Work { session: Session::new(&format!("rewriting/{name}")) }
+    }
+
+    fn must(&mut self, program: &str, words: &str) -> String {
+        let dir = self.session.dir().to_owned();
+        self.session.must(&Job::new(&dir, program).words(words)).stdout
+    }
+
+    fn read(&self, name: &str) -> Vec<u8> {
+        std::fs::read(self.session.path(name)).unwrap()
+    }
+
+    /// Text of every module of a file, without what names the file.
+    fn text(&mut self, name: &str, modules: usize) -> String {
+        let mut all = String::new();
+        for i in 0..modules {
+            self.must("llvm-modextract-19", &format!("-b -n {i} -o one.bc {name}"));
+            self.must("opt-19", "-passes=verify -disable-output one.bc");
+            let text = self.must("llvm-dis-19", "-o - one.bc");
+            let line = |l: &&str| !l.starts_with("; ModuleID") && !l.contains(" = module: (");
+            all.extend(text.lines().filter(line).flat_map(|l| [l, "\n"]));
+        }
+        all
+    }
+
+    /// Dropped values are weak declarations with nothing attached, to the linker too, and the summary has none of them.
+    fn declared(&mut self, text: &str, pruned: &[u8]) {
+        let prefix = "lto-prune.dropped.";
+        let is_declaration = |l: &&str| l.starts_with("declare ") || l.starts_with('@');
+        let lines: Vec<&str> =
+            text.lines().filter(is_declaration).filter(|l| l.contains(&format!("@{prefix}"))).collect();
+        let bare = |l: &&str| l.contains(" extern_weak ") && !l.contains('!') && !l.contains("comdat");
+        self.session.check(lines.len() > 10 && lines.iter().all(bare), &format!("{lines:#?}"));
+        let symbols = self.must("llvm-nm-19", "d.o");
+        let strong = |l: &str| l.contains(prefix) && !l.trim_start().starts_with(['w', 'v']);
+        self.session.check(!symbols.lines().any(strong), &symbols);
+        let file = summaries::bitcode::read(pruned).unwrap();
+        for module in &file.modules {
+            let is_dropped = |id: u32| module.values[id as usize].name.starts_with(prefix.as_bytes());
+            let Some(index) = &module.summary else { continue };
+            let entries = index.entries.iter();
+            self.session.check(!entries.clone().any(|e| is_dropped(e.value)), "an entry of a dropped value");
+            for entry in entries.filter(|e| module.values[e.value as usize].name == b"stubbed") {
+                let is_empty =
+                    matches!(&entry.kind, EntryKind::Function { calls, flags: 0, .. } if calls.is_empty());
+                self.session.check(is_empty && entry.refs.is_empty(), &format!("{entry:?}"));
+                self.session.check(entry.flags.not_eligible_to_import, "the stub may be imported");
+            }
+            let mut vtables = index.types.iter().flat_map(|t| &t.vtables);
+            self.session.check(!vtables.any(|(_, id)| is_dropped(*id)), "a vtable that was dropped");
+        }
+    }
+
+    /// Link `objects` and run the program with `words`.
+    fn runs(&mut self, lld: &Path, level: u32, objects: &str, words: &str) -> (i32, String) {
+        let dir = self.session.dir().to_owned();
+        let link = Job::new(&dir, "clang++-19")
+            .words(&format!("--ld-path={} -Wl,--lto-O{level} -o out {objects}", lld.display()));
+        let said = self.session.must(&link).stderr;
+        self.session.check_eq(&said.as_str(), &"", "the linker's words");
+        let outcome = self.session.run(&Job::new(&dir, dir.join("out")).words(words));
+        (outcome.status, outcome.stdout)
+    }
+}
+
+const WAYS: [(&str, &str, usize); 6] = [
+    ("thin0", "-O0 -g -flto=thin", 1),
+    ("thin2", "-O2 -flto=thin", 1),
+    ("full2", "-O2 -g -flto", 1),
+    ("full0", "-O0 -flto", 1),
+    ("vtables", "-O2 -flto=thin -fwhole-program-vtables -fvisibility=hidden -fno-split-lto-unit", 1),
+    ("split", "-O2 -flto=thin -fwhole-program-vtables -fvisibility=hidden -fsplit-lto-unit", 2),
+];
+
+#[test]
+fn programs_without_what_is_dead() {
+    for (name, flags, modules) in WAYS {
+        let mut work = Work::new(name);
+        work.session.write("a.cc", SOURCE);
+        work.session.write("l.c", LIBRARY);
+        work.must("clang++-19", &format!("-fPIC -fcommon {flags} -c a.cc -o a.o"));
+        work.must("clang-19", "-O1 -c l.c -o l.o");
+        work.must("llvm-ar-19", "rcs libl.a l.o");
+        let bytes = work.read("a.o");
+        work.session.write("same.o", by_name(&bytes, |_| Action::Keep).unwrap());
+        let (plain, same) = (work.text("a.o", modules), work.text("same.o", modules));
+        work.session.check(plain == same, "the text is not the same");
+        let pruned = by_name(&bytes, dead_and_stub).unwrap();
+        let hash = |bytes: &[u8]| summaries::bitcode::read(bytes).unwrap().modules[0].hash;
+        work.session.check((hash(&bytes) != hash(&pruned)) == flags.contains("thin"), "hashes");
+        work.session.write("d.o", &pruned);
+        let text = work.text("d.o", modules);
+        work.session.check(text.contains("asm sideeffect \"ud2\""), "no stub");
+        let symbols = work.must("llvm-nm-19", "--format=just-symbols d.o");
+        work.session.check(!symbols.lines().any(|l| is_dead(l) || l == "only_dead"), &symbols);
+        work.declared(&text, &pruned);
+        for lld in [Linker::Lld.path(), tools::lld_of_rustc()] {
+            for level in [0, 2] {
+                let (status, out) = work.runs(&lld, level, "a.o libl.a", "");
+                work.session.check_eq(&status, &0, "exit status");
+                work.session.check(out.contains("member\n"), "the member was not extracted");
+                let pruned = work.runs(&lld, level, "d.o libl.a", "");
+                work.session.check_eq(&pruned, &(0, out.replace("member\n", "")), "what it does");
+                let symbols = work.must("nm", "out");
+                work.session.check(!symbols.lines().any(|l| is_dead(l) || l.contains("dropped")), &symbols);
+                // SIGILL.
+                let trapped = work.runs(&lld, level, "d.o libl.a", "1");
+                work.session.check_eq(&trapped.0, &(128 + 4), "the stub");
+            }
+        }
+    }
+}
+
+/// A call that a pass makes by name, of a function whose declaration went: in a static program its member has to be extracted.
+#[test]
+fn library_functions_that_passes_call() {
+    for flags in ["-O0 -Xclang -disable-O0-optnone -flto=thin", "-O1 -Xclang -disable-llvm-passes -flto"] {
+        let mut work = Work::new("called_by_name");
+        work.session.write(
+            "p.c",
+            "#include <stdio.h>\nint dead(void) { return putchar(3); }\nint main(void) { printf(\"%c\", 104); return 0; }\n",
+        );
+        work.must("clang-19", &format!("{flags} -c p.c -o p.o"));
+        let drop = |name: &str| if ["dead", "putchar"].contains(&name) { Action::Drop } else { Action::Keep };
+        let pruned = by_name(&work.read("p.o"), drop).unwrap();
+        work.session.write("d.o", pruned);
+        let lld = Linker::Lld.path();
+        let ran = work.runs(&lld, 2, "-static d.o", "");
+        work.session.check_eq(&ran, &(0, "h".to_owned()), flags);
+    }
+}
+
+/// rustc's modules (LLVM 22): all that the summary does not reach.
+#[test]
+fn modules_of_rustc() {
+    for level in [0, 2] {
+        let mut work = Work::new(&format!("rust{level}"));
+        work.session.write("r.rs", "use std::collections::BTreeMap;\n\
+            pub trait T { fn f(&self) -> i32; }\npub struct A(pub i32);\nimpl T for A { fn f(&self) -> i32 { self.0 } }\n\
+            #[no_mangle] pub extern \"C\" fn from_rust(x: i32) -> i32 { let mut m = BTreeMap::new();\n\
+            for i in 0..x { m.insert(i, format!(\"{i}\")); } let b: Box<dyn T> = Box::new(A(x));\n\
+            m.values().map(|s| s.len() as i32).sum::<i32>() + b.f() }\n\
+            #[no_mangle] pub extern \"C\" fn dead_rust(x: i32) -> i32 { format!(\"{x:?} {:?}\", vec![x; 3]).len() as i32 }\n");
+        work.session.write("main.c", "#include <stdio.h>\nint from_rust(int);\nint main(void) { printf(\"%d\\n\", from_rust(12)); return 0; }\n");
+        work.must("clang-19", "-O1 -c main.c");
+        let flags = "-g -Ccodegen-units=1 -Clinker-plugin-lto --crate-type=staticlib";
+        work.must("rustc", &format!("{flags} -Copt-level={level} r.rs -o libr.a"));
+        let members = work.must("ar", "t libr.a");
+        let member = members.lines().find(|m| m.contains(".r.")).unwrap().to_owned();
+        work.must("ar", &format!("x libr.a {member}"));
+        let bytes = work.read(&member);
+        let survey = Survey::new(&bytes).unwrap();
+        let kept = reached(survey.file(), &["from_rust"]);
+        let count = survey.file().modules[0].values.len();
+        work.session.check(kept.len() < count, "nothing goes");
+        let action = |at: ValueAt| if kept.contains(&at.value) { Action::Keep } else { Action::Drop };
+        let pruned = rewrite(&survey, &action).unwrap();
+        work.session.check(pruned.len() < bytes.len(), "it is not smaller");
+        work.session.write("d.o", pruned);
+        work.must("ar", &format!("d libr.a {member}"));
+        let ran = work.runs(&tools::lld_of_rustc(), 2, "main.o d.o libr.a -lpthread -ldl", "");
+        work.session.check_eq(&ran, &(0, "26\n".to_owned()), "what it does");
+        let symbols = work.must("nm", "out");
+        work.session.check(!symbols.contains("dead_rust") && !symbols.contains("dropped"), &symbols);
+    }
+}
+
+/// Pointers have types here, and a module may lack those that a stub needs.
+#[test]
+fn modules_of_llvm_14() {
+    let source = r#"
+source_filename = "old.c"
+target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-f80:128-n8:16:32:64-S128"
+target triple = "x86_64-pc-linux-gnu"
+@table = global i32 (i32)* @stubbed
+@dead_table = global [1 x i32 (i32)*] [i32 (i32)* @dead_f]
+@dead_alias = alias i32 (i32), i32 (i32)* @dead_f
+define i32 @stubbed(i32 %x) readnone speculatable {
+  ret i32 %x
+}
+define i32 @dead_f(i32 %x) {
+  %r = call i32 @dead_away(i32 %x)
+  ret i32 %r
+}
+declare i32 @dead_away(i32)
+define i32 @main(i32 %c, i8** %v) {
+  %f = load volatile i32 (i32)*, i32 (i32)** @table
+  %many = icmp sgt i32 %c, 1
+  br i1 %many, label %calls, label %ends
+calls:
+  %r = call i32 %f(i32 %c)
+  ret i32 %r
+ends:
+  ret i32 0
+}
+"#;
+    let mut work = Work::new("old");
+    work.session.write("old.ll", source);
+    for flags in ["-module-summary -module-hash", ""] {
+        work.must("opt-14", &format!("{flags} -o old.bc old.ll"));
+        let pruned = by_name(&work.read("old.bc"), dead_and_stub).unwrap();
+        work.session.write("d.o", pruned);
+        work.must("opt-14", "-verify -disable-output d.o");
+        work.text("d.o", 1);
+        for lld in [Linker::Lld.path(), tools::lld_of_rustc()] {
+            for (words, status) in [("", 0), ("1", 128 + 4)] {
+                let ran = work.runs(&lld, 1, "d.o", words);
+                work.session.check_eq(&ran.0, &status, words);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_can_not_be_done_is_said() {
+    let mut work = Work::new("refused");
+    work.session.write("a.c", "static int leaf(int x) { return x; }\nint caller(int x) { return leaf(x) + leaf(x + 1); }\n\
+        __attribute__((used)) static int held(int x) { return x; }\nint named(int) __attribute__((alias(\"caller\")));\nint data;\n\
+        int jumps(int x) { static void *const t[] = {&&one, &&two}; goto *t[x & 1]; one: return 3; two: return 4; }\n");
+    work.must("clang-19", "-O0 -flto=thin -c a.c -o a.o");
+    let bytes = work.read("a.o");
+    let one = |which: &'static str, action: Action| {
+        by_name(&bytes, move |name| if name == which { action } else { Action::Keep })
+    };
+    let refers = |result| matches!(result, Err(RewriteError::Refers { .. }));
+    let why = |result| match result {
+        Err(RewriteError::Value { why, .. }) => Some(why),
+        _ => None,
+    };
+    assert!(refers(one("leaf", Action::Drop)), "its caller is kept");
+    assert!(refers(one("caller", Action::Drop)), "its alias is kept");
+    assert!(refers(one("held", Action::Drop)), "llvm.compiler.used is kept");
+    assert_eq!(why(one("llvm.compiler.used", Action::Drop)), Some(Obstacle::Special));
+    assert_eq!(why(one("jumps", Action::Stub)), Some(Obstacle::BlockAddress));
+    assert_eq!(why(one("data", Action::Stub)), Some(Obstacle::NoBody));
+    assert!(one("caller", Action::Stub).is_ok() && one("named", Action::Drop).is_ok());
+    let survey = Survey::new(&bytes).unwrap();
+    assert_eq!(survey.keeps(ValueAt { module: 3, value: 0 }), Some(Obstacle::NoValue));
+    // A wrapper is taken off, whatever it is wrapped with.
+    let size = (bytes.len() as u32).to_le_bytes();
+    let header = [[0xde, 0xc0, 0x17, 0x0b], [0; 4], [20, 0, 0, 0], size, [7, 0, 0, 1]].concat();
+    let wrapped = [header, bytes.clone(), vec![0; 16]].concat();
+    let of = |bytes: &[u8]| by_name(bytes, |_| Action::Keep);
+    assert_eq!(of(&wrapped), of(&bytes));
+    // Cut off or with a bit changed it is an error, or another module; never a panic.
+    let range = container::unwrap(&bytes).unwrap();
+    for i in (0..range.len()).step_by(7) {
+        assert!(Survey::new(&bytes[..i]).is_err(), "{i}");
+        let mut changed = bytes.clone();
+        changed[i] ^= 1 << (i % 8);
+        if let Ok(survey) = Survey::new(&changed) {
+            let _ =
+                rewrite(&survey, &|at| [Action::Keep, Action::Drop, Action::Stub][(at.value % 3) as usize]);
+            let _ = rewrite(&survey, &|_| Action::Keep);
+        }
+    }
+}
