@@ -97,6 +97,13 @@ fn every_file_says_what_it_decides() {
 }
 
 #[test]
+fn names_of_files_are_chosen() {
+    // A tool that takes `-` for a name leaves files like that behind.
+    let odd = |p: &PathBuf| p.iter().any(|part| part.to_string_lossy().starts_with(['-', ' ', '~']));
+    none(files().iter().filter(|p| odd(p)).map(|p| p.display().to_string()).collect());
+}
+
+#[test]
 fn files_stay_short() {
     let long = rust_files().into_iter().map(|(path, text)| (path, text.lines().count()));
     let long = long.filter(|(_, lines)| *lines > MAX_LINES);

@@ -13,7 +13,9 @@ pub(super) fn disassemble(sample: &Sample) -> Option<String> {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("t.bc");
     std::fs::write(&path, &sample.bytes).unwrap();
-    let output = run(Command::new(format!("llvm-dis-{}", sample.tools?)).args(["-o", "-"]).arg(&path));
+    let mut command = Command::new(format!("llvm-dis-{}", sample.tools?));
+    // Of several modules it writes files `-.0`, `-.1` and so on where it stands.
+    let output = run(command.current_dir(&dir).args(["-o", "-"]).arg(&path));
     Some(String::from_utf8_lossy(&output).into_owned())
 }
 
