@@ -1,13 +1,16 @@
 //! A module of bitcode that was rewritten, read again and held against its plan.
 //!
 //! Every value is there in its place: what is kept is what it was, a stub has a body, and what is dropped is a weak declaration, which asks for no
-//! definition. Left out: what is in the bodies that stay, which are copied bit by bit; and this shares its reader with emission, because
-//! there is no other.
+//! definition. Nothing that stays mentions what is gone: the linker would take a null address for it and say nothing, so this is asked of the
+//! IR itself, whatever references the plan was made from. Left out: metadata, which mentions nothing that code needs; and this shares its reader with
+//! emission, because there is no other.
 
 use summaries::bitcode;
 use summaries::bitcode::file::BitcodeFile;
+use summaries::bitcode::ir::mentions::Mentions;
+use summaries::bitcode::ir::{self, ValueId};
 use summaries::bitcode::linkage::Linkage;
-use summaries::bitcode::module::GlobalValue;
+use summaries::bitcode::module::{GlobalValue, ValueKind};
 use summaries::bitcode::symbols::{self, ValueAt};
 
 use super::Facts;
@@ -48,7 +51,53 @@ pub fn bitcode(name: &str, original: &[u8], pruned: &[u8], fate: &dyn Fn(ValueAt
             return Err(failed("its summary has other entries than it should".to_owned()));
         }
     }
-    Ok(())
+    match dangling(&before, pruned, fate) {
+        Ok(None) => Ok(()),
+        Ok(Some((from, to))) => Err(failed(format!("mentions {to}, which is dropped")).at_symbol(from)),
+        Err(error) => Err(failed(format!("LLVM bitcode: {error}"))),
+    }
+}
+
+/// A value that stays and in the pruned `bytes` mentions one that is dropped: the names of both, by the original file.
+fn dangling(
+    file: &BitcodeFile<'_>,
+    bytes: &[u8],
+    fate: &dyn Fn(ValueAt) -> Action,
+) -> bitcode::error::Result<Option<(String, String)>> {
+    let ir = ir::read(bytes)?;
+    for (m, (module, of_ir)) in file.modules.iter().zip(&ir.modules).enumerate() {
+        let fate = |value: ValueId| fate(ValueAt { module: m as u32, value: value.0 });
+        let is_intrinsic =
+            |v: &GlobalValue<'_>| v.kind == ValueKind::Function && v.name.starts_with(b"llvm.");
+        let goes = |value: &ValueId| {
+            let of = module.values.get(value.0 as usize);
+            fate(*value) == Action::Drop && of.is_some_and(|v| !is_intrinsic(v))
+        };
+        let name = |value: ValueId| {
+            let of = module.values.get(value.0 as usize);
+            String::from_utf8_lossy(of.map_or(&[][..], |v| v.name)).into_owned()
+        };
+        let mut mentions = Mentions::new(of_ir);
+        for (v, (value, global)) in module.values.iter().zip(&of_ir.globals).enumerate() {
+            let id = ValueId(v as u32);
+            if fate(id) == Action::Drop || symbols::is_metadata(module, value) {
+                continue;
+            }
+            let mut operands = Vec::new();
+            global.each_operand(|operand| operands.push(operand));
+            if let Some(to) = mentions.of_values(operands).iter().find(|to| goes(to)) {
+                return Ok(Some((name(id), name(*to))));
+            }
+        }
+        let Some(reader) = ir.reader(m)? else { continue };
+        for index in 0..of_ir.bodies.len() {
+            let Some(body) = reader.body(index)? else { continue };
+            if let Some(to) = mentions.of_body(&body).iter().find(|to| goes(to)) {
+                return Ok(Some((name(body.function), name(*to))));
+            }
+        }
+    }
+    Ok(None)
 }
 
 fn word(action: Action) -> &'static str {

@@ -372,3 +372,33 @@ fn what_can_not_be_done_is_said() {
         }
     }
 }
+
+/// Without a summary nothing else would see it: the linker takes a null address for what is gone.
+#[test]
+fn what_stays_mentions_nothing_that_is_gone() {
+    let mut work = Work::new("dangling");
+    work.session.write(
+        "p.c",
+        "int g(int); extern int (*table[1])(int); int f(int x) { return g(x); }\n\
+         int g(int x) { return x + 1; }\nint h(int x) { return x; }\nint (*table[1])(int) = { h };\n",
+    );
+    work.must("clang-19", "-O0 -emit-llvm -c p.c -o p.bc");
+    let bytes = work.read("p.bc");
+    let survey = Survey::new(&bytes).unwrap();
+    work.session.check(survey.file().modules[0].summary.is_none(), "it has a summary");
+    for (gone, mentioned_by) in [
+        (&["g"][..], Some("f")),
+        (&["h"][..], Some("table")),
+        (&["f", "g"][..], None),
+        (&["h", "table"][..], None),
+    ] {
+        let fate = |at: ValueAt| {
+            let goes = gone.contains(&name_of(survey.file(), at).as_str());
+            if goes { Action::Drop } else { Action::Keep }
+        };
+        let pruned = rewrite(&survey, &fate).unwrap();
+        let error = lto_prune::verify::bitcode("p.bc", &bytes, &pruned, &fate).err();
+        let symbol = error.as_ref().and_then(|e| e.symbol.as_deref());
+        work.session.check_eq(&symbol, &mentioned_by, &format!("{gone:?}: {error:?}"));
+    }
+}

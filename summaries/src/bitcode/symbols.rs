@@ -173,7 +173,7 @@ pub(super) fn is_linker_symbol(module: &Module<'_>, value: &GlobalValue<'_>) -> 
 }
 
 /// Whether it never becomes data: it is in the section `llvm.metadata`.
-pub(super) fn is_metadata(module: &Module<'_>, value: &GlobalValue<'_>) -> bool {
+pub fn is_metadata(module: &Module<'_>, value: &GlobalValue<'_>) -> bool {
     let section = value.section.and_then(|s| module.sections.get(s as usize));
     section.is_some_and(|s| s == b"llvm.metadata")
 }
