@@ -144,9 +144,8 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
     };
     let propagate = |index: &index::Index| {
         let chosen = plan::chosen_stubs(config, index, &summaries);
-        let follows = config.prune.level == Level::Pointers
-            && chosen.is_empty()
-            && summaries.iter().any(|s| !s.functions.is_empty());
+        let follows =
+            config.prune.level == Level::Pointers && chosen.is_empty() && values::can_follow(&summaries);
         if follows {
             let can: Vec<Vec<bool>> = match plan::may_fold(config) {
                 true => Vec::new(),

@@ -39,6 +39,7 @@ pub(super) fn severity_name(severity: summaries::Severity) -> &'static str {
     match severity {
         summaries::Severity::Function => "function",
         summaries::Severity::Section => "section",
+        summaries::Severity::Values => "values",
         summaries::Severity::Module => "module",
         summaries::Severity::Link => "link",
     }

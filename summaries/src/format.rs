@@ -12,7 +12,7 @@ use crate::summary::ModuleSummary;
 
 /// Version of the body. It changes with every change of the types *and* of what a front end finds in the same bytes:
 /// a summary of another version is never used.
-pub const SCHEMA_VERSION: u32 = 12;
+pub const SCHEMA_VERSION: u32 = 13;
 
 /// First bytes of the form.
 pub const MAGIC: [u8; 8] = *b"LTOSUM\r\n";

@@ -14,6 +14,7 @@ pub mod extract;
 pub mod format;
 pub mod ids;
 pub mod limit;
+mod mapping;
 pub mod models;
 pub mod native;
 pub mod relation;

@@ -13,6 +13,8 @@ pub enum Severity {
     Function,
     /// One section is not divided: it lives and dies whole, with all that it refers to.
     Section,
+    /// Addresses are followed nowhere in the link: the level `pointers` is `functions`.
+    Values,
     /// Every atom of the module is a root, and the module is passed through as it is.
     Module,
     /// Nothing in the link is pruned.
@@ -128,6 +130,8 @@ limits! {
     GroupedSection, "grouped-section", Section, "a section for each function of a group";
     /// An instruction, relocation or way of entering or leaving that the analysis of values does not model.
     UnmodelledFlow, "unmodelled-flow", Function, "compiled code that follows the psABI";
+    /// A call maps memory at a place that the program chooses: it may make addresses of numbers, which nobody follows.
+    FixedMapping, "fixed-mapping", Values, "calls of mmap that leave the place to the kernel";
     /// What a function does with integers is not told, or not all: what it calls is called, and it passes anything.
     UnmodelledConstants, "unmodelled-constants", Function, "a simpler function, or optimisation";
 }

@@ -42,9 +42,11 @@ cases! {
     copy_relocation
     cv_data_parts
     cv_environment
+    cv_fixed_place
     cv_handlers
     cv_kept
     cv_ms_abi
+    cv_number
     cv_registers
     cv_streams
     cv_text

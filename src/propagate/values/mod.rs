@@ -33,6 +33,7 @@ mod unreached;
 use std::collections::BTreeSet;
 
 use summaries::relation::Callee;
+use summaries::{ModuleSummary, Severity};
 
 use super::{Liveness, Witness};
 use crate::ids::{AtomId, Id, SymbolId};
@@ -115,6 +116,13 @@ pub struct ValueFlow {
 fn joined(targets: &BTreeSet<(AtomId, Option<i64>)>) -> Vec<(AtomId, Option<i64>)> {
     let covered = |t: &&(AtomId, Option<i64>)| t.1.is_some() && targets.contains(&(t.0, None));
     targets.iter().filter(|t| !covered(t)).copied().collect()
+}
+
+/// Whether values are followed in a link of these modules at all: there is something to follow, and nothing that says that addresses come from elsewhere.
+pub fn can_follow(summaries: &[&ModuleSummary]) -> bool {
+    let makes_addresses =
+        |s: &&ModuleSummary| s.limits.iter().any(|l| l.limit.severity() == Severity::Values);
+    summaries.iter().any(|s| !s.functions.is_empty()) && !summaries.iter().any(makes_addresses)
 }
 
 /// From the roots to all that lives, by what is called and what escapes. `explain`: say what is called, and where the

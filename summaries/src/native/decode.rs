@@ -232,7 +232,7 @@ pub(crate) enum Step {
     /// A 64-bit load or `pop`.
     Load64 { to: Gpr, written: u16 },
     /// A constant: `mov` of an immediate, `xor` of a register with itself.
-    Constant { to: Gpr },
+    Constant { to: Gpr, value: u64 },
     /// A conditional move of 64 bits from a register.
     Select { to: Gpr, from: Gpr },
     /// A call.
@@ -243,6 +243,27 @@ pub(crate) enum Step {
     Jump { through: Gpr },
     /// Anything else: bits of the registers that it writes or may write.
     Other { written: u16 },
+}
+
+impl Step {
+    /// Whether the register may hold something else behind it, at the next instruction.
+    pub(crate) fn may_write(self, register: Gpr) -> bool {
+        match self {
+            Step::Address { to }
+            | Step::Sum { to, .. }
+            | Step::Load32 { to, .. }
+            | Step::LoadConstant32 { to }
+            | Step::Move { to, .. }
+            | Step::Extend { to, .. }
+            | Step::Add { to, .. }
+            | Step::Constant { to, .. }
+            | Step::Select { to, .. } => to == register,
+            Step::Load64 { to, written } => to == register || written & 1 << register != 0,
+            Step::Other { written } => written & 1 << register != 0,
+            Step::Call => true,
+            Step::Padding | Step::Jump { .. } => false,
+        }
+    }
 }
 
 /// Decodes [`Step`]s; reused, since it keeps buffers.
@@ -312,10 +333,15 @@ fn known(decoded: &Decoded, written: impl FnOnce() -> u16) -> Option<Step> {
         Mnemonic::Mov if memory => Some(Step::Load64 { to: wide(to)?, written: written() }),
         Mnemonic::Mov if two_registers => Some(Step::Move { to: wide(to)?, from: wide(from())? }),
         Mnemonic::Mov if decoded.op0_kind() == OpKind::Register && is_immediate(kind) => {
-            (to.size() >= 4).then(|| full(to).map(|to| Step::Constant { to }))?
+            let value = match to.size() {
+                4 => u64::from(decoded.immediate(1) as u32),
+                8 => decoded.immediate(1),
+                _ => return None,
+            };
+            Some(Step::Constant { to: full(to)?, value })
         }
         Mnemonic::Xor if two_registers && to == from() && to.size() >= 4 => {
-            Some(Step::Constant { to: full(to)? })
+            Some(Step::Constant { to: full(to)?, value: 0 })
         }
         Mnemonic::Movsxd if two_registers => Some(Step::Extend { to: wide(to)?, from: full(from())? }),
         Mnemonic::Nop => Some(Step::Padding),
@@ -454,7 +480,7 @@ mod tests {
         assert_eq!(step(&[0x4c, 0x01, 0xfa]), Step::Add { to: 2, from: 15 });
         assert_eq!(step(&[0x01, 0xd0]), Step::Other { written: 1 });
         assert_eq!(step(&[0x48, 0x8b, 0x44, 0x24, 8]), Step::Load64 { to: 0, written: 1 });
-        assert_eq!(step(&[0x31, 0xc0]), Step::Constant { to: 0 });
+        assert_eq!(step(&[0x31, 0xc0]), Step::Constant { to: 0, value: 0 });
         assert_eq!(step(&[0xb0, 1]), Step::Other { written: 1 });
         assert_eq!(step(&[0x48, 0xf7, 0xf1]), Step::Other { written: 0b101 });
         assert_eq!(step(&[0xff, 0xd0]), Step::Call);

@@ -6,7 +6,7 @@
 //! debug information are not read at all. It never fails: a file that can't be trusted gives an opaque summary with a
 //! limit; one with a part that we don't understand gives a whole summary in which that part refers to everything.
 
-mod decode;
+pub(crate) mod decode;
 pub mod eh_frame;
 mod flow;
 mod groups;

@@ -424,3 +424,50 @@ fn calls_of_places_inside_are_not_understood() {
     let Callee::Indirect(called) = function.call_sites[0].callee else { panic!("{function:?}") };
     assert!(function.constraints.iter().any(|c| matches!(c, Constraint::Load { to, .. } if *to == called)));
 }
+
+/// A call of what maps memory says no place if the constant before it leaves that open, on every way to the call.
+#[test]
+fn who_chooses_where_memory_is() {
+    let chooses = |body: &str| {
+        let summary = module(body);
+        summary.limits.iter().filter(|l| l.limit == Limit::FixedMapping).count()
+    };
+    for (body, count) in [
+        ("xorl %edi, %edi\nmovl $3, %edx\ncall mmap@PLT\nret", 0),
+        ("movl $0, %edi\ncall *mmap64@GOTPCREL(%rip)\nret", 0),
+        ("movq $0, %rdi\njmp mmap", 0),
+        ("xorl %edi, %edi\ntestl %esi, %esi\njne 1f\ncall mmap\n1: ret", 0),
+        ("movq mmap@GOTPCREL(%rip), %rax\nret", 0),
+        ("movabsq $0x100000000, %rdi\ncall mmap\nret", 1),
+        ("movl $4096, %edi\ncall mmap\nret", 1),
+        ("movl $g, %edi\ncall mmap\nret", 1),
+        ("jmp mmap", 1),
+        ("xorl %edi, %edi\nmovl %esi, %edi\ncall mmap\nret", 1),
+        ("xorl %edi, %edi\npopq %rdi\ncall mmap\nret", 1),
+        ("xorl %edi, %edi\nmovb $1, %dil\ncall mmap\nret", 1),
+        ("xorl %edi, %edi\ncall f\ncall mmap\nret", 1),
+        ("testl %esi, %esi\njne 1f\nxorl %edi, %edi\n1: call mmap\nret", 1),
+        ("xorl %esi, %esi\ncall shmat\nret", 0),
+        ("xorl %edi, %edi\ncall shmat\nret", 1),
+        ("movl $1, %ecx\ncall mremap\nret", 0),
+        ("movl $3, %ecx\ncall mremap\nret", 1),
+    ] {
+        assert_eq!(chooses(body), count, "{body}");
+    }
+}
+
+/// Memory at a number is what nobody follows: what is stored there escapes, and what is loaded may be anything. The null page is nothing.
+#[test]
+fn memory_at_a_number() {
+    let constraints = |body: &str| function(body).1.constraints;
+    let escapes = |body: &str| constraints(body).iter().any(|c| matches!(c, Constraint::Escape { .. }));
+    let unknown = |body: &str| constraints(body).iter().any(|c| matches!(c, Constraint::Unknown { .. }));
+    assert!(escapes("leaq g(%rip), %rax\nmovabsq $0x100000000, %rcx\nmovq %rax, 8(%rcx)\nret"));
+    assert!(escapes("leaq g(%rip), %rax\nmovq %rax, 0x20000000\nret"));
+    assert!(!escapes("leaq g(%rip), %rax\nmovq %rax, 8\nret"));
+    assert!(escapes("leaq g(%rip), %rsi\nmovl $0x20000000, %edi\nmovsq\nret"));
+    assert!(unknown("leaq g(%rip), %rdi\nmovl $0x20000000, %esi\nmovsq\nret"));
+    assert!(unknown("movl $0x20000000, %ecx\nmovq 8(%rcx), %rax\nret"));
+    assert!(unknown("movq 0x20000000, %rax\nret"));
+    assert!(!unknown("movq 0x20, %rax\nret"));
+}

@@ -16,6 +16,8 @@ use rustc_hash::FxHashMap;
 
 use super::file::BitcodeFile;
 use super::ir::attributes::{AttributeList, kind};
+use super::ir::function::Body;
+use super::ir::instruction::{Argument, InstructionKind};
 use super::ir::mentions::Mentions;
 use super::ir::types::TypeId;
 use super::ir::{self, GlobalKind, Ir, IrModule, ValueId};
@@ -25,6 +27,7 @@ use super::module::{Module, ValueKind};
 use super::symbols;
 use crate::ids::AtomIdx;
 use crate::limit::{Limit, LimitRecord};
+use crate::mapping::mapping;
 use crate::relation::FunctionSummary;
 use crate::summary::{Reference, ReferenceKind, Target};
 use places::{LABEL, Values};
@@ -230,6 +233,12 @@ impl Following<'_> {
             }
             let section = sections(atom);
             let values = Values { body: Some(&body), ..self.values };
+            if let Some(callee) = self.chooses_a_place(values, &body) {
+                let names = [callee, name].map(String::from_utf8_lossy);
+                let detail = format!("function {}: a call of {} may say where", names[1], names[0]);
+                let limit = Limit::FixedMapping;
+                self.out.limits.push(LimitRecord { limit, section: Some(section), bytes: 0, detail });
+            }
             let is_naked = self
                 .names
                 .function(body.function)
@@ -270,6 +279,24 @@ impl Following<'_> {
             }
         }
         Ok(())
+    }
+
+    /// What the body calls to map memory, if it may say where.
+    fn chooses_a_place(&self, values: Values<'_>, body: &Body) -> Option<&[u8]> {
+        let calls = body.instructions.iter().filter_map(|i| match &i.kind {
+            InstructionKind::Call(call) => Some(call),
+            _ => None,
+        });
+        let mut names = calls.filter_map(|call| {
+            let name = self.module.values.get(call.callee.0 as usize)?.name;
+            let mapping = mapping(name)?;
+            let said = match call.arguments.get(mapping.argument) {
+                Some(Argument::Value(value)) => values.integer(*value),
+                _ => None,
+            };
+            said.is_none_or(|said| said as u64 & mapping.bits != 0).then_some(name)
+        });
+        names.next()
     }
 
     /// The references of a function: one for each global value that it mentions, at places that are told apart, and another one that

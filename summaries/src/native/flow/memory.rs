@@ -1,7 +1,7 @@
 //! Memory operands: what they mean, and what loads and stores of them do.
 //!
 //! An address is exact if nothing but constants is added to one thing that holds an address; else it is somewhere around
-//! each of them. Thread-local storage is not followed: what is there has escaped.
+//! each of them. Thread-local storage is not followed: what is there has escaped. Nor is memory at a number.
 
 use super::builder::Key;
 use super::state::{State, Val};
@@ -19,9 +19,14 @@ pub(super) enum Memory {
     At(ValueIdx, Option<i64>),
     Tls,
     Got(Val),
-    /// No address goes into it.
+    /// No address goes into it: what the program has mapped at a place of its own choice, or the linker script has put there.
+    Number,
+    /// It is not reached, or is the null page, or an offset of thread-local storage.
     Nowhere,
 }
+
+/// Bytes from 0 on in which nothing is ever mapped (Linux never gives less for `vm.mmap_min_addr` unless it is told to).
+const NULL_PAGE: i64 = 4096;
 
 impl Walk<'_, '_, '_, '_> {
     /// What a memory operand means.
@@ -69,7 +74,11 @@ impl Walk<'_, '_, '_, '_> {
         let is_address = |v: &&Val| !matches!(v, Val::None | Val::Undefined);
         let registers = usize::from(address.base.is_some()) + usize::from(address.index.is_some());
         let single = parts.iter().filter(is_address).count() == 1;
-        let Some(first) = parts.iter().find(is_address).copied() else { return Ok(Memory::Nowhere) };
+        let Some(first) = parts.iter().find(is_address).copied() else {
+            let is_null = registers == 0 && (0..NULL_PAGE).contains(&constant);
+            let is_nowhere = is_null || meaning == Meaning::Tls || parts.contains(&Val::Undefined);
+            return Ok(if is_nowhere { Memory::Nowhere } else { Memory::Number });
+        };
         // Exact if nothing is added but constants.
         let exact = address.index.is_none()
             && single
@@ -106,7 +115,7 @@ impl Walk<'_, '_, '_, '_> {
                 }
                 Val::Node(to, 0)
             }
-            Memory::Tls => Val::Node(self.builder.unknown(), 0),
+            Memory::Tls | Memory::Number => Val::Node(self.builder.unknown(), 0),
             Memory::Got(value) => value,
             Memory::Nowhere => Val::None,
         })
@@ -131,7 +140,7 @@ impl Walk<'_, '_, '_, '_> {
                 self.builder.store_cell(offset, size, value)
             }
             Memory::At(to, offset) => self.builder.store(value, to, offset, size),
-            Memory::Tls => self.builder.escape(value),
+            Memory::Tls | Memory::Number => self.builder.escape(value),
             Memory::Got(_) => Err("a store into the offset table".to_owned()),
             Memory::Nowhere => Ok(()),
         }

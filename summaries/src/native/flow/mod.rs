@@ -14,6 +14,7 @@ mod closed;
 mod compact;
 mod constants;
 mod limits;
+mod mapping;
 mod memory;
 mod needed;
 mod preserve;
@@ -131,6 +132,7 @@ pub(crate) fn read(
     module.find_labels(plan);
     module.followed = plan.understood.iter().copied().chain(closed).collect();
     module.followed.sort_unstable();
+    module.find_mappings(limits);
     let mut effects = Effects::new();
     let mut found = Found::default();
     let mut integers = IntegerDecoder::new();

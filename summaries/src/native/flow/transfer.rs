@@ -102,7 +102,7 @@ impl Walk<'_, '_, '_, '_> {
                     Memory::Frame(o) => Val::Frame(o),
                     Memory::At(node, Some(o)) => Val::Node(node, o),
                     Memory::At(node, None) => self.join(Key::Op(at, 60), [Val::Node(node, 0)])?,
-                    Memory::Nowhere | Memory::Tls => Val::None,
+                    Memory::Number | Memory::Nowhere | Memory::Tls => Val::None,
                     Memory::Got(_) => return strange("the address of an entry of the offset table"),
                 };
                 state.set(*to, value);
@@ -230,9 +230,18 @@ impl Walk<'_, '_, '_, '_> {
         }
         self.builder.copy_to_frame |= !matches!(to, Val::Place(..));
         let is_address = |v: Val| !matches!(v, Val::None | Val::Undefined);
-        if is_address(from) && is_address(to) {
-            let (from, to) = (self.builder.node(from)?, self.builder.node(to)?);
-            self.builder.copy(from, to, size);
+        // Memory at a number, on one side.
+        match (from, to) {
+            (Val::None, _) if is_address(to) => {
+                let (unknown, to) = (self.builder.unknown(), self.builder.node(to)?);
+                self.builder.store(Val::Node(unknown, 0), to, None, 0)?;
+            }
+            (_, Val::None) => self.builder.escape(from)?,
+            _ if is_address(from) && is_address(to) => {
+                let (from, to) = (self.builder.node(from)?, self.builder.node(to)?);
+                self.builder.copy(from, to, size);
+            }
+            _ => {}
         }
         Ok(())
     }

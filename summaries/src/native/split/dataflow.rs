@@ -334,7 +334,7 @@ impl Flowing<'_, '_, '_, '_> {
                 set_all(state, written, Value::Arithmetic);
                 (to, Value::Pointer)
             }
-            Step::Constant { to } => (to, Value::Pointer),
+            Step::Constant { to, .. } => (to, Value::Pointer),
             Step::Select { to, from } => (to, if of(to) == of(from) { of(to) } else { Value::Unknown }),
             Step::Call => {
                 set_all(state, CALLER_SAVED, Value::Unknown);

@@ -137,6 +137,27 @@ fn functions_that_are_not_followed() {
 }
 
 #[test]
+fn who_chooses_where_memory_is() {
+    let head = include_str!("flow.ll").lines().filter(|l| l.starts_with("target "));
+    let head: String = head.flat_map(|l| [l, "\n"]).collect();
+    let head = format!(
+        "{head}declare ptr @mmap(ptr, i64, i32, i32, i32, i64)\ndeclare ptr @mremap(ptr, i64, i64, i32, ...)\n"
+    );
+    for (call, count) in [
+        ("call ptr @mmap(ptr null, i64 %n, i32 3, i32 34, i32 -1, i64 0)", 0),
+        ("call ptr @mmap(ptr inttoptr (i64 8589934592 to ptr), i64 %n, i32 3, i32 50, i32 -1, i64 0)", 1),
+        ("call ptr @mmap(ptr %a, i64 %n, i32 3, i32 50, i32 -1, i64 0)", 1),
+        ("call ptr (ptr, i64, i64, i32, ...) @mremap(ptr %a, i64 %n, i64 8, i32 1)", 0),
+        ("call ptr (ptr, i64, i64, i32, ...) @mremap(ptr %a, i64 %n, i64 8, i32 3, ptr %a)", 1),
+    ] {
+        let summary =
+            assembled(&format!("{head}define ptr @t(ptr %a, i64 %n) {{ %r = {call}\n ret ptr %r }}\n"));
+        let found = summary.limits.iter().filter(|l| l.limit == Limit::FixedMapping).count();
+        assert_eq!((found, summary.functions.len()), (count, 1), "{call}");
+    }
+}
+
+#[test]
 fn what_is_passed_on_without_a_name_or_to_what_is_not_listed() {
     let ir = "declare <2 x ptr> @llvm.experimental.vp.strided.load.v2p0.p0.i64(ptr, i64, <2 x i1>, i32)\n\
         define <2 x ptr> @t(ptr %a) {\n\

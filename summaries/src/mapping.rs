@@ -1,0 +1,32 @@
+//! Functions that map memory at a place of the program's choice.
+//!
+//! Addresses are followed from what makes them: a relocation, or a call that gives memory. A program that asks the kernel for memory at a number
+//! can make more addresses of numbers alone (references of 32 bits into a heap of its own, say), and keep functions there which no analysis
+//! of addresses sees again. So a call of one of these must leave the place to the kernel, or nothing is followed in the link ([`crate::limit::Limit::FixedMapping`]).
+//! Left out: `__mmap` and its like, by which the C library means its own, and what it is told in turn is seen.
+
+use crate::native::decode::Gpr;
+
+/// A function that maps memory.
+pub(crate) struct Mapping {
+    pub(crate) name: &'static [u8],
+    /// The register of the argument that says where, or whether a place is said.
+    pub(crate) register: Gpr,
+    /// Which argument that is, from 0.
+    pub(crate) argument: usize,
+    /// No place is said if none of these bits is set.
+    pub(crate) bits: u64,
+}
+
+/// `mmap(2)`, `shmat(2)`; `mremap(2)` takes a place if its flags have `MREMAP_FIXED`.
+const MAPPINGS: [Mapping; 4] = [
+    Mapping { name: b"mmap", register: 7, argument: 0, bits: u64::MAX },
+    Mapping { name: b"mmap64", register: 7, argument: 0, bits: u64::MAX },
+    Mapping { name: b"shmat", register: 6, argument: 1, bits: u64::MAX },
+    Mapping { name: b"mremap", register: 1, argument: 3, bits: 2 },
+];
+
+/// The function of this name, if it maps memory.
+pub(crate) fn mapping(name: &[u8]) -> Option<&'static Mapping> {
+    MAPPINGS.iter().find(|m| m.name == name)
+}
