@@ -53,7 +53,7 @@ fn made(report: &Path) -> Result<Made> {
 }
 
 /// A copy of the folder of a link: lld writes an index beside each module.
-fn copy(from: &Path, to: &Path) -> Result<()> {
+pub(crate) fn copy(from: &Path, to: &Path) -> Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;

@@ -13,6 +13,7 @@ mod gcdiff;
 mod links;
 mod lto;
 mod machine;
+mod oracle;
 mod pages;
 mod process;
 mod propagate;
@@ -35,7 +36,7 @@ type Error = Box<dyn std::error::Error + Send + Sync>;
 type Result<T> = std::result::Result<T, Error>;
 
 const USAGE: &str =
-    "usage: bench links|propagate|folds|audit|pages|examples|gcdiff|check|lto|soak|soak-links|reach|trace|sites [options]
+    "usage: bench links|propagate|folds|audit|pages|examples|gcdiff|check|lto|soak|soak-links|reach|trace|sites|oracle [options]
   links             time and memory of each link, the linker alone beside lto-prune, and .text sizes
   propagate         time and steps of propagation at the level pointers, beside the linker
   folds             .text with --icf=safe, the linker alone beside lto-prune
@@ -50,6 +51,7 @@ const USAGE: &str =
   reach             what is kept of static libraries beside what can be reached
   trace             what programs call through pointers as they run is in what value flow says they can
   sites             indirect call sites resolved, here and by LLVM; functions called and not; bytes and time
+  oracle            what LLVM's own analyses say of the programs as bitcode, beside what lto-prune says
 options
   --only=A,B        these programs, or PROGRAM/MODE; reach: these mains
   --runs=N          links, propagate, audit, lto: runs of each (default 11)
@@ -65,7 +67,7 @@ options
   --stub=ACTION     soak: the --prune-stub, what a stub does that runs (default: trap)
   --level=LEVEL     links, folds, audit, pages, check, lto, soak, reach: the --prune-level (default: functions)
   --all-modes       gcdiff: not only -ffunction-sections
-  --verbose         gcdiff, reach, trace: name every section, function or address that needs a look
+  --verbose         gcdiff, reach, trace, oracle: name every section, function or address that needs a look
   --write           put the table, with the machine's facts, in bench/results";
 
 /// The command line.
@@ -146,6 +148,7 @@ fn run(args: &[String]) -> Result<bool> {
     }
     match command.as_str() {
         "trace" => return trace::run(&Corpus::built(root, &options.only)?, &options),
+        "oracle" => return oracle::run(&Corpus::bitcode(root, &options.only)?, &options),
         "lto" => return lto::run_all(&Corpus::bitcode(root, &options.only)?, &options),
         "sites" => return sites::run(&Corpus::built(root, &options.only)?, &options),
         _ => {}

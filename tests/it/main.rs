@@ -15,6 +15,7 @@ mod audit_page;
 mod bisect;
 mod bitcode;
 mod call_sites;
+mod called_values;
 mod cases;
 mod compare;
 mod debuginfo;

@@ -82,7 +82,7 @@ fn indirect_calls(text: &str) -> (usize, usize) {
 }
 
 /// The callee is the first name with an open parenthesis after it.
-fn is_indirect_call(line: &str) -> bool {
+pub(crate) fn is_indirect_call(line: &str) -> bool {
     // `%x = tail call`, `call`, `invoke`: the instruction's name comes before its operands.
     let text = line.trim_start();
     let text =

@@ -5,7 +5,7 @@
 //! of interleaved runs: propagation by `--prune-time`, the linker alone on the same arguments. A link that takes long is timed
 //! once.
 
-mod llvm;
+pub(crate) mod llvm;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
