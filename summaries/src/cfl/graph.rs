@@ -106,7 +106,7 @@ impl Builder {
         if function.frame {
             let frame = self.node(Node::Frame);
             // What callers leave on the stack; and what is passed there.
-            let above = self.node(Node::Content { base: frame, offset: Some(8), size: 0 });
+            let above = self.node(Node::Content { base: frame, offset: Some(8), size: UPWARDS });
             self.assign(unknown, above, None);
             if function.call_sites.iter().any(|s| s.stack_in_frame.is_some()) {
                 self.assign(frame, unknown, None);
@@ -217,10 +217,16 @@ impl Graph {
         match distance {
             None => true,
             Some(_) if m == 0 || n == 0 => true,
+            // Its end is beyond everything.
+            Some(d) if m == UPWARDS => -d < i64::from(n) + CELL,
+            Some(d) if n == UPWARDS => d < i64::from(m) + CELL,
             Some(d) => d < i64::from(m) + CELL && -d < i64::from(n) + CELL,
         }
     }
 }
+
+/// The size of what has no end: everything from its place upwards.
+const UPWARDS: u32 = u32::MAX;
 
 /// Bytes of a cell, less one: the most by which the end of a cell lies behind an access.
 const CELL: i64 = 7;

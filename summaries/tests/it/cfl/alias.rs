@@ -170,6 +170,11 @@ fn code_that_is_not_seen() {
     f.results = vec![(0, value(2))];
     assert!(any(&f, 2, 1));
     assert!(!values(&f, 0, 1), "but not if nobody calls it");
+    for (at, expected) in [(0, false), (-4096, false), (24, true), (4096, true)] {
+        let parameters = vec![(6, value(0))];
+        let f = FunctionSummary { parameters, frame: true, ..of(3, vec![frame(1), load(1, at, 2)]) };
+        assert_eq!(any(&f, 0, 2), expected, "{at}: callers leave something above the return address only");
+    }
 }
 
 #[test]
