@@ -94,7 +94,7 @@ fn callees_section(corpus: &Corpus) -> Result<(String, Vec<String>)> {
         "## Called values\n\n\
          Each program's bitcode as one module in which all but `main` is internal, read by `opt -passes=called-value-propagation` (without a bound on \
          functions a value) and linked through lto-prune at `--prune-level=pointers`. Sites are calls of no function. What LLVM resolves must be resolved here, by functions \
-         that are among LLVM's.\n\n{}\n",
+         that are among LLVM's. A site at which nothing is ever called is resolved too.\n\n{}\n",
         table.as_str()
     );
     Ok((body, errors))

@@ -8,7 +8,7 @@
 use rustc_hash::FxHashMap;
 
 use super::file::BitcodeFile;
-use super::flow;
+use super::flow::{self, LocalValues};
 use super::index::EntryKind;
 use super::linkage::Linkage;
 use super::module::{GlobalValue, Module, ValueKind};
@@ -34,6 +34,17 @@ pub fn numbering(file: &BitcodeFile<'_>, granularity: Granularity) -> Numbering 
     lowering.make_atoms();
     lowering.make_symbols();
     lowering.numbering
+}
+
+/// Which values of the summaries of functions, at the granularity `pointers`, the values of their bodies are.
+///
+/// # Errors
+/// Why the module is linked as it is, and its functions have no summaries.
+pub fn local_values(bytes: &[u8]) -> Result<Vec<LocalValues>, String> {
+    let file = super::file::read(bytes).map_err(|e| e.to_string())?;
+    let numbering = numbering(&file, Granularity::Pointers);
+    let followed = flow::follow(bytes, &file, &numbering, &|_| Atom::NO_SECTION, true)?;
+    Ok(followed.locals)
 }
 
 /// Summarise a file that was read from `bytes`.
@@ -103,7 +114,7 @@ impl<'f, 'a> Lowering<'f, 'a> {
         }
         let atoms = &self.summary.atoms;
         let section = |atom: AtomIdx| atoms.get(atom.index()).map_or(Atom::NO_SECTION, |a| a.section);
-        let found = flow::follow(bytes, self.file, &self.numbering, &section)?;
+        let found = flow::follow(bytes, self.file, &self.numbering, &section, false)?;
         for (atom, size) in found.sizes {
             if let Some(atom) = self.summary.atoms.get_mut(atom.index()) {
                 atom.size = size;

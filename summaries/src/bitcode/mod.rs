@@ -27,7 +27,8 @@ use crate::summary::{Granularity, ModuleKind, ModuleSummary};
 
 pub use container::{embedded, is_bitcode};
 pub use file::read;
-pub use lower::{Numbering, numbering};
+pub use flow::LocalValues;
+pub use lower::{Numbering, local_values, numbering};
 
 /// Summarise bitcode, raw or wrapped. Total, as every front end is.
 pub fn extract_at(bytes: &[u8], granularity: Granularity) -> ModuleSummary {

@@ -39,14 +39,25 @@ pub(super) struct Builder<'m> {
     pub(super) result: Option<ValueIdx>,
 }
 
-/// Summarise the body of the function whose atom is `atom`. The second list are global values that escape in it whatever the summary says.
+/// What became of a body.
+pub(super) struct Summarised {
+    pub(super) summary: FunctionSummary,
+    /// Global values that escape in it whatever the summary says.
+    pub(super) escaping: Vec<ValueId>,
+    /// By number from the body's first: the values of the summary that parameters and instructions are.
+    pub(super) local: Vec<Option<ValueIdx>>,
+    /// Those that constants are, of the body and of the module.
+    pub(super) constants: FxHashMap<ValueId, Option<ValueIdx>>,
+}
+
+/// Summarise the body of the function whose atom is `atom`.
 pub(super) fn summarise<'m>(
     values: Values<'m>,
     body: &'m Body,
     names: &'m Names<'m>,
     atom: AtomIdx,
     section: u32,
-) -> Result<(FunctionSummary, Vec<ValueId>), NotFollowed> {
+) -> Result<Summarised, NotFollowed> {
     let locals = body.instructions.len().saturating_add(body.parameters as usize);
     let own_constants = body.constants.all.len();
     let mut builder = Builder {
@@ -69,10 +80,10 @@ pub(super) fn summarise<'m>(
         builder.instruction(instruction)?;
     }
     builder.results()?;
-    let Builder { mut out, escaping, .. } = builder;
-    out.constraints.sort_unstable();
-    out.constraints.dedup();
-    Ok((out, escaping))
+    let Builder { out: mut summary, escaping, local, constants, .. } = builder;
+    summary.constraints.sort_unstable();
+    summary.constraints.dedup();
+    Ok(Summarised { summary, escaping, local, constants })
 }
 
 impl<'m> Builder<'m> {

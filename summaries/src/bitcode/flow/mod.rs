@@ -25,11 +25,12 @@ use super::linkage::Linkage;
 use super::lower::Numbering;
 use super::module::{Module, ValueKind};
 use super::symbols;
-use crate::ids::AtomIdx;
+use crate::ids::{AtomIdx, ValueIdx};
 use crate::limit::{Limit, LimitRecord};
 use crate::mapping::mapping;
 use crate::relation::FunctionSummary;
 use crate::summary::{Reference, ReferenceKind, Target};
+use body::Summarised;
 use places::{LABEL, Values};
 
 /// Constants that the initializers of a module may be made of, besides as many as it has.
@@ -38,6 +39,15 @@ const INITIALIZER_BUDGET: usize = 1 << 20;
 /// Why something is not followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NotFollowed(pub(super) &'static str);
+
+/// Which values of a function's summary the values of its body are, for whoever holds the one against the other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LocalValues {
+    /// The function.
+    pub atom: AtomIdx,
+    /// Parameters, instructions and constants that are operands, ascending. What is missing holds no address.
+    pub values: Vec<(ValueId, ValueIdx)>,
+}
 
 /// What a module says of its values.
 #[derive(Debug, Default)]
@@ -51,6 +61,8 @@ pub(super) struct Followed {
     /// Functions that may take arguments in any register.
     pub(super) takes_registers: Vec<AtomIdx>,
     pub(super) limits: Vec<LimitRecord>,
+    /// Of the functions in `functions`, in the order of the module; only if asked for.
+    pub(super) locals: Vec<LocalValues>,
 }
 
 /// What is asked of a function.
@@ -116,12 +128,13 @@ fn targets_of(module: &Module<'_>, numbering: &Numbering, value: usize) -> Vec<T
     targets
 }
 
-/// Follow the values of a file. `Err` says why it is linked as it is.
+/// Follow the values of a file. `Err` says why it is linked as it is. `with_locals` asks for [`Followed::locals`].
 pub(super) fn follow(
     bytes: &[u8],
     file: &BitcodeFile<'_>,
     numbering: &Numbering,
     sections: &dyn Fn(AtomIdx) -> u32,
+    with_locals: bool,
 ) -> Result<Followed, String> {
     let ir = ir::read(bytes).map_err(|e| e.to_string())?;
     let ([module], [ir_module]) = (file.modules.as_slice(), ir.modules.as_slice()) else {
@@ -145,6 +158,7 @@ pub(super) fn follow(
         names: &names,
         values,
         mentions: Mentions::new(ir_module),
+        with_locals,
         out: Followed::default(),
     };
     following.check()?;
@@ -163,6 +177,7 @@ struct Following<'m> {
     names: &'m Names<'m>,
     values: Values<'m>,
     mentions: Mentions<'m>,
+    with_locals: bool,
     out: Followed,
 }
 
@@ -256,7 +271,16 @@ impl Following<'_> {
             }
             let mentioned = self.mentions.of_body(&body);
             let (summary, escaping) = match summary {
-                Ok((summary, escaping)) => (Some(summary), escaping),
+                Ok(Summarised { summary, escaping, local, constants }) => {
+                    if self.with_locals {
+                        let local = (body.first_parameter.0..).map(ValueId).zip(local);
+                        let all = local.chain(constants).filter_map(|(id, value)| Some((id, value?)));
+                        let mut values: Vec<(ValueId, ValueIdx)> = all.collect();
+                        values.sort_unstable();
+                        self.out.locals.push(LocalValues { atom, values });
+                    }
+                    (Some(summary), escaping)
+                }
                 Err(NotFollowed(what)) => {
                     let detail = format!("function {}: {what}", String::from_utf8_lossy(name));
                     let section = Some(section);

@@ -3,6 +3,7 @@
 //! `corpus` makes it: by clang 19 in every form that reaches a linker, by rustc (LLVM 22) and its standard library, by LLVM 14. Where the tools of a version are missing
 //! the test fails: there is nothing to hold the reader against.
 
+mod aliases;
 mod corpus;
 mod dis;
 mod dump;
