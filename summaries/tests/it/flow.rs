@@ -471,3 +471,25 @@ fn memory_at_a_number() {
     assert!(unknown("movq 0x20000000, %rax\nret"));
     assert!(!unknown("movq 0x20, %rax\nret"));
 }
+
+/// The guard of the stack is a number; whatever else the thread's control block holds is not known.
+#[test]
+fn the_guard_of_the_stack() {
+    let unknown = |body: &str| {
+        let constraints = function(body).1.constraints;
+        constraints.iter().any(|c| matches!(c, Constraint::Unknown { .. }))
+    };
+    assert!(!unknown("movq %fs:0x28, %rax\nret"));
+    assert!(!unknown("movq $0, %rax\nxorq %fs:0x28, %rax\nret"));
+    for body in [
+        "movq %fs:0x30, %rax\nret",
+        "movq %fs:0, %rax\nret",
+        "movq %gs:0x28, %rax\nret",
+        "movq %fs:0x28(%rdi), %rax\nret",
+        "movq %fs:v@tpoff, %rax\nret",
+    ] {
+        assert!(unknown(body), "{body}");
+    }
+    let stored = function("movq %rdi, %fs:0x28\nret").1.constraints;
+    assert!(stored.iter().any(|c| matches!(c, Constraint::Escape { .. })), "{stored:?}");
+}

@@ -24,6 +24,25 @@ pub(crate) const FIRST_VECTOR: Slot = 16;
 pub(crate) const X87: Slot = 48;
 pub(crate) const MASKS: Slot = 49;
 
+/// What an address is relative to besides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Segment {
+    None,
+    /// The thread's control block, with thread-local storage below it (psABI, "ELF Handling For Thread-Local Storage").
+    Fs,
+    Gs,
+}
+
+impl Segment {
+    fn of(register: Register) -> Segment {
+        match register {
+            Register::FS => Segment::Fs,
+            Register::GS => Segment::Gs,
+            _ => Segment::None,
+        }
+    }
+}
+
 /// A memory operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Address {
@@ -32,8 +51,7 @@ pub(crate) struct Address {
     pub(crate) displacement: i64,
     /// RIP-relative: the displacement is where it leads from the start of the section, if no relocation says otherwise.
     pub(crate) relative: bool,
-    /// Relative to `fs` or `gs`.
-    pub(crate) segment: bool,
+    pub(crate) segment: Segment,
     /// In bytes; 0 if unknown.
     pub(crate) size: u32,
     /// It is the operand that the displacement field is of, so that a relocation there is about it.
@@ -269,7 +287,7 @@ pub(super) fn operand(decoded: &Decoded) -> Option<Address> {
             false => decoded.memory_displacement64() as i64,
         },
         relative,
-        segment: matches!(decoded.memory_segment(), Register::FS | Register::GS),
+        segment: Segment::of(decoded.memory_segment()),
         size: decoded.memory_size().size() as u32,
         field: true,
     })
@@ -293,7 +311,7 @@ pub(super) fn address_of(decoded: &Decoded, used: &UsedMemory) -> Option<Address
         index: register(used.index())?,
         displacement: used.displacement() as i64,
         relative: false,
-        segment: matches!(used.segment(), Register::FS | Register::GS),
+        segment: Segment::of(used.segment()),
         size: used.memory_size().size() as u32,
         field: false,
     })

@@ -4,7 +4,7 @@
 //! instruction the decoder's tables say which registers it writes, what memory it accesses, and whether it changes flags; what it
 //! writes is not known any more. Registers that only form an address are told from those whose value goes elsewhere.
 
-use super::effects::{Address, RSP, Slot, accesses, address_of, is_only_in_address, operand};
+use super::effects::{Address, RSP, Segment, Slot, accesses, address_of, is_only_in_address, operand};
 use crate::constant::Comparison;
 use iced_x86::{
     ConditionCode, Decoder, DecoderOptions, Instruction as Decoded, InstructionInfoFactory, Mnemonic, OpKind,
@@ -290,7 +290,7 @@ fn act(decoded: &Decoded) -> Option<Act> {
         Lea => {
             let (to, 8) = register(0)? else { return None };
             let address = operand(decoded)?;
-            let plain = address.index.is_none() && !address.relative && !address.segment;
+            let plain = address.index.is_none() && !address.relative && address.segment == Segment::None;
             Act::Displace { to, from: address.base.filter(|_| plain)?, by: address.displacement }
         }
         Add | Sub if is_immediate(decoded.op1_kind()) => {

@@ -8,7 +8,7 @@ use super::state::{State, Val};
 use super::transfer::Walk;
 use super::unit::{Meaning, Op, Refusal};
 use crate::ids::ValueIdx;
-use crate::native::decode::effects::{Address, RSP};
+use crate::native::decode::effects::{Address, RSP, Segment};
 use crate::summary::Target;
 
 /// What an operand in memory comes to.
@@ -19,6 +19,8 @@ pub(super) enum Memory {
     At(ValueIdx, Option<i64>),
     Tls,
     Got(Val),
+    /// The number by which a function tells that its frame was written over.
+    Guard,
     /// No address goes into it: what the program has mapped at a place of its own choice, or the linker script has put there.
     Number,
     /// It is not reached, or is the null page, or an offset of thread-local storage.
@@ -27,6 +29,9 @@ pub(super) enum Memory {
 
 /// Bytes from 0 on in which nothing is ever mapped (Linux never gives less for `vm.mmap_min_addr` unless it is told to).
 const NULL_PAGE: i64 = 4096;
+/// Where gcc and clang find the guard of the stack: bytes from fs on. What follows fs is the C library's own (glibc's `tcbhead_t`,
+/// musl's `struct pthread`), and programs' variables precede it.
+const STACK_GUARD: i64 = 0x28;
 
 impl Walk<'_, '_, '_, '_> {
     /// What a memory operand means.
@@ -37,10 +42,12 @@ impl Walk<'_, '_, '_, '_> {
         state: &State,
         address: &Address,
     ) -> Result<Memory, Refusal> {
-        if address.segment {
-            return Ok(Memory::Tls);
-        }
         let meaning = if address.field { op.displacement } else { Meaning::Absent };
+        if address.segment != Segment::None {
+            let is_plain = address.base.is_none() && address.index.is_none() && meaning == Meaning::Absent;
+            let is_guard = address.segment == Segment::Fs && is_plain && address.displacement == STACK_GUARD;
+            return Ok(if is_guard { Memory::Guard } else { Memory::Tls });
+        }
         let mut parts: [Val; 3] = [Val::None; 3];
         match meaning {
             Meaning::Got(symbol) => {
@@ -117,7 +124,7 @@ impl Walk<'_, '_, '_, '_> {
             }
             Memory::Tls | Memory::Number => Val::Node(self.builder.unknown(), 0),
             Memory::Got(value) => value,
-            Memory::Nowhere => Val::None,
+            Memory::Guard | Memory::Nowhere => Val::None,
         })
     }
 
@@ -140,7 +147,7 @@ impl Walk<'_, '_, '_, '_> {
                 self.builder.store_cell(offset, size, value)
             }
             Memory::At(to, offset) => self.builder.store(value, to, offset, size),
-            Memory::Tls | Memory::Number => self.builder.escape(value),
+            Memory::Tls | Memory::Guard | Memory::Number => self.builder.escape(value),
             Memory::Got(_) => Err("a store into the offset table".to_owned()),
             Memory::Nowhere => Ok(()),
         }

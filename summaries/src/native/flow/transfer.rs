@@ -102,7 +102,7 @@ impl Walk<'_, '_, '_, '_> {
                     Memory::Frame(o) => Val::Frame(o),
                     Memory::At(node, Some(o)) => Val::Node(node, o),
                     Memory::At(node, None) => self.join(Key::Op(at, 60), [Val::Node(node, 0)])?,
-                    Memory::Number | Memory::Nowhere | Memory::Tls => Val::None,
+                    Memory::Guard | Memory::Number | Memory::Nowhere | Memory::Tls => Val::None,
                     Memory::Got(_) => return strange("the address of an entry of the offset table"),
                 };
                 state.set(*to, value);

@@ -9,7 +9,7 @@ use rustc_hash::FxHashSet;
 use super::Line;
 use super::state::{Held, State, Value};
 use crate::constant::{Cell, Comparison, Condition, Quantity, Source};
-use crate::native::decode::effects::{Address, Effect, RBP, RSP, Slot};
+use crate::native::decode::effects::{Address, Effect, RBP, RSP, Segment, Slot};
 use crate::native::decode::integers::{Act, From};
 use crate::native::flow::Module;
 use crate::native::flow::unit::{Meaning, Op};
@@ -83,7 +83,7 @@ pub(super) struct Walk<'w, 'm, 'a, 't> {
 impl Walk<'_, '_, '_, '_> {
     /// Where a memory operand leads.
     pub(super) fn place(&self, op: &Op, state: &State, address: &Address) -> Where {
-        if address.segment || address.index.is_some() {
+        if address.segment != Segment::None || address.index.is_some() {
             return Where::Elsewhere;
         }
         let meaning = if address.field { op.displacement } else { Meaning::Absent };
