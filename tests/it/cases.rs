@@ -55,6 +55,8 @@ cases! {
     cv_thunks_inline
     cv_trampoline
     cv_vectors
+    cv_weak_absent
+    cv_weak_beside
     cv_x87
     cxx_comdat
     cxx_exceptions

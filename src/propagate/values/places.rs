@@ -100,7 +100,10 @@ impl<'s> World<'s> {
             },
             Prevailing::Dso(_) => Place::External(id),
             Prevailing::Linker => Place::Unknown,
-            Prevailing::Undefined { .. } if self.dynamic => Place::Unknown,
+            // A library that is loaded with those of the link may still define it; none of those with a table does.
+            Prevailing::Undefined { weak } if self.dynamic && (!weak || self.sources.unseen_code) => {
+                Place::Unknown
+            }
             Prevailing::Undefined { .. } => Place::Nothing,
         };
         (place, shared && global.visibility == Visibility::Default)

@@ -7,7 +7,7 @@ use summaries::relation::{CallSite, Callee, Constraint, FunctionSummary};
 use summaries::{Granularity, Limit, ModuleSummary, Target, ValueIdx};
 
 /// A module with one function `t` of these instructions, as a compiler would write it.
-fn module(body: &str) -> ModuleSummary {
+pub(crate) fn module(body: &str) -> ModuleSummary {
     let text = format!(
         ".text\n.globl t\n.type t, @function\nt:\n.cfi_startproc\n{body}\n.cfi_endproc\n.size t, .-t\n\
          .section .note.GNU-stack,\"\",@progbits\n"
@@ -17,7 +17,7 @@ fn module(body: &str) -> ModuleSummary {
     summary
 }
 
-fn function(body: &str) -> (ModuleSummary, FunctionSummary) {
+pub(crate) fn function(body: &str) -> (ModuleSummary, FunctionSummary) {
     let summary = module(body);
     assert_eq!(summary.limits, [], "{body}");
     let function = summary.functions.first().cloned().unwrap_or_else(|| panic!("no function: {body}"));
@@ -25,7 +25,7 @@ fn function(body: &str) -> (ModuleSummary, FunctionSummary) {
 }
 
 /// The names of the symbols whose address a value may hold, by assignments alone.
-fn held(summary: &ModuleSummary, function: &FunctionSummary, value: ValueIdx) -> BTreeSet<String> {
+pub(crate) fn held(summary: &ModuleSummary, function: &FunctionSummary, value: ValueIdx) -> BTreeSet<String> {
     let (mut seen, mut work, mut names) = (BTreeSet::new(), vec![value], BTreeSet::new());
     while let Some(value) = work.pop() {
         if !seen.insert(value) {
@@ -45,7 +45,7 @@ fn held(summary: &ModuleSummary, function: &FunctionSummary, value: ValueIdx) ->
 }
 
 /// What the calls of the function may call, in order.
-fn callees(body: &str) -> Vec<Vec<String>> {
+pub(crate) fn callees(body: &str) -> Vec<Vec<String>> {
     let (summary, function) = function(body);
     let names = |callee| match callee {
         Callee::Indirect(value) => held(&summary, &function, value).into_iter().collect(),
@@ -423,73 +423,4 @@ fn calls_of_places_inside_are_not_understood() {
     let (_, function) = function(body);
     let Callee::Indirect(called) = function.call_sites[0].callee else { panic!("{function:?}") };
     assert!(function.constraints.iter().any(|c| matches!(c, Constraint::Load { to, .. } if *to == called)));
-}
-
-/// A call of what maps memory says no place if the constant before it leaves that open, on every way to the call.
-#[test]
-fn who_chooses_where_memory_is() {
-    let chooses = |body: &str| {
-        let summary = module(body);
-        summary.limits.iter().filter(|l| l.limit == Limit::FixedMapping).count()
-    };
-    for (body, count) in [
-        ("xorl %edi, %edi\nmovl $3, %edx\ncall mmap@PLT\nret", 0),
-        ("movl $0, %edi\ncall *mmap64@GOTPCREL(%rip)\nret", 0),
-        ("movq $0, %rdi\njmp mmap", 0),
-        ("xorl %edi, %edi\ntestl %esi, %esi\njne 1f\ncall mmap\n1: ret", 0),
-        ("movq mmap@GOTPCREL(%rip), %rax\nret", 0),
-        ("movabsq $0x100000000, %rdi\ncall mmap\nret", 1),
-        ("movl $4096, %edi\ncall mmap\nret", 1),
-        ("movl $g, %edi\ncall mmap\nret", 1),
-        ("jmp mmap", 1),
-        ("xorl %edi, %edi\nmovl %esi, %edi\ncall mmap\nret", 1),
-        ("xorl %edi, %edi\npopq %rdi\ncall mmap\nret", 1),
-        ("xorl %edi, %edi\nmovb $1, %dil\ncall mmap\nret", 1),
-        ("xorl %edi, %edi\ncall f\ncall mmap\nret", 1),
-        ("testl %esi, %esi\njne 1f\nxorl %edi, %edi\n1: call mmap\nret", 1),
-        ("xorl %esi, %esi\ncall shmat\nret", 0),
-        ("xorl %edi, %edi\ncall shmat\nret", 1),
-        ("movl $1, %ecx\ncall mremap\nret", 0),
-        ("movl $3, %ecx\ncall mremap\nret", 1),
-    ] {
-        assert_eq!(chooses(body), count, "{body}");
-    }
-}
-
-/// Memory at a number is what nobody follows: what is stored there escapes, and what is loaded may be anything. The null page is nothing.
-#[test]
-fn memory_at_a_number() {
-    let constraints = |body: &str| function(body).1.constraints;
-    let escapes = |body: &str| constraints(body).iter().any(|c| matches!(c, Constraint::Escape { .. }));
-    let unknown = |body: &str| constraints(body).iter().any(|c| matches!(c, Constraint::Unknown { .. }));
-    assert!(escapes("leaq g(%rip), %rax\nmovabsq $0x100000000, %rcx\nmovq %rax, 8(%rcx)\nret"));
-    assert!(escapes("leaq g(%rip), %rax\nmovq %rax, 0x20000000\nret"));
-    assert!(!escapes("leaq g(%rip), %rax\nmovq %rax, 8\nret"));
-    assert!(escapes("leaq g(%rip), %rsi\nmovl $0x20000000, %edi\nmovsq\nret"));
-    assert!(unknown("leaq g(%rip), %rdi\nmovl $0x20000000, %esi\nmovsq\nret"));
-    assert!(unknown("movl $0x20000000, %ecx\nmovq 8(%rcx), %rax\nret"));
-    assert!(unknown("movq 0x20000000, %rax\nret"));
-    assert!(!unknown("movq 0x20, %rax\nret"));
-}
-
-/// The guard of the stack is a number; whatever else the thread's control block holds is not known.
-#[test]
-fn the_guard_of_the_stack() {
-    let unknown = |body: &str| {
-        let constraints = function(body).1.constraints;
-        constraints.iter().any(|c| matches!(c, Constraint::Unknown { .. }))
-    };
-    assert!(!unknown("movq %fs:0x28, %rax\nret"));
-    assert!(!unknown("movq $0, %rax\nxorq %fs:0x28, %rax\nret"));
-    for body in [
-        "movq %fs:0x30, %rax\nret",
-        "movq %fs:0, %rax\nret",
-        "movq %gs:0x28, %rax\nret",
-        "movq %fs:0x28(%rdi), %rax\nret",
-        "movq %fs:v@tpoff, %rax\nret",
-    ] {
-        assert!(unknown(body), "{body}");
-    }
-    let stored = function("movq %rdi, %fs:0x28\nret").1.constraints;
-    assert!(stored.iter().any(|c| matches!(c, Constraint::Escape { .. })), "{stored:?}");
 }

@@ -9,6 +9,7 @@ mod compilers;
 mod constants;
 mod data;
 mod flow;
+mod flow_corners;
 mod forms;
 mod functions;
 mod hostile;

@@ -88,6 +88,8 @@ pub(crate) enum Effect {
     Nothing,
     /// A form of `nop`.
     Padding,
+    /// Memory gets what it holds: a barrier (`lock orq $0x0,(%rsp)`), if no relocation is added to the constant.
+    Keep,
     /// All of the destination is overwritten.
     Move {
         to: Operand,
@@ -123,6 +125,10 @@ pub(crate) enum Effect {
     Stop,
     /// `movs`: bytes at `rsi` go to bytes at `rdi`; size 0 with a repeat prefix.
     StringMove {
+        size: u32,
+    },
+    /// `stos`: what rax holds goes to bytes at `rdi`; size 0 with a repeat prefix.
+    StringStore {
         size: u32,
     },
     Other(Transfer),
@@ -402,18 +408,27 @@ fn moves(decoded: &Decoded) -> Option<Effect> {
             _ => Effect::Strange,
         },
         Leave => Effect::Leave,
+        Stosb | Stosw | Stosd | Stosq => {
+            let size = if repeats(decoded) { 0 } else { decoded.memory_size().size() as u32 };
+            Effect::StringStore { size }
+        }
         Movsb | Movsw | Movsq => string_move(decoded),
         Movsd if decoded.is_string_instruction() => string_move(decoded),
         _ => return None,
     })
 }
 
+fn repeats(decoded: &Decoded) -> bool {
+    decoded.has_rep_prefix() || decoded.has_repne_prefix()
+}
+
 fn string_move(decoded: &Decoded) -> Effect {
-    let repeats = decoded.has_rep_prefix() || decoded.has_repne_prefix();
     let override_ = matches!(decoded.memory_segment(), Register::FS | Register::GS);
     match override_ {
         true => Effect::Strange,
-        false => Effect::StringMove { size: if repeats { 0 } else { decoded.memory_size().size() as u32 } },
+        false => Effect::StringMove {
+            size: if repeats(decoded) { 0 } else { decoded.memory_size().size() as u32 },
+        },
     }
 }
 
@@ -444,6 +459,11 @@ fn arithmetic(decoded: &Decoded) -> Option<Effect> {
         Inc if register => Effect::Add { to: wide(to)?, by: 1 },
         Dec if register => Effect::Add { to: wide(to)?, by: -1 },
         And if register && constant => Effect::Align { to: wide(to)? },
+        Or | Add | Sub | Xor
+            if constant && decoded.op0_kind() == OpKind::Memory && decoded.immediate(1) == 0 =>
+        {
+            Effect::Keep
+        }
         Xor | Sub if same && to.is_gpr() && to.size() >= 4 => Effect::Zero { to: slot(to)? },
         Pxor | Xorps | Xorpd if same && to.is_vector_register() => Effect::Zero { to: slot(to)? },
         Sete | Setne | Seta | Setae | Setb | Setbe | Setg | Setge | Setl | Setle | Sets | Setns | Seto

@@ -27,7 +27,7 @@ pub(super) enum Memory {
     Nowhere,
 }
 
-/// Bytes from 0 on in which nothing is ever mapped (Linux never gives less for `vm.mmap_min_addr` unless it is told to).
+/// Bytes around 0 in which nothing is ever mapped (Linux never gives less for `vm.mmap_min_addr` unless it is told to, nor its last page).
 const NULL_PAGE: i64 = 4096;
 /// Where gcc and clang find the guard of the stack: bytes from fs on. What follows fs is the C library's own (glibc's `tcbhead_t`,
 /// musl's `struct pthread`), and programs' variables precede it.
@@ -82,7 +82,7 @@ impl Walk<'_, '_, '_, '_> {
         let registers = usize::from(address.base.is_some()) + usize::from(address.index.is_some());
         let single = parts.iter().filter(is_address).count() == 1;
         let Some(first) = parts.iter().find(is_address).copied() else {
-            let is_null = registers == 0 && (0..NULL_PAGE).contains(&constant);
+            let is_null = registers == 0 && (-NULL_PAGE..NULL_PAGE).contains(&constant);
             let is_nowhere = is_null || meaning == Meaning::Tls || parts.contains(&Val::Undefined);
             return Ok(if is_nowhere { Memory::Nowhere } else { Memory::Number });
         };
@@ -137,7 +137,9 @@ impl Walk<'_, '_, '_, '_> {
     ) -> Result<(), Refusal> {
         match memory {
             Memory::Frame(offset) => {
-                self.returns_elsewhere |= size == 0 || offset < 8 && offset + i64::from(size) > 0;
+                // What is no address is not returned to.
+                let covers = size == 0 || offset < 8 && offset.saturating_add(i64::from(size)) > 0;
+                self.returns_elsewhere |= covers && !matches!(value, Val::None | Val::Undefined);
                 if value != Val::Saved {
                     for cell in cells(offset, size) {
                         state.pending.insert(cell);

@@ -84,7 +84,8 @@ impl Walk<'_, '_, '_, '_> {
                     };
                 }
             }
-            Effect::Padding => {}
+            Effect::Keep if by_relocation => return strange("an address added to memory"),
+            Effect::Padding | Effect::Keep => {}
             Effect::Add { to, .. } | Effect::Align { to } if by_relocation => {
                 let values = [state.get(*to), self.immediate(op)];
                 let joined = self.join(Key::Op(at, *to), values)?;
@@ -143,6 +144,7 @@ impl Walk<'_, '_, '_, '_> {
                 state.set(RBP, value);
             }
             Effect::StringMove { size } => self.string_move(at, state, *size)?,
+            Effect::StringStore { size } => self.string_store(at, state, *size)?,
             Effect::Other(transfer) => self.other(at, op, state, transfer)?,
             Effect::System => {
                 for slot in (0..16).filter(|s| *s != RSP) {
@@ -221,13 +223,8 @@ impl Walk<'_, '_, '_, '_> {
 
     fn string_move(&mut self, at: usize, state: &mut State, size: u32) -> Result<(), Refusal> {
         let (from, to) = (state.get(6), state.get(7));
-        for (slot, value) in [(6, from), (7, to)] {
-            let next = match value {
-                Val::Frame(_) => Val::Node(self.builder.somewhere_in_frame(), 0),
-                value => self.join(Key::Op(at, slot), [value])?,
-            };
-            state.set(slot, next);
-        }
+        self.next_piece(at, state, 6)?;
+        self.next_piece(at, state, 7)?;
         self.builder.copy_to_frame |= !matches!(to, Val::Place(..));
         let is_address = |v: Val| !matches!(v, Val::None | Val::Undefined);
         // Memory at a number, on one side.
@@ -244,6 +241,31 @@ impl Walk<'_, '_, '_, '_> {
             _ => {}
         }
         Ok(())
+    }
+
+    /// The address where the next piece goes, or comes from.
+    fn next_piece(&mut self, at: usize, state: &mut State, slot: Slot) -> Result<(), Refusal> {
+        let next = match state.get(slot) {
+            Val::Frame(_) => Val::Node(self.builder.somewhere_in_frame(), 0),
+            value => self.join(Key::Op(at, slot), [value])?,
+        };
+        state.set(slot, next);
+        Ok(())
+    }
+
+    fn string_store(&mut self, at: usize, state: &mut State, size: u32) -> Result<(), Refusal> {
+        let (value, to) = (state.get(0), state.get(7));
+        self.next_piece(at, state, 7)?;
+        let memory = match to {
+            Val::None | Val::Undefined | Val::Saved => Memory::Number,
+            Val::Frame(offset) => {
+                // How often, nobody needs to know where it is no address.
+                self.builder.copy_to_frame |= size == 0 && !matches!(value, Val::None | Val::Undefined);
+                Memory::Frame(offset)
+            }
+            to => Memory::At(self.builder.node(to)?, (size != 0).then_some(0)),
+        };
+        self.store(state, memory, size, value)
     }
 
     /// An instruction that is not told apart: all that it writes may hold all that it reads.

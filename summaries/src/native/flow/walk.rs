@@ -235,7 +235,7 @@ impl Flow<'_> {
             }
         }
         if self.is_behind_call(block, leaves) {
-            let behind = self.unit.blocks.get(block).and_then(|b| self.block(b.end));
+            let behind = self.successors(block, Leaves::Falls).first().and_then(|op| self.block(*op));
             if behind.is_some_and(|b| self.is_target.get(b) == Some(&true)) {
                 self.deferred.retain(|(b, _)| *b != block);
                 self.deferred.push((block, state));
@@ -293,7 +293,14 @@ impl Flow<'_> {
 
     /// The instructions that a block leads to.
     fn successors(&self, block: usize, leaves: Leaves) -> Vec<usize> {
-        let next = self.unit.blocks.get(block).map(|b| b.end);
+        let mut next = self.unit.blocks.get(block).map(|b| b.end);
+        // Padding does nothing, and behind a callee that never returns it hides that others lead to what follows.
+        while let Some(behind) = next.and_then(|n| self.block(n))
+            && self.is_padding(behind)
+            && self.is_target.get(behind) != Some(&true)
+        {
+            next = self.unit.blocks.get(behind).map(|b| b.end);
+        }
         // Behind the last instruction of an atom there is nothing to fall into.
         let atom = |op: usize| self.unit.ops.get(op).map(|o| o.atom);
         let next = next.filter(|n| n.checked_sub(1).and_then(atom) == atom(*n));

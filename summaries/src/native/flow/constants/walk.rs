@@ -205,7 +205,10 @@ impl Walk<'_, '_, '_, '_> {
                 self.pop(state, RBP);
             }
             Act::Other => {
-                let all = matches!(op.effect, Effect::System | Effect::StringMove { .. } | Effect::Strange);
+                let all = matches!(
+                    op.effect,
+                    Effect::System | Effect::StringMove { .. } | Effect::StringStore { .. } | Effect::Strange
+                );
                 for slot in 0..16 {
                     let is_read = integers.reads & 1 << slot != 0 || all && !matches!(slot, RSP | RBP);
                     if is_read {

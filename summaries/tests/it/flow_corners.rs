@@ -1,0 +1,134 @@
+//! Value flow of native code, further: memory at numbers, the guard of the stack, barriers, string instructions, callees that never return.
+
+use std::collections::BTreeSet;
+
+use crate::flow::{callees, function, held, module};
+use summaries::Limit;
+use summaries::relation::{Callee, Constraint};
+
+/// A call of what maps memory says no place if the constant before it leaves that open, on every way to the call.
+#[test]
+fn who_chooses_where_memory_is() {
+    let chooses = |body: &str| {
+        let summary = module(body);
+        summary.limits.iter().filter(|l| l.limit == Limit::FixedMapping).count()
+    };
+    for (body, count) in [
+        ("xorl %edi, %edi\nmovl $3, %edx\ncall mmap@PLT\nret", 0),
+        ("movl $0, %edi\ncall *mmap64@GOTPCREL(%rip)\nret", 0),
+        ("movq $0, %rdi\njmp mmap", 0),
+        ("xorl %edi, %edi\ntestl %esi, %esi\njne 1f\ncall mmap\n1: ret", 0),
+        ("movq mmap@GOTPCREL(%rip), %rax\nret", 0),
+        ("movabsq $0x100000000, %rdi\ncall mmap\nret", 1),
+        ("movl $4096, %edi\ncall mmap\nret", 1),
+        ("movl $g, %edi\ncall mmap\nret", 1),
+        ("jmp mmap", 1),
+        ("xorl %edi, %edi\nmovl %esi, %edi\ncall mmap\nret", 1),
+        ("xorl %edi, %edi\npopq %rdi\ncall mmap\nret", 1),
+        ("xorl %edi, %edi\nmovb $1, %dil\ncall mmap\nret", 1),
+        ("xorl %edi, %edi\ncall f\ncall mmap\nret", 1),
+        ("testl %esi, %esi\njne 1f\nxorl %edi, %edi\n1: call mmap\nret", 1),
+        ("xorl %esi, %esi\ncall shmat\nret", 0),
+        ("xorl %edi, %edi\ncall shmat\nret", 1),
+        ("movl $1, %ecx\ncall mremap\nret", 0),
+        ("movl $3, %ecx\ncall mremap\nret", 1),
+    ] {
+        assert_eq!(chooses(body), count, "{body}");
+    }
+}
+
+/// Memory at a number is what nobody follows: what is stored there escapes, and what is loaded may be anything. The null page is nothing.
+#[test]
+fn memory_at_a_number() {
+    let constraints = |body: &str| function(body).1.constraints;
+    let escapes = |body: &str| constraints(body).iter().any(|c| matches!(c, Constraint::Escape { .. }));
+    let unknown = |body: &str| constraints(body).iter().any(|c| matches!(c, Constraint::Unknown { .. }));
+    assert!(escapes("leaq g(%rip), %rax\nmovabsq $0x100000000, %rcx\nmovq %rax, 8(%rcx)\nret"));
+    assert!(escapes("leaq g(%rip), %rax\nmovq %rax, 0x20000000\nret"));
+    assert!(!escapes("leaq g(%rip), %rax\nmovq %rax, 8\nret"));
+    assert!(escapes("leaq g(%rip), %rsi\nmovl $0x20000000, %edi\nmovsq\nret"));
+    assert!(unknown("leaq g(%rip), %rdi\nmovl $0x20000000, %esi\nmovsq\nret"));
+    assert!(unknown("movl $0x20000000, %ecx\nmovq 8(%rcx), %rax\nret"));
+    assert!(unknown("movq 0x20000000, %rax\nret"));
+    assert!(!unknown("movq 0x20, %rax\nret"));
+    assert!(!unknown("movzbl -1, %eax\nret"));
+}
+
+/// The guard of the stack is a number; whatever else the thread's control block holds is not known.
+#[test]
+fn the_guard_of_the_stack() {
+    let unknown = |body: &str| {
+        let constraints = function(body).1.constraints;
+        constraints.iter().any(|c| matches!(c, Constraint::Unknown { .. }))
+    };
+    assert!(!unknown("movq %fs:0x28, %rax\nret"));
+    assert!(!unknown("movq $0, %rax\nxorq %fs:0x28, %rax\nret"));
+    for body in [
+        "movq %fs:0x30, %rax\nret",
+        "movq %fs:0, %rax\nret",
+        "movq %gs:0x28, %rax\nret",
+        "movq %fs:0x28(%rdi), %rax\nret",
+        "movq %fs:v@tpoff, %rax\nret",
+    ] {
+        assert!(unknown(body), "{body}");
+    }
+    let stored = function("movq %rdi, %fs:0x28\nret").1.constraints;
+    assert!(stored.iter().any(|c| matches!(c, Constraint::Escape { .. })), "{stored:?}");
+}
+
+/// A barrier writes what was there: the function returns to its caller as before.
+#[test]
+fn barriers() {
+    let sites = |body: &str| function(body).1.call_sites.len();
+    assert_eq!(sites("lock orq $0, (%rsp)\nret"), 0);
+    assert_eq!(sites("lock addl $0, (%rsp)\nret"), 0);
+    assert_eq!(sites("xorq $0, (%rsp)\nret"), 0);
+    // These may change where it returns to.
+    assert_eq!(sites("leaq g(%rip), %rax\nmovq %rax, (%rsp)\nret"), 1);
+    let summary = module("lock orq $g, (%rsp)\nret");
+    assert!(summary.limits.iter().any(|l| l.limit == Limit::UnmodelledFlow), "{:?}", summary.limits);
+}
+
+/// `stos` stores what rax holds, and not where it stores it.
+#[test]
+fn string_stores() {
+    let stored = |body: &str| {
+        let (summary, function) = function(body);
+        let mut names = BTreeSet::new();
+        for constraint in &function.constraints {
+            if let Constraint::Store { from, size, .. } = constraint {
+                names.extend(held(&summary, &function, *from).into_iter().map(|n| (n, *size)));
+            }
+        }
+        names
+    };
+    let one = |name: &str, size: u32| BTreeSet::from([(name.to_owned(), size)]);
+    assert_eq!(stored("leaq g(%rip), %rdi\nxorl %eax, %eax\nmovl $8, %ecx\nrep stosq\nret"), BTreeSet::new());
+    assert_eq!(stored("leaq g(%rip), %rdi\nleaq h(%rip), %rax\nmovl $8, %ecx\nrep stosq\nret"), one("h", 0));
+    assert_eq!(stored("leaq g(%rip), %rdi\nleaq h(%rip), %rax\nstosq\nret"), one("h", 8));
+    // In the frame: what is read there may be it, wherever.
+    let own = "subq $88, %rsp\nmovq %rsp, %rdi\nleaq h(%rip), %rax\nmovl $8, %ecx\nrep stosq\ncall *24(%rsp)\naddq $88, %rsp\nret";
+    let (summary, function) = function(own);
+    let callee = function.call_sites.iter().find_map(|s| match s.callee {
+        Callee::Indirect(value) => Some(value),
+        Callee::Direct { .. } => None,
+    });
+    let callee = callee.expect("a call of what was stored");
+    let is_object = function.frame;
+    assert!(is_object || held(&summary, &function, callee).contains("h"), "{function:?}");
+    // Zeros over the return address lead nowhere.
+    let zeros =
+        "subq $88, %rsp\nmovq %rsp, %rdi\nxorl %eax, %eax\nmovl $8, %ecx\nrep stosq\naddq $88, %rsp\nret";
+    assert_eq!(self::function(zeros).1.call_sites.len(), 0);
+}
+
+/// Behind a callee that never returns, padding may stand before code that others reach with another frame.
+#[test]
+fn padding_behind_what_never_returns() {
+    let body = "testl %esi, %esi\njne 2f\nsubq $8, %rsp\ntestl %edi, %edi\njne 1f\ncall f\nnop\n\
+                1: call g\nnopl (%rax)\n2: jmp h";
+    assert_eq!(callees(body), [vec!["f"], vec!["g"], vec!["h"]]);
+    // With the same frame it may as well return.
+    let body = "leaq g(%rip), %rbx\ntestl %esi, %esi\njne 2f\nleaq h(%rip), %rbx\ncall f\nnopl (%rax)\n2: call *%rbx\nret";
+    assert_eq!(callees(body), [vec!["f"], vec!["g", "h"]]);
+}
