@@ -49,6 +49,9 @@ const IDENTITY: &[&[u8]] = &[
 /// Their result is made of their arguments, and they do nothing else.
 const ARITHMETIC: &[&[u8]] = &[
     b"abs",
+    b"acos",
+    b"asin",
+    b"atan",
     b"bitreverse",
     b"bswap",
     b"canonicalize",
@@ -66,8 +69,10 @@ const ARITHMETIC: &[&[u8]] = &[
     b"fabs",
     b"floor",
     b"fma",
+    b"fmuladd",
     b"fptosi.sat",
     b"fptoui.sat",
+    b"frexp",
     b"fshl",
     b"fshr",
     b"is.fpclass",
@@ -81,6 +86,7 @@ const ARITHMETIC: &[&[u8]] = &[
     b"maxnum",
     b"minimum",
     b"minnum",
+    b"modf",
     b"nearbyint",
     b"pow",
     b"ptrmask",

@@ -157,6 +157,28 @@ fn who_chooses_where_memory_is() {
     }
 }
 
+/// What computes with numbers keeps nothing and stores nothing.
+#[test]
+fn arithmetic_of_numbers() {
+    let head = include_str!("flow.ll").lines().filter(|l| l.starts_with("target "));
+    let head: String = head.flat_map(|l| [l, "\n"]).collect();
+    let takes = ["double", "double, double", "double, double, double"];
+    for (name, count) in [("fmuladd", 3), ("fma", 3), ("sqrt", 1), ("atan2", 2), ("copysign", 2)] {
+        let types = takes[count - 1];
+        let values = types.replace("double", "double %a");
+        let ir = format!(
+            "declare double @llvm.{name}.f64({types})\ndefine double @t(double %a) {{ \
+             %r = call double @llvm.{name}.f64({values})\n ret double %r }}\n"
+        );
+        let dump = text::dump(&assembled(&format!("{head}{ir}")));
+        let found = entries(&dump, "function [.text.t]");
+        assert!(
+            !found.iter().any(|l| l.starts_with("escape") || l.ends_with("= unknown")),
+            "{name}: {found:#?}"
+        );
+    }
+}
+
 #[test]
 fn what_is_passed_on_without_a_name_or_to_what_is_not_listed() {
     let ir = "declare <2 x ptr> @llvm.experimental.vp.strided.load.v2p0.p0.i64(ptr, i64, <2 x i1>, i32)\n\
