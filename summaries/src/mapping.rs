@@ -14,16 +14,37 @@ pub(crate) struct Mapping {
     pub(crate) register: Gpr,
     /// Which argument that is, from 0.
     pub(crate) argument: usize,
-    /// No place is said if none of these bits is set.
-    pub(crate) bits: u64,
+    says: Says,
 }
 
-/// `mmap(2)`, `shmat(2)`; `mremap(2)` takes a place if its flags have `MREMAP_FIXED`.
-const MAPPINGS: [Mapping; 4] = [
-    Mapping { name: b"mmap", register: 7, argument: 0, bits: u64::MAX },
-    Mapping { name: b"mmap64", register: 7, argument: 0, bits: u64::MAX },
-    Mapping { name: b"shmat", register: 6, argument: 1, bits: u64::MAX },
-    Mapping { name: b"mremap", register: 1, argument: 3, bits: 2 },
+/// When an argument says where, or that a place is said.
+enum Says {
+    /// If one of these bits is set.
+    Bits(u64),
+    /// If it is one of these.
+    Values([u64; 3]),
+}
+
+impl Mapping {
+    /// Whether a call with this constant for the argument leaves the place to the kernel.
+    pub(crate) fn leaves_it_open(&self, argument: u64) -> bool {
+        match self.says {
+            Says::Bits(bits) => argument & bits == 0,
+            Says::Values(values) => !values.contains(&argument),
+        }
+    }
+}
+
+/// The numbers of `mmap`, `mremap` and `shmat` as system calls.
+const SYSTEM_CALLS: [u64; 3] = [9, 25, 30];
+
+/// `mmap(2)`, `shmat(2)`; `mremap(2)` takes a place if its flags have `MREMAP_FIXED`; `syscall(2)` is any of them.
+const MAPPINGS: [Mapping; 5] = [
+    Mapping { name: b"mmap", register: 7, argument: 0, says: Says::Bits(u64::MAX) },
+    Mapping { name: b"mmap64", register: 7, argument: 0, says: Says::Bits(u64::MAX) },
+    Mapping { name: b"shmat", register: 6, argument: 1, says: Says::Bits(u64::MAX) },
+    Mapping { name: b"syscall", register: 7, argument: 0, says: Says::Values(SYSTEM_CALLS) },
+    Mapping { name: b"mremap", register: 1, argument: 3, says: Says::Bits(2) },
 ];
 
 /// The function of this name, if it maps memory.

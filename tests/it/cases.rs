@@ -46,7 +46,9 @@ cases! {
     cv_handlers
     cv_kept
     cv_ms_abi
+    cv_never_returns
     cv_number
+    cv_pads
     cv_registers
     cv_streams
     cv_text

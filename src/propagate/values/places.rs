@@ -57,13 +57,25 @@ pub(super) struct World<'s> {
     pub(super) position_of: FxHashMap<ModuleId, usize>,
     /// Undefined weak symbols may be defined when the program runs.
     dynamic: bool,
+    /// Libraries without a table are loaded too, or may be while the program runs, and may define them.
+    has_other_libraries: bool,
 }
 
 impl<'s> World<'s> {
     pub(super) fn new(sources: Sources<'s>) -> Self {
         let position_of = sources.index.modules.iter().enumerate().map(|(i, m)| (m.module, i)).collect();
         let executable = matches!(sources.config.output_kind, OutputKind::Executable | OutputKind::StaticPie);
-        World { position_of, dynamic: !executable || !sources.resolution.dsos.is_empty(), sources }
+        let names = &sources.resolution.symbols;
+        let loads = |(_, symbol): &(AtomId, SymbolId)| {
+            matches!(names[*symbol].name, b"dlopen" | b"dlmopen" | b"__libc_dlopen_mode")
+        };
+        let has_other_libraries = sources.unseen_code || sources.index.external.iter().any(loads);
+        World {
+            has_other_libraries,
+            position_of,
+            dynamic: !executable || !sources.resolution.dsos.is_empty(),
+            sources,
+        }
     }
 
     pub(super) fn locate(&self, atom: AtomId) -> (usize, AtomIdx, &'s ModuleSummary) {
@@ -100,8 +112,7 @@ impl<'s> World<'s> {
             },
             Prevailing::Dso(_) => Place::External(id),
             Prevailing::Linker => Place::Unknown,
-            // A library that is loaded with those of the link may still define it; none of those with a table does.
-            Prevailing::Undefined { weak } if self.dynamic && (!weak || self.sources.unseen_code) => {
+            Prevailing::Undefined { weak } if self.dynamic && (!weak || self.has_other_libraries) => {
                 Place::Unknown
             }
             Prevailing::Undefined { .. } => Place::Nothing,

@@ -289,7 +289,7 @@ fn an_executable_stack_lets_frames_escape() {
 #[test]
 fn handlers_are_entered_from_calls() {
     let body = ".cfi_personality 3, p; .cfi_lsda 3, .Ltable; push %rbx; lea f(%rip), %rbx; call g; pop %rbx; ret; \
-                call *%rbx; ud2; .section .gcc_except_table,\"a\"; .Ltable: .byte 255, 255, 1, 0; .text";
+                call *%rbx; ud2; .section .gcc_except_table,\"a\"; .Ltable: .byte 255, 255, 1, 4, 0, 13, 15, 0; .text";
     assert_eq!(callees(body).last(), Some(&vec!["f".to_owned()]));
 }
 

@@ -18,7 +18,11 @@ fn who_chooses_where_memory_is() {
         ("movl $0, %edi\ncall *mmap64@GOTPCREL(%rip)\nret", 0),
         ("movq $0, %rdi\njmp mmap", 0),
         ("xorl %edi, %edi\ntestl %esi, %esi\njne 1f\ncall mmap\n1: ret", 0),
-        ("movq mmap@GOTPCREL(%rip), %rax\nret", 0),
+        ("movq mmap@GOTPCREL(%rip), %rax\nret", 1),
+        ("leaq mmap(%rip), %rax\nret", 1),
+        ("movl $202, %edi\nxorl %eax, %eax\ncall syscall\nret", 0),
+        ("movl $9, %edi\nxorl %eax, %eax\ncall syscall\nret", 1),
+        ("call syscall\nret", 1),
         ("movabsq $0x100000000, %rdi\ncall mmap\nret", 1),
         ("movl $4096, %edi\ncall mmap\nret", 1),
         ("movl $g, %edi\ncall mmap\nret", 1),
@@ -131,4 +135,32 @@ fn padding_behind_what_never_returns() {
     // With the same frame it may as well return.
     let body = "leaq g(%rip), %rbx\ntestl %esi, %esi\njne 2f\nleaq h(%rip), %rbx\ncall f\nnopl (%rax)\n2: call *%rbx\nret";
     assert_eq!(callees(body), [vec!["f"], vec!["g", "h"]]);
+}
+
+/// A debugger, or a handler, goes on behind `int3`; after `std` string instructions go down.
+#[test]
+fn what_goes_on_and_what_goes_down() {
+    assert_eq!(callees("int3\ncall f\nret"), [vec!["f"]]);
+    let summary = module("std\nmovl $8, %ecx\nrep movsq\ncld\nret");
+    assert!(summary.limits.iter().any(|l| l.limit == Limit::UnmodelledFlow), "{:?}", summary.limits);
+}
+
+/// Where callees that never return let nothing be told of the frame, the function is not understood; where others have told it, it is.
+#[test]
+fn who_returns_is_told_by_others_or_not_at_all() {
+    let told = "testl %edi, %edi\nje 1f\ncall f\n2: ret\n1: pushq $0\npushq $0\ncall g\njmp 2b";
+    let summary = module(told);
+    assert!(summary.functions.len() <= 1, "{summary:?}");
+    // `die` stands before a place that only a later one leads to, with another frame, and that leads on to where `y` returns.
+    let body = "testl %edi, %edi\njne 1f\nsubq $8, %rsp\npushq $0\npushq $0\ncall die\n3: call z\njmp 2f\n\
+                1: subq $8, %rsp\ncall y\n2: movq %rax, %rbx\ncall *%rbx\ncmpl $9, %eax\njg 3b\naddq $8, %rsp\nret";
+    let summary = module(body);
+    let refused = summary.limits.iter().any(|l| l.limit == Limit::UnmodelledFlow);
+    let results = summary.functions.first().map(|f| {
+        let y = f.call_sites.iter().find(|s| {
+            matches!(s.callee, Callee::Direct { target: summaries::Target::Symbol(t), .. } if summary.symbol_name(t) == b"y")
+        });
+        y.is_some()
+    });
+    assert!(refused || results == Some(true), "{summary:?}");
 }

@@ -318,7 +318,7 @@ impl Following<'_> {
                 Some(Argument::Value(value)) => values.integer(*value),
                 _ => None,
             };
-            said.is_none_or(|said| said as u64 & mapping.bits != 0).then_some(name)
+            said.is_none_or(|said| !mapping.leaves_it_open(said as u64)).then_some(name)
         });
         names.next()
     }

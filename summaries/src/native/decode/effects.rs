@@ -358,7 +358,8 @@ fn control(decoded: &Decoded) -> Option<Effect> {
             _ => Effect::Strange,
         },
         FlowControl::Exception => Effect::Stop,
-        FlowControl::Interrupt if decoded.mnemonic() == Mnemonic::Int3 => Effect::Stop,
+        // A debugger, or a handler of its signal, goes on behind it.
+        FlowControl::Interrupt if decoded.mnemonic() == Mnemonic::Int3 => Effect::Nothing,
         FlowControl::Call | FlowControl::Interrupt => Effect::System,
         _ => Effect::Strange,
     })
@@ -375,7 +376,7 @@ fn moves(decoded: &Decoded) -> Option<Effect> {
     Some(match decoded.mnemonic() {
         Nop => Effect::Padding,
         Endbr64 | Pause | Lfence | Mfence | Sfence | Prefetcht0 | Prefetcht1 | Prefetcht2 | Prefetchnta
-        | Prefetchw | Cld | Std | Clc | Stc | Cmc | Vzeroupper => Effect::Nothing,
+        | Prefetchw | Cld | Clc | Stc | Cmc | Vzeroupper => Effect::Nothing,
         Mov if decoded.op1_kind() == OpKind::Register || decoded.op1_kind() == OpKind::Memory => {
             // A store of a part of a register is a store of its value, a load into a part is not whole.
             let (to, from) = match decoded.op0_kind() {
@@ -399,6 +400,8 @@ fn moves(decoded: &Decoded) -> Option<Effect> {
             // Between a general and a vector register, too; mm registers were filtered by `vector_or_memory`.
             Effect::Move { to: operand_of(0)?, from: operand_of(1)? }
         }
+        // String instructions go down from there on.
+        Std => Effect::Strange,
         Push | Pop | Leave if !decoded.stack_pointer_increment().unsigned_abs().is_multiple_of(8) => {
             Effect::Strange
         }

@@ -1,7 +1,7 @@
 //! Which native calls map memory at a place of the program's choice ([`crate::mapping`]).
 //!
 //! Told by the instructions before the call, up to where control may come from elsewhere. Safe because whatever is not a constant that
-//! leaves the place open counts. Left out: calls through a pointer, and system calls by an instruction of the program's own.
+//! leaves the place open counts. Left out: calls through a pointer in data, and system calls by an instruction of the program's own.
 
 use super::Module;
 use crate::ids::AtomIdx;
@@ -28,7 +28,7 @@ impl Module<'_, '_> {
         }
     }
 
-    /// Whether the instruction with the field at `field` calls nothing, or says no place.
+    /// Whether the instruction with the field at `field` calls the function and says no place.
     fn leaves_the_place_open(
         &self,
         atom: AtomIdx,
@@ -44,8 +44,9 @@ impl Module<'_, '_> {
         }
         let has_field = |i: &Instruction| (u64::from(i.offset)..i.end()).contains(&field);
         let Some(call) = instructions.iter().position(has_field) else { return false };
+        // What takes the address may call it anyhow, with anything.
         if instructions.get(call).is_some_and(|i| matches!(i.flow, Flow::Next | Flow::Stop)) {
-            return true;
+            return false;
         }
         let labels = self.labels_in(&[atom]).into_iter().map(|l| l.offset).chain(self.entries_of(atom));
         let mut entered: Vec<u64> = labels.collect();
@@ -60,7 +61,7 @@ impl Module<'_, '_> {
             let own = bytes.get(at..at.saturating_add(usize::from(i.len))).unwrap_or(&[]);
             match steps.step(own) {
                 Step::Constant { to, value } if to == mapping.register => {
-                    return value & mapping.bits == 0 && !self.has_relocation(atom, i);
+                    return mapping.leaves_it_open(value) && !self.has_relocation(atom, i);
                 }
                 step if step.may_write(mapping.register) => return false,
                 _ => {}

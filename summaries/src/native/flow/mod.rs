@@ -13,6 +13,7 @@ mod calls;
 mod closed;
 mod compact;
 mod constants;
+mod handlers;
 mod limits;
 mod mapping;
 mod memory;
@@ -65,8 +66,9 @@ pub(crate) struct Module<'a, 't> {
     cold: Vec<bool>,
     /// Sorted.
     labels: Vec<Label>,
-    /// Atoms whose unwind table refers to a handler or a personality, sorted.
+    /// With an unwind table that refers to something, sorted; and their tables of handlers.
     handled: Vec<AtomIdx>,
+    lsdas: Vec<handlers::Lsda>,
     /// Sections whose code is followed, ascending.
     followed: Vec<u32>,
     /// The module asks for a stack that is executable: frames may hold code, as trampolines of nested functions are.
@@ -116,6 +118,7 @@ pub(crate) fn read(
         cold: vec![false; atoms.len()],
         labels: Vec::new(),
         handled: Vec::new(),
+        lsdas: Vec::new(),
         followed: Vec::new(),
         executes_stack: tables.sections.iter().any(|s| {
             s.flags & object::elf::SHF_EXECINSTR.0 != 0 && tables.name(s.name) == b".note.GNU-stack"
@@ -124,6 +127,7 @@ pub(crate) fn read(
     let unwind = of.references.iter().filter(|r| r.kind == ReferenceKind::Unwind);
     module.handled = unwind.map(|r| r.from).collect();
     module.handled.sort_unstable();
+    module.lsdas = handlers::tables(&module, of.references);
     let closed = module.closed_sections(plan);
     module.find_entries();
     module.entries.extend(module.closed_entries(&closed));
@@ -133,9 +137,8 @@ pub(crate) fn read(
     module.followed = plan.understood.iter().copied().chain(closed).collect();
     module.followed.sort_unstable();
     module.find_mappings(limits);
-    let mut effects = Effects::new();
+    let (mut effects, mut integers) = (Effects::new(), IntegerDecoder::new());
     let mut found = Found::default();
-    let mut integers = IntegerDecoder::new();
     let mut not_understood: Vec<AtomIdx> = Vec::new();
     let mut entered: Vec<(AtomIdx, String)> = Vec::new();
     for group in module.groups() {

@@ -254,7 +254,9 @@ impl Walk<'_, '_, '_, '_> {
     }
 
     fn string_store(&mut self, at: usize, state: &mut State, size: u32) -> Result<(), Refusal> {
-        let (value, to) = (state.get(0), state.get(7));
+        // rax passes nothing.
+        let value = if state.get(0) == Val::Saved { Val::None } else { state.get(0) };
+        let to = state.get(7);
         self.next_piece(at, state, 7)?;
         let memory = match to {
             Val::None | Val::Undefined | Val::Saved => Memory::Number,

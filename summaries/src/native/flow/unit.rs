@@ -68,6 +68,8 @@ pub(super) struct Unit {
     pub(super) labels: Vec<(usize, bool)>,
     /// Its unwind table refers to something: the unwinder may enter it.
     pub(super) has_handlers: bool,
+    /// Instructions at which the unwinder enters, ascending.
+    pub(super) pads: Vec<usize>,
     /// It calls places of its own, on the way to what it calls indirectly.
     pub(super) has_thunks: bool,
 }
@@ -92,6 +94,7 @@ impl Unit {
             blocks: Vec::new(),
             labels: Vec::new(),
             has_handlers: false,
+            pads: Vec::new(),
             has_thunks: false,
         };
         unit.has_handlers = unit.atoms.iter().any(|a| module.handled.binary_search(a).is_ok());
@@ -106,6 +109,9 @@ impl Unit {
         }
         if unit.entries.is_empty() {
             return Err("no entry".to_owned());
+        }
+        for (atom, offset) in module.landing_pads(&unit.atoms)? {
+            unit.pads.push(unit.find(atom, offset).ok_or("a landing pad between instructions")?);
         }
         let (mut labels, mut leaders) = (Vec::new(), vec![0]);
         for label in module.labels_in(&unit.atoms) {
@@ -139,6 +145,7 @@ impl Unit {
         unit.labels = labels;
         leaders.extend(unit.labels.iter().map(|l| l.0));
         leaders.extend(unit.entries.iter().map(|e| e.2));
+        leaders.extend(unit.pads.iter().copied());
         leaders.sort_unstable();
         leaders.dedup();
         let count = unit.ops.len();

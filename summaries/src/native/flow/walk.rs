@@ -1,7 +1,7 @@
 //! From the code of one function to its summary: the states at all blocks to a fixpoint, then the constraints.
 //!
 //! A block is entered by jumps and by falling through, a label also by every jump through a register or memory and, if
-//! its address is a value, by every call (`__builtin_longjmp`). In a function with a table of handlers, what nothing leads to is entered by the
+//! its address is a value, by every call (`__builtin_longjmp`). What a table of handlers names is entered by the
 //! unwinder: from every call, with the exception in rax and rdx, and with the stack pointer of the call, less what was pushed for it.
 
 use super::Module;
@@ -58,6 +58,8 @@ struct Flow<'u> {
     /// Ways on from calls into blocks that others lead to as well, to be followed when nothing else is left: the callee
     /// may be one that never returns, and then the block has another frame.
     deferred: Vec<(usize, State)>,
+    /// One of them was followed to where nothing else had led.
+    has_guessed: bool,
     /// By block: it ends in a call, and goes on behind it.
     returns: Vec<bool>,
     /// By block: jumps lead to it, or it is an entry or label.
@@ -81,6 +83,7 @@ fn fixpoint(module: &Module<'_, '_>, unit: &Unit, builder: &mut Builder) -> Resu
         pads: Vec::new(),
         pushes: false,
         deferred: Vec::new(),
+        has_guessed: false,
         returns: vec![false; unit.blocks.len()],
         is_target: vec![false; unit.blocks.len()],
     };
@@ -93,11 +96,13 @@ fn fixpoint(module: &Module<'_, '_>, unit: &Unit, builder: &mut Builder) -> Resu
         .collect();
     targets.extend(unit.labels.iter().map(|l| l.0));
     targets.extend(unit.entries.iter().map(|e| e.2));
+    targets.extend(unit.pads.iter().copied());
     for target in targets {
         if let Some(slot) = flow.block(target).and_then(|b| flow.is_target.get_mut(b)) {
             *slot = true;
         }
     }
+    flow.pads = unit.pads.iter().filter_map(|op| flow.block(*op)).collect();
     let entry = at_entry(builder);
     let mut at_labels = Vec::new();
     for (op, is_value) in &unit.labels {
@@ -123,7 +128,7 @@ fn fixpoint(module: &Module<'_, '_>, unit: &Unit, builder: &mut Builder) -> Resu
             }
             flow.visit(module, builder, block, &mut returns_elsewhere)?;
         }
-        if !flow.follow_deferred(builder) && !flow.next_pad(builder) {
+        if !flow.follow_deferred(builder)? {
             break;
         }
     }
@@ -271,24 +276,38 @@ impl Flow<'_> {
         }
     }
 
-    /// Go on behind calls that were put off, unless the frame there is another one: then the callee doesn't return.
-    fn follow_deferred(&mut self, builder: &mut Builder) -> bool {
+    /// Go on behind calls that were put off, unless the frame there is another one: then the callee doesn't return. Where nothing else has led
+    /// yet, that isn't known; it is tried last, and what is found to differ from then on may differ for that.
+    fn follow_deferred(&mut self, builder: &mut Builder) -> Result<bool, Refusal> {
         let mut deferred = std::mem::take(&mut self.deferred);
         deferred.sort_by_key(|(block, _)| *block);
+        let mut open = Vec::new();
         for (block, state) in deferred {
-            for op in self.successors(block, Leaves::Falls) {
-                let Some(at) = self.block(op).and_then(|b| self.at.get(b)) else { continue };
-                let differs = match (at.get(RSP), state.get(RSP)) {
-                    (Val::Frame(there), Val::Frame(here)) => there != here,
-                    _ => false,
-                };
-                if !differs {
+            let behind = self.successors(block, Leaves::Falls).first().copied();
+            let Some(op) = behind.filter(|op| self.block(*op).is_some()) else { continue };
+            match (self.block(op).and_then(|b| self.at.get(b)).map(|s| s.get(RSP)), state.get(RSP)) {
+                (Some(Val::Undefined), _) => open.push((block, state)),
+                (Some(Val::Frame(there)), Val::Frame(here)) if there != here => {
+                    if self.has_guessed {
+                        return Err("it isn't clear which callees return".to_owned());
+                    }
+                }
+                _ => {
                     self.set_returns(block);
                     self.enter(op, &state, builder);
                 }
             }
         }
-        !self.queue.is_empty()
+        self.deferred = open;
+        if self.queue.is_empty() && !self.deferred.is_empty() {
+            let (block, state) = self.deferred.remove(0);
+            self.has_guessed = true;
+            self.set_returns(block);
+            for op in self.successors(block, Leaves::Falls) {
+                self.enter(op, &state, builder);
+            }
+        }
+        Ok(!self.queue.is_empty())
     }
 
     /// The instructions that a block leads to.
@@ -324,21 +343,6 @@ impl Flow<'_> {
             state.set(RSP, Val::Node(anywhere, 0));
         }
         state
-    }
-
-    /// Take the next block that nothing leads to as one that the unwinder enters. False if there is none.
-    fn next_pad(&mut self, builder: &mut Builder) -> bool {
-        if self.after_calls.get(RSP) == Val::Undefined {
-            return false;
-        }
-        let may_be = |b: &usize| !self.is_reached(*b) && !self.is_padding(*b);
-        let Some(pad) = (0..self.at.len()).find(may_be).filter(|_| self.unit.has_handlers) else {
-            return false;
-        };
-        self.pads.push(pad);
-        let after = self.at_pad(builder);
-        self.join(pad, &after, builder);
-        true
     }
 
     fn is_padding(&self, block: usize) -> bool {

@@ -1,0 +1,157 @@
+//! Where the unwinder enters a function: the landing pads that its table of handlers names.
+//!
+//! Read from the call site table of the LSDA (Itanium C++ ABI, "Exception Handling Tables"; LSB, `.gcc_except_table`), since the code alone
+//! doesn't tell a landing pad from what follows a call: behind a callee that never returns the next instruction may be either. Safe
+//! because a table of another form means that the function is not understood. Left out: which calls lead to which pad, and the types.
+
+use super::Module;
+use super::unit::Refusal;
+use crate::ids::AtomIdx;
+use crate::native::relocations::{Rela, symbol_of};
+use crate::summary::{AtomKind, Definition, Reference, ReferenceKind, SymbolKind, Target};
+
+/// No value (`DW_EH_PE_omit`).
+const OMIT: u8 = 0xff;
+/// `DW_EH_PE_uleb128`.
+const ULEB: u8 = 0x01;
+/// `DW_EH_PE_udata4`.
+const UDATA4: u8 = 0x03;
+
+/// The table of an atom, to which its FDE refers: its section, and where it begins there, or -1 if that isn't known. Sorted by atom.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Lsda {
+    of: AtomIdx,
+    section: u32,
+    offset: i64,
+}
+
+/// The tables of all atoms.
+pub(super) fn tables(module: &Module<'_, '_>, references: &[Reference]) -> Vec<Lsda> {
+    let mut unwind: Vec<u32> =
+        module.relas.iter().map(|(s, _)| *s).filter(|s| module.is_unwind(*s)).collect();
+    unwind.dedup();
+    let table = |r: &Reference| match r.target {
+        Target::Atom(to) => {
+            let atom = module.atoms.get(to.index()).filter(|a| a.kind == AtomKind::Lsda)?;
+            // By another symbol than that of the section, where it begins would not be told by the reference alone.
+            let by_section = |rela: &Rela| {
+                module.symbols.get(symbol_of(rela).index()).is_some_and(|s| s.kind == SymbolKind::Section)
+            };
+            let mut own =
+                unwind.iter().flat_map(|s| module.relas_of(*s, r.offset, r.offset.saturating_add(1)));
+            let offset = if own.all(|(_, rela)| by_section(rela)) { r.addend } else { -1 };
+            Some(Lsda { of: r.from, section: atom.section, offset })
+        }
+        Target::Symbol(symbol) => {
+            let definition = module.symbols.get(symbol.index()).map(|s| s.definition);
+            let Some(Definition::Atom(to)) = definition else { return None };
+            let atom = module.atoms.get(to.index()).filter(|a| a.kind == AtomKind::Lsda)?;
+            Some(Lsda { of: r.from, section: atom.section, offset: -1 })
+        }
+    };
+    let of_unwind = references.iter().filter(|r| r.kind == ReferenceKind::Unwind);
+    let mut found: Vec<Lsda> = of_unwind.filter_map(table).collect();
+    found.sort_unstable();
+    found
+}
+
+struct Reader<'d>(&'d [u8]);
+
+impl Reader<'_> {
+    fn byte(&mut self) -> Option<u8> {
+        let (first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    fn uleb(&mut self) -> Option<u64> {
+        let mut value = 0u64;
+        for shift in (0..63).step_by(7) {
+            let byte = self.byte()?;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Some(value);
+            }
+        }
+        None
+    }
+
+    fn value(&mut self, encoding: u8) -> Option<u64> {
+        match encoding {
+            ULEB => self.uleb(),
+            UDATA4 => {
+                let (value, rest) = self.0.split_first_chunk::<4>()?;
+                self.0 = rest;
+                Some(u64::from(u32::from_le_bytes(*value)))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The landing pads of a table, in bytes from the start of the function; `None` if it is of another form.
+fn pads(table: &[u8]) -> Option<Vec<u64>> {
+    let mut reader = Reader(table);
+    if reader.byte()? != OMIT {
+        return None;
+    }
+    if reader.byte()? != OMIT {
+        reader.uleb()?;
+    }
+    let encoding = reader.byte()?;
+    let length = usize::try_from(reader.uleb()?).ok()?;
+    let mut sites = Reader(reader.0.get(..length)?);
+    let mut pads = Vec::new();
+    while !sites.0.is_empty() {
+        let (_start, _length) = (sites.value(encoding)?, sites.value(encoding)?);
+        let pad = sites.value(encoding)?;
+        sites.uleb()?;
+        if pad != 0 {
+            pads.push(pad);
+        }
+    }
+    Some(pads)
+}
+
+impl Module<'_, '_> {
+    /// The landing pads in these atoms: the atom, and bytes from the start of its section.
+    pub(super) fn landing_pads(&self, atoms: &[AtomIdx]) -> Result<Vec<(AtomIdx, u64)>, Refusal> {
+        let mut found = Vec::new();
+        for atom in atoms {
+            let first = self.lsdas.partition_point(|l| l.of < *atom);
+            let own = self.lsdas.get(first..).unwrap_or(&[]).iter().take_while(|l| l.of == *atom);
+            for (i, lsda) in own.enumerate() {
+                let start = self.atoms.get(atom.index()).map(|a| a.offset);
+                let bytes = self.tables.data(lsda.section).ok();
+                let offset = usize::try_from(lsda.offset).ok();
+                let table = bytes.zip(offset).and_then(|(b, o)| b.get(o..));
+                // Each is of one FDE, and says where from the start of that one.
+                let (Some(pads), Some(start), 0) = (table.and_then(pads), start, i) else {
+                    return Err("its table of handlers is of another form".to_owned());
+                };
+                found.extend(pads.into_iter().map(|pad| (*atom, start.saturating_add(pad))));
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::pads;
+
+    #[test]
+    fn tables_of_both_forms() {
+        // Header, no types, uleb128: two sites, of which one has a pad.
+        assert_eq!(pads(&[0xff, 0xff, 1, 8, 0, 5, 0, 0, 5, 3, 0x90, 1]), None, "the last site has no action");
+        assert_eq!(pads(&[0xff, 0xff, 1, 9, 0, 5, 0, 0, 5, 3, 0x90, 1, 0, 7]), Some(vec![0x90]));
+        assert_eq!(pads(&[0xff, 0x9b, 20, 3, 13, 1, 0, 0, 0, 2, 0, 0, 0, 9, 0, 0, 0, 1]), Some(vec![9]));
+        assert_eq!(pads(&[0xff, 0xff, 1, 0]), Some(vec![]));
+        for wrong in [&[0u8, 0xff, 1, 0][..], &[0xff, 0xff, 0x1b, 4, 0, 0, 0, 0], &[0xff, 0xff, 1, 9, 0], &[]]
+        {
+            assert_eq!(pads(wrong), None, "{wrong:x?}");
+        }
+    }
+}
