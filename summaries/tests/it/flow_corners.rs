@@ -151,6 +151,10 @@ fn who_returns_is_told_by_others_or_not_at_all() {
     let told = "testl %edi, %edi\nje 1f\ncall f\n2: ret\n1: pushq $0\npushq $0\ncall g\njmp 2b";
     let summary = module(told);
     assert!(summary.functions.len() <= 1, "{summary:?}");
+    // With a frame pointer two depths may meet.
+    let body = "pushq %rbp\nmovq %rsp, %rbp\nleaq g(%rip), %rbx\ntestl %edi, %edi\nje 1f\nleaq h(%rip), %rbx\n\
+                pushq $0\npushq $0\ncall y\n1: call *%rbx\nleave\nret";
+    assert_eq!(callees(body).last().map(Vec::len), Some(2));
     // `die` stands before a place that only a later one leads to, with another frame, and that leads on to where `y` returns.
     let body = "testl %edi, %edi\njne 1f\nsubq $8, %rsp\npushq $0\npushq $0\ncall die\n3: call z\njmp 2f\n\
                 1: subq $8, %rsp\ncall y\n2: movq %rax, %rbx\ncall *%rbx\ncmpl $9, %eax\njg 3b\naddq $8, %rsp\nret";

@@ -11,7 +11,7 @@ use super::state::{State, Val};
 use super::transfer::{Leaves, Walk, at_entry};
 use super::unit::{CALLERS_REGISTER, Destination, Refusal, Unit};
 use crate::ids::ValueIdx;
-use crate::native::decode::effects::{Effect, RSP, SLOTS};
+use crate::native::decode::effects::{Effect, RBP, RSP, SLOTS};
 use crate::relation::FunctionSummary;
 use crate::summary::Target;
 
@@ -285,9 +285,14 @@ impl Flow<'_> {
         for (block, state) in deferred {
             let behind = self.successors(block, Leaves::Falls).first().copied();
             let Some(op) = behind.filter(|op| self.block(*op).is_some()) else { continue };
-            match (self.block(op).and_then(|b| self.at.get(b)).map(|s| s.get(RSP)), state.get(RSP)) {
+            let there = self.block(op).and_then(|b| self.at.get(b));
+            // With a frame pointer the depth of the stack may be set right later.
+            let frame_pointer = |s: &State| matches!(s.get(RBP), Val::Frame(_)).then(|| s.get(RBP));
+            let has_pointer =
+                frame_pointer(&state).is_some() && there.and_then(frame_pointer) == frame_pointer(&state);
+            match (there.map(|s| s.get(RSP)), state.get(RSP)) {
                 (Some(Val::Undefined), _) => open.push((block, state)),
-                (Some(Val::Frame(there)), Val::Frame(here)) if there != here => {
+                (Some(Val::Frame(there)), Val::Frame(here)) if there != here && !has_pointer => {
                     if self.has_guessed {
                         return Err("it isn't clear which callees return".to_owned());
                     }
