@@ -42,6 +42,10 @@ impl Call {
         Call { arguments: arguments.iter().map(objects).collect() }
     }
 
+    fn has_object(&self, argument: u8) -> bool {
+        self.arguments.get(usize::from(argument)).is_some_and(|a| !a.is_empty())
+    }
+
     fn is(&self, argument: u8, object: usize) -> bool {
         self.arguments.get(usize::from(argument)).is_some_and(|a| a.contains(&object))
     }
@@ -75,25 +79,17 @@ fn may_return(model: &Model, call: &Call, result: Place) -> bool {
         (Place::Object(k, start), Effect::Returns { argument, exact }) => {
             call.is(*argument, k) && (start || !exact)
         }
+        // What was in an object before, nobody has written down; that the argument is one can be said.
+        (Place::Object(..), Effect::ReturnsContents(n)) => call.has_object(*n),
         (Place::Object(..), e) => {
-            matches!(
-                e,
-                Effect::ReturnsContents(_)
-                    | Effect::ReturnsHeld
-                    | Effect::ReturnsContentsOfHeld
-                    | Effect::ReturnsUnknown
-            )
+            matches!(e, Effect::ReturnsHeld | Effect::ReturnsContentsOfHeld | Effect::ReturnsUnknown)
         }
         (Place::Other, Effect::Returns { argument, .. }) => {
             call.arguments.get(usize::from(*argument)).is_some_and(Vec::is_empty)
         }
         (Place::Other, e) => matches!(
             e,
-            Effect::ReturnsFresh
-                | Effect::ReturnsContents(_)
-                | Effect::ReturnsLibrary
-                | Effect::ReturnsHeld
-                | Effect::ReturnsUnknown
+            Effect::ReturnsFresh | Effect::ReturnsLibrary | Effect::ReturnsHeld | Effect::ReturnsUnknown
         ),
     }) || result == Place::None
 }
@@ -103,7 +99,7 @@ fn may_store(model: &Model, call: &Call, object: usize, what: Place) -> bool {
     model.effects.iter().any(|effect| match effect {
         Effect::Stores { what: stored, to, .. } if call.is(*to, object) => match (stored, what) {
             (Stored::Within(n) | Stored::Place { argument: n, .. }, Place::Object(k, _)) => call.is(*n, k),
-            (Stored::Contents(n), Place::Object(..)) => call.arguments.get(usize::from(*n)).is_some(),
+            (Stored::Contents(n), Place::Object(..)) => call.has_object(*n),
             (Stored::Held | Stored::Unknown, _) => true,
             (Stored::Fresh | Stored::Library, Place::Other) => true,
             _ => false,
@@ -158,7 +154,8 @@ fn hold(program: &str, soname: &str, libraries_on_line: &str) -> Seen {
         let mut words = line.split(' ');
         let name = words.next().unwrap();
         let number: usize = words.next().unwrap().parse().unwrap();
-        let call = Call::read(lines[number - 1], name);
+        let which = format!("o[{}]", words.next().unwrap());
+        let call = Call::read(&lines[number - 1].replace("o[k]", &which), name);
         let data = library.data.contains_key(name);
         let Some(model) = library.functions.get(name).filter(|_| !data) else {
             session.check(data, &format!("{name} has no model"));
@@ -204,5 +201,5 @@ fn functions_do_what_their_models_say() {
 #[test]
 fn functions_of_cxx_do_what_their_models_say() {
     let seen = hold("cxx.c", "libstdc++.so.6", "-lstdc++");
-    assert!(seen.functions >= 40 && seen.results >= 40 && seen.stores >= 20);
+    assert!(seen.functions == 49 && seen.results >= 40 && seen.stores >= 20);
 }
