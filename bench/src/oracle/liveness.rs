@@ -21,7 +21,7 @@ use crate::process::run_ok;
 use crate::table::count;
 
 /// Columns of the table.
-pub(super) const COLUMNS: [&str; 13] = [
+pub(super) const COLUMNS: [&str; 12] = [
     "link",
     "values",
     "live in lld's",
@@ -30,7 +30,6 @@ pub(super) const COLUMNS: [&str; 13] = [
     "only lld's",
     "mentioned, not called",
     "behind those",
-    "outside mentions",
     "unexplained",
     "only ours",
     "`.text` lld",
@@ -44,8 +43,6 @@ pub(super) enum Reason {
     Mentioned,
     /// In the bitcode only what isn't kept either mentions it.
     Behind,
-    /// It is seen outside of the bitcode, where nothing that is kept calls it.
-    Outside,
     /// In words.
     Unexplained(String),
 }
@@ -76,7 +73,6 @@ impl Compared {
             self.dropped.len(),
             reasons(|r| *r == Reason::Mentioned),
             reasons(|r| *r == Reason::Behind),
-            reasons(|r| *r == Reason::Outside),
             self.errors.len(),
             self.kept.values().sum(),
         ];
@@ -146,7 +142,12 @@ fn of(index: &Index, ours: &Ours) -> Compared {
     // What lld knows of who mentions and calls whom, as far as both sides find the source live.
     let mut mentioned: BTreeSet<Guid> = BTreeSet::new();
     let mut called: BTreeMap<Guid, Guid> = BTreeMap::new();
-    for entry in index.entries.iter().filter(|e| e.live && ours.is_kept_in(e.guid, &label(&e.module))) {
+    let mut behind: BTreeSet<Guid> = BTreeSet::new();
+    for entry in index.entries.iter().filter(|e| e.live) {
+        if !ours.is_kept_in(entry.guid, &label(&entry.module)) {
+            behind.extend(entry.refs.iter().chain(&entry.calls));
+            continue;
+        }
         mentioned.extend(&entry.refs);
         // Whoever has the address of an alias has that of what it names.
         if entry.kind == Kind::Alias {
@@ -167,8 +168,11 @@ fn of(index: &Index, ours: &Ours) -> Compared {
             (None, None) if mentioned.contains(guid) => {
                 Reason::Unexplained("something kept mentions it, and not even its address stays".to_owned())
             }
-            (None, None) if roots.contains(name.as_str()) => Reason::Outside,
-            (None, None) => Reason::Behind,
+            (None, None) if roots.contains(name.as_str()) || ours.kept.contains(guid) => {
+                Reason::Unexplained("it is seen outside of the bitcode".to_owned())
+            }
+            (None, None) if behind.contains(guid) => Reason::Behind,
+            (None, None) => Reason::Unexplained("nothing leads to it that goes too".to_owned()),
         };
         if let Reason::Unexplained(words) = &reason {
             compared.errors.push(format!("{name}: lld finds it live, and it goes: {words}"));
@@ -253,7 +257,7 @@ mod tests {
         // 1 mentions 2, which calls 3.
         let entries = vec![entry(1, &[2], &[]), entry(2, &[], &[3]), entry(3, &[], &[])];
         let index = Index { entries, ..Index::default() };
-        let mut world = ours(&["kept", "stub", "dropped"], &[1, 2, 3]);
+        let mut world = ours(&["kept", "stub", "dropped"], &[1]);
         let compared = of(&index, &world);
         assert_eq!(compared.errors, Vec::<String>::new());
         let found: Vec<Reason> = compared.dropped.into_iter().map(|(_, r)| r).collect();
@@ -276,6 +280,12 @@ mod tests {
         // A direct call; an address that is gone; a reference that our reader doesn't have; a value that it doesn't know.
         let called = Index { entries: vec![entry(1, &[], &[2]), entry(2, &[], &[])], ..Index::default() };
         assert_eq!(reasons(&called, &ours(&["kept", "stub"], &[1, 2])), [true]);
+        // It is in `llvm.used`, or assembly names it; nothing that goes leads to it.
+        let used = Index { entries: vec![entry(1, &[], &[]), entry(2, &[], &[])], ..Index::default() };
+        assert_eq!(reasons(&used, &ours(&["kept", "dropped"], &[1, 2])), [true]);
+        assert_eq!(reasons(&used, &ours(&["kept", "dropped"], &[1])), [true]);
+        let behind = Index { entries: vec![entry(1, &[], &[2]), entry(2, &[], &[])], ..Index::default() };
+        assert_eq!(reasons(&behind, &ours(&["dropped", "dropped"], &[1])), [true, false]);
         let mentioned = Index { entries: vec![entry(1, &[2], &[]), entry(2, &[], &[])], ..Index::default() };
         assert_eq!(reasons(&mentioned, &ours(&["kept", "dropped"], &[1, 2])), [true]);
         assert_eq!(of(&mentioned, &ours(&["kept", "kept"], &[1])).errors.len(), 1);

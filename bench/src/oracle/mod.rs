@@ -47,7 +47,6 @@ fn liveness_section(corpus: &Corpus, options: &Options) -> Result<(String, Vec<S
             let what = match reason {
                 Reason::Mentioned => "mentioned, not called",
                 Reason::Behind => "behind those",
-                Reason::Outside => "outside mentions",
                 Reason::Unexplained(words) => words,
             };
             let shown = if options.verbose { list.len() } else { NAMES.min(list.len()) };
@@ -63,7 +62,7 @@ fn liveness_section(corpus: &Corpus, options: &Options) -> Result<(String, Vec<S
          Values of bitcode in the combined index of lld's thin link (`--save-temps`), and what is kept of them at `--prune-level=pointers`. By plain \
          references: what the references in the IR, as our reader finds them, reach from lld's own roots; it must be all that lld finds live. \
          Only lld's: live there, and no code is made of it here. Of these something kept mentions the first and nothing calls them; the second are only \
-         mentioned by what isn't kept; the third are seen outside of the bitcode, where nothing kept calls them. \
+         mentioned by what isn't kept. \
          Only ours: dead in lld's index, and kept.\n\n{}\n\
          What keeps those that only lto-prune keeps.\n\n{}\n\
          What only lld keeps.\n\n{names}\n",
