@@ -10,9 +10,12 @@ use bincode::config::{self, Config};
 use crate::check::CheckError;
 use crate::summary::ModuleSummary;
 
-/// Version of the body. It changes with every change of the types *and* of what a front end finds in the same bytes:
-/// a summary of another version is never used.
-pub const SCHEMA_VERSION: u32 = 13;
+/// Version of the body: a hash of this crate's sources (`build.rs`), so that it changes with every change of the types *and* of what a front end
+/// finds in the same bytes. A summary of another version is never used.
+pub const SCHEMA_VERSION: u32 = match u32::from_str_radix(env!("SUMMARIES_SOURCES"), 16) {
+    Ok(version) => version,
+    Err(_) => panic!("the build script gives a number"),
+};
 
 /// First bytes of the form.
 pub const MAGIC: [u8; 8] = *b"LTOSUM\r\n";
@@ -31,7 +34,7 @@ pub type InputHash = [u8; 32];
 pub enum FormatError {
     #[error("not a module summary")]
     Magic,
-    #[error("a summary of schema version {0}, not {SCHEMA_VERSION}")]
+    #[error("a summary of schema version {0:08x}, not {SCHEMA_VERSION:08x}")]
     Version(u32),
     #[error("the summary is cut off or has bytes behind its end")]
     Length,
@@ -138,8 +141,8 @@ mod tests {
         assert!(matches!(decode(&bytes[..bytes.len() - 1]), Err(FormatError::Length)));
         assert!(matches!(decode(b"LTOSUN\r\n"), Err(FormatError::Magic)));
         let mut newer = bytes.clone();
-        newer[8] += 1;
-        assert!(matches!(decode(&newer), Err(FormatError::Version(v)) if v == SCHEMA_VERSION + 1));
+        newer[8] ^= 1;
+        assert!(matches!(decode(&newer), Err(FormatError::Version(v)) if v == SCHEMA_VERSION ^ 1));
         let mut longer = bytes;
         longer.push(0);
         assert!(matches!(decode(&longer), Err(FormatError::Length)));
