@@ -4,7 +4,7 @@
 //! would leave a reference without a definition is an error here, never a guess. A module from which nothing
 //! goes is not rewritten at all; its bytes are passed on.
 //!
-//! [`object::rewrite`] is the list of the steps for one module. They work on one model: sections by their old
+//! LLVM bitcode is rewritten by [`bitcode`]. [`object::rewrite`] is the list of the steps for one native module. They work on one model: sections by their old
 //! index with a fate each ([`sections`]), symbols by their old index with a standing each ([`symbols`]), and the
 //! relocations that tie them ([`relocations`]); the new numbering is computed once, just before writing.
 

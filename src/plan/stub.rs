@@ -4,7 +4,8 @@
 //! kept with all that it refers to as soon as its address is mentioned. Safe because a stub is only where every mention
 //! of its own module means its first byte, and where the linker knows it by symbols of that place: a global symbol in
 //! the body, a jump or a table of somebody else that leads into it, or a section that is more than code keep it. A local
-//! symbol in the body that nothing outside of it mentions goes with the body.
+//! symbol in the body that nothing outside of it mentions goes with the body; in bitcode constants mention labels, and they stay, so there a function
+//! that takes the address of a label of its own stays too.
 //!
 //! Two stubs look the same. `--icf=all` would give them one address although the functions differ, so with that option
 //! there are none ([`may_fold`]); `--icf=safe` goes by the mentions, which stay, and by `.llvm_addrsig`, in which a stub's
@@ -26,7 +27,8 @@ use crate::inputs::glob::Glob;
 /// By `AtomIdx`: whether a stub may take the place of the atom.
 pub fn can_stub(summary: &ModuleSummary) -> Vec<bool> {
     // How large functions of bitcode will be is not known.
-    let sized = |atom: &Atom| atom.size > 0 || summary.kind == ModuleKind::Bitcode;
+    let is_bitcode = summary.kind == ModuleKind::Bitcode;
+    let sized = |atom: &Atom| atom.size > 0 || is_bitcode;
     let mut can: Vec<bool> = summary.atoms.iter().map(|a| is_plain_code(a) && sized(a)).collect();
     let mut has_entry = vec![false; summary.atoms.len()];
     // Where the linker and the debugger know places of the body by name.
@@ -51,7 +53,7 @@ pub fn can_stub(summary: &ModuleSummary) -> Vec<bool> {
     }
     for reference in &summary.references {
         if let Some(atom) = meant_beside_entry(summary, reference)
-            && atom != reference.from
+            && (atom != reference.from || is_bitcode)
         {
             set(&mut can, atom, false);
         }

@@ -1,7 +1,7 @@
 //! Whether a link with LLVM bitcode in it may be pruned: only where all that lld makes of the bitcode is what it makes in the plain link.
 //!
-//! Bitcode is passed as it is, and what it sees of the native objects is the same: which of its symbols they mention (`ModulePlan::pin_mention`), which
-//! definitions prevail, what is exported. Then so is the code that is made of it. Everything that would make a difference, or that we
+//! Up to the level `functions` bitcode is passed as it is, and what it sees of the native objects is the same: which of its symbols they mention (`ModulePlan::pin_mention`), which
+//! definitions prevail, what is exported. Then so is the code that is made of it. At `pointers` it is rewritten ([`crate::emit::bitcode`]), with the same care for what it sees. Everything that would make a difference, or that we
 //! don't know, is a limit: another linker, renamed symbols, options of link-time optimisation that write files or change
 //! which modules there are, symbols that we don't see.
 

@@ -1,16 +1,19 @@
 //! A module of bitcode that was rewritten, read again and held against its plan.
 //!
-//! Every value is there in its place: what is kept is what it was, a stub has a body, and what is dropped is a weak declaration, which asks for no
+//! Every value is there in its place: what is kept is what it was, a stub has a body that traps, and what is dropped is a weak declaration, which asks for no
 //! definition. Nothing that stays mentions what is gone: the linker would take a null address for it and say nothing, so this is asked of the
 //! IR itself, whatever references the plan was made from. Left out: metadata, which mentions nothing that code needs; and this shares its reader with
 //! emission, because there is no other.
 
 use summaries::bitcode;
 use summaries::bitcode::file::BitcodeFile;
+use summaries::bitcode::ir::constants::ConstantKind;
+use summaries::bitcode::ir::function::{Body, Definition};
+use summaries::bitcode::ir::instruction::InstructionKind;
 use summaries::bitcode::ir::mentions::Mentions;
-use summaries::bitcode::ir::{self, ValueId};
+use summaries::bitcode::ir::{self, Global, GlobalKind, IrModule, ValueId};
 use summaries::bitcode::linkage::Linkage;
-use summaries::bitcode::module::{GlobalValue, ValueKind};
+use summaries::bitcode::module::GlobalValue;
 use summaries::bitcode::symbols::{self, ValueAt};
 
 use super::Facts;
@@ -51,27 +54,39 @@ pub fn bitcode(name: &str, original: &[u8], pruned: &[u8], fate: &dyn Fn(ValueAt
             return Err(failed("its summary has other entries than it should".to_owned()));
         }
     }
-    match dangling(&before, pruned, fate) {
+    match wrong(&before, original, pruned, fate) {
         Ok(None) => Ok(()),
-        Ok(Some((from, to))) => Err(failed(format!("mentions {to}, which is dropped")).at_symbol(from)),
+        Ok(Some(Wrong::Mention(from, to))) => {
+            Err(failed(format!("mentions {to}, which is dropped")).at_symbol(from))
+        }
+        Ok(Some(Wrong::Body(function))) => {
+            Err(failed("is not made of what it should be".to_owned()).at_symbol(function))
+        }
         Err(error) => Err(failed(format!("LLVM bitcode: {error}"))),
     }
 }
 
-/// A value that stays and in the pruned `bytes` mentions one that is dropped: the names of both, by the original file.
-fn dangling(
+/// What is wrong with the IR.
+enum Wrong {
+    /// The first value stays and mentions the second, which is dropped.
+    Mention(String, String),
+    /// What the value of this name is made of is not what it was, or of a stub no body that traps.
+    Body(String),
+}
+
+/// What is wrong in the `pruned` bytes with what stays; names are those of the original file.
+fn wrong(
     file: &BitcodeFile<'_>,
-    bytes: &[u8],
+    original: &[u8],
+    pruned: &[u8],
     fate: &dyn Fn(ValueAt) -> Action,
-) -> bitcode::error::Result<Option<(String, String)>> {
-    let ir = ir::read(bytes)?;
+) -> bitcode::error::Result<Option<Wrong>> {
+    let (before, ir) = (ir::read(original)?, ir::read(pruned)?);
     for (m, (module, of_ir)) in file.modules.iter().zip(&ir.modules).enumerate() {
         let fate = |value: ValueId| fate(ValueAt { module: m as u32, value: value.0 });
-        let is_intrinsic =
-            |v: &GlobalValue<'_>| v.kind == ValueKind::Function && v.name.starts_with(b"llvm.");
         let goes = |value: &ValueId| {
             let of = module.values.get(value.0 as usize);
-            fate(*value) == Action::Drop && of.is_some_and(|v| !is_intrinsic(v))
+            fate(*value) == Action::Drop && of.is_some_and(|v| !v.is_intrinsic())
         };
         let name = |value: ValueId| {
             let of = module.values.get(value.0 as usize);
@@ -83,21 +98,60 @@ fn dangling(
             if fate(id) == Action::Drop || symbols::is_metadata(module, value) {
                 continue;
             }
+            let old = before.modules.get(m).and_then(|m| m.globals.get(v));
+            if fate(id) == Action::Keep && old.map(without_body) != Some(without_body(global)) {
+                return Ok(Some(Wrong::Body(name(id))));
+            }
             let mut operands = Vec::new();
             global.each_operand(|operand| operands.push(operand));
             if let Some(to) = mentions.of_values(operands).iter().find(|to| goes(to)) {
-                return Ok(Some((name(id), name(*to))));
+                return Ok(Some(Wrong::Mention(name(id), name(*to))));
             }
         }
-        let Some(reader) = ir.reader(m)? else { continue };
-        for index in 0..of_ir.bodies.len() {
-            let Some(body) = reader.body(index)? else { continue };
+        let (Some(old), Some(reader)) = (before.reader(m)?, ir.reader(m)?) else { continue };
+        // Bodies are in order of their functions, and those of dropped ones are gone.
+        let mut bodies = 0..of_ir.bodies.len();
+        for index in 0..before.modules.get(m).map_or(0, |m| m.bodies.len()) {
+            let Some(was) = old.body(index)? else { continue };
+            if fate(was.function) == Action::Drop {
+                continue;
+            }
+            let body = bodies.next().map(|index| reader.body(index)).transpose()?.flatten();
+            let Some(body) = body else { return Ok(Some(Wrong::Body(name(was.function)))) };
+            let is_right = match fate(was.function) {
+                Action::Stub => body.function == was.function && traps(of_ir, &body),
+                Action::Keep | Action::Drop => body == was,
+            };
+            if !is_right {
+                return Ok(Some(Wrong::Body(name(was.function))));
+            }
             if let Some(to) = mentions.of_body(&body).iter().find(|to| goes(to)) {
-                return Ok(Some((name(body.function), name(*to))));
+                return Ok(Some(Wrong::Mention(name(body.function), name(*to))));
             }
         }
     }
     Ok(None)
+}
+
+/// What a global value is made of beside its body, which is in another place once others are gone.
+fn without_body(global: &Global) -> Global {
+    let mut global = *global;
+    if let GlobalKind::Function { body, .. } = &mut global.kind {
+        *body = None;
+    }
+    global
+}
+
+/// Whether a body is assembly, and then nothing.
+fn traps(module: &IrModule, body: &Body) -> bool {
+    let [first, last] = body.instructions.as_slice() else { return false };
+    let InstructionKind::Call(call) = &first.kind else { return false };
+    let constant = match body.definition(call.callee) {
+        Some(Definition::Constant(index)) => body.constants.all.get(index as usize),
+        _ => module.constant(call.callee),
+    };
+    constant.is_some_and(|c| c.kind == ConstantKind::InlineAsm)
+        && matches!(last.kind, InstructionKind::Unreachable)
 }
 
 fn word(action: Action) -> &'static str {
@@ -112,20 +166,9 @@ fn is_right(old: &GlobalValue<'_>, new: &GlobalValue<'_>, action: Action) -> boo
     let is_weak = new.declaration && new.linkage == Linkage::ExternWeak;
     match action {
         // Intrinsics stay, whatever is said of them.
-        Action::Drop => is_weak || old == new && old.name.starts_with(b"llvm."),
-        Action::Keep | Action::Stub => {
-            let same = |f: fn(&GlobalValue<'_>) -> u64| f(old) == f(new);
-            old.name == new.name
-                && old.kind == new.kind
-                && old.linkage == new.linkage
-                && old.visibility == new.visibility
-                && old.section == new.section
-                && old.comdat == new.comdat
-                && same(|v| u64::from(v.declaration))
-                && same(|v| u64::from(v.thread_local))
-                && same(|v| v.align)
-                && (action == Action::Keep || !new.declaration)
-        }
+        Action::Drop => is_weak || old == new && old.is_intrinsic(),
+        Action::Keep => old == new,
+        Action::Stub => old == new && !new.declaration,
     }
 }
 

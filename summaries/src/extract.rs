@@ -5,13 +5,21 @@
 
 use crate::limit::{Limit, LimitRecord};
 use crate::summary::{Granularity, ModuleSummary};
-use crate::{bitcode, native};
+use crate::{bitcode, mapping, native};
 
 /// First bytes of an ELF file.
 const ELF: &[u8] = b"\x7fELF";
 
 /// Summarise a module of any kind. Only native objects are divided more finely than by sections. Total, as the front ends are.
 pub fn extract(bytes: &[u8], granularity: Granularity) -> ModuleSummary {
+    let mut summary = by_kind(bytes, granularity);
+    if granularity >= Granularity::Pointers {
+        mapping::count_unseen(&mut summary);
+    }
+    summary
+}
+
+fn by_kind(bytes: &[u8], granularity: Granularity) -> ModuleSummary {
     if bytes.starts_with(ELF) {
         return native::extract_at(bytes, granularity);
     }

@@ -5,7 +5,9 @@
 //! of addresses sees again. So a call of one of these must leave the place to the kernel, or nothing is followed in the link ([`crate::limit::Limit::FixedMapping`]).
 //! Left out: `__mmap` and its like, by which the C library means its own, and what it is told in turn is seen.
 
+use crate::limit::{Limit, LimitRecord, Severity};
 use crate::native::decode::Gpr;
+use crate::summary::{Definition, ModuleSummary};
 
 /// A function that maps memory.
 pub(crate) struct Mapping {
@@ -46,6 +48,20 @@ const MAPPINGS: [Mapping; 5] = [
     Mapping { name: b"syscall", register: 7, argument: 0, says: Says::Values(SYSTEM_CALLS) },
     Mapping { name: b"mremap", register: 1, argument: 3, says: Says::Bits(2) },
 ];
+
+/// Count a module that is linked as it is, so that nobody looked at its calls, and that may call one of these.
+pub(crate) fn count_unseen(summary: &mut ModuleSummary) {
+    let is_seen = |l: &LimitRecord| l.limit == Limit::FixedMapping || l.limit.severity() < Severity::Module;
+    if summary.limits.iter().all(is_seen) {
+        return;
+    }
+    let undefined = summary.symbols.iter().filter(|s| s.definition == Definition::Undefined);
+    let Some(found) = undefined.map(|s| summary.name(s.name)).find(|name| mapping(name).is_some()) else {
+        return;
+    };
+    let detail = format!("a call of {} may say where", String::from_utf8_lossy(found));
+    summary.limits.push(LimitRecord { limit: Limit::FixedMapping, section: None, bytes: 0, detail });
+}
 
 /// The function of this name, if it maps memory.
 pub(crate) fn mapping(name: &[u8]) -> Option<&'static Mapping> {

@@ -25,6 +25,7 @@ cases! {
     bitcode_as_needed
     bitcode_asm
     bitcode_copies
+    bitcode_labels
     bitcode_full
     bitcode_hidden
     bitcode_members

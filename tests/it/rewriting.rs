@@ -352,7 +352,7 @@ fn what_can_not_be_done_is_said() {
     assert_eq!(why(one("data", Action::Stub)), Some(Obstacle::NoBody));
     assert!(one("caller", Action::Stub).is_ok() && one("named", Action::Drop).is_ok());
     let survey = Survey::new(&bytes).unwrap();
-    assert_eq!(survey.keeps(ValueAt { module: 3, value: 0 }), Some(Obstacle::NoValue));
+    assert_eq!(survey.forbids(ValueAt { module: 3, value: 0 }, Action::Drop), Some(Obstacle::NoValue));
     // A wrapper is taken off, whatever it is wrapped with.
     let size = (bytes.len() as u32).to_le_bytes();
     let header = [[0xde, 0xc0, 0x17, 0x0b], [0; 4], [20, 0, 0, 0], size, [7, 0, 0, 1]].concat();
@@ -400,5 +400,49 @@ fn what_stays_mentions_nothing_that_is_gone() {
         let error = lto_prune::verify::bitcode("p.bc", &bytes, &pruned, &fate).err();
         let symbol = error.as_ref().and_then(|e| e.symbol.as_deref());
         work.session.check_eq(&symbol, &mentioned_by, &format!("{gone:?}: {error:?}"));
+    }
+}
+
+/// Whatever was done to a module that was not to be done is seen before the linker gets it.
+#[test]
+fn a_module_that_is_not_what_it_has_to_be() {
+    let mut work = Work::new("wrong");
+    work.session.write(
+        "p.c",
+        "static int g(int x) { return x + 1; }\nint f(int x) { return g(x); }\nint h(int x) { return x; }\nint d = 3;\n",
+    );
+    work.must("clang-19", "-O0 -flto=thin -c p.c -o p.bc");
+    let bytes = work.read("p.bc");
+    let survey = Survey::new(&bytes).unwrap();
+    let fate = |h: Action, d: Action| {
+        let file = survey.file();
+        move |at: ValueAt| match name_of(file, at).as_str() {
+            "h" => h,
+            "d" => d,
+            _ => Action::Keep,
+        }
+    };
+    use Action::{Drop, Keep, Stub};
+    let ways = [(Keep, Keep), (Drop, Keep), (Stub, Keep), (Keep, Drop), (Stub, Drop)];
+    for (i, done) in ways.iter().enumerate() {
+        let pruned = rewrite(&survey, &fate(done.0, done.1)).unwrap();
+        for (j, wanted) in ways.iter().enumerate() {
+            let error = lto_prune::verify::bitcode("p.bc", &bytes, &pruned, &fate(wanted.0, wanted.1)).err();
+            work.session.check_eq(
+                &error.is_none(),
+                &(i == j),
+                &format!("{done:?} for {wanted:?}: {error:?}"),
+            );
+        }
+    }
+    work.session.write(
+        "q.c",
+        "int f(int x) { return x; }\n__asm__(\".globl k\\nk:\");\nint h(int x) { return x; }\n",
+    );
+    work.must("clang-19", "-O0 -flto=thin -c q.c -o q.bc");
+    let other = work.read("q.bc");
+    for wrong in [&other[..], &bytes[..bytes.len() / 2], &[]] {
+        let error = lto_prune::verify::bitcode("p.bc", &bytes, wrong, &fate(Keep, Keep)).err();
+        work.session.check(error.is_some(), "another file is not told from it");
     }
 }

@@ -100,7 +100,9 @@ fn exactly_the_slots_that_nothing_calls() {
             stubs.iter().filter(|s| s.contains("5never") && !s.contains("5Shape")).cloned().collect();
         assert_eq!(ours.difference(&never_called()).collect::<Vec<_>>(), Vec::<&String>::new(), "{name}");
         assert_eq!(never_called().difference(&ours).collect::<Vec<_>>(), Vec::<&String>::new(), "{name}");
-        assert!(stubs.iter().all(|s| !s.contains("4area") && !s.contains("4used")), "{name}: {stubs:?}");
+        // Nor is anything else a stub that is called: objects are deleted through their tables.
+        let called = ["4area", "4used", "D0Ev"];
+        assert!(stubs.iter().all(|s| called.iter().all(|c| !s.contains(c))), "{name}: {stubs:?}");
     }
 }
 

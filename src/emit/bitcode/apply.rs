@@ -17,10 +17,24 @@ use crate::plan::{self, ModulePlan};
 /// # Errors
 /// What [`obstacle`] says, and what is kept and refers to what is dropped.
 pub fn apply(original: &[u8], summary: &ModuleSummary, plan: &ModulePlan) -> Result<Vec<u8>> {
-    let failed = |e: RewriteError| Error::new(Stage::Emit, e.to_string());
-    let survey = Survey::new(original).map_err(failed)?;
+    let survey = Survey::new(original).map_err(|e| Error::new(Stage::Emit, e.to_string()))?;
     let fates = Fates::new(&survey, summary, plan);
-    rewrite(&survey, &|at| fates.of(at)).map_err(failed)
+    rewrite(&survey, &|at| fates.of(at)).map_err(|e| {
+        let error = Error::new(Stage::Emit, e.to_string());
+        match e {
+            RewriteError::Value { at, .. } | RewriteError::Refers { from: at, .. } => {
+                error.at_symbol(name(&survey, at))
+            }
+            RewriteError::Malformed(_) | RewriteError::Unsupported(_) => error,
+        }
+    })
+}
+
+/// The name of a value, for people.
+fn name(survey: &Survey<'_>, at: ValueAt) -> String {
+    let module = survey.file().modules.get(at.module as usize);
+    let value = module.and_then(|m| m.values.get(at.value as usize));
+    String::from_utf8_lossy(value.map_or(&[][..], |v| v.name)).into_owned()
 }
 
 /// Ask something of the fates that a plan gives to the values of a module of bitcode.
@@ -46,15 +60,10 @@ pub fn obstacle(original: &[u8], summary: &ModuleSummary, plan: &ModulePlan) -> 
     };
     let fates = Fates::new(&survey, summary, plan);
     for (m, module) in survey.file().modules.iter().enumerate() {
-        for (v, value) in module.values.iter().enumerate() {
+        for v in 0..module.values.len() {
             let at = ValueAt { module: m as u32, value: v as u32 };
-            let why = match fates.of(at) {
-                Action::Keep => None,
-                Action::Drop => survey.keeps(at),
-                Action::Stub => survey.keeps_body(at),
-            };
-            if let Some(why) = why {
-                return Some(format!("{} can't be changed: {why}", String::from_utf8_lossy(value.name)));
+            if let Some(why) = survey.forbids(at, fates.of(at)) {
+                return Some(format!("{} can't be changed: {why}", name(&survey, at)));
             }
         }
     }

@@ -3,12 +3,7 @@
 //! Decides nothing. Numbers are little-endian in words of 32 bits, as LLVM's `BitstreamWriter` has them. Left out: abbreviations, of which none is
 //! ever defined here.
 
-/// Abbreviation ids that are not abbreviations.
-mod id {
-    pub(super) const END_BLOCK: u64 = 0;
-    pub(super) const ENTER_SUBBLOCK: u64 = 1;
-    pub(super) const UNABBREVIATED: u64 = 3;
-}
+use summaries::bitcode::codes::abbreviation as id;
 
 /// A bitstream that grows.
 #[derive(Debug, Default)]

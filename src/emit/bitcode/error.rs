@@ -1,6 +1,6 @@
 //! Why bitcode is not rewritten.
 //!
-//! Everything but [`RewriteError::Refers`] is known from a [`Survey`](super::Survey) before anything is planned, so that a plan can keep what has to stay.
+//! Everything but [`RewriteError::Refers`] is known from a [`Survey`](super::Survey) before anything is written.
 
 use summaries::bitcode::error::BitcodeError;
 use summaries::bitcode::symbols::ValueAt;

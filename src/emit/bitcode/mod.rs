@@ -20,7 +20,7 @@ mod summary;
 mod survey;
 mod values;
 
-use summaries::bitcode::module::block;
+use summaries::bitcode::codes::block;
 use summaries::bitcode::stream::Event;
 use summaries::bitcode::symbols::ValueAt;
 
@@ -45,7 +45,7 @@ pub enum Action {
 /// Declarations of intrinsics stay whatever is said of them: no linker sees them.
 ///
 /// # Errors
-/// A value whose action [`Survey::keeps`] or [`Survey::keeps_body`] rules out, or a reference from something kept to something dropped.
+/// A value whose action [`Survey::forbids`], or a reference from something kept to something dropped.
 pub fn rewrite(survey: &Survey<'_>, actions: &impl Fn(ValueAt) -> Action) -> Result<Vec<u8>, RewriteError> {
     let mut fates = Vec::new();
     for (number, of_file) in survey.file().modules.iter().enumerate() {

@@ -3,7 +3,8 @@
 //! The bodies come in the order of the records of functions that have one (LLVM, `rememberAndSkipFunctionBody`), and the table of their places
 //! says the same: a module where the two differ is refused. Decides nothing.
 
-use summaries::bitcode::module::{Module, ValueKind, block};
+use summaries::bitcode::codes::{block, metadata, module as code, types as ty, value_symtab};
+use summaries::bitcode::module::{Module, ValueKind};
 use summaries::bitcode::stream::Event;
 use summaries::bitcode::symbols::ValueAt;
 
@@ -11,21 +12,10 @@ use super::copier::Copier;
 use super::error::{RewriteError, Unsupported};
 use super::names::Names;
 use super::stub::{self, StubTypes};
-use super::survey::{Survey, Types, inner, ty};
-use super::values::{self, code as value_code};
+use super::survey::{Survey, Types};
+use super::values;
 use super::{Action, summary};
 use crate::summarize::cache;
-
-/// Codes of a module's records, beside those of values.
-mod code {
-    pub(super) const VSTOFFSET: u32 = 13;
-    pub(super) const HASH: u32 = 17;
-}
-
-/// VALUE_SYMTAB: where a function's body is, by [value id, place].
-const FNENTRY: u32 = 3;
-/// METADATA: what is attached to a variable or declaration, by [value id, kinds and nodes].
-const GLOBAL_DECL_ATTACHMENT: u32 = 36;
 
 /// What is done with each value of a module, by value id, and whether it may be.
 pub(super) fn fates(
@@ -38,16 +28,10 @@ pub(super) fn fates(
     for (id, value) in module.values.iter().enumerate() {
         let at = ValueAt { module: number, value: id as u32 };
         let action = actions(at);
-        let why = match action {
-            Action::Keep => None,
-            Action::Drop => survey.keeps(at),
-            Action::Stub => survey.keeps_body(at),
-        };
-        if let Some(why) = why {
+        if let Some(why) = survey.forbids(at, action) {
             return Err(RewriteError::Value { at, why });
         }
-        let is_intrinsic = value.declaration && value.name.starts_with(b"llvm.");
-        fates.push(if is_intrinsic { Action::Keep } else { action });
+        fates.push(if value.is_intrinsic() { Action::Keep } else { action });
     }
     let fate = |id: u32| fates.get(id as usize).copied().unwrap_or(Action::Keep);
     for (id, value) in module.values.iter().enumerate().filter(|(id, _)| fate(*id as u32) == Action::Keep) {
@@ -123,11 +107,11 @@ impl<'c, 'a> Rewriter<'c, 'a> {
         let drops = self.fates.iter().any(|f| *f != Action::Keep);
         loop {
             match self.copier.next()? {
-                Event::Enter(inner::BLOCKINFO) => self.read_through(inner::BLOCKINFO)?,
-                Event::Enter(inner::TYPE_NEW) if self.stub_types.is_some() => self.type_table()?,
-                Event::Enter(inner::FUNCTION) => self.body()?,
-                Event::Enter(inner::VALUE_SYMTAB) => self.table_of_places()?,
-                Event::Enter(inner::METADATA) if drops => self.metadata()?,
+                Event::Enter(block::BLOCKINFO) => self.read_through(block::BLOCKINFO)?,
+                Event::Enter(block::TYPE_NEW) if self.stub_types.is_some() => self.type_table()?,
+                Event::Enter(block::FUNCTION) => self.body()?,
+                Event::Enter(block::VALUE_SYMTAB) => self.table_of_places()?,
+                Event::Enter(block::METADATA) if drops => self.metadata()?,
                 Event::Enter(id @ (block::GLOBALVAL_SUMMARY | block::FULL_LTO_GLOBALVAL_SUMMARY)) => {
                     let index = self.module.summary.as_ref();
                     let index = index.ok_or(Unsupported::Place("a summary"))?;
@@ -158,7 +142,7 @@ impl<'c, 'a> Rewriter<'c, 'a> {
 
     fn record(&mut self, code: u32) -> Result<(), RewriteError> {
         match code {
-            value_code::GLOBALVAR | value_code::FUNCTION | value_code::ALIAS | value_code::IFUNC => {
+            code::GLOBALVAR | code::FUNCTION | code::ALIAS | code::IFUNC => {
                 let fate = self.fates.get(self.next_value).copied().unwrap_or(Action::Keep);
                 self.next_value += 1;
                 match fate {
@@ -214,7 +198,7 @@ impl<'c, 'a> Rewriter<'c, 'a> {
     fn type_table(&mut self) -> Result<(), RewriteError> {
         let added = self.stub_types.as_ref().map_or(&[][..], |types| &types.added);
         let added: Vec<(u32, &[u64])> = added.iter().map(|(code, ops)| (*code, &ops[..])).collect();
-        self.copier.open(inner::TYPE_NEW);
+        self.copier.open(block::TYPE_NEW);
         loop {
             match self.copier.next()? {
                 Event::Record(ty::NUMENTRY) => {
@@ -239,7 +223,7 @@ impl<'c, 'a> Rewriter<'c, 'a> {
         let id = self.bodies.next().ok_or(Unsupported::Place("a function's body"))?;
         let began = self.copier.began();
         let at = match self.fate(id) {
-            Action::Keep => Some(self.copier.copy_block(inner::FUNCTION)?),
+            Action::Keep => Some(self.copier.copy_block(block::FUNCTION)?),
             Action::Drop => {
                 self.copier.drop_block();
                 None
@@ -248,7 +232,7 @@ impl<'c, 'a> Rewriter<'c, 'a> {
                 let at = self.copier.drop_block();
                 let types = self.stub_types.as_ref().ok_or(Unsupported::Place("a stub"))?;
                 let mut fits = true;
-                self.copier.write_block(inner::FUNCTION, stub::WIDTH, |out| fits = types.write_body(out))?;
+                self.copier.write_block(block::FUNCTION, stub::WIDTH, |out| fits = types.write_body(out))?;
                 if !fits {
                     return Err(Unsupported::Size.into());
                 }
@@ -263,7 +247,7 @@ impl<'c, 'a> Rewriter<'c, 'a> {
     fn table_of_places(&mut self) -> Result<(), RewriteError> {
         let wrong = Unsupported::Place("the table of functions");
         let began = self.copier.began();
-        let at = self.copier.open(inner::VALUE_SYMTAB);
+        let at = self.copier.open(block::VALUE_SYMTAB);
         if let Some((field, old)) = self.table.take() {
             let place = Self::place(at, self.base.1)?;
             let fits = u32::try_from(place).is_ok_and(|place| self.copier.out.patch(field, place));
@@ -273,14 +257,14 @@ impl<'c, 'a> Rewriter<'c, 'a> {
         }
         loop {
             match self.copier.next()? {
-                Event::Record(FNENTRY) => {
+                Event::Record(value_symtab::FNENTRY) => {
                     let ops = self.copier.operands();
                     let &[id, place] = ops else { return Err(wrong.into()) };
                     let of_id = |(other, ..): &(u32, u64, Option<u64>)| u64::from(*other).cmp(&id);
                     let found = self.places.binary_search_by(of_id).ok().and_then(|i| self.places.get(i));
                     match found {
                         Some((_, old, Some(new))) if *old == place => {
-                            self.copier.replace(FNENTRY, &[id, *new])
+                            self.copier.replace(value_symtab::FNENTRY, &[id, *new])
                         }
                         Some((_, old, None)) if *old == place => self.copier.drop_record(),
                         _ => return Err(wrong.into()),
@@ -294,10 +278,10 @@ impl<'c, 'a> Rewriter<'c, 'a> {
 
     /// Take out what is attached to dropped values. It stands behind everything with a place.
     fn metadata(&mut self) -> Result<(), RewriteError> {
-        self.copier.open(inner::METADATA);
+        self.copier.open(block::METADATA);
         loop {
             match self.copier.next()? {
-                Event::Record(GLOBAL_DECL_ATTACHMENT) => {
+                Event::Record(metadata::GLOBAL_DECL_ATTACHMENT) => {
                     let id = self.copier.operands().first().and_then(|id| u32::try_from(*id).ok());
                     if id.is_some_and(|id| self.fate(id) == Action::Drop) {
                         self.copier.drop_record();

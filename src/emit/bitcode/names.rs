@@ -5,19 +5,17 @@
 //! another module would count as used from this one. The name says only what kind of symbol it is, since a name is
 //! thread-local in every module or in none. Names that were there stay where they are.
 
+use summaries::bitcode::codes::{abbreviation, table};
+
 use super::bits::Bits;
 use super::error::{RewriteError, Unsupported};
 
 /// First words of every new name.
 const PREFIX: &str = "lto-prune.dropped.";
 
-/// Of STRTAB: the one record, of a blob.
-const BLOB: u64 = 1;
-/// Abbreviation ids in the block, in bits, and the one that is defined in it.
+/// Abbreviation ids in the block, in bits.
 pub(super) const WIDTH: u32 = 3;
-const ABBREVIATION: u64 = 4;
-/// The abbreviation id that defines one, and the encoding of a blob.
-const DEFINE: u64 = 2;
+/// The encoding of a blob, in an abbreviation.
 const ENCODING_BLOB: u64 = 5;
 
 /// What the symbol of a dropped value is.
@@ -61,14 +59,14 @@ impl<'a> Names<'a> {
         if u32::try_from(length).is_err() {
             return Err(Unsupported::Size.into());
         }
-        out.fixed(DEFINE, WIDTH);
+        out.fixed(abbreviation::DEFINE, WIDTH);
         // Two operands: a literal (1, then its value), and one with an encoding (0, then which).
         out.vbr(2, 5);
         out.fixed(1, 1);
-        out.vbr(BLOB, 8);
+        out.vbr(table::BLOB.into(), 8);
         out.fixed(0, 1);
         out.fixed(ENCODING_BLOB, 3);
-        out.fixed(ABBREVIATION, WIDTH);
+        out.fixed(abbreviation::FIRST, WIDTH);
         out.vbr(length as u64, 6);
         out.align32();
         for part in [self.old, &self.added] {

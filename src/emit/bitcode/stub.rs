@@ -4,24 +4,13 @@
 //! another number for everything behind it. Safe because the assembly has a side effect, which no pass takes out. Left out: stubs that say who they are.
 //! Source: LLVM, `BitcodeReader::parseFunctionBody` and `parseConstants` (INLINEASM since LLVM 14).
 
+use summaries::bitcode::codes::{block, constants, instruction as code, types as ty};
+
 use super::bits::Bits;
-use super::survey::{Types, inner, ty};
+use super::survey::Types;
 
 /// Abbreviation ids of a stub's blocks, in bits.
 pub(super) const WIDTH: u32 = 4;
-
-/// Codes of FUNCTION.
-mod code {
-    pub(super) const DECLAREBLOCKS: u32 = 1;
-    pub(super) const UNREACHABLE: u32 = 15;
-    pub(super) const CALL: u32 = 34;
-}
-
-/// Codes of CONSTANTS.
-mod constant {
-    pub(super) const SETTYPE: u32 = 1;
-    pub(super) const INLINEASM: u32 = 30;
-}
 
 /// Of a call: its function type stands in the record.
 const EXPLICIT_TYPE: u64 = 1 << 15;
@@ -67,16 +56,16 @@ impl StubTypes {
 
     /// What is in the FUNCTION block of a stub, with abbreviation ids of [`WIDTH`] bits.
     pub(super) fn write_body(&self, out: &mut Bits) -> bool {
-        out.record(WIDTH, code::DECLAREBLOCKS, &[1]);
-        let constants = out.enter(WIDTH, inner::CONSTANTS, WIDTH);
-        out.record(WIDTH, constant::SETTYPE, &[self.pointer]);
+        out.record(WIDTH, code::DECLARE_BLOCKS, &[1]);
+        let block = out.enter(WIDTH, block::CONSTANTS, WIDTH);
+        out.record(WIDTH, constants::SETTYPE, &[self.pointer]);
         let mut assembly = vec![self.void_function, SIDE_EFFECT];
         for text in [TEMPLATE, CONSTRAINTS] {
             assembly.push(text.len() as u64);
             assembly.extend(text.iter().map(|c| u64::from(*c)));
         }
-        out.record(WIDTH, constant::INLINEASM, &assembly);
-        let fits = out.leave(&constants);
+        out.record(WIDTH, constants::INLINEASM, &assembly);
+        let fits = out.leave(&block);
         // No attributes; the callee is the last value before the instruction.
         out.record(WIDTH, code::CALL, &[0, EXPLICIT_TYPE, self.void_function, 1]);
         out.record(WIDTH, code::UNREACHABLE, &[]);

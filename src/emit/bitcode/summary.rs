@@ -4,28 +4,13 @@
 //! An entry that stays and refers to something dropped is an error: it would be a wrong prune. Records of heap profiles and parameters come before the
 //! entry that they belong to, as type tests do. Layouts as in `summaries::bitcode::index`, of which version nothing is read that is not known.
 
+use summaries::bitcode::codes::summary as code;
 use summaries::bitcode::stream::Event;
 use summaries::bitcode::symbols::ValueAt;
 
 use super::Action;
 use super::copier::Copier;
 use super::error::{RewriteError, Unsupported};
-
-/// Codes of records.
-mod code {
-    pub(super) const PERMODULE: u32 = 1;
-    pub(super) const PERMODULE_PROFILE: u32 = 2;
-    pub(super) const GLOBALVAR_INIT_REFS: u32 = 3;
-    pub(super) const ALIAS: u32 = 7;
-    pub(super) const TYPE_TESTS: u32 = 11;
-    pub(super) const TYPE_CHECKED_LOAD_CONST_VCALL: u32 = 15;
-    pub(super) const RELBF: u32 = 19;
-    pub(super) const TYPE_ID_METADATA: u32 = 22;
-    pub(super) const VTABLE_GLOBALVAR_INIT_REFS: u32 = 23;
-    pub(super) const PARAM_ACCESS: u32 = 25;
-    pub(super) const CALLSITE_INFO: u32 = 26;
-    pub(super) const ALLOC_INFO: u32 = 27;
-}
 
 /// Of an entry's flags: no other module may import it.
 const NOT_ELIGIBLE_TO_IMPORT: u64 = 1 << 4;
@@ -39,18 +24,21 @@ fn leads_up(code: u32) -> bool {
         code::TYPE_TESTS
             ..=code::TYPE_CHECKED_LOAD_CONST_VCALL
                 | code::PARAM_ACCESS
-                | code::CALLSITE_INFO
-                | code::ALLOC_INFO
+                | code::PERMODULE_CALLSITE_INFO
+                | code::PERMODULE_ALLOC_INFO
     )
 }
 
 fn is_function(code: u32) -> bool {
-    matches!(code, code::PERMODULE | code::PERMODULE_PROFILE | code::RELBF)
+    matches!(code, code::PERMODULE | code::PERMODULE_PROFILE | code::PERMODULE_RELBF)
 }
 
 fn is_entry(code: u32) -> bool {
     is_function(code)
-        || matches!(code, code::GLOBALVAR_INIT_REFS | code::VTABLE_GLOBALVAR_INIT_REFS | code::ALIAS)
+        || matches!(
+            code,
+            code::PERMODULE_GLOBALVAR_INIT_REFS | code::PERMODULE_VTABLE_GLOBALVAR_INIT_REFS | code::ALIAS
+        )
 }
 
 /// By function entry of the summary, in order: what is done with it. It is needed before the entry itself comes.

@@ -4,39 +4,17 @@
 //! A value may go unless LLVM itself gives it a meaning by its name or linkage; a function may become a stub unless something holds the address of a
 //! block of its body, which would be gone. Safe because a module with anything unknown in it is refused as a whole. Left out: what is reachable.
 
+use summaries::bitcode::codes::{block, constants, instruction, types as ty};
 use summaries::bitcode::container;
 use summaries::bitcode::file::{self, BitcodeFile};
 use summaries::bitcode::linkage::Linkage;
-use summaries::bitcode::module::{GlobalValue, ValueKind, block};
+use summaries::bitcode::module::{GlobalValue, ValueKind};
 use summaries::bitcode::stream::{Event, Stream};
 use summaries::bitcode::symbols::ValueAt;
 
+use super::Action;
 use super::error::{Obstacle, RewriteError, Unsupported};
 
-/// Ids of blocks that are looked into, beside those of [`block`].
-pub(super) mod inner {
-    pub(in super::super) const BLOCKINFO: u32 = 0;
-    pub(in super::super) const CONSTANTS: u32 = 11;
-    pub(in super::super) const FUNCTION: u32 = 12;
-    pub(in super::super) const VALUE_SYMTAB: u32 = 14;
-    pub(in super::super) const METADATA: u32 = 15;
-    pub(in super::super) const TYPE_NEW: u32 = 17;
-}
-
-/// Codes of records of TYPE_NEW.
-pub(super) mod ty {
-    pub(in super::super) const NUMENTRY: u32 = 1;
-    pub(in super::super) const VOID: u32 = 2;
-    pub(in super::super) const POINTER: u32 = 8;
-    pub(in super::super) const STRUCT_NAME: u32 = 19;
-    pub(in super::super) const FUNCTION: u32 = 21;
-    pub(in super::super) const OPAQUE_POINTER: u32 = 25;
-}
-
-/// CONSTANTS: the address of a block of a function, by [type, value id of the function, block].
-const BLOCKADDRESS: u32 = 21;
-/// FUNCTION: comes before the function's constants.
-const DECLAREBLOCKS: u32 = 1;
 /// The first LLVM whose constants of inline assembly have the layout that stubs have.
 const FIRST_PRODUCER: u32 = 14;
 
@@ -130,28 +108,30 @@ impl<'a> Survey<'a> {
         loop {
             match stream.next()? {
                 Event::Enter(block::MODULE) => in_module = true,
-                Event::Enter(inner::BLOCKINFO | inner::CONSTANTS | inner::TYPE_NEW) => {}
+                Event::Enter(block::BLOCKINFO | block::CONSTANTS | block::TYPE_NEW) => {}
                 Event::Enter(block::STRTAB) => strtab = Some(None),
                 Event::Record(_) if stream.is_in(block::STRTAB) => {
                     // The first blob, as `file::read` takes it.
                     strtab = strtab.map(|found| found.or(stream.blob()));
                 }
-                Event::Enter(inner::FUNCTION) => in_function = true,
+                Event::Enter(block::FUNCTION) => in_function = true,
                 Event::Enter(_) => stream.skip_block(),
-                Event::Record(code) if stream.is_in(inner::TYPE_NEW) => types.add(code, stream.operands()),
-                Event::Record(BLOCKADDRESS) if stream.is_in(inner::CONSTANTS) => {
+                Event::Record(code) if stream.is_in(block::TYPE_NEW) => types.add(code, stream.operands()),
+                Event::Record(constants::BLOCKADDRESS) if stream.is_in(block::CONSTANTS) => {
                     let function = stream.operands().get(1).and_then(|id| u32::try_from(*id).ok());
                     taken.extend(function);
                 }
                 // Instructions come behind the constants.
                 Event::Record(code)
-                    if in_function && stream.is_in(inner::FUNCTION) && code != DECLAREBLOCKS =>
+                    if in_function
+                        && stream.is_in(block::FUNCTION)
+                        && code != instruction::DECLARE_BLOCKS =>
                 {
                     stream.skip_block();
                     in_function = false;
                 }
                 Event::Record(_) => {}
-                Event::Leave if in_function => in_function = stream.is_in(inner::FUNCTION),
+                Event::Leave if in_function => in_function = stream.is_in(block::FUNCTION),
                 Event::Leave if stream.innermost().is_none() && !in_module => {
                     let blob = strtab.take().flatten();
                     self.strtabs.push(blob.ok_or(Unsupported::Place("a string table"))?);
@@ -178,8 +158,17 @@ impl<'a> Survey<'a> {
         self.file.modules.get(at.module as usize)?.values.get(at.value as usize)
     }
 
+    /// Why this can't be done with a value, if so.
+    pub fn forbids(&self, at: ValueAt, action: Action) -> Option<Obstacle> {
+        match action {
+            Action::Keep => None,
+            Action::Drop => self.keeps(at),
+            Action::Stub => self.keeps_body(at),
+        }
+    }
+
     /// Why a value can't be dropped, if so. What the linker never sees may stay by itself, but what it refers to has to stay as well.
-    pub fn keeps(&self, at: ValueAt) -> Option<Obstacle> {
+    fn keeps(&self, at: ValueAt) -> Option<Obstacle> {
         let Some(value) = self.value(at) else { return Some(Obstacle::NoValue) };
         let by_name = value.name.starts_with(b"llvm.") && value.kind != ValueKind::Function;
         if value.linkage == Linkage::Appending || by_name {
@@ -190,7 +179,7 @@ impl<'a> Survey<'a> {
     }
 
     /// Why a value can't become a stub, if so.
-    pub fn keeps_body(&self, at: ValueAt) -> Option<Obstacle> {
+    fn keeps_body(&self, at: ValueAt) -> Option<Obstacle> {
         let Some(value) = self.value(at) else { return Some(Obstacle::NoValue) };
         let is_body = value.kind == ValueKind::Function && !value.is_declaration_for_linker();
         if !is_body {

@@ -5,16 +5,10 @@
 //! leads to, since there are none of aliases. A stub keeps all that says where it is and who sees it; what promises something of its old body goes.
 //! Source: LLVM, `BitcodeReader::parseGlobalVarRecord`, `parseFunctionRecord`, `parseGlobalIndirectSymbolRecord`; two operands for the name come first.
 
+use summaries::bitcode::codes::module as code;
+
 use super::names::{Kind, Names};
 use super::survey::Types;
-
-/// Codes of a module's records of values.
-pub(super) mod code {
-    pub(in super::super) const GLOBALVAR: u32 = 7;
-    pub(in super::super) const FUNCTION: u32 = 8;
-    pub(in super::super) const ALIAS: u32 = 14;
-    pub(in super::super) const IFUNC: u32 = 18;
-}
 
 /// Linkage of a weak declaration.
 const EXTERN_WEAK: u64 = 7;

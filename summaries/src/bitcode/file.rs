@@ -3,20 +3,13 @@
 //! The order at the top level is identification, module (more than one in a split ThinLTO unit), symbol table, string table; a string table
 //! is that of every module and symbol table before it that has none yet (LLVM, `getBitcodeFileContents`).
 
+use super::codes::table::BLOB;
+use super::codes::{block, identification as code};
 use super::container;
 use super::error::{BitcodeError, BitcodeErrorKind, Result};
-use super::module::{self, MAX_NOTES, Module, block};
+use super::module::{self, MAX_NOTES, Module};
 use super::stream::{Event, Stream};
 use super::symtab::{self, Symtab};
-
-/// Record of STRTAB and of SYMTAB.
-const BLOB: u32 = 1;
-
-/// Records of IDENTIFICATION.
-mod code {
-    pub(super) const STRING: u32 = 1;
-    pub(super) const EPOCH: u32 = 2;
-}
 
 /// What a file of bitcode says.
 #[derive(Debug, Clone, Default)]

@@ -6,23 +6,10 @@
 //! isn't read as LLVM writes it gives no answer at all. Left out: names that assembly pastes together, takes from another file
 //! or quotes for their blanks.
 
+use super::codes::{block, instruction, metadata};
 use super::container;
 use super::stream::{Event, Stream};
 
-/// Blocks that hold such words, or lead to them.
-mod block {
-    pub(super) const BLOCKINFO: u32 = 0;
-    pub(super) const MODULE: u32 = 8;
-    pub(super) const PARAMATTR_GROUP: u32 = 10;
-    pub(super) const CONSTANTS: u32 = 11;
-    pub(super) const FUNCTION: u32 = 12;
-    pub(super) const METADATA: u32 = 15;
-}
-
-/// Record of FUNCTION before the block of its constants; instructions come behind that.
-const DECLARE_BLOCKS: u32 = 1;
-/// Record of METADATA with all strings.
-const STRINGS: u32 = 35;
 /// A module flag that names a symbol: such a module is not understood.
 const GUARD: &[u8] = b"stack-protector-guard-symbol";
 
@@ -42,7 +29,7 @@ pub fn words(bytes: &[u8]) -> Option<Vec<Vec<u8>>> {
             Event::Enter(block::METADATA) if functions == 0 => {}
             Event::Enter(_) => stream.skip_block(),
             Event::Record(code) if stream.is_in(block::FUNCTION) => {
-                if code != DECLARE_BLOCKS {
+                if code != instruction::DECLARE_BLOCKS {
                     stream.skip_block();
                     functions = functions.saturating_sub(1);
                 }
@@ -56,7 +43,7 @@ pub fn words(bytes: &[u8]) -> Option<Vec<Vec<u8>>> {
             }
             Event::Record(_) if stream.is_in(block::PARAMATTR_GROUP) => split(stream.operands(), &mut found),
             Event::Record(code) if stream.is_in(block::METADATA) => {
-                let strings = stream.blob().filter(|_| code == STRINGS).unwrap_or_default();
+                let strings = stream.blob().filter(|_| code == metadata::STRINGS).unwrap_or_default();
                 if strings.windows(GUARD.len()).any(|w| w == GUARD) {
                     return None;
                 }

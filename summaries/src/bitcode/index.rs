@@ -4,39 +4,15 @@
 //! read but the number, and [`SummaryIndex::is_read`] says so. Records that a newer LLVM may have added without a new version are noted. Left out: heap profiles
 //! and parameter accesses, which say nothing of liveness, and records of combined indexes, which are no linker's input.
 
+use super::codes::{block, summary as code};
 use super::error::{BitcodeErrorKind, Result};
 use super::linkage::{self, Linkage};
-use super::module::{MAX_NOTES, StrtabRange, block};
+use super::module::{MAX_NOTES, StrtabRange};
 use super::stream::{Event, Stream};
 use crate::summary::Visibility;
 
 /// Versions whose layouts are known.
 const VERSIONS: std::ops::RangeInclusive<u64> = 9..=14;
-
-/// Codes of records.
-mod code {
-    pub(super) const PERMODULE: u32 = 1;
-    pub(super) const PERMODULE_PROFILE: u32 = 2;
-    pub(super) const PERMODULE_GLOBALVAR_INIT_REFS: u32 = 3;
-    pub(super) const ALIAS: u32 = 7;
-    pub(super) const VERSION: u32 = 10;
-    pub(super) const TYPE_TESTS: u32 = 11;
-    pub(super) const TYPE_TEST_ASSUME_VCALLS: u32 = 12;
-    pub(super) const TYPE_CHECKED_LOAD_VCALLS: u32 = 13;
-    pub(super) const TYPE_TEST_ASSUME_CONST_VCALL: u32 = 14;
-    pub(super) const TYPE_CHECKED_LOAD_CONST_VCALL: u32 = 15;
-    pub(super) const VALUE_GUID: u32 = 16;
-    pub(super) const CFI_FUNCTION_DEFS: u32 = 17;
-    pub(super) const CFI_FUNCTION_DECLS: u32 = 18;
-    pub(super) const PERMODULE_RELBF: u32 = 19;
-    pub(super) const FLAGS: u32 = 20;
-    pub(super) const TYPE_ID_METADATA: u32 = 22;
-    pub(super) const PERMODULE_VTABLE_GLOBALVAR_INIT_REFS: u32 = 23;
-    pub(super) const BLOCK_COUNT: u32 = 24;
-    pub(super) const PARAM_ACCESS: u32 = 25;
-    /// PERMODULE_CALLSITE_INFO, PERMODULE_ALLOC_INFO, STACK_IDS, ALLOC_CONTEXT_IDS, CONTEXT_RADIX_TREE_ARRAY and their variants.
-    pub(super) const HEAP_PROFILE: std::ops::RangeInclusive<u32> = 26..=33;
-}
 
 /// Flags of any entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,6 +6,7 @@
 //! number; bytes that LLVM does not write are an error with a place, records that are not known are limits.
 
 mod abbreviation;
+pub mod codes;
 pub mod container;
 mod cursor;
 pub mod error;

@@ -4,42 +4,30 @@
 //! module. What a newer LLVM added is noted and passed over: the caller then keeps the module. Left out: types,
 //! constants, metadata and the bodies of functions, which are skipped unread.
 
+use super::codes::{block, module as code};
 use super::error::{BitcodeErrorKind, Result};
 use super::index::{self, SummaryIndex};
 use super::linkage::{self, Linkage};
 use super::stream::{Event, Stream};
 use crate::summary::Visibility;
 
-/// Ids of blocks, at the top level and in a module.
-pub mod block {
-    pub const MODULE: u32 = 8;
-    pub const IDENTIFICATION: u32 = 13;
-    pub const GLOBALVAL_SUMMARY: u32 = 20;
-    pub const STRTAB: u32 = 23;
-    pub const FULL_LTO_GLOBALVAL_SUMMARY: u32 = 24;
-    pub const SYMTAB: u32 = 25;
-    /// BLOCKINFO, PARAMATTR, PARAMATTR_GROUP, CONSTANTS, FUNCTION, VALUE_SYMTAB, METADATA, METADATA_ATTACHMENT, TYPE_NEW,
-    /// USELIST, MODULE_STRTAB, OPERAND_BUNDLE_TAGS, METADATA_KIND, SYNC_SCOPE_NAMES.
-    pub(super) const KNOWN: &[u32] = &[0, 9, 10, 11, 12, 14, 15, 16, 17, 18, 19, 21, 22, 26];
-}
-
-/// Codes of a module's records.
-mod code {
-    pub(super) const VERSION: u32 = 1;
-    pub(super) const TRIPLE: u32 = 2;
-    pub(super) const DATALAYOUT: u32 = 3;
-    pub(super) const ASM: u32 = 4;
-    pub(super) const SECTIONNAME: u32 = 5;
-    pub(super) const GLOBALVAR: u32 = 7;
-    pub(super) const FUNCTION: u32 = 8;
-    pub(super) const GCNAME: u32 = 11;
-    pub(super) const COMDAT: u32 = 12;
-    pub(super) const VSTOFFSET: u32 = 13;
-    pub(super) const ALIAS: u32 = 14;
-    pub(super) const SOURCE_FILENAME: u32 = 16;
-    pub(super) const HASH: u32 = 17;
-    pub(super) const IFUNC: u32 = 18;
-}
+/// Blocks of a module that are passed over, or read by others.
+const KNOWN: &[u32] = &[
+    block::BLOCKINFO,
+    block::PARAMATTR,
+    block::PARAMATTR_GROUP,
+    block::CONSTANTS,
+    block::FUNCTION,
+    block::VALUE_SYMTAB,
+    block::METADATA,
+    block::METADATA_ATTACHMENT,
+    block::TYPE_NEW,
+    block::USELIST,
+    block::MODULE_STRTAB,
+    block::OPERAND_BUNDLE_TAGS,
+    block::METADATA_KIND,
+    block::SYNC_SCOPE_NAMES,
+];
 
 /// A name as a place in the string table that is yet to come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -100,6 +88,11 @@ impl GlobalValue<'_> {
     pub fn is_declaration_for_linker(&self) -> bool {
         self.declaration || self.linkage == Linkage::AvailableExternally
     }
+
+    /// Whether it is a function of LLVM's own, which no linker sees.
+    pub fn is_intrinsic(&self) -> bool {
+        self.kind == ValueKind::Function && self.name.starts_with(b"llvm.")
+    }
 }
 
 /// A COMDAT.
@@ -158,7 +151,7 @@ pub(super) fn read<'a>(stream: &mut Stream<'a>) -> Result<Module<'a>> {
                 }
             }
             Event::Enter(block) => {
-                if !block::KNOWN.contains(&block) {
+                if !KNOWN.contains(&block) {
                     module.note(format!("block {block}"));
                 }
                 // BLOCKINFO has to be read: it says how the others are.

@@ -4,6 +4,9 @@
 //! copied. Time and memory are linear in the bytes: an operand takes a bit of the stream or is a literal of an abbreviation, and literals are limited to as
 //! many as there are bits. Left out: what blocks and records mean.
 
+use super::codes::abbreviation as id;
+use super::codes::block::BLOCKINFO;
+use super::codes::blockinfo::SETBID;
 use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
@@ -14,20 +17,6 @@ use super::error::{BitcodeErrorKind, Result};
 
 /// First bytes of a bitstream of LLVM IR.
 pub(super) const MAGIC: &[u8] = b"BC\xc0\xde";
-
-/// The block that gives abbreviations to others.
-const BLOCKINFO: u32 = 0;
-/// Record of BLOCKINFO: what follows is of this block.
-const SETBID: u32 = 1;
-
-/// Abbreviation ids that are not abbreviations.
-mod id {
-    pub(super) const END_BLOCK: u64 = 0;
-    pub(super) const ENTER_SUBBLOCK: u64 = 1;
-    pub(super) const DEFINE_ABBREVIATION: u64 = 2;
-    pub(super) const UNABBREVIATED: u64 = 3;
-    pub(super) const FIRST: u64 = 4;
-}
 
 /// More operands than any record has that LLVM writes and that is read here: arrays of data are in blocks that are
 /// skipped.
@@ -214,7 +203,7 @@ impl<'a> Stream<'a> {
             match self.cursor.fixed(width)? {
                 id::END_BLOCK => return self.leave(),
                 id::ENTER_SUBBLOCK => return self.enter(),
-                id::DEFINE_ABBREVIATION => self.define()?,
+                id::DEFINE => self.define()?,
                 id => {
                     let code = self.record(id)?;
                     self.note_block_info(code)?;

@@ -14,10 +14,10 @@ use crate::relation::{PASSED, Register};
 const GENERAL: [Register; 6] = [7, 6, 2, 1, 8, 9];
 /// xmm0 to xmm7.
 const VECTOR: std::ops::Range<Register> = 16..24;
-/// rax, xmm0, and all that a result may come in.
+/// rax, xmm0, and all that a result may come in: rax, rcx, rdx, xmm0, xmm1, x87.
 const RAX: Register = 0;
 const XMM0: Register = 16;
-const RESULTS: [Register; 5] = [0, 2, 16, 17, 48];
+const RESULTS: [Register; 6] = [0, 1, 2, 16, 17, 48];
 
 /// Where one argument is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,7 @@
 //! modelled makes the whole function one that is not understood, and whatever a function mentions and no constraint names escapes. Left
 //! out: the order of instructions, and which branches are taken.
 
-use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 
 use super::super::ir::constants::ConstantKind;
 use super::super::ir::function::{Body, Definition};
@@ -14,7 +14,7 @@ use super::super::ir::types::{Type, TypeId};
 use super::super::ir::{IrModule, ValueId};
 use super::abi::{self, Places, Slot};
 use super::places::Values;
-use super::{Names, NotFollowed};
+use super::{Names, NotFollowed, numbers};
 use crate::ids::{AtomIdx, ValueIdx};
 use crate::relation::{CallSite, Constraint, FunctionSummary, PRESERVABLE, Place};
 
@@ -30,9 +30,11 @@ pub(super) struct Builder<'m> {
     pub(super) section: u32,
     /// Of parameters and instructions, by number from the body's first.
     local: Vec<Option<ValueIdx>>,
-    constants: FxHashMap<ValueId, Option<ValueIdx>>,
+    constants: BTreeMap<ValueId, Option<ValueIdx>>,
     /// Global values that escape here, besides.
     pub(super) escaping: Vec<ValueId>,
+    /// Global values that are compared, or given to what does nothing with them.
+    pub(super) compared: Vec<ValueId>,
     /// Bytes of the frame that are taken, downwards.
     taken: i64,
     pub(super) instruction: u32,
@@ -44,10 +46,12 @@ pub(super) struct Summarised {
     pub(super) summary: FunctionSummary,
     /// Global values that escape in it whatever the summary says.
     pub(super) escaping: Vec<ValueId>,
+    /// Global values that are compared in it, or given to what does nothing with them; ascending.
+    pub(super) compared: Vec<ValueId>,
     /// By number from the body's first: the values of the summary that parameters and instructions are.
     pub(super) local: Vec<Option<ValueIdx>>,
     /// Those that constants are, of the body and of the module.
-    pub(super) constants: FxHashMap<ValueId, Option<ValueIdx>>,
+    pub(super) constants: BTreeMap<ValueId, Option<ValueIdx>>,
 }
 
 /// Summarise the body of the function whose atom is `atom`.
@@ -67,8 +71,9 @@ pub(super) fn summarise<'m>(
         out: FunctionSummary::new(atom),
         section,
         local: vec![None; locals.saturating_add(own_constants)],
-        constants: FxHashMap::default(),
+        constants: BTreeMap::new(),
         escaping: Vec::new(),
+        compared: Vec::new(),
         taken: 0,
         instruction: 0,
         result: None,
@@ -80,10 +85,13 @@ pub(super) fn summarise<'m>(
         builder.instruction(instruction)?;
     }
     builder.results()?;
-    let Builder { out: mut summary, escaping, local, constants, .. } = builder;
+    let Builder { out: mut summary, escaping, mut compared, local, constants, .. } = builder;
+    numbers::mark(&mut summary);
+    compared.sort_unstable();
+    compared.dedup();
     summary.constraints.sort_unstable();
     summary.constraints.dedup();
-    Ok(Summarised { summary, escaping, local, constants })
+    Ok(Summarised { summary, escaping, compared, local, constants })
 }
 
 impl<'m> Builder<'m> {
@@ -143,11 +151,8 @@ impl<'m> Builder<'m> {
         let mut value = None;
         for (global, offset) in places {
             for target in self.names.targets(global) {
-                let to = *value.get_or_insert_with(|| {
-                    let to = ValueIdx(self.out.values);
-                    self.out.values = self.out.values.saturating_add(1);
-                    to
-                });
+                let to = value.unwrap_or_else(|| self.fresh());
+                value = Some(to);
                 match offset {
                     Some(offset) => self.push(Constraint::Address { to, target, offset }),
                     None => {
@@ -182,6 +187,12 @@ impl<'m> Builder<'m> {
             self.push(Constraint::Escape { from });
         }
         Ok(())
+    }
+
+    /// An operand tells nobody what it holds.
+    pub(super) fn compare(&mut self, operand: ValueId) {
+        let places = self.values.places(operand).unwrap_or_default();
+        self.compared.extend(places.into_iter().map(|p| p.0));
     }
 
     /// The address of the frame.
@@ -321,25 +332,21 @@ impl<'m> Builder<'m> {
             Kind::Freeze(operand) => self.assign(*operand, to, Some(0))?,
             Kind::Binary { opcode, left, right } => self.binary(*opcode, *left, *right, to)?,
             Kind::Cast { opcode, operand, .. } => {
-                let same = matches!(
-                    *opcode,
-                    cast::PTRTOINT
-                        | cast::INTTOPTR
-                        | cast::BITCAST
-                        | cast::ADDRSPACECAST
-                        | cast::PTRTOADDR
-                        | cast::ZEXT
-                );
-                self.assign(*operand, to, same.then_some(0))?;
+                self.assign(*operand, to, cast::keeps_addresses(*opcode).then_some(0))?;
             }
             Kind::GetElementPtr { source, operands, .. } => {
                 let (base, indices) = operands.split_first().ok_or(NotFollowed("an address of nothing"))?;
                 self.assign(*base, to, self.values.distance(*source, indices))?;
+                // Whatever the indices hold, it is no address.
+                if let Some(to) = to.filter(|_| self.is_number(*base)) {
+                    self.push(Constraint::Unknown { to });
+                }
                 for index in indices {
                     self.assign(*index, to, None)?;
                 }
             }
-            Kind::Select { if_true, if_false, .. } => {
+            Kind::Select { condition, if_true, if_false } => {
+                self.compare(*condition);
                 self.assign(*if_true, to, Some(0))?;
                 self.assign(*if_false, to, Some(0))?;
             }
@@ -357,8 +364,14 @@ impl<'m> Builder<'m> {
                 self.assign(*a, to, Some(0))?;
                 self.assign(*b, to, Some(0))?;
             }
-            Kind::Compare { .. } | Kind::Fence | Kind::Unreachable => {}
-            Kind::Branch { .. } | Kind::ConditionalBranch { .. } | Kind::Switch { .. } => {}
+            Kind::Compare { left, right, .. } => {
+                self.compare(*left);
+                self.compare(*right);
+            }
+            Kind::Fence | Kind::Unreachable | Kind::Branch { .. } => {}
+            Kind::ConditionalBranch { condition, .. } | Kind::Switch { condition, .. } => {
+                self.compare(*condition);
+            }
             // Where it may go is said, and is in the function.
             Kind::IndirectBranch { .. } => {}
             Kind::Load { pointer, .. } => self.load(*pointer, to, self.size(instruction.ty))?,
@@ -367,7 +380,8 @@ impl<'m> Builder<'m> {
                 let from = self.value(*value)?;
                 self.store(from, *pointer, size)?;
             }
-            Kind::CompareExchange { pointer, new, .. } => {
+            Kind::CompareExchange { pointer, expected, new } => {
+                self.compare(*expected);
                 let size = self.size(self.body.type_of(self.module(), *new));
                 self.load(*pointer, to, size)?;
                 let from = self.value(*new)?;

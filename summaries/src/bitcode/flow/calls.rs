@@ -53,9 +53,13 @@ impl<'m> Builder<'m> {
                 }
             }
         }
-        let types = arguments.iter().map(|id| self.argument_type(call, &arguments, *id));
-        let types: Vec<_> = types.collect();
-        let places = abi::arguments(module, self.values.sizes, types.into_iter(), &passing);
+        let parameters = module.types.function(call.function_type).map_or(&[][..], |(_, types, _)| types);
+        // Where a value says nothing of its type the call does.
+        let types = arguments
+            .iter()
+            .enumerate()
+            .map(|(i, id)| self.body.type_of(module, *id).or_else(|| parameters.get(i).copied()));
+        let places = abi::arguments(module, self.values.sizes, types, &passing);
         let mut site = self.new_site(call, to)?;
         match places {
             Places::Each(slots) => {
@@ -96,20 +100,6 @@ impl<'m> Builder<'m> {
         self.names.function(self.body.function).is_none_or(|f| f.variadic)
     }
 
-    /// The type as the call has it; of what more is passed than that says, the value's own.
-    fn argument_type(
-        &self,
-        call: &Call,
-        arguments: &[ValueId],
-        id: ValueId,
-    ) -> Option<super::super::ir::types::TypeId> {
-        let own = self.body.type_of(self.module(), id);
-        let (_, parameters, _) = self.module().types.function(call.function_type)?;
-        let at = arguments.iter().position(|a| *a == id)?;
-        // The same value may be passed twice, in places of one type.
-        own.or(parameters.get(at).copied())
-    }
-
     fn new_site(&mut self, call: &Call, to: Option<ValueIdx>) -> Result<CallSite, NotFollowed> {
         let module = self.module();
         let (result, _, _) =
@@ -138,10 +128,14 @@ impl<'m> Builder<'m> {
             _ => Vec::new(),
         };
         if direct.is_empty() {
-            // Without a value it is a null pointer: nothing is called.
-            if let Some(value) = self.value(callee)? {
-                self.site(CallSite { callee: Callee::Indirect(value), ..site });
-            }
+            let value = match self.value(callee)? {
+                Some(value) => value,
+                // Code at a number: its value holds nothing, as a pointer.
+                None if self.is_number(callee) => self.fresh(),
+                // A null pointer: nothing is called.
+                None => return Ok(()),
+            };
+            self.site(CallSite { callee: Callee::Indirect(value), ..site });
             return Ok(());
         }
         for (i, target) in direct.into_iter().enumerate() {

@@ -29,7 +29,6 @@ const NOTHING: &[&[u8]] = &[
     b"public.type.test",
     b"sideeffect",
     b"stackrestore",
-    b"stacksave",
     b"trap",
     b"type.test",
     b"ubsantrap",
@@ -162,6 +161,7 @@ pub(super) fn call<'m>(
         return Err(NotFollowed("an intrinsic function that is more than a call"));
     }
     if is_any(name, NOTHING) {
+        call.each_operand(|operand| builder.compare(operand));
         return Ok(());
     }
     if is_any(name, IDENTITY) {
@@ -186,6 +186,14 @@ pub(super) fn call<'m>(
     }
     if name.starts_with(b"va_copy") {
         return copy(builder, argument(0)?, argument(1)?, 24);
+    }
+    if name.starts_with(b"stacksave") {
+        // Somewhere in the frame, where the variables are whose size is not known.
+        let stack = builder.frame(None);
+        if let Some(to) = to {
+            builder.push(Constraint::Assign { from: stack, to, offset: Some(0) });
+        }
+        return Ok(());
     }
     if name.starts_with(b"va_start") {
         let saved = builder.frame(None);

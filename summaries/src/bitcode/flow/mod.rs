@@ -10,14 +10,16 @@ mod body;
 mod calls;
 mod initializer;
 mod intrinsics;
+mod mapping;
+mod numbers;
 mod places;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::FxHashSet;
 
 use super::file::BitcodeFile;
 use super::ir::attributes::{AttributeList, kind};
+use super::ir::constants::ConstantKind;
 use super::ir::function::Body;
-use super::ir::instruction::{Argument, InstructionKind};
 use super::ir::mentions::Mentions;
 use super::ir::types::TypeId;
 use super::ir::{self, GlobalKind, Ir, IrModule, ValueId};
@@ -27,7 +29,6 @@ use super::module::{Module, ValueKind};
 use super::symbols;
 use crate::ids::{AtomIdx, ValueIdx};
 use crate::limit::{Limit, LimitRecord};
-use crate::mapping::mapping;
 use crate::relation::FunctionSummary;
 use crate::summary::{Reference, ReferenceKind, Target};
 use body::Summarised;
@@ -95,7 +96,7 @@ impl<'m> Names<'m> {
     /// The name of an intrinsic function, without `llvm.`.
     pub(super) fn intrinsic(&self, value: ValueId) -> Option<&'m [u8]> {
         let value = self.module.values.get(value.0 as usize)?;
-        value.name.strip_prefix(b"llvm.").filter(|_| value.kind == ValueKind::Function)
+        value.name.strip_prefix(b"llvm.").filter(|_| value.is_intrinsic())
     }
 
     /// Whether it is a function, or a name of one.
@@ -111,6 +112,15 @@ impl<'m> Names<'m> {
         let (result, _, variadic) = self.ir.types.function(global.ty)?;
         Some(Function { attributes, convention: calling_convention, result, variadic })
     }
+}
+
+/// The functions of whose basic blocks a body takes addresses.
+fn labelled(body: &Body) -> Vec<ValueId> {
+    let of = body.constants.all.iter().filter_map(|constant| match constant.kind {
+        ConstantKind::BlockAddress { function, .. } => Some(function),
+        _ => None,
+    });
+    of.collect()
 }
 
 fn targets_of(module: &Module<'_>, numbering: &Numbering, value: usize) -> Vec<Target> {
@@ -229,6 +239,14 @@ impl Following<'_> {
                 stored.ok_or_else(|| format!("LLVM bitcode with an initializer of {} too large", name()))?;
             for found in stored {
                 let (value, offset) = found.place;
+                // Whoever takes it from here may call it with anything.
+                if let Some(maps) = mapping::name(self.module, value) {
+                    let names = [maps, self.module.values.get(v).map_or(&[][..], |v| v.name)];
+                    let names = names.map(String::from_utf8_lossy);
+                    let detail = format!("variable {} holds the address of {}", names[1], names[0]);
+                    let limit = Limit::FixedMapping;
+                    self.out.limits.push(LimitRecord { limit, section: None, bytes: 0, detail });
+                }
                 let kind = if found.plain { ReferenceKind::Data } else { ReferenceKind::Address };
                 self.refer(atom, found.at, kind, value, offset.unwrap_or(LABEL));
             }
@@ -248,7 +266,7 @@ impl Following<'_> {
             }
             let section = sections(atom);
             let values = Values { body: Some(&body), ..self.values };
-            if let Some(callee) = self.chooses_a_place(values, &body) {
+            if let Some(callee) = mapping::chooses_a_place(self.module, values, &body) {
                 let names = [callee, name].map(String::from_utf8_lossy);
                 let detail = format!("function {}: a call of {} may say where", names[1], names[0]);
                 let limit = Limit::FixedMapping;
@@ -270,8 +288,8 @@ impl Following<'_> {
                 self.out.takes_registers.push(atom);
             }
             let mentioned = self.mentions.of_body(&body);
-            let (summary, escaping) = match summary {
-                Ok(Summarised { summary, escaping, local, constants }) => {
+            let (summary, escaping, compared) = match summary {
+                Ok(Summarised { summary, escaping, compared, local, constants }) => {
                     if self.with_locals {
                         let local = (body.first_parameter.0..).map(ValueId).zip(local);
                         let all = local.chain(constants).filter_map(|(id, value)| Some((id, value?)));
@@ -279,7 +297,7 @@ impl Following<'_> {
                         values.sort_unstable();
                         self.out.locals.push(LocalValues { atom, values });
                     }
-                    (Some(summary), escaping)
+                    (Some(summary), escaping, compared)
                 }
                 Err(NotFollowed(what)) => {
                     let detail = format!("function {}: {what}", String::from_utf8_lossy(name));
@@ -290,10 +308,15 @@ impl Following<'_> {
                         bytes: 0,
                         detail,
                     });
-                    (None, Vec::new())
+                    (None, Vec::new(), Vec::new())
                 }
             };
-            self.mentions_of(atom, section, &mentioned, summary, &escaping);
+            let labelled = labelled(&body);
+            let mentioned = mentioned.into_iter().map(|value| {
+                let addend = if labelled.contains(&value) { LABEL } else { 0 };
+                (value, addend)
+            });
+            self.mentions_of(atom, section, mentioned, summary, &escaping, &compared);
             let personality = match self.ir.global(body.function).map(|g| g.kind) {
                 Some(GlobalKind::Function { personality, .. }) => personality,
                 _ => None,
@@ -305,47 +328,31 @@ impl Following<'_> {
         Ok(())
     }
 
-    /// What the body calls to map memory, if it may say where.
-    fn chooses_a_place(&self, values: Values<'_>, body: &Body) -> Option<&[u8]> {
-        let calls = body.instructions.iter().filter_map(|i| match &i.kind {
-            InstructionKind::Call(call) => Some(call),
-            _ => None,
-        });
-        let mut names = calls.filter_map(|call| {
-            let name = self.module.values.get(call.callee.0 as usize)?.name;
-            let mapping = mapping(name)?;
-            let said = match call.arguments.get(mapping.argument) {
-                Some(Argument::Value(value)) => values.integer(*value),
-                _ => None,
-            };
-            said.is_none_or(|said| !mapping.leaves_it_open(said as u64)).then_some(name)
-        });
-        names.next()
-    }
-
     /// The references of a function: one for each global value that it mentions, at places that are told apart, and another one that
     /// no constraint accounts for where it escapes besides.
     fn mentions_of(
         &mut self,
         atom: AtomIdx,
         section: u32,
-        mentioned: &[ValueId],
+        mentioned: impl Iterator<Item = (ValueId, i64)>,
         summary: Option<FunctionSummary>,
         escaping: &[ValueId],
+        compared: &[ValueId],
     ) {
         let mut at = 0;
         let mut values_at = Vec::new();
         let mut unused = Vec::new();
-        let mut named: FxHashMap<Target, ()> = FxHashMap::default();
-        if let Some(summary) = &summary {
-            named.extend(summary.named().map(|t| (t, ())));
-        }
-        for value in mentioned {
-            self.refer(atom, at, ReferenceKind::Address, *value, 0);
+        let named: FxHashSet<Target> = summary.iter().flat_map(|s| s.named()).collect();
+        for (value, addend) in mentioned {
+            self.refer(atom, at, ReferenceKind::Address, value, addend);
             // Intrinsic functions are nothing that is linked.
-            if summary.is_some() && !self.names.targets(*value).is_empty() {
-                values_at.push((section, at));
-                unused.extend(self.names.targets(*value).into_iter().filter(|t| !named.contains_key(t)));
+            if summary.is_some() && !self.names.targets(value).is_empty() {
+                let targets = self.names.targets(value);
+                // What no operand led to and nobody compares has been forgotten: it escapes.
+                if compared.binary_search(&value).is_ok() || targets.iter().all(|t| named.contains(t)) {
+                    values_at.push((section, at));
+                    unused.extend(targets.into_iter().filter(|t| !named.contains(t)));
+                }
             }
             at += 1;
         }

@@ -97,15 +97,7 @@ impl<'m> Values<'m> {
             let moved = |by: Option<i64>| offset.zip(by).and_then(|(o, by)| o.checked_add(by));
             match &constant.kind {
                 ConstantKind::Cast { opcode, operand } => {
-                    let same = matches!(
-                        *opcode,
-                        cast::PTRTOINT
-                            | cast::INTTOPTR
-                            | cast::BITCAST
-                            | cast::ADDRSPACECAST
-                            | cast::PTRTOADDR
-                    );
-                    open.push((*operand, offset.filter(|_| same)));
+                    open.push((*operand, offset.filter(|_| cast::keeps_addresses(*opcode))));
                 }
                 ConstantKind::GetElementPtr { source, operands, .. } => {
                     if let Some((base, indices)) = operands.split_first() {

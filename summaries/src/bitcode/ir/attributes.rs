@@ -4,6 +4,7 @@
 //! numbers that LLVM never changes, and unknown kinds are kept as such. An attribute in an unknown form ends its group, whose rest is then not known: the table says so.
 //! Source: LLVM, `LLVMBitCodes.h` (`AttributeKindCodes`), `parseAttributeGroupBlock`. Left out: ranges and the values of string attributes.
 
+use super::super::codes::attributes::{GROUP, LIST};
 use rustc_hash::FxHashMap;
 
 use super::super::error::Result;
@@ -110,11 +111,6 @@ mod form {
     pub(super) const RANGE: u64 = 7;
     pub(super) const RANGES: u64 = 8;
 }
-
-/// Record of PARAMATTR_GROUP: a group.
-const GROUP: u32 = 3;
-/// Record of PARAMATTR: a list.
-const LIST: u32 = 2;
 
 impl Attributes {
     /// The groups of a list, in its order. `None` if the module has no such list, or one of its groups is missing.

@@ -3,10 +3,11 @@
 //! A call without its function's type (before LLVM 3.7) is not known: which operands it has and whether it defines a value follow from that type. An operand too many
 //! or too few is malformed. Source: LLVM, `LLVMBitCodes.h` (`CallMarkersFlags`), `parseFunctionBody`. Left out: fast-math flags.
 
+use super::super::codes::instruction as code;
 use super::ValueId;
 use super::attributes::AttributeList;
 use super::instruction::{Argument, Call, CallKind, InstructionKind, OperandBundle};
-use super::parse::{Context, Parsed, blocks, code};
+use super::parse::{Context, Parsed, blocks};
 use super::record::Record;
 use super::types::{Type, TypeId};
 

@@ -4,6 +4,7 @@
 //! [`Constants::unknown`]. Operands are absolute numbers and may be forward. Source: LLVM, `LLVMBitCodes.h` (`ConstantsCodes`), `parseConstants`. Left out: flags of
 //! arithmetic, the range of a GEP, the text of inline assembly ([`super::super::hidden`] reads it).
 
+use super::super::codes::constants as code;
 use super::super::error::Result;
 use super::super::module::MAX_NOTES;
 use super::super::stream::{Event, Stream};
@@ -71,48 +72,11 @@ pub enum ConstantKind {
 }
 
 /// The constants of a module or a function, in the order of their value ids.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Constants {
     pub all: Vec<Constant>,
     /// What was not understood. Values are still counted.
     pub unknown: Vec<String>,
-}
-
-mod code {
-    pub(super) const SETTYPE: u32 = 1;
-    pub(super) const NULL: u32 = 2;
-    pub(super) const UNDEF: u32 = 3;
-    pub(super) const INTEGER: u32 = 4;
-    pub(super) const WIDE_INTEGER: u32 = 5;
-    pub(super) const FLOAT: u32 = 6;
-    pub(super) const AGGREGATE: u32 = 7;
-    pub(super) const STRING: u32 = 8;
-    pub(super) const CSTRING: u32 = 9;
-    pub(super) const BINOP: u32 = 10;
-    pub(super) const CAST: u32 = 11;
-    pub(super) const GEP_OLD: u32 = 12;
-    pub(super) const SELECT: u32 = 13;
-    pub(super) const EXTRACTELT: u32 = 14;
-    pub(super) const INSERTELT: u32 = 15;
-    pub(super) const SHUFFLEVEC: u32 = 16;
-    pub(super) const CMP: u32 = 17;
-    pub(super) const INLINEASM_OLD: u32 = 18;
-    pub(super) const SHUFVEC_EX: u32 = 19;
-    pub(super) const INBOUNDS_GEP: u32 = 20;
-    pub(super) const BLOCKADDRESS: u32 = 21;
-    pub(super) const DATA: u32 = 22;
-    pub(super) const INLINEASM_OLD2: u32 = 23;
-    pub(super) const GEP_WITH_INRANGE_INDEX: u32 = 24;
-    pub(super) const UNOP: u32 = 25;
-    pub(super) const POISON: u32 = 26;
-    pub(super) const DSO_LOCAL_EQUIVALENT: u32 = 27;
-    pub(super) const INLINEASM_OLD3: u32 = 28;
-    pub(super) const NO_CFI: u32 = 29;
-    pub(super) const INLINEASM: u32 = 30;
-    pub(super) const GEP_WITH_INRANGE: u32 = 31;
-    pub(super) const GEP: u32 = 32;
-    pub(super) const PTRAUTH: u32 = 33;
-    pub(super) const PTRAUTH2: u32 = 34;
 }
 
 impl Constant {

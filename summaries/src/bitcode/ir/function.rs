@@ -4,6 +4,7 @@
 //! later ids doubtful, so the body as a whole is then not understood; nor is it if its blocks are not as many as it says, or an
 //! operand is no value of it. Left out: metadata, names, orders of uses.
 
+use super::super::codes::{block, instruction};
 use super::super::error::Result;
 use super::super::module::MAX_NOTES;
 use super::super::stream::{Event, Stream};
@@ -12,10 +13,11 @@ use super::instruction::{Instruction, InstructionKind};
 use super::parse::{Context, Parsed};
 use super::record::{Record, short};
 use super::types::{Type, TypeId, Types};
-use super::{IrModule, ValueId, block};
+use super::{IrModule, ValueId};
 
-/// Record with the number of basic blocks.
-const DECLARE_BLOCKS: u32 = 1;
+/// Blocks of a body that define no value.
+const IN_FUNCTION: &[u32] =
+    &[block::VALUE_SYMTAB, block::METADATA, block::METADATA_ATTACHMENT, block::USELIST];
 
 /// What a value of a body is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +33,7 @@ pub enum Definition {
 }
 
 /// A body.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Body {
     /// The function, a global value.
     pub function: ValueId,
@@ -168,13 +170,13 @@ pub(super) fn read(stream: &mut Stream<'_>, module: &IrModule, function: ValueId
                 body.constants.read(stream)?;
             }
             Event::Enter(inner) => {
-                if !block::IN_FUNCTION.contains(&inner) {
+                if !IN_FUNCTION.contains(&inner) {
                     body.note(format!("block {inner}"));
                 }
                 stream.skip_block();
             }
             Event::Leave | Event::End => break,
-            Event::Record(code @ DECLARE_BLOCKS) => {
+            Event::Record(code @ instruction::DECLARE_BLOCKS) => {
                 body.blocks = Record::new(stream.operands(), 0).small().ok_or_else(|| short(stream, code))?;
             }
             Event::Record(code) => {

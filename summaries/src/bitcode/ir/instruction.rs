@@ -24,6 +24,11 @@ pub mod cast {
     pub const ADDRSPACECAST: u32 = 12;
     /// LLVM 22.
     pub const PTRTOADDR: u32 = 13;
+
+    /// Whether an address is the same number behind it, if it fits.
+    pub fn keeps_addresses(opcode: u32) -> bool {
+        matches!(opcode, ZEXT | PTRTOINT | INTTOPTR | BITCAST | ADDRSPACECAST | PTRTOADDR)
+    }
 }
 
 /// `opcode` of an operation on two values; floating-point ones share those of integers (`fdiv` and `frem` the signed).

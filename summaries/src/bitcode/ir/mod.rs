@@ -16,6 +16,7 @@ mod parse;
 mod record;
 pub mod types;
 
+use super::codes::{block, module as code};
 use super::container;
 use super::error::{BitcodeError, BitcodeErrorKind, Result};
 use super::module::MAX_NOTES;
@@ -31,31 +32,6 @@ use types::{TypeId, Types};
 /// The number of a value, within a module or one of its bodies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ValueId(pub u32);
-
-/// Ids of blocks.
-mod block {
-    pub(super) const BLOCKINFO: u32 = 0;
-    pub(super) const MODULE: u32 = 8;
-    pub(super) const PARAMATTR: u32 = 9;
-    pub(super) const PARAMATTR_GROUP: u32 = 10;
-    pub(super) const CONSTANTS: u32 = 11;
-    pub(super) const FUNCTION: u32 = 12;
-    pub(super) const TYPE_NEW: u32 = 17;
-    pub(super) const OPERAND_BUNDLE_TAGS: u32 = 21;
-    /// VALUE_SYMTAB, METADATA, METADATA_ATTACHMENT, USELIST: they define no value.
-    pub(super) const IN_FUNCTION: &[u32] = &[14, 15, 16, 18];
-}
-
-/// Records of MODULE that matter here.
-mod code {
-    pub(super) const DATALAYOUT: u32 = 3;
-    pub(super) const GLOBALVAR: u32 = 7;
-    pub(super) const FUNCTION: u32 = 8;
-    /// An alias before LLVM 3.8, which is a value too.
-    pub(super) const ALIAS_OLD: u32 = 9;
-    pub(super) const ALIAS: u32 = 14;
-    pub(super) const IFUNC: u32 = 18;
-}
 
 /// What a global value is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,65 +4,11 @@
 //! trusted, because it may or may not define a value. Source: LLVM, `parseFunctionBody`. Left out: what belongs to no instruction (places in
 //! sources, debug records).
 
+use super::super::codes::instruction as code;
 use super::ValueId;
 use super::instruction::{InstructionKind as Kind, OperandBundle};
 use super::record::Record;
 use super::types::{Type, TypeId, Types};
-
-/// Codes of records of a body.
-pub(super) mod code {
-    pub(in super::super) const BINOP: u32 = 2;
-    pub(in super::super) const CAST: u32 = 3;
-    pub(in super::super) const GEP_OLD: u32 = 4;
-    pub(in super::super) const SELECT: u32 = 5;
-    pub(in super::super) const EXTRACTELT: u32 = 6;
-    pub(in super::super) const INSERTELT: u32 = 7;
-    pub(in super::super) const SHUFFLEVEC: u32 = 8;
-    pub(in super::super) const CMP: u32 = 9;
-    pub(in super::super) const RET: u32 = 10;
-    pub(in super::super) const BR: u32 = 11;
-    pub(in super::super) const SWITCH: u32 = 12;
-    pub(in super::super) const INVOKE: u32 = 13;
-    pub(in super::super) const UNREACHABLE: u32 = 15;
-    pub(in super::super) const PHI: u32 = 16;
-    pub(in super::super) const ALLOCA: u32 = 19;
-    pub(in super::super) const LOAD: u32 = 20;
-    pub(in super::super) const VAARG: u32 = 23;
-    pub(in super::super) const STORE_OLD: u32 = 24;
-    pub(in super::super) const EXTRACTVAL: u32 = 26;
-    pub(in super::super) const INSERTVAL: u32 = 27;
-    pub(in super::super) const CMP2: u32 = 28;
-    pub(in super::super) const VSELECT: u32 = 29;
-    pub(in super::super) const INBOUNDS_GEP_OLD: u32 = 30;
-    pub(in super::super) const INDIRECTBR: u32 = 31;
-    pub(in super::super) const DEBUG_LOC_AGAIN: u32 = 33;
-    pub(in super::super) const CALL: u32 = 34;
-    pub(in super::super) const DEBUG_LOC: u32 = 35;
-    pub(in super::super) const FENCE: u32 = 36;
-    pub(in super::super) const CMPXCHG_OLD: u32 = 37;
-    pub(in super::super) const ATOMICRMW_OLD: u32 = 38;
-    pub(in super::super) const RESUME: u32 = 39;
-    pub(in super::super) const LOADATOMIC: u32 = 41;
-    pub(in super::super) const STOREATOMIC_OLD: u32 = 42;
-    pub(in super::super) const GEP: u32 = 43;
-    pub(in super::super) const STORE: u32 = 44;
-    pub(in super::super) const STOREATOMIC: u32 = 45;
-    pub(in super::super) const CMPXCHG: u32 = 46;
-    pub(in super::super) const LANDINGPAD: u32 = 47;
-    pub(in super::super) const CLEANUPRET: u32 = 48;
-    pub(in super::super) const CATCHRET: u32 = 49;
-    pub(in super::super) const CATCHPAD: u32 = 50;
-    pub(in super::super) const CLEANUPPAD: u32 = 51;
-    pub(in super::super) const CATCHSWITCH: u32 = 52;
-    pub(in super::super) const OPERAND_BUNDLE: u32 = 55;
-    pub(in super::super) const UNOP: u32 = 56;
-    pub(in super::super) const CALLBR: u32 = 57;
-    pub(in super::super) const FREEZE: u32 = 58;
-    pub(in super::super) const ATOMICRMW: u32 = 59;
-    pub(in super::super) const BLOCKADDR_USERS: u32 = 60;
-    pub(in super::super) const DEBUG_RECORD_VALUE: u32 = 61;
-    pub(in super::super) const DEBUG_RECORD_DECLARE_VALUE: u32 = 66;
-}
 
 /// What a record is.
 pub(super) enum Parsed {

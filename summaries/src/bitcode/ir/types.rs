@@ -3,6 +3,7 @@
 //! Ids count the records of the table that are a type, so a record of an unknown code leaves every later id in doubt: the table then says that it is not
 //! understood. Source: LLVM, `LLVMBitCodes.h` (`TypeCodes`), `TypeFinder`. Left out: names of structures, parameters of target types.
 
+use super::super::codes::types as code;
 use rustc_hash::FxHashMap;
 
 use super::super::error::Result;
@@ -69,35 +70,6 @@ pub enum Type {
     TargetExt,
     /// Of a record that is not known.
     Unknown,
-}
-
-/// Codes of the table's records.
-mod code {
-    pub(super) const NUMENTRY: u32 = 1;
-    pub(super) const VOID: u32 = 2;
-    pub(super) const FLOAT: u32 = 3;
-    pub(super) const DOUBLE: u32 = 4;
-    pub(super) const LABEL: u32 = 5;
-    pub(super) const OPAQUE: u32 = 6;
-    pub(super) const INTEGER: u32 = 7;
-    pub(super) const POINTER: u32 = 8;
-    pub(super) const HALF: u32 = 10;
-    pub(super) const ARRAY: u32 = 11;
-    pub(super) const VECTOR: u32 = 12;
-    pub(super) const X86_FP80: u32 = 13;
-    pub(super) const FP128: u32 = 14;
-    pub(super) const PPC_FP128: u32 = 15;
-    pub(super) const METADATA: u32 = 16;
-    pub(super) const X86_MMX: u32 = 17;
-    pub(super) const STRUCT_ANON: u32 = 18;
-    pub(super) const STRUCT_NAME: u32 = 19;
-    pub(super) const STRUCT_NAMED: u32 = 20;
-    pub(super) const FUNCTION: u32 = 21;
-    pub(super) const TOKEN: u32 = 22;
-    pub(super) const BFLOAT: u32 = 23;
-    pub(super) const X86_AMX: u32 = 24;
-    pub(super) const OPAQUE_POINTER: u32 = 25;
-    pub(super) const TARGET_TYPE: u32 = 26;
 }
 
 /// The types of a module.

@@ -174,8 +174,10 @@ impl Walk<'_, '_, '_, '_> {
                 Some(target) => Callee::Direct { target, offset },
                 None => return Err(format!("a call of nothing at {:#x}", op.offset)),
             },
-            // Through what holds no address: nothing is ever called.
-            Val::None | Val::Undefined => return Ok(Leaves::Falls),
+            // What nothing leads to: nothing is ever called.
+            Val::Undefined => return Ok(Leaves::Falls),
+            // Code at a number is nobody's that is known.
+            Val::None => Callee::Indirect(self.builder.unknown()),
             value => Callee::Indirect(self.builder.node(value)?),
         };
         self.site(at, op, state, callee, true)?;

@@ -4,6 +4,8 @@
 //! doesn't tell a landing pad from what follows a call: behind a callee that never returns the next instruction may be either. Safe
 //! because a table of another form means that the function is not understood. Left out: which calls lead to which pad, and the types.
 
+use object::endian::LittleEndian as LE;
+
 use super::Module;
 use super::unit::Refusal;
 use crate::ids::AtomIdx;
@@ -17,7 +19,7 @@ const ULEB: u8 = 0x01;
 /// `DW_EH_PE_udata4`.
 const UDATA4: u8 = 0x03;
 
-/// The table of an atom, to which its FDE refers: its section, and where it begins there, or -1 if that isn't known. Sorted by atom.
+/// The table of an atom, to which its FDE refers: its section, and where it begins there, or -1 if that isn't known or the FDE begins elsewhere than the atom. Sorted by atom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Lsda {
     of: AtomIdx,
@@ -37,9 +39,16 @@ pub(super) fn tables(module: &Module<'_, '_>, references: &[Reference]) -> Vec<L
             let by_section = |rela: &Rela| {
                 module.symbols.get(symbol_of(rela).index()).is_some_and(|s| s.kind == SymbolKind::Section)
             };
-            let mut own =
-                unwind.iter().flat_map(|s| module.relas_of(*s, r.offset, r.offset.saturating_add(1)));
-            let offset = if own.all(|(_, rela)| by_section(rela)) { r.addend } else { -1 };
+            // What comes before it in the table of frames is where its FDE begins: that place is what the pads are counted from.
+            let begins = |s: u32| {
+                let begin = module.relas_of(s, 0, r.offset).last();
+                begin.is_some_and(|(_, rela)| is_start(module, r.from, rela))
+            };
+            let mut own = unwind.iter().flat_map(|s| {
+                module.relas_of(*s, r.offset, r.offset.saturating_add(1)).iter().map(|rela| (*s, &rela.1))
+            });
+            let is_known = own.all(|(s, rela)| by_section(rela) && begins(s));
+            let offset = if is_known { r.addend } else { -1 };
             Some(Lsda { of: r.from, section: atom.section, offset })
         }
         Target::Symbol(symbol) => {
@@ -53,6 +62,16 @@ pub(super) fn tables(module: &Module<'_, '_>, references: &[Reference]) -> Vec<L
     let mut found: Vec<Lsda> = of_unwind.filter_map(table).collect();
     found.sort_unstable();
     found
+}
+
+/// Whether a relocation means the first byte of an atom.
+fn is_start(module: &Module<'_, '_>, of: AtomIdx, rela: &Rela) -> bool {
+    let symbol = module.symbols.get(symbol_of(rela).index());
+    let (Some(symbol), Some(of)) = (symbol, module.atoms.get(of.index())) else { return false };
+    let Definition::Atom(to) = symbol.definition else { return false };
+    let same_section = module.atoms.get(to.index()).is_some_and(|to| to.section == of.section);
+    let place = symbol.value.checked_add_signed(rela.r_addend.get(LE));
+    same_section && place == Some(of.offset)
 }
 
 struct Reader<'d>(&'d [u8]);
@@ -125,7 +144,7 @@ impl Module<'_, '_> {
                 let bytes = self.tables.data(lsda.section).ok();
                 let offset = usize::try_from(lsda.offset).ok();
                 let table = bytes.zip(offset).and_then(|(b, o)| b.get(o..));
-                // Each is of one FDE, and says where from the start of that one.
+                // Each is of one FDE.
                 let (Some(pads), Some(start), 0) = (table.and_then(pads), start, i) else {
                     return Err("its table of handlers is of another form".to_owned());
                 };

@@ -1,7 +1,7 @@
 //! Which native calls map memory at a place of the program's choice ([`crate::mapping`]).
 //!
 //! Told by the instructions before the call, up to where control may come from elsewhere. Safe because whatever is not a constant that
-//! leaves the place open counts. Left out: calls through a pointer in data, and system calls by an instruction of the program's own.
+//! leaves the place open counts, and so does data that holds the address of one. Left out: system calls by an instruction of the program's own.
 
 use super::Module;
 use crate::ids::AtomIdx;
@@ -16,11 +16,12 @@ impl Module<'_, '_> {
     /// Count the calls that may choose a place.
     pub(super) fn find_mappings(&self, limits: &mut Vec<LimitRecord>) {
         let mut instructions = Vec::new();
-        for (section, rela) in self.relas.iter().filter(|(s, _)| self.is_code(*s)) {
+        for (section, rela) in &self.relas {
             let Some(mapping) = mapping(self.name(Target::Symbol(symbol_of(rela)))) else { continue };
             let at = rela.r_offset.get(LE);
             let Some((atom, _)) = self.place(*section, at) else { continue };
-            if !self.leaves_the_place_open(atom, at, mapping, &mut instructions) {
+            let is_data = !self.is_code(*section);
+            if is_data || !self.leaves_the_place_open(atom, at, mapping, &mut instructions) {
                 let why =
                     format!("a call of {} at {at:#x} may say where", String::from_utf8_lossy(mapping.name));
                 self.limit(Limit::FixedMapping, &[atom], &why, limits);

@@ -261,11 +261,16 @@ impl Flow<'_> {
     /// The instruction behind a block, and the last one of the block.
     fn behind(&self, block: usize) -> Option<(usize, usize)> {
         let behind = self.successors(block, Leaves::Falls).first().copied()?;
-        Some((behind, behind.checked_sub(1)?))
+        Some((behind, self.last(block)?))
+    }
+
+    /// The last instruction of a block.
+    fn last(&self, block: usize) -> Option<usize> {
+        self.unit.blocks.get(block)?.end.checked_sub(1)
     }
 
     fn is_behind_call(&self, block: usize, leaves: Leaves) -> bool {
-        let last = self.unit.blocks.get(block).and_then(|b| self.unit.ops.get(b.end.wrapping_sub(1)));
+        let last = self.last(block).and_then(|op| self.unit.ops.get(op));
         let call = last.is_some_and(|op| matches!(op.effect, Effect::Call | Effect::CallThrough(_)));
         call && leaves == Leaves::Falls
     }
@@ -327,7 +332,7 @@ impl Flow<'_> {
         }
         // Behind the last instruction of an atom there is nothing to fall into.
         let atom = |op: usize| self.unit.ops.get(op).map(|o| o.atom);
-        let next = next.filter(|n| n.checked_sub(1).and_then(atom) == atom(*n));
+        let next = next.filter(|n| self.last(block).and_then(atom) == atom(*n));
         match leaves {
             Leaves::Falls => next.into_iter().collect(),
             Leaves::To(to, falls) => [Some(to), next.filter(|_| falls)].into_iter().flatten().collect(),

@@ -1,0 +1,50 @@
+//! Pointers that are numbers: what a function does with memory at a place that it computes of numbers alone.
+//!
+//! A value that nothing gives an address, and that memory is accessed or code is called through, is a number that the program has by itself. What
+//! is there is nobody's that is known: as such a value it may hold anything that escaped, so that what is stored through it escapes. Safe because every value that might hold
+//! an address has a constraint that says so. Left out: numbers that come from memory or from other functions, like those of native code; and a null pointer, through which
+//! nothing is done, may come out as one of these, which keeps more.
+
+use crate::ids::ValueIdx;
+use crate::relation::{Callee, Constraint, FunctionSummary};
+
+/// Make pointers that are numbers hold anything unknown.
+pub(super) fn mark(summary: &mut FunctionSummary) {
+    let mut holds = vec![false; summary.values as usize];
+    let mut open = Vec::new();
+    let mut edges = Vec::new();
+    let mut pointers = Vec::new();
+    for constraint in &summary.constraints {
+        match constraint {
+            Constraint::Address { to, .. } | Constraint::Frame { to, .. } | Constraint::Unknown { to } => {
+                open.push(*to);
+            }
+            Constraint::Load { from, to, .. } => {
+                open.push(*to);
+                pointers.push(from.value);
+            }
+            Constraint::Assign { from, to, .. } => edges.push((*from, *to)),
+            Constraint::Store { to, .. } => pointers.push(to.value),
+            Constraint::Copy { from, to, .. } => pointers.extend([from.value, to.value]),
+            Constraint::Escape { .. } => {}
+        }
+    }
+    open.extend(summary.parameters.iter().map(|(_, value)| *value));
+    for site in &summary.call_sites {
+        open.extend(site.results.iter().map(|(_, value)| *value));
+        if let Callee::Indirect(value) = site.callee {
+            pointers.push(value);
+        }
+    }
+    edges.sort_unstable();
+    while let Some(value) = open.pop() {
+        let Some(slot) = holds.get_mut(value.0 as usize).filter(|held| !**held) else { continue };
+        *slot = true;
+        let first = edges.partition_point(|(from, _)| *from < value);
+        let next = edges.iter().skip(first).take_while(|(from, _)| *from == value);
+        open.extend(next.map(|(_, to)| *to));
+    }
+    let is_number = |value: &ValueIdx| holds.get(value.0 as usize) == Some(&false);
+    let numbers = pointers.into_iter().filter(is_number);
+    summary.constraints.extend(numbers.map(|to| Constraint::Unknown { to }));
+}
