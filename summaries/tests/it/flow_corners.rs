@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use crate::compilers::assembled;
 use crate::flow::{callees, function, held, module};
 use summaries::ids::ValueIdx;
 use summaries::relation::{Callee, Constraint};
-use summaries::{Limit, Target};
+use summaries::{Granularity, Limit, ModuleSummary, Target};
 
 /// A call of what maps memory says no place if the constant before it leaves that open, on every way to the call.
 #[test]
@@ -199,4 +200,43 @@ fn calls_of_numbers() {
         assert!(function.constraints.contains(&Constraint::Unknown { to: callee }), "{body}: {function:?}");
         assert!(site.actuals.iter().any(|(_, v)| held(&summary, &function, *v).contains("g")), "{body}");
     }
+}
+
+/// An index moves an address by what is not known.
+#[test]
+fn indices() {
+    let places = |body: &str| {
+        let loads = function(body).1.constraints.into_iter().filter_map(|c| match c {
+            Constraint::Load { from, .. } => Some(from.offset),
+            _ => None,
+        });
+        loads.collect::<Vec<_>>()
+    };
+    assert_eq!(places("leaq g(%rip), %rax\nmovq 8(%rax), %rax\nret"), [Some(8)]);
+    // What holds no address moves it all the same.
+    assert_eq!(places("leaq g(%rip), %rax\nmovzbl %dil, %ecx\nmovq 8(%rax,%rcx,8), %rax\nret"), [None]);
+}
+
+/// The table of handlers says where from the start of the function; of another form, the function is not understood.
+#[test]
+fn tables_of_handlers() {
+    let summary = |lsda: &str, table: &str| {
+        let text = format!(
+            ".text\n.globl s\n.type s, @function\ns:\n.cfi_startproc\nnop\nret\n.cfi_endproc\n.size s, .-s\n\
+             .globl t\n.type t, @function\nt:\n.cfi_startproc\n.cfi_personality 3, p\n.cfi_lsda 3, {lsda}\n\
+             push %rbx\nlea f(%rip), %rbx\ncall g\npop %rbx\nret\n2: call *%rbx\nud2\n.cfi_endproc\n.size t, .-t\n\
+             .section .gcc_except_table,\"a\"\n{table}\n.section .note.GNU-stack,\"\",@progbits\n"
+        );
+        let summary = summaries::extract::extract(&assembled(&text), Granularity::Pointers);
+        assert_eq!(summary.check(), Ok(()));
+        summary
+    };
+    let sites = ".byte 255, 255, 1, 4, 0, 13, 2b - t, 0";
+    let told = summary(".Ltable", &format!(".byte 0\n.Ltable: {sites}"));
+    let has_pad = |s: &ModuleSummary| s.functions.iter().any(|f| f.call_sites.iter().any(|c| matches!(c.callee, Callee::Indirect(v) if held(s, f, v).contains("f"))));
+    assert_eq!(told.limits, []);
+    assert!(has_pad(&told), "{told:?}");
+    // By a symbol of its own, not at the start of the section.
+    let named = summary("table", &format!(".byte 0\n.globl table\ntable: {sites}"));
+    assert!(named.limits.iter().any(|l| l.limit == Limit::UnmodelledFlow) || has_pad(&named), "{named:?}");
 }

@@ -9,7 +9,7 @@ use summaries::{Granularity, Limit, ModuleSummary, text};
 use super::corpus::{run, samples};
 
 /// The summary of IR in LLVM 19's text.
-fn assembled(ir: &str) -> ModuleSummary {
+pub(super) fn assembled(ir: &str) -> ModuleSummary {
     let dir = tempfile::tempdir().unwrap();
     let (source, target) = (dir.path().join("t.ll"), dir.path().join("t.bc"));
     std::fs::write(&source, ir).unwrap();

@@ -8,6 +8,7 @@ mod corpus;
 mod dis;
 mod dump;
 mod flow;
+mod flow_rules;
 mod hostile;
 mod ir;
 mod lowered;

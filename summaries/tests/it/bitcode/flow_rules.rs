@@ -1,0 +1,284 @@
+//! Value flow of LLVM IR, rule by rule: where what a function returns, stores or passes may come from.
+//!
+//! Held by what reaches the place, and not by the numbers of values, so that a constraint that is left out is seen.
+
+use std::collections::BTreeSet;
+
+use summaries::relation::{CallSite, Constraint, FunctionSummary, Place};
+use summaries::{Limit, ModuleSummary, ReferenceKind, Target, ValueIdx};
+
+use super::flow::assembled;
+
+const HEAD: &str = "target datalayout = \"e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128\"\n\
+    target triple = \"x86_64-pc-linux-gnu\"\n\
+    @g = global [4 x ptr] zeroinitializer\n@h = global [4 x ptr] zeroinitializer\ndeclare void @u(ptr)\n\
+    declare i32 @p(...)\n";
+const REGISTERS: [&str; 10] = ["rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9"];
+
+/// The function `t` of IR, and its module.
+fn function(ir: &str) -> (ModuleSummary, FunctionSummary) {
+    let summary = assembled(&format!("{HEAD}{ir}\n"));
+    let is_t = |f: &&FunctionSummary| summary.name(summary.atoms[f.atom.index()].name) == b".text.t";
+    let function = summary.functions.iter().find(is_t).cloned();
+    let function = function.unwrap_or_else(|| panic!("no function: {ir}: {:?}", summary.limits));
+    (summary, function)
+}
+
+/// Where a value comes from: registers at entry, symbols, cells of the stack, `unknown`, and `*x` for what is loaded from x; with `?` where
+/// something unknown was added.
+fn sources(summary: &ModuleSummary, function: &FunctionSummary, value: ValueIdx) -> BTreeSet<String> {
+    let (mut found, mut seen) = (BTreeSet::new(), BTreeSet::new());
+    let mut work = vec![(value, String::new(), String::new())];
+    while let Some((value, before, behind)) = work.pop() {
+        if !seen.insert((value, before.clone(), behind.clone())) || before.len() > 2 {
+            continue;
+        }
+        let mut is = |what: &str| found.insert(format!("{before}{what}{behind}"));
+        for (register, parameter) in &function.parameters {
+            if *parameter == value {
+                is(REGISTERS.get(usize::from(*register)).unwrap_or(&"xmm"));
+            }
+        }
+        for constraint in &function.constraints {
+            match constraint {
+                Constraint::Address { to, target: Target::Symbol(symbol), .. } if *to == value => {
+                    is(&String::from_utf8_lossy(summary.symbol_name(*symbol)));
+                }
+                Constraint::Frame { to, offset } if *to == value => {
+                    is(&offset.map_or("frame".to_owned(), |at| format!("frame{at}")));
+                }
+                Constraint::Unknown { to } if *to == value => {
+                    is("unknown");
+                }
+                Constraint::Assign { from, to, offset } if *to == value => {
+                    let somewhere = offset.is_none() || behind == "?";
+                    let behind = if somewhere { "?" } else { "" };
+                    work.push((*from, before.clone(), behind.to_owned()));
+                }
+                Constraint::Load { from: Place { value: from, .. }, to, .. } if *to == value => {
+                    work.push((*from, format!("*{before}"), behind.clone()));
+                }
+                _ => {}
+            }
+        }
+    }
+    found
+}
+
+fn set(names: &str) -> BTreeSet<String> {
+    names.split_whitespace().map(str::to_owned).collect()
+}
+
+/// What `t` may return in a register.
+fn returned(summary: &ModuleSummary, function: &FunctionSummary, register: u8) -> BTreeSet<String> {
+    let result = function.results.iter().find(|r| r.0 == register);
+    result.map(|r| sources(summary, function, r.1)).unwrap_or_default()
+}
+
+#[test]
+fn what_is_returned() {
+    for (body, expected) in [
+        ("%r = select i1 %c, ptr %a, ptr %b\n ret ptr %r", "rdi rsi"),
+        ("br i1 %c, label %y, label %z\ny: br label %z\nz: %r = phi ptr [ %a, %0 ], [ %b, %y ]\n ret ptr %r", "rdi rsi"),
+        ("%s = insertvalue { ptr, ptr } poison, ptr %a, 0\n %w = insertvalue { ptr, ptr } %s, ptr %b, 1\n \
+          %r = extractvalue { ptr, ptr } %w, 1\n ret ptr %r", "rdi rsi"),
+        ("%s = insertelement <2 x ptr> poison, ptr %a, i32 0\n %w = insertelement <2 x ptr> poison, ptr %b, i32 0\n \
+          %x = shufflevector <2 x ptr> %s, <2 x ptr> %w, <2 x i32> <i32 0, i32 2>\n \
+          %r = extractelement <2 x ptr> %x, i32 1\n ret ptr %r", "rdi rsi"),
+        ("%i = ptrtoint ptr %a to i64\n %j = ptrtoint ptr %b to i64\n %k = xor i64 %i, %j\n \
+          %r = inttoptr i64 %k to ptr\n ret ptr %r", "rdi? rsi?"),
+        ("%i = ptrtoint ptr %a to i64\n %j = add i64 %i, 8\n %r = inttoptr i64 %j to ptr\n ret ptr %r", "rdi"),
+        ("%j = ptrtoint ptr %b to i64\n %r = getelementptr i8, ptr %a, i64 %j\n ret ptr %r", "rdi? rsi?"),
+        ("%i = ptrtoint ptr %a to i64\n %j = trunc i64 %i to i32\n %k = zext i32 %j to i64\n \
+          %r = inttoptr i64 %k to ptr\n ret ptr %r", "rdi?"),
+        ("%r = freeze ptr %a\n ret ptr %r", "rdi"),
+        ("%r = load ptr, ptr %a\n ret ptr %r", "*rdi"),
+        ("%q = cmpxchg ptr %a, ptr %b, ptr null seq_cst seq_cst\n %r = extractvalue { ptr, i1 } %q, 0\n ret ptr %r", "*rdi"),
+        ("%q = atomicrmw xchg ptr %a, ptr %b seq_cst\n ret ptr %q", "*rdi"),
+        // Constants that are made of addresses.
+        ("ret ptr getelementptr (i8, ptr @g, i64 ptrtoint (ptr @h to i64))", "g? h?"),
+        ("ret ptr getelementptr ([4 x ptr], ptr @g, i64 0, i64 2)", "g"),
+        ("ret ptr inttoptr (i64 add (i64 ptrtoint (ptr @g to i64), i64 ptrtoint (ptr @h to i64)) to ptr)", "g? h?"),
+        ("ret ptr inttoptr (i64 xor (i64 ptrtoint (ptr @g to i64), i64 5) to ptr)", "g?"),
+        // What isn't seen gives anything.
+        ("%r = call ptr asm \"\", \"=r,0\"(ptr %a)\n ret ptr %r", "unknown"),
+        ("%r = call ptr @llvm.launder.invariant.group.p0(ptr %a)\n ret ptr %r", "rdi"),
+        ("%r = call ptr @llvm.ptrmask.p0.i64(ptr %a, i64 -8)\n ret ptr %r", "rdi?"),
+        ("%v = call <1 x ptr> @llvm.masked.load.v1p0.p0(ptr %a, i32 8, <1 x i1> zeroinitializer, <1 x ptr> zeroinitializer)\n \
+          %r = extractelement <1 x ptr> %v, i32 0\n ret ptr %r", "*rdi"),
+        ("%q = call { ptr, i1 } @llvm.type.checked.load(ptr %a, i32 8, metadata !\"x\")\n \
+          %r = extractvalue { ptr, i1 } %q, 0\n ret ptr %r", "*rdi"),
+        ("%l = alloca ptr\n ret ptr %l", "frame-16"),
+    ] {
+        let (summary, function) =
+            function(&format!("{INTRINSICS}define ptr @t(ptr %a, ptr %b, i1 %c) {{\n {body}\n}}"));
+        assert_eq!(returned(&summary, &function, 0), set(expected), "{body}: {function:#?}");
+    }
+}
+
+const INTRINSICS: &str = "declare ptr @llvm.launder.invariant.group.p0(ptr)\ndeclare ptr @llvm.ptrmask.p0.i64(ptr, i64)\n\
+    declare <1 x ptr> @llvm.masked.load.v1p0.p0(ptr, i32, <1 x i1>, <1 x ptr>)\n\
+    declare void @llvm.masked.store.v1p0.p0(<1 x ptr>, ptr, i32, <1 x i1>)\n\
+    declare { ptr, i1 } @llvm.type.checked.load(ptr, i32, metadata)\ndeclare void @llvm.va_copy.p0(ptr, ptr)\n\
+    declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)\ndeclare void @llvm.memset.p0.i64(ptr, i8, i64, i1)\n";
+
+#[test]
+fn what_is_stored_and_what_escapes() {
+    for (body, stored, escaped) in [
+        ("store ptr %b, ptr %a", "rdi=rsi", ""),
+        ("%q = cmpxchg ptr %a, ptr null, ptr %b seq_cst seq_cst", "rdi=rsi", ""),
+        ("%q = atomicrmw xchg ptr %a, ptr %b seq_cst", "rdi=rsi", ""),
+        ("%i = ptrtoint ptr %b to i64\n %q = atomicrmw add ptr %a, i64 %i seq_cst", "rdi=*rdi? rdi=rsi?", ""),
+        ("%v = insertelement <1 x ptr> poison, ptr %b, i32 0\n \
+          call void @llvm.masked.store.v1p0.p0(<1 x ptr> %v, ptr %a, i32 8, <1 x i1> zeroinitializer)", "rdi=rsi", ""),
+        ("call void @llvm.va_copy.p0(ptr %a, ptr %b)", "rdi=copy:rsi", ""),
+        ("call void @llvm.memcpy.p0.p0.i64(ptr %a, ptr %b, i64 8, i1 false)", "rdi=copy:rsi", ""),
+        // To and from memory at a number.
+        ("call void @llvm.memcpy.p0.p0.i64(ptr inttoptr (i64 65536 to ptr), ptr %b, i64 8, i1 false)", "", "*rsi"),
+        ("call void @llvm.memcpy.p0.p0.i64(ptr %a, ptr inttoptr (i64 65536 to ptr), i64 8, i1 false)", "rdi=unknown", ""),
+        ("call void asm sideeffect \"\", \"r\"(ptr %b)", "", "rsi"),
+    ] {
+        let (summary, function) =
+            function(&format!("{INTRINSICS}define void @t(ptr %a, ptr %b) {{\n {body}\n ret void\n}}"));
+        let (mut into, mut out) = (BTreeSet::new(), BTreeSet::new());
+        let of = |value: ValueIdx| sources(&summary, &function, value);
+        let mut stores = |to: ValueIdx, from: ValueIdx, how: &str| {
+            for to in of(to) {
+                into.extend(of(from).iter().map(|from| format!("{to}={how}{from}")));
+            }
+        };
+        for constraint in &function.constraints {
+            match constraint {
+                Constraint::Store { from, to, .. } => stores(to.value, *from, ""),
+                Constraint::Copy { from, to, .. } => stores(to.value, from.value, "copy:"),
+                Constraint::Escape { from } => out.extend(of(*from)),
+                _ => {}
+            }
+        }
+        assert_eq!((into, out), (set(stored), set(escaped)), "{body}: {function:#?}");
+    }
+}
+
+fn site(function: &FunctionSummary) -> &CallSite {
+    assert_eq!(function.call_sites.len(), 1, "{function:#?}");
+    &function.call_sites[0]
+}
+
+/// Integers and pointers in rdi, rsi, rdx, rcx, r8 and r9, then in cells of the stack, from 8 bytes above the stack pointer at entry on.
+#[test]
+fn where_arguments_are() {
+    let types = "ptr %a, ptr %b, ptr %c, ptr %d, ptr %e, ptr %f, ptr %x, ptr %y";
+    let order = ["rdi", "rsi", "rdx", "rcx", "r8", "r9", "*frame8", "*frame16"];
+    for (name, expected) in ["a", "b", "c", "d", "e", "f", "x", "y"].into_iter().zip(order) {
+        let (summary, function) = function(&format!("define ptr @t({types}) {{\n ret ptr %{name}\n}}"));
+        assert_eq!(returned(&summary, &function, 0), set(expected), "{name}");
+    }
+    let (summary, function) =
+        function(&format!("declare void @v({0})\ndefine void @t({types}) {{\n call void @v({types})\n ret void\n}}", {
+            ["ptr"; 8].join(", ")
+        }));
+    let site = site(&function);
+    for (register, value) in &site.actuals {
+        let name = REGISTERS[usize::from(*register)];
+        assert_eq!(sources(&summary, &function, *value), set(name));
+    }
+    assert_eq!(site.actuals.len(), 6);
+    let stack: Vec<_> = site.stack.iter().map(|(at, v)| (*at, sources(&summary, &function, *v))).collect();
+    assert_eq!(stack, [(8, set("*frame8")), (16, set("*frame16"))]);
+}
+
+/// What has no register of its own comes back in any of those that a result may be in.
+#[test]
+fn results_of_more_than_one_register() {
+    let (summary, function) = function(
+        "declare { ptr, ptr } @w()\ndefine { ptr, ptr } @t(ptr %a) {\n %q = call { ptr, ptr } @w()\n \
+         %r = insertvalue { ptr, ptr } %q, ptr %a, 0\n ret { ptr, ptr } %r\n}",
+    );
+    for register in [0, 2] {
+        assert_eq!(returned(&summary, &function, register), set("rdi"));
+    }
+    let registers: Vec<u8> = site(&function).results.iter().map(|r| r.0).collect();
+    assert!(registers.starts_with(&[0, 2]), "{registers:?}");
+    // A function of no result may leave alone what a caller has in rax.
+    let (_, function) = self::function("define void @t() {\n ret void\n}");
+    assert_eq!(function.preserved, summaries::relation::PRESERVABLE);
+}
+
+/// What is passed by value is on the stack, byte for byte, and its bytes may be in registers.
+#[test]
+fn what_is_passed_by_value() {
+    let (summary, function) = function(
+        "define void @t(ptr %a) {\n call void @v(ptr byval([2 x ptr]) %a)\n ret void\n}\ndeclare void @v(ptr)",
+    );
+    let site = site(&function);
+    let passed: BTreeSet<_> =
+        site.actuals.iter().flat_map(|(_, v)| sources(&summary, &function, *v)).collect();
+    assert_eq!(passed, set("*rdi"));
+    assert_eq!(site.stack_in_frame, Some(None));
+    let copied = function.constraints.iter().any(|c| {
+        matches!(c, Constraint::Copy { from, to, .. } if sources(&summary, &function, from.value) == set("rdi")
+            && sources(&summary, &function, to.value) == set("frame"))
+    });
+    assert!(copied, "{function:#?}");
+}
+
+/// What is passed anywhere is on the stack, too.
+#[test]
+fn what_is_passed_anywhere() {
+    let (summary, function) =
+        function("declare void @v(i128, ptr)\ndefine void @t(ptr %a) {\n call void @v(i128 0, ptr %a)\n ret void\n}");
+    assert_eq!(site(&function).stack_in_frame, Some(None));
+    let stored = function.constraints.iter().any(|c| {
+        matches!(c, Constraint::Store { from, to, .. } if sources(&summary, &function, *from) == set("rdi")
+            && sources(&summary, &function, to.value) == set("frame"))
+    });
+    assert!(stored, "{function:#?}");
+}
+
+/// An exception that arrives may be anything, one that goes on is known outside, and tables name the types.
+#[test]
+fn exceptions() {
+    let (summary, function) = function(
+        "define ptr @t(ptr %a) personality ptr @p {\n invoke void @u(ptr %a) to label %y unwind label %z\n\
+         y: ret ptr %a\nz: %e = landingpad { ptr, i32 } catch ptr @g filter [1 x ptr] [ptr @h]\n \
+         resume { ptr, i32 } %e\n}",
+    );
+    let escaped: BTreeSet<_> = function
+        .constraints
+        .iter()
+        .filter_map(|c| match c {
+            Constraint::Escape { from } => Some(sources(&summary, &function, *from)),
+            _ => None,
+        })
+        .flatten()
+        .collect();
+    assert_eq!(escaped, set("unknown"));
+    let named = |kind: ReferenceKind| {
+        let own = summary.references_of(function.atom).iter().filter(move |r| r.kind == kind);
+        own.filter_map(|r| match r.target {
+            Target::Symbol(symbol) => Some(String::from_utf8_lossy(summary.symbol_name(symbol)).into_owned()),
+            Target::Atom(_) => None,
+        })
+        .collect::<Vec<_>>()
+    };
+    assert_eq!(named(ReferenceKind::Unwind), ["p"]);
+    // Once as a mention that constraints account for, and once more as what escapes.
+    for name in ["g", "h"] {
+        let accounted = function.values_at.len();
+        let all = named(ReferenceKind::Address);
+        assert_eq!(all.iter().filter(|n| *n == name).count(), 2, "{all:?}");
+        assert!(all.len() >= accounted + 2, "{all:?}, {accounted} are accounted for");
+    }
+}
+
+/// What is only mentioned is told apart from what constraints follow.
+#[test]
+fn what_is_only_compared() {
+    let (summary, function) = function("define i1 @t(ptr %a) {\n %r = icmp eq ptr %a, @g\n ret i1 %r\n}");
+    let names = function.unused.iter().map(|t| match t {
+        Target::Symbol(symbol) => String::from_utf8_lossy(summary.symbol_name(*symbol)).into_owned(),
+        Target::Atom(_) => String::new(),
+    });
+    assert_eq!(names.collect::<Vec<_>>(), ["g"]);
+    assert!(summary.limits.iter().all(|l| l.limit != Limit::UnmodelledFlow));
+}
