@@ -214,7 +214,7 @@ fn indices() {
     };
     assert_eq!(places("leaq g(%rip), %rax\nmovq 8(%rax), %rax\nret"), [Some(8)]);
     // What holds no address moves it all the same.
-    assert_eq!(places("leaq g(%rip), %rax\nmovzbl %dil, %ecx\nmovq 8(%rax,%rcx,8), %rax\nret"), [None]);
+    assert_eq!(places("leaq g(%rip), %rax\nmovl $3, %ecx\nmovq 8(%rax,%rcx,8), %rax\nret"), [None]);
 }
 
 /// The table of handlers says where from the start of the function; of another form, the function is not understood.
@@ -233,10 +233,99 @@ fn tables_of_handlers() {
     };
     let sites = ".byte 255, 255, 1, 4, 0, 13, 2b - t, 0";
     let told = summary(".Ltable", &format!(".byte 0\n.Ltable: {sites}"));
-    let has_pad = |s: &ModuleSummary| s.functions.iter().any(|f| f.call_sites.iter().any(|c| matches!(c.callee, Callee::Indirect(v) if held(s, f, v).contains("f"))));
+    let has_pad = |s: &ModuleSummary| {
+        s.functions.iter().any(|f| {
+            f.call_sites
+                .iter()
+                .any(|c| matches!(c.callee, Callee::Indirect(v) if held(s, f, v).contains("f")))
+        })
+    };
     assert_eq!(told.limits, []);
     assert!(has_pad(&told), "{told:?}");
+    // A second one in the same function.
+    let twice = summary(
+        ".Ltable\nnop\n.cfi_endproc\n.cfi_startproc\n.cfi_lsda 3, .Ltable",
+        &format!(".Ltable: {sites}"),
+    );
+    assert!(twice.limits.iter().any(|l| l.limit == Limit::UnmodelledFlow), "{twice:?}");
     // By a symbol of its own, not at the start of the section.
     let named = summary("table", &format!(".byte 0\n.globl table\ntable: {sites}"));
     assert!(named.limits.iter().any(|l| l.limit == Limit::UnmodelledFlow) || has_pad(&named), "{named:?}");
+}
+
+/// What adds a number to memory, or masks it, writes it; only a zero leaves it alone.
+#[test]
+fn numbers_added_to_memory() {
+    let stores = |body: &str| {
+        let constraints = function(body).1.constraints;
+        constraints.iter().filter(|c| matches!(c, Constraint::Store { .. })).count()
+    };
+    assert_eq!(stores("addq $0, (%rdi)\nret"), 0);
+    for body in
+        ["addq $8, (%rdi)\nret", "orq $1, (%rdi)\nret", "andq $-16, (%rdi)\nret", "subq $8, (%rdi)\nret"]
+    {
+        assert!(stores(body) > 0, "{body}");
+    }
+}
+
+/// A string instruction moves its addresses by what is not known.
+#[test]
+fn string_instructions_move_on() {
+    for body in ["rep movsq", "movsq", "rep stosq", "stosq"] {
+        let (_, function) = function(&format!(
+            "leaq g(%rip), %rdi\nleaq h(%rip), %rsi\nxorl %eax, %eax\n{body}\nmovq %rdx, (%rdi)\nret"
+        ));
+        let stored = function.constraints.iter().filter_map(|c| match c {
+            Constraint::Store { from, to, .. } if function.parameters.contains(&(2, *from)) => Some(*to),
+            _ => None,
+        });
+        let stored: Vec<_> = stored.collect();
+        let moved = |value: ValueIdx| {
+            let is_address = |c: &Constraint| matches!(c, Constraint::Address { to, .. } if *to == value);
+            let is_moved =
+                |c: &Constraint| matches!(c, Constraint::Assign { to, offset: None, .. } if *to == value);
+            function.constraints.iter().any(is_moved) && !function.constraints.iter().any(is_address)
+        };
+        assert!(
+            !stored.is_empty() && stored.iter().all(|p| p.offset.is_none() || moved(p.value)),
+            "{body}: {function:#?}"
+        );
+    }
+}
+
+/// A loop right behind a call is gone to when the call returns.
+#[test]
+fn a_loop_behind_a_call() {
+    let body = "subq $8, %rsp\ncall f\n1: call g\ntestl %eax, %eax\njne 1b\naddq $8, %rsp\nret";
+    assert_eq!(callees(body), [vec!["f"], vec!["g"]]);
+}
+
+/// A landing pad in the middle of code that others go through: what was there at calls joins what is there, and the exception is in rax.
+#[test]
+fn landing_pads_that_others_lead_to() {
+    let table = ".section .gcc_except_table,\"a\"; .Ltable: .byte 255, 255, 1, 4, 0, 13, 2b - t, 0; .text";
+    let start = ".cfi_personality 3, p; .cfi_lsda 3, .Ltable; push %rbx";
+    let body = format!(
+        "{start}; lea f(%rip), %rbx; call g; lea h(%rip), %rbx; xorl %eax, %eax; 2: movq %rax, %rdi; call *%rbx; pop %rbx; ret; {table}"
+    );
+    let (summary, function) = function(&body);
+    let site = function.call_sites.iter().find_map(|s| match s.callee {
+        Callee::Indirect(value) => Some((value, s)),
+        Callee::Direct { .. } => None,
+    });
+    let (callee, site) = site.expect("an indirect call");
+    let both = BTreeSet::from(["f".to_owned(), "h".to_owned()]);
+    assert_eq!(held(&summary, &function, callee), both, "{function:#?}");
+    let passed = site.actuals.iter().find(|a| a.0 == 7).map(|a| a.1).expect("the exception is passed");
+    let mut values = vec![passed];
+    for _ in 0..8 {
+        let into = |c: &Constraint| match c {
+            Constraint::Assign { from, to, .. } if values.contains(to) => Some(*from),
+            _ => None,
+        };
+        let more: Vec<ValueIdx> = function.constraints.iter().filter_map(into).collect();
+        values.extend(more);
+    }
+    let unknown = |c: &Constraint| matches!(c, Constraint::Unknown { to } if values.contains(to));
+    assert!(function.constraints.iter().any(unknown), "{function:#?}");
 }

@@ -79,35 +79,65 @@ fn returned(summary: &ModuleSummary, function: &FunctionSummary, register: u8) -
 fn what_is_returned() {
     for (body, expected) in [
         ("%r = select i1 %c, ptr %a, ptr %b\n ret ptr %r", "rdi rsi"),
-        ("br i1 %c, label %y, label %z\ny: br label %z\nz: %r = phi ptr [ %a, %0 ], [ %b, %y ]\n ret ptr %r", "rdi rsi"),
-        ("%s = insertvalue { ptr, ptr } poison, ptr %a, 0\n %w = insertvalue { ptr, ptr } %s, ptr %b, 1\n \
-          %r = extractvalue { ptr, ptr } %w, 1\n ret ptr %r", "rdi rsi"),
-        ("%s = insertelement <2 x ptr> poison, ptr %a, i32 0\n %w = insertelement <2 x ptr> poison, ptr %b, i32 0\n \
+        (
+            "br i1 %c, label %y, label %z\ny: br label %z\nz: %r = phi ptr [ %a, %0 ], [ %b, %y ]\n ret ptr %r",
+            "rdi rsi",
+        ),
+        (
+            "%s = insertvalue { ptr, ptr } poison, ptr %a, 0\n %w = insertvalue { ptr, ptr } %s, ptr %b, 1\n \
+          %r = extractvalue { ptr, ptr } %w, 1\n ret ptr %r",
+            "rdi rsi",
+        ),
+        (
+            "%s = insertelement <2 x ptr> poison, ptr %a, i32 0\n %w = insertelement <2 x ptr> poison, ptr %b, i32 0\n \
           %x = shufflevector <2 x ptr> %s, <2 x ptr> %w, <2 x i32> <i32 0, i32 2>\n \
-          %r = extractelement <2 x ptr> %x, i32 1\n ret ptr %r", "rdi rsi"),
-        ("%i = ptrtoint ptr %a to i64\n %j = ptrtoint ptr %b to i64\n %k = xor i64 %i, %j\n \
-          %r = inttoptr i64 %k to ptr\n ret ptr %r", "rdi? rsi?"),
-        ("%i = ptrtoint ptr %a to i64\n %j = add i64 %i, 8\n %r = inttoptr i64 %j to ptr\n ret ptr %r", "rdi"),
+          %r = extractelement <2 x ptr> %x, i32 1\n ret ptr %r",
+            "rdi rsi",
+        ),
+        (
+            "%i = ptrtoint ptr %a to i64\n %j = ptrtoint ptr %b to i64\n %k = xor i64 %i, %j\n \
+          %r = inttoptr i64 %k to ptr\n ret ptr %r",
+            "rdi? rsi?",
+        ),
+        (
+            "%i = ptrtoint ptr %a to i64\n %j = add i64 %i, 8\n %r = inttoptr i64 %j to ptr\n ret ptr %r",
+            "rdi",
+        ),
         ("%j = ptrtoint ptr %b to i64\n %r = getelementptr i8, ptr %a, i64 %j\n ret ptr %r", "rdi? rsi?"),
-        ("%i = ptrtoint ptr %a to i64\n %j = trunc i64 %i to i32\n %k = zext i32 %j to i64\n \
-          %r = inttoptr i64 %k to ptr\n ret ptr %r", "rdi?"),
+        (
+            "%i = ptrtoint ptr %a to i64\n %j = trunc i64 %i to i32\n %k = zext i32 %j to i64\n \
+          %r = inttoptr i64 %k to ptr\n ret ptr %r",
+            "rdi?",
+        ),
         ("%r = freeze ptr %a\n ret ptr %r", "rdi"),
         ("%r = load ptr, ptr %a\n ret ptr %r", "*rdi"),
-        ("%q = cmpxchg ptr %a, ptr %b, ptr null seq_cst seq_cst\n %r = extractvalue { ptr, i1 } %q, 0\n ret ptr %r", "*rdi"),
+        (
+            "%q = cmpxchg ptr %a, ptr %b, ptr null seq_cst seq_cst\n %r = extractvalue { ptr, i1 } %q, 0\n ret ptr %r",
+            "*rdi",
+        ),
         ("%q = atomicrmw xchg ptr %a, ptr %b seq_cst\n ret ptr %q", "*rdi"),
         // Constants that are made of addresses.
         ("ret ptr getelementptr (i8, ptr @g, i64 ptrtoint (ptr @h to i64))", "g? h?"),
         ("ret ptr getelementptr ([4 x ptr], ptr @g, i64 0, i64 2)", "g"),
-        ("ret ptr inttoptr (i64 add (i64 ptrtoint (ptr @g to i64), i64 ptrtoint (ptr @h to i64)) to ptr)", "g? h?"),
+        (
+            "ret ptr inttoptr (i64 add (i64 ptrtoint (ptr @g to i64), i64 ptrtoint (ptr @h to i64)) to ptr)",
+            "g? h?",
+        ),
         ("ret ptr inttoptr (i64 xor (i64 ptrtoint (ptr @g to i64), i64 5) to ptr)", "g?"),
         // What isn't seen gives anything.
         ("%r = call ptr asm \"\", \"=r,0\"(ptr %a)\n ret ptr %r", "unknown"),
         ("%r = call ptr @llvm.launder.invariant.group.p0(ptr %a)\n ret ptr %r", "rdi"),
         ("%r = call ptr @llvm.ptrmask.p0.i64(ptr %a, i64 -8)\n ret ptr %r", "rdi?"),
-        ("%v = call <1 x ptr> @llvm.masked.load.v1p0.p0(ptr %a, i32 8, <1 x i1> zeroinitializer, <1 x ptr> zeroinitializer)\n \
-          %r = extractelement <1 x ptr> %v, i32 0\n ret ptr %r", "*rdi"),
-        ("%q = call { ptr, i1 } @llvm.type.checked.load(ptr %a, i32 8, metadata !\"x\")\n \
-          %r = extractvalue { ptr, i1 } %q, 0\n ret ptr %r", "*rdi"),
+        (
+            "%v = call <1 x ptr> @llvm.masked.load.v1p0.p0(ptr %a, i32 8, <1 x i1> zeroinitializer, <1 x ptr> zeroinitializer)\n \
+          %r = extractelement <1 x ptr> %v, i32 0\n ret ptr %r",
+            "*rdi",
+        ),
+        (
+            "%q = call { ptr, i1 } @llvm.type.checked.load(ptr %a, i32 8, metadata !\"x\")\n \
+          %r = extractvalue { ptr, i1 } %q, 0\n ret ptr %r",
+            "*rdi",
+        ),
         ("%l = alloca ptr\n ret ptr %l", "frame-16"),
     ] {
         let (summary, function) =
@@ -129,13 +159,25 @@ fn what_is_stored_and_what_escapes() {
         ("%q = cmpxchg ptr %a, ptr null, ptr %b seq_cst seq_cst", "rdi=rsi", ""),
         ("%q = atomicrmw xchg ptr %a, ptr %b seq_cst", "rdi=rsi", ""),
         ("%i = ptrtoint ptr %b to i64\n %q = atomicrmw add ptr %a, i64 %i seq_cst", "rdi=*rdi? rdi=rsi?", ""),
-        ("%v = insertelement <1 x ptr> poison, ptr %b, i32 0\n \
-          call void @llvm.masked.store.v1p0.p0(<1 x ptr> %v, ptr %a, i32 8, <1 x i1> zeroinitializer)", "rdi=rsi", ""),
+        (
+            "%v = insertelement <1 x ptr> poison, ptr %b, i32 0\n \
+          call void @llvm.masked.store.v1p0.p0(<1 x ptr> %v, ptr %a, i32 8, <1 x i1> zeroinitializer)",
+            "rdi=rsi",
+            "",
+        ),
         ("call void @llvm.va_copy.p0(ptr %a, ptr %b)", "rdi=copy:rsi", ""),
         ("call void @llvm.memcpy.p0.p0.i64(ptr %a, ptr %b, i64 8, i1 false)", "rdi=copy:rsi", ""),
         // To and from memory at a number.
-        ("call void @llvm.memcpy.p0.p0.i64(ptr inttoptr (i64 65536 to ptr), ptr %b, i64 8, i1 false)", "", "*rsi"),
-        ("call void @llvm.memcpy.p0.p0.i64(ptr %a, ptr inttoptr (i64 65536 to ptr), i64 8, i1 false)", "rdi=unknown", ""),
+        (
+            "call void @llvm.memcpy.p0.p0.i64(ptr inttoptr (i64 65536 to ptr), ptr %b, i64 8, i1 false)",
+            "",
+            "*rsi",
+        ),
+        (
+            "call void @llvm.memcpy.p0.p0.i64(ptr %a, ptr inttoptr (i64 65536 to ptr), i64 8, i1 false)",
+            "rdi=unknown",
+            "",
+        ),
         ("call void asm sideeffect \"\", \"r\"(ptr %b)", "", "rsi"),
     ] {
         let (summary, function) =
@@ -173,10 +215,10 @@ fn where_arguments_are() {
         let (summary, function) = function(&format!("define ptr @t({types}) {{\n ret ptr %{name}\n}}"));
         assert_eq!(returned(&summary, &function, 0), set(expected), "{name}");
     }
-    let (summary, function) =
-        function(&format!("declare void @v({0})\ndefine void @t({types}) {{\n call void @v({types})\n ret void\n}}", {
-            ["ptr"; 8].join(", ")
-        }));
+    let (summary, function) = function(&format!(
+        "declare void @v({0})\ndefine void @t({types}) {{\n call void @v({types})\n ret void\n}}",
+        { ["ptr"; 8].join(", ") }
+    ));
     let site = site(&function);
     for (register, value) in &site.actuals {
         let name = REGISTERS[usize::from(*register)];
@@ -225,8 +267,9 @@ fn what_is_passed_by_value() {
 /// What is passed anywhere is on the stack, too.
 #[test]
 fn what_is_passed_anywhere() {
-    let (summary, function) =
-        function("declare void @v(i128, ptr)\ndefine void @t(ptr %a) {\n call void @v(i128 0, ptr %a)\n ret void\n}");
+    let (summary, function) = function(
+        "declare void @v(i128, ptr)\ndefine void @t(ptr %a) {\n call void @v(i128 0, ptr %a)\n ret void\n}",
+    );
     assert_eq!(site(&function).stack_in_frame, Some(None));
     let stored = function.constraints.iter().any(|c| {
         matches!(c, Constraint::Store { from, to, .. } if sources(&summary, &function, *from) == set("rdi")
@@ -281,4 +324,19 @@ fn what_is_only_compared() {
     });
     assert_eq!(names.collect::<Vec<_>>(), ["g"]);
     assert!(summary.limits.iter().all(|l| l.limit != Limit::UnmodelledFlow));
+}
+
+/// Of an initializer only an address of 8 bytes at a known distance is contents; anything else that is made of one escapes.
+#[test]
+fn initializers() {
+    let ir = "@full = internal constant i64 ptrtoint (ptr @f to i64)\n@half = internal constant i32 ptrtoint (ptr @f to i32)\n\
+        define ptr @t() {\n ret ptr @full\n}\ndeclare void @f()\n@used = global [2 x ptr] [ptr @full, ptr @half]\n";
+    let (summary, _) = function(ir);
+    let kinds = |name: &[u8]| {
+        let atom = summary.atoms.iter().position(|a| summary.name(a.name) == name).unwrap();
+        let own = summary.references_of(summaries::AtomIdx(atom as u32));
+        own.iter().map(|r| r.kind).collect::<Vec<_>>()
+    };
+    assert_eq!(kinds(b".rodata.full"), [ReferenceKind::Data]);
+    assert_eq!(kinds(b".rodata.half"), [ReferenceKind::Address]);
 }
