@@ -380,7 +380,8 @@ fn what_stays_mentions_nothing_that_is_gone() {
     work.session.write(
         "p.c",
         "int g(int); extern int (*table[1])(int); int f(int x) { return g(x); }\n\
-         int g(int x) { return x + 1; }\nint h(int x) { return x; }\nint (*table[1])(int) = { h };\n",
+         int g(int x) { return x + 1; }\nint h(int x) { return x; }\nint (*table[1])(int) = { h };\n\
+         int k(int x) { return x; }\nint other_name(int) __attribute__((alias(\"k\")));\n",
     );
     work.must("clang-19", "-O0 -emit-llvm -c p.c -o p.bc");
     let bytes = work.read("p.bc");
@@ -400,6 +401,20 @@ fn what_stays_mentions_nothing_that_is_gone() {
         let error = lto_prune::verify::bitcode("p.bc", &bytes, &pruned, &fate).err();
         let symbol = error.as_ref().and_then(|e| e.symbol.as_deref());
         work.session.check_eq(&symbol, &mentioned_by, &format!("{gone:?}: {error:?}"));
+    }
+    // An alias wants a definition.
+    let without_k = by_name(&bytes, |name| if name == "k" { Action::Drop } else { Action::Keep });
+    work.session.check(matches!(without_k, Err(RewriteError::Refers { .. })), "an alias of nothing");
+    // Nor is another module taken for what the plan made: a body in place of a stub, a value that still asks for a definition.
+    for (name, fate) in [("f", Action::Keep), ("f", Action::Drop), ("table", Action::Drop)] {
+        let planned =
+            |at: ValueAt| if name_of(survey.file(), at) == name { Action::Drop } else { Action::Keep };
+        let made = |at: ValueAt| if name_of(survey.file(), at) == name { fate } else { Action::Keep };
+        let pruned = rewrite(&survey, &made).unwrap();
+        let error = lto_prune::verify::bitcode("p.bc", &bytes, &pruned, &planned).err();
+        work.session.check_eq(&error.is_some(), &(fate == Action::Keep), &format!("{name}: {error:?}"));
+        let error = lto_prune::verify::bitcode("p.bc", &bytes, &pruned, &|_| Action::Keep).err();
+        work.session.check_eq(&error.is_some(), &(fate == Action::Drop), &format!("{name}: {error:?}"));
     }
 }
 

@@ -17,7 +17,8 @@ use crate::index::tests::Link;
 use crate::inputs::Inputs;
 use crate::resolve::Prevailing;
 
-/// The fixpoint of modules given as text; names that nothing defines are a library's, with these models.
+/// The fixpoint of modules given as text; names that nothing defines are a library's, with these models, but for `weak_hook` and
+/// `strong_hook`, which nobody defines. Who mentions `unseen_library` has a library without a table.
 pub(super) fn flow_of(line: &str, texts: &[&str], models: &[(&str, Model)]) -> (ValueFlow, Vec<String>) {
     flow_of_within(line, texts, models, budget::BUDGET)
 }
@@ -33,9 +34,12 @@ pub(super) fn flow_of_within(
     let ids: Vec<SymbolId> = resolution.symbols.ids().collect();
     for id in ids {
         if let Prevailing::Undefined { .. } = resolution.symbols[id].prevailing {
-            let border = resolution.symbols[id].name == b"__bss_start";
-            resolution.symbols[id].prevailing =
-                if border { Prevailing::Linker } else { Prevailing::Dso(DsoId(0)) };
+            resolution.symbols[id].prevailing = match resolution.symbols[id].name {
+                b"__bss_start" => Prevailing::Linker,
+                b"weak_hook" => Prevailing::Undefined { weak: true },
+                b"strong_hook" => Prevailing::Undefined { weak: false },
+                _ => Prevailing::Dso(DsoId(0)),
+            };
         }
     }
     let summaries: Vec<&summaries::ModuleSummary> = link.summaries.iter().collect();
@@ -51,7 +55,7 @@ pub(super) fn flow_of_within(
         index: &index,
         models: &model,
         memory: &|id| model(id).map(|m| ("", m.memory)),
-        unseen_code: false,
+        unseen_code: resolution.symbols.iter().any(|s| s.name == b"unseen_library"),
         constants: line.contains("--prune-constants"),
         can_stub: &|_| true,
     };

@@ -2,7 +2,8 @@
 
 use summaries::models::{Effect, Model, Source};
 
-use super::{module, outcome, strings};
+use super::{flow_of, module, outcome, strings};
+use crate::ids::{AtomId, Id};
 
 fn models() -> [(&'static str, Model); 5] {
     let model = |effect| Model { effects: vec![effect], ..Model::default() };
@@ -81,4 +82,35 @@ fn calls_of_the_unknown_do_all_that_calls_of_what_escaped_do() {
         );
         assert_eq!(gone(&start, "param rdi %0; call indirect %0"), strings(&[]), "{start}");
     }
+}
+
+/// What is asked for weakly and nobody defines is null, unless something may be loaded that defines it after all.
+#[test]
+fn hooks_that_nobody_defines() {
+    let calls = |hook: &str, further: &str, line: &str| {
+        for call in [
+            format!("call direct {hook} actual rdi %0"),
+            format!("%1 = address {hook}; call indirect %1 actual rdi %0"),
+        ] {
+            let start = format!("%0 = address f; {call}; {further}");
+            let text = module(
+                &[("_start", &start), ("f", "")],
+                &[],
+                &["weak_hook", "strong_hook", "dlopen", "dlmopen", "unseen_library"]
+                    [..if further.contains("unseen") { 5 } else { 4 }],
+            );
+            let models = ["dlopen", "dlmopen", "unseen_library"].map(|name| (name, Model::default()));
+            let (flow, names) = flow_of(line, &[&text], &models);
+            let f = names.iter().position(|n| n == "t.f").unwrap();
+            let is_live = flow.liveness.is_live(AtomId::new(f)) && !flow.liveness.stub[f];
+            let expected = hook == "strong_hook" || !further.is_empty();
+            assert_eq!(is_live, expected && line.contains("-pie"), "{start} {line}");
+        }
+    };
+    for hook in ["weak_hook", "strong_hook"] {
+        for further in ["", "call direct dlopen", "call direct dlmopen", "call direct unseen_library"] {
+            calls(hook, further, "a.o -pie -o out");
+        }
+    }
+    calls("weak_hook", "", "a.o -o out");
 }
