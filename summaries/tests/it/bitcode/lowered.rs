@@ -160,16 +160,19 @@ fn a_summary_of_cxx_has_groups() {
 
 #[test]
 fn inline_assembly_keeps_what_it_names() {
-    let summary = summary("asm-thin");
-    let edges = summary.edges(".text");
-    for name in ["asm_wanted", "asm_defined", "asm_weak", "asm_hidden"] {
-        assert!(edges.contains(&format!("Data {name}")), "{edges:?}");
+    let followed = summaries::extract::extract(&sample("asm-thin").bytes, Granularity::Pointers);
+    assert_eq!(followed.limits, []);
+    for summary in [summary("asm-thin"), followed] {
+        let edges = summary.edges(".text");
+        for name in ["asm_wanted", "asm_defined", "asm_weak", "asm_hidden"] {
+            assert!(edges.contains(&format!("Data {name}")), "{edges:?}");
+        }
+        let symbol = summary
+            .symbols
+            .iter()
+            .find(|s| summary.name(s.name) == b"asm_hidden" && matches!(s.definition, Definition::Atom(_)));
+        assert!(symbol.is_some());
     }
-    let symbol = summary
-        .symbols
-        .iter()
-        .find(|s| summary.name(s.name) == b"asm_hidden" && matches!(s.definition, Definition::Atom(_)));
-    assert!(symbol.is_some());
 }
 
 #[test]
