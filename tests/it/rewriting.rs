@@ -208,6 +208,11 @@ fn programs_without_what_is_dead() {
         work.session.write("d.o", &pruned);
         let text = work.text("d.o", modules);
         work.session.check(text.contains("asm sideeffect \"ud2\""), "no stub");
+        // What its old body promised, and what it needed, is gone.
+        let stub =
+            text.lines().find(|l| l.starts_with("define ") && l.contains("@stubbed(")).unwrap_or_default();
+        let is_bare = |l: &str| !l.is_empty() && !l.contains(" #") && !l.contains("personality");
+        work.session.check(is_bare(stub), stub);
         let symbols = work.must("llvm-nm-19", "--format=just-symbols d.o");
         work.session.check(!symbols.lines().any(|l| is_dead(l) || l == "only_dead"), &symbols);
         work.declared(&text, &pruned);
