@@ -142,7 +142,7 @@ fn without_body(global: &Global) -> Global {
     global
 }
 
-/// Whether a body is assembly, and then nothing.
+/// Whether a body is the instruction that traps, and then nothing.
 fn traps(module: &IrModule, body: &Body) -> bool {
     let [first, last] = body.instructions.as_slice() else { return false };
     let InstructionKind::Call(call) = &first.kind else { return false };
@@ -150,7 +150,7 @@ fn traps(module: &IrModule, body: &Body) -> bool {
         Some(Definition::Constant(index)) => body.constants.all.get(index as usize),
         _ => module.constant(call.callee),
     };
-    constant.is_some_and(|c| c.kind == ConstantKind::InlineAsm)
+    constant.is_some_and(|c| matches!(&c.kind, ConstantKind::InlineAsm { text, .. } if **text == *b"ud2"))
         && matches!(last.kind, InstructionKind::Unreachable)
 }
 

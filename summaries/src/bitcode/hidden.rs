@@ -6,10 +6,14 @@
 //! isn't read as LLVM writes it gives no answer at all. Left out: names that assembly pastes together, takes from another file
 //! or quotes for their blanks.
 
-use super::codes::{block, instruction, metadata};
+use super::codes::{block, constants, instruction, metadata};
 use super::container;
+use super::ir::constants::assembly;
 use super::stream::{Event, Stream};
 
+/// Records of inline assembly.
+const ASSEMBLY: [u32; 4] =
+    [constants::INLINEASM_OLD, constants::INLINEASM_OLD2, constants::INLINEASM_OLD3, constants::INLINEASM];
 /// A module flag that names a symbol: such a module is not understood.
 const GUARD: &[u8] = b"stack-protector-guard-symbol";
 
@@ -35,10 +39,8 @@ pub fn words(bytes: &[u8]) -> Option<Vec<Vec<u8>>> {
                 }
             }
             Event::Record(code) if stream.is_in(block::CONSTANTS) => {
-                if let Some(skip) = before_text(code) {
-                    let operands = stream.operands().get(skip..)?;
-                    let (length, text) = operands.split_first()?;
-                    split(text.get(..usize::try_from(*length).ok()?)?, &mut found);
+                if ASSEMBLY.contains(&code) {
+                    split(assembly(code, stream.operands())?.0, &mut found);
                 }
             }
             Event::Record(_) if stream.is_in(block::PARAMATTR_GROUP) => split(stream.operands(), &mut found),
@@ -60,16 +62,6 @@ pub fn words(bytes: &[u8]) -> Option<Vec<Vec<u8>>> {
     found.sort_unstable();
     found.dedup();
     any_module.then_some(found)
-}
-
-/// Of a record of inline assembly: how many operands stand before its text and the length of that. `None` for any other constant.
-fn before_text(code: u32) -> Option<usize> {
-    match code {
-        18 | 23 | 28 => Some(1),
-        // With the function's type in front since LLVM 14.
-        30 => Some(2),
-        _ => None,
-    }
 }
 
 /// The words of a text with a character in each operand. A `$` is part of a name, or leads the template's own commands: both are taken.

@@ -248,6 +248,14 @@ fn tables_of_handlers() {
         &format!(".Ltable: {sites}"),
     );
     assert!(twice.limits.iter().any(|l| l.limit == Limit::UnmodelledFlow), "{twice:?}");
+    // Two FDEs in one function: pads are counted from the second.
+    let text = format!(
+        ".text\n.globl t\n.type t, @function\nt:\n.cfi_startproc\nnop\n.cfi_endproc\n.cfi_startproc\n.cfi_personality 3, p\n.cfi_lsda 3, .Ltable\n\
+         push %rbx\nlea f(%rip), %rbx\ncall g\npop %rbx\nret\n2: call *%rbx\nud2\n.cfi_endproc\n.size t, .-t\n\
+         .section .gcc_except_table,\"a\"\n.byte 0\n.Ltable: {sites}\n.section .note.GNU-stack,\"\",@progbits\n"
+    );
+    let two = summaries::extract::extract(&assembled(&text), Granularity::Pointers);
+    assert!(two.limits.iter().any(|l| l.limit == Limit::UnmodelledFlow), "{two:?}");
     // By a symbol of its own, not at the start of the section.
     let named = summary("table", &format!(".byte 0\n.globl table\ntable: {sites}"));
     assert!(named.limits.iter().any(|l| l.limit == Limit::UnmodelledFlow) || has_pad(&named), "{named:?}");

@@ -1,7 +1,7 @@
 //! Calls: what is called, and what goes where.
 //!
 //! A definition of this module that another one may prevail over is called beside that one: link-time optimisation may put its body in
-//! place of the call. Safe because inline assembly gets all that it is given as escaped, and a convention that is not the C one, an operand
+//! place of the call. Safe because inline assembly gets all that it is given as escaped, unless it only asks for numbers ([`assembly`]), and a convention that is not the C one, an operand
 //! bundle that means another call, or a `musttail` call of a variadic function (it passes on all arguments, named or not: LLVM, "Language
 //! Reference", `call`), makes the function one that is not understood. Left out: what attributes promise.
 
@@ -10,7 +10,7 @@ use super::super::ir::constants::ConstantKind;
 use super::super::ir::instruction::{Argument, Call, CallKind, Instruction};
 use super::abi::{self, Places, Slot};
 use super::body::Builder;
-use super::{NotFollowed, intrinsics};
+use super::{NotFollowed, assembly, intrinsics};
 use crate::ids::ValueIdx;
 use crate::relation::{CallSite, Callee, Constraint, Place, Register};
 
@@ -34,9 +34,12 @@ impl<'m> Builder<'m> {
                 return Err(NotFollowed("a call with operands of its own"));
             }
         }
-        let is_assembly =
-            self.values.constant(call.callee).is_some_and(|c| c.kind == ConstantKind::InlineAsm);
-        if is_assembly {
+        let callee = self.values.constant(call.callee).map(|c| &c.kind);
+        if let Some(ConstantKind::InlineAsm { text, constraints }) = callee {
+            if assembly::gives_numbers(text, constraints) {
+                call.each_operand(|operand| self.compare(operand));
+                return Ok(());
+            }
             return self.unseen(call, to);
         }
         let passing = abi::passing(module, call.attributes, call.calling_convention)

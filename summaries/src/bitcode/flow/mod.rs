@@ -6,6 +6,7 @@
 //! linked as it is. Left out: metadata, and what code generation adds (the driver's `resolve`).
 
 mod abi;
+mod assembly;
 mod body;
 mod calls;
 mod initializer;

@@ -2,7 +2,7 @@
 //!
 //! Each record that is not SETTYPE defines a value, one of an unknown code too: its operands are then not known, and whoever relies on them must ask
 //! [`Constants::unknown`]. Operands are absolute numbers and may be forward. Source: LLVM, `LLVMBitCodes.h` (`ConstantsCodes`), `parseConstants`. Left out: flags of
-//! arithmetic, the range of a GEP, the text of inline assembly ([`super::super::hidden`] reads it).
+//! arithmetic, the range of a GEP.
 
 use super::super::codes::constants as code;
 use super::super::error::Result;
@@ -63,7 +63,11 @@ pub enum ConstantKind {
     },
     DsoLocalEquivalent(ValueId),
     NoCfi(ValueId),
-    InlineAsm,
+    InlineAsm {
+        text: Box<[u8]>,
+        /// Separated by commas: outputs, inputs, what else is written.
+        constraints: Box<[u8]>,
+    },
     /// An expression whose operands may matter, and its form does not: comparisons, selections, vectors, signed pointers.
     Other(Box<[ValueId]>),
     Unknown {
@@ -98,7 +102,7 @@ impl Constant {
             | ConstantKind::Float(_)
             | ConstantKind::String(_)
             | ConstantKind::Data(_)
-            | ConstantKind::InlineAsm
+            | ConstantKind::InlineAsm { .. }
             | ConstantKind::Unknown { .. } => {}
         }
     }
@@ -191,10 +195,27 @@ fn parse(mut record: Record<'_>, code: u32) -> Option<ConstantKind> {
             if code == code::NO_CFI { Kind::NoCfi(function) } else { Kind::DsoLocalEquivalent(function) }
         }
         code::INLINEASM_OLD | code::INLINEASM_OLD2 | code::INLINEASM_OLD3 | code::INLINEASM => {
-            Kind::InlineAsm
+            let (text, constraints) = assembly(code, record.rest())?;
+            let bytes = |text: &[u64]| text.iter().map(|c| *c as u8).collect();
+            Kind::InlineAsm { text: bytes(text), constraints: bytes(constraints) }
         }
         code => Kind::Unknown { code },
     })
+}
+
+/// Of the operands of a record of inline assembly: its text, and its constraints, with a character in each.
+pub(in super::super) fn assembly(code: u32, operands: &[u64]) -> Option<(&[u64], &[u64])> {
+    let before = match code {
+        code::INLINEASM_OLD | code::INLINEASM_OLD2 | code::INLINEASM_OLD3 => 1,
+        // With the function's type in front since LLVM 14.
+        code::INLINEASM => 2,
+        _ => return None,
+    };
+    let counted = |operands: &[u64]| -> Option<usize> { usize::try_from(*operands.first()?).ok() };
+    let rest = operands.get(before..)?;
+    let (text, rest) = rest.get(1..)?.split_at_checked(counted(rest)?)?;
+    let constraints = rest.get(1..)?.get(..counted(rest)?)?;
+    Some((text, constraints))
 }
 
 fn values(mut record: Record<'_>) -> Option<Box<[ValueId]>> {

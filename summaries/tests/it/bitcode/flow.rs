@@ -123,6 +123,8 @@ fn what_makes_a_module_opaque() {
         assert!(limit.is_some_and(|l| l.detail.contains(why)), "{ir}: {:?}", summary.limits);
         assert!(summary.functions.is_empty());
     }
+    let held = assembled(&format!("{HEAD}declare ptr @mmap(ptr)\n@u = global ptr @mmap\n"));
+    assert!(held.limits.iter().any(|l| l.limit == Limit::FixedMapping), "{:?}", held.limits);
     let fine = assembled(&format!("{HEAD}@a = global i32 0\n@b = alias i32, ptr @a\n"));
     assert!(fine.limits.is_empty(), "{:?}", fine.limits);
 }
@@ -212,6 +214,23 @@ fn pointers_that_are_numbers() {
         let found = entries(&dump, "function [.text.t]");
         assert!(!found.is_empty(), "{dump}");
         assert_eq!(found.iter().any(|l| l.ends_with("= unknown")), is_number, "{body}: {found:#?}");
+    }
+}
+
+/// What asks the processor gives numbers; any other assembly may do anything.
+#[test]
+fn assembly_that_asks_the_processor() {
+    for (assembly, is_known) in [
+        ("{ i32, i32 } asm \"cpuid\", \"={ax},={bx},0,~{cx},~{dx},~{flags}\"(ptr %a)", true),
+        ("{ i32, i32 } asm \"cpuid\", \"={ax},=r,0,~{cx},~{dx},~{flags}\"(ptr %a)", false),
+        ("{ i32, i32 } asm sideeffect \"call *%rax\", \"={ax},={bx},0,~{memory}\"(ptr %a)", false),
+    ] {
+        let ir = format!("{}define void @t(ptr %a) {{\n %r = call {assembly}\n ret void\n}}\n", head());
+        let summary = assembled(&ir);
+        let found = entries(&text::dump(&summary), "function [.text.t]");
+        assert_eq!((summary.functions.len(), summary.limits.len()), (1, 0), "{assembly}");
+        let leaks = found.iter().any(|l| l.starts_with("escape") || l.ends_with("= unknown"));
+        assert_eq!(leaks, !is_known, "{assembly}: {found:#?}");
     }
 }
 
