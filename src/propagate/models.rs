@@ -13,8 +13,8 @@ use crate::ids::SymbolId;
 use crate::inputs::Inputs;
 use crate::resolve::{Prevailing, Resolution};
 
-/// Libraries that do nothing of their own accord: the loader, the unwinder, vector forms of mathematical functions.
-const SILENT: [&str; 3] = ["ld-linux-x86-64.so.2", "libgcc_s.so.1", "libmvec.so.1"];
+/// Libraries that do nothing of their own accord: the loader, vector forms of mathematical functions.
+const SILENT: [&str; 2] = ["ld-linux-x86-64.so.2", "libmvec.so.1"];
 
 /// The tables of models.
 #[derive(Debug, Default)]

@@ -184,6 +184,7 @@ enum Owned {
 pub fn builtin() -> Result<Vec<Library>, ModelError> {
     let tables = [
         include_str!("../models/libc.toml"),
+        include_str!("../models/libgcc_s.toml"),
         include_str!("../models/libm.toml"),
         include_str!("../models/libstdcxx.toml"),
     ];

@@ -25,11 +25,12 @@ cases! {
     bitcode_as_needed
     bitcode_asm
     bitcode_copies
-    bitcode_labels
     bitcode_full
     bitcode_hidden
+    bitcode_labels
     bitcode_members
     bitcode_merges
+    bitcode_multiple
     bitcode_routines
     called_values
     circular_archives

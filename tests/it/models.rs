@@ -203,3 +203,9 @@ fn functions_of_cxx_do_what_their_models_say() {
     let seen = hold("cxx.c", "libstdc++.so.6", "-lstdc++");
     assert!(seen.functions == 49 && seen.results >= 40 && seen.stores >= 20);
 }
+
+#[test]
+fn functions_of_the_unwinder_do_what_their_models_say() {
+    let seen = hold("unwind.c", "libgcc_s.so.1", "-lgcc_s");
+    assert!(seen.functions == 10 && seen.results >= 6 && seen.calls == 1);
+}

@@ -19,7 +19,7 @@ use summaries::bitcode::{self, ir};
 use crate::Result;
 use crate::corpus::{Corpus, Link, find_linker};
 use crate::process::run_ok;
-use crate::sites::llvm::is_indirect_call;
+use crate::sites::llvm::{UNLIMITED, is_indirect_call};
 use crate::table::count;
 
 /// Columns of the table.
@@ -34,9 +34,6 @@ pub(super) const COLUMNS: [&str; 9] = [
     "not contained",
     "fewer than LLVM",
 ];
-
-/// So many functions a value is what the pass tells apart: no bound.
-const UNLIMITED: &str = "-cvp-max-functions-per-value=1000000";
 
 /// Functions by name.
 pub(super) type Callees = BTreeSet<String>;

@@ -13,6 +13,9 @@ use crate::Result;
 use crate::corpus::Corpus;
 use crate::process::run_ok;
 
+/// So many functions a value is what the pass tells apart: no bound.
+pub(crate) const UNLIMITED: &str = "-cvp-max-functions-per-value=1000000";
+
 pub(super) const PASSES: &str = "internalize,globaldce,ipsccp,called-value-propagation";
 
 /// Indirect calls of one program, by LLVM.
@@ -46,7 +49,7 @@ pub(super) fn resolve(corpus: &Corpus, program: &str) -> Result<Option<Llvm>> {
         Ok(indirect_calls(&fs::read_to_string(text)?))
     };
     let (sites, resolved) = count("four.ll", &[])?;
-    let (_, unlimited) = count("unlimited.ll", &["-cvp-max-functions-per-value=1000000"])?;
+    let (_, unlimited) = count("unlimited.ll", &[UNLIMITED])?;
     Ok(Some(Llvm { sites, resolved, unlimited }))
 }
 

@@ -95,9 +95,16 @@ impl Report {
             let (place, claim) = read_site(site, &report.atoms)?;
             report.claims.insert(place, claim);
         }
-        let counts = root["value_flow"].as_object().ok_or("the report has no value_flow")?;
+        // Where a limit says that values are followed nowhere, nothing is claimed.
+        let nowhere = list(&root, "limits")?.iter().any(|l| l["severity"] == "values");
+        let flow = &root["value_flow"];
+        if flow.is_null() && nowhere {
+            report.index();
+            return Ok(report);
+        }
+        let counts = flow.as_object().ok_or("the report has no value_flow")?;
         report.counts = counts.iter().filter_map(|(k, v)| Some((k.clone(), v.as_u64()?))).collect();
-        for cause in list(&root["value_flow"], "by_cause")? {
+        for cause in list(flow, "by_cause")? {
             if let (Some(name), Some(sites)) = (cause[0].as_str(), cause[1].as_u64()) {
                 report.causes.insert(name.to_owned(), sites);
             }

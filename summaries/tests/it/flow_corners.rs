@@ -22,6 +22,18 @@ fn who_chooses_where_memory_is() {
         ("xorl %edi, %edi\ntestl %esi, %esi\njne 1f\ncall mmap\n1: ret", 0),
         ("movq mmap@GOTPCREL(%rip), %rax\nret", 1),
         ("leaq mmap(%rip), %rax\nret", 1),
+        // In a register that calls leave alone, as compilers keep it in loops.
+        (
+            "pushq %rbx\nmovq syscall@GOTPCREL(%rip), %rbx\n1: movl $202, %edi\nxorl %eax, %eax\ncall *%rbx\ntestl %eax, %eax\njne 1b\npopq %rbx\nret",
+            0,
+        ),
+        (
+            "pushq %rbx\nmovq syscall@GOTPCREL(%rip), %rbx\n1: movl $9, %edi\nxorl %eax, %eax\ncall *%rbx\ntestl %eax, %eax\njne 1b\npopq %rbx\nret",
+            1,
+        ),
+        ("pushq %rbx\nmovq syscall@GOTPCREL(%rip), %rbx\ncall *%rbx\npopq %rbx\nret", 1),
+        ("pushq %rbx\nmovq syscall@GOTPCREL(%rip), %rbx\nmovq %rbx, %rdi\ncall f\npopq %rbx\nret", 1),
+        ("movq syscall@GOTPCREL(%rip), %rax\nmovq %rax, (%rsi)\nret", 1),
         ("ret\n.data\n.quad mmap\n.text", 1),
         ("movl $202, %edi\nxorl %eax, %eax\ncall syscall\nret", 0),
         ("movl $9, %edi\nxorl %eax, %eax\ncall syscall\nret", 1),

@@ -136,7 +136,6 @@ pub(crate) fn read(
     module.find_labels(plan);
     module.followed = plan.understood.iter().copied().chain(closed).collect();
     module.followed.sort_unstable();
-    module.find_mappings(limits);
     let (mut effects, mut integers) = (Effects::new(), IntegerDecoder::new());
     let mut found = Found::default();
     let mut not_understood: Vec<AtomIdx> = Vec::new();
@@ -199,6 +198,7 @@ pub(crate) fn read(
         }
     }
     found.functions.sort_by_key(|f| f.atom);
+    module.find_mappings(&found.functions, limits);
     found.constants.sort_by_key(|c| c.atom);
     if of.constants {
         found.contents = module.contents();
