@@ -258,6 +258,7 @@ mod tests {
         let entries = vec![entry(1, &[2], &[]), entry(2, &[], &[3]), entry(3, &[], &[])];
         let index = Index { entries, ..Index::default() };
         let mut world = ours(&["kept", "stub", "dropped"], &[1]);
+        world.references.extend([(1, BTreeSet::from([2])), (2, BTreeSet::from([3]))]);
         let compared = of(&index, &world);
         assert_eq!(compared.errors, Vec::<String>::new());
         let found: Vec<Reason> = compared.dropped.into_iter().map(|(_, r)| r).collect();
