@@ -466,3 +466,27 @@ fn a_module_that_is_not_what_it_has_to_be() {
         work.session.check(error.is_some(), "another file is not told from it");
     }
 }
+
+/// What a summary says of the entry that follows goes with that entry: else the next one would have it.
+#[test]
+fn what_leads_up_to_an_entry_goes_with_it() {
+    let mut work = Work::new("leads_up");
+    work.session.write(
+        "p.cc",
+        "struct A { virtual int f(); virtual int g(); };\nint A::f() { return 1; }\nint A::g() { return 2; }\n\
+         extern \"C\" int dead(A *a) { return a->f(); }\nextern \"C\" int live(A *a) { return a->g(); }\n",
+    );
+    let flags = "-O2 -flto=thin -fwhole-program-vtables -fvisibility=hidden -fno-split-lto-unit";
+    work.must("clang++-19", &format!("{flags} -c p.cc -o p.bc"));
+    let bytes = work.read("p.bc");
+    for (gone, left) in [("none", &["0", "8"][..]), ("dead", &["8"]), ("live", &["0"])] {
+        let drop = |name: &str| if name == gone { Action::Drop } else { Action::Keep };
+        work.session.write("q.bc", by_name(&bytes, drop).unwrap());
+        let dump = work.must("llvm-bcanalyzer-19", "--dump q.bc");
+        // The slots that are called, in the order of the summary.
+        let records = dump.lines().filter(|l| l.contains("<TYPE_TEST_ASSUME_CONST_VCALL "));
+        let slots: Vec<&str> =
+            records.map(|l| l.rsplit_once("op1=").unwrap().1.trim_end_matches("/>")).collect();
+        work.session.check_eq(&slots, &left.to_vec(), gone);
+    }
+}

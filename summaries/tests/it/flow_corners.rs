@@ -22,6 +22,12 @@ fn who_chooses_where_memory_is() {
         ("xorl %edi, %edi\ntestl %esi, %esi\njne 1f\ncall mmap\n1: ret", 0),
         ("movq mmap@GOTPCREL(%rip), %rax\nret", 1),
         ("leaq mmap(%rip), %rax\nret", 1),
+        // Through a landing pad that code before it falls into.
+        (
+            ".cfi_personality 3, p\n.cfi_lsda 3, .Lt\nsubq $8, %rsp\ncall f\nxorl %edi, %edi\n1: call mmap\naddq $8, %rsp\nret\n\
+             .section .gcc_except_table,\"a\"\n.Lt: .byte 255, 255, 1, 4, 0, 20, 1b - t, 0\n.text",
+            1,
+        ),
         // In a register that calls leave alone, as compilers keep it in loops.
         (
             "pushq %rbx\nmovq syscall@GOTPCREL(%rip), %rbx\n1: movl $202, %edi\nxorl %eax, %eax\ncall *%rbx\ntestl %eax, %eax\njne 1b\npopq %rbx\nret",

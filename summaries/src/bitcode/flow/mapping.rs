@@ -1,7 +1,7 @@
 //! Which bodies map memory at a place of the program's choice ([`crate::mapping`]).
 //!
 //! Safe because a call has to name the function and a constant that leaves the place open; whatever else mentions one of these may call it
-//! with anything. Left out: inline assembly. Initializers that hold their addresses are asked for by [`name`].
+//! with anything. Left out: inline assembly. Initializers that hold their addresses are asked for by [`of`].
 
 use super::super::ir::ValueId;
 use super::super::ir::function::Body;
@@ -11,13 +11,8 @@ use super::places::Values;
 use crate::mapping::{Mapping, mapping};
 
 /// The name of what the body may call to map memory somewhere, if it does.
-pub(super) fn chooses_a_place<'m>(
-    module: &'m Module<'m>,
-    values: Values<'_>,
-    body: &Body,
-) -> Option<&'m [u8]> {
-    let maps = |id: ValueId| Some((name(module, id)?, mapping(name(module, id)?)?));
-    if (0..module.values.len()).all(|v| maps(ValueId(v as u32)).is_none()) {
+pub(super) fn chooses_a_place(module: &Module<'_>, values: Values<'_>, body: &Body) -> Option<&'static [u8]> {
+    if (0..module.values.len()).all(|v| of(module, ValueId(v as u32)).is_none()) {
         return None;
     }
     let mut operands = Vec::new();
@@ -25,7 +20,7 @@ pub(super) fn chooses_a_place<'m>(
         operands.clear();
         instruction.kind.each_operand(|id| operands.push(id));
         if let InstructionKind::Call(call) = &instruction.kind
-            && maps(call.callee).is_some_and(|(_, mapping)| leaves_it_open(values, call, mapping))
+            && of(module, call.callee).is_some_and(|mapping| leaves_it_open(values, call, mapping))
             && let Some(callee) = operands.iter().position(|id| *id == call.callee)
         {
             operands.swap_remove(callee);
@@ -33,17 +28,17 @@ pub(super) fn chooses_a_place<'m>(
         for operand in &operands {
             // Of a constant of very many parts anything may be one.
             let Some(places) = values.places(*operand) else { return Some(b"what a constant holds") };
-            if let Some((name, _)) = places.into_iter().find_map(|(global, _)| maps(global)) {
-                return Some(name);
+            if let Some(mapping) = places.into_iter().find_map(|(global, _)| of(module, global)) {
+                return Some(mapping.name);
             }
         }
     }
     None
 }
 
-/// The name of a value that is a function which maps memory.
-pub(super) fn name<'m>(module: &'m Module<'m>, id: ValueId) -> Option<&'m [u8]> {
-    module.values.get(id.0 as usize).map(|v| v.name).filter(|name| mapping(name).is_some())
+/// What a global value maps memory as.
+pub(super) fn of(module: &Module<'_>, id: ValueId) -> Option<&'static Mapping> {
+    mapping(module.values.get(id.0 as usize)?.name)
 }
 
 /// Whether the call leaves the place to the kernel.

@@ -115,13 +115,16 @@ impl<'m> Names<'m> {
     }
 }
 
-/// The functions of whose basic blocks a body takes addresses.
+/// The functions of whose basic blocks a body takes addresses, ascending.
 fn labelled(body: &Body) -> Vec<ValueId> {
     let of = body.constants.all.iter().filter_map(|constant| match constant.kind {
         ConstantKind::BlockAddress { function, .. } => Some(function),
         _ => None,
     });
-    of.collect()
+    let mut of: Vec<ValueId> = of.collect();
+    of.sort_unstable();
+    of.dedup();
+    of
 }
 
 fn targets_of(module: &Module<'_>, numbering: &Numbering, value: usize) -> Vec<Target> {
@@ -241,8 +244,8 @@ impl Following<'_> {
             for found in stored {
                 let (value, offset) = found.place;
                 // Whoever takes it from here may call it with anything.
-                if let Some(maps) = mapping::name(self.module, value) {
-                    let names = [maps, self.module.values.get(v).map_or(&[][..], |v| v.name)];
+                if let Some(maps) = mapping::of(self.module, value) {
+                    let names = [maps.name, self.module.values.get(v).map_or(&[][..], |v| v.name)];
                     let names = names.map(String::from_utf8_lossy);
                     let detail = format!("variable {} holds the address of {}", names[1], names[0]);
                     let limit = Limit::FixedMapping;
@@ -313,8 +316,9 @@ impl Following<'_> {
                 }
             };
             let labelled = labelled(&body);
+            // The address of a label is one beside the entry, so that what has it is not made a stub.
             let mentioned = mentioned.into_iter().map(|value| {
-                let addend = if labelled.contains(&value) { LABEL } else { 0 };
+                let addend = if labelled.binary_search(&value).is_ok() { LABEL } else { 0 };
                 (value, addend)
             });
             self.mentions_of(atom, section, mentioned, summary, &escaping, &compared);

@@ -67,7 +67,7 @@ impl Walk<'_, '_, '_, '_> {
                 Some(target) => Callee::Direct { target, offset },
                 None => return Ok(()),
             },
-            value => Callee::Indirect(self.builder.node(value)?),
+            value => self.indirect(value)?,
         };
         self.site(at, op, &mut state.clone(), callee, false)
     }
@@ -161,6 +161,12 @@ impl Walk<'_, '_, '_, '_> {
         Ok(Leaves::Falls)
     }
 
+    /// Code at a number is nobody's that is known.
+    fn indirect(&mut self, value: Val) -> Result<Callee, Refusal> {
+        let value = if value == Val::None { self.builder.unknown() } else { self.builder.node(value)? };
+        Ok(Callee::Indirect(value))
+    }
+
     /// A call of whatever a value holds.
     pub(super) fn call_through(
         &mut self,
@@ -176,9 +182,7 @@ impl Walk<'_, '_, '_, '_> {
             },
             // What nothing leads to: nothing is ever called.
             Val::Undefined => return Ok(Leaves::Falls),
-            // Code at a number is nobody's that is known.
-            Val::None => Callee::Indirect(self.builder.unknown()),
-            value => Callee::Indirect(self.builder.node(value)?),
+            value => self.indirect(value)?,
         };
         self.site(at, op, state, callee, true)?;
         Ok(Leaves::Falls)

@@ -1,18 +1,19 @@
 //! Which native calls map memory at a place of the program's choice ([`crate::mapping`]).
 //!
-//! Told by the instructions before the call, up to where control may come from elsewhere; where a function keeps the address in a register, by
-//! its calls as value flow has them. Safe because whatever is not a constant that
-//! leaves the place open counts, and so does whoever does more with the address than to call it, and data that holds it. Left out: system calls by an instruction of the program's own.
+//! Told by the instructions before the call, up to where control may come from elsewhere; where a function keeps the address in a register, by its
+//! calls as value flow has them. Safe because whatever is not a constant that leaves the place open counts, and so does whoever does more
+//! with the address than to call it, and data that holds it. Left out: system calls by an instruction of the program's own.
+
+use object::endian::LittleEndian as LE;
 
 use super::Module;
-use crate::ids::AtomIdx;
+use crate::ids::{AtomIdx, SymbolIdx};
 use crate::limit::{Limit, LimitRecord};
 use crate::mapping::{Mapping, mapping};
 use crate::native::decode::{self, Flow, Instruction, Step, Steps};
 use crate::native::relocations::symbol_of;
 use crate::relation::{Callee, Constraint, FunctionSummary};
 use crate::summary::Target;
-use object::endian::LittleEndian as LE;
 
 /// What an instruction does with the function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,97 +25,135 @@ enum Use {
     Takes,
 }
 
-/// Whether the function that has this atom does no more with an address that it takes than to call it.
-fn keeps_to_itself(functions: &[FunctionSummary], atom: AtomIdx, target: Target) -> bool {
-    let names = |c: &Constraint| matches!(c, Constraint::Address { target: to, .. } if *to == target);
-    let of = functions.iter().find(|f| f.atom == atom || f.parts.contains(&atom));
-    of.is_some_and(|f| !f.constraints.iter().any(names))
+/// The code of an atom.
+struct Code<'a> {
+    atom: AtomIdx,
+    /// From the start of the section.
+    start: u64,
+    bytes: &'a [u8],
+    instructions: Vec<Instruction>,
+    /// Where control may come from elsewhere, sorted.
+    entered: Vec<u64>,
+}
+
+/// Functions whose values are followed, by their atoms, and which of these functions' addresses they do more with than to call them; both sorted.
+struct Followed {
+    atoms: Vec<AtomIdx>,
+    holders: Vec<(AtomIdx, SymbolIdx)>,
+}
+
+impl Followed {
+    fn new(functions: &[FunctionSummary], symbols: &[(SymbolIdx, &'static Mapping)]) -> Self {
+        let mut followed = Followed { atoms: Vec::new(), holders: Vec::new() };
+        for function in functions {
+            let own = || std::iter::once(function.atom).chain(function.parts.iter().copied());
+            followed.atoms.extend(own());
+            for constraint in &function.constraints {
+                if let Constraint::Address { target: Target::Symbol(symbol), .. } = constraint
+                    && of(symbols, *symbol).is_some()
+                {
+                    followed.holders.extend(own().map(|atom| (atom, *symbol)));
+                }
+            }
+        }
+        followed.atoms.sort_unstable();
+        followed.holders.sort_unstable();
+        followed
+    }
+
+    /// Whether the function that has this atom does no more with the address than to call it.
+    fn only_calls(&self, atom: AtomIdx, symbol: SymbolIdx) -> bool {
+        self.atoms.binary_search(&atom).is_ok() && self.holders.binary_search(&(atom, symbol)).is_err()
+    }
+}
+
+/// What a symbol maps memory as; `symbols` is sorted.
+fn of(symbols: &[(SymbolIdx, &'static Mapping)], symbol: SymbolIdx) -> Option<&'static Mapping> {
+    let at = symbols.binary_search_by_key(&symbol, |s| s.0).ok()?;
+    symbols.get(at).map(|s| s.1)
 }
 
 impl Module<'_, '_> {
     /// Count the calls that may choose a place.
     pub(super) fn find_mappings(&self, functions: &[FunctionSummary], limits: &mut Vec<LimitRecord>) {
-        let mut instructions = Vec::new();
+        let symbols = (0..self.symbols.len()).map(SymbolIdx::new);
+        let symbols: Vec<_> =
+            symbols.filter_map(|s| Some((s, mapping(self.name(Target::Symbol(s)))?))).collect();
+        if symbols.is_empty() {
+            return;
+        }
+        let followed = Followed::new(functions, &symbols);
+        let mut code = None;
         let mut chooses = |atom: AtomIdx, at: u64, mapping: &Mapping| {
             let why = format!("a call of {} at {at:#x} may say where", String::from_utf8_lossy(mapping.name));
             self.limit(Limit::FixedMapping, &[atom], &why, limits);
         };
         for (section, rela) in &self.relas {
-            let target = Target::Symbol(symbol_of(rela));
-            let Some(mapping) = mapping(self.name(target)) else { continue };
+            let symbol = symbol_of(rela);
+            let Some(mapping) = of(&symbols, symbol) else { continue };
             let at = rela.r_offset.get(LE);
             let Some((atom, _)) = self.place(*section, at) else { continue };
-            let fine = self.is_code(*section)
-                && match self.used(atom, at, mapping, &mut instructions) {
-                    Use::LeavesOpen => true,
-                    Use::MayChoose => false,
-                    Use::Takes => keeps_to_itself(functions, atom, target),
-                };
-            if !fine {
+            let what =
+                if self.is_code(*section) { self.used(atom, at, mapping, &mut code) } else { Use::MayChoose };
+            if what == Use::MayChoose || what == Use::Takes && !followed.only_calls(atom, symbol) {
                 chooses(atom, at, mapping);
             }
         }
         // Calls through a register that holds the address.
-        for function in functions {
-            for site in &function.call_sites {
-                let Callee::Direct { target: target @ Target::Symbol(symbol), .. } = site.callee else {
-                    continue;
-                };
-                let Some(mapping) = mapping(self.name(target)) else { continue };
-                let own = self.relas_of(site.section, site.offset, site.offset.saturating_add(8));
-                let Some((atom, _)) = self.place(site.section, site.offset) else { continue };
-                if own.iter().all(|(_, rela)| symbol_of(rela) != symbol)
-                    && self.used(atom, site.offset, mapping, &mut instructions) != Use::LeavesOpen
-                {
-                    chooses(atom, site.offset, mapping);
-                }
+        for site in functions.iter().flat_map(|f| &f.call_sites) {
+            let Callee::Direct { target: Target::Symbol(symbol), .. } = site.callee else { continue };
+            let Some(mapping) = of(&symbols, symbol) else { continue };
+            let Some((atom, _)) = self.place(site.section, site.offset) else { continue };
+            let own = self.relas_of(site.section, site.offset, site.offset.saturating_add(8));
+            if own.iter().all(|(_, rela)| symbol_of(rela) != symbol)
+                && self.used(atom, site.offset, mapping, &mut code) != Use::LeavesOpen
+            {
+                chooses(atom, site.offset, mapping);
             }
         }
     }
 
-    /// What the instruction with the byte at `at` does with the function.
-    fn used(&self, atom: AtomIdx, at: u64, mapping: &Mapping, instructions: &mut Vec<Instruction>) -> Use {
-        instructions.clear();
-        let Some((_, start, bytes)) = self.code(atom) else { return Use::MayChoose };
-        let Ok(first) = u32::try_from(start) else { return Use::MayChoose };
-        if decode::decode(bytes, first, instructions).is_err() {
-            return Use::MayChoose;
+    /// What the instruction with the byte at `at` does with the function. `code` is that of the atom that was asked for last.
+    fn used<'s>(&'s self, atom: AtomIdx, at: u64, mapping: &Mapping, code: &mut Option<Code<'s>>) -> Use {
+        if code.as_ref().is_none_or(|c| c.atom != atom) {
+            *code = self.decoded(atom);
         }
-        let has_byte = |i: &Instruction| (u64::from(i.offset)..i.end()).contains(&at);
-        let Some(call) = instructions.iter().position(has_byte) else { return Use::MayChoose };
-        if instructions.get(call).is_some_and(|i| matches!(i.flow, Flow::Next | Flow::Stop)) {
-            return Use::Takes;
-        }
-        match self.leaves_the_place_open(atom, (start, bytes), (instructions, call), mapping) {
-            true => Use::LeavesOpen,
-            false => Use::MayChoose,
+        let Some(code) = code else { return Use::MayChoose };
+        let call = code.instructions.partition_point(|i| i.end() <= at);
+        match code.instructions.get(call) {
+            Some(i) if matches!(i.flow, Flow::Next | Flow::Stop) => Use::Takes,
+            Some(_) if self.leaves_the_place_open(code, call, mapping) => Use::LeavesOpen,
+            _ => Use::MayChoose,
         }
     }
 
-    /// Whether what comes before a call leaves the place open. `code` is where the atom begins, and its bytes; then all its instructions,
-    /// and which of them is the call.
-    fn leaves_the_place_open(
-        &self,
-        atom: AtomIdx,
-        code: (u64, &[u8]),
-        (all, call): (&[Instruction], usize),
-        mapping: &Mapping,
-    ) -> bool {
-        let (start, bytes) = code;
-        let labels = self.labels_in(&[atom]).into_iter().map(|l| l.offset).chain(self.entries_of(atom));
-        let mut entered: Vec<u64> = labels.collect();
-        entered.extend(all.iter().filter_map(|i| u64::try_from(i.target?).ok()));
+    /// `None` if it isn't known what the code is, or where it is entered.
+    fn decoded(&self, atom: AtomIdx) -> Option<Code<'_>> {
+        let (_, start, bytes) = self.code(atom)?;
+        let mut instructions = Vec::new();
+        decode::decode(bytes, u32::try_from(start).ok()?, &mut instructions).ok()?;
+        let mut entered = self.entries_of(atom);
+        entered.extend(self.labels_in(&[atom]).into_iter().map(|l| l.offset));
+        entered.extend(self.landing_pads(&[atom]).ok()?.into_iter().map(|(_, pad)| pad));
+        entered.extend(instructions.iter().filter_map(|i| u64::try_from(i.target?).ok()));
         entered.sort_unstable();
+        Some(Code { atom, start, bytes, instructions, entered })
+    }
+
+    /// Whether what comes before a call leaves the place open.
+    fn leaves_the_place_open(&self, code: &Code<'_>, call: usize, mapping: &Mapping) -> bool {
         let mut steps = Steps::new();
-        for i in all.get(..call).unwrap_or(&[]).iter().rev() {
-            if entered.binary_search(&i.end()).is_ok() || !matches!(i.flow, Flow::Next | Flow::Conditional) {
+        for i in code.instructions.get(..call).unwrap_or(&[]).iter().rev() {
+            if code.entered.binary_search(&i.end()).is_ok()
+                || !matches!(i.flow, Flow::Next | Flow::Conditional)
+            {
                 return false;
             }
-            let at = usize::try_from(u64::from(i.offset).saturating_sub(start)).unwrap_or(usize::MAX);
-            let own = bytes.get(at..at.saturating_add(usize::from(i.len))).unwrap_or(&[]);
+            let at = usize::try_from(u64::from(i.offset).saturating_sub(code.start)).unwrap_or(usize::MAX);
+            let own = code.bytes.get(at..at.saturating_add(usize::from(i.len))).unwrap_or(&[]);
             match steps.step(own) {
                 Step::Constant { to, value } if to == mapping.register => {
-                    return mapping.leaves_it_open(value) && !self.has_relocation(atom, i);
+                    return mapping.leaves_it_open(value) && !self.has_relocation(code.atom, i);
                 }
                 step if step.may_write(mapping.register) => return false,
                 _ => {}

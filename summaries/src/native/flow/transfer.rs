@@ -170,15 +170,8 @@ impl Walk<'_, '_, '_, '_> {
                 let value = self.operand(at, op, state, *from)?;
                 // In a frame of its own a function can't be left by a jump: it is to a label.
                 let leaves = !matches!(state.get(RSP), Val::Frame(o) if o != 0);
-                match value {
-                    Val::Undefined => {}
-                    // Code at a number is nobody's that is known.
-                    Val::None if leaves => {
-                        let unknown = Val::Node(self.builder.unknown(), 0);
-                        self.tail(at, op, state, unknown)?;
-                    }
-                    value if leaves => self.tail(at, op, state, value)?,
-                    _ => {}
+                if leaves && value != Val::Undefined {
+                    self.tail(at, op, state, value)?;
                 }
                 return Ok(Leaves::Labels);
             }
