@@ -144,12 +144,13 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
     };
     let propagate = |index: &index::Index| {
         let chosen = plan::chosen_stubs(config, index, &summaries);
+        let mut chosen_places = None;
         let follows =
             config.prune.level == Level::Pointers && chosen.is_empty() && values::can_follow(&summaries);
         if follows {
             let can: Vec<Vec<bool>> = match plan::may_fold(config) {
                 true => Vec::new(),
-                false => summaries.par_iter().map(|s| plan::can_stub(s)).collect(),
+                false => summaries.par_iter().map(|s| plan::can_stub_unasked(s)).collect(),
             };
             let can_stub = |atom: AtomId| {
                 let (position, local) = index.locate(atom);
@@ -166,13 +167,17 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
                 constants: config.prune.constants,
                 can_stub: &can_stub,
             };
-            return values::flow(sources, wants_report(config));
+            let flow = values::flow(sources, wants_report(config));
+            if flow.chosen_places.is_none() {
+                return flow;
+            }
+            chosen_places = flow.chosen_places;
         }
         // Without a function that was understood every reference keeps its target.
         let muted = index.without_bodies(&chosen);
         let mut liveness = live(muted.as_ref().unwrap_or(index), Rules::Ours, &|atom| kinds(index, atom));
         liveness.stub = chosen.iter().zip(&liveness.witness).map(|(c, w)| *c && w.is_some()).collect();
-        ValueFlow { liveness, ..ValueFlow::default() }
+        ValueFlow { liveness, chosen_places, ..ValueFlow::default() }
     };
     let mut flow = timer.stage(Stage::Propagate, || propagate(&index));
     let mut limited = None;
@@ -194,6 +199,7 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
         plan
     });
     let mut limits = refusal::of_link(config, &inputs, &resolution, &summaries, &index, &plain);
+    limits.extend(refusal::of_values(&resolution, &summaries, &index, &flow));
     limits.extend(refusal::unchangeable_bitcode(&inputs, &resolution, &summaries, &plan));
     let prune = &config.prune;
     let allowed = !refusal::forbids(&limits);

@@ -6,7 +6,9 @@
 mod bitcode;
 
 use rayon::prelude::*;
-use summaries::{Limit, LimitRecord, ModuleKind, ModuleSummary, Severity, Visibility};
+use summaries::{
+    Definition, Limit, LimitRecord, ModuleKind, ModuleSummary, Severity, SymbolKind, Visibility,
+};
 
 use crate::config::{Config, Dialect, OutputKind};
 use crate::ids::{DsoId, Id, ModuleId, SymbolId};
@@ -14,6 +16,7 @@ use crate::index::Index;
 use crate::inputs::Inputs;
 use crate::plan::{ModulePlan, Plan};
 use crate::propagate::Liveness;
+use crate::propagate::values::ValueFlow;
 use crate::resolve::{DsoState, GlobalSymbol, Prevailing, Resolution, entry_symbol, link_limit};
 
 /// A limit with the module that it is about.
@@ -64,6 +67,34 @@ pub fn of_link(
         limits.push((None, link_limit(Limit::LinkError, format!("undefined symbol {name}"))));
     }
     limits
+}
+
+/// Why values were followed nowhere, where that came out only as they were.
+pub fn of_values(
+    resolution: &Resolution<'_>,
+    summaries: &[&ModuleSummary],
+    index: &Index,
+    flow: &ValueFlow,
+) -> Option<Place> {
+    let found = flow.chosen_places?;
+    let name = crate::report::lossy(resolution.symbols[found.symbol].name);
+    let Some(by) = found.by else {
+        let detail = format!("whoever gets the address of {name}, which escapes, may say where");
+        return Some((None, link_limit(Limit::FixedMapping, detail)));
+    };
+    let (position, local) = index.locate(by);
+    let summary = summaries[position];
+    let section = summary.atoms.get(local.index()).map(|a| a.section);
+    let is_own = |s: &&summaries::Symbol| {
+        matches!(s.definition, Definition::Atom(atom) if atom == local) && s.kind == SymbolKind::Func
+    };
+    let function = summary.symbols.iter().find(is_own).map(|s| crate::report::lossy(summary.name(s.name)));
+    let function = function.unwrap_or_else(|| "without a name".into());
+    let detail = format!("function {function}: a call of {name} through a pointer may say where");
+    Some((
+        Some(index.modules[position].module),
+        LimitRecord { section, ..link_limit(Limit::FixedMapping, detail) },
+    ))
 }
 
 /// A program whose entry no module defines starts wherever the linker puts it, so that nothing is known to be live.

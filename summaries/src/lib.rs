@@ -24,4 +24,5 @@ pub mod text;
 pub use check::CheckError;
 pub use ids::{AtomIdx, GroupIdx, NameRef, SymbolIdx, ValueIdx};
 pub use limit::{Limit, LimitRecord, Severity};
+pub use mapping::maps_memory;
 pub use summary::*;

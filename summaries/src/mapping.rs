@@ -63,6 +63,11 @@ pub(crate) fn count_unseen(summary: &mut ModuleSummary) {
     summary.limits.push(LimitRecord { limit: Limit::FixedMapping, section: None, bytes: 0, detail });
 }
 
+/// Whether the function of this name maps memory, at a place that it may be told.
+pub fn maps_memory(name: &[u8]) -> bool {
+    mapping(name).is_some()
+}
+
 /// The function of this name, if it maps memory.
 pub(crate) fn mapping(name: &[u8]) -> Option<&'static Mapping> {
     MAPPINGS.iter().find(|m| m.name == name)

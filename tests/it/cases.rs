@@ -43,8 +43,10 @@ cases! {
     constructors
     copy_relocation
     cv_data_parts
+    cv_debug
     cv_environment
     cv_fixed_place
+    cv_fixed_taken
     cv_handlers
     cv_kept
     cv_ms_abi

@@ -82,6 +82,7 @@ impl Flow<'_> {
     /// Calls of the unknown may lead to the function of a library. What such a call does with its arguments and its result
     /// is covered; what the function does with what the library has is not, so that the unknown gets all of that.
     fn library_escapes(&mut self, symbol: SymbolId) {
+        self.external_escapes(symbol);
         let Some(model) = (self.world.sources.models)(symbol) else { return };
         let by_arguments = |effect: &Effect| match effect {
             Effect::ReturnsFresh

@@ -15,6 +15,7 @@ use summaries::{AtomIdx, AtomKind, ReferenceKind, ValueIdx};
 use super::budget::Budget;
 use super::constants::Constants;
 use super::graph::{CELL, Cause, ESCAPED, Event, Graph, Kind, NodeId, Use};
+use super::mappings::ChosenPlaces;
 use super::places::{Content, Place, World};
 use super::sets::Element;
 use super::site::Site;
@@ -81,6 +82,10 @@ pub(super) struct Flow<'s> {
     pub(super) takes_registers: bool,
     /// Sites that call an object in memory that has not escaped so far.
     pub(super) executed: Vec<(u32, u32)>,
+    /// Somebody may map memory at a place of the program's choice.
+    pub(super) chosen_places: Option<ChosenPlaces>,
+    /// Somebody has the address of what maps memory.
+    pub(super) taken_mapping: Option<ChosenPlaces>,
     /// By atom.
     pub(super) witness: Vec<Option<Witness>>,
     /// By atom: the first edge from a live atom that mentions it.
@@ -121,6 +126,8 @@ impl<'s> Flow<'s> {
             shared: false,
             takes_registers: false,
             executed: Vec::new(),
+            chosen_places: None,
+            taken_mapping: None,
             witness: vec![None; atoms],
             mention: vec![None; atoms],
             escaped: vec![false; atoms],
@@ -162,6 +169,9 @@ impl<'s> Flow<'s> {
                 return;
             }
             self.follow(events);
+            if self.chosen_places.is_some() {
+                return;
+            }
         }
     }
 
@@ -396,6 +406,7 @@ impl<'s> Flow<'s> {
                 let position = self.functions[function as usize].position;
                 let place = self.world.place(position, target, offset);
                 let to = node(to);
+                self.takes(position, target, place, by);
                 self.hold(to, place);
                 if let Place::Atom(atom, offset) = place.0
                     && self.world.content(atom) == Content::Code

@@ -19,6 +19,7 @@ mod graph;
 mod groups;
 mod held;
 mod join;
+mod mappings;
 mod origins;
 mod outside;
 mod places;
@@ -42,6 +43,7 @@ use causes::Causes;
 pub use constants::ConstantStatistics;
 pub use globals::NotConstant;
 pub use graph::Cause;
+pub use mappings::ChosenPlaces;
 use origins::Origins;
 pub use places::{ModelOf, Sources};
 pub use unreached::{Integer, UnreachedCall};
@@ -108,6 +110,8 @@ pub struct ValueFlow {
     pub escaped: Vec<bool>,
     /// Calls that integers keep control from. Only if that was asked for.
     pub unreached: Vec<UnreachedCall>,
+    /// Why values are followed nowhere, although there are some: then all else is empty, or as without them.
+    pub chosen_places: Option<ChosenPlaces>,
     /// `None` where values were not followed, or nobody asked.
     pub statistics: Option<Statistics>,
 }
@@ -136,6 +140,9 @@ fn flow_within(sources: Sources<'_>, explain: bool, budget: budget::Budget) -> V
     let mut flow = flow::Flow::new(places::World::new(sources), budget);
     flow.graph.explain = explain;
     flow.run();
+    if let chosen_places @ Some(_) = flow.may_choose_places() {
+        return ValueFlow { chosen_places, ..ValueFlow::default() };
+    }
     let atoms = (0..flow.world.atoms()).map(AtomId::new);
     let stub: Vec<bool> = atoms.map(|a| flow.is_stub(a)).collect();
     let (sites, statistics) = match explain {
@@ -159,7 +166,8 @@ fn flow_within(sources: Sources<'_>, explain: bool, budget: budget::Budget) -> V
         called.dedup();
         escaped = flow.escaped;
     }
-    ValueFlow { liveness: Liveness { witness, stub }, sites, called, escaped, unreached, statistics }
+    let liveness = Liveness { witness, stub };
+    ValueFlow { liveness, sites, called, escaped, unreached, chosen_places: None, statistics }
 }
 
 /// What the indirect call sites of live functions call.

@@ -101,6 +101,7 @@ impl<'s> Flow<'s> {
             }
             Meaning::External(symbol) => {
                 self.sites[site as usize].externals.insert(symbol);
+                self.calls_external(site, symbol);
                 match (self.world.sources.models)(symbol) {
                     Some(model) => self.apply_model(site, symbol, model),
                     None => self.call_unknown(site),

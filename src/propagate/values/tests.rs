@@ -4,6 +4,7 @@
 mod constants;
 mod integers;
 mod large;
+mod mappings;
 mod oracle;
 mod outside;
 mod random;

@@ -109,7 +109,7 @@ impl<'a, 's> Reader<'a, 's> {
                 *slot = Some(AtomIdx::new(i));
             }
         }
-        let relas = all_relocations(&tables, &by_section).ok()?;
+        let relas = all_relocations(&tables, &by_section, false).ok()?;
         let mut reader = Reader { tables, summary, by_section, relas, descriptions: Vec::new() };
         reader.descriptions = reader.read_descriptions()?;
         Some(reader)

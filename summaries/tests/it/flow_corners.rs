@@ -20,8 +20,21 @@ fn who_chooses_where_memory_is() {
         ("movl $0, %edi\ncall *mmap64@GOTPCREL(%rip)\nret", 0),
         ("movq $0, %rdi\njmp mmap", 0),
         ("xorl %edi, %edi\ntestl %esi, %esi\njne 1f\ncall mmap\n1: ret", 0),
-        ("movq mmap@GOTPCREL(%rip), %rax\nret", 1),
-        ("leaq mmap(%rip), %rax\nret", 1),
+        // What becomes of the address the link tells, where the function is followed.
+        ("movq mmap@GOTPCREL(%rip), %rax\nret", 0),
+        ("leaq mmap(%rip), %rax\nret", 0),
+        ("movq syscall@GOTPCREL(%rip), %rax\nmovq %rax, (%rsi)\nret", 0),
+        ("movq mmap@GOTPCREL(%rip), %rax\nstd\nret", 1),
+        ("leaq mmap(%rip), %rax\nstd\nret", 1),
+        // On every way that leads there.
+        ("testl %esi, %esi\njne 1f\nxorl %edi, %edi\njmp 2f\n1: movl $0, %edi\n2: call mmap\nret", 0),
+        ("testl %esi, %esi\njne 1f\nxorl %edi, %edi\njmp 2f\n1: movl $8, %edi\n2: call mmap\nret", 1),
+        ("testl %esi, %esi\njne 1f\nmovl $8, %edi\njmp 2f\n1: movl $0, %edi\n2: call mmap\nret", 1),
+        ("testl %esi, %esi\njne 1f\nmovl $0, %edi\n2: call mmap\nret\n1: jmp 2b", 1),
+        ("xorl %edi, %edi\njmp 2f\n1: nop\n2: decl %esi\njne 1b\ncall mmap\nret", 0),
+        ("xorl %edi, %edi\njmp 2f\n1: incl %edi\n2: decl %esi\njne 1b\ncall mmap\nret", 1),
+        ("xorl %edi, %edi\njmp 2f\n1: call f\n2: call mmap\nret", 1),
+        ("xorl %edi, %edi\njmp 2f\n.globl g2\n.type g2, @function\ng2: nop\n2: call mmap\nret", 1),
         // Through a landing pad that code before it falls into.
         (
             ".cfi_personality 3, p\n.cfi_lsda 3, .Lt\nsubq $8, %rsp\ncall f\nxorl %edi, %edi\n1: call mmap\naddq $8, %rsp\nret\n\
@@ -38,8 +51,7 @@ fn who_chooses_where_memory_is() {
             1,
         ),
         ("pushq %rbx\nmovq syscall@GOTPCREL(%rip), %rbx\ncall *%rbx\npopq %rbx\nret", 1),
-        ("pushq %rbx\nmovq syscall@GOTPCREL(%rip), %rbx\nmovq %rbx, %rdi\ncall f\npopq %rbx\nret", 1),
-        ("movq syscall@GOTPCREL(%rip), %rax\nmovq %rax, (%rsi)\nret", 1),
+        ("pushq %rbx\nmovq syscall@GOTPCREL(%rip), %rbx\nmovq %rbx, %rdi\ncall f\npopq %rbx\nret", 0),
         ("ret\n.data\n.quad mmap\n.text", 1),
         ("movl $202, %edi\nxorl %eax, %eax\ncall syscall\nret", 0),
         ("movl $9, %edi\nxorl %eax, %eax\ncall syscall\nret", 1),
@@ -354,4 +366,17 @@ fn landing_pads_that_others_lead_to() {
     }
     let unknown = |c: &Constraint| matches!(c, Constraint::Unknown { to } if values.contains(to));
     assert!(function.constraints.iter().any(unknown), "{function:#?}");
+}
+
+/// What is in a register of which the function wrote a byte is no more what its caller left there.
+#[test]
+fn a_byte_of_a_register_is_written() {
+    let is_followed = |write: &str| {
+        let body = format!("pushq %r13\n{write}\ncall f\nmovl %r13d, %eax\npopq %r13\nret");
+        module(&body).limits.iter().all(|l| l.limit != Limit::UnmodelledFlow)
+    };
+    for write in ["sete %r13b", "setae %r13b", "movb $1, %r13b", "movw %ax, %r13w", "movl %eax, %r13d"] {
+        assert!(is_followed(write), "{write}");
+    }
+    assert!(!is_followed("nop"));
 }

@@ -469,12 +469,6 @@ fn arithmetic(decoded: &Decoded) -> Option<Effect> {
         }
         Xor | Sub if same && to.is_gpr() && to.size() >= 4 => Effect::Zero { to: slot(to)? },
         Pxor | Xorps | Xorpd if same && to.is_vector_register() => Effect::Zero { to: slot(to)? },
-        Sete | Setne | Seta | Setae | Setb | Setbe | Setg | Setge | Setl | Setle | Sets | Setns | Seto
-        | Setno | Setp | Setnp
-            if register =>
-        {
-            Effect::Nothing
-        }
         _ => return None,
     })
 }

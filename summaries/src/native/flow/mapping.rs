@@ -1,10 +1,12 @@
 //! Which native calls map memory at a place of the program's choice ([`crate::mapping`]).
 //!
-//! Told by the instructions before the call, up to where control may come from elsewhere; where a function keeps the address in a register, by its
-//! calls as value flow has them. Safe because whatever is not a constant that leaves the place open counts, and so does whoever does more
-//! with the address than to call it, and data that holds it. Left out: system calls by an instruction of the program's own.
+//! Told by the instructions before the call, on every way that leads there, up to where control may come from elsewhere; where a function keeps
+//! the address in a register, by its calls as value flow has them. Safe because whatever is not a constant that leaves the place open counts, and so
+//! does data that holds the address, and code that takes it and is not followed; where followed code does more with it than to call it, the link
+//! tells what becomes of it. Left out: system calls by an instruction of the program's own.
 
 use object::endian::LittleEndian as LE;
+use rustc_hash::FxHashSet;
 
 use super::Module;
 use crate::ids::{AtomIdx, SymbolIdx};
@@ -12,7 +14,7 @@ use crate::limit::{Limit, LimitRecord};
 use crate::mapping::{Mapping, mapping};
 use crate::native::decode::{self, Flow, Instruction, Step, Steps};
 use crate::native::relocations::symbol_of;
-use crate::relation::{Callee, Constraint, FunctionSummary};
+use crate::relation::{Callee, FunctionSummary};
 use crate::summary::Target;
 
 /// What an instruction does with the function.
@@ -34,36 +36,28 @@ struct Code<'a> {
     instructions: Vec<Instruction>,
     /// Where control may come from elsewhere, sorted.
     entered: Vec<u64>,
+    /// Jumps from one place to another, by their target: (target, number of the instruction). Sorted.
+    jumps: Vec<(u64, usize)>,
 }
 
-/// Functions whose values are followed, by their atoms, and which of these functions' addresses they do more with than to call them; both sorted.
-struct Followed {
-    atoms: Vec<AtomIdx>,
-    holders: Vec<(AtomIdx, SymbolIdx)>,
-}
-
-impl Followed {
-    fn new(functions: &[FunctionSummary], symbols: &[(SymbolIdx, &'static Mapping)]) -> Self {
-        let mut followed = Followed { atoms: Vec::new(), holders: Vec::new() };
-        for function in functions {
-            let own = || std::iter::once(function.atom).chain(function.parts.iter().copied());
-            followed.atoms.extend(own());
-            for constraint in &function.constraints {
-                if let Constraint::Address { target: Target::Symbol(symbol), .. } = constraint
-                    && of(symbols, *symbol).is_some()
-                {
-                    followed.holders.extend(own().map(|atom| (atom, *symbol)));
-                }
-            }
+impl Code<'_> {
+    /// The instructions from which control comes to that one; `None` if it may come from elsewhere, or from nowhere that is known.
+    fn sources(&self, number: usize) -> Option<Vec<usize>> {
+        let at = u64::from(self.instructions.get(number)?.offset);
+        let previous = number.checked_sub(1)?;
+        if self.entered.binary_search(&at).is_ok() {
+            return None;
         }
-        followed.atoms.sort_unstable();
-        followed.holders.sort_unstable();
-        followed
-    }
-
-    /// Whether the function that has this atom does no more with the address than to call it.
-    fn only_calls(&self, atom: AtomIdx, symbol: SymbolIdx) -> bool {
-        self.atoms.binary_search(&atom).is_ok() && self.holders.binary_search(&(atom, symbol)).is_err()
+        let to_it = self.jumps.partition_point(|j| j.0 < at);
+        let to_it = self.jumps.get(to_it..).unwrap_or(&[]).iter().take_while(|j| j.0 == at);
+        let mut sources: Vec<usize> = to_it.map(|j| j.1).collect();
+        match self.instructions.get(previous)?.flow {
+            Flow::Next | Flow::Conditional => sources.push(previous),
+            // What it returns with is not looked at.
+            Flow::Call | Flow::IndirectCall => return None,
+            Flow::Jump | Flow::JumpRegister | Flow::JumpMemory | Flow::Stop => {}
+        }
+        Some(sources).filter(|s| !s.is_empty())
     }
 }
 
@@ -82,7 +76,10 @@ impl Module<'_, '_> {
         if symbols.is_empty() {
             return;
         }
-        let followed = Followed::new(functions, &symbols);
+        let own =
+            |f: &FunctionSummary| std::iter::once(f.atom).chain(f.parts.iter().copied()).collect::<Vec<_>>();
+        let mut followed: Vec<AtomIdx> = functions.iter().flat_map(own).collect();
+        followed.sort_unstable();
         let mut code = None;
         let mut chooses = |atom: AtomIdx, at: u64, mapping: &Mapping| {
             let why = format!("a call of {} at {at:#x} may say where", String::from_utf8_lossy(mapping.name));
@@ -95,7 +92,7 @@ impl Module<'_, '_> {
             let Some((atom, _)) = self.place(*section, at) else { continue };
             let what =
                 if self.is_code(*section) { self.used(atom, at, mapping, &mut code) } else { Use::MayChoose };
-            if what == Use::MayChoose || what == Use::Takes && !followed.only_calls(atom, symbol) {
+            if what == Use::MayChoose || what == Use::Takes && followed.binary_search(&atom).is_err() {
                 chooses(atom, at, mapping);
             }
         }
@@ -135,31 +132,42 @@ impl Module<'_, '_> {
         let mut entered = self.entries_of(atom);
         entered.extend(self.labels_in(&[atom]).into_iter().map(|l| l.offset));
         entered.extend(self.landing_pads(&[atom]).ok()?.into_iter().map(|(_, pad)| pad));
-        entered.extend(instructions.iter().filter_map(|i| u64::try_from(i.target?).ok()));
-        entered.sort_unstable();
-        Some(Code { atom, start, bytes, instructions, entered })
-    }
-
-    /// Whether what comes before a call leaves the place open.
-    fn leaves_the_place_open(&self, code: &Code<'_>, call: usize, mapping: &Mapping) -> bool {
-        let mut steps = Steps::new();
-        for i in code.instructions.get(..call).unwrap_or(&[]).iter().rev() {
-            if code.entered.binary_search(&i.end()).is_ok()
-                || !matches!(i.flow, Flow::Next | Flow::Conditional)
-            {
-                return false;
-            }
-            let at = usize::try_from(u64::from(i.offset).saturating_sub(code.start)).unwrap_or(usize::MAX);
-            let own = code.bytes.get(at..at.saturating_add(usize::from(i.len))).unwrap_or(&[]);
-            match steps.step(own) {
-                Step::Constant { to, value } if to == mapping.register => {
-                    return mapping.leaves_it_open(value) && !self.has_relocation(code.atom, i);
-                }
-                step if step.may_write(mapping.register) => return false,
-                _ => {}
+        let mut jumps = Vec::new();
+        for (number, i) in instructions.iter().enumerate() {
+            let Some(target) = i.target.and_then(|t| u64::try_from(t).ok()) else { continue };
+            match i.flow {
+                Flow::Jump | Flow::Conditional => jumps.push((target, number)),
+                _ => entered.push(target),
             }
         }
-        false
+        entered.sort_unstable();
+        jumps.sort_unstable();
+        Some(Code { atom, start, bytes, instructions, entered, jumps })
+    }
+
+    /// Whether what comes before a call leaves the place open, on every way that leads there.
+    fn leaves_the_place_open(&self, code: &Code<'_>, call: usize, mapping: &Mapping) -> bool {
+        let mut steps = Steps::new();
+        let (mut seen, mut before) = (FxHashSet::default(), vec![call]);
+        while let Some(number) = before.pop() {
+            let Some(sources) = code.sources(number) else { return false };
+            for source in sources {
+                let Some(i) = code.instructions.get(source).filter(|_| seen.insert(source)) else { continue };
+                let at =
+                    usize::try_from(u64::from(i.offset).saturating_sub(code.start)).unwrap_or(usize::MAX);
+                let own = code.bytes.get(at..at.saturating_add(usize::from(i.len))).unwrap_or(&[]);
+                match steps.step(own) {
+                    Step::Constant { to, value } if to == mapping.register => {
+                        if !mapping.leaves_it_open(value) || self.has_relocation(code.atom, i) {
+                            return false;
+                        }
+                    }
+                    step if step.may_write(mapping.register) => return false,
+                    _ => before.push(source),
+                }
+            }
+        }
+        true
     }
 
     /// What a relocation puts in a field is no constant.

@@ -7,7 +7,7 @@
 //!
 //! Sections of data are divided into objects where that is proved ([`objects`], [`pointers`]).
 //!
-//! Left out: sections of groups with several functions; objects with debug information.
+//! Left out: sections of groups with several functions; objects with debug information, which are read where values are followed but stay whole.
 
 mod code;
 mod dataflow;
@@ -241,7 +241,7 @@ struct Context<'a, 't> {
     text_of: Vec<Option<u32>>,
     /// Sections of data that may be divided, ascending.
     data: Vec<u32>,
-    /// Relocations of every section but those of debug information, by (section, place).
+    /// Relocations of every section, of objects with debug information of every one that is loaded, by (section, place).
     relas: Vec<(u32, Rela)>,
 }
 
@@ -305,11 +305,19 @@ pub(crate) fn plan(
     });
     let mut plan = Plan::default();
     if has_debug_info {
+        // Its tables say by numbers how far one function is from the next.
+        let detail = "the object has debug information";
         for text in &mut texts {
-            text.refuse(Limit::DebugInfo, "the object has debug information");
+            match every {
+                true => text.keep_whole(Limit::DebugInfo, detail),
+                false => text.refuse(Limit::DebugInfo, detail),
+            }
         }
-    } else {
-        let relas = all_relocations(tables, by_section)?;
+        data.clear();
+    }
+    if !has_debug_info || every {
+        // Where all stays whole, what is not loaded says nothing more.
+        let relas = all_relocations(tables, by_section, has_debug_info)?;
         let context = Context {
             tables,
             atoms,
@@ -332,7 +340,8 @@ pub(crate) fn plan(
         plan = assemble(&texts, found.retargets, claimed);
         pointers::divide(&context, &texts, &mut data, &mut plan, limits)?;
     }
-    for text in texts.iter().filter(|t| t.is_worth_it()) {
+    // With debug information there are no stubs either.
+    for text in texts.iter().filter(|t| t.is_worth_it() || has_debug_info && every) {
         if let Some((limit, detail)) = text.whole.as_ref().or(text.refusal.as_ref()) {
             let detail = format!("section {}: {detail}", tables.describe(text.section));
             limits.push(LimitRecord {
@@ -379,7 +388,12 @@ pub(crate) fn is_text(atom: &Atom) -> bool {
     atom.kind == AtomKind::Code && !atom.has(atom_flags::MERGE | atom_flags::LINK_ORDER)
 }
 
-pub(crate) fn all_relocations(tables: &Tables<'_>, by_section: &SectionAtoms) -> Result<Vec<(u32, Rela)>> {
+/// By section and place; `loaded`: only of sections that are loaded.
+pub(crate) fn all_relocations(
+    tables: &Tables<'_>,
+    by_section: &SectionAtoms,
+    loaded: bool,
+) -> Result<Vec<(u32, Rela)>> {
     let mut all = Vec::new();
     for (i, section) in tables.sections.iter().enumerate() {
         if section.ty != object::elf::SHT_RELA.0 {
@@ -387,7 +401,8 @@ pub(crate) fn all_relocations(tables: &Tables<'_>, by_section: &SectionAtoms) ->
         }
         let Some(target) = tables.sections.get(section.info as usize) else { continue };
         let unwind = is_eh_frame(target.ty, tables.name(target.name));
-        if by_section.get(section.info).is_none() && !unwind {
+        let beside = loaded && !target.is_alloc();
+        if beside || by_section.get(section.info).is_none() && !unwind {
             continue;
         }
         let entries = relocations::entries(tables, i as u32, section)?;

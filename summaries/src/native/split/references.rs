@@ -189,7 +189,12 @@ impl Reader<'_, '_, '_> {
         if let (Err((limit, what)), Some(target)) = (outcome, texts.get_mut(text)) {
             let (ty, place) = (type_of(rela), rela.r_offset.get(LE));
             let from = self.context.describe(self.section);
-            target.refuse(limit, format!("relocation of type {ty} at {place:#x} of section {from}: {what}"));
+            let why = format!("relocation of type {ty} at {place:#x} of section {from}: {what}");
+            match self.source {
+                // What is not loaded says nothing of what code does.
+                Source::Other => target.keep_whole(limit, why),
+                _ => target.refuse(limit, why),
+            }
         }
     }
 

@@ -1,0 +1,66 @@
+//! What becomes of the address of a function that maps memory where it is told to (`summaries::maps_memory`).
+//!
+//! The front ends look at each call of such a function that they know, and at data and code that is not followed; followed code that
+//! has the address is told here. Safe because the address is an element like others: it is called through a pointer, or it escapes, or
+//! nothing ever comes of it, and with either of the first two values are followed nowhere in the link. So they are where the address is not
+//! that of a shared library's function, or where the fixpoint was too much work to tell. Left out: what code that nobody sees does with a
+//! function that it finds by itself.
+
+use summaries::Target;
+
+use super::budget::GivenUp;
+use super::flow::Flow;
+use super::places::Place;
+use crate::ids::{AtomId, SymbolId};
+
+/// Why a program may make addresses of numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChosenPlaces {
+    /// The function that maps memory.
+    pub symbol: SymbolId,
+    /// The code that calls it or takes its address; `None` where its address escaped.
+    pub by: Option<AtomId>,
+}
+
+impl Flow<'_> {
+    fn is_mapping(&self, symbol: SymbolId) -> bool {
+        summaries::maps_memory(self.world.sources.resolution.symbols[symbol].name)
+    }
+
+    fn chooses(&mut self, symbol: SymbolId, by: Option<AtomId>) {
+        self.chosen_places.get_or_insert(ChosenPlaces { symbol, by });
+    }
+
+    /// Code has the address of `target`.
+    pub(super) fn takes(&mut self, position: usize, target: Target, place: (Place, bool), by: AtomId) {
+        let Target::Symbol(symbol) = target else { return };
+        let module = self.world.sources.index.modules[position].module;
+        let Some(symbol) = self.world.sources.resolution.symbol_id(module, symbol) else { return };
+        if self.is_mapping(symbol) {
+            self.taken_mapping = Some(ChosenPlaces { symbol, by: Some(by) });
+            if !matches!(place, (Place::External(_), false)) {
+                self.chooses(symbol, Some(by));
+            }
+        }
+    }
+
+    /// A site calls a function of a library. What calls it by its name the front end has seen.
+    pub(super) fn calls_external(&mut self, site: u32, symbol: SymbolId) {
+        let this = &self.sites[site as usize];
+        if (this.indirect || this.number.is_none()) && self.is_mapping(symbol) {
+            self.chooses(symbol, Some(this.caller));
+        }
+    }
+
+    /// The address of a library's function escaped.
+    pub(super) fn external_escapes(&mut self, symbol: SymbolId) {
+        if self.is_mapping(symbol) {
+            self.chooses(symbol, None);
+        }
+    }
+
+    /// At the end.
+    pub(super) fn may_choose_places(&self) -> Option<ChosenPlaces> {
+        self.chosen_places.or(self.taken_mapping.filter(|_| self.graph.given_up != GivenUp::Nothing))
+    }
+}
