@@ -79,7 +79,9 @@ pub fn of_values(
     let found = flow.chosen_places?;
     let name = crate::report::lossy(resolution.symbols[found.symbol].name);
     let Some(by) = found.by else {
-        let detail = format!("whoever gets the address of {name}, which escapes, may say where");
+        let detail = format!(
+            "{name} has another name by an option, or its address escapes: whoever has it may say where"
+        );
         return Some((None, link_limit(Limit::FixedMapping, detail)));
     };
     let (position, local) = index.locate(by);

@@ -23,7 +23,7 @@ pub(crate) struct Mapping {
 enum Says {
     /// If one of these bits is set.
     Bits(u64),
-    /// If it is one of these.
+    /// If its low 32 bits are one of these.
     Values([u64; 3]),
 }
 
@@ -32,7 +32,7 @@ impl Mapping {
     pub(crate) fn leaves_it_open(&self, argument: u64) -> bool {
         match self.says {
             Says::Bits(bits) => argument & bits == 0,
-            Says::Values(values) => !values.contains(&argument),
+            Says::Values(values) => !values.contains(&(argument & 0xffff_ffff)),
         }
     }
 }
@@ -70,5 +70,7 @@ pub fn maps_memory(name: &[u8]) -> bool {
 
 /// The function of this name, if it maps memory.
 pub(crate) fn mapping(name: &[u8]) -> Option<&'static Mapping> {
+    // With or without a version.
+    let name = name.split(|b| *b == b'@').next().unwrap_or(name);
     MAPPINGS.iter().find(|m| m.name == name)
 }

@@ -42,11 +42,16 @@ cases! {
     computed_goto
     constructors
     copy_relocation
+    cv_by_value
     cv_data_parts
     cv_debug
+    cv_debug_kept
     cv_environment
     cv_fixed_place
+    cv_fixed_table
     cv_fixed_taken
+    cv_fixed_wrapped
+    cv_forwarded
     cv_handlers
     cv_kept
     cv_ms_abi

@@ -99,17 +99,16 @@ fn callees_section(corpus: &Corpus) -> Result<(String, Vec<String>)> {
     Ok((body, errors))
 }
 
-/// The command. True if everything is explained.
+/// The command. True if everything is explained; what is not stands in the results.
 pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
     let (mut body, mut errors) = liveness_section(corpus, options)?;
     let (calls, more) = callees_section(corpus)?;
     body.push_str(&calls);
     errors.extend(more);
-    errors.iter().for_each(|e| eprintln!("{e}"));
     if !errors.is_empty() {
-        print!("{body}");
-        return Ok(false);
+        body.push_str("\n## What is wrong\n\n");
+        errors.iter().for_each(|e| body.push_str(&format!("- {e}\n")));
     }
     publish(corpus, options, "oracle", "What LLVM says of the same programs", &body)?;
-    Ok(true)
+    Ok(errors.is_empty())
 }

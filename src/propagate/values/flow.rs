@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 use rustc_hash::FxHashMap;
 use summaries::models::MemoryIdx;
 use summaries::relation::{Constraint, FunctionSummary};
-use summaries::{AtomIdx, AtomKind, ReferenceKind, ValueIdx};
+use summaries::{AtomIdx, AtomKind, ReferenceKind, ValueIdx, atom_flags};
 
 use super::budget::Budget;
 use super::constants::Constants;
@@ -80,6 +80,8 @@ pub(super) struct Flow<'s> {
     pub(super) shared: bool,
     /// Code escaped that takes arguments in any register.
     pub(super) takes_registers: bool,
+    /// Code lives that takes arguments in any register: what it is passed may come from far.
+    pub(super) takes_any: bool,
     /// Sites that call an object in memory that has not escaped so far.
     pub(super) executed: Vec<(u32, u32)>,
     /// Somebody may map memory at a place of the program's choice.
@@ -125,6 +127,7 @@ impl<'s> Flow<'s> {
             owned: BTreeMap::new(),
             shared: false,
             takes_registers: false,
+            takes_any: false,
             executed: Vec::new(),
             chosen_places: None,
             taken_mapping: None,
@@ -141,6 +144,7 @@ impl<'s> Flow<'s> {
         if self.world.sources.unseen_code {
             self.share_with_unseen();
         }
+        self.find_renamed();
         let roots = &self.world.sources.index.roots;
         for (i, root) in roots.iter().enumerate() {
             self.live(root.atom, Witness::Root(i as u32));
@@ -213,6 +217,9 @@ impl<'s> Flow<'s> {
                     self.escape_atom(edge.target);
                 }
             }
+        }
+        if self.world.atom(atom).is_some_and(|a| a.has(atom_flags::TAKES_REGISTERS)) {
+            self.pass_any();
         }
         if let Some(function) = self.function_of(atom) {
             self.activate(function, atom);
@@ -396,6 +403,9 @@ impl<'s> Flow<'s> {
             self.constraint(function, first, constraint, by);
         }
         self.add_sites(function, by);
+        if self.takes_any {
+            self.pass_any_of(function);
+        }
     }
 
     fn constraint(&mut self, function: u32, first: NodeId, constraint: &Constraint, by: AtomId) {

@@ -3,8 +3,8 @@
 //! The front ends look at each call of such a function that they know, and at data and code that is not followed; followed code that
 //! has the address is told here. Safe because the address is an element like others: it is called through a pointer, or it escapes, or
 //! nothing ever comes of it, and with either of the first two values are followed nowhere in the link. So they are where the address is not
-//! that of a shared library's function, or where the fixpoint was too much work to tell. Left out: what code that nobody sees does with a
-//! function that it finds by itself.
+//! that of a shared library's function, or has another name by an option, or where the fixpoint was too much work to tell. Left out: what code that
+//! nobody sees does with a function that it finds by itself, and functions that are found by `dlsym`.
 
 use summaries::Target;
 
@@ -18,7 +18,7 @@ use crate::ids::{AtomId, SymbolId};
 pub struct ChosenPlaces {
     /// The function that maps memory.
     pub symbol: SymbolId,
-    /// The code that calls it or takes its address; `None` where its address escaped.
+    /// The code that calls it or takes its address; `None` where its address escaped, or it has another name by an option.
     pub by: Option<AtomId>,
 }
 
@@ -29,6 +29,23 @@ impl Flow<'_> {
 
     fn chooses(&mut self, symbol: SymbolId, by: Option<AtomId>) {
         self.chosen_places.get_or_insert(ChosenPlaces { symbol, by });
+    }
+
+    /// By `--wrap` and `--defsym` modules know such a function by names that say nothing to the front ends.
+    pub(super) fn find_renamed(&mut self) {
+        let config = self.world.sources.config;
+        let words = |text: &str| {
+            let split = text.split(|c: char| !c.is_ascii_alphanumeric() && !"_$.@".contains(c));
+            split.into_iter().any(|word| summaries::maps_memory(word.as_bytes()))
+        };
+        let renamed =
+            config.wrap.iter().any(|w| words(w)) || config.defsym.iter().any(|(_, value)| words(value));
+        let symbols = &self.world.sources.resolution.symbols;
+        if renamed
+            && let Some((symbol, _)) = symbols.enumerated().find(|(_, s)| summaries::maps_memory(s.name))
+        {
+            self.chooses(symbol, None);
+        }
     }
 
     /// Code has the address of `target`.

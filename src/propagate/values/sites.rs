@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use summaries::relation::Callee;
+use summaries::relation::{Callee, PASSED};
 use summaries::{ValueIdx, atom_flags};
 
 use super::flow::{FIRST_STACK_PARAMETER, Flow, Meaning};
@@ -244,6 +244,25 @@ impl<'s> Flow<'s> {
     pub(super) fn escapes_not_understood(&mut self, atom: AtomId) {
         if self.world.atom(atom).is_some_and(|a| a.has(atom_flags::TAKES_REGISTERS)) {
             self.take_registers();
+        }
+    }
+
+    /// Code lives that takes arguments in registers where no convention has any. What calls it may have been passed them by its own
+    /// caller, and leave them alone: then no actual of that call has them.
+    pub(super) fn pass_any(&mut self) {
+        if !std::mem::replace(&mut self.takes_any, true) {
+            let active = (0..self.functions.len() as u32).filter(|f| self.functions[*f as usize].is_active());
+            active.collect::<Vec<_>>().into_iter().for_each(|function| self.pass_any_of(function));
+        }
+    }
+
+    /// What the function has in such registers at its calls may be looked at.
+    pub(super) fn pass_any_of(&mut self, function: u32) {
+        for call in &self.summary(function).call_sites {
+            for (_, value) in call.actuals.iter().filter(|(register, _)| PASSED & 1 << (register & 63) == 0) {
+                let node = self.value(function, *value);
+                self.graph.assign(node, ESCAPED);
+            }
         }
     }
 

@@ -34,6 +34,22 @@ fn who_chooses_where_memory_is() {
         ("xorl %edi, %edi\njmp 2f\n1: nop\n2: decl %esi\njne 1b\ncall mmap\nret", 0),
         ("xorl %edi, %edi\njmp 2f\n1: incl %edi\n2: decl %esi\njne 1b\ncall mmap\nret", 1),
         ("xorl %edi, %edi\njmp 2f\n1: call f\n2: call mmap\nret", 1),
+        ("testl %esi, %esi\nje 1f\nint3\njmp 2f\n1: xorl %edi, %edi\n2: call mmap\nret", 1),
+        ("testl %esi, %esi\njne 1f\nint3\n2: call mmap\nret\n1: xorl %edi, %edi\njmp 2b", 1),
+        ("testl %esi, %esi\njne 1f\nud2\n2: call mmap\nret\n1: xorl %edi, %edi\njmp 2b", 0),
+        ("testl %esi, %esi\nje 1f\nxorl %edi, %edi\nlock\n1: incl (%rsi)\ncall mmap\nret", 1),
+        ("xorl %edi, %edi\njmp 2f\n.globl g2\ng2: nop\n2: call mmap\nret", 1),
+        (
+            "xorl %edi, %edi\ng3: call mmap\nret\n.section .text.other,\"ax\",@progbits\n.globl o\n.type o, @function\n\
+          o: .cfi_startproc\njmp t + 2\n.cfi_endproc\n.size o, . - o\n.text",
+            1,
+        ),
+        (
+            "pushq %rbx\nmovq mmap@GOTPCREL(%rip), %rbx\ncall *%rbx\nxorl %edi, %edi\ncall mmap\npopq %rbx\nret",
+            1,
+        ),
+        (".symver hidden, mmap@GLIBC_2.2.5\nmovl $8, %edi\ncall hidden\nret", 1),
+        ("movabsq $0x100000009, %rdi\nxorl %eax, %eax\ncall syscall\nret", 1),
         ("xorl %edi, %edi\njmp 2f\n.globl g2\n.type g2, @function\ng2: nop\n2: call mmap\nret", 1),
         // Through a landing pad that code before it falls into.
         (
@@ -379,4 +395,25 @@ fn a_byte_of_a_register_is_written() {
         assert!(is_followed(write), "{write}");
     }
     assert!(!is_followed("nop"));
+}
+
+/// What one function puts into its frame for good another one beside it does not take back.
+#[test]
+fn functions_that_stay_together_have_frames_of_their_own() {
+    let function = |name: &str, body: &str| {
+        format!(
+            ".globl {name}\n.type {name}, @function\n{name}: .cfi_startproc\npushq %rbp\nmovq %rsp, %rbp\n\
+             subq $16, %rsp\nmovq %r12, -8(%rbp)\n{body}\naddq $16, %rsp\npopq %rbp\nret\n.cfi_endproc\n.size {name}, .-{name}\n"
+        )
+    };
+    let puts_back = function("b", "movq -8(%rbp), %r12");
+    let kept = |functions: &str| {
+        let text = format!(".text\n{functions}.section .debug_line,\"\",@progbits\n.byte 0\n");
+        let summary = summaries::extract::extract(&assembled(&text), Granularity::Pointers);
+        let limits = summary.limits.iter().filter(|l| l.limit == Limit::UnmodelledFlow);
+        limits.filter(|l| l.detail.contains("for good")).count()
+    };
+    assert_eq!(kept(&puts_back), 0);
+    assert_eq!(kept(&format!("{}{puts_back}", function("a", "call *-8(%rbp)"))), 1);
+    assert_eq!(kept(&format!("{puts_back}{}", function("c", "call *-8(%rbp)"))), 1);
 }

@@ -79,6 +79,8 @@ pub(super) struct Builder {
     pub(super) recording: bool,
     /// Memory is copied to a place that may be in the frame by what is not a plain store.
     pub(super) copy_to_frame: bool,
+    /// Where in the frame `memcpy` was told to copy to: it may be what a call passes by value.
+    pub(super) copied_to: FxHashSet<i64>,
     /// Values that were loaded from memory outside of the frame, as far as that is seen.
     pub(super) loaded: FxHashSet<ValueIdx>,
     pub(super) preserved: Preserved,
@@ -342,6 +344,7 @@ impl Builder {
             // Cells that are written and never read are for callees; so may be what was written just before.
             let may_pass = |cell: i64| call.pending.contains(cell) || loaded.binary_search(&cell).is_err();
             let end = call.rsp.filter(|_| !call.tail).map(|rsp| self.end_of_arguments(rsp + 8, may_pass));
+            let end = end.map(|end| if self.is_copied_to(end) { i64::MAX } else { end });
             for cell in stored.iter().filter(|c| may_pass(**c) && end.is_none_or(|end| **c < end)) {
                 let Some(rsp) = call.rsp.filter(|rsp| *cell >= rsp + 8) else { continue };
                 let value = match frame {
@@ -364,7 +367,8 @@ impl Builder {
                 }
             }
             stack.sort_unstable();
-            let in_frame = frame && (self.copy_to_frame || call.rsp.is_none() || call.tail);
+            let copied = end == Some(i64::MAX);
+            let in_frame = frame && (self.copy_to_frame || call.rsp.is_none() || call.tail || copied);
             call_sites.push(CallSite {
                 section: call.section,
                 offset: call.offset,
@@ -420,6 +424,11 @@ impl Builder {
             }
         }
         end
+    }
+
+    /// Whether something was copied to where the next argument may be.
+    fn is_copied_to(&self, end: i64) -> bool {
+        (-8..8).any(|gap| self.copied_to.contains(&(end + gap * 8)))
     }
 
     fn has_cells(&self) -> bool {

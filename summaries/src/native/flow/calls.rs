@@ -198,6 +198,11 @@ impl Walk<'_, '_, '_, '_> {
         returns: bool,
     ) -> Result<(), Refusal> {
         let local = matches!(callee, Callee::Direct { target, .. } if self.module.is_local(target));
+        if let (Callee::Direct { target, .. }, Val::Frame(to)) = (callee, state.get(7))
+            && matches!(self.module.name(target), b"memcpy" | b"memmove")
+        {
+            self.builder.copied_to.insert(to);
+        }
         let mut actuals = Vec::new();
         // Thunks of indirect branches take any.
         let any = !local && (returns || matches!(callee, Callee::Direct { .. }));

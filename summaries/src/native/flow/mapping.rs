@@ -13,9 +13,10 @@ use crate::ids::{AtomIdx, SymbolIdx};
 use crate::limit::{Limit, LimitRecord};
 use crate::mapping::{Mapping, mapping};
 use crate::native::decode::{self, Flow, Instruction, Step, Steps};
-use crate::native::relocations::symbol_of;
+use crate::native::relocations::{symbol_of, type_of};
+use crate::native::split::Plan;
 use crate::relation::{Callee, FunctionSummary};
-use crate::summary::Target;
+use crate::summary::{SymbolKind, Target};
 
 /// What an instruction does with the function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +42,18 @@ struct Code<'a> {
 }
 
 impl Code<'_> {
+    fn bytes_of(&self, instruction: &Instruction) -> &[u8] {
+        let at = u64::from(instruction.offset).saturating_sub(self.start);
+        let at = usize::try_from(at).unwrap_or(usize::MAX);
+        self.bytes.get(at..at.saturating_add(usize::from(instruction.len))).unwrap_or(&[])
+    }
+
+    /// `int3`, `int n`, `int1`.
+    fn is_interrupt(&self, number: usize) -> bool {
+        let of = self.instructions.get(number).map(|i| self.bytes_of(i));
+        of.and_then(|bytes| bytes.first()).is_some_and(|byte| matches!(byte, 0xcc | 0xcd | 0xf1))
+    }
+
     /// The instructions from which control comes to that one; `None` if it may come from elsewhere, or from nowhere that is known.
     fn sources(&self, number: usize) -> Option<Vec<usize>> {
         let at = u64::from(self.instructions.get(number)?.offset);
@@ -55,9 +68,26 @@ impl Code<'_> {
             Flow::Next | Flow::Conditional => sources.push(previous),
             // What it returns with is not looked at.
             Flow::Call | Flow::IndirectCall => return None,
+            // A handler of the signal may go on behind it.
+            Flow::Stop if self.is_interrupt(previous) => sources.push(previous),
             Flow::Jump | Flow::JumpRegister | Flow::JumpMemory | Flow::Stop => {}
         }
         Some(sources).filter(|s| !s.is_empty())
+    }
+}
+
+/// Reads code for [`Module::used`].
+struct Reader<'s, 'p> {
+    plan: &'p Plan,
+    /// Of the atom that was asked for last.
+    last: Option<Code<'s>>,
+}
+
+impl Reader<'_, '_> {
+    /// In the atom that was asked for last.
+    fn instruction_at(&self, at: u64) -> Option<&Instruction> {
+        let code = self.last.as_ref()?;
+        code.instructions.get(code.instructions.partition_point(|i| i.end() <= at))
     }
 }
 
@@ -69,7 +99,12 @@ fn of(symbols: &[(SymbolIdx, &'static Mapping)], symbol: SymbolIdx) -> Option<&'
 
 impl Module<'_, '_> {
     /// Count the calls that may choose a place.
-    pub(super) fn find_mappings(&self, functions: &[FunctionSummary], limits: &mut Vec<LimitRecord>) {
+    pub(super) fn find_mappings(
+        &self,
+        plan: &Plan,
+        functions: &[FunctionSummary],
+        limits: &mut Vec<LimitRecord>,
+    ) {
         let symbols = (0..self.symbols.len()).map(SymbolIdx::new);
         let symbols: Vec<_> =
             symbols.filter_map(|s| Some((s, mapping(self.name(Target::Symbol(s)))?))).collect();
@@ -80,7 +115,7 @@ impl Module<'_, '_> {
             |f: &FunctionSummary| std::iter::once(f.atom).chain(f.parts.iter().copied()).collect::<Vec<_>>();
         let mut followed: Vec<AtomIdx> = functions.iter().flat_map(own).collect();
         followed.sort_unstable();
-        let mut code = None;
+        let mut code = Reader { plan, last: None };
         let mut chooses = |atom: AtomIdx, at: u64, mapping: &Mapping| {
             let why = format!("a call of {} at {at:#x} may say where", String::from_utf8_lossy(mapping.name));
             self.limit(Limit::FixedMapping, &[atom], &why, limits);
@@ -101,21 +136,21 @@ impl Module<'_, '_> {
             let Callee::Direct { target: Target::Symbol(symbol), .. } = site.callee else { continue };
             let Some(mapping) = of(&symbols, symbol) else { continue };
             let Some((atom, _)) = self.place(site.section, site.offset) else { continue };
-            let own = self.relas_of(site.section, site.offset, site.offset.saturating_add(8));
-            if own.iter().all(|(_, rela)| symbol_of(rela) != symbol)
-                && self.used(atom, site.offset, mapping, &mut code) != Use::LeavesOpen
-            {
+            let used = self.used(atom, site.offset, mapping, &mut code);
+            let end = code.instruction_at(site.offset).map_or(site.offset, Instruction::end);
+            let own = self.relas_of(site.section, site.offset, end);
+            if own.iter().all(|(_, rela)| symbol_of(rela) != symbol) && used != Use::LeavesOpen {
                 chooses(atom, site.offset, mapping);
             }
         }
     }
 
-    /// What the instruction with the byte at `at` does with the function. `code` is that of the atom that was asked for last.
-    fn used<'s>(&'s self, atom: AtomIdx, at: u64, mapping: &Mapping, code: &mut Option<Code<'s>>) -> Use {
-        if code.as_ref().is_none_or(|c| c.atom != atom) {
-            *code = self.decoded(atom);
+    /// What the instruction with the byte at `at` does with the function.
+    fn used<'s>(&'s self, atom: AtomIdx, at: u64, mapping: &Mapping, reader: &mut Reader<'s, '_>) -> Use {
+        if reader.last.as_ref().is_none_or(|c| c.atom != atom) {
+            reader.last = self.decoded(reader.plan, atom);
         }
-        let Some(code) = code else { return Use::MayChoose };
+        let Some(code) = &reader.last else { return Use::MayChoose };
         let call = code.instructions.partition_point(|i| i.end() <= at);
         match code.instructions.get(call) {
             Some(i) if matches!(i.flow, Flow::Next | Flow::Stop) => Use::Takes,
@@ -125,8 +160,9 @@ impl Module<'_, '_> {
     }
 
     /// `None` if it isn't known what the code is, or where it is entered.
-    fn decoded(&self, atom: AtomIdx) -> Option<Code<'_>> {
-        let (_, start, bytes) = self.code(atom)?;
+    fn decoded(&self, plan: &Plan, atom: AtomIdx) -> Option<Code<'_>> {
+        let (section, start, bytes) = self.code(atom)?;
+        plan.understood.binary_search(&section).ok()?;
         let mut instructions = Vec::new();
         decode::decode(bytes, u32::try_from(start).ok()?, &mut instructions).ok()?;
         let mut entered = self.entries_of(atom);
@@ -140,6 +176,29 @@ impl Module<'_, '_> {
                 _ => entered.push(target),
             }
         }
+        // From other atoms: by a field that the assembler resolved, or by the name of a function and a distance from there.
+        let branches = plan.resolved.iter().filter(|r| r.branch && r.section == section);
+        entered.extend(branches.map(|r| r.target));
+        for (_, rela) in &self.relas {
+            let addend = rela.r_addend.get(LE);
+            let to =
+                self.symbols.get(symbol_of(rela).index()).filter(|s| self.section_of(s) == Some(section));
+            if let (Some(to), 2 | 4) = (to, type_of(rela))
+                && addend != -4
+                && to.kind != SymbolKind::Section
+            {
+                entered.push(to.value.checked_add_signed(addend.checked_add(4)?)?);
+            }
+        }
+        // Wherever there is a name.
+        let named = self.symbols.iter().filter(|s| s.kind != SymbolKind::Section);
+        entered.extend(named.filter(|s| self.section_of(s) == Some(section)).map(|s| s.value));
+        // A jump over a prefix leads into an instruction.
+        let into = |target: &u64| {
+            let at = instructions.partition_point(|i| i.end() <= *target);
+            instructions.get(at).map(|i| u64::from(i.offset)).filter(|o| o < target)
+        };
+        entered.extend(jumps.iter().filter_map(|(target, _)| into(target)));
         entered.sort_unstable();
         jumps.sort_unstable();
         Some(Code { atom, start, bytes, instructions, entered, jumps })
@@ -153,10 +212,7 @@ impl Module<'_, '_> {
             let Some(sources) = code.sources(number) else { return false };
             for source in sources {
                 let Some(i) = code.instructions.get(source).filter(|_| seen.insert(source)) else { continue };
-                let at =
-                    usize::try_from(u64::from(i.offset).saturating_sub(code.start)).unwrap_or(usize::MAX);
-                let own = code.bytes.get(at..at.saturating_add(usize::from(i.len))).unwrap_or(&[]);
-                match steps.step(own) {
+                match steps.step(code.bytes_of(i)) {
                     Step::Constant { to, value } if to == mapping.register => {
                         if !mapping.leaves_it_open(value) || self.has_relocation(code.atom, i) {
                             return false;

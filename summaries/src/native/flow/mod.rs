@@ -198,7 +198,7 @@ pub(crate) fn read(
         }
     }
     found.functions.sort_by_key(|f| f.atom);
-    module.find_mappings(&found.functions, limits);
+    module.find_mappings(plan, &found.functions, limits);
     found.constants.sort_by_key(|c| c.atom);
     if of.constants {
         found.contents = module.contents();

@@ -10,8 +10,8 @@ use super::builder::{Builder, Key, Raw};
 use super::memory::Memory;
 use super::state::{State, Val};
 use super::transfer::Walk;
-use super::unit::{Op, Refusal};
-use crate::ids::ValueIdx;
+use super::unit::{Op, Refusal, Unit};
+use crate::ids::{AtomIdx, ValueIdx};
 use crate::native::decode::effects::{Operand, Slot, Transfer};
 use crate::relation::{Callee, Constraint};
 
@@ -19,9 +19,9 @@ use crate::relation::{Callee, Constraint};
 #[derive(Default)]
 pub(super) struct Left {
     /// (cell, register, where) of what was put there.
-    put: FxHashSet<(i64, Slot, u64)>,
-    /// (cell, register) of what is loaded from there.
-    taken: FxHashSet<(i64, Slot)>,
+    put: FxHashSet<(i64, Slot, (AtomIdx, u64))>,
+    /// (cell, register, where) of what is loaded from there.
+    taken: FxHashSet<(i64, Slot, (AtomIdx, u64))>,
 }
 
 impl Walk<'_, '_, '_, '_> {
@@ -31,15 +31,15 @@ impl Walk<'_, '_, '_, '_> {
             && self.builder.recording
             && state.get(from) == Val::Saved
         {
-            self.builder.left.put.insert((offset, from, op.offset));
+            self.builder.left.put.insert((offset, from, (op.atom, op.offset)));
         }
     }
 
-    fn takes(&mut self, memory: Memory, to: Slot) {
+    fn takes(&mut self, op: &Op, memory: Memory, to: Slot) {
         if let Memory::Frame(offset) = memory
             && self.builder.recording
         {
-            self.builder.left.taken.insert((offset, to));
+            self.builder.left.taken.insert((offset, to, (op.atom, op.offset)));
         }
     }
 
@@ -64,7 +64,7 @@ impl Walk<'_, '_, '_, '_> {
             }
             (Operand::Slot(to), Operand::Memory(address)) => {
                 let memory = self.address(at, op, state, &address)?;
-                self.takes(memory, to);
+                self.takes(op, memory, to);
             }
             _ => {}
         }
@@ -98,10 +98,13 @@ impl Walk<'_, '_, '_, '_> {
 
 impl Builder {
     /// Where the function puts what its caller left in a register, if that never comes back into it.
-    pub(super) fn keeps_what_was_left(&self) -> Option<u64> {
-        let comes_back = |cell, slot| self.left.taken.contains(&(cell, slot));
-        let kept = self.left.put.iter().filter(|(cell, slot, _)| !comes_back(*cell, *slot));
-        kept.map(|(.., at)| *at).min()
+    pub(super) fn keeps_what_was_left(&self, unit: &Unit) -> Option<u64> {
+        // Functions that are not told apart have frames of their own.
+        let taken = self.left.taken.iter().map(|(cell, slot, at)| (*cell, *slot, unit.function_at(*at)));
+        let taken: FxHashSet<_> = taken.collect();
+        let comes_back = |cell, slot, at| taken.contains(&(cell, slot, unit.function_at(at)));
+        let kept = self.left.put.iter().filter(|(cell, slot, at)| !comes_back(*cell, *slot, *at));
+        kept.map(|(.., at)| at.1).min()
     }
 
     /// By value: something depends on it.

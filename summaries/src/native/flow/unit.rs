@@ -199,6 +199,13 @@ impl Unit {
         self.entries.binary_search_by_key(&(atom, offset), |e| (e.0, e.1)).is_ok()
     }
 
+    /// Which of the functions of the atoms a place is in, by the entries before it; a cold part is in the one of its atoms' that comes first.
+    pub(super) fn function_at(&self, at: (AtomIdx, u64)) -> usize {
+        let before = self.entries.partition_point(|e| (e.0, e.1) <= at);
+        let of_atom = before.checked_sub(1).filter(|e| self.entries.get(*e).is_some_and(|e| e.0 == at.0));
+        of_atom.unwrap_or(0)
+    }
+
     /// Whether the code from an instruction on does nothing but put a place on the stack and go there; it may call such code.
     pub(super) fn is_thunk(&self, module: &Module<'_, '_>, start: usize) -> bool {
         let mut start = start;

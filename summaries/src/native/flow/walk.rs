@@ -12,7 +12,7 @@ use super::transfer::{Leaves, Walk, at_entry};
 use super::unit::{CALLERS_REGISTER, Destination, Refusal, Unit};
 use crate::ids::ValueIdx;
 use crate::native::decode::effects::{Effect, RBP, RSP, SLOTS};
-use crate::relation::FunctionSummary;
+use crate::relation::{FunctionSummary, PRESERVABLE};
 use crate::summary::Target;
 
 /// Blocks that are worked on before a function is given up: a few times each is enough for any that compilers make.
@@ -30,11 +30,15 @@ pub(super) fn walk(module: &Module<'_, '_>, unit: &Unit) -> Walked {
     let summary = fixpoint(module, unit, &mut builder);
     let entered_in_frame = std::mem::take(&mut builder.entered_in_frame);
     let summary = summary.and_then(|at_labels| {
-        if let Some(at) = builder.keeps_what_was_left() {
+        if let Some(at) = builder.keeps_what_was_left(unit) {
             return Err(format!("{CALLERS_REGISTER} is put into the frame for good at {at:#x}"));
         }
         let addressed = builder.addressed();
         let mut summary = builder.finish(&at_labels);
+        // What one function clobbers another one beside it may leave alone.
+        if unit.entries.len() > 1 {
+            summary.preserved = PRESERVABLE;
+        }
         compact(&mut summary, addressed);
         Ok(summary)
     });
