@@ -99,6 +99,21 @@ fn callees_section(corpus: &Corpus) -> Result<(String, Vec<String>)> {
     Ok((body, errors))
 }
 
+/// The section about what is wrong: the first of each link, which is the word before the first colon, and how many more there are.
+fn wrong(errors: &[String]) -> String {
+    let mut section = "\n## What is wrong\n\n".to_owned();
+    let link = |error: &str| error.split(':').next().map(str::to_owned);
+    for of_link in errors.chunk_by(|a, b| link(a) == link(b)) {
+        let shown = NAMES.min(of_link.len());
+        of_link.iter().take(shown).for_each(|e| section.push_str(&format!("- {e}\n")));
+        if of_link.len() > shown {
+            let more = count((of_link.len() - shown) as u64);
+            section.push_str(&format!("- {}: {more} more\n", link(&of_link[0]).unwrap_or_default()));
+        }
+    }
+    section
+}
+
 /// The command. True if everything is explained; what is not stands in the results.
 pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
     let (mut body, mut errors) = liveness_section(corpus, options)?;
@@ -106,9 +121,24 @@ pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
     body.push_str(&calls);
     errors.extend(more);
     if !errors.is_empty() {
-        body.push_str("\n## What is wrong\n\n");
-        errors.iter().for_each(|e| body.push_str(&format!("- {e}\n")));
+        body.push_str(&wrong(&errors));
     }
     publish(corpus, options, "oracle", "What LLVM says of the same programs", &body)?;
     Ok(errors.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_is_counted_by_link() {
+        let mut errors: Vec<String> = (0..NAMES + 3).map(|n| format!("a/thin: f, call {n}: gone")).collect();
+        errors.push("b/full: g: gone".to_owned());
+        let section = wrong(&errors);
+        assert!(
+            section.ends_with("- a/thin: f, call 11: gone\n- a/thin: 3 more\n- b/full: g: gone\n"),
+            "{section}"
+        );
+    }
 }

@@ -17,6 +17,9 @@ use super::site::{Border, Site, both};
 use crate::ids::{AtomId, Id};
 use crate::propagate::Witness;
 
+/// rbx, rbp: no convention passes anything there, and the one may be the frame's.
+const NEVER_PASSED: u64 = 0b10_1000;
+
 impl<'s> Flow<'s> {
     pub(super) fn add_site(&mut self, function: u32, number: u32, caller: AtomId) {
         let position = self.functions[function as usize].position;
@@ -259,7 +262,8 @@ impl<'s> Flow<'s> {
     /// What the function has in such registers at its calls may be looked at.
     pub(super) fn pass_any_of(&mut self, function: u32) {
         for call in &self.summary(function).call_sites {
-            for (_, value) in call.actuals.iter().filter(|(register, _)| PASSED & 1 << (register & 63) == 0) {
+            let is_any = |register: u8| (PASSED | NEVER_PASSED) & 1 << (register & 63) == 0;
+            for (_, value) in call.actuals.iter().filter(|a| is_any(a.0)) {
                 let node = self.value(function, *value);
                 self.graph.assign(node, ESCAPED);
             }
