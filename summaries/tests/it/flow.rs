@@ -112,9 +112,12 @@ fn stack_arguments() {
     assert_eq!(passed(&format!("{store} 8(%rsp); movq $1, (%rsp); call h; add $24, %rsp; ret")), [(16, f())]);
     assert_eq!(passed("lea f(%rip), %rax; push %rax; call h; pop %rcx; ret"), [(8, f())]);
     // A routine that a compiler calls in between, and a cell that the function reads again.
-    let between =
-        format!("{store} (%rsp); call __udivti3; call h; mov (%rsp), %rax; call *%rax; add $24, %rsp; ret");
-    assert_eq!(passed(&between), [(8, f())]);
+    for routine in ["__udivti3", "memcpy"] {
+        let between = format!(
+            "{store} (%rsp); call {routine}; call h; mov (%rsp), %rax; call *%rax; add $24, %rsp; ret"
+        );
+        assert_eq!(passed(&between), [(8, f())]);
+    }
     // By Microsoft's convention 32 bytes lie before the first.
     let store = "sub $56, %rsp; lea f(%rip), %rax; mov %rax,";
     assert_eq!(passed(&format!("{store} 32(%rsp); call h; add $56, %rsp; ret")), [(40, f())]);
@@ -124,6 +127,37 @@ fn stack_arguments() {
         passed(&format!("{store} 8(%rsp); call h; mov 8(%rsp), %rax; call *%rax; add $24, %rsp; ret")),
         []
     );
+}
+
+/// What is passed by value is copied to the stack through a pointer, and shows no end.
+#[test]
+fn stack_arguments_behind_what_is_copied() {
+    let fill = "1: movb %dl, (%rcx,%rdx); inc %rdx; cmp $32, %rdx; jne 1b;";
+    let advance = "1: movq %rdx, (%rcx); add $8, %rcx; cmp %rcx, %rsi; jne 1b;";
+    for (copy, is_passed) in [
+        ("mov %rsp, %rdi; lea g(%rip), %rsi; mov $32, %edx; call memcpy;", true),
+        ("mov %rsp, %rdi; xor %esi, %esi; mov $32, %edx; call memset;", true),
+        (&format!("mov %rsp, %rcx; xor %edx, %edx; {fill}"), true),
+        (&format!("mov %rsp, %rcx; lea 32(%rsp), %rsi; {advance}"), true),
+        // Its address was put away.
+        (&format!("mov %rsp, 48(%rsp); call y; mov 48(%rsp), %rcx; {advance}"), true),
+        // The caller's, another function's, and what was copied for the call before.
+        (&format!("mov %rdi, %rcx; {advance}"), false),
+        (&format!("call malloc; mov %rax, %rcx; {advance}"), false),
+        (&format!("mov %rsp, %rcx; {advance} call y;"), false),
+    ] {
+        let body = format!(
+            "sub $72, %rsp; {copy} lea f(%rip), %rax; mov %rax, 40(%rsp); call h; mov 40(%rsp), %rax; call *%rax; add $72, %rsp; ret"
+        );
+        let (summary, function) = function(&body);
+        let site = site(&summary, &function, "h");
+        let f = site.stack.iter().find(|(at, _)| *at == 48).map(|(_, v)| held(&summary, &function, *v));
+        assert_eq!(
+            (f.is_some(), site.stack_in_frame.is_some()),
+            (is_passed, is_passed && function.frame),
+            "{body}"
+        );
+    }
 }
 
 #[test]

@@ -72,15 +72,13 @@ pub(super) struct Builder {
     seen: FxHashSet<Raw>,
     pub(super) calls: Vec<Call>,
     /// Cells of the frame that anything is stored to, an address or not.
-    touched: FxHashSet<i64>,
+    pub(super) touched: FxHashSet<i64>,
     /// A frame that is an object escapes.
     pub(super) frame_escapes: bool,
     /// Constraints are kept.
     pub(super) recording: bool,
     /// Memory is copied to a place that may be in the frame by what is not a plain store.
     pub(super) copy_to_frame: bool,
-    /// Where in the frame `memcpy` was told to copy to: it may be what a call passes by value.
-    pub(super) copied_to: FxHashSet<i64>,
     /// Values that were loaded from memory outside of the frame, as far as that is seen.
     pub(super) loaded: FxHashSet<ValueIdx>,
     pub(super) preserved: Preserved,
@@ -294,6 +292,7 @@ impl Builder {
         };
         let frame =
             self.raw.iter().any(leaks) || self.calls.iter().any(|c| c.rsp.is_none() && self.has_cells());
+        let in_frame_at = self.may_be_in_frame();
         let stored = self.cells_of(true);
         let loaded = self.cells_of(false);
         let mut constraints = Vec::new();
@@ -342,9 +341,11 @@ impl Builder {
         for call in std::mem::take(&mut self.calls) {
             let mut stack = Vec::new();
             // Cells that are written and never read are for callees; so may be what was written just before.
-            let may_pass = |cell: i64| call.pending.contains(cell) || loaded.binary_search(&cell).is_err();
+            let may_pass =
+                |cell: i64| call.pending.cells.contains(cell) || loaded.binary_search(&cell).is_err();
             let end = call.rsp.filter(|_| !call.tail).map(|rsp| self.end_of_arguments(rsp + 8, may_pass));
-            let end = end.map(|end| if self.is_copied_to(end) { i64::MAX } else { end });
+            let by_value = call.pending.is_through(&in_frame_at);
+            let end = end.map(|end| if by_value { i64::MAX } else { end });
             for cell in stored.iter().filter(|c| may_pass(**c) && end.is_none_or(|end| **c < end)) {
                 let Some(rsp) = call.rsp.filter(|rsp| *cell >= rsp + 8) else { continue };
                 let value = match frame {
@@ -367,8 +368,7 @@ impl Builder {
                 }
             }
             stack.sort_unstable();
-            let copied = end == Some(i64::MAX);
-            let in_frame = frame && (self.copy_to_frame || call.rsp.is_none() || call.tail || copied);
+            let in_frame = frame && (self.copy_to_frame || call.rsp.is_none() || call.tail || by_value);
             call_sites.push(CallSite {
                 section: call.section,
                 offset: call.offset,
@@ -409,26 +409,6 @@ impl Builder {
             call_sites,
             values_at: Vec::new(),
         }
-    }
-
-    /// Where the stack arguments of a call end, that begin at `start`: they lie one behind the other, less what an alignment of
-    /// up to 64 bytes leaves out, and the first is at the stack pointer, or above the 32 bytes that a caller by Microsoft's convention
-    /// leaves to its callee.
-    fn end_of_arguments(&self, start: i64, may_pass: impl Fn(i64) -> bool) -> i64 {
-        let is_argument = |cell: i64| self.touched.contains(&cell) && may_pass(cell);
-        let mut end = start;
-        if let Some(first) = [start, start + 32].into_iter().find(|cell| is_argument(*cell)) {
-            end = first + 8;
-            while let Some(next) = (0..8).map(|gap| end + gap * 8).find(|cell| is_argument(*cell)) {
-                end = next + 8;
-            }
-        }
-        end
-    }
-
-    /// Whether something was copied to where the next argument may be.
-    fn is_copied_to(&self, end: i64) -> bool {
-        (-8..8).any(|gap| self.copied_to.contains(&(end + gap * 8)))
     }
 
     fn has_cells(&self) -> bool {

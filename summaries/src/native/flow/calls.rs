@@ -198,11 +198,7 @@ impl Walk<'_, '_, '_, '_> {
         returns: bool,
     ) -> Result<(), Refusal> {
         let local = matches!(callee, Callee::Direct { target, .. } if self.module.is_local(target));
-        if let (Callee::Direct { target, .. }, Val::Frame(to)) = (callee, state.get(7))
-            && matches!(self.module.name(target), b"memcpy" | b"memmove")
-        {
-            self.builder.copied_to.insert(to);
-        }
+        let (inside, to) = (self.module.may_be_inside_arguments(callee), state.get(7));
         let mut actuals = Vec::new();
         // Thunks of indirect branches take any.
         let any = !local && (returns || matches!(callee, Callee::Direct { .. }));
@@ -256,7 +252,9 @@ impl Walk<'_, '_, '_, '_> {
         }
         // By this function; the callee's summary says what the callee does.
         state.clobbered = clobbered;
-        if !self.module.may_be_inside_arguments(callee) {
+        if inside {
+            self.writes_through(state, to)?;
+        } else {
             state.pending = super::state::Pending::default();
             state.pushed = false;
         }

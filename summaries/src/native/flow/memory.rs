@@ -142,13 +142,16 @@ impl Walk<'_, '_, '_, '_> {
                 self.returns_elsewhere |= covers && !matches!(value, Val::None | Val::Undefined);
                 if value != Val::Saved {
                     for cell in cells(offset, size) {
-                        state.pending.insert(cell);
+                        state.pending.cells.insert(cell);
                         self.builder.touch(cell);
                     }
                 }
                 self.builder.store_cell(offset, size, value)
             }
-            Memory::At(to, offset) => self.builder.store(value, to, offset, size),
+            Memory::At(to, offset) => {
+                self.writes_through(state, Val::Node(to, 0))?;
+                self.builder.store(value, to, offset, size)
+            }
             Memory::Tls | Memory::Guard | Memory::Number => self.builder.escape(value),
             Memory::Got(_) => Err("a store into the offset table".to_owned()),
             Memory::Nowhere => Ok(()),

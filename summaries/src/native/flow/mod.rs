@@ -8,6 +8,7 @@
 //! comparisons. Anything else makes the function one that is not understood, and it gets no summary: whatever it
 //! refers to and is given escapes.
 
+mod arguments;
 mod builder;
 mod calls;
 mod closed;
@@ -36,7 +37,7 @@ use super::tables::{Result, Tables};
 use crate::constant::{Contents, FunctionConstants};
 use crate::ids::{AtomIdx, SymbolIdx};
 use crate::limit::{Limit, LimitRecord};
-use crate::relation::{Callee, FunctionSummary};
+use crate::relation::FunctionSummary;
 use crate::summary::{
     Atom, AtomKind, Binding, Definition, OwnedRange, Reference, ReferenceKind, ResolvedReference, Symbol,
     SymbolKind, Target,
@@ -439,11 +440,6 @@ impl Module<'_, '_> {
 
     fn is_tls_get_addr(&self, target: Target) -> bool {
         self.name(target) == b"__tls_get_addr"
-    }
-
-    /// Functions that compilers call while arguments of another call may be on the stack already.
-    fn may_be_inside_arguments(&self, callee: Callee) -> bool {
-        matches!(callee, Callee::Direct { target, .. } if self.name(target).starts_with(b"__"))
     }
 
     /// Fill in what the constraints don't say: the atoms, the entries, and which references are accounted for.

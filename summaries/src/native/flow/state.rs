@@ -56,46 +56,65 @@ impl Val {
     }
 }
 
-/// Frame cells that were written since the last call: they may be stack arguments of the next.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Pending {
-    /// Offsets of cells, multiples of 8, sorted.
-    pub(super) cells: Vec<i64>,
-    /// Too many to list: any cell.
+/// A set of which nobody needs to know the members where there are many.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Few<T> {
+    /// Sorted.
+    pub(super) items: Vec<T>,
+    /// Too many to list: any.
     pub(super) any: bool,
 }
 
-impl Pending {
+impl<T> Default for Few<T> {
+    fn default() -> Self {
+        Few { items: Vec::new(), any: false }
+    }
+}
+
+impl<T: Copy + Ord> Few<T> {
     const MOST: usize = 64;
 
-    pub(super) fn insert(&mut self, cell: i64) {
+    pub(super) fn insert(&mut self, item: T) {
         if self.any {
             return;
         }
-        if let Err(at) = self.cells.binary_search(&cell) {
-            self.cells.insert(at, cell);
+        if let Err(at) = self.items.binary_search(&item) {
+            self.items.insert(at, item);
         }
-        if self.cells.len() > Self::MOST {
+        if self.items.len() > Self::MOST {
             self.any = true;
-            self.cells.clear();
+            self.items.clear();
         }
     }
 
-    pub(super) fn contains(&self, cell: i64) -> bool {
-        self.any || self.cells.binary_search(&cell).is_ok()
+    pub(super) fn contains(&self, item: T) -> bool {
+        self.any || self.items.binary_search(&item).is_ok()
     }
 
-    fn join(&mut self, other: &Pending) -> bool {
-        let before = (self.any, self.cells.len());
+    pub(super) fn is_empty(&self) -> bool {
+        !self.any && self.items.is_empty()
+    }
+
+    fn join(&mut self, other: &Few<T>) -> bool {
+        let before = (self.any, self.items.len());
         if other.any {
             self.any = true;
-            self.cells.clear();
+            self.items.clear();
         }
-        for cell in &other.cells {
-            self.insert(*cell);
+        for item in &other.items {
+            self.insert(*item);
         }
-        before != (self.any, self.cells.len())
+        before != (self.any, self.items.len())
     }
+}
+
+/// What was written since the last call: it may be on the stack for the next.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Pending {
+    /// Offsets of cells of the frame, multiples of 8.
+    pub(super) cells: Few<i64>,
+    /// Through which values something was written, that were not the caller's.
+    pub(super) through: Few<ValueIdx>,
 }
 
 /// A point of the function.
@@ -142,6 +161,7 @@ impl State {
         changed |= other.clobbered & !self.clobbered != 0 || other.pushed && !self.pushed;
         self.clobbered |= other.clobbered;
         self.pushed |= other.pushed;
-        changed | self.pending.join(&other.pending)
+        changed |= self.pending.cells.join(&other.pending.cells);
+        changed | self.pending.through.join(&other.pending.through)
     }
 }
