@@ -16,7 +16,7 @@ use crate::native::decode::{self, Flow, Instruction, Step, Steps};
 use crate::native::relocations::{symbol_of, type_of};
 use crate::native::split::Plan;
 use crate::relation::{Callee, FunctionSummary};
-use crate::summary::{SymbolKind, Target};
+use crate::summary::{Symbol, SymbolKind, Target};
 
 /// What an instruction does with the function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,11 +79,20 @@ impl Code<'_> {
 /// Reads code for [`Module::used`].
 struct Reader<'s, 'p> {
     plan: &'p Plan,
+    /// Where there is a name, or another atom leads to: (section, offset), sorted.
+    places: Vec<(u32, u64)>,
     /// Of the atom that was asked for last.
     last: Option<Code<'s>>,
 }
 
-impl Reader<'_, '_> {
+impl<'s> Reader<'s, '_> {
+    /// Reads the code of an atom, if it wasn't the last.
+    fn turn_to(&mut self, module: &'s Module<'_, '_>, atom: AtomIdx) {
+        if self.last.as_ref().is_none_or(|code| code.atom != atom) {
+            self.last = module.decoded(self.plan, &self.places, atom);
+        }
+    }
+
     /// In the atom that was asked for last.
     fn instruction_at(&self, at: u64) -> Option<&Instruction> {
         let code = self.last.as_ref()?;
@@ -115,7 +124,7 @@ impl Module<'_, '_> {
             |f: &FunctionSummary| std::iter::once(f.atom).chain(f.parts.iter().copied()).collect::<Vec<_>>();
         let mut followed: Vec<AtomIdx> = functions.iter().flat_map(own).collect();
         followed.sort_unstable();
-        let mut code = Reader { plan, last: None };
+        let mut code = Reader { plan, places: self.places_led_to(plan), last: None };
         let mut chooses = |atom: AtomIdx, at: u64, mapping: &Mapping| {
             let why = format!("a call of {} at {at:#x} may say where", String::from_utf8_lossy(mapping.name));
             self.limit(Limit::FixedMapping, &[atom], &why, limits);
@@ -147,9 +156,7 @@ impl Module<'_, '_> {
 
     /// What the instruction with the byte at `at` does with the function.
     fn used<'s>(&'s self, atom: AtomIdx, at: u64, mapping: &Mapping, reader: &mut Reader<'s, '_>) -> Use {
-        if reader.last.as_ref().is_none_or(|c| c.atom != atom) {
-            reader.last = self.decoded(reader.plan, atom);
-        }
+        reader.turn_to(self, atom);
         let Some(code) = &reader.last else { return Use::MayChoose };
         let call = code.instructions.partition_point(|i| i.end() <= at);
         match code.instructions.get(call) {
@@ -159,8 +166,26 @@ impl Module<'_, '_> {
         }
     }
 
-    /// `None` if it isn't known what the code is, or where it is entered.
-    fn decoded(&self, plan: &Plan, atom: AtomIdx) -> Option<Code<'_>> {
+    /// Wherever there is a name, or control may come from another atom: by a field that the assembler resolved, or by the name of a function
+    /// and a distance from there.
+    fn places_led_to(&self, plan: &Plan) -> Vec<(u32, u64)> {
+        let branches = plan.resolved.iter().filter(|r| r.branch).map(|r| (r.section, r.target));
+        let place = |symbol: &Symbol| Some((self.section_of(symbol)?, symbol.value));
+        let named = self.symbols.iter().filter(|s| s.kind != SymbolKind::Section).filter_map(place);
+        let by_distance = self.relas.iter().filter_map(|(_, rela)| {
+            let symbol = self.symbols.get(symbol_of(rela).index())?;
+            let counts = matches!(type_of(rela), 2 | 4) && symbol.kind != SymbolKind::Section;
+            let (section, value) = place(symbol).filter(|_| counts)?;
+            Some((section, value.checked_add_signed(rela.r_addend.get(LE).checked_add(4)?)?))
+        });
+        let mut places: Vec<_> = branches.chain(named).chain(by_distance).collect();
+        places.sort_unstable();
+        places.dedup();
+        places
+    }
+
+    /// `None` if it isn't known what the code is, or where it is entered. `places` are those of [`Self::places_led_to`].
+    fn decoded(&self, plan: &Plan, places: &[(u32, u64)], atom: AtomIdx) -> Option<Code<'_>> {
         let (section, start, bytes) = self.code(atom)?;
         plan.understood.binary_search(&section).ok()?;
         let mut instructions = Vec::new();
@@ -176,23 +201,10 @@ impl Module<'_, '_> {
                 _ => entered.push(target),
             }
         }
-        // From other atoms: by a field that the assembler resolved, or by the name of a function and a distance from there.
-        let branches = plan.resolved.iter().filter(|r| r.branch && r.section == section);
-        entered.extend(branches.map(|r| r.target));
-        for (_, rela) in &self.relas {
-            let addend = rela.r_addend.get(LE);
-            let to =
-                self.symbols.get(symbol_of(rela).index()).filter(|s| self.section_of(s) == Some(section));
-            if let (Some(to), 2 | 4) = (to, type_of(rela))
-                && addend != -4
-                && to.kind != SymbolKind::Section
-            {
-                entered.push(to.value.checked_add_signed(addend.checked_add(4)?)?);
-            }
-        }
-        // Wherever there is a name.
-        let named = self.symbols.iter().filter(|s| s.kind != SymbolKind::Section);
-        entered.extend(named.filter(|s| self.section_of(s) == Some(section)).map(|s| s.value));
+        let own = (section, start)..(section, start.checked_add(bytes.len() as u64)?);
+        let first = places.partition_point(|place| *place < own.start);
+        let own = places.get(first..).unwrap_or(&[]).iter().take_while(|place| **place < own.end);
+        entered.extend(own.map(|place| place.1));
         // A jump over a prefix leads into an instruction.
         let into = |target: &u64| {
             let at = instructions.partition_point(|i| i.end() <= *target);
