@@ -64,7 +64,7 @@ pub fn can_stub(summary: &ModuleSummary) -> Vec<bool> {
 /// The same where nobody chose the function: debug information says how long functions are by numbers, so that what comes behind a
 /// stub would be taken for the rest of it.
 pub fn can_stub_unasked(summary: &ModuleSummary) -> Vec<bool> {
-    match summary.atoms.iter().any(|a| a.kind == AtomKind::Debug) {
+    match summaries::have_debug_info(&summary.atoms) {
         true => vec![false; summary.atoms.len()],
         false => can_stub(summary),
     }

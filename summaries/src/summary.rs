@@ -174,6 +174,12 @@ impl AtomKind {
     }
 }
 
+/// Whether a module with these atoms has debug information: tables that say by numbers how long its functions are, and how far one is
+/// from the next.
+pub fn have_debug_info(atoms: &[Atom]) -> bool {
+    atoms.iter().any(|atom| atom.kind == AtomKind::Debug)
+}
+
 /// Bits of [`Atom::flags`].
 pub mod atom_flags {
     /// `SHF_GNU_RETAIN`: the user asked the linker to keep it.
@@ -195,7 +201,7 @@ pub mod atom_flags {
     /// The section's name is of a standard family (`.text*`, `.rodata*`, `.data*`, `.bss*`, ...), see
     /// `native::sections::is_standard_family`.
     pub const STANDARD_FAMILY: u32 = 1 << 8;
-    /// Code that was not understood because it uses what its caller left in registers that pass nothing by the psABI: it may take
+    /// Code that was not understood and may use what its caller left in registers that pass nothing by the psABI: it may take
     /// arguments there (`preserve_none`, `regcall`). Only found where value flow is.
     pub const TAKES_REGISTERS: u32 = 1 << 9;
 }

@@ -299,10 +299,7 @@ pub(crate) fn plan(
             *slot = Some(i);
         }
     }
-    let has_debug_info = tables.sections.iter().any(|s| {
-        let name = tables.name(s.name);
-        [&b".debug_info"[..], b".debug_line", b".zdebug_info", b".zdebug_line"].contains(&name)
-    });
+    let has_debug_info = crate::summary::have_debug_info(atoms);
     let mut plan = Plan::default();
     if has_debug_info {
         // Its tables say by numbers how far one function is from the next.
