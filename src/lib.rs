@@ -144,7 +144,7 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
     };
     let propagate = |index: &index::Index| {
         let chosen = plan::chosen_stubs(config, index, &summaries);
-        let mut chosen_places = None;
+        let mut fixed_mapping = None;
         let follows =
             config.prune.level == Level::Pointers && chosen.is_empty() && values::can_follow(&summaries);
         if follows {
@@ -168,16 +168,16 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
                 can_stub: &can_stub,
             };
             let flow = values::flow(sources, wants_report(config));
-            if flow.chosen_places.is_none() {
+            if flow.fixed_mapping.is_none() {
                 return flow;
             }
-            chosen_places = flow.chosen_places;
+            fixed_mapping = flow.fixed_mapping;
         }
         // Without a function that was understood every reference keeps its target.
         let muted = index.without_bodies(&chosen);
         let mut liveness = live(muted.as_ref().unwrap_or(index), Rules::Ours, &|atom| kinds(index, atom));
         liveness.stub = chosen.iter().zip(&liveness.witness).map(|(c, w)| *c && w.is_some()).collect();
-        ValueFlow { liveness, chosen_places, ..ValueFlow::default() }
+        ValueFlow { liveness, fixed_mapping, ..ValueFlow::default() }
     };
     let mut flow = timer.stage(Stage::Propagate, || propagate(&index));
     let mut limited = None;

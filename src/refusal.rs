@@ -76,7 +76,7 @@ pub fn of_values(
     index: &Index,
     flow: &ValueFlow,
 ) -> Option<Place> {
-    let found = flow.chosen_places?;
+    let found = flow.fixed_mapping?;
     let name = crate::report::lossy(resolution.symbols[found.symbol].name);
     let Some(by) = found.by else {
         let detail = format!(

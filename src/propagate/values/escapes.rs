@@ -33,7 +33,7 @@ impl Flow<'_> {
         };
         self.live(atom, Witness::Escaped { mention: self.mention[atom.index()] });
         self.escaped[atom.index()] = true;
-        let Some(function) = self.function_of(atom) else { return self.escapes_not_understood(atom) };
+        let Some(function) = self.function_of(atom) else { return };
         if !std::mem::replace(&mut self.functions[function as usize].escaped, true) {
             // Wherever the address leads: with one place of it, unseen code has the others too.
             self.enter_at_label(function);
@@ -53,7 +53,7 @@ impl Flow<'_> {
         }
         // A call of the unknown passes what the convention says, if nothing takes more.
         if summary.parameters.iter().any(|p| PASSED & 1 << (p.0 & 63) == 0) {
-            self.take_registers();
+            self.pass_all_to_unknown();
         }
         if let Some(frame) = self.frame(function) {
             let above = self.graph.divide_above(frame, FIRST_STACK_PARAMETER);
@@ -75,7 +75,7 @@ impl Flow<'_> {
         }
         // A call of the unknown may lead there, with what it has in any register.
         if !summary.at_labels.is_empty() {
-            self.take_registers();
+            self.pass_all_to_unknown();
         }
     }
 

@@ -15,7 +15,7 @@ use summaries::{AtomIdx, AtomKind, ReferenceKind, ValueIdx, atom_flags};
 use super::budget::Budget;
 use super::constants::Constants;
 use super::graph::{CELL, Cause, ESCAPED, Event, Graph, Kind, NodeId, Use};
-use super::mappings::ChosenPlaces;
+use super::mappings::FixedMapping;
 use super::places::{Content, Place, World};
 use super::sets::Element;
 use super::site::Site;
@@ -79,15 +79,15 @@ pub(super) struct Flow<'s> {
     /// Unseen code has that memory, and files.
     pub(super) shared: bool,
     /// Code escaped that takes arguments in any register.
-    pub(super) takes_registers: bool,
+    pub(super) unknown_takes_all: bool,
     /// Code lives that takes arguments in any register: what it is passed may come from far.
-    pub(super) takes_any: bool,
+    pub(super) unusual_taken: bool,
     /// Sites that call an object in memory that has not escaped so far.
     pub(super) executed: Vec<(u32, u32)>,
     /// Somebody may map memory at a place of the program's choice.
-    pub(super) chosen_places: Option<ChosenPlaces>,
+    pub(super) fixed_mapping: Option<FixedMapping>,
     /// Somebody has the address of what maps memory.
-    pub(super) taken_mapping: Option<ChosenPlaces>,
+    pub(super) taken_mapping: Option<FixedMapping>,
     /// By atom.
     pub(super) witness: Vec<Option<Witness>>,
     /// By atom: the first edge from a live atom that mentions it.
@@ -126,10 +126,10 @@ impl<'s> Flow<'s> {
             text: None,
             owned: BTreeMap::new(),
             shared: false,
-            takes_registers: false,
-            takes_any: false,
+            unknown_takes_all: false,
+            unusual_taken: false,
             executed: Vec::new(),
-            chosen_places: None,
+            fixed_mapping: None,
             taken_mapping: None,
             witness: vec![None; atoms],
             mention: vec![None; atoms],
@@ -173,7 +173,7 @@ impl<'s> Flow<'s> {
                 return;
             }
             self.follow(events);
-            if self.chosen_places.is_some() {
+            if self.fixed_mapping.is_some() {
                 return;
             }
         }
@@ -219,7 +219,7 @@ impl<'s> Flow<'s> {
             }
         }
         if self.world.atom(atom).is_some_and(|a| a.has(atom_flags::TAKES_REGISTERS)) {
-            self.pass_any();
+            self.pass_unusual();
         }
         if let Some(function) = self.function_of(atom) {
             self.activate(function, atom);
@@ -403,8 +403,8 @@ impl<'s> Flow<'s> {
             self.constraint(function, first, constraint, by);
         }
         self.add_sites(function, by);
-        if self.takes_any {
-            self.pass_any_of(function);
+        if self.unusual_taken {
+            self.pass_unusual_of(function);
         }
     }
 

@@ -15,7 +15,7 @@ use crate::ids::{AtomId, SymbolId};
 
 /// Why a program may make addresses of numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ChosenPlaces {
+pub struct FixedMapping {
     /// The function that maps memory.
     pub symbol: SymbolId,
     /// The code that calls it or takes its address; `None` where its address escaped, or it has another name by an option.
@@ -27,8 +27,8 @@ impl Flow<'_> {
         summaries::maps_memory(self.world.sources.resolution.symbols[symbol].name)
     }
 
-    fn chooses(&mut self, symbol: SymbolId, by: Option<AtomId>) {
-        self.chosen_places.get_or_insert(ChosenPlaces { symbol, by });
+    fn finds_fixed_mapping(&mut self, symbol: SymbolId, by: Option<AtomId>) {
+        self.fixed_mapping.get_or_insert(FixedMapping { symbol, by });
     }
 
     /// By `--wrap` and `--defsym` modules know such a function by names that say nothing to the front ends.
@@ -44,7 +44,7 @@ impl Flow<'_> {
         if renamed
             && let Some((symbol, _)) = symbols.enumerated().find(|(_, s)| summaries::maps_memory(s.name))
         {
-            self.chooses(symbol, None);
+            self.finds_fixed_mapping(symbol, None);
         }
     }
 
@@ -54,30 +54,31 @@ impl Flow<'_> {
         let module = self.world.sources.index.modules[position].module;
         let Some(symbol) = self.world.sources.resolution.symbol_id(module, symbol) else { return };
         if self.is_mapping(symbol) {
-            self.taken_mapping = Some(ChosenPlaces { symbol, by: Some(by) });
+            self.taken_mapping = Some(FixedMapping { symbol, by: Some(by) });
             if !matches!(place, (Place::External(_), false)) {
-                self.chooses(symbol, Some(by));
+                self.finds_fixed_mapping(symbol, Some(by));
             }
         }
     }
 
-    /// A site calls a function of a library. What calls it by its name the front end has seen.
+    /// A site calls a function of a library. What calls it by its name the front end has seen; by another name only options make
+    /// it known, and the resolver of an indirect function, whose result escapes.
     pub(super) fn calls_external(&mut self, site: u32, symbol: SymbolId) {
         let this = &self.sites[site as usize];
         if (this.indirect || this.number.is_none()) && self.is_mapping(symbol) {
-            self.chooses(symbol, Some(this.caller));
+            self.finds_fixed_mapping(symbol, Some(this.caller));
         }
     }
 
     /// The address of a library's function escaped.
     pub(super) fn external_escapes(&mut self, symbol: SymbolId) {
         if self.is_mapping(symbol) {
-            self.chooses(symbol, None);
+            self.finds_fixed_mapping(symbol, None);
         }
     }
 
     /// At the end.
-    pub(super) fn may_choose_places(&self) -> Option<ChosenPlaces> {
-        self.chosen_places.or(self.taken_mapping.filter(|_| self.graph.given_up != GivenUp::Nothing))
+    pub(super) fn fixed_mapping(&self) -> Option<FixedMapping> {
+        self.fixed_mapping.or(self.taken_mapping.filter(|_| self.graph.given_up != GivenUp::Nothing))
     }
 }

@@ -43,7 +43,7 @@ use causes::Causes;
 pub use constants::ConstantStatistics;
 pub use globals::NotConstant;
 pub use graph::Cause;
-pub use mappings::ChosenPlaces;
+pub use mappings::FixedMapping;
 use origins::Origins;
 pub use places::{ModelOf, Sources};
 pub use unreached::{Integer, UnreachedCall};
@@ -111,7 +111,7 @@ pub struct ValueFlow {
     /// Calls that integers keep control from. Only if that was asked for.
     pub unreached: Vec<UnreachedCall>,
     /// Why values are followed nowhere, although there are some: then all else is empty, or as without them.
-    pub chosen_places: Option<ChosenPlaces>,
+    pub fixed_mapping: Option<FixedMapping>,
     /// `None` where values were not followed, or nobody asked.
     pub statistics: Option<Statistics>,
 }
@@ -140,8 +140,8 @@ fn flow_within(sources: Sources<'_>, explain: bool, budget: budget::Budget) -> V
     let mut flow = flow::Flow::new(places::World::new(sources), budget);
     flow.graph.explain = explain;
     flow.run();
-    if let chosen_places @ Some(_) = flow.may_choose_places() {
-        return ValueFlow { chosen_places, ..ValueFlow::default() };
+    if let fixed_mapping @ Some(_) = flow.fixed_mapping() {
+        return ValueFlow { fixed_mapping, ..ValueFlow::default() };
     }
     let atoms = (0..flow.world.atoms()).map(AtomId::new);
     let stub: Vec<bool> = atoms.map(|a| flow.is_stub(a)).collect();
@@ -167,7 +167,7 @@ fn flow_within(sources: Sources<'_>, explain: bool, budget: budget::Budget) -> V
         escaped = flow.escaped;
     }
     let liveness = Liveness { witness, stub };
-    ValueFlow { liveness, sites, called, escaped, unreached, chosen_places: None, statistics }
+    ValueFlow { liveness, sites, called, escaped, unreached, fixed_mapping: None, statistics }
 }
 
 /// What the indirect call sites of live functions call.

@@ -6,8 +6,8 @@
 
 use std::borrow::Cow;
 
+use summaries::ValueIdx;
 use summaries::relation::{Callee, PASSED};
-use summaries::{ValueIdx, atom_flags};
 
 use super::flow::{FIRST_STACK_PARAMETER, Flow, Meaning};
 use super::graph::{Cause, ESCAPED, NodeId, Use};
@@ -225,7 +225,7 @@ impl<'s> Flow<'s> {
         }
         let passed = this.passed.clone();
         passed.by_convention().for_each(|node| self.graph.assign(node, ESCAPED));
-        if self.takes_registers {
+        if self.unknown_takes_all {
             self.pass_all(site);
         }
         if let Some((frame, _)) = passed.in_frame {
@@ -243,24 +243,17 @@ impl<'s> Flow<'s> {
         passed.all().for_each(|node| self.graph.assign(node, ESCAPED));
     }
 
-    /// Code that was not understood escaped. If it takes arguments in any register, every call of the unknown may lead there.
-    pub(super) fn escapes_not_understood(&mut self, atom: AtomId) {
-        if self.world.atom(atom).is_some_and(|a| a.has(atom_flags::TAKES_REGISTERS)) {
-            self.take_registers();
-        }
-    }
-
     /// Code lives that takes arguments in registers where no convention has any. What calls it may have been passed them by its own
     /// caller, and leave them alone: then no actual of that call has them.
-    pub(super) fn pass_any(&mut self) {
-        if !std::mem::replace(&mut self.takes_any, true) {
+    pub(super) fn pass_unusual(&mut self) {
+        if !std::mem::replace(&mut self.unusual_taken, true) {
             let active = (0..self.functions.len() as u32).filter(|f| self.functions[*f as usize].is_active());
-            active.collect::<Vec<_>>().into_iter().for_each(|function| self.pass_any_of(function));
+            active.collect::<Vec<_>>().into_iter().for_each(|function| self.pass_unusual_of(function));
         }
     }
 
     /// What the function has in such registers at its calls may be looked at.
-    pub(super) fn pass_any_of(&mut self, function: u32) {
+    pub(super) fn pass_unusual_of(&mut self, function: u32) {
         for call in &self.summary(function).call_sites {
             let is_any = |register: u8| (PASSED | NEVER_PASSED) & 1 << (register & 63) == 0;
             for (_, value) in call.actuals.iter().filter(|a| is_any(a.0)) {
@@ -271,8 +264,8 @@ impl<'s> Flow<'s> {
     }
 
     /// What calls of the unknown have in any register may be looked at.
-    pub(super) fn take_registers(&mut self) {
-        if !std::mem::replace(&mut self.takes_registers, true) {
+    pub(super) fn pass_all_to_unknown(&mut self) {
+        if !std::mem::replace(&mut self.unknown_takes_all, true) {
             let sites = (0..self.sites.len() as u32).filter(|s| self.sites[*s as usize].calls_unknown);
             sites.collect::<Vec<_>>().into_iter().for_each(|site| self.pass_all(site));
         }

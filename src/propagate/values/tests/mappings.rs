@@ -26,8 +26,9 @@ fn chooses(
     let undefined: Vec<&str> =
         undefined.into_iter().filter(|u| elsewhere.iter().all(|(name, _)| name != u)).collect();
     let text = module(&functions, &[("table", "")], &undefined);
+    let text = text.replace("symbol resolved global func", "symbol resolved global ifunc");
     let (flow, names) = flow_of_within(line, &[&text], &models, budget);
-    let chosen = flow.chosen_places?;
+    let chosen = flow.fixed_mapping?;
     assert!(flow.liveness.witness.is_empty() && flow.statistics.is_none());
     Some(chosen.by.map(|by| names[by.0 as usize].clone()))
 }
@@ -84,6 +85,10 @@ fn who_may_get_what_maps_memory() {
     let shared = "a.o -shared -u _start -o out";
     assert_eq!(chooses(take, &[], shared, budget::BUDGET), by_start);
     assert_eq!(chooses("call direct mmap", &[], shared, budget::BUDGET), None);
+    // An indirect function has a name of its own.
+    let resolve = [("resolved", "%0 = address mmap; result rax %0")];
+    assert_eq!(chooses("call direct resolved", &resolve, LINE, budget::BUDGET), Some(None));
+    assert_eq!(chooses("call direct resolved", &[("resolved", "result rax %0")], LINE, budget::BUDGET), None);
     // The fixpoint was too much work.
     let small = budget::Budget { free: 0, steps: [0, 9999, 9999], most: [0, 9999, 9999], ..budget::BUDGET };
     let work = "; %1 = address f; %2 = address table; store %1 -> %2 +0 size 8; %3 = load %2 +0 size 8; call indirect %3";
