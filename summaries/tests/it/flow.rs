@@ -393,6 +393,33 @@ fn what_the_caller_left_is_not_put_into_the_frame_for_good() {
     }
 }
 
+/// What is refused for another reason.
+#[test]
+fn who_may_take_arguments_in_any_register_is_marked() {
+    let marked = |body: &str| {
+        let summary = module(body);
+        assert!(summary.functions.is_empty(), "{body}: {:?}", summary.functions);
+        summary.atoms.iter().any(|a| a.has(summaries::atom_flags::TAKES_REGISTERS))
+    };
+    for body in [
+        "std; jmp *%r12",
+        "std; mov (%r13), %rax; ret",
+        "std; push %r14; mov %r15, %rdi; call g; pop %r14; ret",
+        "std; mov %r14, %rdi; ret",
+        "std; mov %rsp, %r14; ret",
+        ".byte 0x06; ret",
+    ] {
+        assert!(marked(body), "{body}");
+    }
+    for body in [
+        "std; jmp *%rdi",
+        "std; push %r12; mov %rdi, %r12; call g; pop %r12; ret",
+        "std; mov %r13, -16(%rsp); mov %rdi, %r13; call g; mov -16(%rsp), %r13; ret",
+    ] {
+        assert!(!marked(body), "{body}");
+    }
+}
+
 #[test]
 fn a_return_on_another_stack_is_not_understood() {
     // Coroutines and contexts: what the other stack has at its top is jumped to, and nobody sees a call of it.

@@ -23,6 +23,7 @@ mod preserve;
 mod state;
 mod transfer;
 mod unit;
+mod unusual;
 mod walk;
 
 use object::endian::LittleEndian as LE;
@@ -155,7 +156,7 @@ pub(crate) fn read(
             }
             Err(refusal) => Err(refusal.clone()),
         };
-        let checked = outcome.and_then(|summary| match unusual_parameter(&summary) {
+        let checked = outcome.and_then(|summary| match unusual::parameter(&summary) {
             Some(register) => Err(format!("{CALLERS_REGISTER} is used: {register} as it was at entry")),
             None => Ok(summary),
         });
@@ -177,7 +178,9 @@ pub(crate) fn read(
             }
             (Err(refusal), _) | (_, Err(refusal)) => {
                 module.give_up(&group, &refusal, limits);
-                if refusal.starts_with(CALLERS_REGISTER) {
+                let takes = refusal.starts_with(CALLERS_REGISTER)
+                    || group.iter().any(|a| module.may_take_registers(*a, &mut effects));
+                if takes {
                     found.takes_registers.extend(&group);
                 }
                 not_understood.extend(group);
@@ -187,6 +190,10 @@ pub(crate) fn read(
     for (i, atom) in module.atoms.iter().enumerate() {
         let left = atom.kind == AtomKind::Code && plan.understood.binary_search(&atom.section).is_err();
         if left && atom.size > 0 {
+            let number = AtomIdx::new(i);
+            if module.may_take_registers(number, &mut effects) {
+                found.takes_registers.push(number);
+            }
             module.give_up(&[AtomIdx::new(i)], "its section is not understood as functions", limits);
         }
     }
@@ -205,13 +212,6 @@ pub(crate) fn read(
         found.contents = module.contents();
     }
     Ok(found)
-}
-
-/// A register that no calling convention passes anything in, and that the function looks at.
-fn unusual_parameter(summary: &FunctionSummary) -> Option<u8> {
-    // rcx, rdx, rsi, rdi, r8, r9, r10, xmm0 to xmm7.
-    let usual = |r: u8| matches!(r, 1 | 2 | 6..=10 | 16..=23);
-    summary.parameters.iter().map(|p| p.0).find(|r| !usual(*r))
 }
 
 impl Module<'_, '_> {

@@ -1,0 +1,46 @@
+//! Which functions take arguments where no convention passes any, or may do so and are not understood.
+//!
+//! What is understood reads no such register as it found it, or is refused for it ([`CALLERS_REGISTER`](super::unit::CALLERS_REGISTER)).
+//! Code that is refused for another reason is only looked at: by the psABI (3.2.1) a function that uses one of r12 to r15 puts
+//! the caller's value away first, which functions that are passed something there don't. Code of which nothing is known counts.
+//! Left out: rax, r11 and xmm8 to xmm15, which any function may use, and which are passed only behind others or by `regcall`.
+
+use super::Module;
+use crate::ids::AtomIdx;
+use crate::native::decode;
+use crate::native::decode::effects::{Effect, Effects, Operand};
+use crate::relation::FunctionSummary;
+
+/// r12 to r15, a bit each.
+const KEPT: u64 = 0xf000;
+
+/// A register that no calling convention passes anything in, and that the function looks at.
+pub(super) fn parameter(summary: &FunctionSummary) -> Option<u8> {
+    // rcx, rdx, rsi, rdi, r8, r9, r10, xmm0 to xmm7.
+    let usual = |r: u8| matches!(r, 1 | 2 | 6..=10 | 16..=23);
+    summary.parameters.iter().map(|p| p.0).find(|r| !usual(*r))
+}
+
+impl Module<'_, '_> {
+    /// Whether the atom uses a register that it doesn't put away.
+    pub(super) fn may_take_registers(&self, atom: AtomIdx, effects: &mut Effects) -> bool {
+        let Some((_, _, bytes)) = self.code(atom) else { return true };
+        let mut instructions = Vec::new();
+        if decode::decode(bytes, 0, &mut instructions).is_err() {
+            return true;
+        }
+        let (mut used, mut put) = (0, 0);
+        for instruction in instructions {
+            let at = instruction.offset as usize;
+            let own = bytes.get(at..at + usize::from(instruction.len)).unwrap_or(&[]);
+            let Some(registers) = effects.registers(own) else { return true };
+            used |= registers;
+            if let Effect::Push(Operand::Slot(from))
+            | Effect::Move { to: Operand::Memory(_), from: Operand::Slot(from) } = effects.effect(own, 0)
+            {
+                put |= 1 << from;
+            }
+        }
+        used & !put & KEPT != 0
+    }
+}
