@@ -44,8 +44,10 @@ pub fn summarize_command(args: &[OsString]) -> Result<()> {
         }
     }
     for (target, module) in targets {
-        let encoded =
-            format::encode(&extract::extract(&module.bytes, granularity), cache::hash(&module.bytes));
+        let encoded = format::encode(
+            &extract::extract_by(&module.bytes, granularity, &super::at_once),
+            cache::hash(&module.bytes),
+        );
         fs::write(&target, encoded)
             .map_err(|e| Error::io(Stage::Summarise, &target, "write the summary", e))?;
     }

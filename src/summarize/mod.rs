@@ -70,6 +70,11 @@ pub fn summarise(
     summarised
 }
 
+/// The pieces of a large module, on whatever threads have nothing else to do.
+pub(super) fn at_once(count: usize, piece: &(dyn Fn(usize) + Sync)) {
+    (0..count).into_par_iter().for_each(piece);
+}
+
 fn summarise_one(
     inputs: &Inputs,
     module: ModuleId,
@@ -86,12 +91,14 @@ fn summarise_one(
     if let Some(summary) = from_section(bytes).filter(|s| s.granularity == granularity) {
         return (summary, Origin::Section);
     }
-    let Some(cache) = cache else { return (extract::extract(bytes, granularity), Origin::Extracted) };
+    let Some(cache) = cache else {
+        return (extract::extract_by(bytes, granularity, &at_once), Origin::Extracted);
+    };
     let hash = cache::hash(bytes);
     if let Some(summary) = cache.get(&hash, granularity) {
         return (summary, Origin::Cache);
     }
-    let summary = extract::extract(bytes, granularity);
+    let summary = extract::extract_by(bytes, granularity, &at_once);
     cache.put(&hash, &summary);
     (summary, Origin::Extracted)
 }

@@ -10,18 +10,31 @@ use crate::{bitcode, mapping, native};
 /// First bytes of an ELF file.
 const ELF: &[u8] = b"\x7fELF";
 
+/// Runs a piece of work for every number below a count, each once, in any order and on any thread, and comes back when all are done.
+pub type Each<'e> = &'e (dyn Fn(usize, &(dyn Fn(usize) + Sync)) + Sync);
+
+/// One piece behind the other.
+pub fn in_order(count: usize, piece: &(dyn Fn(usize) + Sync)) {
+    (0..count).for_each(piece);
+}
+
 /// Summarise a module of any kind. Only native objects are divided more finely than by sections. Total, as the front ends are.
 pub fn extract(bytes: &[u8], granularity: Granularity) -> ModuleSummary {
-    let mut summary = by_kind(bytes, granularity);
+    extract_by(bytes, granularity, &in_order)
+}
+
+/// [`extract`], with what runs the pieces of a large module. Whatever that does, the summary is the same.
+pub fn extract_by(bytes: &[u8], granularity: Granularity, each: Each<'_>) -> ModuleSummary {
+    let mut summary = by_kind(bytes, granularity, each);
     if granularity >= Granularity::Pointers {
         mapping::count_unseen(&mut summary);
     }
     summary
 }
 
-fn by_kind(bytes: &[u8], granularity: Granularity) -> ModuleSummary {
+fn by_kind(bytes: &[u8], granularity: Granularity, each: Each<'_>) -> ModuleSummary {
     if bytes.starts_with(ELF) {
-        return native::extract_at(bytes, granularity);
+        return native::extract_by(bytes, granularity, each);
     }
     if bitcode::is_bitcode(bytes) {
         return bitcode::extract_at(bytes, granularity);

@@ -4,14 +4,14 @@
 //! ordinary input, so nothing here recurses. Left out: which edges there are.
 
 /// Pairs by their first half, a number below a bound: the edges of a graph, for example.
-pub(super) struct Adjacency {
+pub(crate) struct Adjacency {
     starts: Vec<u32>,
     targets: Vec<u32>,
 }
 
 impl Adjacency {
     /// `edges` (from, to) in any order; those of a node keep theirs. Those from no node are left out.
-    pub(super) fn new(nodes: usize, edges: &[(u32, u32)]) -> Self {
+    pub(crate) fn new(nodes: usize, edges: &[(u32, u32)]) -> Self {
         let inside = |e: &&(u32, u32)| (e.0 as usize) < nodes;
         let mut starts = vec![0u32; nodes + 1];
         for (from, _) in edges.iter().filter(inside) {
@@ -31,7 +31,7 @@ impl Adjacency {
     }
 
     /// Where the edges of a node lead.
-    pub(super) fn of(&self, node: u32) -> &[u32] {
+    pub(crate) fn of(&self, node: u32) -> &[u32] {
         let bound = |at: usize| self.starts.get(at).map_or(0, |s| *s as usize);
         self.targets.get(bound(node as usize)..bound(node as usize + 1)).unwrap_or(&[])
     }

@@ -5,7 +5,7 @@
 //! constraints of a [`FunctionSummary`](crate::relation::FunctionSummary) and know nothing of symbols or instructions. Left out:
 //! what other functions do, which is the solver's business.
 
-mod components;
+pub(crate) mod components;
 mod graph;
 mod machine;
 mod query;

@@ -23,6 +23,7 @@ use std::ops::Range;
 
 use object::elf;
 
+use crate::extract::{Each, in_order};
 use crate::ids::{AtomIdx, SymbolIdx};
 use crate::limit::{LimitRecord, Severity};
 use crate::summary::{Atom, Granularity, ModuleKind, ModuleSummary, Reference, ReferenceKind, Target};
@@ -38,7 +39,12 @@ pub fn extract(bytes: &[u8]) -> ModuleSummary {
 
 /// [`extract`] with atoms of the given granularity.
 pub fn extract_at(bytes: &[u8], granularity: Granularity) -> ModuleSummary {
-    read(bytes, granularity).unwrap_or_else(|limit| {
+    extract_by(bytes, granularity, &in_order)
+}
+
+/// [`extract_at`], with what runs the pieces of a large object.
+pub fn extract_by(bytes: &[u8], granularity: Granularity, each: Each<'_>) -> ModuleSummary {
+    read(bytes, granularity, each).unwrap_or_else(|limit| {
         let mut summary = ModuleSummary::opaque();
         summary.granularity = granularity;
         summary.limits.push(limit);
@@ -51,7 +57,7 @@ pub fn find_section(bytes: &[u8], name: &[u8]) -> Option<Range<usize>> {
     tables::find_section(bytes, name)
 }
 
-fn read(bytes: &[u8], granularity: Granularity) -> Result<ModuleSummary> {
+fn read(bytes: &[u8], granularity: Granularity, each: Each<'_>) -> Result<ModuleSummary> {
     let mut tables = Tables::read(bytes)?;
     check_overlap(&tables)?;
     let mut limits: Vec<LimitRecord> = Vec::new();
@@ -100,7 +106,7 @@ fn read(bytes: &[u8], granularity: Granularity) -> Result<ModuleSummary> {
             let constants = granularity == Granularity::Constants;
             let of =
                 flow::References { references: &references, resolved: &resolved, owned: &owned, constants };
-            flow::read(&tables, &by_section, &atoms, &symbols, &plan, of, &mut limits)?
+            flow::read(&tables, &by_section, &atoms, &symbols, &plan, of, each, &mut limits)?
         }
         Granularity::Sections | Granularity::Functions => flow::Found::default(),
     };

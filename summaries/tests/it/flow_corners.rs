@@ -417,3 +417,27 @@ fn functions_that_stay_together_have_frames_of_their_own() {
     assert_eq!(kept(&format!("{}{puts_back}", function("a", "call *-8(%rbp)"))), 1);
     assert_eq!(kept(&format!("{puts_back}{}", function("c", "call *-8(%rbp)"))), 1);
 }
+
+/// Whoever runs the pieces, in whatever order, and whether he does or not.
+#[test]
+fn pieces_in_any_order() {
+    let functions = (0..100).map(|i| {
+        let body = if i % 7 == 0 { "std; jmp *%r12" } else { "push %rdi; call g; pop %rax; jmp *%rax" };
+        format!(
+            ".globl f{i}\n.type f{i}, @function\nf{i}:\n.cfi_startproc\n{body}\n.cfi_endproc\n.size f{i}, .-f{i}\n"
+        )
+    });
+    let object = assembled(&format!(
+        ".text\n{}.section .note.GNU-stack,\"\",@progbits\n",
+        functions.collect::<String>()
+    ));
+    let expected = summaries::extract::extract(&object, Granularity::Pointers);
+    assert_eq!((expected.functions.len(), expected.limits.len()), (85, 15));
+    let backwards = |count: usize, piece: &(dyn Fn(usize) + Sync)| {
+        assert!(count > 3);
+        (0..count).rev().for_each(piece);
+    };
+    let some = |count: usize, piece: &(dyn Fn(usize) + Sync)| (1..count).for_each(piece);
+    assert_eq!(summaries::extract::extract_by(&object, Granularity::Pointers, &backwards), expected);
+    assert_eq!(summaries::extract::extract_by(&object, Granularity::Pointers, &some), expected);
+}

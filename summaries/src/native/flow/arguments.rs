@@ -5,13 +5,12 @@
 //! is copied there by `memcpy`, by string moves or by a loop through a pointer, and then nothing shows where it ends. So
 //! where since the last call anything was written through a pointer that may lead into the frame, all of the frame may be passed.
 
-use rustc_hash::FxHashMap;
-
 use super::Module;
 use super::builder::{Builder, Raw};
 use super::state::{Pending, State, Val};
 use super::transfer::Walk;
 use super::unit::Refusal;
+use crate::cfl::components::Adjacency;
 use crate::ids::ValueIdx;
 use crate::relation::{Callee, Constraint};
 
@@ -69,7 +68,7 @@ impl Builder {
         }
         // All memory in which addresses in the frame may be kept is one.
         let memory = ValueIdx::new(self.values.len());
-        let mut flows: FxHashMap<ValueIdx, Vec<ValueIdx>> = FxHashMap::default();
+        let mut flows: Vec<(u32, u32)> = Vec::new();
         let mut work = Vec::new();
         for raw in &self.raw {
             let (from, to) = match raw {
@@ -82,12 +81,13 @@ impl Builder {
                 Raw::Plain(Constraint::Store { from, .. }) | Raw::StoreCell { from, .. } => (*from, memory),
                 Raw::Plain(_) => continue,
             };
-            flows.entry(from).or_default().push(to);
+            flows.push((from.0, to.0));
         }
+        let flows = Adjacency::new(may_be.len(), &flows);
         while let Some(value) = work.pop() {
             let Some(slot) = may_be.get_mut(value.index()) else { continue };
             if !std::mem::replace(slot, true) {
-                work.extend(flows.get(&value).into_iter().flatten());
+                work.extend(flows.of(value.0).iter().map(|to| ValueIdx(*to)));
             }
         }
         may_be

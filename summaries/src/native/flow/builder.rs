@@ -69,7 +69,6 @@ pub(super) struct Builder {
     targets: Vec<Target>,
     target_numbers: FxHashMap<Target, u32>,
     pub(super) raw: Vec<Raw>,
-    seen: FxHashSet<Raw>,
     pub(super) calls: Vec<Call>,
     /// Cells of the frame that anything is stored to, an address or not.
     pub(super) touched: FxHashSet<i64>,
@@ -274,14 +273,13 @@ impl Builder {
     }
 
     fn push(&mut self, raw: Raw) {
-        if self.recording && self.seen.insert(raw) {
+        if self.recording {
             self.raw.push(raw);
         }
     }
 
     /// The summary of what was recorded; the caller fills in atoms and entries.
     pub(super) fn finish(mut self, at_labels: &[ValueIdx]) -> FunctionSummary {
-        self.seen = FxHashSet::default();
         let needed = self.needed();
         let is_needed = |v: ValueIdx| needed.get(v.index()).copied().unwrap_or(false);
         let leaks = |raw: &Raw| match raw {

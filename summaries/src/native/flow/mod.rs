@@ -14,6 +14,7 @@ mod calls;
 mod closed;
 mod compact;
 mod constants;
+mod follow;
 mod handlers;
 mod limits;
 mod mapping;
@@ -30,20 +31,20 @@ use object::endian::LittleEndian as LE;
 
 use super::decode::Flow;
 use super::decode::effects::Effects;
-use super::decode::integers::IntegerDecoder;
 use super::relocations::{Rela, symbol_of, type_of};
 use super::split::{self, Plan};
 use super::symbols::SectionAtoms;
 use super::tables::{Result, Tables};
 use crate::constant::{Contents, FunctionConstants};
+use crate::extract::Each;
 use crate::ids::{AtomIdx, SymbolIdx};
-use crate::limit::{Limit, LimitRecord};
+use crate::limit::LimitRecord;
 use crate::relation::FunctionSummary;
 use crate::summary::{
     Atom, AtomKind, Binding, Definition, OwnedRange, Reference, ReferenceKind, ResolvedReference, Symbol,
     SymbolKind, Target,
 };
-use unit::{CALLERS_REGISTER, Meaning, Unit};
+use unit::{Meaning, Unit};
 
 /// A place inside a function that something refers to by address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -99,7 +100,7 @@ pub(crate) struct Found {
     pub(crate) contents: Vec<Contents>,
 }
 
-/// Summarise every function that is understood, with its constants if those are asked for; the others are counted in `limits`.
+/// Summarise every function that is understood, with its constants if those are asked for; the others are counted in `limits`. `each` runs the pieces.
 pub(crate) fn read(
     tables: &Tables<'_>,
     by_section: &SectionAtoms,
@@ -107,6 +108,7 @@ pub(crate) fn read(
     symbols: &[Symbol],
     plan: &Plan,
     of: References<'_>,
+    each: Each<'_>,
     limits: &mut Vec<LimitRecord>,
 ) -> Result<Found> {
     let relas = split::all_relocations(tables, by_section, true)?;
@@ -138,55 +140,16 @@ pub(crate) fn read(
     module.find_labels(plan);
     module.followed = plan.understood.iter().copied().chain(closed).collect();
     module.followed.sort_unstable();
-    let (mut effects, mut integers) = (Effects::new(), IntegerDecoder::new());
     let mut found = Found::default();
-    let mut not_understood: Vec<AtomIdx> = Vec::new();
     let mut entered: Vec<(AtomIdx, String)> = Vec::new();
-    for group in module.groups() {
-        let unit = Unit::read(&module, group.clone(), &mut effects);
-        let walked = unit.as_ref().map(|unit| walk::walk(&module, unit));
-        let outcome = match walked {
-            Ok(walked) => {
-                for (target, offset) in walked.entered_in_frame {
-                    if let Some((atom, _)) = module.local(target, offset) {
-                        entered.push((atom, "another function jumps into it with its frame".to_owned()));
-                    }
-                }
-                walked.summary
-            }
-            Err(refusal) => Err(refusal.clone()),
-        };
-        let checked = outcome.and_then(|summary| match unusual::parameter(&summary) {
-            Some(register) => Err(format!("{CALLERS_REGISTER} is used: {register} as it was at entry")),
-            None => Ok(summary),
-        });
-        match (checked, unit) {
-            (Ok(mut summary), Ok(unit)) => {
-                module.complete(&unit, of, &mut summary);
-                if of.constants {
-                    match constants::constants(&module, &unit, summary.atom, &mut integers) {
-                        Ok(outline) => {
-                            if let Some(why) = outline.given_up {
-                                module.limit(Limit::UnmodelledConstants, &group, why, limits);
-                            }
-                            found.constants.push(outline.constants);
-                        }
-                        Err(why) => module.limit(Limit::UnmodelledConstants, &group, why, limits),
-                    }
-                }
-                found.functions.push(summary);
-            }
-            (Err(refusal), _) | (_, Err(refusal)) => {
-                module.give_up(&group, &refusal, limits);
-                let takes = refusal.starts_with(CALLERS_REGISTER)
-                    || group.iter().any(|a| module.may_take_registers(*a, &mut effects));
-                if takes {
-                    found.takes_registers.extend(&group);
-                }
-                not_understood.extend(group);
-            }
-        }
+    for followed in follow::follow(&module, of, each) {
+        limits.extend(followed.limits);
+        entered.extend(followed.entered);
+        found.functions.extend(followed.functions);
+        found.constants.extend(followed.constants);
+        found.takes_registers.extend(followed.takes_registers);
     }
+    let mut effects = Effects::new();
     for (i, atom) in module.atoms.iter().enumerate() {
         let left = atom.kind == AtomKind::Code && plan.understood.binary_search(&atom.section).is_err();
         if left && atom.size > 0 {

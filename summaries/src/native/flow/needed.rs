@@ -4,13 +4,14 @@
 //! pass more (`preserve_none`, `regcall`) look the same without optimisation, but that it never comes back: then the function is
 //! not understood. Left out: what is pushed, for so compilers align the stack, too.
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 
 use super::builder::{Builder, Key, Raw};
 use super::memory::Memory;
 use super::state::{State, Val};
 use super::transfer::Walk;
 use super::unit::{Op, Refusal, Unit};
+use crate::cfl::components::Adjacency;
 use crate::ids::{AtomIdx, ValueIdx};
 use crate::native::decode::effects::{Operand, Slot, Transfer};
 use crate::relation::{Callee, Constraint};
@@ -118,15 +119,11 @@ impl Builder {
                 work.push(v);
             }
         };
-        let mut sources: FxHashMap<ValueIdx, Vec<ValueIdx>> = FxHashMap::default();
+        let mut sources: Vec<(u32, u32)> = Vec::new();
         for raw in &self.raw {
             match raw {
-                Raw::Plain(Constraint::Assign { from, to, .. }) => {
-                    sources.entry(*to).or_default().push(*from)
-                }
-                Raw::Plain(Constraint::Load { from, to, .. }) => {
-                    sources.entry(*to).or_default().push(from.value)
-                }
+                Raw::Plain(Constraint::Assign { from, to, .. }) => sources.push((to.0, from.0)),
+                Raw::Plain(Constraint::Load { from, to, .. }) => sources.push((to.0, from.value.0)),
                 Raw::Plain(Constraint::Store { from, to, .. }) => {
                     mark(*from, &mut work);
                     mark(to.value, &mut work);
@@ -151,9 +148,10 @@ impl Builder {
                 mark(ValueIdx::new(i), &mut work);
             }
         }
+        let sources = Adjacency::new(self.values.len(), &sources);
         while let Some(value) = work.pop() {
-            for from in sources.get(&value).into_iter().flatten() {
-                mark(*from, &mut work);
+            for from in sources.of(value.0) {
+                mark(ValueIdx(*from), &mut work);
             }
         }
         needed

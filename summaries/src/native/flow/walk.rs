@@ -4,6 +4,9 @@
 //! its address is a value, by every call (`__builtin_longjmp`). What a table of handlers names is entered by the
 //! unwinder: from every call, with the exception in rax and rdx, and with the stack pointer of the call, less what was pushed for it.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use super::Module;
 use super::builder::{Builder, Key};
 use super::compact::compact;
@@ -49,7 +52,8 @@ struct Flow<'u> {
     unit: &'u Unit,
     /// By block: the state at its start.
     at: Vec<State>,
-    queue: Vec<usize>,
+    /// The first one first: most blocks come behind those that lead there, and so are walked when these are settled.
+    queue: BinaryHeap<Reverse<usize>>,
     queued: Vec<bool>,
     /// By instruction: the block that begins there.
     block_of: Vec<Option<u32>>,
@@ -80,7 +84,7 @@ fn fixpoint(module: &Module<'_, '_>, unit: &Unit, builder: &mut Builder) -> Resu
     let mut flow = Flow {
         unit,
         at: vec![State::unreached(); unit.blocks.len()],
-        queue: Vec::new(),
+        queue: BinaryHeap::new(),
         queued: vec![false; unit.blocks.len()],
         block_of,
         after_calls: State::unreached(),
@@ -158,7 +162,7 @@ impl Flow<'_> {
     }
 
     fn next(&mut self) -> Option<usize> {
-        let block = self.queue.pop()?;
+        let Reverse(block) = self.queue.pop()?;
         if let Some(queued) = self.queued.get_mut(block) {
             *queued = false;
         }
@@ -177,8 +181,13 @@ impl Flow<'_> {
         let first = at.get(RSP) == Val::Undefined;
         let changed = at.join(state, |slot| builder.value(Key::Join(block, slot)));
         if (changed || first) && !std::mem::replace(queued, true) {
-            self.queue.push(block);
+            self.queue.push(Reverse(block));
         }
+    }
+
+    /// Whether control may come to some place from any call: the unwinder's, or a jump's to a label.
+    fn is_entered_after_calls(&self) -> bool {
+        !self.pads.is_empty() || self.unit.labels.iter().any(|(_, is_value)| *is_value)
     }
 
     fn is_reached(&self, block: usize) -> bool {
@@ -223,8 +232,11 @@ impl Flow<'_> {
         returns_elsewhere: &mut bool,
     ) -> Result<(), Refusal> {
         let mut calls = Vec::new();
+        let is_followed = self.is_entered_after_calls();
         let (state, leaves) = self.through(module, builder, block, returns_elsewhere, |state, pushed| {
-            calls.push((state.clone(), pushed));
+            if is_followed {
+                calls.push((state.clone(), pushed));
+            }
         })?;
         let mut changed = false;
         for (state, pushed) in calls {
@@ -376,15 +388,14 @@ impl Flow<'_> {
             return Ok(());
         }
         let mut calls = Vec::new();
-        let (state, leaves) = self
-            .through(module, builder, block, &mut returns_elsewhere, |state, _| calls.push(state.clone()))?;
-        for after in calls {
-            for slot in 0..SLOTS as u8 {
-                let to = builder.value(Key::Join(usize::MAX, slot));
-                if self.after_calls.get(slot) == Val::Node(to, 0) {
-                    builder.flow(after.get(slot), to, Some(0))?;
-                }
+        let is_followed = self.is_entered_after_calls();
+        let (state, leaves) = self.through(module, builder, block, &mut returns_elsewhere, |state, _| {
+            if is_followed {
+                calls.push(state.clone());
             }
+        })?;
+        for after in calls {
+            builder.flow_into(usize::MAX, &self.after_calls, &after)?;
             for (op, _) in self.unit.labels.iter().filter(|l| l.1) {
                 self.record_edge(*op, &after, builder)?;
             }
@@ -406,11 +417,18 @@ impl Flow<'_> {
     }
 
     fn record_join(&self, block: usize, state: &State, builder: &mut Builder) -> Result<(), Refusal> {
-        let Some(at) = self.at.get(block) else { return Ok(()) };
+        self.at.get(block).map_or(Ok(()), |at| builder.flow_into(block, at, state))
+    }
+}
+
+impl Builder {
+    /// What `state` brings to the values that stand for unions where a block begins, with the state `at`.
+    fn flow_into(&mut self, block: usize, at: &State, state: &State) -> Result<(), Refusal> {
         for slot in 0..SLOTS as u8 {
-            let to = builder.value(Key::Join(block, slot));
-            if at.get(slot) == Val::Node(to, 0) {
-                builder.flow(state.get(slot), to, Some(0))?;
+            if let Val::Node(to, 0) = at.get(slot)
+                && self.key(to) == Some(Key::Join(block, slot))
+            {
+                self.flow(state.get(slot), to, Some(0))?;
             }
         }
         Ok(())

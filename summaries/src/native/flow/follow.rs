@@ -1,0 +1,92 @@
+//! Follows the functions of a module, in pieces that have nothing to do with each other.
+//!
+//! A piece is a number of functions in the order of their atoms, so that what comes of the pieces one behind the other is the same
+//! whoever works on them, and when. What one function says of another one ([`Followed::entered`]) counts when all are there.
+
+use std::sync::OnceLock;
+
+use super::unit::{CALLERS_REGISTER, Unit};
+use super::{Module, References, constants, unusual, walk};
+use crate::constant::FunctionConstants;
+use crate::extract::Each;
+use crate::ids::AtomIdx;
+use crate::limit::{Limit, LimitRecord};
+use crate::native::decode::effects::Effects;
+use crate::native::decode::integers::IntegerDecoder;
+use crate::relation::FunctionSummary;
+
+/// Functions of a piece: enough that handing it out costs nothing, and few enough that there are pieces for all.
+const PIECE: usize = 16;
+
+/// What came of a piece.
+#[derive(Default)]
+pub(super) struct Followed {
+    pub(super) functions: Vec<FunctionSummary>,
+    pub(super) constants: Vec<FunctionConstants>,
+    /// What may take arguments where no convention passes any, and is not understood.
+    pub(super) takes_registers: Vec<AtomIdx>,
+    /// Other functions that may not be understood, and why.
+    pub(super) entered: Vec<(AtomIdx, String)>,
+    pub(super) limits: Vec<LimitRecord>,
+}
+
+/// Follow all functions; by piece.
+pub(super) fn follow(module: &Module<'_, '_>, of: References<'_>, each: Each<'_>) -> Vec<Followed> {
+    let groups = module.groups();
+    let pieces: Vec<&[Vec<AtomIdx>]> = groups.chunks(PIECE).collect();
+    let followed: Vec<OnceLock<Followed>> = pieces.iter().map(|_| OnceLock::new()).collect();
+    each(pieces.len(), &|number| {
+        if let (Some(groups), Some(slot)) = (pieces.get(number), followed.get(number)) {
+            slot.get_or_init(|| piece(module, of, groups));
+        }
+    });
+    let all = followed.into_iter().zip(pieces);
+    all.map(|(done, groups)| done.into_inner().unwrap_or_else(|| piece(module, of, groups))).collect()
+}
+
+fn piece(module: &Module<'_, '_>, of: References<'_>, groups: &[Vec<AtomIdx>]) -> Followed {
+    let (mut effects, mut integers) = (Effects::new(), IntegerDecoder::new());
+    let mut found = Followed::default();
+    for group in groups {
+        let unit = Unit::read(module, group.clone(), &mut effects);
+        let outcome = unit.and_then(|unit| {
+            let walked = walk::walk(module, &unit);
+            for (target, offset) in walked.entered_in_frame {
+                if let Some((atom, _)) = module.local(target, offset) {
+                    found.entered.push((atom, "another function jumps into it with its frame".to_owned()));
+                }
+            }
+            let summary = walked.summary?;
+            match unusual::parameter(&summary) {
+                Some(register) => Err(format!("{CALLERS_REGISTER} is used: {register} as it was at entry")),
+                None => Ok((unit, summary)),
+            }
+        });
+        match outcome {
+            Ok((unit, mut summary)) => {
+                module.complete(&unit, of, &mut summary);
+                if of.constants {
+                    match constants::constants(module, &unit, summary.atom, &mut integers) {
+                        Ok(outline) => {
+                            if let Some(why) = outline.given_up {
+                                module.limit(Limit::UnmodelledConstants, group, why, &mut found.limits);
+                            }
+                            found.constants.push(outline.constants);
+                        }
+                        Err(why) => module.limit(Limit::UnmodelledConstants, group, why, &mut found.limits),
+                    }
+                }
+                found.functions.push(summary);
+            }
+            Err(refusal) => {
+                module.give_up(group, &refusal, &mut found.limits);
+                let takes = refusal.starts_with(CALLERS_REGISTER)
+                    || group.iter().any(|a| module.may_take_registers(*a, &mut effects));
+                if takes {
+                    found.takes_registers.extend(group);
+                }
+            }
+        }
+    }
+    found
+}
