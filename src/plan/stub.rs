@@ -38,7 +38,10 @@ pub fn can_stub(summary: &ModuleSummary) -> Vec<bool> {
         let bad = match symbol.kind {
             SymbolKind::Section => continue,
             SymbolKind::Func | SymbolKind::NoType if symbol.value == start => {
-                set(&mut has_entry, atom, true);
+                // A local name that is of no function may be that of a part of one.
+                if symbol.kind == SymbolKind::Func || symbol.binding != Binding::Local {
+                    set(&mut has_entry, atom, true);
+                }
                 false
             }
             SymbolKind::Func | SymbolKind::NoType => symbol.binding != Binding::Local,

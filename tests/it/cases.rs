@@ -42,6 +42,7 @@ cases! {
     computed_goto
     constructors
     copy_relocation
+    cv_block_sections
     cv_by_value
     cv_data_parts
     cv_debug
@@ -57,8 +58,12 @@ cases! {
     cv_ms_abi
     cv_never_returns
     cv_number
+    cv_own_memcpy
     cv_pads
+    cv_popped_return
     cv_registers
+    cv_stack_holes
+    cv_stack_tail
     cv_streams
     cv_text
     cv_text_ways

@@ -104,9 +104,14 @@ fn read(bytes: &[u8], granularity: Granularity, each: Each<'_>) -> Result<Module
     let found = match granularity {
         Granularity::Pointers | Granularity::Constants => {
             let constants = granularity == Granularity::Constants;
-            let of =
-                flow::References { references: &references, resolved: &resolved, owned: &owned, constants };
-            flow::read(&tables, &by_section, &atoms, &symbols, &plan, of, each, &mut limits)?
+            let of = flow::References {
+                references: &references,
+                resolved: &resolved,
+                owned: &owned,
+                constants,
+                each,
+            };
+            flow::read(&tables, &by_section, &atoms, &symbols, &plan, of, &mut limits)?
         }
         Granularity::Sections | Granularity::Functions => flow::Found::default(),
     };

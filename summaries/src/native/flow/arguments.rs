@@ -1,9 +1,9 @@
-//! Which cells of its frame a function may pass to a callee on the stack.
+//! What of its frame a function may pass to a callee on the stack.
 //!
-//! Arguments on the stack lie one behind the other from the stack pointer on (psABI 3.2.3), and what is between them are gaps of
-//! alignment; so the cells that are stored to one by one show where they end. But for what is passed by value: a struct
-//! is copied there by `memcpy`, by string moves or by a loop through a pointer, and then nothing shows where it ends. So
-//! where since the last call anything was written through a pointer that may lead into the frame, all of the frame may be passed.
+//! Arguments on the stack lie from the stack pointer on (psABI 3.2.3). Where they end nothing shows: compilers write no cell for what
+//! is not set or not looked at, and leave gaps for alignment. So any cell above may be one that was written since the last call, or that
+//! the function never reads. What is passed by value is copied there by `memcpy`, by string moves or by a loop through a pointer; so where
+//! since the last call anything was written through a pointer that may lead into the frame, all of the frame may be passed.
 
 use super::Module;
 use super::builder::{Builder, Raw};
@@ -13,6 +13,7 @@ use super::unit::Refusal;
 use crate::cfl::components::Adjacency;
 use crate::ids::ValueIdx;
 use crate::relation::{Callee, Constraint};
+use crate::summary::{Definition, SymbolKind, Target};
 
 impl Pending {
     /// Whether anything was written through one of these values since the last call.
@@ -23,12 +24,33 @@ impl Pending {
 }
 
 impl Module<'_, '_> {
-    /// Functions that compilers call while arguments of another call may be on the stack already, or to put them there.
-    pub(super) fn may_be_inside_arguments(&self, callee: Callee) -> bool {
-        let Callee::Direct { target, .. } = callee else { return false };
-        let name = self.name(target);
-        name.starts_with(b"__") || matches!(name, b"memcpy" | b"memmove" | b"memset")
+    /// Find the functions of the module that [`is_routine`] names, as programs without a C library have them.
+    pub(super) fn find_routines(&mut self) {
+        let named = self
+            .symbols
+            .iter()
+            .filter(|s| s.kind != SymbolKind::Section && is_routine(self.tables.name(s.name)));
+        let atoms = named.filter_map(|s| match s.definition {
+            Definition::Atom(atom) => Some(atom),
+            _ => None,
+        });
+        self.routines = atoms.collect();
+        self.routines.sort_unstable();
     }
+
+    /// Whether compilers call this while arguments of another call may be on the stack already, or to put them there.
+    pub(super) fn may_be_inside_arguments(&self, callee: Callee) -> bool {
+        match callee {
+            Callee::Direct { target: Target::Atom(atom), .. } => self.routines.binary_search(&atom).is_ok(),
+            Callee::Direct { target, .. } => is_routine(self.name(target)),
+            Callee::Indirect(_) => false,
+        }
+    }
+}
+
+/// What compilers call by themselves.
+fn is_routine(name: &[u8]) -> bool {
+    name.starts_with(b"__") || matches!(name, b"memcpy" | b"memmove" | b"memset")
 }
 
 impl Walk<'_, '_, '_, '_> {
@@ -45,21 +67,6 @@ impl Walk<'_, '_, '_, '_> {
 }
 
 impl Builder {
-    /// Where the stack arguments of a call end, that begin at `start`: they lie one behind the other, less what an alignment of
-    /// up to 64 bytes leaves out, and the first is at the stack pointer, or above the 32 bytes that a caller by Microsoft's convention
-    /// leaves to its callee.
-    pub(super) fn end_of_arguments(&self, start: i64, may_pass: impl Fn(i64) -> bool) -> i64 {
-        let is_argument = |cell: i64| self.touched.contains(&cell) && may_pass(cell);
-        let mut end = start;
-        if let Some(first) = [start, start + 32].into_iter().find(|cell| is_argument(*cell)) {
-            end = first + 8;
-            while let Some(next) = (0..8).map(|gap| end + gap * 8).find(|cell| is_argument(*cell)) {
-                end = next + 8;
-            }
-        }
-        end
-    }
-
     /// By value: it may be an address in the frame, as far as calls were written through it.
     pub(super) fn may_be_in_frame(&self) -> Vec<bool> {
         let mut may_be = vec![false; self.values.len() + 1];

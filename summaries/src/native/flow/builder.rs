@@ -70,8 +70,6 @@ pub(super) struct Builder {
     target_numbers: FxHashMap<Target, u32>,
     pub(super) raw: Vec<Raw>,
     pub(super) calls: Vec<Call>,
-    /// Cells of the frame that anything is stored to, an address or not.
-    pub(super) touched: FxHashSet<i64>,
     /// A frame that is an object escapes.
     pub(super) frame_escapes: bool,
     /// Constraints are kept.
@@ -80,6 +78,8 @@ pub(super) struct Builder {
     pub(super) copy_to_frame: bool,
     /// Values that were loaded from memory outside of the frame, as far as that is seen.
     pub(super) loaded: FxHashSet<ValueIdx>,
+    /// Values that were popped from where the return address is.
+    pub(super) return_addresses: FxHashSet<ValueIdx>,
     pub(super) preserved: Preserved,
     pub(super) left: Left,
     /// Where jumps lead that leave the frame behind as it is.
@@ -240,12 +240,6 @@ impl Builder {
         }
     }
 
-    pub(super) fn touch(&mut self, cell: i64) {
-        if self.recording {
-            self.touched.insert(cell);
-        }
-    }
-
     pub(super) fn load_cell(&mut self, offset: i64, size: u32, to: ValueIdx) {
         self.push(Raw::LoadCell { offset, size, to });
     }
@@ -288,8 +282,12 @@ impl Builder {
             Raw::LoadCell { size, .. } | Raw::StoreCell { size, .. } => *size == 0,
             _ => false,
         };
-        let frame =
-            self.raw.iter().any(leaks) || self.calls.iter().any(|c| c.rsp.is_none() && self.has_cells());
+        // What is jumped to gets all that this function's own caller passed on the stack.
+        let is_left = |call: &Call| match call.rsp {
+            Some(rsp) => call.tail && rsp == 0,
+            None => self.has_cells(),
+        };
+        let frame = self.raw.iter().any(leaks) || self.calls.iter().any(is_left);
         let in_frame_at = self.may_be_in_frame();
         let stored = self.cells_of(true);
         let loaded = self.cells_of(false);
@@ -341,10 +339,8 @@ impl Builder {
             // Cells that are written and never read are for callees; so may be what was written just before.
             let may_pass =
                 |cell: i64| call.pending.cells.contains(cell) || loaded.binary_search(&cell).is_err();
-            let end = call.rsp.filter(|_| !call.tail).map(|rsp| self.end_of_arguments(rsp + 8, may_pass));
             let by_value = call.pending.is_through(&in_frame_at);
-            let end = end.map(|end| if by_value { i64::MAX } else { end });
-            for cell in stored.iter().filter(|c| may_pass(**c) && end.is_none_or(|end| **c < end)) {
+            for cell in stored.iter().filter(|c| may_pass(**c)) {
                 let Some(rsp) = call.rsp.filter(|rsp| *cell >= rsp + 8) else { continue };
                 let value = match frame {
                     false => self.value(Key::Cell(*cell)),
@@ -356,14 +352,6 @@ impl Builder {
                     }
                 };
                 stack.push(((*cell - rsp) as i32, value));
-            }
-            if call.tail && !frame {
-                // What this function's own caller passed is passed on, whether this one looks at it or not.
-                for cell in (1..=OWN_STACK_PARAMETERS).map(|n| n * 8) {
-                    if stack.iter().all(|(at, _)| i64::from(*at) != cell) {
-                        stack.push((cell as i32, self.value(Key::Cell(cell))));
-                    }
-                }
             }
             stack.sort_unstable();
             let in_frame = frame && (self.copy_to_frame || call.rsp.is_none() || call.tail || by_value);
@@ -432,6 +420,3 @@ impl Builder {
         all
     }
 }
-
-/// How many stack parameters a function that ends in a jump to another one passes on unseen, at least.
-const OWN_STACK_PARAMETERS: i64 = 32;

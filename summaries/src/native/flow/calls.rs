@@ -56,6 +56,41 @@ impl Walk<'_, '_, '_, '_> {
         }
     }
 
+    /// A jump through a register or memory.
+    pub(super) fn jump_through(
+        &mut self,
+        at: usize,
+        op: &Op,
+        state: &State,
+        value: Val,
+    ) -> Result<Leaves, Refusal> {
+        if value == Val::Undefined {
+            return Ok(Leaves::Labels);
+        }
+        match state.get(RSP) {
+            // Back to the caller (`-mlvi-cfi`).
+            Val::Frame(8) if self.is_return_address(value) => {
+                self.results(state)?;
+                return Ok(Leaves::Ends);
+            }
+            Val::Frame(o) if o > 0 => {
+                return Err(format!("a jump without a return address at {:#x}", op.offset));
+            }
+            Val::Frame(o) if o < 0 && self.module.has_loose_parts => {
+                return Err(format!("a jump at {:#x} that may lead to code without a name", op.offset));
+            }
+            // In a frame of its own a function can't be left by a jump: it is to a label.
+            Val::Frame(o) if o < 0 => {}
+            _ => self.tail(at, op, state, value)?,
+        }
+        Ok(Leaves::Labels)
+    }
+
+    fn is_return_address(&self, value: Val) -> bool {
+        let is_one = |node| self.builder.return_addresses.contains(&node);
+        matches!(value, Val::Node(node, 0) if is_one(node)) && !self.returns_elsewhere
+    }
+
     /// A jump to wherever a value leads.
     pub(super) fn tail(&mut self, at: usize, op: &Op, state: &State, value: Val) -> Result<(), Refusal> {
         let callee = match value {

@@ -8,7 +8,6 @@ use std::sync::OnceLock;
 use super::unit::{CALLERS_REGISTER, Unit};
 use super::{Module, References, constants, unusual, walk};
 use crate::constant::FunctionConstants;
-use crate::extract::Each;
 use crate::ids::AtomIdx;
 use crate::limit::{Limit, LimitRecord};
 use crate::native::decode::effects::Effects;
@@ -30,12 +29,11 @@ pub(super) struct Followed {
     pub(super) limits: Vec<LimitRecord>,
 }
 
-/// Follow all functions; by piece.
-pub(super) fn follow(module: &Module<'_, '_>, of: References<'_>, each: Each<'_>) -> Vec<Followed> {
-    let groups = module.groups();
+/// Follow all functions, each with its parts; by piece.
+pub(super) fn follow(module: &Module<'_, '_>, groups: &[Vec<AtomIdx>], of: References<'_>) -> Vec<Followed> {
     let pieces: Vec<&[Vec<AtomIdx>]> = groups.chunks(PIECE).collect();
     let followed: Vec<OnceLock<Followed>> = pieces.iter().map(|_| OnceLock::new()).collect();
-    each(pieces.len(), &|number| {
+    (of.each)(pieces.len(), &|number| {
         if let (Some(groups), Some(slot)) = (pieces.get(number), followed.get(number)) {
             slot.get_or_init(|| piece(module, of, groups));
         }

@@ -143,7 +143,6 @@ impl Walk<'_, '_, '_, '_> {
                 if value != Val::Saved {
                     for cell in cells(offset, size) {
                         state.pending.cells.insert(cell);
-                        self.builder.touch(cell);
                     }
                 }
                 self.builder.store_cell(offset, size, value)
@@ -169,7 +168,11 @@ impl Walk<'_, '_, '_, '_> {
         let rsp = state.get(RSP);
         let memory = self.stack(rsp)?;
         state.set(RSP, rsp.plus(8));
-        self.load(Key::Op(at, 63), memory, 8)
+        let value = self.load(Key::Op(at, 63), memory, 8)?;
+        if let (Val::Frame(0), Val::Node(node, 0)) = (rsp, value) {
+            self.builder.return_addresses.insert(node);
+        }
+        Ok(value)
     }
 
     pub(super) fn stack(&mut self, rsp: Val) -> Result<Memory, Refusal> {

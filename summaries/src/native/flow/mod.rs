@@ -15,6 +15,7 @@ mod closed;
 mod compact;
 mod constants;
 mod follow;
+mod groups;
 mod handlers;
 mod limits;
 mod mapping;
@@ -29,7 +30,6 @@ mod walk;
 
 use object::endian::LittleEndian as LE;
 
-use super::decode::Flow;
 use super::decode::effects::Effects;
 use super::relocations::{Rela, symbol_of, type_of};
 use super::split::{self, Plan};
@@ -67,6 +67,10 @@ pub(crate) struct Module<'a, 't> {
     entries: Vec<(AtomIdx, u64)>,
     /// By atom: the symbols at its start say that it is a part of another function.
     cold: Vec<bool>,
+    /// There is followed code that is part of no function that is known.
+    has_loose_parts: bool,
+    /// Functions of its own that compilers call by themselves, sorted.
+    routines: Vec<AtomIdx>,
     /// Sorted.
     labels: Vec<Label>,
     /// With an unwind table that refers to something, sorted; and their tables of handlers.
@@ -78,7 +82,7 @@ pub(crate) struct Module<'a, 't> {
     executes_stack: bool,
 }
 
-/// The tables of the summary that say what the references of the module mean.
+/// The tables of the summary that say what the references of the module mean, and what is asked for.
 #[derive(Clone, Copy)]
 pub(crate) struct References<'r> {
     pub(crate) references: &'r [Reference],
@@ -86,6 +90,8 @@ pub(crate) struct References<'r> {
     pub(crate) owned: &'r [OwnedRange],
     /// Constants are asked for besides.
     pub(crate) constants: bool,
+    /// Runs the pieces.
+    pub(crate) each: Each<'r>,
 }
 
 /// What is found out about the code of a module.
@@ -100,7 +106,7 @@ pub(crate) struct Found {
     pub(crate) contents: Vec<Contents>,
 }
 
-/// Summarise every function that is understood, with its constants if those are asked for; the others are counted in `limits`. `each` runs the pieces.
+/// Summarise every function that is understood, with its constants if those are asked for; the others are counted in `limits`.
 pub(crate) fn read(
     tables: &Tables<'_>,
     by_section: &SectionAtoms,
@@ -108,7 +114,6 @@ pub(crate) fn read(
     symbols: &[Symbol],
     plan: &Plan,
     of: References<'_>,
-    each: Each<'_>,
     limits: &mut Vec<LimitRecord>,
 ) -> Result<Found> {
     let relas = split::all_relocations(tables, by_section, true)?;
@@ -120,6 +125,8 @@ pub(crate) fn read(
         relas,
         entries: Vec::new(),
         cold: vec![false; atoms.len()],
+        has_loose_parts: false,
+        routines: Vec::new(),
         labels: Vec::new(),
         handled: Vec::new(),
         lsdas: Vec::new(),
@@ -140,9 +147,12 @@ pub(crate) fn read(
     module.find_labels(plan);
     module.followed = plan.understood.iter().copied().chain(closed).collect();
     module.followed.sort_unstable();
+    module.find_routines();
+    let groups = module.groups();
+    module.has_loose_parts = groups.iter().any(|group| module.is_loose(group));
     let mut found = Found::default();
     let mut entered: Vec<(AtomIdx, String)> = Vec::new();
-    for followed in follow::follow(&module, of, each) {
+    for followed in follow::follow(&module, &groups, of) {
         limits.extend(followed.limits);
         entered.extend(followed.entered);
         found.functions.extend(followed.functions);
@@ -181,11 +191,9 @@ impl Module<'_, '_> {
     fn find_entries(&mut self) {
         for symbol in self.symbols {
             let Definition::Atom(atom) = symbol.definition else { continue };
-            if !matches!(symbol.kind, SymbolKind::Func | SymbolKind::Ifunc) {
-                continue;
-            }
             let Some(start) = self.atoms.get(atom.index()).map(|a| a.offset) else { continue };
             match split::is_part(self.tables.name(symbol.name)) {
+                false if !matches!(symbol.kind, SymbolKind::Func | SymbolKind::Ifunc) => {}
                 true if symbol.value == start => {
                     if let Some(cold) = self.cold.get_mut(atom.index()) {
                         *cold = true;
@@ -245,61 +253,6 @@ impl Module<'_, '_> {
         self.atoms.get(atom.index()).map(|a| a.section).filter(|s| *s != Atom::NO_SECTION)
     }
 
-    /// The atoms of each function, each with the parts that belong to it.
-    fn groups(&self) -> Vec<Vec<AtomIdx>> {
-        let is_candidate =
-            |atom: &Atom| atom.kind == AtomKind::Code && self.followed.binary_search(&atom.section).is_ok();
-        let mut parent: Vec<usize> = (0..self.atoms.len()).collect();
-        let mut instructions = Vec::new();
-        for (i, atom) in self.atoms.iter().enumerate().filter(|(_, a)| is_candidate(a)) {
-            let Some((section, start, bytes)) = self.code(AtomIdx::new(i)) else { continue };
-            instructions.clear();
-            let decoded = u32::try_from(start)
-                .is_ok_and(|s| super::decode::decode(bytes, s, &mut instructions).is_ok());
-            if !decoded {
-                continue;
-            }
-            let relas = self.relas_of(section, start, start + bytes.len() as u64);
-            for instruction in &instructions {
-                if !matches!(instruction.flow, Flow::Jump | Flow::Conditional) {
-                    continue;
-                }
-                let field = instruction.displacement_at();
-                let found = relas.binary_search_by_key(&field, |(_, r)| r.r_offset.get(LE)).ok();
-                let to = match found.and_then(|f| relas.get(f)) {
-                    Some((_, rela)) => {
-                        let bias = instruction.end().wrapping_sub(field) as i64;
-                        let offset = rela.r_addend.get(LE).wrapping_add(bias);
-                        let symbol = self.target(symbol_of(rela), offset);
-                        match symbol {
-                            Some(Meaning::Place(target, offset)) => self.local(target, offset),
-                            _ => None,
-                        }
-                    }
-                    None => instruction
-                        .target
-                        .and_then(|t| u64::try_from(t).ok())
-                        .and_then(|t| self.place(atom.section, t)),
-                };
-                let Some((to, offset)) = to.filter(|(to, _)| to.index() != i) else { continue };
-                let cold = |a: usize| self.cold.get(a).copied().unwrap_or(false);
-                let part = cold(to.index()) || self.entries.binary_search(&(to, offset)).is_err();
-                if part && self.atoms.get(to.index()).is_some_and(is_candidate) {
-                    let (a, b) = (root(&mut parent, i), root(&mut parent, to.index()));
-                    if let Some(slot) = parent.get_mut(a.max(b)) {
-                        *slot = a.min(b);
-                    }
-                }
-            }
-        }
-        let mut members: Vec<(usize, AtomIdx)> = Vec::new();
-        for (i, _) in self.atoms.iter().enumerate().filter(|(_, a)| is_candidate(a)) {
-            members.push((root(&mut parent, i), AtomIdx::new(i)));
-        }
-        members.sort_unstable();
-        members.chunk_by(|a, b| a.0 == b.0).map(|c| c.iter().map(|m| m.1).collect()).collect()
-    }
-
     /// Where function symbols of this atom are.
     fn entries_of(&self, atom: AtomIdx) -> Vec<u64> {
         let start = self.entries.partition_point(|e| e.0 < atom);
@@ -308,7 +261,12 @@ impl Module<'_, '_> {
     }
 
     fn labels_in(&self, atoms: &[AtomIdx]) -> Vec<Label> {
-        self.labels.iter().filter(|l| atoms.binary_search(&l.atom).is_ok()).copied().collect()
+        let of = |atom: &AtomIdx| {
+            let first = self.labels.partition_point(|l| l.atom < *atom);
+            let end = self.labels.partition_point(|l| l.atom <= *atom);
+            self.labels.get(first..end).unwrap_or(&[])
+        };
+        atoms.iter().flat_map(of).copied().collect()
     }
 
     /// The atom at an offset of a section; the end of the section belongs to the last one.
@@ -445,15 +403,4 @@ impl Module<'_, '_> {
         known.dedup();
         summary.values_at = known;
     }
-}
-
-fn root(parent: &mut [usize], mut at: usize) -> usize {
-    while let Some(&up) = parent.get(at).filter(|p| **p != at) {
-        let next = parent.get(up).copied().unwrap_or(up);
-        if let Some(slot) = parent.get_mut(at) {
-            *slot = next;
-        }
-        at = up;
-    }
-    at
 }

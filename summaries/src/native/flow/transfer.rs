@@ -168,12 +168,7 @@ impl Walk<'_, '_, '_, '_> {
             }
             Effect::JumpThrough(from) => {
                 let value = self.operand(at, op, state, *from)?;
-                // In a frame of its own a function can't be left by a jump: it is to a label.
-                let leaves = !matches!(state.get(RSP), Val::Frame(o) if o != 0);
-                if leaves && value != Val::Undefined {
-                    self.tail(at, op, state, value)?;
-                }
-                return Ok(Leaves::Labels);
+                return self.jump_through(at, op, state, value);
             }
             Effect::Return => return self.ret(at, op, state),
         }

@@ -92,9 +92,14 @@ pub(super) fn read(context: &Context<'_, '_>, texts: &mut [Text<'_>]) -> Result<
 
 /// Whether this is how compilers name a part of a function that lies apart from it.
 pub(crate) fn is_part(name: &[u8]) -> bool {
-    [&b".cold"[..], b".__part.", b".unlikely", b".eh"]
-        .iter()
-        .any(|part| name.windows(part.len()).any(|window| window == *part))
+    part_of(name).is_some()
+}
+
+/// The name of the function, if this is how compilers name a part of it that lies apart.
+pub(crate) fn part_of(name: &[u8]) -> Option<&[u8]> {
+    let suffixes = [&b".cold"[..], b".__part.", b".unlikely", b".eh"];
+    let at = |part: &&[u8]| name.windows(part.len()).rposition(|window| window == *part);
+    suffixes.iter().filter_map(at).max().and_then(|at| name.get(..at))
 }
 
 /// One function for each run of extents that overlap.

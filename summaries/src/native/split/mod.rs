@@ -18,7 +18,7 @@ mod references;
 mod tables;
 mod unnamed;
 
-pub(crate) use extents::is_part;
+pub(crate) use extents::{is_part, part_of};
 
 use object::endian::LittleEndian as LE;
 

@@ -1,0 +1,114 @@
+//! Which atoms make up a function: its own, and the parts that compilers have put elsewhere.
+//!
+//! A part is what another atom jumps into at a place that is no function, or what has the name of a function and a suffix for parts
+//! (`.cold`, `.__part.`): such a part may be led to by a table alone. Code that is no function and belongs to none that is known may be
+//! led to by any table, too; then no function is understood that jumps through a register in its frame ([`Module::has_loose_parts`]).
+
+use object::endian::LittleEndian as LE;
+
+use super::unit::Meaning;
+use super::{Module, split};
+use crate::ids::AtomIdx;
+use crate::native::decode::{self, Flow};
+use crate::native::relocations::symbol_of;
+use crate::summary::{Atom, AtomKind, Definition, SymbolKind};
+
+impl Module<'_, '_> {
+    /// The atoms of each function, each with the parts that belong to it.
+    pub(super) fn groups(&self) -> Vec<Vec<AtomIdx>> {
+        let is_candidate =
+            |atom: &Atom| atom.kind == AtomKind::Code && self.followed.binary_search(&atom.section).is_ok();
+        let mut parent: Vec<usize> = (0..self.atoms.len()).collect();
+        let mut instructions = Vec::new();
+        for (i, atom) in self.atoms.iter().enumerate().filter(|(_, a)| is_candidate(a)) {
+            let Some((section, start, bytes)) = self.code(AtomIdx::new(i)) else { continue };
+            instructions.clear();
+            let decoded =
+                u32::try_from(start).is_ok_and(|s| decode::decode(bytes, s, &mut instructions).is_ok());
+            if !decoded {
+                continue;
+            }
+            let relas = self.relas_of(section, start, start + bytes.len() as u64);
+            for instruction in &instructions {
+                if !matches!(instruction.flow, Flow::Jump | Flow::Conditional) {
+                    continue;
+                }
+                let field = instruction.displacement_at();
+                let found = relas.binary_search_by_key(&field, |(_, r)| r.r_offset.get(LE)).ok();
+                let to = match found.and_then(|f| relas.get(f)) {
+                    Some((_, rela)) => {
+                        let bias = instruction.end().wrapping_sub(field) as i64;
+                        let offset = rela.r_addend.get(LE).wrapping_add(bias);
+                        let symbol = self.target(symbol_of(rela), offset);
+                        match symbol {
+                            Some(Meaning::Place(target, offset)) => self.local(target, offset),
+                            _ => None,
+                        }
+                    }
+                    None => instruction
+                        .target
+                        .and_then(|t| u64::try_from(t).ok())
+                        .and_then(|t| self.place(atom.section, t)),
+                };
+                let Some((to, offset)) = to.filter(|(to, _)| to.index() != i) else { continue };
+                let cold = |a: usize| self.cold.get(a).copied().unwrap_or(false);
+                let part = cold(to.index()) || self.entries.binary_search(&(to, offset)).is_err();
+                if part && self.atoms.get(to.index()).is_some_and(is_candidate) {
+                    join(&mut parent, i, to.index());
+                }
+            }
+        }
+        for (part, of) in self.parts_by_name() {
+            if [part, of].iter().all(|a| self.atoms.get(a.index()).is_some_and(is_candidate)) {
+                join(&mut parent, part.index(), of.index());
+            }
+        }
+        let mut members: Vec<(usize, AtomIdx)> = Vec::new();
+        for (i, _) in self.atoms.iter().enumerate().filter(|(_, a)| is_candidate(a)) {
+            members.push((root(&mut parent, i), AtomIdx::new(i)));
+        }
+        members.sort_unstable();
+        members.chunk_by(|a, b| a.0 == b.0).map(|c| c.iter().map(|m| m.1).collect()).collect()
+    }
+
+    /// (part, function) of the parts whose name says so.
+    fn parts_by_name(&self) -> Vec<(AtomIdx, AtomIdx)> {
+        let at_start = self.symbols.iter().filter_map(|symbol| {
+            let Definition::Atom(atom) = symbol.definition else { return None };
+            let starts = self.atoms.get(atom.index()).is_some_and(|a| a.offset == symbol.value);
+            (starts && symbol.kind != SymbolKind::Section).then(|| (self.tables.name(symbol.name), atom))
+        });
+        let mut named: Vec<(&[u8], AtomIdx)> = at_start.collect();
+        named.sort_unstable();
+        let parts = named.iter().filter_map(|(name, part)| Some((split::part_of(name)?, *part)));
+        let of = |name: &[u8]| {
+            let first = named.partition_point(|n| n.0 < name);
+            named.get(first).filter(|n| n.0 == name).map(|n| n.1)
+        };
+        parts.filter_map(|(name, part)| Some((part, of(name)?))).filter(|(part, of)| part != of).collect()
+    }
+
+    /// Whether atoms that belong together are no function.
+    pub(super) fn is_loose(&self, group: &[AtomIdx]) -> bool {
+        let is_code = |atom: &AtomIdx| self.atoms.get(atom.index()).is_some_and(|a| a.size > 0);
+        group.iter().any(is_code) && group.iter().all(|atom| self.entries_of(*atom).is_empty())
+    }
+}
+
+fn join(parent: &mut [usize], one: usize, other: usize) {
+    let (a, b) = (root(parent, one), root(parent, other));
+    if let Some(slot) = parent.get_mut(a.max(b)) {
+        *slot = a.min(b);
+    }
+}
+
+fn root(parent: &mut [usize], mut at: usize) -> usize {
+    while let Some(&up) = parent.get(at).filter(|p| **p != at) {
+        let next = parent.get(up).copied().unwrap_or(up);
+        if let Some(slot) = parent.get_mut(at) {
+            *slot = next;
+        }
+        at = up;
+    }
+    at
+}
