@@ -44,7 +44,10 @@ pub enum Effect {
     /// Returns a node that links lead to from the argument, or the argument.
     ReturnsLinked { argument: Argument, fields: LinkFields },
     /// Stores an address into the memory at `to`, at `offset` bytes or, if `None`, somewhere in it.
-    Stores { what: Stored, to: Argument, offset: Option<i64> },
+    Stores { what: Stored, to: Source, offset: Option<i64> },
+    /// Computes with its arguments in xmm0 to xmm2, or, if `long`, with those on the stack: returns what comes out, and stores it into the
+    /// memory of the arguments `into` (a bit each).
+    Computes { long: bool, into: u8 },
     /// The library keeps it in memory of its own, from where the program may read it, and calls nothing there but what
     /// another effect says.
     Holds(Source),
@@ -136,6 +139,9 @@ pub enum Passed {
 
 /// The registers of [`Argument`]s, by number.
 pub const ARGUMENT_REGISTERS: [crate::relation::Register; 6] = [7, 6, 2, 1, 8, 9];
+
+/// The registers of numbers that are not integers: arguments, and all that a result may be in.
+pub const NUMBER_REGISTERS: [crate::relation::Register; 3] = [16, 17, 18];
 
 /// The register of the result.
 pub const RESULT_REGISTER: crate::relation::Register = 0;
@@ -282,7 +288,20 @@ fn effect(words: &str) -> Option<Effect> {
                     _ => return None,
                 },
             };
-            Effect::Stores { what, to: argument(to)?, offset }
+            Effect::Stores { what, to: source(to)?, offset }
+        }
+        ("computes", rest) => {
+            let (how, to) = rest.split_once("into ").unwrap_or((rest, ""));
+            let mut into = 0;
+            for word in to.split(", ").filter(|w| !w.is_empty()) {
+                into |= 1 << argument(word)?;
+            }
+            let long = match how.trim_end() {
+                "" => false,
+                "long" => true,
+                _ => return None,
+            };
+            Effect::Computes { long, into }
         }
         ("escapes", n) => Effect::Escapes(argument(n)?),
         ("holds", what) => Effect::Holds(source(what)?),
@@ -419,7 +438,7 @@ mod tests {
             arguments: [Passed::Argument(0), Passed::Unknown, Passed::Nothing],
             returned: Returned::Kept,
         };
-        let stores = Effect::Stores { what: Stored::Fresh, to: 2, offset: Some(16) };
+        let stores = Effect::Stores { what: Stored::Fresh, to: Source::Argument(2), offset: Some(16) };
         assert_eq!(table(&format!("f = \"{words}\"")).unwrap().functions["f"].effects, [calls, stores]);
     }
 }

@@ -58,6 +58,8 @@ cases! {
     cv_ms_abi
     cv_never_returns
     cv_number
+    cv_number_calls
+    cv_number_string
     cv_own_memcpy
     cv_pads
     cv_popped_return

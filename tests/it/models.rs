@@ -97,13 +97,17 @@ fn may_return(model: &Model, call: &Call, result: Place) -> bool {
 /// Whether the model lets the function store such an address in the object.
 fn may_store(model: &Model, call: &Call, object: usize, what: Place) -> bool {
     model.effects.iter().any(|effect| match effect {
-        Effect::Stores { what: stored, to, .. } if call.is(*to, object) => match (stored, what) {
-            (Stored::Within(n) | Stored::Place { argument: n, .. }, Place::Object(k, _)) => call.is(*n, k),
-            (Stored::Contents(n), Place::Object(..)) => call.has_object(*n),
-            (Stored::Held | Stored::Unknown, _) => true,
-            (Stored::Fresh | Stored::Library, Place::Other) => true,
-            _ => false,
-        },
+        Effect::Stores { what: stored, to: Source::Argument(to), .. } if call.is(*to, object) => {
+            match (stored, what) {
+                (Stored::Within(n) | Stored::Place { argument: n, .. }, Place::Object(k, _)) => {
+                    call.is(*n, k)
+                }
+                (Stored::Contents(n), Place::Object(..)) => call.has_object(*n),
+                (Stored::Held | Stored::Unknown, _) => true,
+                (Stored::Fresh | Stored::Library, Place::Other) => true,
+                _ => false,
+            }
+        }
         Effect::Relinks { .. } => matches!(what, Place::Object(_, true)),
         Effect::Copies { to: Source::Argument(to), .. } => call.is(*to, object),
         _ => false,

@@ -8,8 +8,8 @@ use std::borrow::Cow;
 
 use summaries::ValueIdx;
 use summaries::models::{
-    ARGUMENT_REGISTERS, Argument, Effect, LinkFields, MemoryIdx, Model, Passed, RESULT_REGISTER, Returned,
-    Source, Stored,
+    ARGUMENT_REGISTERS, Argument, Effect, LinkFields, MemoryIdx, Model, NUMBER_REGISTERS, Passed,
+    RESULT_REGISTER, Returned, Source, Stored,
 };
 
 use super::flow::{Flow, Meaning};
@@ -83,7 +83,7 @@ impl<'s> Flow<'s> {
                 }
             }
             Effect::Stores { what, to, offset } => {
-                let Some(to) = argument(to) else { return };
+                let Some(to) = self.source(site, to) else { return };
                 let size = if offset.is_some() { CELL as u32 } else { 0 };
                 let from = self.stored(site, symbol, what);
                 self.graph.add_use(to, Use::Store { from, offset, size });
@@ -148,6 +148,7 @@ impl<'s> Flow<'s> {
                 self.print(site, first, within, to);
             }
             Effect::Scans { from, first, within } => self.scan(site, from, first, within),
+            Effect::Computes { long, into } => self.compute(site, long, into),
             Effect::Escapes(n) => {
                 if let Some(from) = argument(n) {
                     self.graph.assign(from, ESCAPED);
@@ -165,6 +166,30 @@ impl<'s> Flow<'s> {
                 if let Some(callee) = self.source(site, function) {
                     self.call_back((site, symbol), callee, arguments, result);
                 }
+            }
+        }
+    }
+
+    /// Whatever comes out is in one of the registers of results, or in memory.
+    fn compute(&mut self, site: u32, long: bool, into: u8) {
+        let outcome = self.graph.node();
+        let passed = self.sites[site as usize].passed.clone();
+        let mut numbers: Vec<NodeId> = match long {
+            true => passed.stack().map(|(_, node)| node).collect(),
+            false => NUMBER_REGISTERS.iter().filter_map(|register| passed.actual(*register)).collect(),
+        };
+        if let (Some((frame, _)), true) = (passed.in_frame, long) {
+            numbers.push(self.graph.whole(frame));
+        }
+        for from in numbers {
+            self.graph.add_use(from, Use::Displace { to: outcome, by: None });
+        }
+        for (_, result) in passed.results.iter() {
+            self.graph.assign(outcome, passed.first + result.0);
+        }
+        for n in (0..6).filter(|n| into & 1 << n != 0) {
+            if let Some(to) = self.argument(site, n) {
+                self.graph.add_use(to, Use::Store { from: outcome, offset: None, size: 0 });
             }
         }
     }

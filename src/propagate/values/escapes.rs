@@ -92,6 +92,7 @@ impl Flow<'_> {
             | Effect::Copies { .. }
             | Effect::Relinks { .. }
             | Effect::ReturnsLinked { .. }
+            | Effect::Computes { .. }
             | Effect::Escapes(_) => true,
             Effect::Stores { what, .. } => !matches!(what, Stored::Library | Stored::Held),
             Effect::Calls { arguments, returned, .. } => {
