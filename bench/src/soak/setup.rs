@@ -115,7 +115,12 @@ const OPTIONS: [(usize, &str); 17] = [
     (16, "-fstack-clash-protection"),
 ];
 
-const GCC_OPTIONS: [(usize, &str); 9] = [
+const GCC_OPTIONS: [(usize, &str); 14] = [
+    (20, "-mstringop-strategy=loop"),
+    (20, "-mstringop-strategy=unrolled_loop"),
+    (20, "-mstringop-strategy=vector_loop"),
+    (20, "-maccumulate-outgoing-args"),
+    (24, "-mtune=atom"),
     (16, "-mindirect-branch=thunk -fcf-protection=none"),
     (16, "-mindirect-branch=thunk-inline -fcf-protection=none"),
     (10, "-fno-reorder-blocks-and-partition"),
@@ -127,7 +132,9 @@ const GCC_OPTIONS: [(usize, &str); 9] = [
     (20, "-fno-dwarf2-cfi-asm"),
 ];
 
-const CLANG_OPTIONS: [(usize, &str); 5] = [
+const CLANG_OPTIONS: [(usize, &str); 7] = [
+    (20, "-mlvi-cfi"),
+    (20, "-fbasic-block-sections=all"),
     (16, "-mretpoline"),
     (
         20,

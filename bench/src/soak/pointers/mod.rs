@@ -6,7 +6,7 @@
 //! and never called, of which stubs should be made. A decoy that was called all the same would be no error of the generator's: only a
 //! difference between the plain and the pruned program is.
 //!
-//! Carriers are texts with places to fill in ([`Carrier`]); those whose shape is drawn too are in `shapes`. What depends on
+//! Carriers are texts with places to fill in ([`Carrier`]); those whose shape is drawn too are in `shapes` and `signatures`. What depends on
 //! addresses is never printed, and nothing is undefined that compilers make use of.
 
 mod callbacks;
@@ -15,6 +15,7 @@ mod data;
 mod machine;
 mod passing;
 mod shapes;
+mod signatures;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -179,11 +180,12 @@ impl Weaver {
         };
         self.begin(&mut chain);
         for _ in 0..self.rng.range(1, 6) {
-            match self.rng.below(12) {
+            match self.rng.below(14) {
                 0 => self.hand_over(&mut chain),
                 1 | 2 => self.structure(&mut chain),
                 3 => self.parameters(&mut chain),
                 4 => self.variadic(&mut chain),
+                5 | 6 => self.signature(&mut chain),
                 _ => self.carry(&mut chain),
             }
             if self.rng.one_in(3) {
