@@ -60,15 +60,20 @@ cases! {
     cv_number
     cv_number_calls
     cv_number_string
+    cv_other_stack
+    cv_outlined
     cv_own_memcpy
     cv_pads
     cv_popped_return
+    cv_regcall
     cv_registers
     cv_stack_holes
+    cv_return_thunk
     cv_stack_tail
     cv_streams
     cv_text
     cv_text_ways
+    cv_thread_elsewhere
     cv_thunks
     cv_thunks_inline
     cv_trampoline

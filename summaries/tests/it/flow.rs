@@ -220,7 +220,7 @@ fn what_a_function_leaves_alone() {
     // Put back from where it was put; by whichever way.
     for body in [
         "push %rax; push %rdx; xor %eax, %eax; xor %edx, %edx; pop %rdx; pop %rax; ret",
-        "mov %rax, -8(%rsp); mov %rdx, -16(%rsp); mov $1, %eax; mov $1, %edx; mov -16(%rsp), %rdx; mov -8(%rsp), %rax; ret",
+        "push %rax; mov %rdx, -16(%rsp); mov $1, %eax; mov $1, %edx; mov -16(%rsp), %rdx; pop %rax; ret",
         "mov %rax, %r11; mov %rdx, %rcx; xor %eax, %eax; xor %edx, %edx; mov %r11, %rax; mov %rcx, %rdx; ret",
         "sub $40, %rsp; movaps %xmm0, (%rsp); movups %xmm1, 16(%rsp); pxor %xmm0, %xmm0; pxor %xmm1, %xmm1; movaps (%rsp), %xmm0; \
          movups 16(%rsp), %xmm1; add $40, %rsp; ret",

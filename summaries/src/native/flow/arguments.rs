@@ -11,7 +11,7 @@ use super::state::{Pending, State, Val};
 use super::transfer::Walk;
 use super::unit::Refusal;
 use crate::cfl::components::Adjacency;
-use crate::ids::ValueIdx;
+use crate::ids::{AtomIdx, ValueIdx};
 use crate::relation::{Callee, Constraint};
 use crate::summary::{Definition, SymbolKind, Target};
 
@@ -24,18 +24,28 @@ impl Pending {
 }
 
 impl Module<'_, '_> {
-    /// Find the functions of the module that [`is_routine`] names, as programs without a C library have them.
+    /// Find the functions of the module that [`is_routine`] names, as programs without a C library have them, and those that are none.
     pub(super) fn find_routines(&mut self) {
-        let named = self
-            .symbols
-            .iter()
-            .filter(|s| s.kind != SymbolKind::Section && is_routine(self.tables.name(s.name)));
-        let atoms = named.filter_map(|s| match s.definition {
-            Definition::Atom(atom) => Some(atom),
-            _ => None,
-        });
-        self.routines = atoms.collect();
-        self.routines.sort_unstable();
+        let named = |is: fn(&[u8]) -> bool| {
+            let symbols = self.symbols.iter().filter(|s| s.kind != SymbolKind::Section);
+            let atoms = symbols.filter(|s| is(self.tables.name(s.name))).filter_map(|s| match s.definition {
+                Definition::Atom(atom) => Some(atom),
+                _ => None,
+            });
+            let mut atoms: Vec<AtomIdx> = atoms.collect();
+            atoms.sort_unstable();
+            atoms
+        };
+        (self.routines, self.outlined) = (named(is_routine), named(is_outlined));
+    }
+
+    /// Whether this is a piece of functions that LLVM has taken out of them: it passes and leaves whatever it likes, in any register.
+    pub(super) fn is_outlined(&self, callee: Callee) -> bool {
+        match callee {
+            Callee::Direct { target: Target::Atom(atom), .. } => self.outlined.binary_search(&atom).is_ok(),
+            Callee::Direct { target, .. } => is_outlined(self.name(target)),
+            Callee::Indirect(_) => false,
+        }
     }
 
     /// Whether compilers call this while arguments of another call may be on the stack already, or to put them there.
@@ -46,6 +56,11 @@ impl Module<'_, '_> {
             Callee::Indirect(_) => false,
         }
     }
+}
+
+/// How LLVM's machine outliner names what it makes.
+fn is_outlined(name: &[u8]) -> bool {
+    name.starts_with(b"OUTLINED_FUNCTION_")
 }
 
 /// What compilers call by themselves.

@@ -4,6 +4,8 @@
 //! long as its address goes nowhere: its cells are then values like others, and loads and stores of them assignments.
 //! Otherwise it is an object in memory. What no store, call or result needs is thrown away, and the rest renumbered.
 
+use std::collections::BTreeSet;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::memory::cells;
@@ -80,6 +82,8 @@ pub(super) struct Builder {
     pub(super) loaded: FxHashSet<ValueIdx>,
     /// Values that were popped from where the return address is.
     pub(super) return_addresses: FxHashSet<ValueIdx>,
+    /// The stack pointer where the function leaves, if it isn't known exactly.
+    pub(super) stacks: BTreeSet<ValueIdx>,
     pub(super) preserved: Preserved,
     pub(super) left: Left,
     /// Where jumps lead that leave the frame behind as it is.

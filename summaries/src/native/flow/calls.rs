@@ -22,6 +22,9 @@ const ANY_ARGUMENTS: u64 = 0xffff_ffff_ffff & !0b11_1000;
 /// What may be passed by compilers that know the callee.
 const LOCAL_ARGUMENTS: u64 = 0xffff_ffff_ffff & !0b1_0000;
 
+/// What gcc jumps to in the place of a return (`-mfunction-return=thunk`).
+const RETURN_THUNK: &[u8] = b"__x86_return_thunk";
+
 /// The register through which a function of this name jumps, if it is a thunk of that kind: gcc's and clang's names for what
 /// `-mindirect-branch=thunk` and `-mretpoline` put in the place of indirect calls and jumps.
 fn thunk_register(name: &[u8]) -> Option<Slot> {
@@ -45,6 +48,9 @@ impl Walk<'_, '_, '_, '_> {
                 if state.get(RSP) != Val::Frame(0) {
                     self.builder.entered_in_frame.push((target, offset));
                     return Err(format!("a jump out of the frame at {:#x}", op.offset));
+                }
+                if self.module.name(target) == RETURN_THUNK {
+                    return self.ret(at, op, state);
                 }
                 if let Some(register) = thunk_register(self.module.name(target)) {
                     self.tail(at, op, state, state.get(register))?;
@@ -81,7 +87,10 @@ impl Walk<'_, '_, '_, '_> {
             }
             // In a frame of its own a function can't be left by a jump: it is to a label.
             Val::Frame(o) if o < 0 => {}
-            _ => self.tail(at, op, state, value)?,
+            rsp => {
+                self.builder.leaves_on(rsp);
+                self.tail(at, op, state, value)?;
+            }
         }
         Ok(Leaves::Labels)
     }
@@ -108,6 +117,7 @@ impl Walk<'_, '_, '_, '_> {
     }
 
     pub(super) fn ret(&mut self, at: usize, op: &Op, state: &mut State) -> Result<Leaves, Refusal> {
+        self.builder.leaves_on(state.get(RSP));
         let elsewhere = match state.get(RSP) {
             Val::Frame(0) => self.returns_elsewhere.then_some(Memory::Frame(0)),
             Val::Frame(o) => Some(Memory::Frame(o)),
@@ -233,6 +243,9 @@ impl Walk<'_, '_, '_, '_> {
         returns: bool,
     ) -> Result<(), Refusal> {
         let local = matches!(callee, Callee::Direct { target, .. } if self.module.is_local(target));
+        if self.module.is_outlined(callee) {
+            return Err(format!("a call of what was taken out of functions at {:#x}", op.offset));
+        }
         let (inside, to) = (self.module.may_be_inside_arguments(callee), state.get(7));
         let mut actuals = Vec::new();
         // Thunks of indirect branches take any.

@@ -48,6 +48,9 @@ fn piece(module: &Module<'_, '_>, of: References<'_>, groups: &[Vec<AtomIdx>]) -
     for group in groups {
         let unit = Unit::read(module, group.clone(), &mut effects);
         let outcome = unit.and_then(|unit| {
+            if group.iter().any(|atom| module.outlined.binary_search(atom).is_ok()) {
+                return Err("it was taken out of functions".to_owned());
+            }
             let walked = walk::walk(module, &unit);
             for (target, offset) in walked.entered_in_frame {
                 if let Some((atom, _)) = module.local(target, offset) {

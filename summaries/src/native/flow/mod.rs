@@ -22,6 +22,7 @@ mod mapping;
 mod memory;
 mod needed;
 mod preserve;
+mod stacks;
 mod state;
 mod transfer;
 mod unit;
@@ -71,6 +72,8 @@ pub(crate) struct Module<'a, 't> {
     has_loose_parts: bool,
     /// Functions of its own that compilers call by themselves, sorted.
     routines: Vec<AtomIdx>,
+    /// Pieces that LLVM's outliner has taken out of functions, sorted.
+    outlined: Vec<AtomIdx>,
     /// Sorted.
     labels: Vec<Label>,
     /// With an unwind table that refers to something, sorted; and their tables of handlers.
@@ -127,6 +130,7 @@ pub(crate) fn read(
         cold: vec![false; atoms.len()],
         has_loose_parts: false,
         routines: Vec::new(),
+        outlined: Vec::new(),
         labels: Vec::new(),
         handled: Vec::new(),
         lsdas: Vec::new(),

@@ -103,7 +103,8 @@ impl Builder {
         // Functions that are not told apart have frames of their own.
         let taken = self.left.taken.iter().map(|(cell, slot, at)| (*cell, *slot, unit.function_at(*at)));
         let taken: FxHashSet<_> = taken.collect();
-        let comes_back = |cell, slot, at| taken.contains(&(cell, slot, unit.function_at(at)));
+        // In rax an argument comes back without optimisation, too (`regcall`); who saves it pushes it.
+        let comes_back = |cell, slot, at| slot != 0 && taken.contains(&(cell, slot, unit.function_at(at)));
         let kept = self.left.put.iter().filter(|(cell, slot, at)| !comes_back(*cell, *slot, *at));
         kept.map(|(.., at)| at.1).min()
     }

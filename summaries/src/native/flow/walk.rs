@@ -36,6 +36,9 @@ pub(super) fn walk(module: &Module<'_, '_>, unit: &Unit) -> Walked {
         if let Some(at) = builder.keeps_what_was_left(unit) {
             return Err(format!("{CALLERS_REGISTER} is put into the frame for good at {at:#x}"));
         }
+        if builder.leaves_its_stack() {
+            return Err("a return or jump that may be on another stack".to_owned());
+        }
         let addressed = builder.addressed();
         let mut summary = builder.finish(&at_labels);
         // What one function clobbers another one beside it may leave alone.
