@@ -50,7 +50,11 @@ impl Walk<'_, '_, '_, '_> {
                     return Err(format!("a jump out of the frame at {:#x}", op.offset));
                 }
                 if self.module.name(target) == RETURN_THUNK {
-                    return self.ret(at, op, state);
+                    return match (falls, self.ret(at, op, &mut state.clone())?) {
+                        (false, leaves) => Ok(leaves),
+                        (true, Leaves::Ends) => Ok(Leaves::Falls),
+                        (true, _) => Err(format!("a return to elsewhere, or not, at {:#x}", op.offset)),
+                    };
                 }
                 if let Some(register) = thunk_register(self.module.name(target)) {
                     self.tail(at, op, state, state.get(register))?;
