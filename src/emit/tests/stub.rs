@@ -104,3 +104,17 @@ fn the_body_of_a_stub_is_no_place() {
         assert_eq!(rewrite(&object, &summary, &plan).is_ok(), fits, "{more}");
     }
 }
+
+/// A local name without a type, at code, may be that of a part of a function, to which a table leads.
+#[test]
+fn code_with_a_local_label_only_is_kept() {
+    let shop = Workshop::new();
+    for (kind, is_function) in [("", false), (".globl part\n", true), (".type part, @function\n", true)] {
+        let text = format!(
+            ".section .text.part,\"ax\"\n{kind}part: .cfi_startproc\ncall out\nret\n.cfi_endproc\n.size part, . - part\n\
+             .section .data.rel.ro,\"aw\"\n.quad part\n.section .note.GNU-stack,\"\",@progbits\n"
+        );
+        let summary = native::extract(&shop.compile("gcc", "part.s", &text, &[]));
+        assert_eq!(can_stub(&summary)[atom_of(&summary, "part").index()], is_function, "{kind}");
+    }
+}

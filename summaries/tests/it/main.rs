@@ -10,6 +10,7 @@ mod constants;
 mod data;
 mod flow;
 mod flow_corners;
+mod flow_parts;
 mod forms;
 mod functions;
 mod hostile;

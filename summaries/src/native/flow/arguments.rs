@@ -4,6 +4,8 @@
 //! is not set or not looked at, and leave gaps for alignment. So any cell above may be one that was written since the last call, or that
 //! the function never reads. What is passed by value is copied there by `memcpy`, by string moves or by a loop through a pointer; so where
 //! since the last call anything was written through a pointer that may lead into the frame, all of the frame may be passed.
+//!
+//! Left out: a copy that another function of the program's makes, but for those that compilers call by themselves.
 
 use super::Module;
 use super::builder::{Builder, Raw};
@@ -24,7 +26,7 @@ impl Pending {
 }
 
 impl Module<'_, '_> {
-    /// Find the functions of the module that [`is_routine`] names, as programs without a C library have them, and those that are none.
+    /// Find what compilers call in the module itself: routines, as programs without a C library have them, and pieces that were outlined.
     pub(super) fn find_routines(&mut self) {
         let named = |is: fn(&[u8]) -> bool| {
             let symbols = self.symbols.iter().filter(|s| s.kind != SymbolKind::Section);

@@ -3,6 +3,8 @@
 //! A part is what another atom jumps into at a place that is no function, or what has the name of a function and a suffix for parts
 //! (`.cold`, `.__part.`): such a part may be led to by a table alone. Code that is no function and belongs to none that is known may be
 //! led to by any table, too; then no function is understood that jumps through a register in its frame ([`Module::has_loose_parts`]).
+//!
+//! Left out: a jump through a register in a frame to what is a function by its symbol.
 
 use object::endian::LittleEndian as LE;
 
@@ -71,7 +73,7 @@ impl Module<'_, '_> {
         members.chunk_by(|a, b| a.0 == b.0).map(|c| c.iter().map(|m| m.1).collect()).collect()
     }
 
-    /// (part, function) of the parts whose name says so.
+    /// (part, function) of the parts whose name says so: of every function of that name, since an object may have several (`ld -r`).
     fn parts_by_name(&self) -> Vec<(AtomIdx, AtomIdx)> {
         let at_start = self.symbols.iter().filter_map(|symbol| {
             let Definition::Atom(atom) = symbol.definition else { return None };
@@ -80,18 +82,31 @@ impl Module<'_, '_> {
         });
         let mut named: Vec<(&[u8], AtomIdx)> = at_start.collect();
         named.sort_unstable();
-        let parts = named.iter().filter_map(|(name, part)| Some((split::part_of(name)?, *part)));
-        let of = |name: &[u8]| {
+        let mut pairs = Vec::new();
+        for (name, part) in &named {
+            let Some(name) = split::part_of(name) else { continue };
             let first = named.partition_point(|n| n.0 < name);
-            named.get(first).filter(|n| n.0 == name).map(|n| n.1)
-        };
-        parts.filter_map(|(name, part)| Some((part, of(name)?))).filter(|(part, of)| part != of).collect()
+            let functions = named.iter().skip(first).take_while(|n| n.0 == name);
+            pairs.extend(functions.map(|function| (*part, function.1)));
+        }
+        pairs
     }
 
-    /// Whether atoms that belong together are no function.
-    pub(super) fn is_loose(&self, group: &[AtomIdx]) -> bool {
-        let is_code = |atom: &AtomIdx| self.atoms.get(atom.index()).is_some_and(|a| a.size > 0);
-        group.iter().any(is_code) && group.iter().all(|atom| self.entries_of(*atom).is_empty())
+    /// Whether there is code that belongs to no function that is known, followed or not.
+    pub(super) fn has_code_without_entry(&self, groups: &[Vec<AtomIdx>]) -> bool {
+        let is_code = |atom: &AtomIdx| {
+            self.atoms.get(atom.index()).is_some_and(|a| a.kind == AtomKind::Code && a.size > 0)
+        };
+        let mut entered = vec![false; self.atoms.len()];
+        let mut enter = |atom: &AtomIdx| {
+            if let Some(slot) = entered.get_mut(atom.index()) {
+                *slot = true;
+            }
+        };
+        self.entries.iter().for_each(|(atom, _)| enter(atom));
+        let functions = groups.iter().filter(|group| group.iter().any(|a| !self.entries_of(*a).is_empty()));
+        functions.flatten().for_each(enter);
+        (0..).map(AtomIdx::new).zip(entered).any(|(atom, entered)| !entered && is_code(&atom))
     }
 }
 

@@ -68,7 +68,7 @@ pub(crate) struct Module<'a, 't> {
     entries: Vec<(AtomIdx, u64)>,
     /// By atom: the symbols at its start say that it is a part of another function.
     cold: Vec<bool>,
-    /// There is followed code that is part of no function that is known.
+    /// There is code that is part of no function that is known.
     has_loose_parts: bool,
     /// Functions of its own that compilers call by themselves, sorted.
     routines: Vec<AtomIdx>,
@@ -153,7 +153,7 @@ pub(crate) fn read(
     module.followed.sort_unstable();
     module.find_routines();
     let groups = module.groups();
-    module.has_loose_parts = groups.iter().any(|group| module.is_loose(group));
+    module.has_loose_parts = module.has_code_without_entry(&groups);
     let mut found = Found::default();
     let mut entered: Vec<(AtomIdx, String)> = Vec::new();
     for followed in follow::follow(&module, &groups, of) {

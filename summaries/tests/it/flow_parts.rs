@@ -1,0 +1,89 @@
+//! Value flow of native code: functions of which parts lie elsewhere, that a table alone leads to.
+
+use std::process::Command;
+
+use crate::compilers::assembled;
+use summaries::relation::Callee;
+use summaries::{Granularity, ModuleSummary};
+
+/// A function that jumps in its frame through a table of two labels, one of its own and `other`.
+fn switch(function: &str, other: &str) -> String {
+    format!(
+        ".section .text.{function},\"ax\",@progbits\n.globl {function}\n.type {function}, @function\n{function}: .cfi_startproc\npush %rbx\nlea 3f(%rip), %rdx\n\
+         jmp *(%rdx,%rdi,8)\n1: pop %rbx\nret\n.cfi_endproc\n.size {function}, . - {function}\n\
+         .section .data.rel.ro.{function},\"aw\",@progbits\n3: .quad 1b, {other}\n"
+    )
+}
+
+fn part(function: &str, calls: &str) -> String {
+    format!(
+        ".section .text.{function}.__part.1,\"ax\",@progbits\n.type {function}.__part.1, @function\n{function}.__part.1:\n.cfi_startproc\n\
+         call {calls}\npop %rbx\nret\n.cfi_endproc\n.size {function}.__part.1, . - {function}.__part.1\n"
+    )
+}
+
+fn summary(object: &[u8]) -> ModuleSummary {
+    let summary = summaries::extract::extract(object, Granularity::Pointers);
+    assert_eq!(summary.check(), Ok(()));
+    summary
+}
+
+fn names_called(summary: &ModuleSummary) -> Vec<String> {
+    let direct = summary.functions.iter().flat_map(|f| &f.call_sites).filter_map(|site| match site.callee {
+        Callee::Direct { target: summaries::Target::Symbol(symbol), .. } => {
+            Some(String::from_utf8_lossy(summary.symbol_name(symbol)).into_owned())
+        }
+        _ => None,
+    });
+    let mut names: Vec<String> = direct.collect();
+    names.sort_unstable();
+    names
+}
+
+fn refusals(summary: &ModuleSummary) -> Vec<&str> {
+    summary.limits.iter().map(|l| l.detail.as_str()).collect()
+}
+
+/// A jump in a frame leads to code of the function's own, unless there is code that may be anybody's.
+#[test]
+fn code_that_only_a_table_leads_to() {
+    let with = |other: &str, code: &str| summary(&assembled(&(switch("t", other) + code)));
+    let own = with("1b", "");
+    assert_eq!(refusals(&own), [""; 0]);
+    assert_eq!(own.functions.len(), 1);
+    let by_name = with("t.__part.1", &part("t", "h"));
+    assert_eq!(refusals(&by_name), [""; 0]);
+    assert_eq!(names_called(&by_name), ["h"]);
+    for start in ["", "std\n", "l: "] {
+        let code = format!(".section .text.p,\"ax\",@progbits\n{start}4: call h\npop %rbx\nret\n");
+        let loose = with("4f", &code);
+        assert!(
+            refusals(&loose).iter().any(|r| r.contains("without a name")),
+            "{code}: {:?}",
+            refusals(&loose)
+        );
+        assert_eq!(names_called(&loose), [""; 0], "{code}");
+    }
+}
+
+/// `ld -r` leaves functions of one name, each with its part, side by side.
+#[test]
+fn parts_of_functions_of_one_name() {
+    let one = |f: &str, h: &str| switch(f, &format!("{f}.__part.1")) + &part(f, h);
+    let dir = tempfile::tempdir().unwrap();
+    let object = dir.path().join("t.o");
+    std::fs::write(&object, assembled(&(one("f", "h") + &one("e", "i")))).unwrap();
+    let names = [
+        "--localize-symbol=e",
+        "--localize-symbol=f",
+        "--redefine-sym=e=f",
+        "--redefine-sym=e.__part.1=f.__part.1",
+    ];
+    assert!(Command::new("objcopy").args(names).arg(&object).status().unwrap().success());
+    let summary = summary(&std::fs::read(&object).unwrap());
+    assert_eq!(refusals(&summary), [""; 0]);
+    // Which part is whose can't be told: they are one.
+    let together: Vec<usize> = summary.functions.iter().map(|f| 1 + f.parts.len()).collect();
+    assert_eq!(together, [4]);
+    assert_eq!(names_called(&summary), ["h", "i"]);
+}
