@@ -3,6 +3,11 @@
 //! Where the stack pointer is known exactly it is. Else it may be somewhere in the frame (it was aligned, or moved by a number), or on the
 //! stack of a coroutine: what is at the top of that one is called, by nobody who is seen. So a function is not understood that returns, or
 //! jumps through a register, with a stack pointer that may come from anything but its own, kept in its frame or not.
+//!
+//! Left out: what is loaded from a place in the frame that isn't known exactly. Compilers keep their own stack pointer there (around
+//! frames that are aligned); a program that puts another one there and takes it back to return on it is not seen.
+
+use rustc_hash::FxHashMap;
 
 use super::builder::{Builder, Key, Raw};
 use super::state::Val;
@@ -22,7 +27,17 @@ impl Builder {
 
     /// Whether one of the stacks on which it leaves may be another one.
     pub(super) fn leaves_its_stack(&self) -> bool {
+        if self.stacks.is_empty() {
+            return false;
+        }
+        let mut stored: FxHashMap<i64, Vec<ValueIdx>> = FxHashMap::default();
+        for raw in &self.raw {
+            if let Raw::StoreCell { from, offset, .. } = raw {
+                stored.entry(*offset).or_default().push(*from);
+            }
+        }
         let mut sources: Vec<(u32, u32)> = Vec::new();
+        // By value: it comes from elsewhere.
         let mut foreign = vec![false; self.values.len()];
         let mut mark = |value: ValueIdx| {
             if let Some(slot) = foreign.get_mut(value.index()) {
@@ -34,10 +49,7 @@ impl Builder {
                 Raw::Plain(Constraint::Assign { from, to, .. }) => sources.push((to.0, from.0)),
                 Raw::Plain(Constraint::Address { to, .. } | Constraint::Unknown { to }) => mark(*to),
                 Raw::LoadCell { offset, to, .. } => {
-                    let stored = self.raw.iter().filter_map(|other| match other {
-                        Raw::StoreCell { from, offset: there, .. } if there == offset => Some(*from),
-                        _ => None,
-                    });
+                    let stored = stored.get(offset).into_iter().flatten();
                     sources.extend(stored.map(|from| (to.0, from.0)));
                     if *offset >= 0 {
                         mark(*to);
