@@ -45,9 +45,8 @@ pub enum Effect {
     ReturnsLinked { argument: Argument, fields: LinkFields },
     /// Stores an address into the memory at `to`, at `offset` bytes or, if `None`, somewhere in it.
     Stores { what: Stored, to: Source, offset: Option<i64> },
-    /// Computes with its arguments in xmm0 to xmm2, or, if `long`, with those on the stack: returns what comes out, and stores it into the
-    /// memory of the arguments `into` (a bit each).
-    Computes { long: bool, into: u8 },
+    /// Computes with numbers: returns what comes out, and stores it into the memory of the arguments `into` (a bit each).
+    Computes { with: Numbers, into: u8 },
     /// The library keeps it in memory of its own, from where the program may read it, and calls nothing there but what
     /// another effect says.
     Holds(Source),
@@ -75,6 +74,17 @@ pub enum Effect {
     Escapes(Argument),
     /// Calls an address with these arguments in its general registers, in order.
     Calls { function: Source, arguments: [Passed; 3], returned: Returned },
+}
+
+/// Which arguments of a function are the numbers with which it computes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Numbers {
+    /// Those in xmm0 to xmm2.
+    Vectors,
+    /// Those on the stack (`long double`).
+    Stack,
+    /// Those in general registers.
+    Integers,
 }
 
 /// Where in a node its links to others are, in bytes: each is 8 bytes.
@@ -140,7 +150,7 @@ pub enum Passed {
 /// The registers of [`Argument`]s, by number.
 pub const ARGUMENT_REGISTERS: [crate::relation::Register; 6] = [7, 6, 2, 1, 8, 9];
 
-/// The registers of numbers that are not integers: arguments, and all that a result may be in.
+/// The registers of [`Numbers::Vectors`]: no function that computes takes more.
 pub const NUMBER_REGISTERS: [crate::relation::Register; 3] = [16, 17, 18];
 
 /// The register of the result.
@@ -296,12 +306,13 @@ fn effect(words: &str) -> Option<Effect> {
             for word in to.split(", ").filter(|w| !w.is_empty()) {
                 into |= 1 << argument(word)?;
             }
-            let long = match how.trim_end() {
-                "" => false,
-                "long" => true,
+            let with = match how.trim_end() {
+                "" => Numbers::Vectors,
+                "long" => Numbers::Stack,
+                "integers" => Numbers::Integers,
                 _ => return None,
             };
-            Effect::Computes { long, into }
+            Effect::Computes { with, into }
         }
         ("escapes", n) => Effect::Escapes(argument(n)?),
         ("holds", what) => Effect::Holds(source(what)?),

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use summaries::ValueIdx;
 use summaries::models::{
-    ARGUMENT_REGISTERS, Argument, Effect, LinkFields, MemoryIdx, Model, NUMBER_REGISTERS, Passed,
+    ARGUMENT_REGISTERS, Argument, Effect, LinkFields, MemoryIdx, Model, NUMBER_REGISTERS, Numbers, Passed,
     RESULT_REGISTER, Returned, Source, Stored,
 };
 
@@ -148,7 +148,7 @@ impl<'s> Flow<'s> {
                 self.print(site, first, within, to);
             }
             Effect::Scans { from, first, within } => self.scan(site, from, first, within),
-            Effect::Computes { long, into } => self.compute(site, long, into),
+            Effect::Computes { with, into } => self.compute(site, with, into),
             Effect::Escapes(n) => {
                 if let Some(from) = argument(n) {
                     self.graph.assign(from, ESCAPED);
@@ -171,14 +171,15 @@ impl<'s> Flow<'s> {
     }
 
     /// Whatever comes out is in one of the registers of results, or in memory.
-    fn compute(&mut self, site: u32, long: bool, into: u8) {
+    fn compute(&mut self, site: u32, with: Numbers, into: u8) {
         let outcome = self.graph.node();
         let passed = self.sites[site as usize].passed.clone();
-        let mut numbers: Vec<NodeId> = match long {
-            true => passed.stack().map(|(_, node)| node).collect(),
-            false => NUMBER_REGISTERS.iter().filter_map(|register| passed.actual(*register)).collect(),
+        let mut numbers: Vec<NodeId> = match with {
+            Numbers::Vectors => NUMBER_REGISTERS.iter().filter_map(|r| passed.actual(*r)).collect(),
+            Numbers::Integers => ARGUMENT_REGISTERS.iter().filter_map(|r| passed.actual(*r)).collect(),
+            Numbers::Stack => passed.stack().map(|(_, node)| node).collect(),
         };
-        if let (Some((frame, _)), true) = (passed.in_frame, long) {
+        if let (Numbers::Stack, Some((frame, _))) = (with, passed.in_frame) {
             numbers.push(self.graph.whole(frame));
         }
         for from in numbers {
