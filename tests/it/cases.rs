@@ -61,6 +61,7 @@ cases! {
     cv_number_calls
     cv_number_string
     cv_other_stack
+    cv_other_stack_return
     cv_outlined
     cv_own_memcpy
     cv_pads
