@@ -12,7 +12,7 @@ impl Graph {
     /// Whether a search for cycles is worth its time.
     pub(super) fn cycles_are_due(&self) -> bool {
         let work = &self.work;
-        work.new_edges > SEARCH_AFTER + work.edges_searched / 4 && work.since_search > self.nodes.len() / 5
+        work.new_edges > SEARCH_AFTER + work.edges_searched / 2 && work.since_search > self.nodes.len() / 2
     }
 
     /// Tarjan's search over the edges, with a stack of its own; each component becomes one node.
@@ -82,17 +82,19 @@ impl Graph {
                 }
             }
         }
-        self.work.rank = vec![0; count];
-        for (rank, node) in order.iter().rev().enumerate() {
-            self.work.rank[*node as usize] = rank as u32;
-        }
+        let waiting = self.work.queue.rank(order.into_iter().rev(), count);
+        waiting.iter().for_each(|id| self.nodes[*id as usize].marks &= !QUEUED);
         for component in components {
             self.merge(&component);
+        }
+        for id in waiting {
+            if self.find(id) == id {
+                self.queue(id);
+            }
         }
         self.work.edges_searched += self.work.new_edges;
         self.work.new_edges = 0;
         self.work.since_search = 0;
-        // The queue has the ranks of before; only the time depends on that.
     }
 
     /// No element is handed on to or from the node.

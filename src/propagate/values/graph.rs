@@ -335,6 +335,19 @@ impl Graph {
         displaced
     }
 
+    /// The addresses of code in a set, anywhere in it.
+    pub(super) fn code_in(&mut self, set: SetId) -> SetId {
+        if let Some(known) = self.sets.facts(set).code {
+            return known;
+        }
+        let opaque = |e: &&Element| self.objects[e.object() as usize].kind == Kind::Opaque;
+        let elements = self.sets.elements(set).iter().filter(opaque);
+        let code: Vec<Element> = elements.map(|e| self.displaced(*e, None)).collect();
+        let code = self.sets.of(code);
+        self.sets.facts(set).code = Some(code);
+        code
+    }
+
     pub(super) fn find(&self, mut node: NodeId) -> NodeId {
         while let Some(of) = self.nodes.get(node as usize)
             && of.parent != node

@@ -63,9 +63,22 @@ impl Graph {
 
     /// Access memory through what a node holds now.
     pub(super) fn access(&mut self, access: Access, node: NodeId, grown: Grown<'_>) {
-        let Some(group) = self.group(access, grown) else {
-            return self.access_each(access, node, grown.news);
-        };
+        match self.group(access, grown) {
+            Some(group) => self.access_through(group, access, node),
+            None => self.access_each(access, node, grown.news),
+        }
+    }
+
+    /// Access memory through a set, if there is a node that stands for that.
+    pub(super) fn access_known(&mut self, access: Access, node: NodeId, set: SetId) -> bool {
+        let known = self.groups.get(&(set, access)).copied();
+        if let Some(group) = known {
+            self.access_through(group, access, node);
+        }
+        known.is_some()
+    }
+
+    fn access_through(&mut self, group: NodeId, access: Access, node: NodeId) {
         let (from, to) = if access.store { (node, group) } else { (group, node) };
         self.include(from, to, true);
     }

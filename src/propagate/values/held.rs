@@ -4,8 +4,6 @@
 //! speak of objects that were joined since, or of memory that has escaped, are brought up to date when they are next looked at.
 //! Left out: what follows from a set, see `solve`.
 
-use std::cmp::Reverse;
-
 use super::graph::{Cause, END, Event, Graph, Kind, LEAKS, NodeId, QUEUED, SHARED, UNKNOWN};
 use super::sets::{Element, SetId};
 
@@ -115,12 +113,7 @@ impl Graph {
 
     pub(super) fn queue(&mut self, id: NodeId) {
         if self.mark(id, QUEUED) {
-            let rank = self.work.rank.get(id as usize).copied().unwrap_or(0);
-            // What many hold waits until the others have said all to it, and says it at once.
-            let rank = if self.nodes[id as usize].degree > HUB { rank | 1 << 31 } else { rank };
-            // What comes before those that were done in this round waits for the next one, in which it may have more to say.
-            let round = self.work.round + u32::from(rank <= self.work.done);
-            self.work.queue.push(Reverse((round, rank, id)));
+            self.work.queue.push(id, self.nodes[id as usize].degree > HUB);
         }
     }
 

@@ -23,6 +23,7 @@ mod mappings;
 mod origins;
 mod outside;
 mod places;
+mod queue;
 mod sets;
 mod site;
 mod sites;

@@ -72,6 +72,8 @@ pub(super) struct Facts {
     pub(super) escaped: bool,
     /// How many objects of memory it tells apart.
     pub(super) told_apart: Option<u32>,
+    /// The addresses of code in it.
+    pub(super) code: Option<SetId>,
 }
 
 /// The table of sets.
@@ -225,19 +227,19 @@ impl Sets {
 }
 
 /// What two sorted lists hold, sorted and without duplicates.
-fn merge(one: &[Element], other: &[Element], merged: &mut Vec<Element>) {
-    let (mut left, mut right) = (one.iter().copied().peekable(), other.iter().copied().peekable());
-    while let Some(next) = match (left.peek(), right.peek()) {
-        (Some(l), Some(r)) if l == r => {
-            left.next();
-            right.next()
+fn merge(mut one: &[Element], mut other: &[Element], merged: &mut Vec<Element>) {
+    merged.reserve(one.len() + other.len());
+    while let ([left, one_rest @ ..], [right, other_rest @ ..]) = (one, other) {
+        merged.push(*left.min(right));
+        if left <= right {
+            one = one_rest;
         }
-        (Some(l), Some(r)) if l < r => left.next(),
-        (_, Some(_)) => right.next(),
-        (_, None) => left.next(),
-    } {
-        merged.push(next);
+        if right <= left {
+            other = other_rest;
+        }
     }
+    merged.extend_from_slice(one);
+    merged.extend_from_slice(other);
 }
 
 /// Replace the offsets of an object by the unknown one where a set needs no others.
@@ -259,12 +261,16 @@ fn shorten(elements: &mut Vec<Element>) {
 }
 
 /// Those of a sorted list that another one has not.
-pub(super) fn difference(of: &[Element], other: &[Element], found: &mut Vec<Element>) {
-    let mut other = other.iter().peekable();
+pub(super) fn difference(of: &[Element], mut other: &[Element], found: &mut Vec<Element>) {
     for element in of {
-        while other.next_if(|o| *o < element).is_some() {}
-        if other.peek() != Some(&element) {
-            found.push(*element);
+        while let [first, rest @ ..] = other
+            && first < element
+        {
+            other = rest;
+        }
+        match other {
+            [first, rest @ ..] if first == element => other = rest,
+            _ => found.push(*element),
         }
     }
 }

@@ -7,12 +7,10 @@
 //! pointer analysis", CGO 2009). Everything only adds, so the order decides the time and never the result: it is the least
 //! fixpoint.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
 use super::graph::{CELL, Cause, END, ESCAPED, Event, Graph, Kind, NodeId, QUEUED, SHARED, UNKNOWN, Use};
 use super::groups::{Access, Grown};
-use super::sets::{Element, difference};
+use super::queue::Queue;
+use super::sets::{Element, SetId, difference};
 
 /// What is to be done.
 #[derive(Default)]
@@ -21,13 +19,8 @@ pub(super) struct Work {
     pub(super) unknown: Vec<NodeId>,
     /// Objects of memory that have escaped.
     pub(super) shared: Vec<u32>,
-    /// Nodes with elements to hand on, with the round and the rank in which they are to do so.
-    pub(super) queue: BinaryHeap<Reverse<(u32, u32, NodeId)>>,
-    /// The round, and the rank of the node that was last taken from the queue.
-    pub(super) round: u32,
-    pub(super) done: u32,
-    /// By node: its place in the order.
-    pub(super) rank: Vec<u32>,
+    /// Nodes with elements to hand on.
+    pub(super) queue: Queue,
     /// Edges since the last search for cycles.
     pub(super) new_edges: usize,
     pub(super) edges_searched: usize,
@@ -72,8 +65,7 @@ impl Graph {
                 self.within_budget(id);
             } else if self.cycles_are_due() {
                 self.collapse_cycles();
-            } else if let Some(Reverse((round, rank, id))) = self.work.queue.pop() {
-                (self.work.round, self.work.done) = (round, rank);
+            } else if let Some(id) = self.work.queue.pop() {
                 self.nodes[id as usize].marks &= !QUEUED;
                 self.work_off(id);
             } else {
@@ -126,13 +118,42 @@ impl Graph {
             return;
         }
         let mut news = std::mem::take(&mut self.work.news);
-        difference(self.sets.elements(set), self.sets.elements(seen), &mut news);
+        let mut are_told_apart = false;
         while let Some((what, next)) = self.uses.get(using as usize).copied() {
-            self.apply(what, Grown { set, seen, news: &news });
+            self.work.steps += 1;
+            if !self.apply_whole(what, set) {
+                if !std::mem::replace(&mut are_told_apart, true) {
+                    difference(self.sets.elements(set), self.sets.elements(seen), &mut news);
+                }
+                self.apply(what, Grown { set, seen, news: &news });
+            }
             using = next;
         }
         news.clear();
         self.work.news = news;
+    }
+
+    /// What a use says of a set, where that takes no look at what is new in it; false where it does.
+    fn apply_whole(&mut self, what: Use, set: SetId) -> bool {
+        match what {
+            Use::Displace { to, by } => {
+                let displaced = self.displaced_set(set, by);
+                self.hand_on(displaced, to);
+                true
+            }
+            Use::Code { to } => {
+                let code = self.code_in(set);
+                self.hand_on(code, to);
+                true
+            }
+            Use::Load { to, offset, size } => {
+                self.access_known(Access { offset, size, store: false }, to, set)
+            }
+            Use::Store { from, offset, size } => {
+                self.access_known(Access { offset, size, store: true }, from, set)
+            }
+            _ => false,
+        }
     }
 
     /// A node that may be anything is used so.
@@ -198,10 +219,7 @@ impl Graph {
                 }
             }
             Use::Code { to } => {
-                let opaque = |e: &&Element| self.objects[e.object() as usize].kind == Kind::Opaque;
-                let code: Vec<Element> =
-                    elements.iter().filter(opaque).map(|e| self.displaced(*e, None)).collect();
-                let code = self.sets.of(code);
+                let code = self.code_in(grown.set);
                 self.hand_on(code, to);
             }
             Use::Call { site } => {

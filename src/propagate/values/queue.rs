@@ -1,0 +1,178 @@
+//! The order in which nodes hand on what they got.
+//!
+//! Nodes are worked off in rounds. In a round those without a rank come first, then the others by rank: a node before those that it
+//! flows to. Hubs come last, by rank: what many hold waits until the others have said all to it, and says it at once. What comes before
+//! those that were done in this round waits for the next one, in which it may have more to say. So a round is two sets of ranks that
+//! are walked once. Everything only adds, so the order decides the time and never the result.
+
+use super::graph::NodeId;
+
+/// Ranks begin with 1.
+const UNRANKED: u32 = 0;
+
+/// The three parts of a round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+enum Part {
+    #[default]
+    Unranked,
+    Ranked,
+    Hubs,
+}
+
+#[derive(Default)]
+pub(super) struct Queue {
+    /// By node: its rank; beyond the end there is none.
+    rank: Vec<u32>,
+    /// By rank: the node, or whatever was collapsed into another one since.
+    nodes: Vec<NodeId>,
+    now: Round,
+    later: Round,
+    /// What was last taken in this round.
+    done: (Part, u32),
+}
+
+#[derive(Default)]
+struct Round {
+    /// In descending order while the round lasts.
+    unranked: Vec<NodeId>,
+    ranked: Ranks,
+    hubs: Ranks,
+}
+
+impl Queue {
+    /// A node that does not wait already. A hub has many edges.
+    pub(super) fn push(&mut self, id: NodeId, is_hub: bool) {
+        let rank = self.rank.get(id as usize).copied().unwrap_or(UNRANKED);
+        let part = match rank {
+            UNRANKED => Part::Unranked,
+            _ if is_hub => Part::Hubs,
+            _ => Part::Ranked,
+        };
+        let is_later = part == Part::Unranked || (part, rank) <= self.done;
+        let round = if is_later { &mut self.later } else { &mut self.now };
+        match part {
+            Part::Unranked => round.unranked.push(id),
+            Part::Ranked => round.ranked.insert(rank),
+            Part::Hubs => round.hubs.insert(rank),
+        }
+    }
+
+    /// The next node; it may have been collapsed into another one since.
+    pub(super) fn pop(&mut self) -> Option<NodeId> {
+        self.pop_now().or_else(|| {
+            std::mem::swap(&mut self.now, &mut self.later);
+            self.now.unranked.sort_unstable_by(|a, b| b.cmp(a));
+            self.done = (Part::Unranked, UNRANKED);
+            self.pop_now()
+        })
+    }
+
+    fn pop_now(&mut self) -> Option<NodeId> {
+        if let Some(id) = self.now.unranked.pop() {
+            return Some(id);
+        }
+        let (part, rank) = match self.now.ranked.pop() {
+            Some(rank) => (Part::Ranked, rank),
+            None => (Part::Hubs, self.now.hubs.pop()?),
+        };
+        self.done = (part, rank);
+        self.nodes.get(rank as usize).copied()
+    }
+
+    /// Give a new order: all that wait, which are to be put in again.
+    pub(super) fn rank(&mut self, order: impl Iterator<Item = NodeId>, count: usize) -> Vec<NodeId> {
+        let waiting: Vec<NodeId> = std::iter::from_fn(|| self.pop()).collect();
+        self.nodes.clear();
+        self.nodes.push(0);
+        self.nodes.extend(order);
+        self.rank.clear();
+        self.rank.resize(count, UNRANKED);
+        for (rank, id) in (0u32..).zip(&self.nodes).skip(1) {
+            if let Some(slot) = self.rank.get_mut(*id as usize) {
+                *slot = rank;
+            }
+        }
+        self.done = (Part::Unranked, UNRANKED);
+        waiting
+    }
+}
+
+/// A set of ranks of which the lowest is taken first.
+#[derive(Default)]
+struct Ranks {
+    words: Vec<u64>,
+    /// No word below this one has any.
+    low: usize,
+    count: usize,
+}
+
+impl Ranks {
+    fn insert(&mut self, rank: u32) {
+        let (word, bit) = (rank as usize / 64, rank % 64);
+        if word >= self.words.len() {
+            self.words.resize(word + 1, 0);
+        }
+        if let Some(slot) = self.words.get_mut(word) {
+            self.count += usize::from(*slot & 1 << bit == 0);
+            *slot |= 1 << bit;
+        }
+        self.low = self.low.min(word);
+    }
+
+    fn pop(&mut self) -> Option<u32> {
+        if self.count == 0 {
+            return None;
+        }
+        while let Some(word) = self.words.get_mut(self.low) {
+            if *word != 0 {
+                let bit = word.trailing_zeros();
+                *word &= *word - 1;
+                self.count -= 1;
+                return Some(self.low as u32 * 64 + bit);
+            }
+            self.low += 1;
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(queue: &mut Queue) -> Vec<NodeId> {
+        std::iter::from_fn(|| queue.pop()).collect()
+    }
+
+    #[test]
+    fn by_rank_in_rounds() {
+        let mut queue = Queue::default();
+        assert_eq!(queue.pop(), None);
+        [7, 900, 3].into_iter().for_each(|id| queue.push(id, false));
+        assert_eq!(all(&mut queue), [3, 7, 900]);
+        queue.push(5, true);
+        // 0, 1, ... 299 by falling numbers.
+        assert_eq!(queue.rank((0..300).rev(), 300), [5]);
+        for (id, is_hub) in [(299, true), (1, true), (0, false), (200, false), (301, false), (310, true)] {
+            queue.push(id, is_hub);
+        }
+        assert_eq!(queue.pop(), Some(200));
+        // Before it: in the next round; behind it: in this one, hubs last.
+        [250, 100, 200].into_iter().for_each(|id| queue.push(id, false));
+        assert_eq!(all(&mut queue), [100, 0, 299, 1, 301, 310, 250, 200]);
+        assert_eq!(queue.pop(), None);
+    }
+
+    #[test]
+    fn a_new_order_has_all_that_wait() {
+        let mut queue = Queue::default();
+        assert_eq!(queue.rank([4, 2].into_iter(), 5), [0u32; 0]);
+        queue.push(4, false);
+        queue.push(2, true);
+        assert_eq!(queue.pop(), Some(4));
+        [4, 3].into_iter().for_each(|id| queue.push(id, false));
+        assert_eq!(queue.rank([3, 4].into_iter(), 5), [2, 3, 4]);
+        [4, 3, 2].into_iter().for_each(|id| queue.push(id, false));
+        assert_eq!(all(&mut queue), [3, 4, 2]);
+    }
+}
