@@ -13,6 +13,20 @@ pub struct Model {
     pub effects: Vec<Effect>,
     /// The memory of its library that the effects speak of.
     pub memory: MemoryIdx,
+    /// A number that it is passed may come back, as its result or as that of another such function: a position in a file, a mask, a code of an
+    /// error, a count.
+    pub numbers: bool,
+}
+
+impl Model {
+    /// Whether it allocates or frees memory, by functions that the program may define.
+    pub fn allocates(&self) -> bool {
+        self.effects.iter().any(|effect| match effect {
+            Effect::ReturnsFresh | Effect::Frees | Effect::Scans { .. } => true,
+            Effect::Stores { what, .. } => *what == Stored::Fresh,
+            _ => false,
+        })
+    }
 }
 
 /// Memory that a library owns and hands out through several of its functions and variables: an index into
@@ -70,6 +84,10 @@ pub enum Effect {
     Scans { from: Option<Argument>, first: Argument, within: bool },
     /// Returns an address that text was made from, wherever the text went.
     ReturnsText,
+    /// What the argument's memory holds are numbers that may come back (see [`Model::numbers`]).
+    KeepsNumbers(Argument),
+    /// Memory is given back to whoever allocated it.
+    Frees,
     /// The argument escapes.
     Escapes(Argument),
     /// Calls an address with these arguments in its general registers, in order.
@@ -116,6 +134,8 @@ pub enum Stored {
     Library,
     /// What the library holds.
     Held,
+    /// A number that a function was passed ([`Model::numbers`]).
+    Number,
     /// Anything that escaped.
     Unknown,
 }
@@ -143,6 +163,8 @@ pub enum Passed {
     Contents(Argument),
     /// An address in memory that the library owns.
     Library,
+    /// A number that a function was passed ([`Model::numbers`]).
+    Number,
     /// Anything that escaped.
     Unknown,
 }
@@ -227,10 +249,12 @@ pub fn read(text: &str) -> Result<Library, ModelError> {
     let memory_of = |name: &str| memory_of.get(name).copied().unwrap_or_default();
     let mut functions = BTreeMap::new();
     for (name, words) in &table.functions {
+        let numbers = words != "no numbers" && !words.ends_with("; no numbers");
+        let words = words.trim_end_matches("no numbers");
         let effects = words.split(';').map(str::trim).filter(|w| !w.is_empty()).map(effect);
         let effects =
             effects.collect::<Option<Vec<Effect>>>().ok_or_else(|| wrong(format!("{name}: `{words}`")))?;
-        functions.insert(name.clone(), Model { effects, memory: memory_of(name) });
+        functions.insert(name.clone(), Model { effects, memory: memory_of(name), numbers });
     }
     let data = table.data.iter().map(|(name, Owned::Library)| (name.clone(), memory_of(name))).collect();
     Ok(Library { functions, data, memory, soname: table.soname })
@@ -288,6 +312,7 @@ fn effect(words: &str) -> Option<Effect> {
                 "library" => Stored::Library,
                 "fresh" => Stored::Fresh,
                 "held" => Stored::Held,
+                "number" => Stored::Number,
                 words => match words.split_once(' ')? {
                     ("within", n) => Stored::Within(argument(n)?),
                     ("contents", n) => Stored::Contents(argument(n)?),
@@ -314,6 +339,8 @@ fn effect(words: &str) -> Option<Effect> {
             };
             Effect::Computes { with, into }
         }
+        ("keeps", words) => Effect::KeepsNumbers(argument(words.strip_prefix("numbers of ")?)?),
+        ("frees", "") => Effect::Frees,
         ("escapes", n) => Effect::Escapes(argument(n)?),
         ("holds", what) => Effect::Holds(source(what)?),
         ("prints", rest) => {
@@ -385,6 +412,7 @@ fn passed_word(word: &str) -> Option<Passed> {
         Some(_) => return None,
         None if word == "nothing" => Passed::Nothing,
         None if word == "library" => Passed::Library,
+        None if word == "number" => Passed::Number,
         None if word == "unknown" => Passed::Unknown,
         None => Passed::Argument(argument(word)?),
     })

@@ -55,21 +55,27 @@ cases! {
     cv_forwarded
     cv_handlers
     cv_kept
+    cv_library_ways
     cv_ms_abi
     cv_never_returns
     cv_number
     cv_number_calls
     cv_number_string
+    cv_numbers_kept
     cv_other_stack
     cv_other_stack_return
     cv_outlined
+    cv_own_malloc
     cv_own_memcpy
+    cv_own_new
     cv_pads
     cv_popped_return
+    cv_printed_double
     cv_regcall
     cv_registers
-    cv_stack_holes
     cv_return_thunk
+    cv_scanned_memory
+    cv_stack_holes
     cv_stack_tail
     cv_streams
     cv_text
@@ -143,13 +149,13 @@ cases! {
     stapsdt
     start_lib
     start_stop
+    start_stop_gc
+    static_pie
     stub_corners
     stub_mentioned
     stub_report
     stub_shared
     stub_virtual
-    start_stop_gc
-    static_pie
     switch_table
     symver
     thin_archive

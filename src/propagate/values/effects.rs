@@ -26,6 +26,9 @@ impl<'s> Flow<'s> {
         for effect in &model.effects {
             self.apply_effect(site, symbol, *effect);
         }
+        if model.numbers {
+            self.keep_numbers(site, symbol, model);
+        }
     }
 
     /// The address of the memory that the model of a function speaks of.
@@ -149,6 +152,14 @@ impl<'s> Flow<'s> {
             }
             Effect::Scans { from, first, within } => self.scan(site, from, first, within),
             Effect::Computes { with, into } => self.compute(site, with, into),
+            Effect::KeepsNumbers(n) => {
+                if let Some(from) = argument(n) {
+                    let (kept, numbers) = (self.graph.node(), self.numbers());
+                    self.graph.add_use(from, Use::Load { to: kept, offset: None, size: 0 });
+                    self.graph.add_use(kept, Use::Code { to: numbers });
+                }
+            }
+            Effect::Frees => {}
             Effect::Escapes(n) => {
                 if let Some(from) = argument(n) {
                     self.graph.assign(from, ESCAPED);
@@ -260,13 +271,14 @@ impl<'s> Flow<'s> {
                 self.graph.add(node, element);
             }
             Stored::Held => return self.held(symbol),
+            Stored::Number => return self.numbers(),
             Stored::Unknown => self.graph.add_unknown(node, Cause::Memory),
         }
         node
     }
 
     /// Memory that a modelled function allocates.
-    fn fresh(&mut self, site: u32) -> Element {
+    pub(super) fn fresh(&mut self, site: u32) -> Element {
         let object = self.object(Kind::Memory, HEAP.0, HEAP.1, Meaning::Heap(site));
         self.graph.element(object, Some(0))
     }
@@ -287,6 +299,10 @@ impl<'s> Flow<'s> {
                 Passed::Library => {
                     let element = self.library(symbol);
                     self.graph.add(node, element);
+                }
+                Passed::Number => {
+                    let numbers = self.numbers();
+                    self.graph.assign(numbers, node);
                 }
                 Passed::Unknown => self.graph.add_unknown(node, Cause::Parameter),
                 Passed::Argument(n) | Passed::Within(n) | Passed::Contents(n) => {

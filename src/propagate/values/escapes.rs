@@ -93,6 +93,8 @@ impl Flow<'_> {
             | Effect::Relinks { .. }
             | Effect::ReturnsLinked { .. }
             | Effect::Computes { .. }
+            | Effect::Frees
+            | Effect::KeepsNumbers(_)
             | Effect::Escapes(_) => true,
             Effect::Stores { what, .. } => !matches!(what, Stored::Library | Stored::Held),
             Effect::Calls { arguments, returned, .. } => {
@@ -100,6 +102,10 @@ impl Flow<'_> {
             }
             _ => false,
         };
+        if model.numbers {
+            let numbers = self.numbers();
+            self.graph.include(numbers, ESCAPED, true);
+        }
         if model.effects.iter().all(by_arguments) {
             return;
         }

@@ -74,6 +74,7 @@ pub(super) struct Flow<'s> {
     externals: FxHashMap<SymbolId, u32>,
     pub(super) files: Option<NodeId>,
     pub(super) text: Option<NodeId>,
+    pub(super) numbers: Option<NodeId>,
     /// Memory that a library owns and hands out.
     pub(super) owned: BTreeMap<(&'s str, MemoryIdx), u32>,
     /// Unseen code has that memory, and files.
@@ -124,6 +125,7 @@ impl<'s> Flow<'s> {
             externals: FxHashMap::default(),
             files: None,
             text: None,
+            numbers: None,
             owned: BTreeMap::new(),
             shared: false,
             unknown_takes_all: false,

@@ -1,14 +1,20 @@
-//! What comes back from outside of memory: code that lies in data, what was written to files, addresses that became text.
+//! What comes back from outside of memory: code that lies in data, what was written to files, addresses that became text, numbers that
+//! libraries and the kernel keep.
 //!
 //! Memory is executed only if unseen code made it executable, or wrote code into it (trampolines on the stack, compilers at run time): then its
 //! address escaped, and what is there may do anything. Files are one value for all of them, and so is text: what was ever printed
-//! can be what any text is read as.
+//! can be what any text is read as. Numbers are one as well, and of those only addresses of code are followed.
 
-use summaries::models::{Argument, MemoryIdx};
+use summaries::models::{ARGUMENT_REGISTERS, Argument, Effect, MemoryIdx, Model, Passed, Source};
+use summaries::relation::Register;
 
 use super::flow::{Flow, Meaning};
 use super::graph::{Cause, ESCAPED, Kind, NodeId, Use};
 use super::sets::Element;
+use crate::ids::SymbolId;
+
+/// xmm0 to xmm7, in which numbers are passed that are no integers.
+const VECTOR_REGISTERS: std::ops::Range<Register> = 16..24;
 
 impl<'s> Flow<'s> {
     /// A site calls an object in memory.
@@ -48,6 +54,47 @@ impl<'s> Flow<'s> {
         let known = self.text.unwrap_or_else(|| self.graph.node());
         self.text = Some(known);
         known
+    }
+
+    /// The numbers that modelled functions were passed and that may come back.
+    pub(super) fn numbers(&mut self) -> NodeId {
+        if let Some(known) = self.numbers {
+            return known;
+        }
+        let (numbers, text, files) = (self.graph.node(), self.text(), self.files());
+        self.graph.assign(numbers, text);
+        self.graph.assign(numbers, files);
+        self.numbers = Some(numbers);
+        numbers
+    }
+
+    /// Whatever number a modelled function is passed may come back: from it or from another one, in memory that the library hands out, too.
+    /// What it calls is no number.
+    pub(super) fn keep_numbers(&mut self, site: u32, symbol: SymbolId, model: &Model) {
+        let numbers = self.numbers();
+        let calls = |n: Argument| {
+            let of = Source::Argument(n);
+            model.effects.iter().any(|e| match e {
+                Effect::Calls { function, arguments, .. } => {
+                    *function == of || arguments.contains(&Passed::Argument(n))
+                }
+                _ => false,
+            })
+        };
+        let passed = self.sites[site as usize].passed.clone();
+        let general = (0..).zip(ARGUMENT_REGISTERS).filter(|(n, _)| !calls(*n)).map(|(_, register)| register);
+        let registers = general.chain(VECTOR_REGISTERS).filter_map(|register| passed.actual(register));
+        for from in registers.chain(passed.stack().map(|(_, node)| node)) {
+            self.graph.add_use(from, Use::Code { to: numbers });
+        }
+        for (_, result) in passed.results.iter() {
+            self.graph.assign(numbers, passed.first + result.0);
+        }
+        if model.effects.contains(&Effect::ReturnsLibrary) {
+            let object = self.library(symbol).object();
+            let anywhere = self.graph.anywhere(object);
+            self.graph.include(numbers, anywhere, true);
+        }
     }
 
     /// Unseen code runs. It may read files and write to them, and show this process what is in them (streams to memory,
@@ -100,6 +147,7 @@ impl<'s> Flow<'s> {
         } else {
             nodes.extend((first..6).filter_map(|n| self.argument(site, n)));
             let this = &self.sites[site as usize];
+            nodes.extend(VECTOR_REGISTERS.filter_map(|register| this.passed.actual(register)));
             nodes.extend(this.passed.stack().map(|s| s.1));
             if let Some((frame, _)) = this.passed.in_frame {
                 nodes.push(self.graph.whole(frame));
@@ -124,8 +172,15 @@ impl<'s> Flow<'s> {
                 }
             }
         }
+        // `%ms` stores the address of memory that it allocates.
+        let allocated = self.fresh(site);
+        let anywhere = self.graph.anywhere(allocated.object());
+        self.graph.assign(read, anywhere);
+        let stored = self.graph.node();
+        self.graph.assign(read, stored);
+        self.graph.add(stored, allocated);
         for to in self.variable_arguments(site, first, within) {
-            self.graph.add_use(to, Use::Store { from: read, offset: None, size: 0 });
+            self.graph.add_use(to, Use::Store { from: stored, offset: None, size: 0 });
         }
     }
 
@@ -134,6 +189,9 @@ impl<'s> Flow<'s> {
     pub(super) fn print(&mut self, site: u32, first: Argument, within: bool, to: Option<NodeId>) {
         let (text, written, copied) = (self.text(), self.graph.node(), self.graph.node());
         self.graph.add_use(copied, Use::Code { to: written });
+        if let Some(format) = first.checked_sub(1).and_then(|n| self.argument(site, n)) {
+            self.graph.add_use(format, Use::Load { to: copied, offset: None, size: 0 });
+        }
         for from in self.variable_arguments(site, first, within) {
             self.graph.add_use(from, Use::Displace { to: text, by: None });
             self.graph.add_use(from, Use::Code { to: written });

@@ -266,9 +266,9 @@ fn memory_that_a_library_owns() {
         },
     ];
     let models = [
-        ("signal", Model { effects: held, memory: MemoryIdx(1) }),
+        ("signal", Model { effects: held, memory: MemoryIdx(1), ..Model::default() }),
         ("fopen", Model { effects: vec![Effect::ReturnsLibrary], ..Model::default() }),
-        ("sigaction", Model { effects: vec![Effect::ReturnsHeld], memory: MemoryIdx(1) }),
+        ("sigaction", Model { effects: vec![Effect::ReturnsHeld], memory: MemoryIdx(1), ..Model::default() }),
     ];
     let start = "%0 = address f; call direct signal actual rsi %0; call direct signal result rax %1; call indirect %1; \
                 call direct fopen result rax %2; %3 = address g; store %3 -> %2 +8 size 8; \

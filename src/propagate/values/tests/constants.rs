@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
-use summaries::models::{Effect, MemoryIdx, Model, Passed, Returned, Source};
+use summaries::models::{Effect, Model, Passed, Returned, Source};
 
 use super::random::{Choices, answer, expected, text};
 use super::{flow_of, flow_of_within, module};
@@ -95,7 +95,7 @@ fn whoever_is_not_seen_passes_anything() {
         arguments: [Passed::Argument(1), Passed::Nothing, Passed::Nothing],
         returned: Returned::Dropped,
     }];
-    let runs = [("runs", Model { effects, memory: MemoryIdx(0) })];
+    let runs = [("runs", Model { effects, ..Model::default() })];
     let main = "call direct f; %0 = address f +0; call direct runs actual rdi %0";
     assert!(reaches_by(LINE, main, &main_passes("0"), &[], "", &runs));
     // It is exported.

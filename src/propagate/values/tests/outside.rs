@@ -1,6 +1,6 @@
 //! What goes through text and files, from summary text.
 
-use summaries::models::{Effect, Model, Source};
+use summaries::models::{Effect, Model, Passed, Returned, Source, Stored};
 
 use super::{flow_of, module, outcome, strings};
 use crate::ids::{AtomId, Id};
@@ -53,6 +53,47 @@ fn bytes_go_through_files_one_by_one() {
     let through = "%0 = address f; call direct putc actual rdi %0; call direct getc result rax %1";
     assert_eq!(stubs(&format!("{through}; call indirect %1")), strings(&[]));
     assert_eq!(stubs(through), strings(&["t.f"]));
+}
+
+/// Of what functions are passed only addresses of code are numbers, and not what they call.
+#[test]
+fn numbers_that_are_kept_come_back() {
+    let calls = Effect::Calls {
+        function: Source::Argument(0),
+        arguments: [Passed::Number, Passed::Nothing, Passed::Nothing],
+        returned: Returned::Dropped,
+    };
+    let model = |effects: Vec<Effect>| Model { effects, numbers: true, ..Model::default() };
+    let models = [
+        ("seek", model(vec![])),
+        ("tell", model(vec![])),
+        ("stat", model(vec![Effect::Stores { what: Stored::Number, to: Source::Argument(0), offset: None }])),
+        ("times", model(vec![Effect::KeepsNumbers(0)])),
+        ("handle", model(vec![calls])),
+        ("look", Model::default()),
+    ];
+    let text = |body: &str| {
+        module(
+            &[("_start", body), ("f", ""), ("g", ""), ("h", "param rdi %0; call indirect %0")],
+            &[("table", "0 g"), ("room", "0 f")],
+            &["seek", "tell", "stat", "times", "handle", "look"],
+        )
+    };
+    let stubs = |body: &str| {
+        let mentioned = "%7 = address h; %8 = address room; %9 = address table; %0 = address f";
+        outcome(&[&text(&format!("{mentioned}; {body}"))], &models).1
+    };
+    let tell = "call direct tell result rax %1; call indirect %1";
+    assert_eq!(stubs(&format!("call direct seek actual rsi %0; {tell}")), strings(&["t.g", "t.h"]));
+    assert_eq!(stubs(&format!("call direct seek actual xmm0 %0; {tell}")), strings(&["t.g", "t.h"]));
+    assert_eq!(stubs(&format!("call direct look actual rsi %0; {tell}")), strings(&["t.f", "t.g", "t.h"]));
+    assert_eq!(stubs(&format!("call direct times actual rdi %8; {tell}")), strings(&["t.g", "t.h"]));
+    let stat = "call direct stat actual rdi %9; %3 = load %9 size 8; call indirect %3";
+    assert_eq!(stubs(stat), strings(&["t.f", "t.h"]));
+    assert_eq!(stubs(&format!("call direct seek actual rsi %0; {stat}")), strings(&["t.h"]));
+    let handle = "call direct handle actual rdi %7";
+    assert_eq!(stubs(handle), strings(&["t.f", "t.g"]));
+    assert_eq!(stubs(&format!("call direct seek actual rsi %0; {handle}")), strings(&["t.g"]));
 }
 
 /// What escaped is the unknown to a value that may be anything, and is not followed there by itself.
