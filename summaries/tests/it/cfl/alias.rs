@@ -129,6 +129,31 @@ fn stores_match_loads() {
     assert!(values(&f, 3, 2) && !values(&f, 3, 4));
 }
 
+/// What is copied is what lies in the bytes that are copied, also where nobody knows where it goes. Brute force once copied all of
+/// the object then, and the machine, which was right, was at fault.
+#[test]
+fn a_copy_to_anywhere_is_of_its_bytes() {
+    let frame = |to, offset| Constraint::Frame { to: value(to), offset };
+    let copy = |at| Constraint::Copy { from: place(0, Some(at)), to: place(1, Some(0)), size: 8 };
+    for (at, meets) in [(0, false), (24, true)] {
+        let f = of(
+            5,
+            vec![
+                address(0, 1),
+                frame(1, None),
+                frame(2, Some(-8)),
+                address(3, 2),
+                store(3, 0, 24),
+                copy(at),
+                load(2, 0, 4),
+            ],
+        );
+        let f = FunctionSummary { frame: true, ..f };
+        let solution = solve(std::slice::from_ref(&f));
+        assert_eq!((values(&f, 3, 4), !solution.value(0, value(4)).is_empty()), (meets, meets), "{at}");
+    }
+}
+
 #[test]
 fn cycles_and_long_chains_end() {
     const LENGTH: usize = 200_000;

@@ -173,12 +173,15 @@ impl Solution<'_> {
             (None, Some((b, _))) => self.add(Node::Anywhere(b), None),
             (Some((a, x)), Some((b, y))) => {
                 for node in self.nodes_of(a) {
+                    if let (Node::Cell(_, cell), Some(x)) = (node, x)
+                        && !touches(x, size, cell)
+                    {
+                        continue;
+                    }
                     match (node, x.zip(y).filter(|(x, y)| (x - y) % 8 == 0)) {
                         (Node::Cell(_, cell), Some((x, y))) => {
-                            if size == 0 || touches(x, size, cell) {
-                                let cell = (cell + (y - x) / 8).rem_euclid(RING / 8);
-                                self.flow(node, Node::Cell(b, cell));
-                            }
+                            let cell = (cell + (y - x) / 8).rem_euclid(RING / 8);
+                            self.flow(node, Node::Cell(b, cell));
                         }
                         _ => self.flow(node, Node::Anywhere(b)),
                     }
