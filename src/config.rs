@@ -143,6 +143,8 @@ pub enum LineArg {
     State(Vec<OsString>),
     /// Names the output; the value is replaced by the temporary one.
     Output(Vec<OsString>),
+    /// `--defsym`, whose place among the inputs counts for GNU ld: what a shared library before it defines is not exported.
+    Defsym(Vec<OsString>),
     /// Everything else, verbatim.
     Other(Vec<OsString>),
 }

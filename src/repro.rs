@@ -92,7 +92,7 @@ fn line(config: &Config, seen: &[PathBuf]) -> Vec<OsString> {
             },
             LineArg::Output(_) => out.extend(["-o".into(), "a.out".into()]),
             LineArg::State(words) => out.extend(words.iter().cloned()),
-            LineArg::Other(words) => {
+            LineArg::Defsym(words) | LineArg::Other(words) => {
                 for (i, word) in words.iter().enumerate() {
                     let after_l = i == 1 && words[0].as_bytes() == b"-L";
                     out.push(rewritten(word, after_l, &held));

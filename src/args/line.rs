@@ -284,7 +284,11 @@ impl Parser {
             "u" | "undefined" | "require-defined" => self.config.undefined.push(opt.text()),
             "wrap" => self.config.wrap.push(opt.text()),
             "defsym" => match opt.text().split_once('=') {
-                Some((name, value)) => self.config.defsym.push((name.to_owned(), value.to_owned())),
+                Some((name, value)) => {
+                    self.config.defsym.push((name.to_owned(), value.to_owned()));
+                    self.config.line.push(LineArg::Defsym(opt.words));
+                    return;
+                }
                 None => self.unmodelled(&opt),
             },
             "exclude-libs" => {

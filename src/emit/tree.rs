@@ -115,7 +115,11 @@ pub fn emit(sources: Sources<'_>, dir: &Path) -> Result<Emitted> {
                 line.extend(block.take().into_iter().flatten().map(LineWord::Word));
             }
             LineArg::Output(words) => line.push(LineWord::Output(words.clone())),
-            LineArg::Other(words) => line.extend(words.iter().cloned().map(LineWord::Word)),
+            // Among the inputs it is part of the block.
+            LineArg::Defsym(_) if block.is_none() => {}
+            LineArg::Defsym(words) | LineArg::Other(words) => {
+                line.extend(words.iter().cloned().map(LineWord::Word));
+            }
         }
     }
     Ok(Emitted { line, names: files.names, objects })
@@ -214,7 +218,8 @@ fn input_block(sources: Sources<'_>, objects: &[Option<Vec<u8>>], files: &mut Fi
     let Sources { inputs, resolution, .. } = sources;
     let mut words: Vec<OsString> = Vec::new();
     let loaded = &resolution.loaded;
-    let mut libraries = Libraries { sources, seen: Vec::new(), next: 0 };
+    let defined = defined_among_inputs(sources.config);
+    let mut libraries = Libraries { sources, seen: Vec::new(), next: 0, defined: defined.as_slice() };
     let mut i = 0;
     while i < loaded.len() {
         libraries.add(i, &mut words);
@@ -236,6 +241,7 @@ fn input_block(sources: Sources<'_>, objects: &[Option<Vec<u8>>], files: &mut Fi
         i += run;
     }
     libraries.add(usize::MAX, &mut words);
+    words.extend(libraries.defined.iter().flat_map(|(_, words)| *words).cloned());
     if resolution.has_bitcode {
         unloaded(sources, files, &mut words);
     }
@@ -269,10 +275,29 @@ fn unloaded(sources: Sources<'_>, files: &mut Files<'_>, words: &mut Vec<OsStrin
     }
 }
 
+/// Each `--defsym` that stands behind an input, with the number of inputs before it.
+fn defined_among_inputs(config: &Config) -> Vec<(usize, &[OsString])> {
+    let mut before = 0;
+    let mut begun = false;
+    let mut defined = Vec::new();
+    for arg in &config.line {
+        match arg {
+            LineArg::Input(_) => before += 1,
+            LineArg::Defsym(words) if begun => defined.push((before, words.as_slice())),
+            _ => {}
+        }
+        begun |= matches!(arg, LineArg::Input(_) | LineArg::State(_));
+    }
+    defined
+}
+
 /// Names the shared libraries, each where the plain link reads it.
 struct Libraries<'s> {
     sources: Sources<'s>,
     seen: Vec<DsoId>,
+    /// The `--defsym` that aren't named yet: each comes before the first library that it is before in the plain link. Which
+    /// modules are loaded is decided, so its place among those says nothing any more.
+    defined: &'s [(usize, &'s [OsString])],
     /// The first mention that isn't named yet.
     next: usize,
 }
@@ -288,6 +313,13 @@ impl Libraries<'_> {
         let Sources { inputs, resolution, needed, .. } = self.sources;
         while let Some(mention) = resolution.dso_mentions.get(self.next).filter(|m| m.after <= loaded) {
             self.next += 1;
+            let input = inputs.origins.get(mention.item).copied().flatten();
+            while let [(before, of), rest @ ..] = self.defined
+                && input.is_none_or(|input| *before <= input)
+            {
+                words.extend(of.iter().cloned());
+                self.defined = rest;
+            }
             let Some(SequenceItem::Dso { dso, as_needed, token, .. }) = inputs.sequence.get(mention.item)
             else {
                 continue;
