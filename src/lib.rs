@@ -139,7 +139,7 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
         (atom.kind, atom.has(atom_flags::EXEC | atom_flags::LINK_ORDER | atom_flags::GROUPED))
     };
     let models = match config.prune.level {
-        Level::Pointers => propagate::Models::builtin()?.of_link(&resolution),
+        Level::Pointers => propagate::Models::builtin()?.of_link(&inputs, &resolution),
         _ => propagate::Models::default(),
     };
     let propagate = |index: &index::Index| {

@@ -1,18 +1,18 @@
 //! Which model a function of a shared library has: by the library's soname and the symbol, never by a bare name.
 //!
 //! Safe because a symbol is looked up where resolution says that it comes from: a function that the link itself defines, or a
-//! library that has no table, has no model and may do anything. Libraries allocate by functions that a program may define; where it
-//! does, the functions of libraries that allocate or free may do anything. Left out: what the loader puts before the library
+//! library that has no table, has no model and may do anything. Libraries allocate by functions that a program or another library may
+//! define; where one does, the functions of libraries that allocate or free may do anything. Left out: what the loader puts before the library
 //! (`LD_PRELOAD`); that is taken to do what the library's own function does.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use summaries::models::{Library, MemoryIdx, Model, builtin};
 
 use crate::config::{Config, OutputKind};
 use crate::error::{Error, Result, Stage};
 use crate::ids::SymbolId;
-use crate::inputs::Inputs;
-use crate::resolve::{GlobalSymbol, Prevailing, Resolution};
+use crate::inputs::{Dso, Inputs};
+use crate::resolve::{Prevailing, Resolution};
 
 /// Libraries that do nothing of their own accord: the loader, vector forms of mathematical functions.
 const SILENT: [&str; 2] = ["ld-linux-x86-64.so.2", "libmvec.so.1"];
@@ -39,8 +39,11 @@ const CXX_LIBRARY: &str = "libstdc++.so.6";
 #[derive(Debug, Default)]
 pub struct Models {
     by_soname: FxHashMap<String, Library>,
-    /// The program allocates by functions of its own.
+    /// Libraries allocate by functions that are none of theirs: those of C, and those of C++.
     own_allocation: bool,
+    own_cxx_allocation: bool,
+    /// A function that libstdc++ takes from other libraries is one of the program's.
+    own_functions: bool,
 }
 
 impl Models {
@@ -51,19 +54,34 @@ impl Models {
     pub fn builtin() -> Result<Self> {
         let libraries = builtin().map_err(|e| Error::new(Stage::Propagate, e.to_string()))?;
         let by_soname = libraries.into_iter().map(|l| (l.soname.clone(), l)).collect();
-        Ok(Models { by_soname, own_allocation: false })
+        Ok(Models { by_soname, ..Models::default() })
     }
 
     /// Those of this link.
     #[must_use]
-    pub fn of_link(self, resolution: &Resolution<'_>) -> Self {
-        let allocates = |name: &[u8]| {
-            ALLOCATION.contains(&name) || CXX_ALLOCATION.iter().any(|start| name.starts_with(start))
-        };
-        // Another library's counts as well as the program's: what has no table may do anything with what it is given.
-        let is_own = |symbol: &GlobalSymbol<'_>| matches!(symbol.prevailing, Prevailing::Module { .. });
-        let own_allocation = resolution.symbols.iter().any(|s| allocates(s.name) && is_own(s));
-        Models { own_allocation, ..self }
+    pub fn of_link(self, inputs: &Inputs, resolution: &Resolution<'_>) -> Self {
+        let own = resolution.symbols.iter().filter(|symbol| match symbol.prevailing {
+            Prevailing::Module { .. } | Prevailing::Linker => true,
+            Prevailing::Undefined { .. } | Prevailing::Dso(_) => false,
+        });
+        // Whether or not this link refers to them, the loader finds them for the other libraries.
+        let is_known = |dso: &Dso| dso.soname.as_deref().is_some_and(|s| self.is_known(s));
+        let others = inputs.dsos.iter().filter(|dso| !is_known(dso));
+        let theirs = others.flat_map(|dso| &dso.symbols).filter(|symbol| symbol.defined);
+        let cxx = inputs.dsos.iter().filter(|dso| dso.soname.as_deref() == Some(CXX_LIBRARY));
+        let wanted = cxx.flat_map(|dso| &dso.symbols).filter(|symbol| !symbol.defined && !symbol.weak);
+        let wanted: FxHashSet<&[u8]> = wanted.map(|symbol| &*symbol.name).collect();
+        let (mut own_allocation, mut own_cxx_allocation, mut own_functions) = (false, false, false);
+        for name in own.map(|s| s.name).chain(theirs.map(|s| &*s.name)) {
+            own_allocation |= ALLOCATION.contains(&name);
+            own_cxx_allocation |= CXX_ALLOCATION.iter().any(|start| name.starts_with(start));
+            own_functions |= wanted.contains(name);
+        }
+        Models { own_allocation, own_cxx_allocation, own_functions, ..self }
+    }
+
+    fn is_known(&self, soname: &str) -> bool {
+        SILENT.contains(&soname) || self.by_soname.contains_key(soname)
     }
 
     /// The memory that a function with a model speaks of, or that a variable holds nothing but addresses in.
@@ -82,9 +100,7 @@ impl Models {
     /// Whether code runs in the process that is neither in the link nor has a table: that of other libraries, and of
     /// whatever loads what is linked.
     pub fn has_unseen_code(&self, config: &Config, inputs: &Inputs, resolution: &Resolution<'_>) -> bool {
-        let is_known = |soname: &Option<String>| {
-            soname.as_deref().is_some_and(|s| SILENT.contains(&s) || self.by_soname.contains_key(s))
-        };
+        let is_known = |soname: &Option<String>| soname.as_deref().is_some_and(|s| self.is_known(s));
         let mut taken = inputs.dsos.iter().zip(resolution.dsos.iter()).filter(|(_, state)| state.taken);
         let library = matches!(config.output_kind, OutputKind::Shared | OutputKind::Relocatable);
         library || taken.any(|(dso, _)| !is_known(&dso.soname))
@@ -100,7 +116,10 @@ impl Models {
     pub fn of(&self, inputs: &Inputs, resolution: &Resolution<'_>, symbol: SymbolId) -> Option<&Model> {
         let library = self.library(inputs, resolution, symbol)?;
         let model = library.functions.get(std::str::from_utf8(resolution.symbols[symbol].name).ok()?)?;
-        let calls_own = self.own_allocation && (library.soname == CXX_LIBRARY || model.allocates());
+        let calls_own = match library.soname == CXX_LIBRARY {
+            true => self.own_allocation || self.own_cxx_allocation || self.own_functions,
+            false => self.own_allocation && model.may_allocate(),
+        };
         (!calls_own).then_some(model)
     }
 }

@@ -5,6 +5,8 @@
 //! itself may define the same one. The models that come with the tool are `summaries/models/*.toml`, one file a library: a
 //! line for each function, with its effects in words.
 
+mod words;
+
 use std::collections::BTreeMap;
 
 /// All that a function does with addresses. What no effect says does not happen.
@@ -19,13 +21,11 @@ pub struct Model {
 }
 
 impl Model {
-    /// Whether it allocates or frees memory, by functions that the program may define.
-    pub fn allocates(&self) -> bool {
-        self.effects.iter().any(|effect| match effect {
-            Effect::ReturnsFresh | Effect::Frees | Effect::Scans { .. } => true,
-            Effect::Stores { what, .. } => *what == Stored::Fresh,
-            _ => false,
-        })
+    /// Whether it may allocate or free memory, by functions that the program may define. Only what looks at memory and leaves no number
+    /// is taken not to: streams have buffers, and much else is allocated when it is needed first.
+    pub fn may_allocate(&self) -> bool {
+        let frees = self.effects.iter().any(|e| matches!(e, Effect::ReturnsFresh | Effect::Frees));
+        frees || self.numbers
     }
 }
 
@@ -86,6 +86,8 @@ pub enum Effect {
     ReturnsText,
     /// What the argument's memory holds are numbers that may come back (see [`Model::numbers`]).
     KeepsNumbers(Argument),
+    /// So is what the library's memory holds.
+    KeepsNumbersOfLibrary,
     /// Memory is given back to whoever allocated it.
     Frees,
     /// The argument escapes.
@@ -251,175 +253,13 @@ pub fn read(text: &str) -> Result<Library, ModelError> {
     for (name, words) in &table.functions {
         let numbers = words != "no numbers" && !words.ends_with("; no numbers");
         let words = words.trim_end_matches("no numbers");
-        let effects = words.split(';').map(str::trim).filter(|w| !w.is_empty()).map(effect);
+        let effects = words.split(';').map(str::trim).filter(|w| !w.is_empty()).map(words::effect);
         let effects =
             effects.collect::<Option<Vec<Effect>>>().ok_or_else(|| wrong(format!("{name}: `{words}`")))?;
         functions.insert(name.clone(), Model { effects, memory: memory_of(name), numbers });
     }
     let data = table.data.iter().map(|(name, Owned::Library)| (name.clone(), memory_of(name))).collect();
     Ok(Library { functions, data, memory, soname: table.soname })
-}
-
-/// One effect, in words.
-fn effect(words: &str) -> Option<Effect> {
-    let (verb, rest) = words.split_once(' ').unwrap_or((words, ""));
-    Some(match (verb, rest) {
-        ("returns", "fresh") => Effect::ReturnsFresh,
-        ("returns", "library") => Effect::ReturnsLibrary,
-        ("returns", "held") => Effect::ReturnsHeld,
-        ("returns", "contents held") => Effect::ReturnsContentsOfHeld,
-        ("returns", "unknown") => Effect::ReturnsUnknown,
-        ("returns", "files") => Effect::ReturnsFiles,
-        ("returns", "text") => Effect::ReturnsText,
-        ("returns", rest) => match rest.split_once(' ') {
-            None => Effect::Returns { argument: argument(rest)?, exact: true },
-            Some(("within", n)) => Effect::Returns { argument: argument(n)?, exact: false },
-            Some(("contents", n)) => Effect::ReturnsContents(argument(n)?),
-            Some(("linked", rest)) => {
-                let (n, fields) = rest.split_once(" by ")?;
-                Effect::ReturnsLinked { argument: argument(n)?, fields: link_fields(fields)? }
-            }
-            Some(_) => return None,
-        },
-        ("copies", rest) => {
-            let (from, to) = rest.split_once(" to ")?;
-            let (aligned, from) = match from.strip_prefix("around ") {
-                Some(from) => (false, from),
-                None => (true, from),
-            };
-            Effect::Copies { from: source(from)?, to: source(to)?, aligned }
-        }
-        ("relinks", rest) => {
-            let (rest, returns) = match rest.strip_suffix(" and returns one") {
-                Some(rest) => (rest, true),
-                None => (rest, false),
-            };
-            let (nodes, fields) = rest.split_once(" by ")?;
-            let mut arguments = 0;
-            for word in nodes.split(", ") {
-                arguments |= 1 << argument(word)?;
-            }
-            Effect::Relinks { arguments, fields: link_fields(fields)?, returns }
-        }
-        ("stores", rest) => {
-            let (what, to) = rest.split_once(" to ")?;
-            let (to, offset) = match to.split_once(" at ") {
-                Some((to, offset)) => (to, Some(offset.parse().ok()?)),
-                None => (to, None),
-            };
-            let what = match what {
-                "unknown" => Stored::Unknown,
-                "library" => Stored::Library,
-                "fresh" => Stored::Fresh,
-                "held" => Stored::Held,
-                "number" => Stored::Number,
-                words => match words.split_once(' ')? {
-                    ("within", n) => Stored::Within(argument(n)?),
-                    ("contents", n) => Stored::Contents(argument(n)?),
-                    ("place", place) => {
-                        let (offset, n) = place.split_once(" of ")?;
-                        Stored::Place { offset: offset.parse().ok()?, argument: argument(n)? }
-                    }
-                    _ => return None,
-                },
-            };
-            Effect::Stores { what, to: source(to)?, offset }
-        }
-        ("computes", rest) => {
-            let (how, to) = rest.split_once("into ").unwrap_or((rest, ""));
-            let mut into = 0;
-            for word in to.split(", ").filter(|w| !w.is_empty()) {
-                into |= 1 << argument(word)?;
-            }
-            let with = match how.trim_end() {
-                "" => Numbers::Vectors,
-                "long" => Numbers::Stack,
-                "integers" => Numbers::Integers,
-                _ => return None,
-            };
-            Effect::Computes { with, into }
-        }
-        ("keeps", words) => Effect::KeepsNumbers(argument(words.strip_prefix("numbers of ")?)?),
-        ("frees", "") => Effect::Frees,
-        ("escapes", n) => Effect::Escapes(argument(n)?),
-        ("holds", what) => Effect::Holds(source(what)?),
-        ("prints", rest) => {
-            let (rest, to) = match rest.split_once(" to ") {
-                Some((rest, to)) => (rest, Some(source(to)?)),
-                None => (rest, None),
-            };
-            let (within, first) = match rest.strip_prefix("within ") {
-                Some(first) => (true, first),
-                None => (false, rest),
-            };
-            Effect::Prints { first: argument(first)?, within, to }
-        }
-        ("scans", rest) => {
-            let (from, into) = match rest.strip_prefix("into ") {
-                Some(into) => (None, into),
-                None => {
-                    rest.split_once(" into ").map(|(from, into)| Some((Some(argument(from)?), into)))??
-                }
-            };
-            let (within, first) = match into.strip_prefix("within ") {
-                Some(first) => (true, first),
-                None => (false, into),
-            };
-            Effect::Scans { from, first: argument(first)?, within }
-        }
-        ("writes", words) => match words.strip_prefix("value ") {
-            Some(n) => Effect::WritesValue(argument(n)?),
-            None => Effect::WritesOut(argument(words)?),
-        },
-        ("reads", what) => Effect::ReadsIn(source(what)?),
-        ("calls", rest) => {
-            let (rest, returned) = match rest.rsplit_once(" and ") {
-                Some((rest, "returns it")) => (rest, Returned::Returned),
-                Some((rest, "keeps it")) => (rest, Returned::Kept),
-                Some(_) => return None,
-                None => (rest, Returned::Dropped),
-            };
-            let (function, passed) = rest.split_once(" with").unwrap_or((rest, ""));
-            let mut arguments = [Passed::Nothing; 3];
-            let passed = passed.split(',').map(str::trim).filter(|p| !p.is_empty());
-            for (i, word) in passed.enumerate() {
-                *arguments.get_mut(i)? = passed_word(word)?;
-            }
-            Effect::Calls { function: source(function)?, arguments, returned }
-        }
-        _ => return None,
-    })
-}
-
-fn link_fields(words: &str) -> Option<LinkFields> {
-    let mut fields = [None; 3];
-    for (i, word) in words.split(", ").enumerate() {
-        *fields.get_mut(i)? = Some(word.parse().ok()?);
-    }
-    Some(fields)
-}
-
-fn source(words: &str) -> Option<Source> {
-    let Some(field) = words.strip_prefix("field ") else { return argument(words).map(Source::Argument) };
-    let (offset, of) = field.split_once(" of ")?;
-    Some(Source::Field { offset: offset.parse().ok()?, of: argument(of)? })
-}
-
-fn passed_word(word: &str) -> Option<Passed> {
-    Some(match word.split_once(' ') {
-        Some(("within", n)) => Passed::Within(argument(n)?),
-        Some(("contents", n)) => Passed::Contents(argument(n)?),
-        Some(_) => return None,
-        None if word == "nothing" => Passed::Nothing,
-        None if word == "library" => Passed::Library,
-        None if word == "number" => Passed::Number,
-        None if word == "unknown" => Passed::Unknown,
-        None => Passed::Argument(argument(word)?),
-    })
-}
-
-fn argument(word: &str) -> Option<Argument> {
-    word.parse().ok().filter(|n: &Argument| usize::from(*n) < ARGUMENT_REGISTERS.len())
 }
 
 #[cfg(test)]
@@ -447,6 +287,65 @@ mod tests {
         assert_ne!(memory("signal"), memory("fopen"));
         assert_eq!(memory("localtime"), MemoryIdx(0));
         assert!(!libc.functions.contains_key("dlsym"), "what has no model may do anything");
+    }
+
+    /// Each of these keeps a number or gives one back: what the table says of all of them in one word is easily taken from one.
+    #[test]
+    fn whose_numbers_come_back() {
+        let libraries = builtin().unwrap();
+        let model = |name: &str| libraries.iter().find_map(|l| l.functions.get(name)).unwrap();
+        for name in [
+            "fseek",
+            "ftell",
+            "lseek",
+            "umask",
+            "strerror",
+            "snprintf",
+            "setjmp",
+            "_setjmp",
+            "longjmp",
+            "ldexp",
+            "frexp",
+            "utimes",
+            "stat",
+            "raise",
+            "exit",
+            "strnlen",
+            "read",
+            "fwrite",
+            "mempcpy",
+            "memrchr",
+            "malloc",
+            "malloc_usable_size",
+            "_Znwm",
+            "strtoul",
+            "strftime",
+            "sigaddset",
+            "sigaction",
+            "__errno_location",
+            "perror",
+        ] {
+            assert!(model(name).numbers && model(name).may_allocate(), "{name}");
+        }
+        for name in ["memcpy", "strlen", "free", "__dynamic_cast", "_ZdlPv", "pthread_mutex_lock"] {
+            assert!(!model(name).numbers, "{name}");
+        }
+        assert!(["free", "realloc", "qsort", "strcoll"].iter().all(|n| model(n).may_allocate()));
+        assert!(!model("memcpy").may_allocate());
+        let stores = |name: &str, argument| {
+            let to = Source::Argument(argument);
+            model(name).effects.contains(&Effect::Stores { what: Stored::Number, to, offset: None })
+        };
+        for (name, argument) in
+            [("stat", 1), ("fstat64", 1), ("__xstat", 2), ("strftime", 0), ("sigaddset", 0), ("sigaction", 2)]
+        {
+            assert!(stores(name, argument), "{name}");
+        }
+        for (name, argument) in
+            [("utimes", 1), ("utimensat", 2), ("futimens", 1), ("sigaction", 1), ("nanosleep", 0)]
+        {
+            assert!(model(name).effects.contains(&Effect::KeepsNumbers(argument)), "{name}");
+        }
     }
 
     #[test]

@@ -66,6 +66,9 @@ cases! {
     cv_other_stack_return
     cv_outlined
     cv_own_malloc
+    cv_own_malloc_named
+    cv_own_malloc_shared
+    cv_own_malloc_stream
     cv_own_memcpy
     cv_own_new
     cv_pads

@@ -159,6 +159,10 @@ impl<'s> Flow<'s> {
                     self.graph.add_use(kept, Use::Code { to: numbers });
                 }
             }
+            Effect::KeepsNumbersOfLibrary => {
+                let (held, numbers) = (self.held(symbol), self.numbers());
+                self.graph.add_use(held, Use::Code { to: numbers });
+            }
             Effect::Frees => {}
             Effect::Escapes(n) => {
                 if let Some(from) = argument(n) {

@@ -95,6 +95,7 @@ impl Flow<'_> {
             | Effect::Computes { .. }
             | Effect::Frees
             | Effect::KeepsNumbers(_)
+            | Effect::KeepsNumbersOfLibrary
             | Effect::Escapes(_) => true,
             Effect::Stores { what, .. } => !matches!(what, Stored::Library | Stored::Held),
             Effect::Calls { arguments, returned, .. } => {

@@ -120,12 +120,11 @@ impl Graph {
         let mut news = std::mem::take(&mut self.work.news);
         let mut are_told_apart = false;
         while let Some((what, next)) = self.uses.get(using as usize).copied() {
-            self.work.steps += 1;
             if !self.apply_whole(what, set) {
                 if !std::mem::replace(&mut are_told_apart, true) {
                     difference(self.sets.elements(set), self.sets.elements(seen), &mut news);
                 }
-                self.apply(what, Grown { set, seen, news: &news });
+                self.apply_each(what, Grown { set, seen, news: &news });
             }
             using = next;
         }
@@ -135,6 +134,7 @@ impl Graph {
 
     /// What a use says of a set, where that takes no look at what is new in it; false where it does.
     fn apply_whole(&mut self, what: Use, set: SetId) -> bool {
+        self.work.steps += 1;
         match what {
             Use::Displace { to, by } => {
                 let displaced = self.displaced_set(set, by);
@@ -185,13 +185,17 @@ impl Graph {
 
     /// A node that is used so has grown.
     pub(super) fn apply(&mut self, what: Use, grown: Grown<'_>) {
-        self.work.steps += 1;
+        if !self.apply_whole(what, grown.set) {
+            self.apply_each(what, grown);
+        }
+    }
+
+    /// The same, by what is new.
+    fn apply_each(&mut self, what: Use, grown: Grown<'_>) {
         let elements = grown.news;
         match what {
-            Use::Displace { to, by } => {
-                let displaced = self.displaced_set(grown.set, by);
-                self.hand_on(displaced, to);
-            }
+            // Of whole sets.
+            Use::Displace { .. } | Use::Code { .. } => {}
             Use::Load { to, offset, size } => {
                 self.access(Access { offset, size, store: false }, to, grown);
             }
@@ -217,10 +221,6 @@ impl Graph {
                 for (element, other) in elements.iter().flat_map(|e| others.iter().map(move |o| (*e, *o))) {
                     self.copy_memory((other, copy.from.1), (element, copy.to.1), copy.size);
                 }
-            }
-            Use::Code { to } => {
-                let code = self.code_in(grown.set);
-                self.hand_on(code, to);
             }
             Use::Call { site } => {
                 self.events.extend(elements.iter().map(|e| Event::Called { site, element: *e }));

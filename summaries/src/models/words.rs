@@ -1,0 +1,169 @@
+//! The words in which the tables of models say what a function does.
+//!
+//! One effect is a verb with what it is about, as `copies 1 to 0`; arguments are numbers, counted from 0. What isn't
+//! understood is an error of the table, found when the tables are read: there is no word that is skipped.
+
+use super::{ARGUMENT_REGISTERS, Argument, Effect, LinkFields, Numbers, Passed, Returned, Source, Stored};
+
+/// One effect, in words.
+pub(super) fn effect(words: &str) -> Option<Effect> {
+    let (verb, rest) = words.split_once(' ').unwrap_or((words, ""));
+    Some(match (verb, rest) {
+        ("returns", "fresh") => Effect::ReturnsFresh,
+        ("returns", "library") => Effect::ReturnsLibrary,
+        ("returns", "held") => Effect::ReturnsHeld,
+        ("returns", "contents held") => Effect::ReturnsContentsOfHeld,
+        ("returns", "unknown") => Effect::ReturnsUnknown,
+        ("returns", "files") => Effect::ReturnsFiles,
+        ("returns", "text") => Effect::ReturnsText,
+        ("returns", rest) => match rest.split_once(' ') {
+            None => Effect::Returns { argument: argument(rest)?, exact: true },
+            Some(("within", n)) => Effect::Returns { argument: argument(n)?, exact: false },
+            Some(("contents", n)) => Effect::ReturnsContents(argument(n)?),
+            Some(("linked", rest)) => {
+                let (n, fields) = rest.split_once(" by ")?;
+                Effect::ReturnsLinked { argument: argument(n)?, fields: link_fields(fields)? }
+            }
+            Some(_) => return None,
+        },
+        ("copies", rest) => {
+            let (from, to) = rest.split_once(" to ")?;
+            let (aligned, from) = match from.strip_prefix("around ") {
+                Some(from) => (false, from),
+                None => (true, from),
+            };
+            Effect::Copies { from: source(from)?, to: source(to)?, aligned }
+        }
+        ("relinks", rest) => {
+            let (rest, returns) = match rest.strip_suffix(" and returns one") {
+                Some(rest) => (rest, true),
+                None => (rest, false),
+            };
+            let (nodes, fields) = rest.split_once(" by ")?;
+            let mut arguments = 0;
+            for word in nodes.split(", ") {
+                arguments |= 1 << argument(word)?;
+            }
+            Effect::Relinks { arguments, fields: link_fields(fields)?, returns }
+        }
+        ("stores", rest) => {
+            let (what, to) = rest.split_once(" to ")?;
+            let (to, offset) = match to.split_once(" at ") {
+                Some((to, offset)) => (to, Some(offset.parse().ok()?)),
+                None => (to, None),
+            };
+            let what = match what {
+                "unknown" => Stored::Unknown,
+                "library" => Stored::Library,
+                "fresh" => Stored::Fresh,
+                "held" => Stored::Held,
+                "number" => Stored::Number,
+                words => match words.split_once(' ')? {
+                    ("within", n) => Stored::Within(argument(n)?),
+                    ("contents", n) => Stored::Contents(argument(n)?),
+                    ("place", place) => {
+                        let (offset, n) = place.split_once(" of ")?;
+                        Stored::Place { offset: offset.parse().ok()?, argument: argument(n)? }
+                    }
+                    _ => return None,
+                },
+            };
+            Effect::Stores { what, to: source(to)?, offset }
+        }
+        ("computes", rest) => {
+            let (how, to) = rest.split_once("into ").unwrap_or((rest, ""));
+            let mut into = 0;
+            for word in to.split(", ").filter(|w| !w.is_empty()) {
+                into |= 1 << argument(word)?;
+            }
+            let with = match how.trim_end() {
+                "" => Numbers::Vectors,
+                "long" => Numbers::Stack,
+                "integers" => Numbers::Integers,
+                _ => return None,
+            };
+            Effect::Computes { with, into }
+        }
+        ("keeps", "numbers of library") => Effect::KeepsNumbersOfLibrary,
+        ("keeps", words) => Effect::KeepsNumbers(argument(words.strip_prefix("numbers of ")?)?),
+        ("frees", "") => Effect::Frees,
+        ("escapes", n) => Effect::Escapes(argument(n)?),
+        ("holds", what) => Effect::Holds(source(what)?),
+        ("prints", rest) => {
+            let (rest, to) = match rest.split_once(" to ") {
+                Some((rest, to)) => (rest, Some(source(to)?)),
+                None => (rest, None),
+            };
+            let (within, first) = match rest.strip_prefix("within ") {
+                Some(first) => (true, first),
+                None => (false, rest),
+            };
+            Effect::Prints { first: argument(first)?, within, to }
+        }
+        ("scans", rest) => {
+            let (from, into) = match rest.strip_prefix("into ") {
+                Some(into) => (None, into),
+                None => {
+                    rest.split_once(" into ").map(|(from, into)| Some((Some(argument(from)?), into)))??
+                }
+            };
+            let (within, first) = match into.strip_prefix("within ") {
+                Some(first) => (true, first),
+                None => (false, into),
+            };
+            Effect::Scans { from, first: argument(first)?, within }
+        }
+        ("writes", words) => match words.strip_prefix("value ") {
+            Some(n) => Effect::WritesValue(argument(n)?),
+            None => Effect::WritesOut(argument(words)?),
+        },
+        ("reads", what) => Effect::ReadsIn(source(what)?),
+        ("calls", rest) => {
+            let (rest, returned) = match rest.rsplit_once(" and ") {
+                Some((rest, "returns it")) => (rest, Returned::Returned),
+                Some((rest, "keeps it")) => (rest, Returned::Kept),
+                Some(_) => return None,
+                None => (rest, Returned::Dropped),
+            };
+            let (function, passed) = rest.split_once(" with").unwrap_or((rest, ""));
+            let mut arguments = [Passed::Nothing; 3];
+            let passed = passed.split(',').map(str::trim).filter(|p| !p.is_empty());
+            for (i, word) in passed.enumerate() {
+                *arguments.get_mut(i)? = passed_word(word)?;
+            }
+            Effect::Calls { function: source(function)?, arguments, returned }
+        }
+        _ => return None,
+    })
+}
+
+fn link_fields(words: &str) -> Option<LinkFields> {
+    let mut fields = [None; 3];
+    for (i, word) in words.split(", ").enumerate() {
+        *fields.get_mut(i)? = Some(word.parse().ok()?);
+    }
+    Some(fields)
+}
+
+fn source(words: &str) -> Option<Source> {
+    let Some(field) = words.strip_prefix("field ") else { return argument(words).map(Source::Argument) };
+    let (offset, of) = field.split_once(" of ")?;
+    Some(Source::Field { offset: offset.parse().ok()?, of: argument(of)? })
+}
+
+fn passed_word(word: &str) -> Option<Passed> {
+    Some(match word.split_once(' ') {
+        Some(("within", n)) => Passed::Within(argument(n)?),
+        Some(("contents", n)) => Passed::Contents(argument(n)?),
+        Some(_) => return None,
+        None if word == "nothing" => Passed::Nothing,
+        None if word == "library" => Passed::Library,
+        None if word == "number" => Passed::Number,
+        None if word == "unknown" => Passed::Unknown,
+        None => Passed::Argument(argument(word)?),
+    })
+}
+
+fn argument(word: &str) -> Option<Argument> {
+    word.parse().ok().filter(|n: &Argument| usize::from(*n) < ARGUMENT_REGISTERS.len())
+}
