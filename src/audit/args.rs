@@ -156,7 +156,7 @@ pub(crate) fn parse(words: &[OsString]) -> Result<Asked> {
         } else {
             let mut line = vec![word.clone()];
             line.extend(words.cloned());
-            request.source = source(command, line)?;
+            request.source = source(command, &request.names, line)?;
             return Ok(Asked::Answer(Box::new(request)));
         }
     }
@@ -179,8 +179,12 @@ fn option<'w>(
 ) -> Result<()> {
     let (name, attached) = match text.split_once('=') {
         Some((name, value)) => (name, Some(value.to_owned())),
-        None => (text, None),
+        None => match text.strip_prefix("-n").filter(|n| n.starts_with(|c: char| c.is_ascii_digit())) {
+            Some(number) => ("-n", Some(number.to_owned())),
+            None => (text, None),
+        },
     };
+    let said = name;
     let name = match name {
         "-n" => "--number",
         "-o" => "--output",
@@ -199,7 +203,7 @@ fn option<'w>(
     };
     let number = |value: String| match value.parse::<usize>() {
         Ok(number) => Ok(number),
-        Err(_) => wrong(format!("{name} takes a number, not {value}")),
+        Err(_) => wrong(format!("{said} takes a number, not {value}")),
     };
     match name {
         "--json" => request.format = Format::Json,
@@ -236,7 +240,7 @@ fn option<'w>(
 }
 
 /// A report, or a line to link.
-fn source(command: Command, line: Vec<OsString>) -> Result<Source> {
+fn source(command: Command, names: &[OsString], line: Vec<OsString>) -> Result<Source> {
     let Some((first, rest)) = line.split_first() else { return Ok(Source::Link(line)) };
     let report = is_report(Path::new(first));
     if !report && command == Command::Diff {
@@ -249,7 +253,47 @@ fn source(command: Command, line: Vec<OsString>) -> Result<Source> {
             first.to_string_lossy(),
             next.to_string_lossy()
         )),
-        (false, _) => Ok(Source::Link(line)),
+        (false, _) => no_mistake(command, names, &line).map(|()| Source::Link(line)),
+    }
+}
+
+/// What is surely no link line is told before a linker is.
+fn no_mistake(command: Command, names: &[OsString], line: &[OsString]) -> Result<()> {
+    let Some(first) = line.first() else { return Ok(()) };
+    let shown = first.to_string_lossy();
+    let path = Path::new(first);
+    if first.is_empty() || path.is_dir() {
+        let what = if first.is_empty() { "an empty name" } else { "a folder" };
+        return wrong(
+            format!("{shown}: {what} is neither a report nor a file to link").trim_start_matches(": "),
+        );
+    }
+    if is_program(path) {
+        return wrong(format!(
+            "{shown} is a linked program; audit reads the report of a link (--prune-report=FILE) or links itself"
+        ));
+    }
+    let is_one = |w: &&OsString| !w.as_encoded_bytes().starts_with(b"-") && says_schema(Path::new(w));
+    if let Some(report) = names.iter().chain(line).find(is_one) {
+        let wants = command.wants().join(" ");
+        return wrong(format!(
+            "{} is a report, but {shown} is no link line; audit {} takes {}",
+            report.to_string_lossy(),
+            command.name(),
+            format!("{wants} REPORT").trim_start()
+        ));
+    }
+    Ok(())
+}
+
+/// Whether a file is an executable of ELF: one that names an interpreter, or that has a fixed place.
+fn is_program(path: &Path) -> bool {
+    let Ok(data) = std::fs::read(path) else { return false };
+    let Ok(file) = object::File::parse(&*data) else { return false };
+    match object::Object::kind(&file) {
+        object::ObjectKind::Executable => true,
+        object::ObjectKind::Dynamic => object::Object::section_by_name(&file, ".interp").is_some(),
+        _ => false,
     }
 }
 
@@ -258,9 +302,22 @@ fn is_report(path: &Path) -> bool {
     if path.extension() == Some(OsStr::new("json")) {
         return true;
     }
+    beginning(path).trim_ascii_start().starts_with(b"{")
+}
+
+/// Whether a file begins as a report does, whatever its name.
+fn says_schema(path: &Path) -> bool {
+    let start = beginning(path);
+    start.trim_ascii_start().starts_with(b"{") && String::from_utf8_lossy(&start).contains("\"schema\"")
+}
+
+/// The first bytes of a file; none if it can't be read.
+fn beginning(path: &Path) -> Vec<u8> {
     let mut start = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(64).read_to_end(&mut start));
-    read.is_ok() && start.trim_ascii_start().starts_with(b"{")
+    match File::open(path).and_then(|file| file.take(64).read_to_end(&mut start)) {
+        Ok(_) => start,
+        Err(_) => Vec::new(),
+    }
 }
 
 #[cfg(test)]
@@ -282,7 +339,7 @@ mod tests {
         let found = request("top --by=module -n 5 --json x.json");
         assert_eq!((found.by, found.number, found.format), (By::Module, Some(5), Format::Json));
         assert_eq!(found.source, Source::Report("x.json".into()));
-        assert!(read("top -n5 x.json").is_err(), "an option is not glued to its value");
+        assert_eq!(request("top -n5 x.json").number, Some(5));
         let found = request("html --old=old.json -o page.html x.json");
         assert_eq!((found.old, found.output), (Some("old.json".into()), Some("page.html".into())));
     }
@@ -315,6 +372,8 @@ mod tests {
         says("top --json=1 x.json", "takes no value");
         says("top x.json y.json", "nothing may follow");
         says("top --by", "needs a value");
+        says("top -nx x.json", "no option -nx");
+        says("top .", "a folder is neither");
         says("top -o x.html x.json", "top has no option --output");
         says("html --json x.json", "html has no option --json");
     }

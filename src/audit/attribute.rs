@@ -15,6 +15,8 @@ use super::model::{Atom, Model};
 pub(crate) struct Item {
     /// `None`: of no atom.
     pub(crate) atom: Option<u32>,
+    /// Of an atom that several symbols share: which of them.
+    pub(crate) symbol: Option<usize>,
     /// Position in the parts of the file.
     pub(crate) part: u32,
     pub(crate) bytes: i64,
@@ -65,7 +67,7 @@ pub(crate) fn items(model: &Model<'_>, zero: bool) -> Result<Vec<Item>> {
         if let Some(sum) = taken.get_mut(part as usize) {
             *sum += bytes;
         }
-        items.push(Item { atom: Some(i as u32), part, bytes });
+        divide(atom, i as u32, part, bytes, &mut items);
     }
     for (i, (part, taken)) in model.parts.iter().zip(&taken).enumerate() {
         let all = match zero {
@@ -75,10 +77,23 @@ pub(crate) fn items(model: &Model<'_>, zero: bool) -> Result<Vec<Item>> {
         };
         let rest = all as i64 - taken;
         if rest != 0 {
-            items.push(Item { atom: None, part: i as u32, bytes: rest });
+            items.push(Item { atom: None, symbol: None, part: i as u32, bytes: rest });
         }
     }
     Ok(items)
+}
+
+/// The bytes of an atom as items: one, or where several symbols share it one for each of them and one for the rest.
+pub(crate) fn divide(atom: &Atom<'_>, number: u32, part: u32, bytes: i64, items: &mut Vec<Item>) {
+    let mut rest = bytes;
+    for (symbol, size) in &atom.shares {
+        let bytes = (*size as i64).min(rest);
+        rest -= bytes;
+        items.push(Item { atom: Some(number), symbol: Some(*symbol), part, bytes });
+    }
+    if rest > 0 || atom.shares.is_empty() {
+        items.push(Item { atom: Some(number), symbol: None, part, bytes: rest });
+    }
 }
 
 fn zero_bytes(model: &Model<'_>, atom: &Atom<'_>) -> u64 {
@@ -119,14 +134,15 @@ impl<'m, 'a> Names<'m, 'a> {
         match (self.by, atom, part) {
             (By::Section, _, Some(part)) => part.name.clone().into_owned(),
             (By::Category, _, Some(part)) => part.category.clone().into_owned(),
-            (_, Some(atom), _) => self.of_atom(atom),
+            (_, Some(atom), _) => self.of_atom(atom, item.symbol),
             (_, None, Some(_)) => self.unattributed(item),
             (_, None, None) => String::new(),
         }
     }
 
-    /// The name of an atom.
-    pub(crate) fn of_atom(&self, atom: &Atom<'_>) -> String {
+    /// The name of an atom, or of what one of its symbols has of it.
+    pub(crate) fn of_atom(&self, atom: &Atom<'_>, share: Option<usize>) -> String {
+        let linker_name = share.map_or(atom.name(), |s| atom.symbols.get(s).map(|s| &**s));
         let module = self.model.modules.get(atom.module as usize);
         match self.by {
             By::Module => module.map(|m| m.full()).unwrap_or_default(),
@@ -136,15 +152,19 @@ impl<'m, 'a> Names<'m, 'a> {
             },
             By::Section => atom.section.clone().into_owned(),
             By::Category => atom.kind.clone().into_owned(),
-            By::Symbol => symbol(self.model, atom),
-            By::Namespace => match atom.name() {
+            By::Symbol => match linker_name {
+                Some(name) => demangle::demangle(name).into_owned(),
+                None if atom.shares.is_empty() => symbol(self.model, atom),
+                None => format!("[rest of {}]", place(self.model, atom, None)),
+            },
+            By::Namespace => match linker_name {
                 Some(s) => {
                     let name = demangle::demangle(s);
                     demangle::namespace(&name, self.depth).unwrap_or_else(|| "[no namespace]".to_owned())
                 }
                 None => "[no symbol]".to_owned(),
             },
-            By::Generic => match atom.name() {
+            By::Generic => match linker_name {
                 Some(s) => {
                     demangle::generic(&demangle::demangle(s)).unwrap_or_else(|| "[not generic]".to_owned())
                 }
@@ -206,7 +226,9 @@ pub(crate) fn sums(model: &Model<'_>, items: &[Item], by: By, depth: usize) -> V
     for item in items {
         let atom = item.atom.and_then(|a| model.atoms.get(a as usize));
         let module = atom.map(|a| a.module);
-        rows.push((names.of(item), module, item.bytes, u64::from(atom.is_some())));
+        // An atom that symbols share is one.
+        let first = atom.is_some_and(|a| item.symbol == a.shares.first().map(|s| s.0));
+        rows.push((names.of(item), module, item.bytes, u64::from(first)));
     }
     // Two symbols of one name in two modules are two things.
     rows.sort_unstable();

@@ -18,10 +18,62 @@ pub(crate) fn demangle(symbol: &str) -> Cow<'_, str> {
     if plain.starts_with("_Z") || plain.starts_with("__Z") {
         let name = cpp_demangle::Symbol::new(plain).ok().and_then(|s| s.demangle().ok());
         if let Some(name) = name {
-            return Cow::Owned(format!("{name}{version}"));
+            return Cow::Owned(format!("{}{version}", customary(&name)));
         }
     }
     Cow::Borrowed(symbol)
+}
+
+/// What the standard library's types are, and what everybody calls them.
+const SYNONYMS: [(&str, &str); 6] = [
+    ("std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >", "std::string"),
+    ("std::basic_string_view<char, std::char_traits<char> >", "std::string_view"),
+    ("std::basic_ostream<char, std::char_traits<char> >", "std::ostream"),
+    ("std::basic_istream<char, std::char_traits<char> >", "std::istream"),
+    ("std::basic_streambuf<char, std::char_traits<char> >", "std::streambuf"),
+    ("std::basic_ios<char, std::char_traits<char> >", "std::ios"),
+];
+
+/// The name with what everybody calls the types in it, and what the compiler made as other tools write it.
+fn customary(name: &str) -> String {
+    let mut name = name.to_owned();
+    for (open, words) in [("{vtable(", "vtable for "), ("{vtt(", "VTT for ")] {
+        if let Some(of) = name.strip_prefix(open).and_then(|n| n.strip_suffix(")}")) {
+            name = format!("{words}{of}");
+        }
+    }
+    for (type_, synonym) in SYNONYMS {
+        if name.contains(type_) {
+            // Two brackets are kept apart; the type's own is gone.
+            name = name.replace(type_, synonym).replace(&format!("{synonym} >"), &format!("{synonym}>"));
+        }
+    }
+    name
+}
+
+/// A name as two people might both write it: customary, without tags of the ABI, and without `const` behind parameters.
+pub(crate) fn loose(name: &str) -> String {
+    let name = customary(name);
+    let mut out = String::with_capacity(name.len());
+    let mut rest = name.as_str();
+    while let Some((before, tag)) = rest.split_once("[abi:") {
+        out.push_str(before);
+        rest = tag.split_once(']').map_or("", |t| t.1);
+    }
+    out.push_str(rest);
+    if out.ends_with(") const") {
+        out.truncate(out.len() - " const".len());
+    }
+    out
+}
+
+/// A name in at most so many characters where leaving out parameters does it.
+pub(crate) fn brief(name: &str, width: usize) -> Option<String> {
+    let is_place = name.contains(":(");
+    let called = qualified(name);
+    let brief = (!is_place && name.ends_with([')', 't']) && name.contains(&format!("{called}(")))
+        .then(|| format!("{called}(…)"))?;
+    (brief.chars().count() <= width).then_some(brief)
 }
 
 /// Whether the mangled name is of Rust.
@@ -184,6 +236,25 @@ mod tests {
         assert_eq!(demangle("_Z3foov@V1"), "foo()@V1");
         assert_eq!(demangle("_Znonsense"), "_Znonsense");
         assert!(is_rust("_RNvC6_123foo3bar") && !is_rust("_Z3fooi"));
+    }
+
+    #[test]
+    fn names_that_people_write() {
+        let string = "_Z1fRKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE";
+        assert_eq!(demangle(string), "f(std::string const&)");
+        assert_eq!(
+            customary("std::less<std::basic_ios<char, std::char_traits<char> > >"),
+            "std::less<std::ios>"
+        );
+        assert_eq!(demangle("_ZTV1A"), "vtable for A");
+        assert_eq!(demangle("_ZTT1A"), "VTT for A");
+        assert_eq!(loose("a::b[abi:cxx11](int) const"), "a::b(int)");
+        assert_eq!(loose("a::b[abi:cxx11"), "a::b");
+        assert_eq!(brief("ns::f(int, long)", 8), Some("ns::f(…)".to_owned()));
+        assert_eq!(brief("void ns::f<int>(int, long) const", 20), Some("ns::f<int>(…)".to_owned()));
+        assert_eq!(brief("ns::f(int, long)", 7), None);
+        assert_eq!(brief("a.o:(.text)", 40), None);
+        assert_eq!(brief("main", 40), None);
     }
 
     #[test]

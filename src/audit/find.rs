@@ -1,68 +1,148 @@
-//! The atoms that a user means by a name: as the linker writes it, as the programmer does, or by a pattern.
+//! The atoms that a user means by a name: as the linker writes it, as the programmer does, as a table shows it, or by a pattern.
 //!
 //! The first way in which any atom has the name counts, from the strictest on, so that a name that exists is never taken for a
-//! pattern. Of copies of a COMDAT group only the one in the link is meant.
+//! pattern. If no way finds it, what stands before a colon is taken for the module: `util.o:helper`, `src/a/util.o:(.text)`.
+//! Of copies of a COMDAT group only the one in the link is meant.
+
+use std::borrow::Cow;
 
 use crate::error::{Error, Result, Stage};
 use crate::inputs::glob::Glob;
 
+use super::attribute::place;
 use super::demangle::{self, demangle};
-use super::model::{Model, State};
+use super::model::{Model, Module, State};
 
 /// What of several things with the name is meant, ascending.
 ///
 /// # Errors
 /// Nothing has the name.
 pub(crate) fn find(model: &Model<'_>, name: &str) -> Result<Vec<u32>> {
-    let glob = Glob::new(name);
-    let ways: [&dyn Fn(&str) -> bool; 4] = [
-        &|symbol| symbol == name,
-        &|symbol| demangle(symbol) == name,
-        &|symbol| demangle::plain(&demangle(symbol)) == name,
-        &|symbol| glob.matches(symbol.as_bytes()) || glob.matches(demangle(symbol).as_bytes()),
-    ];
-    for way in ways {
-        let mut found = Vec::new();
-        for (i, atom) in model.atoms.iter().enumerate() {
-            if atom.symbols.iter().any(|s| way(s)) {
-                found.push(i as u32);
-            }
-        }
+    let names = Demangled::new(model);
+    let mut found = names.find(name, &|_| true);
+    for (at, _) in name.match_indices(':') {
+        let (module, symbol) = (name.get(..at).unwrap_or_default(), name.get(at + 1..).unwrap_or_default());
         if !found.is_empty() {
-            let discarded = |a: &u32| model.atoms.get(*a as usize).is_none_or(|a| a.discarded);
-            if !found.iter().all(discarded) {
-                found.retain(|a| !discarded(a));
-            }
-            return Ok(found);
+            break;
+        }
+        if !module.is_empty() && !symbol.is_empty() {
+            found = names.find(symbol, &|m| is_module(m, module));
         }
     }
-    Err(Error::new(Stage::Report, format!("no module in the link defines {name}{}", similar(model, name)))
-        .in_file(model.path.clone()))
+    if found.is_empty() {
+        let message = format!("no module in the link defines {name}{}", names.similar(name));
+        return Err(Error::new(Stage::Report, message).in_file(model.path.clone()));
+    }
+    let discarded = |a: &u32| model.atoms.get(*a as usize).is_none_or(|a| a.discarded);
+    if !found.iter().all(discarded) {
+        found.retain(|a| !discarded(a));
+    }
+    Ok(found)
 }
 
-/// Names that have it in them, for the message.
-fn similar(model: &Model<'_>, name: &str) -> String {
-    let wanted = name.trim_matches('*').to_lowercase();
-    let mut names: Vec<String> = Vec::new();
-    if !wanted.is_empty() {
-        let symbols = model.atoms.iter().filter(|a| a.state != State::Dropped).flat_map(|a| &a.symbols);
-        names
-            .extend(symbols.map(|s| demangle(s).into_owned()).filter(|n| n.to_lowercase().contains(&wanted)));
+/// Whether a user means the module: by its whole path or an end of it.
+pub(crate) fn is_module(module: &Module<'_>, name: &str) -> bool {
+    let name = name.strip_prefix("./").unwrap_or(name);
+    let full = module.full();
+    let behind =
+        |path: &str| path.strip_suffix(name).is_some_and(|before| before.is_empty() || before.ends_with('/'));
+    behind(&full) || module.short() == name || behind(&module.name)
+}
+
+/// Whether a symbol that is shown so is what the name or pattern says.
+pub(crate) fn is_called(shown: &str, name: &str) -> bool {
+    let (loose, wanted) = (demangle::loose(shown), demangle::loose(name));
+    let glob = Glob::new(name);
+    shown == name
+        || demangle::plain(shown) == name
+        || loose == wanted
+        || demangle::plain(&loose) == wanted
+        || glob.matches(shown.as_bytes())
+        || glob.matches(demangle::plain(shown).as_bytes())
+}
+
+/// Whether a symbol, as the linker writes it and demangled, has a name.
+type Way<'w> = &'w dyn Fn(&str, &str) -> bool;
+
+/// Symbols for people.
+struct Demangled<'m, 'a> {
+    model: &'m Model<'a>,
+    /// By atom: for each symbol its name and the demangled one.
+    names: Vec<Vec<(&'m str, Cow<'m, str>)>>,
+}
+
+impl<'m, 'a> Demangled<'m, 'a> {
+    fn new(model: &'m Model<'a>) -> Self {
+        let of = |symbol: &'m Cow<'a, str>| (&**symbol, demangle(symbol));
+        let names = model.atoms.iter().map(|a| a.symbols.iter().map(of).collect()).collect();
+        Demangled { model, names }
     }
-    names.sort_by_key(|n| (n.len(), n.clone()));
-    names.dedup();
-    names.truncate(3);
-    if names.is_empty() { String::new() } else { format!("; there is {}", names.join(", ")) }
+
+    /// The atoms of some modules that have the name in the strictest way in which any has it.
+    fn find(&self, name: &str, of: &dyn Fn(&Module<'_>) -> bool) -> Vec<u32> {
+        let glob = Glob::new(name);
+        let wanted = demangle::loose(name);
+        let ways: [Way<'_>; 6] = [
+            &|symbol, _| symbol == name,
+            &|_, shown| shown == name,
+            &|_, shown| demangle::plain(shown) == name,
+            &|_, shown| {
+                let loose = demangle::loose(shown);
+                loose == wanted || demangle::plain(&loose) == wanted
+            },
+            &|_, shown| demangle::generic(shown).as_deref() == Some(name),
+            &|symbol, shown| {
+                [symbol, shown, demangle::plain(shown)].iter().any(|n| glob.matches(n.as_bytes()))
+            },
+        ];
+        let is_of =
+            |atom: &super::model::Atom<'_>| self.model.modules.get(atom.module as usize).is_some_and(of);
+        let some = |has: &dyn Fn(usize, &super::model::Atom<'_>) -> bool| -> Vec<u32> {
+            let atoms = self.model.atoms.iter().enumerate();
+            atoms.filter(|(i, atom)| is_of(atom) && has(*i, atom)).map(|(i, _)| i as u32).collect()
+        };
+        for way in ways {
+            let has =
+                |i: usize| self.names.get(i).into_iter().flatten().any(|(symbol, shown)| way(symbol, shown));
+            let found = some(&|i, _| has(i));
+            if !found.is_empty() {
+                return found;
+            }
+        }
+        // A place, as tables show what has no symbol.
+        let at = name.strip_prefix('[').and_then(|n| n.strip_suffix(']')).unwrap_or(name);
+        let section = at.strip_prefix('(').and_then(|n| n.strip_suffix(')'));
+        some(&|_, atom| match section {
+            Some(section) => atom.section == section,
+            None => at.ends_with(')') && place(self.model, atom, None) == at,
+        })
+    }
+
+    /// Names that have it in them, for the message.
+    fn similar(&self, name: &str) -> String {
+        let wanted = demangle::loose(name.trim_matches('*')).to_lowercase();
+        let mut names: Vec<&str> = Vec::new();
+        if !wanted.is_empty() {
+            let live = self.model.atoms.iter().zip(&self.names).filter(|(a, _)| a.state != State::Dropped);
+            let shown = live.flat_map(|(_, names)| names.iter().map(|n| &*n.1));
+            names.extend(shown.filter(|n| demangle::loose(n).to_lowercase().contains(&wanted)));
+        }
+        names.sort_by_key(|n| (n.len(), *n));
+        names.dedup();
+        names.truncate(3);
+        if names.is_empty() { String::new() } else { format!("; there is {}", names.join(", ")) }
+    }
 }
 
 /// By atom: whether one of the patterns matches a symbol of it.
 pub(crate) fn matching(model: &Model<'_>, patterns: &[String]) -> Vec<bool> {
     let globs: Vec<Glob> = patterns.iter().map(|p| Glob::new(p)).collect();
     let matches = |symbol: &str| {
-        !globs.is_empty()
-            && globs.iter().any(|g| g.matches(symbol.as_bytes()) || g.matches(demangle(symbol).as_bytes()))
+        let shown = demangle(symbol);
+        let names = [symbol, &*shown, demangle::plain(&shown)];
+        globs.iter().any(|g| names.iter().any(|n| g.matches(n.as_bytes())))
     };
-    model.atoms.iter().map(|a| a.symbols.iter().any(|s| matches(s))).collect()
+    model.atoms.iter().map(|a| !globs.is_empty() && a.symbols.iter().any(|s| matches(s))).collect()
 }
 
 /// By atom: whether a program begins there: `main`, and Rust's own main function.

@@ -84,7 +84,8 @@ lto-prune audit why: what keeps a symbol, and what would have to change so that 
 
 Usage: lto-prune audit why [options] SYMBOL REPORT.json | LINK LINE
 
-SYMBOL is a name as the linker or as the programmer writes it, with or without parameters, or a pattern (*, ?, []).
+SYMBOL is a name as the linker or as the programmer writes it, with or without parameters, or a pattern (*, ?, []);
+of several that have it one is MODULE:SYMBOL, and what has no symbol goes by its place, 'a.o:(.rodata)'.
 
   --keep=GLOB        what has to stay, besides the entry and main; may be repeated
   -n N               rows (default: 20; 0: all)
@@ -109,7 +110,7 @@ Usage: lto-prune audit paths [options] FROM TO REPORT.json | LINK LINE
 A shortest path first, then others; no reference is in two of them.
 
 Examples:
-  lto-prune audit paths main malloc main.json
+  lto-prune audit paths main parse_options main.json
 ";
 
 const GARBAGE: &str = "\
@@ -186,6 +187,8 @@ The exit status is 1 where a limit is broken. The file:
   [section]                    # also [category], [module], [archive], [symbol], [namespace]
   \".text\" = 1_500_000
   \".debug*\" = 0                # a pattern: all that match, together
+
+A limit of what the link doesn't have is broken, as a misspelt one would hold for ever; 0 is for what must not be there.
 
 Examples:
   lto-prune audit budget size.toml main.json

@@ -12,6 +12,7 @@ mod find;
 mod graph;
 mod help;
 mod html;
+mod matching;
 mod model;
 mod read;
 mod table;
@@ -38,7 +39,7 @@ const ROWS: usize = 20;
 /// A mistake in the words, a report that can't be read, a link that fails.
 pub fn run(words: &[OsString], env: &Environment<'_>) -> Result<ExitCode> {
     let request = match args::parse(words)? {
-        Asked::Help(command) => return Ok(print(help::text(command))),
+        Asked::Help(command) => return print(help::text(command)),
         Asked::Answer(request) => request,
     };
     if request.command == Command::Html {
@@ -46,7 +47,7 @@ pub fn run(words: &[OsString], env: &Environment<'_>) -> Result<ExitCode> {
     }
     let answer = answer(&request, env)?;
     let text = answer.text(request.format, screen(request.format, env));
-    let printed = print(&text);
+    let printed = print(&text)?;
     Ok(if answer.failed { ExitCode::FAILURE } else { printed })
 }
 
@@ -96,7 +97,7 @@ fn html(request: &Request, env: &Environment<'_>) -> Result<ExitCode> {
             std::fs::write(path, page).map_err(|e| Error::io(Stage::Report, path, "write the page", e))?;
             Ok(ExitCode::SUCCESS)
         }
-        None => Ok(print(&page)),
+        None => print(&page),
     }
 }
 
@@ -176,13 +177,17 @@ fn screen(format: Format, env: &Environment<'_>) -> Screen {
     }
     let columns = env.get("COLUMNS").and_then(|c| c.to_str()?.parse::<usize>().ok());
     let width = columns.or_else(|| terminal_size::terminal_size().map(|(width, _)| usize::from(width.0)));
-    Screen { width: width.filter(|w| *w > 0), colours: env.get("NO_COLOR").is_none_or(|v| v.is_empty()) }
+    let wanted = env.get("NO_COLOR").is_none_or(|v| v.is_empty());
+    let able = env.get("TERM").is_some_and(|t| !t.is_empty() && t != "dumb");
+    Screen { width: width.filter(|w| *w > 0), colours: wanted && able }
 }
 
-/// Write to stdout; a closed pipe is no reason to panic.
-fn print(text: &str) -> ExitCode {
-    match std::io::stdout().write_all(text.as_bytes()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE,
+/// Write to stdout; a closed pipe is no reason to panic, nor to say anything.
+fn print(text: &str) -> Result<ExitCode> {
+    let mut out = std::io::stdout();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Ok(()) => Ok(ExitCode::SUCCESS),
+        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(ExitCode::FAILURE),
+        Err(e) => Err(Error::io(Stage::Report, "standard output", "write the answer to", e)),
     }
 }

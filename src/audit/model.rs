@@ -40,6 +40,8 @@ pub(crate) struct Atom<'a> {
     pub(crate) symbols: Vec<Text<'a>>,
     /// The one of `symbols` that it goes by; none where a section that was left whole has many.
     pub(crate) main: Option<usize>,
+    /// Symbols that share it, with the bytes of each: positions in `symbols`, by place. Empty where one has it all.
+    pub(crate) shares: Vec<(usize, u64)>,
     /// Position in the parts of the file: the section that it is in, if it is in the output and that is known.
     pub(crate) placed: Option<u32>,
 }
@@ -200,32 +202,28 @@ impl<'a> Model<'a> {
         Ok(model)
     }
 
-    /// Find the symbol by which each atom goes: the largest, and of those the first that is no local label.
+    /// Find the symbol by which each atom goes: the largest, and of those the first that is no local label; or those that share it.
     fn name(&mut self, symbols: &[read::Symbol]) {
-        /// How many of an atom's names have passed, and (size, label, position) of the best.
-        type Best = (usize, Option<(u64, bool, usize)>);
-        let mut best: Vec<Best> = vec![(0, None); self.atoms.len()];
+        let mut of_atom: Vec<Vec<(Option<u64>, u64)>> = vec![Vec::new(); self.atoms.len()];
         for symbol in symbols {
-            let (Some(slot), Some(atom)) =
-                (best.get_mut(symbol.atom as usize), self.atoms.get(symbol.atom as usize))
-            else {
-                continue;
-            };
-            let at = slot.0;
-            slot.0 += 1;
-            let label = atom.symbols.get(at).is_some_and(|s| s.starts_with(".L") || s.starts_with('$'));
-            let better = |b: &(u64, bool, usize)| (symbol.size, !label) > (b.0, !b.1);
-            if slot.1.as_ref().is_none_or(better) {
-                slot.1 = Some((symbol.size, label, at));
+            if let Some(list) = of_atom.get_mut(symbol.atom as usize) {
+                list.push((symbol.offset, symbol.size));
             }
         }
-        for (atom, (_, best)) in self.atoms.iter_mut().zip(best) {
-            // What is most of a section gives it its name; where many share it, none does.
-            let names = |b: &(u64, bool, usize)| match b.0 {
-                0 => atom.symbols.len() == 1,
-                size => size >= atom.size / 2,
+        for (atom, symbols) in self.atoms.iter_mut().zip(of_atom) {
+            atom.shares = shares(atom, &symbols);
+            let is_label =
+                |at: usize| atom.symbols.get(at).is_some_and(|s| s.starts_with(".L") || s.starts_with('$'));
+            let better = |(at, symbol): &(usize, &(Option<u64>, u64))| {
+                (symbol.1, !is_label(*at), std::cmp::Reverse(*at))
             };
-            atom.main = best.filter(names).map(|b| b.2);
+            let best = symbols.iter().enumerate().max_by_key(better);
+            // What is most of a section gives it its name; where many share it, none does.
+            let names = |(_, symbol): &(usize, &(Option<u64>, u64))| match symbol.1 {
+                0 => atom.symbols.len() == 1,
+                size => size >= atom.size / 2 && atom.shares.is_empty(),
+            };
+            atom.main = best.filter(names).map(|b| b.0);
         }
     }
 
@@ -330,6 +328,27 @@ fn sum(mut sizes: impl Iterator<Item = u64>) -> Option<u64> {
     i64::try_from(sum).is_ok().then_some(sum)
 }
 
+/// Symbols that share an atom: of those that have a size, each that begins where no earlier one is.
+fn shares(atom: &Atom<'_>, symbols: &[(Option<u64>, u64)]) -> Vec<(usize, u64)> {
+    let mut found: Vec<(u64, std::cmp::Reverse<u64>, usize)> = Vec::new();
+    for (at, (offset, size)) in symbols.iter().enumerate().take(atom.symbols.len()) {
+        let Some(offset) = offset.and_then(|o| o.checked_sub(atom.offset)) else { continue };
+        if *size > 0 && offset.checked_add(*size).is_some_and(|end| end <= atom.size) {
+            found.push((offset, std::cmp::Reverse(*size), at));
+        }
+    }
+    found.sort_unstable();
+    let mut end = 0;
+    found.retain(|(offset, size, _)| {
+        let follows = *offset >= end;
+        if follows {
+            end = offset + size.0;
+        }
+        follows
+    });
+    if found.len() < 2 { Vec::new() } else { found.iter().map(|f| (f.2, f.1.0)).collect() }
+}
+
 fn is_alloc(atom: &Atom<'_>) -> bool {
     !matches!(&*atom.kind, "debug" | "non-alloc")
 }
@@ -355,6 +374,7 @@ fn atom(a: read::Atom<'_>) -> Atom<'_> {
         linker_live: a.linker_live,
         symbols: a.symbols,
         main: None,
+        shares: Vec::new(),
         placed: None,
     }
 }

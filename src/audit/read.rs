@@ -82,6 +82,8 @@ pub(super) struct Atom<'a> {
 #[derive(Debug, Deserialize)]
 pub(super) struct Symbol {
     pub(super) atom: u32,
+    /// From the start of the section. Reports of older versions don't say.
+    pub(super) offset: Option<u64>,
     pub(super) size: u64,
 }
 

@@ -5,6 +5,8 @@
 
 use serde_json::{Map, Value};
 
+use super::demangle::brief;
+
 /// One value of a row.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Cell {
@@ -110,7 +112,12 @@ impl Table {
         self.shown = Some(most);
         let hidden = self.rows.get(most..).unwrap_or(&[]);
         let mut rest = Vec::new();
-        let mut named = false;
+        // Where there is the most room for it.
+        let length = |column: usize| {
+            let texts = self.rows.iter().filter_map(|r| r.get(column)).filter(|c| c.is_text());
+            texts.map(|c| c.shown().chars().count()).max()
+        };
+        let widest = (0..self.columns.len()).rev().max_by_key(|c| length(*c));
         for column in 0..self.columns.len() {
             let cells = hidden.iter().filter_map(|row| row.get(column));
             let mut sum = Cell::Nothing;
@@ -124,7 +131,7 @@ impl Table {
                     (sum, _) => sum,
                 };
             }
-            if sum.is_text() && !std::mem::replace(&mut named, true) {
+            if sum.is_text() && widest == Some(column) {
                 sum = Cell::Text(format!("… and {} more", count(hidden.len() as u64)));
             }
             rest.push(sum);
@@ -269,14 +276,21 @@ fn escaped(text: &str) -> String {
 }
 
 fn plain(table: &Table, screen: Screen) -> String {
-    let rows: Vec<Vec<String>> = table.visible().map(|r| r.iter().map(Cell::shown).collect()).collect();
     let length = |text: &str| text.chars().count();
-    let text: Vec<bool> = (0..table.columns.len()).map(|c| table.is_text(c)).collect();
+    // A column in which nothing stands takes no room.
+    let columns: Vec<usize> = (0..table.columns.len())
+        .filter(|c| table.visible().any(|r| r.get(*c).is_some_and(|t| !t.shown().is_empty())))
+        .collect();
+    let shown = |row: &Vec<Cell>| columns.iter().filter_map(|c| row.get(*c)).map(Cell::shown).collect();
+    let rows: Vec<Vec<String>> = table.visible().map(shown).collect();
+    let text: Vec<bool> = columns.iter().map(|c| table.is_text(*c)).collect();
+    let head: Vec<String> =
+        columns.iter().filter_map(|c| table.columns.get(*c)).map(|c| (*c).to_owned()).collect();
     let widest = |c: usize| {
         let cells = rows.iter().filter_map(|r| r.get(c)).map(|t| length(t));
-        cells.chain(table.columns.get(c).map(|t| length(t))).max().unwrap_or(0)
+        cells.chain(head.get(c).map(|t| length(t))).max().unwrap_or(0)
     };
-    let mut widths: Vec<usize> = (0..table.columns.len()).map(widest).collect();
+    let mut widths: Vec<usize> = (0..columns.len()).map(widest).collect();
     if let Some(limit) = screen.width {
         narrow(&mut widths, &text, limit);
     }
@@ -297,7 +311,6 @@ fn plain(table: &Table, screen: Screen) -> String {
     if !table.title.is_empty() {
         out += &bold(&table.title);
     }
-    let head: Vec<String> = table.columns.iter().map(|c| (*c).to_owned()).collect();
     out += &bold(&line(&head));
     for row in &rows {
         out += &line(row);
@@ -306,25 +319,29 @@ fn plain(table: &Table, screen: Screen) -> String {
     out
 }
 
-/// Take from the widest columns of text until the row fits; no column gets narrower than is of use.
+/// Take from the widest columns of text until the row fits: none gets narrower than is of use, unless there is no other way.
 fn narrow(widths: &mut [usize], text: &[bool], limit: usize) {
-    const LEAST: usize = 16;
-    loop {
-        let sum = widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1);
-        if sum <= limit {
-            return;
+    for least in [16, 8, 4] {
+        loop {
+            let sum = widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1);
+            if sum <= limit {
+                return;
+            }
+            let flexible = widths.iter_mut().zip(text).filter(|(w, text)| **text && **w > least);
+            let Some((widest, _)) = flexible.max_by_key(|(w, _)| **w) else { break };
+            *widest = (*widest - (sum - limit).min(4)).max(least);
         }
-        let flexible = widths.iter_mut().zip(text).filter(|(w, text)| **text && **w > LEAST);
-        let Some((widest, _)) = flexible.max_by_key(|(w, _)| **w) else { return };
-        *widest = (*widest - (sum - limit).min(4)).max(LEAST);
     }
 }
 
-/// The text without its middle, if it is longer than `width`: names differ at their ends.
+/// The text in `width` characters: a function's name without parameters, or else without the middle, as names differ at their ends.
 fn shortened(text: &str, width: usize) -> String {
     let length = text.chars().count();
     if length <= width || width < 3 {
         return text.to_owned();
+    }
+    if let Some(brief) = brief(text, width) {
+        return brief;
     }
     let tail = (width - 1) / 2;
     let head = width - 1 - tail;
@@ -353,7 +370,7 @@ mod tests {
         let text = answer.text(Format::Table, Screen::default());
         assert_eq!(
             text,
-            "Things\nbytes      %  name                                        built-in\n    0   0.0%  a|b\n\
+            "Things\nbytes      %  name\n    0   0.0%  a|b\n\
              1,500  25.0%  quote\"d, and a very long name of something\n3,000  50.0%  c\n4,500         total\n"
         );
         let csv = answer.text(Format::Csv, Screen::default());
@@ -374,7 +391,7 @@ mod tests {
     fn a_narrow_terminal_cuts_names_and_nothing_else() {
         let screen = Screen { width: Some(40), colours: true };
         let text = answer().text(Format::Table, screen);
-        assert!(text.contains("1,500  25.0%  quote\"d,…mething\n"), "{text}");
+        assert!(text.contains("1,500  25.0%  quote\"d, and …of something\n"), "{text}");
         assert!(text.starts_with("\u{1b}[1mThings\u{1b}[0m\n"));
         for line in text.lines().skip(2) {
             assert!(line.chars().count() <= 40, "{line}");

@@ -154,6 +154,8 @@ pub struct SymbolReport {
     pub atom: usize,
     pub kind: &'static str,
     pub binding: &'static str,
+    /// In bytes, from the start of the section; null for a common symbol.
+    pub offset: Option<u64>,
     /// In bytes.
     pub size: u64,
     pub live: bool,
@@ -342,6 +344,7 @@ fn add_module(facts: Facts<'_>, position: usize, report: &mut Report) {
             atom: this.first_atom as usize + atom.index(),
             kind: symbol_kind_name(symbol.kind),
             binding: binding_name(symbol.binding),
+            offset: matches!(symbol.definition, Definition::Atom(_)).then_some(symbol.value),
             size: symbol.size,
             live,
             prevails,

@@ -42,12 +42,12 @@ fn linked_as(
     session.path(&format!("{name}.json"))
 }
 
-fn audit(session: &mut Session, words: &str) -> Outcome {
+pub(crate) fn audit(session: &mut Session, words: &str) -> Outcome {
     let dir = session.dir().to_owned();
     session.run(&Job::new(&dir, tools::lto_prune()).words("audit").words(words))
 }
 
-fn json(session: &mut Session, words: &str) -> Value {
+pub(crate) fn json(session: &mut Session, words: &str) -> Value {
     let outcome = audit(session, words);
     match serde_json::from_str(&outcome.stdout) {
         Ok(value) => value,
@@ -62,7 +62,7 @@ fn column<'v>(answer: &'v Value, table: &str, column: &str) -> Vec<&'v str> {
 }
 
 /// Sizes of functions and objects by name, as the object file says.
-fn sizes(session: &mut Session, object: &str) -> BTreeMap<String, u64> {
+pub(crate) fn sizes(session: &mut Session, object: &str) -> BTreeMap<String, u64> {
     let dir = session.dir().to_owned();
     let text = session.must(&Job::new(&dir, "nm").words("-S --defined-only").arg(object)).stdout;
     let mut sizes = BTreeMap::new();

@@ -1,11 +1,13 @@
 //! `audit budget`: limits of size from a TOML file, for CI. The status is 1 where one is broken.
 //!
-//! A name of a section, module, archive, symbol, namespace or category may be a pattern; all that match count together, so a limit
-//! of what doesn't exist holds. A file with a key that means nothing is an error: a limit that isn't checked is none.
+//! A name of a section, module, archive, symbol, namespace or category may be a pattern; all that match count together. A limit of
+//! what isn't there is broken, as a limit that isn't checked is none; one of 0 holds, which says that it may not be there. For the same
+//! reason a file with a key that means nothing is an error.
 
 use toml::{Table as Toml, Value};
 
-use crate::audit::attribute::{By, items, sums};
+use crate::audit::attribute::{By, Item, Names, Sum, items, sums};
+use crate::audit::find::{find, is_called, is_module};
 use crate::audit::model::Model;
 use crate::audit::table::{Answer, Cell, Table, count};
 use crate::error::{Error, Result, Stage};
@@ -115,28 +117,28 @@ pub(crate) fn answer(model: &Model<'_>, path: &str, text: &str) -> Result<Answer
     let all = items(model, false)?;
     let zero: u64 = model.parts.iter().filter(|p| p.category == "bss").map(|p| p.size).sum();
     let mut table = Table::new("budget", "", &["status", "size", "limit", "left", "of", "name"]);
-    let mut broken = 0;
+    let (mut broken, mut nothing) = (0, false);
     for (of, most) in limits {
+        let mut is_there = true;
         let (size, kind, name) = match &of {
             Of::Total => (model.file_size.unwrap_or(0) as i64, "total", ""),
             Of::Bss => (zero as i64, "bss", ""),
             Of::Named(kind, by, name) => {
-                let glob = Glob::new(name);
-                let matches = |s: &str| glob.matches(s.as_bytes());
-                let found = sums(model, &all, *by, 1);
-                let short = |m: Option<u32>| {
-                    let module = m.filter(|_| *by == By::Module).and_then(|m| model.modules.get(m as usize));
-                    module.map(|m| m.short())
-                };
-                let found =
-                    found.iter().filter(|s| matches(&s.name) || short(s.module).is_some_and(|s| matches(&s)));
-                (found.map(|s| s.bytes).sum(), *kind, name.as_str())
+                let found = named(model, &all, *by, name);
+                is_there = found.is_some();
+                (found.unwrap_or(0), *kind, name.as_str())
             }
         };
         let left = most as i64 - size;
-        broken += u64::from(left < 0);
+        let status = match is_there || most == 0 {
+            true if left >= 0 => "ok",
+            true => "OVER",
+            false => "NOTHING",
+        };
+        broken += u64::from(status != "ok");
+        nothing |= status == "NOTHING";
         table.row(vec![
-            Cell::text(if left < 0 { "OVER" } else { "ok" }),
+            Cell::text(status),
             u64::try_from(size).map_or(Cell::Delta(size), Cell::Number),
             Cell::Number(most),
             Cell::Delta(left),
@@ -149,13 +151,46 @@ pub(crate) fn answer(model: &Model<'_>, path: &str, text: &str) -> Result<Answer
         1 => "1 limit is broken".to_owned(),
         n => format!("{} limits are broken", count(n)),
     };
+    let advice = "NOTHING: the link has nothing of the name. A limit of 0 is for what must not be there.";
     Ok(Answer {
+        notes: nothing.then(|| advice.to_owned()).into_iter().collect(),
         lines: vec![format!("{}: {verdict}", model.report.output)],
         facts: vec![("output", model.report.output.as_ref().into()), ("broken", broken.into())],
         tables: vec![table],
         failed: broken > 0,
-        ..Answer::default()
     })
+}
+
+/// Bytes of what has a name or matches a pattern; `None` if nothing does.
+fn named(model: &Model<'_>, items: &[Item], by: By, name: &str) -> Option<i64> {
+    let glob = Glob::new(name);
+    if by == By::Symbol {
+        let atoms = find(model, name).ok()?;
+        let of = |i: &&Item| i.atom.is_some_and(|a| atoms.binary_search(&a).is_ok());
+        let shown = Names::new(model, by, 1);
+        let is_shared =
+            |i: &Item| i.atom.and_then(|a| model.atoms.get(a as usize)).is_some_and(|a| !a.shares.is_empty());
+        // Of what several symbols share only what has the name.
+        let has_name = |i: &Item| {
+            let linker_name =
+                i.symbol.zip(i.atom).and_then(|(s, a)| model.atoms.get(a as usize)?.symbols.get(s));
+            linker_name
+                .is_some_and(|n| n == name || is_called(&shown.of(i), name) || glob.matches(n.as_bytes()))
+        };
+        let found = items.iter().filter(of).filter(|i| !is_shared(i) || has_name(i));
+        return Some(found.map(|i| i.bytes).sum());
+    }
+    // A namespace is as deep as it is written.
+    let depth = if by == By::Namespace { name.split("::").count() } else { 1 };
+    let all = sums(model, items, by, depth);
+    let module = |s: &Sum| s.module.filter(|_| by == By::Module).and_then(|m| model.modules.get(m as usize));
+    let literally = |s: &&Sum| s.name == name || module(s).is_some_and(|m| is_module(m, name));
+    let by_pattern = |s: &&Sum| {
+        let matches = |s: &str| glob.matches(s.as_bytes());
+        matches(&s.name) || module(s).is_some_and(|m| matches(&m.short()))
+    };
+    let bytes = |found: Vec<&Sum>| (!found.is_empty()).then(|| found.iter().map(|s| s.bytes).sum());
+    bytes(all.iter().filter(literally).collect()).or_else(|| bytes(all.iter().filter(by_pattern).collect()))
 }
 
 #[cfg(test)]

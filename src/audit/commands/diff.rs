@@ -2,33 +2,71 @@
 
 use crate::audit::args::Request;
 use crate::audit::attribute::{By, Sum, items, sums};
-use crate::audit::model::Model;
+use crate::audit::matching::{self, Matched};
+use crate::audit::model::{Model, Module};
 use crate::audit::table::{Answer, Cell, Table, count};
 use crate::audit::{ROWS, rows};
 use crate::error::{Error, Result, Stage};
 
-/// (name, module, bytes), by name. Modules go without folders: two builds may be in two.
-fn named(model: &Model<'_>, request: &Request) -> Result<Vec<(String, String, i64)>> {
+/// What is of one module or archive in both links is one thing: its number there, by position; see [`matching`].
+struct Files {
+    modules: Matched,
+    archives: Matched,
+}
+
+impl Files {
+    fn new(old: &Model<'_>, new: &Model<'_>) -> Files {
+        let modules = |model: &Model<'_>| model.modules.iter().map(Module::full).collect::<Vec<_>>();
+        Files {
+            modules: matching::files(&modules(old), &modules(new)),
+            archives: matching::files(&archives(old), &archives(new)),
+        }
+    }
+}
+
+/// The archives of a link, each once, by name.
+fn archives(model: &Model<'_>) -> Vec<String> {
+    let mut found: Vec<String> =
+        model.modules.iter().filter_map(|m| m.archive.as_ref()).map(|a| a.clone().into_owned()).collect();
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+/// A name, the number of the file that it is of, if it is of one, and the bytes.
+type Named = (String, Option<u32>, i64);
+
+/// By name and file, each once.
+fn named(model: &Model<'_>, files: &Files, is_old: bool, request: &Request) -> Result<Vec<Named>> {
     let items = items(model, request.bss)?;
     let list = sums(model, &items, request.by, request.depth.unwrap_or(1));
-    let short = |sum: &Sum| {
-        let module = sum.module.and_then(|m| model.modules.get(m as usize));
-        module.map(|m| m.short()).unwrap_or_default()
+    let side =
+        |matched: &Matched, at: usize| if is_old { &matched.old } else { &matched.new }.get(at).copied();
+    let archives = archives(model);
+    let of = |sum: &Sum| match request.by {
+        By::Symbol => (sum.name.clone(), sum.module.and_then(|m| side(&files.modules, m as usize))),
+        By::Module => match sum.module.and_then(|m| side(&files.modules, m as usize)) {
+            Some(file) => (String::new(), Some(file)),
+            None => (sum.name.clone(), None),
+        },
+        By::Archive => match archives.binary_search(&sum.name).ok().and_then(|a| side(&files.archives, a)) {
+            Some(file) => (String::new(), Some(file)),
+            None => (sum.name.clone(), None),
+        },
+        _ => (sum.name.clone(), None),
     };
-    let name = |sum: &Sum| match request.by {
-        By::Module if sum.module.is_some() => short(sum),
-        By::Archive => sum.name.rsplit('/').next().unwrap_or_default().to_owned(),
-        _ => sum.name.clone(),
-    };
-    let of_symbol = |sum: &Sum| if request.by == By::Symbol { short(sum) } else { String::new() };
-    let mut found: Vec<_> = list.iter().map(|s| (name(s), of_symbol(s), s.bytes)).collect();
+    let mut found: Vec<Named> = Vec::with_capacity(list.len());
+    for sum in &list {
+        let (name, file) = of(sum);
+        found.push((name, file, sum.bytes));
+    }
     found.sort_unstable();
     // Of two things of one name the bytes are told together.
-    let mut joined: Vec<(String, String, i64)> = Vec::with_capacity(found.len());
-    for (name, module, bytes) in found {
+    let mut joined: Vec<Named> = Vec::with_capacity(found.len());
+    for (name, file, bytes) in found {
         match joined.last_mut() {
-            Some(last) if (&last.0, &last.1) == (&name, &module) => last.2 += bytes,
-            _ => joined.push((name, module, bytes)),
+            Some(last) if (&last.0, last.1) == (&name, file) => last.2 += bytes,
+            _ => joined.push((name, file, bytes)),
         }
     }
     Ok(joined)
@@ -39,25 +77,27 @@ fn named(model: &Model<'_>, request: &Request) -> Result<Vec<(String, String, i6
 /// # Errors
 /// A report says nothing of its file, or the differences don't add up.
 pub(crate) fn answer(old: &Model<'_>, new: &Model<'_>, request: &Request) -> Result<Answer> {
-    let (before, after) = (named(old, request)?, named(new, request)?);
-    let total = |list: &[(String, String, i64)]| list.iter().map(|r| r.2).sum::<i64>();
+    let files = Files::new(old, new);
+    let (before, after) = (named(old, &files, true, request)?, named(new, &files, false, request)?);
+    let total = |list: &[Named]| list.iter().map(|r| r.2).sum::<i64>();
     let (old_total, new_total) = (total(&before), total(&after));
     let mut changes: Vec<(String, String, i64, i64)> = Vec::new();
     let (mut one, mut two) = (before.into_iter().peekable(), after.into_iter().peekable());
     loop {
         let order = match (one.peek(), two.peek()) {
-            (Some(a), Some(b)) => (&a.0, &a.1).cmp(&(&b.0, &b.1)),
+            (Some(a), Some(b)) => (&a.0, a.1).cmp(&(&b.0, b.1)),
             (Some(_), None) => std::cmp::Ordering::Less,
             (None, Some(_)) => std::cmp::Ordering::Greater,
             (None, None) => break,
         };
         let left = if order.is_le() { one.next() } else { None };
         let right = if order.is_ge() { two.next() } else { None };
-        let bytes = |row: &Option<(String, String, i64)>| row.as_ref().map_or(0, |r| r.2);
+        let bytes = |row: &Option<Named>| row.as_ref().map_or(0, |r| r.2);
         let (from, to) = (bytes(&left), bytes(&right));
-        if let Some((name, module, _)) = left.or(right) {
-            changes.push((name, module, from, to));
-        }
+        let Some((name, file, _)) = left.or(right) else { continue };
+        let names = if request.by == By::Archive { &files.archives.names } else { &files.modules.names };
+        let file = file.and_then(|f| names.get(f as usize).cloned()).unwrap_or_default();
+        changes.push(if name.is_empty() { (file, String::new(), from, to) } else { (name, file, from, to) });
     }
     let difference = new_total - old_total;
     let sum: i64 = changes.iter().map(|c| c.3 - c.2).sum();

@@ -74,5 +74,5 @@ pub(crate) fn answer(model: &Model<'_>, request: &Request) -> Answer {
 fn listed(names: &[String]) -> String {
     const MOST: usize = 3;
     let first = names.iter().take(MOST).cloned().collect::<Vec<_>>().join(", ");
-    if names.len() > MOST { format!("{first}, … {} more", names.len() - MOST) } else { first }
+    if names.len() > MOST { format!("{first} and {} more", names.len() - MOST) } else { first }
 }

@@ -2,7 +2,7 @@
 //! included: what never was in an output has no bytes there.
 
 use crate::audit::args::Request;
-use crate::audit::attribute::{By, Item, sums};
+use crate::audit::attribute::{By, Item, divide, sums};
 use crate::audit::model::{Atom, Model, State};
 use crate::audit::table::{Answer, Cell, Format, Table, count};
 use crate::audit::{ROWS, rows};
@@ -37,30 +37,43 @@ pub(crate) fn answer(model: &Model<'_>, request: &Request) -> Answer {
         let Some(slot) = reason(atom).and_then(|r| by_reason.get_mut(r)) else { continue };
         slot.0 += atom.size;
         slot.1 += 1;
-        items.push(Item { atom: Some(i as u32), part: u32::MAX, bytes: atom.size as i64 });
+        // A copy that no linker takes is garbage of nobody.
+        if atom.discarded {
+            continue;
+        }
+        divide(atom, i as u32, u32::MAX, atom.size as i64, &mut items);
     }
     let mut reasons = Table::new("reasons", "by reason", &["bytes", "atoms", "reason", "what"]);
     for ((name, what), (bytes, atoms)) in REASONS.iter().zip(by_reason).filter(|r| r.1.1 > 0) {
         reasons.row(vec![Cell::Number(bytes), Cell::Number(atoms), Cell::text(*name), Cell::text(*what)]);
     }
-    let total: u64 = by_reason.iter().map(|r| r.0).sum();
+    let duplicates = by_reason.first().map_or(0, |r| r.0);
+    let total = by_reason.iter().map(|r| r.0).sum::<u64>() - duplicates;
     let column = By::ALL.iter().find(|b| b.1 == request.by).map_or("name", |b| b.0);
-    let mut table = Table::new("garbage", "the largest", &["bytes", "atoms", column, "in"]);
+    let mut columns = vec!["bytes", "atoms", column];
+    columns.extend((request.by == By::Symbol).then_some("in"));
+    let mut table = Table::new("garbage", "the largest", &columns);
     for sum in sums(model, &items, request.by, request.depth.unwrap_or(1)) {
         let module = sum.module.and_then(|m| model.modules.get(m as usize));
         let module = module.map(|m| m.short()).unwrap_or_default();
-        table.row(vec![
-            Cell::Number(sum.bytes.unsigned_abs()),
-            Cell::Number(sum.atoms),
-            Cell::Text(sum.name),
-            Cell::Text(module),
-        ]);
+        let mut row =
+            vec![Cell::Number(sum.bytes.unsigned_abs()), Cell::Number(sum.atoms), Cell::Text(sum.name)];
+        row.extend((request.by == By::Symbol).then_some(Cell::Text(module)));
+        table.row(row);
     }
     table.limit(rows(request, ROWS));
     let what = if model.report.pruned { "were dropped" } else { "would go; the originals were linked" };
     let mut answer = Answer::default();
-    answer.lines.push(format!("{}: {} bytes of input {what}", model.report.output, count(total)));
-    answer.facts = vec![("dropped", total.into()), ("pruned", model.report.pruned.into())];
+    let more = match duplicates {
+        0 => String::new(),
+        n => format!("; {} more are copies that no linker takes", count(n)),
+    };
+    answer.lines.push(format!("{}: {} bytes of input {what}{more}", model.report.output, count(total)));
+    answer.facts = vec![
+        ("dropped", total.into()),
+        ("copies", duplicates.into()),
+        ("pruned", model.report.pruned.into()),
+    ];
     answer.tables = vec![table, reasons];
     // People read the reasons first.
     answer

@@ -19,8 +19,18 @@ pub(crate) fn answer(model: &Model<'_>, request: &Request) -> Result<Answer> {
         by => grouped(model, &sums(model, &items, by, request.depth.unwrap_or(1)), by, total),
     };
     table.limit(rows(request, ROWS));
+    let mut notes = Vec::new();
+    let whole = model.atoms.iter().filter(|a| !a.shares.is_empty() && a.placed.is_some() && a.kind == "code");
+    let (bytes, sections) = whole.fold((0, 0), |(bytes, n), a| (bytes + a.size, n + 1));
+    if sections > 0 && !request.bss {
+        notes.push(format!(
+            "{} bytes of code are in {} sections that were left whole (audit limits says why): their symbols have the sizes that they say.",
+            count(bytes),
+            count(sections)
+        ));
+    }
     let zero: u64 = model.parts.iter().filter(|p| p.category == "bss").map(|p| p.size).sum();
-    let mut answer = Answer { tables: vec![table], ..Answer::default() };
+    let mut answer = Answer { tables: vec![table], notes, ..Answer::default() };
     answer.facts = vec![
         ("output", model.report.output.as_ref().into()),
         ("pruned", model.report.pruned.into()),

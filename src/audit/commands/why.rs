@@ -13,7 +13,7 @@ use crate::audit::graph::{Arc, Graph, NONE, ROOT};
 use crate::audit::model::{Model, State};
 use crate::audit::table::{Answer, Cell, Table, count};
 use crate::audit::{ROWS, rows};
-use crate::error::Result;
+use crate::error::{Error, Result, Stage};
 
 /// A graph with one more node behind all that is asked about.
 struct Question<'m, 'a> {
@@ -124,6 +124,12 @@ pub(crate) fn why(model: &Model<'_>, name: &str, request: &Request) -> Result<An
     if targets.is_empty() {
         return Ok(answer);
     }
+    for pattern in &request.keep {
+        if !matching(model, std::slice::from_ref(pattern)).contains(&true) {
+            let message = format!("--keep={pattern}: no module in the link defines it");
+            return Err(Error::new(Stage::Arguments, message).in_file(model.path.clone()));
+        }
+    }
     let mains = is_main(model).into_iter().zip(matching(model, &request.keep)).enumerate();
     let stays: Vec<u32> = mains.filter(|(_, k)| k.0 || k.1).map(|(a, _)| a as u32).collect();
     let is_other = |a: &u32| is_live(a) && targets.binary_search(a).is_err();
@@ -136,7 +142,8 @@ pub(crate) fn why(model: &Model<'_>, name: &str, request: &Request) -> Result<An
     question.steps(&shortest.unwrap_or_default(), &mut path, None);
 
     let direct = |from: u32, to: u32, number: u32| is_target(to) && !is_target(from) && number != NONE;
-    let (bytes, atoms) = question.goes(direct);
+    // What goes is counted with nothing that stays by itself, as `dominators` does.
+    let (bytes, atoms) = Question::new(model, &[], &targets, &[]).goes(direct);
     let edges = (0..question.to).flat_map(|n| question.graph.out(n).map(move |e| (n, e.0, e.1)));
     let edges: Vec<Arc> = edges.filter(|a| direct(a.0, a.1, a.2)).collect();
     let holders = edges.len() as u64;
@@ -195,6 +202,14 @@ fn cut_of(question: &Question<'_, '_>, request: &Request, answer: &mut Answer) {
     }
     answer.tables.push(table);
     answer.facts.push(("saves", bytes.into()));
+    let all: u64 = question.weights.iter().sum();
+    if bytes > all / 2 && request.keep.is_empty() {
+        answer.notes.push(format!(
+            "The cut takes {} of {} bytes; --keep=PATTERN says what has to stay, and the cut is made behind it.",
+            count(bytes),
+            count(all)
+        ));
+    }
 }
 
 fn things(n: u64, what: &str) -> String {
@@ -215,7 +230,14 @@ fn describe(model: &Model<'_>, found: &[u32], answer: &mut Answer) {
             State::Dropped => "dropped: nothing that lives refers to it",
         };
         let (name, at) = (symbol(model, atom), place(model, atom, None));
-        answer.lines.push(format!("{name} in {at}: {} bytes, {state}", count(atom.size)));
+        answer.lines.push(match atom.shares.len() {
+            0 => format!("{name} in {at}: {} bytes, {state}", count(atom.size)),
+            n => format!(
+                "{at}: {} bytes, {state}; {} symbols share it, and stay or go together (audit limits says why)",
+                count(atom.size),
+                count(n as u64)
+            ),
+        });
     }
     if found.len() > MOST {
         answer.lines.push(format!(

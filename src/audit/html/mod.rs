@@ -14,7 +14,8 @@ use crate::report::graph::HOLDS;
 use super::attribute::{By, Names, items, symbol};
 use super::commands::dominators::weights;
 use super::graph::{NONE, ROOT, dominators::Dominators};
-use super::model::{Model, State};
+use super::matching;
+use super::model::{Model, Module, State};
 
 const PAGE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
@@ -107,10 +108,9 @@ impl Strings {
 
 /// An item as its report has it. What two reports have of one key is one item.
 struct Row {
-    /// Name, module without folders, section.
-    key: (String, String, String),
+    /// Name, number of the module among those of both reports, section.
+    key: (String, Option<u32>, String),
     category: String,
-    module: Option<u32>,
     space: Option<String>,
     bytes: i64,
     /// (bytes, position) of the largest.
@@ -119,19 +119,17 @@ struct Row {
 }
 
 /// The items by key, each key once.
-fn rows(model: &Model<'_>) -> Result<Vec<Row>> {
+fn rows(model: &Model<'_>, numbers: &[u32]) -> Result<Vec<Row>> {
     let (names, spaces) = (Names::new(model, By::Symbol, 1), Names::new(model, By::Namespace, usize::MAX));
     let mut rows: Vec<Row> = Vec::new();
     for item in items(model, false)? {
         let atom = item.atom.and_then(|a| model.atoms.get(a as usize));
         let part = model.parts.get(item.part as usize);
-        let module = atom.map(|a| a.module);
-        let short = module.and_then(|m| model.modules.get(m as usize)).map(|m| m.short());
+        let module = atom.and_then(|a| numbers.get(a.module as usize).copied());
         let section = part.map(|p| p.name.to_string()).unwrap_or_default();
         rows.push(Row {
-            key: (names.of(&item), short.unwrap_or_default(), section),
+            key: (names.of(&item), module, section),
             category: part.map(|p| p.category.to_string()).unwrap_or_default(),
-            module,
             // A name in brackets stands for none.
             space: atom.map(|_| spaces.of(&item)).filter(|s| !s.starts_with('[')),
             bytes: item.bytes,
@@ -155,8 +153,8 @@ fn rows(model: &Model<'_>) -> Result<Vec<Row>> {
 struct Maker<'m, 'a> {
     model: &'m Model<'a>,
     strings: Strings,
+    /// Those of the new report, then those that only the old one has.
     modules: Vec<(i64, u32)>,
-    module_at: FxHashMap<(i64, u32), u32>,
     sections: Vec<(u32, u32)>,
     section_at: FxHashMap<(u32, u32), u32>,
     /// By atom: its number in the page, or [`NONE`].
@@ -164,15 +162,14 @@ struct Maker<'m, 'a> {
 }
 
 impl Maker<'_, '_> {
-    fn module(&mut self, model: &Model<'_>, module: u32) -> u32 {
-        let Some(module) = model.modules.get(module as usize) else { return 0 };
-        let archive = module.archive.as_ref().map_or(-1, |a| i64::from(self.strings.of(a)));
-        let key = (archive, self.strings.of(&module.name));
-        let at = self.modules.len() as u32;
-        *self.module_at.entry(key).or_insert_with(|| {
-            self.modules.push(key);
-            at
-        })
+    /// Number the modules of a report, of which `numbers` says which are known.
+    fn modules(&mut self, model: &Model<'_>, numbers: &[u32]) {
+        for (module, number) in model.modules.iter().zip(numbers) {
+            if *number as usize == self.modules.len() {
+                let archive = module.archive.as_ref().map_or(-1, |a| i64::from(self.strings.of(a)));
+                self.modules.push((archive, self.strings.of(&module.name)));
+            }
+        }
     }
 
     fn section(&mut self, name: &str, category: &str) -> u32 {
@@ -189,28 +186,28 @@ impl Maker<'_, '_> {
     }
 
     /// One item of the page from what the new and the old report have of its key.
-    fn item(&mut self, items: &mut Items, new: Option<&Row>, old: Option<(&Model<'_>, &Row)>) {
-        let model = self.model;
-        let (of, row) = match (new, old) {
-            (Some(row), _) => (model, row),
-            (None, Some((of, row))) => (of, row),
-            (None, None) => return,
-        };
+    fn item(&mut self, items: &mut Items, new: Option<&Row>, old: Option<&Row>) {
+        let Some(row) = new.or(old) else { return };
         items.name.push(self.strings.of(&row.key.0));
-        let module = row.module.map_or(-1, |m| i64::from(self.module(of, m)));
-        items.module.push(module);
+        items.module.push(row.key.1.map_or(-1, i64::from));
         items.section.push(self.section(&row.key.2, &row.category));
         items.space.push(row.space.as_ref().map_or(-1, |s| i64::from(self.strings.of(s))));
         items.now.push(new.map_or(0, |r| r.bytes));
-        items.old.push(old.map_or(0, |o| o.1.bytes));
+        items.old.push(old.map_or(0, |o| o.bytes));
         let atom = new.and_then(|r| r.atom).and_then(|a| self.live(a.1));
         items.atom.push(atom.map_or(-1, i64::from));
         items.atoms.push(row.atoms);
     }
 
     fn items(&mut self, old: Option<&Model<'_>>) -> Result<Items> {
-        let new_rows = rows(self.model)?;
-        let old_rows = old.map(rows).transpose()?.unwrap_or_default();
+        let paths = |model: &Model<'_>| model.modules.iter().map(Module::full).collect::<Vec<_>>();
+        let matched = matching::files(&old.map(paths).unwrap_or_default(), &paths(self.model));
+        self.modules(self.model, &matched.new);
+        if let Some(old) = old {
+            self.modules(old, &matched.old);
+        }
+        let new_rows = rows(self.model, &matched.new)?;
+        let old_rows = old.map(|o| rows(o, &matched.old)).transpose()?.unwrap_or_default();
         let mut items = Items::default();
         let (mut one, mut two) = (new_rows.iter().peekable(), old_rows.iter().peekable());
         loop {
@@ -222,7 +219,7 @@ impl Maker<'_, '_> {
             };
             let new = if order.is_le() { one.next() } else { None };
             let before = if order.is_ge() { two.next() } else { None };
-            self.item(&mut items, new, old.zip(before));
+            self.item(&mut items, new, before);
         }
     }
 
@@ -236,8 +233,8 @@ impl Maker<'_, '_> {
             let node = Model::node(i as u32);
             let of = |list: &[u64]| list.get(node as usize).copied().unwrap_or(0);
             atoms.name.push(self.strings.of(&symbol(model, atom)));
-            let module = self.module(model, atom.module);
-            atoms.module.push(module);
+            // The modules of the new report come first.
+            atoms.module.push(atom.module);
             atoms.section.push(self.strings.of(&atom.section));
             atoms.offset.push(atom.offset);
             atoms.code.push(u8::from(atom.kind == "code"));
@@ -289,7 +286,6 @@ pub(super) fn page(model: &Model<'_>, old: Option<&Model<'_>>) -> Result<String>
         model,
         strings: Strings::default(),
         modules: Vec::new(),
-        module_at: FxHashMap::default(),
         sections: Vec::new(),
         section_at: FxHashMap::default(),
         live,

@@ -33,6 +33,8 @@ function changeOf(at) {
   return at.now > at.old ? "grown" : at.now < at.old ? "shrunk" : "same";
 }
 const SIGNS = { new: "+ ", gone: "\u2212 ", grown: "\u25b2 ", shrunk: "\u25bc ", same: "" };
+// Beside a number, which has a sign of its own.
+const WORDS = { new: "new ", gone: "gone ", grown: "\u25b2 ", shrunk: "\u25bc ", same: "" };
 
 const FILLS = {
   text: "#d6e6f5", rodata: "#fbf0cf", data: "#f6dcd2", eh_frame: "#e3dcef", "symbol table": "#e4e4e4",
@@ -73,6 +75,7 @@ function draw() {
   pen.fillStyle = "#fff";
   pen.fillRect(0, 0, width, height);
   view.boxes = layout(view.at, width, height);
+  legend();
   pen.font = "11px system-ui, sans-serif";
   pen.textBaseline = "top";
   pen.lineWidth = 1;
@@ -101,6 +104,8 @@ function label({ node: at, x, y, w, h, inner }) {
   if (w < 34 || h < 12) return;
   const letters = Math.floor((w - 6) / 5.5);
   let name = (view.mode === "change" ? SIGNS[changeOf(at)] : "") + at.name;
+  if (name.length > letters) name = brief(name);
+  if (name.length > letters) name = own(name);
   // Names differ at their ends.
   if (name.length > letters) name = name.slice(0, letters >> 1) + "\u2026" + name.slice(name.length - (letters >> 1) + 1);
   pen.fillStyle = "#111";
@@ -108,7 +113,46 @@ function label({ node: at, x, y, w, h, inner }) {
   if (!inner && h > 26) pen.fillText(sizeOf(at), x + 4, y + 15, w - 6);
 }
 
+// A function's name without its parameters; places keep what is in parentheses.
+function brief(name) {
+  const end = name.includes(":(") ? -1 : name.search(/\((?!anonymous namespace\))/);
+  return end > 0 && !name.endsWith("operator()") ? name.slice(0, end) + "()" : name;
+}
+
+// The last part of a path, outside of brackets, without what stands before the name (a return type).
+function own(name) {
+  const sign = name.match(/^[+\u2212\u25b2\u25bc] /)?.[0] ?? "";
+  let [depth, start] = [0, sign.length];
+  for (let i = sign.length; i < name.length; i++) {
+    if ("<([{".includes(name[i])) depth++;
+    else if (">)]}".includes(name[i])) depth--;
+    else if (depth === 0 && name[i] === ":" && name[i + 1] === ":") start = i + 2;
+    else if (depth === 0 && name[i] === " ") start = i + 1;
+  }
+  return depth === 0 && start < name.length ? sign + name.slice(start) : name;
+}
+
 const sizeOf = (at) => (view.mode === "change" ? signed(at.now - at.old) : number(view.mode === "before" ? at.old : at.now));
+
+// What areas and colours stand for, beside the map.
+function legend() {
+  const areas = { now: "bytes of the file", before: "bytes of the file before", change: "bytes that changed" };
+  const of = view.grouping === "dominators" ? "bytes that would go" : areas[view.mode];
+  const none = view.root.value === 0 ? (view.mode === "change" ? " Nothing changed." : " Nothing has any.") : "";
+  const marks = view.mode === "change"
+    ? "+ new, \u2212 gone, \u25b2 grown, \u25bc shrunk; grown is hatched one way, shrunk the other."
+    : "Dots: too small to be drawn.";
+  const shown = [`Areas are ${of}.${none} ${marks}`];
+  if (view.mode !== "change" && view.grouping !== "dominators") {
+    const used = new Set(data.sections.map((s) => text(s[1])).filter((c) => FILLS[c]));
+    for (const category of Object.keys(FILLS).filter((c) => used.has(c))) {
+      const swatch = make("span", " ", "swatch");
+      swatch.style.background = FILLS[category];
+      shown.push(" ", swatch, ` ${category}`);
+    }
+  }
+  $("legend").replaceChildren(...shown);
+}
 
 function outline(which, colour, thick) {
   pen.strokeStyle = colour;
@@ -157,7 +201,7 @@ function table() {
   const body = make("tbody", []);
   for (const kid of rows.slice(0, LISTED)) {
     const row = make("tr", [make("td", number(kid.now), "n"), make("td", percent(kid.now, at.now), "n")]);
-    if (both) row.append(make("td", number(kid.old), "n"), make("td", SIGNS[changeOf(kid)] + signed(kid.now - kid.old), "n"));
+    if (both) row.append(make("td", number(kid.old), "n"), make("td", WORDS[changeOf(kid)] + signed(kid.now - kid.old), "n"));
     row.append(make("td", retained(kid) < 0 ? "" : number(retained(kid)), "n"), make("td", [button(kid.name, () => open(kid))]));
     body.append(row);
   }
@@ -188,7 +232,7 @@ function choose(at) {
 function panel(at) {
   const parts = [make("h2", at.name)];
   parts.push(make("p", `${number(at.now)} bytes, ${percent(at.now, view.root.now)}` + (at.count > 1 ? ` in ${number(at.count)} things` : "")));
-  if (has.old && at.now !== at.old) parts.push(make("p", `${SIGNS[changeOf(at)]}${changeOf(at)}: ${signed(at.now - at.old)} (${number(at.old)} \u2192 ${number(at.now)})`));
+  if (has.old && at.now !== at.old) parts.push(make("p", `${changeOf(at)}: ${signed(at.now - at.old)} (${number(at.old)} \u2192 ${number(at.now)})`));
   if (at.item >= 0 && at.atom < 0) {
     parts.push(make("p", items.now[at.item] === 0 ? "It was in the other program only." : "No symbol of an input: what the linker made, tables of the file, or padding."));
   }
@@ -320,7 +364,6 @@ function begin() {
   $("grouping").append(option("module", "archive and module"), option("namespace", "namespace or crate"), option("section", "section"), option("dominators", "what keeps what (retained sizes)"));
   $("mode").append(option("now", "size"), option("before", "size before"), option("change", "change"));
   $("mode-label").hidden = !has.old;
-  $("legend").textContent = has.old ? "Changes: + new, \u2212 gone, \u25b2 grown, \u25bc shrunk; grown is hatched one way, shrunk the other." : "Dots: too small to be drawn.";
   $("grouping").addEventListener("change", () => { view.grouping = $("grouping").value; rebuild(); });
   $("mode").addEventListener("change", () => {
     view.mode = $("mode").value;
@@ -361,6 +404,9 @@ function state() {
   if (asked.has("search")) {
     $("search").value = asked.get("search");
     find();
+  }
+  if (asked.has("show") && !items.name.some((n) => text(n) === asked.get("show"))) {
+    $("found").textContent = `There is no ${asked.get("show")} here.`;
   }
   const shown = asked.has("show") ? items.name.findIndex((n) => text(n) === asked.get("show")) : -1;
   if (shown >= 0) reveal(shown);

@@ -1,0 +1,134 @@
+//! Which file of an older link is which of a newer one, by their paths.
+//!
+//! Two builds may be in two folders, and one build may have many files of one name. So files of one path are the same; of the others
+//! those whose paths have the longest end in common, if that tells them from all others of their link; the last component has to be
+//! the same in any case. What is left over was added or removed. Left out: files that were renamed.
+
+use std::collections::BTreeMap;
+
+/// The files of two links, each once.
+#[derive(Debug, Default)]
+pub(crate) struct Matched {
+    /// By file of the old link, and of the new one: its number here.
+    pub(crate) old: Vec<u32>,
+    pub(crate) new: Vec<u32>,
+    /// By number: a name for people. Without folders where that is enough.
+    pub(crate) names: Vec<String>,
+}
+
+/// Match the paths of files. A path that is there several times is as many files, in their order.
+pub(crate) fn files(old: &[String], new: &[String]) -> Matched {
+    let mut matched =
+        Matched { old: vec![u32::MAX; old.len()], new: (0..new.len() as u32).collect(), names: new.to_vec() };
+    let mut by_name: BTreeMap<&str, (Vec<usize>, Vec<usize>)> = BTreeMap::new();
+    for (i, path) in old.iter().enumerate() {
+        by_name.entry(base(path)).or_default().0.push(i);
+    }
+    for (i, path) in new.iter().enumerate() {
+        by_name.entry(base(path)).or_default().1.push(i);
+    }
+    for (one, two) in by_name.values() {
+        pair(old, new, one, two, &mut matched.old);
+    }
+    for (path, number) in old.iter().zip(&mut matched.old).filter(|(_, n)| **n == u32::MAX) {
+        *number = matched.names.len() as u32;
+        matched.names.push(path.clone());
+    }
+    let mut of_name: BTreeMap<String, u32> = BTreeMap::new();
+    for path in &matched.names {
+        *of_name.entry(base(path).to_owned()).or_default() += 1;
+    }
+    for path in &mut matched.names {
+        let name = base(path);
+        if of_name.get(name) == Some(&1) {
+            *path = name.to_owned();
+        }
+    }
+    matched
+}
+
+/// Match files of one name: `found` gets for a file of the old link that of the new one.
+fn pair(old: &[String], new: &[String], one: &[usize], two: &[usize], found: &mut [u32]) {
+    let path = |list: &[String], i: usize| list.get(i).cloned().unwrap_or_default();
+    let all = one.iter().map(|i| path(old, *i)).chain(two.iter().map(|i| path(new, *i)));
+    let longest = all.map(|p| p.split('/').count()).max().unwrap_or(0);
+    // The whole path first, then ends of it.
+    let mut taken: Vec<usize> = Vec::new();
+    for end in std::iter::once(None).chain((1..=longest).rev().map(Some)) {
+        // By end of the path: who has it on either side, matched or not.
+        let mut groups: BTreeMap<String, (Vec<usize>, Vec<usize>)> = BTreeMap::new();
+        let of = |path: String| end.map_or(Some(path.clone()), |n| last(&path, n));
+        for i in one {
+            if let Some(end) = of(path(old, *i)) {
+                groups.entry(end).or_default().0.push(*i);
+            }
+        }
+        for i in two {
+            if let Some(end) = of(path(new, *i)) {
+                groups.entry(end).or_default().1.push(*i);
+            }
+        }
+        // Of a whole path any number; of a part of it only one.
+        let tells = |g: &&(Vec<usize>, Vec<usize>)| end.is_none() || (g.0.len(), g.1.len()) == (1, 1);
+        for (left, right) in groups.values().filter(tells) {
+            for (i, k) in left.iter().zip(right) {
+                if let Some(slot) = found.get_mut(*i).filter(|n| **n == u32::MAX)
+                    && !taken.contains(k)
+                {
+                    *slot = *k as u32;
+                    taken.push(*k);
+                }
+            }
+        }
+    }
+}
+
+/// The last `count` components of a path; `None` if it has fewer.
+fn last(path: &str, count: usize) -> Option<String> {
+    let parts: Vec<&str> = path.split('/').collect();
+    Some(parts.get(parts.len().checked_sub(count)?..)?.join("/"))
+}
+
+fn base(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// For each old file the new one that it is, and the names.
+    fn found(old: &[&str], new: &[&str]) -> (Vec<u32>, Vec<String>) {
+        let owned = |list: &[&str]| list.iter().map(|p| (*p).to_owned()).collect::<Vec<_>>();
+        let matched = files(&owned(old), &owned(new));
+        assert_eq!(matched.new, (0..new.len() as u32).collect::<Vec<_>>());
+        (matched.old, matched.names)
+    }
+
+    #[test]
+    fn one_name_in_many_folders() {
+        let (old, names) = found(&["src/a/u.o", "src/b/u.o", "m.o"], &["m.o", "src/b/u.o", "src/c/u.o"]);
+        assert_eq!(
+            (old, names),
+            (vec![3, 1, 0], ["m.o", "src/b/u.o", "src/c/u.o", "src/a/u.o"].map(str::to_owned).into())
+        );
+        // Two builds, each in its own folder.
+        let (old, _) = found(&["/x/src/a/u.o", "/x/src/b/u.o"], &["/y/z/src/b/u.o", "/y/z/src/a/u.o"]);
+        assert_eq!(old, [1, 0]);
+        let (old, names) = found(&["O2/u.o"], &["Os/u.o"]);
+        assert_eq!((old, names), (vec![0], vec!["u.o".to_owned()]));
+        // What can't be told from another is neither.
+        assert_eq!(found(&["p/u.o", "q/u.o"], &["r/u.o", "s/u.o"]).0, [2, 3]);
+        assert_eq!(found(&["p/u.o"], &["r/u.o", "s/u.o"]).0, [2]);
+    }
+
+    #[test]
+    fn members_and_repeated_paths() {
+        let (old, names) = found(&["1/l.a(u.o)", "2/l.a(u.o)"], &["2/l.a(u.o)", "2/l.a(v.o)"]);
+        assert_eq!((old, names.len()), (vec![2, 0], 3));
+        assert_eq!(names, ["2/l.a(u.o)", "l.a(v.o)", "1/l.a(u.o)"]);
+        assert_eq!(found(&["l.a(u.o)", "l.a(u.o)"], &["l.a(u.o)", "l.a(u.o)"]).0, [0, 1]);
+        assert_eq!(found(&["l.a(u.o)"], &["l.a(u.o)", "l.a(u.o)"]).0, [0]);
+        assert_eq!(found(&[], &[]).0, Vec::<u32>::new());
+    }
+}

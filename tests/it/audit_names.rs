@@ -1,0 +1,238 @@
+//! `lto-prune audit` and names: files of one name in many folders, functions of a section that was left whole, the ways to
+//! say a symbol; and what is no report.
+
+use serde_json::Value;
+
+use crate::audit::{audit, json, sizes};
+use crate::run::{Job, Session};
+use crate::tools::{self, Linker};
+
+/// Compile with gcc or g++, by the source's name.
+fn compile(session: &mut Session, source: &str, object: &str, flags: &str) {
+    let dir = session.dir().to_owned();
+    let compiler = if source.ends_with(".cpp") { "g++" } else { "gcc" };
+    session
+        .must(&Job::new(&dir, compiler).words("-O1 -c").words(flags).words(source).words("-o").words(object));
+}
+
+/// Link with a report, `NAME.json`.
+fn link(session: &mut Session, name: &str, objects: &str) {
+    let dir = session.dir().to_owned();
+    let job = Job::new(&dir, tools::lto_prune()).env("CC", "gcc").env("CXX", "g++").words(objects);
+    let job = job.words("-o").words(name).arg(format!("--prune-report={name}.json")).words("--prune-strict");
+    session.must(&job.arg(format!("--prune-linker={}", Linker::Lld.path().display())));
+}
+
+/// A program of modules `util.o`, each in a folder: (folder, how often its function does something).
+fn of_folders(session: &mut Session, name: &str, folders: &[(&str, usize)]) {
+    let mut main = String::new();
+    let mut objects = format!("{name}/main.o");
+    let mut calls = String::new();
+    for (folder, work) in folders {
+        session.mkdir(&format!("{name}/{folder}"));
+        let body = "volatile int s = x; s += x;\n".replace("s += x;", &"s += x;".repeat(*work));
+        let helper = format!("__attribute__((noipa)) static int helper(int x) {{ {body} return s; }}\n");
+        let run = format!("int {folder}_run(int x) {{ return helper(x) + 1; }}\n");
+        session.write(&format!("{name}/{folder}/util.c"), helper + &run);
+        let path = format!("{name}/{folder}/util");
+        compile(session, &format!("{path}.c"), &format!("{path}.o"), "");
+        objects += &format!(" {path}.o");
+        main += &format!("int {folder}_run(int);\n");
+        calls += &format!(" + {folder}_run(n)");
+    }
+    session.write(&format!("{name}/main.c"), format!("{main}int main(int n) {{ return n{calls}; }}\n"));
+    compile(session, &format!("{name}/main.c"), &format!("{name}/main.o"), "");
+    link(session, &format!("{name}.out"), &objects);
+}
+
+#[test]
+fn files_of_one_name_are_told_apart() {
+    let mut session = Session::new("audit/folders");
+    of_folders(&mut session, "old", &[("a", 20), ("b", 2), ("gone", 2)]);
+    of_folders(&mut session, "new", &[("a", 2), ("b", 20), ("come", 2)]);
+    let answer = json(&mut session, "diff --json old.out.json new.out.json");
+    let change = |symbol: &str, module: &str| {
+        let rows = answer["diff"].as_array().unwrap();
+        let row =
+            rows.iter().find(|r| r["symbol"] == symbol && r["module"].as_str().unwrap().ends_with(module));
+        row.map(|r| (r["what"].as_str().unwrap().to_owned(), r["change"].as_i64().unwrap()))
+    };
+    let function = |session: &mut Session, object: &str| sizes(session, object)["helper"] as i64;
+    let grown = function(&mut session, "new/b/util.o") - function(&mut session, "old/b/util.o");
+    session.check(grown > 50, &format!("{grown} bytes more"));
+    session.check_eq(&change("helper", "b/util.o"), &Some(("grown".to_owned(), grown)), "b");
+    session.check_eq(&change("helper", "a/util.o"), &Some(("shrunk".to_owned(), -grown)), "a");
+    let what = |symbol: &str, module: &str| change(symbol, module).map(|c| c.0).unwrap_or_default();
+    session.check_eq(&what("helper", "come/util.o").as_str(), &"added", "another of the name");
+    session.check_eq(&what("helper", "gone/util.o").as_str(), &"removed", "another of the name");
+    let text = audit(&mut session, "diff --by=module old.out.json new.out.json").stdout;
+    session.check(text.contains("new/b/util.o") && text.contains("old/gone/util.o"), &text);
+
+    // The page has an item for each, beside an older report and alone.
+    for (words, both) in [
+        ("html -o page.html new.out.json", false),
+        ("html --old=old.out.json -o page.html new.out.json", true),
+    ] {
+        let status = audit(&mut session, words).status;
+        session.check_eq(&status, &0, words);
+        let page = std::fs::read_to_string(session.path("page.html")).unwrap();
+        let data = page.split_once("<script type=\"application/json\" id=\"data\">").unwrap().1;
+        let data: Value = serde_json::from_str(data.split_once("</script>").unwrap().0).unwrap();
+        let text = |at: &Value| data["strings"][at.as_u64().unwrap() as usize].as_str().unwrap();
+        let items = &data["items"];
+        let mut found = Vec::new();
+        for (i, name) in items["name"].as_array().unwrap().iter().enumerate() {
+            if text(name) == "helper" {
+                let module = items["module"][i].as_u64().unwrap() as usize;
+                let folder = text(&data["modules"][module][1]).rsplit('/').nth(1).unwrap().to_owned();
+                found.push((folder, items["now"][i].as_i64().unwrap() - items["old"][i].as_i64().unwrap()));
+            }
+        }
+        found.sort();
+        let folders: Vec<&str> = found.iter().map(|f| f.0.as_str()).collect();
+        if both {
+            session.check_eq(&folders, &vec!["a", "b", "come", "gone"], words);
+            session.check_eq(&(found[0].1, found[1].1), &(-grown, grown), words);
+        } else {
+            session.check_eq(&folders, &vec!["a", "b", "come"], words);
+        }
+    }
+
+    // One of several statics.
+    for (name, of) in
+        [("b/util.o:helper", 1), ("new/b/util.o:helper", 1), ("util.o:helper", 3), ("helper", 3)]
+    {
+        let answer = audit(&mut session, &format!("why {name} new.out.json")).stdout;
+        session.check_eq(&answer.lines().filter(|l| l.starts_with("helper in ")).count(), &of, &answer);
+    }
+}
+
+#[test]
+fn functions_of_a_section_that_was_left_whole() {
+    let mut session = Session::new("audit/whole");
+    session.write(
+        "main.c",
+        "__attribute__((noipa)) int large(int x) { volatile int s = x; s += x; s *= x; s += x; s *= x; s += x; return s; }\n\
+         __attribute__((noipa)) int small(int x) { return x + 1; }\n\
+         int main(int n) { return large(n) + small(n); }\n",
+    );
+    // Debug information says where code is by offsets.
+    compile(&mut session, "main.c", "main.o", "-g");
+    link(&mut session, "main", "main.o");
+    let sizes = sizes(&mut session, "main.o");
+    let answer = json(&mut session, "top --json main.json");
+    let rows = answer["top"].as_array().unwrap();
+    for name in ["large", "small", "main"] {
+        let row = rows.iter().find(|r| r["symbol"] == name).unwrap_or(&Value::Null);
+        session.check_eq(&row["bytes"], &Value::from(sizes[name]), name);
+    }
+    let sum: i64 = rows.iter().map(|r| r["bytes"].as_i64().unwrap()).sum();
+    session.check_eq(&sum, &(std::fs::metadata(session.path("main")).unwrap().len() as i64), "top adds up");
+    let text = audit(&mut session, "top main.json").stdout;
+    session.check(text.contains("in 1 sections that were left whole"), &text);
+    let text = audit(&mut session, "why small main.json").stdout;
+    session.check(text.contains("main.o:(.text)") && text.contains("3 symbols share it"), &text);
+    session.write("b.toml", format!("[symbol]\nlarge = {}\nsmall = 1\n", sizes["large"]));
+    let text = audit(&mut session, "budget b.toml main.json").stdout;
+    session.check(text.contains("1 limit is broken") && text.contains("OVER"), &text);
+}
+
+#[test]
+fn every_way_to_say_a_name() {
+    let mut session = Session::new("audit/names");
+    session.write(
+        "main.cpp",
+        "#include <string>\n\
+         template <class T> struct Box { virtual T of(T t) const; };\n\
+         template <class T> __attribute__((noipa)) T Box<T>::of(T t) const { return t + 1; }\n\
+         template <class T> __attribute__((noipa)) T twice(T t) { return t * 2; }\n\
+         __attribute__((noipa)) std::string named(const std::string &s) { return s + s; }\n\
+         static const char *const texts[] = {\"a\", \"b\"};\n\
+         int main(int n, char **) { Box<int> b; Box<int> *volatile p = &b;\n\
+         return p->of(n) + twice(n) + named(texts[n & 1]).size(); }\n",
+    );
+    compile(&mut session, "main.cpp", "main.o", "-ffunction-sections -fdata-sections");
+    link(&mut session, "main", "main.o");
+    let asked = |session: &mut Session, command: &str, name: &str| {
+        let dir = session.dir().to_owned();
+        let outcome = session.run(
+            &Job::new(&dir, tools::lto_prune()).words("audit").words(command).arg(name).words("main.json"),
+        );
+        let first = outcome.stdout.lines().next().unwrap_or_default().to_owned();
+        (outcome.status, first + &outcome.stderr)
+    };
+    for (name, of) in [
+        ("_ZNK3BoxIiE2ofEi", "Box<int>::of(int) const in "),
+        ("Box<int>::of(int) const", "Box<int>::of(int) const in "),
+        ("Box<int>::of(int)", "Box<int>::of(int) const in "),
+        ("Box<int>::of", "Box<int>::of(int) const in "),
+        ("Box<…>::of", "Box<int>::of(int) const in "),
+        ("twice<int>", "int twice<int>(int) in "),
+        ("twice*", "int twice<int>(int) in "),
+        ("vtable for Box<int>", "vtable for Box<int> in "),
+        ("named(std::string const&)", "named"),
+        ("named", "named"),
+        ("main.o:main", "main in main.o:("),
+        ("main.o:(.text.main)", "main in main.o:("),
+        ("[main.o:(.text.main)]", "main in main.o:("),
+    ] {
+        let (status, said) = asked(&mut session, "why", name);
+        session.check(status == 0 && said.starts_with(of), &format!("{name}: {said}"));
+    }
+    let (status, said) = asked(&mut session, "why", "Bax<int>::of");
+    session.check(status == 1 && said.contains("no module in the link defines Bax<int>::of"), &said);
+    let (status, said) = asked(&mut session, "why --keep=nosuch", "named");
+    session.check(status == 1 && said.contains("--keep=nosuch: no module"), &said);
+
+    // Limits of what there is, by any name, and of what there is not.
+    session.write(
+        "b.toml",
+        "[symbol]\n\"Box<int>::of\" = 1000\nmain = 10000\nmian = 5\ngone = 0\n[section]\n\".txt\" = 9\n\
+         [archive]\n\"[objects]\" = 1000000\n[module]\n\"main.o\" = 100000\n",
+    );
+    let answer = json(&mut session, "budget --json b.toml main.json");
+    let rows = answer["budget"].as_array().unwrap();
+    let of = |name: &str| rows.iter().find(|r| r["name"] == name).unwrap()["status"].as_str().unwrap();
+    for (name, status) in [
+        ("Box<int>::of", "ok"),
+        ("main", "ok"),
+        ("mian", "NOTHING"),
+        ("gone", "ok"),
+        (".txt", "NOTHING"),
+        ("[objects]", "ok"),
+        ("main.o", "ok"),
+    ] {
+        session.check_eq(&of(name), &status, name);
+    }
+    session.check_eq(&answer["broken"], &Value::from(2), "limits of nothing are broken");
+}
+
+#[test]
+fn what_is_no_report() {
+    let mut session = Session::new("audit/no-report");
+    session.write("main.c", "int main(void) { return 0; }\n");
+    compile(&mut session, "main.c", "main.o", "");
+    link(&mut session, "main", "main.o");
+    session.write("budget.toml", "total = 1\n");
+    for (words, expected) in [
+        ("top main", "main is a linked program"),
+        ("top .", ".: a folder is neither a report"),
+        (
+            "why main b main.json",
+            "main.json is a report, but b is no link line; audit why takes SYMBOL REPORT",
+        ),
+        ("budget main.json budget.toml", "audit budget takes FILE REPORT"),
+    ] {
+        let outcome = audit(&mut session, words);
+        let (status, said) = (outcome.status, outcome.stderr);
+        session.check(status == 1 && said.contains(expected), &format!("{words}: {said}"));
+    }
+    let dir = session.dir().to_owned();
+    let outcome = session.run(
+        &Job::new(&dir, "bash")
+            .arg("-c")
+            .arg("\"$0\" audit top main.json >/dev/full")
+            .arg(tools::lto_prune()),
+    );
+    session.check(outcome.status == 1 && outcome.stderr.contains("standard output"), &outcome.stderr);
+}
