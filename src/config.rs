@@ -88,6 +88,8 @@ pub struct PruneOptions {
     pub time: bool,
     /// Follow integer constants at the level `pointers`, and what can't run because of them.
     pub constants: bool,
+    /// Debug information of objects from which something goes, goes too (`--prune-debug=drop`).
+    pub drop_debug: bool,
     /// A table on the terminal (`--prune-stats`).
     pub stats: bool,
     /// What a stub does that runs.
@@ -199,6 +201,8 @@ pub struct Config {
     pub start_stop_gc: Option<bool>,
     pub emit_relocs: bool,
     pub strip_all: bool,
+    /// `-S`: no debug information in the output; [`Config::strip_all`] says so, too.
+    pub strip_debug: bool,
     /// `-z defs`, `--no-undefined`, `--unresolved-symbols=...` and so on: are undefined symbols errors?
     pub undefined_is_error: bool,
     pub allow_multiple_definition: bool,
@@ -208,4 +212,11 @@ pub struct Config {
     pub announce: bool,
     /// Options that we recognise and can't model, with the reason; any makes the link unpruned.
     pub unmodelled: Vec<String>,
+}
+
+impl Config {
+    /// Whether nobody needs the debug information of objects from which something goes.
+    pub fn drops_debug(&self) -> bool {
+        self.prune.drop_debug || self.strip_all || self.strip_debug
+    }
 }

@@ -29,7 +29,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
 use rayon::prelude::*;
-use summaries::atom_flags;
+use summaries::{Asked, atom_flags};
 
 use crate::config::{Config, Dialect, Level, StubAction};
 use crate::error::{Error, Result, Stage};
@@ -127,9 +127,9 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
     let cache =
         config.prune.cache.as_ref().map(|dir| summarize::Cache::new(dir, summarize::cache::DEFAULT_LIMIT));
     let granularity = summarize::granularity(config.prune.level, config.prune.constants);
-    let owned = timer.stage(Stage::Summarise, || {
-        summarize::summarise(&inputs, &resolution.loaded, granularity, cache.as_ref())
-    });
+    let asked = Asked { granularity, without_debug: config.drops_debug() };
+    let owned = timer
+        .stage(Stage::Summarise, || summarize::summarise(&inputs, &resolution.loaded, asked, cache.as_ref()));
     let summaries: Vec<_> = owned.iter().map(|s| &s.summary).collect();
     let mut index = timer.stage(Stage::Index, || index::build(config, &inputs, &resolution, &summaries));
     // The index is frozen; nothing looks at names or files again until emit.

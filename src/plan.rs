@@ -10,7 +10,7 @@ mod stub;
 
 use rustc_hash::FxHashSet;
 use summaries::native::significance::Significance;
-use summaries::{AtomIdx, Definition, ModuleKind, ModuleSummary, SymbolIdx};
+use summaries::{AtomIdx, AtomKind, Definition, ModuleKind, ModuleSummary, SymbolIdx};
 
 use crate::ids::{AtomId, Id, ModuleId};
 use crate::index::{Index, has_code_or_data};
@@ -140,6 +140,13 @@ pub fn plan(
         symbols(module, this.module, summary, resolution, &gone);
         // What can't be rewritten is passed as it is, and nothing of it went but what the linker discards.
         module.untouched |= summary.kind == ModuleKind::Bitcode && this.kept_whole;
+        // What it says of code by numbers no longer fits. It would not be in the output, or nobody wants it there.
+        if summary.without_debug && !module.untouched {
+            let debug = summary.atoms.iter().map(|a| a.kind == AtomKind::Debug);
+            for (action, _) in module.atoms.iter_mut().zip(debug).filter(|(_, is_debug)| *is_debug) {
+                *action = Action::Drop;
+            }
+        }
     }
     plan
 }

@@ -114,6 +114,7 @@ fn empty(linker: Linker, prune: PruneOptions) -> Config {
         start_stop_gc: None,
         emit_relocs: false,
         strip_all: false,
+        strip_debug: false,
         undefined_is_error: true,
         allow_multiple_definition: false,
         depfile: None,
@@ -250,6 +251,7 @@ impl Parser {
             "no-dynamic-linker" => self.modes.no_dynamic_linker = true,
             "q" | "emit-relocs" => self.config.emit_relocs = true,
             "s" | "strip-all" => self.config.strip_all = true,
+            "S" | "strip-debug" => self.config.strip_debug = true,
             "dependency-file" => self.config.depfile = Some(opt.path()),
             "Map" => self.config.map = Some(opt.path()),
 

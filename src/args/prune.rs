@@ -40,6 +40,7 @@ const NAMES: &[&str] = &[
     "stub=",
     "stub-symbol=",
     "constants",
+    "debug=",
 ];
 
 /// Whether a word is an option of ours, well-formed or not.
@@ -65,6 +66,7 @@ pub fn parse(words: &[OsString], env: &Environment<'_>) -> Result<PruneOptions> 
     let mut options = PruneOptions {
         level: DEFAULT_LEVEL,
         level_explicit: false,
+        drop_debug: false,
         off: false,
         report: None,
         remarks: None,
@@ -185,6 +187,16 @@ fn apply(options: &mut PruneOptions, body: &[u8]) -> Result<()> {
             };
         }
         "constants" => options.constants = true,
+        "debug" => {
+            options.drop_debug = match value.to_str() {
+                Some("keep") => false,
+                Some("drop") => true,
+                _ => {
+                    let value = value.to_string_lossy();
+                    return Err(error(format!("--prune-debug={value}: it is keep or drop")));
+                }
+            };
+        }
         "stub-symbol" => options.stub_symbols.push(text()?),
         // html: named by the design, of a later stage.
         _ => return Err(error(format!("--prune-{name} is not supported by this version"))),

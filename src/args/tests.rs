@@ -31,6 +31,7 @@ pub(crate) fn interpret(dialect: Dialect, text: &str) -> Config {
         stats: false,
         stub: crate::config::StubAction::Trap,
         stub_symbols: Vec::new(),
+        drop_debug: false,
     };
     line::interpret(words::split(text.as_bytes()), Linker { path: PathBuf::from("ld"), dialect }, prune)
 }

@@ -31,6 +31,9 @@ Options (from a compiler: -Wl,--prune-...; or in LTO_PRUNE_FLAGS, which the comm
   --prune-constants                                 at the level pointers, follow integers besides: what runs only if a
                                                     parameter or variable had another value than it always has
                                                     is not called (default: off)
+  --prune-debug=keep|drop                           drop: objects lose their debug information with the first thing that
+                                                    goes from them; their sections of code are divided then, which
+                                                    it prevents otherwise. So always with -s or -S (default: keep)
   --prune-keep=GLOB                                 keep these symbols; may be repeated
   --prune-stub=trap|report                          what a function does of which only the address is needed, should
                                                     it run after all: SIGILL, see explain-trap (default), or say

@@ -67,7 +67,7 @@ pub fn can_stub(summary: &ModuleSummary) -> Vec<bool> {
 /// The same where nobody chose the function: debug information says how long functions are by numbers, so that what comes behind a
 /// stub would be taken for the rest of it.
 pub fn can_stub_unasked(summary: &ModuleSummary) -> Vec<bool> {
-    match summaries::have_debug_info(&summary.atoms) {
+    match summaries::have_debug_info(&summary.atoms) && !summary.without_debug {
         true => vec![false; summary.atoms.len()],
         false => can_stub(summary),
     }

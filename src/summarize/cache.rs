@@ -1,6 +1,6 @@
 //! The cache of summaries: a folder of files that are named by the hash of what they are of.
 //!
-//! The key covers the bytes of the module, the granularity of its atoms, the schema version and the version of this program, so an entry is never stale.
+//! The key covers the bytes of the module, what was asked (the granularity of its atoms), the schema version and the version of this program, so an entry is never stale.
 //! An entry ends with its own hash: what a crash or a full disk left behind is seen, ignored and replaced. Entries
 //! appear by rename, so concurrent links see whole ones only. No error of the cache is an error of the link.
 //! All hashing of the driver is here (blake3).
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use summaries::format::{self, InputHash, SCHEMA_VERSION};
-use summaries::{Granularity, ModuleSummary};
+use summaries::{Asked, Granularity, ModuleSummary};
 
 /// How much the cache may hold, in bytes, unless said otherwise.
 pub const DEFAULT_LIMIT: u64 = 1 << 30;
@@ -54,16 +54,17 @@ impl Cache {
         Cache { dir: dir.into(), limit, written: AtomicU64::new(0) }
     }
 
-    /// The summary of the input with this [`hash`], in atoms of this granularity.
-    pub fn get(&self, input: &InputHash, granularity: Granularity) -> Option<ModuleSummary> {
-        let path = self.path(input, granularity);
+    /// The summary of the input with this [`hash`], if it says what is asked.
+    pub fn get(&self, input: &InputHash, asked: impl Into<Asked>) -> Option<ModuleSummary> {
+        let asked = asked.into();
+        let path = self.path(input, asked);
         let bytes = fs::read(&path).ok()?;
         let (encoded, seal) = bytes.split_last_chunk::<32>()?;
         if hash(encoded) != *seal {
             return None;
         }
         let (summary, of) = format::decode(encoded).ok()?;
-        if of != *input || summary.granularity != granularity {
+        if of != *input || !summary.answers(asked) {
             return None;
         }
         mark_used(&path);
@@ -71,12 +72,12 @@ impl Cache {
     }
 
     /// Keep a summary of the input with this [`hash`].
-    pub fn put(&self, input: &InputHash, summary: &ModuleSummary) {
+    pub fn put(&self, input: &InputHash, asked: impl Into<Asked>, summary: &ModuleSummary) {
         let mut bytes = format::encode(summary, *input);
         let seal = hash(&bytes);
         bytes.extend_from_slice(&seal);
         // A cache that can't be written costs time and nothing else.
-        if write_entry(&self.path(input, summary.granularity), &bytes).is_ok() {
+        if write_entry(&self.path(input, asked), &bytes).is_ok() {
             self.written.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         }
     }
@@ -125,16 +126,20 @@ impl Cache {
     }
 
     /// One folder for each first byte of the key.
-    fn path(&self, input: &InputHash, granularity: Granularity) -> PathBuf {
+    fn path(&self, input: &InputHash, asked: impl Into<Asked>) -> PathBuf {
+        let asked = asked.into();
         let mut hasher = blake3::Hasher::new();
         hasher.update(input);
-        let granularity: &[u8] = match granularity {
+        let granularity: &[u8] = match asked.granularity {
             Granularity::Sections => b"sections",
             Granularity::Functions => b"functions",
             Granularity::Pointers => b"pointers",
             Granularity::Constants => b"constants",
         };
         hasher.update(granularity);
+        if asked.without_debug {
+            hasher.update(b" without debug");
+        }
         hasher.update(&SCHEMA_VERSION.to_le_bytes());
         hasher.update(env!("CARGO_PKG_VERSION").as_bytes());
         let key = hasher.finalize().to_hex();
@@ -191,7 +196,7 @@ mod tests {
         let cache = Cache::new(dir.path().join("not/yet/there"), DEFAULT_LIMIT);
         let key = hash(b"module");
         assert_eq!(cache.get(&key, Granularity::Sections), None);
-        cache.put(&key, &summary(b"x"));
+        cache.put(&key, Granularity::Sections, &summary(b"x"));
         assert_eq!(cache.get(&key, Granularity::Sections), Some(summary(b"x")));
         assert_eq!(cache.get(&hash(b"other"), Granularity::Sections), None);
 
@@ -205,7 +210,7 @@ mod tests {
         }
         fs::write(&path, &good[..good.len() / 2]).unwrap();
         assert_eq!(cache.get(&key, Granularity::Sections), None);
-        cache.put(&key, &summary(b"y"));
+        cache.put(&key, Granularity::Sections, &summary(b"y"));
         assert_eq!(cache.get(&key, Granularity::Sections), Some(summary(b"y")));
         // Nor does one granularity stand for the other.
         assert_eq!(cache.get(&key, Granularity::Functions), None);
@@ -227,7 +232,7 @@ mod tests {
         let keys: Vec<InputHash> = (0..20u8).map(|i| hash(&[i])).collect();
         let old = SystemTime::now() - Duration::from_secs(100_000);
         for (i, key) in keys.iter().enumerate() {
-            cache.put(key, &summary(&[0; 1000]));
+            cache.put(key, Granularity::Sections, &summary(&[0; 1000]));
             let file = File::options().append(true).open(cache.path(key, Granularity::Sections)).unwrap();
             file.set_modified(old + Duration::from_secs(i as u64)).unwrap();
         }
@@ -238,7 +243,7 @@ mod tests {
         assert!(left[0] && left[19] && !left[1] && !left[10], "{left:?}");
         assert!((4..8).contains(&left.iter().filter(|l| **l).count()), "{left:?}");
         // Just looked through, and little was written since: not again.
-        cache.put(&keys[1], &summary(&[0; 100]));
+        cache.put(&keys[1], Granularity::Sections, &summary(&[0; 100]));
         cache.trim_when_due();
         assert!(cache.written.load(Ordering::Relaxed) > 0);
     }
@@ -247,7 +252,7 @@ mod tests {
     fn an_unusable_folder_is_no_error() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let cache = Cache::new(file.path(), DEFAULT_LIMIT);
-        cache.put(&hash(b""), &summary(b""));
+        cache.put(&hash(b""), Granularity::Sections, &summary(b""));
         assert_eq!(cache.get(&hash(b""), Granularity::Sections), None);
         cache.trim_when_due();
     }
@@ -264,7 +269,7 @@ mod tests {
                         if let Some(found) = cache.get(&key, Granularity::Sections) {
                             assert_eq!(found, summary(&[i % 8; 700]));
                         }
-                        cache.put(&key, &summary(&[i % 8; 700]));
+                        cache.put(&key, Granularity::Sections, &summary(&[i % 8; 700]));
                         cache.trim_when_due();
                     }
                 });

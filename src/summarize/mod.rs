@@ -12,7 +12,7 @@ mod commands;
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
-use summaries::{Granularity, ModuleSummary, extract, format, native};
+use summaries::{Asked, Granularity, ModuleSummary, extract, format, native};
 
 use crate::config::Level;
 use crate::ids::ModuleId;
@@ -54,13 +54,14 @@ pub struct Summarised {
 pub fn summarise(
     inputs: &Inputs,
     loaded: &[ModuleId],
-    granularity: Granularity,
+    asked: impl Into<Asked>,
     cache: Option<&Cache>,
 ) -> Vec<Summarised> {
+    let asked = asked.into();
     let summarised = loaded
         .par_iter()
         .map(|module| {
-            let (summary, origin) = summarise_one(inputs, *module, granularity, cache);
+            let (summary, origin) = summarise_one(inputs, *module, asked, cache);
             Summarised { module: *module, summary, origin }
         })
         .collect();
@@ -78,28 +79,28 @@ pub(super) fn at_once(count: usize, piece: &(dyn Fn(usize) + Sync)) {
 fn summarise_one(
     inputs: &Inputs,
     module: ModuleId,
-    granularity: Granularity,
+    asked: Asked,
     cache: Option<&Cache>,
 ) -> (ModuleSummary, Origin) {
     let bytes = inputs.module_bytes(module);
     if let Some(object) = object_file(inputs, module)
         && let Some(summary) = from_sidecar(object, bytes)
-        && summary.granularity == granularity
+        && summary.answers(asked)
     {
         return (summary, Origin::Sidecar);
     }
-    if let Some(summary) = from_section(bytes).filter(|s| s.granularity == granularity) {
+    if let Some(summary) = from_section(bytes).filter(|s| s.answers(asked)) {
         return (summary, Origin::Section);
     }
     let Some(cache) = cache else {
-        return (extract::extract_by(bytes, granularity, &at_once), Origin::Extracted);
+        return (extract::extract_by(bytes, asked, &at_once), Origin::Extracted);
     };
     let hash = cache::hash(bytes);
-    if let Some(summary) = cache.get(&hash, granularity) {
+    if let Some(summary) = cache.get(&hash, asked) {
         return (summary, Origin::Cache);
     }
-    let summary = extract::extract_by(bytes, granularity, &at_once);
-    cache.put(&hash, &summary);
+    let summary = extract::extract_by(bytes, asked, &at_once);
+    cache.put(&hash, asked, &summary);
     (summary, Origin::Extracted)
 }
 

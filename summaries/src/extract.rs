@@ -4,7 +4,7 @@
 //! file refers to is not known. An object with bitcode in it is native: whether the linker takes the bitcode is the driver's to know.
 
 use crate::limit::{Limit, LimitRecord};
-use crate::summary::{Granularity, ModuleSummary};
+use crate::summary::{Asked, Granularity, ModuleSummary};
 use crate::{bitcode, mapping, native};
 
 /// First bytes of an ELF file.
@@ -19,28 +19,29 @@ pub fn in_order(count: usize, piece: &(dyn Fn(usize) + Sync)) {
 }
 
 /// Summarise a module of any kind. Only native objects are divided more finely than by sections. Total, as the front ends are.
-pub fn extract(bytes: &[u8], granularity: Granularity) -> ModuleSummary {
-    extract_by(bytes, granularity, &in_order)
+pub fn extract(bytes: &[u8], asked: impl Into<Asked>) -> ModuleSummary {
+    extract_by(bytes, asked, &in_order)
 }
 
 /// [`extract`], with what runs the pieces of a large module. Whatever that does, the summary is the same.
-pub fn extract_by(bytes: &[u8], granularity: Granularity, each: Each<'_>) -> ModuleSummary {
-    let mut summary = by_kind(bytes, granularity, each);
-    if granularity >= Granularity::Pointers {
+pub fn extract_by(bytes: &[u8], asked: impl Into<Asked>, each: Each<'_>) -> ModuleSummary {
+    let asked = asked.into();
+    let mut summary = by_kind(bytes, asked, each);
+    if asked.granularity >= Granularity::Pointers {
         mapping::count_unseen(&mut summary);
     }
     summary
 }
 
-fn by_kind(bytes: &[u8], granularity: Granularity, each: Each<'_>) -> ModuleSummary {
+fn by_kind(bytes: &[u8], asked: Asked, each: Each<'_>) -> ModuleSummary {
     if bytes.starts_with(ELF) {
-        return native::extract_by(bytes, granularity, each);
+        return native::extract_by(bytes, asked, each);
     }
     if bitcode::is_bitcode(bytes) {
-        return bitcode::extract_at(bytes, granularity);
+        return bitcode::extract_at(bytes, asked.granularity);
     }
     let mut summary = ModuleSummary::opaque();
-    summary.granularity = granularity;
+    summary.granularity = asked.granularity;
     summary.limits.push(LimitRecord {
         limit: Limit::UnreadableInput,
         section: None,

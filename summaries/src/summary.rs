@@ -40,12 +40,28 @@ pub enum Granularity {
     Constants,
 }
 
+/// What is asked of a front end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Asked {
+    pub granularity: Granularity,
+    /// Debug information will not be in the output, so that nothing has to follow what it says of code by numbers.
+    pub without_debug: bool,
+}
+
+impl From<Granularity> for Asked {
+    fn from(granularity: Granularity) -> Asked {
+        Asked { granularity, without_debug: false }
+    }
+}
+
 /// Everything that is known of one module without the others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModuleSummary {
     pub kind: ModuleKind,
     /// What was asked for: a summary of one granularity does not stand for the other.
     pub granularity: Granularity,
+    /// Debug information counted for nothing: a module from which anything goes loses it, too.
+    pub without_debug: bool,
     /// Backing bytes of every [`NameRef`]; a front end may leave bytes in it that no name uses.
     #[serde(with = "crate::format::bytes")]
     pub names: Vec<u8>,
@@ -329,11 +345,18 @@ pub struct Retarget {
 }
 
 impl ModuleSummary {
+    /// Whether it says what a front end that is asked so would say.
+    pub fn answers(&self, asked: Asked) -> bool {
+        self.granularity == asked.granularity
+            && (self.without_debug == asked.without_debug || !have_debug_info(&self.atoms))
+    }
+
     /// A summary that says nothing, of a file that was not understood.
     pub fn opaque() -> Self {
         ModuleSummary {
             kind: ModuleKind::Opaque,
             granularity: Granularity::Sections,
+            without_debug: false,
             names: Vec::new(),
             symbols: Vec::new(),
             atoms: Vec::new(),

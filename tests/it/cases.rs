@@ -96,6 +96,9 @@ cases! {
     cxx_rtti
     cxx_shared
     cxx_static_init
+    debug_dropped
+    debug_groups
+    debug_stripped
     defsym
     dso_reference
     duplicate_definition

@@ -99,6 +99,7 @@ impl Report {
         let nowhere = list(&root, "limits")?.iter().any(|l| l["severity"] == "values");
         let flow = &root["value_flow"];
         if flow.is_null() && nowhere {
+            report.atoms.iter_mut().for_each(|a| a.function = None);
             report.index();
             return Ok(report);
         }

@@ -8,7 +8,7 @@ use crate::audit::table::{Answer, Cell, Format, Table, count};
 use crate::audit::{ROWS, rows};
 
 /// Why something isn't in the program.
-const REASONS: [(&str, &str); 4] = [
+const REASONS: [(&str, &str); 5] = [
     ("duplicate", "another module's COMDAT group stands for it; every linker drops it"),
     (
         "unreachable",
@@ -16,6 +16,7 @@ const REASONS: [(&str, &str); 4] = [
     ),
     ("unreachable here", "nothing that lives refers to it; --gc-sections would keep it"),
     ("stub", "only its address is needed: its body was replaced by a trap"),
+    ("debug information", "it is not wanted in the output, and says by numbers where code was"),
 ];
 
 fn reason(atom: &Atom<'_>) -> Option<usize> {
@@ -24,6 +25,7 @@ fn reason(atom: &Atom<'_>) -> Option<usize> {
         _ if atom.size == 0 => None,
         State::Stub => Some(3),
         State::Dropped if atom.discarded => Some(0),
+        State::Dropped if atom.kind == "debug" => Some(4),
         State::Dropped if atom.linker_live => Some(2),
         State::Dropped => Some(1),
     }

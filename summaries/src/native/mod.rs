@@ -26,7 +26,7 @@ use object::elf;
 use crate::extract::{Each, in_order};
 use crate::ids::{AtomIdx, SymbolIdx};
 use crate::limit::{LimitRecord, Severity};
-use crate::summary::{Atom, Granularity, ModuleKind, ModuleSummary, Reference, ReferenceKind, Target};
+use crate::summary::{Asked, Atom, Granularity, ModuleKind, ModuleSummary, Reference, ReferenceKind, Target};
 use symbols::SectionAtoms;
 use tables::{Result, Section, Tables, malformed};
 
@@ -43,10 +43,11 @@ pub fn extract_at(bytes: &[u8], granularity: Granularity) -> ModuleSummary {
 }
 
 /// [`extract_at`], with what runs the pieces of a large object.
-pub fn extract_by(bytes: &[u8], granularity: Granularity, each: Each<'_>) -> ModuleSummary {
-    read(bytes, granularity, each).unwrap_or_else(|limit| {
+pub fn extract_by(bytes: &[u8], asked: impl Into<Asked>, each: Each<'_>) -> ModuleSummary {
+    let asked = asked.into();
+    read(bytes, asked, each).unwrap_or_else(|limit| {
         let mut summary = ModuleSummary::opaque();
-        summary.granularity = granularity;
+        (summary.granularity, summary.without_debug) = (asked.granularity, asked.without_debug);
         summary.limits.push(limit);
         summary
     })
@@ -57,7 +58,8 @@ pub fn find_section(bytes: &[u8], name: &[u8]) -> Option<Range<usize>> {
     tables::find_section(bytes, name)
 }
 
-fn read(bytes: &[u8], granularity: Granularity, each: Each<'_>) -> Result<ModuleSummary> {
+fn read(bytes: &[u8], asked: Asked, each: Each<'_>) -> Result<ModuleSummary> {
+    let granularity = asked.granularity;
     let mut tables = Tables::read(bytes)?;
     check_overlap(&tables)?;
     let mut limits: Vec<LimitRecord> = Vec::new();
@@ -70,14 +72,9 @@ fn read(bytes: &[u8], granularity: Granularity, each: Each<'_>) -> Result<Module
 
     let plan = match granularity {
         Granularity::Sections => split::Plan::default(),
-        Granularity::Functions | Granularity::Pointers | Granularity::Constants => split::plan(
-            &tables,
-            &by_section,
-            &atoms,
-            &symbols,
-            granularity >= Granularity::Pointers,
-            &mut limits,
-        )?,
+        Granularity::Functions | Granularity::Pointers | Granularity::Constants => {
+            split::plan(&tables, &by_section, &atoms, &symbols, asked, &mut limits)?
+        }
     };
     if !plan.parts.is_empty() {
         parts::divide(&plan, &mut atoms, &mut by_section, &mut symbols, &mut groups);
@@ -127,6 +124,7 @@ fn read(bytes: &[u8], granularity: Granularity, each: Each<'_>) -> Result<Module
     Ok(ModuleSummary {
         kind: ModuleKind::Native,
         granularity,
+        without_debug: asked.without_debug,
         names: tables.names,
         symbols,
         atoms,

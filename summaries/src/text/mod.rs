@@ -90,7 +90,8 @@ impl<'a> Dumper<'a> {
     fn module(&mut self) {
         let summary = self.summary;
         let kind = words::module_kind(summary.kind);
-        let _ = writeln!(self.out, "module {kind} {}", words::granularity(summary.granularity));
+        let debug = if summary.without_debug { " without-debug" } else { "" };
+        let _ = writeln!(self.out, "module {kind} {}{debug}", words::granularity(summary.granularity));
         for (i, symbol) in summary.symbols.iter().enumerate() {
             self.out.push_str("symbol ");
             lex::write_name(&mut self.out, summary.name(symbol.name));

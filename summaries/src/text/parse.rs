@@ -67,6 +67,12 @@ impl Parser {
                     self.summary.granularity =
                         words::read_granularity(word).ok_or_else(|| format!("no granularity: `{word}`"))?;
                 }
+                if let Some(word) = cursor.word()? {
+                    if word != "without-debug" {
+                        return Err(format!("`{word}` after the granularity"));
+                    }
+                    self.summary.without_debug = true;
+                }
                 cursor.end()
             }
             "symbol" => self.symbol(cursor),

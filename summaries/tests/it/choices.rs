@@ -66,6 +66,7 @@ impl Choices<'_> {
             Granularity::Pointers,
             Granularity::Constants,
         ]);
+        s.without_debug = self.pick(&[false, true]);
         let (section_atoms, commons) = (self.below(6), self.below(3));
         let (atoms, symbols) = (section_atoms + commons, self.below(7));
         let groups = if symbols > 0 { self.below(3) } else { 0 };

@@ -2,7 +2,7 @@
 
 use crate::compilers::assembled;
 use crate::functions::divided;
-use summaries::{AtomKind, ModuleSummary, Target};
+use summaries::{Asked, AtomKind, Granularity, ModuleSummary, Target, extract};
 
 /// Two functions as a compiler writes them, with lines in the first, behind the second, and before both.
 fn source(before: &str, inside: &str, behind: &str) -> String {
@@ -44,6 +44,22 @@ fn what_is_divided() {
         (" .section .rodata\n .long f - .", "", ""),
     ] {
         assert_eq!(refused(before, inside, behind), Vec::<&str>::new(), "{before} {inside} {behind}");
+    }
+}
+
+/// What is said in debug information alone holds nothing together where nobody will see it; what others say does.
+#[test]
+fn debug_information_that_is_left_out() {
+    let debug = " .section .debug_info\n .quad g, f\n .long g - f\n";
+    for (behind, expected) in [(String::new(), 2), (" .section notes\n .quad g".to_owned(), 1)] {
+        let object = assembled(&source(debug, "", &behind));
+        assert_eq!(parts(&divided(&object)), 1);
+        for granularity in [Granularity::Functions, Granularity::Pointers] {
+            let summary = extract::extract(&object, Asked { granularity, without_debug: true });
+            assert!(summary.without_debug);
+            assert_eq!(parts(&summary), expected, "{:?}", summary.limits);
+            assert_eq!(summary.limits.iter().any(|l| l.limit.name() == "debug-info"), expected == 1);
+        }
     }
 }
 

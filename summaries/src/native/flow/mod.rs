@@ -119,7 +119,7 @@ pub(crate) fn read(
     of: References<'_>,
     limits: &mut Vec<LimitRecord>,
 ) -> Result<Found> {
-    let relas = split::all_relocations(tables, by_section, true)?;
+    let relas = split::all_relocations(tables, by_section, split::LeftOut::NotLoaded)?;
     let mut module = Module {
         tables,
         by_section,

@@ -24,12 +24,12 @@ use object::endian::LittleEndian as LE;
 
 use super::decode::Instruction;
 use super::relocations::{self, Rela};
-use super::sections::is_eh_frame;
+use super::sections::{self, is_eh_frame};
 use super::symbols::SectionAtoms;
 use super::tables::{Result, Tables, record};
 use crate::ids::AtomIdx;
 use crate::limit::{Limit, LimitRecord, Severity};
-use crate::summary::{Atom, AtomKind, Symbol, atom_flags};
+use crate::summary::{Asked, Atom, AtomKind, Granularity, Symbol, atom_flags};
 
 /// What a divided section refers to and how it is referred to, by section and offset: atoms don't exist yet.
 #[derive(Debug, Default)]
@@ -272,7 +272,7 @@ impl Context<'_, '_> {
     }
 }
 
-/// Decide how sections are divided. `every`: those of a single function are read too, for [`Plan::understood`].
+/// Decide how sections are divided. Where values are followed, those of a single function are read too, for [`Plan::understood`].
 /// `atoms` has an atom for each section, as at the granularity of sections.
 ///
 /// Time and memory are linear in the size of the object, but for sorting and binary searches.
@@ -281,9 +281,10 @@ pub(crate) fn plan(
     by_section: &SectionAtoms,
     atoms: &[Atom],
     symbols: &[Symbol],
-    every: bool,
+    asked: Asked,
     limits: &mut Vec<LimitRecord>,
 ) -> Result<Plan> {
+    let every = asked.granularity >= Granularity::Pointers;
     // Such a module is passed through as it is.
     if limits.iter().any(|l| l.limit.severity() >= Severity::Module) {
         return Ok(Plan::default());
@@ -299,7 +300,8 @@ pub(crate) fn plan(
             *slot = Some(i);
         }
     }
-    let has_debug_info = crate::summary::have_debug_info(atoms);
+    let debug_info = crate::summary::have_debug_info(atoms);
+    let has_debug_info = debug_info && !asked.without_debug;
     let mut plan = Plan::default();
     if has_debug_info {
         // Its tables say by numbers how far one function is from the next.
@@ -314,7 +316,12 @@ pub(crate) fn plan(
     }
     if !has_debug_info || every {
         // Where all stays whole, what is not loaded says nothing more.
-        let relas = all_relocations(tables, by_section, has_debug_info)?;
+        let left_out = match (has_debug_info, debug_info) {
+            (true, _) => LeftOut::NotLoaded,
+            (false, true) => LeftOut::DebugInfo,
+            (false, false) => LeftOut::Nothing,
+        };
+        let relas = all_relocations(tables, by_section, left_out)?;
         let context = Context {
             tables,
             atoms,
@@ -385,11 +392,21 @@ pub(crate) fn is_text(atom: &Atom) -> bool {
     atom.kind == AtomKind::Code && !atom.has(atom_flags::MERGE | atom_flags::LINK_ORDER)
 }
 
-/// By section and place; `loaded`: only of sections that are loaded.
+/// Of which sections relocations say nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LeftOut {
+    Nothing,
+    /// It goes with the first thing that goes.
+    DebugInfo,
+    /// All of the code stays where it is.
+    NotLoaded,
+}
+
+/// By section and place.
 pub(crate) fn all_relocations(
     tables: &Tables<'_>,
     by_section: &SectionAtoms,
-    loaded: bool,
+    left_out: LeftOut,
 ) -> Result<Vec<(u32, Rela)>> {
     let mut all = Vec::new();
     for (i, section) in tables.sections.iter().enumerate() {
@@ -397,8 +414,13 @@ pub(crate) fn all_relocations(
             continue;
         }
         let Some(target) = tables.sections.get(section.info as usize) else { continue };
-        let unwind = is_eh_frame(target.ty, tables.name(target.name));
-        let beside = loaded && !target.is_alloc();
+        let name = tables.name(target.name);
+        let beside = match left_out {
+            LeftOut::Nothing => false,
+            LeftOut::DebugInfo => sections::atom_kind(target, name) == AtomKind::Debug,
+            LeftOut::NotLoaded => !target.is_alloc(),
+        };
+        let unwind = is_eh_frame(target.ty, name);
         if beside || by_section.get(section.info).is_none() && !unwind {
             continue;
         }
