@@ -49,7 +49,7 @@ pub enum Effect {
     /// Returns an address in memory that the library owns.
     ReturnsLibrary,
     /// Returns what the argument's memory holds.
-    ReturnsContents(Argument),
+    ReturnsContents { argument: Argument, exact: bool },
     /// Copies memory from where `from` points to where `to` points, any number of bytes, byte 0 to byte 0 if `aligned`.
     Copies { from: Source, to: Source, aligned: bool },
     /// The nodes of a list or tree: those at the arguments (a bit each), and those that their links lead to, come to be linked in any

@@ -42,6 +42,7 @@ cases! {
     computed_goto
     constructors
     copy_relocation
+    cv_argument_in_rbx
     cv_block_sections
     cv_by_value
     cv_data_parts
@@ -53,6 +54,7 @@ cases! {
     cv_fixed_taken
     cv_fixed_wrapped
     cv_forwarded
+    cv_goto_offsets
     cv_handlers
     cv_kept
     cv_library_ways
@@ -81,6 +83,8 @@ cases! {
     cv_stack_holes
     cv_stack_tail
     cv_streams
+    cv_string_at
+    cv_table_in_code
     cv_text
     cv_text_ways
     cv_thread_elsewhere
@@ -90,6 +94,9 @@ cases! {
     cv_vectors
     cv_weak_absent
     cv_weak_beside
+    cv_wide_result
+    cv_written_code
+    cv_written_constant
     cv_x87
     cxx_comdat
     cxx_exceptions

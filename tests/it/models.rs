@@ -80,7 +80,7 @@ fn may_return(model: &Model, call: &Call, result: Place) -> bool {
             call.is(*argument, k) && (start || !exact)
         }
         // What was in an object before, nobody has written down; that the argument is one can be said.
-        (Place::Object(..), Effect::ReturnsContents(n)) => call.has_object(*n),
+        (Place::Object(..), Effect::ReturnsContents { argument: n, .. }) => call.has_object(*n),
         (Place::Object(..), e) => {
             matches!(e, Effect::ReturnsHeld | Effect::ReturnsContentsOfHeld | Effect::ReturnsUnknown)
         }

@@ -59,14 +59,14 @@ impl Graph {
         let kind_of_source = kind(from);
         let object = match (kind_of_source, kind(to)) {
             (Kind::Memory | Kind::Owned, Kind::Memory | Kind::Owned) => target,
-            (Kind::Memory | Kind::Owned, Kind::Foreign) => SHARED,
-            (Kind::Foreign, Kind::Memory | Kind::Owned) => target,
+            (Kind::Memory | Kind::Owned, Kind::Foreign | Kind::Raw) => SHARED,
+            (Kind::Foreign | Kind::Raw, Kind::Memory | Kind::Owned) => target,
             _ => return,
         };
         let first = self.offset(self.displaced(to, to_offset));
         let unplaced = self.not_below(object, first);
         match kind_of_source {
-            Kind::Foreign => {
+            Kind::Foreign | Kind::Raw => {
                 let cause = if source == SHARED { Cause::Memory } else { Cause::Outside };
                 return self.add_unknown(unplaced, cause);
             }

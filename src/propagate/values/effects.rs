@@ -74,9 +74,13 @@ impl<'s> Flow<'s> {
                     self.graph.add_unknown(to, Cause::Result);
                 }
             }
-            Effect::ReturnsContents(n) => {
+            Effect::ReturnsContents { argument: n, exact } => {
                 if let (Some(from), Some(to)) = (argument(n), result) {
-                    self.graph.add_use(from, Use::Load { to, offset: None, size: 0 });
+                    let read = if exact { to } else { self.graph.node() };
+                    self.graph.add_use(from, Use::Load { to: read, offset: None, size: 0 });
+                    if !exact {
+                        self.graph.add_use(read, Use::Displace { to, by: None });
+                    }
                 }
             }
             Effect::Copies { from, to, aligned } => {

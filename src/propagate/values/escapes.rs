@@ -88,7 +88,7 @@ impl Flow<'_> {
             Effect::ReturnsFresh
             | Effect::Returns { .. }
             | Effect::ReturnsUnknown
-            | Effect::ReturnsContents(_)
+            | Effect::ReturnsContents { .. }
             | Effect::Copies { .. }
             | Effect::Relinks { .. }
             | Effect::ReturnsLinked { .. }

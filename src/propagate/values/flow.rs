@@ -295,10 +295,16 @@ impl<'s> Flow<'s> {
         let object = match of_section {
             Some((first, _)) if first != atom => self.object_of(first),
             Some(_) => self.object(Kind::Memory, start, end, Meaning::Data(atom)),
-            None => self.object(Kind::Opaque, start, end, Meaning::Code(atom)),
+            None => self.object(self.kind_of_code(atom), start, end, Meaning::Code(atom)),
         };
         self.object_of[atom.index()] = Some(object);
         object
+    }
+
+    /// Bytes of a function are no addresses that anybody reads. What else is among code may be a table, or a variable.
+    fn kind_of_code(&self, atom: AtomId) -> Kind {
+        let is_written = self.world.atom(atom).is_none_or(|a| a.has(atom_flags::WRITE));
+        if self.function_of(atom).is_some() && !is_written { Kind::Opaque } else { Kind::Raw }
     }
 
     /// The address of a place in an atom; `None` if nothing follows from it.

@@ -68,6 +68,8 @@ pub(super) enum Kind {
     Memory,
     /// Loads read nothing, stores write nothing that can be read.
     Opaque,
+    /// Among code, and not known to be code: loads read anything, what is stored escapes. Its addresses are those of code.
+    Raw,
     /// Memory of a library: its own addresses and what is stored there are all that can be read. Its cells have only
     /// what is stored.
     Owned,
@@ -340,7 +342,8 @@ impl Graph {
         if let Some(known) = self.sets.facts(set).code {
             return known;
         }
-        let opaque = |e: &&Element| self.objects[e.object() as usize].kind == Kind::Opaque;
+        let opaque =
+            |e: &&Element| matches!(self.objects[e.object() as usize].kind, Kind::Opaque | Kind::Raw);
         let elements = self.sets.elements(set).iter().filter(opaque);
         let code: Vec<Element> = elements.map(|e| self.displaced(*e, None)).collect();
         let code = self.sets.of(code);

@@ -59,6 +59,8 @@ pub(super) struct World<'s> {
     dynamic: bool,
     /// Libraries without a table are loaded too, or may be while the program runs, and may define them.
     has_other_libraries: bool,
+    /// Somebody may make memory writable that is read-only.
+    writes_constants: bool,
 }
 
 impl<'s> World<'s> {
@@ -70,7 +72,14 @@ impl<'s> World<'s> {
             matches!(names[*symbol].name, b"dlopen" | b"dlmopen" | b"__libc_dlopen_mode")
         };
         let has_other_libraries = sources.unseen_code || sources.index.external.iter().any(loads);
+        let protects = |symbol: SymbolId| matches!(names[symbol].name, b"mprotect" | b"pkey_mprotect");
+        let is_linked = |(id, symbol): (SymbolId, &crate::resolve::GlobalSymbol<'_>)| {
+            matches!(symbol.prevailing, Prevailing::Module { .. }) && protects(id)
+        };
+        let writes_constants =
+            sources.index.external.iter().any(|(_, s)| protects(*s)) || names.enumerated().any(is_linked);
         World {
+            writes_constants,
             has_other_libraries,
             position_of,
             dynamic: !executable || !sources.resolution.dsos.is_empty(),
@@ -136,8 +145,8 @@ impl<'s> World<'s> {
             }
             // The value of a common symbol is its alignment.
             Definition::Common(atom) => Place::Atom(self.global(position, atom), offset),
-            Definition::Absolute | Definition::Undefined => Place::Nothing,
-            Definition::OtherSection(_) => Place::Unknown,
+            Definition::Undefined => Place::Nothing,
+            Definition::Absolute | Definition::OtherSection(_) => Place::Unknown,
         }
     }
 
@@ -162,6 +171,7 @@ impl<'s> World<'s> {
             Content::Unfollowed
         } else if this.kind == AtomKind::ReadOnlyData
             && !this.has(atom_flags::WRITE)
+            && !self.writes_constants
             && !self.sources.index.regions[position].of(local).is_some_and(|r| r.refers)
         {
             Content::Constant

@@ -17,8 +17,8 @@ use super::site::{Border, Site, both};
 use crate::ids::{AtomId, Id};
 use crate::propagate::Witness;
 
-/// rbx, rbp: no convention passes anything there, and the one may be the frame's.
-const NEVER_PASSED: u64 = 0b10_1000;
+/// rbp: no convention passes anything there, and it may be the frame's.
+const NEVER_PASSED: u64 = 0b10_0000;
 
 impl<'s> Flow<'s> {
     pub(super) fn add_site(&mut self, function: u32, number: u32, caller: AtomId) {

@@ -233,7 +233,7 @@ impl Graph {
         let object = element.object();
         match self.objects[object as usize].kind {
             Kind::Foreign if object == SHARED => self.add_unknown(to, Cause::Memory),
-            Kind::Foreign => self.add_unknown(to, Cause::Outside),
+            Kind::Foreign | Kind::Raw => self.add_unknown(to, Cause::Outside),
             Kind::Opaque => {}
             kind @ (Kind::Memory | Kind::Owned) => {
                 if kind == Kind::Owned {
@@ -263,7 +263,7 @@ impl Graph {
         let element = self.canonical(element);
         let object = element.object();
         match self.objects[object as usize].kind {
-            Kind::Foreign => self.include(from, ESCAPED, true),
+            Kind::Foreign | Kind::Raw => self.include(from, ESCAPED, true),
             Kind::Opaque => {}
             Kind::Memory | Kind::Owned => {
                 let Some((mut cell, end)) = self.overlapped(element, offset, size) else {

@@ -19,7 +19,10 @@ pub(super) fn effect(words: &str) -> Option<Effect> {
         ("returns", rest) => match rest.split_once(' ') {
             None => Effect::Returns { argument: argument(rest)?, exact: true },
             Some(("within", n)) => Effect::Returns { argument: argument(n)?, exact: false },
-            Some(("contents", n)) => Effect::ReturnsContents(argument(n)?),
+            Some(("contents", rest)) => match rest.strip_prefix("within ") {
+                Some(n) => Effect::ReturnsContents { argument: argument(n)?, exact: false },
+                None => Effect::ReturnsContents { argument: argument(rest)?, exact: true },
+            },
             Some(("linked", rest)) => {
                 let (n, fields) = rest.split_once(" by ")?;
                 Effect::ReturnsLinked { argument: argument(n)?, fields: link_fields(fields)? }

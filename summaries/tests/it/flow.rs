@@ -69,6 +69,7 @@ fn every_way_to_read_an_address_is_a_constraint() {
     for body in [
         "mov f@GOTPCREL(%rip), %rax; call *%rax; ret",
         "lea f(%rip), %rax; call *%rax; ret",
+        ".byte 0x64; lea f(%rip), %rax; call *%rax; ret",
         "movq f@GOTPCREL(%rip), %xmm0; movq %xmm0, %rax; call *%rax; ret",
         // Instructions that are not told apart.
         "xor %eax, %eax; cmp %esi, %edi; cmovne f@GOTPCREL(%rip), %rax; call *%rax; ret",

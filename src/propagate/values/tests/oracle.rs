@@ -263,7 +263,7 @@ impl Oracle {
     }
 
     fn load(&mut self, summary: &ModuleSummary, a: Address, place: Place, size: u32, to: Node) {
-        let Some((object, at)) = a.filter(|a| a.0 != Object::External) else { return self.add(to, None) };
+        let Some((object, at)) = a.filter(|a| !is_foreign(summary, a.0)) else { return self.add(to, None) };
         if matches!(object, Object::Atom(atom) if is_code(summary, atom)) {
             return;
         }
@@ -281,7 +281,7 @@ impl Oracle {
     }
 
     fn store(&mut self, summary: &ModuleSummary, from: Node, a: Address, place: Place, size: u32) {
-        let Some((object, at)) = a.filter(|a| a.0 != Object::External) else {
+        let Some((object, at)) = a.filter(|a| !is_foreign(summary, a.0)) else {
             return self.flow(from, Node::Escaped);
         };
         if matches!(object, Object::Atom(atom) if is_code(summary, atom)) {
@@ -306,9 +306,9 @@ impl Oracle {
         size: u32,
     ) {
         let memory = |a: Address| {
-            a.filter(|a| a.0 != Object::External && !matches!(a.0, Object::Atom(x) if is_code(summary, x)))
+            a.filter(|a| !is_foreign(summary, a.0) && !matches!(a.0, Object::Atom(x) if is_code(summary, x)))
         };
-        let outside = |a: Address| a.is_none_or(|a| a.0 == Object::External);
+        let outside = |a: Address| a.is_none_or(|a| is_foreign(summary, a.0));
         // What is read of the source: by cell, and what lies above.
         let read = |node: Node, x: Option<i64>| match (node, x) {
             (Node::Cell(_, cell), Some(x)) => {
@@ -449,6 +449,13 @@ impl Oracle {
             self.add(Node::Value(f, value.0), None);
         }
     }
+}
+
+/// Whether anything may be read there, and what is stored there escapes: outside, or code that was not understood.
+fn is_foreign(summary: &ModuleSummary, object: Object) -> bool {
+    let Object::Atom(atom) = object else { return object == Object::External };
+    let is_of = |f: &FunctionSummary| f.atom.0 == atom || f.parts.iter().any(|p| p.0 == atom);
+    is_code(summary, atom) && !summary.functions.iter().any(is_of)
 }
 
 fn is_code(summary: &ModuleSummary, atom: u32) -> bool {

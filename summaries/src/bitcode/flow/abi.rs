@@ -17,7 +17,7 @@ const VECTOR: std::ops::Range<Register> = 16..24;
 /// rax, xmm0, and all that a result may come in: rax, rcx, rdx, xmm0, xmm1, x87.
 const RAX: Register = 0;
 const XMM0: Register = 16;
-const RESULTS: [Register; 6] = [0, 1, 2, 16, 17, 48];
+const RESULTS: [Register; 8] = [0, 1, 2, 16, 17, 18, 19, 48];
 
 /// Where one argument is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

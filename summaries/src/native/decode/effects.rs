@@ -459,7 +459,8 @@ fn arithmetic(decoded: &Decoded) -> Option<Effect> {
         }
         // The registers of the address are what it reads, and a relocation of it is a value: no other form will do.
         Lea => match (operand(decoded), slot(to).filter(|_| to.size() >= 4)) {
-            (Some(from), Some(to)) => Effect::Lea { to, from },
+            // A segment is of accesses.
+            (Some(from), Some(to)) => Effect::Lea { to, from: Address { segment: Segment::None, ..from } },
             _ => Effect::Strange,
         },
         Add if register && constant => Effect::Add { to: wide(to)?, by: decoded.immediate(1) as i64 },

@@ -17,8 +17,8 @@ use crate::native::decode::effects::{Effect, Operand, RSP, SLOTS, Slot};
 use crate::relation::Callee;
 use crate::summary::Target;
 
-/// What is passed between modules and through pointers by any convention: all but rbx, rbp and the stacks.
-const ANY_ARGUMENTS: u64 = 0xffff_ffff_ffff & !0b11_1000;
+/// What is passed between modules and through pointers by any convention: all but rbp and the stacks.
+const ANY_ARGUMENTS: u64 = 0xffff_ffff_ffff & !0b11_0000;
 /// What may be passed by compilers that know the callee.
 const LOCAL_ARGUMENTS: u64 = 0xffff_ffff_ffff & !0b1_0000;
 

@@ -14,9 +14,10 @@ use crate::native::decode::effects::{
 use crate::native::flow::Module;
 use crate::summary::Target;
 
-/// Registers that carry a result (psABI 3.2.3): rax and rdx for the class INTEGER, xmm0 and xmm1 for SSE, and st0. An address
-/// comes in the latter when a program keeps its bytes in a vector or in a floating-point number.
-pub(super) const RESULTS: [Slot; 5] = [0, 2, FIRST_VECTOR, FIRST_VECTOR + 1, X87];
+/// Registers that carry a result (psABI 3.2.3): rax and rdx for the class INTEGER, xmm0 and xmm1 for SSE, and st0; xmm2 and xmm3 for
+/// vectors that are larger than registers, as clang has it. An address comes in the latter when a program keeps its bytes in a vector or in a floating-point number.
+pub(super) const RESULTS: [Slot; 7] =
+    [0, 2, FIRST_VECTOR, FIRST_VECTOR + 1, FIRST_VECTOR + 2, FIRST_VECTOR + 3, X87];
 /// The first register that vectors and floating-point numbers are not passed in: those before it are xmm0 to xmm7.
 const FIRST_UNPASSED: Slot = FIRST_VECTOR + 8;
 /// rsp, and what a callee saves.

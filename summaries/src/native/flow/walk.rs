@@ -143,6 +143,9 @@ fn fixpoint(module: &Module<'_, '_>, unit: &Unit, builder: &mut Builder) -> Resu
             break;
         }
     }
+    if flow.jumps_to_unseen_code() {
+        return Err("code that only a computed jump may lead to".to_owned());
+    }
     builder.recording = true;
     // Marks of the first walk hold for the second, too, and the constraints of both ends of an edge are made in it.
     for (_, _, op) in &unit.entries {
@@ -191,6 +194,23 @@ impl Flow<'_> {
     /// Whether control may come to some place from any call: the unwinder's, or a jump's to a label.
     fn is_entered_after_calls(&self) -> bool {
         !self.pads.is_empty() || self.unit.labels.iter().any(|(_, is_value)| *is_value)
+    }
+
+    /// Whether a jump through a value may lead to code that nothing else leads to: a label that is reckoned from another one
+    /// (`&&a + offsets[i]`), so that nobody has its own address.
+    fn jumps_to_unseen_code(&self) -> bool {
+        let ops = |block: usize| {
+            self.unit.blocks.get(block).and_then(|range| self.unit.ops.get(range.start..range.end))
+        };
+        let has =
+            |block: usize, is: fn(&Effect) -> bool| ops(block).unwrap_or(&[]).iter().any(|op| is(&op.effect));
+        let (reached, unseen): (Vec<usize>, Vec<usize>) =
+            (0..self.unit.blocks.len()).partition(|block| self.is_reached(*block));
+        self.unit.labels.iter().any(|(_, is_value)| *is_value)
+            && unseen
+                .into_iter()
+                .any(|b| has(b, |e| !matches!(e, Effect::Nothing | Effect::Padding | Effect::Stop)))
+            && reached.into_iter().any(|b| has(b, |e| matches!(e, Effect::JumpThrough(_))))
     }
 
     fn is_reached(&self, block: usize) -> bool {
