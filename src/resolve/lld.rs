@@ -110,10 +110,11 @@ pub(super) fn extract(world: &World<'_>) -> Extraction {
         // foo if anything mentions `__real_foo`, each as weakly as foo so far.
         let find = |name: String| world.table.find(name.as_bytes()).filter(|s| lld.is_mentioned(*s));
         let Some(symbol) = find(name.clone()) else { continue };
-        let is_weak = matches!(
-            lld.states[symbol.index()],
-            State::Undefined { weak: true } | State::Lazy { weak: true, .. }
-        );
+        let is_weak = match lld.states[symbol.index()] {
+            State::Undefined { weak } | State::Lazy { weak, .. } => weak,
+            State::Defined => !lld.has_strong_definition(symbol),
+            State::Placeholder | State::Common | State::Shared => false,
+        };
         let real = find(format!("__real_{name}"));
         if is_weak {
             continue;
@@ -148,6 +149,15 @@ impl Lld<'_, '_> {
             self.refer(symbol, false, Referrer::Module);
         }
         self.run();
+    }
+
+    /// Whether a module that is loaded defines a symbol, and not weakly.
+    fn has_strong_definition(&self, symbol: SymbolId) -> bool {
+        let defines = |module: &ModuleId| {
+            let globals = &mut self.world.globals(*module);
+            globals.any(|(id, global)| id == symbol && global.entry != Entry::Undefined && !global.weak)
+        };
+        self.loaded.iter().any(defines)
     }
 
     /// A module of the line: load it and all that it extracts.

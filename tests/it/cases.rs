@@ -190,4 +190,5 @@ cases! {
     whole_archive
     wrap
     wrap_archive
+    wrap_weak_definition
 }
