@@ -58,6 +58,7 @@ options
   --linkers=A,B     check, soak, soak-links, reach: of lld, mold, bfd, gold (default: all)
   --seeds=A..B      soak, soak-links: the seeds from A to B - 1
   --hits=N          trace, sites: a site is watched for so many hits (default 50000)
+  --objects=DIR     soak: keep what is compiled in DIR, and take from there what was compiled before
   --trace           soak: trace what lld links, at --level=pointers
   --lto             soak: most units of clang as LLVM bitcode, by lld, at --level=pointers
   --constants       soak, links: with --prune-constants, for --level=pointers
@@ -78,6 +79,8 @@ struct Options {
     seeds: Option<(u64, u64)>,
     hits: u64,
     trace: bool,
+    /// Where compiled programs are kept.
+    objects: Option<PathBuf>,
     /// Programs as LLVM bitcode.
     lto: bool,
     /// `--prune-constants` besides.
@@ -99,6 +102,7 @@ fn parse(args: &[String]) -> Result<Options> {
         seeds: None,
         hits: 50_000,
         trace: false,
+        objects: None,
         lto: false,
         constants: false,
         programs: None,
@@ -120,6 +124,7 @@ fn parse(args: &[String]) -> Result<Options> {
             ("--seeds", v) => options.seeds = Some(soak::seeds(v)?),
             ("--hits", v) => options.hits = v.parse::<u64>()?.max(1),
             ("--constants", "") => options.constants = true,
+            ("--objects", v) if !v.is_empty() => options.objects = Some(v.into()),
             ("--trace", "") => options.trace = true,
             ("--lto", "") => options.lto = true,
             ("--programs", v) => options.programs = Some(soak::Source::parse(v)?),

@@ -12,6 +12,7 @@ use std::process::Command;
 use object::{Object, ObjectSection};
 use serde_json::Value;
 
+use super::compiled::Compiled;
 use super::program::Program;
 use super::setup::Recipe;
 
@@ -44,6 +45,8 @@ pub(crate) struct Tools {
     pub(crate) keep: PathBuf,
     /// What ran through pointers is held against the report, where lld links.
     trace: bool,
+    /// Objects of earlier runs.
+    compiled: Option<Compiled>,
 }
 
 impl Tools {
@@ -70,6 +73,7 @@ impl Tools {
             ),
             keep: corpus.root.join("work/soak"),
             trace: options.trace,
+            compiled: Compiled::find(options)?,
         })
     }
 
@@ -180,6 +184,26 @@ fn traced(dir: &Path, recipe: &Recipe, plain: &Ran) -> Result<std::result::Resul
     Ok(Ok(outcome.executed()))
 }
 
+/// Compile in `dir`, or take what was compiled before; what a compiler that refuses says.
+fn compile(dir: &Path, program: &Program, recipe: &Recipe, tools: &Tools) -> Result<Option<String>> {
+    let name = dir.file_name().unwrap_or_default().to_string_lossy();
+    if let Some(compiled) = &tools.compiled
+        && compiled.take(&name, program, recipe, dir)?
+    {
+        return Ok(None);
+    }
+    for command in &recipe.compile {
+        let done = ran(dir, command, &[])?;
+        if done.status != 0 {
+            return Ok(Some(format!("{}\n    {}", command.join(" "), first_lines(&done.stderr))));
+        }
+    }
+    if let Some(compiled) = &tools.compiled {
+        compiled.keep(&name, program, recipe, dir)?;
+    }
+    Ok(None)
+}
+
 /// Compile, link, run and compare, in the new folder `dir`.
 ///
 /// # Errors
@@ -194,12 +218,9 @@ pub(crate) fn run(dir: &Path, program: &Program, recipe: &Recipe, tools: &Tools)
         fs::create_dir(dir.join(folder))?;
         symlink(file, dir.join(folder).join("ld"))?;
     }
-    for command in &recipe.compile {
-        let done = ran(dir, command, &[])?;
-        if done.status != 0 {
-            eprintln!("{}: {}\n    {}", dir.display(), command.join(" "), first_lines(&done.stderr));
-            return Ok(Outcome::Idle("a compiler refuses it".into()));
-        }
+    if let Some(text) = compile(dir, program, recipe, tools)? {
+        eprintln!("{}: {text}", dir.display());
+        return Ok(Outcome::Idle("a compiler refuses it".into()));
     }
     let linker = tools.linker(&recipe.linker)?.to_string_lossy().into_owned();
     let environment = [("LTO_PRUNE_LINKER", &*linker), ("LTO_PRUNE_FLAGS", &*tools.flags)];

@@ -9,6 +9,7 @@
 //! counted: the generator aims at none of them, csmith's programs may loop for ever.
 
 mod case;
+mod compiled;
 mod constants;
 mod cplus;
 mod csmith;

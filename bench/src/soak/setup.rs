@@ -34,7 +34,7 @@ impl Compiler {
 }
 
 /// The commands that make one executable, with paths relative to the folder of the case.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Recipe {
     /// Compilations, then `ar`.
     pub(crate) compile: Vec<Vec<String>>,
