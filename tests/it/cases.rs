@@ -32,8 +32,10 @@ cases! {
     bitcode_merges
     bitcode_multiple
     bitcode_routines
+    bitcode_types
     called_values
     circular_archives
+    code_bytes
     cold_split
     common
     common_alignment

@@ -56,8 +56,13 @@ impl Graph {
         let (from, to) = (self.canonical(from), self.canonical(to));
         let kind = |e: Element| self.objects[e.object() as usize].kind;
         let (source, target) = (from.object(), to.object());
-        let kind_of_source = kind(from);
-        let object = match (kind_of_source, kind(to)) {
+        let (kind_of_source, kind_of_target) = (kind(from), kind(to));
+        for (object, _) in
+            [(source, kind_of_source), (target, kind_of_target)].iter().filter(|(_, k)| *k == Kind::Opaque)
+        {
+            self.touch(*object);
+        }
+        let object = match (kind_of_source, kind_of_target) {
             (Kind::Memory | Kind::Owned, Kind::Memory | Kind::Owned) => target,
             (Kind::Memory | Kind::Owned, Kind::Foreign | Kind::Raw) => SHARED,
             (Kind::Foreign | Kind::Raw, Kind::Memory | Kind::Owned) => target,

@@ -186,7 +186,17 @@ impl<'s> Flow<'s> {
             match event {
                 Event::Called { site, element } => self.called(site, element),
                 Event::Escaped(element) => self.escape(element),
+                Event::Touched { object } => self.touched(object),
             }
+        }
+    }
+
+    /// Whoever reads the bytes of a function, or writes there, must find all of them. What is copied and then called goes by the
+    /// call, which leads to what is not known.
+    fn touched(&mut self, object: u32) {
+        if let Some(Meaning::Code(atom)) = self.meaning.get(object as usize).copied() {
+            let mention = self.mention[atom.index()];
+            self.live(atom, mention.map_or(Witness::Escaped { mention }, Witness::Edge));
         }
     }
 

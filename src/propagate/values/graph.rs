@@ -66,7 +66,7 @@ impl Cause {
 pub(super) enum Kind {
     /// It has contents.
     Memory,
-    /// Loads read nothing, stores write nothing that can be read.
+    /// Loads read no address, stores write nothing that can be read.
     Opaque,
     /// Among code, and not known to be code: loads read anything, what is stored escapes. Its addresses are those of code.
     Raw,
@@ -99,6 +99,8 @@ pub(super) struct Object {
     /// Ranges that are copied elsewhere, for cells that come later.
     pub(super) copied: Vec<RangeCopy>,
     pub(super) escaped: bool,
+    /// Code whose bytes somebody reads or writes.
+    pub(super) touched: bool,
     /// Others were joined with it: its places are no longer told apart.
     pub(super) joined: bool,
 }
@@ -152,8 +154,15 @@ pub(super) struct MemoryCopy {
 /// What the builder is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Event {
-    Called { site: u32, element: Element },
+    Called {
+        site: u32,
+        element: Element,
+    },
     Escaped(Element),
+    /// The bytes of code are read or written.
+    Touched {
+        object: u32,
+    },
 }
 
 /// The end of a list, and no entry of a table.
@@ -290,6 +299,7 @@ impl Graph {
             above: None,
             copied: Vec::new(),
             escaped: false,
+            touched: false,
             joined: false,
         });
         let object = (self.objects.len() - 1) as u32;

@@ -234,7 +234,7 @@ impl Graph {
         match self.objects[object as usize].kind {
             Kind::Foreign if object == SHARED => self.add_unknown(to, Cause::Memory),
             Kind::Foreign | Kind::Raw => self.add_unknown(to, Cause::Outside),
-            Kind::Opaque => {}
+            Kind::Opaque => self.touch(object),
             kind @ (Kind::Memory | Kind::Owned) => {
                 if kind == Kind::Owned {
                     self.add(to, self.element(object, None));
@@ -259,12 +259,21 @@ impl Graph {
         }
     }
 
+    /// Somebody reads or writes the bytes of code, or so it seems.
+    pub(super) fn touch(&mut self, object: u32) {
+        if let Some(of) = self.objects.get_mut(object as usize)
+            && !std::mem::replace(&mut of.touched, true)
+        {
+            self.events.push(Event::Touched { object });
+        }
+    }
+
     pub(super) fn store(&mut self, from: NodeId, element: Element, offset: Option<i64>, size: u32) {
         let element = self.canonical(element);
         let object = element.object();
         match self.objects[object as usize].kind {
             Kind::Foreign | Kind::Raw => self.include(from, ESCAPED, true),
-            Kind::Opaque => {}
+            Kind::Opaque => self.touch(object),
             Kind::Memory | Kind::Owned => {
                 let Some((mut cell, end)) = self.overlapped(element, offset, size) else {
                     let anywhere = self.anywhere(object);

@@ -212,6 +212,10 @@ pub mod value_symtab {
 
 /// Records of METADATA.
 pub mod metadata {
+    /// What is attached to a function or instruction, by [instruction if it is one, (kind, node)...].
+    pub const ATTACHMENT: u32 = 11;
+    /// The kind of `!type`, the same in every module (LLVM, `FixedMetadataKinds.def`).
+    pub const KIND_TYPE: u64 = 19;
     /// All strings of the block.
     pub const STRINGS: u32 = 35;
     /// What is attached to a variable or declaration, by [value id, kinds and nodes].

@@ -127,6 +127,13 @@ fn labelled(body: &Body) -> Vec<ValueId> {
     of
 }
 
+/// Insert into an ascending list, once.
+fn insert(list: &mut Vec<ValueId>, value: ValueId) {
+    if let Err(at) = list.binary_search(&value) {
+        list.insert(at, value);
+    }
+}
+
 fn targets_of(module: &Module<'_>, numbering: &Numbering, value: usize) -> Vec<Target> {
     let mut targets = Vec::new();
     let Some(of) = module.values.get(value) else { return targets };
@@ -291,7 +298,7 @@ impl Following<'_> {
             if !is_ordinary {
                 self.out.takes_registers.push(atom);
             }
-            let mentioned = self.mentions.of_body(&body);
+            let mut mentioned = self.mentions.of_body(&body);
             let (summary, escaping, compared) = match summary {
                 Ok(Summarised { summary, escaping, compared, local, constants }) => {
                     if self.with_locals {
@@ -315,7 +322,12 @@ impl Following<'_> {
                     (None, Vec::new(), Vec::new())
                 }
             };
-            let labelled = labelled(&body);
+            let mut labelled = labelled(&body);
+            // Type tests know the address by what is attached to the function, which a stub has not.
+            if body.has_type {
+                insert(&mut labelled, body.function);
+                insert(&mut mentioned, body.function);
+            }
             // The address of a label is one beside the entry, so that what has it is not made a stub.
             let mentioned = mentioned.into_iter().map(|value| {
                 let addend = if labelled.binary_search(&value).is_ok() { LABEL } else { 0 };

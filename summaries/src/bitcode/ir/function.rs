@@ -2,9 +2,9 @@
 //!
 //! Ids go on from the module's: parameters, the function's constants, then each instruction of a type other than void. One record that is not known makes all
 //! later ids doubtful, so the body as a whole is then not understood; nor is it if its blocks are not as many as it says, or an
-//! operand is no value of it. Left out: metadata, names, orders of uses.
+//! operand is no value of it. Left out: metadata but for one question, names, orders of uses.
 
-use super::super::codes::{block, instruction};
+use super::super::codes::{block, instruction, metadata};
 use super::super::error::Result;
 use super::super::module::MAX_NOTES;
 use super::super::stream::{Event, Stream};
@@ -16,8 +16,7 @@ use super::types::{Type, TypeId, Types};
 use super::{IrModule, ValueId};
 
 /// Blocks of a body that define no value.
-const IN_FUNCTION: &[u32] =
-    &[block::VALUE_SYMTAB, block::METADATA, block::METADATA_ATTACHMENT, block::USELIST];
+const IN_FUNCTION: &[u32] = &[block::VALUE_SYMTAB, block::METADATA, block::USELIST];
 
 /// What a value of a body is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +44,8 @@ pub struct Body {
     /// Basic blocks.
     pub blocks: u32,
     pub instructions: Vec<Instruction>,
+    /// A type is attached to the function (`!type`), by which type tests know its address.
+    pub has_type: bool,
     /// The instruction of each value behind the constants.
     definitions: Vec<u32>,
     /// Why the body is not understood: then nothing that it says of values may be believed.
@@ -154,6 +155,7 @@ pub(super) fn read(stream: &mut Stream<'_>, module: &IrModule, function: ValueId
         constants: Constants::default(),
         blocks: 0,
         instructions: Vec::new(),
+        has_type: false,
         definitions: Vec::new(),
         unknown: Vec::new(),
     };
@@ -169,6 +171,7 @@ pub(super) fn read(stream: &mut Stream<'_>, module: &IrModule, function: ValueId
                 }
                 body.constants.read(stream)?;
             }
+            Event::Enter(block::METADATA_ATTACHMENT) => body.has_type |= attaches_type(stream)?,
             Event::Enter(inner) => {
                 if !IN_FUNCTION.contains(&inner) {
                     body.note(format!("block {inner}"));
@@ -196,4 +199,22 @@ pub(super) fn read(stream: &mut Stream<'_>, module: &IrModule, function: ValueId
     unknown.into_iter().for_each(|what| body.note(what));
     body.check(block);
     Ok(body)
+}
+
+/// Whether a type is attached to the function itself, in the block of attachments that has just been entered. Those of an
+/// instruction have its number before them, so that their operands are odd in number.
+fn attaches_type(stream: &mut Stream<'_>) -> Result<bool> {
+    let mut found = false;
+    loop {
+        match stream.next()? {
+            Event::Enter(_) => stream.skip_block(),
+            Event::Leave | Event::End => return Ok(found),
+            Event::Record(metadata::ATTACHMENT) => {
+                let operands = stream.operands();
+                let mut kinds = operands.iter().step_by(2);
+                found |= operands.len().is_multiple_of(2) && kinds.any(|kind| *kind == metadata::KIND_TYPE);
+            }
+            Event::Record(_) => {}
+        }
+    }
 }
