@@ -29,8 +29,10 @@ pub enum RootReason {
     Exported,
     ReferencedByDso,
     DefinedByDso,
-    /// Named by a linker script or `--defsym`.
+    /// Named by a linker script or `--defsym`, or by a version script for a linker that looks for all that those name.
     Script,
+    /// A module declares it hidden and does not refer to it: GNU ld wants a definition all the same.
+    Declared,
     Wrap,
     /// Its name carries a version (`.symver`).
     Versioned,
@@ -68,6 +70,7 @@ impl RootReason {
             RootReason::ReferencedByDso => "referenced-by-dso",
             RootReason::DefinedByDso => "defined-by-dso",
             RootReason::Script => "script-symbol",
+            RootReason::Declared => "declared-hidden",
             RootReason::Wrap => "wrap",
             RootReason::Versioned => "versioned",
             RootReason::Bitcode => "bitcode",
@@ -212,6 +215,8 @@ struct NamedRoots<'s> {
     lists: NameMatcher,
     /// By symbol: bitcode mentions it of which we don't know what mentions it there.
     by_opaque_bitcode: Vec<bool>,
+    /// By symbol: [`RootReason::Declared`]. Empty where the linker doesn't mind.
+    declared: Vec<bool>,
     position_of: &'s FxHashMap<ModuleId, usize>,
 }
 
@@ -233,6 +238,10 @@ impl<'s> NamedRoots<'s> {
             script: by_script.map(String::as_str).chain(by_defsym).map(str::as_bytes).collect(),
             lists: scripts.name_matcher(),
             by_opaque_bitcode: mentioned_by_opaque_bitcode(sources, index),
+            declared: match sources.config.linker.dialect {
+                Dialect::Bfd => declared_hidden(sources, index),
+                _ => Vec::new(),
+            },
             position_of,
         }
     }
@@ -250,12 +259,16 @@ impl<'s> NamedRoots<'s> {
         let hidden = matches!(symbol.visibility, Visibility::Hidden | Visibility::Internal);
         let relocatable = config.output_kind == OutputKind::Relocatable;
         let dynamic = !hidden && !relocatable;
+        // lld and its like say so if a name of a version script is defined nowhere, of hidden symbols too.
+        let looked_for = !matches!(config.linker.dialect, Dialect::Bfd | Dialect::Gold);
+        let by_version_script = looked_for && self.lists.version_names(symbol.name);
         let reasons = [
             (RootReason::Entry, self.entry.as_deref().is_some_and(is)),
             (RootReason::Undefined, config.undefined.iter().any(|n| is(n))),
             (RootReason::InitFiniSymbol, is(&config.init) || is(&config.fini)),
             (RootReason::Wrap, config.wrap.iter().any(wrapped)),
-            (RootReason::Script, self.script.contains(symbol.name)),
+            (RootReason::Script, self.script.contains(symbol.name) || by_version_script),
+            (RootReason::Declared, self.declared.get(id.index()) == Some(&true)),
             (RootReason::Versioned, symbol.name.contains(&b'@')),
             (RootReason::Bitcode, symbol.by_generated_code || self.by_opaque_bitcode[id.index()]),
             (RootReason::ReferencedByDso, dynamic && symbol.referenced_by_dso),
@@ -297,6 +310,40 @@ impl<'s> NamedRoots<'s> {
         let base = inputs.files[*archive].path.file_name().unwrap_or_default();
         excluded.iter().any(|name| name == "ALL" || base == name.as_str())
     }
+}
+
+/// By symbol: some module has it as undefined and hidden, and no reference to it (gcc's `__stack_chk_fail_local` in start files). GNU ld
+/// asks for the definition of what is in a symbol table; where references go, what is written has no such symbol.
+fn declared_hidden(sources: &Sources<'_>, index: &Index) -> Vec<bool> {
+    let mut declared = vec![false; sources.resolution.symbols.len()];
+    for (summary, this) in sources.summaries.iter().zip(&index.modules) {
+        let hidden = |s: &summaries::Symbol| {
+            matches!(s.visibility, Visibility::Hidden | Visibility::Internal)
+                && s.definition == Definition::Undefined
+        };
+        if !summary.symbols.iter().any(hidden) {
+            continue;
+        }
+        let mut referenced = vec![false; summary.symbols.len()];
+        for reference in &summary.references {
+            if let summaries::Target::Symbol(symbol) = reference.target
+                && let Some(slot) = referenced.get_mut(symbol.index())
+            {
+                *slot = true;
+            }
+        }
+        for (i, _) in summary
+            .symbols
+            .iter()
+            .enumerate()
+            .filter(|(i, s)| hidden(s) && referenced.get(*i) == Some(&false))
+        {
+            if let Some(id) = sources.resolution.symbol_id(this.module, summaries::SymbolIdx::new(i)) {
+                declared[id.index()] = true;
+            }
+        }
+    }
+    declared
 }
 
 fn mentioned_by_opaque_bitcode(sources: &Sources<'_>, index: &Index) -> Vec<bool> {

@@ -108,6 +108,7 @@ cases! {
     debug_dropped
     debug_groups
     debug_stripped
+    declared_hidden
     defsym
     dso_reference
     duplicate_definition
@@ -185,6 +186,7 @@ cases! {
     unique_exported
     unprunable_sections
     version_script
+    version_script_hidden
     versioned_reference
     weak_bar_ctor
     weak_beside_library

@@ -99,6 +99,13 @@ impl NameMatcher {
         !local.has_glob(name) && (global.star || !local.star)
     }
 
+    /// Whether a version script names `name` by itself, not by a pattern.
+    pub fn version_names(&self, name: &[u8]) -> bool {
+        self.version
+            .as_ref()
+            .is_some_and(|(global, local)| global.has_literal(name) || local.has_literal(name))
+    }
+
     /// Whether a dynamic list or `--export-dynamic-symbol` names `name`: true when in doubt.
     pub fn dynamic_list_names(&self, name: &[u8]) -> bool {
         self.dynamic.star || self.dynamic.has_literal(name) || self.dynamic.has_glob(name)
