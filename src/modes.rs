@@ -74,7 +74,9 @@ fn linker_mode(words: &[OsString], env: &Environment<'_>) -> Result<Mode> {
     let asks_version = asks(&["--version", "-version"]);
     // Questions that a linker answers instead of linking.
     let asks_it = asks(&["--target-help", "--print-sysroot", "--print-output-format"]);
-    if asks_version || asks_it || config.inputs.is_empty() {
+    // A script of `-T` may name the inputs.
+    let has_inputs = !config.inputs.is_empty() || !config.scripts.is_empty();
+    if asks_version || asks_it || !has_inputs {
         let announce = asks_version || asks(&["-v", "-V"]);
         return Ok(Mode::LinkerOnly { linker: config.linker, args: config.linker_args, announce });
     }

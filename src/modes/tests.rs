@@ -45,3 +45,9 @@ fn modes() {
     assert!(decide("lto-prune install-shims").is_err());
     assert!(matches!(decide("lto-prune audit top x"), Ok(Mode::Audit(w)) if w.len() == 2));
 }
+
+#[test]
+fn a_script_may_have_all_inputs() {
+    assert!(matches!(decide("ld -T link.res -o x"), Ok(Mode::Link(c)) if c.inputs.is_empty()));
+    assert!(matches!(decide("ld -T link.res --version"), Ok(Mode::LinkerOnly { .. })));
+}

@@ -100,8 +100,13 @@ impl<'a> World<'a> {
         world
     }
 
-    /// `--wrap=foo` renames what is undefined in a module: `foo` to `__wrap_foo`, `__real_foo` to `foo`.
+    /// `--wrap=foo` renames what is undefined in a module.
     fn wrapped(&self, symbol: SymbolId, global: &symtab::Global<'_>) -> SymbolId {
+        if global.entry == Entry::Undefined { self.wrapped_reference(symbol) } else { symbol }
+    }
+
+    /// What a reference means after `--wrap=foo`: to `foo` it is one to `__wrap_foo`, and to `__real_foo` one to `foo`.
+    pub(super) fn wrapped_reference(&self, symbol: SymbolId) -> SymbolId {
         let renamed = || {
             let name = std::str::from_utf8(self.table.names[symbol.index()]).ok()?;
             if self.config.wrap.iter().any(|w| w == name) {
@@ -110,8 +115,8 @@ impl<'a> World<'a> {
             let real = name.strip_prefix("__real_")?;
             self.config.wrap.iter().any(|w| w == real).then(|| self.table.find(real.as_bytes())).flatten()
         };
-        let renames = global.entry == Entry::Undefined && !self.config.wrap.is_empty();
-        renames.then(renamed).flatten().unwrap_or(symbol)
+        let wraps = !self.config.wrap.is_empty();
+        wraps.then(renamed).flatten().unwrap_or(symbol)
     }
 
     /// By module, the ids of its globals as the link sees them, after `--wrap`.

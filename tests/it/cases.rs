@@ -194,5 +194,6 @@ cases! {
     whole_archive
     wrap
     wrap_archive
+    wrap_for_library
     wrap_weak_definition
 }
