@@ -233,7 +233,11 @@ impl Graph {
         let object = element.object();
         match self.objects[object as usize].kind {
             Kind::Foreign if object == SHARED => self.add_unknown(to, Cause::Memory),
-            Kind::Foreign | Kind::Raw => self.add_unknown(to, Cause::Outside),
+            Kind::Foreign => self.add_unknown(to, Cause::Outside),
+            Kind::Raw => {
+                self.touch(object);
+                self.add_unknown(to, Cause::Outside);
+            }
             Kind::Opaque => self.touch(object),
             kind @ (Kind::Memory | Kind::Owned) => {
                 if kind == Kind::Owned {
@@ -272,7 +276,11 @@ impl Graph {
         let element = self.canonical(element);
         let object = element.object();
         match self.objects[object as usize].kind {
-            Kind::Foreign | Kind::Raw => self.include(from, ESCAPED, true),
+            Kind::Foreign => self.include(from, ESCAPED, true),
+            Kind::Raw => {
+                self.touch(object);
+                self.include(from, ESCAPED, true);
+            }
             Kind::Opaque => self.touch(object),
             Kind::Memory | Kind::Owned => {
                 let Some((mut cell, end)) = self.overlapped(element, offset, size) else {

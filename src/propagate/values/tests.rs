@@ -272,7 +272,7 @@ fn memory_that_a_library_owns() {
     ];
     let start = "%0 = address f; call direct signal actual rsi %0; call direct signal result rax %1; call indirect %1; \
                 call direct fopen result rax %2; %3 = address g; store %3 -> %2 +8 size 8; \
-                %4 = load %2 +64 size 8; call indirect %4; %5 = address h; store %5 -> %5 size 8; \
+                %4 = load %2 +64 size 8; call indirect %4; %5 = address h; \
                 call direct sigaction result rax %6; call indirect %6";
     let text_of = |start: &str| {
         let names = ["signal", "fopen", "sigaction", "open_memstream"];
@@ -378,7 +378,7 @@ fn labels_and_functions_that_were_not_understood() {
             (
                 "_start",
                 "%0 = address plain; call indirect %0 actual rdi %1; %1 = address f; %2 = address inner +8; \
-                %3 = address g; store %3 -> %3 size 8; call direct taker actual rdi %2",
+                %3 = address g; call direct taker actual rdi %2",
             ),
             ("plain", "mention h"),
             ("f", ""),

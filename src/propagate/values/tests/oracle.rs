@@ -91,6 +91,15 @@ impl Oracle {
         self.changed |= self.live.insert(atom);
     }
 
+    /// Whoever reads or writes code needs its bytes.
+    fn touch(&mut self, summary: &ModuleSummary, a: Address) {
+        if let Some((Object::Atom(atom), _)) = a
+            && is_code(summary, atom)
+        {
+            self.live(atom);
+        }
+    }
+
     fn round(&mut self, summary: &ModuleSummary, root: u32) {
         self.live(root);
         self.add(Node::Escaped, Some((Object::Atom(root), None)));
@@ -263,6 +272,7 @@ impl Oracle {
     }
 
     fn load(&mut self, summary: &ModuleSummary, a: Address, place: Place, size: u32, to: Node) {
+        self.touch(summary, a);
         let Some((object, at)) = a.filter(|a| !is_foreign(summary, a.0)) else { return self.add(to, None) };
         if matches!(object, Object::Atom(atom) if is_code(summary, atom)) {
             return;
@@ -281,6 +291,7 @@ impl Oracle {
     }
 
     fn store(&mut self, summary: &ModuleSummary, from: Node, a: Address, place: Place, size: u32) {
+        self.touch(summary, a);
         let Some((object, at)) = a.filter(|a| !is_foreign(summary, a.0)) else {
             return self.flow(from, Node::Escaped);
         };
@@ -308,6 +319,8 @@ impl Oracle {
         let memory = |a: Address| {
             a.filter(|a| !is_foreign(summary, a.0) && !matches!(a.0, Object::Atom(x) if is_code(summary, x)))
         };
+        self.touch(summary, from.0);
+        self.touch(summary, to.0);
         let outside = |a: Address| a.is_none_or(|a| is_foreign(summary, a.0));
         // What is read of the source: by cell, and what lies above.
         let read = |node: Node, x: Option<i64>| match (node, x) {
