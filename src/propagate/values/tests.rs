@@ -10,6 +10,7 @@ mod outside;
 mod random;
 
 use summaries::models::{Effect, MemoryIdx, Model, Passed, Returned, Source};
+use summaries::{AtomKind, Definition, ModuleSummary, Target};
 
 use super::*;
 use crate::ids::DsoId;
@@ -123,6 +124,22 @@ pub(super) fn module(functions: &[(&str, &str)], data: &[(&str, &str)], outside:
         }
     }
     text + &flow
+}
+
+/// Whether an atom is code.
+fn is_code(summary: &ModuleSummary, atom: u32) -> bool {
+    summary.atoms[atom as usize].kind == AtomKind::Code
+}
+
+/// The atom that a target is, if the module has it.
+fn defined(summary: &ModuleSummary, target: Target) -> Option<u32> {
+    match target {
+        Target::Atom(atom) => Some(atom.0),
+        Target::Symbol(symbol) => match summary.symbols[symbol.index()].definition {
+            Definition::Atom(atom) => Some(atom.0),
+            _ => None,
+        },
+    }
 }
 
 #[test]

@@ -7,8 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::integers::Integers;
+use super::{defined, is_code};
 use summaries::relation::{Callee, Constraint, FunctionSummary, Place};
-use summaries::{AtomIdx, AtomKind, Definition, ModuleSummary, ReferenceKind, Target};
+use summaries::{AtomIdx, ModuleSummary, ReferenceKind, Target};
 
 /// (object, offset); `None` is the unknown.
 type Address = Option<(Object, Option<i64>)>;
@@ -469,20 +470,6 @@ fn is_foreign(summary: &ModuleSummary, object: Object) -> bool {
     let Object::Atom(atom) = object else { return object == Object::External };
     let is_of = |f: &FunctionSummary| f.atom.0 == atom || f.parts.iter().any(|p| p.0 == atom);
     is_code(summary, atom) && !summary.functions.iter().any(is_of)
-}
-
-fn is_code(summary: &ModuleSummary, atom: u32) -> bool {
-    summary.atoms[atom as usize].kind == AtomKind::Code
-}
-
-fn defined(summary: &ModuleSummary, target: Target) -> Option<u32> {
-    match target {
-        Target::Atom(atom) => Some(atom.0),
-        Target::Symbol(symbol) => match summary.symbols[symbol.index()].definition {
-            Definition::Atom(atom) => Some(atom.0),
-            _ => None,
-        },
-    }
 }
 
 fn address(summary: &ModuleSummary, target: Target, offset: i64) -> Address {
