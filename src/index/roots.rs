@@ -256,7 +256,7 @@ impl<'s> NamedRoots<'s> {
             let plain = symbol.name.strip_prefix(b"__wrap_").or(symbol.name.strip_prefix(b"__real_"));
             is(name) || plain == Some(name.as_bytes())
         };
-        let hidden = matches!(symbol.visibility, Visibility::Hidden | Visibility::Internal);
+        let hidden = is_hidden(symbol.visibility);
         let relocatable = config.output_kind == OutputKind::Relocatable;
         let dynamic = !hidden && !relocatable;
         // lld and its like say so if a name of a version script is defined nowhere, of hidden symbols too.
@@ -312,16 +312,18 @@ impl<'s> NamedRoots<'s> {
     }
 }
 
+/// No other file of the process can refer to it.
+fn is_hidden(visibility: Visibility) -> bool {
+    matches!(visibility, Visibility::Hidden | Visibility::Internal)
+}
+
 /// By symbol: some module has it as undefined and hidden, and no reference to it (gcc's `__stack_chk_fail_local` in start files). GNU ld
 /// asks for the definition of what is in a symbol table; where references go, what is written has no such symbol.
 fn declared_hidden(sources: &Sources<'_>, index: &Index) -> Vec<bool> {
     let mut declared = vec![false; sources.resolution.symbols.len()];
     for (summary, this) in sources.summaries.iter().zip(&index.modules) {
-        let hidden = |s: &summaries::Symbol| {
-            matches!(s.visibility, Visibility::Hidden | Visibility::Internal)
-                && s.definition == Definition::Undefined
-        };
-        if !summary.symbols.iter().any(hidden) {
+        let wanted = |s: &summaries::Symbol| is_hidden(s.visibility) && s.definition == Definition::Undefined;
+        if !summary.symbols.iter().any(wanted) {
             continue;
         }
         let mut referenced = vec![false; summary.symbols.len()];
@@ -332,13 +334,11 @@ fn declared_hidden(sources: &Sources<'_>, index: &Index) -> Vec<bool> {
                 *slot = true;
             }
         }
-        for (i, _) in summary
-            .symbols
-            .iter()
-            .enumerate()
-            .filter(|(i, s)| hidden(s) && referenced.get(*i) == Some(&false))
-        {
-            if let Some(id) = sources.resolution.symbol_id(this.module, summaries::SymbolIdx::new(i)) {
+        for (i, (symbol, referenced)) in summary.symbols.iter().zip(referenced).enumerate() {
+            if wanted(symbol)
+                && !referenced
+                && let Some(id) = sources.resolution.symbol_id(this.module, summaries::SymbolIdx::new(i))
+            {
                 declared[id.index()] = true;
             }
         }

@@ -187,15 +187,14 @@ impl Sequential<'_, '_> {
             self.dso_seen[dso.index()] = false;
             return;
         }
-        for (mut id, symbol) in self.world.dso_symbols(dso) {
+        for (id, symbol) in self.world.dso_symbols(dso) {
             if !symbol.defined {
                 // Both linkers look up what a library leaves undefined as what a module does.
-                let wrapped = self.world.wrapped_reference(id);
-                let plain = std::mem::replace(&mut id, wrapped);
-                self.dynamic_reference[id.index()] |= !symbol.weak;
+                let reference = self.world.wrapped_reference(id);
+                self.dynamic_reference[reference.index()] |= !symbol.weak;
                 // Else it means `name@version`, which no archive's symbol table has. gold lets the version go with the name.
-                if symbol.version.is_none() || self.gold && id != plain {
-                    self.refer(id, symbol.weak, false);
+                if symbol.version.is_none() || self.gold && reference != id {
+                    self.refer(reference, symbol.weak, false);
                 }
             } else if matches!(self.states[id.index()], State::New | State::Undefined { .. }) {
                 self.states[id.index()] = State::Defined;

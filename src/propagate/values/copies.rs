@@ -57,11 +57,8 @@ impl Graph {
         let kind = |e: Element| self.objects[e.object() as usize].kind;
         let (source, target) = (from.object(), to.object());
         let (kind_of_source, kind_of_target) = (kind(from), kind(to));
-        for (object, kind) in [(source, kind_of_source), (target, kind_of_target)] {
-            if matches!(kind, Kind::Opaque | Kind::Raw) {
-                self.touch(object);
-            }
-        }
+        self.touch(source);
+        self.touch(target);
         let object = match (kind_of_source, kind_of_target) {
             (Kind::Memory | Kind::Owned, Kind::Memory | Kind::Owned) => target,
             (Kind::Memory | Kind::Owned, Kind::Foreign | Kind::Raw) => SHARED,

@@ -77,6 +77,13 @@ pub(super) enum Kind {
     Foreign,
 }
 
+impl Kind {
+    /// Whoever reads or writes it needs the bytes of a function.
+    pub(super) fn is_code(self) -> bool {
+        matches!(self, Kind::Opaque | Kind::Raw)
+    }
+}
+
 /// Bytes in a cell.
 pub(super) const CELL: i64 = 8;
 /// How far an offset may leave its object and still be known.

@@ -231,14 +231,11 @@ impl Graph {
     pub(super) fn load(&mut self, element: Element, offset: Option<i64>, size: u32, to: NodeId) {
         let element = self.canonical(element);
         let object = element.object();
+        self.touch(object);
         match self.objects[object as usize].kind {
             Kind::Foreign if object == SHARED => self.add_unknown(to, Cause::Memory),
-            Kind::Foreign => self.add_unknown(to, Cause::Outside),
-            Kind::Raw => {
-                self.touch(object);
-                self.add_unknown(to, Cause::Outside);
-            }
-            Kind::Opaque => self.touch(object),
+            Kind::Foreign | Kind::Raw => self.add_unknown(to, Cause::Outside),
+            Kind::Opaque => {}
             kind @ (Kind::Memory | Kind::Owned) => {
                 if kind == Kind::Owned {
                     self.add(to, self.element(object, None));
@@ -263,9 +260,10 @@ impl Graph {
         }
     }
 
-    /// Somebody reads or writes the bytes of code, or so it seems.
+    /// Somebody reads or writes the bytes of an object: of code they are needed.
     pub(super) fn touch(&mut self, object: u32) {
         if let Some(of) = self.objects.get_mut(object as usize)
+            && of.kind.is_code()
             && !std::mem::replace(&mut of.touched, true)
         {
             self.events.push(Event::Touched { object });
@@ -275,13 +273,10 @@ impl Graph {
     pub(super) fn store(&mut self, from: NodeId, element: Element, offset: Option<i64>, size: u32) {
         let element = self.canonical(element);
         let object = element.object();
+        self.touch(object);
         match self.objects[object as usize].kind {
-            Kind::Foreign => self.include(from, ESCAPED, true),
-            Kind::Raw => {
-                self.touch(object);
-                self.include(from, ESCAPED, true);
-            }
-            Kind::Opaque => self.touch(object),
+            Kind::Foreign | Kind::Raw => self.include(from, ESCAPED, true),
+            Kind::Opaque => {}
             Kind::Memory | Kind::Owned => {
                 let Some((mut cell, end)) = self.overlapped(element, offset, size) else {
                     let anywhere = self.anywhere(object);

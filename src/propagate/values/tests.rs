@@ -318,6 +318,34 @@ fn memory_that_a_library_owns() {
     assert_eq!(flow.statistics.unwrap().escaped, 5);
 }
 
+/// An absolute symbol may be a variable: what is stored there escapes, and anything may be found there.
+#[test]
+fn memory_at_a_number() {
+    let start = "%0 = address f; %1 = address register; store %0 -> %1 size 8; %2 = load %1 +8 size 8; \
+                call indirect %2; %3 = address g";
+    let text = module(&[("_start", start), ("f", ""), ("g", "")], &[], &["register"]);
+    let text = text.replace("symbol register global\n", "symbol register global absolute\n");
+    let (live, stubs, flow) = outcome(&[&text], &[]);
+    assert_eq!((live, stubs), (strings(&["t._start", "t.f"]), strings(&["t.g"])));
+    assert_eq!(flow.statistics.unwrap().overdefined, 1);
+}
+
+/// Who reads, writes or copies a function needs its bytes, also where nobody looked into it.
+#[test]
+fn bytes_of_code() {
+    let functions = ["read", "written", "from", "to", "unread", "opaque"];
+    let start = "%0 = address read; %1 = load %0 +4 size 4; %2 = address written; store %1 -> %2 size 1; \
+                %3 = address from; %4 = address data; copy %3 +0 -> %4 +0 size 16; \
+                %5 = address to; copy %4 +0 -> %5 +0 size 16; %6 = address unread; %7 = address opaque; %8 = load %7 size 4";
+    let bodies: Vec<(&str, &str)> =
+        [("_start", start)].into_iter().chain(functions.map(|f| (f, ""))).collect();
+    let text = module(&bodies, &[("data", "")], &[]);
+    let text = text.replace("function [t.opaque]\n  entry [t.opaque] @0\n", "");
+    let (live, stubs, _) = outcome(&[&text], &[]);
+    assert_eq!(live, strings(&["t._start", "t.read", "t.written", "t.from", "t.to", "t.opaque", "data"]));
+    assert_eq!(stubs, strings(&["t.unread"]));
+}
+
 #[test]
 fn tagged_addresses_and_labels_that_are_called() {
     let text = module(

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::defined;
 use summaries::constant::{Cell, Comparison, Integer, Outcome, Quantity, Source};
 use summaries::relation::CallSite;
-use summaries::{AtomKind, Definition, ModuleSummary, Target};
+use summaries::{AtomKind, ModuleSummary};
 
 /// `None`: anything. Nothing so far is no entry.
 type Value = Option<u64>;
@@ -16,27 +17,17 @@ pub(super) struct Integers {
     memory: BTreeMap<(u32, i64), Value>,
 }
 
-fn atom_of(summary: &ModuleSummary, target: Target) -> Option<u32> {
-    match target {
-        Target::Atom(atom) => Some(atom.0),
-        Target::Symbol(symbol) => match summary.symbols[symbol.index()].definition {
-            Definition::Atom(atom) => Some(atom.0),
-            _ => None,
-        },
-    }
-}
-
 impl Integers {
     /// All places of 4 bytes that only direct accesses of 4 bytes name, in data that nothing refers to.
     pub(super) fn start(summary: &ModuleSummary) -> Integers {
         let mut accesses: BTreeSet<(u32, i64, u32)> = BTreeSet::new();
         for of in &summary.constants {
             for cell in of.puts.iter().map(|p| p.cell).chain(of.gets.iter().copied()) {
-                accesses.extend(atom_of(summary, cell.target).map(|a| (a, cell.offset, cell.size)));
+                accesses.extend(defined(summary, cell.target).map(|a| (a, cell.offset, cell.size)));
             }
         }
         let referred: BTreeSet<u32> =
-            summary.references.iter().filter_map(|r| atom_of(summary, r.target)).collect();
+            summary.references.iter().filter_map(|r| defined(summary, r.target)).collect();
         let mut integers = Integers::default();
         for (atom, offset, size) in &accesses {
             let others = accesses.iter().filter(|o| {
@@ -84,7 +75,7 @@ impl Integers {
         match source {
             Source::Parameter(register) => self.parameters.get(&(f, register)).copied(),
             Source::Memory(Cell { target, offset, .. }) => {
-                let place = atom_of(summary, target).map(|a| (a, offset));
+                let place = defined(summary, target).map(|a| (a, offset));
                 Some(place.and_then(|p| self.memory.get(&p).copied()).flatten())
             }
         }
@@ -156,7 +147,7 @@ impl Integers {
             if !put.needs.iter().all(|n| self.may_be(summary, f, n)) {
                 continue;
             }
-            let place = atom_of(summary, put.cell.target).map(|a| (a, put.cell.offset));
+            let place = defined(summary, put.cell.target).map(|a| (a, put.cell.offset));
             let Some(place) = place.filter(|p| self.memory.contains_key(p)) else { continue };
             let value = match &put.value {
                 Some(integer) => self.integer(summary, f, integer),
