@@ -195,5 +195,6 @@ cases! {
     wrap
     wrap_archive
     wrap_for_library
+    wrap_for_versioned
     wrap_weak_definition
 }
