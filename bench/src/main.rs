@@ -59,6 +59,7 @@ options
   --seeds=A..B      soak, soak-links: the seeds from A to B - 1
   --hits=N          trace, sites: a site is watched for so many hits (default 50000)
   --objects=DIR     soak: keep what is compiled in DIR, and take from there what was compiled before
+  --one-compiler    soak: a seed by one compiler, gcc and clang in turn, not by both
   --trace           soak: trace what lld links, at --level=pointers
   --lto             soak: most units of clang as LLVM bitcode, by lld, at --level=pointers
   --constants       soak, links: with --prune-constants, for --level=pointers
@@ -79,6 +80,8 @@ struct Options {
     seeds: Option<(u64, u64)>,
     hits: u64,
     trace: bool,
+    /// Not each seed by both compilers.
+    one_compiler: bool,
     /// Where compiled programs are kept.
     objects: Option<PathBuf>,
     /// Programs as LLVM bitcode.
@@ -102,6 +105,7 @@ fn parse(args: &[String]) -> Result<Options> {
         seeds: None,
         hits: 50_000,
         trace: false,
+        one_compiler: false,
         objects: None,
         lto: false,
         constants: false,
@@ -125,6 +129,7 @@ fn parse(args: &[String]) -> Result<Options> {
             ("--hits", v) => options.hits = v.parse::<u64>()?.max(1),
             ("--constants", "") => options.constants = true,
             ("--objects", v) if !v.is_empty() => options.objects = Some(v.into()),
+            ("--one-compiler", "") => options.one_compiler = true,
             ("--trace", "") => options.trace = true,
             ("--lto", "") => options.lto = true,
             ("--programs", v) => options.programs = Some(soak::Source::parse(v)?),

@@ -173,7 +173,9 @@ fn soak(seed: u64, tools: &Tools, options: &Options, scratch: &Path, totals: &Mu
     };
     let wanted = setup::Wanted { linkers: &tools.linkers, traced: options.trace, bitcode: options.lto };
     // Of gcc there is no bitcode.
-    for compiler in Compiler::ALL.into_iter().filter(|c| !options.lto || *c == Compiler::Clang) {
+    let wants_bitcode = |c: Compiler| !options.lto || c == Compiler::Clang;
+    let takes_turn = |c: Compiler| !options.one_compiler || c == Compiler::in_turn(seed);
+    for compiler in Compiler::ALL.into_iter().filter(|c| wants_bitcode(*c) && takes_turn(*c)) {
         let recipe = setup::draw(seed, &program, compiler, wanted);
         let form = if options.lto { "lto-" } else { "" };
         let name = format!("{}{form}{seed}-{}", source.prefix(), compiler.name());

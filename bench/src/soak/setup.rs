@@ -16,6 +16,11 @@ pub(crate) enum Compiler {
 impl Compiler {
     pub(crate) const ALL: [Compiler; 2] = [Compiler::Gcc, Compiler::Clang];
 
+    /// Which one has the turn where a seed is for one alone.
+    pub(crate) fn in_turn(seed: u64) -> Compiler {
+        if seed.is_multiple_of(2) { Compiler::Gcc } else { Compiler::Clang }
+    }
+
     pub(crate) fn name(self) -> &'static str {
         match self {
             Compiler::Gcc => "gcc",
