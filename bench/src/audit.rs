@@ -21,12 +21,13 @@ const GROUPINGS: [&str; 8] =
 const LONGEST: Duration = Duration::from_secs(1);
 
 /// The words of each command, in the order of the table; REPORT, OTHER and SYMBOL are replaced.
-const COMMANDS: [(&str, &[&str]); 9] = [
+const COMMANDS: [(&str, &[&str]); 10] = [
     ("top", &["top", "REPORT"]),
     ("dominators", &["dominators", "REPORT"]),
     ("why", &["why", "SYMBOL", "REPORT"]),
     ("paths", &["paths", "main", "SYMBOL", "REPORT"]),
     ("garbage", &["garbage", "REPORT"]),
+    ("imports", &["imports", "REPORT"]),
     ("duplicates", &["duplicates", "REPORT"]),
     ("limits", &["limits", "REPORT"]),
     ("diff", &["diff", "OTHER", "REPORT"]),

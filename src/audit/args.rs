@@ -24,13 +24,14 @@ pub(crate) enum Command {
     Garbage,
     Duplicates,
     Limits,
+    Imports,
     Diff,
     Budget,
     Html,
 }
 
 impl Command {
-    pub(crate) const ALL: [(&'static str, Command); 10] = [
+    pub(crate) const ALL: [(&'static str, Command); 11] = [
         ("top", Command::Top),
         ("dominators", Command::Dominators),
         ("why", Command::Why),
@@ -38,6 +39,7 @@ impl Command {
         ("garbage", Command::Garbage),
         ("duplicates", Command::Duplicates),
         ("limits", Command::Limits),
+        ("imports", Command::Imports),
         ("diff", Command::Diff),
         ("budget", Command::Budget),
         ("html", Command::Html),

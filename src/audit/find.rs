@@ -11,7 +11,7 @@ use crate::inputs::glob::Glob;
 
 use super::attribute::place;
 use super::demangle::{self, demangle};
-use super::model::{Model, Module, State};
+use super::model::{Import, Model, Module, State};
 
 /// What of several things with the name is meant, ascending.
 ///
@@ -38,6 +38,27 @@ pub(crate) fn find(model: &Model<'_>, name: &str) -> Result<Vec<u32>> {
         found.retain(|a| !discarded(a));
     }
     Ok(found)
+}
+
+/// As [`find`]; if no atom has the name, the imports that have it, at positions behind those of all atoms.
+///
+/// # Errors
+/// Nothing has the name.
+pub(crate) fn find_or_import(model: &Model<'_>, name: &str) -> Result<Vec<u32>> {
+    let atoms = find(model, name);
+    if atoms.is_ok() {
+        return atoms;
+    }
+    let first = model.atoms.len() as u32;
+    let exact = (first..).zip(&model.imports).filter(|(_, i)| i.symbol == name).map(|(at, _)| at);
+    let mut found: Vec<u32> = exact.collect();
+    if found.is_empty() {
+        let called = |i: &Import<'_>| {
+            is_called(&demangle(&i.symbol), name) || Glob::new(name).matches(i.symbol.as_bytes())
+        };
+        found = (first..).zip(&model.imports).filter(|(_, i)| called(i)).map(|(at, _)| at).collect();
+    }
+    if found.is_empty() { atoms } else { Ok(found) }
 }
 
 /// Whether a user means the module: by its whole path or an end of it.
@@ -125,7 +146,9 @@ impl<'m, 'a> Demangled<'m, 'a> {
         if !wanted.is_empty() {
             let live = self.model.atoms.iter().zip(&self.names).filter(|(a, _)| a.state != State::Dropped);
             let shown = live.flat_map(|(_, names)| names.iter().map(|n| &*n.1));
-            names.extend(shown.filter(|n| demangle::loose(n).to_lowercase().contains(&wanted)));
+            let imports = self.model.imports.iter().map(|i| &*i.symbol);
+            names
+                .extend(shown.chain(imports).filter(|n| demangle::loose(n).to_lowercase().contains(&wanted)));
         }
         names.sort_by_key(|n| (n.len(), *n));
         names.dedup();

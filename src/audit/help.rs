@@ -12,6 +12,7 @@ pub(super) fn text(command: Option<Command>) -> &'static str {
         Some(Command::Garbage) => GARBAGE,
         Some(Command::Duplicates) => DUPLICATES,
         Some(Command::Limits) => LIMITS,
+        Some(Command::Imports) => IMPORTS,
         Some(Command::Diff) => DIFF,
         Some(Command::Budget) => BUDGET,
         Some(Command::Html) => HTML,
@@ -34,6 +35,7 @@ Commands:
   garbage            what was dropped, and why
   duplicates         the same code or data in several places
   limits             what was kept because it was not understood, and what to do about it
+  imports            what is used and defined elsewhere, by library
   diff OLD NEW       what a change cost; the differences add up exactly
   budget FILE        limits of size, for CI: status 1 where one is broken
   html               a page with a map of the sizes, search, and what keeps what; needs no network
@@ -85,7 +87,8 @@ lto-prune audit why: what keeps a symbol, and what would have to change so that 
 Usage: lto-prune audit why [options] SYMBOL REPORT.json | LINK LINE
 
 SYMBOL is a name as the linker or as the programmer writes it, with or without parameters, or a pattern (*, ?, []);
-of several that have it one is MODULE:SYMBOL, and what has no symbol goes by its place, 'a.o:(.rodata)'.
+of several that have it one is MODULE:SYMBOL, and what has no symbol goes by its place, 'a.o:(.rodata)'. It may be a
+symbol of a library, which then is what goes.
 
   --keep=GLOB        what has to stay, besides the entry and main; may be repeated
   -n N               rows (default: 20; 0: all)
@@ -152,6 +155,23 @@ Usage: lto-prune audit limits [options] REPORT.json | LINK LINE
 
 Examples:
   lto-prune audit limits main.json
+";
+
+const IMPORTS: &str = "\
+lto-prune audit imports: what the program uses and others define, by library
+
+Usage: lto-prune audit imports [options] REPORT.json | LINK LINE
+
+  -n N               rows (default: 20; 0: all)
+  --json, --csv, --format=table|json|csv|markdown
+
+Symbols that few refer to come first: they are the easiest to do without. audit why says what refers to one of them, and
+audit paths how the program comes to it.
+
+Examples:
+  lto-prune audit imports main.json
+  lto-prune audit why printf main.json
+  lto-prune audit paths main printf main.json
 ";
 
 const DIFF: &str = "\

@@ -14,6 +14,7 @@ mod help;
 mod html;
 mod matching;
 mod model;
+mod placed;
 mod read;
 mod table;
 #[cfg(test)]
@@ -63,6 +64,7 @@ fn answer(request: &Request, env: &Environment<'_>) -> Result<Answer> {
         Command::Garbage => Ok(commands::garbage::answer(&model, request)),
         Command::Duplicates => Ok(commands::duplicates::answer(&model, request)),
         Command::Limits => Ok(commands::limits::answer(&model)),
+        Command::Imports => Ok(commands::imports::answer(&model, request)),
         Command::Diff => {
             let old_text = read_text(Path::new(&*name(0)))?;
             let old = Model::read(&name(0), &old_text)?;
@@ -176,7 +178,10 @@ fn screen(format: Format, env: &Environment<'_>) -> Screen {
         return Screen::default();
     }
     let columns = env.get("COLUMNS").and_then(|c| c.to_str()?.parse::<usize>().ok());
-    let width = columns.or_else(|| terminal_size::terminal_size().map(|(width, _)| usize::from(width.0)));
+    // One that doesn't know its height may know its width.
+    let width = columns.or_else(|| {
+        rustix::termios::tcgetwinsize(std::io::stdout()).ok().map(|size| usize::from(size.ws_col))
+    });
     let wanted = env.get("NO_COLOR").is_none_or(|v| v.is_empty());
     let able = env.get("TERM").is_some_and(|t| !t.is_empty() && t != "dumb");
     Screen { width: width.filter(|w| *w > 0), colours: wanted && able }

@@ -1,8 +1,8 @@
 //! A report as dense tables: atoms with names, the graph of what keeps what, and the linked file.
 //!
 //! Built once for every command. A report is a file that anybody may have written, so each number is checked here before
-//! it is used as an index, and an error says which table is wrong. Where an input byte landed is not in a report: an atom is
-//! assigned to the section of the output that its name leads to (`placed`), and whatever a section holds besides is named.
+//! it is used as an index, and an error says which table is wrong. Where an input byte landed is
+//! not in a report: see `placed`.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use crate::error::{Error, Result, Stage};
 use crate::report::SCHEMA;
 use crate::report::graph::{HOLDS, STRUCTURAL};
 
-use super::graph::{Graph, ROOT};
+use super::graph::{Arc, Graph, ROOT};
 use super::read;
 
 type Text<'a> = Cow<'a, str>;
@@ -98,6 +98,14 @@ pub(crate) struct Edge {
     pub(crate) flags: u8,
 }
 
+/// A symbol that is used and defined elsewhere.
+#[derive(Debug)]
+pub(crate) struct Import<'a> {
+    pub(crate) symbol: Text<'a>,
+    /// The name of a library; else who defines it, in words.
+    pub(crate) definer: Text<'a>,
+}
+
 /// A report.
 #[derive(Debug)]
 pub(crate) struct Model<'a> {
@@ -110,6 +118,9 @@ pub(crate) struct Model<'a> {
     pub(crate) kinds: Vec<Text<'a>>,
     /// Ascending by source.
     pub(crate) edges: Vec<Edge>,
+    pub(crate) imports: Vec<Import<'a>>,
+    /// To imports: positions behind those of all atoms. Ascending by target.
+    pub(crate) import_edges: Vec<Edge>,
     pub(crate) limits: Vec<read::Limit<'a>>,
     pub(crate) duplicates: Vec<Vec<u32>>,
     pub(crate) parts: Vec<read::Part<'a>>,
@@ -167,6 +178,7 @@ impl<'a> Model<'a> {
             return Err("a duplicate is an atom that isn't there".to_owned());
         }
         let edges = edges(&report.graph, atoms)?;
+        let import_edges = import_edges(&report.imports, atoms)?;
         let (file_size, parts) = match report.file {
             Some(file) => (Some(file.size), file.parts),
             None => (None, Vec::new()),
@@ -191,6 +203,8 @@ impl<'a> Model<'a> {
             roots: report.roots,
             kinds: report.graph.kinds,
             edges,
+            imports: report.imports.into_iter().map(import).collect(),
+            import_edges,
             limits: report.limits,
             duplicates: report.duplicates,
             parts,
@@ -227,51 +241,6 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// Assign each atom that is in the output to a section of it.
-    fn place(&mut self) {
-        let present = self.present();
-        let mut sections: Vec<(&str, u32)> = Vec::new();
-        for (i, part) in self.parts.iter().enumerate().filter(|(_, p)| p.what == "section") {
-            sections.push((&part.name, i as u32));
-        }
-        sections.sort_unstable();
-        let is_zero = |part: u32| self.parts.get(part as usize).is_some_and(|p| p.bytes == 0 && p.size > 0);
-        let find = |name: &str, zero: bool| {
-            let at = sections.partition_point(|s| s.0 < name);
-            let found = sections.iter().skip(at).take_while(|s| s.0 == name).map(|s| s.1);
-            found.clone().find(|s| is_zero(*s) == zero).or_else(|| found.clone().next())
-        };
-        let placed: Vec<Option<u32>> = self
-            .atoms
-            .iter()
-            .zip(&present)
-            .map(|(atom, present)| if *present { section_of(atom, &find) } else { None })
-            .collect();
-        for (atom, part) in self.atoms.iter_mut().zip(placed) {
-            atom.placed = part;
-        }
-    }
-
-    /// By atom: whether the linked file has it.
-    fn present(&self) -> Vec<bool> {
-        if self.report.pruned {
-            return self.atoms.iter().map(|a| a.state != State::Dropped).collect();
-        }
-        // The originals were linked. Sections go whole there, so one atom that lives by the linker's rules keeps the others.
-        if !self.report.linker.gc_sections {
-            return self.atoms.iter().map(|a| !a.discarded).collect();
-        }
-        let mut live: Vec<(u32, Option<u32>)> = Vec::new();
-        live.extend(self.atoms.iter().filter(|a| a.linker_live).map(|a| (a.module, a.section_index)));
-        live.sort_unstable();
-        live.dedup();
-        let is_live = |a: &Atom<'_>| match a.section_index {
-            Some(_) => live.binary_search(&(a.module, a.section_index)).is_ok(),
-            None => a.linker_live,
-        };
-        self.atoms.iter().map(|a| !a.discarded && is_live(a)).collect()
-    }
-
     /// Bytes of the file that are surely those of an atom: not of what the linker joins, nor of a stub.
     pub(crate) fn file_bytes(&self, atom: &Atom<'_>) -> u64 {
         let in_file = atom.placed.is_some() && !atom.is_zero();
@@ -287,24 +256,48 @@ impl<'a> Model<'a> {
         if atom.is_zero() || atom.state != State::Kept || !is_alloc(atom) { 0 } else { atom.size }
     }
 
-    /// Node of an atom in [`Model::graph`].
+    /// Node of an atom, or of an import, in [`Model::graph`].
     pub(crate) fn node(atom: u32) -> u32 {
         atom + 1
     }
 
-    /// Atom of a node; `None` for the root.
+    /// Atom of a node, or import; `None` for the root.
     pub(crate) fn atom_of(node: u32) -> Option<u32> {
         node.checked_sub(1)
     }
 
-    /// What keeps what: the root holds `roots` (edge number: behind all edges, by position), atoms hold atoms.
-    pub(crate) fn graph(&self) -> Graph {
+    /// The import at a position behind those of all atoms.
+    pub(crate) fn import(&self, position: u32) -> Option<&Import<'a>> {
+        self.imports.get((position as usize).checked_sub(self.atoms.len())?)
+    }
+
+    /// Roots (edge number: behind all edges, by position), and what holds what.
+    fn arcs(&self) -> impl Iterator<Item = Arc> + Clone + '_ {
         let count = self.edges.len() as u32;
         let roots =
             self.roots.iter().enumerate().map(move |(i, r)| (ROOT, Self::node(r.atom), count + i as u32));
         let holding = self.edges.iter().enumerate().filter(|(_, e)| e.flags & HOLDS != 0);
-        let arcs = holding.map(|(i, e)| (Self::node(e.from), Self::node(e.to), i as u32));
-        Graph::new(self.atoms.len() + 1, roots.chain(arcs))
+        roots.chain(holding.map(|(i, e)| (Self::node(e.from), Self::node(e.to), i as u32)))
+    }
+
+    /// What keeps what: the root holds `roots`, atoms hold atoms.
+    pub(crate) fn graph(&self) -> Graph {
+        Graph::new(self.atoms.len() + 1, self.arcs())
+    }
+
+    /// The same, and imports (edge number: behind the roots, by position) as nodes behind those of all atoms.
+    pub(crate) fn graph_with_imports(&self) -> Graph {
+        let count = (self.edges.len() + self.roots.len()) as u32;
+        let edges = self.import_edges.iter().enumerate();
+        let edges = edges.map(|(i, e)| (Self::node(e.from), Self::node(e.to), count + i as u32));
+        Graph::new(self.atoms.len() + self.imports.len() + 1, self.arcs().chain(edges))
+    }
+
+    /// The edge of a number of [`Model::graph_with_imports`]; `None` for that of a root.
+    pub(crate) fn edge(&self, number: u32) -> Option<&Edge> {
+        let number = number as usize;
+        let import = || self.import_edges.get(number.checked_sub(self.edges.len() + self.roots.len())?);
+        self.edges.get(number).or_else(import)
     }
 
     /// The root of an edge number of [`Model::graph`], if it is one.
@@ -315,7 +308,7 @@ impl<'a> Model<'a> {
     /// Whether an edge of [`Model::graph`] can be taken away by a change of the program: not how an object is put
     /// together, nor the entry.
     pub(crate) fn may_go(&self, number: u32) -> bool {
-        match self.edges.get(number as usize) {
+        match self.edge(number) {
             Some(edge) => edge.flags & STRUCTURAL == 0,
             None => self.root_of(number).is_some_and(|r| !matches!(&*r.reason, "entry" | "init-fini-symbol")),
         }
@@ -405,33 +398,35 @@ fn edges(graph: &read::Graph<'_>, atoms: usize) -> Result<Vec<Edge>, String> {
     Ok(edges)
 }
 
-/// Where linkers put a section, by name: a section of the output of that name, else of the longest part of it that ends before
-/// a dot; what old names mean besides.
-fn section_of(atom: &Atom<'_>, find: &dyn Fn(&str, bool) -> Option<u32>) -> Option<u32> {
-    let zero = atom.is_zero();
-    let own: &str = match &*atom.kind {
-        "common" => ".bss",
-        _ => &atom.section,
+fn import(i: read::Import<'_>) -> Import<'_> {
+    let by = || match &*i.defined_by {
+        "linker" => Cow::from("the linker"),
+        "nothing" => Cow::from("nothing"),
+        _ => Cow::from("a library"),
     };
-    let mut name = own;
-    loop {
-        if let Some(found) = find(name, zero) {
-            return Some(found);
+    Import { symbol: i.symbol, definer: i.library.unwrap_or_else(by) }
+}
+
+fn import_edges(imports: &[read::Import<'_>], atoms: usize) -> Result<Vec<Edge>, String> {
+    let mut edges = Vec::new();
+    for (i, import) in imports.iter().enumerate() {
+        let lengths = [import.kind.len(), import.offset.len(), import.count.len()];
+        if lengths.iter().any(|l| *l != import.from.len()) {
+            return Err("the tables of an import have different lengths".to_owned());
         }
-        match name.rfind('.') {
-            Some(dot) if dot > 0 => name = name.get(..dot).unwrap_or_default(),
-            _ => break,
+        if import.from.iter().any(|a| *a as usize >= atoms) {
+            return Err("an import is of an atom that isn't there".to_owned());
         }
+        let to = (atoms + i) as u32;
+        let columns = import.from.iter().zip(&import.kind).zip(&import.offset).zip(&import.count);
+        edges.extend(columns.map(|(((from, kind), offset), count)| Edge {
+            from: *from,
+            to,
+            kind: *kind,
+            offset: *offset,
+            count: *count,
+            flags: HOLDS,
+        }));
     }
-    let starts = |prefix: &str| own.starts_with(prefix);
-    let other = match own {
-        _ if starts(".gnu.linkonce.t") => ".text",
-        _ if starts(".gnu.linkonce.r") => ".rodata",
-        _ if starts(".gnu.linkonce.d") => ".data",
-        _ if starts(".gnu.linkonce.b") => ".bss",
-        _ if starts(".ctors") => ".init_array",
-        _ if starts(".dtors") => ".fini_array",
-        _ => return None,
-    };
-    find(other, zero)
+    Ok(edges)
 }

@@ -30,6 +30,9 @@ pub(super) struct Report<'a> {
     pub(super) roots: Vec<Root<'a>>,
     #[serde(borrow)]
     pub(super) graph: Graph<'a>,
+    /// Reports of older versions have none.
+    #[serde(borrow, default)]
+    pub(super) imports: Vec<Import<'a>>,
     pub(super) duplicates: Vec<Vec<u32>>,
     #[serde(borrow)]
     pub(super) file: Option<File<'a>>,
@@ -122,6 +125,20 @@ pub(super) struct Graph<'a> {
     pub(super) offset: Vec<i64>,
     pub(super) count: Vec<u8>,
     pub(super) flags: Vec<u8>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Import<'a> {
+    #[serde(borrow)]
+    pub(super) symbol: Text<'a>,
+    #[serde(borrow)]
+    pub(super) defined_by: Text<'a>,
+    #[serde(borrow)]
+    pub(super) library: Option<Text<'a>>,
+    pub(super) from: Vec<u32>,
+    pub(super) kind: Vec<u8>,
+    pub(super) offset: Vec<i64>,
+    pub(super) count: Vec<u8>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -46,6 +46,10 @@ fn report() -> Value {
         "graph": { "kinds": ["call", "data"], "start": [0, 2, 4, 5, 5, 5, 5, 5], "target": [1, 2, 2, 3, 6],
             "kind": [0, 1, 0, 0, 0], "offset": [1, 2, -1, 4, 5], "count": [1, 1, 255, 1, 1],
             "flags": [1, 1, 3, 1, 5] },
+        "imports": [{ "symbol": "_ZSt4cout", "defined_by": "library", "library": "libstdc++.so.6",
+                "from": [1, 2], "kind": [0, 1], "offset": [1, -1], "count": [1, 255] },
+            { "symbol": "weak", "defined_by": "nothing", "library": null, "from": [2], "kind": [1],
+                "offset": [8], "count": [1] }],
         "duplicates": [[1, 2], [3, 5]],
         "file": { "size": 200, "parts": [part("ELF header", "header", "headers", 64, 64),
             part(".text", "section", "text", 60, 60), part(".rodata", "section", "rodata", 70, 70),
@@ -82,6 +86,9 @@ fn ask_all(text: &str) -> Result<usize> {
         commands::why::paths(&model, "_start", "main", &of("paths a b")),
         Ok(commands::garbage::answer(&model, &of("garbage -n 1"))),
         Ok(commands::duplicates::answer(&model, &of("duplicates -n 1"))),
+        commands::why::why(&model, "std::cout", &of("why std::cout")),
+        commands::why::paths(&model, "main", "weak", &of("paths a b")),
+        Ok(commands::imports::answer(&model, &of("imports -n 1"))),
         Ok(commands::limits::answer(&model)),
         commands::diff::answer(&good, &model, &some),
         commands::diff::answer(&model, &good, &all),
@@ -102,7 +109,7 @@ fn ask_all(text: &str) -> Result<usize> {
 
 #[test]
 fn a_report_that_is_whole_is_answered() {
-    assert_eq!(ask_all(&report().to_string()).unwrap(), 16 * 4 + 3);
+    assert_eq!(ask_all(&report().to_string()).unwrap(), 19 * 4 + 3);
 }
 
 /// Every value in it, depth first: how many there are, or `change` of number `at`.

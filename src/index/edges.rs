@@ -223,7 +223,8 @@ fn part(
     out
 }
 
-fn edge_kind(kind: ReferenceKind) -> EdgeKind {
+/// The edge that a reference is.
+pub(crate) fn edge_kind(kind: ReferenceKind) -> EdgeKind {
     match kind {
         ReferenceKind::Call => EdgeKind::Call,
         ReferenceKind::Address | ReferenceKind::Debug => EdgeKind::Address,

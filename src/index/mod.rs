@@ -20,6 +20,7 @@ use crate::inputs::Inputs;
 use crate::resolve::{Resolution, link_limit};
 pub use bonds::Bond;
 pub(crate) use bonds::{FunctionTable, is_ordinary_data};
+pub(crate) use edges::edge_kind;
 pub(crate) use regions::{Region, Regions};
 pub use roots::RootReason;
 

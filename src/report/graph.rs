@@ -76,7 +76,8 @@ struct Arc {
     flags: u8,
 }
 
-fn code(name: &str) -> u8 {
+/// Position of a name in [`KINDS`].
+pub(super) fn code(name: &str) -> u8 {
     KINDS.iter().position(|k| *k == name).unwrap_or(KINDS.len() - 1) as u8
 }
 

@@ -8,6 +8,7 @@ pub mod calls;
 pub mod contents;
 mod duplicates;
 pub mod graph;
+pub mod imports;
 mod json;
 pub mod log;
 mod names;
@@ -62,6 +63,8 @@ pub struct Report {
     /// What is live by itself, ascending by atom.
     pub roots: Vec<graph::RootReport>,
     pub graph: graph::GraphReport,
+    /// What is used and defined elsewhere, by symbol.
+    pub imports: Vec<imports::ImportReport>,
     /// Atoms with the same contents, in groups: positions in `atoms`.
     pub duplicates: Vec<Vec<u32>>,
     /// The linked file; null if it could not be read.
@@ -212,7 +215,9 @@ pub fn write(facts: Facts<'_>, totals: Totals, pruned: bool) -> Result<Report> {
     let prune = &facts.config.prune;
     let mut report = report(facts, totals, pruned);
     if prune.report.is_some() {
-        (report.graph, report.duplicates) = rayon::join(|| graph::graph(facts), || duplicates::groups(facts));
+        let of_graph = || (graph::graph(facts), imports::imports(facts));
+        ((report.graph, report.imports), report.duplicates) =
+            rayon::join(of_graph, || duplicates::groups(facts));
     }
     // Where the originals are linked that is still to come.
     match pruned {
@@ -300,6 +305,7 @@ pub fn report(facts: Facts<'_>, totals: Totals, pruned: bool) -> Report {
         limits: limit_reports(facts),
         roots: graph::roots(facts),
         graph: graph::GraphReport::default(),
+        imports: Vec::new(),
         duplicates: Vec::new(),
         file: None,
         value_flow: calls::counts(facts),

@@ -56,7 +56,7 @@ pub(crate) fn json(session: &mut Session, words: &str) -> Value {
 }
 
 /// A column of a table of an answer.
-fn column<'v>(answer: &'v Value, table: &str, column: &str) -> Vec<&'v str> {
+pub(crate) fn column<'v>(answer: &'v Value, table: &str, column: &str) -> Vec<&'v str> {
     let rows = answer[table].as_array().map(Vec::as_slice).unwrap_or_default();
     rows.iter().map(|r| r[column].as_str().unwrap_or_default()).collect()
 }
@@ -409,9 +409,17 @@ fn bad_reports_are_named() {
     ];
     for (name, text, expected) in cases {
         session.write(name, text);
-        for command in
-            ["top", "dominators", "why main", "paths main main", "garbage", "duplicates", "limits", "html"]
-        {
+        for command in [
+            "top",
+            "dominators",
+            "why main",
+            "paths main main",
+            "garbage",
+            "duplicates",
+            "limits",
+            "imports",
+            "html",
+        ] {
             let outcome = audit(&mut session, &format!("{command} {name}"));
             let named =
                 outcome.status == 1 && outcome.stderr.contains(expected) && outcome.stderr.contains(name);
@@ -425,9 +433,20 @@ fn bad_reports_are_named() {
     session.check(outcome.stderr.contains("no module in the link defines shred"), &outcome.stderr);
     let outcome = audit(&mut session, "why share main.json");
     session.check(outcome.stderr.contains("; there is shared"), &outcome.stderr);
-    for command in
-        ["", "top", "dominators", "why", "paths", "garbage", "duplicates", "limits", "diff", "budget", "html"]
-    {
+    for command in [
+        "",
+        "top",
+        "dominators",
+        "why",
+        "paths",
+        "garbage",
+        "duplicates",
+        "limits",
+        "imports",
+        "diff",
+        "budget",
+        "html",
+    ] {
         let help = audit(&mut session, &format!("{command} --help")).stdout;
         session.check(help.contains("Usage: lto-prune audit") && help.contains("--json"), &help);
         session.check(help.lines().all(|l| l.len() <= 120), &help);

@@ -5,6 +5,7 @@ pub(super) mod diff;
 pub(super) mod dominators;
 pub(super) mod duplicates;
 pub(super) mod garbage;
+pub(super) mod imports;
 pub(super) mod limits;
 pub(super) mod top;
 pub(super) mod why;

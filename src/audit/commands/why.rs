@@ -7,13 +7,19 @@
 use crate::audit::args::Request;
 use crate::audit::attribute::{place, symbol};
 use crate::audit::commands::dominators::weights;
-use crate::audit::find::{find, is_main, matching};
+use crate::audit::demangle::demangle;
+use crate::audit::find::{find, find_or_import, is_main, matching};
 use crate::audit::graph::cut::cut;
 use crate::audit::graph::{Arc, Graph, NONE, ROOT};
 use crate::audit::model::{Model, State};
 use crate::audit::table::{Answer, Cell, Table, count};
 use crate::audit::{ROWS, rows};
 use crate::error::{Error, Result, Stage};
+
+/// Columns of a path.
+const PATH: [&str; 3] = ["reference", "place", "to"];
+/// Columns of several.
+const PATHS: [&str; 4] = ["path", "reference", "place", "to"];
 
 /// A graph with one more node behind all that is asked about.
 struct Question<'m, 'a> {
@@ -27,7 +33,7 @@ struct Question<'m, 'a> {
 impl<'m, 'a> Question<'m, 'a> {
     /// What leads from `from` (empty: from the roots) to `to`. What `stays` is held by the root besides.
     fn new(model: &'m Model<'a>, from: &[u32], to: &[u32], stays: &[u32]) -> Self {
-        let whole = model.graph();
+        let whole = model.graph_with_imports();
         let behind = whole.nodes() as u32;
         let mut arcs: Vec<Arc> = Vec::new();
         for node in 0..behind {
@@ -45,7 +51,8 @@ impl<'m, 'a> Question<'m, 'a> {
     fn goes(&self, gone: impl Fn(u32, u32, u32) -> bool) -> (u64, Vec<u32>) {
         let before = self.graph.reached(ROOT, |_, _, _| true);
         let after = self.graph.reached(ROOT, |from, to, number| !gone(from, to, number));
-        let mut nodes: Vec<u32> = (1..self.to).collect();
+        // What is imported has no bytes here.
+        let mut nodes: Vec<u32> = (1..=self.model.atoms.len() as u32).collect();
         let at = |list: &[bool], n: u32| list.get(n as usize).copied().unwrap_or(false);
         nodes.retain(|n| at(&before, *n) && !at(&after, *n));
         let weight = |n: &u32| self.weights.get(*n as usize).copied().unwrap_or(0);
@@ -54,8 +61,11 @@ impl<'m, 'a> Question<'m, 'a> {
     }
 
     fn name(&self, node: u32) -> String {
-        let atom = Model::atom_of(node).and_then(|a| self.model.atoms.get(a as usize));
-        atom.map(|a| symbol(self.model, a)).unwrap_or_default()
+        let Some(position) = Model::atom_of(node) else { return String::new() };
+        match self.model.atoms.get(position as usize) {
+            Some(atom) => symbol(self.model, atom),
+            None => self.model.import(position).map(|i| demangle(&i.symbol).into_owned()).unwrap_or_default(),
+        }
     }
 
     fn place_of(&self, node: u32) -> String {
@@ -72,7 +82,7 @@ impl<'m, 'a> Question<'m, 'a> {
             let by = root.symbol.as_ref().map(|s| format!(" {s}")).unwrap_or_default();
             return (format!("root: {}", root.reason), by.trim_start().to_owned(), 1);
         }
-        let Some(edge) = self.model.edges.get(number as usize) else { return Default::default() };
+        let Some(edge) = self.model.edge(number) else { return Default::default() };
         let kind = self.model.kinds.get(usize::from(edge.kind)).map(|k| k.to_string()).unwrap_or_default();
         let Some(from) = self.model.atoms.get(edge.from as usize) else { return Default::default() };
         let module = self.model.modules.get(from.module as usize).map(|m| m.short()).unwrap_or_default();
@@ -115,13 +125,16 @@ impl<'m, 'a> Question<'m, 'a> {
 /// # Errors
 /// Nothing has the name.
 pub(crate) fn why(model: &Model<'_>, name: &str, request: &Request) -> Result<Answer> {
-    let found = find(model, name)?;
+    let found = find_or_import(model, name)?;
     let mut answer = Answer::default();
-    let is_live = |a: &u32| model.atoms.get(*a as usize).is_some_and(|a| a.state != State::Dropped);
+    // What is imported is what lives refers to.
+    let is_live = |a: &u32| model.atoms.get(*a as usize).is_none_or(|a| a.state != State::Dropped);
     let targets: Vec<u32> = found.iter().copied().filter(is_live).collect();
     describe(model, &found, &mut answer);
     answer.facts = vec![("symbol", name.into()), ("kept", (!targets.is_empty()).into())];
     if targets.is_empty() {
+        // A file of values has its head all the same.
+        answer.tables.push(Table::new("path", "", &PATH));
         return Ok(answer);
     }
     for pattern in &request.keep {
@@ -136,7 +149,7 @@ pub(crate) fn why(model: &Model<'_>, name: &str, request: &Request) -> Result<An
     let stays: Vec<u32> = stays.into_iter().filter(is_other).collect();
     let question = Question::new(model, &[], &targets, &stays);
     let is_target = |node: u32| Model::atom_of(node).is_some_and(|a| targets.binary_search(&a).is_ok());
-    let mut path = Table::new("path", "a shortest path", &["reference", "place", "to"]);
+    let mut path = Table::new("path", "a shortest path", &PATH);
     let shortest =
         question.graph.shortest(ROOT, question.to, |_, to, number| to == question.to || number != NONE);
     question.steps(&shortest.unwrap_or_default(), &mut path, None);
@@ -196,7 +209,7 @@ fn cut_of(question: &Question<'_, '_>, request: &Request, answer: &mut Answer) {
     table.limit(rows(request, 10));
     answer.tables.push(table);
     let title = "paths that share no reference that can be removed";
-    let mut table = Table::new("paths", title, &["path", "reference", "place", "to"]);
+    let mut table = Table::new("paths", title, &PATHS);
     for (i, path) in found.paths.iter().enumerate().take(rows(request, 5).unwrap_or(usize::MAX)) {
         question.steps(path, &mut table, Some(i as u64 + 1));
     }
@@ -222,7 +235,13 @@ fn describe(model: &Model<'_>, found: &[u32], answer: &mut Answer) {
     // What is kept is of more interest.
     let mut found = found.to_vec();
     found.sort_by_key(|a| model.atoms.get(*a as usize).is_none_or(|a| a.state == State::Dropped));
-    for atom in found.iter().take(MOST).filter_map(|a| model.atoms.get(*a as usize)) {
+    for position in found.iter().take(MOST) {
+        if let Some(import) = model.import(*position) {
+            let line =
+                format!("{} is not in the link: {} defines it", demangle(&import.symbol), import.definer);
+            answer.lines.push(line);
+        }
+        let Some(atom) = model.atoms.get(*position as usize) else { continue };
         let state = match atom.state {
             State::Kept => "kept",
             State::Stub => "a stub: only its address is needed",
@@ -252,12 +271,13 @@ fn describe(model: &Model<'_>, found: &[u32], answer: &mut Answer) {
 /// # Errors
 /// Nothing has one of the names.
 pub(crate) fn paths(model: &Model<'_>, from: &str, to: &str, request: &Request) -> Result<Answer> {
-    let (sources, targets) = (find(model, from)?, find(model, to)?);
+    let (sources, targets) = (find(model, from)?, find_or_import(model, to)?);
     let question = Question::new(model, &sources, &targets, &[]);
     let mut answer = Answer::default();
+    let mut table = Table::new("paths", "", &PATHS);
     let Some(shortest) = question.graph.shortest(ROOT, question.to, |_, _, _| true) else {
         answer.lines.push(format!("{from} does not lead to {to}"));
-        answer.facts.push(("paths", 0.into()));
+        answer.tables.push(table);
         return Ok(answer);
     };
     let found = cut(&question.graph, question.to, |_, _, number| number != NONE);
@@ -269,7 +289,6 @@ pub(crate) fn paths(model: &Model<'_>, from: &str, to: &str, request: &Request) 
     let steps = |path: &Vec<Arc>| path.iter().filter(|a| a.0 != ROOT && a.1 != question.to).count() as u64;
     let nearest = paths.first().map(steps).unwrap_or(0);
     answer.lines.push(format!("{from} leads to {to} in {}", things(nearest, "step")));
-    let mut table = Table::new("paths", "", &["path", "reference", "place", "to"]);
     for (i, path) in paths.iter().enumerate().take(rows(request, ROWS).unwrap_or(usize::MAX)) {
         question.steps(path.get(1..).unwrap_or(&[]), &mut table, Some(i as u64 + 1));
     }

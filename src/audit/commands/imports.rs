@@ -1,0 +1,63 @@
+//! `audit imports`: what the program uses and others define, by library; `audit why` says what uses one of them, and the cut.
+//!
+//! Counted are the atoms that live and refer to a symbol, however often they do.
+
+use std::collections::BTreeMap;
+
+use crate::audit::args::Request;
+use crate::audit::attribute::symbol;
+use crate::audit::demangle::demangle;
+use crate::audit::model::{Edge, Model};
+use crate::audit::table::{Answer, Cell, Table, count};
+use crate::audit::{ROWS, rows};
+
+/// Symbols, atoms that refer to them.
+type Sum = (u64, u64);
+
+/// The answer.
+pub(crate) fn answer(model: &Model<'_>, request: &Request) -> Answer {
+    let mut sums: BTreeMap<&str, Sum> = BTreeMap::new();
+    let mut imports: Vec<(&str, &[Edge], String)> = Vec::new();
+    let mut edges = &model.import_edges[..];
+    for (import, position) in model.imports.iter().zip(model.atoms.len() as u32..) {
+        let (of_this, others) = edges.split_at(edges.partition_point(|e| e.to <= position));
+        edges = others;
+        let sum = sums.entry(&import.definer).or_default();
+        *sum = (sum.0 + 1, sum.1 + of_this.len() as u64);
+        imports.push((&import.definer, of_this, demangle(&import.symbol).into_owned()));
+    }
+    let mut libraries: Vec<(&str, Sum)> = sums.into_iter().collect();
+    libraries.sort_by_key(|(_, sum)| std::cmp::Reverse(sum.0));
+    let mut by_library = Table::new("libraries", "by who defines them", &["symbols", "atoms", "defined by"]);
+    for (library, (symbols, atoms)) in &libraries {
+        by_library.row(vec![Cell::Number(*symbols), Cell::Number(*atoms), Cell::text(*library)]);
+    }
+    // What few refer to is the easiest to do without.
+    imports.sort_by(|a, b| (a.1.len(), &a.2).cmp(&(b.1.len(), &b.2)));
+    let mut table = Table::new(
+        "imports",
+        "those that the fewest atoms refer to",
+        &["atoms", "symbol", "defined by", "from"],
+    );
+    for (library, edges, name) in imports {
+        let from = edges.first().and_then(|e| model.atoms.get(e.from as usize));
+        let from = from.map(|a| symbol(model, a)).unwrap_or_default();
+        table.row(vec![
+            Cell::Number(edges.len() as u64),
+            Cell::Text(name),
+            Cell::text(library),
+            Cell::Text(from),
+        ]);
+    }
+    table.limit(rows(request, ROWS));
+    let mut answer = Answer::default();
+    answer.lines.push(format!(
+        "{} refers to {} symbols that no module of the link defines",
+        model.report.output,
+        count(model.imports.len() as u64)
+    ));
+    answer.facts =
+        vec![("symbols", model.imports.len().into()), ("references", model.import_edges.len().into())];
+    answer.tables = vec![table, by_library];
+    answer
+}

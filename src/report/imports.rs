@@ -1,0 +1,73 @@
+//! What the modules of the link refer to and none of them defines: the report's `imports`.
+//!
+//! Only references of what lives count, as in `graph`. Those of bitcode are the ones that were read: which of them are left once
+//! code is made of it, and what that code calls besides, is for the linker to see.
+
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+use summaries::Target;
+
+use super::graph::code;
+use super::{Facts, edge_kind_name, lossy};
+use crate::ids::{AtomId, Id, SymbolId};
+use crate::index::edge_kind;
+use crate::resolve::Prevailing;
+
+/// A symbol that is defined elsewhere, and what refers to it: one place of each atom, ascending by atom.
+#[derive(Debug, Serialize)]
+pub struct ImportReport {
+    pub symbol: String,
+    /// `library`, `linker`, or `nothing`.
+    pub defined_by: &'static str,
+    /// The name by which the loader finds the library.
+    pub library: Option<String>,
+    /// Positions in `atoms`.
+    pub from: Vec<u32>,
+    /// Positions in the graph's `kinds`.
+    pub kind: Vec<u8>,
+    /// In bytes, from the start of the section of the source (of its `.eh_frame` for `unwind`).
+    pub offset: Vec<i64>,
+    /// Places that it stands for; 255 is that or more.
+    pub count: Vec<u8>,
+}
+
+/// All of them, by symbol.
+pub(super) fn imports(facts: Facts<'_>) -> Vec<ImportReport> {
+    let symbols = &facts.resolution.symbols;
+    let mut at: FxHashMap<SymbolId, usize> = FxHashMap::default();
+    let mut imports: Vec<ImportReport> = Vec::new();
+    for (this, summary) in facts.index.modules.iter().zip(facts.summaries) {
+        for r in &summary.references {
+            let from = AtomId(this.first_atom + r.from.0);
+            let Target::Symbol(symbol) = r.target else { continue };
+            if !facts.liveness.is_live(from) || !facts.index.alloc[from.index()] {
+                continue;
+            }
+            let Some(id) = facts.resolution.symbol_id(this.module, symbol) else { continue };
+            let (defined_by, library) = match symbols[id].prevailing {
+                Prevailing::Module { .. } => continue,
+                Prevailing::Dso(dso) => ("library", Some(facts.inputs.dso_name(dso).to_owned())),
+                Prevailing::Linker => ("linker", None),
+                Prevailing::Undefined { .. } => ("nothing", None),
+            };
+            let position = *at.entry(id).or_insert_with(|| {
+                let symbol = lossy(symbols[id].name);
+                let (from, kind, offset, count) = Default::default();
+                imports.push(ImportReport { symbol, defined_by, library, from, kind, offset, count });
+                imports.len() - 1
+            });
+            let Some(import) = imports.get_mut(position) else { continue };
+            match import.count.last_mut() {
+                Some(count) if import.from.last() == Some(&from.0) => *count = count.saturating_add(1),
+                _ => {
+                    import.from.push(from.0);
+                    import.kind.push(code(edge_kind_name(edge_kind(r.kind))));
+                    import.offset.push(i64::try_from(r.offset).unwrap_or(-1));
+                    import.count.push(1);
+                }
+            }
+        }
+    }
+    imports.sort_by(|a, b| a.symbol.cmp(&b.symbol));
+    imports
+}

@@ -1,0 +1,145 @@
+//! `lto-prune audit` on what a program uses and others define, beside the dynamic symbol table of the output; and how its answers
+//! look where there is nothing to show, or a terminal of some width.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::audit::{audit, column, json};
+use crate::run::{Job, Session};
+use crate::tools::{self, Linker};
+
+const MAIN: &str = "
+    int given(int); int other(int); int twice(int);
+    extern int maybe(void) __attribute__((weak));
+    extern char _end[];
+    static __attribute__((noinline)) int step(int x) { return given(x) + 1; }
+    int table(void) { return twice(2) + twice(3); }
+    int dead(int x) { return other(x); }
+    int main(int argc, char **argv) { return (maybe ? maybe() : 0) + step(argc) + table() + (argv == (void *)_end); }
+";
+const LIBRARY: &str =
+    "int given(int x) { return x; } int other(int x) { return x; } int twice(int x) { return 2 * x; }";
+
+/// `main`, a program with a library, and `main.json`.
+fn linked(session: &mut Session, linker: Linker) {
+    let dir = session.dir().to_owned();
+    session.write("main.c", MAIN);
+    session.write("lib.c", LIBRARY);
+    session.must(&Job::new(&dir, "gcc").words("-shared -fPIC lib.c -o libx.so -Wl,-soname,libx.so.3"));
+    session.must(&Job::new(&dir, "gcc").words("-O1 -fPIE -c main.c"));
+    let job = Job::new(&dir, tools::lto_prune()).env("CC", "gcc").words("main.o libx.so -pie -o main");
+    let job = job.words("--prune-report=main.json --prune-strict");
+    session.must(&job.arg(format!("--prune-linker={}", linker.path().display())));
+}
+
+fn undefined_symbols(session: &mut Session) -> BTreeSet<String> {
+    let dir = session.dir().to_owned();
+    let text = session
+        .must(&Job::new(&dir, "nm").words("-D --undefined-only --without-symbol-versions main"))
+        .stdout;
+    text.lines().filter_map(|l| l.split_whitespace().last()).map(str::to_owned).collect()
+}
+
+#[test]
+fn imports_are_those_of_the_output() {
+    for linker in Linker::ALL {
+        let mut session = Session::new(&format!("audit/imports-{}", linker.name()));
+        linked(&mut session, linker);
+        let answer = json(&mut session, "imports -n 0 --json main.json");
+        let rows = answer["imports"].as_array().unwrap().clone();
+        let those = |defined_by: &dyn Fn(&str) -> bool| -> BTreeSet<String> {
+            let of = rows.iter().filter(|r| defined_by(r["defined_by"].as_str().unwrap()));
+            of.map(|r| r["symbol"].as_str().unwrap().to_owned()).collect()
+        };
+        let table = undefined_symbols(&mut session);
+        let of_libraries = those(&|by| by.starts_with("lib"));
+        session
+            .check(of_libraries.is_subset(&table), &format!("{of_libraries:?}, but .dynsym has {table:?}"));
+        // Whether a weak symbol without a definition gets there is each linker's own affair.
+        let all = those(&|by| by != "the linker");
+        session.check(table.is_subset(&all), &format!("{all:?}, but .dynsym has {table:?}"));
+        session.check(of_libraries.contains("twice"), "what is referred to twice is there");
+        session.check(!all.contains("other"), "what is dead imports nothing");
+        let by = |symbol: &str| rows.iter().find(|r| r["symbol"] == symbol).map(|r| r["defined_by"].clone());
+        session.check_eq(&by("given"), &Some(Value::from("libx.so.3")), "by its soname");
+        session.check_eq(&by("maybe"), &Some(Value::from("nothing")), "weak");
+        session.check_eq(&by("_end"), &Some(Value::from("the linker")), "made by the linker");
+    }
+}
+
+#[test]
+fn why_and_paths_to_an_import() {
+    let mut session = Session::new("audit/import-paths");
+    linked(&mut session, Linker::Lld);
+    let answer = json(&mut session, "why --json given main.json");
+    session.check_eq(&answer["kept"], &Value::from(true), "kept");
+    session.check_eq(&answer["references"], &Value::from(1), "one reference");
+    session.check_eq(&column(&answer, "holders", "from"), &vec!["step"], "by step");
+    session.check_eq(&column(&answer, "holders", "to"), &vec!["given"], "of given");
+    session.check_eq(&column(&answer, "holders", "reference"), &vec!["call"], "a call");
+    // step is called in one place, which is what has to go: the first cut from the import on.
+    session.check_eq(&column(&answer, "cut", "to"), &vec!["given"], "the cut");
+    let answer = json(&mut session, "why --json twice main.json");
+    let places: Vec<u64> =
+        answer["holders"].as_array().unwrap().iter().filter_map(|h| h["places"].as_u64()).collect();
+    session.check_eq(&places, &vec![2], "two calls");
+    let text = audit(&mut session, "why given main.json").stdout;
+    session.check(text.starts_with("given is not in the link: libx.so.3 defines it\n"), &text);
+    let answer = json(&mut session, "paths --json main given main.json");
+    session.check_eq(&column(&answer, "paths", "to"), &vec!["step", "given"], "a path");
+    let text = audit(&mut session, "why maybe main.json").stdout;
+    session.check(text.starts_with("maybe is not in the link: nothing defines it\n"), &text);
+    for word in ["why other", "paths main other"] {
+        let message = audit(&mut session, &format!("{word} main.json")).stderr;
+        session.check(message.contains("no module in the link defines other"), &message);
+    }
+}
+
+/// Files of values have a head also where nothing stands below it.
+#[test]
+fn values_without_rows_have_their_columns() {
+    let mut session = Session::new("audit/no-rows");
+    linked(&mut session, Linker::Lld);
+    for (words, head) in [
+        ("why dead", "reference,place,to\n"),
+        ("paths table step", "path,reference,place,to\n"),
+        ("duplicates", "waste,"),
+        ("limits", "limit"),
+        ("diff --by=module main.json", ""),
+    ] {
+        let text = audit(
+            &mut session,
+            &format!(
+                "{} --csv {} main.json",
+                words.split(' ').next().unwrap(),
+                words.split_once(' ').map_or("", |w| w.1)
+            ),
+        )
+        .stdout;
+        session.check(text.starts_with(head) && text.contains(','), &format!("{words}: {text}"));
+    }
+    let answer = json(&mut session, "paths --json table step main.json");
+    session.check_eq(&answer["paths"], &Value::Array(Vec::new()), "no path");
+}
+
+/// `script` gives a terminal without a size; `stty` then a width and no height.
+#[test]
+fn the_width_is_that_of_the_terminal() {
+    let mut session = Session::new("audit/terminal");
+    linked(&mut session, Linker::Lld);
+    let dir = session.dir().to_owned();
+    let tool = tools::lto_prune();
+    let mut widest = |stty: &str| {
+        let command = format!("{stty}{} audit top -n 0 main.json", tool.display());
+        let job = Job::new(&dir, "script").words("-qec").arg(command).words("/dev/null");
+        let text = session.must(&job.env("TERM", "xterm").env("NO_COLOR", "1")).stdout;
+        // The line above the table is a sentence.
+        text.lines().skip(1).map(|l| l.trim_end().chars().count()).max()
+    };
+    let all = widest("").unwrap();
+    let narrow = widest("stty cols 46; ").unwrap();
+    let wide = widest("stty rows 24 cols 200; ").unwrap();
+    assert_eq!((all, narrow), (wide, 46));
+    assert!(wide > 46);
+}
