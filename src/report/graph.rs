@@ -11,6 +11,7 @@ use serde::Serialize;
 use super::{Facts, edge_kind_name, lossy, why};
 use crate::ids::{AtomId, Id};
 use crate::index::{Bond, Edge, EdgeKind};
+use crate::plan::Action;
 use crate::propagate::Witness;
 
 /// Names of the kinds, by the codes in [`GraphReport::kind`].
@@ -131,8 +132,11 @@ pub(super) fn followed_kind(witness: Witness) -> &'static str {
     }
 }
 
+/// Whether an atom is in the output. Debug information that the linker throws away is not, although it is live.
 fn is_in(facts: Facts<'_>, atom: AtomId) -> bool {
-    facts.liveness.is_live(atom) || facts.liveness.is_stub(atom)
+    let (position, index) = facts.index.locate(atom);
+    let action = facts.plan.modules.get(position).and_then(|m| m.atoms.get(index.index()));
+    action.is_some_and(|a| *a != Action::Drop)
 }
 
 pub(super) fn graph(facts: Facts<'_>) -> GraphReport {
@@ -142,7 +146,7 @@ pub(super) fn graph(facts: Facts<'_>) -> GraphReport {
     let mut arcs: Vec<Arc> = Vec::new();
     for atom in (0..facts.index.atom_count()).map(AtomId::new) {
         arcs.clear();
-        if facts.liveness.is_live(atom) {
+        if facts.liveness.is_live(atom) && is_in(facts, atom) {
             of_index(facts, atom, &mut arcs);
             let extra = |list: &[(AtomId, AtomId)], kind: &str, flags: u8, arcs: &mut Vec<Arc>| {
                 let first = list.partition_point(|p| p.0 < atom);

@@ -227,6 +227,28 @@ fn totals(session: &mut Session, name: &str) {
     session.check(checked > 15, &format!("{name}: size -A names {checked} sections"));
 }
 
+/// What the graph of the report reaches from its roots is what is in the output.
+fn graph_reaches_what_is_kept(session: &mut Session, name: &str) {
+    let text = std::fs::read_to_string(session.path(&format!("{name}.json"))).unwrap();
+    let report: Value = serde_json::from_str(&text).unwrap();
+    let table = |column: &str| -> Vec<usize> {
+        report["graph"][column].as_array().unwrap().iter().map(|n| n.as_u64().unwrap_or(0) as usize).collect()
+    };
+    let (start, target, flags) = (table("start"), table("target"), table("flags"));
+    let atoms = report["atoms"].as_array().unwrap();
+    let roots = report["roots"].as_array().unwrap();
+    let mut work: Vec<usize> = roots.iter().map(|r| r["atom"].as_u64().unwrap() as usize).collect();
+    let mut reached = vec![false; atoms.len()];
+    while let Some(atom) = work.pop() {
+        if !std::mem::replace(&mut reached[atom], true) {
+            work.extend((start[atom]..start[atom + 1]).filter(|e| flags[*e] & 1 != 0).map(|e| target[e]));
+        }
+    }
+    for (atom, reached) in atoms.iter().zip(reached) {
+        session.check_eq(&(atom["state"] != "dropped"), &reached, &format!("{name}: {atom}"));
+    }
+}
+
 #[test]
 fn totals_are_exact_behind_every_linker() {
     for linker in Linker::ALL {
@@ -260,6 +282,7 @@ fn totals_are_exact_in_every_form() {
             }
             linked_as(&mut session, name, "fixtures/audit/main.c", "-g -fPIC", linker, words);
             totals(&mut session, name);
+            graph_reaches_what_is_kept(&mut session, name);
             // Bytes that are told twice would show as fewer than none, outside of what is compressed.
             let answer = json(&mut session, &format!("top --json {name}.json"));
             let rows = answer["top"].as_array().unwrap();
