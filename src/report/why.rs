@@ -1,9 +1,11 @@
-//! `--prune-why=GLOB`: for each symbol that matches, why it is there, or that it went.
+//! `--prune-why=GLOB`: for each symbol that matches, why it is there, or that it went; for one of a library, what refers to it.
 //!
 //! The chain is that of the witnesses: a shortest path from a root.
 
 use summaries::{Definition, SymbolKind};
 
+use super::graph::KINDS;
+use super::imports::{ImportReport, imports};
 use super::{Facts, describe, edge_kind_name, lossy};
 use crate::ids::{AtomId, Id};
 use crate::inputs::glob::Glob;
@@ -25,6 +27,9 @@ pub fn why(facts: Facts<'_>, patterns: &[String]) -> String {
             explain(facts, &lossy(name), position, atom, &mut out);
         }
     }
+    for import in imports(facts).iter().filter(|i| globs.iter().any(|g| g.matches(i.symbol.as_bytes()))) {
+        explain_import(facts, import, &mut out);
+    }
     if out.is_empty() {
         out = format!("no module in the link defines a symbol that matches {}\n", patterns.join(", "));
     }
@@ -37,13 +42,34 @@ fn explain(facts: Facts<'_>, name: &str, position: usize, atom: AtomId, out: &mu
         *out += &format!("{name} in {module}: discarded, another module's COMDAT group stands for it\n");
         return;
     }
-    let Some(mut witness) = facts.liveness.witness[atom.index()] else {
+    let Some(witness) = facts.liveness.witness[atom.index()] else {
         let dropped = if facts.config.prune.off { "would be dropped" } else { "dropped" };
         *out += &format!("{name} in {module}: {dropped}, no live atom refers to it\n");
         return;
     };
     let state = if facts.liveness.is_stub(atom) { "a stub, only its address is needed" } else { "live" };
     *out += &format!("{name} in {module}: {state}\n");
+    chain(facts, witness, out);
+}
+
+/// Who defines it, and what refers to it first.
+fn explain_import(facts: Facts<'_>, import: &ImportReport, out: &mut String) {
+    let definer = match (&import.library, import.defined_by) {
+        (Some(library), _) => library,
+        (None, "linker") => "the linker",
+        (None, _) => "nothing",
+    };
+    *out += &format!("{} is in no module of the link: {definer} defines it\n", import.symbol);
+    let (Some(from), Some(kind)) = (import.from.first(), import.kind.first()) else { return };
+    let (from, kind) = (AtomId(*from), KINDS.get(usize::from(*kind)).copied().unwrap_or_default());
+    *out += &format!("  {kind} from {}\n", describe(facts, from));
+    if let Some(witness) = facts.liveness.witness[from.index()] {
+        chain(facts, witness, out);
+    }
+}
+
+/// A line for each step from what lives by the witness back to a root.
+fn chain(facts: Facts<'_>, mut witness: Witness, out: &mut String) {
     loop {
         match witness {
             Witness::Root(number) => {

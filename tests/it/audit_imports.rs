@@ -78,7 +78,15 @@ fn why_and_paths_to_an_import() {
     session.check_eq(&column(&answer, "holders", "from"), &vec!["step"], "by step");
     session.check_eq(&column(&answer, "holders", "to"), &vec!["given"], "of given");
     session.check_eq(&column(&answer, "holders", "reference"), &vec!["call"], "a call");
-    // step is called in one place, which is what has to go: the first cut from the import on.
+    let dir = session.dir().to_owned();
+    let relocations = session.must(&Job::new(&dir, "readelf").words("-rW main.o")).stdout;
+    let given = relocations.lines().find(|l| l.contains(" given")).unwrap();
+    let offset = u64::from_str_radix(given.split_whitespace().next().unwrap(), 16).unwrap();
+    session.check_eq(
+        &column(&answer, "holders", "place"),
+        &vec![&*format!("main.o:(.text+{offset:#x})")],
+        "where",
+    );
     session.check_eq(&column(&answer, "cut", "to"), &vec!["given"], "the cut");
     let answer = json(&mut session, "why --json twice main.json");
     let places: Vec<u64> =
@@ -88,6 +96,14 @@ fn why_and_paths_to_an_import() {
     session.check(text.starts_with("given is not in the link: libx.so.3 defines it\n"), &text);
     let answer = json(&mut session, "paths --json main given main.json");
     session.check_eq(&column(&answer, "paths", "to"), &vec!["step", "given"], "a path");
+    let link = Job::new(&dir, tools::lto_prune()).env("CC", "gcc").words("main.o libx.so -pie -o main");
+    let link = link.arg(format!("--prune-linker={}", Linker::Lld.path().display()));
+    let text = session.must(&link.words("--prune-why=give* --prune-why=other")).stdout;
+    let chain =
+        ["given is in no module of the link: libx.so.3 defines it", "  call from step", "  call from main"];
+    let lines: Vec<&str> = text.lines().collect();
+    session.check(chain.iter().zip(&lines).all(|(start, line)| line.starts_with(start)), &text);
+    session.check(lines.last().is_some_and(|l| l.starts_with("  root: entry")), &text);
     let text = audit(&mut session, "why maybe main.json").stdout;
     session.check(text.starts_with("maybe is not in the link: nothing defines it\n"), &text);
     for word in ["why other", "paths main other"] {
