@@ -54,7 +54,7 @@ pub fn run(words: &[OsString], env: &Environment<'_>) -> Result<ExitCode> {
 
 fn answer(request: &Request, env: &Environment<'_>) -> Result<Answer> {
     let text = text_of(&request.source, env)?;
-    let model = Model::read(&path_of(&request.source), &text)?;
+    let model = model(&request.source, &text)?;
     let name = |at: usize| request.names.get(at).map(|n| n.to_string_lossy()).unwrap_or_default();
     match request.command {
         Command::Top => commands::top::answer(&model, request),
@@ -86,7 +86,7 @@ fn html(request: &Request, env: &Environment<'_>) -> Result<ExitCode> {
         return Err(Error::new(Stage::Arguments, "the page goes to a file: -o page.html, or > page.html"));
     }
     let text = text_of(&request.source, env)?;
-    let model = Model::read(&path_of(&request.source), &text)?;
+    let model = model(&request.source, &text)?;
     let old_path = request.old.as_ref().map(Path::new);
     let old_text = old_path.map(read_text).transpose()?;
     let old = match (&old_path, &old_text) {
@@ -101,6 +101,15 @@ fn html(request: &Request, env: &Environment<'_>) -> Result<ExitCode> {
         }
         None => print(&page),
     }
+}
+
+/// The report; one of a link of ours speaks of the program by its name, not by the folder that goes again.
+fn model<'t>(source: &Source, text: &'t str) -> Result<Model<'t>> {
+    let mut model = Model::read(&path_of(source), text)?;
+    if let Source::Link(line) = source {
+        model.report.output = output_name(line).to_string_lossy().into_owned().into();
+    }
+    Ok(model)
 }
 
 /// What messages and answers call the report.

@@ -104,6 +104,7 @@ pub(crate) struct Import<'a> {
     pub(crate) symbol: Text<'a>,
     /// The name of a library; else who defines it, in words.
     pub(crate) definer: Text<'a>,
+    pub(crate) by_library: bool,
 }
 
 /// A report.
@@ -404,7 +405,8 @@ fn import(i: read::Import<'_>) -> Import<'_> {
         "nothing" => Cow::from("nothing"),
         _ => Cow::from("a library"),
     };
-    Import { symbol: i.symbol, definer: i.library.unwrap_or_else(by) }
+    let by_library = i.defined_by == "library";
+    Import { symbol: i.symbol, definer: i.library.unwrap_or_else(by), by_library }
 }
 
 fn import_edges(imports: &[read::Import<'_>], atoms: usize) -> Result<Vec<Edge>, String> {

@@ -401,6 +401,11 @@ fn straight_from_objects() {
     session.check(outcome.stdout.starts_with("bytes,percent,symbol,module\n"), &outcome.stdout);
     session.check(outcome.stdout.lines().any(|l| l.contains(",only_left,main.o")), &outcome.stdout);
     session.check_eq(&names(&dir), &before, "an audit writes nothing");
+    for (words, name) in [("top main.d/main.o -lm -o some/kept", "kept"), ("garbage main.d/main.o", "a.out")]
+    {
+        let text = session.must(&link(words)).stdout;
+        session.check(text.starts_with(name), &text);
+    }
     let outcome = session.run(&link("top missing.o"));
     session.check(outcome.status == 1 && outcome.stderr.contains("the link failed"), &outcome.stderr);
 }

@@ -17,14 +17,15 @@ type Sum = (u64, u64);
 /// The answer.
 pub(crate) fn answer(model: &Model<'_>, request: &Request) -> Answer {
     let mut sums: BTreeMap<&str, Sum> = BTreeMap::new();
-    let mut imports: Vec<(&str, &[Edge], String)> = Vec::new();
+    let mut imports: Vec<(bool, &[Edge], String, &str)> = Vec::new();
     let mut edges = &model.import_edges[..];
     for (import, position) in model.imports.iter().zip(model.atoms.len() as u32..) {
         let (of_this, others) = edges.split_at(edges.partition_point(|e| e.to <= position));
         edges = others;
         let sum = sums.entry(&import.definer).or_default();
         *sum = (sum.0 + 1, sum.1 + of_this.len() as u64);
-        imports.push((&import.definer, of_this, demangle(&import.symbol).into_owned()));
+        let name = demangle(&import.symbol).into_owned();
+        imports.push((!import.by_library, of_this, name, &import.definer));
     }
     let mut libraries: Vec<(&str, Sum)> = sums.into_iter().collect();
     libraries.sort_by_key(|(_, sum)| std::cmp::Reverse(sum.0));
@@ -32,14 +33,14 @@ pub(crate) fn answer(model: &Model<'_>, request: &Request) -> Answer {
     for (library, (symbols, atoms)) in &libraries {
         by_library.row(vec![Cell::Number(*symbols), Cell::Number(*atoms), Cell::text(*library)]);
     }
-    // What few refer to is the easiest to do without.
-    imports.sort_by(|a, b| (a.1.len(), &a.2).cmp(&(b.1.len(), &b.2)));
+    // What few refer to is the easiest to do without; what no library defines asks for none.
+    imports.sort_by(|a, b| (a.0, a.1.len(), &a.2).cmp(&(b.0, b.1.len(), &b.2)));
     let mut table = Table::new(
         "imports",
         "those that the fewest atoms refer to",
         &["atoms", "symbol", "defined by", "from"],
     );
-    for (library, edges, name) in imports {
+    for (_, edges, name, library) in imports {
         let from = edges.first().and_then(|e| model.atoms.get(e.from as usize));
         let from = from.map(|a| symbol(model, a)).unwrap_or_default();
         table.row(vec![
