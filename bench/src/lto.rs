@@ -67,15 +67,17 @@ pub(crate) fn copy(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Medians, in milliseconds.
+/// Medians of interleaved runs, in milliseconds.
 struct Times {
-    /// Our passes before the link, without a summary cache and with a warm one.
+    /// Our passes before the link, without a summary cache.
     cold: f64,
+    /// Our passes before the link, with a warm summary cache.
     warm: f64,
-    /// The whole of lld's thin link.
+    /// lld's thin link, as a whole process.
     index_only: f64,
 }
 
+/// Measure both ways to our thin link beside lld's; the first round fills the caches and doesn't count.
 fn thin_link(corpus: &Corpus, options: &Options, link: &Link, lld: &Path, scratch: &Path) -> Result<Times> {
     let here = Link { dir: scratch.join("thin"), ..link.clone() };
     copy(&link.dir, &here.dir)?;
@@ -157,10 +159,10 @@ pub(crate) fn run_all(corpus: &Corpus, options: &Options) -> Result<bool> {
         "`.text` ours",
         "stubs",
         "our passes, ms",
-        "with cache, ms",
+        "cached, ms",
         "index only, ms",
         "ratio",
-        "with cache",
+        "ratio cached",
     ]);
     for link in &corpus.links {
         eprintln!("{}", link.name());

@@ -6,6 +6,7 @@
 
 mod args;
 mod attribute;
+mod checked;
 mod commands;
 mod demangle;
 mod find;

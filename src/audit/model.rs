@@ -1,8 +1,7 @@
 //! A report as dense tables: atoms with names, the graph of what keeps what, and the linked file.
 //!
-//! Built once for every command. A report is a file that anybody may have written, so each number is checked here before
-//! it is used as an index, and an error says which table is wrong. Where an input byte landed is
-//! not in a report: see `placed`.
+//! Built once for every command. A report is a file that anybody may have written: `checked` makes these tables of it, and
+//! each number that is an index here has been checked there. Where an input byte landed is not in a report: see `placed`.
 
 use std::borrow::Cow;
 
@@ -10,6 +9,7 @@ use crate::error::{Error, Result, Stage};
 use crate::report::SCHEMA;
 use crate::report::graph::{HOLDS, STRUCTURAL};
 
+use super::checked::checked;
 use super::graph::{Arc, Graph, ROOT};
 use super::read;
 
@@ -98,13 +98,32 @@ pub(crate) struct Edge {
     pub(crate) flags: u8,
 }
 
-/// A symbol that is used and defined elsewhere.
+/// A symbol that is used and that no module of the link defines.
 #[derive(Debug)]
 pub(crate) struct Import<'a> {
     pub(crate) symbol: Text<'a>,
-    /// The name of a library; else who defines it, in words.
-    pub(crate) definer: Text<'a>,
-    pub(crate) by_library: bool,
+    pub(crate) definer: Definer<'a>,
+}
+
+/// Who defines what no module does.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Definer<'a> {
+    /// By the name under which the loader finds it.
+    Library(Text<'a>),
+    Linker,
+    /// A weak reference to it is 0.
+    Nobody,
+}
+
+impl Definer<'_> {
+    /// For messages: `X defines it`.
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Definer::Library(name) => name,
+            Definer::Linker => "the linker",
+            Definer::Nobody => "nothing",
+        }
+    }
 }
 
 /// A report.
@@ -163,62 +182,11 @@ impl<'a> Model<'a> {
             )));
         }
         let report = parsed.map_err(|e| error(format!("is a damaged report: {e}")))?;
-        Model::checked(path, report).map_err(|table| error(format!("is a damaged report: {table}")))
-    }
-
-    fn checked(path: &str, report: read::Report<'a>) -> Result<Self, String> {
-        let atoms = report.atoms.len();
-        let is_atom = |a: u32| (a as usize) < atoms;
-        if report.atoms.iter().any(|a| a.module as usize >= report.modules.len()) {
-            return Err("an atom is of a module that isn't there".to_owned());
-        }
-        if !report.roots.iter().all(|r| is_atom(r.atom)) {
-            return Err("a root is an atom that isn't there".to_owned());
-        }
-        if !report.duplicates.iter().flatten().all(|a| is_atom(*a)) {
-            return Err("a duplicate is an atom that isn't there".to_owned());
-        }
-        let edges = edges(&report.graph, atoms)?;
-        let import_edges = import_edges(&report.imports, atoms)?;
-        let (file_size, parts) = match report.file {
-            Some(file) => (Some(file.size), file.parts),
-            None => (None, Vec::new()),
-        };
-        let bytes = sum(parts.iter().map(|p| p.bytes));
-        if file_size.is_some() && bytes != file_size {
-            return Err("the parts of the linked file don't add up".to_owned());
-        }
-        // What is added up from here on fits.
-        if sum(parts.iter().map(|p| p.size).chain(report.atoms.iter().map(|a| a.size))).is_none() {
-            return Err("the sizes are beyond all bounds".to_owned());
-        }
-        let symbols = report.symbols;
-        let module = |m: read::Module<'a>| Module { name: m.name, archive: m.archive };
-        let head =
-            Head { linker: report.linker, output: report.output, level: report.level, pruned: report.pruned };
-        let mut model = Model {
-            path: path.to_owned(),
-            report: head,
-            modules: report.modules.into_iter().map(module).collect(),
-            atoms: report.atoms.into_iter().map(atom).collect(),
-            roots: report.roots,
-            kinds: report.graph.kinds,
-            edges,
-            imports: report.imports.into_iter().map(import).collect(),
-            import_edges,
-            limits: report.limits,
-            duplicates: report.duplicates,
-            parts,
-            file_size,
-            value_flow: report.value_flow,
-        };
-        model.name(&symbols);
-        model.place();
-        Ok(model)
+        checked(path, report).map_err(|table| error(format!("is a damaged report: {table}")))
     }
 
     /// Find the symbol by which each atom goes: the largest, and of those the first that is no local label; or those that share it.
-    fn name(&mut self, symbols: &[read::Symbol]) {
+    pub(super) fn name(&mut self, symbols: &[read::Symbol]) {
         let mut of_atom: Vec<Vec<(Option<u64>, u64)>> = vec![Vec::new(); self.atoms.len()];
         for symbol in symbols {
             if let Some(list) = of_atom.get_mut(symbol.atom as usize) {
@@ -272,7 +240,8 @@ impl<'a> Model<'a> {
         self.imports.get((position as usize).checked_sub(self.atoms.len())?)
     }
 
-    /// Roots (edge number: behind all edges, by position), and what holds what.
+    /// What the roots hold and what atoms hold, each with its edge number: an edge's is its position, a root's is its position
+    /// behind all edges.
     fn arcs(&self) -> impl Iterator<Item = Arc> + Clone + '_ {
         let count = self.edges.len() as u32;
         let roots =
@@ -281,12 +250,12 @@ impl<'a> Model<'a> {
         roots.chain(holding.map(|(i, e)| (Self::node(e.from), Self::node(e.to), i as u32)))
     }
 
-    /// What keeps what: the root holds `roots`, atoms hold atoms.
+    /// What keeps what. The root's node holds what `roots` names, atoms hold atoms.
     pub(crate) fn graph(&self) -> Graph {
         Graph::new(self.atoms.len() + 1, self.arcs())
     }
 
-    /// The same, and imports (edge number: behind the roots, by position) as nodes behind those of all atoms.
+    /// The same with imports, as nodes behind those of all atoms. The number of an edge to one is its position behind the roots.
     pub(crate) fn graph_with_imports(&self) -> Graph {
         let count = (self.edges.len() + self.roots.len()) as u32;
         let edges = self.import_edges.iter().enumerate();
@@ -316,12 +285,6 @@ impl<'a> Model<'a> {
     }
 }
 
-/// The sum, if the numbers that an answer makes of it are ones with a sign.
-fn sum(mut sizes: impl Iterator<Item = u64>) -> Option<u64> {
-    let sum = sizes.try_fold(0u64, u64::checked_add)?;
-    i64::try_from(sum).is_ok().then_some(sum)
-}
-
 /// Symbols that share an atom: of those that have a size, each that begins where no earlier one is.
 fn shares(atom: &Atom<'_>, symbols: &[(Option<u64>, u64)]) -> Vec<(usize, u64)> {
     let mut found: Vec<(u64, std::cmp::Reverse<u64>, usize)> = Vec::new();
@@ -345,90 +308,4 @@ fn shares(atom: &Atom<'_>, symbols: &[(Option<u64>, u64)]) -> Vec<(usize, u64)> 
 
 fn is_alloc(atom: &Atom<'_>) -> bool {
     !matches!(&*atom.kind, "debug" | "non-alloc")
-}
-
-fn atom(a: read::Atom<'_>) -> Atom<'_> {
-    let state = match &*a.state {
-        "kept" => State::Kept,
-        "stub" => State::Stub,
-        _ => State::Dropped,
-    };
-    // Linkers make one note of what all inputs say there.
-    let merge = a.merge || a.section == ".note.gnu.property";
-    Atom {
-        module: a.module,
-        section: a.section,
-        section_index: a.section_index,
-        offset: a.offset,
-        size: a.size,
-        kind: a.kind,
-        state,
-        discarded: a.discarded,
-        merge,
-        linker_live: a.linker_live,
-        symbols: a.symbols,
-        main: None,
-        shares: Vec::new(),
-        placed: None,
-    }
-}
-
-fn edges(graph: &read::Graph<'_>, atoms: usize) -> Result<Vec<Edge>, String> {
-    let count = graph.target.len();
-    let lengths = [graph.kind.len(), graph.offset.len(), graph.count.len(), graph.flags.len()];
-    if lengths.iter().any(|l| *l != count) {
-        return Err("the tables of the graph have different lengths".to_owned());
-    }
-    let rows = graph.start.windows(2).all(|w| w.first() <= w.last());
-    let ends = (graph.start.first(), graph.start.last());
-    if !rows || ends != (Some(&0), Some(&(count as u32))) || graph.start.len() != atoms + 1 {
-        return Err("the graph's table of rows doesn't fit".to_owned());
-    }
-    if graph.target.iter().any(|t| *t as usize >= atoms) {
-        return Err("an edge leads to an atom that isn't there".to_owned());
-    }
-    let mut edges = Vec::with_capacity(count);
-    let columns = graph.target.iter().zip(&graph.kind).zip(&graph.offset).zip(&graph.count).zip(&graph.flags);
-    let mut from = 0u32;
-    for (i, ((((to, kind), offset), count), flags)) in columns.enumerate() {
-        while graph.start.get(from as usize + 1).is_some_and(|end| *end as usize <= i) {
-            from += 1;
-        }
-        edges.push(Edge { from, to: *to, kind: *kind, offset: *offset, count: *count, flags: *flags });
-    }
-    Ok(edges)
-}
-
-fn import(i: read::Import<'_>) -> Import<'_> {
-    let by = || match &*i.defined_by {
-        "linker" => Cow::from("the linker"),
-        "nothing" => Cow::from("nothing"),
-        _ => Cow::from("a library"),
-    };
-    let by_library = i.defined_by == "library";
-    Import { symbol: i.symbol, definer: i.library.unwrap_or_else(by), by_library }
-}
-
-fn import_edges(imports: &[read::Import<'_>], atoms: usize) -> Result<Vec<Edge>, String> {
-    let mut edges = Vec::new();
-    for (i, import) in imports.iter().enumerate() {
-        let lengths = [import.kind.len(), import.offset.len(), import.count.len()];
-        if lengths.iter().any(|l| *l != import.from.len()) {
-            return Err("the tables of an import have different lengths".to_owned());
-        }
-        if import.from.iter().any(|a| *a as usize >= atoms) {
-            return Err("an import is of an atom that isn't there".to_owned());
-        }
-        let to = (atoms + i) as u32;
-        let columns = import.from.iter().zip(&import.kind).zip(&import.offset).zip(&import.count);
-        edges.extend(columns.map(|(((from, kind), offset), count)| Edge {
-            from: *from,
-            to,
-            kind: *kind,
-            offset: *offset,
-            count: *count,
-            flags: HOLDS,
-        }));
-    }
-    Ok(edges)
 }

@@ -142,6 +142,32 @@ fn others() -> Vec<Value> {
 }
 
 #[test]
+fn tables_that_do_not_fit_are_named() {
+    let huge = json!(u64::MAX);
+    let cases = [
+        ("/atoms/0/module", json!(2), "an atom is of a module"),
+        ("/roots/0/atom", json!(7), "a root is an atom"),
+        ("/duplicates/0/1", json!(7), "a duplicate is an atom"),
+        ("/graph/kind", json!([0]), "the graph has columns of different lengths"),
+        ("/graph/flags", json!([1]), "the graph has columns of different lengths"),
+        ("/graph/target/0", json!(7), "the graph has an edge to or from an atom"),
+        ("/graph/start/7", json!(6), "the graph has a table of rows that doesn't fit"),
+        ("/graph/start/1", json!(5), "the graph has a table of rows that doesn't fit"),
+        ("/imports/1/count", json!([]), "the import weak has columns of different lengths"),
+        ("/imports/1/from/0", json!(7), "the import weak has an edge to or from an atom"),
+        ("/file/size", json!(201), "the parts of the linked file don't add up"),
+        ("/atoms/0/size", huge.clone(), "the sizes are beyond all bounds"),
+        ("/file/parts/0/size", huge, "the sizes are beyond all bounds"),
+    ];
+    for (place, value, expected) in cases {
+        let mut damaged = report();
+        *damaged.pointer_mut(place).unwrap() = value;
+        let error = Model::read("x.json", &damaged.to_string()).unwrap_err().to_string();
+        assert!(error.contains(&format!("x.json: is a damaged report: {expected}")), "{place}: {error}");
+    }
+}
+
+#[test]
 fn one_value_that_is_another() {
     // Each value of the report by each other one.
     let (count, others) = (values(), others());

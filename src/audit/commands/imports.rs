@@ -1,13 +1,14 @@
 //! `audit imports`: what the program uses and others define, by library; `audit why` says what uses one of them, and the cut.
 //!
-//! Counted are the atoms that live and refer to a symbol, however often they do.
+//! Counted are the atoms that live and refer to a symbol, however often they do: a symbol without such an atom is not imported
+//! because of our modules. Left out: what the linker and the code that it makes of bitcode ask for by themselves.
 
 use std::collections::BTreeMap;
 
 use crate::audit::args::Request;
 use crate::audit::attribute::symbol;
 use crate::audit::demangle::demangle;
-use crate::audit::model::{Edge, Model};
+use crate::audit::model::{Definer, Edge, Model};
 use crate::audit::table::{Answer, Cell, Table, count};
 use crate::audit::{ROWS, rows};
 
@@ -22,10 +23,11 @@ pub(crate) fn answer(model: &Model<'_>, request: &Request) -> Answer {
     for (import, position) in model.imports.iter().zip(model.atoms.len() as u32..) {
         let (of_this, others) = edges.split_at(edges.partition_point(|e| e.to <= position));
         edges = others;
-        let sum = sums.entry(&import.definer).or_default();
+        let sum = sums.entry(import.definer.name()).or_default();
         *sum = (sum.0 + 1, sum.1 + of_this.len() as u64);
         let name = demangle(&import.symbol).into_owned();
-        imports.push((!import.by_library, of_this, name, &import.definer));
+        let foreign = !matches!(import.definer, Definer::Library(_));
+        imports.push((foreign, of_this, name, import.definer.name()));
     }
     let mut libraries: Vec<(&str, Sum)> = sums.into_iter().collect();
     libraries.sort_by_key(|(_, sum)| std::cmp::Reverse(sum.0));

@@ -237,8 +237,11 @@ fn describe(model: &Model<'_>, found: &[u32], answer: &mut Answer) {
     found.sort_by_key(|a| model.atoms.get(*a as usize).is_none_or(|a| a.state == State::Dropped));
     for position in found.iter().take(MOST) {
         if let Some(import) = model.import(*position) {
-            let line =
-                format!("{} is not in the link: {} defines it", demangle(&import.symbol), import.definer);
+            let line = format!(
+                "{} is not in the link: {} defines it",
+                demangle(&import.symbol),
+                import.definer.name()
+            );
             answer.lines.push(line);
         }
         let Some(atom) = model.atoms.get(*position as usize) else { continue };
