@@ -292,3 +292,29 @@ pub(crate) fn draw(seed: u64, program: &Program, compiler: Compiler, wanted: Wan
     }
     Recipe { compile, link, library: parts, linker, clang: compiler == Compiler::Clang }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether any of many draws gives clang's hardened returns to a unit of this text.
+    fn hardened(text: &str) -> bool {
+        let unit = Unit {
+            name: "u".into(),
+            text: text.into(),
+            cplus: false,
+            archive: None,
+            library: false,
+            flags: Vec::new(),
+        };
+        let draws = |seed| unit_flags(&mut Rng::new(seed, 0), Compiler::Clang, &unit);
+        (0..2000).any(|seed| draws(seed).iter().any(|f| f == "-mlvi-cfi"))
+    }
+
+    #[test]
+    fn no_hardened_returns_where_callers_keep_all_registers() {
+        assert!(hardened("int f(void);"));
+        assert!(!hardened("__attribute__((preserve_most)) int f(void);"));
+        assert!(!hardened("__attribute__((no_caller_saved_registers)) int f(void);"));
+    }
+}
