@@ -13,27 +13,37 @@ impl Graph {
         if self.objects[object as usize].joined {
             return self.anywhere(object);
         }
-        if let Some(cell) = self.objects[object as usize].cells.get(&offset) {
-            return *cell;
-        }
-        let first = self.new_cell(object, offset);
-        // A copy makes cells elsewhere, from which others copy.
-        let mut new = vec![(object, offset, first)];
-        while let Some((object, offset, cell)) = new.pop() {
-            for copy in self.objects[object as usize].copied.clone() {
-                new.extend(self.copy_cell(offset, cell, copy));
-            }
+        let (first, is_new) = self.known_or_new(object, offset);
+        if is_new && !self.objects[object as usize].copied.is_empty() {
+            self.copy_on(vec![(object, offset, first)]);
         }
         first
     }
 
-    fn new_cell(&mut self, object: u32, offset: i64) -> NodeId {
-        let cell = self.node();
-        self.objects[object as usize].cells.insert(offset, cell);
-        if let Some(whole) = self.objects[object as usize].whole {
+    /// The cell at `offset` of a representative whose places are told apart; true: it is new.
+    fn known_or_new(&mut self, object: u32, offset: i64) -> (NodeId, bool) {
+        let next = self.nodes.len() as NodeId;
+        let of = &mut self.objects[object as usize];
+        let cell = *of.cells.entry(offset).or_insert(next);
+        if cell != next {
+            return (cell, false);
+        }
+        let whole = of.whole;
+        self.node();
+        if let Some(whole) = whole {
             self.include(cell, whole, true);
         }
-        cell
+        (cell, true)
+    }
+
+    /// Do what copies do with cells that are new. A copy makes cells elsewhere, from which others copy.
+    fn copy_on(&mut self, mut new: Vec<(u32, i64, NodeId)>) {
+        while let Some((object, offset, cell)) = new.pop() {
+            for at in 0..self.objects[object as usize].copied.len() {
+                let copy = self.objects[object as usize].copied.get(at).copied();
+                new.extend(copy.and_then(|copy| self.copy_cell(offset, cell, copy)));
+            }
+        }
     }
 
     /// What a copy does with a cell of its source; the cell that it made, if it made one.
@@ -48,10 +58,9 @@ impl Graph {
             self.include(cell, copy.unplaced, true);
             return None;
         };
-        let known = self.objects[target as usize].cells.get(&place).copied();
-        let to = known.unwrap_or_else(|| self.new_cell(target, place));
+        let (to, is_new) = self.known_or_new(target, place);
         self.include(cell, to, true);
-        known.is_none().then_some((target, place, to))
+        is_new.then_some((target, place, to))
     }
 
     /// Copy the cells of `source` that `copy` says, those that come later too.
@@ -66,11 +75,17 @@ impl Graph {
         for (offset, cell) in cells {
             new.extend(self.copy_cell(offset, cell, copy));
         }
-        while let Some((object, offset, cell)) = new.pop() {
-            for copy in self.objects[object as usize].copied.clone() {
-                new.extend(self.copy_cell(offset, cell, copy));
-            }
+        self.copy_on(new);
+    }
+
+    /// Store a value of 8 bytes at a known place of an object of memory, whatever became of that.
+    pub(super) fn store_at(&mut self, from: NodeId, object: u32, offset: i64) {
+        let place = self.element(object, Some(offset));
+        if offset % CELL != 0 || self.offset(place).is_none() {
+            return self.store(from, place, Some(0), CELL as u32);
         }
+        let cell = self.cell(object, offset);
+        self.include(from, cell, true);
     }
 
     /// The node of stores at unknown offsets.

@@ -9,10 +9,13 @@ use super::graph::{END, Graph, LEAKS, Node, NodeId, QUEUED, UNKNOWN};
 const SEARCH_AFTER: usize = 1000;
 
 impl Graph {
-    /// Whether a search for cycles is worth its time.
+    /// Whether a search for cycles is worth its time. A search costs about as much for an edge as it costs to hand a small set along it:
+    /// it pays where sets are large. Where most values are unknown they are small, and few are handed on twice.
     pub(super) fn cycles_are_due(&self) -> bool {
         let work = &self.work;
-        work.new_edges > SEARCH_AFTER + work.edges_searched / 2 && work.since_search > self.nodes.len() / 2
+        let are_sets_large = 2 * work.since_search > 3 * (work.steps - work.steps_searched);
+        let is_much_new = work.new_edges > SEARCH_AFTER + work.edges_searched / 2;
+        is_much_new && are_sets_large && work.since_search > self.nodes.len() / 2
     }
 
     /// Tarjan's search over the edges, with a stack of its own; each component becomes one node.
@@ -95,6 +98,7 @@ impl Graph {
         self.work.edges_searched += self.work.new_edges;
         self.work.new_edges = 0;
         self.work.since_search = 0;
+        self.work.steps_searched = self.work.steps;
     }
 
     /// No element is handed on to or from the node.

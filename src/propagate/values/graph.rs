@@ -6,14 +6,15 @@
 //! no set at all, for whatever comes there is covered. One such node, [`ESCAPED`], stands for all of unseen code, and one
 //! object, [`SHARED`], for all memory that escaped.
 //!
-//! This file builds; `cells` divides memory, `solve` propagates. None knows what the objects are.
+//! This file has the tables; `edges` builds, `cells` divides memory, `solve` propagates. None knows what the objects are.
 
 use std::collections::BTreeMap;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::budget::{Budget, GivenUp};
-use super::groups::{Access, Grown};
+use super::edges::LeftOut;
+use super::groups::Access;
 use super::held::Held;
 use super::sets::{Element, SetId, Sets, UNKNOWN_OBJECT};
 
@@ -141,13 +142,6 @@ pub(super) enum Use {
     Call { site: u32 },
 }
 
-/// What would say nothing new of a node that may be anything and lets all escape.
-#[derive(Debug, Clone, Copy)]
-enum LeftOut {
-    Edge(NodeId),
-    Use(Use),
-}
-
 /// Memory at `from` is copied to memory at `to`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MemoryCopy {
@@ -233,12 +227,13 @@ pub(super) struct Graph {
     /// Nodes whose sets exceed the budget of objects.
     pub(super) over_budget: Vec<NodeId>,
     pub(super) joined_objects: usize,
-    known_edges: FxHashSet<(NodeId, NodeId)>,
+    /// Of nodes with many edges.
+    pub(super) known_edges: FxHashSet<(NodeId, NodeId)>,
     pub(super) work: super::solve::Work,
     pub(super) events: Vec<Event>,
     /// Keep what is left out, to tell where the unknown came from.
     pub(super) explain: bool,
-    left_out: Vec<(NodeId, LeftOut)>,
+    pub(super) left_out: Vec<(NodeId, LeftOut)>,
     /// Constraints that were stated, for the report.
     pub(super) constraints: usize,
     /// Nodes that may be anything by themselves, for explanations.
@@ -399,89 +394,5 @@ impl Graph {
         *causes |= cause.bit();
         self.seeds.push((node, cause));
         self.set_unknown(id);
-    }
-
-    /// `to` holds all that `from` holds; said once.
-    pub(super) fn assign(&mut self, from: NodeId, to: NodeId) {
-        self.include(from, to, false);
-    }
-
-    /// `to` holds all that `from` holds; `again`: that may have been said before.
-    pub(super) fn include(&mut self, from: NodeId, to: NodeId, again: bool) {
-        let (from, to) = (self.find(from), self.find(to));
-        if from == to || self.given_up == GivenUp::Values {
-            return;
-        }
-        if to == ESCAPED {
-            return self.leak(from);
-        }
-        if from == ESCAPED {
-            return self.add_unknown(to, Cause::Memory);
-        }
-        if again && !self.known_edges.insert((from, to)) {
-            return;
-        }
-        if self.has(from, UNKNOWN) {
-            self.set_unknown(to);
-        }
-        if self.has(to, LEAKS) {
-            // What is on its way there escapes, too.
-            self.leak(from);
-        }
-        // What comes to the one escapes, and the other has all that escaped; that the one may be anything will never be news.
-        let ends = self.has(from, LEAKS) && self.has(to, UNKNOWN);
-        if ends && (self.has(from, UNKNOWN) || self.has(to, LEAKS)) {
-            self.left_out.extend(self.explain.then_some((from, LeftOut::Edge(to))));
-            return;
-        }
-        self.edge(from, to);
-        self.work.new_edges += 1;
-        self.hand_on(self.set_of(from), to);
-    }
-
-    fn edge(&mut self, from: NodeId, to: NodeId) {
-        let of = &mut self.nodes[from as usize];
-        of.degree = of.degree.saturating_add(1);
-        let next = std::mem::replace(&mut of.edges, self.edges.len() as u32);
-        self.edges.push((to, next));
-    }
-
-    fn used(&mut self, id: NodeId, what: Use) {
-        let of = &mut self.nodes[id as usize];
-        let next = std::mem::replace(&mut of.uses, self.uses.len() as u32);
-        self.uses.push((what, next));
-    }
-
-    /// Put in what was left out, once the fixpoint is reached.
-    pub(super) fn complete(&mut self) {
-        for (id, what) in std::mem::take(&mut self.left_out) {
-            let id = self.find(id);
-            match what {
-                LeftOut::Edge(to) => self.edge(id, to),
-                LeftOut::Use(what) => self.used(id, what),
-            }
-        }
-    }
-
-    /// `node` is used so; its elements imply what they imply, now and later.
-    pub(super) fn add_use(&mut self, node: NodeId, what: Use) {
-        if let Use::Displace { to, by: Some(0) } = what {
-            return self.assign(node, to);
-        }
-        let id = self.find(node);
-        if self.has(id, UNKNOWN) {
-            self.apply_unknown(what);
-        }
-        // It will hold no element.
-        if self.has(id, UNKNOWN | LEAKS) {
-            self.left_out.extend(self.explain.then_some((id, LeftOut::Use(what))));
-            return;
-        }
-        self.used(id, what);
-        let set = self.set_of(id);
-        if !set.is_empty() {
-            let elements = self.sets.elements(set).to_vec();
-            self.apply(what, Grown { set, seen: SetId::EMPTY, news: &elements });
-        }
     }
 }

@@ -11,6 +11,7 @@ mod cells;
 mod constants;
 mod copies;
 mod cycles;
+mod edges;
 mod effects;
 mod escapes;
 mod flow;

@@ -10,7 +10,7 @@ use summaries::{
 };
 
 use crate::config::{Config, OutputKind};
-use crate::ids::{AtomId, ModuleId, SymbolId};
+use crate::ids::{AtomId, Id, ModuleId, SymbolId};
 use crate::index::{Index, Region, is_ordinary_data};
 use crate::resolve::{Prevailing, Resolution};
 
@@ -55,6 +55,8 @@ pub(super) enum Place {
 pub(super) struct World<'s> {
     pub(super) sources: Sources<'s>,
     pub(super) position_of: FxHashMap<ModuleId, usize>,
+    /// By atom: the position of its module.
+    position: Vec<u32>,
     /// Undefined weak symbols may be defined when the program runs.
     dynamic: bool,
     /// Libraries without a table are loaded too, or may be while the program runs, and may define them.
@@ -66,6 +68,8 @@ pub(super) struct World<'s> {
 impl<'s> World<'s> {
     pub(super) fn new(sources: Sources<'s>) -> Self {
         let position_of = sources.index.modules.iter().enumerate().map(|(i, m)| (m.module, i)).collect();
+        let modules = (0u32..).zip(&sources.index.modules).zip(sources.summaries);
+        let position = modules.flat_map(|((i, _), s)| std::iter::repeat_n(i, s.atoms.len())).collect();
         let executable = matches!(sources.config.output_kind, OutputKind::Executable | OutputKind::StaticPie);
         let names = &sources.resolution.symbols;
         let loads = |(_, symbol): &(AtomId, SymbolId)| {
@@ -82,13 +86,15 @@ impl<'s> World<'s> {
             writes_constants,
             has_other_libraries,
             position_of,
+            position,
             dynamic: !executable || !sources.resolution.dsos.is_empty(),
             sources,
         }
     }
 
     pub(super) fn locate(&self, atom: AtomId) -> (usize, AtomIdx, &'s ModuleSummary) {
-        let (position, local) = self.sources.index.locate(atom);
+        let position = self.position[atom.index()] as usize;
+        let local = AtomIdx(atom.0 - self.sources.index.modules[position].first_atom);
         (position, local, self.sources.summaries[position])
     }
 

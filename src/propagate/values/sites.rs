@@ -183,8 +183,7 @@ impl<'s> Flow<'s> {
             for (offset, actual) in passed.stack() {
                 let offset = i64::from(offset);
                 if offset + 8 > FIRST_STACK_PARAMETER {
-                    let place = self.graph.element(frame, Some(offset));
-                    self.graph.store(actual, place, Some(0), 8);
+                    self.graph.store_at(actual, frame, offset);
                 }
             }
             let to = (self.graph.element(frame, Some(FIRST_STACK_PARAMETER)), Some(0));

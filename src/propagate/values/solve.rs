@@ -24,10 +24,11 @@ pub(super) struct Work {
     /// Edges since the last search for cycles.
     pub(super) new_edges: usize,
     pub(super) edges_searched: usize,
-    /// Elements that were looked at since.
+    /// Elements of what was handed on since.
     pub(super) since_search: usize,
-    /// Elements that were looked at.
+    /// Sets that were handed on, elements that were looked at; and how many at the last search.
     pub(super) steps: usize,
+    pub(super) steps_searched: usize,
     /// Room; empty between uses.
     news: Vec<Element>,
 }

@@ -1,0 +1,189 @@
+//! Edges of the graph, and uses: what is said once or again, and what needs not be said at all.
+//!
+//! An edge that would say nothing new is left out: neither end will ever be handed an element that isn't covered. One that may have been
+//! said before is looked for; an edge twice costs time and changes nothing. Left out: what is handed along an edge, see `held`.
+
+use super::budget::GivenUp;
+use super::graph::{Cause, ESCAPED, Graph, LEAKS, NodeId, UNKNOWN, Use};
+use super::groups::Grown;
+use super::sets::SetId;
+
+/// Of a node with more edges than this a table says which it has; of others the list is looked through.
+const FEW_EDGES: u16 = 14;
+
+/// What would say nothing new of a node that may be anything and lets all escape.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum LeftOut {
+    Edge(NodeId),
+    Use(Use),
+}
+
+impl Graph {
+    /// `to` holds all that `from` holds; said once.
+    pub(super) fn assign(&mut self, from: NodeId, to: NodeId) {
+        self.include(from, to, false);
+    }
+
+    /// `to` holds all that `from` holds; `again`: that may have been said before.
+    pub(super) fn include(&mut self, from: NodeId, to: NodeId, again: bool) {
+        let (from, to) = (self.find(from), self.find(to));
+        if from == to || self.given_up == GivenUp::Values {
+            return;
+        }
+        if to == ESCAPED {
+            return self.leak(from);
+        }
+        if from == ESCAPED {
+            return self.add_unknown(to, Cause::Memory);
+        }
+        if self.has(from, UNKNOWN) {
+            self.set_unknown(to);
+        }
+        if self.has(to, LEAKS) {
+            // What is on its way there escapes, too.
+            self.leak(from);
+        }
+        // What comes to the one escapes, and the other has all that escaped; that the one may be anything will never be news.
+        let ends = self.has(from, LEAKS) && self.has(to, UNKNOWN);
+        if ends && (self.has(from, UNKNOWN) || self.has(to, LEAKS)) {
+            if self.explain && (!again || self.known_edges.insert((from, to))) {
+                self.left_out.push((from, LeftOut::Edge(to)));
+            }
+            return;
+        }
+        if again && self.is_known(from, to) {
+            return;
+        }
+        self.edge(from, to);
+        self.work.new_edges += 1;
+        self.hand_on(self.set_of(from), to);
+    }
+
+    /// Whether there is an edge between two representatives. Of one with many edges, some that were there before cycles were collapsed
+    /// may be forgotten.
+    fn is_known(&self, from: NodeId, to: NodeId) -> bool {
+        let of = &self.nodes[from as usize];
+        if of.degree > FEW_EDGES {
+            return self.known_edges.contains(&(from, to));
+        }
+        let mut at = of.edges;
+        while let Some((other, next)) = self.edges.get(at as usize).copied() {
+            if self.find(other) == to {
+                return true;
+            }
+            at = next;
+        }
+        false
+    }
+
+    fn edge(&mut self, from: NodeId, to: NodeId) {
+        let of = &mut self.nodes[from as usize];
+        of.degree = of.degree.saturating_add(1);
+        let (degree, next) = (of.degree, std::mem::replace(&mut of.edges, self.edges.len() as u32));
+        self.edges.push((to, next));
+        if degree > FEW_EDGES {
+            self.known_edges.insert((from, to));
+        }
+        if degree == FEW_EDGES + 1 {
+            let mut at = next;
+            while let Some((other, next)) = self.edges.get(at as usize).copied() {
+                self.known_edges.insert((from, other));
+                at = next;
+            }
+        }
+    }
+
+    fn used(&mut self, id: NodeId, what: Use) {
+        let of = &mut self.nodes[id as usize];
+        let next = std::mem::replace(&mut of.uses, self.uses.len() as u32);
+        self.uses.push((what, next));
+    }
+
+    /// Put in what was left out, once the fixpoint is reached.
+    pub(super) fn complete(&mut self) {
+        for (id, what) in std::mem::take(&mut self.left_out) {
+            let id = self.find(id);
+            match what {
+                LeftOut::Edge(to) => self.edge(id, to),
+                LeftOut::Use(what) => self.used(id, what),
+            }
+        }
+    }
+
+    /// `node` is used so; its elements imply what they imply, now and later.
+    pub(super) fn add_use(&mut self, node: NodeId, what: Use) {
+        if let Use::Displace { to, by: Some(0) } = what {
+            return self.assign(node, to);
+        }
+        let id = self.find(node);
+        if self.has(id, UNKNOWN) {
+            self.apply_unknown(what);
+        }
+        // It will hold no element.
+        if self.has(id, UNKNOWN | LEAKS) {
+            self.left_out.extend(self.explain.then_some((id, LeftOut::Use(what))));
+            return;
+        }
+        self.used(id, what);
+        let set = self.set_of(id);
+        if !set.is_empty() {
+            let elements = self.sets.elements(set).to_vec();
+            self.apply(what, Grown { set, seen: SetId::EMPTY, news: &elements });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::budget::BUDGET;
+    use super::*;
+
+    /// Where each edge of a node leads, in order.
+    fn ends(graph: &Graph, node: NodeId) -> Vec<NodeId> {
+        let mut ends = Vec::new();
+        let mut at = graph.nodes[node as usize].edges;
+        while let Some((to, next)) = graph.edges.get(at as usize).copied() {
+            ends.push(to);
+            at = next;
+        }
+        ends.sort_unstable();
+        ends
+    }
+
+    #[test]
+    fn what_is_said_again_is_no_second_edge() {
+        let mut graph = Graph::new(BUDGET);
+        let from = graph.node();
+        let others: Vec<NodeId> = (0..3 * u32::from(FEW_EDGES)).map(|_| graph.node()).collect();
+        for (count, to) in others.iter().enumerate() {
+            // Said once, the first of them.
+            graph.include(from, *to, count >= 3);
+            others[..=count].iter().for_each(|to| graph.include(from, *to, true));
+            assert_eq!(ends(&graph, from), others[..=count]);
+        }
+        // Also to what was collapsed since, of a node with few edges.
+        let few = graph.node();
+        graph.include(few, others[0], true);
+        graph.merge(&others[..2]);
+        graph.include(few, others[1], true);
+        assert_eq!(ends(&graph, few), [others[0]]);
+    }
+
+    #[test]
+    fn what_is_covered_is_no_edge() {
+        for explain in [false, true] {
+            let mut graph = Graph::new(BUDGET);
+            graph.explain = explain;
+            let (from, to) = (graph.node(), graph.node());
+            for node in [from, to] {
+                graph.assign(node, ESCAPED);
+                graph.add_unknown(node, Cause::FrontEnd);
+            }
+            (0..3).for_each(|_| graph.include(from, to, true));
+            assert_eq!(ends(&graph, from), [0; 0]);
+            assert_eq!(graph.left_out.len(), usize::from(explain));
+            graph.complete();
+            assert_eq!(ends(&graph, from).len(), usize::from(explain));
+        }
+    }
+}
