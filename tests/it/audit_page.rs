@@ -66,6 +66,7 @@ fn the_page_is_right_about_one_report_and_two() {
         let found = check(&mut session, page);
         session.check(found["items"].as_u64() > Some(30), &format!("{found}"));
         session.check(found["times"]["why"].is_number(), &format!("{found}"));
+        session.check(found["imports"].as_u64() > Some(0), &format!("{found}"));
     }
     // A click on deeper, by its address: what keeps it, and what it is called.
     let text = dom(&mut session, &one, "group=section&show=deeper");
@@ -75,6 +76,18 @@ fn the_page_is_right_about_one_report_and_two() {
     {
         session.check(panel.contains(words), &format!("no {words:?} in {panel}"));
     }
+    // What comes from a library: who uses it; and beside the user, what it uses.
+    let text = dom(&mut session, &one, "show=__libc_start_main");
+    let panel = inside(&session, &text, "panel", "section").to_owned();
+    for words in ["Defined by: libc.so.6", "crt1.o:(.text+0x", "_start", "lto-prune audit why"] {
+        session.check(panel.contains(words), &format!("no {words:?} in {panel}"));
+    }
+    let text = dom(&mut session, &one, "show=_start");
+    let panel = inside(&session, &text, "panel", "section").to_owned();
+    session.check(panel.contains("__libc_start_main</button> of libc.so.6"), &panel);
+    let text = dom(&mut session, &one, "search=libc_start");
+    let found = inside(&session, &text, "found", "span");
+    session.check(found.ends_with("and 1 symbol of others"), found);
     let text = dom(&mut session, &two, "areas=change&search=extra");
     session.check(inside(&session, &text, "found", "span").starts_with("1 found"), "extra is found");
     let text = dom(&mut session, &two, "areas=change&show=extra");

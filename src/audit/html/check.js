@@ -92,6 +92,23 @@ function selfcheck(loaded) {
     const parts = time("why", () => why(hub));
     expect(parts.some((p) => p.textContent.includes("A shortest path")), "no path is told");
   }
+  // Each use of a library stands on both sides.
+  let uses = 0;
+  for (let a = 0; a < name.length; a++) {
+    for (const use of importsOf(a)) {
+      uses++;
+      expect(data.imports.from[use.row] === a && usersOf(use.import).includes(use.row), `${text(name[a])} does not use what it is said to`);
+    }
+  }
+  expect(uses === data.imports.from.length, `${uses} of ${data.imports.from.length} uses of libraries are told of`);
+  expect(libraries().reduce((s, l) => s + l.imports.length, 0) === data.imports.name.length, "a symbol of a library is nobody's");
+  const most = data.imports.name.reduce((m, _, i) => (m < 0 || usersOf(i).length > usersOf(m).length ? i : m), -1);
+  if (most >= 0) {
+    time("import", () => importPanel(most));
+    const told = $("panel").querySelectorAll("li").length;
+    expect(told === Math.min(usersOf(most).length, SHOWN), `${told} users of ${text(data.imports.name[most])} are shown`);
+  }
+  result.imports = data.imports.name.length;
   if (has.old) {
     const oldSum = items.old.reduce((s, n) => s + n, 0);
     expect(oldSum === data.old.size, `before adds up to ${oldSum} and not ${data.old.size}`);

@@ -5,12 +5,15 @@
 //! find in a browser is found here (retained sizes, dominators); what is asked of one symbol at a time is found there. Left
 //! out: cuts, for which the page names the command.
 
+mod imports;
+
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use crate::error::{Error, Result, Stage};
 use crate::report::graph::HOLDS;
 
+use self::imports::Imports;
 use super::attribute::{By, Names, items, symbol};
 use super::commands::dominators::weights;
 use super::graph::{NONE, ROOT, dominators::Dominators};
@@ -19,7 +22,8 @@ use super::model::{Model, Module, State};
 
 const PAGE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
-const SCRIPT: [&str; 3] = [include_str!("tree.js"), include_str!("view.js"), include_str!("check.js")];
+const SCRIPT: [&str; 4] =
+    [include_str!("tree.js"), include_str!("imports.js"), include_str!("view.js"), include_str!("check.js")];
 
 /// What is inside of the page. Numbers are positions in `strings` or in the tables; -1 stands for none.
 #[derive(Serialize)]
@@ -42,6 +46,7 @@ struct Page {
     graph: Edges,
     /// (atom, reason, symbol)
     roots: Vec<(u32, u32, i64)>,
+    imports: Imports,
 }
 
 #[derive(Serialize)]
@@ -300,6 +305,9 @@ pub(super) fn page(model: &Model<'_>, old: Option<&Model<'_>>) -> Result<String>
             roots.push((atom, maker.strings.of(&root.reason), symbol));
         }
     }
+    let mut strings = std::mem::take(&mut maker.strings);
+    let imports = Imports::new(model, &mut strings, |atom| maker.live(atom));
+    maker.strings = strings;
     let pruned = if model.report.pruned { "" } else { ", linked from the originals" };
     let how = format!("{}, level {}{pruned}", model.report.linker.dialect, model.report.level);
     let old = old.map(|m| Old { report: maker.strings.of(&m.path), size: m.file_size.unwrap_or(0) });
@@ -314,6 +322,7 @@ pub(super) fn page(model: &Model<'_>, old: Option<&Model<'_>>) -> Result<String>
         atoms,
         graph,
         roots,
+        imports,
         modules: maker.modules,
         sections: maker.sections,
         strings: maker.strings.list,

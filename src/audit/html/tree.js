@@ -258,10 +258,9 @@ function placeOf(atom, offset) {
   return `${fileOf(atom)}:(${text(data.atoms.section[atom])}${at > 0 ? "+0x" + at.toString(16) : ""})`;
 }
 
-// What an edge is and where it stands.
-function referenceOf(edge, from) {
-  const { kinds, kind, offset } = data.graph;
-  const name = kinds[kind[edge]];
+// What an edge of a table is and where it stands.
+function referenceOf(edge, from, { kind, offset } = data.graph) {
+  const name = data.graph.kinds[kind[edge]];
   if (offset[edge] < 0) return [name, placeOf(from, 0)];
   if (name === "unwind") return [name, `${fileOf(from)}:(.eh_frame+0x${offset[edge].toString(16)})`];
   if (name === "data" && data.atoms.code[from]) return [name, "a table of " + placeOf(from, 0)];

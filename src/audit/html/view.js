@@ -238,7 +238,7 @@ function panel(at) {
   }
   if (at.atom >= 0) parts.push(...why(at.atom));
   if (at.item >= 0 && items.atoms[at.item] > 1) parts.push(make("p", `${number(items.atoms[at.item])} things have this name here; the largest is told of.`));
-  if (at === view.root) parts.push(make("p", "Choose a thing in the map or the table: here stands what keeps it, and what would go with it."));
+  if (at === view.root) parts.push(make("p", "Choose a thing in the map or the table: here stands what keeps it, and what would go with it."), ...librariesList());
   $("panel").replaceChildren(...parts);
 }
 
@@ -246,10 +246,10 @@ function link(atom) {
   return button(text(data.atoms.name[atom]), () => panel({ ...node(text(data.atoms.name[atom]), null, -1), atom, now: data.atoms.own[atom], old: data.atoms.own[atom], count: 1 }));
 }
 
-function listOf(title, found, row, tag = "ul") {
+function listOf(title, found, row, tag = "ul", shown = SHOWN) {
   if (found.length === 0) return [];
-  const list = make(tag, found.slice(0, SHOWN).map((f) => make("li", row(f))));
-  const more = found.length > SHOWN ? [make("p", `\u2026 and ${number(found.length - SHOWN)} more`)] : [];
+  const list = make(tag, found.slice(0, shown).map((f) => make("li", row(f))));
+  const more = found.length > shown ? [make("p", `\u2026 and ${number(found.length - shown)} more`)] : [];
   return [make("h3", title), list, ...more];
 }
 
@@ -271,10 +271,16 @@ function why(atom) {
   const out = [];
   for (let e = start[atom]; e < start[atom + 1]; e++) out.push({ edge: e, to: target[e] });
   parts.push(...listOf("What it refers to", out, (o) => step(...referenceOf(o.edge, atom), o.to)));
+  parts.push(...listOf("What it uses of others", importsOf(atom), (u) => {
+    const [kind, place] = referenceOf(u.row, atom, data.imports);
+    return [`${kind} `, make("span", place, "place"), " ", importLink(u.import), ` of ${text(data.imports.by[u.import])}`];
+  }));
   parts.push(...listOf("What goes with it", dominated(atom), (a) => [`${number(retained[a])} `, link(a)]));
-  parts.push(make("p", ["The fewest references to remove: ", make("code", `lto-prune audit why '${text(data.atoms.name[atom])}' ${text(data.report)}`)]));
+  parts.push(cutOf(text(data.atoms.name[atom])));
   return parts;
 }
+
+const cutOf = (name) => make("p", ["The fewest references to remove: ", make("code", `lto-prune audit why '${name}' ${text(data.report)}`)]);
 
 function find() {
   const part = $("search").value;
@@ -287,9 +293,11 @@ function find() {
   view.hits = new Set(hits);
   view.atoms = new Set(hits.map((i) => items.atom[i]).filter((a) => a >= 0));
   const bytes = hits.reduce((sum, i) => sum + items.now[i], 0);
-  $("found").textContent = `${number(hits.length)} found, ${number(bytes)} bytes`;
+  const imports = importsWith(part.toLowerCase());
+  const others = imports.length > 0 ? `, and ${times(imports.length, "symbol")} of others` : "";
+  $("found").textContent = `${number(hits.length)} found, ${number(bytes)} bytes${others}`;
   const row = (i) => [`${number(items.now[i])} `, button(text(items.name[i]), () => reveal(i)), " ", make("span", items.module[i] < 0 ? "" : text(data.modules[items.module[i]][1]), "place")];
-  $("panel").replaceChildren(...listOf(`Names with \u201c${part}\u201d`, hits, row, "ol"));
+  $("panel").replaceChildren(...listOf(`Names with \u201c${part}\u201d`, hits, row, "ol"), ...listOf(`Of others, with \u201c${part}\u201d`, imports, importRow));
   draw();
 }
 
@@ -405,11 +413,12 @@ function state() {
     $("search").value = asked.get("search");
     find();
   }
-  if (asked.has("show") && !items.name.some((n) => text(n) === asked.get("show"))) {
-    $("found").textContent = `There is no ${asked.get("show")} here.`;
-  }
-  const shown = asked.has("show") ? items.name.findIndex((n) => text(n) === asked.get("show")) : -1;
+  if (!asked.has("show")) return;
+  const at = (names) => names.findIndex((n) => text(n) === asked.get("show"));
+  const [shown, imported] = [at(items.name), at(data.imports.name)];
   if (shown >= 0) reveal(shown);
+  else if (imported >= 0) importPanel(imported);
+  else $("found").textContent = `There is no ${asked.get("show")} here.`;
 }
 
 begin();
