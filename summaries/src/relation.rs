@@ -18,6 +18,9 @@ use crate::summary::Target;
 /// (0 is rax, 4 is rsp), 16 to 47 the vector registers xmm0 to xmm31 (with all of ymm and zmm), 48 the stack of the x87 unit.
 pub type Register = u8;
 
+/// xmm0; behind it there are no general registers.
+pub const FIRST_VECTOR: Register = 16;
+
 /// rax, rdx, xmm0 and xmm1, a bit per register: what carries a result, and may hold what it held before if it carries none.
 pub const PRESERVABLE: u64 = 0b101 | 0b11 << 16;
 

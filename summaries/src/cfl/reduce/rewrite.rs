@@ -8,7 +8,7 @@ use crate::ids::ValueIdx;
 use crate::relation::{CallSite, Callee, Constraint, FunctionSummary};
 
 /// The value that a constraint adds to.
-pub(super) fn defined(constraint: &Constraint) -> Option<ValueIdx> {
+pub(in crate::cfl) fn defined(constraint: &Constraint) -> Option<ValueIdx> {
     match constraint {
         Constraint::Address { to, .. }
         | Constraint::Frame { to, .. }
@@ -20,7 +20,7 @@ pub(super) fn defined(constraint: &Constraint) -> Option<ValueIdx> {
 }
 
 /// Every mention of a value, in a fixed order: parameters, results, labels, constraints, call sites.
-pub(super) fn for_each_value(function: &mut FunctionSummary, mut visit: impl FnMut(&mut ValueIdx)) {
+pub(in crate::cfl) fn for_each_value(function: &mut FunctionSummary, mut visit: impl FnMut(&mut ValueIdx)) {
     let tables = [&mut function.parameters, &mut function.results];
     tables.into_iter().flatten().for_each(|(_, v)| visit(v));
     function.stack_parameters.iter_mut().for_each(|(_, v)| visit(v));

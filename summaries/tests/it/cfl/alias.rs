@@ -218,7 +218,7 @@ fn objects(set: &Set) -> std::collections::BTreeSet<Option<Object>> {
 
 /// A function of its own, every value of which is defined: what is undefined holds nothing, and paths from there tell nothing.
 fn closed(bytes: &[u8], offsets: bool) -> Vec<FunctionSummary> {
-    let shape = Shape { functions: 1, data: 5, values: 6, constraints: 10, copies: 20 };
+    let shape = Shape { functions: 1, data: 5, values: 6, constraints: 10, copies: 20, vectors: false };
     let mut functions = program(&mut Choices(bytes.iter()), &shape);
     let f = &mut functions[0];
     *f = FunctionSummary { values: f.values, frame: f.frame, constraints: f.constraints.clone(), ..empty() };

@@ -36,13 +36,22 @@ pub(super) enum Node {
 pub(super) struct Solution<'f> {
     pub(super) functions: &'f [FunctionSummary],
     pub(super) sets: BTreeMap<Node, Set>,
+    /// So many functions have symbols. Behind them stand copies of function 0, each for one call site of another function.
+    known: usize,
     /// Nodes of each object that hold anything.
     parts: BTreeMap<Object, BTreeSet<Node>>,
     changed: bool,
 }
 
 pub(super) fn solve(functions: &[FunctionSummary]) -> Solution<'_> {
-    let mut solution = Solution { functions, sets: BTreeMap::new(), parts: BTreeMap::new(), changed: true };
+    solve_known(functions, functions.len())
+}
+
+/// The same with copies of function 0: behind the `known` first functions one for each call site of the others, which calls that one. What
+/// copies call is not told apart. No copy calls function 0.
+pub(super) fn solve_known(functions: &[FunctionSummary], known: usize) -> Solution<'_> {
+    let mut solution =
+        Solution { functions, sets: BTreeMap::new(), known, parts: BTreeMap::new(), changed: true };
     while std::mem::take(&mut solution.changed) {
         for (f, function) in functions.iter().enumerate() {
             function.constraints.iter().for_each(|c| solution.constraint(f, c));
@@ -94,7 +103,7 @@ impl Solution<'_> {
 
     fn target(&self, target: Target, offset: i64) -> Address {
         let Target::Symbol(symbol) = target else { panic!("symbols only") };
-        let known = self.functions.len();
+        let known = self.known;
         let object = match symbol.index() {
             k if k < known => Object::Function(k),
             k => Object::Data(k - known),
@@ -209,7 +218,23 @@ impl Solution<'_> {
         }
     }
 
+    /// The function that the site calls when it calls `g`.
+    fn instance(&self, f: usize, number: usize, g: usize) -> Option<usize> {
+        if g != 0 || self.functions.len() == self.known {
+            return Some(g);
+        }
+        let before = self.functions.get(1..f).filter(|_| f < self.known)?;
+        Some(self.known + before.iter().map(|f| f.call_sites.len()).sum::<usize>() + number)
+    }
+
+    /// Function `g`, and the copies of it.
+    fn instances(&self, g: usize) -> impl Iterator<Item = usize> + use<> {
+        let copies = if g == 0 { self.known..self.functions.len() } else { 0..0 };
+        std::iter::once(g).chain(copies)
+    }
+
     fn call(&mut self, f: usize, number: usize, g: usize) {
+        let Some(g) = self.instance(f, number, g) else { return };
         let (site, callee) = (&self.functions[f].call_sites[number], &self.functions[g]);
         for (register, parameter) in &callee.parameters {
             for (_, actual) in site.actuals.iter().filter(|a| a.0 == *register) {
@@ -259,8 +284,10 @@ impl Solution<'_> {
     }
 
     fn labels(&mut self, g: usize) {
-        for value in &self.functions[g].at_labels {
-            self.add(Node::Value(g, value.0), None);
+        for g in self.instances(g) {
+            for value in &self.functions[g].at_labels {
+                self.add(Node::Value(g, value.0), None);
+            }
         }
     }
 

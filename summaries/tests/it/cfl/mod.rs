@@ -2,6 +2,7 @@
 
 mod alias;
 mod brute;
+mod passed_on;
 mod random;
 mod reduce;
 mod relations;

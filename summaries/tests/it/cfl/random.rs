@@ -32,6 +32,8 @@ pub(super) struct Shape {
     pub(super) constraints: usize,
     /// In a hundred constraints.
     pub(super) copies: usize,
+    /// Vector registers cross the borders of functions.
+    pub(super) vectors: bool,
 }
 
 /// All but the first function are the surroundings.
@@ -48,6 +50,11 @@ fn function(choices: &mut Choices<'_>, shape: &Shape) -> FunctionSummary {
     }
     f.results = vec![(0, value(choices))];
     f.preserved = choices.below(2) as u64;
+    if shape.vectors {
+        f.parameters.extend((16..20).map(|register| (register, value(choices))));
+        f.results.extend((16..19).map(|register| (register, value(choices))));
+        f.preserved |= (choices.below(4) as u64) << 16;
+    }
     if choices.below(6) == 0 {
         f.at_labels = vec![value(choices)];
     }
@@ -105,15 +112,18 @@ fn call_site(choices: &mut Choices<'_>, shape: &Shape, frame: bool, offset: u64)
         },
         _ => Callee::Indirect(value(choices)),
     };
+    let vectors = if shape.vectors { 16..20 } else { 0..0 };
+    let passed: Vec<_> = vectors.clone().map(|register| (register, value(choices))).collect();
+    let returned: Vec<_> = vectors.take(3).map(|register| (register, value(choices))).collect();
     let bases = [None, None, None, Some(Some(-24)), Some(None)];
     CallSite {
         section: 1,
         offset,
         callee,
         jump: false,
-        actuals: vec![(0, value(choices)), (6, value(choices)), (7, value(choices))],
+        actuals: [vec![(0, value(choices)), (6, value(choices)), (7, value(choices))], passed].concat(),
         stack: if choices.below(3) == 0 { vec![(8, value(choices))] } else { Vec::new() },
         stack_in_frame: bases[choices.below(5)].filter(|_| frame),
-        results: vec![(0, value(choices))],
+        results: [vec![(0, value(choices))], returned].concat(),
     }
 }
