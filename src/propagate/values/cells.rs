@@ -3,7 +3,7 @@
 //! Memory of an object is divided into cells by known offset and one for stores at an unknown offset, which every load reads
 //! too. Memory that escaped is not divided: all of it is one object, whose one node is that of what escaped.
 
-use super::graph::{CELL, Cause, Graph, IS_SHARED, MAX_ACCESS, NodeId, RangeCopy};
+use super::graph::{CELL, Cause, Event, Graph, IS_SHARED, MAX_ACCESS, NodeId, RangeCopy};
 use super::sets::Element;
 
 impl Graph {
@@ -116,6 +116,7 @@ impl Graph {
         if let Some(whole) = self.objects[object as usize].whole {
             return whole;
         }
+        self.ask_above(object, i64::MAX);
         let whole = self.node();
         let of = &mut self.objects[object as usize];
         of.whole = Some(whole);
@@ -144,6 +145,21 @@ impl Graph {
         node
     }
 
+    /// Somebody looks at an object from somewhere up to `end`.
+    pub(super) fn ask_above(&mut self, object: u32, end: i64) {
+        if let Some(of) = self.objects.get_mut(object as usize)
+            && of.above.is_some_and(|(start, _)| end > start)
+            && !std::mem::replace(&mut of.asked, true)
+        {
+            self.events.push(Event::Asked { object });
+        }
+    }
+
+    /// Whether what is above the division of an object may be left out, for nobody looks at it.
+    pub(super) fn is_unasked(&self, object: u32) -> bool {
+        self.objects.get(object as usize).is_some_and(|of| of.above.is_some() && !of.asked)
+    }
+
     /// The cells that an access overlaps; `None` if that isn't known.
     pub(super) fn overlapped(&self, element: Element, offset: Option<i64>, size: u32) -> Option<(i64, i64)> {
         let place = self.displaced(element, offset);
@@ -154,6 +170,7 @@ impl Graph {
 
     /// Memory escapes: what it holds does, and anything may be stored there.
     pub(super) fn share(&mut self, object: u32) {
+        self.ask_above(object, i64::MAX);
         let of = &self.objects[object as usize];
         let whole = of.whole;
         for node in self.parts(object).into_iter().chain(whole) {

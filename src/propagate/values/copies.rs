@@ -86,6 +86,7 @@ impl Graph {
         // Cells of the one are cells of the other.
         let shift = shift.filter(|shift| shift % CELL == 0 && source != object);
         let end = if size == 0 { i64::MAX } else { start.saturating_add(i64::from(size)) };
+        self.ask_above(source, end);
         self.copy_range(
             source,
             RangeCopy { from: start.div_euclid(CELL) * CELL, end, object, shift, unplaced },

@@ -18,7 +18,7 @@ use super::graph::{CELL, Cause, ESCAPED, Event, Graph, Kind, NodeId, Use};
 use super::mappings::FixedMapping;
 use super::places::{Content, Place, World};
 use super::sets::Element;
-use super::site::Site;
+use super::site::{Given, Site};
 use crate::ids::{AtomId, Id, SymbolId};
 use crate::index::{Bond, EdgeKind};
 use crate::propagate::Witness;
@@ -69,6 +69,8 @@ pub(super) struct Flow<'s> {
     first_function: Vec<u32>,
     pub(super) functions: Vec<Instance>,
     pub(super) sites: Vec<Site<'s>>,
+    /// By function: what calls pass on the stack to where nobody looks.
+    pub(super) given: Vec<Vec<Given<'s>>>,
     /// By atom: code enters it by a direct call.
     pub(super) called: Vec<bool>,
     externals: FxHashMap<SymbolId, u32>,
@@ -119,6 +121,7 @@ impl<'s> Flow<'s> {
             // Object 0 is none; memory that escaped is one.
             meaning: vec![Meaning::Unknown, Meaning::Library],
             object_of: vec![None; atoms],
+            given: vec![Vec::new(); functions.len()],
             functions,
             sites: Vec::new(),
             called: vec![false; atoms],
@@ -187,6 +190,7 @@ impl<'s> Flow<'s> {
                 Event::Called { site, element } => self.called(site, element),
                 Event::Escaped(element) => self.escape(element),
                 Event::Touched { object } => self.touched(object),
+                Event::Asked { object } => self.asked(object),
             }
         }
     }

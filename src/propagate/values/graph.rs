@@ -107,6 +107,8 @@ pub(super) struct Object {
     /// Ranges that are copied elsewhere, for cells that come later.
     pub(super) copied: Vec<RangeCopy>,
     pub(super) escaped: bool,
+    /// Somebody looks at what is above: the builder was told.
+    pub(super) asked: bool,
     /// Code whose bytes somebody reads or writes.
     pub(super) touched: bool,
     /// Others were joined with it: its places are no longer told apart.
@@ -162,6 +164,10 @@ pub(super) enum Event {
     Escaped(Element),
     /// The bytes of code are read or written.
     Touched {
+        object: u32,
+    },
+    /// Somebody looks at what is above the division of an object.
+    Asked {
         object: u32,
     },
 }
@@ -301,6 +307,7 @@ impl Graph {
             above: None,
             copied: Vec::new(),
             escaped: false,
+            asked: false,
             touched: false,
             joined: false,
         });

@@ -118,6 +118,7 @@ impl Graph {
         let mut nodes = Vec::new();
         let mut copied = Vec::new();
         for object in objects {
+            self.ask_above(*object, i64::MAX);
             nodes.extend(self.parts(*object));
             let of = &mut self.objects[*object as usize];
             nodes.extend(of.whole.take());

@@ -49,6 +49,28 @@ impl Border<'_> {
     }
 }
 
+/// What a call passes on the stack.
+#[derive(Clone, Copy)]
+pub(super) struct Given<'s> {
+    /// The node of value 0 of the caller.
+    first: NodeId,
+    cells: &'s [(i32, ValueIdx)],
+    pub(super) in_frame: Option<(u32, Option<i64>)>,
+}
+
+impl<'s> Given<'s> {
+    /// `None`: nothing is.
+    pub(super) fn of(passed: &Border<'s>) -> Option<Self> {
+        let is_any = !passed.stack.is_empty() || passed.in_frame.is_some();
+        is_any.then_some(Given { first: passed.first, cells: passed.stack, in_frame: passed.in_frame })
+    }
+
+    /// Cells of the stack, by offset from the callee's stack pointer at entry.
+    pub(super) fn cells(&self) -> impl Iterator<Item = (i64, NodeId)> {
+        self.cells.iter().map(|(o, v)| (i64::from(*o), self.first + v.0))
+    }
+}
+
 pub(super) struct Site<'s> {
     /// Of the call in the code; `None` is a call that a model makes.
     pub(super) number: Option<u32>,

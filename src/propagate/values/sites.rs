@@ -10,10 +10,10 @@ use summaries::ValueIdx;
 use summaries::relation::{Callee, PASSED};
 
 use super::flow::{FIRST_STACK_PARAMETER, Flow, Meaning};
-use super::graph::{Cause, ESCAPED, NodeId, Use};
+use super::graph::{CELL, Cause, ESCAPED, NodeId, Use};
 use super::places::Place;
 use super::sets::Element;
-use super::site::{Border, Site, both};
+use super::site::{Border, Given, Site, both};
 use crate::ids::{AtomId, Id};
 use crate::propagate::Witness;
 
@@ -85,7 +85,11 @@ impl<'s> Flow<'s> {
     }
 
     fn meaning_of(&self, element: Element) -> Meaning {
-        self.meaning.get(element.object() as usize).copied().unwrap_or(Meaning::Unknown)
+        self.meaning_of_object(element.object())
+    }
+
+    fn meaning_of_object(&self, object: u32) -> Meaning {
+        self.meaning.get(object as usize).copied().unwrap_or(Meaning::Unknown)
     }
 
     /// The site calls what `element` is the address of.
@@ -166,11 +170,18 @@ impl<'s> Flow<'s> {
         self.pass_integers(from, function);
         let summary = self.summary(function);
         let first = self.value(function, ValueIdx(0));
+        // What is only passed on in vector registers is one value.
+        let mut last = None;
         for (_, actual, parameter) in both(&passed.actuals, &summary.parameters) {
-            self.graph.assign(passed.first + actual.0, first + parameter.0);
+            if last.replace((actual, parameter)) != Some((actual, parameter)) {
+                self.graph.assign(passed.first + actual.0, first + parameter.0);
+            }
         }
+        last = None;
         for (_, result, value) in both(&passed.results, &summary.results) {
-            self.graph.assign(first + value.0, passed.first + result.0);
+            if last.replace((result, value)) != Some((result, value)) {
+                self.graph.assign(first + value.0, passed.first + result.0);
+            }
         }
         // What the callee leaves alone holds behind the call what it held before.
         for (register, before, result) in both(&passed.actuals, &passed.results) {
@@ -180,23 +191,9 @@ impl<'s> Flow<'s> {
         }
         let in_frame = passed.in_frame;
         if let Some(frame) = self.frame(function) {
-            for (offset, actual) in passed.stack() {
-                let offset = i64::from(offset);
-                if offset + 8 > FIRST_STACK_PARAMETER {
-                    self.graph.store_at(actual, frame, offset);
-                }
-            }
-            let to = (self.graph.element(frame, Some(FIRST_STACK_PARAMETER)), Some(0));
-            match in_frame {
-                Some((caller, Some(base))) => {
-                    let from = self.graph.element(caller, base.checked_add(FIRST_STACK_PARAMETER));
-                    self.graph.copy_memory((from, Some(0)), to, 0);
-                }
-                Some((caller, None)) => {
-                    let (whole, above) =
-                        (self.graph.whole(caller), self.graph.divide_above(frame, FIRST_STACK_PARAMETER));
-                    self.graph.assign(whole, above);
-                }
+            match Given::of(passed) {
+                Some(given) if self.graph.is_unasked(frame) => self.given[function as usize].push(given),
+                Some(given) => self.give(given, frame),
                 None => {}
             }
             return;
@@ -213,6 +210,36 @@ impl<'s> Flow<'s> {
                 let from = self.graph.element(caller, place);
                 self.graph.load(from, Some(0), 8, parameter);
             }
+        }
+    }
+
+    /// What a call passes on the stack comes into the callee's frame.
+    fn give(&mut self, given: Given<'s>, frame: u32) {
+        for (offset, actual) in given.cells() {
+            if offset + CELL > FIRST_STACK_PARAMETER {
+                self.graph.store_at(actual, frame, offset);
+            }
+        }
+        let to = (self.graph.element(frame, Some(FIRST_STACK_PARAMETER)), Some(0));
+        match given.in_frame {
+            Some((caller, Some(base))) => {
+                let from = self.graph.element(caller, base.checked_add(FIRST_STACK_PARAMETER));
+                self.graph.copy_memory((from, Some(0)), to, 0);
+            }
+            Some((caller, None)) => {
+                let whole = self.graph.whole(caller);
+                let above = self.graph.divide_above(frame, FIRST_STACK_PARAMETER);
+                self.graph.assign(whole, above);
+            }
+            None => {}
+        }
+    }
+
+    /// Somebody looks at what callers pass on the stack: so far nothing of it was said.
+    pub(super) fn asked(&mut self, object: u32) {
+        if let Meaning::Frame(function) = self.meaning_of_object(object) {
+            let given = std::mem::take(&mut self.given[function as usize]);
+            given.into_iter().for_each(|given| self.give(given, object));
         }
     }
 

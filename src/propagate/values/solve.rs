@@ -245,6 +245,7 @@ impl Graph {
                     let whole = self.whole(object);
                     return self.include(whole, to, true);
                 };
+                self.ask_above(object, end);
                 let anywhere = self.anywhere(object);
                 self.include(anywhere, to, true);
                 if let Some((start, above)) = self.objects[object as usize].above

@@ -8,6 +8,7 @@ mod mappings;
 mod oracle;
 mod outside;
 mod random;
+mod stack;
 
 use summaries::models::{Effect, MemoryIdx, Model, Passed, Returned, Source};
 use summaries::{AtomKind, Definition, ModuleSummary, Target};
@@ -366,54 +367,6 @@ fn tagged_addresses_and_labels_that_are_called() {
     let (live, stubs, flow) = outcome(&[&text], &[]);
     assert_eq!((live.len(), stubs.len()), (5, 0));
     assert_eq!(flow.sites.iter().map(|s| s.targets.len()).collect::<Vec<_>>(), [1, 1, 1, 1]);
-}
-
-#[test]
-fn the_stack_carries_arguments() {
-    let text = module(
-        &[
-            (
-                "_start",
-                "%0 = address f; %1 = address g; call direct cells stack 8 %0; call direct framed stack 16 %1; \
-                %9 = frame -64; %2 = address h; store %2 -> %9 +8 size 8; call direct cells instack -64",
-            ),
-            ("cells", "stackparam 8 %0; call indirect %0"),
-            (
-                "framed",
-                "%0 = frame +8; %1 = load %0 +8 size 8; call indirect %1; %2 = load %0 size 8; call indirect %2",
-            ),
-            ("f", ""),
-            ("g", ""),
-            ("h", ""),
-        ],
-        &[],
-        &[],
-    );
-    let text = text
-        .replace("function [t._start]", "function [t._start] frame")
-        .replace("function [t.framed]", "function [t.framed] frame");
-    let (live, _, flow) = outcome(&[&text], &[]);
-    assert_eq!(live.len(), 6);
-    let targets: Vec<usize> = flow.sites.iter().map(|s| s.targets.len()).collect();
-    assert_eq!(targets, [2, 1, 0]);
-}
-
-/// What lies somewhere in the caller's frame is passed to stack parameters, and to nothing below them.
-#[test]
-fn what_is_passed_in_a_frame_stays_above() {
-    for offset in ["-64", "unknown"] {
-        let middle = format!(
-            "%9 = frame -64; %2 = address h; store %2 -> %9 unknown size 8; call direct framed instack {offset}"
-        );
-        let framed = "%0 = frame -16; %1 = load %0 +32 size 8; call indirect %1; %2 = load %0 size 8; call indirect %2";
-        let start = ("_start", "call direct middle");
-        let text = module(&[start, ("middle", &middle), ("framed", framed), ("h", "")], &[], &[]);
-        let text = text.replace("function [t.middle]", "function [t.middle] frame");
-        let text = text.replace("function [t.framed]", "function [t.framed] frame");
-        let (_, _, flow) = outcome(&[&text], &[]);
-        let targets: Vec<usize> = flow.sites.iter().map(|s| s.targets.len()).collect();
-        assert_eq!(targets, [1, 0], "{offset}");
-    }
 }
 
 #[test]

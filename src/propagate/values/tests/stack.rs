@@ -1,0 +1,95 @@
+//! What calls pass on the stack: in cells and in frames, to whoever looks there, whenever and however.
+
+use super::*;
+
+#[test]
+fn the_stack_carries_arguments() {
+    let text = module(
+        &[
+            (
+                "_start",
+                "%0 = address f; %1 = address g; call direct cells stack 8 %0; call direct framed stack 16 %1; \
+                %9 = frame -64; %2 = address h; store %2 -> %9 +8 size 8; call direct cells instack -64",
+            ),
+            ("cells", "stackparam 8 %0; call indirect %0"),
+            (
+                "framed",
+                "%0 = frame +8; %1 = load %0 +8 size 8; call indirect %1; %2 = load %0 size 8; call indirect %2",
+            ),
+            ("f", ""),
+            ("g", ""),
+            ("h", ""),
+        ],
+        &[],
+        &[],
+    );
+    let text = text
+        .replace("function [t._start]", "function [t._start] frame")
+        .replace("function [t.framed]", "function [t.framed] frame");
+    let (live, _, flow) = outcome(&[&text], &[]);
+    assert_eq!(live.len(), 6);
+    let targets: Vec<usize> = flow.sites.iter().map(|s| s.targets.len()).collect();
+    assert_eq!(targets, [2, 1, 0]);
+}
+
+/// What lies somewhere in the caller's frame is passed to stack parameters, and to nothing below them.
+#[test]
+fn what_is_passed_in_a_frame_stays_above() {
+    for offset in ["-64", "unknown"] {
+        let middle = format!(
+            "%9 = frame -64; %2 = address h; store %2 -> %9 unknown size 8; call direct framed instack {offset}"
+        );
+        let framed = "%0 = frame -16; %1 = load %0 +32 size 8; call indirect %1; %2 = load %0 size 8; call indirect %2";
+        let start = ("_start", "call direct middle");
+        let text = module(&[start, ("middle", &middle), ("framed", framed), ("h", "")], &[], &[]);
+        let text = text.replace("function [t.middle]", "function [t.middle] frame");
+        let text = text.replace("function [t.framed]", "function [t.framed] frame");
+        let (_, _, flow) = outcome(&[&text], &[]);
+        let targets: Vec<usize> = flow.sites.iter().map(|s| s.targets.len()).collect();
+        assert_eq!(targets, [1, 0], "{offset}");
+    }
+}
+
+/// How many functions each indirect call may go to; `frames` have their frames as objects.
+fn called(text: &str, frames: &[&str], budget: budget::Budget) -> Vec<usize> {
+    let framed = |text: String, name: &&str| {
+        text.replace(&format!("function [t.{name}]"), &format!("function [t.{name}] frame"))
+    };
+    let text = frames.iter().fold(text.to_owned(), framed);
+    let (flow, _) = flow_of_within("a.o -o out", &[&text], &[], budget);
+    flow.sites.iter().map(|s| s.targets.len()).collect()
+}
+
+#[test]
+fn who_copies_what_is_passed_finds_it() {
+    // Before and after somebody looks there, by a cell and by a frame.
+    let start = "%0 = address f; call direct copier stack 16 %0; call direct reader; call direct later";
+    let later = "%9 = frame -64; %0 = address g; %1 = address h; call direct copier stack 8 %0; \
+                 store %1 -> %9 +24 size 8; call direct copier instack -64";
+    let copier = "%0 = frame +8; %1 = address data; copy %0 +0 -> %1 +0 size 24";
+    let reader = "%0 = address data; %1 = load %0 +0 size 8; call indirect %1; \
+                  %2 = load %0 +8 size 8; call indirect %2; %3 = load %0 +16 size 8; call indirect %3";
+    let functions = [
+        ("_start", start),
+        ("copier", copier),
+        ("reader", reader),
+        ("later", later),
+        ("f", ""),
+        ("g", ""),
+        ("h", ""),
+    ];
+    let text = module(&functions, &[("data", "")], &[]);
+    assert_eq!(called(&text, &["copier", "later"], budget::BUDGET), [1, 1, 1]);
+}
+
+#[test]
+fn frames_that_are_told_apart_no_longer_hold_what_is_passed() {
+    let start = "%0 = address f; call direct taker stack 16 %0";
+    let taker =
+        "%0 = frame +8; %1 = address data; %2 = %0 +0; %2 = %1 +0; %3 = load %2 +8 size 8; call indirect %3";
+    let text = module(&[("_start", start), ("taker", taker), ("f", "")], &[("data", "")], &[]);
+    for objects in [1, 9] {
+        let budget = budget::Budget { objects, ..budget::BUDGET };
+        assert_eq!(called(&text, &["taker"], budget), [1], "{objects}");
+    }
+}
