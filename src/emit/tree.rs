@@ -19,7 +19,7 @@ use super::{archive, bitcode, object};
 use crate::config::{Config, LineArg};
 use crate::error::{Error, Result, Stage};
 use crate::ids::{DsoId, FileId, ModuleId};
-use crate::inputs::{FileKind, Inputs, SequenceItem};
+use crate::inputs::{Inputs, SequenceItem};
 use crate::plan::{ModulePlan, Plan};
 use crate::resolve::Resolution;
 
@@ -248,13 +248,13 @@ fn input_block(sources: Sources<'_>, objects: &[Option<Vec<u8>>], files: &mut Fi
     words
 }
 
-/// Name the native members that the plain link has not loaded when it makes code of bitcode: the code may refer to them.
+/// Name the native members that the plain link has not loaded when it makes code of bitcode and may load for that code.
 ///
 /// Behind everything else and without those that are loaded they give what they give in the plain link: of what is undefined
 /// there, nothing is defined by one of them, or it would be loaded; and a library's definition comes before theirs wherever it stands.
 fn unloaded(sources: Sources<'_>, files: &mut Files<'_>, words: &mut Vec<OsString>) {
     let Sources { inputs, resolution, .. } = sources;
-    let late = |m: &ModuleId| inputs.modules[*m].kind == FileKind::Object && resolution.modules[*m].is_none();
+    let late = |m: &ModuleId| resolution.late.binary_search(m).is_ok();
     let mut named: Vec<FileId> = Vec::new();
     for item in &inputs.sequence {
         match item {

@@ -5,13 +5,13 @@
 //!
 //! The code that lld makes of bitcode refers to more than the bitcode does: to run-time routines, and to library functions that an
 //! optimisation puts in place of others. For it lld loads further native members then. So every such name, and whatever
-//! those members refer to, counts as mentioned by bitcode ([`Late`]), and so does what assembly inside functions and string attributes
+//! members refer to that define one, or are loaded for those, counts as mentioned by bitcode ([`Late`]), and so does what assembly inside functions and string attributes
 //! say ([`summaries::bitcode::hidden`]). A name that is missing here makes the pruned link fail, and the originals
 //! are linked. For run-time routines lld loads members of bitcode too, before it makes code: a link in which it might has a
 //! limit. Left out: the other linkers, which read bitcode through plugins.
 
 use rayon::prelude::*;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use summaries::bitcode::{self, hidden, symbols};
 use summaries::{Limit, LimitRecord};
 
@@ -95,8 +95,10 @@ fn is_generated(name: &[u8]) -> bool {
 
 /// What comes into a link with bitcode once code is made of it.
 pub(super) struct Late {
-    /// Members that are not loaded; none where no bitcode is.
-    unloaded: Vec<ModuleId>,
+    /// A member of bitcode that is not loaded and defines what code generation may call.
+    routine: Option<ModuleId>,
+    /// Native members that are not loaded now and may be for generated code, ascending; none where no bitcode is.
+    pub(super) native: Vec<ModuleId>,
     pub(super) any_bitcode: bool,
     /// What the bitcode of the link says in places that are in no table of symbols.
     hidden: Vec<SymbolId>,
@@ -110,7 +112,8 @@ impl Late {
         let bitcode: Vec<ModuleId> = loaded.iter().filter(is_bitcode).copied().collect();
         let any_bitcode = !bitcode.is_empty();
         let loaded: FxHashSet<ModuleId> = loaded.iter().copied().collect();
-        let unloaded = world.inputs.modules.ids().filter(|m| any_bitcode && !loaded.contains(m));
+        let unloaded = || world.inputs.modules.ids().filter(|m| any_bitcode && !loaded.contains(m));
+        let of_kind = |kind| unloaded().filter(move |m| world.inputs.modules[*m].kind == kind);
         // Other linkers' links are not pruned, and their tables were not read.
         let is_read = |m: &&ModuleId| world.modules[m.index()].is_some();
         let words: Vec<(ModuleId, Option<Vec<SymbolId>>)> = bitcode
@@ -123,24 +126,52 @@ impl Late {
                 (*m, words.map(|w| w.iter().filter_map(|w| world.table.find(w)).collect()))
             })
             .collect();
-        Late {
-            unloaded: unloaded.collect(),
+        let defines = |m: &ModuleId| {
+            world.globals(*m).any(|(_, g)| g.entry != Entry::Undefined && is_generated(g.name))
+        };
+        let mut late = Late {
+            routine: of_kind(FileKind::Bitcode).find(defines),
+            native: Vec::new(),
             any_bitcode,
             opaque: words.iter().find(|w| w.1.is_none()).map(|w| w.0),
             hidden: words.into_iter().filter_map(|w| w.1).flatten().collect(),
+        };
+        late.native = late.loadable(world, of_kind(FileKind::Object).collect());
+        late
+    }
+
+    /// Those members that define what generated code may refer to, or what another one of them does.
+    fn loadable(&self, world: &World<'_>, unloaded: Vec<ModuleId>) -> Vec<ModuleId> {
+        // By what a reference becomes another one.
+        if !world.config.wrap.is_empty() {
+            return unloaded;
         }
+        let (read, mut loadable): (Vec<_>, Vec<_>) =
+            unloaded.into_iter().partition(|m| world.modules[m.index()].is_some());
+        let mut definers: FxHashMap<SymbolId, Vec<ModuleId>> = FxHashMap::default();
+        for module in read {
+            for (id, _) in world.globals(module).filter(|(_, g)| g.entry != Entry::Undefined) {
+                definers.entry(id).or_default().push(module);
+            }
+        }
+        let mut wanted = self.generated(world);
+        let mut taken: FxHashSet<ModuleId> = FxHashSet::default();
+        while let Some(symbol) = wanted.pop() {
+            for module in definers.remove(&symbol).unwrap_or_default() {
+                if taken.insert(module) {
+                    loadable.push(module);
+                    wanted.extend(undefined(world, module));
+                }
+            }
+        }
+        loadable.sort_unstable();
+        loadable
     }
 
     /// Members of bitcode that lld may load for a run-time routine, and bitcode that was not understood.
-    pub(super) fn limits(&self, world: &World<'_>) -> Vec<(Option<ModuleId>, LimitRecord)> {
-        let defines = |m: &&ModuleId| {
-            let mut globals = world.globals(**m).map(|(_, g)| g);
-            world.inputs.modules[**m].kind == FileKind::Bitcode
-                && globals.any(|g| g.entry != Entry::Undefined && is_generated(g.name))
-        };
-        let routine = self.unloaded.iter().find(defines).copied();
+    pub(super) fn limits(&self) -> Vec<(Option<ModuleId>, LimitRecord)> {
         [
-            (routine, "a member of bitcode defines a run-time routine, and may be in the link"),
+            (self.routine, "a member of bitcode defines a run-time routine, and may be in the link"),
             (self.opaque, "LLVM bitcode in which names may be that are not seen"),
         ]
         .into_iter()
@@ -149,16 +180,23 @@ impl Late {
         .collect()
     }
 
+    /// What the code may refer to.
+    fn generated(&self, world: &World<'_>) -> Vec<SymbolId> {
+        let names = world.table.names.iter().enumerate().filter(|(_, n)| self.any_bitcode && is_generated(n));
+        names.map(|(i, _)| SymbolId::new(i)).chain(self.hidden.iter().copied()).collect()
+    }
+
     /// What the code may refer to, and what native members that it brings may.
     pub(super) fn symbols(&self, world: &World<'_>) -> Vec<SymbolId> {
-        let native = self.unloaded.iter().filter(|m| world.inputs.modules[**m].kind == FileKind::Object);
-        let undefined = native.flat_map(|m| world.globals(*m)).filter(|(_, g)| g.entry == Entry::Undefined);
-        let mut symbols: Vec<SymbolId> = undefined.map(|(id, _)| id).collect();
-        let names = world.table.names.iter().enumerate().filter(|(_, n)| self.any_bitcode && is_generated(n));
-        symbols.extend(names.map(|(i, _)| SymbolId::new(i)));
-        symbols.extend(&self.hidden);
+        let mut symbols: Vec<SymbolId> = self.native.iter().flat_map(|m| undefined(world, *m)).collect();
+        symbols.extend(self.generated(world));
         symbols
     }
+}
+
+/// What a module refers to and leaves to others.
+fn undefined<'w>(world: &'w World<'_>, module: ModuleId) -> impl Iterator<Item = SymbolId> + 'w {
+    world.globals(module).filter(|(_, g)| g.entry == Entry::Undefined).map(|g| g.0)
 }
 
 #[cfg(test)]

@@ -145,6 +145,8 @@ pub struct Resolution<'a> {
     pub limits: Vec<(Option<ModuleId>, LimitRecord)>,
     /// A module of bitcode is in the link.
     pub has_bitcode: bool,
+    /// Native members that stay out and that the linker may load for the code that it makes of bitcode, ascending.
+    pub late: Vec<ModuleId>,
 }
 
 impl Resolution<'_> {

@@ -100,12 +100,12 @@ pub(super) fn decide<'a>(world: &World<'a>, extraction: Extraction) -> Resolutio
     }
     see_dsos(world, taken, &mut seen);
     let late = bitcode::Late::new(world, &loaded);
-    resolution.limits.extend(late.limits(world));
-    resolution.has_bitcode = late.any_bitcode;
+    resolution.limits.extend(late.limits());
     for id in late.symbols(world) {
         seen[id.index()].by_bitcode = true;
         seen[id.index()].by_generated_code = true;
     }
+    (resolution.has_bitcode, resolution.late) = (late.any_bitcode, late.native);
     let dialect = world.config.linker.dialect;
     for (i, s) in seen.iter().enumerate() {
         let name = world.table.names[i];
