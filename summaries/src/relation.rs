@@ -110,10 +110,11 @@ pub struct FunctionSummary {
     pub stack_parameters: Vec<(i32, ValueIdx)>,
     /// The frame is an object in memory: its address goes places. Stack parameters are in it at offset 8 and above.
     pub frame: bool,
-    /// What registers hold on return, sorted by register: rax, rdx, xmm0, xmm1, st0.
+    /// What registers hold on return, sorted by register: rax, rdx, xmm0, xmm1, st0. What comes back as it was passed in
+    /// the same register may be left out, if that is one of `preserved`.
     pub results: Vec<(Register, ValueIdx)>,
     /// Of [`PRESERVABLE`], the registers that may hold on every return what they held at entry, if the callees that it calls
-    /// leave them alone too: a bit per register.
+    /// leave them alone too: a bit per register. Each caller finds there what it passed itself, as far as that is known.
     pub preserved: u64,
     /// Values that may hold anything if control enters at a label from outside (`__builtin_longjmp`).
     pub at_labels: Vec<ValueIdx>,

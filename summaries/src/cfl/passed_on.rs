@@ -13,7 +13,7 @@
 //! is all that was to be found. Left out: general registers, in which the same would mix up arguments.
 
 use super::components::Adjacency;
-use super::reduce::{defined, for_each_value};
+use super::reduce::{defined, drop_dead, for_each_value};
 use crate::ids::ValueIdx;
 use crate::relation::{Callee, Constraint, FIRST_VECTOR, FunctionSummary, Register};
 
@@ -25,6 +25,8 @@ pub fn pass_on(function: &mut FunctionSummary) {
     if !in_range {
         return;
     }
+    // A call that does not return brings nothing.
+    drop_dead(function);
     let only = only_passed_on(function);
     let mut same = Same((0..values).collect());
     for constraint in &function.constraints {

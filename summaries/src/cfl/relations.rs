@@ -6,7 +6,7 @@
 //! the function is needed to tell what goes where, given that memory under several names is joined by whoever
 //! joins relations. Within the function memory under several names is joined by the machine.
 //!
-//! Left out: which bytes of memory; levels beyond [`MOST_LEVELS`] are one. When the budget is spent, everything relates to everything.
+//! Left out: that a parameter comes back in its own register, which `FunctionSummary::preserved` says; which bytes of memory; levels beyond [`MOST_LEVELS`] are one. When the budget is spent, everything relates to everything.
 
 use std::collections::BTreeSet;
 

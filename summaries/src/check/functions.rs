@@ -107,6 +107,7 @@ impl Checker<'_> {
             && self.registers(&site.actuals)
             && self.registers(&site.results)
             && self.cells(&site.stack)
+            && site.stack.first().is_none_or(|(offset, _)| *offset >= 8)
             && (site.stack_in_frame.is_none() || self.function.frame)
     }
 }

@@ -14,7 +14,7 @@ mod merge;
 mod number;
 mod rewrite;
 
-pub(super) use rewrite::{defined, for_each_value, inflows, passed};
+pub(super) use rewrite::{defined, drop_dead, for_each_value, inflows, passed};
 
 use crate::relation::FunctionSummary;
 

@@ -72,7 +72,7 @@ pub(in crate::cfl) fn inflows(function: &FunctionSummary) -> Vec<bool> {
 }
 
 /// Throw away the constraints that define what nothing depends on.
-pub(super) fn drop_dead(function: &mut FunctionSummary) {
+pub(in crate::cfl) fn drop_dead(function: &mut FunctionSummary) {
     let needed = needed(function);
     let is_needed = |v: ValueIdx| needed.get(v.index()).copied().unwrap_or(false);
     function.constraints.retain(|c| defined(c).is_none_or(is_needed));
