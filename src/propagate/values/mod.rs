@@ -168,6 +168,9 @@ fn flow_within(sources: Sources<'_>, explain: bool, budget: budget::Budget) -> V
         called.dedup();
         escaped = flow.escaped;
     }
+    let graph = flow.graph;
+    // It takes a while, and nobody waits for it.
+    rayon::spawn(move || drop(graph));
     let liveness = Liveness { witness, stub };
     ValueFlow { liveness, sites, called, escaped, unreached, fixed_mapping: None, statistics }
 }

@@ -1,9 +1,9 @@
 //! The order in which nodes hand on what they got.
 //!
 //! Nodes are worked off in rounds. In a round those without a rank come first, then the others by rank: a node before those that it
-//! flows to. Hubs come last, by rank: what many hold waits until the others have said all to it, and says it at once. What comes before
-//! those that were done in this round waits for the next one, in which it may have more to say. So a round is two sets of ranks that
-//! are walked once. Everything only adds, so the order decides the time and never the result.
+//! flows to; those without one go by number, which is the order of functions. Hubs come last, by rank: what many hold waits until the
+//! others have said all to it, and says it at once. What comes before those that were done in this round waits for the next one, in
+//! which it may have more to say. So a round is three sets of numbers that are walked once. Everything only adds, so the order decides the time and never the result.
 
 use super::graph::NodeId;
 
@@ -33,10 +33,10 @@ pub(super) struct Queue {
 
 #[derive(Default)]
 struct Round {
-    /// In descending order while the round lasts.
-    unranked: Vec<NodeId>,
-    ranked: Ranks,
-    hubs: Ranks,
+    unranked: Numbers,
+    /// By rank.
+    ranked: Numbers,
+    hubs: Numbers,
 }
 
 impl Queue {
@@ -51,7 +51,7 @@ impl Queue {
         let is_later = part == Part::Unranked || (part, rank) <= self.done;
         let round = if is_later { &mut self.later } else { &mut self.now };
         match part {
-            Part::Unranked => round.unranked.push(id),
+            Part::Unranked => round.unranked.insert(id),
             Part::Ranked => round.ranked.insert(rank),
             Part::Hubs => round.hubs.insert(rank),
         }
@@ -61,7 +61,6 @@ impl Queue {
     pub(super) fn pop(&mut self) -> Option<NodeId> {
         self.pop_now().or_else(|| {
             std::mem::swap(&mut self.now, &mut self.later);
-            self.now.unranked.sort_unstable_by(|a, b| b.cmp(a));
             self.done = (Part::Unranked, UNRANKED);
             self.pop_now()
         })
@@ -97,18 +96,18 @@ impl Queue {
     }
 }
 
-/// A set of ranks of which the lowest is taken first.
+/// A set of numbers of which the lowest is taken first.
 #[derive(Default)]
-struct Ranks {
+struct Numbers {
     words: Vec<u64>,
     /// No word below this one has any.
     low: usize,
     count: usize,
 }
 
-impl Ranks {
-    fn insert(&mut self, rank: u32) {
-        let (word, bit) = (rank as usize / 64, rank % 64);
+impl Numbers {
+    fn insert(&mut self, number: u32) {
+        let (word, bit) = (number as usize / 64, number % 64);
         if word >= self.words.len() {
             self.words.resize(word + 1, 0);
         }

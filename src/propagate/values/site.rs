@@ -120,9 +120,19 @@ pub(super) fn both<'l>(
     one: &'l [(Register, ValueIdx)],
     other: &'l [(Register, ValueIdx)],
 ) -> impl Iterator<Item = (Register, ValueIdx, ValueIdx)> + 'l {
-    let mut left = one.iter().peekable();
-    other.iter().filter_map(move |(register, value)| {
-        while left.next_if(|l| l.0 < *register).is_some() {}
-        left.peek().filter(|l| l.0 == *register).map(|l| (*register, l.1, *value))
+    let (mut one, mut other) = (one, other);
+    std::iter::from_fn(move || {
+        while let ([left, one_rest @ ..], [right, other_rest @ ..]) = (one, other) {
+            if left.0 <= right.0 {
+                one = one_rest;
+            }
+            if right.0 <= left.0 {
+                other = other_rest;
+            }
+            if left.0 == right.0 {
+                return Some((left.0, left.1, right.1));
+            }
+        }
+        None
     })
 }
