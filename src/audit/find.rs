@@ -30,7 +30,14 @@ pub(crate) fn find(model: &Model<'_>, name: &str) -> Result<Vec<u32>> {
         }
     }
     if found.is_empty() {
-        let message = format!("no module in the link defines {name}{}", names.similar(name));
+        let import = model.imports.iter().find(|i| i.symbol == name || demangle(&i.symbol) == name);
+        let message = match import {
+            Some(import) => format!(
+                "no module in the link defines {name}, and nothing leads on from it; {} defines it",
+                import.definer.name()
+            ),
+            None => format!("no module in the link defines {name}{}", names.similar(name)),
+        };
         return Err(Error::new(Stage::Report, message).in_file(model.path.clone()));
     }
     let discarded = |a: &u32| model.atoms.get(*a as usize).is_none_or(|a| a.discarded);

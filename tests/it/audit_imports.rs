@@ -104,6 +104,9 @@ fn why_and_paths_to_an_import() {
     let lines: Vec<&str> = text.lines().collect();
     session.check(chain.iter().zip(&lines).all(|(start, line)| line.starts_with(start)), &text);
     session.check(lines.last().is_some_and(|l| l.starts_with("  root: entry")), &text);
+    let message = audit(&mut session, "paths given main main.json").stderr;
+    let expected = "no module in the link defines given, and nothing leads on from it; libx.so.3 defines it";
+    session.check(message.contains(expected), &message);
     let text = audit(&mut session, "why maybe main.json").stdout;
     session.check(text.starts_with("maybe is not in the link: nothing defines it\n"), &text);
     for word in ["why other", "paths main other"] {

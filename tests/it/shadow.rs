@@ -154,6 +154,11 @@ fn every_form_of_report_is_written() {
         "--- !Analysis\nPass:            lto\nName:            deadfunction\nFunction:        dead_one\n";
     session.check(remarks.contains(one) && !remarks.contains("!Passed"), &remarks);
     session.check(session.path("repro.tar").exists(), "no repro.tar");
+    session.must(&job.words("-Wl,--prune-report=report.json"));
+    let audit = Job::new(session.dir(), tools::lto_prune()).words("audit why dead_one report.json");
+    let text = session.must(&audit).stdout;
+    session
+        .check(text.contains("would go: nothing that lives refers to it; the originals were linked"), &text);
 }
 
 #[test]

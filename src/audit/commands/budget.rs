@@ -8,7 +8,7 @@ use toml::{Table as Toml, Value};
 
 use crate::audit::attribute::{By, Item, Names, Sum, items, sums};
 use crate::audit::find::{find, is_called, is_module};
-use crate::audit::model::Model;
+use crate::audit::model::{Model, Module};
 use crate::audit::table::{Answer, Cell, Table, count};
 use crate::error::{Error, Result, Stage};
 use crate::inputs::glob::Glob;
@@ -161,6 +161,18 @@ pub(crate) fn answer(model: &Model<'_>, path: &str, text: &str) -> Result<Answer
     })
 }
 
+/// What a pattern may say of a module: any end of its path, with its archive and without.
+fn ends(module: &Module<'_>) -> Vec<String> {
+    let ends = |path: &str| -> Vec<String> {
+        let behind = path.match_indices('/').filter_map(|(at, _)| path.get(at + 1..));
+        std::iter::once(path).chain(behind).map(str::to_owned).collect()
+    };
+    let mut all = ends(&module.full());
+    all.push(module.short());
+    all.extend(ends(&module.name));
+    all
+}
+
 /// Bytes of what has a name or matches a pattern; `None` if nothing does.
 fn named(model: &Model<'_>, items: &[Item], by: By, name: &str) -> Option<i64> {
     let glob = Glob::new(name);
@@ -187,7 +199,7 @@ fn named(model: &Model<'_>, items: &[Item], by: By, name: &str) -> Option<i64> {
     let literally = |s: &&Sum| s.name == name || module(s).is_some_and(|m| is_module(m, name));
     let by_pattern = |s: &&Sum| {
         let matches = |s: &str| glob.matches(s.as_bytes());
-        matches(&s.name) || module(s).is_some_and(|m| matches(&m.short()))
+        matches(&s.name) || module(s).is_some_and(|m| ends(m).iter().any(|e| matches(e)))
     };
     let bytes = |found: Vec<&Sum>| (!found.is_empty()).then(|| found.iter().map(|s| s.bytes).sum());
     bytes(all.iter().filter(literally).collect()).or_else(|| bytes(all.iter().filter(by_pattern).collect()))
@@ -197,6 +209,20 @@ fn named(model: &Model<'_>, items: &[Item], by: By, name: &str) -> Option<i64> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pattern_may_say_any_end_of_a_module() {
+        let member = Module { archive: Some("lib/libx.a".into()), name: "outelf.o".into() };
+        let object = Module { archive: None, name: "out/asm/nasm.o".into() };
+        let matches = |module, pattern| ends(module).iter().any(|e| Glob::new(pattern).matches(e.as_bytes()));
+        for pattern in ["out*.o", "libx.a(out*.o)", "lib/*", "*outelf*"] {
+            assert!(matches(&member, pattern), "{pattern}");
+        }
+        for pattern in ["n*.o", "asm/n*", "out/*"] {
+            assert!(matches(&object, pattern), "{pattern}");
+        }
+        assert!(!matches(&member, "elf.o") && !matches(&object, "sm/*"));
+    }
 
     #[test]
     fn sizes() {

@@ -249,6 +249,9 @@ fn describe(model: &Model<'_>, found: &[u32], answer: &mut Answer) {
             State::Kept => "kept",
             State::Stub => "a stub: only its address is needed",
             State::Dropped if atom.discarded => "discarded: another module's COMDAT group stands for it",
+            State::Dropped if !model.report.pruned => {
+                "would go: nothing that lives refers to it; the originals were linked"
+            }
             State::Dropped => "dropped: nothing that lives refers to it",
         };
         let (name, at) = (symbol(model, atom), place(model, atom, None));

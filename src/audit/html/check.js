@@ -53,6 +53,7 @@ function selfcheck(loaded) {
   }
   set("grouping", "module", "change");
   time("draw", draw);
+  for (const [, category] of data.sections) expect($("legend").textContent.includes(text(category)), `the legend has no ${text(category)}`);
   const pixels = pen.getImageData(0, 0, map.width, map.height).data;
   let inked = 0;
   for (let i = 0; i < pixels.length; i += 4) if (pixels[i] + pixels[i + 1] + pixels[i + 2] < 720) inked++;

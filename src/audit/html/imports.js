@@ -51,4 +51,4 @@ function libraryPanel({ by, imports }) {
 }
 
 // Beside the whole: who defines what the program only uses.
-const librariesList = () => listOf("What it uses of others", libraries(), (l) => [`${times(l.imports.length, "symbol")}: `, button(text(l.by), () => libraryPanel(l))]);
+const librariesList = () => listOf("What it uses of others", libraries(), (l) => [`${times(l.imports.length, "symbol")}, defined by `, button(text(l.by), () => libraryPanel(l))]);

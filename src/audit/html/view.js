@@ -40,11 +40,12 @@ const FILLS = {
   text: "#d6e6f5", rodata: "#fbf0cf", data: "#f6dcd2", eh_frame: "#e3dcef", "symbol table": "#e4e4e4",
   debug: "#ededed", headers: "#e4e4e4", padding: "#f7f7f7",
 };
+const OTHER = "#dceadf";
 const CHANGES = { new: "#f3c9bd", grown: "#f8ddd4", gone: "#bfe0c4", shrunk: "#d9eedc", same: "#f4f4f4" };
 
 function fill(at) {
   if (view.mode === "change") return CHANGES[changeOf(at)];
-  if (at.item >= 0) return FILLS[text(data.sections[items.section[at.item]][1])] ?? "#dceadf";
+  if (at.item >= 0) return FILLS[text(data.sections[items.section[at.item]][1])] ?? OTHER;
   return "#eef3f7";
 }
 
@@ -66,6 +67,8 @@ function hatch(kind) {
 }
 
 function draw() {
+  // How long it is says how much is left for the map.
+  legend();
   const scale = window.devicePixelRatio || 1;
   const [width, height] = [map.clientWidth, map.clientHeight];
   if (map.width !== Math.round(width * scale) || map.height !== Math.round(height * scale)) {
@@ -75,7 +78,6 @@ function draw() {
   pen.fillStyle = "#fff";
   pen.fillRect(0, 0, width, height);
   view.boxes = layout(view.at, width, height);
-  legend();
   pen.font = "11px system-ui, sans-serif";
   pen.textBaseline = "top";
   pen.lineWidth = 1;
@@ -104,6 +106,7 @@ function label({ node: at, x, y, w, h, inner }) {
   if (w < 34 || h < 12) return;
   const letters = Math.floor((w - 6) / 5.5);
   let name = (view.mode === "change" ? SIGNS[changeOf(at)] : "") + at.name;
+  if (name.length > letters) name = sectionOf(name);
   if (name.length > letters) name = brief(name);
   if (name.length > letters) name = own(name);
   // Names differ at their ends.
@@ -112,6 +115,9 @@ function label({ node: at, x, y, w, h, inner }) {
   pen.fillText(name, x + 4, y + 3, w - 6);
   if (!inner && h > 26) pen.fillText(sizeOf(at), x + 4, y + 15, w - 6);
 }
+
+// Of a place without a name its section: in which module it is says what is around it.
+const sectionOf = (name) => name.replace(/^(.*)\[[^\]]*:\((.+)\)\]$/, "$1[$2]");
 
 // A function's name without its parameters; places keep what is in parentheses.
 function brief(name) {
@@ -149,6 +155,12 @@ function legend() {
       const swatch = make("span", " ", "swatch");
       swatch.style.background = FILLS[category];
       shown.push(" ", swatch, ` ${category}`);
+    }
+    const rest = [...new Set(data.sections.map((s) => text(s[1])))].filter((c) => !FILLS[c]).sort();
+    if (rest.length > 0) {
+      const swatch = make("span", " ", "swatch");
+      swatch.style.background = OTHER;
+      shown.push(" ", swatch, ` ${rest.join(", ")}`);
     }
   }
   $("legend").replaceChildren(...shown);
@@ -236,6 +248,8 @@ function panel(at) {
   if (at.item >= 0 && at.atom < 0) {
     parts.push(make("p", items.now[at.item] === 0 ? "It was in the other program only." : "No symbol of an input: what the linker made, tables of the file, or padding."));
   }
+  const sharing = at.item >= 0 && at.atom >= 0 ? items.atom.filter((a) => a === at.atom).length : 1;
+  if (sharing > 1) parts.push(make("p", `${number(sharing)} things share its section, and stay or go together: what follows is of the whole section.`));
   if (at.atom >= 0) parts.push(...why(at.atom));
   if (at.item >= 0 && items.atoms[at.item] > 1) parts.push(make("p", `${number(items.atoms[at.item])} things have this name here; the largest is told of.`));
   if (at === view.root) parts.push(make("p", "Choose a thing in the map or the table: here stands what keeps it, and what would go with it."), ...librariesList());
