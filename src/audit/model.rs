@@ -255,6 +255,16 @@ impl<'a> Model<'a> {
         Graph::new(self.atoms.len() + 1, self.arcs())
     }
 
+    /// Each import with the edges to it.
+    pub(crate) fn used_imports(&self) -> impl Iterator<Item = (&Import<'a>, &[Edge])> {
+        let mut edges = &self.import_edges[..];
+        self.imports.iter().zip(self.atoms.len() as u32..).map(move |(import, position)| {
+            let (of_this, others) = edges.split_at(edges.partition_point(|e| e.to <= position));
+            edges = others;
+            (import, of_this)
+        })
+    }
+
     /// The same with imports, as nodes behind those of all atoms. The number of an edge to one is its position behind the roots.
     pub(crate) fn graph_with_imports(&self) -> Graph {
         let count = (self.edges.len() + self.roots.len()) as u32;

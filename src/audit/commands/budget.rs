@@ -168,7 +168,6 @@ fn ends(module: &Module<'_>) -> Vec<String> {
         std::iter::once(path).chain(behind).map(str::to_owned).collect()
     };
     let mut all = ends(&module.full());
-    all.push(module.short());
     all.extend(ends(&module.name));
     all
 }

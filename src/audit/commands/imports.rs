@@ -19,10 +19,7 @@ type Sum = (u64, u64);
 pub(crate) fn answer(model: &Model<'_>, request: &Request) -> Answer {
     let mut sums: BTreeMap<&str, Sum> = BTreeMap::new();
     let mut imports: Vec<(bool, &[Edge], String, &str)> = Vec::new();
-    let mut edges = &model.import_edges[..];
-    for (import, position) in model.imports.iter().zip(model.atoms.len() as u32..) {
-        let (of_this, others) = edges.split_at(edges.partition_point(|e| e.to <= position));
-        edges = others;
+    for (import, of_this) in model.used_imports() {
         let sum = sums.entry(import.definer.name()).or_default();
         *sum = (sum.0 + 1, sum.1 + of_this.len() as u64);
         let name = demangle(&import.symbol).into_owned();

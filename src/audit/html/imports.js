@@ -1,7 +1,8 @@
 // What comes from libraries: who uses it, by library, and what of it a thing of the map uses.
 
 // The rows of the users of an import, and of the imports that an atom uses: made when they are first asked for.
-const usersOf = (i) => Array.from({ length: data.imports.start[i + 1] - data.imports.start[i] }, (_, n) => data.imports.start[i] + n);
+const users = (i) => data.imports.start[i + 1] - data.imports.start[i];
+const usersOf = (i) => Array.from({ length: users(i) }, (_, n) => data.imports.start[i] + n);
 let used = null;
 function importsOf(atom) {
   if (!used) {
@@ -29,22 +30,18 @@ const importsWith = (part) => data.imports.name.flatMap((n, i) => (text(n).toLow
 
 const times = (n, what) => `${number(n)} ${what}${n === 1 ? "" : "s"}`;
 const importLink = (i) => button(text(data.imports.name[i]), () => importPanel(i));
-const importRow = (i) => [importLink(i), " ", make("span", `${times(usersOf(i).length, "user")}, ${text(data.imports.by[i])}`, "place")];
+const importRow = (i) => [importLink(i), " ", make("span", `${times(users(i), "user")}, ${text(data.imports.by[i])}`, "place")];
 
 function importPanel(i) {
   const { from, by } = data.imports;
   const parts = [make("h2", text(data.imports.name[i]))];
   parts.push(make("p", `No module of the link defines it. Defined by: ${text(by[i])}`));
-  parts.push(...listOf("What refers to it", usersOf(i), (row) => {
-    const [kind, place] = referenceOf(row, from[row], data.imports);
-    return [`${kind} `, make("span", place, "place"), " ", link(from[row])];
-  }));
+  parts.push(...listOf("What refers to it", usersOf(i), (row) => step(...referenceOf(row, from[row], data.imports), link(from[row]))));
   parts.push(cutOf(text(data.imports.name[i])));
   $("panel").replaceChildren(...parts);
 }
 
 function libraryPanel({ by, imports }) {
-  const users = (i) => usersOf(i).length;
   const few = [...imports].sort((a, b) => users(a) - users(b) || (text(data.imports.name[a]) < text(data.imports.name[b]) ? -1 : 1));
   const shown = listOf("Those that the fewest things refer to come first", few, importRow, "ul", LISTED);
   $("panel").replaceChildren(make("h2", text(by)), make("p", `${times(imports.length, "symbol")} of it`), ...shown);

@@ -22,13 +22,11 @@ impl Imports {
     /// `live` is the number in the page of an atom of the report.
     pub(super) fn new(model: &Model<'_>, strings: &mut Strings, live: impl Fn(u32) -> Option<u32>) -> Self {
         let mut imports = Imports::default();
-        let mut edges = model.import_edges.iter().peekable();
-        for (import, position) in model.imports.iter().zip(model.atoms.len() as u32..) {
+        for (import, edges) in model.used_imports() {
             imports.name.push(strings.of(&demangle(&import.symbol)));
             imports.by.push(strings.of(import.definer.name()));
             imports.start.push(imports.from.len() as u32);
-            while let Some(edge) = edges.next_if(|e| e.to == position) {
-                let Some(from) = live(edge.from) else { continue };
+            for (edge, from) in edges.iter().filter_map(|e| Some((e, live(e.from)?))) {
                 imports.from.push(from);
                 imports.kind.push(edge.kind);
                 imports.offset.push(edge.offset);

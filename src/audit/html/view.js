@@ -267,6 +267,9 @@ function listOf(title, found, row, tag = "ul", shown = SHOWN) {
   return [make("h3", title), list, ...more];
 }
 
+// A reference: what it is, where it stands, and a button to what is at its other end.
+const step = (kind, place, other) => [`${kind} `, make("span", place, "place"), " ", other];
+
 // What keeps it, what it keeps, and what would go with it.
 function why(atom) {
   const { own, retained, dominator } = data.atoms;
@@ -274,21 +277,20 @@ function why(atom) {
   const kept = [`${number(own[atom])} bytes of its own; ${number(retained[atom])} retained: so many would go with it.`];
   if (dominator[atom] >= 0) kept.push(" It goes if this goes: ", link(dominator[atom]));
   parts.push(make("p", kept));
-  const step = (kind, place, to) => [`${kind} `, make("span", place, "place"), " ", link(to)];
   const path = shortest(atom);
   parts.push(...listOf("A shortest path to it", path ?? [], (s) => {
     if (s.root !== undefined) return [`root: ${s.root} `, link(s.to)];
-    return step(...referenceOf(s.edge, s.from), s.to);
+    return step(...referenceOf(s.edge, s.from), link(s.to));
   }, "ol"));
-  parts.push(...listOf("What refers to it", holders(atom), (h) => step(...referenceOf(h.edge, h.from), h.from)));
+  parts.push(...listOf("What refers to it", holders(atom), (h) => step(...referenceOf(h.edge, h.from), link(h.from))));
   const { start, target } = data.graph;
   const out = [];
   for (let e = start[atom]; e < start[atom + 1]; e++) out.push({ edge: e, to: target[e] });
-  parts.push(...listOf("What it refers to", out, (o) => step(...referenceOf(o.edge, atom), o.to)));
-  parts.push(...listOf("What it uses of others", importsOf(atom), (u) => {
-    const [kind, place] = referenceOf(u.row, atom, data.imports);
-    return [`${kind} `, make("span", place, "place"), " ", importLink(u.import), ` of ${text(data.imports.by[u.import])}`];
-  }));
+  parts.push(...listOf("What it refers to", out, (o) => step(...referenceOf(o.edge, atom), link(o.to))));
+  parts.push(...listOf("What it uses of others", importsOf(atom), (u) => [
+    ...step(...referenceOf(u.row, atom, data.imports), importLink(u.import)),
+    ` of ${text(data.imports.by[u.import])}`,
+  ]));
   parts.push(...listOf("What goes with it", dominated(atom), (a) => [`${number(retained[a])} `, link(a)]));
   parts.push(cutOf(text(data.atoms.name[atom])));
   return parts;

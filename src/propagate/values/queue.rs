@@ -3,7 +3,8 @@
 //! Nodes are worked off in rounds. In a round those without a rank come first, then the others by rank: a node before those that it
 //! flows to; those without one go by number, which is the order of functions. Hubs come last, by rank: what many hold waits until the
 //! others have said all to it, and says it at once. What comes before those that were done in this round waits for the next one, in
-//! which it may have more to say. So a round is three sets of numbers that are walked once. Everything only adds, so the order decides the time and never the result.
+//! which it may have more to say. So a round is three sets of numbers that are walked once. Everything only adds, so the order decides
+//! the time and never the result.
 
 use super::graph::NodeId;
 

@@ -115,6 +115,17 @@ fn find(list: &[(Register, ValueIdx)], register: Register) -> Option<ValueIdx> {
     list.iter().find(|a| a.0 >= register).filter(|a| a.0 == register).map(|a| a.1)
 }
 
+/// Their values, one after the other, but those that are the pair before again: what is only passed on in vector registers is one value.
+pub(super) fn pairs<'l>(
+    one: &'l [(Register, ValueIdx)],
+    other: &'l [(Register, ValueIdx)],
+) -> impl Iterator<Item = (ValueIdx, ValueIdx)> + 'l {
+    let mut last = None;
+    both(one, other)
+        .map(|(_, one, other)| (one, other))
+        .filter(move |pair| last.replace(*pair) != Some(*pair))
+}
+
 /// Registers that are in both lists, which are sorted by register, and their values.
 pub(super) fn both<'l>(
     one: &'l [(Register, ValueIdx)],

@@ -13,7 +13,7 @@ use super::flow::{FIRST_STACK_PARAMETER, Flow, Meaning};
 use super::graph::{CELL, Cause, ESCAPED, NodeId, Use};
 use super::places::Place;
 use super::sets::Element;
-use super::site::{Border, Given, Site, both};
+use super::site::{Border, Given, Site, both, pairs};
 use crate::ids::{AtomId, Id};
 use crate::propagate::Witness;
 
@@ -170,18 +170,11 @@ impl<'s> Flow<'s> {
         self.pass_integers(from, function);
         let summary = self.summary(function);
         let first = self.value(function, ValueIdx(0));
-        // What is only passed on in vector registers is one value.
-        let mut last = None;
-        for (_, actual, parameter) in both(&passed.actuals, &summary.parameters) {
-            if last.replace((actual, parameter)) != Some((actual, parameter)) {
-                self.graph.assign(passed.first + actual.0, first + parameter.0);
-            }
+        for (actual, parameter) in pairs(&passed.actuals, &summary.parameters) {
+            self.graph.assign(passed.first + actual.0, first + parameter.0);
         }
-        last = None;
-        for (_, result, value) in both(&passed.results, &summary.results) {
-            if last.replace((result, value)) != Some((result, value)) {
-                self.graph.assign(first + value.0, passed.first + result.0);
-            }
+        for (result, value) in pairs(&passed.results, &summary.results) {
+            self.graph.assign(first + value.0, passed.first + result.0);
         }
         // What the callee leaves alone holds behind the call what it held before.
         for (register, before, result) in both(&passed.actuals, &passed.results) {

@@ -36,6 +36,20 @@ impl Adjacency {
         self.targets.get(bound(node as usize)..bound(node as usize + 1)).unwrap_or(&[])
     }
 
+    /// By node: edges lead there from one of these, or it is one.
+    pub(crate) fn reached(&self, from: Vec<u32>) -> Vec<bool> {
+        let mut reached = vec![false; self.nodes()];
+        let mut work = from;
+        while let Some(node) = work.pop() {
+            if let Some(slot) = reached.get_mut(node as usize)
+                && !std::mem::replace(slot, true)
+            {
+                work.extend(self.of(node));
+            }
+        }
+        reached
+    }
+
     fn nodes(&self) -> usize {
         self.starts.len() - 1
     }

@@ -2,8 +2,8 @@
 //!
 //! Vector registers may carry addresses over calls: compilers know which of them a callee of the same unit leaves alone
 //! (`-fipa-ra`), and conventions pass structures in them. Yet nearly all that they hold at a call was left there by a copy of memory, nobody
-//! looks at it, and every call brings and takes it in eight registers: half of the values of a program written in Rust. So, of values that come from
-//! nowhere but vector registers and do nothing but stand in some:
+//! looks at it, and every call brings and takes it in eight registers. So, of values that come from nowhere but vector registers and do
+//! nothing but stand in some:
 //!
 //! - what is copied from one to the other is one value;
 //! - what the caller finds again as it passed it is no result, for [`FunctionSummary::preserved`] says the same of each call by itself;
@@ -84,28 +84,17 @@ fn only_passed_on(function: &FunctionSummary) -> Vec<bool> {
     let others: Vec<ValueIdx> =
         general.chain(stack).chain(callees).chain(function.at_labels.iter().copied()).collect();
     used.extend(&others);
+    let reached = |edges: &[(u32, u32)], from: Vec<ValueIdx>| {
+        let from = from.into_iter().map(|v| v.0).collect();
+        Adjacency::new(function.values as usize, edges).reached(from)
+    };
     let turned: Vec<(u32, u32)> = copies.iter().map(|(from, to)| (*to, *from)).collect();
-    let used = closure(function.values, &turned, used);
+    let used = reached(&turned, used);
     // What is used is told apart from what comes of it, too.
     made.extend(others);
     made.extend((0..function.values).map(ValueIdx).filter(|v| used[v.index()]));
-    let made = closure(function.values, &copies, made);
+    let made = reached(&copies, made);
     made.into_iter().map(|made| !made).collect()
-}
-
-/// By value: edges lead there from one of `from`.
-fn closure(values: u32, edges: &[(u32, u32)], from: Vec<ValueIdx>) -> Vec<bool> {
-    let edges = Adjacency::new(values as usize, edges);
-    let mut reached = vec![false; values as usize];
-    let mut work = from;
-    while let Some(value) = work.pop() {
-        if let Some(slot) = reached.get_mut(value.index())
-            && !std::mem::replace(slot, true)
-        {
-            work.extend(edges.of(value.0).iter().map(|v| ValueIdx(*v)));
-        }
-    }
-    reached
 }
 
 /// Leave out the results that hold what the parameter in the same register brought and nothing else, if the register is one that says so.

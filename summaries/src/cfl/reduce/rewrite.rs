@@ -100,16 +100,7 @@ fn needed(function: &FunctionSummary) -> Vec<bool> {
     }
     work.extend(function.call_sites.iter().flat_map(passed).map(|v| v.0));
     work.extend(function.results.iter().map(|r| r.1.0));
-    let made_from = Adjacency::new(function.values as usize, &made_from);
-    let mut needed = vec![false; function.values as usize];
-    while let Some(value) = work.pop() {
-        if let Some(slot) = needed.get_mut(value as usize)
-            && !std::mem::replace(slot, true)
-        {
-            work.extend(made_from.of(value));
-        }
-    }
-    needed
+    Adjacency::new(function.values as usize, &made_from).reached(work)
 }
 
 /// Number the values in the order of first mention, and put the tables in their stated orders.

@@ -12,7 +12,7 @@ use super::state::{State, Val};
 use super::transfer::Walk;
 use super::unit::{Op, Refusal, Unit};
 use crate::cfl::components::Adjacency;
-use crate::ids::{AtomIdx, ValueIdx};
+use crate::ids::AtomIdx;
 use crate::native::decode::effects::{Operand, Slot, Transfer};
 use crate::relation::{Callee, Constraint};
 
@@ -111,50 +111,27 @@ impl Builder {
 
     /// By value: something depends on it.
     pub(super) fn needed(&self) -> Vec<bool> {
-        let mut needed = vec![false; self.values.len()];
-        let mut work: Vec<ValueIdx> = Vec::new();
-        let mut mark = |v: ValueIdx, work: &mut Vec<ValueIdx>| {
-            if let Some(slot) = needed.get_mut(v.index())
-                && !std::mem::replace(slot, true)
-            {
-                work.push(v);
-            }
-        };
+        let mut needed: Vec<u32> = Vec::new();
         let mut sources: Vec<(u32, u32)> = Vec::new();
         for raw in &self.raw {
             match raw {
                 Raw::Plain(Constraint::Assign { from, to, .. }) => sources.push((to.0, from.0)),
                 Raw::Plain(Constraint::Load { from, to, .. }) => sources.push((to.0, from.value.0)),
-                Raw::Plain(Constraint::Store { from, to, .. }) => {
-                    mark(*from, &mut work);
-                    mark(to.value, &mut work);
-                }
-                Raw::Plain(Constraint::Copy { from, to, .. }) => {
-                    mark(from.value, &mut work);
-                    mark(to.value, &mut work);
-                }
-                Raw::Plain(Constraint::Escape { from }) => mark(*from, &mut work),
-                Raw::StoreCell { from, .. } => mark(*from, &mut work),
+                Raw::Plain(Constraint::Store { from, to, .. }) => needed.extend([from.0, to.value.0]),
+                Raw::Plain(Constraint::Copy { from, to, .. }) => needed.extend([from.value.0, to.value.0]),
+                Raw::Plain(Constraint::Escape { from }) => needed.push(from.0),
+                Raw::StoreCell { from, .. } => needed.push(from.0),
                 _ => {}
             }
         }
         for call in &self.calls {
             if let Callee::Indirect(value) = call.callee {
-                mark(value, &mut work);
+                needed.push(value.0);
             }
-            call.actuals.iter().for_each(|(_, v)| mark(*v, &mut work));
+            needed.extend(call.actuals.iter().map(|a| a.1.0));
         }
-        for (i, key) in self.values.iter().enumerate() {
-            if matches!(key, Key::Result(_)) {
-                mark(ValueIdx::new(i), &mut work);
-            }
-        }
-        let sources = Adjacency::new(self.values.len(), &sources);
-        while let Some(value) = work.pop() {
-            for from in sources.of(value.0) {
-                mark(ValueIdx(*from), &mut work);
-            }
-        }
-        needed
+        let results = (0u32..).zip(&self.values).filter(|(_, key)| matches!(key, Key::Result(_)));
+        needed.extend(results.map(|(value, _)| value));
+        Adjacency::new(self.values.len(), &sources).reached(needed)
     }
 }
