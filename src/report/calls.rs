@@ -60,6 +60,8 @@ pub struct FlowReport {
     pub stubs: usize,
     pub constraints: usize,
     pub nodes: usize,
+    /// Of functions that hand out memory, each for one call.
+    pub instances: usize,
     /// Memory objects that a budget joined with others.
     pub joined_objects: usize,
     /// Work of the fixpoint, in elements looked at.
@@ -115,6 +117,7 @@ pub(super) fn counts(facts: Facts<'_>) -> Option<FlowReport> {
         stubs: counts.stubs,
         constraints: counts.constraints,
         nodes: counts.nodes,
+        instances: counts.instances,
         joined_objects: counts.joined_objects,
         steps: counts.steps,
         given_up: match counts.given_up {

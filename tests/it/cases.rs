@@ -58,6 +58,7 @@ cases! {
     cv_forwarded
     cv_goto_offsets
     cv_handlers
+    cv_instances
     cv_kept
     cv_library_ways
     cv_ms_abi

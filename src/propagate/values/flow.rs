@@ -15,6 +15,7 @@ use summaries::{AtomIdx, AtomKind, ReferenceKind, ValueIdx, atom_flags};
 use super::budget::Budget;
 use super::constants::Constants;
 use super::graph::{CELL, Cause, ESCAPED, Event, Graph, Kind, NodeId, Use};
+use super::instances::Instance;
 use super::mappings::FixedMapping;
 use super::places::{Content, Place, World};
 use super::sets::Element;
@@ -37,24 +38,6 @@ pub(super) enum Meaning {
     External(SymbolId),
 }
 
-/// A function that has a summary.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Instance {
-    pub(super) position: usize,
-    pub(super) local: usize,
-    /// The node of its value 0, once anything asks for it.
-    pub(super) values: Option<NodeId>,
-    pub(super) frame: Option<u32>,
-    active: bool,
-    pub(super) escaped: bool,
-}
-
-impl Instance {
-    pub(super) fn is_active(&self) -> bool {
-        self.active
-    }
-}
-
 /// Bytes of a frame that are told apart, below and above the stack pointer at entry.
 const FRAME: (i64, i64) = (-(1 << 18), 1 << 12);
 /// Where stack parameters begin.
@@ -67,7 +50,12 @@ pub(super) struct Flow<'s> {
     pub(super) meaning: Vec<Meaning>,
     object_of: Vec<Option<u32>>,
     first_function: Vec<u32>,
+    /// Each function as all enter it that have no instance of their own, then those instances.
     pub(super) functions: Vec<Instance>,
+    /// How many functions there are.
+    pub(super) common: usize,
+    /// Instances of which nothing is in the graph yet, and the atoms of their functions.
+    pub(super) made: Vec<(u32, AtomId)>,
     pub(super) sites: Vec<Site<'s>>,
     /// By function: what calls pass on the stack to where nobody looks.
     pub(super) given: Vec<Vec<Given<'s>>>,
@@ -106,11 +94,7 @@ impl<'s> Flow<'s> {
     pub(super) fn new(world: World<'s>, budget: Budget) -> Self {
         let mut functions = Vec::new();
         for (position, summary) in world.sources.summaries.iter().enumerate() {
-            functions.extend((0..summary.functions.len()).map(|local| Instance {
-                position,
-                local,
-                ..Instance::default()
-            }));
+            functions.extend((0..summary.functions.len()).map(|local| Instance::new(position, local)));
         }
         let atoms = world.atoms();
         let constants = world.sources.constants.then(|| Constants::new(&world));
@@ -122,6 +106,8 @@ impl<'s> Flow<'s> {
             meaning: vec![Meaning::Unknown, Meaning::Library],
             object_of: vec![None; atoms],
             given: vec![Vec::new(); functions.len()],
+            common: functions.len(),
+            made: Vec::new(),
             functions,
             sites: Vec::new(),
             called: vec![false; atoms],
@@ -239,6 +225,7 @@ impl<'s> Flow<'s> {
         }
         if let Some(function) = self.function_of(atom) {
             self.activate(function, atom);
+            self.activate_made();
         } else if self.world.content(atom) == Content::Data {
             self.contents(atom);
         }
@@ -410,7 +397,7 @@ impl<'s> Flow<'s> {
     }
 
     /// The constraints and call sites of a function, one of whose atoms became live.
-    fn activate(&mut self, function: u32, by: AtomId) {
+    pub(super) fn activate(&mut self, function: u32, by: AtomId) {
         if std::mem::replace(&mut self.functions[function as usize].active, true) {
             return;
         }

@@ -19,6 +19,7 @@ mod globals;
 mod graph;
 mod groups;
 mod held;
+mod instances;
 mod join;
 mod mappings;
 mod origins;
@@ -90,6 +91,8 @@ pub struct Statistics {
     pub stubs: usize,
     pub constraints: usize,
     pub nodes: usize,
+    /// Of functions that hand out memory, one for each call.
+    pub instances: usize,
     /// Memory objects that a budget joined with others.
     pub joined_objects: usize,
     /// Work, in elements looked at.
@@ -180,6 +183,7 @@ fn calls(flow: &flow::Flow<'_>, stubs: &[bool]) -> (Vec<CallTargets>, Statistics
     let mut statistics = Statistics {
         constraints: flow.graph.constraints,
         nodes: flow.graph.nodes.len(),
+        instances: flow.functions.len() - flow.common,
         joined_objects: flow.graph.joined_objects,
         steps: flow.graph.work.steps + flow.graph.sets.steps,
         given_up: flow.graph.given_up,
@@ -247,6 +251,6 @@ fn calls(flow: &flow::Flow<'_>, stubs: &[bool]) -> (Vec<CallTargets>, Statistics
     statistics.called = called.iter().filter(|c| **c).count();
     statistics.escaped = code().filter(|a| flow.escaped[a.index()]).count();
     statistics.mentioned = code().filter(|a| flow.mention[a.index()].is_some()).count();
-    statistics.functions = flow.functions.iter().filter(|f| f.is_active()).count();
+    statistics.functions = flow.functions.iter().take(flow.common).filter(|f| f.is_active()).count();
     (sites, statistics)
 }

@@ -5,7 +5,9 @@
 //! address escaped, and what is there may do anything. Files are one value for all of them, and so is text: what was ever printed
 //! can be what any text is read as. Numbers are one as well, and of those only addresses of code are followed.
 
-use summaries::models::{ARGUMENT_REGISTERS, Argument, Effect, MemoryIdx, Model, Passed, Source};
+use summaries::models::{
+    ARGUMENT_REGISTERS, Argument, Effect, MemoryIdx, Model, Passed, RESULT_REGISTER, Source,
+};
 use summaries::relation::Register;
 
 use super::flow::{Flow, Meaning};
@@ -87,7 +89,10 @@ impl<'s> Flow<'s> {
         for from in registers.chain(passed.stack().map(|(_, node)| node)) {
             self.graph.add_use(from, Use::Code { to: numbers });
         }
-        for (_, result) in passed.results.iter() {
+        // Where a block lies is no number that anybody passed.
+        let is_block =
+            |register| register == RESULT_REGISTER && model.effects.contains(&Effect::ReturnsFresh);
+        for (_, result) in passed.results.iter().filter(|r| !is_block(r.0)) {
             self.graph.assign(numbers, passed.first + result.0);
         }
         if model.effects.contains(&Effect::ReturnsLibrary) {

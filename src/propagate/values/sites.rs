@@ -43,6 +43,7 @@ impl<'s> Flow<'s> {
             // Most calls: nothing more will be known of it.
             self.called[atom.index()] = true;
             self.live(atom, Witness::Called { caller });
+            let callee = self.instance(call, callee, atom);
             return self.join_call(&passed, Some((function, number)), callee);
         }
         let (indirect, jump) = (place.is_none(), call.jump);
@@ -177,8 +178,9 @@ impl<'s> Flow<'s> {
             self.graph.assign(first + value.0, passed.first + result.0);
         }
         // What the callee leaves alone holds behind the call what it held before.
+        let preserved = self.preserved(function);
         for (register, before, result) in both(&passed.actuals, &passed.results) {
-            if summary.preserved & 1 << (register & 63) != 0 {
+            if preserved & 1 << (register & 63) != 0 {
                 self.graph.assign(passed.first + before.0, passed.first + result.0);
             }
         }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod constants;
+mod instances;
 mod integers;
 mod large;
 mod mappings;

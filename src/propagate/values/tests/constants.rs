@@ -349,7 +349,7 @@ proptest! {
         let exact = run(&text, Budget { pairs: usize::MAX, ..BUDGET });
         let (all, names) = flow_of_within("a.o -e f0 -o out", &[&text], &[], Budget { pairs: usize::MAX, ..BUDGET });
         prop_assert!(answer(&all, &names).0.is_superset(&exact.0), "{}", text);
-        let small = Budget { objects: 1, pairs: 1, alike: 1, room: 0, free: 50, steps, most: [usize::MAX; 3] };
+        let small = Budget { objects: 1, pairs: 1, alike: 1, instances: 1, room: 0, free: 50, steps, most: [usize::MAX; 3] };
         prop_assert!(run(&text, small).0.is_superset(&exact.0), "{}", text);
     }
 }

@@ -71,12 +71,13 @@ fn numbers_that_are_kept_come_back() {
         ("times", model(vec![Effect::KeepsNumbers(0)])),
         ("handle", model(vec![calls])),
         ("look", Model::default()),
+        ("allocate", model(vec![Effect::ReturnsFresh])),
     ];
     let text = |body: &str| {
         module(
             &[("_start", body), ("f", ""), ("g", ""), ("h", "param rdi %0; call indirect %0")],
             &[("table", "0 g"), ("room", "0 f")],
-            &["seek", "tell", "stat", "times", "handle", "look"],
+            &["seek", "tell", "stat", "times", "handle", "look", "allocate"],
         )
     };
     let stubs = |body: &str| {
@@ -88,6 +89,11 @@ fn numbers_that_are_kept_come_back() {
     assert_eq!(stubs(&format!("call direct seek actual xmm0 %0; {tell}")), strings(&["t.g", "t.h"]));
     assert_eq!(stubs(&format!("call direct look actual rsi %0; {tell}")), strings(&["t.f", "t.g", "t.h"]));
     assert_eq!(stubs(&format!("call direct times actual rdi %8; {tell}")), strings(&["t.g", "t.h"]));
+    // How large a block is may be asked for; where it lies is no number that was passed.
+    let block = "call direct allocate actual rsi %0";
+    assert_eq!(stubs(&format!("{block}; {tell}")), strings(&["t.g", "t.h"]));
+    assert_eq!(stubs(&format!("{block} result rax %1; call indirect %1")), strings(&["t.f", "t.g", "t.h"]));
+    assert_eq!(stubs(&format!("{block} result rdx %1; call indirect %1")), strings(&["t.g", "t.h"]));
     let stat = "call direct stat actual rdi %9; %3 = load %9 size 8; call indirect %3";
     assert_eq!(stubs(stat), strings(&["t.f", "t.h"]));
     assert_eq!(stubs(&format!("call direct seek actual rsi %0; {stat}")), strings(&["t.h"]));

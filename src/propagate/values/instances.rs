@@ -1,0 +1,145 @@
+//! Instances: a function that hands out memory is followed anew for each call that enters it.
+//!
+//! Without that all memory of a program that allocates through a function of its own (`xmalloc`, `__rust_alloc`) would be one
+//! object. Safe because such a function is small, is left by a return to its caller alone (one that returns elsewhere has no
+//! summary, and one that jumps to a value has an indirect call), and because every other way into it, from unseen code, through a pointer, at
+//! a label, goes to the instance that all of those share; so do the calls beyond a budget, which a set would not tell apart anyway (`budget`).
+//! Left out: functions that get their memory from a value that they call, and larger ones (docs/REJECTED.md).
+
+use summaries::ValueIdx;
+use summaries::models::{Effect, RESULT_REGISTER};
+use summaries::relation::Register;
+use summaries::relation::{CallSite, Callee, Constraint, FunctionSummary};
+
+use super::flow::Flow;
+use super::graph::NodeId;
+use super::places::Place;
+use crate::ids::AtomId;
+
+/// Values of a function that has instances, at most: one that checks what it got and reports a failure has 16 to 24.
+const MAX_VALUES: u32 = 24;
+/// How many functions may stand between one and the library.
+const MAX_DEPTH: u8 = 3;
+
+/// A function that has a summary, for all that enters it or for one call.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Instance {
+    pub(super) position: usize,
+    pub(super) local: usize,
+    /// The node of its value 0, once anything asks for it.
+    pub(super) values: Option<NodeId>,
+    pub(super) frame: Option<u32>,
+    pub(super) active: bool,
+    pub(super) escaped: bool,
+    /// Whether it hands out memory, once somebody asked.
+    hands_out: Option<bool>,
+    /// How many others of the same function there are.
+    others: usize,
+}
+
+impl Instance {
+    pub(super) fn new(position: usize, local: usize) -> Self {
+        Instance { position, local, ..Instance::default() }
+    }
+
+    pub(super) fn is_active(&self) -> bool {
+        self.active
+    }
+}
+
+impl Flow<'_> {
+    /// The instance of `callee` that a direct call of its entry joins.
+    pub(super) fn instance(&mut self, call: &CallSite, callee: u32, atom: AtomId) -> u32 {
+        // What is known of integers is known by function.
+        let is_any = result_of(&call.results).is_some() && self.constants.is_none();
+        if !is_any || !self.hands_out(callee) {
+            return callee;
+        }
+        let Instance { position, local, others, .. } = &mut self.functions[callee as usize];
+        if *others >= self.graph.budget.instances {
+            return callee;
+        }
+        *others += 1;
+        let own = Instance::new(*position, *local);
+        let id = self.functions.len() as u32;
+        self.functions.push(own);
+        self.given.push(Vec::new());
+        // Not at once: they may call each other.
+        self.made.push((id, atom));
+        id
+    }
+
+    /// Bring what instances do into the graph, those that they lead to besides.
+    pub(super) fn activate_made(&mut self) {
+        while let Some((function, by)) = self.made.pop() {
+            self.activate(function, by);
+        }
+    }
+
+    fn hands_out(&mut self, function: u32) -> bool {
+        if let Some(known) = self.functions[function as usize].hands_out {
+            return known;
+        }
+        let found = self.returns_fresh(function, MAX_DEPTH);
+        self.functions[function as usize].hands_out = Some(found);
+        found
+    }
+
+    /// Whether a function is small, and returns what a call in it allocates, which `depth` functions may do for it.
+    fn returns_fresh(&self, function: u32, depth: u8) -> bool {
+        let summary = self.summary(function);
+        let is_plain = |call: &CallSite| matches!(call.callee, Callee::Direct { .. });
+        let Some(returned) = result_of(&summary.results) else { return false };
+        summary.values <= MAX_VALUES
+            && summary.at_labels.is_empty()
+            && summary.call_sites.iter().all(is_plain)
+            && summary.call_sites.iter().any(|call| {
+                let result = result_of(&call.results);
+                result.is_some_and(|v| flows(summary, v, returned)) && self.allocates(function, call, depth)
+            })
+    }
+
+    fn allocates(&self, function: u32, call: &CallSite, depth: u8) -> bool {
+        let Callee::Direct { target, offset } = call.callee else { return false };
+        match self.world.place(self.functions[function as usize].position, target, offset) {
+            (Place::External(symbol), _) => {
+                let model = (self.world.sources.models)(symbol);
+                model.is_some_and(|m| m.effects.contains(&Effect::ReturnsFresh))
+            }
+            (Place::Atom(atom, offset), false) if depth > 0 && self.world.is_entry(atom, offset) => {
+                self.function_of(atom).is_some_and(|callee| self.returns_fresh(callee, depth - 1))
+            }
+            _ => false,
+        }
+    }
+
+    /// Which registers a call of the function may find as it left them. At some return of one that hands out memory the block is in rax, and
+    /// what is clobbered at some return is not preserved.
+    pub(super) fn preserved(&mut self, function: u32) -> u64 {
+        let returned = u64::from(self.hands_out(function)) << RESULT_REGISTER;
+        self.summary(function).preserved & !returned
+    }
+}
+
+fn result_of(results: &[(Register, ValueIdx)]) -> Option<ValueIdx> {
+    results.iter().find(|r| r.0 == RESULT_REGISTER).map(|r| r.1)
+}
+
+/// Whether a value of a small function becomes another.
+fn flows(summary: &FunctionSummary, from: ValueIdx, to: ValueIdx) -> bool {
+    let bit = |value: ValueIdx| 1u32 << (value.0 % u32::BITS);
+    let mut reached = bit(from);
+    loop {
+        let before = reached;
+        for constraint in &summary.constraints {
+            if let Constraint::Assign { from, to, .. } = constraint
+                && reached & bit(*from) != 0
+            {
+                reached |= bit(*to);
+            }
+        }
+        if reached == before {
+            return reached & bit(to) != 0;
+        }
+    }
+}

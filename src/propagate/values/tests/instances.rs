@@ -1,0 +1,281 @@
+//! Functions that hand out memory: each call of one gets objects of its own, and nothing that another way into it does is lost.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+
+use super::random::{Answer, answer};
+use super::*;
+
+const MALLOC: &str = "call direct malloc actual rdi %0 result rax %1; param rdi %0; result rax %1";
+
+fn models() -> [(&'static str, Model); 1] {
+    [("malloc", Model { effects: vec![Effect::ReturnsFresh], ..Model::default() })]
+}
+
+/// How many functions each indirect call may go to, and how many instances there are.
+fn called(functions: &[(&str, &str)], data: &[(&str, &str)], instances: usize) -> (Vec<usize>, usize) {
+    let text = module(functions, data, &["malloc", "unseen"]);
+    let budget = budget::Budget { instances, ..budget::BUDGET };
+    let (flow, _) = flow_of_within("a.o -o out", &[&text], &models(), budget);
+    let count = |s: &CallTargets| if s.overdefined.is_empty() { s.targets.len() } else { usize::MAX };
+    (flow.sites.iter().map(count).collect(), flow.statistics.unwrap().instances)
+}
+
+/// Two blocks by the function, with a function stored in each and called from there.
+const TWO: &str = "call direct wrapper result rax %0; call direct wrapper result rax %1; %2 = address f; %3 = address g; \
+                   store %2 -> %0 size 8; store %3 -> %1 size 8; %4 = load %0 size 8; call indirect %4; \
+                   %5 = load %1 size 8; call indirect %5";
+
+#[test]
+fn each_call_gets_memory_of_its_own() {
+    let functions = [("_start", TWO), ("wrapper", MALLOC), ("f", ""), ("g", "")];
+    assert_eq!(called(&functions, &[], budget::BUDGET.instances), (vec![1, 1], 2));
+    // Beyond the budget they share.
+    assert_eq!(called(&functions, &[], 1), (vec![1, 1], 1));
+    assert_eq!(called(&functions, &[], 0), (vec![2, 2], 0));
+    let three =
+        format!("{TWO}; call direct wrapper result rax %6; store %2 -> %6 size 8; store %3 -> %6 size 8");
+    let functions = [("_start", three.as_str()), ("wrapper", MALLOC), ("f", ""), ("g", "")];
+    assert_eq!(called(&functions, &[], 1), (vec![1, 2], 1));
+    // By functions that do it for the function, up to three.
+    let outer = "call direct inner result rax %0; %1 = %0 +0; result rax %1";
+    let functions = [("_start", TWO), ("wrapper", outer), ("inner", MALLOC), ("f", ""), ("g", "")];
+    assert_eq!(called(&functions, &[], budget::BUDGET.instances), (vec![1, 1], 5));
+    let again = outer.replace("inner", "second");
+    let (third, fourth) = (outer.replace("inner", "third"), outer.replace("inner", "fourth"));
+    let deep = [
+        ("_start", TWO),
+        ("wrapper", again.as_str()),
+        ("second", &third),
+        ("third", &fourth),
+        ("fourth", MALLOC),
+        ("f", ""),
+        ("g", ""),
+    ];
+    assert_eq!(called(&deep, &[], budget::BUDGET.instances).0, [1, 1]);
+    let (fourth, fifth) = (outer.replace("inner", "fifth"), ("fifth", MALLOC));
+    let deeper: Vec<(&str, &str)> = deep
+        .iter()
+        .map(|f| if f.0 == "fourth" { ("fourth", fourth.as_str()) } else { *f })
+        .chain([fifth])
+        .collect();
+    assert_eq!(called(&deeper, &[], budget::BUDGET.instances).0, [2, 2]);
+}
+
+#[test]
+fn what_is_no_such_function_is_shared() {
+    let of = |wrapper: &str| {
+        let functions = [("_start", TWO), ("wrapper", wrapper), ("f", ""), ("g", ""), ("plain", "")];
+        called(&functions, &[], budget::BUDGET.instances)
+    };
+    // What it returns is not what it allocates; a jump to a value may be a return elsewhere; a label; too large.
+    let passed = "call direct malloc result rax %0; %1 = address plain; result rax %1";
+    assert_eq!(of(passed).1, 0);
+    assert_eq!(of(&format!("{MALLOC}; %2 = address plain; call indirect %2 jump")).1, 0);
+    assert_eq!(of(&format!("{MALLOC}; atlabel %2")).1, 0);
+    assert_eq!(of(&format!("{MALLOC}; %23 = %0")).1, 2);
+    assert_eq!(of(&format!("{MALLOC}; %24 = %0")).1, 0);
+}
+
+/// The block of the call before is still where the next one is returned.
+#[test]
+fn results_of_other_calls_stay_apart() {
+    let two = TWO.replacen("wrapper result rax %1", "wrapper actual rax %0 result rax %1", 1);
+    let of = |wrapper: &str| {
+        let functions = [
+            ("_start", two.as_str()),
+            ("wrapper", wrapper),
+            ("other", "preserves rax"),
+            ("f", ""),
+            ("g", ""),
+        ];
+        called(&functions, &[], budget::BUDGET.instances)
+    };
+    let wrapper = format!("{MALLOC}; preserves rax; call direct unseen; call direct other");
+    assert_eq!(of(&wrapper), (vec![1, 1], 2));
+    // What comes there in another way the summary says.
+    assert_eq!(of(&format!("{wrapper}; param rax %2; %1 = %2")), (vec![2, 2], 2));
+    assert_eq!(of(&format!("{wrapper} actual rax %2 result rax %1; param rax %2")), (vec![2, 2], 2));
+    let inner = "call direct inner result rax %1; result rax %1; preserves rax";
+    let body = format!("{MALLOC}; preserves rax");
+    let functions =
+        [("_start", two.as_str()), ("wrapper", inner), ("inner", body.as_str()), ("f", ""), ("g", "")];
+    assert_eq!(called(&functions, &[], budget::BUDGET.instances).0, [1, 1]);
+}
+
+#[test]
+fn functions_that_call_themselves_come_to_an_end() {
+    let wrapper =
+        "call direct malloc result rax %1; call direct wrapper result rax %2; %1 = %2; result rax %1";
+    let functions = [("_start", TWO), ("wrapper", wrapper), ("f", ""), ("g", "")];
+    assert_eq!(called(&functions, &[], budget::BUDGET.instances), (vec![2, 2], 16));
+    // Nothing comes back: those calls have no instance.
+    let wrapper = format!("{MALLOC}; call direct other");
+    let other = format!("{MALLOC}; call direct wrapper");
+    let functions = [("_start", TWO), ("wrapper", wrapper.as_str()), ("other", &other), ("f", ""), ("g", "")];
+    assert_eq!(called(&functions, &[], usize::MAX), (vec![1, 1], 2));
+}
+
+/// Through a pointer, from unseen code, by a jump into it: the function that is shared.
+#[test]
+fn other_ways_in_are_not_forgotten() {
+    let start = "%0 = address wrapper; call indirect %0 result rax %1; %2 = address f; store %2 -> %1 size 8; \
+                 call direct wrapper result rax %3; %4 = address g; store %4 -> %3 size 8; \
+                 %5 = load %1 size 8; call indirect %5; %6 = load %3 size 8; call indirect %6; \
+                 %7 = address kept; %8 = load %7 size 8; %9 = load %8 size 8; call indirect %9";
+    let wrapper = format!("{MALLOC}; %2 = address kept; store %1 -> %2 size 8");
+    let functions = [("_start", start), ("wrapper", wrapper.as_str()), ("f", ""), ("g", "")];
+    let data = [("kept", "")];
+    assert_eq!(called(&functions, &data, budget::BUDGET.instances), (vec![1, 1, 1, 2], 1));
+    let escapes = format!("{start}; call direct unseen actual rdi %0");
+    let functions = [("_start", escapes.as_str()), functions[1], ("f", ""), ("g", "")];
+    let text = module(&functions, &data, &["malloc", "unseen"]);
+    let (flow, names) = flow_of("a.o -o out", &[&text], &models());
+    // Unseen code has the memory that it gets from the function, in which another call has stored `f`.
+    let escaped: Vec<&String> = names.iter().zip(&flow.escaped).filter(|n| *n.1).map(|n| n.0).collect();
+    assert!(
+        escaped.contains(&&"t.f".to_owned()) && escaped.contains(&&"t.wrapper".to_owned()),
+        "{escaped:?}"
+    );
+}
+
+#[test]
+fn integers_are_followed_by_function() {
+    let text = module(&[("_start", TWO), ("wrapper", MALLOC), ("f", ""), ("g", "")], &[], &["malloc"]);
+    let (flow, _) = flow_of("a.o -o out --prune-constants", &[&text], &models());
+    assert_eq!(flow.statistics.unwrap().instances, 0);
+}
+
+const FUNCTIONS: usize = 5;
+
+/// A program in which functions call only later ones directly. The last two allocate, the others store functions in blocks of theirs
+/// and call what they find in some.
+fn program(choices: &mut super::random::Choices<'_>) -> Vec<Vec<String>> {
+    (0..FUNCTIONS)
+        .map(|own| if own < FUNCTIONS - 2 { user(own, choices) } else { allocator(own, choices) })
+        .collect()
+}
+
+fn user(own: usize, choices: &mut super::random::Choices<'_>) -> Vec<String> {
+    let mut lines = vec!["param rdi %0".to_owned(), "result rax %1".to_owned()];
+    for block in [2, 3] {
+        lines.push(format!(
+            "call direct f{} actual rdi %0 result rax %{block}",
+            FUNCTIONS - 2 + choices.below(2)
+        ));
+    }
+    for _ in 0..1 + choices.below(6) {
+        let (a, b) = (choices.below(5), choices.below(5));
+        lines.push(match choices.below(8) {
+            0 | 1 => format!("%{a} = address f{}", choices.below(FUNCTIONS)),
+            2 => format!("%{a} = load %{b} +0 size 8"),
+            3 | 4 => format!("store %{a} -> %{b} +0 size 8"),
+            5 => format!("%{a} = %{b}"),
+            6 if choices.below(4) == 0 => format!("escape %{a}"),
+            _ => {
+                let later = own + 1 + choices.below(FUNCTIONS - own - 1);
+                format!("call direct f{later} actual rdi %{a} result rax %{b}")
+            }
+        });
+    }
+    lines.push(format!("%4 = load %{} +0 size 8", choices.below(4)));
+    lines.push(format!("call indirect %4 actual rdi %{} result rax %{}", choices.below(5), choices.below(5)));
+    lines
+}
+
+fn allocator(own: usize, choices: &mut super::random::Choices<'_>) -> Vec<String> {
+    let mut lines = vec!["param rdi %0".to_owned(), "result rax %1".to_owned()];
+    for _ in 0..choices.below(3) {
+        lines.push(match choices.below(4) {
+            0 => "store %0 -> %1 +0 size 8".to_owned(),
+            1 => "%1 = %0".to_owned(),
+            2 => format!("%2 = address f{}; store %2 -> %1 +0 size 8", choices.below(FUNCTIONS)),
+            _ => "call direct malloc result rax %2; store %2 -> %1 +0 size 8".to_owned(),
+        });
+    }
+    let by = if own + 1 < FUNCTIONS && choices.below(2) == 0 {
+        format!("f{}", own + 1)
+    } else {
+        "malloc".to_owned()
+    };
+    lines.push(format!("call direct {by} actual rdi %0 result rax %1"));
+    lines
+}
+
+/// The same program with a copy of each function for each direct call of it, and the function that all else enters.
+fn copied(bodies: &[Vec<String>]) -> Vec<(String, String)> {
+    fn copy(bodies: &[Vec<String>], of: usize, name: &str, out: &mut Vec<(String, String)>) {
+        let at = out.len();
+        out.push((name.to_owned(), String::new()));
+        let mut lines = Vec::new();
+        for line in &bodies[of] {
+            let callee = line.strip_prefix("call direct f").and_then(|l| l[..1].parse::<usize>().ok());
+            lines.push(match callee {
+                Some(callee) => {
+                    let name = format!("f{callee}_{}", out.len());
+                    copy(bodies, callee, &name, out);
+                    line.replacen(&format!("direct f{callee}"), &format!("direct {name}"), 1)
+                }
+                None => line.clone(),
+            });
+        }
+        out[at].1 = lines.join(";");
+    }
+    let mut out = Vec::new();
+    (0..bodies.len()).for_each(|of| copy(bodies, of, &format!("f{of}"), &mut out));
+    out
+}
+
+fn run(functions: &[(String, String)], instances: usize) -> Answer {
+    let functions: Vec<(&str, &str)> = functions.iter().map(|f| (f.0.as_str(), f.1.as_str())).collect();
+    let text = module(&functions, &[], &["malloc"]);
+    let budget = budget::Budget { instances, pairs: usize::MAX, ..budget::BUDGET };
+    let (flow, names) = flow_of_within("a.o -e f0 -o out", &[&text], &models(), budget);
+    answer(&flow, &names)
+}
+
+/// The name of the function that a copy is of.
+fn original(name: &str) -> String {
+    name.split('_').next().unwrap().to_owned()
+}
+
+type Site = (BTreeSet<String>, bool);
+
+/// By caller and offset: what is called, and whether that may be anything.
+fn sites(of: &Answer) -> BTreeMap<(String, u64), Site> {
+    let mut sites: BTreeMap<(String, u64), Site> = BTreeMap::new();
+    for (caller, offset, targets, unknown) in &of.2 {
+        let site = sites.entry((original(caller), *offset)).or_default();
+        site.0.extend(targets.iter().map(|t| original(&t.0)));
+        site.1 |= unknown;
+    }
+    sites
+}
+
+/// Whether `more` has all that `less` has.
+fn covers(more: &Answer, less: &Answer) -> bool {
+    let live: BTreeSet<String> = more.0.iter().map(|n| original(n)).collect();
+    let found = sites(more);
+    less.0.iter().all(|n| live.contains(&original(n)))
+        && sites(less).iter().all(|(at, (targets, unknown))| {
+            found.get(at).is_some_and(|f| f.1 || !unknown && f.0.is_superset(targets))
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Instances take away of what one for all finds, and never of what a copy of every function for every call finds.
+    #[test]
+    fn between_none_and_all(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        let bodies = program(&mut super::random::Choices(bytes.iter()));
+        let copies = copied(&bodies);
+        prop_assume!(copies.len() < 400);
+        let own: Vec<(String, String)> =
+            bodies.iter().enumerate().map(|(i, b)| (format!("f{i}"), b.join(";"))).collect();
+        let (none, ours, all) = (run(&own, 0), run(&own, usize::MAX), run(&copies, 0));
+        prop_assert!(covers(&none, &ours), "{own:?}");
+        prop_assert!(covers(&ours, &all), "{own:?}");
+    }
+}
