@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use crate::compilers::{assembled, object};
 use summaries::format;
-use summaries::{Limit, ModuleSummary};
+use summaries::relation::FunctionSummary;
+use summaries::{AtomIdx, Limit, ModuleSummary, Target, ValueIdx};
 
 const CPP: &str = "#include <string>\nextern void g(std::string); template <class T> void f(T x) { try { g(x); } catch (int) {} }\n\
                    thread_local int t; int common_like; void h() { t++; f(std::string(\"x\")); }";
@@ -129,5 +130,42 @@ fn damaged_summaries() {
         if let Ok((read, _)) = format::decode(&damaged) {
             assert_eq!(read.check(), Ok(()));
         }
+    }
+}
+
+/// What a function's summary says fits together, or the summary is not used.
+#[test]
+fn functions_that_do_not_fit() {
+    let text = "module native pointers\nsymbol g global\natom .text code section 1 size 32 flags exec,standard\n\
+                  call @6 g -4\natom .data data section 2 size 8 flags write,standard\n\
+                function [.text]\n  entry [.text] @0\n  param rsi %0\n  param rdi %1\n  stackparam 8 %2\n  \
+                result rax %3\n  atlabel %0\n  %3 = address g\n  store %0 -> %1 +0 size 8\n  \
+                site section 1 @5 direct g actual rdi %0 stack 8 %1 stack 16 %2 result rax %3\n  accounts section 1 @6\n";
+    let good = summaries::text::parse(text).unwrap();
+    assert_eq!(good.check(), Ok(()));
+    type Damage = fn(&mut FunctionSummary);
+    let damages: [(&str, Damage); 17] = [
+        ("is data", |f| f.atom = AtomIdx(1)),
+        ("has data", |f| f.parts = vec![AtomIdx(1)]),
+        ("is entered elsewhere", |f| f.entries = vec![(AtomIdx(1), 0)]),
+        ("is entered in no order", |f| f.entries = vec![(AtomIdx(0), 8), (AtomIdx(0), 0)]),
+        ("has parameters in no order", |f| f.parameters.reverse()),
+        ("returns a value that is none", |f| f.results[0].1 = ValueIdx(4)),
+        ("returns in no register", |f| f.results[0].0 = 64),
+        ("is passed its own frame", |f| f.stack_parameters[0].0 = 0),
+        ("has its parameters in a frame", |f| f.frame = true),
+        ("has labels without a value", |f| f.at_labels[0] = ValueIdx(4)),
+        ("preserves what is not preserved", |f| f.preserved = !0),
+        ("has the address of nothing", |f| f.unused = vec![Target::Atom(AtomIdx(2))]),
+        ("does things in no order", |f| f.constraints.reverse()),
+        ("passes a value that is none", |f| f.call_sites[0].actuals[0].1 = ValueIdx(4)),
+        ("passes the return address", |f| f.call_sites[0].stack[0].0 = 0),
+        ("passes cells in no order", |f| f.call_sites[0].stack.reverse()),
+        ("passes a frame that it has not", |f| f.call_sites[0].stack_in_frame = Some(Some(0))),
+    ];
+    for (what, damage) in damages {
+        let mut damaged = good.clone();
+        damage(&mut damaged.functions[0]);
+        assert!(damaged.check().is_err(), "a function that {what}");
     }
 }
