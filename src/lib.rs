@@ -323,7 +323,7 @@ fn verify_emitted(sources: emit::tree::Sources<'_>, objects: &[Option<Vec<u8>>])
                     return Ok(verify::bitcode_facts(name, original));
                 };
                 emit::bitcode::with_fates(original, summary, plan, |fate| {
-                    verify::bitcode(&name, original, pruned, fate)
+                    verify::bitcode(&name, original, pruned, plan.report_as.as_deref(), fate)
                 })?;
                 return Ok(verify::bitcode_facts(name, pruned));
             }

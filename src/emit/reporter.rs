@@ -93,7 +93,7 @@ pub(super) fn call(stub: Code, number: usize, symbol: u32) -> Option<Rela> {
 }
 
 /// What the stub of `function` says.
-fn message(function: &[u8], module: &str) -> Vec<u8> {
+pub(super) fn message(function: &[u8], module: &str) -> Vec<u8> {
     let module = module.as_bytes();
     [
         b"lto-prune: the function ",

@@ -402,6 +402,10 @@ fn reporting_stubs(facts: Facts<'_>, position: usize) -> Vec<AtomIdx> {
     if plan.report_as.is_none() {
         return Vec::new();
     }
+    if summary.kind == summaries::ModuleKind::Bitcode {
+        let stubs = (0u32..).zip(&plan.atoms).filter(|(_, action)| **action == Action::Stub);
+        return stubs.map(|(i, _)| AtomIdx(i)).collect();
+    }
     let bytes = facts.inputs.module_bytes(facts.resolution.loaded[position]);
     let mut stubs = crate::emit::object::reporting_stubs(bytes, summary, plan).unwrap_or_default();
     stubs.sort_unstable();

@@ -3,7 +3,7 @@
 //! Every value is there in its place: what is kept is what it was, a stub has a body that traps, and what is dropped is a weak declaration, which asks for no
 //! definition. Nothing that stays mentions what is gone: the linker would take a null address for it and say nothing, so this is asked of the
 //! IR itself, whatever references the plan was made from. Left out: metadata, which mentions nothing that code needs; and this shares its reader with
-//! emission, because there is no other.
+//! emission, because there is no other, and the text of a stub's assembly.
 
 use summaries::bitcode;
 use summaries::bitcode::file::BitcodeFile;
@@ -17,14 +17,20 @@ use summaries::bitcode::module::GlobalValue;
 use summaries::bitcode::symbols::{self, ValueAt};
 
 use super::Facts;
-use crate::emit::bitcode::Action;
+use crate::emit::bitcode::{Action, assembly};
 use crate::error::{Error, Result, Stage};
 
-/// Hold `pruned` against `original` and what was to be done with each value.
+/// Hold `pruned` against `original`, what was to be done with each value, and the name by which stubs report.
 ///
 /// # Errors
 /// The first value that is not what it has to be.
-pub fn bitcode(name: &str, original: &[u8], pruned: &[u8], fate: &dyn Fn(ValueAt) -> Action) -> Result<()> {
+pub fn bitcode(
+    name: &str,
+    original: &[u8],
+    pruned: &[u8],
+    report_as: Option<&str>,
+    fate: &dyn Fn(ValueAt) -> Action,
+) -> Result<()> {
     let failed = |what: String| Error::new(Stage::Verify, what).in_file(name);
     let read = |bytes| bitcode::read(bytes).map_err(|e| failed(format!("LLVM bitcode: {e}")));
     let (before, after) = (read(original)?, read(pruned)?);
@@ -54,7 +60,7 @@ pub fn bitcode(name: &str, original: &[u8], pruned: &[u8], fate: &dyn Fn(ValueAt
             return Err(failed("its summary has other entries than it should".to_owned()));
         }
     }
-    match wrong(&before, original, pruned, fate) {
+    match wrong(&before, (original, pruned), report_as, fate) {
         Ok(None) => Ok(()),
         Ok(Some(Wrong::Mention(from, to))) => {
             Err(failed(format!("mentions {to}, which is dropped")).at_symbol(from))
@@ -77,8 +83,8 @@ enum Wrong {
 /// What is wrong in the `pruned` bytes with what stays; names are those of the original file.
 fn wrong(
     file: &BitcodeFile<'_>,
-    original: &[u8],
-    pruned: &[u8],
+    (original, pruned): (&[u8], &[u8]),
+    report_as: Option<&str>,
     fate: &dyn Fn(ValueAt) -> Action,
 ) -> bitcode::error::Result<Option<Wrong>> {
     let (before, ir) = (ir::read(original)?, ir::read(pruned)?);
@@ -118,8 +124,12 @@ fn wrong(
             }
             let body = bodies.next().map(|index| reader.body(index)).transpose()?.flatten();
             let Some(body) = body else { return Ok(Some(Wrong::Body(name(was.function)))) };
+            let expected = || {
+                let of = module.values.get(was.function.0 as usize);
+                assembly(of.map_or(&[][..], |v| v.name), report_as)
+            };
             let is_right = match fate(was.function) {
-                Action::Stub => body.function == was.function && traps(of_ir, &body),
+                Action::Stub => body.function == was.function && traps(of_ir, &body, &expected()),
                 Action::Keep | Action::Drop => body == was,
             };
             if !is_right {
@@ -142,16 +152,17 @@ fn without_body(global: &Global) -> Global {
     global
 }
 
-/// Whether a body is the instruction that traps, and then nothing.
-fn traps(module: &IrModule, body: &Body) -> bool {
+/// Whether a body is the assembly that says who it is and traps, and then nothing.
+fn traps(module: &IrModule, body: &Body, expected: &str) -> bool {
     let [first, last] = body.instructions.as_slice() else { return false };
     let InstructionKind::Call(call) = &first.kind else { return false };
     let constant = match body.definition(call.callee) {
         Some(Definition::Constant(index)) => body.constants.all.get(index as usize),
         _ => module.constant(call.callee),
     };
-    constant.is_some_and(|c| matches!(&c.kind, ConstantKind::InlineAsm { text, .. } if **text == *b"ud2"))
-        && matches!(last.kind, InstructionKind::Unreachable)
+    constant.is_some_and(
+        |c| matches!(&c.kind, ConstantKind::InlineAsm { text, .. } if **text == *expected.as_bytes()),
+    ) && matches!(last.kind, InstructionKind::Unreachable)
 }
 
 fn word(action: Action) -> &'static str {

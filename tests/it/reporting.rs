@@ -203,3 +203,58 @@ fn safe_folding_keeps_stubs_apart() {
         }
     }
 }
+
+/// Stubs of bitcode, which is what the linker compiles: they trap, `explain-trap` knows them, and they say who they are if they are to.
+#[test]
+fn bitcode_says_so_too() {
+    for flags in ["-flto=thin", "-flto=full", "-flto=thin -fno-omit-frame-pointer -g"] {
+        for mode in ["-no-pie", "-pie -fPIE"] {
+            for reports in [false, true] {
+                let name = format!("{}{}{mode}{reports}", flags.len(), &flags[5..10]).replace(' ', "");
+                let mut session = Session::new(&format!("reporting/bitcode-{name}"));
+                compile(&mut session, "clang-19", &format!("{flags} {mode}"));
+                let report = if reports { " -Wl,--prune-stub=report" } else { "" };
+                let job =
+                    Job::new(session.dir(), "clang-19").words("-fuse-ld=lld -B shims -Wl,--prune-strict -O2");
+                let job = job
+                    .words(flags)
+                    .words(mode)
+                    .words("main.o other.o -pthread -o out -Wl,--prune-level=pointers");
+                let job =
+                    job.words("-Wl,--prune-stub-symbol=*never* -Wl,--prune-report=report.json").words(report);
+                session.must(&job.env("LTO_PRUNE_LINKER", Linker::Lld.path()));
+                let run = |session: &mut Session, argument: &str| {
+                    session.run(&Job::new(session.dir(), "./out").arg(argument))
+                };
+                let good = session.must(&Job::new(session.dir(), "./out"));
+                session.check_eq(&good.stdout.as_str(), &"distinct\n", "output");
+                let said = |name: &str| if reports { said(name, "main.o") } else { String::new() };
+                for (argument, name) in [("t0", "never"), ("t2", "never_tiny"), ("v", "_ZN5Shape5neverEi")] {
+                    let dead = run(&mut session, argument);
+                    session.check_eq(&(dead.status, dead.stderr), &(SIGILL, said(name)), name);
+                }
+                // All registers are as they were passed: else it would be below 77.
+                let caught = run(&mut session, "r");
+                session.check(caught.status == 77 || caught.status == 100, &format!("{}", caught.status));
+                session.check_eq(&caught.stderr, &said("never"), "what the stub says");
+                let report = matrix::report(&session, &session.path("report.json"));
+                let kinds = report["atoms"].as_array().unwrap().iter().filter_map(|a| a["stub"].as_str());
+                let kinds: Vec<&str> = kinds.collect();
+                let kind = if reports { "report" } else { "trap" };
+                session.check(kinds.len() >= 5 && kinds.iter().all(|k| *k == kind), &format!("{kinds:?}"));
+                // The trap is somewhere in the function.
+                let facts = Facts::read(&session.path("out")).unwrap();
+                for name in ["never", "never_small"] {
+                    let at = facts.functions.iter().find(|(n, _)| n == name).unwrap().1;
+                    let told = (at..at + 80).find_map(|at| {
+                        let job = Job::new(session.dir(), tools::lto_prune()).words("explain-trap out");
+                        let told = session.run(&job.arg(format!("{at:#x}")));
+                        (told.status == 0).then_some(told.stdout)
+                    });
+                    let told = told.unwrap_or_default();
+                    session.check(told.ends_with(&format!(": stub of {name}\n")), &told);
+                }
+            }
+        }
+    }
+}

@@ -28,6 +28,7 @@ pub use apply::{apply, obstacle, with_fates};
 use copier::Copier;
 pub use error::{Obstacle, RewriteError, Unsupported};
 use names::Names;
+pub use stub::assembly;
 pub use survey::Survey;
 
 /// What is done with a global value.
@@ -42,11 +43,17 @@ pub enum Action {
 
 /// The bitcode of a survey with `actions` applied; raw, whether it was wrapped or not.
 ///
+/// Stubs say who they are by the name of the module, if there is one for that.
+///
 /// Declarations of intrinsics stay whatever is said of them: no linker sees them.
 ///
 /// # Errors
 /// A value whose action [`Survey::forbids`], or a reference from something kept to something dropped.
-pub fn rewrite(survey: &Survey<'_>, actions: &impl Fn(ValueAt) -> Action) -> Result<Vec<u8>, RewriteError> {
+pub fn rewrite(
+    survey: &Survey<'_>,
+    actions: &impl Fn(ValueAt) -> Action,
+    report_as: Option<&str>,
+) -> Result<Vec<u8>, RewriteError> {
     let mut fates = Vec::new();
     for (number, of_file) in survey.file().modules.iter().enumerate() {
         fates.push(module::fates(survey, number as u32, of_file, actions)?);
@@ -72,8 +79,8 @@ pub fn rewrite(survey: &Survey<'_>, actions: &impl Fn(ValueAt) -> Action) -> Res
                 let base = base.take().unwrap_or((began, at));
                 let names = strtab.as_mut();
                 let names = names.ok_or(Unsupported::Place("a string table"))?;
-                module::Rewriter::new(&mut copier, number as u32, of_file, types, fates, names, base)
-                    .run()?;
+                let of = module::Of { number: number as u32, module: of_file, types, fates, report_as };
+                module::Rewriter::new(&mut copier, of, names, base).run()?;
             }
             Event::Enter(block::SYMTAB) => {
                 copier.drop_block();

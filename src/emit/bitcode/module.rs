@@ -48,13 +48,22 @@ pub(super) fn fates(
     Ok(fates)
 }
 
+/// A module of the source, and what is done with it.
+#[derive(Clone, Copy)]
+pub(super) struct Of<'c, 'a> {
+    pub(super) number: u32,
+    pub(super) module: &'c Module<'a>,
+    pub(super) types: &'c Types,
+    /// By value id.
+    pub(super) fates: &'c [Action],
+    /// The module's name in what stubs say.
+    pub(super) report_as: Option<&'c str>,
+}
+
 /// A module, whose block has been opened.
 pub(super) struct Rewriter<'c, 'a> {
     copier: &'c mut Copier<'a>,
-    number: u32,
-    module: &'c Module<'a>,
-    types: &'c Types,
-    fates: &'c [Action],
+    of: Of<'c, 'a>,
     names: &'c mut Names<'a>,
     stub_types: Option<StubTypes>,
     /// From where places count, in bits: in the source, in the output.
@@ -72,22 +81,17 @@ pub(super) struct Rewriter<'c, 'a> {
 impl<'c, 'a> Rewriter<'c, 'a> {
     pub(super) fn new(
         copier: &'c mut Copier<'a>,
-        number: u32,
-        module: &'c Module<'a>,
-        types: &'c Types,
-        fates: &'c [Action],
+        of: Of<'c, 'a>,
         names: &'c mut Names<'a>,
         base: (u64, u64),
     ) -> Self {
+        let Of { module, types, fates, .. } = of;
         let has_body =
             |i: usize| module.values.get(i).is_some_and(|v| v.kind == ValueKind::Function && !v.declaration);
         let bodies: Vec<u32> = (0..module.values.len()).filter(|i| has_body(*i)).map(|i| i as u32).collect();
         Rewriter {
             copier,
-            number,
-            module,
-            types,
-            fates,
+            of,
             names,
             stub_types: fates.contains(&Action::Stub).then(|| StubTypes::of(types)),
             base,
@@ -99,12 +103,12 @@ impl<'c, 'a> Rewriter<'c, 'a> {
     }
 
     fn fate(&self, id: u32) -> Action {
-        self.fates.get(id as usize).copied().unwrap_or(Action::Keep)
+        self.of.fates.get(id as usize).copied().unwrap_or(Action::Keep)
     }
 
     /// Rewrite the module to its end.
     pub(super) fn run(mut self) -> Result<(), RewriteError> {
-        let drops = self.fates.iter().any(|f| *f != Action::Keep);
+        let drops = self.of.fates.iter().any(|f| *f != Action::Keep);
         loop {
             match self.copier.next()? {
                 Event::Enter(block::BLOCKINFO) => self.read_through(block::BLOCKINFO)?,
@@ -113,11 +117,11 @@ impl<'c, 'a> Rewriter<'c, 'a> {
                 Event::Enter(block::VALUE_SYMTAB) => self.table_of_places()?,
                 Event::Enter(block::METADATA) if drops => self.metadata()?,
                 Event::Enter(id @ (block::GLOBALVAL_SUMMARY | block::FULL_LTO_GLOBALVAL_SUMMARY)) => {
-                    let index = self.module.summary.as_ref();
+                    let index = self.of.module.summary.as_ref();
                     let index = index.ok_or(Unsupported::Place("a summary"))?;
-                    let fates = self.fates;
+                    let fates = self.of.fates;
                     let action = |id: u32| fates.get(id as usize).copied().unwrap_or(Action::Keep);
-                    let functions = summary::fates(index, self.number, &action)?;
+                    let functions = summary::fates(index, self.of.number, &action)?;
                     self.copier.open(id);
                     summary::rewrite(self.copier, functions, &action)?;
                 }
@@ -143,12 +147,12 @@ impl<'c, 'a> Rewriter<'c, 'a> {
     fn record(&mut self, code: u32) -> Result<(), RewriteError> {
         match code {
             code::GLOBALVAR | code::FUNCTION | code::ALIAS | code::IFUNC => {
-                let fate = self.fates.get(self.next_value).copied().unwrap_or(Action::Keep);
+                let fate = self.of.fates.get(self.next_value).copied().unwrap_or(Action::Keep);
                 self.next_value += 1;
                 match fate {
                     Action::Keep => {}
                     Action::Drop => {
-                        let new = values::dropped(code, self.copier.operands(), self.types, self.names);
+                        let new = values::dropped(code, self.copier.operands(), self.of.types, self.names);
                         let (code, ops) = new.ok_or(Unsupported::Place("a value's type"))?;
                         self.copier.replace(code, &ops);
                     }
@@ -168,7 +172,7 @@ impl<'c, 'a> Rewriter<'c, 'a> {
                 }
                 self.table = (place != 0).then_some((field, place));
             }
-            code::HASH if self.fates.iter().any(|f| *f != Action::Keep) => {
+            code::HASH if self.of.fates.iter().any(|f| *f != Action::Keep) => {
                 let mut what =
                     self.copier.out.bytes().get((self.base.1 / 8) as usize..).unwrap_or_default().to_vec();
                 what.extend(self.copier.operands().iter().flat_map(|word| word.to_le_bytes()));
@@ -231,8 +235,12 @@ impl<'c, 'a> Rewriter<'c, 'a> {
             Action::Stub => {
                 let at = self.copier.drop_block();
                 let types = self.stub_types.as_ref().ok_or(Unsupported::Place("a stub"))?;
+                let name = self.of.module.values.get(id as usize).map_or(&[][..], |v| v.name);
+                let text = stub::assembly(name, self.of.report_as);
                 let mut fits = true;
-                self.copier.write_block(block::FUNCTION, stub::WIDTH, |out| fits = types.write_body(out))?;
+                self.copier.write_block(block::FUNCTION, stub::WIDTH, |out| {
+                    fits = types.write_body(&text, out);
+                })?;
                 if !fits {
                     return Err(Unsupported::Size.into());
                 }

@@ -1,11 +1,13 @@
 //! The body of a stub in bitcode: inline assembly that traps, and the end of the block.
 //!
-//! The same bits for every stub of a module: all operands are relative to the instruction's own number. An intrinsic would need a declaration, and so
-//! another number for everything behind it. Safe because the assembly has a side effect, which no pass takes out. Left out: stubs that say who they are.
+//! An intrinsic would need a declaration, and so another number for everything behind it. Safe because the assembly has a side effect, which no pass takes
+//! out, and clobbers nothing: what it needs to say who it is it puts back. It brings its own entry of the table that `explain-trap` reads, and with
+//! `--prune-stub=report` what native stubs call, in line. What optimisation copies has an entry for each copy. Left out: the size of what was there.
 //! Source: LLVM, `BitcodeReader::parseFunctionBody` and `parseConstants` (INLINEASM since LLVM 14).
 
 use summaries::bitcode::codes::{block, constants, instruction as code, types as ty};
 
+use super::super::reporter;
 use super::bits::Bits;
 use super::survey::Types;
 
@@ -16,8 +18,36 @@ pub(super) const WIDTH: u32 = 4;
 const EXPLICIT_TYPE: u64 = 1 << 15;
 /// Of inline assembly.
 const SIDE_EFFECT: u64 = 1;
-const TEMPLATE: &[u8] = b"ud2";
+/// `write(2, rsi, edx)` until all is written or it fails, as native stubs do; `EINTR` is -4. LLVM writes a dollar twice.
+const REPORT: &str = "push %rax\npush %rdx\npush %rsi\npush %rdi\npush %rcx\npush %r11\n\
+    lea 8f(%rip), %rsi\nmov $$LENGTH, %edx\n\
+    6: mov $$2, %edi\nmov $$1, %eax\nsyscall\n\
+    cmp $$-4, %rax\nje 6b\ntest %rax, %rax\njle 7f\nadd %rax, %rsi\nsub %rax, %rdx\njne 6b\n\
+    7: pop %r11\npop %rcx\npop %rdi\npop %rsi\npop %rdx\npop %rax\n";
 const CONSTRAINTS: &[u8] = b"~{dirflag},~{fpsr},~{flags}";
+
+/// The assembly of the stub of a function; `report_as` is the name of its module if it is to say who it is.
+pub fn assembly(name: &[u8], report_as: Option<&str>) -> String {
+    let message = report_as.map(|module| reporter::message(name, module));
+    let (mut before, mut behind) = (String::new(), String::new());
+    if let Some(message) = message {
+        before = REPORT.replace("LENGTH", &message.len().to_string());
+        behind = format!("8: {}\n", bytes(&message));
+    }
+    // As emit::stub has it: place, size, name.
+    let table = String::from_utf8_lossy(super::super::stub::TABLE);
+    let entry = [name, &[0]].concat();
+    format!(
+        "{before}9: ud2\n{behind}.pushsection {table},\"\",@progbits\n.quad 9b\n.long 2\n{}\n.popsection",
+        bytes(&entry)
+    )
+}
+
+/// Bytes that no quoting changes.
+fn bytes(of: &[u8]) -> String {
+    let numbers: Vec<String> = of.iter().map(u8::to_string).collect();
+    format!(".byte {}", numbers.join(","))
+}
 
 /// The types that stubs name, and the records to add for those that a module hasn't.
 #[derive(Debug)]
@@ -55,12 +85,12 @@ impl StubTypes {
     }
 
     /// What is in the FUNCTION block of a stub, with abbreviation ids of [`WIDTH`] bits.
-    pub(super) fn write_body(&self, out: &mut Bits) -> bool {
+    pub(super) fn write_body(&self, text: &str, out: &mut Bits) -> bool {
         out.record(WIDTH, code::DECLARE_BLOCKS, &[1]);
         let block = out.enter(WIDTH, block::CONSTANTS, WIDTH);
         out.record(WIDTH, constants::SETTYPE, &[self.pointer]);
         let mut assembly = vec![self.void_function, SIDE_EFFECT];
-        for text in [TEMPLATE, CONSTRAINTS] {
+        for text in [text.as_bytes(), CONSTRAINTS] {
             assembly.push(text.len() as u64);
             assembly.extend(text.iter().map(|c| u64::from(*c)));
         }
