@@ -59,6 +59,7 @@ cases! {
     cv_goto_offsets
     cv_handlers
     cv_instances
+    cv_instances_kept
     cv_kept
     cv_library_ways
     cv_ms_abi

@@ -19,7 +19,10 @@ use crate::ids::AtomId;
 /// Values of a function that has instances, at most: one that checks what it got and reports a failure has 16 to 24.
 const MAX_VALUES: u32 = 24;
 /// How many functions may stand between one and the library.
-const MAX_DEPTH: u8 = 3;
+const MAX_DEPTH: usize = 3;
+
+/// Instances that a link may have; a larger one as many as it has functions.
+const ALWAYS: usize = 1024;
 
 /// A function that has a summary, for all that enters it or for one call.
 #[derive(Debug, Clone, Copy, Default)]
@@ -31,8 +34,8 @@ pub(super) struct Instance {
     pub(super) frame: Option<u32>,
     pub(super) active: bool,
     pub(super) escaped: bool,
-    /// Whether it hands out memory, once somebody asked.
-    hands_out: Option<bool>,
+    /// Whether it hands out memory, by how many functions may stand between it and the library, once somebody asked.
+    hands_out: [Option<bool>; MAX_DEPTH + 1],
     /// How many others of the same function there are.
     others: usize,
 }
@@ -55,8 +58,9 @@ impl Flow<'_> {
         if !is_any || !self.hands_out(callee) {
             return callee;
         }
+        let are_spent = self.functions.len() - self.common >= self.common.max(ALWAYS);
         let Instance { position, local, others, .. } = &mut self.functions[callee as usize];
-        if *others >= self.graph.budget.instances {
+        if *others >= self.graph.budget.instances || are_spent {
             return callee;
         }
         *others += 1;
@@ -77,29 +81,32 @@ impl Flow<'_> {
     }
 
     fn hands_out(&mut self, function: u32) -> bool {
-        if let Some(known) = self.functions[function as usize].hands_out {
-            return known;
-        }
-        let found = self.returns_fresh(function, MAX_DEPTH);
-        self.functions[function as usize].hands_out = Some(found);
-        found
+        self.returns_fresh(function, MAX_DEPTH)
     }
 
     /// Whether a function is small, and returns what a call in it allocates, which `depth` functions may do for it.
-    fn returns_fresh(&self, function: u32, depth: u8) -> bool {
+    fn returns_fresh(&mut self, function: u32, depth: usize) -> bool {
+        if let Some(known) = self.functions[function as usize].hands_out[depth] {
+            return known;
+        }
         let summary = self.summary(function);
         let is_plain = |call: &CallSite| matches!(call.callee, Callee::Direct { .. });
-        let Some(returned) = result_of(&summary.results) else { return false };
-        summary.values <= MAX_VALUES
-            && summary.at_labels.is_empty()
-            && summary.call_sites.iter().all(is_plain)
-            && summary.call_sites.iter().any(|call| {
+        let returned = result_of(&summary.results).filter(|_| {
+            summary.values <= MAX_VALUES
+                && summary.at_labels.is_empty()
+                && summary.call_sites.iter().all(is_plain)
+        });
+        let found = returned.is_some_and(|returned| {
+            summary.call_sites.iter().any(|call| {
                 let result = result_of(&call.results);
                 result.is_some_and(|v| flows(summary, v, returned)) && self.allocates(function, call, depth)
             })
+        });
+        self.functions[function as usize].hands_out[depth] = Some(found);
+        found
     }
 
-    fn allocates(&self, function: u32, call: &CallSite, depth: u8) -> bool {
+    fn allocates(&mut self, function: u32, call: &CallSite, depth: usize) -> bool {
         let Callee::Direct { target, offset } = call.callee else { return false };
         match self.world.place(self.functions[function as usize].position, target, offset) {
             (Place::External(symbol), _) => {
@@ -111,13 +118,6 @@ impl Flow<'_> {
             }
             _ => false,
         }
-    }
-
-    /// Which registers a call of the function may find as it left them. At some return of one that hands out memory the block is in rax, and
-    /// what is clobbered at some return is not preserved.
-    pub(super) fn preserved(&mut self, function: u32) -> u64 {
-        let returned = u64::from(self.hands_out(function)) << RESULT_REGISTER;
-        self.summary(function).preserved & !returned
     }
 }
 

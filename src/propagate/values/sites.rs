@@ -178,9 +178,8 @@ impl<'s> Flow<'s> {
             self.graph.assign(first + value.0, passed.first + result.0);
         }
         // What the callee leaves alone holds behind the call what it held before.
-        let preserved = self.preserved(function);
         for (register, before, result) in both(&passed.actuals, &passed.results) {
-            if preserved & 1 << (register & 63) != 0 {
+            if summary.preserved & 1 << (register & 63) != 0 {
                 self.graph.assign(passed.first + before.0, passed.first + result.0);
             }
         }
