@@ -93,6 +93,10 @@ fn exactly_the_slots_that_nothing_calls() {
         ("thin", "clang++-19", "-O2 -flto=thin"),
         ("thin-O0", "clang++-19", "-O0 -flto=thin"),
         ("full", "clang++-19", "-O2 -flto"),
+        // Two modules a file: tables of functions and what has types in one for a full link, the rest in one for a thin link.
+        ("split", "clang++-19", "-O2 -flto=thin -fwhole-program-vtables -fvisibility=hidden"),
+        ("split-O0", "clang++-19", "-O0 -flto=thin -fwhole-program-vtables -fsplit-lto-unit"),
+        ("types", "clang++-19", "-O2 -flto -fwhole-program-vtables -fvisibility=hidden"),
         ("native-gcc", "g++", "-O2"),
     ] {
         let (stubs, _) = stubs(name, compiler, flags, false);
@@ -111,6 +115,7 @@ fn what_a_library_has_keeps_its_slots() {
     for (name, compiler, flags) in [
         ("library-thin", "clang++-19", "-O2 -flto=thin"),
         ("library-full", "clang++-19", "-O2 -flto"),
+        ("library-split", "clang++-19", "-O2 -flto=thin -fwhole-program-vtables -fsplit-lto-unit"),
         ("library-gcc", "g++", "-O2"),
     ] {
         let (stubs, dropped) = stubs(name, compiler, flags, true);

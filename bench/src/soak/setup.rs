@@ -194,18 +194,27 @@ pub(crate) struct Wanted<'l> {
 struct Lto {
     rng: Rng,
     option: &'static str,
+    /// Two modules a file, what has types apart from the rest; all units of a program or none.
+    split: &'static [&'static str],
 }
 
 impl Lto {
     fn new(seed: u64) -> Lto {
         let mut rng = Rng::new(seed, 60);
         let option = *rng.pick(&["-flto=thin", "-flto=thin", "-flto"]);
-        Lto { rng, option }
+        let split: &[&str] = match option == "-flto=thin" && rng.one_in(3) {
+            true => &["-fsplit-lto-unit", "-fwhole-program-vtables"],
+            false => &[],
+        };
+        Lto { rng, option, split }
     }
 
     /// Of a unit by clang: bitcode, mostly.
-    fn of_unit(&mut self) -> Option<String> {
-        (!self.rng.one_in(4)).then(|| self.option.to_owned())
+    fn of_unit(&mut self) -> Vec<String> {
+        if self.rng.one_in(4) {
+            return Vec::new();
+        }
+        std::iter::once(&self.option).chain(self.split).map(|o| (*o).to_owned()).collect()
     }
 
     /// What the link has: with an option of its own or without, at some level.
@@ -245,7 +254,7 @@ pub(crate) fn draw(seed: u64, program: &Program, compiler: Compiler, wanted: Wan
         }
         command.extend(program.flags.iter().cloned());
         if by == Compiler::Clang && !unit.library {
-            command.extend(lto.iter_mut().filter_map(Lto::of_unit));
+            command.extend(lto.iter_mut().flat_map(Lto::of_unit));
         }
         let object = format!("{}.o", unit.name);
         command.extend(["-c".into(), format!("{}.{extension}", unit.name), "-o".into(), object.clone()]);

@@ -23,12 +23,12 @@ use super::ir::constants::ConstantKind;
 use super::ir::function::Body;
 use super::ir::mentions::Mentions;
 use super::ir::types::TypeId;
-use super::ir::{self, GlobalKind, Ir, IrModule, ValueId};
+use super::ir::{self, BodyReader, GlobalKind, IrModule, ValueId};
 use super::linkage::Linkage;
 use super::lower::Numbering;
 use super::module::{Module, ValueKind};
 use super::symbols;
-use crate::ids::{AtomIdx, ValueIdx};
+use crate::ids::{AtomIdx, SymbolIdx, ValueIdx};
 use crate::limit::{Limit, LimitRecord};
 use crate::relation::FunctionSummary;
 use crate::summary::{Reference, ReferenceKind, Target};
@@ -84,8 +84,8 @@ pub(super) struct Names<'m> {
 }
 
 impl<'m> Names<'m> {
-    fn new(module: &'m Module<'m>, ir: &'m IrModule, numbering: &Numbering) -> Self {
-        let targets = (0..module.values.len()).map(|v| targets_of(module, numbering, v)).collect();
+    fn new(module: &'m Module<'m>, ir: &'m IrModule, numbers: &Numbers<'_>) -> Self {
+        let targets = (0..module.values.len()).map(|v| targets_of(module, numbers, v)).collect();
         Names { module, ir, targets }
     }
 
@@ -134,16 +134,28 @@ fn insert(list: &mut Vec<ValueId>, value: ValueId) {
     }
 }
 
-fn targets_of(module: &Module<'_>, numbering: &Numbering, value: usize) -> Vec<Target> {
+/// The numbering of one module of a file, by value id.
+struct Numbers<'n> {
+    atoms: &'n [Option<AtomIdx>],
+    symbols: &'n [Option<SymbolIdx>],
+}
+
+impl Numbers<'_> {
+    fn atom(&self, value: usize) -> Option<AtomIdx> {
+        self.atoms.get(value).copied().flatten()
+    }
+}
+
+fn targets_of(module: &Module<'_>, numbers: &Numbers<'_>, value: usize) -> Vec<Target> {
     let mut targets = Vec::new();
     let Some(of) = module.values.get(value) else { return targets };
-    let symbol = numbering.symbols.first().and_then(|s| s.get(value).copied()).flatten();
+    let symbol = numbers.symbols.get(value).copied().flatten();
     targets.extend(symbol.map(Target::Symbol));
     // Another definition may prevail over it, and this one be used all the same.
     let has_rivals = !of.linkage.is_local() && of.linkage != Linkage::External;
     if has_rivals && !matches!(of.kind, ValueKind::Ifunc { .. }) {
         let base = symbols::base_object(module, value as u32);
-        let own = base.and_then(|b| *numbering.atoms.first()?.get(b as usize)?);
+        let own = base.and_then(|b| numbers.atom(b as usize));
         targets.extend(own.map(Target::Atom));
     }
     targets
@@ -158,34 +170,44 @@ pub(super) fn follow(
     with_locals: bool,
 ) -> Result<Followed, String> {
     let ir = ir::read(bytes).map_err(|e| e.to_string())?;
-    let ([module], [ir_module]) = (file.modules.as_slice(), ir.modules.as_slice()) else {
-        return Err("LLVM bitcode of several modules".to_owned());
-    };
-    if !ir_module.is_understood() {
-        let what: Vec<&str> = [&ir_module.unknown, &ir_module.types.unknown, &ir_module.constants.unknown]
-            .into_iter()
-            .flatten()
-            .map(String::as_str)
-            .collect();
-        return Err(format!("LLVM bitcode with {}", what.join(", ")));
+    if file.modules.is_empty() || file.modules.len() != ir.modules.len() {
+        return Err("LLVM bitcode without a module".to_owned());
     }
-    let sizes = ir_module.layout.sizes(&ir_module.types);
-    let names = Names::new(module, ir_module, numbering);
-    let values = Values { module: ir_module, sizes: &sizes, body: None };
-    let mut following = Following {
-        module,
-        ir: ir_module,
-        numbering,
-        names: &names,
-        values,
-        mentions: Mentions::new(ir_module),
-        with_locals,
-        out: Followed::default(),
-    };
-    following.check()?;
-    following.variables()?;
-    following.functions(&ir, sections)?;
-    let mut out = following.out;
+    let mut out = Followed::default();
+    for (number, (module, ir_module)) in file.modules.iter().zip(&ir.modules).enumerate() {
+        if !ir_module.is_understood() {
+            let what: Vec<&str> =
+                [&ir_module.unknown, &ir_module.types.unknown, &ir_module.constants.unknown]
+                    .into_iter()
+                    .flatten()
+                    .map(String::as_str)
+                    .collect();
+            return Err(format!("LLVM bitcode with {}", what.join(", ")));
+        }
+        let (Some(atoms), Some(symbols)) = (numbering.atoms.get(number), numbering.symbols.get(number))
+        else {
+            return Err("LLVM bitcode whose values are not understood".to_owned());
+        };
+        let numbers = Numbers { atoms, symbols };
+        let sizes = ir_module.layout.sizes(&ir_module.types);
+        let names = Names::new(module, ir_module, &numbers);
+        let values = Values { module: ir_module, sizes: &sizes, body: None };
+        let mut following = Following {
+            module,
+            ir: ir_module,
+            numbers,
+            names: &names,
+            values,
+            mentions: Mentions::new(ir_module),
+            with_locals,
+            out,
+        };
+        following.check()?;
+        following.variables()?;
+        let reader = ir.reader(number).map_err(|e| e.to_string())?.ok_or("LLVM bitcode without a module")?;
+        following.functions(&reader, sections)?;
+        out = following.out;
+    }
     out.references.sort_by_key(|r| (r.from, r.offset));
     out.functions.sort_by_key(|f| f.atom);
     Ok(out)
@@ -194,7 +216,7 @@ pub(super) fn follow(
 struct Following<'m> {
     module: &'m Module<'m>,
     ir: &'m IrModule,
-    numbering: &'m Numbering,
+    numbers: Numbers<'m>,
     names: &'m Names<'m>,
     values: Values<'m>,
     mentions: Mentions<'m>,
@@ -204,7 +226,7 @@ struct Following<'m> {
 
 impl Following<'_> {
     fn atom(&self, value: usize) -> Option<AtomIdx> {
-        *self.numbering.atoms.first()?.get(value)?
+        self.numbers.atom(value)
     }
 
     /// Refuse what has no place in a summary.
@@ -265,8 +287,11 @@ impl Following<'_> {
         Ok(())
     }
 
-    fn functions(&mut self, ir: &Ir<'_>, sections: &dyn Fn(AtomIdx) -> u32) -> Result<(), String> {
-        let reader = ir.reader(0).map_err(|e| e.to_string())?.ok_or("LLVM bitcode without a module")?;
+    fn functions(
+        &mut self,
+        reader: &BodyReader<'_>,
+        sections: &dyn Fn(AtomIdx) -> u32,
+    ) -> Result<(), String> {
         for index in 0..self.ir.bodies.len() {
             let body = reader.body(index).map_err(|e| e.to_string())?.ok_or("a body that is not there")?;
             let Some(atom) = self.atom(body.function.0 as usize) else { continue };
