@@ -32,6 +32,7 @@ cases! {
     bitcode_merges
     bitcode_multiple
     bitcode_routines
+    bitcode_split
     bitcode_types
     called_values
     circular_archives

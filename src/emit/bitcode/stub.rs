@@ -28,6 +28,8 @@ const CONSTRAINTS: &[u8] = b"~{dirflag},~{fpsr},~{flags}";
 
 /// The assembly of the stub of a function; `report_as` is the name of its module if it is to say who it is.
 pub fn assembly(name: &[u8], report_as: Option<&str>) -> String {
+    // What it marks is no part of the name (LLVM, `GlobalValue::dropLLVMManglingEscape`).
+    let name = name.strip_prefix(&[1]).unwrap_or(name);
     let message = report_as.map(|module| reporter::message(name, module));
     let (mut before, mut behind) = (String::new(), String::new());
     if let Some(message) = message {
@@ -100,5 +102,20 @@ impl StubTypes {
         out.record(WIDTH, code::CALL, &[0, EXPLICIT_TYPE, self.void_function, 1]);
         out.record(WIDTH, code::UNREACHABLE, &[]);
         fits
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::assembly;
+
+    /// LLVM marks names that a source gave as they are in the object.
+    #[test]
+    fn the_mark_is_no_part_of_a_name() {
+        for report_as in [None, Some("a.o")] {
+            assert_eq!(assembly(b"\x01odd $name", report_as), assembly(b"odd $name", report_as));
+        }
+        // Whatever is in a name is in no text that LLVM or an assembler looks through.
+        assert!(!assembly(b"odd $name\"", Some("m.o")).contains("odd"));
     }
 }

@@ -352,7 +352,7 @@ impl<'s> Flow<'s> {
             ..ConstantStatistics::default()
         };
         for (function, table) in constants.tables.iter().enumerate() {
-            let Some(table) = table.filter(|_| self.functions[function].is_active()) else { continue };
+            let Some(table) = table.filter(|_| self.functions[function].active) else { continue };
             statistics.functions += 1;
             statistics.unreached_sites += constants.waiting[function].0.len();
             let used = |register: u8| {

@@ -16,7 +16,7 @@ use super::graph::NodeId;
 use super::places::Place;
 use crate::ids::AtomId;
 
-/// Values of a function that has instances, at most: one that checks what it got and reports a failure has 16 to 24.
+/// Values of a function that has instances, at most: one that checks what it got and reports a failure has no more.
 const MAX_VALUES: u32 = 24;
 /// How many functions may stand between one and the library.
 const MAX_DEPTH: usize = 3;
@@ -44,10 +44,6 @@ impl Instance {
     pub(super) fn new(position: usize, local: usize) -> Self {
         Instance { position, local, ..Instance::default() }
     }
-
-    pub(super) fn is_active(&self) -> bool {
-        self.active
-    }
 }
 
 impl Flow<'_> {
@@ -55,7 +51,7 @@ impl Flow<'_> {
     pub(super) fn instance(&mut self, call: &CallSite, callee: u32, atom: AtomId) -> u32 {
         // What is known of integers is known by function.
         let is_any = result_of(&call.results).is_some() && self.constants.is_none();
-        if !is_any || !self.hands_out(callee) {
+        if !is_any || !self.returns_fresh(callee, MAX_DEPTH) {
             return callee;
         }
         let are_spent = self.functions.len() - self.common >= self.common.max(ALWAYS);
@@ -78,10 +74,6 @@ impl Flow<'_> {
         while let Some((function, by)) = self.made.pop() {
             self.activate(function, by);
         }
-    }
-
-    fn hands_out(&mut self, function: u32) -> bool {
-        self.returns_fresh(function, MAX_DEPTH)
     }
 
     /// Whether a function is small, and returns what a call in it allocates, which `depth` functions may do for it.

@@ -251,6 +251,6 @@ fn calls(flow: &flow::Flow<'_>, stubs: &[bool]) -> (Vec<CallTargets>, Statistics
     statistics.called = called.iter().filter(|c| **c).count();
     statistics.escaped = code().filter(|a| flow.escaped[a.index()]).count();
     statistics.mentioned = code().filter(|a| flow.mention[a.index()].is_some()).count();
-    statistics.functions = flow.functions.iter().take(flow.common).filter(|f| f.is_active()).count();
+    statistics.functions = flow.functions.iter().take(flow.common).filter(|f| f.active).count();
     (sites, statistics)
 }

@@ -267,7 +267,7 @@ impl<'s> Flow<'s> {
     /// caller, and leave them alone: then no actual of that call has them.
     pub(super) fn pass_unusual(&mut self) {
         if !std::mem::replace(&mut self.unusual_taken, true) {
-            let active = (0..self.functions.len() as u32).filter(|f| self.functions[*f as usize].is_active());
+            let active = (0..self.functions.len() as u32).filter(|f| self.functions[*f as usize].active);
             active.collect::<Vec<_>>().into_iter().for_each(|function| self.pass_unusual_of(function));
         }
     }
