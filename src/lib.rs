@@ -320,12 +320,12 @@ fn verify_emitted(sources: emit::tree::Sources<'_>, objects: &[Option<Vec<u8>>])
             let (summary, plan) = (sources.summaries[position], &sources.plan.modules[position]);
             if sources.inputs.modules[module].kind == inputs::FileKind::Bitcode {
                 let Some(pruned) = &objects[position] else {
-                    return Ok(verify::bitcode_facts(name, original));
+                    return Ok(verify::bitcode_facts(name, original, None));
                 };
                 emit::bitcode::with_fates(original, summary, plan, |fate| {
                     verify::bitcode(&name, original, pruned, plan.report_as.as_deref(), fate)
                 })?;
-                return Ok(verify::bitcode_facts(name, pruned));
+                return Ok(verify::bitcode_facts(name, original, Some(pruned)));
             }
             let Some(pruned) = &objects[position] else { return verify::facts(&name, original) };
             verify::object(&name, original, pruned, &verify::Expected::new(summary, plan))?;

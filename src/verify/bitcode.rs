@@ -183,12 +183,17 @@ fn is_right(old: &GlobalValue<'_>, new: &GlobalValue<'_>, action: Action) -> boo
     }
 }
 
-/// What a module of bitcode defines and refers to.
-pub fn bitcode_facts(name: String, bytes: &[u8]) -> Facts<'_> {
-    let file = bitcode::read(bytes).unwrap_or_default();
-    let symbols = symbols::of_file(&file).symbols;
-    let defined = symbols.iter().filter(|s| !s.undefined).map(|s| s.name).collect();
+/// What a module of bitcode, rewritten or as it was, defines and refers to. A rewritten one has no symbol table, and what
+/// inline assembly names is in that of the `original` alone; the assembly stays.
+pub fn bitcode_facts<'a>(name: String, original: &'a [u8], pruned: Option<&'a [u8]>) -> Facts<'a> {
+    let symbols = |bytes: &'a [u8]| bitcode::read(bytes).map(|file| symbols::of_file(&file).symbols);
+    let mut all = symbols(pruned.unwrap_or(original)).unwrap_or_default();
+    if pruned.is_some() {
+        let of_assembly = symbols(original).unwrap_or_default().into_iter().filter(|s| s.value.is_none());
+        all.extend(of_assembly);
+    }
+    let defined = all.iter().filter(|s| !s.undefined).map(|s| s.name).collect();
     // What is weak needs no definition.
-    let referenced = symbols.iter().filter(|s| s.undefined && !s.weak).map(|s| s.name).collect();
+    let referenced = all.iter().filter(|s| s.undefined && !s.weak).map(|s| s.name).collect();
     Facts { name, defined, referenced }
 }

@@ -24,6 +24,7 @@ cases! {
     bitcode
     bitcode_as_needed
     bitcode_asm
+    bitcode_asm_called
     bitcode_copies
     bitcode_full
     bitcode_hidden
