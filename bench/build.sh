@@ -10,7 +10,7 @@
 # both to be used from inside that folder.
 # --bitcode: instead of all modes just clang-bitcode, whose objects are LLVM's, for `bench sites`; not for Rust.
 # --lto: instead the modes of `bench lto`, all linked by lld: lto-thin (bitcode with summaries), lto-full, lto-fat (both bitcode and
-# code, linked as code), lto-half (every other object is native). For Rust: rustc -C linker-plugin-lto, rustc's own fat LTO, bitcode
+# code, linked as code), lto-taken (the same, linked as bitcode), lto-half (every other object is native). For Rust: rustc -C linker-plugin-lto, rustc's own fat LTO, bitcode
 # embedded in code, and bitcode of the program alone.
 set -eu
 
@@ -203,6 +203,8 @@ lto() {
     mode "$1" lto-full "$CLANG" "$CLANGXX" "-O2 -w -flto"
     link_flags=
     mode "$1" lto-fat "$CLANG" "$CLANGXX" "-O2 -w -flto=thin -ffat-lto-objects"
+    link_flags="-flto=thin -O2 -Wl,--fat-lto-objects"
+    mode "$1" lto-taken "$CLANG" "$CLANGXX" "-O2 -w -flto=thin -ffat-lto-objects"
 }
 
 for program in "$@"; do

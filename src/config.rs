@@ -206,6 +206,8 @@ pub struct Config {
     /// `-z defs`, `--no-undefined`, `--unresolved-symbols=...` and so on: are undefined symbols errors?
     pub undefined_is_error: bool,
     pub allow_multiple_definition: bool,
+    /// `--fat-lto-objects`: lld links the bitcode of objects that carry some for it.
+    pub fat_lto_objects: bool,
     pub depfile: Option<PathBuf>,
     pub map: Option<PathBuf>,
     /// `-v` or `-V` beside inputs: the linker prints its version and links; our own line follows its text.

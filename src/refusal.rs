@@ -60,7 +60,7 @@ pub fn of_link(
     }));
     limits.extend(resolution.limits.iter().cloned());
     limits.extend(no_entry(config, inputs, resolution));
-    limits.extend(bitcode::limits(config, inputs, resolution, summaries));
+    limits.extend(bitcode::limits(config, resolution, summaries));
     limits.extend(index.limits.iter().cloned());
     if let Some(symbol) = plain.undefined {
         let name = crate::report::lossy(resolution.symbols[symbol].name);

@@ -15,7 +15,7 @@ use crate::Result;
 const PROGRAMS: [&str; 7] = ["lua", "bzip2", "minigzip", "zstd", "sqlite3", "cpp", "hexyl"];
 const MODES: [&str; 5] = ["gcc-mono", "gcc-fs", "clang-mono", "clang-fs", "rust"];
 /// Modes with LLVM bitcode, for lld alone.
-const LTO_MODES: [&str; 4] = ["lto-thin", "lto-full", "lto-fat", "lto-half"];
+const LTO_MODES: [&str; 5] = ["lto-thin", "lto-full", "lto-fat", "lto-taken", "lto-half"];
 
 /// One program in one mode.
 #[derive(Debug, Clone)]

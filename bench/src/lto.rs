@@ -1,8 +1,8 @@
 //! `bench lto`: programs of LLVM bitcode, in every form in which it reaches a linker, linked by lld alone and pruned.
 //!
 //! The modes are those of `build.sh --lto`. Both programs pass the same check, and ours is never larger. Where all bitcode has summaries,
-//! the passes of lto-prune before the link stand beside `ld.lld --thinlto-index-only` on the same modules: it reads and joins
-//! summaries too, as a whole process, and makes no code. Left out: other linkers, behind which bitcode isn't pruned.
+//! the passes of lto-prune that read and decide stand beside `ld.lld --thinlto-index-only` on the same modules: it reads and joins
+//! summaries too, as a whole process, and makes no code. What writing the pruned objects takes besides stands in columns of its own. Left out: other linkers, behind which bitcode isn't pruned.
 
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -18,8 +18,8 @@ use crate::propagate::{median, pass};
 use crate::table::{Table, count, publish};
 use crate::{Options, Result};
 
-/// Passes of lto-prune before the link, as `--prune-time` names them.
-const PASSES: [&str; 7] = ["load", "resolve", "summarise", "index", "propagate", "plan", "emit"];
+/// Passes of lto-prune that read and decide, as `--prune-time` names them.
+const THIN_LINK: [&str; 6] = ["load", "resolve", "summarise", "index", "propagate", "plan"];
 
 /// What a link is made of.
 struct Made {
@@ -69,10 +69,12 @@ pub(crate) fn copy(from: &Path, to: &Path) -> Result<()> {
 
 /// Medians of interleaved runs, in milliseconds.
 struct Times {
-    /// Our passes before the link, without a summary cache.
+    /// Our thin link without a summary cache.
     cold: f64,
-    /// Our passes before the link, with a warm summary cache.
+    /// Our thin link with a warm summary cache.
     warm: f64,
+    /// Our pruned objects, without a summary cache.
+    emission: f64,
     /// lld's thin link, as a whole process.
     index_only: f64,
 }
@@ -82,18 +84,19 @@ fn thin_link(corpus: &Corpus, options: &Options, link: &Link, lld: &Path, scratc
     let here = Link { dir: scratch.join("thin"), ..link.clone() };
     copy(&link.dir, &here.dir)?;
     let cache = format!("--prune-cache={}", scratch.join("cache").display());
-    let passes = |cache: &str| -> Result<f64> {
+    let passes = |cache: &str| -> Result<(f64, f64)> {
         let mut command = corpus.linker_command(&here, &corpus.pruner, &scratch.join("timed"));
         command.env("LTO_PRUNE_LINKER", lld).env_remove("LTO_PRUNE_FLAGS");
         command.arg0("ld.lto-prune").args([cache, "--prune-time"]);
         command.arg(format!("--prune-level={}", options.level));
         run_ok(&mut command, scratch)?;
         let text = fs::read_to_string(scratch.join("stderr"))?;
-        Ok(PASSES.iter().filter_map(|name| pass(&text, name)).sum::<f64>())
+        let emission = pass(&text, "emit").ok_or("--prune-time names no emission")?;
+        Ok((THIN_LINK.iter().filter_map(|name| pass(&text, name)).sum::<f64>(), emission))
     };
-    let (mut cold, mut warm, mut index_only) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut cold, mut warm, mut emission, mut index_only) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for round in 0..=options.runs {
-        let (without, with) = (passes("--prune-no-cache")?, passes(&cache)?);
+        let ((without, emit), (with, _)) = (passes("--prune-no-cache")?, passes(&cache)?);
         let mut command = corpus.linker_command(&here, lld, &scratch.join("index"));
         command.arg("--thinlto-index-only");
         let done = run(&mut command, &scratch.join("stdout"), &scratch.join("stderr"))?;
@@ -103,10 +106,12 @@ fn thin_link(corpus: &Corpus, options: &Options, link: &Link, lld: &Path, scratc
         if round > 0 {
             cold.push(without);
             warm.push(with);
+            emission.push(emit);
             index_only.push(done.wall.as_secs_f64() * 1e3);
         }
     }
-    Ok(Times { cold: median(cold), warm: median(warm), index_only: median(index_only) })
+    let [cold, warm, emission, index_only] = [cold, warm, emission, index_only].map(median);
+    Ok(Times { cold, warm, emission, index_only })
 }
 
 fn linker(link: &Link) -> Result<PathBuf> {
@@ -120,10 +125,13 @@ fn measure(corpus: &Corpus, options: &Options, link: &Link, shims: &Path) -> Res
     let same = same_behaviour(corpus, link, &pair, &scratch);
     let (plain, pruned) = (text_size(&pair.plain)?, text_size(&pair.pruned)?);
     let made = made(&pair.report)?;
-    let times: [String; 5] = if made.bitcode > 0 && link.mode != "lto-full" {
-        let Times { cold, warm, index_only } = thin_link(corpus, options, link, &lld, &scratch)?;
-        let [cold_ratio, warm_ratio] = [cold, warm].map(|t| format!("{:.2}", t / index_only));
-        [format!("{cold:.1}"), format!("{warm:.1}"), format!("{index_only:.1}"), cold_ratio, warm_ratio]
+    let times: [String; 7] = if made.bitcode > 0 && link.mode != "lto-full" {
+        let Times { cold, warm, emission, index_only } = thin_link(corpus, options, link, &lld, &scratch)?;
+        let [of_cold, of_warm, of_both] =
+            [cold, warm, cold + emission].map(|t| format!("{:.2}", t / index_only));
+        let [cold, warm, emission, index_only] =
+            [cold, warm, emission, index_only].map(|t| format!("{t:.1}"));
+        [cold, warm, emission, index_only, of_cold, of_warm, of_both]
     } else {
         Default::default()
     };
@@ -158,11 +166,13 @@ pub(crate) fn run_all(corpus: &Corpus, options: &Options) -> Result<bool> {
         "`.text` lld",
         "`.text` ours",
         "stubs",
-        "our passes, ms",
+        "our thin link, ms",
         "cached, ms",
+        "emission, ms",
         "index only, ms",
         "ratio",
         "ratio cached",
+        "ratio with emission",
     ]);
     for link in &corpus.links {
         eprintln!("{}", link.name());
@@ -180,7 +190,7 @@ pub(crate) fn run_all(corpus: &Corpus, options: &Options) -> Result<bool> {
     let body = format!(
         "Programs of LLVM bitcode linked through the compiler driver by lld alone and pruned \
          (`--prune-level={} --prune-strict`), and their functional check. Modules that are loaded are counted, start files too. Times are medians \
-         of {} interleaved runs: our passes before the link by `--prune-time`, without a summary cache and with a warm one, `--thinlto-index-only` as a whole process.\n\n{}",
+         of {} interleaved runs: our thin link is all that reads and decides, by `--prune-time`, without a summary cache and with a warm one; emission writes the pruned objects; `--thinlto-index-only` is a whole process.\n\n{}",
         options.level,
         options.runs,
         table.as_str()

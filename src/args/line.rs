@@ -117,6 +117,7 @@ fn empty(linker: Linker, prune: PruneOptions) -> Config {
         strip_debug: false,
         undefined_is_error: true,
         allow_multiple_definition: false,
+        fat_lto_objects: false,
         depfile: None,
         map: None,
         announce: false,
@@ -310,6 +311,8 @@ impl Parser {
             }
             "allow-multiple-definition" => self.config.allow_multiple_definition = true,
             "no-allow-multiple-definition" => self.config.allow_multiple_definition = false,
+            "fat-lto-objects" => self.config.fat_lto_objects = self.dialect() == Dialect::Lld,
+            "no-fat-lto-objects" => self.config.fat_lto_objects = false,
 
             "v" | "V" => self.modes.version = true,
             _ if changes_inputs(&opt, self.dialect()) => self.unmodelled(&opt),

@@ -7,11 +7,12 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
-use summaries::{Limit, LimitRecord};
+use summaries::{Limit, LimitRecord, bitcode};
 
 use super::archive::{self, Archive};
 use super::dso::{self, DsoFacts};
@@ -364,7 +365,8 @@ impl Builder<'_> {
         };
         match (kind, self.parsed.remove(&file)) {
             (FileKind::Object | FileKind::Bitcode, _) => {
-                Built::Object(self.inputs.modules.push(Module { file, archive: None, range: 0..size, kind }))
+                let (range, kind) = self.as_linked(file, 0..size, kind);
+                Built::Object(self.inputs.modules.push(Module { file, archive: None, range, kind }))
             }
             (_, Some(Parsed::Archive(archive, thin))) => self.archive(file, archive, thin),
             (_, Some(Parsed::Dso(facts))) => {
@@ -380,6 +382,21 @@ impl Builder<'_> {
                 self.inputs.refuse(Some(file), Limit::UnreadableInput, "not a file that a linker reads");
                 Built::Nothing
             }
+        }
+    }
+
+    /// What the linker takes of an object: with `--fat-lto-objects` the bitcode in it, if there is some.
+    fn as_linked(&self, file: FileId, range: Range<usize>, kind: FileKind) -> (Range<usize>, FileKind) {
+        let object = || self.inputs.files.get(file)?.bytes.get(range.clone());
+        let bitcode = (self.config.fat_lto_objects && kind == FileKind::Object)
+            .then(|| bitcode::fat(object()?))
+            .flatten();
+        match bitcode {
+            Some(found) => {
+                let at = |place: usize| range.start.saturating_add(place);
+                (at(found.start)..at(found.end), FileKind::Bitcode)
+            }
+            None => (range, kind),
         }
     }
 
@@ -409,6 +426,7 @@ impl Builder<'_> {
                 let detail = format!("archive in an archive: {}", member.name);
                 self.inputs.refuse(Some(file), Limit::UnreadableInput, detail);
             }
+            let (range, kind) = self.as_linked(in_file, range, kind);
             let module = Module { file: in_file, archive: Some((file, member.name)), range, kind };
             modules.push(self.inputs.modules.push(module));
         }

@@ -7,11 +7,10 @@
 
 use std::ffi::OsString;
 
-use summaries::{Binding, Limit, ModuleKind, ModuleSummary, SymbolIdx, bitcode};
+use summaries::{Binding, Limit, ModuleKind, ModuleSummary, SymbolIdx};
 
 use super::Place;
 use crate::config::{Config, Dialect, OutputKind};
-use crate::inputs::Inputs;
 use crate::resolve::{Resolution, link_limit};
 
 /// Options of link-time optimisation after which the pruned link still does what the plain one does; longer words may
@@ -43,25 +42,18 @@ const HARMLESS: &[&str] = &[
     "thinlto-cache-dir=",
     "thinlto-cache-policy=",
     "thinlto-jobs=",
-    "no-fat-lto-objects",
-    "fat-lto-objects",
 ];
 
 /// Why it may not be pruned; nothing if there is no bitcode in it.
 pub(super) fn limits(
     config: &Config,
-    inputs: &Inputs,
     resolution: &Resolution<'_>,
     summaries: &[&ModuleSummary],
 ) -> Vec<Place> {
     let mut limits = Vec::new();
     let mut add = |module, detail: String| limits.push((module, link_limit(Limit::Bitcode, detail)));
-    let fat = fat_objects(&config.linker_args);
     for (module, summary) in resolution.loaded.iter().zip(summaries) {
         if summary.kind != ModuleKind::Bitcode {
-            if fat && bitcode::embedded(inputs.module_bytes(*module)).is_some() {
-                add(Some(*module), "the linker takes the bitcode in the object".to_owned());
-            }
             continue;
         }
         let is_seen = |i: usize| resolution.symbol_id(*module, SymbolIdx::new(i)).is_some();
@@ -93,23 +85,10 @@ pub(super) fn limits(
     if !config.wrap.is_empty() {
         add("--wrap and LLVM bitcode".to_owned());
     }
-    if fat {
-        add("--fat-lto-objects beside LLVM bitcode: there may be more of it in archives".to_owned());
-    }
     if let Some(option) = strange_option(&config.linker_args) {
         add(format!("LLVM bitcode and the option {option}"));
     }
     limits
-}
-
-/// Whether lld takes the bitcode of objects that have both.
-fn fat_objects(args: &[OsString]) -> bool {
-    let says = |arg: &OsString| match arg.to_str()?.trim_start_matches('-') {
-        "fat-lto-objects" => Some(true),
-        "no-fat-lto-objects" => Some(false),
-        _ => None,
-    };
-    args.iter().rev().find_map(says).unwrap_or(false)
 }
 
 /// The first option that has to do with link-time optimisation and is not known to be harmless.
@@ -173,13 +152,5 @@ mod tests {
         {
             assert!(strange(line).is_some(), "{line}");
         }
-    }
-
-    #[test]
-    fn the_last_word_on_fat_objects_counts() {
-        let args = |line: &str| line.split(' ').map(OsString::from).collect::<Vec<_>>();
-        assert!(fat_objects(&args("--fat-lto-objects a.o")));
-        assert!(!fat_objects(&args("--fat-lto-objects --no-fat-lto-objects")));
-        assert!(!fat_objects(&args("a.o")));
     }
 }

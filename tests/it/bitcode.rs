@@ -42,7 +42,7 @@ impl Mixed {
     }
 
     /// Link `line` both ways and compare; gives the symbols of both outputs.
-    fn compare(mut self, driver: &str, line: &str, prints: &str, gone: &[&str], kept: &[&str]) {
+    fn compare(&mut self, driver: &str, line: &str, prints: &str, gone: &[&str], kept: &[&str]) {
         let dir = self.session.dir().to_owned();
         let plain = Job::new(&dir, driver).words("-B plain -o plain.out -Wl,--trace").words(line);
         let plain = self.session.must(&plain);
@@ -155,5 +155,41 @@ fn symbols_that_only_the_linker_reads() {
         mixed.session.must(&Job::new(&dir, dir.join("out")));
         let kept = Facts::read(&dir.join("out")).unwrap().defined.contains("dead_main");
         mixed.session.check(kept, &format!("{line}: dead_main is gone"));
+    }
+}
+
+/// Which sections of an object are what lld takes in its place with `--fat-lto-objects`: the code says 3, the bitcode 5.
+#[test]
+fn bitcode_in_objects() {
+    let flags = "-Wl,--fat-lto-objects";
+    for (lld, name) in [(Linker::Lld.path(), "fat"), (tools::lld_of_rustc(), "fat22")] {
+        for (sections, prints) in [
+            (".llvm.lto=other.bc", "5\n"),
+            (".llvmbc=other.bc", "3\n"),
+            (".llvm.lto=one", "3\n"),
+            (".llvm.lto=none", "3\n"),
+            (".llvm.lto.x=other.bc", "3\n"),
+        ] {
+            let mut mixed = Mixed::new(&format!("{name}{}", sections.replace(['=', '.'], "_")), &lld);
+            let used = "int printf(const char *, ...);\nint value(void);\nint main(void) { return printf(\"%d\\n\", value()) - 2; }\n";
+            mixed.session.write("main.c", used);
+            mixed
+                .session
+                .write("code.c", "int value(void) { return 3; }\nint dead_code(void) { return 4; }\n");
+            mixed
+                .session
+                .write("other.c", "int value(void) { return 5; }\nint dead_code(void) { return 6; }\n");
+            mixed.session.write("one", "x");
+            mixed.session.write("none", "");
+            mixed.must("gcc", "-O1 -ffunction-sections -c main.c code.c");
+            mixed.must("clang-19", "-O1 -flto=thin -c other.c -o other.bc");
+            mixed.must("objcopy", &format!("--add-section {sections} code.o fat.o"));
+            mixed.must("ar", "rcs libfat.a fat.o");
+            // lld drops what nobody needs from its bitcode by itself.
+            let gone: &[&str] = if prints == "3\n" { &["dead_code"] } else { &[] };
+            for line in ["main.o fat.o", "main.o libfat.a"] {
+                mixed.compare("gcc", &format!("{flags} {line}"), prints, gone, &["main"]);
+            }
+        }
     }
 }

@@ -124,6 +124,7 @@ cases! {
     exclude_libs_weak
     export_dynamic
     fat_bitcode
+    fat_bitcode_pruned
     fat_bitcode_taken
     fn_aligned
     fn_biased

@@ -1,7 +1,7 @@
 //! Where bitcode is in a file: raw, in its wrapper, or in a section of an object.
 //!
-//! A fat object (`-ffat-lto-objects`) has it in `.llvm.lto`, one of rustc or of `-fembed-bitcode` in `.llvmbc`; a linker takes the first
-//! section with either name. Left out: archives, which are the driver's.
+//! A fat object (`-ffat-lto-objects`) has it in `.llvm.lto`, one of rustc or of `-fembed-bitcode` in `.llvmbc`, which
+//! linkers don't take. Left out: archives, which are the driver's.
 
 use std::ops::Range;
 
@@ -32,6 +32,12 @@ pub fn unwrap(bytes: &[u8]) -> Option<Range<usize>> {
     let (offset, size) = (word(8)?, word(12)?);
     let end = offset.checked_add(size)?;
     bytes.get(offset..end).map(|_| offset..end)
+}
+
+/// Where the bitcode is that a linker takes in place of a fat object if it is told to (`--fat-lto-objects`): the contents of the first section
+/// `.llvm.lto`, of more than one byte (`IRObjectFile::findBitcodeInObject`). Whether they are bitcode the linker asks afterwards.
+pub fn fat(object: &[u8]) -> Option<Range<usize>> {
+    native::find_section(object, SECTIONS[0]).filter(|range| range.len() > 1)
 }
 
 /// Where the bitcode of an ELF object is, if it has some: the contents of the first section of such a name.

@@ -26,7 +26,7 @@ pub mod symtab;
 use crate::limit::{Limit, LimitRecord};
 use crate::summary::{Granularity, ModuleKind, ModuleSummary};
 
-pub use container::{embedded, is_bitcode};
+pub use container::{embedded, fat, is_bitcode};
 pub use file::read;
 pub use flow::LocalValues;
 pub use lower::{Numbering, local_values, numbering};
