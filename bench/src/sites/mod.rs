@@ -32,6 +32,8 @@ struct Row {
     name: String,
     /// Whether the C library is in it.
     is_static: bool,
+    /// Whether it is a link of the corpus once more, without its exports.
+    is_closed: bool,
     outcome: Outcome,
     llvm: Option<Llvm>,
     /// Bytes of `.text` at `sections`, `functions`, `pointers`.
@@ -79,6 +81,7 @@ fn measure(corpus: &Corpus, options: &Options, case: &Case) -> Result<Row> {
     Ok(Row {
         name: link.name(),
         is_static: link.program.starts_with("static"),
+        is_closed: link.mode.starts_with(trace::CLOSED),
         outcome,
         llvm: None,
         text,
@@ -217,22 +220,24 @@ pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
             Err(e) => failures.push_str(&format!("{}: {e}\n", case.link.name())),
         }
     }
+    let open = || rows.iter().filter(|r| !r.is_closed);
     let body = format!(
         "Indirect call sites of the code that is kept at `--prune-level=pointers`, lld behind. Resolved: a finite set that \
          isn't empty. Not followed: calls in functions whose values are not followed. LLVM: the same sources as one module, \
          `{}`, calls with `!callees` of all indirect calls, with at most four functions a value and uncapped. Sites that \
-         ran: as traced (`bench trace`), outside of what nobody follows too.\n\n{}\n\
+         ran: as traced (`bench trace`), outside of what nobody follows too. `closed-`: the same without `--export-dynamic`, so that nobody \
+         else calls it, as LLVM's pass has it in every row.\n\n{}\n\
          Overdefined sites by cause; a site may have several.\n\n{}\n\
          The {ORIGINS} places at which the first cause of most sites began.\n\n{}\n\
          Functions by what is done with their address, bytes of `.text` by level, and cost.\n\n{}\n\
-         `.text` at `pointers` / `functions`, geometric mean: {} over all {} links, {} over the static ones.\n",
+         `.text` at `pointers` / `functions`, geometric mean: {} over all {} links that are not `closed-`, {} over the static ones.\n",
         llvm::PASSES,
         sites_table(&rows),
         causes_table(&rows),
         origins_table(&rows),
         functions_table(&rows),
-        geometric_mean(rows.iter()),
-        rows.len(),
+        geometric_mean(open()),
+        open().count(),
         geometric_mean(rows.iter().filter(|r| r.is_static)),
     );
     if !failures.is_empty() {

@@ -110,14 +110,30 @@ pub(crate) enum Mains {
     All,
 }
 
-/// The corpus and the mains, as far as they are asked for.
+/// Modes of links that export nothing begin so.
+pub(crate) const CLOSED: &str = "closed-";
+
+/// A link that exports everything for modules that may be loaded (lua's), without that: what calls the program is known then, as it is
+/// to LLVM's pass where all but `main` is internal.
+fn closed(link: &Link) -> Option<Link> {
+    let exports = |word: &String| ["-E", "--export-dynamic", "-Wl,-E"].contains(&word.as_str());
+    if !link.linker_args.iter().any(exports) {
+        return None;
+    }
+    let mut link = Link { mode: format!("{CLOSED}{}", link.mode), ..link.clone() };
+    link.linker_args.retain(|word| !exports(word));
+    link.driver.retain(|word| !exports(word));
+    Some(link)
+}
+
+/// The corpus, with links that export everything once more without that, and the mains, as far as they are asked for.
 ///
 /// # Errors
 /// If a main doesn't compile, or nothing is left.
 pub(crate) fn cases(corpus: &Corpus, only: &[String], mains: Mains) -> Result<Vec<Case>> {
     let script = |link: &Link| Some(corpus.root.join("check").join(&link.program).with_extension("sh"));
-    let mut cases: Vec<Case> =
-        corpus.links.iter().map(|link| Case { script: script(link), link: link.clone() }).collect();
+    let both = corpus.links.iter().flat_map(|link| std::iter::once(link.clone()).chain(closed(link)));
+    let mut cases: Vec<Case> = both.map(|link| Case { script: script(&link), link }).collect();
     for name in reach::names(corpus)? {
         let wanted = mains == Mains::All || name.starts_with("static");
         // A main may have the name of a program.
