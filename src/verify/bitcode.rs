@@ -101,7 +101,8 @@ fn wrong(
         let mut mentions = Mentions::new(of_ir);
         for (v, (value, global)) in module.values.iter().zip(&of_ir.globals).enumerate() {
             let id = ValueId(v as u32);
-            if fate(id) == Action::Drop || symbols::is_metadata(module, value) {
+            let is_metadata = symbols::is_metadata(module, value) && !symbols::keeps_its_elements(value.name);
+            if fate(id) == Action::Drop || is_metadata {
                 continue;
             }
             let old = before.modules.get(m).and_then(|m| m.globals.get(v));

@@ -25,10 +25,13 @@ cases! {
     bitcode_as_needed
     bitcode_asm
     bitcode_asm_called
+    bitcode_bits
     bitcode_copies
+    bitcode_edges
     bitcode_full
     bitcode_hidden
     bitcode_labels
+    bitcode_lanes
     bitcode_members
     bitcode_merges
     bitcode_multiple

@@ -1,8 +1,10 @@
 //! The summary of a module for the thin link, changed: entries of dropped values gone, with the records that lead up to them, and those of
 //! stubs without references.
 //!
-//! An entry that stays and refers to something dropped is an error: it would be a wrong prune. Records of heap profiles and parameters come before the
-//! entry that they belong to, as type tests do. Layouts as in `summaries::bitcode::index`, of which version nothing is read that is not known.
+//! A table of virtual functions or an alias that stays and needs something dropped is an error: it would be a wrong prune. Other references and calls
+//! say what metadata says too (profiles, `!callees`, annotations), which needs no definition; to the thin link such an edge leads to
+//! a function that no module defines. What the IR itself mentions, verification looks at ([`crate::verify::bitcode`]).
+//! Records of heap profiles and parameters come before the entry that they belong to, as type tests do. Layouts as in `summaries::bitcode::index`, of which version nothing is read that is not known.
 
 use summaries::bitcode::codes::summary as code;
 use summaries::bitcode::stream::Event;
@@ -51,20 +53,19 @@ pub(super) fn fates(
     let mut functions = Vec::new();
     for entry in &index.entries {
         let fate = action(entry.value);
-        let (calls, slots, aliasee) = match &entry.kind {
-            EntryKind::Function { calls, .. } => {
+        let (slots, aliasee) = match &entry.kind {
+            EntryKind::Function { .. } => {
                 functions.push(fate);
-                (&calls[..], &[][..], None)
+                continue;
             }
-            EntryKind::Variable { slots, .. } => (&[][..], &slots[..], None),
-            EntryKind::Alias { aliasee } => (&[][..], &[][..], Some(*aliasee)),
+            EntryKind::Variable { slots, .. } => (&slots[..], None),
+            EntryKind::Alias { aliasee } => (&[][..], Some(*aliasee)),
         };
         if fate != Action::Keep {
             continue;
         }
-        let refs = entry.refs.iter().map(|r| r.value).chain(calls.iter().copied());
-        let mut all = refs.chain(slots.iter().map(|(f, _)| *f)).chain(aliasee);
-        if let Some(to) = all.find(|to| action(*to) == Action::Drop) {
+        let mut needed = slots.iter().map(|(f, _)| *f).chain(aliasee);
+        if let Some(to) = needed.find(|to| action(*to) == Action::Drop) {
             return Err(RewriteError::Refers { from: ValueAt { module, value: entry.value }, to });
         }
     }

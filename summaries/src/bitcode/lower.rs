@@ -12,7 +12,7 @@ use super::flow::{self, LocalValues};
 use super::index::EntryKind;
 use super::linkage::Linkage;
 use super::module::{GlobalValue, Module, ValueKind};
-use super::symbols::{self, FIRST_GLOBAL, LinkerSymbol, LinkerSymbols, ValueAt};
+use super::symbols::{self, FIRST_GLOBAL, LinkerSymbol, LinkerSymbols, ValueAt, keeps_its_elements};
 use crate::ids::{AtomIdx, GroupIdx, NameRef, SymbolIdx};
 use crate::limit::{Limit, LimitRecord};
 use crate::native::sections::{is_c_identifier, is_standard_family};
@@ -71,11 +71,6 @@ struct Lowering<'f, 'a> {
     numbering: Numbering,
     /// The atom of inline assembly.
     asm: Option<AtomIdx>,
-}
-
-/// Arrays that keep what they hold.
-fn keeps_its_elements(name: &[u8]) -> bool {
-    name == b"llvm.used" || name == b"llvm.compiler.used"
 }
 
 fn runs_by_itself(name: &[u8]) -> bool {

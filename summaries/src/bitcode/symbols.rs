@@ -178,6 +178,11 @@ pub fn is_metadata(module: &Module<'_>, value: &GlobalValue<'_>) -> bool {
     section.is_some_and(|s| s == b"llvm.metadata")
 }
 
+/// Arrays that keep what they hold, although they never become data.
+pub fn keeps_its_elements(name: &[u8]) -> bool {
+    name == b"llvm.used" || name == b"llvm.compiler.used"
+}
+
 /// The value that an alias or ifunc leads to in the end; `None` if that is an expression, or itself.
 pub fn base_object(module: &Module<'_>, value: u32) -> Option<u32> {
     let mut at = value;

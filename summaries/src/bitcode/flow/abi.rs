@@ -78,11 +78,26 @@ fn class(module: &IrModule, sizes: &Sizes, ty: TypeId) -> Class {
         Some(Type::Pointer { address_space: 0, .. }) => Class::General,
         Some(Type::Integer { bits: ..=64 }) => Class::General,
         Some(Type::Float(FloatKind::Single | FloatKind::Double)) => Class::Vector,
-        Some(Type::Vector { scalable: false, .. }) if sizes.of(ty).is_some_and(|s| s.alloc == 16) => {
+        Some(Type::Vector { scalable: false, element, .. })
+            if sizes.of(ty).is_some_and(|s| s.alloc == 16) && is_lane(module, *element) =>
+        {
             Class::Vector
         }
         _ => Class::Other,
     }
+}
+
+/// Whether a vector of these is one register of 16 bytes. Of bits each is an argument of its own, and one of 128 bits is passed as two
+/// integers are.
+fn is_lane(module: &IrModule, element: TypeId) -> bool {
+    matches!(
+        module.types.get(element),
+        Some(
+            Type::Pointer { address_space: 0, .. }
+                | Type::Integer { bits: 8 | 16 | 32 | 64 }
+                | Type::Float(FloatKind::Single | FloatKind::Double)
+        )
+    )
 }
 
 /// Where arguments of these types are; `None` in the list is one whose type is not known.

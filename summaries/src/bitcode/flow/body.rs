@@ -136,11 +136,10 @@ impl<'m> Builder<'m> {
         }
     }
 
+    /// A single bit may be one of an address that is taken apart; a comparison gives none.
     fn holds_nothing(&self, ty: TypeId) -> bool {
-        matches!(
-            self.module().types.get(ty),
-            Some(Type::Void | Type::Label | Type::Metadata | Type::Token | Type::Integer { bits: 1 })
-        )
+        let ty = self.module().types.get(ty);
+        matches!(ty, Some(Type::Void | Type::Label | Type::Metadata | Type::Token))
     }
 
     fn constant(&mut self, id: ValueId) -> Result<Option<ValueIdx>, NotFollowed> {
