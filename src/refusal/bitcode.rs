@@ -26,12 +26,16 @@ const HARMLESS: &[&str] = &[
     "lto-O3",
     "lto-partitions=",
     "lto-whole-program-visibility",
+    "lto-pgo-warn-mismatch",
+    "plugin-opt=-crash-diagnostics-dir=",
     "plugin-opt=-data-sections",
     "plugin-opt=-data-sections=",
+    "plugin-opt=-debugger-tune=",
     "plugin-opt=-fresolution=",
     "plugin-opt=-function-sections",
     "plugin-opt=-function-sections=",
     "plugin-opt=-pass-through=",
+    "plugin-opt=-stack-size-section",
     "plugin-opt=O0",
     "plugin-opt=O1",
     "plugin-opt=O2",
@@ -144,7 +148,9 @@ mod tests {
             None
         );
         assert_eq!(
-            strange("--lto-O2 --thinlto-jobs=4 -plugin-opt O2 -o /lto/out -L/x/lto --gc-sections"),
+            strange(
+                "--lto-O2 --thinlto-jobs=4 -plugin-opt=-debugger-tune=gdb -plugin-opt O2 -o /lto/out -L/x/lto --gc-sections"
+            ),
             None
         );
         for line in

@@ -55,6 +55,10 @@ pub(super) fn passing(module: &IrModule, list: AttributeList, convention: u32) -
     if !matches!(convention, 0 | 8 | 9 | 14 | 15 | 78) || !module.attributes.unknown.is_empty() {
         return None;
     }
+    // Numbers with a point in general registers; `None` for its callers too, who have the same attribute.
+    if module.attributes.has_key(list, b"use-soft-float")? {
+        return None;
+    }
     let mut found = Passing::default();
     for passing in module.attributes.passing(list)? {
         match passing.kind {

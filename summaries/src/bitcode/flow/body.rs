@@ -136,7 +136,7 @@ impl<'m> Builder<'m> {
         }
     }
 
-    /// A single bit may be one of an address that is taken apart; a comparison gives none.
+    /// A single bit may be one of an address that is taken apart; a comparison of something whole gives none.
     fn holds_nothing(&self, ty: TypeId) -> bool {
         let ty = self.module().types.get(ty);
         matches!(ty, Some(Type::Void | Type::Label | Type::Metadata | Type::Token))
@@ -192,6 +192,13 @@ impl<'m> Builder<'m> {
     pub(super) fn compare(&mut self, operand: ValueId) {
         let places = self.values.places(operand).unwrap_or_default();
         self.compared.extend(places.into_iter().map(|p| p.0));
+    }
+
+    /// Whether a value is some bits of another: comparing it is how IR takes one bit of a number (`(x & 1) != 0`).
+    fn is_part(&self, value: ValueId) -> bool {
+        let Some(Definition::Instruction(index)) = self.body.definition(value) else { return false };
+        let instruction = self.body.instructions.get(index as usize);
+        matches!(instruction.map(|i| &i.kind), Some(Kind::Binary { opcode: binary::AND, .. }))
     }
 
     /// The address of the frame.
@@ -364,8 +371,12 @@ impl<'m> Builder<'m> {
                 self.assign(*b, to, Some(0))?;
             }
             Kind::Compare { left, right, .. } => {
-                self.compare(*left);
-                self.compare(*right);
+                for operand in [*left, *right] {
+                    self.compare(operand);
+                    if self.is_part(operand) {
+                        self.assign(operand, to, None)?;
+                    }
+                }
             }
             Kind::Fence | Kind::Unreachable | Kind::Branch { .. } => {}
             Kind::ConditionalBranch { condition, .. } | Kind::Switch { condition, .. } => {

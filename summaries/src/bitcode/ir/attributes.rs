@@ -131,6 +131,13 @@ impl Attributes {
         Some(self.groups(list)?.any(is_it))
     }
 
+    /// Whether the function has a string attribute of this key, whatever its value is. `None` as in [`Self::groups`].
+    pub fn has_key(&self, list: AttributeList, key: &[u8]) -> Option<bool> {
+        let is_it =
+            |g: &AttributeGroup| g.place == AttributePlace::Function && g.keys.iter().any(|k| k == key);
+        Some(self.groups(list)?.any(is_it))
+    }
+
     /// The parameters that are passed in a peculiar way. `None` as in [`Self::groups`].
     pub fn passing(&self, list: AttributeList) -> Option<Vec<Passing>> {
         let mut found = Vec::new();
