@@ -41,7 +41,7 @@ Options (from a compiler: -Wl,--prune-...; or in LTO_PRUNE_FLAGS, which the comm
   --prune-stub-symbol=GLOB                          for tests: make these functions stubs, whatever is needed
   --prune-limit=N, --prune-limit=N@LINK,...         drop only the first N atoms (of each link; of these links and
                                                     nothing of others), see bisect
-  --prune-strict                                    fail, with status 1, where the link would go on unpruned
+  --prune-strict                                    fail, with status 1, in place of a warning that something goes on unpruned
  What is reported
   --prune-report=FILE                               everything kept and dropped, with reasons, as JSON
   --prune-remarks=FILE                              LLVM optimisation remarks, as YAML
