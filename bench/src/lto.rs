@@ -91,8 +91,9 @@ fn thin_link(corpus: &Corpus, options: &Options, link: &Link, lld: &Path, scratc
         command.arg(format!("--prune-level={}", options.level));
         run_ok(&mut command, scratch)?;
         let text = fs::read_to_string(scratch.join("stderr"))?;
-        let emission = pass(&text, "emit").ok_or("--prune-time names no emission")?;
-        Ok((THIN_LINK.iter().filter_map(|name| pass(&text, name)).sum::<f64>(), emission))
+        let time = |name: &str| pass(&text, name).ok_or_else(|| format!("--prune-time has no {name}"));
+        let thin_link = THIN_LINK.iter().map(|name| time(name)).sum::<std::result::Result<f64, _>>()?;
+        Ok((thin_link, time("emit")?))
     };
     let (mut cold, mut warm, mut emission, mut index_only) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for round in 0..=options.runs {

@@ -136,6 +136,7 @@ fn functions_that_are_not_followed() {
     for body in [
         "declare ptr @llvm.frameaddress.p0(i32)\ndefine ptr @t() { %a = call ptr @llvm.frameaddress.p0(i32 0)\n ret ptr %a }",
         "define void @t(ptr nest %a) { ret void }",
+        "define double @t(double %a) \"use-soft-float\"=\"true\" { ret double %a }",
         "define void @t(ptr %l) { %a = va_arg ptr %l, ptr\n ret void }",
         "define void @t() naked { call void asm sideeffect \"jmp f\", \"\"()\n unreachable }",
         "define void @t(ptr %a) { call preserve_nonecc void %a()\n ret void }",
