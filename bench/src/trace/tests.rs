@@ -6,6 +6,7 @@ use std::process::Command;
 
 use super::program::Program;
 use super::tracer::{self, Run, Target, Trace};
+use crate::corpus::Link;
 
 /// An empty folder.
 pub(super) fn scratch(name: &str) -> PathBuf {
@@ -135,4 +136,21 @@ fn a_static_program_is_seen() {
     };
     assert_eq!(named(&got), named(&expected(1000)));
     std::fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn a_closed_link_is_the_same_without_its_exports() {
+    let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    let link = |driver: &str, linker: &str| Link {
+        program: "lua".into(),
+        mode: "gcc-mono".into(),
+        dir: PathBuf::new(),
+        driver: words(driver),
+        linker_args: words(linker),
+    };
+    let open = link("gcc a.o -Wl,-E -lm", "a.o -E -lm");
+    let closed = super::closed(&open).unwrap();
+    assert_eq!((closed.driver, closed.linker_args), (words("gcc a.o -lm"), words("a.o -lm")));
+    assert_eq!(closed.mode, "closed-gcc-mono");
+    assert!(super::closed(&link("gcc a.o", "a.o")).is_none());
 }
