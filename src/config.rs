@@ -41,6 +41,9 @@ pub enum OutputKind {
 pub struct Linker {
     pub path: PathBuf,
     pub dialect: Dialect,
+    /// The `ld` that would have been run without us, where a compiler driver called us by that name and nobody chose the
+    /// linker above: what that one can't link, this one may (gcc's link-time optimisation, options of GNU ld).
+    pub system: Option<PathBuf>,
 }
 
 /// A link among several: a hash of what it could lose.
@@ -203,15 +206,31 @@ pub struct Config {
     pub strip_all: bool,
     /// `-S`: no debug information in the output; [`Config::strip_all`] says so, too.
     pub strip_debug: bool,
-    /// `-z defs`, `--no-undefined`, `--unresolved-symbols=...` and so on: are undefined symbols errors?
-    pub undefined_is_error: bool,
+    /// Whether the linker reports undefined symbols, as errors or as warnings (`-z defs`, `--no-undefined`,
+    /// `--unresolved-symbols=...` and so on).
+    pub undefined_is_reported: bool,
     pub allow_multiple_definition: bool,
     /// `--fat-lto-objects`: lld links the bitcode of objects that carry some for it.
     pub fat_lto_objects: bool,
+    pub soname: Option<OsString>,
+    /// `-z execstack`, `-z noexecstack`.
+    pub execstack: Option<bool>,
     pub depfile: Option<PathBuf>,
     pub map: Option<PathBuf>,
-    /// `-v` or `-V` beside inputs: the linker prints its version and links; our own line follows its text.
-    pub announce: bool,
+    /// `--symbol-ordering-file`: lld warns of each symbol named there that is missing from the link.
+    pub symbol_orderings: Vec<PathBuf>,
+    /// `--call-graph-ordering-file`, with the same warning.
+    pub call_graph_orderings: Vec<PathBuf>,
+    /// `--keep-unique`, with the same warning.
+    pub keep_unique: Vec<String>,
+    /// `--warn-common`: the linker reports common symbols that are joined.
+    pub warn_common: bool,
+    /// `--warn-backrefs`: lld reports references to archives that stand earlier on the line.
+    pub warn_backrefs: bool,
+    /// Options that make the linker explain how the originals were read, which the pruned line would change.
+    pub explaining: Vec<String>,
+    /// What the linker refuses or warns about in the words of the line itself.
+    pub malformed: Vec<String>,
     /// Options that we recognise and can't model, with the reason; any makes the link unpruned.
     pub unmodelled: Vec<String>,
 }

@@ -29,14 +29,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
 use rayon::prelude::*;
-use summaries::{Asked, atom_flags};
+use summaries::{Asked, Limit};
 
 use crate::config::{Config, Dialect, Level, StubAction};
 use crate::error::{Error, Result, Stage};
 use crate::ids::AtomId;
 use crate::modes::Mode;
+use crate::propagate::live;
 use crate::propagate::values::{self, Sources, ValueFlow};
-use crate::propagate::{Rules, live};
 use crate::refusal::PlainLink;
 use crate::report::Report;
 use crate::report::accounting::{Totals, sizes};
@@ -47,50 +47,46 @@ use crate::timing::Timer;
 pub enum Outcome {
     /// The output is in its place.
     Linked,
-    /// Nothing was linked: the caller links the originals, and completes the report if there is one.
-    Originals(Option<Box<Report>>),
-    /// The linker refused the pruned objects with this message: the caller links the originals.
-    Refused(Vec<u8>, Option<Box<Report>>),
+    /// Nothing was linked: the caller links the originals, completes the report if there is one, and says why.
+    Originals(Option<Box<Report>>, Option<String>),
+    /// Nothing was linked, and it is for the compiler driver's own linker to do: see [`link::system`].
+    System,
 }
 
 /// Link: pruned where that is safe, and otherwise as if we weren't there.
 pub fn link_main(config: &Config) -> ExitCode {
     let prune = &config.prune;
-    if config.announce && !shadow::is_analysis(config) {
-        println!("{}", modes::version_line());
-    }
     if prune.off {
         return shadow::link(config);
     }
     if !link::can_publish(config) {
         return link::exec_plain(config);
     }
-    let error = match run_caught(config) {
+    let (report, warning) = match run_caught(config) {
         Ok(Outcome::Linked) => return ExitCode::SUCCESS,
-        Ok(Outcome::Originals(None)) => return link::exec_plain(config),
-        Ok(Outcome::Originals(Some(report))) => {
-            return complete(config, link::run_plain(config), Some(report));
+        Ok(Outcome::System) => {
+            let system = config.linker.system.as_ref();
+            return system.map_or_else(|| link::exec_plain(config), |s| link::system::exec(config, s));
         }
-        Ok(Outcome::Refused(messages, report)) => {
-            return complete(config, link::run_plain_after_refusal(config, &messages), report);
+        Ok(Outcome::Originals(report, warning)) => (report, warning),
+        Err(error) if prune.strict => {
+            eprintln!("lto-prune: error: {error}");
+            return ExitCode::FAILURE;
         }
-        Err(error) => error,
+        Err(error) => (None, Some(format!("{error}; linking the originals"))),
     };
-    if prune.strict {
-        eprintln!("lto-prune: error: {error}");
-        return ExitCode::FAILURE;
+    if report.is_none() && warning.is_none() {
+        return link::exec_plain(config);
     }
-    eprintln!("lto-prune: warning: {error}; linking the originals");
-    link::exec_plain(config)
+    complete(config, link::run_plain(config, warning.as_deref()), report)
 }
 
 /// The passes, timed; what went wrong with them, a panic too, is a message.
 fn run_caught(config: &Config) -> std::result::Result<Outcome, String> {
     let prune = &config.prune;
-    if let Some(jobs) = prune.jobs {
-        // Fails only if a pool exists, which can't be: nothing ran before.
-        let _ = rayon::ThreadPoolBuilder::new().num_threads(jobs).build_global();
-    }
+    // 0 is as many as there are cores.
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(prune.jobs.unwrap_or(0)).build_global();
+    pool.map_err(|error| format!("load: no threads to work with: {error}"))?;
     let mut timer = Timer::start();
     let result = catch_unwind(AssertUnwindSafe(|| run(config, &mut timer)));
     timer.clear();
@@ -133,11 +129,6 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
     let summaries: Vec<_> = owned.iter().map(|s| &s.summary).collect();
     let mut index = timer.stage(Stage::Index, || index::build(config, &inputs, &resolution, &summaries));
     // The index is frozen; nothing looks at names or files again until emit.
-    let kinds = |index: &index::Index, atom: AtomId| {
-        let (position, local) = index.locate(atom);
-        let atom = &summaries[position].atoms[local.index()];
-        (atom.kind, atom.has(atom_flags::EXEC | atom_flags::LINK_ORDER | atom_flags::GROUPED))
-    };
     let models = match config.prune.level {
         Level::Pointers => propagate::Models::builtin()?.of_link(&inputs, &resolution),
         _ => propagate::Models::default(),
@@ -175,7 +166,7 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
         }
         // Without a function that was understood every reference keeps its target.
         let muted = index.without_bodies(&chosen);
-        let mut liveness = live(muted.as_ref().unwrap_or(index), Rules::Ours, &|atom| kinds(index, atom));
+        let mut liveness = live(muted.as_ref().unwrap_or(index));
         liveness.stub = chosen.iter().zip(&liveness.witness).map(|(c, w)| *c && w.is_some()).collect();
         ValueFlow { liveness, fixed_mapping, ..ValueFlow::default() }
     };
@@ -187,8 +178,7 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
         limited = Some(plan::limit::limit(wanted, explain, names, &mut index, &mut flow, &propagate));
     }
     let liveness = &flow.liveness;
-    let by_linker = || live(&index, Rules::Linker, &|atom| kinds(&index, atom));
-    let plain = PlainLink::new(config, &resolution, &index, &by_linker, liveness);
+    let plain = PlainLink::new(config, &resolution, &index, &summaries, liveness);
     let report_as = |module| {
         let reports = config.prune.stub == StubAction::Report;
         reports.then(|| inputs.module_name(module))
@@ -201,7 +191,14 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
     let mut limits = refusal::of_link(config, &inputs, &resolution, &summaries, &index, &plain);
     limits.extend(refusal::of_values(&resolution, &summaries, &index, &flow));
     limits.extend(refusal::unchangeable_bitcode(&inputs, &resolution, &summaries, &plan));
+    limits.extend(refusal::of_stack(config, &index, &plan));
+    limits.extend(refusal::of_relocations(config, &index, &summaries, liveness));
+    limits.extend(refusal::of_start_stop(config, &resolution, &index, &summaries, liveness));
     let prune = &config.prune;
+    let needs_plugin = limits.iter().any(|(_, l)| l.limit == Limit::GccLto);
+    if needs_plugin && config.linker.system.is_some() && !prune.off {
+        return Ok(Outcome::System);
+    }
     let allowed = !refusal::forbids(&limits);
     // A link that nobody wanted pruned did not go wrong; the report has the limits.
     let warning = refusal::warning(&inputs, &limits).filter(|_| !prune.off);
@@ -230,7 +227,8 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
             timer.stage(Stage::Verify, || verify_emitted(sources, &objects))?;
             totals = account(&inputs, &resolution, &objects);
         } else {
-            let pruned = prune_and_link(sources, timer)?;
+            let expected = plain.output(config, &inputs, &resolution, &summaries, &index);
+            let pruned = prune_and_link(sources, &expected, timer)?;
             linked = pruned.is_ok();
             totals = account(&inputs, &resolution, pruned.as_deref().unwrap_or(&[]));
             refusal = pruned.err();
@@ -238,12 +236,8 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
     } else if wants_report(config) {
         totals = account(&inputs, &resolution, &[]);
     }
-    if let Some(warning) = warning {
-        eprintln!("lto-prune: warning: {warning}");
-    }
     let mut report = None;
     if wants_report(config) {
-        let linker_liveness = by_linker();
         let facts = report::Facts {
             config,
             inputs: &inputs,
@@ -252,18 +246,24 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
             index: &index,
             liveness,
             flow: &flow,
-            linker_liveness: &linker_liveness,
+            linker_live: index.plain_live(&summaries),
             plan: &plan,
             limits: &limits,
         };
         let written = timer.stage(Stage::Report, || report::write(facts, totals, linked))?;
         report = config.prune.report.is_some().then(|| Box::new(written));
     }
-    Ok(match refusal {
-        Some(messages) => Outcome::Refused(messages, report),
-        None if linked => Outcome::Linked,
-        None => Outcome::Originals(report),
-    })
+    if linked {
+        warning.iter().for_each(|warning| eprintln!("lto-prune: warning: {warning}"));
+        return Ok(Outcome::Linked);
+    }
+    // That the linker takes the originals is a bug of ours, and the graver thing to say.
+    let refused = refusal.map(|messages| {
+        let messages = String::from_utf8_lossy(&messages);
+        let first = messages.lines().next().unwrap_or("no message");
+        format!("link: the linker refused the pruned objects ({first}); the originals were linked")
+    });
+    Ok(Outcome::Originals(report, refused.or(warning)))
 }
 
 fn wants_report(config: &Config) -> bool {
@@ -277,11 +277,13 @@ type Objects = Vec<Option<Vec<u8>>>;
 /// Passes 7 to 9. The inner error is what the linker said when it refused the pruned objects.
 fn prune_and_link(
     sources: emit::tree::Sources<'_>,
+    plain: &refusal::PlainOutput<'_>,
     timer: &mut Timer,
 ) -> Result<std::result::Result<Objects, Vec<u8>>> {
     let config = sources.config;
-    link::clean_up_on_signals();
-    let workspace = link::Workspace::new(config)?;
+    let no_thread = |e| Error::io(Stage::Link, &config.linker.path, "start a thread for", e);
+    link::bound::clean_up_on_signals().map_err(no_thread)?;
+    let workspace = link::workspace::Workspace::new(config)?;
     let emitted = timer.stage(Stage::Emit, || emit::tree::emit(sources, &workspace.copies))?;
     if let Some(dir) = &config.prune.emit_dir {
         emit::keep::keep(sources, &emitted, &workspace.copies, dir)?;
@@ -289,10 +291,11 @@ fn prune_and_link(
     // What was emitted is verified while the linker works on it: nothing is published before both are done.
     let (output, verified) = timer.stage(Stage::Link, || {
         std::thread::scope(|scope| {
-            let link = scope.spawn(|| link::link_pruned(config, &emitted, &workspace));
+            let link = || link::link_pruned(config, &emitted, &workspace);
+            let link = std::thread::Builder::new().spawn_scoped(scope, link).map_err(no_thread);
             let verified = verify_emitted(sources, &emitted.objects);
             let panicked = |_| Err(Error::new(Stage::Link, "internal error"));
-            (link.join().unwrap_or_else(panicked), verified)
+            (link.and_then(|link| link.join().unwrap_or_else(panicked)), verified)
         })
     });
     verified?;
@@ -300,8 +303,13 @@ fn prune_and_link(
     if !output.status.success() {
         return Ok(Err(output.stderr));
     }
-    timer.stage(Stage::Verify, || verify_output(sources, &workspace))?;
+    timer.stage(Stage::Verify, || verify_output(sources, &workspace, plain))?;
     let opened = opened_paths(config, sources.inputs);
+    let changed = |file: &&inputs::InputFile| !file.bytes.is_unchanged(&file.path);
+    if let Some(file) = sources.inputs.files.iter().find(changed) {
+        let name = file.path.display().to_string();
+        return Err(Error::new(Stage::Link, "the file changed while it was linked").in_file(name));
+    }
     link::rewrite_side_outputs(config, &emitted.names, &workspace, Some(&opened))?;
     workspace.publish(config)?;
     link::print_messages(&output, &emitted.names, &workspace, config);
@@ -336,20 +344,59 @@ fn verify_emitted(sources: emit::tree::Sources<'_>, objects: &[Option<Vec<u8>>])
     verify::closure_of(&facts, &|name| elsewhere.contains(name), &|_| false)
 }
 
-/// The output is an ELF file of the right kind and needs the libraries that the plain one needs.
-fn verify_output(sources: emit::tree::Sources<'_>, workspace: &link::Workspace) -> Result<()> {
+/// The output is an ELF file of the right kind, and has what the plain one has: libraries, exports, constructors.
+fn verify_output(
+    sources: emit::tree::Sources<'_>,
+    workspace: &link::workspace::Workspace,
+    plain: &refusal::PlainOutput<'_>,
+) -> Result<()> {
     let facts = verify::output(&workspace.temporary_output)?;
+    let differs = |what: String| Err(Error::new(Stage::Verify, format!("the pruned output {what}")));
     if sources.config.output_kind == config::OutputKind::Executable && facts.entry == 0 {
-        return Err(Error::new(Stage::Verify, "the pruned output has no entry"));
+        return differs("has no entry".to_owned());
     }
-    Ok(())
+    if let Some(needed) = plain.needed.as_ref().filter(|_| !sources.config.static_link) {
+        let same = |(found, wanted): (&Vec<u8>, &Option<&str>)| {
+            wanted.is_none_or(|wanted| wanted.as_bytes() == found.as_slice())
+        };
+        if facts.needed.len() != needed.len() || !facts.needed.iter().zip(needed).all(same) {
+            let found: Vec<_> = facts.needed.iter().map(|name| String::from_utf8_lossy(name)).collect();
+            let wanted: Vec<_> = needed.iter().map(|name| name.unwrap_or("?")).collect();
+            return differs(format!("needs [{}], not [{}]", found.join(" "), wanted.join(" ")));
+        }
+    }
+    if let Some((defined, undefined)) = facts.dynamic_symbols()? {
+        let is_missing = |name: &&&[u8]| defined.binary_search(name).is_err();
+        if let Some(name) = plain.exported.iter().find(is_missing) {
+            return differs(format!("does not export {}", String::from_utf8_lossy(name)));
+        }
+        if let Some(name) = undefined.iter().find(|name| plain.defined.binary_search(name).is_ok()) {
+            return differs(format!("has {} as undefined", String::from_utf8_lossy(name)));
+        }
+    }
+    for (what, size, (least, most)) in
+        [("init", facts.init_array, plain.init_array), ("fini", facts.fini_array, plain.fini_array)]
+    {
+        if let Some(size) = size.filter(|size| !(least..=most).contains(size)) {
+            return differs(format!("has {size} bytes of {what} array, not {least} to {most}"));
+        }
+    }
+    match (facts.execstack, plain.execstack) {
+        (Some(found), Some(wanted)) if found != wanted => {
+            differs(format!("has {} executable stack", if found { "an" } else { "no" }))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Each file that the linker opens, in order, as it names it in a dependency file.
 fn opened_paths(config: &Config, inputs: &inputs::Inputs) -> Vec<String> {
+    if config.linker.dialect == Dialect::Wild {
+        return link::wild_dependencies(config, inputs);
+    }
     let name = |file: &inputs::InputFile| match config.linker.dialect {
-        Dialect::Lld | Dialect::Mold | Dialect::Wild => link::without_dots(&file.path),
-        Dialect::Bfd | Dialect::Gold => file.path.display().to_string(),
+        Dialect::Lld | Dialect::Mold => link::without_dots(&file.path),
+        Dialect::Bfd | Dialect::Gold | Dialect::Wild => file.path.display().to_string(),
     };
     inputs.files.iter().map(name).collect()
 }
@@ -368,6 +415,9 @@ fn account(
 
 /// Run the tool; the result is the exit status.
 pub fn main_with_args(args: Vec<OsString>) -> ExitCode {
+    if let Some(status) = link::bound::become_linker(&args) {
+        return status;
+    }
     let env = args::Environment::process();
     match modes::mode(&args, &env).and_then(|mode| dispatch(mode, &env)) {
         Ok(status) => status,
@@ -382,7 +432,7 @@ fn dispatch(mode: Mode, env: &args::Environment<'_>) -> Result<ExitCode> {
     let done = |result: Result<()>| result.map(|()| ExitCode::SUCCESS);
     match mode {
         Mode::Link(config) => Ok(link_main(&config)),
-        Mode::LinkerOnly { linker, args, announce } => modes::run_linker_only(&linker, &args, announce),
+        Mode::LinkerOnly { linker, args } => modes::run_linker_only(&linker, &args),
         Mode::Standalone(words) => modes::run_standalone(&words, env),
         Mode::InstallShims(directory) => modes::run_install_shims(&directory),
         Mode::Summarize(words) => done(summarize::summarize_command(&words)),

@@ -22,7 +22,7 @@ pub enum Mode {
     /// Link, with these settings.
     Link(Box<Config>),
     /// Nothing to link on the line (`--version`, `-v`, `--target-help`...): the linker alone, see [`run_linker_only`].
-    LinkerOnly { linker: Linker, args: Vec<OsString>, announce: bool },
+    LinkerOnly { linker: Linker, args: Vec<OsString> },
     /// Our own help, and that of the linker if we were called as one, see [`print_help`].
     Help(Option<Linker>),
     /// `lto-prune --version`.
@@ -43,11 +43,6 @@ pub enum Mode {
     Bisect(Vec<OsString>),
 }
 
-/// The line that follows a linker's own version text.
-pub fn version_line() -> String {
-    format!("lto-prune {}", env!("CARGO_PKG_VERSION"))
-}
-
 /// Whether a program of this name is called as a linker.
 pub fn is_linker_name(argv0: &OsStr) -> bool {
     let name = Path::new(argv0).file_name().unwrap_or(argv0).to_string_lossy();
@@ -61,13 +56,16 @@ pub fn is_linker_name(argv0: &OsStr) -> bool {
 /// A mistake in a subcommand or in one of our options, or no linker to stand in front of.
 pub fn mode(argv: &[OsString], env: &Environment<'_>) -> Result<Mode> {
     let Some((argv0, words)) = argv.split_first() else { return Ok(Mode::Help(None)) };
-    if is_linker_name(argv0) { linker_mode(words, env) } else { own_mode(words) }
+    if is_linker_name(argv0) { linker_mode(argv0, words, env) } else { own_mode(words) }
 }
 
-fn linker_mode(words: &[OsString], env: &Environment<'_>) -> Result<Mode> {
+fn linker_mode(argv0: &OsStr, words: &[OsString], env: &Environment<'_>) -> Result<Mode> {
     let expanded = args::words::expand(words);
     let asks = |names: &[&str]| expanded.iter().any(|w| names.iter().any(|name| w == name));
-    let config = args::parse(words, env)?;
+    let mut config = args::parse(words, env)?;
+    if Path::new(argv0).file_name() == Some(OsStr::new("ld")) {
+        config.linker.system = args::linker::of_system(&config.linker, config.prune.linker.as_deref(), env);
+    }
     if asks(&["--help", "-help"]) {
         return Ok(Mode::Help(Some(config.linker)));
     }
@@ -77,8 +75,7 @@ fn linker_mode(words: &[OsString], env: &Environment<'_>) -> Result<Mode> {
     // A script of `-T` may name the inputs.
     let has_inputs = !config.inputs.is_empty() || !config.scripts.is_empty();
     if asks_version || asks_it || !has_inputs {
-        let announce = asks_version || asks(&["-v", "-V"]);
-        return Ok(Mode::LinkerOnly { linker: config.linker, args: config.linker_args, announce });
+        return Ok(Mode::LinkerOnly { linker: config.linker, args: config.linker_args });
     }
     Ok(Mode::Link(Box::new(config)))
 }
@@ -115,14 +112,14 @@ fn own_mode(words: &[OsString]) -> Result<Mode> {
 pub fn print_help(linker: Option<&Linker>) -> Result<ExitCode> {
     let own = print(help::TEXT);
     match linker {
-        Some(linker) => run_linker_only(linker, &[OsString::from("--help")], false),
+        Some(linker) => run_linker_only(linker, &[OsString::from("--help")]),
         None => Ok(own),
     }
 }
 
 /// `lto-prune --version`.
 pub fn print_version() -> ExitCode {
-    print(&format!("{}\n", version_line()))
+    print(&format!("lto-prune {}\n", env!("CARGO_PKG_VERSION")))
 }
 
 /// Write to stdout; a closed pipe is no reason to panic.
@@ -134,16 +131,13 @@ fn print(text: &str) -> ExitCode {
     }
 }
 
-/// Run the linker with `args` as they are, and add our line to its version text.
+/// Run the linker with `args` as they are. Nothing of ours is added: libtool's configure takes any version below 2 in the
+/// answer to `-v` for that of an old GNU ld, and leaves version scripts out of libraries.
 ///
 /// # Errors
 /// The linker can't be started.
-pub fn run_linker_only(linker: &Linker, args: &[OsString], announce: bool) -> Result<ExitCode> {
-    let status = spawn(Command::new(&linker.path).args(args), &linker.path)?;
-    if announce && status.success() {
-        print(&format!("{}\n", version_line()));
-    }
-    Ok(exit_code(status))
+pub fn run_linker_only(linker: &Linker, args: &[OsString]) -> Result<ExitCode> {
+    Ok(exit_code(spawn(Command::new(&linker.path).args(args), &linker.path)?))
 }
 
 /// `lto-prune a.o b.o -o main`: link through the system's compiler driver with ourselves as its linker.

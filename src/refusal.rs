@@ -7,14 +7,15 @@ mod bitcode;
 
 use rayon::prelude::*;
 use summaries::{
-    Definition, Limit, LimitRecord, ModuleKind, ModuleSummary, Severity, SymbolKind, Visibility,
+    Atom, AtomKind, Definition, Limit, LimitRecord, ModuleKind, ModuleSummary, Severity, SymbolKind,
+    Visibility, atom_flags,
 };
 
 use crate::config::{Config, Dialect, OutputKind};
-use crate::ids::{DsoId, Id, ModuleId, SymbolId};
-use crate::index::Index;
-use crate::inputs::Inputs;
-use crate::plan::{ModulePlan, Plan};
+use crate::ids::{AtomId, DsoId, Id, ModuleId, SymbolId};
+use crate::index::{Index, IndexedModule, RootReason};
+use crate::inputs::{Inputs, SequenceItem};
+use crate::plan::{Action, ModulePlan, Plan};
 use crate::propagate::Liveness;
 use crate::propagate::values::ValueFlow;
 use crate::resolve::{DsoState, GlobalSymbol, Prevailing, Resolution, entry_symbol, link_limit};
@@ -34,6 +35,8 @@ pub fn of_options(config: &Config, inputs: &Inputs) -> Vec<Place> {
     if config.emit_relocs && !asked {
         add(Limit::RelocatableOutput, "--emit-relocs".to_owned());
     }
+    config.malformed.iter().for_each(|detail| add(Limit::LinkError, detail.clone()));
+    config.explaining.iter().for_each(|option| add(Limit::LinkerMessage, option.clone()));
     if inputs.scripts.has_sections && !config.gc_sections {
         add(Limit::ScriptWithoutGc, "a -T script with SECTIONS".to_owned());
     }
@@ -131,6 +134,68 @@ pub fn unchangeable_bitcode(
     touched.filter_map(why).collect()
 }
 
+/// An object of which nothing is left, for GNU ld: it asks each object that has sections, and only those, whether the stack
+/// must be executable, and takes an object without `.note.GNU-stack` for a yes. That section would be left.
+pub fn of_stack(config: &Config, index: &Index, plan: &Plan) -> Option<Place> {
+    let is_gone =
+        |plan: &ModulePlan| !plan.atoms.is_empty() && plan.atoms.iter().all(|action| *action == Action::Drop);
+    let gone = plan.modules.iter().position(is_gone).filter(|_| config.linker.dialect == Dialect::Bfd)?;
+    let detail =
+        "nothing of the object would be left, and GNU ld would not see that it has no .note.GNU-stack";
+    Some((Some(index.modules[gone].module), link_limit(Limit::LinkerMessage, detail.to_owned())))
+}
+
+/// Relocations of code that we drop and that the linker refuses in the plain link.
+pub fn of_relocations(
+    config: &Config,
+    index: &Index,
+    summaries: &[&ModuleSummary],
+    liveness: &Liveness,
+) -> Option<Place> {
+    use OutputKind::{Executable, Pie, Relocatable, Shared, StaticPie};
+    match config.output_kind {
+        Pie | Shared | StaticPie => {}
+        Executable | Relocatable => return None,
+    }
+    let is_refused = |(module, i, atom): &(&IndexedModule, usize, &Atom)| {
+        let id = AtomId::new(module.first_atom as usize + i);
+        atom.has(atom_flags::FIXED_ADDRESS)
+            && !index.discarded[id.index()]
+            && !liveness.is_live(id)
+            && (!config.gc_sections || index.plain_live(summaries)[id.index()])
+    };
+    let atoms = index.modules.iter().zip(summaries).flat_map(|(module, summary)| {
+        summary.atoms.iter().enumerate().map(move |(i, atom)| (module, i, atom))
+    });
+    let (module, _, atom) = atoms.into_iter().find(is_refused)?;
+    let detail = "an absolute address in an output that may be loaded anywhere".to_owned();
+    let limit = LimitRecord { section: Some(atom.section), ..link_limit(Limit::LinkError, detail) };
+    Some((Some(module.module), limit))
+}
+
+/// A section X that code walks over by `__start_X` and that lld keeps in the plain link only for a reference of code that
+/// we drop: lld would remove it from the pruned one.
+pub fn of_start_stop(
+    config: &Config,
+    resolution: &Resolution<'_>,
+    index: &Index,
+    summaries: &[&ModuleSummary],
+    liveness: &Liveness,
+) -> Option<Place> {
+    // Without `--gc-sections` these sections are roots; other linkers keep what the symbols mean.
+    if !config.gc_sections || config.linker.dialect != Dialect::Lld {
+        return None;
+    }
+    let is_lost = |(_, atom): &&(SymbolId, AtomId)| {
+        !liveness.is_live(*atom) && index.plain_live(summaries)[atom.index()]
+    };
+    let (symbol, atom) = index.start_stop.iter().find(is_lost)?;
+    let (position, _) = index.locate(*atom);
+    let name = crate::report::lossy(resolution.symbols[*symbol].name);
+    let detail = format!("only dropped code refers to a section that {name} means");
+    Some((Some(index.modules[position].module), link_limit(Limit::StartStopSection, detail)))
+}
+
 /// Whether any of these limits means that nothing is pruned.
 pub fn forbids(limits: &[Place]) -> bool {
     limits.iter().any(|(_, l)| l.limit.severity() == Severity::Link)
@@ -142,6 +207,8 @@ pub fn is_failure(limit: Limit) -> bool {
     !matches!(
         limit,
         Limit::LinkError
+            | Limit::LinkerMessage
+            | Limit::StartStopSection
             | Limit::RelocatableOutput
             | Limit::AmbiguousResolution
             | Limit::NoEntry
@@ -162,51 +229,60 @@ pub struct PlainLink {
     pub needed: Vec<bool>,
 }
 
+/// What the plain link's output has that the pruned one's must have too; the driver compares.
+#[derive(Debug, Default)]
+pub struct PlainOutput<'a> {
+    /// `DT_NEEDED` in order, by the libraries' sonames; `None` for one without. `None` where it isn't known.
+    pub needed: Option<Vec<Option<&'a str>>>,
+    /// Names that `.dynsym` defines, if there is one.
+    pub exported: Vec<&'a [u8]>,
+    /// Names that a module defines, so that `.dynsym` has none of them as undefined, sorted.
+    pub defined: Vec<&'a [u8]>,
+    /// Bytes of the init and fini arrays: at least, and at most.
+    pub init_array: (u64, u64),
+    pub fini_array: (u64, u64),
+    /// Whether the stack is executable, where that is known.
+    pub execstack: Option<bool>,
+}
+
 impl PlainLink {
     /// Ask what the plain link sees: everything, or with `--gc-sections` what is live by its rules.
     pub fn new(
         config: &Config,
         resolution: &Resolution<'_>,
         index: &Index,
-        linker_live: &dyn Fn() -> Liveness,
+        summaries: &[&ModuleSummary],
         ours: &Liveness,
     ) -> Self {
         let mut plain = PlainLink {
             undefined: None,
             needed: resolution.dsos.iter().map(|d| needed_anyway(config, d)).collect(),
         };
-        // Only what just dropped atoms refer to depends on the linker's own rules.
-        let mut of_dropped: Vec<(usize, SymbolId)> = Vec::new();
         for &(from, symbol) in &index.external {
-            let prevailing = resolution.symbols[symbol].prevailing;
+            // Only what just dropped atoms refer to depends on the linker's own rules.
+            let is_seen =
+                || ours.is_live(from) || !config.gc_sections || index.plain_live(summaries)[from.index()];
+            let GlobalSymbol { name, prevailing, visibility, .. } = resolution.symbols[symbol];
             // The linker relaxes calls of it away where it links no loader, and then doesn't miss it.
-            if resolution.symbols[symbol].name == b"__tls_get_addr" {
+            if name == b"__tls_get_addr" {
                 plain.needed_by(prevailing);
-            } else if ours.is_live(from) || !config.gc_sections {
-                plain.see(config, resolution, symbol);
-            } else {
-                of_dropped.push((from.index(), symbol));
+                continue;
             }
-        }
-        if !of_dropped.is_empty() {
-            let live = linker_live();
-            for (from, symbol) in of_dropped {
-                if live.is_live(crate::ids::AtomId::new(from)) {
-                    plain.see(config, resolution, symbol);
+            // What is hidden can't come from elsewhere later: an error in a shared library too.
+            let is_reported = config.undefined_is_reported || visibility != Visibility::Default;
+            let is_undefined = match prevailing {
+                Prevailing::Undefined { weak } => !weak,
+                Prevailing::Linker => !has_section(config, index, summaries, symbol),
+                Prevailing::Dso(_) | Prevailing::Module { .. } => false,
+            };
+            if is_seen() {
+                plain.needed_by(prevailing);
+                if is_undefined && is_reported {
+                    plain.undefined.get_or_insert(symbol);
                 }
             }
         }
         plain
-    }
-
-    fn see(&mut self, config: &Config, resolution: &Resolution<'_>, symbol: SymbolId) {
-        let GlobalSymbol { prevailing, visibility, .. } = resolution.symbols[symbol];
-        self.needed_by(prevailing);
-        // What is hidden can't come from elsewhere later: an error in a shared library too.
-        let is_error = config.undefined_is_error || visibility != Visibility::Default;
-        if prevailing == (Prevailing::Undefined { weak: false }) && is_error {
-            self.undefined.get_or_insert(symbol);
-        }
     }
 
     fn needed_by(&mut self, prevailing: Prevailing) {
@@ -215,16 +291,98 @@ impl PlainLink {
         }
     }
 
+    /// What the output of the plain link has, by the rules of the linker behind us.
+    pub fn output<'a>(
+        &self,
+        config: &Config,
+        inputs: &'a Inputs,
+        resolution: &'a Resolution<'_>,
+        summaries: &[&ModuleSummary],
+        index: &Index,
+    ) -> PlainOutput<'a> {
+        let mut output = PlainOutput::default();
+        // What of code that is made of bitcode refers to a library, and which constructors it has, is the linker's to see.
+        if !resolution.has_bitcode && config.output_kind != OutputKind::Relocatable {
+            output.needed = Some(self.libraries(inputs, resolution));
+        }
+        let versioned = |name: &[u8]| name.contains(&b'@');
+        for symbol in resolution.symbols.iter().filter(|s| !versioned(s.name)) {
+            if matches!(symbol.prevailing, Prevailing::Module { .. }) && !symbol.by_bitcode {
+                output.defined.push(symbol.name);
+            }
+        }
+        output.defined.sort_unstable();
+        let exported = index.roots.iter().filter(|r| r.reason == RootReason::Exported);
+        let certain = config.output_kind == OutputKind::Shared && inputs.scripts.version_global.is_none();
+        let names = exported.filter(|_| certain).filter_map(|r| Some(resolution.symbols[r.symbol?].name));
+        output.exported = names.filter(|name| !versioned(name)).collect();
+        output.init_array = arrays(summaries, index, b".init_array");
+        output.fini_array = arrays(summaries, index, b".fini_array");
+        if inputs.scripts.has_sections || resolution.has_bitcode {
+            (output.init_array, output.fini_array) = ((0, u64::MAX), (0, u64::MAX));
+        }
+        output.execstack = match config.linker.dialect {
+            Dialect::Lld => Some(config.execstack == Some(true)),
+            Dialect::Bfd | Dialect::Gold | Dialect::Mold | Dialect::Wild => config.execstack,
+        };
+        output
+    }
+
+    /// The libraries that the plain link records, in the order in which it reads them.
+    fn libraries<'a>(&self, inputs: &'a Inputs, resolution: &Resolution<'_>) -> Vec<Option<&'a str>> {
+        let mut seen: Vec<&str> = Vec::new();
+        let mut names = Vec::new();
+        for mention in resolution.dso_mentions.iter().filter(|m| m.taken) {
+            let Some(SequenceItem::Dso { dso, as_needed, .. }) = inputs.sequence.get(mention.item) else {
+                continue;
+            };
+            // A later mention without `--as-needed` takes back an earlier one with it.
+            let outright = |item: &SequenceItem| matches!(item, SequenceItem::Dso { dso: other, as_needed: false, implicit: false, .. } if other == dso);
+            let recorded = !as_needed || self.needs(*dso) || inputs.sequence.iter().any(outright);
+            if recorded && !seen.contains(&inputs.dso_name(*dso)) {
+                seen.push(inputs.dso_name(*dso));
+                names.push(inputs.dsos[*dso].soname.as_deref());
+            }
+        }
+        names
+    }
+
     /// Whether the plain link records this DSO although it is `--as-needed`.
     pub fn needs(&self, dso: DsoId) -> bool {
         self.needed[dso.index()]
     }
 }
 
-/// Whether the plain link records the DSO, whatever is live: GNU ld does so the moment that it takes one.
+/// Bytes of all sections of these names: of those that are in no group, which every linker keeps, and of all. Other arrays
+/// of constructors may be joined to them.
+fn arrays(summaries: &[&ModuleSummary], index: &Index, family: &[u8]) -> (u64, u64) {
+    let (mut least, mut most) = (0u64, 0u64);
+    for (module, summary) in index.modules.iter().zip(summaries) {
+        for (i, atom) in summary.atoms.iter().enumerate() {
+            let name = summary.name(atom.name);
+            let kept = !index.discarded[module.first_atom as usize + i] && atom.kind == AtomKind::InitFini;
+            if kept && name.starts_with(family) {
+                let grouped = atom.has(atom_flags::GROUPED);
+                (least, most) = (least + if grouped { 0 } else { atom.size }, most + atom.size);
+            } else if kept && (name.starts_with(b".ctors") || name.starts_with(b".dtors")) {
+                most += atom.size;
+            }
+        }
+    }
+    (least, most)
+}
+
+/// Whether the plain link has a section that this `__start_X` or `__stop_X` means.
+fn has_section(config: &Config, index: &Index, summaries: &[&ModuleSummary], symbol: SymbolId) -> bool {
+    let start = index.start_stop.partition_point(|(id, _)| *id < symbol);
+    let mut sections = index.start_stop.iter().skip(start).take_while(|(id, _)| *id == symbol);
+    sections.any(|(_, atom)| !config.gc_sections || index.plain_live(summaries)[atom.index()])
+}
+
+/// Whether the plain link records the DSO, whatever is live: GNU ld and wild do so the moment that they take one.
 fn needed_anyway(config: &Config, dso: &DsoState) -> bool {
     match config.linker.dialect {
-        Dialect::Bfd => dso.taken,
+        Dialect::Bfd | Dialect::Wild => dso.taken,
         _ => dso.referenced && !lazy_needed(config),
     }
 }

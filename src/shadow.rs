@@ -34,7 +34,9 @@ pub fn link(config: &Config) -> ExitCode {
     if !crate::wants_report(config) && prune.repro.is_none() && !prune.time {
         return link::exec_plain(config);
     }
-    plain::pass_signals_on();
+    if plain::pass_signals_on().is_err() {
+        return link::exec_plain(config);
+    }
     let mut analysis = start_analysis();
     let linker = match plain::PlainLinker::start(config) {
         Ok(linker) => linker,
@@ -117,9 +119,10 @@ fn warn(message: &str) {
 
 /// What the other process does: the passes without the link.
 fn analyse(config: &Config) -> ExitCode {
+    link::bound::end_with_parent();
     match crate::run_caught(config) {
         // Until here the report is without the linked file.
-        Ok(Outcome::Originals(Some(mut report))) if is_linked() => {
+        Ok(Outcome::Originals(Some(mut report), _)) if is_linked() => {
             match report::complete(&mut report, config) {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(error) => {

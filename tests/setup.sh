@@ -1,5 +1,5 @@
 #!/bin/bash
-# Installs what the tests need: compilers, linkers and readers from Debian, and cargo-nextest.
+# Installs what the tests need: compilers, linkers and readers from Debian, cargo-nextest and the linker wild.
 # It does nothing where everything is there already, so it may run before every test run.
 set -euo pipefail
 
@@ -30,4 +30,8 @@ fi
 # Its own build needs a C compiler, so after the packages.
 if ! cargo nextest --version >/dev/null 2>&1; then
     cargo install cargo-nextest --locked
+fi
+# Not in Debian. Built in two to three minutes on two cores; later versions want a later rustc.
+if ! command -v wild >/dev/null; then
+    cargo install wild-linker --version 0.10.0 --locked
 fi

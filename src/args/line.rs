@@ -18,9 +18,8 @@ struct Modes {
     relocatable: bool,
     static_: bool,
     no_dynamic_linker: bool,
-    version: bool,
     default_script: Option<PathBuf>,
-    undefined_is_error: Option<bool>,
+    undefined_is_reported: Option<bool>,
 }
 
 struct Parser {
@@ -30,6 +29,8 @@ struct Parser {
     saved: Vec<InputState>,
     /// Between `--start-lib` and `--end-lib`.
     lib: bool,
+    /// Between `--start-group` and `--end-group`.
+    group: bool,
 }
 
 /// An option with its value.
@@ -63,13 +64,15 @@ pub(super) fn interpret(words: Vec<OsString>, linker: Linker, prune: PruneOption
         state: InputState::default(),
         saved: Vec::new(),
         lib: false,
+        group: false,
     };
     let mut rest = words.iter();
     let mut only_inputs = false;
     while let Some(word) = rest.next() {
         let bytes = word.as_bytes();
         if only_inputs || !bytes.starts_with(b"-") || bytes == b"-" {
-            parser.input(InputArg::File { path: word.clone(), state: parser.state, lib: parser.lib });
+            let (state, lib) = parser.input_state();
+            parser.input(InputArg::File { path: word.clone(), state, lib });
         } else if bytes == b"--" {
             only_inputs = parser.config.linker.dialect == Dialect::Bfd;
             parser.config.line.push(LineArg::Other(vec![word.clone()]));
@@ -115,12 +118,20 @@ fn empty(linker: Linker, prune: PruneOptions) -> Config {
         emit_relocs: false,
         strip_all: false,
         strip_debug: false,
-        undefined_is_error: true,
+        undefined_is_reported: true,
         allow_multiple_definition: false,
         fat_lto_objects: false,
         depfile: None,
         map: None,
-        announce: false,
+        soname: None,
+        execstack: None,
+        symbol_orderings: Vec::new(),
+        call_graph_orderings: Vec::new(),
+        keep_unique: Vec::new(),
+        warn_common: false,
+        warn_backrefs: false,
+        explaining: Vec::new(),
+        malformed: Vec::new(),
         unmodelled: Vec::new(),
     }
 }
@@ -133,6 +144,16 @@ impl Parser {
     fn input(&mut self, input: InputArg) {
         self.config.line.push(LineArg::Input(self.config.inputs.len()));
         self.config.inputs.push(input);
+    }
+
+    /// The state of the next input, and whether it is in a library of `--start-lib`. wild takes the latter for more of the
+    /// state: it makes a shared library one under `--as-needed`, and `--whole-archive` takes it back.
+    fn input_state(&self) -> (InputState, bool) {
+        let mut state = self.state;
+        let wild = self.dialect() == Dialect::Wild;
+        let lib = self.lib && !(wild && state.whole_archive);
+        state.as_needed |= wild && lib;
+        (state, lib)
     }
 
     /// Split `word` into option and value, taking the next word where the option needs it.
@@ -180,6 +201,13 @@ impl Parser {
         opt
     }
 
+    /// Linkers refuse most brackets that open twice or close nothing, each in its own words.
+    fn bracket(&mut self, opt: &Opt, fits: bool) {
+        if !fits {
+            self.config.malformed.push(format!("{} where none fits", opt.spelling()));
+        }
+    }
+
     /// A word that only changes how later inputs are read.
     fn state_word(&mut self, opt: Opt, change: impl FnOnce(&mut InputState)) {
         change(&mut self.state);
@@ -193,14 +221,24 @@ impl Parser {
     fn apply(&mut self, opt: Opt) {
         let bfd = self.dialect() == Dialect::Bfd;
         let gold = self.dialect() == Dialect::Gold;
+        let wild = self.dialect() == Dialect::Wild;
         match opt.name.as_str() {
             // Inputs and their state.
             "l" | "library" => {
                 let name = opt.value.clone().unwrap_or_default();
-                return self.input(InputArg::Library { name, state: self.state, lib: self.lib });
+                let (state, lib) = self.input_state();
+                return self.input(InputArg::Library { name, state, lib });
             }
-            "(" | "start-group" => return self.input(InputArg::GroupStart),
-            ")" | "end-group" => return self.input(InputArg::GroupEnd),
+            "(" | "start-group" => {
+                self.bracket(&opt, !self.group && !self.lib);
+                self.group = true;
+                return self.input(InputArg::GroupStart);
+            }
+            ")" | "end-group" => {
+                self.bracket(&opt, self.group);
+                self.group = false;
+                return self.input(InputArg::GroupEnd);
+            }
             "as-needed" => return self.state_word(opt, |s| s.as_needed = true),
             "no-as-needed" => return self.state_word(opt, |s| s.as_needed = false),
             "whole-archive" => return self.state_word(opt, |s| s.whole_archive = true),
@@ -219,22 +257,28 @@ impl Parser {
             // lld, GNU ld and mold search as with -static from here on (lld: ELF/Driver.cpp, createFiles).
             "n" | "nmagic" | "N" | "omagic" => {
                 self.state.static_only |= !gold;
-                if gold {
+                // wild's is of the whole link.
+                if gold || wild {
                     self.unmodelled(&opt);
                 }
             }
+            // wild's state has --start-lib in it.
+            "push-state" | "pop-state" if wild && self.lib => self.unmodelled(&opt),
             "push-state" => {
                 self.saved.push(self.state);
                 return self.state_word(opt, |_| {});
             }
             "pop-state" => {
-                if let Some(saved) = self.saved.pop() {
-                    self.state = saved;
-                }
+                let saved = self.saved.pop();
+                self.bracket(&opt, saved.is_some());
+                self.state = saved.unwrap_or(self.state);
                 return self.state_word(opt, |_| {});
             }
             "start-lib" | "end-lib" => {
-                self.lib = opt.name == "start-lib";
+                let starts = opt.name == "start-lib";
+                // GNU ld has no such option.
+                self.bracket(&opt, self.lib != starts && !self.group && !bfd);
+                self.lib = starts;
                 return self.state_word(opt, |_| {});
             }
 
@@ -253,6 +297,7 @@ impl Parser {
             "q" | "emit-relocs" => self.config.emit_relocs = true,
             "s" | "strip-all" => self.config.strip_all = true,
             "S" | "strip-debug" => self.config.strip_debug = true,
+            "soname" | "h" => self.config.soname = Some(opt.value.clone().unwrap_or_default()),
             "dependency-file" => self.config.depfile = Some(opt.path()),
             "Map" => self.config.map = Some(opt.path()),
 
@@ -300,21 +345,29 @@ impl Parser {
                 self.config.exclude_libs.extend(names.map(str::to_owned));
             }
             "z" => self.keyword(&opt),
-            "no-undefined" => self.modes.undefined_is_error = Some(true),
+            "no-undefined" => self.modes.undefined_is_reported = Some(true),
             "unresolved-symbols" => {
                 let lenient = matches!(opt.text().as_str(), "ignore-all" | "ignore-in-object-files");
-                self.modes.undefined_is_error = Some(!lenient);
+                self.modes.undefined_is_reported = Some(!lenient);
             }
-            "error-unresolved-symbols" => self.modes.undefined_is_error = None,
-            "warn-unresolved-symbols" | "weak-unresolved-symbols" | "noinhibit-exec" => {
-                self.modes.undefined_is_error = Some(false);
+            "weak-unresolved-symbols" => self.modes.undefined_is_reported = Some(false),
+            "warn-common" => self.config.warn_common = true,
+            "no-warn-common" => self.config.warn_common = false,
+            "warn-backrefs" => self.config.warn_backrefs = true,
+            "no-warn-backrefs" => self.config.warn_backrefs = false,
+            "why-extract" | "trace-symbol" | "y" | "time-trace" | "print-archive-stats" => {
+                self.config.explaining.push(opt.spelling());
             }
+            // Archives that stand for others and libraries that are named again are not on the pruned line.
+            "t" | "trace" => self.config.explaining.push(opt.spelling()),
+            "symbol-ordering-file" => self.config.symbol_orderings.push(opt.path()),
+            "call-graph-ordering-file" => self.config.call_graph_orderings.push(opt.path()),
+            "keep-unique" => self.config.keep_unique.push(opt.text()),
             "allow-multiple-definition" => self.config.allow_multiple_definition = true,
             "no-allow-multiple-definition" => self.config.allow_multiple_definition = false,
             "fat-lto-objects" => self.config.fat_lto_objects = self.dialect() == Dialect::Lld,
             "no-fat-lto-objects" => self.config.fat_lto_objects = false,
 
-            "v" | "V" => self.modes.version = true,
             _ if changes_inputs(&opt, self.dialect()) => self.unmodelled(&opt),
             _ => {}
         }
@@ -328,8 +381,10 @@ impl Parser {
     /// `-z keyword`.
     fn keyword(&mut self, opt: &Opt) {
         match opt.text().as_str() {
-            "defs" => self.modes.undefined_is_error = Some(true),
-            "undefs" | "nodefs" => self.modes.undefined_is_error = Some(false),
+            "defs" => self.modes.undefined_is_reported = Some(true),
+            "undefs" | "nodefs" => self.modes.undefined_is_reported = Some(false),
+            "execstack" | "execstack-if-needed" => self.config.execstack = Some(true),
+            "noexecstack" => self.config.execstack = Some(false),
             "muldefs" => self.config.allow_multiple_definition = true,
             "start-stop-gc" => self.config.start_stop_gc = Some(true),
             "nostart-stop-gc" => self.config.start_stop_gc = Some(false),
@@ -338,10 +393,12 @@ impl Parser {
     }
 
     fn finish(mut self) -> Config {
+        if self.group {
+            self.config.malformed.push("a group without an end".to_owned());
+        }
         let modes = self.modes;
         let mut config = self.config;
         config.static_link = modes.static_;
-        config.announce = modes.version && !config.inputs.is_empty();
         if config.scripts.is_empty() {
             config.scripts.extend(modes.default_script);
         }
@@ -356,7 +413,7 @@ impl Parser {
             _ => OutputKind::Executable,
         };
         let complete = !matches!(config.output_kind, OutputKind::Shared | OutputKind::Relocatable);
-        config.undefined_is_error = modes.undefined_is_error.unwrap_or(complete);
+        config.undefined_is_reported = modes.undefined_is_reported.unwrap_or(complete);
         if config.linker.dialect == Dialect::Gold && modes.static_ {
             for input in &mut config.inputs {
                 if let InputArg::File { state, .. } | InputArg::Library { state, .. } = input {
@@ -389,6 +446,10 @@ fn changes_inputs(opt: &Opt, dialect: Dialect) -> bool {
         "incremental" | "incremental-full" | "incremental-update" | "incremental-base" => true,
         "embedded-relocs" | "split-by-reloc" | "split-by-file" => true,
         "copy-dt-needed-entries" | "add-needed" => dialect == Dialect::Bfd,
+        // Files beside the output, and what is printed of the files read and of symbols.
+        "write-layout" | "write-trace" | "write-gc-stats" | "sym-info" | "trace" | "t" => {
+            dialect == Dialect::Wild
+        }
         _ => false,
     }
 }

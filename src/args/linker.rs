@@ -33,6 +33,14 @@ struct Finder {
 }
 
 impl Finder {
+    fn new(env: &Environment<'_>) -> Self {
+        let path = env.get("PATH").unwrap_or_default();
+        Finder {
+            directories: std::env::split_paths(&path).filter(|d| !d.as_os_str().is_empty()).collect(),
+            ourselves: std::env::current_exe().ok().and_then(|p| identity(&p)),
+        }
+    }
+
     fn usable(&self, path: &Path) -> bool {
         let Ok(meta) = path.metadata() else { return false };
         meta.is_file()
@@ -91,11 +99,7 @@ impl Finder {
 /// # Errors
 /// A linker that was named can't be found or is this program; or there is none at all.
 pub fn choose(explicit: Option<&Path>, env: &Environment<'_>) -> Result<Linker> {
-    let path = env.get("PATH").unwrap_or_default();
-    let finder = Finder {
-        directories: std::env::split_paths(&path).filter(|d| !d.as_os_str().is_empty()).collect(),
-        ourselves: std::env::current_exe().ok().and_then(|p| identity(&p)),
-    };
+    let finder = Finder::new(env);
     let from_env = env.get(LINKER_VARIABLE).filter(|v| !v.is_empty()).map(PathBuf::from);
     let named = match (explicit, &from_env) {
         (Some(path), _) => Some(("--prune-linker", path)),
@@ -127,11 +131,19 @@ pub fn choose(explicit: Option<&Path>, env: &Environment<'_>) -> Result<Linker> 
     })
 }
 
+/// The linker that a compiler driver finds by the name `ld` without us, if the linker behind us is our own choice and
+/// another one.
+pub fn of_system(chosen: &Linker, explicit: Option<&Path>, env: &Environment<'_>) -> Option<PathBuf> {
+    let is_named = explicit.is_some() || env.get(LINKER_VARIABLE).is_some_and(|v| !v.is_empty());
+    let system = Finder::new(env).on_path(OsStr::new("ld")).filter(|_| !is_named)?;
+    (identity(&system) != identity(&chosen.path)).then_some(system)
+}
+
 fn identified(path: PathBuf) -> Linker {
     let dialect = dialect_of_name(&path).or_else(|| dialect_of_version(&version_text(&path)));
     // An unknown linker is held to be GNU ld's like: the name of what every linker imitates. What it resolves
     // otherwise would show as a difference between what we resolved and what it links, which verify reports.
-    Linker { path, dialect: dialect.unwrap_or(Dialect::Bfd) }
+    Linker { path, dialect: dialect.unwrap_or(Dialect::Bfd), system: None }
 }
 
 /// By basename, where that names one linker: `ld.lld-19`, `x86_64-linux-gnu-ld.bfd`, `mold`.

@@ -1,7 +1,7 @@
-//! The options of lld, GNU ld, gold and mold: which take their value from the next word, which exist.
+//! The options of lld, GNU ld, gold, mold and wild: which take their value from the next word, which exist.
 //!
-//! Taken from the help texts of the four and then asked of each: `LINKER --trace --NAME file.o` names the file
-//! as an input, or doesn't. The value-taking ones decide where a line's inputs are, so an error here would make an
+//! Taken from the help texts of the first four and then asked of each: `LINKER --trace --NAME file.o` names the file
+//! as an input, or doesn't; wild's are those of libwild/src/args/elf.rs, and what it doesn't know is an error there. The value-taking ones decide where a line's inputs are, so an error here would make an
 //! input of a value. The flags matter because a single dash is also the beginning of a short option with its value
 //! joined to it: `-export-dynamic` is no `-e xport-dynamic`, while for lld `-export-dynamic-symbol` is one.
 
@@ -14,15 +14,16 @@ const LLD: Linkers = 1;
 const BFD: Linkers = 2;
 const GOLD: Linkers = 4;
 const MOLD: Linkers = 8;
-const ALL: Linkers = 15;
+const WILD: Linkers = 16;
+const ALL: Linkers = 31;
 
 fn bit(dialect: Dialect) -> Linkers {
     match dialect {
-        // wild takes lld's options.
-        Dialect::Lld | Dialect::Wild => LLD,
+        Dialect::Lld => LLD,
         Dialect::Bfd => BFD,
         Dialect::Gold => GOLD,
         Dialect::Mold => MOLD,
+        Dialect::Wild => WILD,
     }
 }
 
@@ -70,10 +71,11 @@ fn abbreviated(prefix: &str) -> Option<&'static str> {
 /// Whether short option `letter` takes a value, joined or from the next word.
 pub(super) fn short_takes_value(dialect: Dialect, letter: u8) -> bool {
     let letters: &[u8] = match dialect {
-        Dialect::Lld | Dialect::Wild => b"FILORTbefhlmouyz",
+        Dialect::Lld => b"FILORTbefhlmouyz",
         Dialect::Bfd => b"AFGILOPRTYabcefhlmouyz",
         Dialect::Gold => b"FILORTYbefhlmouyz",
         Dialect::Mold => b"CFILORTefhlmouyz",
+        Dialect::Wild => b"LORTefhlmotuz",
     };
     letters.contains(&letter)
 }
@@ -110,6 +112,7 @@ const VALUES: &[(&str, Linkers)] = &[
     ("ctf-share-types", ALL),
     ("dT", ALL),
     ("debug", ALL),
+    ("debug-fuel", WILD),
     ("default-script", ALL),
     ("defsym", ALL),
     ("depaudit", ALL),
@@ -128,6 +131,7 @@ const VALUES: &[(&str, Linkers)] = &[
     ("flto-partition", ALL),
     ("format", ALL),
     ("fuse-ld", ALL),
+    ("gc-stats-ignore", WILD),
     ("gpsize", ALL),
     ("hash-bucket-empty-fraction", ALL),
     ("hash-size", ALL),
@@ -187,6 +191,7 @@ const VALUES: &[(&str, Linkers)] = &[
     ("spare-dynamic-tags", ALL),
     ("split-stack-adjust-size", ALL),
     ("stub-group-size", ALL),
+    ("sym-info", WILD),
     ("symbol-ordering-file", ALL),
     ("sysroot", ALL),
     ("target2", ALL),
@@ -198,6 +203,7 @@ const VALUES: &[(&str, Linkers)] = &[
     ("thread-count-middle", ALL),
     ("threads", LLD),
     ("time-trace-granularity", ALL),
+    ("trace", WILD),
     ("trace-symbol", ALL),
     ("undefined", ALL),
     ("undefined-glob", ALL),
@@ -207,7 +213,9 @@ const VALUES: &[(&str, Linkers)] = &[
     ("version-script", ALL),
     ("warn-backrefs-exclude", ALL),
     ("why-live", ALL),
+    ("wild-experiments", WILD),
     ("wrap", ALL),
+    ("write-gc-stats", WILD),
 ];
 
 /// Options with two dashes only.
@@ -297,7 +305,7 @@ const FLAGS: &[&str] = &[
     "target1-abs", "target1-rel", "text-reorder", "thinlto-cache-dir", "thinlto-emit-imports-files",
     "thinlto-index-only", "thinlto-jobs", "thinlto-object-suffix-replace", "thinlto-prefix-replace",
     "thinlto-single-module", "time-trace", "tls-get-addr-optimize", "tls-optimize", "toc-optimize",
-    "toc-sort", "trace", "traditional-format", "undefined-version", "use-android-relr-tags", "verbose",
+    "toc-sort", "traditional-format", "undefined-version", "use-android-relr-tags", "verbose",
     "version", "vs-diagnostics", "warn-alternate-em", "warn-backrefs", "warn-common", "warn-constructors",
     "warn-drop-version", "warn-execstack", "warn-ifunc-textrel", "warn-multiple-gp", "warn-once",
     "warn-rwx-segments", "warn-search-mismatch", "warn-section-align", "warn-shared-textrel",

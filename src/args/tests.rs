@@ -33,7 +33,11 @@ pub(crate) fn interpret(dialect: Dialect, text: &str) -> Config {
         stub_symbols: Vec::new(),
         drop_debug: false,
     };
-    line::interpret(words::split(text.as_bytes()), Linker { path: PathBuf::from("ld"), dialect }, prune)
+    line::interpret(
+        words::split(text.as_bytes()),
+        Linker { path: PathBuf::from("ld"), dialect, system: None },
+        prune,
+    )
 }
 
 pub(crate) fn lld(text: &str) -> Config {
@@ -74,7 +78,7 @@ fn the_line_of_gcc() {
         let config = interpret(dialect, GCC);
         assert_eq!(config.output, Path::new("out"));
         assert_eq!(config.output_kind, OutputKind::Pie);
-        assert!(config.gc_sections && config.undefined_is_error && !config.static_link);
+        assert!(config.gc_sections && config.undefined_is_reported && !config.static_link);
         assert_eq!(config.library_paths, [Path::new("/usr/lib/gcc/x86_64-linux-gnu/12"), Path::new(".")]);
         let want = "Scrt1.o:n crti.o:n crtbeginS.o:n a.o:n -lm:n -lgcc:n -lgcc_s:n -lc:n -lgcc:n -lgcc_s:n \
             crtendS.o:n crtn.o:n";
@@ -159,7 +163,7 @@ fn values_in_every_spelling() {
         assert_eq!(lld(text).undefined, ["f"], "{text}");
     }
     for text in ["-z defs", "-zdefs", "--no-undefined"] {
-        assert!(lld(&format!("-shared {text}")).undefined_is_error, "{text}");
+        assert!(lld(&format!("-shared {text}")).undefined_is_reported, "{text}");
     }
     assert_eq!(lld("--defsym a=b+1 --defsym=c=0x10").defsym.len(), 2);
     assert_eq!(lld("--defsym=c=d=e").defsym, [("c".to_owned(), "d=e".to_owned())]);
@@ -190,6 +194,14 @@ fn separate_values_are_no_inputs() {
     }
     for option in ["--thread-count", "--icf", "-C", "--chroot", "--unique", "--package-metadata"] {
         assert_eq!(inputs(&interpret(Dialect::Mold, &format!("{option} v a.o"))), ["a.o"], "{option}");
+    }
+    for option in
+        ["--trace", "-t", "--thread-count", "--sym-info", "-e", "-auxiliary", "--gc-stats-ignore", "-h"]
+    {
+        assert_eq!(inputs(&interpret(Dialect::Wild, &format!("{option} v a.o"))), ["a.o"], "{option}");
+    }
+    for flag in ["--threads", "-fork", "--update-in-place", "--time", "--build-id", "--got-plt-syms"] {
+        assert_eq!(inputs(&interpret(Dialect::Wild, &format!("{flag} a.o"))), ["a.o"], "{flag}");
     }
     for flag in
         ["-E", "--unique", "--build-id", "-dc", "-M", "-t", "--threads=4", "--demangle", "-X", "--lto-O2"]
@@ -224,6 +236,10 @@ fn input_state() {
     assert_eq!(inputs(&gold).join(" "), "-la:s -lb:s -lc:s");
     assert!(gold.static_link);
     assert!(!lld("-static -Bdynamic a.o").static_link);
+    let wild =
+        interpret(Dialect::Wild, "--start-lib a.o --whole-archive b.o --no-whole-archive -lx --end-lib -ly");
+    assert_eq!(inputs(&wild).join(" "), "a.o:nl b.o:w -lx:nl -ly");
+    assert_eq!(interpret(Dialect::Wild, "--push-state --start-lib a.o --pop-state b.o").unmodelled.len(), 1);
     // A pop without a push changes nothing.
     assert_eq!(inputs(&lld("--as-needed --pop-state -la")), ["-la:n"]);
 }
@@ -236,9 +252,9 @@ fn later_options_win() {
     assert_eq!(lld("-pie -no-pie").output_kind, OutputKind::Executable);
     assert_eq!(lld("-pie -r").output_kind, OutputKind::Relocatable);
     assert_eq!(lld("-shared").output_kind, OutputKind::Shared);
-    assert!(!lld("-shared").undefined_is_error);
-    assert!(!lld("--unresolved-symbols=ignore-all").undefined_is_error);
-    assert!(!lld("--warn-unresolved-symbols").undefined_is_error);
+    assert!(!lld("-shared").undefined_is_reported);
+    assert!(!lld("--unresolved-symbols=ignore-all").undefined_is_reported);
+    assert!(!lld("--warn-unresolved-symbols").undefined_is_reported);
     assert_eq!(lld("-z nostart-stop-gc -z start-stop-gc").start_stop_gc, Some(true));
     assert_eq!(lld("-dT d").scripts, [Path::new("d")]);
     assert_eq!(lld("-dT d -T t").scripts, [Path::new("t")]);
@@ -288,5 +304,4 @@ fn parse_takes_our_options_out() {
     assert_eq!(config.linker_args, ["a.o", "-o", "x", "-v"]);
     assert_eq!((config.prune.level, config.prune.strict), (Level::Sections, true));
     assert_eq!(config.linker.dialect, Dialect::Bfd);
-    assert!(config.announce);
 }

@@ -38,6 +38,7 @@ struct Model<'a, 'p> {
     scan: Scan,
     sections: Numbering,
     table: SymbolTable,
+    profile: Option<tables::Profile>,
     /// The module's name in the messages of its stubs.
     report_as: &'a str,
 }
@@ -50,17 +51,35 @@ struct Model<'a, 'p> {
 /// Stage emit, with section and symbol where there is one: bytes that are no such object, a section of a type
 /// that can't be renumbered, a plan that is not of this module or that leaves a reference without a definition.
 pub fn rewrite(bytes: &[u8], summary: &ModuleSummary, plan: &ModulePlan) -> Result<Vec<u8>> {
+    rewrite_without(bytes, summary, plan, &[])
+}
+
+/// [`rewrite`], with these sections (old indices) taken out too.
+fn rewrite_without(
+    bytes: &[u8],
+    summary: &ModuleSummary,
+    plan: &ModulePlan,
+    emptied: &[usize],
+) -> Result<Vec<u8>> {
     let input = Input::parse(bytes)?;
     let parts = Parts::decide(&input, summary, plan)?;
     let mut fates = Fates::decide(&input, summary, plan, &parts)?;
+    emptied.iter().for_each(|section| fates.drop(*section));
     let mut symbols = Symbols::new(&input, summary, plan, &fates, &parts)?;
     let unwind = Unwind::prune(&input, &fates, &symbols, &parts)?;
     let scan = relocations::scan(&input, &fates, &unwind, &parts, &mut symbols)?;
     drop_emptied(&input, &mut fates, &unwind, &scan, &symbols)?;
     let table = symbols.number(&input, &fates, &parts, scan.needs_zero, &scan.section_symbols)?;
+    let profile = tables::profile(&input, &table)?;
+    if let Some(profile) = profile.as_ref().filter(|p| p.weights.is_empty() && emptied.is_empty()) {
+        // lld warns of a profile without relocations. Symbols of it go too, so their numbers are others.
+        let emptied = [profile.section, profile.relocation_section];
+        return rewrite_without(bytes, summary, plan, &emptied);
+    }
     let sections = number_sections(&input, &mut fates, &parts, &scan)?;
     let report_as = plan.report_as.as_deref().unwrap_or_default();
-    Model { input: &input, parts: &parts, fates, symbols, unwind, scan, sections, table, report_as }.write()
+    let input = &input;
+    Model { input, parts: &parts, fates, symbols, unwind, scan, sections, table, profile, report_as }.write()
 }
 
 /// The stubs of a module that report when they run; the others only trap.
@@ -127,11 +146,6 @@ impl Model<'_, '_> {
         let mut none = Compacted::default();
         let (symbols, extended) =
             self.table.write(self.input, &self.sections, &self.unwind, names.unwrap_or(&mut none))?;
-        let profiles = tables::profiles(self.input)?
-            .into_iter()
-            .map(|(index, r)| Ok((index, r, tables::profile(self.input, &self.table, index, r)?)))
-            .collect::<Result<Vec<_>>>()?;
-
         let names = match (shared, symbol_names.as_mut()) {
             (true, Some(names)) => names,
             _ => &mut section_names,
@@ -232,11 +246,11 @@ impl Model<'_, '_> {
                 },
                 Role::Relocations => relocations::write(output, index, &mut writer.out)?,
                 Role::ProfileRelocations => {
-                    let profile = profiles.iter().find(|(_, r, _)| *r == index);
-                    writer.out.extend_from_slice(profile.map_or(&[], |(_, _, p)| &p.relocations));
+                    let relocations = self.profile.as_ref().map_or(&[][..], |p| &p.relocations);
+                    writer.out.extend_from_slice(relocations);
                 }
-                Role::CallGraphProfile => match profiles.iter().find(|(p, _, _)| *p == index) {
-                    Some((_, _, profile)) => writer.out.extend_from_slice(&profile.weights),
+                Role::CallGraphProfile => match self.profile.as_ref().filter(|p| p.section == index) {
+                    Some(profile) => writer.out.extend_from_slice(&profile.weights),
                     None => self.copy(index, &header, &mut writer)?,
                 },
                 Role::Group => tables::group(self.input, &self.sections, index, &mut writer.out)?,

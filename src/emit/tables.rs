@@ -143,18 +143,22 @@ fn write_uleb(mut value: u32, out: &mut Vec<u8>) {
 /// A call-graph profile with the edges that stay: the weights, and the relocations that name their ends.
 #[derive(Debug, Default)]
 pub(super) struct Profile {
+    /// Old section indices.
+    pub(super) section: usize,
+    pub(super) relocation_section: usize,
     pub(super) weights: Vec<u8>,
     pub(super) relocations: Vec<u8>,
 }
 
-/// Rewrite the call-graph profile in section `index`, whose ends are named by two `R_X86_64_NONE` relocations an
-/// edge in `relocation_section` (LLVM writes them without addends on x86-64 too).
-pub(super) fn profile(
-    input: &Input<'_>,
-    symbols: &SymbolTable,
-    index: usize,
-    relocation_section: usize,
-) -> Result<Profile> {
+/// Rewrite the call-graph profile, if there is one that has relocations: the ends of an edge are named by two
+/// `R_X86_64_NONE` relocations (LLVM writes them without addends on x86-64 too).
+pub(super) fn profile(input: &Input<'_>, symbols: &SymbolTable) -> Result<Option<Profile>> {
+    let mut all = (1..input.sections.len()).filter(|i| input.role(*i) == Role::ProfileRelocations);
+    let Some(relocation_section) = all.next() else { return Ok(None) };
+    let index = input.section(relocation_section)?.sh_info.get(LE) as usize;
+    if all.next().is_some() {
+        return Err(input.about(index, "is not the only call-graph profile"));
+    }
     let has_addends = input.section(relocation_section)?.sh_type.get(LE) == elf::SHT_RELA;
     let entries: Vec<Rela> = if has_addends {
         input.table::<Rela>(relocation_section)?.to_vec()
@@ -166,7 +170,7 @@ pub(super) fn profile(
     if !rest.is_empty() || entries.len() != edges.len() * 2 {
         return Err(input.about(index, "has not two relocations for each weight"));
     }
-    let mut profile = Profile::default();
+    let mut profile = Profile { section: index, relocation_section, ..Profile::default() };
     for (weight, ends) in edges.iter().zip(entries.as_chunks::<2>().0) {
         let [from, to] = ends;
         let (Some(new_from), Some(new_to)) =
@@ -188,20 +192,5 @@ pub(super) fn profile(
             profile.relocations.extend_from_slice(bytes.get(..size).unwrap_or(bytes));
         }
     }
-    Ok(profile)
-}
-
-/// The relocation section of each call-graph profile, as (profile, relocation section).
-pub(super) fn profiles(input: &Input<'_>) -> Result<Vec<(usize, usize)>> {
-    let mut found: Vec<(usize, usize)> = Vec::new();
-    for (index, section) in input.sections.iter().enumerate().skip(1) {
-        if input.role(index) == Role::ProfileRelocations {
-            found.push((section.sh_info.get(LE) as usize, index));
-        }
-    }
-    // An object has one profile; more of them would be looked up one by one.
-    match found.len() {
-        0 | 1 => Ok(found),
-        _ => Err(input.about(found.first().map_or(0, |f| f.0), "is not the only call-graph profile")),
-    }
+    Ok(Some(profile))
 }

@@ -175,7 +175,8 @@ impl Files<'_> {
         self.outputs.par_iter().try_for_each(|(path, content)| {
             let failed = |e| Error::io(Stage::Emit, path, "write a pruned copy", e);
             if let Some(folder) = path.parent() {
-                std::fs::create_dir_all(folder).map_err(failed)?;
+                // The folder that it is in is not made again: a signal may just have removed it.
+                std::fs::create_dir(folder).map_err(failed)?;
             }
             match content {
                 Content::Object(position) => {

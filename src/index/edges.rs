@@ -8,11 +8,11 @@
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
-use summaries::{AtomIdx, Definition, ModuleKind, ReferenceKind, SymbolIdx, Target, atom_flags};
+use summaries::{AtomIdx, AtomKind, Definition, ModuleKind, ReferenceKind, SymbolIdx, Target, atom_flags};
 
 use super::bonds::{Bonds, FunctionTable, leads};
 use super::regions::Regions;
-use super::{Bond, Edge, EdgeKind, Index, Sources, prevailing_atom};
+use super::{Bond, Edge, EdgeKind, Index, Sources, defining_atom, prevailing_atom};
 use crate::config::Dialect;
 use crate::ids::{AtomId, Id, ModuleId, SymbolId};
 use crate::resolve::{Prevailing, start_stop_section};
@@ -27,7 +27,15 @@ struct Part {
 }
 
 pub(super) fn build(sources: &Sources<'_>, position_of: &FxHashMap<ModuleId, usize>, index: &mut Index) {
-    let sections = start_stop_sections(sources, index);
+    let all_sections = identifier_sections(sources, index);
+    for (id, symbol) in sources.resolution.symbols.enumerated() {
+        if symbol.prevailing == Prevailing::Linker
+            && let Some(atoms) = start_stop_section(symbol.name).and_then(|name| all_sections.get(name))
+        {
+            index.start_stop.extend(atoms.iter().map(|atom| (id, *atom)));
+        }
+    }
+    let sections = kept_by_start_stop(sources, all_sections);
     let same_names = same_names(sources, position_of, index);
     let follows = sources.follows_values();
     let region = |s: &&summaries::ModuleSummary| if follows { Regions::new(s) } else { Regions::default() };
@@ -50,26 +58,31 @@ pub(super) fn build(sources: &Sources<'_>, position_of: &FxHashMap<ModuleId, usi
     }
 }
 
-/// The sections that `__start_X` and `__stop_X` keep, under the rules of the linker behind us.
-fn start_stop_sections<'s>(sources: &Sources<'s>, index: &Index) -> FxHashMap<&'s [u8], Vec<AtomId>> {
-    let dialect = sources.config.linker.dialect;
-    // lld's default (it exempts glibc's `__libc_*`). Under GNU ld's option of that name still the first section of the
-    // name is kept, or more.
-    let gc = sources.config.start_stop_gc.unwrap_or(true) && dialect == Dialect::Lld;
+/// The allocated sections of each name that is a C identifier.
+fn identifier_sections<'s>(sources: &Sources<'s>, index: &Index) -> FxHashMap<&'s [u8], Vec<AtomId>> {
     let mut sections: FxHashMap<&[u8], Vec<AtomId>> = FxHashMap::default();
     for (position, summary) in sources.summaries.iter().enumerate() {
         for (i, atom) in summary.atoms.iter().enumerate() {
-            let name = summary.name(atom.name);
+            let id = AtomId::new(index.modules[position].first_atom as usize + i);
             // Metadata lives with the section that it is ordered after, whoever walks over all of it.
-            if atom.has(atom_flags::C_IDENTIFIER)
-                && atom.kind.is_alloc()
-                && atom.link_order.is_none()
-                && (!gc || name.starts_with(b"__libc_"))
-            {
-                let id = AtomId::new(index.modules[position].first_atom as usize + i);
-                sections.entry(name).or_default().push(id);
+            let counts = atom.kind.is_alloc() && atom.link_order.is_none() && !index.discarded[id.index()];
+            if atom.has(atom_flags::C_IDENTIFIER) && counts {
+                sections.entry(summary.name(atom.name)).or_default().push(id);
             }
         }
+    }
+    sections
+}
+
+/// Those of the sections that a reference to `__start_X` or `__stop_X` keeps, under the rules of the linker behind us.
+fn kept_by_start_stop<'s>(
+    sources: &Sources<'s>,
+    mut sections: FxHashMap<&'s [u8], Vec<AtomId>>,
+) -> FxHashMap<&'s [u8], Vec<AtomId>> {
+    // lld's default (it exempts glibc's `__libc_*`). Under GNU ld's option of that name still the first section of the
+    // name is kept, or more.
+    if sources.config.start_stop_gc.unwrap_or(true) && sources.config.linker.dialect == Dialect::Lld {
+        sections.retain(|name, _| name.starts_with(b"__libc_"));
     }
     sections
 }
@@ -132,11 +145,26 @@ fn part(
     let summary = sources.summaries[position];
     let this = index.modules[position];
     let global = |atom: AtomIdx| AtomId(this.first_atom + atom.0);
-    let mut dependents: Vec<(AtomIdx, AtomIdx)> = Vec::new();
+    let mut dependents: Vec<(AtomIdx, AtomIdx, u32)> = Vec::new();
     for (i, atom) in summary.atoms.iter().enumerate() {
-        dependents.extend(atom.link_order.map(|target| (target, AtomIdx::new(i))));
+        dependents.extend(atom.link_order.map(|target| (target, AtomIdx::new(i), Edge::NO_REFERENCE)));
     }
-    dependents.sort_unstable();
+    for (number, reference) in (0u32..).zip(&summary.references) {
+        let ordered_after = summary.atoms.get(reference.from.index()).and_then(|a| a.link_order);
+        let described = match reference.target {
+            Target::Atom(atom) => Some(atom),
+            Target::Symbol(symbol) => defining_atom(summary, symbol),
+        };
+        if let (Some(first), Some(atom)) = (ordered_after, described)
+            && summary.atoms.get(atom.index()).is_some_and(|a| a.kind == AtomKind::Code)
+            && atom != first
+        {
+            dependents.extend([(atom, reference.from, number), (reference.from, first, number)]);
+        }
+    }
+    // The tie to the section that it is ordered after comes first, so that it stands for the others.
+    dependents.sort_unstable_by_key(|(atom, other, number)| (*atom, *other, number.wrapping_add(1)));
+    dependents.dedup_by_key(|(atom, other, _)| (*atom, *other));
 
     let (functions, regions) = (&index.functions, &index.regions);
     let bonds = Bonds::new(summary, &functions[position], &regions[position], sources.follows_values());
@@ -179,10 +207,11 @@ fn part(
             // is strong then, wherever it is used, also if the strong reference is in dead code.
             let strong = summary.symbols[symbol.index()].binding != summaries::Binding::Weak
                 || sources.resolution.symbols[id].strong_reference;
-            let outside = matches!(
-                sources.resolution.symbols[id].prevailing,
-                Prevailing::Dso(_) | Prevailing::Undefined { weak: false }
-            );
+            let outside = match sources.resolution.symbols[id].prevailing {
+                Prevailing::Dso(_) | Prevailing::Undefined { weak: false } => true,
+                Prevailing::Linker => start_stop_section(name).is_some(),
+                _ => false,
+            };
             // Which references of bitcode are left once code is made of it is the linker's to see.
             let native = summary.kind != ModuleKind::Bitcode;
             if strong && outside && native && !index.discarded[global(from).index()] {
@@ -196,7 +225,11 @@ fn part(
         out.edges.extend(members.iter().filter(|m| **m != from).map(|m| no_reference(*m, EdgeKind::Group)));
         let start = dependents.partition_point(|d| d.0 < from);
         let metadata = dependents[start..].iter().take_while(|d| d.0 == from);
-        out.edges.extend(metadata.map(|d| no_reference(d.1, EdgeKind::LinkOrder)));
+        let tie = |d: &(AtomIdx, AtomIdx, u32)| Edge {
+            structural: true,
+            ..Edge::new(global(d.1), EdgeKind::LinkOrder, Bond::Holds, d.2)
+        };
+        out.edges.extend(metadata.map(tie));
         let start = same_names.partition_point(|p| p.0 < global(from));
         let same = same_names[start..].iter().take_while(|p| p.0 == global(from));
         out.edges.extend(same.map(|p| Edge::new(p.1, EdgeKind::SameName, Bond::Holds, Edge::NO_REFERENCE)));

@@ -6,10 +6,13 @@
 
 mod bonds;
 mod edges;
+mod plain;
 mod regions;
 mod roots;
 #[cfg(test)]
 pub(crate) mod tests;
+
+use std::sync::OnceLock;
 
 use rustc_hash::FxHashMap;
 use summaries::{AtomIdx, Group, Limit, LimitRecord, ModuleKind, ModuleSummary, Severity, SymbolIdx};
@@ -64,6 +67,12 @@ pub struct Edge {
 impl Edge {
     pub const NO_REFERENCE: u32 = u32::MAX;
 
+    /// Whether it ties metadata to what that describes, not to the section that it is ordered after: a table of several
+    /// functions (gcc's `__patchable_function_entries`), of which the linker sees the first.
+    pub(crate) fn is_described(&self) -> bool {
+        self.kind == EdgeKind::LinkOrder && self.reference != Edge::NO_REFERENCE
+    }
+
     pub(crate) fn new(target: AtomId, kind: EdgeKind, bond: Bond, reference: u32) -> Self {
         let structural = reference == Edge::NO_REFERENCE || kind == EdgeKind::Unwind;
         Edge { target, kind, bond, count: 1, structural, reference }
@@ -99,7 +108,8 @@ pub struct Index {
     pub edges: Vec<Edge>,
     /// Sorted by atom.
     pub roots: Vec<Root>,
-    /// References to symbols that no loaded module defines, sorted: (from, symbol).
+    /// References to symbols that no loaded module defines, those that stand for sections among them, sorted: (from,
+    /// symbol).
     pub external: Vec<(AtomId, SymbolId)>,
     /// By atom: in a COMDAT group that another module's group replaces.
     pub discarded: Vec<bool>,
@@ -108,6 +118,9 @@ pub struct Index {
     pub limits: Vec<(Option<ModuleId>, LimitRecord)>,
     /// By position in `modules`: which function each atom belongs to.
     pub(crate) functions: Vec<FunctionTable>,
+    /// The allocated sections that `__start_X` or `__stop_X` mean, by symbol, sorted.
+    pub(crate) start_stop: Vec<(SymbolId, AtomId)>,
+    plain: OnceLock<Vec<bool>>,
     /// By position: the memory of the module's data. Of no atom where values are not followed.
     pub(crate) regions: Vec<Regions>,
 }
@@ -116,6 +129,18 @@ impl Index {
     /// Number of atoms.
     pub fn atom_count(&self) -> usize {
         self.discarded.len()
+    }
+
+    /// Whether an edge of a live atom keeps its target: a section that is not loaded keeps only the metadata that is
+    /// ordered after it and its group.
+    pub(crate) fn follows(&self, from: AtomId, edge: &Edge) -> bool {
+        let ties = matches!(edge.kind, EdgeKind::LinkOrder | EdgeKind::Group);
+        (self.alloc[from.index()] || ties) && !self.discarded[edge.target.index()]
+    }
+
+    /// By atom: whether the linker's own `--gc-sections` keeps it in the plain link; see [`plain`].
+    pub fn plain_live(&self, summaries: &[&ModuleSummary]) -> &[bool] {
+        self.plain.get_or_init(|| plain::mark(self, summaries))
     }
 
     /// The edges that go out of `atom`, with the index of the first.
@@ -151,6 +176,8 @@ impl Index {
             limits: Vec::new(),
             functions: Vec::new(),
             regions: Vec::new(),
+            start_stop: Vec::new(),
+            plain: OnceLock::new(),
         };
         for atom in (0..self.atom_count()).filter(|a| stubs.get(*a) == Some(&true)) {
             let (start, end) = (self.edge_start[atom] as usize, self.edge_start[atom + 1] as usize);

@@ -5,6 +5,7 @@
 //! without `--gc-sections` on the line nothing says that a section outside the standard families may go, so
 //! all of those are roots.
 
+use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use summaries::{
     Atom, AtomIdx, AtomKind, Binding, Definition, ModuleKind, ModuleSummary, Visibility, atom_flags,
@@ -31,8 +32,11 @@ pub enum RootReason {
     DefinedByDso,
     /// Named by a linker script or `--defsym`, or by a version script for a linker that looks for all that those name.
     Script,
-    /// A module declares it hidden and does not refer to it: GNU ld wants a definition all the same.
+    /// A module has it as undefined without a reference to it: linkers export such a symbol as undefined, or ask for its
+    /// definition, if it has none.
     Declared,
+    /// Named by `--symbol-ordering-file`, `--call-graph-ordering-file` or `--keep-unique`, which ask for its definition.
+    Ordered,
     Wrap,
     /// Its name carries a version (`.symver`).
     Versioned,
@@ -51,6 +55,8 @@ pub enum RootReason {
     StartStop,
     /// A non-allocated section: kept, but its references keep nothing.
     NonAlloc,
+    /// A section without bytes: nothing is gained if it goes, and to GNU ld an object without sections is no object.
+    Empty,
     /// `--prune-keep`.
     PruneKeep,
     /// A limit keeps the whole module.
@@ -70,7 +76,8 @@ impl RootReason {
             RootReason::ReferencedByDso => "referenced-by-dso",
             RootReason::DefinedByDso => "defined-by-dso",
             RootReason::Script => "script-symbol",
-            RootReason::Declared => "declared-hidden",
+            RootReason::Declared => "declared",
+            RootReason::Ordered => "ordered",
             RootReason::Wrap => "wrap",
             RootReason::Versioned => "versioned",
             RootReason::Bitcode => "bitcode",
@@ -81,6 +88,7 @@ impl RootReason {
             RootReason::CustomSection => "custom-section",
             RootReason::StartStop => "start-stop-section",
             RootReason::NonAlloc => "non-alloc",
+            RootReason::Empty => "empty",
             RootReason::PruneKeep => "prune-keep",
             RootReason::ModuleKept => "module-kept",
             RootReason::PruneLimit => "prune-limit",
@@ -203,8 +211,12 @@ fn section_reason(
     if !config.gc_sections && !atom.has(atom_flags::STANDARD_FAMILY) {
         return Some(RootReason::CustomSection);
     }
-    let keeps_all = matches!(config.linker.dialect, Dialect::Mold | Dialect::Wild);
-    (keeps_all && atom.has(atom_flags::C_IDENTIFIER)).then_some(RootReason::StartStop)
+    let keeps_all = config.linker.dialect == Dialect::Mold;
+    if keeps_all && atom.has(atom_flags::C_IDENTIFIER) {
+        return Some(RootReason::StartStop);
+    }
+    let is_empty = atom.size == 0 && summary.kind == ModuleKind::Native && atom.section != Atom::NO_SECTION;
+    (is_empty && !grouped).then_some(RootReason::Empty)
 }
 
 /// Roots that are so by a symbol's name.
@@ -215,7 +227,7 @@ struct NamedRoots<'s> {
     lists: NameMatcher,
     /// By symbol: bitcode mentions it of which we don't know what mentions it there.
     by_opaque_bitcode: Vec<bool>,
-    /// By symbol: [`RootReason::Declared`]. Empty where the linker doesn't mind.
+    /// By symbol: [`RootReason::Declared`].
     declared: Vec<bool>,
     position_of: &'s FxHashMap<ModuleId, usize>,
 }
@@ -236,12 +248,9 @@ impl<'s> NamedRoots<'s> {
             sources,
             entry: entry_symbol(sources.config, scripts),
             script: by_script.map(String::as_str).chain(by_defsym).map(str::as_bytes).collect(),
-            lists: scripts.name_matcher(),
+            lists: scripts.name_matcher(sources.config.linker.dialect),
             by_opaque_bitcode: mentioned_by_opaque_bitcode(sources, index),
-            declared: match sources.config.linker.dialect {
-                Dialect::Bfd => declared_hidden(sources, index),
-                _ => Vec::new(),
-            },
+            declared: declared(sources, index),
             position_of,
         }
     }
@@ -259,8 +268,8 @@ impl<'s> NamedRoots<'s> {
         let hidden = is_hidden(symbol.visibility);
         let relocatable = config.output_kind == OutputKind::Relocatable;
         let dynamic = !hidden && !relocatable;
-        // lld and its like say so if a name of a version script is defined nowhere, of hidden symbols too.
-        let looked_for = !matches!(config.linker.dialect, Dialect::Bfd | Dialect::Gold);
+        // lld and mold say so if a name of a version script is defined nowhere, of hidden symbols too.
+        let looked_for = matches!(config.linker.dialect, Dialect::Lld | Dialect::Mold);
         let by_version_script = looked_for && self.lists.version_names(symbol.name);
         let reasons = [
             (RootReason::Entry, self.entry.as_deref().is_some_and(is)),
@@ -268,8 +277,8 @@ impl<'s> NamedRoots<'s> {
             (RootReason::InitFiniSymbol, is(&config.init) || is(&config.fini)),
             (RootReason::Wrap, config.wrap.iter().any(wrapped)),
             (RootReason::Script, self.script.contains(symbol.name) || by_version_script),
-            (RootReason::Declared, self.declared.get(id.index()) == Some(&true)),
-            (RootReason::Versioned, symbol.name.contains(&b'@')),
+            (RootReason::Declared, self.declared[id.index()]),
+            (RootReason::Versioned, symbol.versioned),
             (RootReason::Bitcode, symbol.by_generated_code || self.by_opaque_bitcode[id.index()]),
             (RootReason::ReferencedByDso, dynamic && symbol.referenced_by_dso),
             (RootReason::DefinedByDso, dynamic && symbol.defined_by_dso),
@@ -302,7 +311,12 @@ impl<'s> NamedRoots<'s> {
 
     /// `--exclude-libs`: what these archives define is hidden.
     fn is_of_excluded_library(&self, symbol: &GlobalSymbol<'_>) -> bool {
-        let excluded = &self.sources.config.exclude_libs;
+        let config = self.sources.config;
+        let excluded = &config.exclude_libs;
+        // wild exports them from an executable all the same.
+        if config.linker.dialect == Dialect::Wild && config.output_kind != OutputKind::Shared {
+            return false;
+        }
         let Prevailing::Module { module, .. } = symbol.prevailing else { return false };
         let inputs = self.sources.inputs;
         let input = inputs.modules.get(module);
@@ -317,32 +331,29 @@ fn is_hidden(visibility: Visibility) -> bool {
     matches!(visibility, Visibility::Hidden | Visibility::Internal)
 }
 
-/// By symbol: some module has it as undefined and hidden, and no reference to it (gcc's `__stack_chk_fail_local` in start files). GNU ld
-/// asks for the definition of what is in a symbol table; where references go, what is written has no such symbol.
-fn declared_hidden(sources: &Sources<'_>, index: &Index) -> Vec<bool> {
-    let mut declared = vec![false; sources.resolution.symbols.len()];
-    for (summary, this) in sources.summaries.iter().zip(&index.modules) {
-        let wanted = |s: &summaries::Symbol| is_hidden(s.visibility) && s.definition == Definition::Undefined;
-        if !summary.symbols.iter().any(wanted) {
-            continue;
+/// By symbol: a native module has it as undefined and no reference to it. Such symbols come from `ld -r -u`, from rustc's list of
+/// what a library exports, and from start files (`__stack_chk_fail_local`).
+fn declared(sources: &Sources<'_>, index: &Index) -> Vec<bool> {
+    let of_module = |(summary, this): (&&ModuleSummary, &super::IndexedModule)| {
+        let mut wanted: Vec<bool> =
+            summary.symbols.iter().map(|s| s.definition == Definition::Undefined).collect();
+        if summary.kind != ModuleKind::Native || !wanted.contains(&true) {
+            return Vec::new();
         }
-        let mut referenced = vec![false; summary.symbols.len()];
         for reference in &summary.references {
             if let summaries::Target::Symbol(symbol) = reference.target
-                && let Some(slot) = referenced.get_mut(symbol.index())
+                && let Some(slot) = wanted.get_mut(symbol.index())
             {
-                *slot = true;
+                *slot = false;
             }
         }
-        for (i, (symbol, referenced)) in summary.symbols.iter().zip(referenced).enumerate() {
-            if wanted(symbol)
-                && !referenced
-                && let Some(id) = sources.resolution.symbol_id(this.module, summaries::SymbolIdx::new(i))
-            {
-                declared[id.index()] = true;
-            }
-        }
-    }
+        let symbols = wanted.iter().enumerate().filter(|(_, wanted)| **wanted);
+        let id = |(i, _)| sources.resolution.symbol_id(this.module, summaries::SymbolIdx::new(i));
+        symbols.filter_map(id).collect::<Vec<SymbolId>>()
+    };
+    let found: Vec<Vec<SymbolId>> = sources.summaries.par_iter().zip(&index.modules).map(of_module).collect();
+    let mut declared = vec![false; sources.resolution.symbols.len()];
+    found.iter().flatten().for_each(|id| declared[id.index()] = true);
     declared
 }
 
@@ -359,24 +370,26 @@ fn mentioned_by_opaque_bitcode(sources: &Sources<'_>, index: &Index) -> Vec<bool
     mentioned
 }
 
-/// `--prune-keep=GLOB`, of local symbols too.
+/// What options name by the symbol's name alone, local symbols too: `--prune-keep=GLOB`, [`RootReason::Ordered`].
 fn kept_by_option(sources: &Sources<'_>, index: &Index, roots: &mut Vec<Root>) {
-    let keep = &sources.config.prune.keep;
-    if keep.is_empty() {
+    let keep: Vec<Glob> = sources.config.prune.keep.iter().map(|k| Glob::new(k)).collect();
+    let ordered = &sources.inputs.scripts.ordered_symbols;
+    if keep.is_empty() && ordered.is_empty() {
         return;
     }
     for (summary, this) in sources.summaries.iter().zip(&index.modules) {
         for (i, symbol) in summary.symbols.iter().enumerate() {
-            let defined = matches!(symbol.definition, Definition::Atom(_) | Definition::Common(_));
-            if !defined || !keep.iter().any(|k| Glob::new(k).matches(summary.name(symbol.name))) {
+            if !matches!(symbol.definition, Definition::Atom(_) | Definition::Common(_)) {
                 continue;
             }
+            let name = summary.name(symbol.name);
+            let by_keep = keep.iter().any(|k| k.matches(name)).then_some(RootReason::PruneKeep);
+            let by_order = ordered.contains(name).then_some(RootReason::Ordered);
             let symbol = summaries::SymbolIdx::new(i);
-            if let Some(AtomIdx(atom)) = defining_atom(summary, symbol) {
-                let id: Option<SymbolId> = sources.resolution.symbol_id(this.module, symbol);
-                let atom = AtomId(this.first_atom + atom);
-                roots.push(Root { atom, reason: RootReason::PruneKeep, symbol: id });
-            }
+            let Some(AtomIdx(atom)) = defining_atom(summary, symbol) else { continue };
+            let id: Option<SymbolId> = sources.resolution.symbol_id(this.module, symbol);
+            let atom = AtomId(this.first_atom + atom);
+            roots.extend(by_keep.into_iter().chain(by_order).map(|reason| Root { atom, reason, symbol: id }));
         }
     }
 }

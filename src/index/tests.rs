@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 use proptest::prelude::*;
-use summaries::{AtomKind, Binding, Definition, ModuleSummary, Visibility, text};
+use summaries::{Binding, Definition, ModuleSummary, Visibility, text};
 
 use super::{Index, RootReason, build};
 use crate::args::tests::interpret;
@@ -13,7 +13,7 @@ use crate::config::{Config, Dialect};
 use crate::ids::{AtomId, Id, ModuleId};
 use crate::inputs::Inputs;
 use crate::plan::{Action, plan};
-use crate::propagate::{Liveness, Rules, Witness, live};
+use crate::propagate::{Liveness, Witness, live};
 use crate::resolve::{GlobalSymbol, LoadedModule, Prevailing, Resolution};
 
 /// A link of summaries.
@@ -38,6 +38,7 @@ impl Link {
                 let known = resolution.symbols.enumerated().find(|(_, s)| s.name == name).map(|(id, _)| id);
                 let id = known.unwrap_or_else(|| {
                     resolution.symbols.push(GlobalSymbol {
+                        versioned: false,
                         name,
                         prevailing: Prevailing::Undefined { weak: false },
                         visibility: Visibility::Default,
@@ -71,7 +72,7 @@ impl Link {
         let resolution = self.resolution();
         let summaries: Vec<&ModuleSummary> = self.summaries.iter().collect();
         let index = build(&self.config, &inputs, &resolution, &summaries);
-        let liveness = live(&index, Rules::Ours, &|_| (AtomKind::Code, false));
+        let liveness = live(&index);
         let plan = plan(&index, &liveness, &resolution, &summaries, &|_| None);
         let mut kept = Vec::new();
         for (m, (module, summary)) in plan.modules.iter().zip(&self.summaries).enumerate() {

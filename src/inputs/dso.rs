@@ -6,10 +6,10 @@
 use object::Endianness;
 use object::elf::{self, FileHeader64};
 use object::read::SymbolIndex;
-use object::read::elf::{FileHeader, Sym};
+use object::read::elf::{FileHeader, SectionHeader, Sym};
 use summaries::Limit;
 
-use super::DsoSymbol;
+use super::{DsoSymbol, SymbolType};
 
 /// A shared library as read from its bytes.
 #[derive(Debug, Default)]
@@ -77,7 +77,20 @@ fn read(bytes: &[u8]) -> object::Result<DsoFacts> {
             version = versions.version(versym.index())?.map(|v| v.name().into());
         }
         let weak = symbol.st_bind() == elf::STB_WEAK;
-        facts.symbols.push(DsoSymbol { name: name.into(), defined, weak, hidden_version, version });
+        let section = symbols.symbol_section(endian, symbol, index)?.and_then(|i| sections.section(i).ok());
+        let has_contents = section.is_none_or(|s| s.sh_type(endian) != elf::SHT_NOBITS);
+        let ty = SymbolType::of(symbol.st_type());
+        let overrides_common = defined && has_contents && !weak && ty != SymbolType::Code;
+        facts.symbols.push(DsoSymbol {
+            name: name.into(),
+            defined,
+            weak,
+            ty,
+            size: symbol.st_size(endian),
+            hidden_version,
+            overrides_common,
+            version,
+        });
     }
     Ok(facts)
 }

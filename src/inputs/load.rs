@@ -8,6 +8,7 @@
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
@@ -50,6 +51,9 @@ pub fn load(config: &Config) -> Result<Inputs> {
     }
     scripts::read_all(config, &loader.search, &mut loader.inputs);
     let Loader { search, drafts, mut inputs, .. } = loader;
+    if let Some(file) = output_among(config, &inputs) {
+        inputs.refuse(Some(file), Limit::LinkError, "the output is an input");
+    }
     let parsed = parse_in_parallel(&inputs, &drafts);
     let mut runpaths = Builder { config, inputs: &mut inputs, parsed, runpaths: Vec::new() }.build(drafts);
     if config.linker.dialect == Dialect::Bfd && !config.static_link {
@@ -119,15 +123,15 @@ impl Loader<'_> {
                 self.file(Path::new(path), path.to_string_lossy().into_owned(), at);
             }
             InputArg::Library { name, state, lib } => {
-                self.library(name, Place { origin, state: *state, lib: *lib, depth: 0 });
+                self.library(name, Place { origin, state: *state, lib: *lib, depth: 0 }, None);
             }
             InputArg::GroupStart => self.drafts.push(Draft { origin, item: DraftItem::GroupStart }),
             InputArg::GroupEnd => self.drafts.push(Draft { origin, item: DraftItem::GroupEnd }),
         }
     }
 
-    fn library(&mut self, name: &OsStr, at: Place) {
-        match self.search.library(name, at.state.static_only) {
+    fn library(&mut self, name: &OsStr, at: Place, script: Option<&Path>) {
+        match self.search.library(name, at.state.static_only, script) {
             Some(path) => self.file(&path, format!("-l{}", name.to_string_lossy()), at),
             None => {
                 let detail = format!("cannot find -l{}", name.to_string_lossy());
@@ -200,7 +204,7 @@ impl Loader<'_> {
                     let state = InputState { as_needed: at.state.as_needed || as_needed, ..at.state };
                     let at = Place { state, depth: at.depth + 1, ..at };
                     if let Some(library) = name.strip_prefix("-l") {
-                        self.library(OsStr::new(library), at);
+                        self.library(OsStr::new(library), at, Some(path));
                         continue;
                     }
                     match self.search.named_in_script(OsStr::new(&name), path) {
@@ -283,6 +287,16 @@ fn open_members(archive_path: &Path, archive: &Archive) -> Vec<ThinMember> {
     archive.members.par_iter().map(open_member).collect()
 }
 
+/// The input that is the same file as the output: linkers differ in what they make of that.
+fn output_among(config: &Config, inputs: &Inputs) -> Option<FileId> {
+    let output = config.output.metadata().ok()?;
+    let same = |file: &InputFile| {
+        file.bytes.len() as u64 == output.len()
+            && file.path.metadata().is_ok_and(|m| (m.dev(), m.ino()) == (output.dev(), output.ino()))
+    };
+    inputs.files.enumerated().find(|(_, file)| same(file)).map(|(id, _)| id)
+}
+
 /// Gives ids, in the order of the line.
 struct Builder<'a> {
     config: &'a Config,
@@ -309,10 +323,12 @@ impl Builder<'_> {
                 DraftItem::GroupStart => SequenceItem::GroupStart,
                 DraftItem::GroupEnd => SequenceItem::GroupEnd,
                 DraftItem::File { file, state, lib, token } => {
-                    let known = built[file].is_some();
-                    let what = built[file].clone().unwrap_or_else(|| self.construct(file));
+                    let what = match built[file].clone() {
+                        Some(earlier) => self.again(earlier, state, lib),
+                        None => self.construct(file),
+                    };
                     built[file].get_or_insert_with(|| what.clone());
-                    match self.item(what, file, state, lib, token, known) {
+                    match self.item(what, file, state, lib, token) {
                         Some(item) => item,
                         None => continue,
                     }
@@ -324,6 +340,29 @@ impl Builder<'_> {
         self.runpaths
     }
 
+    /// What a further mention of a file is. Linkers load what they are told to load as often as they are told so, and each
+    /// copy is a module of its own. A member that is loaded on demand is loaded once, since after that nothing
+    /// demands it, so all such mentions share their modules. mold reads an archive once, as its first mention says, and
+    /// wild any file once, as all its mentions say.
+    fn again(&mut self, earlier: Built, state: InputState, lib: bool) -> Built {
+        match earlier {
+            Built::Archive(..) if self.config.linker.dialect == Dialect::Mold => Built::Nothing,
+            earlier if self.config.linker.dialect == Dialect::Wild => earlier,
+            Built::Archive(modules, armap) if state.whole_archive => {
+                let copies: Vec<ModuleId> = modules.iter().map(|m| self.copy(*m)).collect();
+                // All members are loaded, so nothing is looked up in the symbol table of the archive.
+                Built::Archive(copies, armap.map(|_| Vec::new()))
+            }
+            Built::Object(module) if !lib => Built::Object(self.copy(module)),
+            earlier => earlier,
+        }
+    }
+
+    fn copy(&mut self, module: ModuleId) -> ModuleId {
+        let copy = self.inputs.modules[module].clone();
+        self.inputs.modules.push(copy)
+    }
+
     fn item(
         &mut self,
         what: Built,
@@ -331,21 +370,16 @@ impl Builder<'_> {
         state: InputState,
         lib: bool,
         token: String,
-        known: bool,
     ) -> Option<SequenceItem> {
         match what {
-            Built::Object(module) => {
-                if known && !lib {
-                    // Every linker loads it twice; most of the time that ends in duplicate definitions.
-                    self.inputs.refuse(Some(file), Limit::LinkError, "an object is named twice");
-                }
-                Some(SequenceItem::Object { module, lazy: lib, token })
-            }
+            Built::Object(module) => Some(SequenceItem::Object { module, lazy: lib, token }),
             Built::Archive(modules, armap) => {
                 Some(SequenceItem::Archive { file, modules, armap, whole: state.whole_archive, token })
             }
             Built::Dso(dso) => {
-                if state.static_only && matches!(self.config.linker.dialect, Dialect::Lld | Dialect::Bfd) {
+                if state.static_only
+                    && matches!(self.config.linker.dialect, Dialect::Lld | Dialect::Bfd | Dialect::Wild)
+                {
                     self.inputs.refuse(
                         Some(file),
                         Limit::LinkError,

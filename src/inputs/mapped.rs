@@ -1,17 +1,34 @@
 //! The bytes of an input file: the one place where a file is mapped.
 //!
-//! Safe as long as nobody writes to an input during the link, which linkers themselves rely on; a file that
-//! shrinks under us would raise SIGBUS. [`Mapped`] hides whether the bytes are mapped or were read.
+//! Linkers rely on nobody writing to an input during the link. A file that shrinks while it is mapped ends the process (SIGBUS), so
+//! only large ones are mapped: what a build writes while it links is objects, and reading those takes no longer. One that has changed in the end is
+//! found by [`Mapped::is_unchanged`]. [`Mapped`] hides whether the bytes are mapped or were read.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
 use std::ops::Deref;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Bytes of a file, mapped where that is possible.
-pub enum Mapped {
+/// From this size on a file is mapped: archives, of which little may be in the link, and shared libraries.
+const MAPPED_FROM: u64 = 1 << 20;
+
+/// Bytes of a file, mapped where that saves something.
+pub struct Mapped {
+    bytes: Bytes,
+    stamp: Option<Stamp>,
+}
+
+enum Bytes {
     Map(memmap2::Mmap),
     Read(Vec<u8>),
+}
+
+/// Device, inode, size and time of change: what is another file, or other contents, has another one.
+type Stamp = (u64, u64, u64, i64, i64);
+
+fn stamp(meta: &Metadata) -> Stamp {
+    (meta.dev(), meta.ino(), meta.len(), meta.mtime(), meta.mtime_nsec())
 }
 
 impl std::fmt::Debug for Mapped {
@@ -24,30 +41,35 @@ impl Deref for Mapped {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        match self {
-            Mapped::Map(map) => map,
-            Mapped::Read(bytes) => bytes,
+        match &self.bytes {
+            Bytes::Map(map) => map,
+            Bytes::Read(bytes) => bytes,
         }
     }
 }
 
 impl Mapped {
-    /// Map a regular file; read anything else (a pipe, an empty file) to its end.
+    /// Map a large regular file; read anything else to its end.
     pub fn open(path: &Path) -> io::Result<Self> {
         let mut file = File::open(path)?;
         let meta = file.metadata()?;
         if meta.is_dir() {
             return Err(io::Error::from(io::ErrorKind::IsADirectory));
         }
-        if meta.is_file() && meta.len() > 0 {
-            // SAFETY: the map is private and read-only. The file must not be truncated while we run; that
-            // is the contract of every linker with its inputs, and pass 8 re-stats them.
+        if meta.is_file() && meta.len() >= MAPPED_FROM {
+            // SAFETY: the map is private and read-only. The file must not be cut short while we run; that is the
+            // contract of every linker with its inputs. One that is changed in place is found by `is_unchanged`.
             #[allow(unsafe_code)]
             let map = unsafe { memmap2::Mmap::map(&file) }?;
-            return Ok(Mapped::Map(map));
+            return Ok(Mapped { bytes: Bytes::Map(map), stamp: Some(stamp(&meta)) });
         }
-        let mut bytes = Vec::new();
+        let mut bytes = Vec::with_capacity(meta.len() as usize);
         io::Read::read_to_end(&mut file, &mut bytes)?;
-        Ok(Mapped::Read(bytes))
+        Ok(Mapped { bytes: Bytes::Read(bytes), stamp: meta.is_file().then(|| stamp(&meta)) })
+    }
+
+    /// Whether the file at `path` is still the one that was opened there, unchanged.
+    pub fn is_unchanged(&self, path: &Path) -> bool {
+        self.stamp.is_none_or(|before| path.metadata().is_ok_and(|meta| stamp(&meta) == before))
     }
 }

@@ -17,6 +17,7 @@ pub use load::load;
 
 use std::path::PathBuf;
 
+use object::elf;
 use summaries::LimitRecord;
 
 use crate::ids::{DsoId, FileId, IdVec, ModuleId};
@@ -46,8 +47,9 @@ pub struct InputFile {
     pub bytes: mapped::Mapped,
 }
 
-/// A relocatable object (or bitcode, or something unknown in an archive), loaded or not.
-#[derive(Debug)]
+/// A relocatable object (or bitcode, or something unknown in an archive), loaded or not. What is named twice to be loaded
+/// twice is two modules of the same bytes.
+#[derive(Debug, Clone)]
 pub struct Module {
     /// The file itself, or the archive that holds it. Members of thin archives: the member's own file.
     pub file: FileId,
@@ -71,14 +73,43 @@ pub struct Dso {
     pub symbols: Vec<DsoSymbol>,
 }
 
+/// What a symbol is of (`st_type`), as far as linkers mind when two files differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SymbolType {
+    /// `STT_NOTYPE`: anything; undefined symbols are that mostly.
+    Untyped,
+    Data,
+    /// `STT_FUNC`, `STT_GNU_IFUNC`.
+    Code,
+    Tls,
+}
+
+impl SymbolType {
+    /// The type of an ELF symbol.
+    pub fn of(st_type: elf::SymbolType) -> Self {
+        match st_type {
+            elf::STT_OBJECT | elf::STT_COMMON => SymbolType::Data,
+            elf::STT_FUNC | elf::STT_GNU_IFUNC => SymbolType::Code,
+            elf::STT_TLS => SymbolType::Tls,
+            _ => SymbolType::Untyped,
+        }
+    }
+}
+
 /// An entry of a shared library's `.dynsym`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DsoSymbol {
     pub name: Box<[u8]>,
     pub defined: bool,
     pub weak: bool,
+    pub ty: SymbolType,
+    /// In bytes.
+    pub size: u64,
     /// Defined under a non-default version (`VERSYM_HIDDEN`): satisfies only `name@version`.
     pub hidden_version: bool,
+    /// GNU ld takes it before a common symbol of a module: data with contents in the file, not weak (bfd/elflink.c
+    /// `_bfd_elf_merge_symbol`).
+    pub overrides_common: bool,
     /// Version name, if any.
     pub version: Option<Box<[u8]>>,
 }

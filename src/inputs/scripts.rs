@@ -13,6 +13,7 @@ mod version;
 
 use std::path::Path;
 
+use rustc_hash::FxHashSet;
 use summaries::Limit;
 
 use self::lexer::{Lexer, Token};
@@ -28,7 +29,7 @@ pub struct Pattern {
     /// Inside `extern "C++" { }`: matches the demangled name, which we don't compute. See [`names::NameMatcher`] for
     /// what follows.
     pub cplusplus: bool,
-    /// Written in quotes: a name even if it contains `*`.
+    /// Written in quotes: for GNU ld and gold a name even if it contains `*`.
     pub quoted: bool,
 }
 
@@ -66,6 +67,9 @@ pub struct ScriptFacts {
     pub version_local: Vec<Pattern>,
     /// `--dynamic-list`, `--export-dynamic-symbol(-list)`.
     pub dynamic_list: Vec<Pattern>,
+    /// Symbols, local ones too, of which the linker warns if they are missing: `--symbol-ordering-file`,
+    /// `--call-graph-ordering-file`, `--keep-unique`.
+    pub ordered_symbols: FxHashSet<Vec<u8>>,
 }
 
 /// Read every script that the options name.
@@ -89,6 +93,21 @@ pub(super) fn read_all(config: &Config, search: &Search<'_>, inputs: &mut Inputs
         cplusplus: false,
         quoted: false,
     }));
+    facts.ordered_symbols.extend(config.keep_unique.iter().map(|name| name.clone().into_bytes()));
+    // A line of one is a symbol; a line of the other is two symbols and a number.
+    let orderings = config.symbol_orderings.iter().map(|p| (p, 1));
+    for (path, names) in orderings.chain(config.call_graph_orderings.iter().map(|p| (p, 2))) {
+        let Some(file) = open(path, search, inputs) else { continue };
+        let text = inputs.files.get(file).map_or(&[][..], |f| &f.bytes);
+        let lines = text.split(|b| *b == b'\n').map(<[u8]>::trim_ascii);
+        for line in lines.filter(|line| !line.is_empty() && !line.starts_with(b"#")) {
+            let symbols = match names {
+                1 => vec![line],
+                _ => line.split(|b| *b == b' ').take(names).collect(),
+            };
+            facts.ordered_symbols.extend(symbols.into_iter().map(<[u8]>::to_vec));
+        }
+    }
     inputs.scripts = facts;
 }
 

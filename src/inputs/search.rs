@@ -70,8 +70,8 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// The file that `-l NAME` means; `:NAME` is a file name as it is.
-    pub(super) fn library(&self, name: &OsStr, static_only: bool) -> Option<PathBuf> {
+    /// The file that `-l NAME` means, on the line or in a script; `:NAME` is a file name as it is.
+    pub(super) fn library(&self, name: &OsStr, static_only: bool, script: Option<&Path>) -> Option<PathBuf> {
         let names: Vec<Vec<u8>> = match name.as_bytes().strip_prefix(b":") {
             Some(file) => vec![file.to_vec()],
             None => {
@@ -79,6 +79,14 @@ impl<'a> Search<'a> {
                 if static_only { vec![with(b".a")] } else { vec![with(b".so"), with(b".a")] }
             }
         };
+        if self.config.linker.dialect == Dialect::Wild {
+            // A shared library anywhere before an archive; for a script, the folder of the script first.
+            let beside = script.and_then(real_folder);
+            let directories = beside.iter().chain(&self.directories);
+            return names.iter().find_map(|n| {
+                directories.clone().map(|d| d.join(OsStr::from_bytes(n))).find(|p| p.exists())
+            });
+        }
         let candidates =
             |d: &Path| names.iter().map(|n| d.join(OsStr::from_bytes(n))).find(|p| self.acceptable(p));
         let found = self.directories.iter().find_map(|d| candidates(d));
@@ -116,6 +124,13 @@ impl<'a> Search<'a> {
             }
             return at(path.to_owned());
         }
+        if self.config.linker.dialect == Dialect::Wild {
+            let beside = real_folder(script).map(|d| d.join(path)).filter(|p| p.exists());
+            return match (beside.map_or_else(|| self.on_search_path(path), Found::At), path.exists()) {
+                (Found::Nowhere, true) => Found::At(path.to_owned()),
+                (found, _) => found,
+            };
+        }
         // lld, gold and mold look beside the script first, GNU ld in the working directory.
         let beside = script.parent().map(|d| d.join(path)).filter(|p| p.exists());
         let here = Some(path.to_owned()).filter(|p| p.exists());
@@ -142,6 +157,11 @@ impl<'a> Search<'a> {
     pub(super) fn all_directories(&self) -> impl Iterator<Item = &Path> {
         self.directories.iter().chain(self.defaults()).map(PathBuf::as_path)
     }
+}
+
+/// The folder of a script, behind symbolic links.
+fn real_folder(script: &Path) -> Option<PathBuf> {
+    Some(script.canonicalize().ok()?.parent()?.to_owned())
 }
 
 /// Whether a library is of another machine: an ELF file itself, or the first ELF member of an archive.

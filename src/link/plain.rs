@@ -11,7 +11,8 @@ use std::path::Path;
 use std::process::{Child, Command, ExitCode, ExitStatus};
 use std::sync::Mutex;
 
-use super::{folder_in, folders, remove_folders, response_file};
+use super::workspace::Workspace;
+use super::{bound, response_file};
 use crate::config::Config;
 use crate::error::{Error, Result, Stage};
 
@@ -22,23 +23,32 @@ fn processes() -> std::sync::MutexGuard<'static, Vec<u32>> {
     PROCESSES.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
+/// Whether signals are theirs, once [`pass_signals_on`] was called.
+pub(super) fn is_running() -> bool {
+    !processes().is_empty()
+}
+
 /// From now on a signal that asks us to end asks them instead: we end when they have ended.
-pub fn pass_signals_on() {
+///
+/// # Errors
+/// No thread can be started.
+pub fn pass_signals_on() -> std::io::Result<()> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
     let Ok(mut signals) = signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGQUIT, SIGTERM]) else {
-        return;
+        return Ok(());
     };
-    std::thread::spawn(move || {
+    let wait = move || {
         for signal in signals.forever() {
             // As system(3) does: a second interrupt would end a linker that is cleaning up after the first.
             if signal == SIGINT || signal == SIGQUIT {
                 continue;
             }
             for process in processes().iter() {
-                let _ = Command::new("kill").args([format!("-{signal}"), process.to_string()]).status();
+                bound::send(*process, signal);
             }
         }
-    });
+    };
+    std::thread::Builder::new().spawn(wait).map(drop)
 }
 
 /// Start a process that gets our signals. Under one lock: a signal finds it noted or not yet started.
@@ -59,29 +69,19 @@ pub fn ended(id: u32) {
 pub struct PlainLinker {
     process: Child,
     /// Holds the line, if that is too long for the system.
-    _line: Option<LineFolder>,
-}
-
-#[derive(Debug)]
-struct LineFolder;
-
-impl Drop for LineFolder {
-    fn drop(&mut self) {
-        remove_folders(&mut folders());
-    }
+    _line: Option<Workspace>,
 }
 
 impl PlainLinker {
     /// Start it.
     pub fn start(config: &Config) -> Result<Self> {
         let failed = |e| Error::io(Stage::Link, &config.linker.path, "run the linker", e);
-        match start(Command::new(&config.linker.path).args(&config.linker_args)) {
+        match start(bound::command(&config.linker.path).args(&config.linker_args)) {
             Ok(process) => Ok(PlainLinker { process, _line: None }),
             Err(error) if error.kind() == ErrorKind::ArgumentListTooLong => {
-                let folder = folder_in(&std::env::temp_dir(), "lto-prune-")?;
-                let line = Some(LineFolder);
-                let process = start(&mut with_response_file(config, &folder)?).map_err(failed)?;
-                Ok(PlainLinker { process, _line: line })
+                let line = Workspace::without_output(config)?;
+                let process = start(&mut with_response_file(config, &line.copies)?).map_err(failed)?;
+                Ok(PlainLinker { process, _line: Some(line) })
             }
             Err(error) => Err(failed(error)),
         }
@@ -101,7 +101,7 @@ fn with_response_file(config: &Config, folder: &Path) -> Result<Command> {
         .map_err(|e| Error::io(Stage::Link, &file, "write the line", e))?;
     let mut at = std::ffi::OsString::from("@");
     at.push(&file);
-    let mut command = Command::new(&config.linker.path);
+    let mut command = bound::command(&config.linker.path);
     command.arg(at);
     Ok(command)
 }

@@ -4,21 +4,9 @@
 //! from the roots, edge): a lattice, so that the witness too is independent of order and of threads, and the chain
 //! of witnesses is a shortest path.
 
-use summaries::AtomKind;
-
 use super::solver::{Lattice, Problem, solve};
 use crate::ids::{AtomId, Id};
-use crate::index::{EdgeKind, Index};
-
-/// By which rules.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rules {
-    /// Ours: unwind tables live with their functions.
-    Ours,
-    /// The plain linker's `--gc-sections`: each personality, and each LSDA that is not metadata of one section,
-    /// is a root. Only asked where it decides an error message or a DT_NEEDED.
-    Linker,
-}
+use crate::index::Index;
 
 /// By what an atom became live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,8 +15,6 @@ pub enum Witness {
     Root(u32),
     /// Number of the edge in [`Index::edges`].
     Edge(u32),
-    /// Live only under [`Rules::Linker`]: an unwind table mentions it.
-    Unwind,
     /// By value flow: a call in `caller`, or a jump to it, may lead here.
     Called { caller: AtomId },
     /// By value flow: its address escaped. `mention` is the number of an edge by which a live atom mentions it.
@@ -88,47 +74,21 @@ impl Problem for Reachability<'_> {
 
     fn transfer(&self, key: u32, fact: &Reached, implies: &mut dyn FnMut(u32, Reached)) {
         let (first, edges) = self.index.edges_of(AtomId(key));
-        // A section that is not loaded keeps only the metadata that is ordered after it.
-        let alloc = self.index.alloc[key as usize];
         for (number, edge) in (first..).zip(edges) {
-            let follows = alloc || edge.kind == EdgeKind::LinkOrder || edge.kind == EdgeKind::Group;
-            if follows && !self.index.discarded[edge.target.index()] {
+            if self.index.follows(AtomId(key), edge) {
                 implies(edge.target.0, Reached { distance: fact.distance + 1, by: number });
             }
         }
     }
 }
 
-/// The live atoms. `kinds` gives the kind and `GROUPED | LINK_ORDER` flag of an atom; only asked under [`Rules::Linker`].
-pub fn live(index: &Index, rules: Rules, kinds: &dyn Fn(AtomId) -> (AtomKind, bool)) -> Liveness {
-    const UNWIND: u32 = u32::MAX;
-    let mut initial: Vec<(u32, Reached)> = index
-        .roots
-        .iter()
-        .enumerate()
-        .map(|(i, root)| (root.atom.0, Reached { distance: 0, by: i as u32 }))
-        .collect();
-    if rules == Rules::Linker {
-        for atom in (0..index.atom_count()).map(AtomId::new) {
-            if index.discarded[atom.index()] {
-                continue;
-            }
-            for edge in index.edges_of(atom).1.iter().filter(|e| e.kind == EdgeKind::Unwind) {
-                let (kind, metadata) = kinds(edge.target);
-                let is_root = kind != AtomKind::Lsda || !metadata;
-                if is_root && !index.discarded[edge.target.index()] {
-                    initial.push((edge.target.0, Reached { distance: 0, by: UNWIND }));
-                }
-            }
-        }
-    }
+/// What the program can reach.
+pub fn live(index: &Index) -> Liveness {
+    let roots = index.roots.iter().enumerate();
+    let initial = roots.map(|(i, root)| (root.atom.0, Reached { distance: 0, by: i as u32 })).collect();
     let facts = solve(&Reachability { index }, initial);
     let witness = |fact: Option<Reached>| {
-        fact.map(|f| match (f.distance, f.by) {
-            (0, UNWIND) => Witness::Unwind,
-            (0, root) => Witness::Root(root),
-            (_, edge) => Witness::Edge(edge),
-        })
+        fact.map(|f| if f.distance == 0 { Witness::Root(f.by) } else { Witness::Edge(f.by) })
     };
     Liveness { witness: facts.into_iter().map(witness).collect(), stub: Vec::new() }
 }

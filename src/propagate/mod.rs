@@ -8,5 +8,5 @@ mod models;
 pub mod solver;
 pub mod values;
 
-pub use liveness::{Liveness, Rules, Witness, live};
+pub use liveness::{Liveness, Witness, live};
 pub use models::Models;

@@ -112,7 +112,6 @@ fn source(facts: Facts<'_>, witness: Witness) -> Source {
             let kind = facts.index.edges.get(number as usize).map_or("unknown", |e| edge_kind_name(e.kind));
             Source::Atom(facts.index.edge_source(number), kind)
         }
-        Witness::Unwind => Source::Nothing,
         Witness::Called { .. } | Witness::Escaped { .. } | Witness::Part(_) | Witness::Label(_) => {
             match why::followed(facts, witness).1 {
                 Some(from) => Source::Atom(from, followed_kind(witness)),

@@ -201,8 +201,8 @@ pub struct Facts<'s> {
     pub liveness: &'s Liveness,
     /// What value flow found beside it; empty below the level `pointers`.
     pub flow: &'s ValueFlow,
-    /// Under [`crate::propagate::Rules::Linker`].
-    pub linker_liveness: &'s Liveness,
+    /// By atom: [`crate::index::Index::plain_live`].
+    pub linker_live: &'s [bool],
     pub plan: &'s Plan,
     pub limits: &'s [(Option<ModuleId>, summaries::LimitRecord)],
 }
@@ -389,7 +389,7 @@ fn add_module(facts: Facts<'_>, position: usize, report: &mut Report) {
             }),
             discarded,
             merge: atom.has(atom_flags::MERGE),
-            linker_live: facts.linker_liveness.is_live(id),
+            linker_live: facts.linker_live[id.index()],
             symbols,
             witness: facts.liveness.witness[id.index()].and_then(|w| witness_report(facts, w)),
         });
@@ -430,7 +430,6 @@ fn witness_report(facts: Facts<'_>, witness: Witness) -> Option<WitnessReport> {
                 offset: reference.map(|r| r.offset),
             })
         }
-        Witness::Unwind => None,
         Witness::Called { .. } | Witness::Escaped { .. } | Witness::Part(_) | Witness::Label(_) => {
             let kind = graph::followed_kind(witness);
             let from = why::followed(facts, witness).1?;

@@ -87,7 +87,6 @@ fn chain(facts: Facts<'_>, mut witness: Witness, out: &mut String) {
                     None => return,
                 }
             }
-            Witness::Unwind => return,
             Witness::Called { .. } | Witness::Escaped { .. } | Witness::Part(_) | Witness::Label(_) => {
                 let (how, from) = followed(facts, witness);
                 let Some(from) = from else {

@@ -19,7 +19,7 @@ use super::symtab::{Comdat, Entry, Global, ModuleSymbols};
 use super::world::World;
 use super::{link_limit, start_stop_section};
 use crate::ids::{Id, ModuleId, SymbolId};
-use crate::inputs::FileKind;
+use crate::inputs::{FileKind, SymbolType};
 
 /// The section of definitions in no COMDAT, which no group has.
 const NO_GROUP: u32 = 0;
@@ -41,7 +41,8 @@ pub(super) fn read(data: &[u8]) -> Option<ModuleSymbols<'_>> {
         entry: global(s),
         weak: s.weak,
         // lld doesn't ask.
-        function: false,
+        ty: SymbolType::Untyped,
+        size: 0,
         visibility: s.visibility,
     });
     let comdats = found.comdats.iter().enumerate().filter(|(_, c)| !c.keeps_all).map(|(i, c)| {

@@ -57,6 +57,8 @@ struct Lld<'w, 'a> {
     loaded: Vec<ModuleId>,
     stack: Vec<Frame>,
     fortran_common: bool,
+    /// A reference extracted a member of an archive, not the archive a member for a reference before it.
+    backward_reference: Option<SymbolId>,
 }
 
 /// The modules in the link, in the order of loading, and the libraries between them.
@@ -69,6 +71,7 @@ pub(super) fn extract(world: &World<'_>) -> Extraction {
         loaded: Vec::new(),
         stack: Vec::new(),
         fortran_common: fortran_common(&world.config.linker_args),
+        backward_reference: None,
     };
     for symbol in world.demanded() {
         lld.refer(symbol, false, Referrer::Module);
@@ -125,6 +128,11 @@ pub(super) fn extract(world: &World<'_>) -> Extraction {
         if real.is_some() {
             lld.demand_if_lazy(symbol);
         }
+    }
+    if let (true, Some(symbol)) = (world.config.warn_backrefs, lld.backward_reference) {
+        let name = String::from_utf8_lossy(world.table.names[symbol.index()]);
+        let detail = format!("--warn-backrefs: {name} is in a file before the reference to it");
+        limits.push(link_limit(Limit::LinkerMessage, detail));
     }
     Extraction { loaded: lld.loaded, taken: vec![true; world.inputs.dsos.len()], mentions, limits }
 }
@@ -202,7 +210,16 @@ impl Lld<'_, '_> {
                 continue;
             };
             if global.entry == Entry::Undefined {
-                self.refer(self.world.ids[module.index()][i], global.weak, Referrer::Module);
+                let symbol = self.world.ids[module.index()][i];
+                let archive =
+                    |m: ModuleId| self.world.inputs.modules[m].archive.as_ref().map(|(file, _)| file);
+                if let State::Lazy { module: definer, .. } = self.states[symbol.index()]
+                    && !global.weak
+                    && archive(definer) != archive(module)
+                {
+                    self.backward_reference.get_or_insert(symbol);
+                }
+                self.refer(symbol, global.weak, Referrer::Module);
             }
         }
     }

@@ -11,6 +11,7 @@ mod prevail;
 mod sequential;
 pub mod symbol_table;
 mod symtab;
+mod wild;
 mod world;
 
 use summaries::{Limit, LimitRecord, SymbolIdx, Visibility};
@@ -28,13 +29,13 @@ pub fn resolve<'a>(inputs: &'a Inputs, config: &'a Config) -> Resolution<'a> {
     let extraction = match config.linker.dialect {
         Dialect::Bfd | Dialect::Gold => sequential::extract(&world),
         Dialect::Mold => mold::extract(&world),
-        // wild's extraction hasn't been held against its trace; lld's stands in so that the report has names.
-        Dialect::Lld | Dialect::Wild => lld::extract(&world),
+        Dialect::Lld => lld::extract(&world),
+        Dialect::Wild => wild::extract(&world),
     };
     let mut resolution = prevail::decide(&world, extraction);
     if config.linker.dialect == Dialect::Wild {
-        let detail = format!("the resolution rules of {} are not modelled", config.linker.path.display());
-        resolution.limits.push((None, link_limit(Limit::AmbiguousResolution, detail)));
+        let limits = wild::limits(&world, &resolution);
+        resolution.limits.extend(limits.into_iter().map(|l| (None, l)));
     }
     resolution
 }
@@ -80,6 +81,8 @@ pub struct GlobalSymbol<'a> {
     pub referenced_by_dso: bool,
     /// A DSO on the line defines it too.
     pub defined_by_dso: bool,
+    /// It has an explicit version (`.symver`), in its name or in that of the definition that prevails.
+    pub versioned: bool,
     /// A loaded module has a strong undefined symbol of this name.
     pub strong_reference: bool,
     /// A module of bitcode that is in the link mentions it, or the code that is made of it may: see [`bitcode`].

@@ -9,15 +9,15 @@ use crate::ids::{DsoId, Id, ModuleId, SymbolId};
 use crate::inputs::SequenceItem;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Provider {
+pub(super) enum Provider {
     Module(ModuleId),
     Dso(DsoId),
 }
 
 /// One file, in order of priority.
-struct File {
-    provider: Provider,
-    lazy: bool,
+pub(super) struct File {
+    pub(super) provider: Provider,
+    pub(super) lazy: bool,
 }
 
 /// The modules in the link, in the order of loading, and the libraries between them.
@@ -59,26 +59,37 @@ pub(super) fn extract(world: &World<'_>) -> Extraction {
             Provider::Dso(dso) => first_after[dso.index()] = Some(extraction.loaded.len()),
         }
     }
-    for (item, what) in world.inputs.sequence.iter().enumerate() {
-        if let SequenceItem::Dso { dso, implicit: false, .. } = what {
-            // Further mentions change nothing.
-            let after = first_after[dso.index()].take().unwrap_or(extraction.loaded.len());
-            extraction.mentions.push(DsoMention { item, after, taken: true });
-        }
-    }
-    extraction.mentions.sort_by_key(|m| m.after);
+    extraction.mentions = mentions(world, first_after, extraction.loaded.len());
     extraction
 }
 
-fn files(world: &World<'_>) -> Vec<File> {
+/// The libraries on the line: each after so many modules, and further mentions, which change nothing, after all.
+pub(super) fn mentions(
+    world: &World<'_>,
+    mut first_after: Vec<Option<usize>>,
+    loaded: usize,
+) -> Vec<DsoMention> {
+    let mut mentions = Vec::new();
+    for (item, what) in world.inputs.sequence.iter().enumerate() {
+        if let SequenceItem::Dso { dso, implicit: false, .. } = what {
+            let after = first_after[dso.index()].take().unwrap_or(loaded);
+            mentions.push(DsoMention { item, after, taken: true });
+        }
+    }
+    mentions.sort_by_key(|m| m.after);
+    mentions
+}
+
+/// The files of the line, each once.
+pub(super) fn files(world: &World<'_>) -> Vec<File> {
     let mut files = Vec::new();
-    let mut seen_module = vec![false; world.modules.len()];
     let mut seen_dso = vec![false; world.inputs.dsos.len()];
-    let mut module = |m: ModuleId, lazy: bool, files: &mut Vec<File>| {
-        if !std::mem::replace(&mut seen_module[m.index()], true) {
+    let mut seen_module: Vec<Option<usize>> = vec![None; world.modules.len()];
+    let mut module = |m: ModuleId, lazy: bool, files: &mut Vec<File>| match seen_module[m.index()] {
+        Some(at) => files[at].lazy &= lazy,
+        None => {
+            seen_module[m.index()] = Some(files.len());
             files.push(File { provider: Provider::Module(m), lazy });
-        } else if !lazy && let Some(f) = files.iter_mut().find(|f| f.provider == Provider::Module(m)) {
-            f.lazy = false;
         }
     };
     for item in &world.inputs.sequence {

@@ -2,26 +2,30 @@
 //!
 //! Common to all dialects: the first group of a COMDAT signature stands; of several definitions a strong one,
 //! else a common one (the largest), else the first weak one; a definition in a module beats one in a DSO. mold
-//! ranks a weak definition, and a DSO's, above a common one. Where dialects differ in a way that we haven't
+//! ranks a weak definition, and a DSO's, above a common one; wild discards no group. Where dialects differ in a way that we haven't
 //! held against the linker, or the linker will refuse the link, the answer is a limit and nothing is pruned.
 
+use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use summaries::{Limit, SymbolIdx, Visibility};
 
 use super::bitcode;
 use super::linker_defined::is_linker_defined;
-use super::symtab::Entry;
+use super::symtab::{self, Entry};
+use super::wild;
 use super::world::World;
 use super::{DsoState, Extraction, GlobalSymbol, LoadedModule, Prevailing, Resolution, link_limit};
 use crate::config::Dialect;
 use crate::ids::{DsoId, Id, IdVec, ModuleId, SymbolId};
-use crate::inputs::{FileKind, SequenceItem};
+use crate::inputs::{FileKind, SequenceItem, SymbolType};
 
 /// The best definition in a module so far.
 #[derive(Debug, Clone, Copy)]
 struct Best {
     entry: Entry,
     weak: bool,
+    /// Its own name is `name@version` or `name@@version`.
+    versioned: bool,
     module: ModuleId,
     symbol: SymbolIdx,
 }
@@ -39,7 +43,14 @@ struct Seen {
     by_generated_code: bool,
     weak_reference: bool,
     visibility: Visibility,
+    /// [`type_bit`] of each type that a file gives it; 0 where no module mentions it.
+    types: u8,
+    /// In bytes, of the first data definition in a module and in a library; 0 is unknown.
+    data_size: u64,
+    dso_data_size: u64,
     dso: Option<DsoId>,
+    /// See [`crate::inputs::DsoSymbol::overrides_common`]; of `dso`.
+    dso_overrides_common: bool,
     referenced_by_dso: bool,
     strongly_referenced_by_dso: bool,
 }
@@ -62,12 +73,17 @@ pub(super) fn decide<'a>(world: &World<'a>, extraction: Extraction) -> Resolutio
         by_generated_code: false,
         weak_reference: false,
         visibility: Visibility::Default,
+        types: 0,
+        data_size: 0,
+        dso_data_size: 0,
         dso: None,
+        dso_overrides_common: false,
         referenced_by_dso: false,
         strongly_referenced_by_dso: false,
     };
     let mut seen = vec![unseen; world.table.names.len()];
     let mold = world.config.linker.dialect == Dialect::Mold;
+    let is_wild = world.config.linker.dialect == Dialect::Wild;
     for (&module, discarded) in loaded.iter().zip(&discarded) {
         let Some(symbols) = &world.modules[module.index()] else { continue };
         let is_bitcode = world.inputs.modules[module].kind == FileKind::Bitcode;
@@ -75,6 +91,10 @@ pub(super) fn decide<'a>(world: &World<'a>, extraction: Extraction) -> Resolutio
             let s = &mut seen[id.index()];
             s.by_bitcode |= is_bitcode;
             s.visibility = s.visibility.merge(global.visibility);
+            s.types |= type_bit(global.ty) | MENTIONED;
+            if global.ty == SymbolType::Data && global.entry != Entry::Undefined && s.data_size == 0 {
+                s.data_size = global.size;
+            }
             let is_discarded =
                 matches!(global.entry, Entry::Section(n) if discarded.binary_search(&n).is_ok());
             if global.entry == Entry::Undefined || is_discarded {
@@ -84,12 +104,14 @@ pub(super) fn decide<'a>(world: &World<'a>, extraction: Extraction) -> Resolutio
                 continue;
             }
             let symbol = SymbolIdx(symbols.first_global + i as u32);
-            let new = Best { entry: global.entry, weak: global.weak, module, symbol };
+            let versioned = global.name.contains(&b'@');
+            let new = Best { entry: global.entry, weak: global.weak, versioned, module, symbol };
             s.has_common |= matches!(new.entry, Entry::Common(_));
             s.has_weak |= new.weak;
             match prefer(s.best, new, mold) {
                 Ok(best) => s.best = Some(best),
                 Err(()) if world.config.allow_multiple_definition => {}
+                Err(()) if is_wild && both_in_groups(world, s.best, new) => {}
                 Err(()) => {
                     let name = String::from_utf8_lossy(world.table.names[id.index()]);
                     let detail = format!("several strong definitions of symbol {name}");
@@ -135,6 +157,7 @@ pub(super) fn decide<'a>(world: &World<'a>, extraction: Extraction) -> Resolutio
             visibility: s.visibility,
             referenced_by_dso: s.referenced_by_dso,
             defined_by_dso: s.dso.is_some(),
+            versioned: name.contains(&b'@') || s.best.is_some_and(|b| b.versioned),
             strong_reference: s.strong_reference,
             by_bitcode: s.by_bitcode,
             by_generated_code: s.by_generated_code,
@@ -147,6 +170,8 @@ pub(super) fn decide<'a>(world: &World<'a>, extraction: Extraction) -> Resolutio
             dsos[dso.index()].referenced = true;
         }
     }
+    let messages = messages(world, &loaded, taken, &seen).into_iter();
+    resolution.limits.extend(messages.map(|detail| (None, link_limit(Limit::LinkerMessage, detail))));
     lazy_unknowns(world, &modules, &mut resolution);
     let ambiguous = unmodelled_names(world, &loaded).into_iter();
     resolution.limits.extend(ambiguous.map(|detail| (None, link_limit(Limit::AmbiguousResolution, detail))));
@@ -170,7 +195,9 @@ fn discard_groups(
         if let Some(symbols) = &world.modules[module.index()] {
             state.first_global = symbols.first_global;
             state.symbols = world.linked_ids(*module).to_vec();
-            for group in &symbols.comdats {
+            // wild discards none.
+            let keeps_all = world.config.linker.dialect == Dialect::Wild;
+            for group in symbols.comdats.iter().filter(|_| !keeps_all) {
                 if standing.insert(group.signature, ()).is_some() {
                     state.discarded_groups.push(group.section);
                     discarded.extend_from_slice(&group.members);
@@ -203,6 +230,10 @@ fn prefer(old: Option<Best>, new: Best, mold: bool) -> Result<Best, ()> {
     }
 }
 
+fn both_in_groups(world: &World<'_>, old: Option<Best>, new: Best) -> bool {
+    old.is_some_and(|old| wild::in_groups(world, [(old.module, old.entry), (new.module, new.entry)]))
+}
+
 fn see_dsos(world: &World<'_>, taken: &[bool], seen: &mut [Seen]) {
     for item in &world.inputs.sequence {
         let SequenceItem::Dso { dso, implicit, .. } = item else { continue };
@@ -213,7 +244,15 @@ fn see_dsos(world: &World<'_>, taken: &[bool], seen: &mut [Seen]) {
         for (id, symbol) in world.dso_symbols(*dso) {
             let s = &mut seen[id.index()];
             if symbol.defined {
-                s.dso.get_or_insert(*dso);
+                if s.types & MENTIONED != 0 {
+                    s.types |= type_bit(symbol.ty);
+                }
+                if symbol.ty == SymbolType::Data && s.dso_data_size == 0 {
+                    s.dso_data_size = symbol.size;
+                }
+                if s.dso.is_none() {
+                    (s.dso, s.dso_overrides_common) = (Some(*dso), symbol.overrides_common);
+                }
             } else {
                 s.referenced_by_dso = true;
                 s.strongly_referenced_by_dso |= !symbol.weak;
@@ -230,7 +269,11 @@ fn prevailing(world: &World<'_>, taken: &[bool], name: &[u8], s: &Seen, mold: bo
         return Prevailing::Linker;
     }
     match (s.best, s.dso) {
-        (Some(Best { entry: Entry::Common(_), .. }), Some(dso)) if mold => Prevailing::Dso(dso),
+        (Some(Best { entry: Entry::Common(_), .. }), Some(dso))
+            if mold || config.linker.dialect == Dialect::Bfd && s.dso_overrides_common =>
+        {
+            Prevailing::Dso(dso)
+        }
         (Some(best), _) => Prevailing::Module { module: best.module, symbol: best.symbol },
         // A reference of non-default visibility must be satisfied within the output.
         (None, Some(dso)) if s.visibility == Visibility::Default => Prevailing::Dso(dso),
@@ -263,8 +306,9 @@ fn unmodelled_names(world: &World<'_>, loaded: &[ModuleId]) -> Vec<String> {
         find(name).is_some() && find(&format!("__wrap_{name}")).is_none()
     };
     details.extend(wrap.filter(unresolved).map(|name| format!("--wrap={name} without a __wrap_{name}")));
-    if world.config.linker.dialect == Dialect::Mold {
-        // mold 1.10 looks for it under the plain name or the versioned one, and doesn't always find it.
+    if matches!(world.config.linker.dialect, Dialect::Mold | Dialect::Wild) {
+        // mold 1.10 looks for it under the plain name or the versioned one, and doesn't always find it. Of wild we
+        // don't know.
         let explicit = |id: &SymbolId| world.table.names[id.index()].contains(&b'@');
         let undefined =
             |m: &ModuleId| world.globals(*m).any(|(id, g)| g.entry == Entry::Undefined && explicit(&id));
@@ -282,6 +326,54 @@ fn unmodelled_names(world: &World<'_>, loaded: &[ModuleId]) -> Vec<String> {
     details
 }
 
+/// Set in [`Seen::types`] if a module mentions the symbol.
+const MENTIONED: u8 = 8;
+
+fn type_bit(ty: SymbolType) -> u8 {
+    match ty {
+        SymbolType::Untyped => 0,
+        SymbolType::Data => 1,
+        SymbolType::Code => 2,
+        SymbolType::Tls => 4,
+    }
+}
+
+/// Whether files differ in what a symbol is, so that the linker says so: every linker if only some take it for
+/// thread-local, mold also of data and code, GNU ld of data of two sizes.
+fn is_mismatch(s: &Seen, dialect: Dialect) -> bool {
+    let has = |ty| s.types & type_bit(ty) != 0;
+    let (data, code) = (has(SymbolType::Data), has(SymbolType::Code));
+    let sizes = s.data_size != 0 && s.dso_data_size != 0 && s.data_size != s.dso_data_size;
+    has(SymbolType::Tls) && (data || code)
+        || dialect == Dialect::Mold && data && code
+        || dialect == Dialect::Bfd && sizes
+}
+
+/// What the linker says of symbols of the originals, and might not say of pruned objects.
+fn messages(world: &World<'_>, loaded: &[ModuleId], taken: &[bool], seen: &[Seen]) -> Vec<String> {
+    let mut details = Vec::new();
+    if world.config.warn_common && seen.iter().any(|s| s.has_common) {
+        details.push("--warn-common, and common symbols".to_owned());
+    }
+    let dialect = world.config.linker.dialect;
+    let mismatches = seen.iter().zip(&world.table.names).filter(|(s, _)| is_mismatch(s, dialect));
+    let mut names = mismatches.map(|(_, name)| String::from_utf8_lossy(name));
+    details.extend(names.next().map(|name| format!("files differ in type or size of symbol {name}")));
+    if matches!(dialect, Dialect::Bfd | Dialect::Gold) {
+        let modules = loaded.par_iter().map(|m| world.inputs.module_bytes(*m));
+        let dsos: Vec<DsoId> = world.inputs.dsos.ids().filter(|dso| taken[dso.index()]).collect();
+        let dsos = dsos.par_iter().map(|dso| &*world.inputs.files[world.inputs.dsos[*dso].file].bytes);
+        let warned: Vec<&[u8]> = modules.chain(dsos).flat_map_iter(symtab::warned_symbols).collect();
+        let referenced = |name: &&[u8]| {
+            let seen = world.table.find(name).and_then(|id| seen.get(id.index()));
+            seen.is_some_and(|s| s.strong_reference || s.weak_reference)
+        };
+        let detail = |name: &[u8]| format!("a warning about references to {}", String::from_utf8_lossy(name));
+        details.extend(warned.into_iter().find(referenced).map(detail));
+    }
+    details
+}
+
 /// A member that stays out because we couldn't read its symbols might be one that the linker loads.
 fn lazy_unknowns(world: &World<'_>, modules: &[Option<LoadedModule>], resolution: &mut Resolution<'_>) {
     let wanted = |symbol: SymbolId| {
@@ -291,6 +383,7 @@ fn lazy_unknowns(world: &World<'_>, modules: &[Option<LoadedModule>], resolution
         )
     };
     let mut limits = Vec::new();
+    let dialect = world.config.linker.dialect;
     for (item, armap) in world.inputs.sequence.iter().zip(&world.armaps) {
         let members: &[ModuleId] = match item {
             SequenceItem::Archive { modules, .. } => modules,
@@ -305,8 +398,8 @@ fn lazy_unknowns(world: &World<'_>, modules: &[Option<LoadedModule>], resolution
                 FileKind::Bitcode => Limit::Bitcode,
                 FileKind::Object => Limit::MalformedObject,
                 // GNU ld and gold ask the archive's symbol table, which has nothing of it.
-                _ if !matches!(world.config.linker.dialect, Dialect::Lld | Dialect::Mold) => continue,
-                _ if world.inputs.modules[module].range.is_empty() => continue,
+                _ if !matches!(dialect, Dialect::Lld | Dialect::Mold | Dialect::Wild) => continue,
+                _ if world.inputs.modules[module].range.is_empty() && dialect != Dialect::Wild => continue,
                 _ => {
                     let detail =
                         "an archive member that is no object: the linker has a word to say".to_owned();
@@ -314,12 +407,12 @@ fn lazy_unknowns(world: &World<'_>, modules: &[Option<LoadedModule>], resolution
                     continue;
                 }
             };
-            // lld and mold read every member, and complain of one that they can't read.
-            let reads_all = matches!(world.config.linker.dialect, Dialect::Lld | Dialect::Mold);
+            // lld, mold and wild read every member, and complain of one that they can't read.
+            let reads_all = matches!(dialect, Dialect::Lld | Dialect::Mold | Dialect::Wild);
             let named = armap.iter().filter(|(_, m)| *m == module).map(|(s, _)| *s);
             // mold leaves bitcode to its plugin.
             let reads_it =
-                reads_all && (limit != Limit::Bitcode || world.config.linker.dialect == Dialect::Lld);
+                reads_all && (limit != Limit::Bitcode || matches!(dialect, Dialect::Lld | Dialect::Wild));
             if armap.is_empty() || named.into_iter().any(wanted) || reads_it {
                 let detail = "an archive member whose symbols can't be read may be in the link".to_owned();
                 limits.push((Some(module), link_limit(limit, detail)));

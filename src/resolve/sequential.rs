@@ -154,6 +154,8 @@ impl Sequential<'_, '_> {
             match global.entry {
                 Entry::Undefined => self.refer(id, global.weak, true),
                 Entry::Common(_) => {
+                    // To GNU ld a common symbol is a reference that may end in a definition of its own.
+                    self.regular_reference[id.index()] = true;
                     if *state != State::Defined {
                         *state = State::Common;
                     }
@@ -196,7 +198,9 @@ impl Sequential<'_, '_> {
                 if symbol.version.is_none() || self.gold && reference != id {
                     self.refer(reference, symbol.weak, false);
                 }
-            } else if matches!(self.states[id.index()], State::New | State::Undefined { .. }) {
+            } else if matches!(self.states[id.index()], State::New | State::Undefined { .. })
+                || !self.gold && symbol.overrides_common
+            {
                 self.states[id.index()] = State::Defined;
             }
         }
@@ -205,15 +209,17 @@ impl Sequential<'_, '_> {
     /// GNU ld's rule for an `--as-needed` library, where it stands (bfd/elflink.c `elf_link_add_object_symbols`).
     fn is_needed(&self, dso: DsoId) -> bool {
         let world = self.world;
-        let missing = |id: SymbolId| {
-            matches!(self.states[id.index()], State::Undefined { weak: false } | State::Common)
+        let missing = |id: SymbolId| self.states[id.index()] == State::Undefined { weak: false };
+        let overridden = |id: SymbolId, s: &crate::inputs::DsoSymbol| {
+            s.overrides_common && self.states[id.index()] == State::Common
         };
         let by_dso = !is_on_list(world.inputs.dso_name(dso), &self.needed_names);
         let referenced = |id: SymbolId| {
             self.regular_reference[id.index()] || (by_dso && self.dynamic_reference[id.index()])
         };
-        let plain =
-            |(id, s): (SymbolId, &crate::inputs::DsoSymbol)| s.defined && missing(id) && referenced(id);
+        let plain = |(id, s): (SymbolId, &crate::inputs::DsoSymbol)| {
+            s.defined && (missing(id) || overridden(id, s)) && referenced(id)
+        };
         world.dso_symbols(dso).any(plain)
             || world.versioned.iter().any(|id| {
                 missing(*id)

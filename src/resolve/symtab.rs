@@ -9,6 +9,8 @@ use object::elf;
 use object::read::elf::{FileHeader, SectionHeader, Sym};
 use summaries::Visibility;
 
+use crate::inputs::SymbolType;
+
 type Elf = elf::FileHeader64<LittleEndian>;
 const LE: LittleEndian = LittleEndian;
 
@@ -32,8 +34,9 @@ pub(super) struct Global<'a> {
     pub(super) entry: Entry,
     /// `STB_WEAK`, or `STB_GNU_UNIQUE`, which lld treats so between definitions.
     pub(super) weak: bool,
-    /// `STT_FUNC`.
-    pub(super) function: bool,
+    pub(super) ty: SymbolType,
+    /// In bytes.
+    pub(super) size: u64,
     pub(super) visibility: Visibility,
 }
 
@@ -52,6 +55,18 @@ pub(super) struct ModuleSymbols<'a> {
     pub(super) first_global: u32,
     pub(super) globals: Vec<Global<'a>>,
     pub(super) comdats: Vec<Comdat<'a>>,
+}
+
+/// The symbols of which GNU ld and gold print a warning when something refers to them: those with a section
+/// `.gnu.warning.SYMBOL` in this object or shared library.
+pub(super) fn warned_symbols(data: &[u8]) -> Vec<&[u8]> {
+    let read = || {
+        let header = Elf::parse(data).ok()?;
+        let sections = header.sections(LE, data).ok()?;
+        let names = sections.iter().filter_map(|s| sections.section_name(LE, s).ok());
+        Some(names.filter_map(|name| name.strip_prefix(b".gnu.warning.")).collect())
+    };
+    read().unwrap_or_default()
 }
 
 /// Read them; `None` if the file is not a well-formed x86-64 relocatable object.
@@ -87,7 +102,8 @@ pub(super) fn read(data: &[u8]) -> Option<ModuleSymbols<'_>> {
             name: symbols.symbol_name(LE, symbol).ok()?,
             entry,
             weak: bind == elf::STB_WEAK || bind == elf::STB_GNU_UNIQUE,
-            function: symbol.st_type() == elf::STT_FUNC,
+            ty: SymbolType::of(symbol.st_type()),
+            size: symbol.st_size(LE),
             visibility: match symbol.st_visibility() {
                 elf::STV_INTERNAL => Visibility::Internal,
                 elf::STV_HIDDEN => Visibility::Hidden,

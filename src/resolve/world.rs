@@ -9,7 +9,7 @@ use super::symbol_table::SymbolTable;
 use super::symtab::{self, Entry, ModuleSymbols};
 use crate::config::{Config, Dialect};
 use crate::ids::{DsoId, Id, ModuleId, SymbolId};
-use crate::inputs::{FileKind, Inputs, SequenceItem};
+use crate::inputs::{FileKind, Inputs, SequenceItem, SymbolType};
 
 /// The name by which a symbol is resolved: `foo@@V` is the default version of `foo` and means it.
 pub(super) fn stem(name: &[u8]) -> &[u8] {
@@ -157,7 +157,8 @@ impl<'a> World<'a> {
     /// `elf_link_is_defined_archive_symbol`).
     pub(super) fn has_data_definition(&self, module: ModuleId, symbol: SymbolId) -> bool {
         let is_definition = |e: Entry| matches!(e, Entry::Section(_) | Entry::Absolute(_));
-        self.globals(module).any(|(id, g)| id == symbol && is_definition(g.entry) && !g.weak && !g.function)
+        self.globals(module)
+            .any(|(id, g)| id == symbol && is_definition(g.entry) && !g.weak && g.ty != SymbolType::Code)
     }
 
     /// The entries of a DSO's `.dynsym` that count, in order.

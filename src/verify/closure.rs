@@ -76,12 +76,18 @@ pub fn closure<'a>(
 }
 
 /// [`closure`] of objects that were read already.
-pub fn closure_of(
-    objects: &[Facts<'_>],
+pub fn closure_of<'a>(
+    objects: &[Facts<'a>],
     defined_elsewhere: &dyn Fn(&[u8]) -> bool,
     undefined_in_plain: &dyn Fn(&[u8]) -> bool,
 ) -> Result<()> {
-    let defined: FxHashSet<&[u8]> = objects.iter().flat_map(|o| o.defined.iter().copied()).collect();
+    // `NAME@@VERSION` is the default version, and defines NAME too.
+    let stem = |name: &'a [u8]| {
+        let at = name.windows(2).position(|w| w == b"@@");
+        at.and_then(|at| name.get(..at))
+    };
+    let names = objects.iter().flat_map(|o| o.defined.iter().copied());
+    let defined: FxHashSet<&[u8]> = names.flat_map(|name| [Some(name), stem(name)]).flatten().collect();
     for object in objects {
         for name in &object.referenced {
             if !defined.contains(name) && !defined_elsewhere(name) && !undefined_in_plain(name) {

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use goblin::elf::header::{ET_DYN, ET_EXEC};
-use goblin::elf::program_header::{PT_DYNAMIC, PT_INTERP, PT_LOAD, ProgramHeader};
+use goblin::elf::program_header::{PF_X, PT_DYNAMIC, PT_GNU_STACK, PT_INTERP, PT_LOAD, ProgramHeader};
 use goblin::elf::section_header as sh;
 
 use super::elf::{contents, context, error, headers, string, symbols};
@@ -15,6 +15,8 @@ use crate::inputs::mapped::Mapped;
 
 const DT_NEEDED: u64 = 1;
 const DT_STRTAB: u64 = 5;
+const DT_INIT_ARRAYSZ: u64 = 27;
+const DT_FINI_ARRAYSZ: u64 = 28;
 /// `DT_FLAGS_1` and its bit for position-independent executables.
 const DT_FLAGS_1: u64 = 0x6fff_fffb;
 const DF_1_PIE: u64 = 0x0800_0000;
@@ -36,6 +38,11 @@ pub struct OutputFacts {
     pub entry: u64,
     /// `DT_NEEDED`, in order.
     pub needed: Vec<Vec<u8>>,
+    /// Bytes: `DT_INIT_ARRAYSZ`, `DT_FINI_ARRAYSZ`; `None` in a file without a dynamic section.
+    pub init_array: Option<u64>,
+    pub fini_array: Option<u64>,
+    /// `PT_GNU_STACK` with or without `PF_X`; `None` where there is no such segment.
+    pub execstack: Option<bool>,
     bytes: Mapped,
 }
 
@@ -73,7 +80,20 @@ fn read(bytes: Mapped) -> Result<OutputFacts> {
         return Err(error("an executable without entry"));
     }
     let needed = needed(&bytes, &segments, &dynamic)?;
-    Ok(OutputFacts { kind, entry: header.e_entry, needed, bytes })
+    let value = |tag| {
+        let found = dynamic.iter().find(|(t, _)| *t == tag).map_or(0, |(_, value)| *value);
+        (!dynamic.is_empty()).then_some(found)
+    };
+    let stack = segments.iter().find(|s| s.p_type == PT_GNU_STACK);
+    Ok(OutputFacts {
+        kind,
+        entry: header.e_entry,
+        needed,
+        init_array: value(DT_INIT_ARRAYSZ),
+        fini_array: value(DT_FINI_ARRAYSZ),
+        execstack: stack.map(|s| s.p_flags & PF_X != 0),
+        bytes,
+    })
 }
 
 /// (tag, value) of the dynamic section, up to `DT_NULL`.
@@ -107,27 +127,20 @@ fn needed(bytes: &[u8], segments: &[ProgramHeader], dynamic: &[(u64, u64)]) -> R
 }
 
 impl OutputFacts {
-    /// Names defined in a symbol table of the output (`.symtab` and `.dynsym`), sorted, each once. Reads the tables.
-    pub fn defined_symbols(&self) -> Result<Vec<&[u8]>> {
+    /// The names in `.dynsym`, defined and undefined, each list sorted; `None` without such a table.
+    pub fn dynamic_symbols(&self) -> Result<Option<(Vec<&[u8]>, Vec<&[u8]>)>> {
         let (_, sections, _) = headers(&self.bytes)?;
-        let mut names = Vec::new();
-        for section in sections.iter().filter(|s| matches!(s.sh_type, sh::SHT_SYMTAB | sh::SHT_DYNSYM)) {
-            let Some(strings) = sections.get(section.sh_link as usize).and_then(|s| contents(&self.bytes, s))
-            else {
-                return Err(error("a symbol table without names"));
-            };
-            let table = symbols(&self.bytes, section)?;
-            let defined = (1..table.len()).filter_map(|i| table.get(i)).filter(|s| s.st_shndx != 0);
-            names.extend(defined.filter_map(|s| string(strings, s.st_name)).filter(|n| !n.is_empty()));
+        let Some(section) = sections.iter().find(|s| s.sh_type == sh::SHT_DYNSYM) else { return Ok(None) };
+        let strings = sections.get(section.sh_link as usize).and_then(|s| contents(&self.bytes, s));
+        let strings = strings.ok_or_else(|| error("a dynamic symbol table without names"))?;
+        let table = symbols(&self.bytes, section)?;
+        let (mut defined, mut undefined) = (Vec::new(), Vec::new());
+        for symbol in (1..table.len()).filter_map(|i| table.get(i)) {
+            let Some(name) = string(strings, symbol.st_name).filter(|n| !n.is_empty()) else { continue };
+            if symbol.st_shndx == 0 { undefined.push(name) } else { defined.push(name) }
         }
-        names.sort_unstable();
-        names.dedup();
-        Ok(names)
-    }
-
-    /// Whether a symbol table of the output defines `name`. Reads the tables; for many names use
-    /// [`defined_symbols`](Self::defined_symbols).
-    pub fn defines(&self, name: &[u8]) -> Result<bool> {
-        Ok(self.defined_symbols()?.binary_search(&name).is_ok())
+        defined.sort_unstable();
+        undefined.sort_unstable();
+        Ok(Some((defined, undefined)))
     }
 }

@@ -176,15 +176,20 @@ fn outputs_are_read() {
     }
     assert_eq!(facts("exe").needed, [b"libm.so.6".to_vec(), b"libc.so.6".to_vec()]);
     assert_eq!(facts("static-pie").needed, Vec::<Vec<u8>>::new());
-    assert!(facts("exe").defines(b"main").unwrap() && !facts("exe").defines(b"sin").unwrap());
-    assert!(facts("lib.so").defines(b"exported").unwrap());
+    let library = facts("lib.so");
+    let (defined, undefined) = library.dynamic_symbols().unwrap().unwrap();
+    assert!(defined.contains(&&b"exported"[..]) && !undefined.contains(&&b"exported"[..]));
+    let program = facts("exe");
+    let (defined, undefined) = program.dynamic_symbols().unwrap().unwrap();
+    assert!(undefined.contains(&&b"sin"[..]) && !defined.contains(&&b"sin"[..]));
+    assert_eq!((program.init_array, program.fini_array, program.execstack), (Some(8), Some(8), Some(false)));
     // Cut anywhere, it is an error or at least no panic.
     let bytes = std::fs::read(dir.path().join("exe")).unwrap();
     for cut in (0..bytes.len()).step_by(97) {
         let path = dir.path().join("cut");
         std::fs::write(&path, &bytes[..cut]).unwrap();
         if let Ok(facts) = output(&path) {
-            let _ = facts.defined_symbols();
+            let _ = facts.dynamic_symbols();
         }
     }
     std::fs::write(dir.path().join("cut"), &bytes[..4096]).unwrap();

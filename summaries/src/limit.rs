@@ -82,6 +82,10 @@ limits! {
     ScriptWithoutGc, "script-without-gc", Link, "--gc-sections on the command line";
     /// The linker will reject the link: its own message is the best one.
     LinkError, "link-error", Link, "a link that the linker itself accepts";
+    /// The linker may say something about the originals that it would not say, or not in the same words, about pruned objects.
+    LinkerMessage, "linker-message", Link, "linking without the option or the section that makes the linker speak";
+    /// lld keeps a section that `__start_X` means only because code refers to it that would go.
+    StartStopSection, "start-stop-section", Link, "-z nostart-stop-gc, or SHF_GNU_RETAIN on the section";
     /// Two linkers, or two readings of one, disagree which definition prevails.
     AmbiguousResolution, "ambiguous-resolution", Link, "one strong definition";
     /// No module defines the entry symbol: the program starts at whatever comes first.

@@ -220,6 +220,9 @@ pub mod atom_flags {
     /// Code that was not understood and may use what its caller left in registers that pass nothing by the psABI: it may take
     /// arguments there (`preserve_none`, `regcall`). Only found where value flow is.
     pub const TAKES_REGISTERS: u32 = 1 << 9;
+    /// A relocation of it holds an absolute address in 32 bits or fewer, or in a section that is not writable: linkers refuse
+    /// the first where the output may be loaded anywhere, and refuse or report the second.
+    pub const FIXED_ADDRESS: u32 = 1 << 10;
 }
 
 /// The unit that lives or dies.

@@ -17,6 +17,11 @@ macro_rules! cases {
 
 cases! {
     aliases
+    archive_again_duplicates
+    archive_again_whole
+    archive_named_twice
+    archive_twice
+    archive_twice_thin
     as_needed_by_library
     as_needed_dead
     as_needed_overridden
@@ -38,12 +43,15 @@ cases! {
     bitcode_routines
     bitcode_split
     bitcode_types
+    call_graph_ordering
+    call_graph_profile
     called_values
     circular_archives
     code_bytes
     cold_split
     common
     common_alignment
+    common_and_library
     common_member
     compressed_debug
     computed_goto
@@ -115,6 +123,7 @@ cases! {
     debug_dropped
     debug_groups
     debug_stripped
+    declared
     declared_hidden
     defsym
     dso_reference
@@ -129,6 +138,7 @@ cases! {
     fat_bitcode
     fat_bitcode_pruned
     fat_bitcode_taken
+    fixed_address
     fn_aligned
     fn_biased
     fn_biased_exact
@@ -146,6 +156,8 @@ cases! {
     full_matrix
     gcc_lto_fat
     gcc_lto_slim
+    gnu_warning
+    gnu_warning_library
     hidden_merge
     ic_kept
     ic_memory
@@ -155,6 +167,7 @@ cases! {
     init_fini_option
     init_section
     interposed
+    keep_unique
     library_extracts_member
     library_needs_library
     library_not_on_line
@@ -164,29 +177,48 @@ cases! {
     merge_strings
     missing_library
     mono_sections
+    needed_by_dead_part
+    no_stack_note
+    no_stack_note_alone
+    noinhibit_exec
     objects
     own_malloc
+    patchable_entries
     protected
+    quoted_list
+    quoted_pattern
     relocatable
     retain
     script_keep
     stapsdt
     start_lib
+    start_lib_unknown
     start_stop
+    start_stop_dead_part
     start_stop_gc
+    start_stop_none
     static_pie
+    stray_end_group
+    stray_end_lib
+    stray_pop_state
     stub_corners
     stub_mentioned
     stub_report
     stub_shared
     stub_virtual
     switch_table
+    symbol_ordering
     symver
+    symver_exported
+    symver_local
+    symver_referenced
     thin_archive
     tls
+    type_mismatch
     undefined_hidden
     undefined_in_dead
     undefined_in_dead_gc
+    undefined_in_dead_part
     undefined_in_dead_shared
     undefined_live
     undefined_option
@@ -196,10 +228,17 @@ cases! {
     version_script
     version_script_hidden
     versioned_reference
+    warn_backrefs
+    warn_common
+    warn_unresolved
     weak_bar_ctor
     weak_beside_library
     weak_order
     whole_archive
+    whole_archive_unclosed
+    wild_group_copies
+    wild_hidden_reference
+    wild_weak_first
     wrap
     wrap_archive
     wrap_for_library

@@ -26,7 +26,9 @@ pub(crate) fn messages(text: &str, linker: Linker) -> String {
     let path = linker.path();
     let canonical = path.canonicalize().unwrap();
     let mut names: Vec<String> = vec![path.to_string_lossy().into(), canonical.to_string_lossy().into()];
-    for name in ["ld.lld-19", "ld.lld", "ld.gold", "ld.bfd", "x86_64-linux-gnu-ld", "mold", "lld", "ld"] {
+    for name in
+        ["ld.lld-19", "ld.lld", "ld.gold", "ld.bfd", "x86_64-linux-gnu-ld", "mold", "lld", "wild", "ld"]
+    {
         names.push(name.to_owned());
     }
     let mut result = String::new();

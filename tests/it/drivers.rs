@@ -245,19 +245,12 @@ fn version_text_is_recognised() {
             let job = driven.job(driven.shims.join("ld")).arg(option).env("LTO_PRUNE_LINKER", linker.path());
             let ours = driven.session.run(&job);
             driven.session.check_eq(&ours.status, &behind.status, &format!("status of {option}"));
-            let first = |text: &str| text.lines().next().unwrap_or_default().to_owned();
-            driven.session.check_eq(
-                &first(&ours.stdout),
-                &first(&behind.stdout),
-                &format!("first line of {option}"),
-            );
+            // Byte for byte: libtool's configure takes any version below 2 for that of an old GNU ld.
+            driven.session.check_eq(&ours.stdout, &behind.stdout, option);
             // libtool's `case `$LD -v 2>&1 </dev/null` in *GNU* | *'with BFD'*)`.
             let all = format!("{}{}", ours.stdout, ours.stderr);
             if behind.ok() {
                 driven.session.check(all.contains("GNU"), &format!("libtool would not find GNU in {all}"));
-                driven
-                    .session
-                    .check(all.contains("lto-prune"), &format!("we are not named by {option}: {all}"));
             }
         }
     }

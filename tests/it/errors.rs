@@ -1,6 +1,6 @@
 //! How a link ends that does not end well: status, messages, and what is left on the disk.
 //!
-//! The rule: an output is there only when it is complete, and nothing of ours stays behind. What fixtures can say
+//! The rule: an output of ours is there only when it is complete, what the linker refuses ends as without us, and nothing of ours stays behind. What fixtures can say
 //! (undefined and duplicate symbols, missing libraries) is there.
 
 use std::os::unix::fs::FileTypeExt as _;
@@ -107,8 +107,51 @@ fn interrupted_link_leaves_nothing() {
     }
 }
 
+/// Whether a process is there whose words have `text`.
+fn is_running(text: &str) -> bool {
+    let lines = std::fs::read_dir("/proc").unwrap().flatten().map(|p| p.path().join("cmdline"));
+    lines.map(|l| std::fs::read(l).unwrap_or_default()).any(|l| String::from_utf8_lossy(&l).contains(text))
+}
+
 #[test]
-fn failing_linker_leaves_the_old_output_or_none() {
+fn killed_link_ends_its_linker_and_the_next_link_cleans_up() {
+    for options in ["", "--prune-level=off --prune-report=report.json"] {
+        let mut session = prepare(&format!("killed-{}", options.len()));
+        let fake = fake_linker(&session, &format!("{HALF_AN_OUTPUT}\nexec sleep 61"));
+        session.write("out", "old");
+        let dir = session.dir().to_owned();
+        // By its output's path the linker is known among all processes.
+        let out = session.path("out");
+        let job = as_linker(&session).words("main.o -e main").words(options).arg("-o").arg(&out);
+        let before = listing(&dir);
+        let mut command = job.env("LTO_PRUNE_LINKER", fake).command();
+        let mut child = command.stderr(Stdio::null()).spawn().unwrap();
+        let start = Instant::now();
+        while !session.path("started").exists() && start.elapsed() < Duration::from_secs(30) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let start = Instant::now();
+        // `exec sleep` has no word of ours; the shell before it has.
+        while is_running(&out.to_string_lossy()) || is_running("sleep\061\0") {
+            session.check(start.elapsed() < Duration::from_secs(10), "the linker goes on");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        if options.is_empty() {
+            session.check_eq(&std::fs::read(&out).unwrap(), &b"old".to_vec(), "the old output");
+        }
+        let job = as_linker(&session).words("main.o -e main -o").arg(&out);
+        session.must(&job.env("LTO_PRUNE_LINKER", Linker::Lld.path()));
+        let mut after = listing(&dir);
+        after.retain(|n| n != "started" && n != "report.json");
+        session.check_eq(&after, &before, "files after the next link");
+        session.check_eq(&listing(&session.path("tmp")), &Vec::new(), "temporary files");
+    }
+}
+
+#[test]
+fn failing_linker_leaves_what_it_leaves_alone() {
     for status in [1, 3] {
         let mut session = prepare(&format!("failing-{status}"));
         let fake =
@@ -117,8 +160,9 @@ fn failing_linker_leaves_the_old_output_or_none() {
         let outcome = session.run(&job);
         session.check_eq(&outcome.status, &status, "exit status is the linker's");
         session.check_eq(&outcome.stderr.as_str(), &"ld: it hurts\n", "messages are the linker's, once");
+        // It links the originals in our place, so half an output is its own.
         let text = std::fs::read_to_string(session.path("out")).unwrap_or_default();
-        session.check(text != "half\n", "half an output is published");
+        session.check_eq(&text.as_str(), &"half\n", "what is left");
         session.check_eq(&listing(&session.path("tmp")), &Vec::new(), "temporary files");
     }
 }
@@ -199,11 +243,19 @@ fn output_with_other_names() {
 
 #[test]
 fn output_to_standard_output() {
-    let mut session = prepare("dash");
-    let job = as_linker(&session).words("main.o -e main -o -").env("LTO_PRUNE_LINKER", Linker::Lld.path());
-    let outcome = session.must(&job);
-    session.check(outcome.stdout.contains("ELF"), "no program on the standard output");
-    session.check(!session.path("-").exists(), "a file named -");
+    // For GNU ld it is a file of that name.
+    for linker in Linker::ALL {
+        let mut session = prepare(&format!("dash-{}", linker.name()));
+        let line = "main.o -e main -o -";
+        let mut made = Vec::new();
+        for job in [Job::new(session.dir(), linker.path()), as_linker(&session)] {
+            let outcome = session.must(&job.words(line).env("LTO_PRUNE_LINKER", linker.path()));
+            made.push((outcome.stdout.contains("ELF"), session.path("-").exists()));
+            let _ = std::fs::remove_file(session.path("-"));
+        }
+        session.check_eq(&made[1], &made[0], &format!("{}: (on the standard output, a file)", linker.name()));
+        session.check(made[0].0 != made[0].1, "no program");
+    }
 }
 
 #[test]
@@ -238,6 +290,26 @@ fn mode_of_the_output_follows_umask() {
         modes.push(std::fs::metadata(session.path(name)).unwrap().permissions().mode());
     }
     session.check_eq(&modes[1], &modes[0], "mode of the output");
+}
+
+#[test]
+fn mode_of_an_old_output() {
+    use std::os::unix::fs::PermissionsExt as _;
+    // GNU ld and gold write to an empty file, which keeps its mode; compilers make their temporary outputs so.
+    let mut session = prepare("old-mode");
+    for linker in Linker::ALL {
+        for old in ["", "old"] {
+            let mut modes = Vec::new();
+            for job in [Job::new(session.dir(), linker.path()), as_linker(&session)] {
+                let out = session.write("out", old);
+                std::fs::set_permissions(&out, std::fs::Permissions::from_mode(0o600)).unwrap();
+                session.must(&job.words("main.o -e main -o out").env("LTO_PRUNE_LINKER", linker.path()));
+                modes.push(std::fs::metadata(&out).unwrap().permissions().mode());
+                std::fs::remove_file(&out).unwrap();
+            }
+            session.check_eq(&modes[1], &modes[0], &format!("{} over {old:?}", linker.name()));
+        }
+    }
 }
 
 #[test]

@@ -2,6 +2,9 @@
 //!
 //! mold 1.10 traces every member that it parses, extracted or not; of it we ask only that all it needs is there, by its map.
 //!
+//! wild logs the sections that it takes, of all files that are loaded once it collects no garbage; a member of the name of another
+//! in its archive is not told apart.
+//!
 //! Every other linker prints the files it loads (`--trace`), members as `archive(member)`. Where two members of one archive
 //! have one name, the trace does not tell them apart, and so the lists are compared as sorted lists with repetition.
 
@@ -41,10 +44,11 @@ fn compare_by(
     let trace = match linker {
         Linker::Bfd => "-Wl,-t,-t",
         Linker::Mold => "-Wl,-Map=plain.map",
+        Linker::Wild => "-Wl,--no-gc-sections",
         _ => "-Wl,--trace",
     };
     let plain = Job::new(&dir, driver).words("-B plain -o plain.out").arg(trace).words(line);
-    let traced = session.must(&plain);
+    let traced = session.must(&plain.env("WILD_LOG", "debug"));
     let pruned = Job::new(&dir, driver).words("-B shims -o out -Wl,--prune-report=report.json").words(line);
     session.must(&pruned.env("LTO_PRUNE_LINKER", path));
 
@@ -55,8 +59,11 @@ fn compare_by(
     let mut theirs: Vec<String> = text.lines().filter_map(object_of_trace).collect();
     ours.sort();
     theirs.sort();
-    if linker == Linker::Mold {
+    if matches!(linker, Linker::Mold | Linker::Wild) {
         theirs.dedup();
+    }
+    if linker == Linker::Wild {
+        ours.dedup();
     }
     let missing: Vec<_> = difference(&theirs, &ours);
     let extra = if linker == Linker::Mold { Vec::new() } else { difference(&ours, &theirs) };
@@ -86,6 +93,14 @@ fn object_of_trace(line: &str) -> Option<String> {
     // mold: `trace: file`; others print the name alone. bfd: `(archive)member` in old versions.
     if let Some((_, rest)) = line.split_once("trace: ") {
         line = rest;
+    }
+    // wild: `loaded_section=.text file=archive @ member`.
+    if line.contains("loaded_section=") {
+        let (_, file) = line.split_once(" file=")?;
+        return Some(match file.split_once(" @ ") {
+            Some((archive, member)) => normal(&format!("{archive}({member})")),
+            None => normal(file),
+        });
     }
     // A line of mold's map: address, size, alignment, `file:(section)`; its other lines name symbols.
     if line.starts_with(|c: char| c.is_ascii_digit()) {

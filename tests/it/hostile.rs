@@ -83,6 +83,57 @@ fn files_that_are_no_objects() {
     }
 }
 
+/// Whatever the linker refuses, it alone says so, byte for byte, and its old output is there or gone as without us.
+#[test]
+fn refused_links_are_the_linker_s_alone() {
+    let mut session = prepare("refused");
+    let dir = session.dir().to_owned();
+    let bytes = std::fs::read(session.path("x.o")).unwrap();
+    session.write("cut.o", &bytes[..bytes.len() / 2]);
+    session.write("header.o", b"\x7fELF");
+    session.write("text.o", "int x;");
+    session.write("bad.a", format!("!<arch>\n{}", "no header of a member ".repeat(9)));
+    session.write("nothing.c", "int nope(void);\nint main(void) { return nope(); }\n");
+    session.must(&Job::new(&dir, "gcc").words("-c nothing.c"));
+    session.mkdir("folder.o");
+    let tails = [
+        "-lnope",
+        "absent.o",
+        "cut.o",
+        "header.o",
+        "text.o",
+        "bad.a",
+        "folder.o",
+        "nothing.o",
+        "main.o",
+        "-T absent.ld",
+        "--version-script=absent.v",
+        "--dynamic-list=absent.l",
+        "--no-such-option",
+        "@absent.rsp",
+        "-l:absent.so",
+        "--whole-archive bad.a",
+    ];
+    for linker in Linker::ALL {
+        let mut refused = 0;
+        for tail in tails {
+            let mut ends = Vec::new();
+            for program in [linker.path(), session.path("shims/ld")] {
+                session.write("out", "old");
+                let job = Job::new(&dir, program).words("main.o x.o").words(tail).words("-e main -o out");
+                let outcome = session.run(&job.env("LTO_PRUNE_LINKER", linker.path()));
+                let old = std::fs::read(session.path("out")).ok().map(|bytes| bytes == b"old");
+                ends.push((outcome, old));
+            }
+            if !ends[0].0.ok() {
+                refused += 1;
+                session.check_eq(&ends[1], &ends[0], &format!("{tail} with {}", linker.name()));
+            }
+        }
+        session.check(refused > 10, &format!("{} refuses {refused} links", linker.name()));
+    }
+}
+
 #[test]
 fn truncated_objects() {
     let mut session = prepare("truncated");
@@ -195,5 +246,44 @@ fn malformed_unwind_section() {
     assemble(&mut session, "strange", frame);
     for linker in Linker::ALL {
         both(&mut session, linker, "main.o strange.o");
+    }
+}
+
+#[test]
+fn inputs_that_change_during_the_link() {
+    // A linker that changes an input, and then links: nothing is published of what was read before.
+    let mut session = prepare("changing");
+    let dir = session.dir().to_owned();
+    let linker = session
+        .write("ld.lld", format!("#!/bin/sh\n: > x.o\nexec {} \"$@\"\n", Linker::Lld.path().display()));
+    session.must(&Job::new(&dir, "chmod").arg("+x").arg(&linker));
+    let job = Job::new(&dir, session.path("shims/ld")).words("main.o x.o -e main -o out");
+    let outcome = session.run(&job.env("LTO_PRUNE_LINKER", &linker));
+    // lld takes an empty file for nothing, and finds nothing undefined in what the originals are now.
+    let plain = session.run(&Job::new(&dir, Linker::Lld.path()).words("main.o x.o -e main -o plain"));
+    session.check_eq(&outcome.status, &plain.status, &outcome.stderr);
+    if plain.ok() {
+        session.check(outcome.stderr.contains("x.o: the file changed while it was linked"), &outcome.stderr);
+        let read = |name: &str| std::fs::read(dir.join(name)).unwrap();
+        session.check(read("out") == read("plain"), "the output is not that of the originals");
+    }
+}
+
+#[test]
+fn little_memory_and_few_files() {
+    let mut session = prepare("limits");
+    let dir = session.dir().to_owned();
+    for linker in Linker::ALL {
+        for limit in ["-v 60000", "-v 90000", "-v 150000", "-v 300000", "-n 8", "-n 16"] {
+            let mut statuses = Vec::new();
+            for program in [linker.path(), session.path("shims/ld")] {
+                let line = format!("ulimit {limit}; exec {} main.o x.o -e main -o out", program.display());
+                let outcome = session
+                    .run(&Job::new(&dir, "sh").arg("-c").arg(line).env("LTO_PRUNE_LINKER", linker.path()));
+                session.check(!outcome.stderr.contains("panicked"), &outcome.stderr);
+                statuses.push(outcome.status);
+            }
+            session.check_eq(&statuses[1], &statuses[0], &format!("{} with {limit}", linker.name()));
+        }
     }
 }

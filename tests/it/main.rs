@@ -30,6 +30,7 @@ mod extraction;
 mod folding;
 mod hostile;
 mod matrix;
+mod messages;
 mod models;
 mod options;
 mod remarks;

@@ -21,7 +21,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("toml", &["summaries/src/models.rs", "src/audit/commands/budget.rs"]),
     ("rustc_demangle", &["src/audit/demangle.rs"]),
     ("cpp_demangle", &["src/audit/demangle.rs"]),
-    ("rustix", &["src/audit/mod.rs"]),
+    ("rustix", &["src/audit/mod.rs", "src/link/"]),
     ("rayon", &["src/"]),
     ("signal_hook", &["src/link.rs", "src/link/", "src/modes/standalone.rs", "src/bisect/"]),
 ];

@@ -12,10 +12,11 @@ pub(crate) enum Linker {
     Mold,
     Bfd,
     Gold,
+    Wild,
 }
 
 impl Linker {
-    pub(crate) const ALL: [Linker; 4] = [Linker::Lld, Linker::Mold, Linker::Bfd, Linker::Gold];
+    pub(crate) const ALL: [Linker; 5] = [Linker::Lld, Linker::Mold, Linker::Bfd, Linker::Gold, Linker::Wild];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -23,6 +24,7 @@ impl Linker {
             Linker::Mold => "mold",
             Linker::Bfd => "bfd",
             Linker::Gold => "gold",
+            Linker::Wild => "wild",
         }
     }
 
@@ -37,6 +39,7 @@ impl Linker {
             Linker::Mold => tool("mold"),
             Linker::Bfd => tool("ld.bfd"),
             Linker::Gold => tool("ld.gold"),
+            Linker::Wild => tool("wild"),
         }
     }
 }

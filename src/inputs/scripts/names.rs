@@ -8,6 +8,7 @@ use rustc_hash::FxHashSet;
 
 use super::super::glob::Glob;
 use super::{Pattern, ScriptFacts};
+use crate::config::Dialect;
 
 /// Which way doubt goes.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -27,11 +28,13 @@ struct Set {
 }
 
 impl Set {
-    fn new(patterns: &[Pattern], doubt: Doubt) -> Self {
+    /// Compile `patterns`. GNU ld and gold take a quoted one for a name; the others ignore the quotes.
+    fn new(patterns: &[Pattern], dialect: Dialect, doubt: Doubt) -> Self {
         let mut set = Set::default();
         for pattern in patterns {
             let glob = Glob::new(&pattern.text);
-            if !pattern.quoted && glob.is_star() {
+            let quoted = pattern.quoted && matches!(dialect, Dialect::Bfd | Dialect::Gold);
+            if !quoted && glob.is_star() {
                 set.star = true;
                 continue;
             }
@@ -41,12 +44,8 @@ impl Set {
                     continue;
                 }
             }
-            if pattern.quoted || glob.is_literal() {
-                set.literals.insert(if pattern.quoted {
-                    pattern.text.clone().into_bytes()
-                } else {
-                    glob.literal()
-                });
+            if quoted || glob.is_literal() {
+                set.literals.insert(if quoted { pattern.text.clone().into_bytes() } else { glob.literal() });
             } else {
                 set.globs.push(glob);
             }
@@ -72,13 +71,12 @@ pub struct NameMatcher {
 }
 
 impl ScriptFacts {
-    /// Compile the version scripts' and dynamic lists' patterns.
-    pub fn name_matcher(&self) -> NameMatcher {
-        let version = self
-            .version_global
-            .as_ref()
-            .map(|global| (Set::new(global, Doubt::Matches), Set::new(&self.version_local, Doubt::DoesNot)));
-        NameMatcher { version, dynamic: Set::new(&self.dynamic_list, Doubt::Matches) }
+    /// Compile the version scripts' and dynamic lists' patterns as the linker reads them.
+    pub fn name_matcher(&self, dialect: Dialect) -> NameMatcher {
+        let set = |patterns, doubt| Set::new(patterns, dialect, doubt);
+        let global = self.version_global.as_ref();
+        let version = global.map(|g| (set(g, Doubt::Matches), set(&self.version_local, Doubt::DoesNot)));
+        NameMatcher { version, dynamic: set(&self.dynamic_list, Doubt::Matches) }
     }
 }
 

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
+use crate::config::Dialect;
 
 fn script(text: &str) -> Result<ScriptFacts, String> {
     let mut facts = ScriptFacts::default();
@@ -12,7 +13,7 @@ fn script(text: &str) -> Result<ScriptFacts, String> {
 fn version(text: &str) -> names::NameMatcher {
     let mut facts = ScriptFacts::default();
     version::parse_script(text.as_bytes(), &mut facts).unwrap();
-    facts.name_matcher()
+    facts.name_matcher(Dialect::Bfd)
 }
 
 /// `ld.bfd --verbose` prints its script between two lines of equals signs.
@@ -147,7 +148,7 @@ fn version_scripts() {
     assert!(!facts.version_exports(b"_ZN2ns1fEv") && facts.version_exports(b"g"));
     // No version script at all exports everything, an empty one too.
     assert!(
-        ScriptFacts::default().name_matcher().version_exports(b"x")
+        ScriptFacts::default().name_matcher(Dialect::Bfd).version_exports(b"x")
             && version("V { };").version_exports(b"x")
     );
     let mut facts = ScriptFacts::default();
@@ -163,7 +164,7 @@ fn version_scripts() {
 fn dynamic_lists() {
     let mut facts = ScriptFacts::default();
     version::parse_list(b"{ foo; bar_*; extern \"C++\" { \"ns::g()\"; }; };\n{ baz; };", &mut facts).unwrap();
-    let names = facts.name_matcher();
+    let names = facts.name_matcher(Dialect::Bfd);
     assert!(
         names.dynamic_list_names(b"foo")
             && names.dynamic_list_names(b"bar_1")

@@ -3,11 +3,11 @@
 #![allow(clippy::unwrap_used)]
 
 use proptest::prelude::*;
-use summaries::{AtomKind, ModuleSummary};
+use summaries::ModuleSummary;
 
 use super::*;
 use crate::index::tests::random_link;
-use crate::propagate::{Rules, live};
+use crate::propagate::live;
 
 const COUNT: usize = 24;
 
@@ -17,7 +17,7 @@ fn dropped(edges: &[(usize, usize)]) -> (Vec<Vec<usize>>, usize) {
     let resolution = link.resolution();
     let summaries: Vec<&ModuleSummary> = link.summaries.iter().collect();
     let mut index = crate::index::build(&link.config, &Inputs::default(), &resolution, &summaries);
-    let run = |index: &Index| live(index, Rules::Ours, &|_| (AtomKind::Code, false));
+    let run = |index: &Index| live(index);
     let order = referrers_first(&index, &run(&index));
     let mut all = Vec::new();
     for limit in 0..=order.len() {

@@ -85,6 +85,7 @@ fn read(bytes: &[u8], asked: Asked, each: Each<'_>) -> Result<ModuleSummary> {
     let divided = !plan.parts.is_empty();
     let meanings = relocations::Meanings { divided, owned: &owned, retargets: &retargets };
     relocations::read(&tables, &by_section, &atoms, &symbols, meanings, &mut references, &mut limits)?;
+    relocations::mark_fixed_addresses(&tables, &by_section, &mut atoms)?;
     parts::refer(&plan, &resolved, &atoms, &mut references);
     parts::connect(&plan, &atoms, &by_section, &mut references);
     let before = limits.len();

@@ -126,6 +126,30 @@ impl Meanings<'_> {
     }
 }
 
+/// Set [`atom_flags::FIXED_ADDRESS`](crate::atom_flags::FIXED_ADDRESS) on the atoms that have such a relocation.
+pub(crate) fn mark_fixed_addresses(
+    tables: &Tables<'_>,
+    by_section: &SectionAtoms,
+    atoms: &mut [Atom],
+) -> Result<()> {
+    for (i, section) in tables.sections.iter().enumerate().filter(|(_, s)| s.ty == elf::SHT_RELA.0) {
+        let Some(first) = by_section.get(section.info) else { continue };
+        let Some(atom) = atoms.get(first.index()).filter(|a| a.kind.is_alloc()) else { continue };
+        let narrow = [elf::R_X86_64_32, elf::R_X86_64_32S, elf::R_X86_64_16, elf::R_X86_64_8];
+        let wide = (!atom.has(crate::atom_flags::WRITE)).then_some(elf::R_X86_64_64);
+        for rela in entries(tables, i as u32, section)? {
+            let is_absolute = narrow.iter().chain(&wide).any(|ty| ty.0 == type_of(rela));
+            if symbol_of(rela).0 != 0 && is_absolute {
+                let at = by_section.at(atoms, section.info, rela.r_offset.get(LE)).unwrap_or(first);
+                if let Some(atom) = atoms.get_mut(at.index()) {
+                    atom.flags |= crate::atom_flags::FIXED_ADDRESS;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Append the references of every allocated atom, in file order of the relocation sections.
 pub(crate) fn read(
     tables: &Tables<'_>,

@@ -92,6 +92,7 @@ const FLAGS: &[(u32, &str)] = &[
     (atom_flags::GROUPED, "grouped"),
     (atom_flags::STANDARD_FAMILY, "standard"),
     (atom_flags::TAKES_REGISTERS, "takes-registers"),
+    (atom_flags::FIXED_ADDRESS, "fixed-address"),
 ];
 
 /// Flags, separated by commas; a bit without a name is `bitN`.

@@ -1,0 +1,69 @@
+//! Mark and sweep as the linker's own `--gc-sections` does it on the originals (lld/ELF/MarkLive.cpp).
+//!
+//! The linker keeps or removes whole input sections, so an atom is marked if any atom of its section is, with all that each
+//! of them refers to. Unwind tables are roots: each personality, and each LSDA that is not metadata of one section. A
+//! definition that does not prevail keeps nothing for the sake of its name. What only we keep (options of ours, limits,
+//! what the linker asks for by name) is no root here.
+//!
+//! It decides what the plain link reports and needs: undefined symbols, libraries, sections behind `__start_X`. Left
+//! out: string pieces of merge sections, which the linker marks one by one and which refer to nothing.
+
+use summaries::{Atom, AtomKind, ModuleSummary, atom_flags};
+
+use super::{Edge, EdgeKind, Index, RootReason};
+use crate::ids::{AtomId, Id};
+
+/// By atom: whether the linker keeps it.
+pub(super) fn mark(index: &Index, summaries: &[&ModuleSummary]) -> Vec<bool> {
+    let joined = joined(index, summaries);
+    let atom = |id: AtomId| {
+        let (position, local) = index.locate(id);
+        summaries.get(position).and_then(|s| s.atoms.get(local.index()))
+    };
+    let of_linker = |reason| {
+        !matches!(
+            reason,
+            RootReason::PruneKeep
+                | RootReason::PruneLimit
+                | RootReason::ModuleKept
+                | RootReason::Ordered
+                | RootReason::Declared
+                | RootReason::Empty
+        )
+    };
+    let roots = index.roots.iter().filter(|r| of_linker(r.reason));
+    let mut work: Vec<AtomId> = roots.map(|root| root.atom).collect();
+    let metadata = atom_flags::EXEC | atom_flags::LINK_ORDER | atom_flags::GROUPED;
+    for id in (0..index.atom_count()).map(AtomId::new).filter(|id| !index.discarded[id.index()]) {
+        let unwind = index.edges_of(id).1.iter().filter(|e| e.kind == EdgeKind::Unwind).map(|e| e.target);
+        let is_root = |target: &AtomId| {
+            !index.discarded[target.index()]
+                && atom(*target).is_some_and(|a| a.kind != AtomKind::Lsda || !a.has(metadata))
+        };
+        work.extend(unwind.filter(is_root));
+    }
+    let mut marked = vec![false; index.atom_count()];
+    while let Some(id) = work.pop() {
+        if std::mem::replace(&mut marked[id.index()], true) {
+            continue;
+        }
+        let keeps = |edge: &&Edge| edge.kind != EdgeKind::SameName && !edge.is_described();
+        let edges = index.edges_of(id).1.iter().filter(keeps).filter(|e| index.follows(id, e));
+        work.extend(edges.map(|e| e.target));
+        work.extend(joined[id.index()].then(|| AtomId(id.0 - 1)));
+        work.extend(joined[id.index() + 1].then(|| AtomId(id.0 + 1)));
+    }
+    marked
+}
+
+/// By atom, and once more behind the last: whether it is of the same section as the one before it.
+fn joined(index: &Index, summaries: &[&ModuleSummary]) -> Vec<bool> {
+    let mut joined = vec![false; index.atom_count() + 1];
+    for (module, summary) in index.modules.iter().zip(summaries) {
+        for (i, pair) in summary.atoms.array_windows::<2>().enumerate() {
+            let same = pair[0].section == pair[1].section && pair[0].section != Atom::NO_SECTION;
+            joined[module.first_atom as usize + i + 1] = same;
+        }
+    }
+    joined
+}

@@ -1,0 +1,106 @@
+//! A linker that does not outlive us, and the signals by which we end.
+//!
+//! A process that is killed can't end its children, so each child asks the kernel for that itself (`PR_SET_PDEATHSIG`)
+//! before it becomes the linker: it is started as this program, with a word that says so. That costs half a millisecond
+//! and no `unsafe`. A signal that asks us to end we take ourselves: the linker is killed, and our folders go.
+//! Left out: children of the linker; those that fork to link are told not to.
+
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, ExitCode, Output};
+use std::sync::Mutex;
+
+use rustix::process::{Pid, Signal};
+
+use super::{plain, workspace};
+
+/// The first word of the process that becomes the linker; the number of its parent follows it.
+const WORD: &str = "--run-linker-of=";
+
+/// This program, also where it was replaced or removed since it started.
+const OURSELVES: &str = "/proc/self/exe";
+
+/// A command that runs `program` and ends when we end. The thread that starts it must wait for it.
+pub fn command(program: &Path) -> Command {
+    if !Path::new(OURSELVES).exists() {
+        return Command::new(program);
+    }
+    let mut command = Command::new(OURSELVES);
+    command.arg0("lto-prune").arg(format!("{WORD}{}", std::process::id())).arg(program);
+    command
+}
+
+/// Become the linker, if these are the words of a process that [`command`] started.
+pub fn become_linker(words: &[OsString]) -> Option<ExitCode> {
+    let [_, first, program, line @ ..] = words else { return None };
+    let parent: i32 = first.to_str()?.strip_prefix(WORD)?.parse().ok()?;
+    end_with_parent();
+    // A parent that ended before that sends no signal any more.
+    if rustix::process::getppid().map(Pid::as_raw_pid) != Some(parent) {
+        return Some(ExitCode::FAILURE);
+    }
+    let error = Command::new(program).args(line).exec();
+    eprintln!("lto-prune: link: {}: cannot run the linker: {error}", Path::new(program).display());
+    Some(ExitCode::FAILURE)
+}
+
+/// Be killed when the process that started this one ends.
+pub fn end_with_parent() {
+    // Fails for a number that is no signal; this is one.
+    let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
+}
+
+/// Send a signal to a child that has not been waited for.
+pub fn send(child: u32, signal: i32) {
+    let child = i32::try_from(child).ok().and_then(Pid::from_raw);
+    if let (Some(child), Some(signal)) = (child, Signal::from_named_raw(signal)) {
+        // It has ended already, which is what was asked of it.
+        let _ = rustix::process::kill_process(child, signal);
+    }
+}
+
+static CHILD: Mutex<Option<u32>> = Mutex::new(None);
+
+fn child() -> std::sync::MutexGuard<'static, Option<u32>> {
+    CHILD.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Run a command to its end; a signal that ends us kills it.
+pub fn output(command: &mut Command) -> std::io::Result<Output> {
+    let process = {
+        let mut child = child();
+        let process = command.spawn()?;
+        *child = Some(process.id());
+        process
+    };
+    let output = process.wait_with_output();
+    *child() = None;
+    output
+}
+
+/// From now on a signal that ends us kills the linker and removes our folders first.
+///
+/// # Errors
+/// No thread can be started.
+pub fn clean_up_on_signals() -> std::io::Result<()> {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGKILL, SIGTERM};
+    let Ok(mut signals) = signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGTERM]) else {
+        return Ok(());
+    };
+    let wait = move || {
+        for signal in signals.forever() {
+            if plain::is_running() {
+                continue;
+            }
+            if let Some(child) = *child() {
+                // A linker that is half done has nothing to save: its output is ours to remove.
+                send(child, SIGKILL);
+            }
+            workspace::remove_for_good(|| {
+                let _ = signal_hook::low_level::emulate_default_handler(signal);
+            });
+        }
+    };
+    std::thread::Builder::new().spawn(wait).map(drop)
+}

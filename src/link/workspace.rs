@@ -1,0 +1,231 @@
+//! The folders of a link: one for the copies of inputs, in memory where the system has such a place, and a hidden one
+//! beside the output, on its file system, so that publishing is a rename.
+//!
+//! They go with the link, and by a signal that asks us to end. Who is killed can remove nothing, so the next link does:
+//! the folder of the copies is locked (`flock`) for as long as its process lives and says where the other
+//! one is, before that is made; a folder whose lock is free is nobody's. A process in between that would wait for our end was rejected (docs/REJECTED.md).
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{DirBuilder, File, TryLockError};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::config::{Config, Dialect, OutputKind};
+use crate::error::{Error, Result, Stage};
+
+/// What the names of folders of copies begin with. Everything under such a name that is ours and not locked is removed.
+const COPIES: &str = "lto-prune-link-";
+/// The same of the folders beside outputs; the rest of the name is that of the folder of copies.
+const BESIDE: &str = ".lto-prune-";
+/// In the folder of copies: the path of the one beside the output.
+const NOTE: &str = "output-folder";
+
+/// Folders that go when we end.
+static FOLDERS: Mutex<Vec<Folder>> = Mutex::new(Vec::new());
+
+#[derive(Debug)]
+struct Folder {
+    path: PathBuf,
+    /// Open and locked for as long as the folder is there.
+    _lock: Option<File>,
+}
+
+fn folders() -> MutexGuard<'static, Vec<Folder>> {
+    FOLDERS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Remove everything that [`Workspace`]s made, the folder that says where another one is after that one.
+fn remove(folders: &mut Vec<Folder>) {
+    while let Some(folder) = folders.pop() {
+        // While a thread still writes files a folder may not be empty in the end.
+        for _ in 0..100 {
+            match std::fs::remove_dir_all(&folder.path) {
+                Err(error) if error.kind() == std::io::ErrorKind::DirectoryNotEmpty => {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                // Nothing better can be done for a folder that can't be removed, and the link is what matters.
+                _ => break,
+            }
+        }
+    }
+}
+
+/// Remove everything and make no further folder while `then` runs, which ends the process.
+pub(super) fn remove_for_good(then: impl FnOnce()) {
+    let mut folders = folders();
+    remove(&mut folders);
+    then();
+}
+
+/// The folders of one link.
+#[derive(Debug)]
+pub struct Workspace {
+    /// For the copies of inputs.
+    pub copies: PathBuf,
+    /// In a folder beside the output under its own basename; or the output itself, where only the linker knows how
+    /// to replace it.
+    pub temporary_output: PathBuf,
+}
+
+/// Whether putting a new file in the place of the output is what the linker does. A symbolic link some replace and
+/// some follow, to a file of several names some write in place, and GNU ld and gold to an empty file, whose mode they keep.
+fn is_replaceable(output: &Path, dialect: Dialect) -> bool {
+    let empty_is_kept = matches!(dialect, Dialect::Bfd | Dialect::Gold);
+    match output.symlink_metadata() {
+        Ok(meta) => meta.is_file() && meta.nlink() == 1 && !(empty_is_kept && meta.len() == 0),
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+    }
+}
+
+/// Whether the linker may write the path of the output into the output: gold and mold name the base version of a shared
+/// library after it, if it has no soname.
+fn writes_its_name(config: &Config) -> bool {
+    matches!(config.linker.dialect, Dialect::Gold | Dialect::Mold)
+        && config.output_kind == OutputKind::Shared
+        && config.soname.is_none()
+}
+
+impl Workspace {
+    /// Make the folders. Where none can be made beside the output the linker writes there itself, or says why not.
+    pub fn new(config: &Config) -> Result<Self> {
+        let mut workspace = Workspace::without_output(config)?;
+        if is_replaceable(&config.output, config.linker.dialect)
+            && !writes_its_name(config)
+            && let Some(folder) = beside(&config.output, &workspace.copies)
+        {
+            let name = config.output.file_name().unwrap_or(OsStr::new("a.out"));
+            workspace.temporary_output = folder.join(name);
+        }
+        Ok(workspace)
+    }
+
+    /// Only the folder for copies; the linker writes to the output itself.
+    pub fn without_output(config: &Config) -> Result<Self> {
+        let (memory, temporary) = (PathBuf::from("/dev/shm"), std::env::temp_dir());
+        let copies = copies_in(&memory).or_else(|_| copies_in(&temporary));
+        let failed = |e| Error::io(Stage::Link, &temporary, "make a temporary folder", e);
+        Ok(Workspace { copies: copies.map_err(failed)?, temporary_output: config.output.clone() })
+    }
+
+    /// Put the finished output into its place, which [`can_publish`](super::can_publish) has looked at.
+    pub fn publish(&self, config: &Config) -> Result<()> {
+        if self.temporary_output == config.output {
+            return Ok(());
+        }
+        if !super::can_publish(config) {
+            return Err(Error::new(Stage::Link, "the output has become something else than a file")
+                .in_file(config.output.display().to_string()));
+        }
+        std::fs::rename(&self.temporary_output, &config.output)
+            .map_err(|e| Error::io(Stage::Link, &config.output, "publish the output", e))
+    }
+}
+
+impl Drop for Workspace {
+    fn drop(&mut self) {
+        remove(&mut folders());
+    }
+}
+
+/// Make a locked folder in `base`, after removing there what is nobody's.
+fn copies_in(base: &Path) -> std::io::Result<PathBuf> {
+    sweep(base);
+    // Made and noted under one lock: once a signal has begun to clean up, nobody makes another folder.
+    let mut folders = folders();
+    loop {
+        let path = tempfile::Builder::new().prefix(COPIES).tempdir_in(base)?.keep();
+        if let Some(lock) = lock(&path) {
+            folders.push(Folder { path: path.clone(), _lock: lock });
+            return Ok(path);
+        }
+        // Another link found it before it was locked, and removes it.
+    }
+}
+
+/// Lock a folder. `None` if somebody else removes it; `Some(None)` where the file system has no locks, so that
+/// nobody else gets one either.
+fn lock(path: &Path) -> Option<Option<File>> {
+    let folder = File::open(path).ok()?;
+    match folder.try_lock() {
+        // It may have been removed before it was locked.
+        Ok(()) => {
+            (path.symlink_metadata().ok()?.ino() == folder.metadata().ok()?.ino()).then_some(Some(folder))
+        }
+        Err(TryLockError::WouldBlock) => None,
+        Err(TryLockError::Error(_)) => Some(None),
+    }
+}
+
+/// Make the folder beside the output.
+fn beside(output: &Path, copies: &Path) -> Option<PathBuf> {
+    let parent = output.parent().filter(|p| *p != Path::new("")).unwrap_or(Path::new("."));
+    let suffix = copies.file_name()?.as_bytes().strip_prefix(COPIES.as_bytes())?;
+    let mut name = OsString::from(BESIDE);
+    name.push(OsStr::from_bytes(suffix));
+    let absolute = parent.canonicalize().ok()?.join(&name);
+    let mut folders = folders();
+    std::fs::write(copies.join(NOTE), absolute.as_os_str().as_bytes()).ok()?;
+    let path = parent.join(&name);
+    DirBuilder::new().mode(0o700).create(&path).ok()?;
+    folders.push(Folder { path: path.clone(), _lock: None });
+    Some(path)
+}
+
+/// Remove the folders in `base`, and those that they name, whose processes are gone. What can't be removed stays.
+fn sweep(base: &Path) {
+    let Ok(entries) = std::fs::read_dir(base) else { return };
+    let named = entries.flatten().filter(|e| e.file_name().as_bytes().starts_with(COPIES.as_bytes()));
+    for entry in named {
+        let path = entry.path();
+        if !is_our_folder(&path) {
+            continue;
+        }
+        let Some(Some(_lock)) = lock(&path) else { continue };
+        if let Ok(note) = std::fs::read(path.join(NOTE)) {
+            let other = PathBuf::from(OsString::from_vec(note));
+            let is_named = other.file_name().is_some_and(|n| n.as_bytes().starts_with(BESIDE.as_bytes()));
+            if is_named && is_our_folder(&other) {
+                let _ = std::fs::remove_dir_all(&other);
+            }
+        }
+        let _ = std::fs::remove_dir_all(&path);
+    }
+}
+
+/// Whether this is a folder, no link to one, that this user made: in a place where everybody writes, a folder of
+/// somebody else's proves nothing.
+fn is_our_folder(path: &Path) -> bool {
+    let user = rustix::process::geteuid().as_raw();
+    path.symlink_metadata().is_ok_and(|meta| meta.is_dir() && meta.uid() == user)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_locked_folder_stays_and_another_goes() {
+        let base = tempfile::tempdir().unwrap();
+        let (locked, free, other) = (
+            base.path().join("lto-prune-link-a"),
+            base.path().join("lto-prune-link-b"),
+            base.path().join("x"),
+        );
+        let (output, kept) = (base.path().join(".lto-prune-b"), base.path().join("mine"));
+        for folder in [&locked, &free, &other, &output, &kept] {
+            std::fs::create_dir(folder).unwrap();
+        }
+        std::fs::write(free.join(NOTE), output.as_os_str().as_bytes()).unwrap();
+        let lock = lock(&locked).unwrap();
+        sweep(base.path());
+        assert!(locked.exists() && other.exists() && !free.exists() && !output.exists());
+        drop(lock);
+        // A name that is none of ours is removed for nobody.
+        std::fs::write(locked.join(NOTE), kept.as_os_str().as_bytes()).unwrap();
+        sweep(base.path());
+        assert!(!locked.exists() && kept.exists());
+    }
+}

@@ -1,0 +1,333 @@
+//! Extraction as wild does it, and what of its resolution can't be said (libwild/src: resolution.rs, symbol_db.rs).
+//!
+//! A reference means the first file of the line that defines the name, be it loaded or not, a library, or wild
+//! itself; a strong one loads that file. Only a reference of other than default visibility passes libraries over, for
+//! the best definition elsewhere. A file counts once, where it is first named. Which definition then prevails among
+//! loaded files is decided as by others, but for groups: wild discards none, it leaves copies to garbage collection.
+//!
+//! Members that stay out have their say in wild (they take weak references, their visibility counts), and aren't on the
+//! pruned line. Where that could be seen there is a limit, and so where wild reads a script or an option in a way of its own.
+
+use rustc_hash::FxHashSet;
+use summaries::{Limit, LimitRecord, SymbolIdx, Visibility};
+
+use super::mold::{self, File, Provider};
+use super::symtab::{Entry, Global, ModuleSymbols};
+use super::world::World;
+use super::{Extraction, Prevailing, Resolution, link_limit};
+use crate::ids::{Id, ModuleId, SymbolId};
+use crate::inputs::{DsoSymbol, FileKind, SequenceItem};
+
+/// Names that wild defines before it reads any file (elf.rs, `create_linker_defined_symbols`): a member that defines one
+/// too is not loaded for it.
+const FIRST: &[&str] = &[
+    "_DYNAMIC",
+    "_GLOBAL_OFFSET_TABLE_",
+    "_TLS_MODULE_BASE_",
+    "__bss_start",
+    "__ehdr_start",
+    "__end",
+    "__etext",
+    "__executable_start",
+    "__fini_array_end",
+    "__fini_array_start",
+    "__init_array_end",
+    "__init_array_start",
+    "__preinit_array_end",
+    "__preinit_array_start",
+    "__rela_iplt_end",
+    "__rela_iplt_start",
+    "__tdata_start",
+    "_edata",
+    "_end",
+    "_etext",
+    "edata",
+    "end",
+    "etext",
+];
+
+/// Who defines each name.
+struct Definers<'f> {
+    files: &'f [File],
+    /// By symbol, the first file in the order of the line.
+    first: Vec<Option<usize>>,
+    /// By symbol, the best (rank, file) of those that are no library.
+    best: Vec<Option<(Rank, usize)>>,
+}
+
+/// Strong, then common by descending size, then weak.
+type Rank = (u8, u64);
+
+impl<'f> Definers<'f> {
+    fn new(world: &World<'_>, files: &'f [File]) -> Self {
+        let count = world.table.names.len();
+        let mut definers = Definers { files, first: vec![None; count], best: vec![None; count] };
+        for (i, file) in files.iter().enumerate() {
+            match file.provider {
+                Provider::Module(m) => {
+                    for (id, global) in world.globals(m) {
+                        let rank = match global.entry {
+                            Entry::Undefined => continue,
+                            _ if global.weak => (2, 0),
+                            Entry::Common(size) => (1, u64::MAX - size),
+                            Entry::Section(_) | Entry::Absolute(_) => (0, 0),
+                        };
+                        definers.first[id.index()].get_or_insert(i);
+                        let best = &mut definers.best[id.index()];
+                        if best.is_none_or(|b| (rank, i) < b) {
+                            *best = Some((rank, i));
+                        }
+                    }
+                }
+                Provider::Dso(dso) => {
+                    for (id, _) in world.dso_symbols(dso).filter(|(_, s)| s.defined) {
+                        definers.first[id.index()].get_or_insert(i);
+                    }
+                }
+            }
+        }
+        let first = FIRST.iter().copied().chain(world.config.defsym.iter().map(|(name, _)| name.as_str()));
+        for id in first.filter_map(|name| world.table.find(name.as_bytes())) {
+            definers.first[id.index()] = None;
+        }
+        definers
+    }
+
+    /// The file that a reference means.
+    fn meant(&self, symbol: SymbolId, visibility: Visibility) -> Option<usize> {
+        let first = self.first[symbol.index()]?;
+        match self.files[first].provider {
+            Provider::Dso(_) if visibility != Visibility::Default => {
+                self.best[symbol.index()].map(|(_, file)| file)
+            }
+            _ => Some(first),
+        }
+    }
+}
+
+/// The modules in the link, in the order of the line, and the libraries between them.
+pub(super) fn extract(world: &World<'_>) -> Extraction {
+    let files = mold::files(world);
+    let definers = Definers::new(world, &files);
+    let alive = load(world, &definers);
+    let mut extraction = Extraction { taken: vec![false; world.inputs.dsos.len()], ..Extraction::default() };
+    let mut first_after: Vec<Option<usize>> = vec![None; world.inputs.dsos.len()];
+    for (file, alive) in files.iter().zip(&alive) {
+        match file.provider {
+            Provider::Module(m) if *alive => extraction.loaded.push(m),
+            Provider::Module(_) => {}
+            Provider::Dso(dso) => {
+                extraction.taken[dso.index()] = *alive;
+                first_after[dso.index()] = Some(extraction.loaded.len());
+            }
+        }
+    }
+    // One that isn't loaded stands on the line all the same: that there is one makes the output dynamic.
+    extraction.mentions = mold::mentions(world, first_after, extraction.loaded.len());
+    extraction.limits = mentioned_again(world);
+    extraction
+}
+
+/// By file: it is loaded.
+fn load(world: &World<'_>, definers: &Definers<'_>) -> Vec<bool> {
+    let files = definers.files;
+    let mut alive = vec![false; files.len()];
+    let mut work: Vec<usize> = Vec::new();
+    let mut mark = |file: usize, work: &mut Vec<usize>| {
+        if !std::mem::replace(&mut alive[file], true) {
+            work.push(file);
+        }
+    };
+    for (i, file) in files.iter().enumerate() {
+        if !file.lazy {
+            mark(i, &mut work);
+        }
+    }
+    // It looks for the default entry for a shared library too.
+    let entry =
+        super::entry_symbol(world.config, &world.inputs.scripts).unwrap_or_else(|| "_start".to_owned());
+    for symbol in world.demanded().into_iter().chain(world.table.find(entry.as_bytes())) {
+        if let Some(file) = definers.meant(world.wrapped_reference(symbol), Visibility::Default) {
+            mark(file, &mut work);
+        }
+    }
+    while let Some(file) = work.pop() {
+        for reference in references(world, &files[file]).into_iter().filter(|r| !r.weak) {
+            let Some(meant) = definers.meant(reference.symbol, reference.visibility) else { continue };
+            let dso = |file: usize| matches!(files[file].provider, Provider::Dso(_));
+            if !(dso(file) && dso(meant)) {
+                mark(meant, &mut work);
+            }
+        }
+    }
+    alive
+}
+
+/// An undefined symbol of a file.
+struct Reference {
+    symbol: SymbolId,
+    weak: bool,
+    visibility: Visibility,
+}
+
+fn references(world: &World<'_>, file: &File) -> Vec<Reference> {
+    match file.provider {
+        Provider::Module(m) => {
+            let undefined = |(_, g): &(SymbolId, &Global<'_>)| g.entry == Entry::Undefined;
+            let reference = |(symbol, g): (SymbolId, &Global<'_>)| Reference {
+                symbol,
+                weak: g.weak,
+                visibility: g.visibility,
+            };
+            world.linked_globals(m).filter(undefined).map(reference).collect()
+        }
+        Provider::Dso(dso) => {
+            // Of a version it means a definition of that version, and none of a plain name.
+            let undefined = world.dso_symbols(dso).filter(|(_, s)| !s.defined && s.version.is_none());
+            let reference = |(symbol, s): (SymbolId, &DsoSymbol)| {
+                let symbol = world.wrapped_reference(symbol);
+                Reference { symbol, weak: s.weak, visibility: Visibility::Default }
+            };
+            undefined.map(reference).collect()
+        }
+    }
+}
+
+/// Files that are named again in another way, or by another name: wild knows a file by its absolute path.
+fn mentioned_again(world: &World<'_>) -> Vec<LimitRecord> {
+    type Seen<'s> = (FxHashSet<(u32, bool, &'s str)>, FxHashSet<u32>);
+    let (mut ways, mut files): Seen<'_> = Default::default();
+    let mut limits = Vec::new();
+    for item in &world.inputs.sequence {
+        let (file, way, token) = match item {
+            SequenceItem::Archive { file, whole, token, .. } => (*file, *whole, token),
+            SequenceItem::Dso { dso, as_needed, token, .. } => {
+                (world.inputs.dsos[*dso].file, *as_needed, token)
+            }
+            _ => continue,
+        };
+        let id = file.index() as u32;
+        if ways.insert((id, way, token)) && !files.insert(id) {
+            let path = world.inputs.files[file].path.display();
+            let detail = format!("{path} is named twice, in different ways");
+            limits.push(link_limit(Limit::AmbiguousResolution, detail));
+        }
+    }
+    limits
+}
+
+/// Whether both definitions are in groups: wild takes the first of such and complains of none.
+pub(super) fn in_groups(world: &World<'_>, definitions: [(ModuleId, Entry); 2]) -> bool {
+    let in_group = |(module, entry): &(ModuleId, Entry)| {
+        let (Entry::Section(section), Some(m)) = (entry, &world.modules[module.index()]) else {
+            return false;
+        };
+        m.comdats.iter().any(|c| c.members.contains(section))
+    };
+    definitions.iter().all(in_group)
+}
+
+/// Where the pruned link, without the members that stay out, could resolve otherwise than the plain one.
+pub(super) fn limits(world: &World<'_>, resolution: &Resolution<'_>) -> Vec<LimitRecord> {
+    let mut details = Vec::new();
+    let files = mold::files(world);
+    let definers = Definers::new(world, &files);
+    let is_loaded = |file: &File| match file.provider {
+        Provider::Module(m) => resolution.modules[m].is_some(),
+        Provider::Dso(dso) => resolution.dsos[dso].taken,
+    };
+    let name = |id: SymbolId| String::from_utf8_lossy(world.table.names[id.index()]);
+    let prevailing = |id: SymbolId| resolution.symbols[id].prevailing;
+    for file in &files {
+        if is_loaded(file) {
+            for reference in references(world, file) {
+                let id = reference.symbol;
+                let Some(meant) = definers.meant(id, reference.visibility) else { continue };
+                let defined = matches!(prevailing(id), Prevailing::Module { .. } | Prevailing::Dso(_));
+                if reference.weak && defined && !is_loaded(&files[meant]) {
+                    details.push(format!(
+                        "symbol {}: a weak reference means a file that isn't loaded",
+                        name(id)
+                    ));
+                }
+            }
+        }
+        let Provider::Module(m) = file.provider else { continue };
+        for (id, global) in world.globals(m) {
+            let Prevailing::Module { module, symbol } = prevailing(id) else { continue };
+            let is_default = global.visibility == Visibility::Default;
+            let hides = global.entry != Entry::Undefined && !is_loaded(file);
+            if !is_default && hides && resolution.symbols[id].visibility == Visibility::Default {
+                details.push(format!("symbol {}: hidden by a file that isn't loaded", name(id)));
+            }
+            let first = definers.first[id.index()].map(|f| files[f].provider);
+            if !is_default
+                && is_loaded(file)
+                && first != Some(Provider::Module(module))
+                && own_visibility(world, module, symbol) == Visibility::Default
+            {
+                details.push(format!("symbol {}: another visibility for another definition", name(id)));
+            }
+            if !is_loaded(file) && global.name.contains(&b'@') && global.entry != Entry::Undefined {
+                details.push(format!("symbol {}: a version in a file that isn't loaded", name(id)));
+            }
+        }
+    }
+    details.extend(of_options(world, resolution));
+    details.into_iter().map(|detail| link_limit(Limit::AmbiguousResolution, detail)).collect()
+}
+
+fn own_visibility(world: &World<'_>, module: ModuleId, symbol: SymbolIdx) -> Visibility {
+    let of = |m: &ModuleSymbols<'_>| {
+        let global = m.globals.get(symbol.0.checked_sub(m.first_global)? as usize)?;
+        Some(global.visibility)
+    };
+    world.modules[module.index()].as_ref().and_then(of).unwrap_or(Visibility::Default)
+}
+
+/// Names and scripts that wild takes in another way than others.
+fn of_options(world: &World<'_>, resolution: &Resolution<'_>) -> Vec<String> {
+    let mut details = Vec::new();
+    let config = world.config;
+    let is_defined = |name: &str| {
+        let Some(wanted) = world.table.find(name.as_bytes()) else { return false };
+        let defines = |(id, g): (SymbolId, &Global<'_>)| id == wanted && g.entry != Entry::Undefined;
+        world.inputs.modules.ids().any(|m| world.globals(m).any(defines))
+    };
+    let assigned = config.defsym.iter().map(|(name, _)| name).chain(&world.inputs.scripts.assigned_symbols);
+    // A definition in a file prevails over it.
+    details
+        .extend(assigned.filter(|n| is_defined(n)).map(|n| format!("{n} is defined by a file and assigned")));
+    for name in &config.wrap {
+        let find = |prefix: &str| world.table.find(format!("{prefix}{name}").as_bytes());
+        let by_loaded = |id: SymbolId| matches!(resolution.symbols[id].prevailing, Prevailing::Module { .. });
+        let is_mentioned = find("").or(find("__real_")).is_some();
+        if is_mentioned && !find("__wrap_").is_some_and(by_loaded) || is_defined(&format!("__real_{name}")) {
+            details.push(format!("--wrap={name} without a __wrap_{name}, or with a __real_{name}"));
+        }
+    }
+    // The member of a thin archive goes by its own name there, and what is between --start-lib and --end-lib by that of its
+    // file; on the pruned line one is in an archive, and the other isn't.
+    let by_own_name = |item: &SequenceItem| match item {
+        SequenceItem::Object { lazy, .. } => *lazy,
+        SequenceItem::Archive { file, .. } => world.inputs.files[*file].kind == FileKind::ThinArchive,
+        _ => false,
+    };
+    if !config.exclude_libs.is_empty() && world.inputs.sequence.iter().any(by_own_name) {
+        details.push("--exclude-libs beside a thin archive or --start-lib".to_owned());
+    }
+    // Of each kind the last one counts.
+    let lists = config.dynamic_lists.len() + config.export_dynamic_lists.len();
+    if config.version_scripts.len() > 1 || lists > 1 {
+        details.push("several version scripts or lists of symbols".to_owned());
+    }
+    details
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn names_are_sorted() {
+        assert!(super::FIRST.is_sorted());
+    }
+}

@@ -1,0 +1,135 @@
+//! Links that say, refuse or need something besides the program, for which no fixture has the form.
+//!
+//! Each is linked plainly and through us by the same words in two folders, and must end alike.
+
+use std::path::PathBuf;
+
+use crate::run::{Job, Session};
+use crate::tools::{self, Linker};
+
+const MAIN: &str = "int dead(void) { return 1; }\nint main(void) { return 0; }\n";
+
+/// A session with two folders, `plain` and `pruned`, each with main.o and a compiler driver's linker of its kind.
+fn prepare(name: &str, linker: Linker) -> Session {
+    let mut session = Session::new(&format!("messages/{name}-{}", linker.name()));
+    for (kind, program) in [("plain", linker.path()), ("pruned", tools::lto_prune())] {
+        tools::shim_dir(&session.path(&format!("{kind}/shims")), &program);
+        session.write(&format!("{kind}/main.c"), MAIN);
+        let dir = session.path(kind);
+        session.must(&Job::new(&dir, "gcc").words("-O1 -ffunction-sections -fPIC -c main.c"));
+    }
+    session
+}
+
+/// The same job in both folders, and that they end alike.
+fn both(session: &mut Session, linker: Linker, words: &str) -> i32 {
+    let mut outcomes = Vec::new();
+    for kind in ["plain", "pruned"] {
+        let dir = session.path(kind);
+        let job = Job::new(&dir, "gcc").words("-B shims").words(words);
+        let outcome = session.run(&job.env("LTO_PRUNE_LINKER", linker.path()));
+        outcomes.push((outcome.status, crate::compare::messages(&outcome.stderr, linker), outcome.stdout));
+    }
+    session.check_eq(&outcomes[1], &outcomes[0], words);
+    outcomes[0].0
+}
+
+/// The text that a reader prints of a file of each folder.
+fn read_both(session: &mut Session, reader: &str, file: &str) -> [String; 2] {
+    ["plain", "pruned"].map(|kind| {
+        let dir: PathBuf = session.path(kind);
+        session.must(&Job::new(&dir, "readelf").words(reader).arg(file)).stdout
+    })
+}
+
+#[test]
+fn an_output_that_is_an_input() {
+    for linker in Linker::ALL {
+        let mut session = prepare("output-is-input", linker);
+        both(&mut session, linker, "main.o -o main.o");
+    }
+}
+
+#[test]
+fn why_extract_lists_what_it_lists() {
+    let mut session = prepare("why-extract", Linker::Lld);
+    for kind in ["plain", "pruned"] {
+        let dir = session.path(kind);
+        session.write(&format!("{kind}/f.c"), "int f(void) { return 1; }\n");
+        session.write(&format!("{kind}/use.c"), "int f(void); int g(void) { return f(); }\n");
+        session.must(&Job::new(&dir, "gcc").words("-O1 -ffunction-sections -c f.c use.c"));
+        session.must(&Job::new(&dir, "ar").words("qcs f.a f.o"));
+    }
+    both(&mut session, Linker::Lld, "main.o use.o f.a -Wl,--why-extract=why.txt -o out");
+    let read = |kind: &str| std::fs::read_to_string(session.path(kind).join("why.txt")).unwrap();
+    session.check(read("plain").contains("f.a(f.o)"), "the plain link lists nothing");
+    session.check_eq(&read("pruned"), &read("plain"), "--why-extract");
+}
+
+#[test]
+fn base_version_of_a_library() {
+    for linker in [Linker::Gold, Linker::Mold] {
+        let mut session = prepare("base-version", linker);
+        for kind in ["plain", "pruned"] {
+            session.write(&format!("{kind}/v.map"), "V1 { global: main; local: *; };\n");
+        }
+        both(&mut session, linker, "-shared main.o -Wl,--version-script=v.map -o out");
+        let [plain, pruned] = read_both(&mut session, "-VW", "out");
+        let base = |text: &str| {
+            let line = text.lines().find(|line| line.contains("BASE")).unwrap_or_default();
+            line.rsplit("Name: ").next().unwrap_or_default().to_owned()
+        };
+        session.check(!base(&plain).is_empty(), "the plain library has no base version");
+        session.check_eq(&base(&pruned), &base(&plain), "the base version");
+    }
+}
+
+#[test]
+fn undefined_symbols_without_a_relocation() {
+    for linker in Linker::ALL {
+        let mut session = prepare("undefined-hook", linker);
+        for kind in ["plain", "pruned"] {
+            let dir = session.path(kind);
+            session.write(&format!("{kind}/f.c"), "int f(void) { return 1; }\n");
+            session.write(
+                &format!("{kind}/hook.c"),
+                "int hook(void) { return 2; }\nint gone(void) { return 3; }\n",
+            );
+            session.write(&format!("{kind}/v.map"), "{ global: f; local: *; };\n");
+            session.must(&Job::new(&dir, "gcc").words("-O1 -fPIC -ffunction-sections -c f.c hook.c"));
+            session.must(&Job::new(&dir, "ld.bfd").words("-r -u hook f.o -o hooked.o"));
+        }
+        both(&mut session, linker, "-shared hooked.o hook.o -Wl,--version-script=v.map -o out");
+        let [plain, pruned] = read_both(&mut session, "--dyn-syms -W", "out");
+        let undefined = |text: &str| text.lines().any(|l| l.contains("UND") && l.ends_with("hook"));
+        session.check(!undefined(&plain) && !undefined(&pruned), &format!("hook is undefined in {pruned}"));
+    }
+}
+
+#[test]
+fn link_time_optimisation_of_gcc() {
+    let mut session = Session::new("messages/gcc-lto");
+    let dir = session.dir().to_owned();
+    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    session.write("a.c", "int g(void); int main(void) { return g() - 7; }\n");
+    session.write("b.c", "int g(void) { return 7; } int dead(void) { return 1; }\n");
+    session.must(&Job::new(&dir, "gcc").words("-flto -O1 -fPIC -c a.c b.c"));
+    // Nobody names a linker: what `gcc -flto a.o b.o` links must link.
+    session.must(&Job::new(&dir, "gcc").words("-flto -B shims a.o b.o -o out"));
+    session.must(&Job::new(&dir, session.path("out")));
+    session.must(&Job::new(&dir, "gcc").words("-flto -shared -B shims a.o b.o -o lib.so"));
+    let symbols = session.must(&Job::new(&dir, "readelf").words("--dyn-syms -W lib.so")).stdout;
+    session.check(symbols.contains(" main"), &format!("the library has no main: {symbols}"));
+}
+
+#[test]
+fn what_our_choice_refuses_the_drivers_own_linker_links() {
+    let mut session = Session::new("messages/driver-default");
+    let dir = session.dir().to_owned();
+    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    session.write("main.c", MAIN);
+    session.must(&Job::new(&dir, "gcc").words("-O1 -ffunction-sections -c main.c"));
+    // GNU ld's alone: lld has no such option.
+    session.must(&Job::new(&dir, "gcc").words("-B shims main.o -Wl,--reduce-memory-overheads -o out"));
+    session.must(&Job::new(&dir, session.path("out")));
+}
