@@ -151,13 +151,14 @@ impl Corpus {
     }
 }
 
-/// The path of a linker by its short name: `lld`, `mold`, `bfd`, `gold`. lld may carry its version in its name.
+/// The path of a linker by its short name: `lld`, `mold`, `bfd`, `gold`, `wild`. lld may carry its version in its name.
 pub(crate) fn find_linker(name: &str) -> Result<PathBuf> {
     let candidates: &[&str] = match name {
         "lld" => &["ld.lld-19", "ld.lld"],
         "mold" => &["ld.mold", "mold"],
         "bfd" => &["ld.bfd"],
         "gold" => &["ld.gold"],
+        "wild" => &["wild"],
         _ => return Err(format!("no linker is called {name}").into()),
     };
     let path = std::env::var_os("PATH").unwrap_or_else(|| OsString::from("/usr/bin"));

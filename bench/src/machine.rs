@@ -21,7 +21,7 @@ pub(crate) fn facts(corpus: &Corpus) -> Result<String> {
     for (tool, flag) in [("gcc", "--version"), ("clang-19", "--version"), ("rustc", "--version")] {
         tools.extend(first_line(Command::new(tool).arg(flag)));
     }
-    for linker in ["lld", "mold", "bfd", "gold"] {
+    for linker in ["lld", "mold", "bfd", "gold", "wild"] {
         if let Ok(path) = find_linker(linker) {
             tools.extend(first_line(Command::new(path).arg("--version")));
         }

@@ -1,18 +1,22 @@
 //! Runners of the benchmark: `bench COMMAND [OPTIONS]`, described in docs/BENCHMARKING.md.
 //!
-//! The corpus is made beforehand by `bench/fetch.sh` and `bench/build.sh`; nothing here downloads, and only `soak`,
-//! `reach`, `trace` and `sites` compile.
+//! The corpus is made beforehand by `bench/fetch.sh` and `bench/build.sh`; only `builds` downloads, and only it, `soak`,
+//! `reach`, `trace`, `sites`, `differ`, `kills` and `mutate` compile.
 //! Exit status: 0, or 1 when a comparison failed, or 2 when a command could not run.
 
 mod audit;
+mod builds;
 mod check;
 mod corpus;
+mod differ;
 mod examples;
 mod folds;
 mod gcdiff;
+mod kills;
 mod links;
 mod lto;
 mod machine;
+mod mutate;
 mod oracle;
 mod pages;
 mod process;
@@ -36,7 +40,7 @@ type Error = Box<dyn std::error::Error + Send + Sync>;
 type Result<T> = std::result::Result<T, Error>;
 
 const USAGE: &str =
-    "usage: bench links|propagate|folds|audit|pages|examples|gcdiff|check|lto|soak|soak-links|reach|trace|sites|oracle [options]
+    "usage: bench links|propagate|folds|audit|pages|examples|gcdiff|check|builds|lto|soak|soak-links|differ|reach|trace|sites|oracle|kills|mutate [options]
   links             time and memory of each link, the linker alone beside lto-prune, and .text sizes
   propagate         time and steps of propagation at the level pointers, beside the linker
   folds             .text with --icf=safe, the linker alone beside lto-prune
@@ -45,17 +49,24 @@ const USAGE: &str =
   examples          whether docs/AUDIT.md shows what is printed; --write puts that there
   gcdiff            what lto-prune keeps beside what ld.lld --gc-sections keeps, section by section
   check             every program, linked plain and pruned by each linker, passes its functional check alike
+  builds            real projects, built and tested by their own means, plain and with lto-prune, come out alike
   lto               every program as LLVM bitcode, linked by lld alone and pruned, passes its check alike; sizes and times
   soak              random programs, linked plain and pruned, behave alike
   soak-links        random link lines, linked plain and pruned by each linker, behave alike
+  differ            small links with features of every kind, plain and pruned, differ only as rules say
   reach             what is kept of static libraries beside what can be reached
   trace             what programs call through pointers as they run is in what value flow says they can
   sites             indirect call sites resolved, here and by LLVM; functions called and not; bytes and time
   oracle            what LLVM's own analyses say of the programs as bitcode, beside what lto-prune says
+  kills             links killed at any moment leave the old output or the new one, and nothing else
+  mutate            links with a damaged input end alike, plain and through lto-prune
 options
-  --only=A,B        these programs, or PROGRAM/MODE; reach: these mains
+  --only=A,B        these programs, or PROGRAM/MODE; reach: these mains; differ: these features; builds: these projects, or PROJECT/LINKER, again
   --runs=N          links, propagate, audit, lto: runs of each (default 11)
-  --linkers=A,B     check, soak, soak-links, reach: of lld, mold, bfd, gold (default: all)
+  --linkers=A,B     check, soak, soak-links, reach: of lld, mold, bfd, gold (default: all four), wild; differ: rust-lld too
+  --count=N         differ, kills, mutate: so many links (default: 500, 100 and 1000)
+  --seed=N          differ: the first seed (default 0)
+  --options         differ: only list the linkers' options that no feature uses
   --seeds=A..B      soak, soak-links: the seeds from A to B - 1
   --hits=N          trace, sites: a site is watched for so many hits (default 50000)
   --objects=DIR     soak: keep what is compiled in DIR, and take from there what was compiled before
@@ -65,7 +76,7 @@ options
   --constants       soak, links: with --prune-constants, for --level=pointers
   --programs=KIND   soak: functions, pointers, constants, csmith, twins (default: what suits the level and --constants)
   --csmith          soak: as --programs=csmith
-  --jobs=N          soak: programs at a time (default: as many as cores)
+  --jobs=N          soak, differ: programs at a time (default: as many as cores)
   --stub=ACTION     soak: the --prune-stub, what a stub does that runs (default: trap)
   --level=LEVEL     links, folds, audit, pages, check, lto, soak, reach: the --prune-level (default: functions)
   --all-modes       gcdiff: not only -ffunction-sections
@@ -78,6 +89,9 @@ struct Options {
     runs: usize,
     linkers: Vec<String>,
     seeds: Option<(u64, u64)>,
+    seed: u64,
+    count: Option<u64>,
+    list_options: bool,
     hits: u64,
     trace: bool,
     /// Not each seed by both compilers.
@@ -103,6 +117,9 @@ fn parse(args: &[String]) -> Result<Options> {
         runs: 11,
         linkers: Vec::new(),
         seeds: None,
+        seed: 0,
+        count: None,
+        list_options: false,
         hits: 50_000,
         trace: false,
         one_compiler: false,
@@ -126,6 +143,9 @@ fn parse(args: &[String]) -> Result<Options> {
             ("--linkers", v) => options.linkers = list(v),
             ("--seeds", "") => options.seeds = Some(soak::seeds(args.next().ok_or("--seeds A..B")?)?),
             ("--seeds", v) => options.seeds = Some(soak::seeds(v)?),
+            ("--seed", v) => options.seed = v.parse()?,
+            ("--count", v) => options.count = Some(v.parse()?),
+            ("--options", "") => options.list_options = true,
             ("--hits", v) => options.hits = v.parse::<u64>()?.max(1),
             ("--constants", "") => options.constants = true,
             ("--objects", v) if !v.is_empty() => options.objects = Some(v.into()),
@@ -152,7 +172,11 @@ fn run(args: &[String]) -> Result<bool> {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     match command.as_str() {
         "soak-links" => return soak_links::run(&options, &corpus::lto_prune()?),
+        "differ" => return differ::run(&Corpus::tools(root)?, &options),
         "soak" => return soak::run(&Corpus::tools(root)?, &options),
+        "builds" => return builds::run(&Corpus::tools(root)?, &options),
+        "mutate" => return mutate::run(&options),
+        "kills" => return kills::run(&Corpus::tools(root)?, &options),
         "reach" => return reach::run(&Corpus::tools(root)?, &options),
         _ => {}
     }

@@ -4,25 +4,19 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::corpus::find_linker;
 use crate::link_programs::{Linker, Tally, run_seed};
 use crate::{Options, Result};
 
-/// The linkers and where Debian has them.
-const LINKERS: &[(&str, &str)] = &[
-    ("lld", "/usr/bin/ld.lld-19"),
-    ("mold", "/usr/bin/mold"),
-    ("bfd", "/usr/bin/ld.bfd"),
-    ("gold", "/usr/bin/ld.gold"),
-];
+/// Unless others are asked for.
+const LINKERS: [&str; 4] = ["lld", "mold", "bfd", "gold"];
 
 pub(crate) fn run(options: &Options, ours: &Path) -> Result<bool> {
     let (first, last) = options.seeds.unwrap_or((0, 50));
-    let wanted = |name: &str| options.linkers.is_empty() || options.linkers.iter().any(|l| l == name);
-    let linkers: Vec<Linker> = LINKERS
-        .iter()
-        .filter(|(name, _)| wanted(name))
-        .map(|(name, path)| Linker { name, path: path.into() })
-        .collect();
+    let names =
+        if options.linkers.is_empty() { LINKERS.map(str::to_owned).into() } else { options.linkers.clone() };
+    let linker = |name: String| Ok(Linker { path: find_linker(&name)?, name });
+    let linkers: Vec<Linker> = names.into_iter().map(linker).collect::<Result<_>>()?;
     let base = std::env::temp_dir().join(format!("soak-links-{}", std::process::id()));
     let next = AtomicU64::new(first);
     let total = Mutex::new((Tally::default(), 0usize));

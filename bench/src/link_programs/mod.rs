@@ -16,12 +16,12 @@ use std::process::Command;
 
 use self::compare::{Facts, facts};
 use self::program::{Mode, Place, Program};
-use self::rng::Rng;
+pub(crate) use self::rng::Rng;
 
 /// A linker: its name here and its executable.
 #[derive(Debug, Clone)]
 pub(crate) struct Linker {
-    pub(crate) name: &'static str,
+    pub(crate) name: String,
     pub(crate) path: PathBuf,
 }
 
@@ -64,7 +64,7 @@ pub(crate) fn run_seed(seed: u64, ours: &Path, linkers: &[Linker], dir: &Path) -
     let mut tally = Tally::default();
     let mut differences = String::new();
     for linker in linkers {
-        if program.has_commons && linker.name == "mold" {
+        if program.has_commons && ["mold", "wild"].contains(&linker.name.as_str()) {
             continue;
         }
         match try_linker(dir, &program, &words, ours, linker) {

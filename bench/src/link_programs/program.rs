@@ -82,7 +82,7 @@ pub(crate) struct Program {
     pub(crate) modules: Vec<Module>,
     pub(crate) archives: usize,
     pub(crate) libraries: usize,
-    /// Commons differ in size and alignment; mold 1.10 takes those of the first, which may be too little.
+    /// Commons differ in size and alignment; mold 1.10 takes those of the first and wild those of the largest, which may be too little.
     pub(crate) has_commons: bool,
     pub(crate) has_cxx: bool,
 }

@@ -262,9 +262,9 @@ fn prints(main: &Main, file: &Path, scratch: &Path) -> Result<()> {
 /// Link by each linker, plain and pruned, and run; failures in words.
 fn run_all(main: &Main, options: &Options, scratch: &Path) -> Vec<String> {
     let mut failures = Vec::new();
-    for linker in
-        LINKERS.iter().filter(|l| options.linkers.is_empty() || options.linkers.iter().any(|o| o == *l))
-    {
+    let wanted =
+        if options.linkers.is_empty() { LINKERS.map(str::to_owned).into() } else { options.linkers.clone() };
+    for linker in &wanted {
         let result = (|| -> Result<()> {
             let behind = find_linker(linker)?;
             fs::create_dir(scratch.join(linker))?;

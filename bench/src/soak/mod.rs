@@ -16,7 +16,7 @@ mod csmith;
 mod pointers;
 mod prelude;
 mod program;
-mod rng;
+pub(crate) mod rng;
 mod setup;
 mod statements;
 mod switches;

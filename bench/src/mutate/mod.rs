@@ -1,0 +1,225 @@
+//! The command `mutate`: links with a damaged input end alike, plain and through lto-prune.
+//!
+//! A small program of C or C++ has one of its files damaged: bits, bytes, fields of headers and tables, the end cut off. Each linker in turn
+//! links it alone and with lto-prune in front. Equal must be the exit status; where the linker refuses, lto-prune says
+//! nothing; no message is of a panic; and where the links succeed, the programs end alike. Programs run as nobody, for two seconds, since
+//! damaged code may do anything. Not compared is one that a signal ends in the plain link too, that does not end, or that does something else
+//! when an object stands before the others: it reads what is beside its objects.
+
+mod bytes;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use crate::corpus::{find_linker, lto_prune};
+use crate::link_programs::Rng;
+use crate::{Options, Result};
+
+/// A link: its words, and those files of it that are damaged.
+struct Case {
+    words: &'static [&'static str],
+    files: &'static [&'static str],
+}
+
+const CASES: &[Case] = &[
+    Case { words: &["a.o", "b.o", "c.o"], files: &["a.o", "b.o", "c.o"] },
+    Case { words: &["a.o", "lib.a"], files: &["lib.a", "a.o"] },
+    Case { words: &["--gc-sections", "p.o", "q.o", "b.o"], files: &["p.o", "q.o"] },
+    Case { words: &["a.o", "b.o", "c.o", "-T", "t.ld"], files: &["t.ld"] },
+    Case {
+        words: &["-shared", "a.pic.o", "b.pic.o", "--version-script=v.map"],
+        files: &["v.map", "a.pic.o"],
+    },
+    Case {
+        words: &["a.o", "lib.a", "s.so", "--dynamic-linker=/lib64/ld-linux-x86-64.so.2"],
+        files: &["s.so"],
+    },
+];
+
+const SOURCES: &[(&str, &str)] = &[
+    (
+        "a.c",
+        "int b(int); int c(const char *); static int z(int x) { return x * 2; } static int y(int x) { return x - 3; }\n\
+         int (*const table[])(int) = { z, y, b }; int unused(int x) { return table[x & 1](x); }\n\
+         const char *names[] = { \"one\", \"two\", \"three\" }; int counter = 5; int dead_data[20] = { 1 };\n\
+         static void leave(int x) { __asm__ volatile(\"syscall\" : : \"a\"(231), \"D\"(x)); for (;;) ; }\n\
+         void _start(void) { int s = 0; for (int i = 0; i < 3; i++) s += table[i](i + 7) + c(names[i]); leave((s + counter) & 63); }\n",
+    ),
+    (
+        "b.c",
+        "int dead(int x) { return x + 1; }\n\
+         int b(int x) { switch (x) { case 1: return 9; case 2: return 4; case 3: return 77; case 4: return 12; case 5: return 2; default: return x; } }\n",
+    ),
+    (
+        "c.c",
+        "int gone(int x) { return x ^ 5; } int c(const char *s) { int n = 0; while (*s) n += *s++ & 7; return n; }\n",
+    ),
+    (
+        "q.h",
+        "template <class T> struct Box { T v; T twice() const { return v + v; } T never() const { return v * v; } };\n\
+         struct Base { virtual int f(int) = 0; virtual int g(int x) { return x; } };\n\
+         extern \"C\" int b(int); Base *make(int); inline int shared(int x) { static int calls; return x + ++calls; }\n",
+    ),
+    (
+        "p.cc",
+        "#include \"q.h\"\nstatic void leave(int x) { __asm__ volatile(\"syscall\" : : \"a\"(231), \"D\"(x)); for (;;) ; }\n\
+         extern \"C\" void __cxa_pure_virtual() { leave(99); } void operator delete(void *, unsigned long) noexcept {}\n\
+         int lost(int x) { return Box<long>{x}.never(); }\n\
+         extern \"C\" void _start() { int s = Box<int>{4}.twice() + shared(1) + b(3); s += make(0)->f(2) + make(1)->f(3); leave(s & 63); }\n",
+    ),
+    (
+        "q.cc",
+        "#include \"q.h\"\nstruct One : Base { int f(int x) override { return shared(x) + 1; } };\n\
+         struct Two : Base { int f(int x) override { return b(x); } int g(int) override { return 3; } };\n\
+         static One one; static Two two; Base *make(int x) { return x ? (Base *)&one : &two; } int nobody() { return one.f(2); }\n",
+    ),
+    (
+        "t.ld",
+        "ENTRY(_start)\nSECTIONS { . = 0x400000; .text : { *(.text .text.*) } .rodata : { *(.rodata .rodata.*) } .data : { *(.data .data.*) KEEP(*(.init_array)) } .bss : { *(.bss .bss.*) } /DISCARD/ : { *(.comment) } }\n",
+    ),
+    (
+        "v.map",
+        "VERS_1 { global: b; _start; un*; local: *; };\nVERS_2 { global: extern \"C\" { dead; }; } VERS_1;\n",
+    ),
+];
+
+const COMMANDS: &[&str] = &[
+    "gcc -O1 -ffunction-sections -fdata-sections -fno-stack-protector -c a.c b.c c.c pad.c",
+    "gcc -O1 -fpic -c a.c -o a.pic.o",
+    "gcc -O1 -fpic -c b.c -o b.pic.o",
+    "g++ -O1 -fno-stack-protector -fno-threadsafe-statics -ffunction-sections -c p.cc",
+    "clang++-19 -O1 -fno-threadsafe-statics -ffunction-sections -c q.cc",
+    "ar qcs lib.a b.o c.o",
+    "gcc -shared -nostdlib -o s.so c.o",
+];
+
+pub(crate) fn run(options: &Options) -> Result<bool> {
+    let base = std::env::temp_dir().join(format!("mutate-{}", std::process::id()));
+    fs::create_dir_all(&base)?;
+    for (name, text) in SOURCES {
+        fs::write(base.join(name), text)?;
+    }
+    for command in COMMANDS {
+        let status = Command::new("sh").arg("-c").arg(command).current_dir(&base).status()?;
+        if !status.success() {
+            return Err(format!("{command} fails").into());
+        }
+    }
+    let shim = base.join("ld");
+    std::os::unix::fs::symlink(lto_prune()?, &shim)?;
+    let wanted = |name: &&str| options.linkers.is_empty() || options.linkers.iter().any(|l| l == name);
+    let linkers: Vec<&str> = ["lld", "mold", "bfd", "gold"].into_iter().filter(wanted).collect();
+    let seed = options.seeds.map_or(0, |(first, _)| first);
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    let mut differences = 0;
+    for number in 0..options.count.unwrap_or(1000) {
+        let mut rng = Rng::new(seed + number);
+        let case = &CASES[rng.below(CASES.len())];
+        let file = *rng.pick(case.files);
+        let linker = linkers[rng.below(linkers.len())];
+        let original = fs::read(base.join(file))?;
+        fs::write(base.join(file), bytes::damage(&original, &mut rng))?;
+        let one = Link { base: &base, case, linker: find_linker(linker)? };
+        let (kind, difference) = one.compare(&shim)?;
+        *counts.entry(format!("{linker}: {kind}")).or_default() += 1;
+        if let Some(text) = difference {
+            differences += 1;
+            println!("seed {}: {linker} {}: {file} damaged: {text}", seed + number, case.words.join(" "));
+            let kept = base.join(format!("seed-{}-{file}", seed + number));
+            fs::copy(base.join(file), kept)?;
+        }
+        fs::write(base.join(file), original)?;
+    }
+    for (kind, count) in counts {
+        println!("{kind}: {count}");
+    }
+    println!("seeds {seed}..: {differences} differ");
+    if differences == 0 {
+        fs::remove_dir_all(&base)?;
+    } else {
+        println!("the damaged files are in {}", base.display());
+    }
+    Ok(differences == 0)
+}
+
+struct Link<'a> {
+    base: &'a Path,
+    case: &'a Case,
+    linker: PathBuf,
+}
+
+impl Link<'_> {
+    fn link(&self, program: &Path, before: &[&str]) -> Result<Output> {
+        let mut command = Command::new("timeout");
+        command
+            .arg("20")
+            .arg(program)
+            .args(before)
+            .args(self.case.words)
+            .args(["-o", "out"])
+            .current_dir(self.base);
+        Ok(command.env("LTO_PRUNE_LINKER", &self.linker).env("LC_ALL", "C").stdin(Stdio::null()).output()?)
+    }
+
+    /// What the program does: `None` if that says nothing.
+    fn run_program(&self) -> Result<Option<(Option<i32>, Vec<u8>)>> {
+        if self.case.words.contains(&"-shared") {
+            return Ok(None);
+        }
+        let mut command = Command::new("timeout");
+        command.args(["2", "./out"]).current_dir(self.base).stdin(Stdio::null());
+        if nix::unistd::Uid::effective().is_root() {
+            command.uid(65534).gid(65534);
+        }
+        let output = command.output()?;
+        let status = output.status;
+        let says_nothing = status.signal().is_some() || status.code().is_none_or(|code| code >= 124);
+        Ok((!says_nothing).then_some((status.code(), output.stdout)))
+    }
+
+    /// What came of it, and the difference.
+    fn compare(&self, shim: &Path) -> Result<(&'static str, Option<String>)> {
+        let out = self.base.join("out");
+        let _ = fs::remove_file(&out);
+        let plain = self.link(&self.linker, &[])?;
+        let expected = if plain.status.success() { self.run_program()? } else { None };
+        let _ = fs::remove_file(&out);
+        let ours = self.link(shim, &[])?;
+        let text = String::from_utf8_lossy(&ours.stderr);
+        let lines: Vec<&str> = text.lines().filter(|l| l.contains("lto-prune")).collect();
+        let (a, b) = (plain.status, ours.status);
+        // A linker that crashes does so again, or it depends on the address of something.
+        if a.signal().is_some() || a.code().is_some_and(|c| c >= 124) {
+            return Ok(("the linker crashes", text.contains("panicked").then(|| text.to_string())));
+        }
+        let difference = if a != b {
+            Some(format!("{a}, ours {b}: {}{text}", String::from_utf8_lossy(&plain.stderr)))
+        } else if text.contains("panicked") {
+            Some(text.to_string())
+        } else if !a.success() && !lines.is_empty() {
+            Some(format!("a line of ours: {lines:?}"))
+        } else if let Some(expected) = expected {
+            let found = self.run_program()?;
+            if found.as_ref() != Some(&expected) {
+                let _ = fs::remove_file(&out);
+                self.link(&self.linker, &["pad.o"])?;
+                if self.run_program()?.as_ref() != Some(&expected) {
+                    return Ok(("depends on the layout", None));
+                }
+            }
+            (found.as_ref() != Some(&expected))
+                .then(|| format!("the program: {expected:?}, ours {found:?} {lines:?}"))
+        } else {
+            None
+        };
+        let kind = match (a.success(), lines.is_empty()) {
+            (false, _) => "refused",
+            (true, true) => "linked",
+            (true, false) => "linked with a warning",
+        };
+        Ok((kind, difference))
+    }
+}
