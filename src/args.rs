@@ -12,7 +12,7 @@ pub mod words;
 
 use std::ffi::OsString;
 
-use crate::config::Config;
+use crate::config::{Config, Dialect};
 use crate::error::Result;
 
 /// The environment, as a function, so that a test can bring its own.
@@ -59,6 +59,9 @@ pub fn parse(args: &[OsString], env: &Environment<'_>) -> Result<Config> {
     let mut config = line::interpret(theirs, linker, options);
     if windows_quoting {
         config.unmodelled.push("--rsp-quoting=windows".to_owned());
+    }
+    if config.linker.dialect == Dialect::Mold && words::are_nested(args) {
+        config.malformed.push("a response file that names another one".to_owned());
     }
     Ok(config)
 }

@@ -33,7 +33,7 @@ use summaries::{Asked, Limit};
 
 use crate::config::{Config, Dialect, Level, StubAction};
 use crate::error::{Error, Result, Stage};
-use crate::ids::AtomId;
+use crate::ids::{AtomId, Id};
 use crate::modes::Mode;
 use crate::propagate::live;
 use crate::propagate::values::{self, Sources, ValueFlow};
@@ -193,6 +193,8 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
     limits.extend(refusal::unchangeable_bitcode(&inputs, &resolution, &summaries, &plan));
     limits.extend(refusal::of_stack(config, &index, &plan));
     limits.extend(refusal::of_relocations(config, &index, &summaries, liveness));
+    limits.extend(refusal::of_discarded(config, &index, &summaries, liveness));
+    limits.extend(refusal::of_named_parts(config, &resolution, &index, &summaries));
     limits.extend(refusal::of_start_stop(config, &resolution, &index, &summaries, liveness));
     let prune = &config.prune;
     let needs_plugin = limits.iter().any(|(_, l)| l.limit == Limit::GccLto);
@@ -304,7 +306,7 @@ fn prune_and_link(
         return Ok(Err(output.stderr));
     }
     timer.stage(Stage::Verify, || verify_output(sources, &workspace, plain))?;
-    let opened = opened_paths(config, sources.inputs);
+    let opened = opened_paths(config, sources.inputs, sources.resolution);
     let changed = |file: &&inputs::InputFile| !file.bytes.is_unchanged(&file.path);
     if let Some(file) = sources.inputs.files.iter().find(changed) {
         let name = file.path.display().to_string();
@@ -389,16 +391,30 @@ fn verify_output(
     }
 }
 
-/// Each file that the linker opens, in order, as it names it in a dependency file.
-fn opened_paths(config: &Config, inputs: &inputs::Inputs) -> Vec<String> {
+/// Each file that the linker has in its dependency file, in order, as it names it there. Members of thin archives are files of their own: mold names
+/// them all, gold those that it loads, lld and GNU ld none.
+fn opened_paths(
+    config: &Config,
+    inputs: &inputs::Inputs,
+    resolution: &resolve::Resolution<'_>,
+) -> Vec<String> {
     if config.linker.dialect == Dialect::Wild {
         return link::wild_dependencies(config, inputs);
+    }
+    let mut named = vec![true; inputs.files.len()];
+    let thin =
+        |module: &inputs::Module| module.archive.as_ref().is_some_and(|(archive, _)| *archive != module.file);
+    for module in inputs.modules.iter().filter(|module| thin(module)) {
+        named[module.file.index()] = config.linker.dialect == Dialect::Mold;
+    }
+    for module in resolution.loaded.iter().filter(|_| config.linker.dialect == Dialect::Gold) {
+        named[inputs.modules[*module].file.index()] = true;
     }
     let name = |file: &inputs::InputFile| match config.linker.dialect {
         Dialect::Lld | Dialect::Mold => link::without_dots(&file.path),
         Dialect::Bfd | Dialect::Gold | Dialect::Wild => file.path.display().to_string(),
     };
-    inputs.files.iter().map(name).collect()
+    inputs.files.iter().zip(named).filter(|(_, named)| *named).map(|(file, _)| name(file)).collect()
 }
 
 fn account(

@@ -24,7 +24,7 @@ pub enum Mode {
     /// Nothing to link on the line (`--version`, `-v`, `--target-help`...): the linker alone, see [`run_linker_only`].
     LinkerOnly { linker: Linker, args: Vec<OsString> },
     /// Our own help, and that of the linker if we were called as one, see [`print_help`].
-    Help(Option<Linker>),
+    Help(Option<(Linker, Vec<OsString>)>),
     /// `lto-prune --version`.
     Version,
     /// `lto-prune a.o b.o -o main`, see [`run_standalone`].
@@ -67,7 +67,7 @@ fn linker_mode(argv0: &OsStr, words: &[OsString], env: &Environment<'_>) -> Resu
         config.linker.system = args::linker::of_system(&config.linker, config.prune.linker.as_deref(), env);
     }
     if asks(&["--help", "-help"]) {
-        return Ok(Mode::Help(Some(config.linker)));
+        return Ok(Mode::Help(Some((config.linker, config.linker_args))));
     }
     let asks_version = asks(&["--version", "-version"]);
     // Questions that a linker answers instead of linking.
@@ -109,10 +109,10 @@ fn own_mode(words: &[OsString]) -> Result<Mode> {
 ///
 /// # Errors
 /// The linker can't be started.
-pub fn print_help(linker: Option<&Linker>) -> Result<ExitCode> {
+pub fn print_help(linker: Option<&(Linker, Vec<OsString>)>) -> Result<ExitCode> {
     let own = print(help::TEXT);
     match linker {
-        Some(linker) => run_linker_only(linker, &[OsString::from("--help")]),
+        Some((linker, args)) => run_linker_only(linker, args),
         None => Ok(own),
     }
 }

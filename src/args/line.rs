@@ -222,6 +222,7 @@ impl Parser {
         let bfd = self.dialect() == Dialect::Bfd;
         let gold = self.dialect() == Dialect::Gold;
         let wild = self.dialect() == Dialect::Wild;
+        let mold = self.dialect() == Dialect::Mold;
         match opt.name.as_str() {
             // Inputs and their state.
             "l" | "library" => {
@@ -243,6 +244,10 @@ impl Parser {
             "no-as-needed" => return self.state_word(opt, |s| s.as_needed = false),
             "whole-archive" => return self.state_word(opt, |s| s.whole_archive = true),
             "no-whole-archive" => return self.state_word(opt, |s| s.whole_archive = false),
+            // Names that a linker refuses.
+            "dn" | "dy" if wild => self.config.malformed.push(opt.spelling()),
+            "non_shared" | "call_shared" if wild || mold => self.config.malformed.push(opt.spelling()),
+            "call_shared" if gold => self.config.malformed.push(opt.spelling()),
             "Bstatic" | "dn" | "non_shared" => return self.state_word(opt, |s| s.static_only = true),
             "Bdynamic" | "dy" | "call_shared" => {
                 // gold's -static is of the whole link.
@@ -358,6 +363,9 @@ impl Parser {
             "why-extract" | "trace-symbol" | "y" | "time-trace" | "print-archive-stats" => {
                 self.config.explaining.push(opt.spelling());
             }
+            // They write more files beside the output.
+            "save-temps" if self.dialect() == Dialect::Lld => self.config.explaining.push(opt.spelling()),
+            "repro" if mold => self.config.explaining.push(opt.spelling()),
             // Archives that stand for others and libraries that are named again are not on the pruned line.
             "t" | "trace" => self.config.explaining.push(opt.spelling()),
             "symbol-ordering-file" => self.config.symbol_orderings.push(opt.path()),
@@ -382,7 +390,10 @@ impl Parser {
     fn keyword(&mut self, opt: &Opt) {
         match opt.text().as_str() {
             "defs" => self.modes.undefined_is_reported = Some(true),
-            "undefs" | "nodefs" => self.modes.undefined_is_reported = Some(false),
+            // The others don't know it, or mean nothing by it.
+            "undefs" if matches!(self.dialect(), Dialect::Lld | Dialect::Bfd | Dialect::Wild) => {
+                self.modes.undefined_is_reported = Some(false);
+            }
             "execstack" | "execstack-if-needed" => self.config.execstack = Some(true),
             "noexecstack" => self.config.execstack = Some(false),
             "muldefs" => self.config.allow_multiple_definition = true,

@@ -254,7 +254,12 @@ fn later_options_win() {
     assert_eq!(lld("-shared").output_kind, OutputKind::Shared);
     assert!(!lld("-shared").undefined_is_reported);
     assert!(!lld("--unresolved-symbols=ignore-all").undefined_is_reported);
-    assert!(!lld("--warn-unresolved-symbols").undefined_is_reported);
+    assert!(lld("--warn-unresolved-symbols").undefined_is_reported);
+    for (dialect, reported) in
+        [(Dialect::Lld, false), (Dialect::Bfd, false), (Dialect::Mold, true), (Dialect::Gold, true)]
+    {
+        assert_eq!(interpret(dialect, "-z undefs").undefined_is_reported, reported, "{dialect:?}");
+    }
     assert_eq!(lld("-z nostart-stop-gc -z start-stop-gc").start_stop_gc, Some(true));
     assert_eq!(lld("-dT d").scripts, [Path::new("d")]);
     assert_eq!(lld("-dT d -T t").scripts, [Path::new("t")]);
@@ -274,6 +279,16 @@ fn what_we_do_not_model_is_named() {
     {
         assert!(lld(text).unmodelled.is_empty(), "{text}");
     }
+}
+
+#[test]
+fn what_one_linker_refuses_is_malformed() {
+    let refused = [(Dialect::Wild, "-dn"), (Dialect::Mold, "-non_shared"), (Dialect::Gold, "-call_shared")];
+    for (dialect, text) in refused {
+        assert_eq!(interpret(dialect, text).malformed.len(), 1, "{dialect:?} {text}");
+        assert!(lld(text).malformed.is_empty(), "{text}");
+    }
+    assert_eq!(interpret(Dialect::Mold, "--repro").explaining.len(), 1);
 }
 
 #[test]

@@ -95,6 +95,12 @@ pub fn expand(args: &[OsString]) -> Vec<OsString> {
     out
 }
 
+/// Whether a response file names another one.
+pub fn are_nested(args: &[OsString]) -> bool {
+    let files = args.iter().filter_map(|word| read(word.as_bytes().strip_prefix(b"@")?));
+    files.flat_map(|text| split(&text)).any(|word| word.as_bytes().starts_with(b"@"))
+}
+
 fn read(name: &[u8]) -> Option<Vec<u8>> {
     std::fs::read(Path::new(OsStr::from_bytes(name))).ok()
 }

@@ -271,12 +271,16 @@ impl<'s> NamedRoots<'s> {
         // lld and mold say so if a name of a version script is defined nowhere, of hidden symbols too.
         let looked_for = matches!(config.linker.dialect, Dialect::Lld | Dialect::Mold);
         let by_version_script = looked_for && self.lists.version_names(symbol.name);
+        // gold and mold say so of a symbol that is named to be exported and is hidden.
+        let named = |name: &String| is(name);
+        let exports = matches!(config.linker.dialect, Dialect::Gold | Dialect::Mold);
+        let by_list = exports && config.export_dynamic_symbols.iter().any(named);
         let reasons = [
             (RootReason::Entry, self.entry.as_deref().is_some_and(is)),
             (RootReason::Undefined, config.undefined.iter().any(|n| is(n))),
             (RootReason::InitFiniSymbol, is(&config.init) || is(&config.fini)),
             (RootReason::Wrap, config.wrap.iter().any(wrapped)),
-            (RootReason::Script, self.script.contains(symbol.name) || by_version_script),
+            (RootReason::Script, self.script.contains(symbol.name) || by_version_script || by_list),
             (RootReason::Declared, self.declared[id.index()]),
             (RootReason::Versioned, symbol.versioned),
             (RootReason::Bitcode, symbol.by_generated_code || self.by_opaque_bitcode[id.index()]),

@@ -80,12 +80,16 @@ fn is_replaceable(output: &Path, dialect: Dialect) -> bool {
     }
 }
 
-/// Whether the linker may write the path of the output into the output: gold and mold name the base version of a shared
-/// library after it, if it has no soname.
+/// Whether the linker may write the path of the output into the output: lld, gold and mold name the base version of an output that has no
+/// soname after it. There is one in what has versions, and for gold in any shared library.
 fn writes_its_name(config: &Config) -> bool {
-    matches!(config.linker.dialect, Dialect::Gold | Dialect::Mold)
-        && config.output_kind == OutputKind::Shared
-        && config.soname.is_none()
+    let has_versions = !config.version_scripts.is_empty() || !config.scripts.is_empty();
+    let may = match config.linker.dialect {
+        Dialect::Gold | Dialect::Mold => has_versions || config.output_kind == OutputKind::Shared,
+        Dialect::Lld => has_versions,
+        Dialect::Bfd | Dialect::Wild => false,
+    };
+    may && config.soname.is_none()
 }
 
 impl Workspace {

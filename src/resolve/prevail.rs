@@ -169,6 +169,11 @@ pub(super) fn decide<'a>(world: &World<'a>, extraction: Extraction) -> Resolutio
         if let (Prevailing::Dso(dso), true) = (symbol.prevailing, seen.strong_native_reference) {
             dsos[dso.index()].referenced = true;
         }
+        // mold takes a library for a hidden reference too, which it then reports as undefined, or not where it removes the code.
+        if let (Prevailing::Undefined { weak: false }, Some(dso), true) = (symbol.prevailing, seen.dso, mold)
+        {
+            dsos[dso.index()].referenced |= seen.strong_native_reference;
+        }
     }
     let messages = messages(world, &loaded, taken, &seen).into_iter();
     resolution.limits.extend(messages.map(|detail| (None, link_limit(Limit::LinkerMessage, detail))));
@@ -339,14 +344,16 @@ fn type_bit(ty: SymbolType) -> u8 {
 }
 
 /// Whether files differ in what a symbol is, so that the linker says so: every linker if only some take it for
-/// thread-local, mold also of data and code, GNU ld of data of two sizes.
+/// thread-local, mold also of data and code, GNU ld of data of two sizes, and of a common symbol that a definition replaces, which may have another
+/// type, size or alignment.
 fn is_mismatch(s: &Seen, dialect: Dialect) -> bool {
     let has = |ty| s.types & type_bit(ty) != 0;
     let (data, code) = (has(SymbolType::Data), has(SymbolType::Code));
     let sizes = s.data_size != 0 && s.dso_data_size != 0 && s.data_size != s.dso_data_size;
+    let replaced = s.has_common && s.best.is_some_and(|best| !matches!(best.entry, Entry::Common(_)));
     has(SymbolType::Tls) && (data || code)
         || dialect == Dialect::Mold && data && code
-        || dialect == Dialect::Bfd && sizes
+        || dialect == Dialect::Bfd && (sizes || replaced)
 }
 
 /// What the linker says of symbols of the originals, and might not say of pruned objects.

@@ -84,8 +84,10 @@ limits! {
     LinkError, "link-error", Link, "a link that the linker itself accepts";
     /// The linker may say something about the originals that it would not say, or not in the same words, about pruned objects.
     LinkerMessage, "linker-message", Link, "linking without the option or the section that makes the linker speak";
-    /// lld keeps a section that `__start_X` means only because code refers to it that would go.
+    /// Only code that would go refers to `__start_X`: for that lld keeps the section, or a linker exports the symbol.
     StartStopSection, "start-stop-section", Link, "-z nostart-stop-gc, or SHF_GNU_RETAIN on the section";
+    /// An option names a symbol that mold's `--gc-sections` keeps only because it shares a section with other code.
+    NamedPart, "named-part", Link, "linking without --gc-sections";
     /// Two linkers, or two readings of one, disagree which definition prevails.
     AmbiguousResolution, "ambiguous-resolution", Link, "one strong definition";
     /// No module defines the entry symbol: the program starts at whatever comes first.

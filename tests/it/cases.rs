@@ -53,6 +53,7 @@ cases! {
     common_alignment
     common_and_library
     common_member
+    common_replaced
     compressed_debug
     computed_goto
     constructors
@@ -126,6 +127,8 @@ cases! {
     declared
     declared_hidden
     defsym
+    defsym_collected
+    discarded_reference
     dso_reference
     duplicate_definition
     duplicate_members
@@ -135,6 +138,7 @@ cases! {
     exclude_libs
     exclude_libs_weak
     export_dynamic
+    export_hidden
     fat_bitcode
     fat_bitcode_pruned
     fat_bitcode_taken
@@ -158,12 +162,14 @@ cases! {
     gcc_lto_slim
     gnu_warning
     gnu_warning_library
+    hidden_in_library
     hidden_merge
     ic_kept
     ic_memory
     ic_parameters
     ifunc
     ifunc_pointer
+    init_fini_collected
     init_fini_option
     init_section
     interposed
@@ -190,11 +196,13 @@ cases! {
     relocatable
     retain
     script_keep
+    short_address
     stapsdt
     start_lib
     start_lib_unknown
     start_stop
     start_stop_dead_part
+    start_stop_exported
     start_stop_gc
     start_stop_none
     static_pie
@@ -214,6 +222,7 @@ cases! {
     symver_referenced
     thin_archive
     tls
+    tls_in_dead
     type_mismatch
     undefined_hidden
     undefined_in_dead

@@ -33,6 +33,7 @@ mod matrix;
 mod messages;
 mod models;
 mod options;
+mod outputs;
 mod remarks;
 mod relocatable;
 mod reporting;

@@ -67,19 +67,20 @@ fn why_extract_lists_what_it_lists() {
 }
 
 #[test]
-fn base_version_of_a_library() {
-    for linker in [Linker::Gold, Linker::Mold] {
-        let mut session = prepare("base-version", linker);
-        for kind in ["plain", "pruned"] {
-            session.write(&format!("{kind}/v.map"), "V1 { global: main; local: *; };\n");
+fn base_version_of_an_output() {
+    let lines = [(Linker::Gold, "-shared"), (Linker::Mold, "-shared"), (Linker::Lld, "-shared")];
+    for (linker, kind) in lines.into_iter().chain(lines.map(|(linker, _)| (linker, "-rdynamic"))) {
+        let mut session = prepare(&format!("base-version{kind}"), linker);
+        for side in ["plain", "pruned"] {
+            session.write(&format!("{side}/v.map"), "V1 { global: main; local: *; };\n");
         }
-        both(&mut session, linker, "-shared main.o -Wl,--version-script=v.map -o out");
+        both(&mut session, linker, &format!("{kind} main.o -Wl,--version-script=v.map -o out"));
         let [plain, pruned] = read_both(&mut session, "-VW", "out");
         let base = |text: &str| {
             let line = text.lines().find(|line| line.contains("BASE")).unwrap_or_default();
             line.rsplit("Name: ").next().unwrap_or_default().to_owned()
         };
-        session.check(!base(&plain).is_empty(), "the plain library has no base version");
+        session.check(!base(&plain).is_empty(), "the plain output has no base version");
         session.check_eq(&base(&pruned), &base(&plain), "the base version");
     }
 }

@@ -185,6 +185,28 @@ fn dependency_file_names_the_originals() {
 }
 
 #[test]
+fn dependency_file_of_a_thin_archive() {
+    for linker in Linker::ALL {
+        let mut session = prepare(&format!("depfile-thin-{}", linker.name()));
+        let dir = session.dir().to_owned();
+        session.write("more.c", "int more(void) { return 1; }\n");
+        session.write("less.c", "int less(void) { return 1; }\n");
+        session.must(&Job::new(&dir, "gcc").words("-c -ffunction-sections more.c less.c"));
+        session.must(&Job::new(&dir, "ar").words("qcsT thin.a more.o less.o"));
+        let mut names = Vec::new();
+        for shims in [format!("plain-{}", linker.name()), "shims".to_owned()] {
+            let line = "main.o liblib.a thin.a -o out -Wl,-u,more,--dependency-file=out.d";
+            let job = Job::new(&dir, "gcc").arg("-B").arg(shims).words(line);
+            session.must(&job.env("LTO_PRUNE_LINKER", linker.path()));
+            let text = std::fs::read_to_string(session.path("out.d")).unwrap();
+            let words = text.split_whitespace().filter(|word| *word != "\\");
+            names.push(words.map(str::to_owned).collect::<std::collections::BTreeSet<_>>());
+        }
+        session.check_eq(&names[1], &names[0], linker.name());
+    }
+}
+
+#[test]
 fn map_names_the_originals() {
     // wild makes no map.
     for linker in Linker::ALL.into_iter().filter(|l| *l != Linker::Wild) {

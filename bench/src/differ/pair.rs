@@ -190,9 +190,14 @@ fn summary(bytes: &[u8]) -> String {
     format!("{} bytes, hash {:016x}", bytes.len(), hash.finish())
 }
 
-/// Random names of temporary files, made the same: the compiler driver's, mold's, ours.
+/// Random names of temporary files, made the same: the compiler driver's, mold's, ours; and the number of a thread of wild's that panics.
 fn without_temporaries(line: &str) -> String {
     let mut text = line.to_owned();
+    if let Some((before, after)) = line.split_once("' (")
+        && let Some((_, after)) = after.split_once(") panicked")
+    {
+        text = format!("{before}' panicked{after}");
+    }
     for (prefix, length) in [("/tmp/cc", 6), (".mold-", 6), (".lto-prune-", 6), ("/dev/shm/lto-prune-", 6)] {
         let Some(at) = text.find(prefix) else { continue };
         let end = text.len().min(at + prefix.len() + length);

@@ -40,10 +40,11 @@ pub(crate) struct Rule {
 pub(crate) const RULES: &[Rule] = &[
     Rule {
         name: "gc-line",
-        reason: "--print-gc-sections says nothing of a section that went before the linker saw it",
+        reason: "--print-gc-sections says nothing of a section that went before the linker saw it, and names what is left of an object of which all else went",
         applies: |d| {
+            let rest = [".comment", ".note.GNU-stack"].iter().any(|name| d.line.contains(name));
             d.asks(&["--print-gc-sections"])
-                && d.line.starts_with('-')
+                && (d.line.starts_with('-') || rest)
                 && d.is_message()
                 && d.line.contains("emoving unused section")
         },
@@ -56,15 +57,14 @@ pub(crate) const RULES: &[Rule] = &[
                 && !d.line.contains("error:")
                 && !d.line.contains("warning:")
                 && !d.line.contains("lto-prune")
-                && d.asks(&["-M", "--print-map", "--cref", "-Map=-", "--stats", "--verbose"])
+                && d.asks(&["-M", "--print-map", "--cref", "-Map=-", "--stats", "--perf", "--verbose"])
         },
     },
     Rule {
         name: "icf-line",
-        reason: "--print-icf-sections says nothing of a section that went before the linker saw it",
+        reason: "--print-icf-sections says nothing of a section that went before the linker saw it, and selects another one in its place",
         applies: |d| {
             d.asks(&["--print-icf-sections"])
-                && d.line.starts_with('-')
                 && (d.line.contains("selected section")
                     || d.line.contains("removing identical section")
                     || d.line.contains("ICF folding"))
@@ -82,6 +82,20 @@ pub(crate) const RULES: &[Rule] = &[
         name: "import-of-dropped",
         reason: "a symbol of a shared library that only dropped code refers to is not imported",
         applies: |d| d.line.starts_with("-import: "),
+    },
+    Rule {
+        name: "missing-import",
+        reason: "a symbol that nobody has and only dropped code refers to is not imported, so that the output can be loaded",
+        applies: |d| {
+            let missing = |line: &String| {
+                let name = line.strip_prefix("-run prints: ")?.split_once("undefined symbol: ")?.1;
+                let name = name.split_whitespace().next()?;
+                Some(
+                    d.all.iter().any(|l| l.starts_with("-import: ") && l.split(' ').any(|word| word == name)),
+                )
+            };
+            d.line[1..].starts_with("run") && d.all.iter().any(|line| missing(line) == Some(true))
+        },
     },
     Rule {
         name: "import-gets-weak",
@@ -124,6 +138,11 @@ pub(crate) const RULES: &[Rule] = &[
                     && d.all.iter().any(|l| l.starts_with("-copy: "))
             })
         },
+    },
+    Rule {
+        name: "local-entry",
+        reason: "gold has local symbols in .dynsym for the relocations that mean them, and those of dropped code went",
+        applies: |d| d.line.starts_with("-export: ") && d.line.contains(" LOCAL "),
     },
     Rule {
         name: "fewer-relocations",

@@ -126,7 +126,7 @@ impl Meanings<'_> {
     }
 }
 
-/// Set [`atom_flags::FIXED_ADDRESS`](crate::atom_flags::FIXED_ADDRESS) on the atoms that have such a relocation.
+/// Set [`FIXED_ADDRESS`](crate::atom_flags::FIXED_ADDRESS) and [`SHORT_ADDRESS`](crate::atom_flags::SHORT_ADDRESS) on the atoms that have such relocations.
 pub(crate) fn mark_fixed_addresses(
     tables: &Tables<'_>,
     by_section: &SectionAtoms,
@@ -137,12 +137,15 @@ pub(crate) fn mark_fixed_addresses(
         let Some(atom) = atoms.get(first.index()).filter(|a| a.kind.is_alloc()) else { continue };
         let narrow = [elf::R_X86_64_32, elf::R_X86_64_32S, elf::R_X86_64_16, elf::R_X86_64_8];
         let wide = (!atom.has(crate::atom_flags::WRITE)).then_some(elf::R_X86_64_64);
+        let short = [elf::R_X86_64_16, elf::R_X86_64_8, elf::R_X86_64_PC16, elf::R_X86_64_PC8];
         for rela in entries(tables, i as u32, section)? {
+            let is_short = short.iter().any(|ty| ty.0 == type_of(rela));
             let is_absolute = narrow.iter().chain(&wide).any(|ty| ty.0 == type_of(rela));
-            if symbol_of(rela).0 != 0 && is_absolute {
+            if symbol_of(rela).0 != 0 && (is_absolute || is_short) {
                 let at = by_section.at(atoms, section.info, rela.r_offset.get(LE)).unwrap_or(first);
                 if let Some(atom) = atoms.get_mut(at.index()) {
-                    atom.flags |= crate::atom_flags::FIXED_ADDRESS;
+                    atom.flags |= if is_absolute { crate::atom_flags::FIXED_ADDRESS } else { 0 };
+                    atom.flags |= if is_short { crate::atom_flags::SHORT_ADDRESS } else { 0 };
                 }
             }
         }

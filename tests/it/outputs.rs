@@ -1,0 +1,155 @@
+//! The check of the output finds a wrong one: a linker that makes something else of the pruned objects is not believed.
+//!
+//! A stand-in for each linker does the plain link as it is asked to, and any other link by a line of its own. The originals must then
+//! be linked, with one warning that says what was wrong, and with `--prune-strict` there must be no output. What the check takes for right is
+//! held by the fixtures, in which a warning is a failure.
+
+use std::path::PathBuf;
+
+use crate::compare;
+use crate::run::{Job, Session};
+use crate::tools::{self, Linker};
+
+const MAIN: &str = "int a(void);\nint dead(void) { return a() + 1; }\nint main(void) { return a(); }\n\
+                    __attribute__((visibility(\"hidden\"))) int gone(void) { return a() + 2; }\n";
+
+/// A wrong output: the line, what the linker makes in place of the pruned link, and what the warning says of it.
+struct Wrong {
+    right: &'static str,
+    wrong: &'static str,
+    says: &'static str,
+}
+
+const EXECUTABLE: &str = "-e main main.o liba.so";
+const STATIC: &str = "-e main main.o a.o";
+const LIBRARY: &str = "-shared main.o a.o";
+
+const WRONG: &[Wrong] = &[
+    Wrong { right: EXECUTABLE, wrong: "-e main main.o a.o", says: "needs [], not [liba.so]" },
+    Wrong {
+        right: EXECUTABLE,
+        wrong: "-e main main.o liba.so --no-as-needed libb.so",
+        says: "needs [liba.so libb.so], not [liba.so]",
+    },
+    Wrong {
+        right: "-e main main.o liba.so --no-as-needed libb.so",
+        wrong: "-e main main.o --no-as-needed libb.so liba.so",
+        says: "needs [libb.so liba.so], not [liba.so libb.so]",
+    },
+    Wrong { right: LIBRARY, wrong: "-shared main.o a.o --version-script=none.map", says: "does not export " },
+    Wrong { right: LIBRARY, wrong: "-shared main.o", says: "has a as undefined" },
+    Wrong {
+        right: EXECUTABLE,
+        wrong: "-e main main.o init.o liba.so",
+        says: "bytes of init array, not 0 to 0",
+    },
+    Wrong {
+        right: "-e main main.o init.o liba.so",
+        wrong: "-e main main.o liba.so",
+        says: "has 0 bytes of init array, not 8 to 8",
+    },
+    Wrong {
+        right: EXECUTABLE,
+        wrong: "-e main main.o fini.o liba.so",
+        says: "bytes of fini array, not 0 to 0",
+    },
+    Wrong {
+        right: "-z noexecstack -e main main.o liba.so",
+        wrong: "-z execstack -e main main.o liba.so",
+        says: "has an executable stack",
+    },
+    Wrong {
+        right: "-z execstack -e main main.o liba.so",
+        wrong: "-z noexecstack -e main main.o liba.so",
+        says: "has no executable stack",
+    },
+    Wrong { right: STATIC, wrong: "-e 0 main.o a.o", says: "an executable without entry" },
+    Wrong { right: STATIC, wrong: "-r main.o a.o", says: "neither executable nor shared library" },
+];
+
+/// A linker that does the link to `out` as it is told to, and any other one as `wrong.line` says.
+fn stand_in(session: &Session, linker: Linker) -> PathBuf {
+    use std::os::unix::fs::PermissionsExt as _;
+    let body = r#"#!/bin/sh
+previous= output=
+for word in "$@"; do
+    [ "$previous" = -o ] && output=$word
+    previous=$word
+done
+case $output in ''|out) exec LINKER "$@";; esac
+exec LINKER $(cat wrong.line) -o "$output"
+"#;
+    let path = session.write("stand-in/ld", body.replace("LINKER", &linker.path().display().to_string()));
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+fn prepare(linker: Linker) -> Session {
+    let mut session = Session::new(&format!("outputs/{}", linker.name()));
+    let dir = session.dir().to_owned();
+    session.write("main.c", MAIN);
+    session.write("a.c", "int a(void) { return 3; }\n");
+    session.write("b.c", "int b(void) { return 4; }\n");
+    session.write("init.c", "int ran;\n__attribute__((constructor)) static void init(void) { ran = 1; }\n");
+    session.write("fini.c", "int ran;\n__attribute__((destructor)) static void fini(void) { ran = 1; }\n");
+    session.write("none.map", "{ local: *; };\n");
+    session
+        .must(&Job::new(&dir, "gcc").words("-O1 -fPIC -ffunction-sections -c main.c a.c b.c init.c fini.c"));
+    for name in ["a", "b"] {
+        let job = Job::new(&dir, "gcc").words("-shared -nostdlib -o").arg(format!("lib{name}.so"));
+        session.must(&job.arg(format!("-Wl,-soname,lib{name}.so")).arg(format!("{name}.o")));
+    }
+    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    session
+}
+
+fn each_is_found(linker: Linker) {
+    let mut session = prepare(linker);
+    let dir = session.dir().to_owned();
+    let stand_in = stand_in(&session, linker);
+    let job = |program: PathBuf| Job::new(&dir, program).env("LTO_PRUNE_LINKER", &stand_in);
+    for Wrong { right, wrong, says } in WRONG {
+        session.write("wrong.line", wrong);
+        session.must(&job(linker.path()).words(right).words("-o out"));
+        let plain = std::fs::read(dir.join("out")).unwrap();
+        std::fs::remove_file(dir.join("out")).unwrap();
+        let what = format!("{} makes {wrong} of {right}", linker.name());
+        let outcome = session.must(&job(session.path("shims/ld")).words(right).words("-o out"));
+        let lines = compare::ours(&outcome.stderr);
+        session.check(
+            lines.len() == 1 && lines[0].contains("warning") && lines[0].contains(says),
+            &format!("{what}: {}", outcome.stderr),
+        );
+        session.check(std::fs::read(dir.join("out")).unwrap() == plain, &format!("{what}: another output"));
+        std::fs::remove_file(dir.join("out")).unwrap();
+        let strict = job(session.path("shims/ld")).words(right).words("--prune-strict -o out");
+        let strict = session.run(&strict);
+        session.check(strict.stderr.contains(says) && !strict.ok(), &format!("{what}: {}", strict.stderr));
+        session.check(!dir.join("out").exists(), &format!("{what}: an output in spite of --prune-strict"));
+    }
+}
+
+#[test]
+fn wrong_output_of_lld_is_found() {
+    each_is_found(Linker::Lld);
+}
+
+#[test]
+fn wrong_output_of_mold_is_found() {
+    each_is_found(Linker::Mold);
+}
+
+#[test]
+fn wrong_output_of_bfd_is_found() {
+    each_is_found(Linker::Bfd);
+}
+
+#[test]
+fn wrong_output_of_gold_is_found() {
+    each_is_found(Linker::Gold);
+}
+
+#[test]
+fn wrong_output_of_wild_is_found() {
+    each_is_found(Linker::Wild);
+}
