@@ -62,6 +62,7 @@ pub fn parse(args: &[OsString], env: &Environment<'_>) -> Result<Config> {
     }
     if config.linker.dialect == Dialect::Mold && words::are_nested(args) {
         config.malformed.push("a response file that names another one".to_owned());
+        config.linker_args = args.iter().filter(|word| !prune::is_ours(word)).cloned().collect();
     }
     Ok(config)
 }

@@ -175,7 +175,7 @@ fn run(args: &[String]) -> Result<bool> {
         "differ" => return differ::run(&Corpus::tools(root)?, &options),
         "soak" => return soak::run(&Corpus::tools(root)?, &options),
         "builds" => return builds::run(&Corpus::tools(root)?, &options),
-        "mutate" => return mutate::run(&options),
+        "mutate" => return mutate::run(&Corpus::tools(root)?, &options),
         "kills" => return kills::run(&Corpus::tools(root)?, &options),
         "reach" => return reach::run(&Corpus::tools(root)?, &options),
         _ => {}

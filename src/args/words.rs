@@ -95,7 +95,7 @@ pub fn expand(args: &[OsString]) -> Vec<OsString> {
     out
 }
 
-/// Whether a response file names another one.
+/// Whether a response file names another one, which to mold is a name of a file like any other.
 pub fn are_nested(args: &[OsString]) -> bool {
     let files = args.iter().filter_map(|word| read(word.as_bytes().strip_prefix(b"@")?));
     files.flat_map(|text| split(&text)).any(|word| word.as_bytes().starts_with(b"@"))

@@ -51,6 +51,18 @@ fn an_output_that_is_an_input() {
 }
 
 #[test]
+fn a_response_file_in_a_response_file() {
+    for linker in Linker::ALL {
+        let mut session = prepare("nested-response", linker);
+        for kind in ["plain", "pruned"] {
+            session.write(&format!("{kind}/outer"), "-z now @inner");
+            session.write(&format!("{kind}/inner"), "-z relro");
+        }
+        both(&mut session, linker, "main.o -Xlinker @outer -o out");
+    }
+}
+
+#[test]
 fn why_extract_lists_what_it_lists() {
     let mut session = prepare("why-extract", Linker::Lld);
     for kind in ["plain", "pruned"] {

@@ -236,7 +236,11 @@ pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
     let features = feature::all()?;
     let linkers = linkers(options)?;
     if options.list_options {
-        options::print(&features, &linkers)?;
+        let body = format!(
+            "Options that no feature of `bench differ` has: of other machines and systems, of link-time optimisation, and what can't be compared.\n\n{}",
+            options::unused(&features, &linkers)?
+        );
+        crate::table::publish(corpus, options, "options", "Options that no link compares", &body)?;
         return Ok(true);
     }
     let features = match options.only.is_empty() {

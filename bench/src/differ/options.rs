@@ -55,20 +55,22 @@ fn used(features: &[Feature]) -> BTreeSet<String> {
     found
 }
 
-pub(crate) fn print(features: &[Feature], linkers: &[(&'static str, PathBuf)]) -> Result<()> {
+/// A line for each linker.
+pub(crate) fn unused(features: &[Feature], linkers: &[(&'static str, PathBuf)]) -> Result<String> {
     let used = used(features);
+    let mut text = String::new();
     for (name, path) in linkers {
         let output = Command::new(path).arg("--help").output()?;
         let offered = offered(&String::from_utf8_lossy(&output.stdout));
         let unused: Vec<&str> = offered.iter().filter(|o| !used.contains(*o)).map(String::as_str).collect();
-        println!(
-            "{name}: {} of {} options are in no feature: {}\n",
+        text.push_str(&format!(
+            "- {name}: {} of the {} that `--help` has: {}\n",
             unused.len(),
             offered.len(),
             unused.join(", ")
-        );
+        ));
     }
-    Ok(())
+    Ok(text)
 }
 
 #[cfg(test)]

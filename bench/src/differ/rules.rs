@@ -67,7 +67,8 @@ pub(crate) const RULES: &[Rule] = &[
             d.asks(&["--print-icf-sections"])
                 && (d.line.contains("selected section")
                     || d.line.contains("removing identical section")
-                    || d.line.contains("ICF folding"))
+                    || d.line.contains("ICF folding")
+                    || d.line.contains("ICF saved"))
         },
     },
     Rule {

@@ -14,8 +14,9 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use crate::corpus::{find_linker, lto_prune};
+use crate::corpus::{Corpus, find_linker};
 use crate::link_programs::Rng;
+use crate::table::{Table, publish};
 use crate::{Options, Result};
 
 /// A link: its words, and those files of it that are damaged.
@@ -57,6 +58,11 @@ const SOURCES: &[(&str, &str)] = &[
         "c.c",
         "int gone(int x) { return x ^ 5; } int c(const char *s) { int n = 0; while (*s) n += *s++ & 7; return n; }\n",
     ),
+    // Moves what stands behind it.
+    (
+        "pad.c",
+        "const char pad_text[200] = \"pad\"; int pad_data[77] = { 1 }; int pad_zero[55]; int pad(int x) { return x * 7; }\n",
+    ),
     (
         "q.h",
         "template <class T> struct Box { T v; T twice() const { return v + v; } T never() const { return v * v; } };\n\
@@ -96,7 +102,7 @@ const COMMANDS: &[&str] = &[
     "gcc -shared -nostdlib -o s.so c.o",
 ];
 
-pub(crate) fn run(options: &Options) -> Result<bool> {
+pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
     let base = std::env::temp_dir().join(format!("mutate-{}", std::process::id()));
     fs::create_dir_all(&base)?;
     for (name, text) in SOURCES {
@@ -109,13 +115,14 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         }
     }
     let shim = base.join("ld");
-    std::os::unix::fs::symlink(lto_prune()?, &shim)?;
+    std::os::unix::fs::symlink(&corpus.pruner, &shim)?;
     let wanted = |name: &&str| options.linkers.is_empty() || options.linkers.iter().any(|l| l == name);
     let linkers: Vec<&str> = ["lld", "mold", "bfd", "gold"].into_iter().filter(wanted).collect();
     let seed = options.seeds.map_or(0, |(first, _)| first);
-    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     let mut differences = 0;
-    for number in 0..options.count.unwrap_or(1000) {
+    let last = seed + options.count.unwrap_or(1000);
+    for number in 0..last - seed {
         let mut rng = Rng::new(seed + number);
         let case = &CASES[rng.below(CASES.len())];
         let file = *rng.pick(case.files);
@@ -124,7 +131,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         fs::write(base.join(file), bytes::damage(&original, &mut rng))?;
         let one = Link { base: &base, case, linker: find_linker(linker)? };
         let (kind, difference) = one.compare(&shim)?;
-        *counts.entry(format!("{linker}: {kind}")).or_default() += 1;
+        *counts.entry((linker, kind)).or_default() += 1;
         if let Some(text) = difference {
             differences += 1;
             println!("seed {}: {linker} {}: {file} damaged: {text}", seed + number, case.words.join(" "));
@@ -133,10 +140,18 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         }
         fs::write(base.join(file), original)?;
     }
-    for (kind, count) in counts {
-        println!("{kind}: {count}");
+    let kinds = ["linked", "linked with a warning", "refused", "the linker crashes", "depends on the layout"];
+    let mut table = Table::new(&[&["linker"], &kinds[..]].concat());
+    for linker in linkers {
+        let count = |kind| counts.get(&(linker, kind)).copied().unwrap_or(0).to_string();
+        table
+            .row(&std::iter::once(linker.to_owned()).chain(kinds.into_iter().map(count)).collect::<Vec<_>>());
     }
-    println!("seeds {seed}..: {differences} differ");
+    let body = format!(
+        "`bench mutate --seeds={seed}..{last}`: links of which a file is damaged, plain and through lto-prune: {differences} end differently.\n\n{}",
+        table.as_str()
+    );
+    publish(corpus, options, "mutate", "Links with a damaged input", &body)?;
     if differences == 0 {
         fs::remove_dir_all(&base)?;
     } else {
