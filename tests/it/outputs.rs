@@ -22,7 +22,8 @@ struct Wrong {
 
 const EXECUTABLE: &str = "-e main main.o liba.so";
 const STATIC: &str = "-e main main.o a.o";
-const LIBRARY: &str = "-shared main.o a.o";
+// With a soname, so that no linker writes the path of the output into it, and so none is asked to write to its own place.
+const LIBRARY: &str = "-shared -soname=lib.so main.o a.o";
 
 const WRONG: &[Wrong] = &[
     Wrong { right: EXECUTABLE, wrong: "-e main main.o a.o", says: "needs [], not [liba.so]" },
@@ -37,7 +38,11 @@ const WRONG: &[Wrong] = &[
         says: "needs [libb.so liba.so], not [liba.so libb.so]",
     },
     Wrong { right: LIBRARY, wrong: "-shared main.o a.o --version-script=none.map", says: "does not export " },
-    Wrong { right: LIBRARY, wrong: "-shared main.o", says: "has a as undefined" },
+    Wrong {
+        right: "-shared -soname=lib.so main.o a.o --version-script=main.map",
+        wrong: "-shared main.o --version-script=main.map",
+        says: "has a as undefined",
+    },
     Wrong {
         right: EXECUTABLE,
         wrong: "-e main main.o init.o liba.so",
@@ -93,6 +98,7 @@ fn prepare(linker: Linker) -> Session {
     session.write("init.c", "int ran;\n__attribute__((constructor)) static void init(void) { ran = 1; }\n");
     session.write("fini.c", "int ran;\n__attribute__((destructor)) static void fini(void) { ran = 1; }\n");
     session.write("none.map", "{ local: *; };\n");
+    session.write("main.map", "{ global: main; local: *; };\n");
     session
         .must(&Job::new(&dir, "gcc").words("-O1 -fPIC -ffunction-sections -c main.c a.c b.c init.c fini.c"));
     for name in ["a", "b"] {

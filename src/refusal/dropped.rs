@@ -1,0 +1,171 @@
+//! Links that the linker would do, say or refuse otherwise without what we drop: references, relocations and names of dropped code
+//! that the plain link sees.
+//!
+//! Each is looked for in the plan, and where there is one the originals are linked. Left out: undefined symbols and libraries
+//! ([`super::PlainLink`]), and what resolution already knows.
+
+use rayon::prelude::*;
+use summaries::{
+    Atom, AtomIdx, Binding, Definition, Limit, LimitRecord, ModuleSummary, Reference, ReferenceKind, Symbol,
+    Target, atom_flags,
+};
+
+use super::Place;
+use crate::config::{Config, Dialect, OutputKind};
+use crate::ids::{AtomId, Id, SymbolId};
+use crate::index::{Index, IndexedModule, Root, RootReason};
+use crate::plan::{Action, ModulePlan, Plan};
+use crate::propagate::Liveness;
+use crate::resolve::{Resolution, link_limit, symbols_of};
+
+/// An object of which nothing is left, for GNU ld: it asks each object that has sections, and only those, whether the stack
+/// must be executable, and takes an object without `.note.GNU-stack` for a yes. That section would be left.
+pub fn of_stack(config: &Config, index: &Index, plan: &Plan) -> Option<Place> {
+    let is_gone =
+        |plan: &ModulePlan| !plan.atoms.is_empty() && plan.atoms.iter().all(|action| *action == Action::Drop);
+    let gone = plan.modules.iter().position(is_gone).filter(|_| config.linker.dialect == Dialect::Bfd)?;
+    let detail =
+        "nothing of the object would be left, and GNU ld would not see that it has no .note.GNU-stack";
+    Some((Some(index.modules[gone].module), link_limit(Limit::LinkerMessage, detail.to_owned())))
+}
+
+/// Relocations of code that we drop and that the linker refuses in the plain link.
+pub fn of_relocations(
+    config: &Config,
+    index: &Index,
+    summaries: &[&ModuleSummary],
+    liveness: &Liveness,
+) -> Option<Place> {
+    let refused = match config.output_kind {
+        OutputKind::Pie | OutputKind::Shared | OutputKind::StaticPie => {
+            atom_flags::FIXED_ADDRESS | atom_flags::SHORT_ADDRESS
+        }
+        OutputKind::Executable => atom_flags::SHORT_ADDRESS,
+        OutputKind::Relocatable => return None,
+    };
+    let is_refused = |(module, i, atom): &(&IndexedModule, usize, &Atom)| {
+        let id = AtomId::new(module.first_atom as usize + i);
+        atom.flags & refused != 0
+            && !index.discarded[id.index()]
+            && !liveness.is_live(id)
+            && (!config.gc_sections || index.plain_live(summaries)[id.index()])
+    };
+    let atoms = index.modules.iter().zip(summaries).flat_map(|(module, summary)| {
+        summary.atoms.iter().enumerate().map(move |(i, atom)| (module, i, atom))
+    });
+    let (module, _, atom) = atoms.into_iter().find(is_refused)?;
+    let detail = match atom.has(atom_flags::SHORT_ADDRESS) {
+        true => "an address in 16 bits or 8".to_owned(),
+        false => "an absolute address in an output that may be loaded anywhere".to_owned(),
+    };
+    let limit = LimitRecord { section: Some(atom.section), ..link_limit(Limit::LinkError, detail) };
+    Some((Some(module.module), limit))
+}
+
+/// References of code that we drop into a COMDAT group that another module's replaces, by a local name: the linker refuses
+/// them in the plain link. mold and wild don't.
+pub fn of_discarded(
+    config: &Config,
+    index: &Index,
+    summaries: &[&ModuleSummary],
+    liveness: &Liveness,
+) -> Option<Place> {
+    if matches!(config.linker.dialect, Dialect::Mold | Dialect::Wild) {
+        return None;
+    }
+    let is_seen = |id: AtomId| !config.gc_sections || index.plain_live(summaries)[id.index()];
+    let in_module = |(module, summary): (&IndexedModule, &&ModuleSummary)| {
+        let global = |atom: AtomIdx| AtomId(module.first_atom + atom.0);
+        let is_discarded = |atom: AtomIdx| index.discarded[global(atom).index()];
+        if !(0..summary.atoms.len()).map(AtomIdx::new).any(is_discarded) {
+            return None;
+        }
+        let is_refused = |reference: &&Reference| {
+            let target = match reference.target {
+                Target::Atom(atom) => atom,
+                Target::Symbol(symbol) => match &summary.symbols[symbol.index()] {
+                    Symbol { binding: Binding::Local, definition: Definition::Atom(atom), .. } => *atom,
+                    _ => return false,
+                },
+            };
+            let from = global(reference.from);
+            is_discarded(target)
+                && index.alloc[from.index()]
+                && !matches!(reference.kind, ReferenceKind::Unwind | ReferenceKind::Debug)
+                && !index.discarded[from.index()]
+                && !liveness.is_live(from)
+                && is_seen(from)
+        };
+        let reference = summary.references.iter().find(is_refused)?;
+        let detail = "a reference to a discarded section".to_owned();
+        let section = summary.atoms.get(reference.from.index()).map(|atom| atom.section);
+        Some((Some(module.module), LimitRecord { section, ..link_limit(Limit::LinkError, detail) }))
+    };
+    index.modules.par_iter().zip(summaries).find_map_first(in_module)
+}
+
+/// What of `__start_X` only dropped code refers to: with `--gc-sections` lld keeps the section X in the plain link for that reference alone and would
+/// remove it from the pruned one, and what has exports exports the symbol, which the linker defines only where it is mentioned.
+pub fn of_start_stop(
+    config: &Config,
+    resolution: &Resolution<'_>,
+    index: &Index,
+    summaries: &[&ModuleSummary],
+    liveness: &Liveness,
+) -> Option<Place> {
+    let is_seen = |atom: AtomId| !config.gc_sections || index.plain_live(summaries)[atom.index()];
+    // Without `--gc-sections` these sections are roots; other linkers keep what the symbols mean.
+    let collects = config.gc_sections && config.linker.dialect == Dialect::Lld;
+    let is_lost = |(_, atom): &&(SymbolId, AtomId)| collects && !liveness.is_live(*atom) && is_seen(*atom);
+    let lost = index.start_stop.iter().find(is_lost).copied();
+    let exports = config.output_kind == OutputKind::Shared || config.export_dynamic;
+    let mut mentions: Vec<(SymbolId, bool, AtomId)> = Vec::new();
+    if exports && !index.start_stop.is_empty() {
+        let is_mention = |(_, symbol): &&(AtomId, SymbolId)| {
+            index.start_stop.binary_search_by_key(symbol, |(meant, _)| *meant).is_ok()
+        };
+        let external = index.external.iter().filter(is_mention);
+        mentions.extend(external.map(|(from, symbol)| (*symbol, !liveness.is_live(*from), *from)));
+        // What live code mentions stands first.
+        mentions.sort_unstable();
+        mentions.dedup_by_key(|(symbol, ..)| *symbol);
+    }
+    let unexported = mentions.into_iter().find(|(_, is_dead, _)| *is_dead);
+    let (symbol, atom) = lost.or(unexported.map(|(symbol, _, from)| (symbol, from)))?;
+    let (position, _) = index.locate(atom);
+    let name = crate::report::lossy(resolution.symbols[symbol].name);
+    let detail = format!("only dropped code refers to {name}");
+    Some((Some(index.modules[position].module), link_limit(Limit::StartStopSection, detail)))
+}
+
+/// A symbol that `--defsym`, `-init` or `-fini` names, in a part of a section: mold's `--gc-sections` knows nothing of it and keeps it only for
+/// what else is in the section.
+pub fn of_named_parts(
+    config: &Config,
+    resolution: &Resolution<'_>,
+    index: &Index,
+    summaries: &[&ModuleSummary],
+) -> Option<Place> {
+    if !config.gc_sections || config.linker.dialect != Dialect::Mold {
+        return None;
+    }
+    let by_defsym = |symbol: SymbolId| {
+        let name = resolution.symbols[symbol].name;
+        config.defsym.iter().any(|(_, value)| symbols_of(value).any(|word| word.as_bytes() == name))
+    };
+    let is_named = |root: &Root| match root.reason {
+        RootReason::InitFiniSymbol => true,
+        RootReason::Script => root.symbol.is_some_and(by_defsym),
+        _ => false,
+    };
+    let is_part = |root: &&Root| {
+        let (position, local) = index.locate(root.atom);
+        let atoms = &summaries[position].atoms;
+        let parts = atoms.iter().filter(|atom| atom.section == atoms[local.index()].section);
+        is_named(root) && parts.count() > 1
+    };
+    let root = index.roots.iter().find(is_part)?;
+    let name = root.symbol.map(|id| crate::report::lossy(resolution.symbols[id].name)).unwrap_or_default();
+    let detail = format!("an option names {name}, and the linker's --gc-sections would remove it by itself");
+    Some((Some(index.modules[index.locate(root.atom).0].module), link_limit(Limit::NamedPart, detail)))
+}
