@@ -18,6 +18,7 @@ pub mod shadow;
 pub mod verify;
 pub mod report;
 pub mod bisect;
+pub mod split;
 pub mod audit;
 pub mod error;
 pub mod ids;
@@ -454,6 +455,7 @@ fn dispatch(mode: Mode, env: &args::Environment<'_>) -> Result<ExitCode> {
         Mode::Summarize(words) => done(summarize::summarize_command(&words)),
         Mode::Dump(file) => done(summarize::dump_command(&[file.into_os_string()])),
         Mode::Bisect(words) => bisect::main(&words, env),
+        Mode::Split(words) => split::run(&words),
         Mode::ExplainTrap(words) => modes::run_explain_trap(&words),
         Mode::Audit(words) => audit::run(&words, env),
         Mode::Help(linker) => modes::print_help(linker.as_ref()),

@@ -39,6 +39,8 @@ pub enum Mode {
     Audit(Vec<OsString>),
     /// `lto-prune explain-trap BINARY ADDRESS|CORE`, see [`run_explain_trap`].
     ExplainTrap(Vec<OsString>),
+    /// `lto-prune split IN -o OUT`, see [`crate::split`].
+    Split(Vec<OsString>),
     /// `lto-prune bisect [OPTIONS] -- COMMAND...`, see [`crate::bisect`].
     Bisect(Vec<OsString>),
 }
@@ -97,6 +99,7 @@ fn own_mode(words: &[OsString]) -> Result<Mode> {
             [file] => Ok(Mode::Dump(PathBuf::from(file))),
             _ => usage("dump takes one file: lto-prune dump FILE"),
         },
+        Some("split") => Ok(Mode::Split(rest.to_vec())),
         Some("bisect") => Ok(Mode::Bisect(rest.to_vec())),
         Some("explain-trap") => Ok(Mode::ExplainTrap(rest.to_vec())),
         Some("audit") => Ok(Mode::Audit(rest.to_vec())),

@@ -55,6 +55,8 @@ pub struct ModulePlan {
     pub untouched: bool,
     /// What its address-significance table says, if it gets one ([`mark_foldable`]).
     pub addresses: Option<Significance>,
+    /// By `AtomIdx`: the atom is emitted as a section of its own, with this name. Empty means "none of them".
+    pub section_names: Vec<Option<Box<[u8]>>>,
 }
 
 impl ModulePlan {
@@ -69,12 +71,19 @@ impl ModulePlan {
         keeps && self.addresses.as_ref().is_some_and(|a| a.foldable.get(atom.index()) == Some(&true))
     }
 
-    /// Whether the section of which these are all the atoms is emitted in parts: some stay and others go, one is a stub, or one can be
-    /// folded without the others.
+    /// The name of the section that this atom is emitted as, if it gets one of its own.
+    pub fn section_name(&self, atom: AtomIdx) -> Option<&[u8]> {
+        self.section_names.get(atom.index())?.as_deref()
+    }
+
+    /// Whether the section of which these are all the atoms is emitted in parts: some stay and others go, one is a stub, one can be
+    /// folded without the others, or one gets a section of its own.
     pub fn parts(&self, atoms: std::ops::Range<usize>) -> bool {
         let actions = self.atoms.get(atoms.clone()).unwrap_or(&[]);
         let differs = |action: &Action| Some(action) != actions.first() || *action == Action::Stub;
-        actions.iter().any(differs) || atoms.len() > 1 && atoms.map(AtomIdx::new).any(|a| self.is_foldable(a))
+        let several = atoms.len() > 1;
+        let moves = |a: AtomIdx| several && self.is_foldable(a) || self.section_name(a).is_some();
+        actions.iter().any(differs) || atoms.map(AtomIdx::new).any(moves)
     }
 }
 
@@ -131,6 +140,7 @@ pub fn plan(
             report_as: if has_stubs { report_as(this.module) } else { None },
             untouched,
             addresses: None,
+            section_names: Vec::new(),
         });
     }
     let mut plan = Plan { modules, dropped, stubs };

@@ -19,14 +19,19 @@ const SHORT_NAME: usize = 15;
 
 /// An archive with a symbol table that holds `members`, in order; names may repeat.
 pub fn write(members: &[(&str, &[u8])]) -> Vec<u8> {
-    let mut long_names = Vec::new();
-    let name_fields: Vec<String> =
-        members.iter().map(|(name, _)| name_field(name, &mut long_names)).collect();
     let symbols: Vec<(usize, &[u8])> = members
         .iter()
         .enumerate()
         .flat_map(|(i, (_, bytes))| definitions(bytes).into_iter().map(move |name| (i, name)))
         .collect();
+    write_indexed(members, &symbols)
+}
+
+/// [`write`], with this symbol table: the position of a member and what it defines.
+pub fn write_indexed(members: &[(&str, &[u8])], symbols: &[(usize, &[u8])]) -> Vec<u8> {
+    let mut long_names = Vec::new();
+    let name_fields: Vec<String> =
+        members.iter().map(|(name, _)| name_field(name, &mut long_names)).collect();
     let names_size: usize = symbols.iter().map(|(_, name)| name.len() + 1).sum();
 
     let long_names_size = if long_names.is_empty() { 0 } else { member_size(long_names.len()) };
@@ -53,10 +58,10 @@ pub fn write(members: &[(&str, &[u8])]) -> Vec<u8> {
         out.extend_from_slice(n.to_be_bytes().get(8 - width..).unwrap_or(&[]));
     };
     push_number(&mut out, symbols.len() as u64);
-    for (member, _) in &symbols {
+    for (member, _) in symbols {
         push_number(&mut out, offsets.get(*member).copied().unwrap_or(0));
     }
-    for (_, name) in &symbols {
+    for (_, name) in symbols {
         out.extend_from_slice(name);
         out.push(0);
     }

@@ -28,6 +28,9 @@ use super::write::Writer;
 use crate::error::{Error, Result, Stage};
 use crate::plan::ModulePlan;
 
+/// What the name of a relocation section has before that of its target.
+const RELA: &[u8] = b".rela";
+
 /// Everything that was decided, in old numbers and new.
 struct Model<'a, 'p> {
     input: &'a Input<'a>,
@@ -151,6 +154,7 @@ impl Model<'_, '_> {
             _ => &mut section_names,
         };
         let new_names = self.new_names(names);
+        let run_names = self.run_names(names);
         let stub_names = match self.parts.has_stubs() {
             true => (names.push(stub::TABLE), names.push(stub::TABLE_RELOCATIONS)),
             false => (0, 0),
@@ -205,6 +209,9 @@ impl Model<'_, '_> {
             if let Slot::NewRelocations { .. } = slot {
                 let name = new_names.iter().find(|(section, _)| *section == old).map_or(0, |(_, name)| *name);
                 header = self.new_relocation_header(&header, name);
+            }
+            if let Some(name) = self.run_name(&run_names, slot)? {
+                header.sh_name = U32::new(LE, name);
             }
             self.link(slot, &mut header)?;
             if let Slot::Part { section, run } = slot {
@@ -307,11 +314,39 @@ impl Model<'_, '_> {
             if let Slot::NewRelocations { target, .. } = *slot
                 && new.last().is_none_or(|(last, _)| *last != target)
             {
-                let name = [b".rela", self.input.section_name(target as usize)].concat();
+                let name = [RELA, self.input.section_name(target as usize)].concat();
                 new.push((target, names.push(&name)));
             }
         }
         new
+    }
+
+    /// The names of runs that are sections of their own, each with the prefix of its relocation section; sorted by (section, run).
+    fn run_names(&self, names: &mut Compacted) -> Vec<((u32, u32), u32)> {
+        let mut new = Vec::new();
+        for slot in &self.sections.order {
+            if let Slot::Part { section, run } = *slot
+                && let Some(name) = self.parts.name_of(section, run)
+            {
+                new.push(((section, run), names.push(&[RELA, name].concat())));
+            }
+        }
+        new.sort_unstable();
+        new
+    }
+
+    /// The name of what is of such a run.
+    fn run_name(&self, names: &[((u32, u32), u32)], slot: Slot) -> Result<Option<u32>> {
+        let (section, run, skipped) = match slot {
+            Slot::Part { section, run } => (section, run, RELA.len() as u32),
+            Slot::Relocations { section, run } => {
+                (self.input.section(section as usize)?.sh_info.get(LE), run, 0)
+            }
+            Slot::NewRelocations { target, run } => (target, run, 0),
+            _ => return Ok(None),
+        };
+        let found = names.binary_search_by_key(&(section, run), |(of, _)| *of).ok();
+        Ok(found.and_then(|i| names.get(i)).map(|(_, name)| name + skipped))
     }
 
     /// The header of a relocation section that the input has not. It is in the group of its target.

@@ -7,6 +7,7 @@
 //! atoms it has: it is copied.
 //!
 //! A function that the linker may fold is a run by itself, also in a section from which nothing goes: folding moves whole sections.
+//! So is an atom that the plan gives a section of its own ([`ModulePlan::section_names`]).
 //!
 //! A stub is a run by itself, also where it is all that the section has: the bytes of the run are not the original's, and
 //! nothing but its first byte is a place in it.
@@ -122,11 +123,14 @@ impl<'s> Parts<'s> {
             let Some((first, _)) = atoms.first() else { continue };
             if first.section != Atom::NO_SECTION && plan.parts(range) {
                 let only = (atoms.len() == 1).then_some(index);
-                let foldable = |i: usize| plan.is_foldable(AtomIdx::new(index.index() + i));
+                let alone = |i: usize| {
+                    let atom = AtomIdx::new(index.index() + i);
+                    Alone { foldable: plan.is_foldable(atom), named: plan.section_name(atom).is_some() }
+                };
                 let reports = plan.report_as.is_some() && reporter::is_near(input, first.section as usize);
                 parts
                     .sections
-                    .push(Parted { only, ..part(input, first.section, atoms, &foldable, reports)? });
+                    .push(Parted { only, ..part(input, first.section, atoms, &alone, reports)? });
             }
         }
         if !parts.sections.is_sorted_by(|a, b| a.section < b.section) {
@@ -211,7 +215,15 @@ impl<'s> Parts<'s> {
         &self.reporting
     }
 
-    /// The atom that a stub stands for.
+    /// The name of a run that is an atom with a section of its own.
+    pub(super) fn name_of(&self, section: u32, run: u32) -> Option<&'s [u8]> {
+        if self.plan.section_names.is_empty() {
+            return None;
+        }
+        self.plan.section_name(self.atom_of(section, run)?)
+    }
+
+    /// The atom that a run begins with.
     pub(super) fn atom_of(&self, section: u32, run: u32) -> Option<AtomIdx> {
         let start = self.of(section)?.run(run)?.start;
         let found = self.summary.atoms.binary_search_by_key(&(section, start), |a| (a.section, a.offset));
@@ -377,13 +389,22 @@ pub(super) fn is_biased_entry(addend: i64) -> bool {
     matches!(addend, -4 | -5 | -6 | -8)
 }
 
-/// Part one section. `foldable` says of an atom, by its place in `atoms`, whether the linker may fold it; its stubs call the
+/// Why an atom is a run by itself, if it is.
+#[derive(Clone, Copy)]
+struct Alone {
+    /// The linker may fold it.
+    foldable: bool,
+    /// It gets a section of its own.
+    named: bool,
+}
+
+/// Part one section. `alone` says of an atom, by its place in `atoms`, whether it is a run by itself; its stubs call the
 /// reporter if `reports`.
 fn part(
     input: &Input<'_>,
     section: u32,
     atoms: &[(&Atom, Action)],
-    foldable: &dyn Fn(usize) -> bool,
+    alone: &dyn Fn(usize) -> Alone,
     reports: bool,
 ) -> Result<Parted> {
     let index = section as usize;
@@ -430,12 +451,13 @@ fn part(
             open = false;
             continue;
         }
-        let foldable = foldable(i);
+        let Alone { foldable, named } = alone(i);
+        let joins = !foldable && !named;
         match parted.runs.last_mut() {
-            Some(run) if open && !foldable && align <= run.align => run.end = end,
+            Some(run) if open && joins && align <= run.align => run.end = end,
             _ => parted.runs.push(Run { start: atom.offset, end, align, stub: None, foldable }),
         }
-        open = !foldable;
+        open = joins;
     }
     Ok(parted)
 }

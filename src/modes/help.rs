@@ -15,6 +15,8 @@ Usage:
   lto-prune audit COMMAND ...                       what the bytes of a program are, and what keeps them (audit --help)
   lto-prune bisect [--repeat=N] [--timeout=S] -- COMMAND...
                                                     which dropped function or object makes COMMAND fail (bisect --help)
+  lto-prune split [--data] IN -o OUT                rewrite objects, archives or a folder of them as if built with
+                                                    -ffunction-sections [and -fdata-sections] (split --help)
   lto-prune explain-trap BINARY ADDRESS|CORE        which pruned function was run, should one ever be
 
 Examples:

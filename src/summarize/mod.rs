@@ -72,7 +72,7 @@ pub fn summarise(
 }
 
 /// The pieces of a large module, on whatever threads have nothing else to do.
-pub(super) fn at_once(count: usize, piece: &(dyn Fn(usize) + Sync)) {
+pub(crate) fn at_once(count: usize, piece: &(dyn Fn(usize) + Sync)) {
     (0..count).into_par_iter().for_each(piece);
 }
 

@@ -117,8 +117,7 @@ fn match_sections(
             continue;
         }
         if let Some(atoms) = expected.parts.of(i) {
-            let reports = report_as.is_some();
-            all_parts.extend(parts::find(old, new, i, atoms, reports, &mut rest)?);
+            all_parts.extend(parts::find(old, new, i, &expected.parts, atoms, &mut rest)?);
             continue;
         }
         let Some(j) = rest.next() else {

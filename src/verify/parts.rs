@@ -33,6 +33,8 @@ pub struct ExpectedParts {
     pub(super) report_as: Option<String>,
     /// Sections of which only a part stays, ascending, with their atoms.
     sections: Vec<(usize, Vec<AtomExtent>)>,
+    /// The names of atoms that become sections of their own, by section and start.
+    names: Vec<((usize, u64), Box<[u8]>)>,
     /// (section, field, start of the target atom) of assembler-resolved references of atoms that stay, sorted.
     resolved: Vec<(usize, u64, u64)>,
     /// ((section, offset), (target section, start of the target atom)), sorted.
@@ -82,6 +84,9 @@ impl ExpectedParts {
                 expected.sections.push((first.section as usize, extents.collect()));
             }
         }
+        let named = summary.atoms.iter().zip(&plan.section_names);
+        let named = named.filter_map(|(a, name)| Some(((a.section as usize, a.offset), name.clone()?)));
+        expected.names = named.collect();
         let stays = |a: AtomIdx| plan.atoms.get(a.index()) == Some(&Action::Keep);
         let atom = |a: AtomIdx| summary.atoms.get(a.index());
         let resolved = summary.resolved.iter().filter(|r| stays(r.from));
@@ -98,6 +103,7 @@ impl ExpectedParts {
             .filter_map(|o| Some((atom(o.atom)?.section as usize, o.start, o.end, stays(o.owner))));
         expected.tables = tables.collect();
         expected.sections.sort_unstable_by_key(|(section, _)| *section);
+        expected.names.sort_unstable();
         expected.resolved.sort_unstable();
         expected.retargets.sort_unstable();
         expected.tables.sort_unstable();
@@ -108,6 +114,12 @@ impl ExpectedParts {
     pub(super) fn of(&self, section: usize) -> Option<&[AtomExtent]> {
         let found = self.sections.binary_search_by_key(&section, |(s, _)| *s).ok()?;
         self.sections.get(found).map(|(_, atoms)| atoms.as_slice())
+    }
+
+    /// The name of the section that the atom at this place becomes, if it gets one of its own.
+    pub(super) fn name(&self, section: usize, start: u64) -> Option<&[u8]> {
+        let found = self.names.binary_search_by_key(&(section, start), |(at, _)| *at).ok()?;
+        self.names.get(found).map(|(_, name)| &**name)
     }
 
     fn retarget(&self, section: usize, offset: u64) -> Option<(usize, u64)> {
@@ -123,20 +135,20 @@ impl ExpectedParts {
     }
 }
 
-/// Find the parts of section `i` among the next sections of the emitted object. With `reports`, stubs are to call the reporter
-/// where they can.
+/// Find the parts of section `i` among the next sections of the emitted object. An atom with a name of its own must be a part
+/// by itself, under that name.
 pub(super) fn find(
     old: &Object<'_>,
     new: &Object<'_>,
     i: usize,
+    expected: &ExpectedParts,
     atoms: &[AtomExtent],
-    reports: bool,
     rest: &mut impl Iterator<Item = usize>,
 ) -> Result<Vec<Part>> {
     let Some(before) = old.sections.get(i) else { return Ok(Vec::new()) };
     let missing = || old.about(i, "a part of it is planned to stay, and is missing");
     let bytes = old.contents(i)?;
-    let reports = reports && stubs::may_call(old, i);
+    let reports = expected.report_as.is_some() && stubs::may_call(old, i);
     let mut parts = Vec::new();
     let mut atoms = atoms.iter().peekable();
     while let Some(&&(start, atom_end, action)) = atoms.peek() {
@@ -147,15 +159,18 @@ pub(super) fn find(
         let j = rest.next().ok_or_else(missing)?;
         let after = new.sections.get(j).ok_or_else(missing)?;
         let shape = |s: &sh::SectionHeader| (s.sh_type, s.sh_flags, s.sh_entsize, s.sh_addr);
-        if old.section_name(i) != new.section_name(j) || shape(before) != shape(after) {
+        let own_name = expected.name(i, start);
+        let name = own_name.unwrap_or(old.section_name(i));
+        if name != new.section_name(j) || shape(before) != shape(after) {
             let found = String::from_utf8_lossy(new.section_name(j)).into_owned();
             return Err(old.about(i, format!("in place of its part at {start:#x} is {found} [{j}]")));
         }
         let stub = action == Action::Stub;
-        let end = if stub { atom_end } else { start.saturating_add(after.sh_size) };
+        let alone = stub || own_name.is_some();
+        let end = if alone { atom_end } else { start.saturating_add(after.sh_size) };
         let mut last = start;
         while let Some((s, e, other)) = atoms.next_if(|(s, _, _)| *s < end) {
-            if *other != action {
+            if *other != action || own_name.is_none() && expected.name(i, *s).is_some() {
                 return Err(new.about(j, format!("what was at {s:#x} is planned to go, and is there")));
             }
             let alignment = |a: u64, o: u64| if o == 0 { a } else { a.min(1 << o.trailing_zeros()) };
@@ -175,7 +190,8 @@ pub(super) fn find(
             Some((body, _)) => body == new.contents(j)?,
             None => was == Some(new.contents(j)?),
         };
-        if last != end || after.sh_addralign > before.sh_addralign.max(1) || !same {
+        let wrong_size = !stub && after.sh_size != end.saturating_sub(start);
+        if wrong_size || last != end || after.sh_addralign > before.sh_addralign.max(1) || !same {
             return Err(old.about(i, format!("has other contents in the part at {start:#x}")));
         }
         parts.push(Part { old: i, start, end, new: j, stub, call: body.and_then(|(_, call)| call) });

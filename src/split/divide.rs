@@ -1,0 +1,59 @@
+//! One object divided: summary, plan, emission and the check of what was emitted.
+//!
+//! The plan keeps every atom and gives those of divided sections a section of their own, so that the object says what it said, in
+//! other sections. What was emitted is verified as in a link. An object that fails in either is passed on as it is, with the
+//! reason: first jump tables and data are left where they are, then all of it.
+
+use summaries::native::extract_by;
+use summaries::{Granularity, ModuleSummary, Severity};
+
+use super::report::{ObjectReport, Outcome};
+use super::{Options, pieces, relocations};
+use crate::emit;
+use crate::error::Result;
+use crate::plan::{Action, ModulePlan};
+use crate::summarize::at_once;
+use crate::verify;
+
+/// Divide an object. `None` for one that stays as it is.
+pub(super) fn object(name: &str, bytes: &[u8], options: Options) -> (Option<Vec<u8>>, ObjectReport) {
+    let summary = extract_by(bytes, Granularity::Functions, &at_once);
+    if let Some(limit) = summary.limits.iter().find(|l| l.limit.severity() >= Severity::Module) {
+        let detail = if limit.detail.is_empty() { limit.limit.lifted_by() } else { &limit.detail };
+        let outcome = Outcome::Limited { limit: limit.limit.name(), detail: detail.to_owned() };
+        return (None, ObjectReport::new(name, &summary, None, outcome, options));
+    }
+    let relocations = relocations::by_section(bytes);
+    let mut failure = None;
+    let plain = Options { data: false };
+    for (relocations, tried) in [(relocations.as_deref(), options), (None, plain)] {
+        let pieces = pieces::choose(bytes, &summary, relocations, tried);
+        if pieces.names.iter().all(Option::is_none) {
+            break;
+        }
+        match emit(name, bytes, &pieces) {
+            Ok(divided) => {
+                let outcome = failure.map_or(Outcome::Divided, Outcome::DividedLess);
+                return (Some(divided), ObjectReport::new(name, &summary, Some(&pieces), outcome, options));
+            }
+            Err(error) => failure = failure.or(Some(error.to_string())),
+        }
+    }
+    let outcome = failure.map_or(Outcome::AsItWas, Outcome::Failed);
+    (None, ObjectReport::new(name, &summary, None, outcome, options))
+}
+
+fn emit(name: &str, bytes: &[u8], pieces: &pieces::Pieces) -> Result<Vec<u8>> {
+    let plan = plan(&pieces.summary, &pieces.names);
+    let divided = emit::object::rewrite(bytes, &pieces.summary, &plan)?;
+    verify::object(name, bytes, &divided, &verify::Expected::new(&pieces.summary, &plan))?;
+    Ok(divided)
+}
+
+fn plan(summary: &ModuleSummary, names: &[Option<Box<[u8]>>]) -> ModulePlan {
+    ModulePlan {
+        atoms: vec![Action::Keep; summary.atoms.len()],
+        section_names: names.to_vec(),
+        ..ModulePlan::default()
+    }
+}

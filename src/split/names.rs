@@ -1,0 +1,72 @@
+//! What the sections are called that a divided section becomes: as gcc and clang name them with `-ffunction-sections` and
+//! `-fdata-sections`.
+//!
+//! Linker scripts and linkers place sections by their names (`.text.unlikely.*`, `.data.rel.ro.*`), so that a name keeps the prefix
+//! that its section has. Only sections that a compiler names are renamed; other standard ones (`.text.some_name`) are divided
+//! under the name that they have, and what a program named itself, which it may find by that name, stays whole.
+
+/// Sections that compilers put functions or objects into one after the other. gcc's prefixes have no dot at the end, clang's have.
+const NAMED_BY_COMPILERS: &[&[u8]] = &[
+    b".text",
+    b".text.exit",
+    b".text.hot",
+    b".text.hot.",
+    b".text.split.",
+    b".text.startup",
+    b".text.unlikely",
+    b".text.unlikely.",
+    b".ltext",
+    b".rodata",
+    b".data",
+    b".data.rel",
+    b".data.rel.local",
+    b".data.rel.ro",
+    b".data.rel.ro.local",
+    b".bss",
+];
+
+/// The name of the section for what begins with `symbol` in a section of this name.
+pub(super) fn of_part(section: &[u8], symbol: &[u8]) -> Vec<u8> {
+    if symbol.is_empty() || !NAMED_BY_COMPILERS.contains(&section) {
+        return section.to_vec();
+    }
+    // gcc puts the cold part of `f` into `.text.unlikely.f`.
+    let symbol = match section {
+        b".text.unlikely" => without_cold(symbol),
+        _ => symbol,
+    };
+    let dot: &[u8] = if section.ends_with(b".") { b"" } else { b"." };
+    [section, dot, symbol].concat()
+}
+
+/// `f` for `f.cold` and `f.cold.3`.
+fn without_cold(symbol: &[u8]) -> &[u8] {
+    let numberless = symbol.iter().rposition(|b| !b.is_ascii_digit()).map_or(0, |last| last + 1);
+    let stem = match symbol.get(..numberless).and_then(|s| s.strip_suffix(b".")) {
+        Some(stem) if numberless < symbol.len() => stem,
+        _ => symbol,
+    };
+    stem.strip_suffix(b".cold").filter(|f| !f.is_empty()).unwrap_or(symbol)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::of_part;
+
+    #[test]
+    fn names_are_those_of_compilers() {
+        let name = |section: &str, symbol: &str| {
+            String::from_utf8(of_part(section.as_bytes(), symbol.as_bytes())).unwrap_or_default()
+        };
+        assert_eq!(name(".text", "main"), ".text.main");
+        assert_eq!(name(".text.hot", "f"), ".text.hot.f");
+        assert_eq!(name(".text.unlikely", "f.cold"), ".text.unlikely.f");
+        assert_eq!(name(".text.unlikely", "f.part.0.cold.12"), ".text.unlikely.f.part.0");
+        assert_eq!(name(".text.unlikely", "f.constprop.0"), ".text.unlikely.f.constprop.0");
+        assert_eq!(name(".text.unlikely.", "f"), ".text.unlikely.f");
+        assert_eq!(name(".text", "f.cold"), ".text.f.cold");
+        assert_eq!(name(".data.rel.ro.local", "table.1"), ".data.rel.ro.local.table.1");
+        assert_eq!(name(".text.mine", "f"), ".text.mine");
+        assert_eq!(name(".rodata", ""), ".rodata");
+    }
+}

@@ -1,0 +1,327 @@
+//! What was divided and what was not, for people and as JSON.
+//!
+//! Counted are sections that hold several functions or objects (*monolithic* ones): only there is something to divide. A limit
+//! counts with the bytes that it keeps whole.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use summaries::{
+    Atom, AtomKind, Definition, LimitRecord, ModuleSummary, SymbolKind, atom_flags, have_debug_info,
+};
+
+use super::Options;
+use super::pieces::{Pieces, has_hub, may_be_divided};
+
+/// What became of an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Divided,
+    /// Sections of code only: with more, emission or the check of it failed.
+    DividedLess(String),
+    /// There is nothing to divide.
+    AsItWas,
+    /// Not understood.
+    Limited {
+        limit: &'static str,
+        detail: String,
+    },
+    /// Emission or the check of it failed.
+    Failed(String),
+    /// No object of this machine.
+    Foreign(&'static str),
+}
+
+/// What a monolithic section holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Code,
+    Data,
+    /// Data that has no bytes in the file.
+    Bss,
+}
+
+impl Kind {
+    const ALL: [Kind; 3] = [Kind::Code, Kind::Data, Kind::Bss];
+
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Code => "code",
+            Kind::Data => "data",
+            Kind::Bss => "bss",
+        }
+    }
+}
+
+/// A monolithic section.
+#[derive(Debug)]
+pub(super) struct SectionReport {
+    name: String,
+    kind: Kind,
+    bytes: u64,
+    divided: u64,
+    /// How many sections it became.
+    pieces: usize,
+    /// What is whole in it and why: name of the limit, bytes, detail.
+    limits: Vec<(&'static str, u64, String)>,
+}
+
+/// A module.
+#[derive(Debug)]
+pub(super) struct ObjectReport {
+    pub(super) name: String,
+    pub(super) outcome: Outcome,
+    /// A compiler says that it made it (`.comment`), which assemblers don't.
+    compiled: bool,
+    sections: Vec<SectionReport>,
+}
+
+/// A file and its modules.
+#[derive(Debug)]
+pub(super) struct FileReport {
+    pub(super) name: String,
+    pub(super) objects: Vec<ObjectReport>,
+}
+
+/// Functions that fall into each other, or that short branches hold together.
+const TIED: &str = "tied-together";
+/// Data, without `--data`.
+const NOT_ASKED: &str = "not-asked";
+/// The name of the section is the program's.
+const NAMED_SECTION: &str = "named-section";
+/// Emission or the check of it failed.
+const INTERNAL: &str = "internal";
+
+impl ObjectReport {
+    /// A member that is not looked into.
+    pub(super) fn foreign(name: &str, what: &'static str) -> Self {
+        let outcome = Outcome::Foreign(what);
+        ObjectReport { name: name.to_owned(), outcome, compiled: false, sections: Vec::new() }
+    }
+
+    /// The report of an object: its summary, and what was made of it.
+    pub(super) fn new(
+        name: &str,
+        summary: &ModuleSummary,
+        pieces: Option<&Pieces>,
+        outcome: Outcome,
+        options: Options,
+    ) -> Self {
+        let counts = places(summary);
+        let mut sections = Vec::new();
+        let mut next = 0;
+        for atoms in summary.atoms.chunk_by(|a, b| a.section == b.section) {
+            let range = next..next + atoms.len();
+            next = range.end;
+            let Some(first) = atoms.first() else { continue };
+            let several = counts.get(&first.section).is_some_and(|count| *count > 1);
+            let code = first.kind == AtomKind::Code;
+            let kind = match first.kind {
+                AtomKind::Code => Kind::Code,
+                AtomKind::Bss => Kind::Bss,
+                _ => Kind::Data,
+            };
+            if !several || !(code || is_plain_data(first)) {
+                continue;
+            }
+            let bytes = atoms.iter().fold(0u64, |sum, a| sum.saturating_add(a.size));
+            let parts = pieces.map_or(0, |p| {
+                let named = p.summary.atoms.iter().zip(&p.names);
+                named.filter(|(a, name)| a.section == first.section && name.is_some()).count()
+            });
+            let mut limits = Vec::new();
+            for record in summary.limits.iter().filter(|l| l.section == Some(first.section)) {
+                let kept = record.bytes.min(bytes);
+                limits.push((record.limit.name(), kept, detail(record)));
+            }
+            let whole = |limit: &'static str, why: &str| vec![(limit, bytes, why.to_owned())];
+            match &outcome {
+                Outcome::Limited { limit, detail } => limits = whole(limit, detail),
+                Outcome::Failed(error) => limits = whole(INTERNAL, error),
+                _ if parts > 1 => {}
+                _ if !code && !options.data => limits = whole(NOT_ASKED, "--data divides it"),
+                _ if !limits.is_empty() => {}
+                _ if atoms.len() > 1 && !may_be_divided(summary, first) => {
+                    limits = whole(NAMED_SECTION, "the program may find it by its name");
+                }
+                _ if !code && has_hub(summary, range) => {
+                    limits = whole("unproved-data", "references may mean any of its objects");
+                }
+                Outcome::DividedLess(error) if !code => limits = whole(INTERNAL, error),
+                _ if have_debug_info(&summary.atoms) => limits = whole("debug-info", "the object has debug information"),
+                _ => limits = whole(TIED, "nothing in it can be parted"),
+            }
+            let kept = limits.iter().fold(0u64, |sum, (_, bytes, _)| sum.saturating_add(*bytes)).min(bytes);
+            let divided = if parts > 1 { bytes - kept } else { 0 };
+            let name = String::from_utf8_lossy(summary.name(first.name)).into_owned();
+            sections.push(SectionReport { name, kind, bytes, divided, pieces: parts.max(1), limits });
+        }
+        let compiled = summary.atoms.iter().any(|a| summary.name(a.name) == b".comment");
+        ObjectReport { name: name.to_owned(), outcome, compiled, sections }
+    }
+}
+
+/// What a limit says, without the name of the section.
+fn detail(record: &LimitRecord) -> String {
+    match record.detail.strip_prefix("section ").and_then(|d| d.split_once(": ")) {
+        Some((_, what)) => what.to_owned(),
+        None => record.detail.clone(),
+    }
+}
+
+/// Data that compilers put objects into one after the other.
+fn is_plain_data(atom: &Atom) -> bool {
+    use atom_flags::{GROUPED, MERGE, STANDARD_FAMILY};
+    let kind = matches!(atom.kind, AtomKind::ReadOnlyData | AtomKind::Data | AtomKind::Bss);
+    kind && atom.has(STANDARD_FAMILY) && !atom.has(MERGE | GROUPED)
+}
+
+/// In how many places of each section a function or object begins.
+fn places(summary: &ModuleSummary) -> BTreeMap<u32, usize> {
+    let mut all: Vec<(u32, u64)> = Vec::new();
+    for symbol in &summary.symbols {
+        let Definition::Atom(atom) = symbol.definition else { continue };
+        let Some(atom) = summary.atoms.get(atom.index()) else { continue };
+        let counts = match symbol.kind {
+            SymbolKind::Func | SymbolKind::Ifunc => atom.kind == AtomKind::Code,
+            SymbolKind::Object => atom.kind != AtomKind::Code && symbol.size > 0,
+            _ => false,
+        };
+        if counts {
+            all.push((atom.section, symbol.value));
+        }
+    }
+    all.sort_unstable();
+    all.dedup();
+    let mut counts = BTreeMap::new();
+    for (section, _) in all {
+        *counts.entry(section).or_insert(0) += 1;
+    }
+    counts
+}
+
+/// Sums over sections.
+#[derive(Debug, Default)]
+struct Sum {
+    sections: usize,
+    pieces: usize,
+    bytes: u64,
+    divided: u64,
+    /// By limit: bytes, and one place where it was met.
+    limits: BTreeMap<&'static str, (u64, String)>,
+}
+
+impl Sum {
+    fn of<'r>(files: impl IntoIterator<Item = &'r FileReport>, kind: Kind) -> Self {
+        let mut sum = Sum::default();
+        for file in files {
+            for object in &file.objects {
+                for section in object.sections.iter().filter(|s| s.kind == kind) {
+                    sum.sections += 1;
+                    sum.pieces += section.pieces;
+                    sum.bytes += section.bytes;
+                    sum.divided += section.divided;
+                    for (limit, bytes, detail) in &section.limits {
+                        let place = || format!("{} {}: {detail}", object.name, section.name);
+                        let entry = sum.limits.entry(limit).or_insert_with(|| (0, place()));
+                        entry.0 += bytes;
+                    }
+                }
+            }
+        }
+        sum
+    }
+
+    fn json(&self) -> Value {
+        let limits: BTreeMap<_, _> = self.limits.iter().map(|(name, (bytes, _))| (*name, *bytes)).collect();
+        json!({
+            "sections": self.sections, "pieces": self.pieces, "bytes": self.bytes, "divided": self.divided, "whole": limits,
+        })
+    }
+
+    fn line(&self, kind: Kind, out: &mut String) {
+        if self.sections == 0 {
+            return;
+        }
+        let percent = self.divided as f64 * 100.0 / self.bytes.max(1) as f64;
+        out.push_str(&format!(
+            "  {}: {} of {} bytes divided ({percent:.1}%), {} sections became {}\n",
+            kind.name(), self.divided, self.bytes, self.sections, self.pieces
+        ));
+        let mut limits: Vec<_> = self.limits.iter().filter(|(name, _)| **name != NOT_ASKED).collect();
+        limits.sort_by_key(|(name, (bytes, _))| (std::cmp::Reverse(*bytes), **name));
+        for (name, (bytes, place)) in limits {
+            out.push_str(&format!("    whole: {bytes} bytes {name}, such as {place}\n"));
+        }
+    }
+}
+
+/// The report for a terminal: for each file the sums, what was left whole by limit, and what could not be looked into.
+pub(super) fn text(files: &[FileReport]) -> String {
+    let mut out = String::new();
+    for file in files {
+        let divided = file.objects.iter().filter(|o| o.was_divided()).count();
+        out.push_str(&format!("{}: {divided} of {} objects divided\n", file.name, file.objects.len()));
+        Kind::ALL.iter().for_each(|kind| Sum::of([file], *kind).line(*kind, &mut out));
+        for object in &file.objects {
+            if let Some(why) = object.trouble() {
+                out.push_str(&format!("    as it was: {}: {why}\n", object.name));
+            }
+        }
+    }
+    if files.len() > 1 {
+        out.push_str("total\n");
+        Kind::ALL.iter().for_each(|kind| Sum::of(files, *kind).line(*kind, &mut out));
+    }
+    out
+}
+
+impl ObjectReport {
+    fn was_divided(&self) -> bool {
+        matches!(self.outcome, Outcome::Divided | Outcome::DividedLess(_))
+    }
+
+    /// What kept the object from being divided, or from being divided further.
+    fn trouble(&self) -> Option<String> {
+        match &self.outcome {
+            Outcome::Divided | Outcome::AsItWas => None,
+            Outcome::Foreign(what) => Some((*what).to_owned()),
+            Outcome::Limited { limit, detail } => Some(format!("{limit}: {detail}")),
+            Outcome::Failed(error) => Some(error.clone()),
+            Outcome::DividedLess(error) => Some(format!("only its code is divided: {error}")),
+        }
+    }
+
+    fn json(&self) -> Value {
+        let sections: Vec<Value> = self.sections.iter().map(SectionReport::json).collect();
+        json!({
+            "name": self.name, "compiled": self.compiled, "divided": self.was_divided(), "trouble": self.trouble(), "sections": sections,
+        })
+    }
+}
+
+impl SectionReport {
+    fn json(&self) -> Value {
+        let limits = self.limits.iter().filter(|_| self.divided < self.bytes);
+        let whole: Vec<Value> = limits
+            .map(|(limit, bytes, detail)| json!({"limit": limit, "bytes": bytes, "detail": detail}))
+            .collect();
+        json!({
+            "section": self.name, "kind": self.kind.name(), "bytes": self.bytes,
+            "divided": self.divided, "pieces": self.pieces, "whole": whole,
+        })
+    }
+}
+
+/// The report as JSON (docs/SPLIT.md).
+pub(super) fn json(files: &[FileReport]) -> Value {
+    let sums = |files: &[FileReport]| {
+        let of = |kind: &Kind| (kind.name().to_owned(), Sum::of(files, *kind).json());
+        Kind::ALL.iter().map(of).collect::<serde_json::Map<_, _>>()
+    };
+    let each = files.iter().map(|file| {
+        let objects: Vec<Value> = file.objects.iter().map(ObjectReport::json).collect();
+        json!({"file": file.name, "sums": sums(std::slice::from_ref(file)), "objects": objects})
+    });
+    json!({"version": 1, "sums": sums(files), "files": each.collect::<Vec<_>>()})
+}
