@@ -128,9 +128,7 @@ impl<'s> Parts<'s> {
                     Alone { foldable: plan.is_foldable(atom), named: plan.section_name(atom).is_some() }
                 };
                 let reports = plan.report_as.is_some() && reporter::is_near(input, first.section as usize);
-                parts
-                    .sections
-                    .push(Parted { only, ..part(input, first.section, atoms, &alone, reports)? });
+                parts.sections.push(Parted { only, ..part(input, first.section, atoms, &alone, reports)? });
             }
         }
         if !parts.sections.is_sorted_by(|a, b| a.section < b.section) {

@@ -241,7 +241,9 @@ fn contents(
             }
         }
         _ if unknown == Unknown::Pass => Ok((None, None)),
-        FileKind::ThinArchive => Err(wrong("a thin archive has no members in it; split the files that it names".to_owned())),
+        FileKind::ThinArchive => {
+            Err(wrong("a thin archive has no members in it; split the files that it names".to_owned()))
+        }
         _ => Err(wrong("neither an x86-64 object nor an archive".to_owned())),
     }
 }

@@ -46,8 +46,7 @@ pub fn run(words: &[OsString]) -> Result<ExitCode> {
         None => eprint!("{}", report::text(&reports)),
         Some(path) => {
             let text = format!("{:#}\n", report::json(&reports));
-            std::fs::write(path, text)
-                .map_err(|e| Error::io(Stage::Report, path, "write the report", e))?;
+            std::fs::write(path, text).map_err(|e| Error::io(Stage::Report, path, "write the report", e))?;
         }
     }
     Ok(ExitCode::SUCCESS)

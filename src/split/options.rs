@@ -43,14 +43,13 @@ pub(super) struct Request {
 /// Read the words; `None` if they ask for help.
 pub(super) fn parse(words: &[OsString]) -> Result<Option<Request>> {
     let wrong = |message: String| {
-        Error::new(Stage::Arguments, format!("{message}; usage: lto-prune split [--data] IN -o OUT, see split --help"))
+        Error::new(
+            Stage::Arguments,
+            format!("{message}; usage: lto-prune split [--data] IN -o OUT, see split --help"),
+        )
     };
-    let mut request = Request {
-        inputs: Vec::new(),
-        output: None,
-        options: Options { data: false },
-        report: None,
-    };
+    let mut request =
+        Request { inputs: Vec::new(), output: None, options: Options { data: false }, report: None };
     let mut in_place = false;
     let mut only_files = false;
     let mut words = words.iter();

@@ -125,9 +125,8 @@ fn divided(summary: &ModuleSummary, cuts: &[Cut]) -> ModuleSummary {
     if cuts.is_empty() {
         return summary.clone();
     }
-    let cut_of = |section: u32| {
-        cuts.binary_search_by_key(&section, |c| c.section).ok().and_then(|i| cuts.get(i))
-    };
+    let cut_of =
+        |section: u32| cuts.binary_search_by_key(&section, |c| c.section).ok().and_then(|i| cuts.get(i));
     let mut new = ModuleSummary { atoms: Vec::new(), retargets: Vec::new(), ..summary.clone() };
     // By old atom of sections that are not cut.
     let mut moved = vec![AtomIdx::new(0); summary.atoms.len()];
@@ -181,11 +180,8 @@ fn divided(summary: &ModuleSummary, cuts: &[Cut]) -> ModuleSummary {
         resolved.target = of_atom(resolved.target, 0);
     }
     for owned in &mut new.owned {
-        *owned = OwnedRange {
-            atom: of_atom(owned.atom, owned.start),
-            owner: of_atom(owned.owner, 0),
-            ..*owned
-        };
+        *owned =
+            OwnedRange { atom: of_atom(owned.atom, owned.start), owner: of_atom(owned.owner, 0), ..*owned };
     }
     for reference in &mut new.references {
         reference.from = of_atom(reference.from, 0);
@@ -193,9 +189,8 @@ fn divided(summary: &ModuleSummary, cuts: &[Cut]) -> ModuleSummary {
             reference.target = Target::Atom(of_atom(atom, 0));
         }
     }
-    let is_cut = |r: &&Retarget| {
-        summary.atoms.get(r.target.index()).is_some_and(|a| cut_of(a.section).is_some())
-    };
+    let is_cut =
+        |r: &&Retarget| summary.atoms.get(r.target.index()).is_some_and(|a| cut_of(a.section).is_some());
     let kept = summary.retargets.iter().filter(|r| !is_cut(r));
     new.retargets = kept.map(|r| Retarget { target: of_atom(r.target, 0), ..*r }).collect();
     for cut in cuts {

@@ -148,7 +148,9 @@ impl ObjectReport {
                     limits = whole("unproved-data", "references may mean any of its objects");
                 }
                 Outcome::DividedLess(error) if !code => limits = whole(INTERNAL, error),
-                _ if have_debug_info(&summary.atoms) => limits = whole("debug-info", "the object has debug information"),
+                _ if have_debug_info(&summary.atoms) => {
+                    limits = whole("debug-info", "the object has debug information")
+                }
                 _ => limits = whole(TIED, "nothing in it can be parted"),
             }
             let kept = limits.iter().fold(0u64, |sum, (_, bytes, _)| sum.saturating_add(*bytes)).min(bytes);
@@ -246,7 +248,11 @@ impl Sum {
         let percent = self.divided as f64 * 100.0 / self.bytes.max(1) as f64;
         out.push_str(&format!(
             "  {}: {} of {} bytes divided ({percent:.1}%), {} sections became {}\n",
-            kind.name(), self.divided, self.bytes, self.sections, self.pieces
+            kind.name(),
+            self.divided,
+            self.bytes,
+            self.sections,
+            self.pieces
         ));
         let mut limits: Vec<_> = self.limits.iter().filter(|(name, _)| **name != NOT_ASKED).collect();
         limits.sort_by_key(|(name, (bytes, _))| (std::cmp::Reverse(*bytes), **name));

@@ -80,7 +80,9 @@ fn range(relocation: &BySection) -> Option<(i64, i64)> {
             let first = relocation.addend.checked_add(4)?;
             Some((first, first.checked_add(4)?))
         }
-        (Source::Code | Source::Data, R_X86_64_64 | R_X86_64_32 | R_X86_64_32S) => Some((relocation.addend, relocation.addend)),
+        (Source::Code | Source::Data, R_X86_64_64 | R_X86_64_32 | R_X86_64_32S) => {
+            Some((relocation.addend, relocation.addend))
+        }
         _ => None,
     }
 }
@@ -89,6 +91,7 @@ fn range(relocation: &BySection) -> Option<(i64, i64)> {
 struct Rodata<'a> {
     summary: &'a ModuleSummary,
     section: u32,
+    align: u64,
     bytes: &'a [u8],
     /// Where symbols with a name are.
     named: Vec<u64>,
@@ -124,7 +127,7 @@ impl<'a> Rodata<'a> {
         named.sort_unstable();
         let range = super::relocations::contents(bytes, section)?;
         let bytes = bytes.get(range)?;
-        Some(Rodata { summary, section, bytes, named, relocations })
+        Some(Rodata { summary, section, align: first.align, bytes, named, relocations })
     }
 
     fn is_ordered_after(summary: &ModuleSummary, atom: &Atom, section: u32) -> bool {
@@ -137,9 +140,10 @@ impl<'a> Rodata<'a> {
     }
 
     fn holds(&self, atom: usize, place: (u32, u64)) -> bool {
-        self.summary.atoms.get(atom).is_some_and(|a| {
-            a.section == place.0 && a.offset <= place.1 && place.1 - a.offset < a.size
-        })
+        self.summary
+            .atoms
+            .get(atom)
+            .is_some_and(|a| a.section == place.0 && a.offset <= place.1 && place.1 - a.offset < a.size)
     }
 
     /// The pieces, if there are two at least.
@@ -155,9 +159,8 @@ impl<'a> Rodata<'a> {
             !table.unclear && unnamed && known && table.start < table.end && table.end <= self.size()
         };
         // From the front and from the back; what is between is the rest.
-        let (mut front, mut back) = (0, self.size());
+        let mut front = 0;
         let mut pieces: Vec<(u64, &Table)> = Vec::new();
-        let mut behind: Vec<(u64, &Table)> = Vec::new();
         for table in &tables {
             if !separable(table) || !self.is_padding(front, table.start) {
                 break;
@@ -165,19 +168,32 @@ impl<'a> Rodata<'a> {
             pieces.push((if pieces.is_empty() { 0 } else { table.start }, table));
             front = table.end;
         }
+        let mut rest = None;
+        if !self.is_padding(front, self.size()) {
+            // It is moved as one, so that it must begin where everything in it stays aligned.
+            while rest.is_none() {
+                rest = self.aligned_behind(front);
+                if rest.is_none() {
+                    front = pieces.pop()?.1.start;
+                }
+            }
+        }
+        let mut back = self.size();
+        let mut behind: Vec<(u64, &Table)> = Vec::new();
         for table in tables.iter().skip(pieces.len()).rev() {
-            if !separable(table) || !self.is_padding(table.end, back) {
+            if !separable(table) || !self.is_padding(table.end, back) || rest.is_none_or(|r| table.start <= r)
+            {
                 break;
             }
             behind.push((table.start, table));
             back = table.start;
         }
-        let rest = (!self.is_padding(front, back)).then_some(front);
         let mut cut = Cut { section: self.section, ..Cut::default() };
         cut.pieces.extend(pieces.iter().map(|(start, t)| Piece { start: *start, owner: Some(t.owner) }));
         cut.pieces.extend(rest.map(|start| Piece { start, owner: None }));
-        cut.pieces.extend(behind.iter().rev().map(|(start, t)| Piece { start: *start, owner: Some(t.owner) }));
-        if cut.pieces.len() < 2 || cut.pieces.first().is_none_or(|p| p.start != 0) {
+        cut.pieces
+            .extend(behind.iter().rev().map(|(start, t)| Piece { start: *start, owner: Some(t.owner) }));
+        if cut.pieces.len() < 2 {
             return None;
         }
         for (start, table) in pieces.iter().chain(&behind) {
@@ -235,17 +251,31 @@ impl<'a> Rodata<'a> {
 
     /// Whether the bytes from `start` to `end` are none, or align what follows: few zeros to which nothing refers.
     fn is_padding(&self, start: u64, end: u64) -> bool {
-        if start == end {
-            return true;
-        }
+        start == end || end.saturating_sub(start) <= MAX_PADDING && self.is_unused(start, end)
+    }
+
+    /// Where what is behind `front` begins, if that is as well aligned as the section can be.
+    fn aligned_behind(&self, front: u64) -> Option<u64> {
+        let start = front.checked_next_multiple_of(self.align)?;
+        let begins = || {
+            self.named.binary_search(&start).is_ok()
+                || self.relocations.iter().any(|r| range(r).is_some_and(|(first, _)| first == start as i64))
+        };
+        let known = start == front || start < self.size() && begins() && self.is_unused(front, start);
+        known.then_some(start)
+    }
+
+    /// Whether some bytes are zeros to which nothing refers.
+    fn is_unused(&self, start: u64, end: u64) -> bool {
         let within = || Some(usize::try_from(start).ok()?..usize::try_from(end).ok()?);
         let zeros = within().and_then(|r| self.bytes.get(r)).is_some_and(|b| b.iter().all(|b| *b == 0));
         let first = self.named.partition_point(|at| *at < start);
         let named = self.named.get(first).is_some_and(|at| *at < end);
+        // A relocation against what lies behind may look as if it meant the last of them.
         let meant = |r: &BySection| {
             let (first, last) = range(r).unwrap_or((i64::MIN, i64::MAX));
             last >= start as i64 && first < end as i64
         };
-        end.saturating_sub(start) <= MAX_PADDING && zeros && !named && !self.relocations.iter().any(meant)
+        zeros && !named && !self.relocations.iter().any(meant)
     }
 }
