@@ -1,7 +1,7 @@
 //! What was divided and what was not, for people and as JSON.
 //!
-//! Counted are sections that hold several functions or objects (*monolithic* ones): only there is something to divide. A limit
-//! counts with the bytes that it keeps whole.
+//! Counted are sections that hold several functions or objects (*monolithic* ones), those of groups left out, which are for one
+//! function by themselves: only there is something to divide. A limit counts with the bytes that it keeps whole.
 
 use std::collections::BTreeMap;
 
@@ -71,8 +71,6 @@ pub(super) struct SectionReport {
 pub(super) struct ObjectReport {
     pub(super) name: String,
     pub(super) outcome: Outcome,
-    /// A compiler says that it made it (`.comment`), which assemblers don't.
-    compiled: bool,
     sections: Vec<SectionReport>,
 }
 
@@ -96,7 +94,7 @@ impl ObjectReport {
     /// A member that is not looked into.
     pub(super) fn foreign(name: &str, what: &'static str) -> Self {
         let outcome = Outcome::Foreign(what);
-        ObjectReport { name: name.to_owned(), outcome, compiled: false, sections: Vec::new() }
+        ObjectReport { name: name.to_owned(), outcome, sections: Vec::new() }
     }
 
     /// The report of an object: its summary, and what was made of it.
@@ -121,7 +119,7 @@ impl ObjectReport {
                 AtomKind::Bss => Kind::Bss,
                 _ => Kind::Data,
             };
-            if !several || !(code || is_plain_data(first)) {
+            if !several || first.has(atom_flags::GROUPED) || !(code || is_plain_data(first)) {
                 continue;
             }
             let bytes = atoms.iter().fold(0u64, |sum, a| sum.saturating_add(a.size));
@@ -158,8 +156,7 @@ impl ObjectReport {
             let name = String::from_utf8_lossy(summary.name(first.name)).into_owned();
             sections.push(SectionReport { name, kind, bytes, divided, pieces: parts.max(1), limits });
         }
-        let compiled = summary.atoms.iter().any(|a| summary.name(a.name) == b".comment");
-        ObjectReport { name: name.to_owned(), outcome, compiled, sections }
+        ObjectReport { name: name.to_owned(), outcome, sections }
     }
 }
 
@@ -173,9 +170,9 @@ fn detail(record: &LimitRecord) -> String {
 
 /// Data that compilers put objects into one after the other.
 fn is_plain_data(atom: &Atom) -> bool {
-    use atom_flags::{GROUPED, MERGE, STANDARD_FAMILY};
+    use atom_flags::{MERGE, STANDARD_FAMILY};
     let kind = matches!(atom.kind, AtomKind::ReadOnlyData | AtomKind::Data | AtomKind::Bss);
-    kind && atom.has(STANDARD_FAMILY) && !atom.has(MERGE | GROUPED)
+    kind && atom.has(STANDARD_FAMILY) && !atom.has(MERGE)
 }
 
 /// In how many places of each section a function or object begins.
@@ -269,10 +266,15 @@ pub(super) fn text(files: &[FileReport]) -> String {
         let divided = file.objects.iter().filter(|o| o.was_divided()).count();
         out.push_str(&format!("{}: {divided} of {} objects divided\n", file.name, file.objects.len()));
         Kind::ALL.iter().for_each(|kind| Sum::of([file], *kind).line(*kind, &mut out));
+        let mut troubles: BTreeMap<String, (usize, &str)> = BTreeMap::new();
         for object in &file.objects {
             if let Some(why) = object.trouble() {
-                out.push_str(&format!("    as it was: {}: {why}\n", object.name));
+                troubles.entry(why).or_insert((0, object.name.as_str())).0 += 1;
             }
+        }
+        for (why, (count, name)) in troubles {
+            let others = if count > 1 { format!(" and {} more", count - 1) } else { String::new() };
+            out.push_str(&format!("  {name}{others}: {why}\n"));
         }
     }
     if files.len() > 1 {
@@ -291,9 +293,9 @@ impl ObjectReport {
     fn trouble(&self) -> Option<String> {
         match &self.outcome {
             Outcome::Divided | Outcome::AsItWas => None,
-            Outcome::Foreign(what) => Some((*what).to_owned()),
-            Outcome::Limited { limit, detail } => Some(format!("{limit}: {detail}")),
-            Outcome::Failed(error) => Some(error.clone()),
+            Outcome::Foreign(what) => Some(format!("as it was, {what}")),
+            Outcome::Limited { limit, detail } => Some(format!("as it was, {limit}: {detail}")),
+            Outcome::Failed(error) => Some(format!("as it was: {error}")),
             Outcome::DividedLess(error) => Some(format!("only its code is divided: {error}")),
         }
     }
@@ -301,7 +303,7 @@ impl ObjectReport {
     fn json(&self) -> Value {
         let sections: Vec<Value> = self.sections.iter().map(SectionReport::json).collect();
         json!({
-            "name": self.name, "compiled": self.compiled, "divided": self.was_divided(), "trouble": self.trouble(), "sections": sections,
+            "name": self.name, "divided": self.was_divided(), "trouble": self.trouble(), "sections": sections,
         })
     }
 }

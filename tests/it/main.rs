@@ -40,6 +40,7 @@ mod reporting;
 mod rewriting;
 mod run;
 mod shadow;
+mod splitting;
 mod stubs;
 mod tidy;
 mod tools;

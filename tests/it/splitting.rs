@@ -1,0 +1,271 @@
+//! `lto-prune split`: archives of monolithic objects, divided, link with every linker's own `--gc-sections` as they do through us, and
+//! whole as they were.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use object::{Object, ObjectSection, ObjectSymbol};
+
+use crate::run::{Job, Session};
+use crate::tools::{self, Linker};
+
+const PRINTS: &str = "5 11 70 -2 2 3 51 -1 1 9 201 5 5 6 7 2 -1\n";
+
+/// A compiler and its flags.
+struct Build {
+    compiler: &'static str,
+    flags: &'static str,
+    link: &'static str,
+    /// Each jump table can be cut off. At -O0 a function has its address twice, and the second might mean what lies behind it.
+    exact: bool,
+}
+
+const BUILDS: &[Build] = &[
+    Build { compiler: "gcc", flags: "-O2 -fPIE", link: "-pie", exact: true },
+    Build { compiler: "gcc", flags: "-O0 -fPIC", link: "-pie", exact: false },
+    Build { compiler: "gcc", flags: "-Os -fno-pic", link: "-no-pie", exact: true },
+    Build { compiler: "clang-19", flags: "-O2 -fPIE", link: "-pie", exact: true },
+    Build { compiler: "clang-19", flags: "-O1 -fno-pic", link: "-no-pie", exact: true },
+    Build { compiler: "clang-19", flags: "-Os -fPIC -faddrsig", link: "-pie", exact: true },
+];
+
+/// `main.o`, and the archive `libpart.a` of the fixture.
+fn compile(session: &mut Session, build: &Build) {
+    let fixture = tools::repository().join("fixtures/split");
+    for unit in ["main.c", "part.c", "throws.cc"] {
+        let compiler = if unit.ends_with(".cc") { tools::cxx(build.compiler) } else { build.compiler };
+        let job = Job::new(session.dir(), compiler).words("-w -c").words(build.flags);
+        let object = format!("{}.o", unit.split('.').next().unwrap());
+        session.must(&job.arg(fixture.join(unit)).arg("-o").arg(object));
+    }
+    session.must(&Job::new(session.dir(), "ar").words("rcsD libpart.a part.o throws.o"));
+}
+
+fn split(session: &mut Session, words: &str) {
+    session.must(&Job::new(session.dir(), tools::lto_prune()).arg("split").words(words));
+}
+
+/// Link `main.o` with `archive`; `through` are shims of ours.
+fn link(session: &mut Session, build: &Build, linker: Linker, archive: &str, through: bool) -> Vec<u8> {
+    let shims = format!("shims-{}-{through}", linker.name());
+    if !session.path(&shims).exists() {
+        let path = if through { tools::lto_prune() } else { linker.path() };
+        tools::shim_dir(&session.path(&shims), &path);
+    }
+    let job = Job::new(session.dir(), tools::cxx(build.compiler)).words("-Wl,--gc-sections main.o -o out");
+    let job = job.words(build.link).arg(format!("-B{shims}")).arg(archive);
+    let job = if build.compiler == "gcc" { job } else { job.arg(format!("--ld-path={shims}/ld")) };
+    let job = if through { job.arg("-Wl,--prune-strict") } else { job };
+    session.must(&job.env("LTO_PRUNE_LINKER", linker.path()));
+    let run = session.must(&Job::new(session.dir(), "./out"));
+    session.check_eq(&run.stdout.as_str(), &PRINTS, "output");
+    fs::read(session.path("out")).unwrap()
+}
+
+fn size_of(bytes: &[u8], name: &str) -> u64 {
+    let file = object::File::parse(bytes).unwrap();
+    file.section_by_name(name).map_or(0, |s| s.size())
+}
+
+fn dead(bytes: &[u8]) -> Vec<String> {
+    let file = object::File::parse(bytes).unwrap();
+    let names = file.symbols().filter_map(|s| s.name().ok().map(str::to_owned));
+    let mut dead: Vec<String> = names.filter(|n| n.starts_with("dead_")).collect();
+    dead.sort();
+    dead
+}
+
+#[test]
+fn any_linker_collects_what_we_would() {
+    for (number, build) in BUILDS.iter().enumerate() {
+        let mut session = Session::new(&format!("splitting/collects-{number}"));
+        compile(&mut session, build);
+        split(&mut session, "libpart.a -o libsplit.a");
+        split(&mut session, "--data libpart.a -o libdata.a");
+        for linker in Linker::ALL {
+            let wanted = link(&mut session, build, linker, "libpart.a", true);
+            let code = size_of(&wanted, ".text");
+            for archive in ["libsplit.a", "libdata.a"] {
+                let found = link(&mut session, build, linker, archive, false);
+                let what = format!("{} {} {} {archive}", build.compiler, build.flags, linker.name());
+                // Without --data a table of addresses stays with another, and what it leads to.
+                let by_data =
+                    ["dead_counter", "dead_zeros", "dead_table", "dead_cold", "dead_third", "dead_helper"];
+                let is_code = |name: &String| archive == "libdata.a" || !by_data.contains(&name.as_str());
+                let left: Vec<String> = dead(&found).into_iter().filter(is_code).collect();
+                let kept: Vec<String> = dead(&wanted).into_iter().filter(is_code).collect();
+                if !build.exact {
+                    continue;
+                }
+                session.check_eq(&left, &kept, &what);
+                let size = size_of(&found, ".text");
+                // A function that happens to begin at a multiple of 16 stays there.
+                let close = size.abs_diff(code) <= (code / 200).max(64) || archive == "libsplit.a";
+                session.check(close, &format!("{what}: {size} bytes of code, through us {code}"));
+            }
+            let data = dead(&link(&mut session, build, linker, "libdata.a", false));
+            session.check(
+                !data.contains(&"dead_counter".to_owned()),
+                &format!("{} {}: {data:?}", linker.name(), build.flags),
+            );
+        }
+    }
+}
+
+/// Linked whole, a divided archive gives the same file.
+#[test]
+fn nothing_else_changes() {
+    for (number, build) in BUILDS.iter().enumerate() {
+        let mut session = Session::new(&format!("splitting/whole-{number}"));
+        compile(&mut session, build);
+        session.mkdir("plain");
+        session.mkdir("split");
+        fs::copy(session.path("libpart.a"), session.path("plain/l.a")).unwrap();
+        split(&mut session, "--data libpart.a -o split/l.a");
+        let mut outputs = Vec::new();
+        for dir in ["plain", "split"] {
+            let job = Job::new(&session.path(dir), Linker::Lld.path());
+            let job = job
+                .words("-e 0 --unresolved-symbols=ignore-all --noinhibit-exec -s --whole-archive l.a -o out");
+            session.must(&job);
+            outputs.push(fs::read(session.path(dir).join("out")).unwrap());
+        }
+        let (plain, split) = (&outputs[0], &outputs[1]);
+        session.check(plain == split, &format!("{} {}: the whole links differ", build.compiler, build.flags));
+    }
+}
+
+/// Sections are named as by the compiler.
+#[test]
+fn names_are_the_compiler_s() {
+    let mut session = Session::new("splitting/names");
+    compile(&mut session, &BUILDS[0]);
+    split(&mut session, "--data part.o -o split.o");
+    let fixture = tools::repository().join("fixtures/split/part.c");
+    let job = Job::new(session.dir(), "gcc")
+        .words("-w -c -O2 -fPIE -ffunction-sections -fdata-sections -o apart.o");
+    session.must(&job.arg(fixture));
+    let names = |file: &str| -> Vec<String> {
+        let bytes = fs::read(session.path(file)).unwrap();
+        let object = object::File::parse(&*bytes).unwrap();
+        let sections = object.sections().filter(|s| s.size() > 0);
+        let mut names: Vec<String> = sections
+            .filter_map(|s| s.name().ok().map(str::to_owned))
+            .filter(|n| {
+                n.starts_with(".text") || n.starts_with(".rodata.dead") || n.starts_with(".rodata.on")
+            })
+            .filter(|n| !n.contains(".str1."))
+            .collect();
+        names.sort();
+        names
+    };
+    // One static constructor and `main`-like sections of one function stay under their own names.
+    let one =
+        |n: &String| n != ".text.startup" && !n.starts_with(".text.startup.") && !n.starts_with(".text.hot");
+    let found: Vec<String> = names("split.o").into_iter().filter(one).collect();
+    let wanted: Vec<String> = names("apart.o").into_iter().filter(one).collect();
+    session.check_eq(&found, &wanted, "names of sections");
+}
+
+/// Archives keep members, order, names and index, and come out the same each time; in pipes too.
+#[test]
+fn archives_stay_what_they_are() {
+    let mut session = Session::new("splitting/archives");
+    compile(&mut session, &BUILDS[0]);
+    fs::write(session.path("a_note_with_a_long_name.txt"), "no object\n").unwrap();
+    fs::copy(session.path("part.o"), session.path("the_same_member_with_a_long_name.o")).unwrap();
+    session.must(&Job::new(session.dir(), "ar").words(
+        "qcsD l.a part.o a_note_with_a_long_name.txt throws.o the_same_member_with_a_long_name.o part.o",
+    ));
+    split(&mut session, "l.a -o once.a");
+    split(&mut session, "l.a -o again.a");
+    let once = fs::read(session.path("once.a")).unwrap();
+    session.check(once == fs::read(session.path("again.a")).unwrap(), "two runs differ");
+    let job = Job::new(session.dir(), "sh").arg("-c");
+    session.must(&job.arg(format!("{} split - -o - < l.a > piped.a", tools::lto_prune().display())));
+    session.check(once == fs::read(session.path("piped.a")).unwrap(), "in a pipe it differs");
+    let mut listings = Vec::new();
+    for archive in ["l.a", "once.a"] {
+        let names = session.must(&Job::new(session.dir(), "ar").words("t").arg(archive)).stdout;
+        let listing = session.must(&Job::new(session.dir(), "nm").words("--print-armap").arg(archive)).stdout;
+        let index: Vec<String> =
+            listing.lines().take_while(|l| !l.ends_with(".o:")).map(str::to_owned).collect();
+        listings.push((names, index));
+    }
+    session.check_eq(&listings[1], &listings[0], "members and index");
+    // What ar itself would write, but for sizes.
+    session.must(&Job::new(session.dir(), "ar").words("xv once.a a_note_with_a_long_name.txt"));
+    session.check_eq(
+        &fs::read(session.path("a_note_with_a_long_name.txt")).unwrap(),
+        &b"no object\n".to_vec(),
+        "the note",
+    );
+    // Divided objects have nothing left to divide.
+    split(&mut session, "once.a -o twice.a");
+    session.check(once == fs::read(session.path("twice.a")).unwrap(), "split again it differs");
+}
+
+#[test]
+fn folders_and_files_in_place() {
+    let mut session = Session::new("splitting/folders");
+    compile(&mut session, &BUILDS[3]);
+    session.mkdir("in");
+    session.mkdir("in/deeper");
+    fs::copy(session.path("libpart.a"), session.path("in/deeper/libpart.a")).unwrap();
+    fs::copy(session.path("part.o"), session.path("in/part.o")).unwrap();
+    fs::set_permissions(session.path("in/part.o"), fs::Permissions::from_mode(0o600)).unwrap();
+    fs::write(session.path("in/libscript.a"), "GROUP ( deeper/libpart.a )\n").unwrap();
+    std::os::unix::fs::symlink("part.o", session.path("in/link.o")).unwrap();
+    split(&mut session, "in -o out --report=report.json");
+    split(&mut session, "libpart.a -o alone.a");
+    let read = |path: &str| fs::read(session.path(path)).unwrap();
+    session.check(read("out/deeper/libpart.a") == read("alone.a"), "the archive in the folder differs");
+    session.check(read("out/libscript.a") == read("in/libscript.a"), "another file changed");
+    session.check(
+        fs::read_link(session.path("out/link.o")).unwrap().as_os_str() == "part.o",
+        "the link is no link",
+    );
+    let mode = fs::metadata(session.path("out/part.o")).unwrap().permissions().mode() & 0o777;
+    session.check_eq(&mode, &0o600, "mode");
+    let report: serde_json::Value = serde_json::from_slice(&read("report.json")).unwrap();
+    let code = &report["sums"]["code"];
+    session.check(code["divided"] == code["bytes"] && code["bytes"].as_u64() > Some(0), &format!("{code}"));
+    split(&mut session, "--in-place in");
+    for path in ["part.o", "deeper/libpart.a", "libscript.a"] {
+        let (here, there) =
+            (fs::read(session.path("in").join(path)), fs::read(session.path("out").join(path)));
+        session.check(here.unwrap() == there.unwrap(), &format!("{path} in place"));
+    }
+}
+
+#[test]
+fn on_errors_nothing_is_written() {
+    let mut session = Session::new("splitting/errors");
+    compile(&mut session, &BUILDS[0]);
+    fs::write(session.path("text.o"), "no object\n").unwrap();
+    let archive = fs::read(session.path("libpart.a")).unwrap();
+    fs::write(session.path("short.a"), &archive[..archive.len() - 100]).unwrap();
+    let object = fs::read(session.path("part.o")).unwrap();
+    fs::write(session.path("short.o"), &object[..object.len() / 2]).unwrap();
+    session.must(&Job::new(session.dir(), "ar").words("rcsDT thin.a part.o"));
+    for (words, says) in [
+        ("text.o -o out", "text.o: neither an x86-64 object nor an archive"),
+        ("short.a -o out", "past the end"),
+        ("short.o -o out", "short.o"),
+        ("thin.a -o out", "thin archive"),
+        ("nothing.o -o out", "nothing.o"),
+        ("part.o", "no output"),
+        ("part.o -o part.o", "--in-place"),
+        ("part.o throws.o -o out", "one input"),
+        ("--in-place part.o text.o", "text.o"),
+        ("--in-place -", "pipe"),
+        ("-o out", "no input"),
+        ("--gc part.o -o out", "unknown option --gc"),
+        (". -o .", "is there already"),
+    ] {
+        let outcome = session.run(&Job::new(session.dir(), tools::lto_prune()).arg("split").words(words));
+        session.check(outcome.status == 1 && outcome.stderr.contains(says), &format!("{words}: {outcome:?}"));
+        session.check(!session.path("out").exists(), &format!("{words}: there is an output"));
+    }
+    session.check(fs::read(session.path("part.o")).unwrap() == object, "an input changed");
+}
