@@ -25,6 +25,9 @@ const R_X86_64_PC32: u32 = 2;
 /// An atom: start, end, what becomes of it.
 pub(super) type AtomExtent = (u64, u64, Action);
 
+/// An atom that becomes a section of its own: section and start, and the name.
+type NamedAtom = ((usize, u64), Box<[u8]>);
+
 /// What the plan does to parts of sections. Sections are ELF indices of the original, offsets are in bytes from
 /// their start.
 #[derive(Debug, Clone, Default)]
@@ -34,7 +37,7 @@ pub struct ExpectedParts {
     /// Sections of which only a part stays, ascending, with their atoms.
     sections: Vec<(usize, Vec<AtomExtent>)>,
     /// The names of atoms that become sections of their own, by section and start.
-    names: Vec<((usize, u64), Box<[u8]>)>,
+    names: Vec<NamedAtom>,
     /// (section, field, start of the target atom) of assembler-resolved references of atoms that stay, sorted.
     resolved: Vec<(usize, u64, u64)>,
     /// ((section, offset), (target section, start of the target atom)), sorted.
