@@ -142,7 +142,7 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
         if follows {
             let can: Vec<Vec<bool>> = match plan::may_fold(config) {
                 true => Vec::new(),
-                false => summaries.par_iter().map(|s| plan::can_stub_unasked(s)).collect(),
+                false => summaries.par_iter().map(|s| plan::can_stub(s)).collect(),
             };
             let can_stub = |atom: AtomId| {
                 let (position, local) = index.locate(atom);
@@ -178,18 +178,32 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
         let (wanted, explain) = (config.prune.limit.as_ref(), config.prune.log.is_some());
         limited = Some(plan::limit::limit(wanted, explain, names, &mut index, &mut flow, &propagate));
     }
-    let liveness = &flow.liveness;
-    let plain = PlainLink::new(config, &resolution, &index, &summaries, liveness);
     let report_as = |module| {
         let reports = config.prune.stub == StubAction::Report;
         reports.then(|| inputs.module_name(module))
     };
-    let plan = timer.stage(Stage::Plan, || {
-        let mut plan = plan::plan(&index, liveness, &resolution, &summaries, &report_as);
-        plan::mark_foldable(config, &inputs, &index, &summaries, &mut plan);
-        plan
-    });
+    let mut undivided = Vec::new();
+    let (plan, explicit) = loop {
+        let plan = timer.stage(Stage::Plan, || {
+            let mut plan = plan::plan(&index, &flow.liveness, &resolution, &summaries, &report_as);
+            plan::mark_foldable(config, &inputs, &index, &summaries, &mut plan);
+            plan
+        });
+        let made =
+            timer.stage(Stage::Emit, || emit::tree::explicit_debug(&inputs, &resolution, &summaries, &plan));
+        // An object whose debug information can't follow its parts is kept whole, which makes another plan.
+        let refused = refusal::of_debug(&index, &summaries, &plan, &made);
+        if refused.is_empty() {
+            break (plan, made.into_iter().map(|made| made.ok().flatten()).collect::<Vec<_>>());
+        }
+        refused.iter().for_each(|(position, _)| index.keep_module(*position));
+        undivided.extend(refused.into_iter().map(|(_, place)| place));
+        flow = timer.stage(Stage::Propagate, || propagate(&index));
+    };
+    let liveness = &flow.liveness;
+    let plain = PlainLink::new(config, &resolution, &index, &summaries, liveness);
     let mut limits = refusal::of_link(config, &inputs, &resolution, &summaries, &index, &plain);
+    limits.extend(undivided);
     limits.extend(refusal::of_values(&resolution, &summaries, &index, &flow));
     limits.extend(refusal::unchangeable_bitcode(&inputs, &resolution, &summaries, &plan));
     limits.extend(refusal::of_stack(config, &index, &plan));
@@ -223,6 +237,7 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
             resolution: &resolution,
             summaries: &summaries,
             plan: &plan,
+            explicit: &explicit,
             needed: &|dso| plain.needs(dso),
         };
         if prune.off {

@@ -18,7 +18,7 @@ use crate::propagate::Liveness;
 use crate::resolve::{LoadedModule, Prevailing, Resolution, start_stop_section};
 
 pub use self::fold::mark_foldable;
-pub use self::stub::{can_stub, can_stub_unasked, chosen_stubs, may_fold};
+pub use self::stub::{can_stub, chosen_stubs, may_fold};
 
 /// What happens to an atom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

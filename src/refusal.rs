@@ -15,10 +15,12 @@ use summaries::{
 };
 
 use crate::config::{Config, Dialect, OutputKind};
+use crate::emit::ExplicitDebug;
+use crate::error::{Error, Result};
 use crate::ids::{DsoId, Id, ModuleId, SymbolId};
 use crate::index::{Index, RootReason};
 use crate::inputs::{Inputs, SequenceItem};
-use crate::plan::{ModulePlan, Plan};
+use crate::plan::{Action, ModulePlan, Plan};
 use crate::propagate::Liveness;
 use crate::propagate::values::ValueFlow;
 use crate::resolve::{DsoState, GlobalSymbol, Prevailing, Resolution, entry_symbol, link_limit};
@@ -137,6 +139,29 @@ pub fn unchangeable_bitcode(
     touched.filter_map(why).collect()
 }
 
+/// Objects whose debug information can't be made explicit, by position, with the bytes of code and data that stay together for it.
+pub fn of_debug(
+    index: &Index,
+    summaries: &[&ModuleSummary],
+    plan: &Plan,
+    made: &[Result<Option<ExplicitDebug>>],
+) -> Vec<(usize, Place)> {
+    let errors =
+        made.iter().enumerate().filter_map(|(position, made)| Some((position, made.as_ref().err()?)));
+    let limit = |(position, error): (usize, &Error)| {
+        let dropped = plan.modules[position].atoms.iter().zip(&summaries[position].atoms);
+        let dropped = dropped.filter(|(action, atom)| **action != Action::Keep && atom.kind.is_alloc());
+        let bytes = dropped.map(|(_, atom)| atom.size).sum();
+        let detail = match &error.section {
+            Some(section) => format!("section {section}: {}", error.message),
+            None => error.message.clone(),
+        };
+        let limit = LimitRecord { bytes, ..link_limit(Limit::DebugInfo, detail) };
+        (position, (Some(index.modules[position].module), limit))
+    };
+    errors.map(limit).collect()
+}
+
 /// Whether any of these limits means that nothing is pruned.
 pub fn forbids(limits: &[Place]) -> bool {
     limits.iter().any(|(_, l)| l.limit.severity() == Severity::Link)
@@ -148,6 +173,7 @@ pub fn is_failure(limit: Limit) -> bool {
     !matches!(
         limit,
         Limit::LinkError
+            | Limit::DebugInfo
             | Limit::LinkerMessage
             | Limit::StartStopSection
             | Limit::NamedPart

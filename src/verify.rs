@@ -11,6 +11,7 @@
 mod addresses;
 mod bitcode;
 mod closure;
+mod debug;
 mod elf;
 mod groups;
 mod object;

@@ -84,6 +84,9 @@ pub(super) struct Input<'a> {
     /// Index of the first non-local symbol.
     pub(super) first_global: usize,
     extended: &'a [object::U32<LittleEndian>],
+    /// Debug sections that have no section symbol yet; relocations refer to the first by the number of symbols, to the next
+    /// by one more.
+    pub(super) added: Vec<u32>,
 }
 
 fn malformed(message: impl Into<String>) -> Error {
@@ -117,6 +120,7 @@ impl<'a> Input<'a> {
             symbols: &[],
             first_global: 0,
             extended: &[],
+            added: Vec::new(),
         };
         for (i, section) in sections.iter().enumerate() {
             if section.sh_type(LE) != elf::SHT_SYMTAB {
@@ -191,6 +195,11 @@ impl<'a> Input<'a> {
             other if OPAQUE_TYPES.contains(&other) => Ok(Role::Content),
             other => Err(self.about(index, format!("section type {:#x} can't be renumbered", other.0))),
         }
+    }
+
+    /// The section that a symbol behind the last one stands for.
+    pub(super) fn added_section(&self, symbol: u32) -> Option<u32> {
+        self.added.get((symbol as usize).checked_sub(self.symbols.len())?).copied()
     }
 
     /// An error about section `index`.

@@ -10,7 +10,9 @@
 
 pub mod archive;
 pub mod bitcode;
+mod debug;
 mod input;
+pub use debug::ExplicitDebug;
 pub mod keep;
 pub mod object;
 mod parts;

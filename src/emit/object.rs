@@ -13,6 +13,7 @@ use object::elf;
 use object::{U32, U64};
 use summaries::{AtomIdx, ModuleSummary};
 
+use super::debug::{self, ExplicitDebug};
 use super::input::{Input, LE, Role, Shdr};
 use super::parts::{Parts, Run};
 use super::relocations::{self, Output, Scan};
@@ -54,18 +55,51 @@ struct Model<'a, 'p> {
 /// Stage emit, with section and symbol where there is one: bytes that are no such object, a section of a type
 /// that can't be renumbered, a plan that is not of this module or that leaves a reference without a definition.
 pub fn rewrite(bytes: &[u8], summary: &ModuleSummary, plan: &ModulePlan) -> Result<Vec<u8>> {
-    rewrite_without(bytes, summary, plan, &[])
+    let explicit = explicit_debug(bytes, summary, plan)?;
+    rewrite_explicit(bytes, summary, plan, explicit.as_ref())
 }
 
-/// [`rewrite`], with these sections (old indices) taken out too.
+/// The same object with explicit debug information, where `plan` divides its code and it has some.
+///
+/// # Errors
+/// Debug information that can't be made explicit: then nothing of the object may go.
+pub fn explicit_debug(
+    bytes: &[u8],
+    summary: &ModuleSummary,
+    plan: &ModulePlan,
+) -> Result<Option<ExplicitDebug>> {
+    let input = Input::parse(bytes)?;
+    debug::rewrite(&input, &Parts::decide(&input, summary, plan)?)
+}
+
+/// [`rewrite`], with what [`explicit_debug`] makes of the same object and plan.
+///
+/// # Errors
+/// As those of [`rewrite`].
+pub fn rewrite_explicit(
+    bytes: &[u8],
+    summary: &ModuleSummary,
+    plan: &ModulePlan,
+    explicit: Option<&ExplicitDebug>,
+) -> Result<Vec<u8>> {
+    rewrite_without(bytes, summary, plan, explicit, &[])
+}
+
+/// [`rewrite_explicit`], with these sections (old indices) taken out too.
 fn rewrite_without(
     bytes: &[u8],
     summary: &ModuleSummary,
     plan: &ModulePlan,
+    explicit: Option<&ExplicitDebug>,
     emptied: &[usize],
 ) -> Result<Vec<u8>> {
-    let input = Input::parse(bytes)?;
-    let parts = Parts::decide(&input, summary, plan)?;
+    let mut input = Input::parse(bytes)?;
+    let mut parts = Parts::decide(&input, summary, plan)?;
+    if let Some(explicit) = explicit {
+        input = Input::parse(&explicit.bytes)?;
+        input.added.clone_from(&explicit.added);
+        parts.meant.clone_from(&explicit.meant);
+    }
     let mut fates = Fates::decide(&input, summary, plan, &parts)?;
     emptied.iter().for_each(|section| fates.drop(*section));
     let mut symbols = Symbols::new(&input, summary, plan, &fates, &parts)?;
@@ -77,7 +111,7 @@ fn rewrite_without(
     if let Some(profile) = profile.as_ref().filter(|p| p.weights.is_empty() && emptied.is_empty()) {
         // lld warns of a profile without relocations. Symbols of it go too, so their numbers are others.
         let emptied = [profile.section, profile.relocation_section];
-        return rewrite_without(bytes, summary, plan, &emptied);
+        return rewrite_without(bytes, summary, plan, explicit, &emptied);
     }
     let sections = number_sections(&input, &mut fates, &parts, &scan)?;
     let report_as = plan.report_as.as_deref().unwrap_or_default();

@@ -19,6 +19,7 @@ use object::elf;
 use summaries::native::significance::Significance;
 use summaries::{Atom, AtomIdx, ModuleSummary};
 
+use super::debug::Meant;
 use super::input::{Input, LE, Place, Role};
 use super::reporter;
 use super::stub::Code;
@@ -81,6 +82,8 @@ pub(super) struct Parts<'s> {
     pub(super) sections: Vec<Parted>,
     /// By (section, field).
     synthesized: Vec<Synthesized>,
+    /// What addresses in debug information mean where their place alone does not say, sorted.
+    pub(super) meant: Vec<Meant>,
     /// (section, run) of the stubs that report, in order.
     reporting: Vec<(u32, u32)>,
     /// (section, start, end) of ranges whose relocations go with their dropped owner; sorted and apart.
@@ -111,6 +114,7 @@ impl<'s> Parts<'s> {
             plan,
             sections: Vec::new(),
             synthesized: Vec::new(),
+            meant: Vec::new(),
             reporting: Vec::new(),
             ownerless: Vec::new(),
         };
@@ -189,6 +193,30 @@ impl<'s> Parts<'s> {
         let mut same = table.get(start..)?.iter().take_while(|r| (r.section, r.offset) == (section, offset));
         let first = same.next()?;
         same.all(|r| r.target == first.target).then_some(first.target)
+    }
+
+    /// The atoms of a section, and the number of the first.
+    pub(super) fn atoms_of(&self, section: u32) -> (usize, &'s [Atom]) {
+        let first = self.summary.atoms.partition_point(|a| a.section < section);
+        let end = self.summary.atoms.partition_point(|a| a.section <= section);
+        (first, self.summary.atoms.get(first..end).unwrap_or(&[]))
+    }
+
+    /// What the plan says of a section that is not parted; `None` if it is no atom.
+    pub(super) fn action_of_section(&self, section: u32) -> Option<Action> {
+        let (first, atoms) = self.atoms_of(section);
+        self.plan.atoms.get(first).copied().filter(|_| !atoms.is_empty())
+    }
+
+    /// The atom that an address in debug information means: `offset` of `section` holds one of `place` in `parted`. Padding
+    /// belongs to the atom before it.
+    pub(super) fn described(&self, section: u32, offset: u64, parted: u32, place: u64) -> Option<AtomIdx> {
+        if let Ok(found) = self.meant.binary_search_by_key(&(section, offset), |(at, _)| *at) {
+            return self.meant.get(found).map(|(_, atom)| *atom);
+        }
+        let (first, atoms) = self.atoms_of(parted);
+        let next = atoms.partition_point(|a| a.offset <= place);
+        (!atoms.is_empty()).then(|| AtomIdx::new(first + next.saturating_sub(1)))
     }
 
     /// What the address-significance table of the module says, if it gets one.

@@ -44,6 +44,8 @@ pub(super) struct SymbolTable {
     pub(super) new: Vec<u32>,
     /// `sh_info`: index of the first non-local symbol.
     pub(super) first_global: u32,
+    /// Section symbols of debug sections that the input has no symbol of: the sections.
+    pub(super) debug: Vec<u32>,
     /// Index of the section symbol of the code that reports a stub that runs, where there is such.
     pub(super) reporter: Option<u32>,
     /// Index of the local absolute symbol of value 0, where one was asked for.
@@ -79,6 +81,7 @@ impl SymbolTable {
             next += 1;
         }
         self.runs.sort_unstable();
+        next += self.debug.len() as u32;
         self.reporter = reporter.then_some(next);
         next += u32::from(reporter);
         self.zero = zero.then_some(next);
@@ -100,7 +103,12 @@ impl SymbolTable {
 
     /// The new index of an old symbol; `None` if it goes.
     pub(super) fn of(&self, old: u32) -> Option<u32> {
-        self.new.get(old as usize).copied().filter(|n| *n != u32::MAX)
+        let Some(new) = self.new.get(old as usize) else {
+            // Behind the input's symbols stand those of new debug sections, here behind those of parts.
+            let debug = (old as usize).checked_sub(self.new.len()).filter(|i| *i < self.debug.len())?;
+            return Some(self.first_added + self.added.len() as u32 + debug as u32);
+        };
+        Some(*new).filter(|n| *n != u32::MAX)
     }
 
     /// Tell the string table which names stay.
@@ -195,11 +203,15 @@ impl SymbolTable {
             let gone = || malformed(format!("section {section} goes, but a part of it is referred to"));
             sections.part(section, run).ok_or_else(gone)
         });
+        let debug = self.debug.iter().map(|&section| {
+            let gone = || malformed("a new debug section is not there");
+            sections.of(section).ok_or_else(gone)
+        });
         let reporter = self.reporter.map(|_| {
             let missing = || malformed("stubs report, and there is no code that does");
             sections.reporter().ok_or_else(missing)
         });
-        for new in runs.chain(reporter) {
+        for new in runs.chain(debug).chain(reporter) {
             let new = new?;
             let symbol = Sym {
                 st_info: elf::SymbolInfo::new(elf::STB_LOCAL, elf::STT_SECTION),

@@ -185,6 +185,7 @@ impl<'p> Symbols<'p> {
             entries: Vec::with_capacity(input.symbols.len()),
             new: Vec::with_capacity(input.symbols.len()),
             first_global: 0,
+            debug: input.added.clone(),
             reporter: None,
             zero: None,
             homes: self.homes.clone(),

@@ -117,6 +117,9 @@ pub(super) fn treat(
     entry: &Rela,
 ) -> Result<Treatment> {
     let symbol = entry.r_sym(LE, false);
+    if symbol as usize >= input.symbols.len() && input.added_section(symbol).is_some() {
+        return Ok(Treatment::Keep);
+    }
     if parts.is_ownerless(target.section, entry.r_offset.get(LE)) {
         return Ok(Treatment::Remove);
     }
@@ -159,10 +162,15 @@ fn treat_part(
     if field_of(entry.r_type(LE, false)).is_some_and(|(_, formula)| formula == Formula::Size) {
         return error("asks for a size that is not what it was");
     }
-    let spot = if target.alloc && !target.unwind {
-        let Some(atom) = parts.retarget(target.section, offset).or(parted.only()) else {
-            return error("has no known target");
+    let is_debug = !target.alloc && target.tombstone.is_some();
+    let spot = if target.alloc && !target.unwind || is_debug {
+        let atom = match is_debug {
+            true => {
+                parts.described(target.section, offset, parted.section, u64::try_from(addend).unwrap_or(0))
+            }
+            false => parts.retarget(target.section, offset).or(parted.only()),
         };
+        let Some(atom) = atom else { return error("has no known target") };
         let (atom, action) = parts.atom(atom)?;
         if atom.section != parted.section {
             return error("is said to mean another section");

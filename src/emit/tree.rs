@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use rayon::prelude::*;
 use summaries::{ModuleKind, ModuleSummary};
 
-use super::{archive, bitcode, object};
+use super::{ExplicitDebug, archive, bitcode, object};
 use crate::config::{Config, LineArg};
 use crate::error::{Error, Result, Stage};
 use crate::ids::{DsoId, FileId, ModuleId};
@@ -96,6 +96,8 @@ pub struct Sources<'s> {
     /// In load order.
     pub summaries: &'s [&'s ModuleSummary],
     pub plan: &'s Plan,
+    /// What [`explicit_debug`] made, in load order.
+    pub explicit: &'s [Option<ExplicitDebug>],
     /// DSOs on the line that the plain link records in DT_NEEDED.
     pub needed: &'s (dyn Fn(DsoId) -> bool + Sync),
 }
@@ -125,10 +127,30 @@ pub fn emit(sources: Sources<'_>, dir: &Path) -> Result<Emitted> {
     Ok(Emitted { line, names: files.names, objects })
 }
 
+/// The objects whose code is divided, with explicit debug information, in load order; what has none, and what is not divided, is
+/// not among them. The error of a module says why nothing of it may go.
+pub fn explicit_debug(
+    inputs: &Inputs,
+    resolution: &Resolution<'_>,
+    summaries: &[&ModuleSummary],
+    plan: &Plan,
+) -> Vec<Result<Option<ExplicitDebug>>> {
+    let one = |((&module, summary), plan): ((&ModuleId, &&ModuleSummary), &ModulePlan)| {
+        let is_divided = summary.kind == ModuleKind::Native && !plan.is_untouched();
+        match is_divided && summaries::have_debug_info(&summary.atoms) {
+            true => object::explicit_debug(inputs.module_bytes(module), summary, plan),
+            false => Ok(None),
+        }
+    };
+    resolution.loaded.par_iter().zip(summaries).zip(&plan.modules).map(one).collect()
+}
+
 /// The pruned bytes of each touched module, by load position.
 pub fn objects(sources: Sources<'_>) -> Result<Vec<Option<Vec<u8>>>> {
-    let Sources { inputs, resolution, summaries, plan, .. } = sources;
-    let one = |((&module, summary), plan): ((&ModuleId, &&ModuleSummary), &ModulePlan)| {
+    let Sources { inputs, resolution, summaries, plan, explicit, .. } = sources;
+    let one = |(((&module, summary), plan), explicit): (((&ModuleId, _), _), _)| {
+        let (summary, plan): (&&ModuleSummary, &ModulePlan) = (summary, plan);
+        let explicit: &Option<ExplicitDebug> = explicit;
         if plan.is_untouched() {
             return Ok(None);
         }
@@ -136,11 +158,12 @@ pub fn objects(sources: Sources<'_>) -> Result<Vec<Option<Vec<u8>>>> {
         let in_file = |e: Error| e.in_file(inputs.module_name(module));
         let rewritten = match summary.kind {
             ModuleKind::Bitcode => bitcode::apply(original, summary, plan),
-            _ => object::rewrite(original, summary, plan),
+            _ => object::rewrite_explicit(original, summary, plan, explicit.as_ref()),
         };
         rewritten.map_err(in_file).map(Some)
     };
-    resolution.loaded.par_iter().zip(summaries).zip(&plan.modules).map(one).collect()
+    let modules = resolution.loaded.par_iter().zip(summaries).zip(&plan.modules);
+    modules.zip(explicit).map(one).collect()
 }
 
 /// What a file to be written holds.

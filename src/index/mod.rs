@@ -149,6 +149,19 @@ impl Index {
         (start, &self.edges[start as usize..end as usize])
     }
 
+    /// Make roots of all atoms of the module at this position: nothing of it may go.
+    pub fn keep_module(&mut self, position: usize) {
+        let count = self.atom_count();
+        let end = self.modules.get(position + 1).map_or(count, |next| next.first_atom as usize);
+        let Some(this) = self.modules.get_mut(position) else { return };
+        this.kept_whole = true;
+        let atoms = (this.first_atom as usize..end).map(AtomId::new);
+        let root = |atom| Root { atom, reason: RootReason::ModuleKept, symbol: None };
+        self.roots.extend(atoms.map(root));
+        self.roots.sort_unstable();
+        self.roots.dedup_by_key(|r| (r.atom, r.reason));
+    }
+
     /// Make roots of these atoms, which were dead (`--prune-limit`), and of no others for that reason.
     pub fn keep_for_limit(&mut self, atoms: &[AtomId]) {
         self.roots.retain(|r| r.reason != RootReason::PruneLimit);

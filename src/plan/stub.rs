@@ -64,15 +64,6 @@ pub fn can_stub(summary: &ModuleSummary) -> Vec<bool> {
     can
 }
 
-/// The same where nobody chose the function: debug information says how long functions are by numbers, so that what comes behind a
-/// stub would be taken for the rest of it.
-pub fn can_stub_unasked(summary: &ModuleSummary) -> Vec<bool> {
-    match summaries::have_debug_info(&summary.atoms) && !summary.without_debug {
-        true => vec![false; summary.atoms.len()],
-        false => can_stub(summary),
-    }
-}
-
 fn set(flags: &mut [bool], atom: AtomIdx, value: bool) {
     if let Some(slot) = flags.get_mut(atom.index()) {
         *slot = value;

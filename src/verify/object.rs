@@ -10,6 +10,7 @@ use goblin::elf::section_header as sh;
 use summaries::{Atom, ModuleSummary};
 
 use super::addresses;
+use super::debug;
 use super::elf::{Object, error};
 use super::groups;
 use super::parts::{self, ExpectedParts, Part};
@@ -75,6 +76,8 @@ pub(super) struct Pair<'a> {
     pub(super) new_of_old: Vec<usize>,
     /// By section of the original and start.
     pub(super) parts: Vec<Part>,
+    /// Code is in several parts, so that debug information is there in another form: [`debug`](super::debug) compares it.
+    pub(super) rewritten_debug: bool,
     /// The section of the emitted object that reports stubs that run; 0 if there is none.
     pub(super) reporter: usize,
     pub(super) expected: &'a Expected,
@@ -93,12 +96,14 @@ fn check(original: &[u8], emitted: &[u8], expected: &Expected) -> Result<()> {
     let old = Object::read(original)?;
     let new = Object::read(emitted)?;
     well_formed(&new)?;
-    let (new_of_old, parts, reporter) = match_sections(&old, &new, expected)?;
-    let pair = Pair { old, new, new_of_old, parts, reporter, expected };
+    let rewritten_debug = debug::is_rewritten(&old, expected);
+    let (new_of_old, parts, reporter) = match_sections(&old, &new, expected, rewritten_debug)?;
+    let pair = Pair { old, new, new_of_old, parts, rewritten_debug, reporter, expected };
     let symbols = SymbolMap::new(&pair)?;
     groups::check(&pair, &symbols)?;
     relocations::check(&pair, &symbols)?;
     unwind::check(&pair, &symbols)?;
+    debug::check(&pair)?;
     addresses::check(&pair)
 }
 
@@ -107,11 +112,12 @@ fn match_sections(
     old: &Object<'_>,
     new: &Object<'_>,
     expected: &Expected,
+    rewritten_debug: bool,
 ) -> Result<(Vec<usize>, Vec<Part>, usize)> {
     let report_as = expected.parts.report_as.as_deref();
     let mut all_parts = Vec::new();
     let mut new_of_old = vec![0; old.sections.len()];
-    let mut rest = (1..new.sections.len()).filter(|i| !new.is_table(*i));
+    let mut rest = (1..new.sections.len()).filter(|i| !new.is_table(*i)).peekable();
     for (i, before) in old.sections.iter().enumerate().skip(1) {
         if old.is_table(i) || expected.drops(i) {
             continue;
@@ -127,7 +133,8 @@ fn match_sections(
         let shape = |s: &sh::SectionHeader| {
             (s.sh_type, s.sh_flags, s.sh_size, s.sh_addralign, s.sh_entsize, s.sh_addr)
         };
-        if old.section_name(i) != new.section_name(j) || shape(before) != shape(after) {
+        let of_any_size = rewritten_debug && debug::is_debug(old, i);
+        if old.section_name(i) != new.section_name(j) || !of_any_size && shape(before) != shape(after) {
             let found = String::from_utf8_lossy(new.section_name(j)).into_owned();
             return Err(old.about(i, format!("is planned to stay, and in its place is {found} [{j}]")));
         }
@@ -135,6 +142,8 @@ fn match_sections(
             *slot = j;
         }
     }
+    // Units whose spans became ranges may be the first that need such a section.
+    while rewritten_debug && rest.next_if(|j| debug::is_new_section(new.section_name(*j))).is_some() {}
     let reporter = stubs::check(new, &all_parts, report_as.unwrap_or_default(), &mut rest)?;
     if let Some(extra) = rest.next() {
         return Err(new.about(extra, "is planned to be dropped, and is there"));

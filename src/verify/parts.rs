@@ -13,6 +13,7 @@ use goblin::elf::section_header as sh;
 use goblin::elf::sym::{STT_SECTION, Sym, st_type};
 use summaries::{Atom, AtomIdx, ModuleSummary};
 
+use super::debug;
 use super::elf::{Object, Place};
 use super::object::Pair;
 use super::relocations::{Entry, SymbolMap};
@@ -244,6 +245,11 @@ impl Pair<'_> {
         })
     }
 
+    /// Whether section `new` of the emitted object is a part of one of the original.
+    pub(super) fn is_part(&self, new: usize) -> bool {
+        self.part_of_new(new).is_some()
+    }
+
     /// The part that section `new` of the emitted object is. Sections keep their order, so parts are in both orders.
     fn part_of_new(&self, new: usize) -> Option<&Part> {
         self.parts.binary_search_by_key(&new, |p| p.new).ok().and_then(|i| self.parts.get(i))
@@ -281,7 +287,9 @@ impl Pair<'_> {
         st_type(symbol.st_info) == STT_SECTION
             && (symbol.st_value, symbol.st_size, symbol.st_other, symbol.st_name) == (0, 0, 0, 0)
             && index < self.new.first_global
-            && (self.part_of_new(section).is_some() || section == self.reporter && section != 0)
+            && (self.part_of_new(section).is_some()
+                || section == self.reporter && section != 0
+                || self.rewritten_debug && debug::is_new_section(self.new.section_name(section)))
     }
 
     /// What `entry`, a relocation of `section` of the original, must be now.

@@ -8,6 +8,7 @@
 use goblin::elf::section_header as sh;
 use goblin::elf::sym::{STB_LOCAL, STB_WEAK, STT_SECTION, Sym, st_bind, st_type};
 
+use super::debug;
 use super::elf::{Object, Place, SHN_ABS, SHN_COMMON, SHT_LLVM_ADDRSIG, SHT_LLVM_CALL_GRAPH_PROFILE, error};
 use super::object::Pair;
 use super::parts::{Part, Wanted};
@@ -225,6 +226,9 @@ pub(super) fn check(pair: &Pair<'_>, symbols: &SymbolMap) -> Result<()> {
         let old = entries(&pair.old, &old_tables, i)?;
         if !parts.is_empty() {
             check_parts(pair, symbols, parts, &old, &new_tables)?;
+            continue;
+        }
+        if pair.rewritten_debug && debug::is_debug(&pair.old, i) {
             continue;
         }
         let new = entries(&pair.new, &new_tables, j)?;

@@ -102,8 +102,8 @@ limits! {
     RelocatableOutput, "relocatable-output", Link, "the link of the output; of --emit-relocs: --gc-sections and an explicit --prune-level";
     /// A file name pattern of a linker script means this file by a path that a pruned copy can't keep.
     ScriptFilePattern, "script-file-pattern", Module, "a pattern with a leading *";
-    /// Debug information or another section that is not loaded refers to code by offset.
-    DebugInfo, "debug-info", Section, "-s, -S or --prune-debug=drop, or objects with -ffunction-sections";
+    /// Debug information is in a form that can't follow the parts of divided code: split off, 64-bit, malformed.
+    DebugInfo, "debug-info", Module, "-s, -S or --prune-debug=drop, or objects with -ffunction-sections";
     /// Bytes in a function that are no instruction.
     UndecodableCode, "undecodable-code", Section, "code that decodes from end to end, with data elsewhere";
     /// Bytes that no sized function symbol covers and that are no padding.

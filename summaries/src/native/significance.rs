@@ -19,7 +19,7 @@ use super::decode::{self, Field, Flow, Instruction};
 use super::eh_frame::{self, RecordKind};
 use super::relocations::{Rela, symbol_of, type_of};
 use super::sections::is_eh_frame;
-use super::split::{LeftOut, all_relocations};
+use super::split::relocations_beside_debug;
 use super::symbols::SectionAtoms;
 use super::tables::{Tables, llvm};
 use crate::ids::{AtomIdx, SymbolIdx};
@@ -109,7 +109,7 @@ impl<'a, 's> Reader<'a, 's> {
                 *slot = Some(AtomIdx::new(i));
             }
         }
-        let relas = all_relocations(&tables, &by_section, LeftOut::Nothing).ok()?;
+        let relas = relocations_beside_debug(&tables, &by_section).ok()?;
         let mut reader = Reader { tables, summary, by_section, relas, descriptions: Vec::new() };
         reader.descriptions = reader.read_descriptions()?;
         Some(reader)

@@ -119,7 +119,9 @@ pub(crate) fn read(
     of: References<'_>,
     limits: &mut Vec<LimitRecord>,
 ) -> Result<Found> {
-    let relas = split::all_relocations(tables, by_section, split::LeftOut::NotLoaded)?;
+    // What is not loaded says nothing of values.
+    let mut relas = split::relocations_beside_debug(tables, by_section)?;
+    relas.retain(|(section, _)| tables.sections.get(*section as usize).is_some_and(|s| s.is_alloc()));
     let mut module = Module {
         tables,
         by_section,

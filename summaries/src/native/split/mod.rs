@@ -7,7 +7,7 @@
 //!
 //! Sections of data are divided into objects where that is proved ([`objects`], [`pointers`]).
 //!
-//! Left out: sections of groups with several functions; objects with debug information, which are read where values are followed but stay whole.
+//! Left out: sections of groups with several functions.
 
 mod code;
 mod dataflow;
@@ -241,7 +241,7 @@ struct Context<'a, 't> {
     text_of: Vec<Option<u32>>,
     /// Sections of data that may be divided, ascending.
     data: Vec<u32>,
-    /// Relocations of every section, of objects with debug information of every one that is loaded, by (section, place).
+    /// Relocations of every section but debug information, by (section, place).
     relas: Vec<(u32, Rela)>,
 }
 
@@ -300,52 +300,29 @@ pub(crate) fn plan(
             *slot = Some(i);
         }
     }
-    let debug_info = crate::summary::have_debug_info(atoms);
-    let has_debug_info = debug_info && !asked.without_debug;
-    let mut plan = Plan::default();
-    if has_debug_info {
-        // Its tables say by numbers how far one function is from the next.
-        let detail = "the object has debug information";
-        for text in &mut texts {
-            match every {
-                true => text.keep_whole(Limit::DebugInfo, detail),
-                false => text.refuse(Limit::DebugInfo, detail),
-            }
-        }
-        data.clear();
+    // Emission makes every address in debug information explicit, so that it is in nobody's way.
+    let context = Context {
+        tables,
+        atoms,
+        symbols,
+        text_of,
+        data: data.iter().map(|d| d.section).collect(),
+        relas: relocations_beside_debug(tables, by_section)?,
+    };
+    ordered_and_grouped(&context, &mut texts);
+    extents::read(&context, &mut texts)?;
+    for text in &mut texts {
+        code::read(&context, text);
     }
-    if !has_debug_info || every {
-        // Where all stays whole, what is not loaded says nothing more.
-        let left_out = match (has_debug_info, debug_info) {
-            (true, _) => LeftOut::NotLoaded,
-            (false, true) => LeftOut::DebugInfo,
-            (false, false) => LeftOut::Nothing,
-        };
-        let relas = all_relocations(tables, by_section, left_out)?;
-        let context = Context {
-            tables,
-            atoms,
-            symbols,
-            text_of,
-            data: data.iter().map(|d| d.section).collect(),
-            relas,
-        };
-        ordered_and_grouped(&context, &mut texts);
-        extents::read(&context, &mut texts)?;
-        for text in &mut texts {
-            code::read(&context, text);
-        }
-        let mut found = references::read(&context, &mut texts)?;
-        for text in &mut texts {
-            text.tie_aligned(tables.sections.get(text.section as usize).map_or(1, |s| s.align.max(1)));
-        }
-        unnamed::refuse(&context, &mut texts, &found);
-        let claimed = tables::claim(&context, &mut texts, &mut found);
-        plan = assemble(&texts, found.retargets, claimed);
-        pointers::divide(&context, &texts, &mut data, &mut plan, limits)?;
+    let mut found = references::read(&context, &mut texts)?;
+    for text in &mut texts {
+        text.tie_aligned(tables.sections.get(text.section as usize).map_or(1, |s| s.align.max(1)));
     }
-    // With debug information there are no stubs either.
-    for text in texts.iter().filter(|t| t.is_worth_it() || has_debug_info && every) {
+    unnamed::refuse(&context, &mut texts, &found);
+    let claimed = tables::claim(&context, &mut texts, &mut found);
+    let mut plan = assemble(&texts, found.retargets, claimed);
+    pointers::divide(&context, &texts, &mut data, &mut plan, limits)?;
+    for text in texts.iter().filter(|t| t.is_worth_it()) {
         if let Some((limit, detail)) = text.whole.as_ref().or(text.refusal.as_ref()) {
             let detail = format!("section {}: {detail}", tables.describe(text.section));
             limits.push(LimitRecord {
@@ -392,21 +369,10 @@ pub(crate) fn is_text(atom: &Atom) -> bool {
     atom.kind == AtomKind::Code && !atom.has(atom_flags::MERGE | atom_flags::LINK_ORDER)
 }
 
-/// Of which sections relocations say nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LeftOut {
-    Nothing,
-    /// It goes with the first thing that goes.
-    DebugInfo,
-    /// All of the code stays where it is.
-    NotLoaded,
-}
-
-/// By section and place.
-pub(crate) fn all_relocations(
+/// The relocations of every section but debug information, by section and place.
+pub(crate) fn relocations_beside_debug(
     tables: &Tables<'_>,
     by_section: &SectionAtoms,
-    left_out: LeftOut,
 ) -> Result<Vec<(u32, Rela)>> {
     let mut all = Vec::new();
     for (i, section) in tables.sections.iter().enumerate() {
@@ -415,11 +381,7 @@ pub(crate) fn all_relocations(
         }
         let Some(target) = tables.sections.get(section.info as usize) else { continue };
         let name = tables.name(target.name);
-        let beside = match left_out {
-            LeftOut::Nothing => false,
-            LeftOut::DebugInfo => sections::atom_kind(target, name) == AtomKind::Debug,
-            LeftOut::NotLoaded => !target.is_alloc(),
-        };
+        let beside = sections::atom_kind(target, name) == AtomKind::Debug;
         let unwind = is_eh_frame(target.ty, name);
         if beside || by_section.get(section.info).is_none() && !unwind {
             continue;

@@ -1,0 +1,143 @@
+//! A debug section being written anew: bytes, relocations, and where old offsets went.
+//!
+//! References into a rewritten section are offsets of old contents. [`OffsetMap`] translates them; an offset that it does not know is an
+//! error, never a guess.
+
+use object::elf::{self, RelocationType};
+use object::{I64, U64};
+use summaries::AtomIdx;
+
+use super::layout::Layout;
+use super::view::{DebugSection, decode};
+use crate::emit::input::{LE, Rela};
+use crate::error::{Error, Result, Stage};
+
+/// What a relocation of a debug section means where the address alone does not say: (section, offset) and the atom.
+pub(in crate::emit) type Meant = ((u32, u64), AtomIdx);
+
+/// New contents of one section.
+#[derive(Debug)]
+pub(super) struct Draft {
+    /// Its index among the sections of the object that is written.
+    pub(super) index: usize,
+    pub(super) bytes: Vec<u8>,
+    pub(super) relocations: Vec<Rela>,
+    pub(super) meant: Vec<Meant>,
+}
+
+impl Draft {
+    pub(super) fn new(index: usize) -> Self {
+        Draft { index, bytes: Vec::new(), relocations: Vec::new(), meant: Vec::new() }
+    }
+
+    /// How long it is so far, in bytes.
+    pub(super) fn len(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    pub(super) fn uleb(&mut self, value: u64) {
+        uleb(&mut self.bytes, value);
+    }
+
+    /// Append a made-up address, relocated, 8 bytes. `meant` is the atom that it belongs to. A number that is no address
+    /// is appended as it is.
+    pub(super) fn address(&mut self, layout: Layout<'_>, address: u64, meant: Option<AtomIdx>) -> Result<()> {
+        let at = self.len();
+        let Some((section, offset)) = decode(address) else {
+            self.bytes.extend_from_slice(&address.to_le_bytes());
+            return Ok(());
+        };
+        let (symbol, offset) = layout.symbol_for(section, offset, meant)?;
+        self.relocations.push(relocation(at, elf::R_X86_64_64, symbol, offset));
+        self.meant.extend(meant.map(|atom| ((self.index as u32, at), atom)));
+        self.bytes.extend_from_slice(&[0; 8]);
+        Ok(())
+    }
+
+    /// Append a made-up address where something begins.
+    pub(super) fn start(&mut self, layout: Layout<'_>, address: u64, within: &[AtomIdx]) -> Result<()> {
+        let meant = decode(address).and_then(|(s, place)| layout.meant(s, place, within, within.is_empty()));
+        self.address(layout, address, meant)
+    }
+
+    /// Append bytes of an old section with their relocations.
+    pub(super) fn copy(&mut self, old: &DebugSection<'_>, start: u64, end: u64) -> Result<()> {
+        let range = usize::try_from(start).ok().zip(usize::try_from(end).ok());
+        let bytes = range.and_then(|(start, end)| old.raw.get(start..end));
+        let bytes = bytes.ok_or_else(|| Error::new(Stage::Emit, "debug information ends early"))?;
+        let to = self.len();
+        for entry in old.relocations_in(start, end) {
+            let mut entry = *entry;
+            entry.r_offset = U64::new(LE, entry.r_offset.get(LE) - start + to);
+            self.relocations.push(entry);
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    /// Overwrite a 32-bit number.
+    pub(super) fn set_u32(&mut self, at: u64, value: u64) -> Result<()> {
+        let value = u32::try_from(value).ok().filter(|v| *v < 0xffff_fff0);
+        let field = usize::try_from(at).ok().and_then(|at| self.bytes.get_mut(at..at.checked_add(4)?));
+        let (Some(field), Some(value)) = (field, value) else {
+            return Err(Error::new(Stage::Emit, "debug information has no room for a length"));
+        };
+        field.copy_from_slice(&value.to_le_bytes());
+        Ok(())
+    }
+}
+
+/// Append an unsigned LEB128 number.
+pub(super) fn uleb(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// Append a signed LEB128 number.
+pub(super) fn sleb(out: &mut Vec<u8>, mut value: i64) {
+    loop {
+        let byte = value as u8 & 0x7f;
+        value >>= 7;
+        if (value == 0 && byte & 0x40 == 0) || (value == -1 && byte & 0x40 != 0) {
+            out.push(byte);
+            return;
+        }
+        out.push(byte | 0x80);
+    }
+}
+
+pub(super) fn relocation(offset: u64, kind: RelocationType, symbol: u32, addend: i64) -> Rela {
+    let mut entry =
+        Rela { r_offset: U64::new(LE, offset), r_info: U64::default(), r_addend: I64::new(LE, addend) };
+    entry.set_r_info(LE, false, symbol, kind);
+    entry
+}
+
+/// Where old offsets of a rewritten section are in the new one.
+#[derive(Debug, Default)]
+pub(super) struct OffsetMap {
+    /// (first old offset, old offset behind the last, first new offset, whether the bytes between are what they were);
+    /// ascending.
+    segments: Vec<(u64, u64, u64, bool)>,
+}
+
+impl OffsetMap {
+    /// Note that old bytes from `start` to `end` are at `new`, either copied or written in another form.
+    pub(super) fn push(&mut self, start: u64, end: u64, new: u64, copied: bool) {
+        self.segments.push((start, end, new, copied));
+    }
+
+    /// The new offset for an old one.
+    pub(super) fn map(&self, old: u64) -> Option<u64> {
+        let next = self.segments.partition_point(|(start, ..)| *start <= old);
+        let (start, end, new, copied) = *self.segments.get(next.checked_sub(1)?)?;
+        match copied {
+            true if old <= end => Some(new + (old - start)),
+            false if old == start => Some(new),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Which places of the original sections stay, and to which atom an address belongs.
+//!
+//! In debug information an address may be the first byte of what it describes or the first byte behind it, and in a divided
+//! section the end of one function is the start of the next. [`Layout::meant`] decides by the function whose description the
+//! address stands in. Sound because a range that is asked for is cut to the parts that stay, and an address that belongs to
+//! nothing that stays gets a tombstone.
+
+use object::elf;
+use summaries::AtomIdx;
+
+use super::view::{decode, encode};
+use crate::emit::input::{Input, LE, Place};
+use crate::emit::parts::Parts;
+use crate::error::{Error, Result, Stage};
+use crate::plan::Action;
+
+/// The sections of the object as the plan leaves them.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Layout<'l> {
+    pub(super) input: &'l Input<'l>,
+    pub(super) parts: &'l Parts<'l>,
+    pub(super) symbols: &'l SectionSymbols,
+}
+
+/// Symbols by which places of sections can be named.
+#[derive(Debug)]
+pub(super) struct SectionSymbols {
+    /// By section: its section symbol, 0 if it has none.
+    of: Vec<u32>,
+    /// Other symbols that mean their own definitions, by section and value.
+    named: Vec<(u32, u64, u32)>,
+}
+
+impl SectionSymbols {
+    /// The symbols of an object.
+    pub(super) fn read(input: &Input<'_>) -> Result<Self> {
+        let mut symbols = SectionSymbols { of: vec![0; input.sections.len()], named: Vec::new() };
+        for (i, symbol) in input.symbols.iter().enumerate().skip(1) {
+            let Place::Section(section) = input.place(i)? else { continue };
+            let slot = symbols.of.get_mut(section as usize).filter(|slot| **slot == 0);
+            match symbol.st_type() {
+                elf::STT_SECTION if symbol.st_value.get(LE) == 0 => {
+                    slot.into_iter().for_each(|slot| *slot = i as u32);
+                }
+                elf::STT_FUNC | elf::STT_OBJECT if symbol.st_bind() != elf::STB_WEAK => {
+                    symbols.named.push((section, symbol.st_value.get(LE), i as u32));
+                }
+                _ => {}
+            }
+        }
+        symbols.named.sort_unstable();
+        Ok(symbols)
+    }
+
+    /// The section symbol of a section.
+    pub(super) fn of_section(&self, input: &Input<'_>, section: usize) -> Result<u32> {
+        let found = self.of.get(section).copied().filter(|symbol| *symbol != 0);
+        found.ok_or_else(|| {
+            input.about(section, "debug information refers to it, and it has no section symbol")
+        })
+    }
+}
+
+impl Layout<'_> {
+    /// The symbol and addend that a place of a section is relocated against. Without a section symbol (LLVM leaves out what it does
+    /// not use) it is a symbol of the atom that is meant.
+    pub(super) fn symbol_for(&self, section: u32, place: i64, meant: Option<AtomIdx>) -> Result<(u32, i64)> {
+        let missing = match self.symbols.of_section(self.input, section as usize) {
+            Ok(symbol) => return Ok((symbol, place)),
+            Err(missing) => missing,
+        };
+        let held = |value: u64| meant.is_none() || self.meant(section, value as i64, &[], true) == meant;
+        let first = self.symbols.named.partition_point(|(s, ..)| *s < section);
+        let of_section = self.symbols.named.iter().skip(first).take_while(|(s, ..)| *s == section);
+        let found = of_section.filter(|(_, value, _)| held(*value)).last();
+        let (_, value, symbol) = found.ok_or(missing)?;
+        Ok((*symbol, place.wrapping_sub(*value as i64)))
+    }
+
+    /// Whether the section that holds this made-up address is emitted in parts.
+    pub(super) fn is_parted(&self, address: u64) -> bool {
+        decode(address).is_some_and(|(section, _)| self.parts.of(section).is_some())
+    }
+
+    /// The parts that stay of the range from `begin` to `end`, in made-up addresses. A range of numbers that are no
+    /// addresses is what it was. `within` are the atoms of the function that the range describes, where there is one.
+    ///
+    /// # Errors
+    /// A range from one section into another, or one that ends before it begins.
+    pub(super) fn pieces(&self, begin: u64, end: u64, within: &[AtomIdx]) -> Result<Vec<(u64, u64)>> {
+        let (section, first, last) = match (decode(begin), decode(end)) {
+            (Some((a, first)), Some((b, last))) if a == b && first <= last => (a, first, last),
+            (None, None) => return Ok(vec![(begin, end)]),
+            _ => {
+                return Err(Error::new(
+                    Stage::Emit,
+                    "a range of debug information begins and ends in two sections",
+                ));
+            }
+        };
+        let Some(parted) = self.parts.of(section) else {
+            return Ok(match self.parts.action_of_section(section) {
+                Some(Action::Drop | Action::Stub) => Vec::new(),
+                Some(Action::Keep) | None => vec![(begin, end)],
+            });
+        };
+        if first == last {
+            let meant = self.meant(section, first, within, false);
+            let stays = meant.is_some_and(|a| self.parts.atom(a).is_ok_and(|(_, a)| a == Action::Keep));
+            return Ok(if stays { vec![(begin, end)] } else { Vec::new() });
+        }
+        let runs = parted.runs.iter().filter(|r| r.stub.is_none());
+        let cut = runs.map(|r| (first.max(r.start as i64), last.min(r.end as i64))).filter(|(b, e)| b < e);
+        Ok(cut.filter_map(|(b, e)| encode(section, b).zip(encode(section, e))).collect())
+    }
+
+    /// The atom that an address belongs to: the one that holds it, or the one that ends there if that is one of `within` and
+    /// the one that begins there is none of them. With `entry` it is the start of what it describes. `None` in sections that
+    /// are not emitted in parts.
+    pub(super) fn meant(&self, section: u32, place: i64, within: &[AtomIdx], entry: bool) -> Option<AtomIdx> {
+        self.parts.of(section)?;
+        let (first, atoms) = self.parts.atoms_of(section);
+        let place = u64::try_from(place).unwrap_or(0);
+        let held = atoms.partition_point(|a| a.offset <= place).saturating_sub(1);
+        let here = AtomIdx::new(first + held);
+        if entry || atoms.get(held)?.offset != place || within.contains(&here) || held == 0 {
+            return Some(here);
+        }
+        let before = AtomIdx::new(first + held - 1);
+        let ends = atoms.get(held - 1).is_some_and(|a| a.offset.saturating_add(a.size) == place);
+        Some(if ends && within.contains(&before) { before } else { here })
+    }
+
+    /// The atom that holds the last byte before `end`, a made-up address.
+    pub(super) fn ended(&self, end: u64) -> Option<AtomIdx> {
+        let (section, place) = decode(end)?;
+        self.meant(section, place.checked_sub(1)?, &[], true)
+    }
+
+    /// Which part of its section a made-up address that stays is in: addresses with the same answer keep their distance.
+    pub(super) fn part(&self, address: u64) -> Option<(u32, u32)> {
+        let (section, place) = decode(address)?;
+        let Some(parted) = self.parts.of(section) else { return Some((section, 0)) };
+        let run = parted.runs.partition_point(|r| r.start as i64 <= place).checked_sub(1)?;
+        Some((section, run as u32))
+    }
+}

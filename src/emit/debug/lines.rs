@@ -1,0 +1,248 @@
+//! Line number programs with a sequence for each part that stays (DWARF 5, 6.2).
+//!
+//! An assembler writes one sequence for a section, with distances from row to row. Where the section is emitted in parts, the rows
+//! are computed, and each part gets a sequence of its own: the row that is in force at its start, the rows in it, and an end. Sound
+//! because the rows of a part are those of the original, in order, with every register of the state machine, and because
+//! a program that can't be computed (an unknown opcode, several operations an instruction) is an error.
+//! What is dropped has no sequence, and neither has a range of no bytes.
+
+use gimli::{DebugLine, EndianSlice, LineInstruction, LineRow, LittleEndian, Reader};
+
+use super::draft::{Draft, OffsetMap, sleb, uleb};
+use super::layout::Layout;
+use super::lists::Cursor;
+use super::view::{DebugSection, decode};
+use crate::error::{Error, Result, Stage};
+use gimli::constants as dw;
+
+type Slice<'r> = EndianSlice<'r, LittleEndian>;
+type Header<'r> = gimli::LineProgramHeader<Slice<'r>>;
+
+fn invalid(what: impl std::fmt::Display) -> Error {
+    Error::new(Stage::Emit, format!("the line number program {what}"))
+}
+
+/// The registers of a row (DWARF 5, 6.2.2), without those that only other machines have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Registers {
+    address: u64,
+    file: u64,
+    line: u64,
+    column: u64,
+    is_stmt: bool,
+    basic_block: bool,
+    prologue_end: bool,
+    epilogue_begin: bool,
+    isa: u64,
+    discriminator: u64,
+}
+
+impl Registers {
+    fn of(row: &LineRow) -> Self {
+        Registers {
+            address: row.address(),
+            file: row.file_index(),
+            line: row.line().map_or(0, |l| l.get()),
+            column: match row.column() {
+                gimli::ColumnType::LeftEdge => 0,
+                gimli::ColumnType::Column(column) => column.get(),
+            },
+            is_stmt: row.is_stmt(),
+            basic_block: row.basic_block(),
+            prologue_end: row.prologue_end(),
+            epilogue_begin: row.epilogue_begin(),
+            isa: row.isa(),
+            discriminator: row.discriminator(),
+        }
+    }
+
+    fn initial(address: u64, is_stmt: bool) -> Self {
+        Registers {
+            address,
+            file: 1,
+            line: 1,
+            column: 0,
+            is_stmt,
+            basic_block: false,
+            prologue_end: false,
+            epilogue_begin: false,
+            isa: 0,
+            discriminator: 0,
+        }
+    }
+}
+
+/// Write `.debug_line` anew.
+pub(super) fn rewrite(section: &DebugSection<'_>, layout: Layout<'_>) -> Result<(Draft, OffsetMap)> {
+    let (mut draft, mut map) = (Draft::new(section.index), OffsetMap::default());
+    let mut at = 0;
+    while at < section.linked.len() as u64 {
+        let mut cursor = Cursor::new(&section.linked, at);
+        let length = cursor.u32()?;
+        let end = cursor.at.checked_add(length).filter(|end| *end <= section.linked.len() as u64);
+        let end = end.filter(|_| length < 0xffff_fff0).ok_or_else(|| invalid("ends early"))?;
+        let start = draft.len();
+        map.push(at, at + 1, start, true);
+        rewrite_program(section, layout, &mut draft, at, end)?;
+        let length = draft.len() - start - 4;
+        draft.set_u32(start, length)?;
+        at = end;
+    }
+    Ok((draft, map))
+}
+
+/// Write one program anew, from the start of its header at `at` to its end.
+fn rewrite_program(
+    section: &DebugSection<'_>,
+    layout: Layout<'_>,
+    draft: &mut Draft,
+    at: u64,
+    end: u64,
+) -> Result<()> {
+    let unreadable = |error: gimli::Error| invalid(error);
+    let lines = DebugLine::new(&section.linked, LittleEndian);
+    let offset = gimli::DebugLineOffset(usize::try_from(at).map_err(|_| invalid("is too long"))?);
+    let mut program = lines.program(offset, 8, None, None).map_err(unreadable)?;
+    let header = program.header().clone();
+    if header.minimum_instruction_length() != 1 || header.maximum_operations_per_instruction() != 1 {
+        return Err(invalid("is for a machine of another kind"));
+    }
+    let body = header.raw_program_buf();
+    let first = end.checked_sub(body.len() as u64).ok_or_else(|| invalid("ends early"))?;
+    draft.copy(section, at, first)?;
+
+    let mut instructions = header.instructions();
+    let mut row = LineRow::new(&header);
+    let mut rows: Vec<Registers> = Vec::new();
+    while let Some(instruction) = instructions.next_instruction(&header).map_err(unreadable)? {
+        let before = row.address();
+        match instruction {
+            LineInstruction::UnknownStandard0(_)
+            | LineInstruction::UnknownStandard1(..)
+            | LineInstruction::UnknownStandardN(..)
+            | LineInstruction::UnknownExtended(..)
+            | LineInstruction::DefineFile(_) => return Err(invalid("has an opcode that is not known")),
+            LineInstruction::SetAddress(address) if address < before => {
+                return Err(invalid("goes backwards"));
+            }
+            _ => {}
+        }
+        if !row.execute(instruction, &mut program).map_err(unreadable)? {
+            continue;
+        }
+        rows.push(Registers::of(&row));
+        if row.end_sequence() {
+            write_sequence(layout, draft, &header, &rows)?;
+            rows.clear();
+        }
+        row.reset(&header);
+    }
+    match rows.is_empty() {
+        true => Ok(()),
+        false => Err(invalid("has no end of its last sequence")),
+    }
+}
+
+/// Write a sequence for each part that stays in which rows of this one lie. The last row is its end.
+fn write_sequence(
+    layout: Layout<'_>,
+    draft: &mut Draft,
+    header: &Header<'_>,
+    rows: &[Registers],
+) -> Result<()> {
+    let (Some(first), Some(last)) = (rows.first(), rows.last()) else { return Ok(()) };
+    if decode(first.address).map(|(s, _)| s) != decode(last.address).map(|(s, _)| s) {
+        return Err(invalid("has a sequence of two sections"));
+    }
+    for (begin, behind) in layout.pieces(first.address, last.address, &[])? {
+        if begin == behind {
+            continue;
+        }
+        let in_part = rows.iter().filter(|r| r.address < behind);
+        // The row in force at the start: the last one before it.
+        let from = rows.partition_point(|r| r.address < begin);
+        // The file is always said: readers differ about which one DWARF 5 begins with.
+        let mut registers =
+            Registers { file: u64::MAX, ..Registers::initial(begin, header.default_is_stmt()) };
+        draft.bytes.extend_from_slice(&[0, 9, dw::DW_LNE_set_address.0]);
+        draft.start(layout, begin, &[])?;
+        if rows.get(from).is_none_or(|r| r.address != begin)
+            && let Some(in_force) = from.checked_sub(1).and_then(|i| rows.get(i))
+        {
+            write_row(draft, header, &mut registers, Registers { address: begin, ..*in_force });
+        }
+        for row in in_part.skip(from) {
+            write_row(draft, header, &mut registers, *row);
+        }
+        if behind > registers.address {
+            draft.bytes.push(dw::DW_LNS_advance_pc.0);
+            draft.uleb(behind - registers.address);
+        }
+        draft.bytes.extend_from_slice(&[0, 1, dw::DW_LNE_end_sequence.0]);
+    }
+    Ok(())
+}
+
+/// Append the opcodes that make `row` of the registers as they are.
+fn write_row(draft: &mut Draft, header: &Header<'_>, registers: &mut Registers, row: Registers) {
+    let out = &mut draft.bytes;
+    if row.file != registers.file {
+        out.push(dw::DW_LNS_set_file.0);
+        uleb(out, row.file);
+    }
+    if row.column != registers.column {
+        out.push(dw::DW_LNS_set_column.0);
+        uleb(out, row.column);
+    }
+    if row.discriminator != 0 {
+        let mut operand = Vec::new();
+        uleb(&mut operand, row.discriminator);
+        out.extend_from_slice(&[0, operand.len() as u8 + 1, dw::DW_LNE_set_discriminator.0]);
+        out.extend_from_slice(&operand);
+    }
+    if row.isa != registers.isa {
+        out.push(dw::DW_LNS_set_isa.0);
+        uleb(out, row.isa);
+    }
+    for (set, opcode) in [
+        (row.is_stmt != registers.is_stmt, dw::DW_LNS_negate_stmt),
+        (row.basic_block, dw::DW_LNS_set_basic_block),
+        (row.prologue_end, dw::DW_LNS_set_prologue_end),
+        (row.epilogue_begin, dw::DW_LNS_set_epilogue_begin),
+    ] {
+        if set {
+            out.push(opcode.0);
+        }
+    }
+    let lines = (row.line as i64).wrapping_sub(registers.line as i64);
+    let bytes = row.address.wrapping_sub(registers.address);
+    match special(header, lines, bytes) {
+        Some(opcode) => out.push(opcode),
+        None => {
+            if bytes != 0 {
+                out.push(dw::DW_LNS_advance_pc.0);
+                uleb(out, bytes);
+            }
+            match special(header, lines, 0) {
+                Some(opcode) if lines != 0 => out.push(opcode),
+                _ => {
+                    if lines != 0 {
+                        out.push(dw::DW_LNS_advance_line.0);
+                        sleb(out, lines);
+                    }
+                    out.push(dw::DW_LNS_copy.0);
+                }
+            }
+        }
+    }
+    *registers =
+        Registers { basic_block: false, prologue_end: false, epilogue_begin: false, discriminator: 0, ..row };
+}
+
+/// The special opcode that advances line and address so (DWARF 5, 6.2.5.1).
+fn special(header: &Header<'_>, lines: i64, bytes: u64) -> Option<u8> {
+    let range = i64::from(header.line_range());
+    let line = lines.checked_sub(i64::from(header.line_base())).filter(|l| (0..range).contains(l))?;
+    let opcode = i64::try_from(bytes).ok()?.checked_mul(range)?.checked_add(line)?;
+    u8::try_from(opcode.checked_add(i64::from(header.opcode_base()))?).ok()
+}

@@ -1,0 +1,414 @@
+//! Range lists and location lists with every address explicit (DWARF 5, 2.6.2 and 2.17.3; DWARF 4, 2.6.2 and 2.17.3).
+//!
+//! Compilers write offsets from the start of a section, which say nothing once its functions lie apart. Each list is written anew:
+//! in DWARF 5 as start and length, or as a base with offsets where several entries lie in one part; in DWARF 4 as pairs
+//! of addresses. What is dropped has no entry. Bytes between the lists (headers, tables of offsets, views) are copied.
+//!
+//! Left out: pairs of views inside of location lists (`DW_LLE_GNU_view_pair`), and lists that two units share with
+//! different bases; both are errors.
+
+use gimli::constants as dw;
+use summaries::AtomIdx;
+
+use super::draft::{Draft, OffsetMap, uleb};
+use super::layout::Layout;
+use super::view::{DebugSection, decode};
+use crate::error::{Error, Result, Stage};
+
+/// What a unit says that its lists need.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct ListBase {
+    pub(super) version: u16,
+    /// `DW_AT_low_pc` of the unit, a made-up address or 0.
+    pub(super) base: u64,
+    /// What the same is in the output: 0, or still an address.
+    pub(super) new_base_is_zero: bool,
+    /// `DW_AT_addr_base`: an offset in `.debug_addr`.
+    pub(super) addresses: Option<u64>,
+}
+
+/// A list that an attribute refers to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ListUse {
+    pub(super) offset: u64,
+    pub(super) of: ListBase,
+    /// The atoms of the function that it describes a part of.
+    pub(super) within: Vec<AtomIdx>,
+    /// It has a number of views for each entry (`DW_AT_GNU_locviews`).
+    pub(super) has_views: bool,
+}
+
+/// One entry: the range, in made-up addresses (`None`: everywhere else), and where its counted expression is.
+struct ListEntry {
+    range: Option<(u64, u64)>,
+    /// From the length of the expression to its end, in bytes of the section.
+    expression: (u64, u64),
+}
+
+fn early() -> Error {
+    Error::new(Stage::Emit, "a list of ranges or locations ends early")
+}
+
+fn invalid(what: &str) -> Error {
+    Error::new(Stage::Emit, format!("a list of ranges or locations {what}"))
+}
+
+/// Reads numbers of one section.
+#[derive(Debug, Clone)]
+pub(super) struct Cursor<'c> {
+    bytes: &'c [u8],
+    pub(super) at: u64,
+}
+
+impl<'c> Cursor<'c> {
+    pub(super) fn new(bytes: &'c [u8], at: u64) -> Self {
+        Cursor { bytes, at }
+    }
+
+    /// The next `N` bytes.
+    pub(super) fn take<const N: usize>(&mut self) -> Result<[u8; N]> {
+        let at = usize::try_from(self.at).map_err(|_| early())?;
+        let field = self.bytes.get(at..).and_then(|rest| rest.first_chunk::<N>()).ok_or_else(early)?;
+        self.at += N as u64;
+        Ok(*field)
+    }
+
+    pub(super) fn u8(&mut self) -> Result<u8> {
+        Ok(u8::from_le_bytes(self.take()?))
+    }
+
+    pub(super) fn u16(&mut self) -> Result<u16> {
+        Ok(u16::from_le_bytes(self.take()?))
+    }
+
+    pub(super) fn u32(&mut self) -> Result<u64> {
+        Ok(u64::from(u32::from_le_bytes(self.take()?)))
+    }
+
+    pub(super) fn u64(&mut self) -> Result<u64> {
+        Ok(u64::from_le_bytes(self.take()?))
+    }
+
+    pub(super) fn uleb(&mut self) -> Result<u64> {
+        let mut value = 0u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.u8()?;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Ok(value);
+            }
+        }
+        Err(invalid("has a number of more than 64 bits"))
+    }
+
+    pub(super) fn sleb(&mut self) -> Result<i64> {
+        let mut value = 0i64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.u8()?;
+            value |= i64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                let unused = 64u32.saturating_sub(shift + 7);
+                return Ok(value << unused >> unused);
+            }
+        }
+        Err(invalid("has a number of more than 64 bits"))
+    }
+
+    fn skip(&mut self, count: u64) -> Result<()> {
+        self.at = self.at.checked_add(count).filter(|at| *at <= self.bytes.len() as u64).ok_or_else(early)?;
+        Ok(())
+    }
+}
+
+/// The section that is rewritten, and what its lists refer to.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ListSection<'s, 'a> {
+    pub(super) section: &'s DebugSection<'a>,
+    pub(super) layout: Layout<'s>,
+    /// `.debug_addr`.
+    pub(super) addresses: Option<&'s DebugSection<'a>>,
+    /// Location lists, whose entries have expressions.
+    pub(super) is_locations: bool,
+    /// With a header for each unit and coded entries, as from DWARF 5 on.
+    pub(super) is_coded: bool,
+}
+
+impl ListSection<'_, '_> {
+    /// Write the section anew. `uses` are all lists of it that attributes refer to, sorted by offset.
+    pub(super) fn rewrite(self, uses: &[ListUse]) -> Result<(Draft, OffsetMap)> {
+        let (mut draft, mut map) = (Draft::new(self.section.index), OffsetMap::default());
+        let mut at = 0;
+        for (i, list) in uses.iter().enumerate() {
+            if let Some(before) = i.checked_sub(1).and_then(|i| uses.get(i))
+                && before.offset == list.offset
+            {
+                if before.of != list.of {
+                    return Err(invalid("is of two units with different bases"));
+                }
+                continue;
+            }
+            if list.offset < at {
+                return Err(invalid("begins in another one"));
+            }
+            map.push(at, list.offset, draft.len(), true);
+            draft.copy(self.section, at, list.offset)?;
+            let (entries, end) = self.read(list)?;
+            map.push(list.offset, end, draft.len(), false);
+            self.write(&mut draft, list, &entries)?;
+            at = end;
+        }
+        let end = self.section.raw.len() as u64;
+        map.push(at, end, draft.len(), true);
+        draft.copy(self.section, at, end)?;
+        if self.is_coded {
+            self.correct_headers(&mut draft, &map)?;
+        }
+        Ok((draft, map))
+    }
+
+    /// The ranges of a list, in made-up addresses.
+    pub(super) fn ranges(self, list: &ListUse) -> Result<Vec<(u64, u64)>> {
+        Ok(self.read(list)?.0.into_iter().filter_map(|entry| entry.range).collect())
+    }
+
+    /// The entries of a list, and where it ends.
+    fn read(self, list: &ListUse) -> Result<(Vec<ListEntry>, u64)> {
+        let mut cursor = Cursor::new(&self.section.linked, list.offset);
+        let mut entries = Vec::new();
+        let mut base = list.of.base;
+        let sum = |base: u64, offset: u64| match decode(base).is_some() && decode(offset).is_some() {
+            true => Err(invalid("adds two addresses")),
+            false => Ok(base.wrapping_add(offset)),
+        };
+        let expression = |cursor: &mut Cursor<'_>| {
+            let start = cursor.at;
+            if self.is_locations {
+                let length = if self.is_coded { cursor.uleb()? } else { u64::from(cursor.u16()?) };
+                cursor.skip(length)?;
+            }
+            Ok::<_, Error>((start, cursor.at))
+        };
+        if !self.is_coded {
+            loop {
+                let (begin, end) = (cursor.u64()?, cursor.u64()?);
+                if (begin, end) == (0, 0) {
+                    return Ok((entries, cursor.at));
+                }
+                if begin == u64::MAX {
+                    base = end;
+                    continue;
+                }
+                let range = Some((sum(base, begin)?, sum(base, end)?));
+                entries.push(ListEntry { range, expression: expression(&mut cursor)? });
+            }
+        }
+        // Codes of both kinds of lists are the same but for DW_LLE_default_location, which moves what follows.
+        loop {
+            let code = cursor.u8()?;
+            let code = match self.is_locations {
+                true if code == dw::DW_LLE_default_location.0 => {
+                    entries.push(ListEntry { range: None, expression: expression(&mut cursor)? });
+                    continue;
+                }
+                true if code > dw::DW_LLE_start_length.0 => {
+                    return Err(invalid("has an entry of an unknown kind"));
+                }
+                true if code > dw::DW_LLE_default_location.0 => code - 1,
+                _ => code,
+            };
+            let range = match dw::DwRle(code) {
+                dw::DW_RLE_end_of_list => return Ok((entries, cursor.at)),
+                dw::DW_RLE_base_addressx => {
+                    base = self.indexed(list, cursor.uleb()?)?;
+                    continue;
+                }
+                dw::DW_RLE_base_address => {
+                    base = cursor.u64()?;
+                    continue;
+                }
+                dw::DW_RLE_startx_endx => {
+                    (self.indexed(list, cursor.uleb()?)?, self.indexed(list, cursor.uleb()?)?)
+                }
+                dw::DW_RLE_startx_length => {
+                    let start = self.indexed(list, cursor.uleb()?)?;
+                    (start, start.wrapping_add(cursor.uleb()?))
+                }
+                dw::DW_RLE_offset_pair => (sum(base, cursor.uleb()?)?, sum(base, cursor.uleb()?)?),
+                dw::DW_RLE_start_end => (cursor.u64()?, cursor.u64()?),
+                dw::DW_RLE_start_length => {
+                    let start = cursor.u64()?;
+                    (start, start.wrapping_add(cursor.uleb()?))
+                }
+                _ => return Err(invalid("has an entry of an unknown kind")),
+            };
+            entries.push(ListEntry { range: Some(range), expression: expression(&mut cursor)? });
+        }
+    }
+
+    /// An address of `.debug_addr`, made-up.
+    fn indexed(self, list: &ListUse, index: u64) -> Result<u64> {
+        let place = list.of.addresses.zip(index.checked_mul(8)).and_then(|(base, at)| base.checked_add(at));
+        let (Some(table), Some(place)) = (self.addresses, place) else {
+            return Err(invalid("names an address that is not there"));
+        };
+        Cursor::new(&table.linked, place).u64()
+    }
+
+    fn write(self, draft: &mut Draft, list: &ListUse, entries: &[ListEntry]) -> Result<()> {
+        let mut pieces: Vec<(Option<(u64, u64)>, (u64, u64))> = Vec::with_capacity(entries.len());
+        let mut lost = false;
+        for entry in entries {
+            let Some((begin, end)) = entry.range else {
+                pieces.push((None, entry.expression));
+                continue;
+            };
+            let of_entry = self.layout.pieces(begin, end, &list.within)?;
+            lost |= of_entry.len() != 1;
+            pieces.extend(of_entry.into_iter().map(|piece| (Some(piece), entry.expression)));
+        }
+        if list.has_views && lost && !pieces.is_empty() {
+            return Err(invalid("has views, and only a part of it stays"));
+        }
+        match self.is_coded {
+            true => self.write_coded(draft, list, &pieces),
+            false => self.write_pairs(draft, list, &pieces),
+        }
+    }
+
+    fn write_pairs(
+        self,
+        draft: &mut Draft,
+        list: &ListUse,
+        pieces: &[(Option<(u64, u64)>, (u64, u64))],
+    ) -> Result<()> {
+        if !list.of.new_base_is_zero && !pieces.is_empty() {
+            draft.bytes.extend_from_slice(&u64::MAX.to_le_bytes());
+            draft.bytes.extend_from_slice(&[0; 8]);
+        }
+        for (range, expression) in pieces {
+            let Some((begin, end)) = range.filter(|range| *range != (0, 0)) else { continue };
+            draft.start(self.layout, begin, &list.within)?;
+            match begin == end {
+                true => draft.start(self.layout, end, &list.within)?,
+                false => draft.address(self.layout, end, self.layout.ended(end))?,
+            }
+            draft.copy(self.section, expression.0, expression.1)?;
+        }
+        draft.bytes.extend_from_slice(&[0; 16]);
+        Ok(())
+    }
+
+    fn write_coded(
+        self,
+        draft: &mut Draft,
+        list: &ListUse,
+        pieces: &[(Option<(u64, u64)>, (u64, u64))],
+    ) -> Result<()> {
+        let code = |of_ranges: dw::DwRle| match self.is_locations {
+            true if of_ranges.0 > dw::DW_RLE_offset_pair.0 => of_ranges.0 + 1,
+            _ => of_ranges.0,
+        };
+        let part = |range: &Option<(u64, u64)>| range.and_then(|(begin, _)| self.layout.part(begin));
+        let mut rest = pieces;
+        while let Some((range, expression)) = rest.first() {
+            let Some((begin, end)) = range else {
+                draft.bytes.push(dw::DW_LLE_default_location.0);
+                draft.copy(self.section, expression.0, expression.1)?;
+                rest = rest.get(1..).unwrap_or(&[]);
+                continue;
+            };
+            let here = part(range);
+            let same = rest.iter().take_while(|(range, _)| here.is_some() && part(range) == here);
+            let count = same.count().max(1);
+            let (group, behind) = rest.split_at_checked(count).unwrap_or((rest, &[]));
+            rest = behind;
+            if group.len() == 1 {
+                draft.bytes.push(code(dw::DW_RLE_start_length));
+                draft.start(self.layout, *begin, &list.within)?;
+                draft.uleb(end.wrapping_sub(*begin));
+                draft.copy(self.section, expression.0, expression.1)?;
+                continue;
+            }
+            let base = group.iter().filter_map(|(range, _)| range.map(|(begin, _)| begin)).min().unwrap_or(0);
+            draft.bytes.push(code(dw::DW_RLE_base_address));
+            draft.start(self.layout, base, &list.within)?;
+            for (range, expression) in group {
+                let Some((begin, end)) = range else { continue };
+                draft.bytes.push(code(dw::DW_RLE_offset_pair));
+                draft.uleb(begin - base);
+                draft.uleb(end.wrapping_sub(base));
+                draft.copy(self.section, expression.0, expression.1)?;
+            }
+        }
+        draft.bytes.push(dw::DW_RLE_end_of_list.0);
+        Ok(())
+    }
+
+    /// Lengths of contributions, and the offsets in their tables.
+    fn correct_headers(self, draft: &mut Draft, map: &OffsetMap) -> Result<()> {
+        let old = &self.section.linked;
+        let mut at = 0;
+        while at < old.len() as u64 {
+            let mut cursor = Cursor::new(old, at);
+            let length = cursor.u32()?;
+            if length >= 0xffff_fff0 {
+                return Err(invalid("is of the 64-bit format"));
+            }
+            let end = cursor.at + length;
+            let moved = |old: u64| map.map(old).ok_or_else(|| invalid("is referred to where none begins"));
+            let new_end = if end == old.len() as u64 { draft.len() } else { moved(end)? };
+            let start = moved(at)?;
+            draft.set_u32(start, new_end.wrapping_sub(start + 4))?;
+            cursor.skip(4)?;
+            let count = cursor.u32()?;
+            let table = cursor.at;
+            let new_table = moved(table.saturating_sub(1))? + 1;
+            for i in 0..count {
+                let target = moved(table + cursor.u32()?)?;
+                draft.set_u32(new_table + 4 * i, target.wrapping_sub(new_table))?;
+            }
+            if end <= at || cursor.at > end {
+                return Err(early());
+            }
+            at = end;
+        }
+        Ok(())
+    }
+}
+
+/// A contribution of the DWARF 5 form with the given lists of ranges, appended to a section; returns where each list is.
+pub(super) fn append_ranges(
+    draft: &mut Draft,
+    layout: Layout<'_>,
+    is_coded: bool,
+    lists: &[&[(u64, u64)]],
+) -> Result<Vec<u64>> {
+    let start = draft.len();
+    let mut places = Vec::with_capacity(lists.len());
+    if is_coded && !lists.is_empty() {
+        // unit_length, version, address_size, segment_selector_size, offset_entry_count
+        draft.bytes.extend_from_slice(&[0, 0, 0, 0, 5, 0, 8, 0, 0, 0, 0, 0]);
+    }
+    for list in lists {
+        places.push(draft.len());
+        for (begin, end) in *list {
+            if is_coded {
+                draft.bytes.push(dw::DW_RLE_start_length.0);
+            }
+            draft.start(layout, *begin, &[])?;
+            match is_coded {
+                true => uleb(&mut draft.bytes, end - begin),
+                false => draft.address(layout, *end, layout.ended(*end))?,
+            }
+        }
+        match is_coded {
+            true => draft.bytes.push(dw::DW_RLE_end_of_list.0),
+            false => draft.bytes.extend_from_slice(&[0; 16]),
+        }
+    }
+    if is_coded && !lists.is_empty() {
+        let length = draft.len() - start - 4;
+        draft.set_u32(start, length)?;
+    }
+    Ok(places)
+}

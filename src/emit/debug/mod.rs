@@ -1,0 +1,331 @@
+//! Debug information of an object whose sections are emitted in parts: every address in it made explicit (DWARF 2 to 5).
+//!
+//! [`rewrite`] makes an object with the same sections and symbols, in which debug information says nothing of code by its distance
+//! from other code any more: line number programs have a sequence for each part ([`lines`]), lists of ranges and locations are
+//! start and length ([`lists`]), the span of a unit is ranges ([`units`]), so is `.debug_aranges` ([`aranges`]). The rest of
+//! emission then treats each address by itself, like in an object with function sections. Entries of units keep size and place.
+//! Sound because whatever is not known to be right is an error, upon which the object is kept whole.
+//!
+//! Left out: a section that holds only one function, or from which nothing goes, needs none of this; `.debug_frame`,
+//! `.debug_names`, `.debug_macro` and strings say nothing by distance.
+
+mod aranges;
+mod draft;
+mod layout;
+mod lines;
+mod lists;
+mod surgery;
+mod units;
+mod view;
+
+use object::elf;
+
+pub(super) use self::draft::Meant;
+use self::draft::{Draft, OffsetMap, relocation};
+use self::layout::{Layout, SectionSymbols};
+use self::lists::{ListSection, ListUse, append_ranges};
+use self::surgery::{Addition, Change, Surgery};
+use self::units::{Needs, SpanUnit, Tables};
+use self::view::DebugSection;
+use super::input::{Input, LE, Place, Rela, Role};
+use super::parts::Parts;
+use crate::error::{Error, Result, Stage};
+use crate::plan::Action;
+
+/// An object with explicit debug information.
+#[derive(Debug)]
+pub struct ExplicitDebug {
+    /// The object: the sections of the input in their order, then new ones.
+    pub(super) bytes: Vec<u8>,
+    /// The new sections, by index. Relocations refer to the first by the number of symbols, to the second by one more.
+    pub(super) added: Vec<u32>,
+    /// What addresses at the seams of parts mean, sorted.
+    pub(super) meant: Vec<Meant>,
+}
+
+/// The names of sections that hold lists, of DWARF up to 4 and from 5 on.
+const RANGES: [&[u8]; 2] = [b".debug_ranges", b".debug_rnglists"];
+const LOCATIONS: [&[u8]; 2] = [b".debug_loc", b".debug_loclists"];
+
+/// Make debug information explicit; `None` if the object has none, or code of it is not emitted in parts.
+///
+/// # Errors
+/// Debug information that is malformed or of a form that can't be made explicit. The object may then not be divided.
+pub(super) fn rewrite(input: &Input<'_>, parts: &Parts<'_>) -> Result<Option<ExplicitDebug>> {
+    let is_code = |section: u32| {
+        let flags = input.section(section as usize).map_or(0, |s| s.sh_flags.get(LE).0);
+        flags & elf::SHF_EXECINSTR.0 != 0
+    };
+    let is_divided = parts.sections.iter().any(|p| p.only().is_none() && is_code(p.section));
+    let named = |prefix: &[u8]| -> Vec<usize> {
+        let stays = |i: usize| parts.action_of_section(i as u32) != Some(Action::Drop);
+        let of_name =
+            |i: &usize| input.role(*i) == Role::Content && input.section_name(*i).starts_with(prefix);
+        (1..input.sections.len()).filter(of_name).filter(|i| stays(*i)).collect()
+    };
+    if !is_divided || named(b".debug").is_empty() && named(b".zdebug").is_empty() {
+        return Ok(None);
+    }
+    if let Some(old_style) = named(b".zdebug").first() {
+        return Err(input.about(*old_style, "debug information compressed in the old way"));
+    }
+    let symbols = &SectionSymbols::read(input)?;
+    let layout = Layout { input, parts, symbols };
+    let sections = Sections::read(input)?;
+    let mut needs = Needs::default();
+    let mut rewritten: Vec<(Draft, OffsetMap)> = Vec::new();
+    for info in &sections.units {
+        let Some(abbreviations) = &sections.abbreviations else {
+            return Err(input.about(info.index, "has no abbreviations"));
+        };
+        let range_lists = |version: usize| sections.ranges.get(version).and_then(Option::as_ref);
+        let location_lists = |version: usize| sections.locations.get(version).and_then(Option::as_ref);
+        let tables = Tables {
+            abbreviations,
+            addresses: sections.addresses.as_ref(),
+            ranges: [range_lists(0), range_lists(1)],
+            locations: [location_lists(0), location_lists(1)],
+            layout,
+        };
+        units::read(info, tables, &mut needs).map_err(|e| e.in_section(name(input, info.index)))?;
+    }
+    if let Some(lines) = &sections.lines {
+        rewritten.push(lines::rewrite(lines, layout).map_err(|e| e.in_section(name(input, lines.index)))?);
+    }
+    if let Some(aranges) = &sections.aranges {
+        let draft = aranges::rewrite(aranges, layout);
+        let draft = draft.map_err(|e| e.in_section(name(input, aranges.index)))?;
+        rewritten.push((draft, OffsetMap::default()));
+    }
+    for (tables, uses, is_locations) in
+        [(&sections.ranges, &mut needs.ranges, false), (&sections.locations, &mut needs.locations, true)]
+    {
+        for (version, (section, uses)) in tables.iter().zip(uses).enumerate() {
+            let Some(section) = section else { continue };
+            uses.sort_by_key(|list: &ListUse| list.offset);
+            let addresses = sections.addresses.as_ref();
+            let lists = ListSection { section, layout, addresses, is_locations, is_coded: version == 1 };
+            let lists = lists.rewrite(uses).map_err(|e| e.in_section(name(input, section.index)))?;
+            rewritten.push(lists);
+        }
+    }
+    write(input, layout, &sections, needs, rewritten).map(Some)
+}
+
+fn name(input: &Input<'_>, index: usize) -> String {
+    String::from_utf8_lossy(input.section_name(index)).into_owned()
+}
+
+/// The debug sections that are read.
+#[derive(Debug, Default)]
+struct Sections<'a> {
+    units: Vec<DebugSection<'a>>,
+    abbreviations: Option<DebugSection<'a>>,
+    addresses: Option<DebugSection<'a>>,
+    lines: Option<DebugSection<'a>>,
+    aranges: Option<DebugSection<'a>>,
+    ranges: [Option<DebugSection<'a>>; 2],
+    locations: [Option<DebugSection<'a>>; 2],
+}
+
+impl<'a> Sections<'a> {
+    fn read(input: &Input<'a>) -> Result<Self> {
+        let mut sections = Sections::default();
+        for index in 1..input.sections.len() {
+            if input.role(index) != Role::Content {
+                continue;
+            }
+            let [ranges, rnglists] = &mut sections.ranges;
+            let [locations, loclists] = &mut sections.locations;
+            let slot = match input.section_name(index) {
+                b".debug_info" => {
+                    sections.units.push(DebugSection::read(input, index)?);
+                    continue;
+                }
+                b".debug_abbrev" => &mut sections.abbreviations,
+                b".debug_addr" => &mut sections.addresses,
+                b".debug_line" => &mut sections.lines,
+                b".debug_aranges" => &mut sections.aranges,
+                n if n == RANGES[0] => ranges,
+                n if n == RANGES[1] => rnglists,
+                n if n == LOCATIONS[0] => locations,
+                n if n == LOCATIONS[1] => loclists,
+                n if n.starts_with(b".debug_line.") || n.ends_with(b".dwo") => {
+                    return Err(input.about(index, "debug information in sections of an unknown name"));
+                }
+                _ => continue,
+            };
+            if slot.is_some() {
+                return Err(input.about(index, "is there twice"));
+            }
+            *slot = Some(DebugSection::read(input, index)?);
+        }
+        Ok(sections)
+    }
+}
+
+/// Put together the new object.
+fn write(
+    input: &Input<'_>,
+    layout: Layout<'_>,
+    sections: &Sections<'_>,
+    mut needs: Needs,
+    mut rewritten: Vec<(Draft, OffsetMap)>,
+) -> Result<ExplicitDebug> {
+    let mut surgery = Surgery::default();
+    // For each unit whose span becomes ranges: the symbol and offset of its list.
+    let mut places: Vec<(u32, u64)> = vec![(0, 0); needs.spans.len()];
+    for (version, table) in sections.ranges.iter().enumerate() {
+        let is_coded = version == 1;
+        let of_version = |span: &SpanUnit| (span.version >= 5) == is_coded;
+        let lists: Vec<&[(u64, u64)]> =
+            needs.spans.iter().filter(|s| of_version(s)).map(|s| s.ranges.as_slice()).collect();
+        if lists.is_empty() {
+            continue;
+        }
+        let old = table.as_ref().and_then(|t| rewritten.iter_mut().find(|(d, _)| d.index == t.index));
+        let (symbol, offsets) = match old {
+            Some((draft, _)) => {
+                let offsets = append_ranges(draft, layout, is_coded, &lists)?;
+                (layout.symbols.of_section(input, draft.index)?, offsets)
+            }
+            None => {
+                let count = surgery.additions.len();
+                let mut draft = Draft::new(surgery::index_of_addition(input, count));
+                let offsets = append_ranges(&mut draft, layout, is_coded, &lists)?;
+                needs.meant.append(&mut draft.meant);
+                let name = RANGES.get(version).copied().unwrap_or_default();
+                let Draft { bytes, relocations, .. } = draft;
+                surgery.additions.push(Addition { name, bytes, relocations });
+                ((input.symbols.len() + count) as u32, offsets)
+            }
+        };
+        let of_spans = needs.spans.iter().zip(&mut places).filter(|(s, _)| of_version(s));
+        of_spans.zip(offsets).for_each(|((_, place), offset)| *place = (symbol, offset));
+    }
+    let (drafts, offsets): (Vec<Draft>, Vec<OffsetMap>) = rewritten.into_iter().unzip();
+    let sections_of: Vec<usize> = drafts.iter().map(|draft| draft.index).collect();
+    let maps = Maps::new(input, &sections_of, &offsets)?;
+    let mut abbreviations = sections.abbreviations.as_ref().map(|a| a.raw.to_vec()).unwrap_or_default();
+    for units in &sections.units {
+        let relocations = maps.apply(input, units.relocations.clone())?;
+        surgery.changes.push(change_units(units, relocations, &needs, &places, &mut abbreviations)?);
+    }
+    if let Some(old) = sections.abbreviations.as_ref().filter(|old| old.raw.len() < abbreviations.len()) {
+        surgery.changes.push(Change {
+            section: old.index,
+            bytes: Some(abbreviations),
+            relocations: Some(old.relocations.clone()),
+        });
+    }
+    for draft in drafts {
+        let Draft { index, bytes, relocations, mut meant } = draft;
+        needs.meant.append(&mut meant);
+        let relocations = Some(maps.apply(input, relocations)?);
+        surgery.changes.push(Change { section: index, bytes: Some(bytes), relocations });
+    }
+    maps.apply_elsewhere(input, &mut surgery)?;
+    needs.meant.sort_unstable();
+    needs.meant.dedup();
+    let added = (0..surgery.additions.len()).map(|i| surgery::index_of_addition(input, i) as u32).collect();
+    Ok(ExplicitDebug { bytes: surgery.perform(input)?, added, meant: needs.meant })
+}
+
+/// The units of a section, with ranges in place of spans. `relocations` are those of the section, `places` the symbols
+/// and offsets of the lists of ranges; tables of abbreviations are appended.
+fn change_units(
+    units: &DebugSection<'_>,
+    mut relocations: Vec<Rela>,
+    needs: &Needs,
+    places: &[(u32, u64)],
+    abbreviations: &mut Vec<u8>,
+) -> Result<Change> {
+    let early = || Error::new(Stage::Emit, "a unit ends early");
+    let mut bytes = units.raw.to_vec();
+    let here = |section: &usize| *section == units.index;
+    let mut zeroed: Vec<u64> = needs.zeroed.iter().filter(|(s, _)| here(s)).map(|(_, at)| *at).collect();
+    zeroed.sort_unstable();
+    zeroed.iter().try_for_each(|at| fill(&mut bytes, *at, 8, 0))?;
+    for (_, at, size, form) in needs.lengths.iter().filter(|(s, ..)| here(s)) {
+        fill(&mut bytes, *at, *size, 0)?;
+        if *form == gimli::constants::DW_FORM_udata {
+            // Zero in as many bytes (DWARF 5, 7.6).
+            fill(&mut bytes, *at, *size - 1, 0x80)?;
+        }
+    }
+    relocations.retain(|entry| zeroed.binary_search(&entry.r_offset.get(LE)).is_err());
+    let mut added: Vec<Rela> = Vec::new();
+    for (span, (symbol, place)) in needs.spans.iter().zip(places).filter(|(s, _)| here(&s.section)) {
+        let field = relocations.binary_search_by_key(&span.abbreviations_field, |r| r.r_offset.get(LE));
+        let field = field.ok().and_then(|i| relocations.get_mut(i)).ok_or_else(early)?;
+        field.r_addend.set(LE, abbreviations.len() as i64);
+        abbreviations.extend_from_slice(&span.new_abbreviations);
+        fill(&mut bytes, span.high_pc.0, span.high_pc.1, 0)?;
+        added.push(relocation(span.high_pc.0, elf::R_X86_64_32, *symbol, *place as i64));
+    }
+    relocations.append(&mut added);
+    relocations.sort_by_key(|entry| entry.r_offset.get(LE));
+    Ok(Change { section: units.index, bytes: Some(bytes), relocations: Some(relocations) })
+}
+
+/// Set bytes of a section to one value.
+fn fill(bytes: &mut [u8], start: u64, size: u64, value: u8) -> Result<()> {
+    let range = || Some(usize::try_from(start).ok()?..usize::try_from(start.checked_add(size)?).ok()?);
+    let field = range().and_then(|range| bytes.get_mut(range));
+    field.ok_or_else(|| Error::new(Stage::Emit, "a unit ends early"))?.fill(value);
+    Ok(())
+}
+
+/// The rewritten sections by their section symbols, which offsets into them are relocated against.
+struct Maps<'m> {
+    /// By symbol.
+    maps: Vec<(u32, usize, &'m OffsetMap)>,
+}
+
+impl<'m> Maps<'m> {
+    fn new(input: &Input<'_>, sections: &[usize], offsets: &'m [OffsetMap]) -> Result<Self> {
+        let mut maps = Vec::new();
+        for (i, symbol) in input.symbols.iter().enumerate() {
+            let Place::Section(section) = input.place(i)? else { continue };
+            let section = section as usize;
+            if let Some((_, map)) = sections.iter().zip(offsets).find(|(s, _)| **s == section) {
+                if symbol.st_value.get(LE) != 0 {
+                    return Err(input.about(section, "a symbol is in the middle of debug information"));
+                }
+                maps.push((i as u32, section, map));
+            }
+        }
+        Ok(Maps { maps })
+    }
+
+    /// Let offsets into rewritten sections be those of the new contents.
+    fn apply(&self, input: &Input<'_>, mut relocations: Vec<Rela>) -> Result<Vec<Rela>> {
+        for entry in &mut relocations {
+            let symbol = entry.r_sym(LE, false);
+            let Ok(found) = self.maps.binary_search_by_key(&symbol, |(symbol, ..)| *symbol) else { continue };
+            let Some((_, section, map)) = self.maps.get(found) else { continue };
+            let old = entry.r_addend.get(LE);
+            let new = u64::try_from(old).ok().and_then(|old| map.map(old));
+            let unknown = || input.about(*section, format!("what is referred to at {old:#x} is not known"));
+            entry.r_addend.set(LE, new.ok_or_else(unknown)? as i64);
+        }
+        Ok(relocations)
+    }
+
+    /// The same for the relocations of all sections that are not changed yet.
+    fn apply_elsewhere(&self, input: &Input<'_>, surgery: &mut Surgery) -> Result<()> {
+        for table in (1..input.sections.len()).filter(|i| input.role(*i) == Role::Relocations) {
+            let section = input.section(table)?.sh_info.get(LE) as usize;
+            if surgery.changes.iter().any(|c| c.section == section) {
+                continue;
+            }
+            let entries: &[Rela] = input.table(table)?;
+            let is_mapped = |entry: &Rela| self.maps.iter().any(|(s, ..)| *s == entry.r_sym(LE, false));
+            if entries.iter().any(is_mapped) {
+                let relocations = Some(self.apply(input, entries.to_vec())?);
+                surgery.changes.push(Change { section, bytes: None, relocations });
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,477 @@
+//! What the entries of units say of addresses: the lists that they refer to, the units whose span must become ranges, and
+//! which function an address belongs to where two functions meet.
+//!
+//! Entries keep their size and place, so that whatever refers to them (indices of names, other units) stays right. A unit
+//! that says where its code begins and how long it is gets ranges instead: the bytes of `DW_AT_high_pc` carry
+//! `DW_AT_ranges`, which a copy of the unit's table of abbreviations says, with an attribute of no meaning in the bytes that are
+//! left. Sound because consumers read attributes by their abbreviation only.
+//!
+//! Left out: skeleton units, whose entries are in a file that can't be rewritten; the 64-bit format; a span whose length is
+//! written in fewer bytes than an offset needs. Each is an error, and the object is kept whole.
+
+use gimli::constants as dw;
+use gimli::{AttributeSpecification, AttributeValue, EndianSlice, LittleEndian};
+use summaries::AtomIdx;
+
+use super::draft::{Meant, uleb};
+use super::layout::Layout;
+use super::lists::{Cursor, ListBase, ListUse};
+use super::view::{DebugSection, decode};
+use crate::error::{Error, Result, Stage};
+
+type Slice<'r> = EndianSlice<'r, LittleEndian>;
+type Value<'r> = AttributeValue<Slice<'r>>;
+
+/// The debug sections that entries refer to.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Tables<'t, 'a> {
+    pub(super) abbreviations: &'t DebugSection<'a>,
+    /// `.debug_addr`
+    pub(super) addresses: Option<&'t DebugSection<'a>>,
+    /// Of DWARF up to 4, and from 5 on.
+    pub(super) ranges: [Option<&'t DebugSection<'a>>; 2],
+    pub(super) locations: [Option<&'t DebugSection<'a>>; 2],
+    pub(super) layout: Layout<'t>,
+}
+
+/// A unit whose span becomes ranges.
+#[derive(Debug)]
+pub(super) struct SpanUnit {
+    /// The section of the unit.
+    pub(super) section: usize,
+    pub(super) version: u16,
+    /// Where its header names its abbreviations, an offset in the section of units.
+    pub(super) abbreviations_field: u64,
+    /// `DW_AT_high_pc`: where it is, and how many bytes it has.
+    pub(super) high_pc: (u64, u64),
+    /// The parts of the span that stay, in made-up addresses.
+    pub(super) ranges: Vec<(u64, u64)>,
+    /// Its abbreviations, with that of the unit changed.
+    pub(super) new_abbreviations: Vec<u8>,
+}
+
+/// What all units of a section need.
+#[derive(Debug, Default)]
+pub(super) struct Needs {
+    pub(super) spans: Vec<SpanUnit>,
+    /// Addresses of units that become 0: section and offset.
+    pub(super) zeroed: Vec<(usize, u64)>,
+    /// Lengths of what is dropped, which become 0: section, offset, and how many bytes they have in which form.
+    pub(super) lengths: Vec<(usize, u64, u64, gimli::DwForm)>,
+    /// Lists of `.debug_ranges` and `.debug_rnglists`.
+    pub(super) ranges: [Vec<ListUse>; 2],
+    /// Lists of `.debug_loc` and `.debug_loclists`.
+    pub(super) locations: [Vec<ListUse>; 2],
+    pub(super) meant: Vec<Meant>,
+}
+
+fn invalid(what: impl std::fmt::Display) -> Error {
+    Error::new(Stage::Emit, format!("debug information: {what}"))
+}
+
+/// An attribute of the entry that is being read.
+struct Found<'r> {
+    name: gimli::DwAt,
+    form: gimli::DwForm,
+    value: Value<'r>,
+    /// The offset of its first byte in the section, and of the first behind it.
+    at: (u64, u64),
+}
+
+/// Read all units of a section.
+pub(super) fn read(section: &DebugSection<'_>, tables: Tables<'_, '_>, needs: &mut Needs) -> Result<()> {
+    let info = gimli::DebugInfo::new(&section.linked, LittleEndian);
+    let mut units = info.units();
+    while let Some(header) = units.next().map_err(invalid)? {
+        let start = header.debug_info_offset().map_or(0, |o| o.0 as u64);
+        UnitReader {
+            section,
+            tables,
+            header,
+            start,
+            of: ListBase::default(),
+            stack: Vec::new(),
+            bases: Bases::default(),
+        }
+        .read(needs)?;
+    }
+    Ok(())
+}
+
+/// Where a unit's tables of lists are.
+#[derive(Debug, Clone, Copy, Default)]
+struct Bases {
+    ranges: Option<u64>,
+    locations: Option<u64>,
+}
+
+struct UnitReader<'r, 't, 'a> {
+    section: &'r DebugSection<'a>,
+    tables: Tables<'t, 'a>,
+    header: gimli::UnitHeader<Slice<'r>>,
+    /// The offset of the unit in its section.
+    start: u64,
+    of: ListBase,
+    bases: Bases,
+    /// The functions that are open, by depth, each with its atoms.
+    stack: Vec<(isize, Vec<AtomIdx>)>,
+}
+
+impl<'r> UnitReader<'r, '_, '_> {
+    fn read(mut self, needs: &mut Needs) -> Result<()> {
+        if self.header.format() != gimli::Format::Dwarf32 || self.header.address_size() != 8 {
+            return Err(invalid("a unit is not of the 32-bit format with 64-bit addresses"));
+        }
+        self.of.version = self.header.version();
+        let table = gimli::DebugAbbrev::new(&self.tables.abbreviations.linked, LittleEndian);
+        let abbreviations = self.header.abbreviations(&table).map_err(invalid)?;
+        let mut entries = self.header.entries_raw(&abbreviations, None).map_err(invalid)?;
+        let mut attributes: Vec<Found<'r>> = Vec::new();
+        let mut is_root = true;
+        while !entries.is_empty() {
+            let depth = entries.next_depth();
+            let Some(abbreviation) = entries.read_abbreviation().map_err(invalid)? else { continue };
+            if !is_root && !abbreviation.attributes().iter().any(may_matter) {
+                entries.skip_attributes(abbreviation.attributes()).map_err(invalid)?;
+                continue;
+            }
+            attributes.clear();
+            for spec in abbreviation.attributes() {
+                let at = self.start + entries.next_offset().0 as u64;
+                let attribute = entries.read_attribute(*spec).map_err(invalid)?;
+                let end = self.start + entries.next_offset().0 as u64;
+                attributes.push(Found {
+                    name: spec.name(),
+                    form: spec.form(),
+                    value: attribute.value(),
+                    at: (at, end),
+                });
+            }
+            if is_root {
+                self.root(abbreviation, &attributes, needs)?;
+                is_root = false;
+                continue;
+            }
+            while self.stack.last().is_some_and(|(open, _)| *open >= depth) {
+                self.stack.pop();
+            }
+            self.entry(abbreviation.tag(), depth, &attributes, needs)?;
+        }
+        Ok(())
+    }
+
+    /// The entry of the unit itself.
+    fn root(
+        &mut self,
+        abbreviation: &gimli::Abbreviation,
+        attributes: &[Found<'r>],
+        needs: &mut Needs,
+    ) -> Result<()> {
+        let (mut low, mut high, mut has_ranges) = (None, None, false);
+        for attribute in attributes {
+            match (attribute.name, attribute.value) {
+                (
+                    dw::DW_AT_GNU_dwo_name
+                    | dw::DW_AT_dwo_name
+                    | dw::DW_AT_GNU_dwo_id
+                    | dw::DW_AT_GNU_ranges_base,
+                    _,
+                )
+                | (_, AttributeValue::DwoId(_)) => {
+                    return Err(invalid("a unit is in a file of its own (-gsplit-dwarf)"));
+                }
+                (dw::DW_AT_low_pc, _) => low = Some(attribute),
+                (dw::DW_AT_high_pc, _) => high = Some(attribute),
+                (dw::DW_AT_ranges, _) => has_ranges = true,
+                (_, AttributeValue::DebugAddrBase(base)) => self.of.addresses = Some(base.0 as u64),
+                (_, AttributeValue::DebugRngListsBase(base)) => self.bases.ranges = Some(base.0 as u64),
+                (_, AttributeValue::DebugLocListsBase(base)) => self.bases.locations = Some(base.0 as u64),
+                _ => {}
+            }
+        }
+        let base = low.map(|low| self.address(&low.value)).transpose()?.flatten().unwrap_or(0);
+        self.of.base = base;
+        self.of.new_base_is_zero = decode(base).is_none();
+        let layout = self.tables.layout;
+        if let Some(low) = low.filter(|low| layout.is_parted(base) && low.form == dw::DW_FORM_addr) {
+            needs.zeroed.push((self.section.index, low.at.0));
+            self.of.new_base_is_zero = true;
+        }
+        if let Some(high) = high.filter(|_| layout.is_parted(base)) {
+            if has_ranges {
+                return Err(invalid("a unit has a span and ranges"));
+            }
+            let end = match high.value {
+                AttributeValue::Addr(end) => end,
+                AttributeValue::Udata(length) => base.wrapping_add(length),
+                _ => return Err(invalid("the span of a unit has an unknown form")),
+            };
+            if high.form == dw::DW_FORM_addr {
+                needs.zeroed.push((self.section.index, high.at.0));
+            }
+            let room = high.at.1 - high.at.0;
+            let fixed = [dw::DW_FORM_addr, dw::DW_FORM_data4, dw::DW_FORM_data8].contains(&high.form);
+            if !fixed {
+                return Err(invalid("the length of a unit's code is no number of a fixed size"));
+            }
+            let form = if self.of.version >= 4 { dw::DW_FORM_sec_offset } else { dw::DW_FORM_data4 };
+            let at = self.header.debug_abbrev_offset().0 as u64;
+            needs.spans.push(SpanUnit {
+                section: self.section.index,
+                version: self.of.version,
+                abbreviations_field: self.start + if self.of.version >= 5 { 8 } else { 6 },
+                high_pc: (high.at.0, room),
+                ranges: layout.pieces(base, end, &[])?,
+                new_abbreviations: with_ranges(
+                    &self.tables.abbreviations.linked,
+                    at,
+                    abbreviation.code(),
+                    form,
+                    room - 4,
+                )?,
+            });
+        }
+        for attribute in attributes {
+            self.refer(attribute, needs, &[], false)?;
+        }
+        Ok(())
+    }
+
+    /// Any other entry.
+    fn entry(
+        &mut self,
+        tag: gimli::DwTag,
+        depth: isize,
+        attributes: &[Found<'r>],
+        needs: &mut Needs,
+    ) -> Result<()> {
+        let layout = self.tables.layout;
+        let is_function = tag == dw::DW_TAG_subprogram;
+        let enclosing = self.stack.last().map_or(&[][..], |(_, atoms)| atoms).to_vec();
+        let mut within = if is_function { Vec::new() } else { enclosing };
+        let mut low = None;
+        for attribute in attributes.iter().filter(|a| a.name == dw::DW_AT_low_pc) {
+            low = self.address(&attribute.value)?;
+            if is_function && let Some((section, place)) = low.and_then(decode) {
+                within.extend(layout.meant(section, place, &[], true));
+            }
+        }
+        if is_function && let Some(list) = self.ranges_of(attributes)? {
+            let read = self.begins(list)?;
+            within.extend(read.into_iter().filter_map(|(s, place)| layout.meant(s, place, &[], true)));
+        }
+        let has_views = attributes.iter().any(|a| a.name == dw::DW_AT_GNU_locviews);
+        for attribute in attributes {
+            match (attribute.name, attribute.value) {
+                (dw::DW_AT_high_pc, AttributeValue::Addr(end)) => {
+                    let meant = layout.ended(end);
+                    let at = (self.section.index as u32, attribute.at.0);
+                    needs.meant.extend(meant.map(|atom| (at, atom)));
+                    self.is_of_one_part(low, end, &within)?;
+                }
+                (dw::DW_AT_high_pc, AttributeValue::Udata(length)) => {
+                    let stays = self.is_of_one_part(low, low.unwrap_or(0).wrapping_add(length), &within)?;
+                    if !stays && attribute.form != dw::DW_FORM_implicit_const {
+                        let (at, end) = attribute.at;
+                        needs.lengths.push((self.section.index, at, end - at, attribute.form));
+                    }
+                }
+                (name, AttributeValue::Addr(_) | AttributeValue::DebugAddrIndex(_)) => {
+                    let address = self.address(&attribute.value)?;
+                    let at = match attribute.value {
+                        AttributeValue::DebugAddrIndex(index) => self.place_of_address(index.0 as u64),
+                        _ => Some((self.section.index as u32, attribute.at.0)),
+                    };
+                    if let (Some((section, place)), Some(at)) = (address.and_then(decode), at) {
+                        let entry = is_function && name == dw::DW_AT_low_pc;
+                        let meant = layout.meant(section, place, &within, entry);
+                        needs.meant.extend(meant.map(|atom| (at, atom)));
+                    }
+                }
+                _ => self.refer(attribute, needs, &within, has_views)?,
+            }
+        }
+        if is_function {
+            self.stack.push((depth, within));
+        }
+        Ok(())
+    }
+
+    /// Whether the range of an entry stays. It must not be torn: its length is a number.
+    fn is_of_one_part(&self, low: Option<u64>, end: u64, within: &[AtomIdx]) -> Result<bool> {
+        let Some(low) = low.filter(|low| decode(*low).is_some()) else { return Ok(true) };
+        let pieces = self.tables.layout.pieces(low, end, within)?;
+        match pieces.is_empty() || pieces == [(low, end)] {
+            true => Ok(!pieces.is_empty()),
+            false => Err(invalid("an entry describes code of which only a part stays")),
+        }
+    }
+
+    /// The made-up address of an attribute; `None` if it is no address.
+    fn address(&self, value: &Value<'_>) -> Result<Option<u64>> {
+        match value {
+            AttributeValue::Addr(address) => Ok(Some(*address)),
+            AttributeValue::DebugAddrIndex(index) => {
+                let place = self.place_of_address(index.0 as u64);
+                let (Some((_, at)), Some(table)) = (place, self.tables.addresses) else {
+                    return Err(invalid("an entry names an address that is not there"));
+                };
+                Cursor::new(&table.linked, at).u64().map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Where an address with this index is: section and offset.
+    fn place_of_address(&self, index: u64) -> Option<(u32, u64)> {
+        let table = self.tables.addresses?;
+        Some((table.index as u32, self.of.addresses?.checked_add(index.checked_mul(8)?)?))
+    }
+
+    /// An offset from a table of lists.
+    fn indexed(&self, table: Option<&DebugSection<'_>>, base: Option<u64>, index: u64) -> Result<u64> {
+        let place = base.zip(index.checked_mul(4)).and_then(|(base, at)| base.checked_add(at));
+        let (Some(table), Some(base), Some(place)) = (table, base, place) else {
+            return Err(invalid("an entry names a list that is not there"));
+        };
+        Ok(base + Cursor::new(&table.linked, place).u32()?)
+    }
+
+    /// The list of ranges of an entry.
+    fn ranges_of(&self, attributes: &[Found<'r>]) -> Result<Option<u64>> {
+        for attribute in attributes.iter().filter(|a| a.name == dw::DW_AT_ranges) {
+            return match attribute.value {
+                AttributeValue::RangeListsRef(offset) => Ok(Some(offset.0 as u64)),
+                AttributeValue::DebugRngListsIndex(index) => {
+                    self.indexed(self.tables.ranges[1], self.bases.ranges, index.0 as u64).map(Some)
+                }
+                _ => Err(invalid("ranges of an unknown form")),
+            };
+        }
+        Ok(None)
+    }
+
+    /// Where the ranges of a list begin.
+    fn begins(&self, offset: u64) -> Result<Vec<(u32, i64)>> {
+        let Some(section) = self.tables.ranges[usize::from(self.of.version >= 5)] else {
+            return Err(invalid("an entry names a list that is not there"));
+        };
+        let lists = super::lists::ListSection {
+            section,
+            layout: self.tables.layout,
+            addresses: self.tables.addresses,
+            is_locations: false,
+            is_coded: self.of.version >= 5,
+        };
+        let list = ListUse { offset, of: self.of, within: Vec::new(), has_views: false };
+        Ok(lists
+            .ranges(&list)?
+            .into_iter()
+            .filter(|(b, e)| b < e)
+            .filter_map(|(begin, _)| decode(begin))
+            .collect())
+    }
+
+    /// Note a list that an attribute refers to.
+    fn refer(
+        &self,
+        attribute: &Found<'r>,
+        needs: &mut Needs,
+        within: &[AtomIdx],
+        has_views: bool,
+    ) -> Result<()> {
+        let coded = usize::from(self.of.version >= 5);
+        let (lists, offset) = match attribute.value {
+            AttributeValue::RangeListsRef(offset) => (&mut needs.ranges, offset.0 as u64),
+            AttributeValue::DebugRngListsIndex(index) => {
+                let offset = self.indexed(self.tables.ranges[1], self.bases.ranges, index.0 as u64)?;
+                (&mut needs.ranges, offset)
+            }
+            AttributeValue::LocationListsRef(offset) => (&mut needs.locations, offset.0 as u64),
+            AttributeValue::DebugLocListsIndex(index) => {
+                let offset = self.indexed(self.tables.locations[1], self.bases.locations, index.0 as u64)?;
+                (&mut needs.locations, offset)
+            }
+            _ => return Ok(()),
+        };
+        if let Some(lists) = lists.get_mut(coded) {
+            let has_views = has_views && attribute.name == dw::DW_AT_location;
+            lists.push(ListUse { offset, of: self.of, within: within.to_vec(), has_views });
+        }
+        Ok(())
+    }
+}
+
+/// Whether an attribute may hold an address or refer to a list.
+fn may_matter(spec: &AttributeSpecification) -> bool {
+    matches!(
+        spec.form(),
+        dw::DW_FORM_addr
+            | dw::DW_FORM_addrx
+            | dw::DW_FORM_addrx1
+            | dw::DW_FORM_addrx2
+            | dw::DW_FORM_addrx3
+            | dw::DW_FORM_addrx4
+            | dw::DW_FORM_GNU_addr_index
+            | dw::DW_FORM_sec_offset
+            | dw::DW_FORM_loclistx
+            | dw::DW_FORM_rnglistx
+            | dw::DW_FORM_indirect
+    ) || spec.name() == dw::DW_AT_high_pc
+        || matches!(spec.form(), dw::DW_FORM_data4 | dw::DW_FORM_data8)
+            && matches!(
+                spec.name(),
+                dw::DW_AT_location
+                    | dw::DW_AT_ranges
+                    | dw::DW_AT_frame_base
+                    | dw::DW_AT_string_length
+                    | dw::DW_AT_return_addr
+                    | dw::DW_AT_segment
+                    | dw::DW_AT_static_link
+                    | dw::DW_AT_use_location
+                    | dw::DW_AT_vtable_elem_location
+                    | dw::DW_AT_data_member_location
+                    | dw::DW_AT_start_scope
+            )
+}
+
+/// The table of abbreviations at `at`, in which `DW_AT_high_pc` of the one with this code is `DW_AT_ranges` in `form`, and
+/// `filler` bytes behind it are an attribute without meaning.
+fn with_ranges(section: &[u8], at: u64, code: u64, form: gimli::DwForm, filler: u64) -> Result<Vec<u8>> {
+    let mut out = Vec::new();
+    let mut cursor = Cursor::new(section, at);
+    let mut changed = false;
+    loop {
+        let this = cursor.uleb()?;
+        uleb(&mut out, this);
+        if this == 0 {
+            return if changed { Ok(out) } else { Err(invalid("a unit has no abbreviation")) };
+        }
+        uleb(&mut out, cursor.uleb()?);
+        out.push(cursor.u8()?);
+        loop {
+            let (name, of) = (cursor.uleb()?, cursor.uleb()?);
+            if this == code && name == u64::from(dw::DW_AT_high_pc.0) {
+                changed = true;
+                uleb(&mut out, u64::from(dw::DW_AT_ranges.0));
+                uleb(&mut out, u64::from(form.0));
+                if filler == 4 {
+                    uleb(&mut out, u64::from(FILLER.0));
+                    uleb(&mut out, u64::from(dw::DW_FORM_data4.0));
+                }
+                continue;
+            }
+            uleb(&mut out, name);
+            uleb(&mut out, of);
+            if of == u64::from(dw::DW_FORM_implicit_const.0) {
+                super::draft::sleb(&mut out, cursor.sleb()?);
+            }
+            if (name, of) == (0, 0) {
+                break;
+            }
+        }
+    }
+}
+
+/// An attribute that nobody defines, for bytes without meaning: the last one that is left to vendors (DWARF 5, 7.5.4).
+const FILLER: gimli::DwAt = gimli::DwAt(0x3fff);

@@ -1,0 +1,124 @@
+//! The debug sections of an object as numbers: decompressed, and linked to a made-up address space.
+//!
+//! DWARF readers want addresses; a relocatable object has section symbols and addends. Each allocated section gets 2^40
+//! addresses of its own ([`encode`]), so that one number says section and offset, sums of a base and an offset work as in a
+//! linked file, and ranges compare. References between debug sections are plain offsets. Sound because every number is
+//! turned back by [`decode`], which refuses what lies in no section, and because relocations that mean no address (relative
+//! to the thread, undefined symbols) leave zero, which is an address of nothing.
+//!
+//! Left out: REL relocations and ELF32, which are not rewritten at all; the old `.zdebug` compression.
+
+use std::borrow::Cow;
+use std::io::Read;
+
+use object::elf;
+use object::pod;
+
+use crate::emit::input::{Input, LE, Place, Rela, Role};
+use crate::emit::treatment::{Formula, field_of};
+use crate::error::Result;
+
+const SECTION_SHIFT: u32 = 40;
+/// Where offset 0 of a section is, so that places before it have addresses too.
+const BIAS: u64 = 1 << 36;
+/// A debug section may not become larger than this when it is decompressed, in bytes.
+const MAX_DECOMPRESSED: u64 = 1 << 32;
+
+/// The made-up address of a place; `None` if there are too many sections or the place is too far away.
+pub(super) fn encode(section: u32, offset: i64) -> Option<u64> {
+    let within = BIAS.checked_add_signed(offset).filter(|o| *o < BIAS * 2)?;
+    (u64::from(section) < 1 << 23).then(|| ((u64::from(section) + 1) << SECTION_SHIFT) + within)
+}
+
+/// The section and offset of a made-up address; `None` for a number that is none.
+pub(super) fn decode(address: u64) -> Option<(u32, i64)> {
+    let section = (address >> SECTION_SHIFT).checked_sub(1).filter(|s| *s < 1 << 23)?;
+    let within = address & ((1 << SECTION_SHIFT) - 1);
+    (within < BIAS * 2).then(|| (section as u32, within.wrapping_sub(BIAS) as i64))
+}
+
+/// One debug section.
+#[derive(Debug)]
+pub(super) struct DebugSection<'a> {
+    pub(super) index: usize,
+    /// The bytes, decompressed.
+    pub(super) raw: Cow<'a, [u8]>,
+    /// The bytes with all relocations applied.
+    pub(super) linked: Vec<u8>,
+    /// Its relocations, by offset.
+    pub(super) relocations: Vec<Rela>,
+}
+
+impl<'a> DebugSection<'a> {
+    /// Read section `index` of the input.
+    ///
+    /// # Errors
+    /// A compression that is not known, contents that can't be decompressed, a relocation outside of the section.
+    pub(super) fn read(input: &Input<'a>, index: usize) -> Result<Self> {
+        let raw = contents(input, index)?;
+        let mut relocations: Vec<Rela> = Vec::new();
+        for (table, header) in input.sections.iter().enumerate() {
+            if input.role(table) == Role::Relocations && header.sh_info.get(LE) as usize == index {
+                relocations.extend_from_slice(input.table(table)?);
+            }
+        }
+        relocations.sort_by_key(|r| r.r_offset.get(LE));
+        let mut linked = raw.to_vec();
+        for entry in &relocations {
+            let Some((width, Formula::Address)) = field_of(entry.r_type(LE, false)) else { continue };
+            let at = usize::try_from(entry.r_offset.get(LE)).unwrap_or(usize::MAX);
+            let field = at.checked_add(usize::from(width)).and_then(|end| linked.get_mut(at..end));
+            let field = field.ok_or_else(|| input.about(index, "a relocation is outside of the section"))?;
+            let value = value_of(input, entry)?.unwrap_or(0);
+            field.copy_from_slice(value.to_le_bytes().get(..usize::from(width)).unwrap_or(&[]));
+        }
+        Ok(DebugSection { index, raw, linked, relocations })
+    }
+
+    /// The relocations of the bytes from `start` to `end`.
+    pub(super) fn relocations_in(&self, start: u64, end: u64) -> &[Rela] {
+        let first = self.relocations.partition_point(|r| r.r_offset.get(LE) < start);
+        let last = self.relocations.partition_point(|r| r.r_offset.get(LE) < end);
+        self.relocations.get(first..last).unwrap_or(&[])
+    }
+}
+
+/// What an absolute relocation stores in the made-up address space; `None` if that is not known.
+fn value_of(input: &Input<'_>, entry: &Rela) -> Result<Option<u64>> {
+    let thread =
+        [elf::R_X86_64_DTPOFF32, elf::R_X86_64_DTPOFF64, elf::R_X86_64_TPOFF32, elf::R_X86_64_TPOFF64];
+    let symbol = entry.r_sym(LE, false) as usize;
+    if thread.contains(&entry.r_type(LE, false)) {
+        return Ok(None);
+    }
+    let Place::Section(section) = input.place(symbol)? else { return Ok(None) };
+    let value = input.symbols.get(symbol).map_or(0, |s| s.st_value.get(LE));
+    let value = (value as i64).wrapping_add(entry.r_addend.get(LE));
+    let is_alloc = input.section(section as usize)?.sh_flags.get(LE).0 & elf::SHF_ALLOC.0 != 0;
+    Ok(if is_alloc { encode(section, value) } else { Some(value as u64) })
+}
+
+/// The contents of a section, decompressed (gABI, "Section Compression").
+fn contents<'a>(input: &Input<'a>, index: usize) -> Result<Cow<'a, [u8]>> {
+    let data = input.data(index)?;
+    if input.section(index)?.sh_flags.get(LE).0 & elf::SHF_COMPRESSED.0 == 0 {
+        return Ok(Cow::Borrowed(data));
+    }
+    let malformed = || input.about(index, "the compressed contents can't be read");
+    let (header, rest) =
+        pod::from_bytes::<elf::CompressionHeader64<object::LittleEndian>>(data).map_err(|()| malformed())?;
+    let size = header.ch_size.get(LE);
+    if size > MAX_DECOMPRESSED {
+        return Err(input.about(index, "the compressed contents are too large"));
+    }
+    let mut bytes = Vec::new();
+    match header.ch_type.get(LE) {
+        elf::ELFCOMPRESS_ZLIB => flate2::read::ZlibDecoder::new(rest).take(size + 1).read_to_end(&mut bytes),
+        other => return Err(input.about(index, format!("compression of type {} is not known", other.0))),
+    }
+    .map_err(|_| malformed())?;
+    match bytes.len() as u64 == size {
+        true => Ok(Cow::Owned(bytes)),
+        false => Err(malformed()),
+    }
+}

@@ -1,0 +1,94 @@
+//! Debug information of an object whose code is in parts: what can be seen without reading it entry by entry.
+//!
+//! Emission makes every address in it explicit, so that lists, line number programs and abbreviations are others than in the
+//! original. Held here: entries of units keep their places, so their section keeps its length; programs, lists and tables of
+//! ranges are chains of lengths that end where their sections do; and each relocation means a place in a part that stays, or its
+//! end. That the answers of debuggers are those of the plain link is held by tests (`it::debuginfo`).
+
+use goblin::elf::section_header as sh;
+use goblin::elf::sym::{STT_SECTION, st_type};
+
+use super::elf::{Object, Place, error};
+use super::object::{Expected, Pair};
+use super::relocations;
+use crate::error::Result;
+
+/// Whether debug information must be there in another form: some code is in several parts.
+pub(super) fn is_rewritten(old: &Object<'_>, expected: &Expected) -> bool {
+    let is_code = |i: usize| old.sections.get(i).is_some_and(|s| s.is_executable());
+    (1..old.sections.len()).any(|i| is_code(i) && expected.parts.of(i).is_some_and(|atoms| atoms.len() > 1))
+}
+
+/// Whether a section is debug information.
+pub(super) fn is_debug(object: &Object<'_>, section: usize) -> bool {
+    object.section_name(section).starts_with(b".debug") && !object.is_alloc(section)
+}
+
+/// Whether a section of this name may be there that the original has not: units whose span became ranges may need it.
+pub(super) fn is_new_section(name: &[u8]) -> bool {
+    name == b".debug_ranges" || name == b".debug_rnglists"
+}
+
+/// Check the debug sections of the emitted object.
+pub(super) fn check(pair: &Pair<'_>) -> Result<()> {
+    if !pair.rewritten_debug {
+        return Ok(());
+    }
+    let tables = relocations::by_target(&pair.new);
+    for j in (1..pair.new.sections.len()).filter(|j| is_debug(&pair.new, *j)) {
+        let name = pair.new.section_name(j);
+        let bytes = pair.new.contents(j)?;
+        match name {
+            b".debug_line" | b".debug_loclists" | b".debug_rnglists" | b".debug_aranges" => {
+                check_chain(pair, j, bytes)?;
+            }
+            _ => {}
+        }
+        let length = |object: &Object<'_>, i: usize| match object.is_compressed(i) {
+            true => None,
+            false => object.sections.get(i).map(|s| s.sh_size),
+        };
+        let old = pair.new_of_old.iter().position(|new| *new == j && j != 0);
+        if let Some(old) =
+            old.filter(|_| [&b".debug_info"[..], b".debug_types", b".debug_addr"].contains(&name))
+            && let (Some(before), Some(after)) = (length(&pair.old, old), length(&pair.new, j))
+            && before != after
+        {
+            return Err(pair.new.about(j, "has another length than before"));
+        }
+        let size = bytes.len() as u64;
+        for entry in relocations::entries(&pair.new, &tables, j)? {
+            let symbol = pair.new.symbol(entry.symbol).ok_or_else(|| error("a symbol can't be read"))?;
+            let Place::Section(target) = pair.new.place(entry.symbol, &symbol) else { continue };
+            if st_type(symbol.st_info) != STT_SECTION {
+                continue;
+            }
+            let room = pair.new.sections.get(target).map_or(0, |s| s.sh_size);
+            let inside = u64::try_from(entry.addend).is_ok_and(|place| place <= room);
+            let is_part = pair.is_part(target);
+            if is_part && !inside || !pair.new.is_compressed(j) && entry.offset >= size {
+                let message = format!("the relocation at {:#x} means no place of a part", entry.offset);
+                return Err(pair.new.about(j, message));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Units, each with its 32-bit length before it, up to the end of the section (DWARF 5, 7.2.2).
+fn check_chain(pair: &Pair<'_>, section: usize, bytes: &[u8]) -> Result<()> {
+    let header = pair.new.sections.get(section);
+    if header.is_some_and(|s| s.sh_flags & u64::from(sh::SHF_COMPRESSED) != 0) {
+        return Ok(());
+    }
+    let mut rest = bytes;
+    while let Some((length, behind)) = rest.split_first_chunk::<4>() {
+        let length = u32::from_le_bytes(*length) as usize;
+        let Some(next) = behind.get(length..) else { break };
+        rest = next;
+    }
+    match rest.is_empty() {
+        true => Ok(()),
+        false => Err(pair.new.about(section, "is no chain of units")),
+    }
+}
