@@ -39,6 +39,7 @@ pub(super) struct ListUse {
 }
 
 /// One entry: the range, in made-up addresses (`None`: everywhere else), and where its counted expression is.
+#[derive(Debug, Clone, Copy)]
 struct ListEntry {
     range: Option<(u64, u64)>,
     /// From the length of the expression to its end, in bytes of the section.
@@ -255,16 +256,16 @@ impl ListSection<'_, '_> {
     }
 
     fn write(self, draft: &mut Draft, list: &ListUse, entries: &[ListEntry]) -> Result<()> {
-        let mut pieces: Vec<(Option<(u64, u64)>, (u64, u64))> = Vec::with_capacity(entries.len());
+        let mut pieces: Vec<ListEntry> = Vec::with_capacity(entries.len());
         let mut lost = false;
         for entry in entries {
             let Some((begin, end)) = entry.range else {
-                pieces.push((None, entry.expression));
+                pieces.push(*entry);
                 continue;
             };
             let of_entry = self.layout.pieces(begin, end, &list.within)?;
             lost |= of_entry.len() != 1;
-            pieces.extend(of_entry.into_iter().map(|piece| (Some(piece), entry.expression)));
+            pieces.extend(of_entry.into_iter().map(|piece| ListEntry { range: Some(piece), ..*entry }));
         }
         if list.has_views && lost && !pieces.is_empty() {
             return Err(invalid("has views, and only a part of it stays"));
@@ -275,17 +276,12 @@ impl ListSection<'_, '_> {
         }
     }
 
-    fn write_pairs(
-        self,
-        draft: &mut Draft,
-        list: &ListUse,
-        pieces: &[(Option<(u64, u64)>, (u64, u64))],
-    ) -> Result<()> {
+    fn write_pairs(self, draft: &mut Draft, list: &ListUse, pieces: &[ListEntry]) -> Result<()> {
         if !list.of.new_base_is_zero && !pieces.is_empty() {
             draft.bytes.extend_from_slice(&u64::MAX.to_le_bytes());
             draft.bytes.extend_from_slice(&[0; 8]);
         }
-        for (range, expression) in pieces {
+        for ListEntry { range, expression } in pieces {
             let Some((begin, end)) = range.filter(|range| *range != (0, 0)) else { continue };
             draft.start(self.layout, begin, &list.within)?;
             match begin == end {
@@ -298,19 +294,14 @@ impl ListSection<'_, '_> {
         Ok(())
     }
 
-    fn write_coded(
-        self,
-        draft: &mut Draft,
-        list: &ListUse,
-        pieces: &[(Option<(u64, u64)>, (u64, u64))],
-    ) -> Result<()> {
+    fn write_coded(self, draft: &mut Draft, list: &ListUse, pieces: &[ListEntry]) -> Result<()> {
         let code = |of_ranges: dw::DwRle| match self.is_locations {
             true if of_ranges.0 > dw::DW_RLE_offset_pair.0 => of_ranges.0 + 1,
             _ => of_ranges.0,
         };
         let part = |range: &Option<(u64, u64)>| range.and_then(|(begin, _)| self.layout.part(begin));
         let mut rest = pieces;
-        while let Some((range, expression)) = rest.first() {
+        while let Some(ListEntry { range, expression }) = rest.first() {
             let Some((begin, end)) = range else {
                 draft.bytes.push(dw::DW_LLE_default_location.0);
                 draft.copy(self.section, expression.0, expression.1)?;
@@ -318,7 +309,7 @@ impl ListSection<'_, '_> {
                 continue;
             };
             let here = part(range);
-            let same = rest.iter().take_while(|(range, _)| here.is_some() && part(range) == here);
+            let same = rest.iter().take_while(|entry| here.is_some() && part(&entry.range) == here);
             let count = same.count().max(1);
             let (group, behind) = rest.split_at_checked(count).unwrap_or((rest, &[]));
             rest = behind;
@@ -329,10 +320,10 @@ impl ListSection<'_, '_> {
                 draft.copy(self.section, expression.0, expression.1)?;
                 continue;
             }
-            let base = group.iter().filter_map(|(range, _)| range.map(|(begin, _)| begin)).min().unwrap_or(0);
+            let base = group.iter().filter_map(|entry| Some(entry.range?.0)).min().unwrap_or(0);
             draft.bytes.push(code(dw::DW_RLE_base_address));
             draft.start(self.layout, base, &list.within)?;
-            for (range, expression) in group {
+            for ListEntry { range, expression } in group {
                 let Some((begin, end)) = range else { continue };
                 draft.bytes.push(code(dw::DW_RLE_offset_pair));
                 draft.uleb(begin - base);

@@ -339,16 +339,14 @@ impl<'r> UnitReader<'r, '_, '_> {
 
     /// The list of ranges of an entry.
     fn ranges_of(&self, attributes: &[Found<'r>]) -> Result<Option<u64>> {
-        for attribute in attributes.iter().filter(|a| a.name == dw::DW_AT_ranges) {
-            return match attribute.value {
-                AttributeValue::RangeListsRef(offset) => Ok(Some(offset.0 as u64)),
-                AttributeValue::DebugRngListsIndex(index) => {
-                    self.indexed(self.tables.ranges[1], self.bases.ranges, index.0 as u64).map(Some)
-                }
-                _ => Err(invalid("ranges of an unknown form")),
-            };
+        let Some(attribute) = attributes.iter().find(|a| a.name == dw::DW_AT_ranges) else { return Ok(None) };
+        match attribute.value {
+            AttributeValue::RangeListsRef(offset) => Ok(Some(offset.0 as u64)),
+            AttributeValue::DebugRngListsIndex(index) => {
+                self.indexed(self.tables.ranges[1], self.bases.ranges, index.0 as u64).map(Some)
+            }
+            _ => Err(invalid("ranges of an unknown form")),
         }
-        Ok(None)
     }
 
     /// Where the ranges of a list begin.
