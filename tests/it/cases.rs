@@ -149,6 +149,8 @@ cases! {
     fn_biased_far
     fn_cxx
     fn_data_immediate
+    fn_debug
+    fn_debug_forms
     fn_flags
     fn_ifunc
     fn_nested

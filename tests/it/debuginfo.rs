@@ -175,7 +175,8 @@ fn debug_session(name: &str, compiler: &str, flags: &str) {
         let said = session.must(&gdb).stdout;
         // Where a breakpoint is set says how often code was inlined, into dropped functions too.
         let lines = said.lines().filter(|l| !l.starts_with("Breakpoint") || !l.contains(": "));
-        let lines = lines.filter(|l| !l.contains("process")).map(str::to_owned);
+        // Of several places of a breakpoint the one that is left has no number of its own.
+        let lines = lines.filter(|l| !l.contains("process")).map(|l| l.replace(".1, ", ", "));
         answers.push(lines.collect::<Vec<_>>().join("\n"));
     }
     session.check(answers[0].contains("helper (x="), &answers[0]);
