@@ -383,7 +383,7 @@ fn verify_output(
             return differs(format!("needs [{}], not [{}]", found.join(" "), wanted.join(" ")));
         }
     }
-    if let Some((defined, undefined)) = facts.dynamic_symbols()? {
+    if let Some([defined, undefined]) = facts.dynamic_symbols()? {
         let is_missing = |name: &&&[u8]| defined.binary_search(name).is_err();
         if let Some(name) = plain.exported.iter().find(is_missing) {
             return differs(format!("does not export {}", String::from_utf8_lossy(name)));

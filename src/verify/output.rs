@@ -128,7 +128,7 @@ fn needed(bytes: &[u8], segments: &[ProgramHeader], dynamic: &[(u64, u64)]) -> R
 
 impl OutputFacts {
     /// The names in `.dynsym`, defined and undefined, each list sorted; `None` without such a table.
-    pub fn dynamic_symbols(&self) -> Result<Option<(Vec<&[u8]>, Vec<&[u8]>)>> {
+    pub fn dynamic_symbols(&self) -> Result<Option<[Vec<&[u8]>; 2]>> {
         let (_, sections, _) = headers(&self.bytes)?;
         let Some(section) = sections.iter().find(|s| s.sh_type == sh::SHT_DYNSYM) else { return Ok(None) };
         let strings = sections.get(section.sh_link as usize).and_then(|s| contents(&self.bytes, s));
@@ -141,6 +141,6 @@ impl OutputFacts {
         }
         defined.sort_unstable();
         undefined.sort_unstable();
-        Ok(Some((defined, undefined)))
+        Ok(Some([defined, undefined]))
     }
 }
