@@ -177,10 +177,10 @@ fn outputs_are_read() {
     assert_eq!(facts("exe").needed, [b"libm.so.6".to_vec(), b"libc.so.6".to_vec()]);
     assert_eq!(facts("static-pie").needed, Vec::<Vec<u8>>::new());
     let library = facts("lib.so");
-    let (defined, undefined) = library.dynamic_symbols().unwrap().unwrap();
+    let [defined, undefined] = library.dynamic_symbols().unwrap().unwrap();
     assert!(defined.contains(&&b"exported"[..]) && !undefined.contains(&&b"exported"[..]));
     let program = facts("exe");
-    let (defined, undefined) = program.dynamic_symbols().unwrap().unwrap();
+    let [defined, undefined] = program.dynamic_symbols().unwrap().unwrap();
     assert!(undefined.contains(&&b"sin"[..]) && !defined.contains(&&b"sin"[..]));
     assert_eq!((program.init_array, program.fini_array, program.execstack), (Some(8), Some(8), Some(false)));
     // Cut anywhere, it is an error or at least no panic.

@@ -134,7 +134,7 @@ fn killed_link_ends_its_linker_and_the_next_link_cleans_up() {
         child.wait().unwrap();
         let start = Instant::now();
         // `exec sleep` has no word of ours; the shell before it has.
-        while is_running(&out.to_string_lossy()) || is_running("sleep\061\0") {
+        while is_running(&out.to_string_lossy()) || is_running("sleep\x0061\0") {
             session.check(start.elapsed() < Duration::from_secs(10), "the linker goes on");
             std::thread::sleep(Duration::from_millis(5));
         }
