@@ -20,7 +20,8 @@ pub fn table(report: &Report) -> String {
         functions.live, functions.stubs, functions.dead
     );
     for limit in &report.limits {
-        out += &format!("limit {}: {} place(s), first: ", limit.limit, limit.count);
+        let bytes = if limit.bytes > 0 { format!(", {} bytes", limit.bytes) } else { String::new() };
+        out += &format!("limit {}: {} place(s){bytes}, first: ", limit.limit, limit.count);
         if let Some(module) = &limit.module {
             out += &format!("{module}: ");
         }

@@ -130,6 +130,25 @@ debug_formats! {
     clang_line_tables_only: "clang-19" "-O2 -gline-tables-only" [Linker::Lld, Linker::Gold];
 }
 
+#[test]
+fn what_stays_for_debug_information_is_counted() {
+    // Units in files of their own can't be rewritten: the object is kept whole, and the report says what that costs.
+    let mut session = Session::new("debuginfo/kept");
+    let dir = session.dir().to_owned();
+    session.write("main.c", MAIN);
+    session.write("helper.c", HELPER);
+    session.write("inline.h", INLINE);
+    session
+        .must(&Job::new(&dir, "gcc").words("-O1 -g -gsplit-dwarf -fno-function-sections -c main.c helper.c"));
+    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    let job = Job::new(&dir, "gcc").words("-B shims -no-pie main.o helper.o -o out -Wl,--prune-stats");
+    let said = session.must(&job.env("LTO_PRUNE_LINKER", Linker::Lld.path()));
+    let line = said.stdout.lines().chain(said.stderr.lines()).find(|l| l.starts_with("limit debug-info: "));
+    let line = line.unwrap_or_default();
+    session.check(line.contains("2 place(s), ") && line.contains(" bytes, first: main.o: "), line);
+    session.check(!said.stderr.contains("warning"), &said.stderr);
+}
+
 /// What gdb says at each breakpoint: where it stopped, who called, arguments and locals. Addresses are left out.
 const GDB: &str = "set pagination off
 set print address off

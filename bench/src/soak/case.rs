@@ -13,6 +13,7 @@ use object::{Object, ObjectSection};
 use serde_json::Value;
 
 use super::compiled::Compiled;
+use super::debug;
 use super::program::Program;
 use super::setup::Recipe;
 
@@ -95,13 +96,13 @@ pub(crate) enum Outcome {
 }
 
 /// What a command left.
-struct Ran {
+pub(crate) struct Ran {
     status: i32,
-    stdout: Vec<u8>,
+    pub(crate) stdout: Vec<u8>,
     stderr: String,
 }
 
-fn ran(dir: &Path, words: &[String], environment: &[(&str, &str)]) -> Result<Ran> {
+pub(crate) fn ran(dir: &Path, words: &[String], environment: &[(&str, &str)]) -> Result<Ran> {
     let (program, args) = words.split_first().ok_or("an empty command")?;
     let mut command = Command::new(program);
     command.args(args).current_dir(dir).env("LC_ALL", "C.UTF-8");
@@ -286,6 +287,11 @@ pub(crate) fn run(dir: &Path, program: &Program, recipe: &Recipe, tools: &Tools)
             }
         }
         return Ok(Outcome::Red(red));
+    }
+    if recipe.has_debug_info()
+        && let Some(text) = debug::difference(dir)?
+    {
+        return Ok(Outcome::Red(text));
     }
     let mut sites = (0, 0);
     if tools.trace && recipe.linker == "lld" {

@@ -13,6 +13,7 @@ mod compiled;
 mod constants;
 mod cplus;
 mod csmith;
+mod debug;
 mod pointers;
 mod prelude;
 mod program;

@@ -53,6 +53,11 @@ pub(crate) struct Recipe {
 }
 
 impl Recipe {
+    /// Whether some unit is compiled with debug information.
+    pub(crate) fn has_debug_info(&self) -> bool {
+        self.compile.iter().flatten().any(|word| word == "-g")
+    }
+
     /// The link by `DIR/ld`, to `output`.
     pub(crate) fn link_by(&self, dir: &str, output: &str) -> Vec<String> {
         let mut command = self.link.clone();
@@ -100,7 +105,7 @@ const POSITIONS: [(&str, &str); 10] = [
 ];
 
 /// Options of a unit that both compilers know, each taken once in so many times.
-const OPTIONS: [(usize, &str); 17] = [
+const OPTIONS: [(usize, &str); 19] = [
     (6, "-ffunction-sections"),
     (9, "-fdata-sections"),
     (4, "-fcf-protection"),
@@ -115,7 +120,9 @@ const OPTIONS: [(usize, &str); 17] = [
     (12, "-fcommon"),
     (12, "-funroll-loops"),
     (12, "-march=x86-64-v2"),
-    (14, "-g"),
+    (6, "-g"),
+    (9, "-g -gdwarf-4"),
+    (20, "-g -gz"),
     (12, "-fno-inline"),
     (16, "-fstack-clash-protection"),
 ];

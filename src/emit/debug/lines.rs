@@ -24,21 +24,21 @@ fn invalid(what: impl std::fmt::Display) -> Error {
 
 /// The registers of a row (DWARF 5, 6.2.2), without those that only other machines have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Registers {
-    address: u64,
-    file: u64,
-    line: u64,
-    column: u64,
-    is_stmt: bool,
-    basic_block: bool,
-    prologue_end: bool,
-    epilogue_begin: bool,
-    isa: u64,
-    discriminator: u64,
+pub(super) struct Registers {
+    pub(super) address: u64,
+    pub(super) file: u64,
+    pub(super) line: u64,
+    pub(super) column: u64,
+    pub(super) is_stmt: bool,
+    pub(super) basic_block: bool,
+    pub(super) prologue_end: bool,
+    pub(super) epilogue_begin: bool,
+    pub(super) isa: u64,
+    pub(super) discriminator: u64,
 }
 
 impl Registers {
-    fn of(row: &LineRow) -> Self {
+    pub(super) fn of(row: &LineRow) -> Self {
         Registers {
             address: row.address(),
             file: row.file_index(),
@@ -56,7 +56,7 @@ impl Registers {
         }
     }
 
-    fn initial(address: u64, is_stmt: bool) -> Self {
+    pub(super) fn initial(address: u64, is_stmt: bool) -> Self {
         Registers {
             address,
             file: 1,
@@ -184,7 +184,7 @@ fn write_sequence(
 }
 
 /// Append the opcodes that make `row` of the registers as they are.
-fn write_row(draft: &mut Draft, header: &Header<'_>, registers: &mut Registers, row: Registers) {
+pub(super) fn write_row(draft: &mut Draft, header: &Header<'_>, registers: &mut Registers, row: Registers) {
     let out = &mut draft.bytes;
     if row.file != registers.file {
         out.push(dw::DW_LNS_set_file.0);

@@ -15,6 +15,9 @@ mod layout;
 mod lines;
 mod lists;
 mod surgery;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;
 mod units;
 mod view;
 

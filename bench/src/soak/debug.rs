@@ -1,0 +1,74 @@
+//! Whether debug information answers alike in the plain and the pruned program.
+//!
+//! Asked is what addr2line and LLVM's symbolizer say of places a few bytes apart in each function that both programs have, by
+//! its name, once: files, lines, and what was inlined there. Left out: variables, and functions of which there are several of one name.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use super::case::ran;
+use crate::Result;
+use crate::symbols::sized_functions;
+
+/// Places are so many bytes apart, and so many of them are asked for.
+const STEP: u64 = 5;
+const MOST: usize = 1500;
+
+/// The functions that are there once, by name: first byte and size.
+fn functions(path: &Path) -> Result<BTreeMap<String, (u64, u64)>> {
+    let data = fs::read(path)?;
+    let mut all: BTreeMap<String, Vec<(u64, u64)>> = BTreeMap::new();
+    for (start, end, name) in sized_functions(&object::File::parse(&*data)?) {
+        all.entry(name).or_default().push((start, end - start));
+    }
+    Ok(all
+        .into_iter()
+        .filter_map(|(name, at)| Some((name, *at.first().filter(|_| at.len() == 1)?)))
+        .collect())
+}
+
+/// What differs between the answers of `a.plain` and `a.pruned` in `dir`, in words.
+///
+/// # Errors
+/// A reader that can't be started, a program that can't be read.
+pub(crate) fn difference(dir: &Path) -> Result<Option<String>> {
+    let (plain, pruned) = (functions(&dir.join("a.plain"))?, functions(&dir.join("a.pruned"))?);
+    let mut places: Vec<(&str, u64, u64, u64)> = Vec::new();
+    for (name, (at, size)) in &pruned {
+        let Some((before, of)) = plain.get(name).filter(|(_, of)| of == size) else { continue };
+        let offsets = (0..*of).step_by(STEP as usize);
+        places.extend(offsets.map(|offset| (name.as_str(), offset, before + offset, at + offset)));
+    }
+    places.truncate(MOST);
+    for reader in [&["addr2line", "-f", "-i", "-a", "-e"][..], &["llvm-symbolizer-19", "-i", "-a", "-e"]] {
+        let ask = |file: &str, of: &dyn Fn(&(&str, u64, u64, u64)) -> u64| -> Result<Vec<String>> {
+            let mut words: Vec<String> = reader.iter().map(|word| (*word).to_owned()).collect();
+            words.push(file.to_owned());
+            words.extend(places.iter().map(|place| format!("{:#x}", of(place))));
+            let said = ran(dir, &words, &[])?;
+            let text = String::from_utf8_lossy(&said.stdout).into_owned();
+            // The answer to each address begins with it.
+            let mut answers: Vec<String> = Vec::new();
+            for line in text.lines() {
+                match (line.starts_with("0x"), answers.last_mut()) {
+                    (false, Some(last)) => *last += &format!("{line}\n"),
+                    _ => answers.push(String::new()),
+                }
+            }
+            Ok(answers)
+        };
+        let (before, after) = (ask("a.plain", &|p| p.2)?, ask("a.pruned", &|p| p.3)?);
+        if before.len() != places.len() || after.len() != places.len() {
+            return Ok(Some(format!("{} answers otherwise", reader.first().unwrap_or(&""))));
+        }
+        for ((name, offset, ..), (before, after)) in places.iter().zip(before.iter().zip(&after)) {
+            if before != after {
+                return Ok(Some(format!(
+                    "debug information of {name}+{offset:#x}: {after:?} instead of {before:?}"
+                )));
+            }
+        }
+    }
+    Ok(None)
+}
