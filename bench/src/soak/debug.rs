@@ -15,6 +15,14 @@ use crate::symbols::sized_functions;
 const STEP: u64 = 5;
 const MOST: usize = 1500;
 
+/// A place of a function, and its address in both programs.
+struct AskedPlace<'n> {
+    name: &'n str,
+    offset: u64,
+    plain: u64,
+    pruned: u64,
+}
+
 /// The functions that are there once, by name: first byte and size.
 fn functions(path: &Path) -> Result<BTreeMap<String, (u64, u64)>> {
     let data = fs::read(path)?;
@@ -34,15 +42,15 @@ fn functions(path: &Path) -> Result<BTreeMap<String, (u64, u64)>> {
 /// A reader that can't be started, a program that can't be read.
 pub(crate) fn difference(dir: &Path) -> Result<Option<String>> {
     let (plain, pruned) = (functions(&dir.join("a.plain"))?, functions(&dir.join("a.pruned"))?);
-    let mut places: Vec<(&str, u64, u64, u64)> = Vec::new();
+    let mut places: Vec<AskedPlace<'_>> = Vec::new();
     for (name, (at, size)) in &pruned {
         let Some((before, of)) = plain.get(name).filter(|(_, of)| of == size) else { continue };
-        let offsets = (0..*of).step_by(STEP as usize);
-        places.extend(offsets.map(|offset| (name.as_str(), offset, before + offset, at + offset)));
+        let place = |offset| AskedPlace { name, offset, plain: before + offset, pruned: at + offset };
+        places.extend((0..*of).step_by(STEP as usize).map(place));
     }
     places.truncate(MOST);
     for reader in [&["addr2line", "-f", "-i", "-a", "-e"][..], &["llvm-symbolizer-19", "-i", "-a", "-e"]] {
-        let ask = |file: &str, of: &dyn Fn(&(&str, u64, u64, u64)) -> u64| -> Result<Vec<String>> {
+        let ask = |file: &str, of: &dyn Fn(&AskedPlace<'_>) -> u64| -> Result<Vec<String>> {
             let mut words: Vec<String> = reader.iter().map(|word| (*word).to_owned()).collect();
             words.push(file.to_owned());
             words.extend(places.iter().map(|place| format!("{:#x}", of(place))));
@@ -58,11 +66,12 @@ pub(crate) fn difference(dir: &Path) -> Result<Option<String>> {
             }
             Ok(answers)
         };
-        let (before, after) = (ask("a.plain", &|p| p.2)?, ask("a.pruned", &|p| p.3)?);
+        let (before, after) = (ask("a.plain", &|p| p.plain)?, ask("a.pruned", &|p| p.pruned)?);
         if before.len() != places.len() || after.len() != places.len() {
             return Ok(Some(format!("{} answers otherwise", reader.first().unwrap_or(&""))));
         }
-        for ((name, offset, ..), (before, after)) in places.iter().zip(before.iter().zip(&after)) {
+        for (AskedPlace { name, offset, .. }, (before, after)) in places.iter().zip(before.iter().zip(&after))
+        {
             if before != after {
                 return Ok(Some(format!(
                     "debug information of {name}+{offset:#x}: {after:?} instead of {before:?}"

@@ -39,15 +39,15 @@ fn offsets_follow_what_they_mean() {
     }
 }
 
-/// A program of version 5 without files, its header only: `line_base` -5, `line_range` 14, `opcode_base` 13.
+/// A program of version 4 without files, its header only: `line_base` -5, `line_range` 14, `opcode_base` 13.
 fn empty_program() -> Vec<u8> {
-    let mut bytes = vec![0, 0, 0, 0, 5, 0, 8, 0, 0, 0, 0, 0];
+    let mut bytes = vec![0, 0, 0, 0, 4, 0, 0, 0, 0, 0];
     let header = bytes.len();
     bytes.extend_from_slice(&[1, 1, 1, 0xfb, 14, 13, 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1]);
-    // No formats of entries, and no entries.
-    bytes.extend_from_slice(&[0, 0, 0, 0]);
+    // No directories and no files.
+    bytes.extend_from_slice(&[0, 0]);
     let length = (bytes.len() - header) as u32;
-    bytes[8..12].copy_from_slice(&length.to_le_bytes());
+    bytes[6..10].copy_from_slice(&length.to_le_bytes());
     bytes
 }
 
