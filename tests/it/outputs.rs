@@ -114,7 +114,9 @@ fn each_is_found(linker: Linker) {
     let dir = session.dir().to_owned();
     let stand_in = stand_in(&session, linker);
     let job = |program: PathBuf| Job::new(&dir, program).env("LTO_PRUNE_LINKER", &stand_in);
-    for Wrong { right, wrong, says } in WRONG {
+    // mold takes the beginning of the code for an entry that isn't there.
+    let is_wrong = |w: &&Wrong| linker != Linker::Mold || !w.wrong.starts_with("-e 0");
+    for Wrong { right, wrong, says } in WRONG.iter().filter(is_wrong) {
         session.write("wrong.line", wrong);
         session.must(&job(linker.path()).words(right).words("-o out"));
         let plain = std::fs::read(dir.join("out")).unwrap();
