@@ -39,23 +39,28 @@ pub struct CategoryTotal {
     pub difference: i64,
 }
 
+fn difference(plain: u64, pruned: u64) -> i64 {
+    (plain as i64).wrapping_sub(pruned as i64)
+}
+
 impl Totals {
     /// Join the sizes of modules: each as it came, and as it was given to the linker.
     pub fn new(modules: impl Iterator<Item = (Sizes, Sizes)>) -> Self {
         let (mut plain, mut pruned) = (Sizes::default(), Sizes::default());
         for (before, after) in modules {
-            plain.iter_mut().zip(before).for_each(|(sum, n)| *sum += n);
-            pruned.iter_mut().zip(after).for_each(|(sum, n)| *sum += n);
+            plain.iter_mut().zip(before).for_each(|(sum, n)| *sum = sum.saturating_add(n));
+            pruned.iter_mut().zip(after).for_each(|(sum, n)| *sum = sum.saturating_add(n));
         }
         let categories = CATEGORIES.iter().zip(plain).zip(pruned).map(|((category, plain), pruned)| {
-            CategoryTotal { category, plain, pruned, difference: plain as i64 - pruned as i64 }
+            CategoryTotal { category, plain, pruned, difference: difference(plain, pruned) }
         });
-        let (all_plain, all_pruned) = (plain.iter().sum::<u64>(), pruned.iter().sum::<u64>());
+        let all = |sizes: Sizes| sizes.iter().fold(0, |sum: u64, n| sum.saturating_add(*n));
+        let (all_plain, all_pruned) = (all(plain), all(pruned));
         Totals {
             categories: categories.collect(),
             plain: all_plain,
             pruned: all_pruned,
-            difference: all_plain as i64 - all_pruned as i64,
+            difference: difference(all_plain, all_pruned),
         }
     }
 }
@@ -71,11 +76,12 @@ pub fn sizes(data: &[u8]) -> Sizes {
         for section in sections.iter() {
             let name = sections.section_name(LE, section).unwrap_or(b"");
             if let Some(category) = category(section, name) {
-                sizes[category] += section.sh_size(LE);
+                // What a header says, which need not be so.
+                sizes[category] = sizes[category].saturating_add(section.sh_size(LE));
             }
         }
     }
-    let named: u64 = (0..OTHER).filter(|c| *c != BSS).map(|c| sizes[c]).sum();
+    let named = (0..OTHER).filter(|c| *c != BSS).fold(0, |sum: u64, c| sum.saturating_add(sizes[c]));
     if named > data.len() as u64 {
         // Sections that overlap, or tables that lie: nothing can be said of the parts.
         sizes = Sizes::default();

@@ -344,8 +344,7 @@ fn type_bit(ty: SymbolType) -> u8 {
 }
 
 /// Whether files differ in what a symbol is, so that the linker says so: every linker if only some take it for
-/// thread-local, mold also of data and code, GNU ld of data of two sizes, and of a common symbol that a definition replaces, which may have another
-/// type, size or alignment.
+/// thread-local, mold also of data and code, GNU ld of data of two sizes, and of a common symbol that a function replaces.
 fn is_mismatch(s: &Seen, dialect: Dialect) -> bool {
     let has = |ty| s.types & type_bit(ty) != 0;
     let (data, code) = (has(SymbolType::Data), has(SymbolType::Code));
@@ -353,7 +352,7 @@ fn is_mismatch(s: &Seen, dialect: Dialect) -> bool {
     let replaced = s.has_common && s.best.is_some_and(|best| !matches!(best.entry, Entry::Common(_)));
     has(SymbolType::Tls) && (data || code)
         || dialect == Dialect::Mold && data && code
-        || dialect == Dialect::Bfd && (sizes || replaced)
+        || dialect == Dialect::Bfd && (sizes || replaced && data && code)
 }
 
 /// What the linker says of symbols of the originals, and might not say of pruned objects.

@@ -137,9 +137,20 @@ impl<'a> Tables<'a> {
         let raw = section_headers(bytes)?;
         let mut sections: Vec<Section> = raw.headers.iter().map(decode).collect();
         // Linkers refuse this of any section, also of those that are written anew when an object is pruned.
-        let crooked = |s: &Section| !s.align.max(1).is_power_of_two();
-        if let Some(i) = sections.iter().position(crooked) {
-            return Err(malformed(format!("section [{i}]: alignment {}", sections[i].align)));
+        for (i, section) in sections.iter().enumerate().skip(1) {
+            let refused = |what: String| Err(malformed(format!("section [{i}]: {what}")));
+            if !section.align.max(1).is_power_of_two() {
+                return refused(format!("alignment {}", section.align));
+            }
+            if section.ty == elf::SHT_NULL.0 && section.size != 0 {
+                return refused(format!("no type, and {} bytes", section.size));
+            }
+            if section_bytes(bytes, section).is_none() {
+                return refused("its bytes are not in the file".to_owned());
+            }
+            if section.link as usize >= sections.len() {
+                return refused(format!("linked to section {} of {}", section.link, sections.len()));
+            }
         }
         let symtab = read_symtab(bytes, &sections)?;
         let strtab_index = match &symtab {
