@@ -208,6 +208,41 @@ fn flow(decoded: &Decoded, branch: bool) -> Option<Flow> {
     })
 }
 
+/// What an instruction does to the stack pointer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StackChange {
+    /// It moves up by so many bytes. A call comes back with the stack pointer where it was.
+    By(i64),
+    /// `mov %rsp, %rbp`.
+    Frame,
+    Leave,
+    Unknown,
+}
+
+/// What the instruction in `bytes` does to the stack pointer.
+pub(crate) fn stack_change(bytes: &[u8]) -> StackChange {
+    let decoded = Decoder::new(64, bytes, DecoderOptions::NONE).decode();
+    let to = decoded.op0_register();
+    let constant = |n: i64| if to == Register::RSP { StackChange::By(n) } else { StackChange::By(0) };
+    let by_constant = decoded.op_count() == 2
+        && matches!(decoded.op1_kind(), OpKind::Immediate8to64 | OpKind::Immediate32to64);
+    match decoded.mnemonic() {
+        Mnemonic::Sub if by_constant => constant(-(decoded.immediate(1) as i64)),
+        Mnemonic::Add if by_constant => constant(decoded.immediate(1) as i64),
+        Mnemonic::Mov if to == Register::RBP && decoded.op1_register() == Register::RSP => StackChange::Frame,
+        Mnemonic::Leave => StackChange::Leave,
+        Mnemonic::Push | Mnemonic::Pop | Mnemonic::Pushfq | Mnemonic::Popfq if to != Register::RSP => {
+            StackChange::By(decoded.stack_pointer_increment().into())
+        }
+        Mnemonic::Cmp | Mnemonic::Test => StackChange::By(0),
+        _ if decoded.is_call_near() || decoded.is_call_near_indirect() => StackChange::By(0),
+        _ if to.full_register() == Register::RSP => StackChange::Unknown,
+        Mnemonic::Ret => StackChange::By(0),
+        _ if decoded.is_stack_instruction() => StackChange::Unknown,
+        _ => StackChange::By(0),
+    }
+}
+
 /// A general register, by its number in the encoding (0 is rax, 4 is rsp).
 pub(crate) type Gpr = u8;
 
@@ -233,8 +268,8 @@ pub(crate) enum Step {
     Load64 { to: Gpr, written: u16 },
     /// A constant: `mov` of an immediate, `xor` of a register with itself.
     Constant { to: Gpr, value: u64 },
-    /// A conditional move of 64 bits from a register.
-    Select { to: Gpr, from: Gpr },
+    /// A conditional move of 64 bits, from memory if from no register.
+    Select { to: Gpr, from: Option<Gpr> },
     /// A call.
     Call,
     /// A form of `nop`.
@@ -352,8 +387,9 @@ fn known(decoded: &Decoded, written: impl FnOnce() -> u16) -> Option<Step> {
             Some(Step::Jump { through: wide(to)? })
         }
         _ if decoded.is_call_near() || decoded.is_call_near_indirect() => Some(Step::Call),
-        _ if matches!(decoded.flow_control(), FlowControl::Next) && two_registers && is_cmov(decoded) => {
-            Some(Step::Select { to: wide(to)?, from: wide(from())? })
+        _ if matches!(decoded.flow_control(), FlowControl::Next) && is_cmov(decoded) => {
+            let from = if two_registers { Some(wide(from())?) } else { None };
+            Some(Step::Select { to: wide(to)?, from })
         }
         _ => None,
     }

@@ -72,10 +72,7 @@ fn each_limit_has_its_cause() {
         ("symbol-in-text", "", "", " .type o, @object\no: .quad 1\n .size o, 8"),
         ("uncovered-code", "", "", " ret"),
         ("uncovered-code", "", "", " .long 0"),
-        ("missing-fde", "", "", " .type h, @function\nh: ret\n .size h, 1"),
         ("undecodable-code", "", " .byte 0x06", ""),
-        // `g`, or what lies as far before it as something that was added.
-        ("ambiguous-target", " .section .rodata\n .quad .text + 16", "", LONELY),
         ("ambiguous-target", " .section .rodata\n .quad .text", "", ""),
         ("branch-nowhere", "", " jmp g + 1", ""),
         ("branch-nowhere", "", " call g + 100", ""),
@@ -107,24 +104,100 @@ fn each_limit_has_its_cause() {
         ("code-as-data", "", " call 1f\n1: pop %rax\n add $g - 1b, %rax", ""),
         ("debug-info", " .section .debug_info\n .quad 0", "", ""),
         ("debug-info", " .section notes\n .quad g", "", ""),
-        // Relative tables without a jump, with one that is not followed, with an entry elsewhere, with a gap.
-        ("unclaimed-pcrel-table", " .section .rodata\n .long g - .", "", ""),
-        ("unclaimed-pcrel-table", table, ".Lx: lea .Lt(%rip), %rax", ""),
         ("unproved-jump", table, ".Lx: lea .Lt(%rip), %rax\n shl $1, %rax\n jmp *%rax", ""),
-        ("unclaimed-pcrel-table", " .section .rodata\n.Lt: .long .Lx - .Lt, g - .Lt", JUMP, ""),
-        ("unclaimed-pcrel-table", " .section .rodata\n.Lt: .long .Lx - .Lt, 0, .Lx - .Lt", JUMP, ""),
-        ("unclaimed-pcrel-table", " .section .rodata\n.Lt: .long .Lx - 1 - .Lt", JUMP, ""),
-        // A lookup table behind a jump table has a base of its own.
+        // Without an FDE a computed distance may lead from one function to another.
+        (
+            "unproved-jump",
+            "",
+            "",
+            " .type h, @function\nh: lea g(%rip), %rax\n add %rdi, %rax\n jmp *%rax\n .size h, .-h",
+        ),
+        // From where nothing is.
         (
             "unclaimed-pcrel-table",
-            " .section .rodata\n.Lt: .long .Lx - .Lt\n.Lu: .long .Lx - .Lu",
-            LOOKUP,
+            " .section .rodata\n .skip 64\n .long .text - 1 - ., .text - 1 - .",
+            "",
             "",
         ),
     ] {
         assert_eq!(refused(before, inside, behind), [limit], "{before} {inside} {behind}");
     }
     assert_eq!(refused(" .section .rodata\n.Lt: .long .Lx - .Lt, .Lx - .Lt", JUMP, ""), Vec::<&str>::new());
+}
+
+/// What the entries of a table may lead to whose base isn't proved stays together.
+#[test]
+fn tables_without_a_proved_base() {
+    let table = " .section .rodata\n .p2align 2\n.Lt: .long .Lx - .Lt, .Lx - .Lt\n";
+    for (before, inside, expected) in [
+        (" .section .rodata\n .long g - .", "", 2),
+        (table, ".Lx: lea .Lt(%rip), %rax", 2),
+        (" .section .rodata\n.Lt: .long .Lx - .Lt, g - .Lt", JUMP, 2),
+        (" .section .rodata\n.Lt: .long .Lx - .Lt, 0, .Lx - .Lt", JUMP, 2),
+        (" .section .rodata\n.Lt: .long .Lx - 1 - .Lt", JUMP, 2),
+        // The base may be the last entry, which leads into `g` then.
+        (
+            " .section .rodata\n.Lt: .rept 9\n .long .Lx - .Lt\n .endr",
+            ".Lx: lea .Lt(%rip), %rax\n .skip 9, 0x90",
+            1,
+        ),
+        // A lookup table behind a jump table has a base of its own.
+        (" .section .rodata\n.Lt: .long .Lx - .Lt\n.Lu: .long .Lx - .Lu", LOOKUP, 2),
+    ] {
+        let summary = divided(&assembled(&source(before, inside, "")));
+        let limits: Vec<_> = summary.limits.iter().map(|l| l.limit.name()).collect();
+        assert_eq!((parts(&summary), limits), (expected, vec![]), "{before} {inside}");
+    }
+}
+
+/// An address of a local function may be that of another one, near by, to which nothing else refers.
+#[test]
+fn functions_that_nothing_refers_to() {
+    for (behind, expected) in [
+        (LONELY.to_owned(), 2),
+        (
+            format!(
+                " .type i, @function\n.globl i\ni: .cfi_startproc\n .rept 4200\n nop\n .endr\n ret\n .cfi_endproc\n .size i, .-i\n{LONELY}"
+            ),
+            3,
+        ),
+    ] {
+        let summary = divided(&assembled(&source(" .section .rodata\n .quad .text + 16", "", &behind)));
+        assert_eq!((parts(&summary), summary.limits.len()), (expected, 0), "{:?}", summary.limits);
+    }
+}
+
+/// Without an FDE a last call may come back, unless it is known not to or the next function would not find its way back.
+#[test]
+fn last_calls_without_fde() {
+    for (last, next, expected) in [
+        (" call ext", " ret", 1),
+        (" call abort", " ret", 2),
+        (" push %rax\n call ext", " ret", 2),
+        (
+            " push %rbp\n mov %rsp, %rbp\n sub $16, %rsp\n call ext",
+            " push %rbp\n mov %rsp, %rbp\n leave\n ret",
+            2,
+        ),
+        (" push %rax\n call ext", " pop %rax\n ret", 1),
+        (" push %rax\n call ext", " jmp ext", 1),
+        (" push %rax\n and $-16, %rsp\n call ext", " ret", 1),
+        (" test %edi, %edi\n je 1f\n push %rax\n1: call ext", " ret", 1),
+        (" push %rax\n ret\n1: call ext", " ret", 1),
+        (" jmp *%rdi", " ret", 2),
+        (" nop", " ret", 1),
+    ] {
+        let text = format!(
+            " .text\n .type f, @function\nf:{last}\n .size f, .-f\n .type g, @function\ng:{next}\n .size g, .-g\n"
+        );
+        let summary = divided(&assembled(&text));
+        assert_eq!(
+            (parts(&summary), summary.limits.len()),
+            (expected, 0),
+            "{last} {next} {:?}",
+            summary.limits
+        );
+    }
 }
 
 /// A local function that nothing refers to.

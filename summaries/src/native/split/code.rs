@@ -3,15 +3,16 @@
 //! Every byte of a function must belong to an instruction and every relocation to a field of one, so that no reference is
 //! hidden in bytes that were read wrongly. A branch or operand without relocation that leads into another function is a
 //! crossing; with a field of 32 bits it can become a relocation, and else the functions are tied. Control that can fall
-//! out of a function's end ties it to the next. A call at the end is taken not to return: compilers end a function so only
-//! after a call of a `noreturn` function, and code without an FDE, which is not a compiler's, is not divided at all.
+//! out of a function's end ties it to the next. A call at the end is taken not to return where an FDE, or the name of a
+//! part, says that a compiler wrote the function: compilers end one so only after a call of a `noreturn` function. Without
+//! either it is so only if the callee is known by name not to return, or the next function would not find its way back ([`in_frame`]).
 
 use object::endian::LittleEndian as LE;
 
-use super::{Context, Resolved, Text};
+use super::{Context, Resolved, Text, in_frame};
 use crate::limit::Limit;
 use crate::native::decode::{self, Field, Flow, Instruction};
-use crate::native::relocations::{Rela, type_of};
+use crate::native::relocations::{Rela, symbol_of, type_of};
 
 /// Decode the section and set its parts; on failure it is refused, and only [`Text::decoded`] says how far it got.
 pub(super) fn read(context: &Context<'_, '_>, text: &mut Text<'_>) {
@@ -132,7 +133,8 @@ fn follow(context: &Context<'_, '_>, text: &mut Text<'_>) -> Outcome {
             }
             let (to, target) = destination(text, index, instruction)?;
             if matches!(instruction.field, Field::RipRelative { .. }) {
-                if text.is_far_from_start(target) && !is_label(text, Some(index), target) {
+                let here = target == instruction.end();
+                if text.is_far_from_start(target) && !here && !is_label(text, Some(index), target) {
                     let (at, what) = (instruction.offset, "the middle of a function");
                     let detail = format!("the instruction at {at:#x} has the address of {target:#x}, {what}");
                     return Err((Limit::AmbiguousTarget, detail));
@@ -155,7 +157,11 @@ fn follow(context: &Context<'_, '_>, text: &mut Text<'_>) -> Outcome {
         }
         let falls = match own.last().map(|i| i.flow) {
             Some(Flow::Next | Flow::Conditional) => true,
-            Some(Flow::Call | Flow::IndirectCall) => !function.described,
+            Some(Flow::Call | Flow::IndirectCall) if function.is_compiled() => false,
+            Some(Flow::Call | Flow::IndirectCall) => {
+                let known = own.last().is_some_and(|call| is_noreturn(context, text.section, call));
+                !known && !in_frame::ends(text, index)
+            }
             _ => false,
         };
         if falls {
@@ -190,6 +196,36 @@ pub(super) fn is_label(text: &Text<'_>, from: Option<usize>, target: u64) -> boo
     let leads = |i: &Instruction| i.flow != Flow::Next && i.target == i64::try_from(target).ok();
     let jumps = |i: &Instruction| matches!(i.flow, Flow::JumpRegister | Flow::JumpMemory);
     behind || own.iter().any(leads) || from == to && own.iter().any(jumps)
+}
+
+/// Functions that don't return: what stands behind a call of one is reached otherwise, if at all.
+const NORETURN: &[&[u8]] = &[
+    b"__stack_chk_fail",
+    b"__assert_fail",
+    b"__chk_fail",
+    b"__fortify_fail",
+    b"__libc_fatal",
+    b"__libc_message",
+    b"__malloc_assert",
+    b"__cxa_throw",
+    b"__cxa_rethrow",
+    b"__cxa_bad_cast",
+    b"__cxa_throw_bad_array_new_length",
+    b"_Unwind_Resume",
+    b"_ZSt9terminatev",
+    b"_exit",
+    b"exit",
+    b"abort",
+    b"longjmp",
+    b"__longjmp_chk",
+];
+
+/// Whether a call in this section is one of a function that doesn't return, by its name.
+pub(super) fn is_noreturn(context: &Context<'_, '_>, section: u32, call: &Instruction) -> bool {
+    let own = context.relas_of(section);
+    let found = own.binary_search_by_key(&call.displacement_at(), |(_, r)| r.r_offset.get(LE)).ok();
+    let symbol = found.and_then(|r| own.get(r)).and_then(|(_, r)| context.symbols.get(symbol_of(r).index()));
+    call.flow == Flow::Call && symbol.is_some_and(|s| NORETURN.contains(&context.tables.name(s.name)))
 }
 
 /// Whether a branch leads to the padding behind its function, and so falls into the next one: clang -O0 has an empty block

@@ -4,13 +4,18 @@
 //! index), and their sum. Values are followed through general registers; what is loaded with 64 bits, passed as a parameter
 //! or returned is a pointer, made elsewhere; what joins unequal is unknown. A jump through a pointer is a tail call or a
 //! computed `goto`, and one through an address of the function's own code plus a number is a `goto` by difference of
-//! labels (glibc's `vfprintf`), which stays in the function; one through anything else but a sum is not proved.
+//! labels (glibc's `vfprintf`), which stays in the function.
 //!
-//! A wrong pointer can't make a claim: a table whose jump is not found here has entries that nothing claims.
-//! Left out: the stack; a base that is spilled is a pointer when it comes back.
+//! A base that comes from where it isn't followed (the stack, a register kept across calls, a join) is some base all the same where what is loaded
+//! from it is added to it again. Compilers form the base of a table in the function that jumps through it, so
+//! the jump goes through one of the tables whose addresses the function forms, each of which must then lead into the function.
+//!
+//! A jump through a number that was computed in any other way is not proved. A wrong pointer can't make a claim: a table
+//! whose jump is not found here has entries that nothing claims.
 
 use object::endian::LittleEndian as LE;
 
+use super::code::is_noreturn;
 use super::references::{Found, Relative};
 use super::{Context, Function, Place, Text};
 use crate::native::decode::{Flow, Gpr, Instruction, Step, Steps};
@@ -23,6 +28,11 @@ pub(super) enum Jump {
     /// Through a table with this base; the jump is at an offset of a text.
     Table {
         base: Place,
+        text: usize,
+        offset: u64,
+    },
+    /// Through some table whose base is not followed.
+    AnyTable {
         text: usize,
         offset: u64,
     },
@@ -44,35 +54,19 @@ enum Value {
     Arithmetic,
     /// The address of this place in data; where the relative relocation with this position is.
     Base(u32),
-    /// A 32-bit word loaded from base plus index.
-    Entry(u32),
+    /// A 32-bit word loaded from a base plus an index: the table, if the base is followed, and the registers that still hold
+    /// what the word was loaded from, a bit for each.
+    Entry {
+        table: Option<u32>,
+        bases: u16,
+    },
     /// The sum of both.
     Sum(u32),
+    /// The sum of an entry and of what it was loaded from, which isn't followed.
+    AnySum,
 }
 
 type State = [Value; 16];
-
-/// Functions that don't return: what stands behind a call of one is reached otherwise, if at all.
-const NORETURN: &[&[u8]] = &[
-    b"__stack_chk_fail",
-    b"__assert_fail",
-    b"__chk_fail",
-    b"__fortify_fail",
-    b"__libc_fatal",
-    b"__libc_message",
-    b"__malloc_assert",
-    b"__cxa_throw",
-    b"__cxa_rethrow",
-    b"__cxa_bad_cast",
-    b"__cxa_throw_bad_array_new_length",
-    b"_Unwind_Resume",
-    b"_ZSt9terminatev",
-    b"_exit",
-    b"exit",
-    b"abort",
-    b"longjmp",
-    b"__longjmp_chk",
-];
 
 /// rax, rcx, rdx, rsi, rdi, r8 to r11: what a call may change.
 const CALLER_SAVED: u16 = 0b0000_1111_1100_0111;
@@ -80,18 +74,31 @@ const CALLER_SAVED: u16 = 0b0000_1111_1100_0111;
 fn join(into: &mut State, other: &State) -> bool {
     let mut changed = false;
     for (a, b) in into.iter_mut().zip(other) {
-        let joined = match (*a, *b) {
-            (x, y) if x == y => x,
-            (Value::Pointer | Value::Code, Value::Pointer | Value::Code) => Value::Pointer,
-            _ => Value::Unknown,
-        };
+        let joined = joined(*a, *b);
         changed |= *a != joined;
         *a = joined;
     }
     changed
 }
 
-/// Every jump of every decoded function through a register that is not a pointer.
+/// An entry, if something is known of its base.
+fn entry(table: Option<u32>, bases: u16) -> Option<Value> {
+    (table.is_some() || bases != 0).then_some(Value::Entry { table, bases })
+}
+
+fn joined(a: Value, b: Value) -> Value {
+    match (a, b) {
+        (x, y) if x == y => x,
+        (Value::Pointer | Value::Code, Value::Pointer | Value::Code) => Value::Pointer,
+        (Value::Sum(_) | Value::AnySum, Value::Sum(_) | Value::AnySum) => Value::AnySum,
+        (Value::Entry { table: s, bases: x }, Value::Entry { table: t, bases: y }) => {
+            entry(s.filter(|_| s == t), x & y).unwrap_or(Value::Unknown)
+        }
+        _ => Value::Unknown,
+    }
+}
+
+/// Every jump of every decoded function through a register that is not a pointer. In compiled code only tables are asked for.
 pub(super) fn jumps(context: &Context<'_, '_>, texts: &[Text<'_>], found: &Found) -> Vec<Jump> {
     // Where code is entered otherwise than by falling or branching within the function.
     let mut entered: Vec<(usize, u64)> = found.retargets.iter().map(|r| (r.text, r.target)).collect();
@@ -108,7 +115,8 @@ pub(super) fn jumps(context: &Context<'_, '_>, texts: &[Text<'_>], found: &Found
     for (index, text) in texts.iter().enumerate().filter(|(_, t)| t.decoded) {
         for function in &text.functions {
             let own = text.instructions.get(function.instructions.clone()).unwrap_or(&[]);
-            if !own.iter().any(|i| i.flow == Flow::JumpRegister) {
+            let asked = !found.relative.is_empty() || !function.is_compiled();
+            if !asked || !own.iter().any(|i| i.flow == Flow::JumpRegister) {
                 continue;
             }
             let steps = own.iter().map(|i| {
@@ -217,7 +225,7 @@ impl Flowing<'_, '_, '_, '_> {
             self.enter(to, &after);
         }
         match instruction.flow {
-            Flow::Call if self.does_not_return(&instruction) => {}
+            Flow::Call if is_noreturn(self.context, self.section, &instruction) => {}
             Flow::Next | Flow::Conditional | Flow::Call | Flow::IndirectCall => self.enter(at + 1, &after),
             Flow::JumpRegister => {
                 if let Step::Jump { through } = step
@@ -262,13 +270,6 @@ impl Flowing<'_, '_, '_, '_> {
         own.binary_search_by_key(&field, |(_, r)| r.r_offset.get(LE)).ok()
     }
 
-    fn does_not_return(&self, call: &Instruction) -> bool {
-        let own = self.context.relas_of(self.section);
-        let rela = self.relocation(call).and_then(|r| own.get(r));
-        let symbol = rela.and_then(|(_, r)| self.context.symbols.get(symbol_of(r).index()));
-        symbol.is_some_and(|s| NORETURN.contains(&self.context.tables.name(s.name)))
-    }
-
     /// What a RIP-relative operand means: a place in data that may be a table, or a place in code.
     fn address(&self, instruction: &Instruction) -> Value {
         let is_own = |offset: u64| (self.function.start..self.function.end).contains(&offset);
@@ -303,39 +304,73 @@ impl Flowing<'_, '_, '_, '_> {
     fn apply(&self, instruction: &Instruction, step: Step, state: &mut State) {
         let old = *state;
         let of = |r: Gpr| get(&old, r);
-        let sum = |a: Value, b: Value| match (a, b) {
+        let is_of =
+            |entry: Value, base: Gpr| matches!(entry, Value::Entry { bases, .. } if bases & 1 << base != 0);
+        let sum = |a: Gpr, b: Gpr| match (of(a), of(b)) {
             (Value::Code, Value::Arithmetic) | (Value::Arithmetic, Value::Code) => Value::Code,
-            (Value::Base(x), Value::Entry(y)) | (Value::Entry(x), Value::Base(y)) if x == y => Value::Sum(x),
+            (Value::Base(x), Value::Entry { table: Some(y), .. })
+            | (Value::Entry { table: Some(y), .. }, Value::Base(x))
+                if x == y =>
+            {
+                Value::Sum(x)
+            }
+            (x, y) if is_of(x, b) || is_of(y, a) => Value::AnySum,
+            // The entry was in memory meanwhile.
+            (Value::Base(x), Value::Pointer | Value::Unknown)
+            | (Value::Pointer | Value::Unknown, Value::Base(x)) => Value::Sum(x),
             _ => Value::Arithmetic,
         };
+        // A base that is moved is in both registers.
+        let moved = match step {
+            Step::Move { to, from } => 1 << to | 1 << from,
+            _ => 0u16,
+        };
+        for slot in state.iter_mut() {
+            if let Value::Entry { table, bases } = *slot {
+                let kept = (0..16).filter(|r| bases & 1 << r != 0 && !step.may_write(*r));
+                let kept = kept.fold(0u16, |all, r| all | 1 << r);
+                let kept = kept | if kept & moved != 0 { moved } else { 0 };
+                *slot = entry(table, kept).unwrap_or(Value::Arithmetic);
+            }
+        }
         let (to, value) = match step {
             Step::Address { to } => (to, self.address(instruction)),
-            Step::Sum { to, a, b } => (to, sum(of(a), of(b))),
+            Step::Sum { to, a, b } => (to, sum(a, b)),
             Step::LoadConstant32 { to } => match self.address(instruction) {
                 // The index is known to be 0.
-                Value::Base(base) => (to, Value::Entry(base)),
+                Value::Base(base) => (to, Value::Entry { table: Some(base), bases: 0 }),
                 _ => (to, Value::Arithmetic),
             },
             Step::Load32 { to, base, index, plain } => {
-                let value = match (of(base), of(index)) {
-                    (Value::Base(b), _) => Value::Entry(b),
-                    (_, Value::Base(b)) if plain => Value::Entry(b),
-                    _ => Value::Arithmetic,
+                let table = match (of(base), of(index)) {
+                    (Value::Base(table), _) => Some(table),
+                    (_, Value::Base(table)) if plain => Some(table),
+                    _ => None,
                 };
+                // In other code what is added may be meant to lead from one function to another.
+                let compiled = self.function.is_compiled();
+                let may_be = |r: Gpr| match of(r) {
+                    Value::Unknown | Value::Pointer | Value::Base(_) => r != to,
+                    Value::Arithmetic => r != to && compiled,
+                    _ => false,
+                };
+                let bases = u16::from(may_be(base)) << base | u16::from(plain && may_be(index)) << index;
+                let value = entry(table, bases).unwrap_or(Value::Arithmetic);
                 (to, value)
             }
-            Step::Move { to, from } => (to, of(from)),
+            // Of an entry without the register itself, if it is one of its bases.
+            Step::Move { to, from } => (to, get(state, from)),
             Step::Extend { to, from } => match of(from) {
-                entry @ Value::Entry(_) => (to, entry),
+                Value::Entry { .. } => (to, get(state, from)),
                 _ => (to, Value::Arithmetic),
             },
-            Step::Add { to, from } => (to, sum(of(to), of(from))),
+            Step::Add { to, from } => (to, sum(to, from)),
             Step::Load64 { to, written } => {
                 set_all(state, written, Value::Arithmetic);
                 (to, Value::Pointer)
             }
             Step::Constant { to, .. } => (to, Value::Pointer),
-            Step::Select { to, from } => (to, if of(to) == of(from) { of(to) } else { Value::Unknown }),
+            Step::Select { to, from } => (to, joined(of(to), from.map_or(Value::Pointer, of))),
             Step::Call => {
                 set_all(state, CALLER_SAVED, Value::Unknown);
                 (0, Value::Pointer)
@@ -353,13 +388,15 @@ impl Flowing<'_, '_, '_, '_> {
             let (Step::Jump { through }, Some(state)) = (step, state) else { continue };
             let (text, offset) = (self.index, u64::from(instruction.offset));
             match get(state, *through) {
-                Value::Pointer | Value::Code => {}
+                // What isn't followed leads to what some relocation or table names.
+                Value::Pointer | Value::Code | Value::Unknown => {}
+                Value::AnySum => jumps.push(Jump::AnyTable { text, offset }),
                 Value::Sum(base) => {
                     if let Some(entry) = self.found.relative.get(base as usize) {
                         jumps.push(Jump::Table { base: entry.at, text, offset });
                     }
                 }
-                Value::Unknown | Value::Arithmetic | Value::Base(_) | Value::Entry(_) => {
+                Value::Arithmetic | Value::Base(_) | Value::Entry { .. } => {
                     jumps.push(Jump::Unproved { text, offset });
                 }
             }

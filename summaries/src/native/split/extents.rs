@@ -3,7 +3,8 @@
 //! The size of a symbol is the assembler's own measure of the function (`.size`), so a section that such symbols and
 //! padding cover holds nothing else. Symbols whose extents overlap share bytes and are one function. An FDE that begins in
 //! the gap before a function claims the bytes from there for it (glibc's `__restore_rt`); one that spans several keeps
-//! them together. Every function must have one: code without is hand-written, and nothing is assumed of that.
+//! them together. A function without FDE (`-fno-asynchronous-unwind-tables`, assembly) is what its symbol says; since
+//! assembly may go on behind a last call, [`super::code`] asks whether one described it.
 
 use std::ops::Range;
 
@@ -79,10 +80,6 @@ pub(super) fn read(context: &Context<'_, '_>, texts: &mut [Text<'_>]) -> Result<
     }
     for text in texts {
         describe_spanned(text);
-        if let Some(function) = text.functions.iter().find(|f| !f.described) {
-            let start = function.start;
-            text.refuse(Limit::MissingFde, format!("no FDE describes the function at {start:#x}"));
-        }
         if text.functions.is_empty() {
             text.refuse(Limit::UnsizedSymbol, "no function has a size");
         }

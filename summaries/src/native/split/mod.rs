@@ -12,6 +12,7 @@
 mod code;
 mod dataflow;
 mod extents;
+mod in_frame;
 mod objects;
 mod pointers;
 mod references;
@@ -22,7 +23,7 @@ pub(crate) use extents::{is_part, part_of};
 
 use object::endian::LittleEndian as LE;
 
-use super::decode::Instruction;
+use super::decode::{Flow, Instruction};
 use super::relocations::{self, Rela};
 use super::sections::{self, is_eh_frame};
 use super::symbols::SectionAtoms;
@@ -96,6 +97,13 @@ struct Function {
     instructions: std::ops::Range<usize>,
 }
 
+impl Function {
+    /// Whether a compiler wrote it: it is described, or named as compilers name parts. Others may be compiled or not.
+    fn is_compiled(&self) -> bool {
+        self.described || self.cold
+    }
+}
+
 /// An executable section that may be divided, or from which references into such sections go.
 #[derive(Debug)]
 struct Text<'a> {
@@ -120,6 +128,8 @@ struct Text<'a> {
     short: Vec<usize>,
     /// Addresses in the section that code of it has without a relocation.
     formed: Vec<u64>,
+    /// A table leads into it whose base is not proved: it is divided, but not understood.
+    has_loose_tables: bool,
     refusal: Option<(Limit, String)>,
     /// Why it may not be divided although it is understood.
     whole: Option<(Limit, String)>,
@@ -154,6 +164,14 @@ impl Text<'_> {
     fn is_boundary(&self, offset: u64) -> bool {
         let word = usize::try_from(offset / 64).ok().and_then(|w| self.boundaries.get(w));
         word.is_some_and(|w| w & (1 << (offset % 64)) != 0)
+    }
+
+    /// Whether a function of this part jumps through a register or memory.
+    fn jumps_indirectly(&self, part: usize) -> bool {
+        let own = self.functions.iter().zip(&self.part).skip(part).take_while(|(_, p)| **p == part);
+        let mut instructions =
+            own.flat_map(|(f, _)| self.instructions.get(f.instructions.clone()).unwrap_or(&[]));
+        instructions.any(|i| matches!(i.flow, Flow::JumpRegister | Flow::JumpMemory))
     }
 
     /// The part that holds this offset of a function.
@@ -315,11 +333,12 @@ pub(crate) fn plan(
         code::read(&context, text);
     }
     let mut found = references::read(&context, &mut texts)?;
-    for text in &mut texts {
-        text.tie_aligned(tables.sections.get(text.section as usize).map_or(1, |s| s.align.max(1)));
-    }
     unnamed::refuse(&context, &mut texts, &found);
     let claimed = tables::claim(&context, &mut texts, &mut found);
+    for text in &mut texts {
+        text.close_ties();
+        text.tie_aligned(tables.sections.get(text.section as usize).map_or(1, |s| s.align.max(1)));
+    }
     let mut plan = assemble(&texts, found.retargets, claimed);
     pointers::divide(&context, &texts, &mut data, &mut plan, limits)?;
     for text in texts.iter().filter(|t| t.is_worth_it()) {
@@ -357,6 +376,7 @@ fn candidates<'a>(tables: &Tables<'a>, atoms: &[Atom], symbols: &[Symbol]) -> Re
             crossings: Vec::new(),
             short: Vec::new(),
             formed: Vec::new(),
+            has_loose_tables: false,
             refusal: None,
             whole: None,
         });
@@ -425,7 +445,9 @@ fn assemble(texts: &[Text<'_>], retargets: Vec<references::Retargeted>, owned: V
         if text.refusal.is_some() {
             continue;
         }
-        plan.understood.push(text.section);
+        if !text.has_loose_tables && text.functions.iter().all(Function::is_compiled) {
+            plan.understood.push(text.section);
+        }
         let operands = text.crossings.iter().filter(|c| !c.branch);
         plan.exact.extend(operands.map(|c| ((c.section, c.field), (c.section, c.target))));
         if text.whole.is_some() || parts.len() < 2 {

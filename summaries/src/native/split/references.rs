@@ -53,10 +53,12 @@ pub(super) struct Found {
     pub(super) retargets: Vec<Retargeted>,
     /// Sorted by place.
     pub(super) relative: Vec<Relative>,
-    /// Sorted; only collected if there are relative ones.
+    /// Sorted; only collected if there are relative ones or addresses that look like no label.
     pub(super) data: Vec<DataReference>,
     /// Text and offset of addresses that may mean the function behind them ([`Text::tie_biased`]), and where they are.
     pub(super) addresses: Vec<(usize, u64, Place)>,
+    /// Addresses in data that look like no label and are none, unless a table is there ([`super::tables`]).
+    pub(super) middles: Vec<Retargeted>,
     /// Text and offset of the functions that relocations name.
     pub(super) named: Vec<(usize, u64)>,
 }
@@ -89,7 +91,7 @@ pub(super) fn read(context: &Context<'_, '_>, texts: &mut [Text<'_>]) -> Result<
         }
     }
     found.relative.sort_unstable();
-    if found.relative.is_empty() {
+    if found.relative.is_empty() && found.middles.is_empty() {
         found.data = Vec::new();
     } else {
         for symbol in context.symbols.iter().filter(|s| s.kind != SymbolKind::Section) {
@@ -260,7 +262,10 @@ impl Reader<'_, '_, '_> {
                         && !(matches!(self.source, Source::Data)
                             && is_hand_written(self.context, (self.section, place)));
                     if is_far && !super::code::is_label(target, own, offset) {
-                        return unclear("an address in the middle of a function");
+                        if !matches!(self.source, Source::Data) {
+                            return unclear("an address in the middle of a function");
+                        }
+                        found.middles.push(Retargeted { at: (self.section, place), text, target: offset });
                     }
                     found.addresses.push((text, offset, (self.section, place)));
                 }

@@ -5,16 +5,19 @@
 //! through ([`super::dataflow`]). All entries belong to the nearest place before them that anything refers to, which must
 //! be a proved base, without a gap; and each must lead to an instruction of the function that jumps, or of a part that it
 //! shares jumps with. A table that looks alike and is none (clang's relative lookup tables) has a base of its own, which no
-//! jump proves, and refuses the sections that it leads into.
+//! jump proves. What an entry without proved base may lead to stays together ([`keep_reached`]).
 //!
 //! A proved table that only one part refers to is owned by it; entries of a shared one refer from the data as any other
 //! relocation does.
 
 use super::dataflow::{self, Jump};
 use super::references::{DataReference, Found, Relative, Retargeted};
-use super::{Context, Place, Text};
+use super::{Context, Place, Text, part_of};
+use object::endian::LittleEndian as LE;
+
 use crate::limit::Limit;
 use crate::native::decode::Flow;
+use crate::summary::{Definition, Symbol, SymbolKind};
 
 /// A range of data that belongs to the part that holds an offset of a text.
 #[derive(Debug, Clone, Copy)]
@@ -29,36 +32,41 @@ pub(super) struct Claimed {
 /// A part: position of its text, number of the part.
 type Part = (usize, usize);
 
-/// Find the table of each relative relocation, add what the entries mean to `found.retargets`, and refuse what remains.
+/// Find the table of each relative relocation, and add what the entries mean to `found.retargets`.
 pub(super) fn claim(context: &Context<'_, '_>, texts: &mut [Text<'_>], found: &mut Found) -> Vec<Claimed> {
     let mut claimed = Vec::new();
-    if found.relative.is_empty() {
-        return claimed;
-    }
+    let asked = !found.relative.is_empty() || !found.middles.is_empty();
+    let partners = if asked { partners(context, texts, &found.retargets) } else { Vec::new() };
+    refuse_middles(context, texts, found, &partners);
     let jumps = dataflow::jumps(context, texts, found);
     let mut proofs: Vec<(Place, Part)> = Vec::new();
+    let mut any: Vec<Part> = Vec::new();
     for jump in jumps {
+        let (Jump::Table { text, offset, .. }
+        | Jump::AnyTable { text, offset }
+        | Jump::Unproved { text, offset }) = jump;
+        let part = texts.get(text).and_then(|t| t.part_at(offset)).map(|part| (text, part));
         match jump {
-            Jump::Table { base, text, offset } => {
-                if let Some(part) = texts.get(text).and_then(|t| t.part_at(offset)) {
-                    proofs.push((base, (text, part)));
-                }
-            }
-            Jump::Unproved { text, offset } => {
+            Jump::Table { base, .. } => proofs.extend(part.map(|part| (base, part))),
+            Jump::AnyTable { .. } => any.extend(part),
+            Jump::Unproved { .. } => {
                 if let Some(text) = texts.get_mut(text) {
                     text.refuse(Limit::UnprovedJump, format!("the jump at {offset:#x}"));
                 }
             }
         }
     }
+    any.sort_unstable();
+    any.dedup();
+    proofs.extend(formed_by(texts, found, &any, &partners));
     proofs.sort_unstable();
     proofs.dedup();
-    let partners = partners(context, texts, &found.retargets);
     let relative = std::mem::take(&mut found.relative);
-    for table in relative.chunk_by(|a, b| base_of(a, &found.data) == base_of(b, &found.data)) {
-        let Some(first) = table.first() else { continue };
-        let Some(base) = base_of(first, &found.data) else {
-            refuse(texts, table, "nothing refers to a place before it");
+    let mut unclaimed = Vec::new();
+    for table in relative.chunk_by(|a, b| base_of(a.at, &found.data) == base_of(b.at, &found.data)) {
+        let base = table.first().and_then(|first| base_of(first.at, &found.data));
+        let Some(base) = base else {
+            unclaimed.push((table, "nothing refers to a place before it"));
             continue;
         };
         let owners = owners(&proofs, base);
@@ -74,33 +82,133 @@ pub(super) fn claim(context: &Context<'_, '_>, texts: &mut [Text<'_>], found: &m
                     claimed.push(Claimed { section: base.0, start: base.1, end, owner: (owner.0, start) });
                 }
             }
-            Err(what) => refuse(texts, table, what),
+            Err(what) => unclaimed.push((table, what)),
+        }
+    }
+    for run in relative.chunk_by(|a, b| b.at == (a.at.0, a.at.1 + 4)) {
+        let base = run.first().and_then(|first| base_of(first.at, &found.data)).map_or(0, |base| base.1);
+        for entry in run {
+            let own = unclaimed.partition_point(|(table, _)| table.first().is_some_and(|r| r.at <= entry.at));
+            let table = own.checked_sub(1).and_then(|own| unclaimed.get(own));
+            if let Some((_, what)) = table.filter(|(table, _)| table.last().is_some_and(|r| entry.at <= r.at))
+            {
+                keep_reached(texts, entry, base, what, &mut found.retargets);
+            }
         }
     }
     claimed
 }
 
+/// Refuse the sections with addresses in the middle of a function, but for entries of absolute tables: what follows, without a
+/// gap, a place in data that code with an indirect jump names, and leads into that code or a part that it shares jumps with.
+fn refuse_middles(
+    context: &Context<'_, '_>,
+    texts: &mut [Text<'_>],
+    found: &mut Found,
+    partners: &[(Part, Part)],
+) {
+    found.middles.sort_unstable();
+    let part = |texts: &[Text<'_>], text: usize, at: u64| Some((text, texts.get(text)?.part_at(at)?));
+    for table in found.middles.chunk_by(|a, b| base_of(a.at, &found.data) == base_of(b.at, &found.data)) {
+        let base = table.first().and_then(|first| base_of(first.at, &found.data));
+        let start = found.data.partition_point(|d| Some(d.to) < base);
+        let named = found.data.get(start..).unwrap_or(&[]).iter().take_while(|d| Some(d.to) == base);
+        let mut from: Vec<Part> = named.filter_map(|d| part(texts, d.from?.0, d.from?.1)).collect();
+        from.sort_unstable();
+        from.dedup();
+        from.retain(|(text, part)| texts.get(*text).is_some_and(|t| t.jumps_indirectly(*part)));
+        for middle in table {
+            let to = part(texts, middle.text, middle.target);
+            let is_near =
+                |own: &Part| to.is_some_and(|to| *own == to || partners.binary_search(&(*own, to)).is_ok());
+            let is_entry =
+                base.is_some_and(|base| is_run(context, base, middle.at.1)) && from.iter().any(is_near);
+            if !is_entry && let Some(text) = texts.get_mut(middle.text) {
+                let (section, place) = middle.at;
+                text.refuse(
+                    Limit::AmbiguousTarget,
+                    format!("an address in the middle of a function at {place:#x} of section [{section}]"),
+                );
+            }
+        }
+    }
+}
+
+/// Whether from a place to an offset behind it there is a relocation for every 8 bytes.
+fn is_run(context: &Context<'_, '_>, base: Place, end: u64) -> bool {
+    let own = context.relas_of(base.0);
+    let at = |offset: u64| own.binary_search_by_key(&offset, |(_, r)| r.r_offset.get(LE)).ok();
+    let count = at(base.1).zip(at(end)).and_then(|(first, last)| last.checked_sub(first));
+    count.is_some_and(|count| end.checked_sub(base.1) == Some(8 * count as u64))
+}
+
+/// Keep together all that an entry may lead to whose base isn't known, which is somewhere from `base`, the nearest place before its
+/// run of entries that anything refers to, up to the entry itself. So far does the target lie before what the
+/// relocation says; where all of it is one part, the field means that part, whatever the base is.
+fn keep_reached(
+    texts: &mut [Text<'_>],
+    entry: &Relative,
+    base: u64,
+    what: &str,
+    retargets: &mut Vec<Retargeted>,
+) {
+    let Some(text) = texts.get_mut(entry.text) else { return };
+    let size = text.bytes.len() as i64;
+    let furthest = entry.addend.saturating_sub_unsigned(entry.at.1.saturating_sub(base)).max(0);
+    if !text.decoded || entry.addend < 0 || furthest >= size {
+        let (section, place) = entry.at;
+        return text.refuse(
+            Limit::UnclaimedPcrelTable,
+            format!("PC-relative at {place:#x} of section [{section}]: {what}"),
+        );
+    }
+    let holding =
+        |offset: i64| text.functions.partition_point(|f| f.start <= offset.cast_unsigned()).saturating_sub(1);
+    let (from, to) = (holding(furthest), holding(entry.addend.min(size - 1)));
+    text.tie(from, to);
+    text.has_loose_tables = true;
+    if let Some(function) = text.functions.get(from) {
+        retargets.push(Retargeted { at: entry.at, text: entry.text, target: function.start });
+    }
+}
+
+/// The tables whose bases these parts, or partners of theirs, form.
+fn formed_by(
+    texts: &[Text<'_>],
+    found: &Found,
+    parts: &[Part],
+    partners: &[(Part, Part)],
+) -> Vec<(Place, Part)> {
+    let mut proofs = Vec::new();
+    if parts.is_empty() {
+        return proofs;
+    }
+    for reference in &found.data {
+        if found.relative.binary_search_by_key(&reference.to, |r| r.at).is_err() {
+            continue;
+        }
+        let Some(from) = reference.from.and_then(|(text, at)| Some((text, texts.get(text)?.part_at(at)?)))
+        else {
+            continue;
+        };
+        let own = partners.partition_point(|(a, _)| *a < from);
+        let near = partners.get(own..).unwrap_or(&[]).iter().take_while(|(a, _)| *a == from).map(|(_, b)| *b);
+        let jumping = near.chain([from]).filter(|part| parts.binary_search(part).is_ok());
+        proofs.extend(jumping.map(|part| (reference.to, part)));
+    }
+    proofs
+}
+
 /// The nearest place at or before a relocation that anything refers to.
-fn base_of(relative: &Relative, data: &[DataReference]) -> Option<Place> {
-    let found = data.partition_point(|d| d.to <= relative.at).checked_sub(1)?;
-    data.get(found).map(|d| d.to).filter(|to| to.0 == relative.at.0)
+fn base_of(at: Place, data: &[DataReference]) -> Option<Place> {
+    let found = data.partition_point(|d| d.to <= at).checked_sub(1)?;
+    data.get(found).map(|d| d.to).filter(|to| to.0 == at.0)
 }
 
 fn owners(proofs: &[(Place, Part)], base: Place) -> &[(Place, Part)] {
     let start = proofs.partition_point(|(b, _)| *b < base);
     let end = proofs.partition_point(|(b, _)| *b <= base);
     proofs.get(start..end).unwrap_or(&[])
-}
-
-fn refuse(texts: &mut [Text<'_>], table: &[Relative], what: &str) {
-    for entry in table {
-        if let Some(text) = texts.get_mut(entry.text) {
-            text.refuse(
-                Limit::UnclaimedPcrelTable,
-                format!("PC-relative at {:#x} of section [{}]: {what}", entry.at.1, entry.at.0),
-            );
-        }
-    }
 }
 
 /// What the entries of the table at `base` mean, or why they are no entries.
@@ -149,7 +257,7 @@ fn only_from(texts: &[Text<'_>], data: &[DataReference], base: Place, end: u64, 
     })
 }
 
-/// Pairs of parts of which one jumps to the other (a function and its cold part), in both orders, sorted.
+/// Pairs of parts of which one jumps to the other (a function and its cold part), or that are so by name, in both orders, sorted.
 fn partners(context: &Context<'_, '_>, texts: &[Text<'_>], retargets: &[Retargeted]) -> Vec<(Part, Part)> {
     let part =
         |text: usize, offset: u64| texts.get(text).and_then(|t| t.part_at(offset)).map(|part| (text, part));
@@ -174,7 +282,34 @@ fn partners(context: &Context<'_, '_>, texts: &[Text<'_>], retargets: &[Retarget
             add((source, retarget.at.1), (retarget.text, retarget.target));
         }
     }
+    for (a, b) in named_parts(context) {
+        if let (Some(a), Some(b)) = (part(a.0, a.1), part(b.0, b.1)) {
+            pairs.extend([(a, b), (b, a)]);
+        }
+    }
     pairs.sort_unstable();
     pairs.dedup();
     pairs
+}
+
+/// Text and offset of each part that is named as one, with those of its function.
+fn named_parts(context: &Context<'_, '_>) -> Vec<((usize, u64), (usize, u64))> {
+    let place = |symbol: &Symbol| match symbol.definition {
+        Definition::Atom(atom) if matches!(symbol.kind, SymbolKind::Func | SymbolKind::Ifunc) => {
+            Some((context.text_of(context.section_of(atom)?)?, symbol.value))
+        }
+        _ => None,
+    };
+    let name = |symbol: &Symbol| context.tables.name(symbol.name);
+    let mut parts: Vec<_> =
+        context.symbols.iter().filter_map(|symbol| Some((part_of(name(symbol))?, place(symbol)?))).collect();
+    parts.sort_unstable();
+    let mut found = Vec::new();
+    for symbol in context.symbols.iter().filter(|_| !parts.is_empty()) {
+        let Some(whole) = place(symbol) else { continue };
+        let first = parts.partition_point(|(of, _)| *of < name(symbol));
+        let own = parts.get(first..).unwrap_or(&[]).iter().take_while(|(of, _)| *of == name(symbol));
+        found.extend(own.map(|(_, part)| (whole, *part)));
+    }
+    found
 }

@@ -2,18 +2,22 @@
 //!
 //! `lea g(%rip)` and `lea f+77(%rip)` are the same bytes where `g` begins 77 bytes behind the local function `f`: the assembler resolves
 //! both, or makes both relocations by the section symbol. What is said by name is not in doubt, and the assembler keeps the names
-//! of functions that are not local. So there are two signs that another function is meant than the one that begins there, and with either the
-//! section is refused:
+//! of functions that are not local. So there are two signs that another function is meant than the one that begins there:
 //!
-//! - only names that are not local belong to the function that begins there;
-//! - nothing in the object refers to some local function: compilers emit those only if something does.
+//! - only names that are not local belong to the function that begins there: the section is refused;
+//! - nothing in the object refers to some local function near by: compilers emit those only if something does, and what programs add to
+//!   the address of a function is small ([`MAX_ADDED`]). Both functions stay together, with what lies between them.
 //!
-//! Left out: a local function that something else refers to besides, where the other one is local too.
+//! Left out: a local function that something else refers to besides, where the other one is local too. With
+//! `-ffat-lto-objects` gcc emits many functions that nothing refers to, so that one far away says nothing.
 
 use super::references::{Found, is_hand_written};
 use super::{Context, Place, Text};
 use crate::limit::Limit;
 use crate::summary::{Binding, Definition, SymbolKind};
+
+/// How much programs add to the address of a function, or take off it, in bytes.
+const MAX_ADDED: u64 = 4096;
 
 /// What is known of a function.
 #[derive(Debug, Clone, Copy, Default)]
@@ -78,22 +82,37 @@ pub(super) fn refuse(context: &Context<'_, '_>, texts: &mut [Text<'_>], found: &
         formed.extend(text.formed.iter().map(|offset| (index, *offset, None)));
     }
     formed.extend(found.addresses.iter().map(|(text, offset, from)| (*text, *offset, Some(*from))));
-    let unreferred: Vec<Option<usize>> =
-        known.iter().map(|k| k.iter().position(|k| k.local && !k.global && !k.referred)).collect();
+    let lonely: Vec<Vec<u64>> = texts
+        .iter()
+        .zip(&known)
+        .map(|(text, known)| {
+            let lonely =
+                text.functions.iter().zip(known).filter(|(_, k)| k.local && !k.global && !k.referred);
+            lonely.map(|(function, _)| function.start).collect()
+        })
+        .collect();
     for (index, offset, from) in formed {
         let (Some(text), Some(known)) = (texts.get_mut(index), known.get(index)) else { continue };
         let Some(function) = text.starting_at(offset) else { continue };
-        let lonely = unreferred.get(index).copied().flatten().and_then(|f| text.functions.get(f));
-        let why = match (known.get(function).is_some_and(|k| !k.local), lonely) {
-            (true, _) => format!("the address {offset:#x} of a function that is not local, without its name"),
-            (false, Some(lonely)) => format!(
-                "the address {offset:#x} may mean the local function at {:#x}, to which nothing else refers",
-                lonely.start
-            ),
-            (false, None) => continue,
-        };
-        if text.refusal.is_none() && !from.is_some_and(|from| is_hand_written(context, from)) {
-            text.refuse(Limit::AmbiguousTarget, why);
+        if text.refusal.is_some() || from.is_some_and(|from| is_hand_written(context, from)) {
+            continue;
+        }
+        if known.get(function).is_some_and(|k| !k.local) {
+            text.refuse(
+                Limit::AmbiguousTarget,
+                format!("the address {offset:#x} of a function that is not local, without its name"),
+            );
+            continue;
+        }
+        let near = offset.saturating_sub(MAX_ADDED)..=offset.saturating_add(MAX_ADDED);
+        let lonely = lonely.get(index).map_or(&[][..], Vec::as_slice);
+        let first = lonely.partition_point(|start| start < near.start());
+        let behind = lonely.partition_point(|start| start <= near.end());
+        let meant = lonely.get(first..behind).unwrap_or(&[]);
+        for start in meant.first().into_iter().chain(meant.last()) {
+            if let Some(other) = text.starting_at(*start) {
+                text.tie(function, other);
+            }
         }
     }
 }

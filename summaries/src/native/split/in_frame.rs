@@ -1,0 +1,112 @@
+//! Whether a function whose last instruction is a call may go on in the next one: a forward dataflow over the depth of the stack.
+//!
+//! The psABI (3.2.2) aligns the stack for a call, so that a function that calls has something on its stack: a saved register, or
+//! room. If the call came back, the next function would begin with that on top of the stack, and return to it. So control does not go on
+//! there, if the depth is known at the call and not 0, and the next function, entered by a call, returns from where it was
+//! entered and never takes what was below. What was written so that it goes on (assembly with several entries) fails one of
+//! these: it has nothing on the stack yet, or takes off what the first part has put there.
+//!
+//! What no branch leads to a jump through a register or memory leads to, with the stack as it is there. Left out: stack pointers
+//! that are computed (`and $-16, %rsp`): there the depth isn't known.
+
+use super::{Function, Text};
+use crate::native::decode::{self, Flow, Gpr, Instruction, StackChange, Step, Steps};
+
+/// How many bytes lie on the stack above the return address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Depth {
+    /// `None` if it isn't known.
+    now: Option<i64>,
+    /// Where the frame pointer points, if it does.
+    frame: Option<i64>,
+}
+
+const RBP: Gpr = 5;
+
+/// Whether control ends at the call at the end of a function.
+pub(super) fn ends(text: &Text<'_>, function: usize) -> bool {
+    let (Some(own), Some(next)) = (text.functions.get(function), text.functions.get(function + 1)) else {
+        return true;
+    };
+    let last = depths(text, own).last().copied().flatten();
+    last.and_then(|depth| depth.now).is_some_and(|now| now > 0) && returns(text, next)
+}
+
+/// Whether a function returns, from nowhere but where it was entered, and takes nothing from below that.
+fn returns(text: &Text<'_>, function: &Function) -> bool {
+    let own = text.instructions.get(function.instructions.clone()).unwrap_or(&[]);
+    let depths = depths(text, function);
+    let reached = || own.iter().zip(&depths).filter_map(|(i, depth)| Some((i, (*depth)?)));
+    let mut returns = reached().filter(|(i, _)| {
+        i.flow == Flow::Stop && matches!(bytes(text, i), [0xc3] | [0xf3, 0xc3] | [0xc2, ..])
+    });
+    let below = reached().any(|(_, depth)| depth.now.is_none_or(|now| now < 0));
+    !below
+        && returns.next().is_some_and(|(_, depth)| depth.now == Some(0))
+        && returns.all(|(_, d)| d.now == Some(0))
+}
+
+fn bytes<'a>(text: &Text<'a>, instruction: &Instruction) -> &'a [u8] {
+    text.bytes.get(instruction.offset as usize..instruction.end() as usize).unwrap_or(&[])
+}
+
+/// The depth before each instruction of a function; `None` in padding.
+fn depths(text: &Text<'_>, function: &Function) -> Vec<Option<Depth>> {
+    let own = text.instructions.get(function.instructions.clone()).unwrap_or(&[]);
+    let mut depths: Vec<Option<Depth>> = vec![None; own.len()];
+    let mut steps = Steps::new();
+    let mut work = vec![(0, Depth { now: Some(0), frame: None })];
+    // The depth at every indirect jump, and what was looked at for being reached otherwise.
+    let (mut at_jumps, mut next) = (None, 0);
+    loop {
+        while let Some((at, depth)) = work.pop() {
+            let (Some(slot), Some(instruction)) = (depths.get_mut(at), own.get(at)) else { continue };
+            let joined = slot.map_or(depth, |old| old.join(depth));
+            if *slot == Some(joined) {
+                continue;
+            }
+            *slot = Some(joined);
+            let bytes = bytes(text, instruction);
+            let after = joined.after(decode::stack_change(bytes), steps.step(bytes));
+            match instruction.flow {
+                Flow::JumpRegister | Flow::JumpMemory => {
+                    at_jumps = Some(at_jumps.map_or(after, |jumps: Depth| jumps.join(after)));
+                }
+                Flow::Jump | Flow::Stop => {}
+                Flow::Next | Flow::Conditional | Flow::Call | Flow::IndirectCall => {
+                    work.push((at + 1, after))
+                }
+            }
+            if matches!(instruction.flow, Flow::Jump | Flow::Conditional) {
+                let target = instruction.target.and_then(|t| u64::try_from(t).ok());
+                let to = target.and_then(|t| own.binary_search_by_key(&t, |i| u64::from(i.offset)).ok());
+                work.extend(to.map(|to| (to, after)));
+            }
+        }
+        let is_padding = |i: &Instruction| decode::is_padding(bytes(text, i));
+        while depths.get(next).is_some_and(Option::is_some) || own.get(next).is_some_and(is_padding) {
+            next += 1;
+        }
+        if next >= own.len() {
+            return depths;
+        }
+        work.push((next, at_jumps.unwrap_or(Depth { now: None, frame: None })));
+    }
+}
+
+impl Depth {
+    fn join(self, other: Depth) -> Depth {
+        let keep = |a: Option<i64>, b: Option<i64>| a.filter(|_| a == b);
+        Depth { now: keep(self.now, other.now), frame: keep(self.frame, other.frame) }
+    }
+
+    fn after(self, change: StackChange, step: Step) -> Depth {
+        let kept = self.frame.filter(|_| step == Step::Call || !step.may_write(RBP));
+        match change {
+            StackChange::By(n) => Depth { now: self.now.and_then(|now| now.checked_sub(n)), frame: kept },
+            StackChange::Frame => Depth { now: self.now, frame: self.now },
+            StackChange::Leave => Depth { now: self.frame.and_then(|f| f.checked_sub(8)), frame: None },
+            StackChange::Unknown => Depth { now: None, frame: kept },
+        }
+    }
+}
