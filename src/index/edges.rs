@@ -35,7 +35,7 @@ pub(super) fn build(sources: &Sources<'_>, position_of: &FxHashMap<ModuleId, usi
             index.start_stop.extend(atoms.iter().map(|atom| (id, *atom)));
         }
     }
-    let sections = kept_by_start_stop(sources, all_sections);
+    let sections = kept_by_start_stop(sources, index, all_sections);
     let same_names = same_names(sources, position_of, index);
     let follows = sources.follows_values();
     let region = |s: &&summaries::ModuleSummary| if follows { Regions::new(s) } else { Regions::default() };
@@ -64,8 +64,7 @@ fn identifier_sections<'s>(sources: &Sources<'s>, index: &Index) -> FxHashMap<&'
     for (position, summary) in sources.summaries.iter().enumerate() {
         for (i, atom) in summary.atoms.iter().enumerate() {
             let id = AtomId::new(index.modules[position].first_atom as usize + i);
-            // Metadata lives with the section that it is ordered after, whoever walks over all of it.
-            let counts = atom.kind.is_alloc() && atom.link_order.is_none() && !index.discarded[id.index()];
+            let counts = atom.kind.is_alloc() && !index.discarded[id.index()];
             if atom.has(atom_flags::C_IDENTIFIER) && counts {
                 sections.entry(summary.name(atom.name)).or_default().push(id);
             }
@@ -77,14 +76,25 @@ fn identifier_sections<'s>(sources: &Sources<'s>, index: &Index) -> FxHashMap<&'
 /// Those of the sections that a reference to `__start_X` or `__stop_X` keeps, under the rules of the linker behind us.
 fn kept_by_start_stop<'s>(
     sources: &Sources<'s>,
+    index: &Index,
     mut sections: FxHashMap<&'s [u8], Vec<AtomId>>,
 ) -> FxHashMap<&'s [u8], Vec<AtomId>> {
-    // lld's default (it exempts glibc's `__libc_*`). Under GNU ld's option of that name still the first section of the
-    // name is kept, or more.
+    // lld's default. Under GNU ld's option of that name still the first section of the name is kept, or more.
     if sources.config.start_stop_gc.unwrap_or(true) && sources.config.linker.dialect == Dialect::Lld {
-        sections.retain(|name, _| name.starts_with(b"__libc_"));
+        sections.retain(|name, _| is_exempt_from_start_stop_gc(name));
     }
+    // Metadata lives with the section that it is ordered after, whoever walks over all of it.
+    let is_ordered = |atom: &AtomId| {
+        let (position, local) = index.locate(*atom);
+        sources.summaries[position].atoms[local.index()].link_order.is_some()
+    };
+    sections.values_mut().for_each(|atoms| atoms.retain(|atom| !is_ordered(atom)));
     sections
+}
+
+/// The sections that a mention of their start or end keeps with lld, whatever `-z start-stop-gc` says: glibc's (lld's `MarkLive.cpp`).
+pub(crate) fn is_exempt_from_start_stop_gc(section: &[u8]) -> bool {
+    section.starts_with(b"__libc_")
 }
 
 /// Sorted pairs of atoms: if the first is live, so must be the second, by [`EdgeKind::SameName`].

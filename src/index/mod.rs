@@ -23,7 +23,7 @@ use crate::inputs::Inputs;
 use crate::resolve::{Resolution, link_limit};
 pub use bonds::Bond;
 pub(crate) use bonds::{FunctionTable, is_ordinary_data};
-pub(crate) use edges::edge_kind;
+pub(crate) use edges::{edge_kind, is_exempt_from_start_stop_gc};
 pub(crate) use regions::{Region, Regions};
 pub use roots::RootReason;
 

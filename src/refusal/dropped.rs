@@ -13,10 +13,10 @@ use summaries::{
 use super::Place;
 use crate::config::{Config, Dialect, OutputKind};
 use crate::ids::{AtomId, Id, SymbolId};
-use crate::index::{Index, IndexedModule, Root, RootReason};
+use crate::index::{Index, IndexedModule, Root, RootReason, is_exempt_from_start_stop_gc};
 use crate::plan::{Action, ModulePlan, Plan};
 use crate::propagate::Liveness;
-use crate::resolve::{Resolution, link_limit, symbols_of};
+use crate::resolve::{Resolution, link_limit, start_stop_section, symbols_of};
 
 /// An object of which nothing is left, for GNU ld: it asks each object that has sections, and only those, whether the stack
 /// must be executable, and takes an object without `.note.GNU-stack` for a yes. That section would be left.
@@ -116,7 +116,16 @@ pub fn of_start_stop(
     let is_seen = |atom: AtomId| !config.gc_sections || index.plain_live(summaries)[atom.index()];
     // Without `--gc-sections` these sections are roots; other linkers keep what the symbols mean.
     let collects = config.gc_sections && config.linker.dialect == Dialect::Lld;
-    let is_lost = |(_, atom): &&(SymbolId, AtomId)| collects && !liveness.is_live(*atom) && is_seen(*atom);
+    // Of some sections any mention keeps them, so that one that goes is mentioned nowhere; metadata goes with what it describes.
+    let may_be_lost = |symbol: SymbolId, atom: AtomId| {
+        let (position, local) = index.locate(atom);
+        let exempt =
+            start_stop_section(resolution.symbols[symbol].name).is_some_and(is_exempt_from_start_stop_gc);
+        !exempt && summaries[position].atoms[local.index()].link_order.is_none()
+    };
+    let is_lost = |(symbol, atom): &&(SymbolId, AtomId)| {
+        collects && !liveness.is_live(*atom) && is_seen(*atom) && may_be_lost(*symbol, *atom)
+    };
     let lost = index.start_stop.iter().find(is_lost).copied();
     let exports = config.output_kind == OutputKind::Shared || config.export_dynamic;
     let mut mentions: Vec<(SymbolId, bool, AtomId)> = Vec::new();
