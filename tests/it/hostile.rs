@@ -276,14 +276,18 @@ fn little_memory_and_few_files() {
     for linker in Linker::ALL {
         for limit in ["-v 60000", "-v 90000", "-v 150000", "-v 300000", "-n 8", "-n 16"] {
             let mut statuses = Vec::new();
-            for program in [linker.path(), session.path("shims/ld")] {
+            // Near its limit mold fails by chance: it is asked several times, and ours must be one of its ends.
+            let plain = std::iter::repeat_n(linker.path(), if linker == Linker::Mold { 8 } else { 1 });
+            for program in plain.chain([session.path("shims/ld")]) {
                 let line = format!("ulimit {limit}; exec {} main.o x.o -e main -o out", program.display());
                 let outcome = session
                     .run(&Job::new(&dir, "sh").arg("-c").arg(line).env("LTO_PRUNE_LINKER", linker.path()));
                 session.check(!outcome.stderr.contains("panicked"), &outcome.stderr);
                 statuses.push(outcome.status);
             }
-            session.check_eq(&statuses[1], &statuses[0], &format!("{} with {limit}", linker.name()));
+            let ours = statuses.pop();
+            let is_one = ours.is_some_and(|ours| statuses.contains(&ours));
+            session.check(is_one, &format!("{} with {limit}: {ours:?} instead of {statuses:?}", linker.name()));
         }
     }
 }
