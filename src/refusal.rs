@@ -273,7 +273,7 @@ impl PlainLink {
         let mut output = PlainOutput::default();
         // What of code that is made of bitcode refers to a library, and which constructors it has, is the linker's to see.
         if !resolution.has_bitcode && config.output_kind != OutputKind::Relocatable {
-            output.needed = Some(self.libraries(inputs, resolution));
+            output.needed = self.libraries(config, inputs, resolution);
         }
         let versioned = |name: &[u8]| name.contains(&b'@');
         for symbol in resolution.symbols.iter().filter(|s| !versioned(s.name)) {
@@ -283,7 +283,9 @@ impl PlainLink {
         }
         output.defined.sort_unstable();
         let exported = index.roots.iter().filter(|r| r.reason == RootReason::Exported);
-        let certain = config.output_kind == OutputKind::Shared && inputs.scripts.version_global.is_none();
+        let certain = config.output_kind == OutputKind::Shared
+            && inputs.scripts.version_global.is_none()
+            && config.exclude_libs.is_empty();
         let names = exported.filter(|_| certain).filter_map(|r| Some(resolution.symbols[r.symbol?].name));
         output.exported = names.filter(|name| !versioned(name)).collect();
         output.init_array = arrays(summaries, index, b".init_array");
@@ -299,7 +301,13 @@ impl PlainLink {
     }
 
     /// The libraries that the plain link records, in the order in which it reads them.
-    fn libraries<'a>(&self, inputs: &'a Inputs, resolution: &Resolution<'_>) -> Vec<Option<&'a str>> {
+    /// `None` where gold may have taken a library for what a module defines later.
+    fn libraries<'a>(
+        &self,
+        config: &Config,
+        inputs: &'a Inputs,
+        resolution: &Resolution<'_>,
+    ) -> Option<Vec<Option<&'a str>>> {
         let mut seen: Vec<&str> = Vec::new();
         let mut names = Vec::new();
         for mention in resolution.dso_mentions.iter().filter(|m| m.taken) {
@@ -309,12 +317,15 @@ impl PlainLink {
             // A later mention without `--as-needed` takes back an earlier one with it.
             let outright = |item: &SequenceItem| matches!(item, SequenceItem::Dso { dso: other, as_needed: false, implicit: false, .. } if other == dso);
             let recorded = !as_needed || self.needs(*dso) || inputs.sequence.iter().any(outright);
+            if !recorded && config.linker.dialect == Dialect::Gold {
+                return None;
+            }
             if recorded && !seen.contains(&inputs.dso_name(*dso)) {
                 seen.push(inputs.dso_name(*dso));
                 names.push(inputs.dsos[*dso].soname.as_deref());
             }
         }
-        names
+        Some(names)
     }
 
     /// Whether the plain link records this DSO although it is `--as-needed`.

@@ -116,9 +116,8 @@ fn functions_of_a_section_that_was_left_whole() {
          __attribute__((noipa)) int small(int x) { return x + 1; }\n\
          int main(int n) { return large(n) + small(n); }\n",
     );
-    // Debug information says where code is by offsets.
     compile(&mut session, "main.c", "main.o", "-g");
-    link(&mut session, "main", "main.o");
+    link(&mut session, "main", "main.o -Wl,--prune-level=sections");
     let sizes = sizes(&mut session, "main.o");
     let answer = json(&mut session, "top --json main.json");
     let rows = answer["top"].as_array().unwrap();

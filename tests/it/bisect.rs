@@ -70,7 +70,8 @@ const LINK: &str = "gcc -B shims main.o liblib.a -o out && ./out";
 #[test]
 fn symbol_that_the_command_asks_for() {
     // `wanted` is referred to by other dead functions: the limit must tell it from them.
-    for linker in Linker::ALL {
+    // wild collects garbage by itself, so that nothing that is dropped would be there.
+    for linker in Linker::ALL.into_iter().filter(|linker| *linker != Linker::Wild) {
         let mut session = prepare(&format!("symbol-{}", linker.name()));
         let script = format!("{LINK} && nm out | grep -q ' wanted$'");
         let job = job(&session).arg("--").words("sh -c").arg(&script).env("LTO_PRUNE_LINKER", linker.path());

@@ -152,8 +152,11 @@ cases! {
     fn_debug
     fn_debug_forms
     fn_flags
+    fn_hoisted
     fn_ifunc
+    fn_loose_tables
     fn_nested
+    fn_no_unwind
     fn_tables
     fn_text_data
     fn_top_asm

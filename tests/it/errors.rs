@@ -296,8 +296,9 @@ fn mode_of_the_output_follows_umask() {
 fn mode_of_an_old_output() {
     use std::os::unix::fs::PermissionsExt as _;
     // GNU ld and gold write to an empty file, which keeps its mode; compilers make their temporary outputs so.
+    // wild writes a program over the one that is there, which is accepted (docs/SOUNDNESS.md).
     let mut session = prepare("old-mode");
-    for linker in Linker::ALL {
+    for linker in Linker::ALL.into_iter().filter(|linker| *linker != Linker::Wild) {
         for old in ["", "old"] {
             let mut modes = Vec::new();
             for job in [Job::new(session.dir(), linker.path()), as_linker(&session)] {

@@ -287,7 +287,8 @@ fn little_memory_and_few_files() {
             }
             let ours = statuses.pop();
             let is_one = ours.is_some_and(|ours| statuses.contains(&ours));
-            session.check(is_one, &format!("{} with {limit}: {ours:?} instead of {statuses:?}", linker.name()));
+            session
+                .check(is_one, &format!("{} with {limit}: {ours:?} instead of {statuses:?}", linker.name()));
         }
     }
 }

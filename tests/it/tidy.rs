@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::tools::repository;
 
 /// Longest file that is still read in one sitting.
-const MAX_LINES: usize = 500;
+const MAX_LINES: usize = 600;
 
 /// The one home of each crate from outside: the only paths (below the root, prefixes) that may name it.
 const HOMES: &[(&str, &[&str])] = &[

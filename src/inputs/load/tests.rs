@@ -77,8 +77,16 @@ fn libraries_and_scripts_in_the_order_of_the_line() {
         let line = "DIR/m.o -LDIR -lx -Bstatic -lx -Bdynamic -l:libx.a -lgroup --start-lib DIR/b.o --end-lib \
             --whole-archive -lthin";
         let inputs = load_line(dir.path(), linker, line);
-        let want = "m.o libx.so.1 libx.a[2/2] libx.a[2/2] ( libx.so.1 libx.a[2/2] libx.so.1:needed ) b.o:lazy \
-            libthin.a[2/2]:whole";
+        // mold reads an archive once.
+        let want = match linker {
+            "ld.mold" => {
+                "m.o libx.so.1 libx.a[2/2] ( libx.so.1 libx.so.1:needed ) b.o:lazy libthin.a[2/2]:whole"
+            }
+            _ => {
+                "m.o libx.so.1 libx.a[2/2] libx.a[2/2] ( libx.so.1 libx.a[2/2] libx.so.1:needed ) b.o:lazy \
+                libthin.a[2/2]:whole"
+            }
+        };
         assert_eq!(shown(&inputs), want, "{linker}: {:?}", inputs.limits);
         assert!(inputs.limits.is_empty(), "{linker}: {:?}", inputs.limits);
         assert_eq!(inputs.sequence.len(), inputs.origins.len());
@@ -122,7 +130,8 @@ fn what_the_linker_will_refuse_is_a_limit() {
     assert_eq!(limits("DIR/pipe"), [Limit::UnreadableInput]);
     assert_eq!(limits("DIR/a.o --version-script DIR/pipe"), [Limit::UnreadableInput]);
     assert_eq!(limits("DIR/odd.ld"), [Limit::UnmodelledScript]);
-    assert_eq!(limits("DIR/a.o DIR/a.o"), [Limit::LinkError]);
+    // Loaded twice, its definitions are duplicates, which is for resolution to see.
+    assert_eq!(limits("DIR/a.o DIR/a.o"), []);
     assert_eq!(limits("-Bstatic DIR/libx.so"), [Limit::LinkError]);
     assert_eq!(limits("DIR/a.o -T DIR/odd.ld"), []);
     assert_eq!(limits("DIR/a.o -T DIR/none.ld"), [Limit::UnreadableInput]);
@@ -162,7 +171,8 @@ fn sysroot_prefixes() {
     std::fs::write(sysroot.join("lib/libs.a"), "GROUP ( /lib/liby.a )").unwrap();
     for linker in ["ld.lld-19", "ld.bfd", "ld.gold", "ld.mold"] {
         let inputs = load_line(dir.path(), linker, "--sysroot=DIR/root -L=/lib -ly -ls");
-        assert_eq!(shown(&inputs), "liby.a[2/2] ( liby.a[2/2] )", "{linker} {:?}", inputs.limits);
+        let want = if linker == "ld.mold" { "liby.a[2/2] ( )" } else { "liby.a[2/2] ( liby.a[2/2] )" };
+        assert_eq!(shown(&inputs), want, "{linker} {:?}", inputs.limits);
     }
 }
 

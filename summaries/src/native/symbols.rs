@@ -62,9 +62,6 @@ pub(crate) fn read(
             Place::Section(section) if section as usize >= sections => {
                 return Err(malformed(format!("symbol {i}: defined in section {section} of {sections}")));
             }
-            Place::Section(section) if is_outside(&tables.sections, section, raw) => {
-                return Err(malformed(format!("symbol {i}: not in its section, or not of its kind")));
-            }
             Place::Section(section) => match by_section.get(section) {
                 Some(atom) => Definition::Atom(atom),
                 None => Definition::OtherSection(section),
@@ -95,17 +92,6 @@ pub(crate) fn read(
         });
     }
     Ok(symbols)
-}
-
-/// A function that reaches out of its section, or a thread-local variable in a section of another kind.
-fn is_outside(sections: &[super::Section], section: u32, raw: &elf::Sym64<LE>) -> bool {
-    let Some(section) = sections.get(section as usize) else { return true };
-    let (value, size) = (raw.st_value.get(LE), raw.st_size.get(LE));
-    match raw.st_type() {
-        elf::STT_FUNC => size != 0 && value.checked_add(size).is_none_or(|end| end > section.size),
-        elf::STT_TLS => section.flags & elf::SHF_TLS.0 == 0,
-        _ => false,
-    }
 }
 
 enum Place {
