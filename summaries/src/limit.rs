@@ -112,8 +112,8 @@ limits! {
     UnsizedSymbol, "unsized-symbol", Section, "a size for each function symbol (.size)";
     /// A symbol among code that is no function.
     SymbolInText, "symbol-in-text", Section, "function symbols only, with data elsewhere";
-    /// A function that no frame description entry describes.
-    MissingFde, "missing-fde", Section, "-fasynchronous-unwind-tables";
+    /// A frame description entry that describes no range of the section.
+    MissingFde, "missing-fde", Section, "a newer compiler";
     /// A branch or operand that leads out of the section or between instructions.
     BranchNowhere, "branch-nowhere", Section, "compiled code";
     /// A relocation in code that is no field of an instruction, or of a type that has no meaning there.

@@ -180,7 +180,7 @@ fn unit_flags(rng: &mut Rng, compiler: Compiler, unit: &Unit) -> Vec<String> {
         // gcc's table of the entries refers to functions in groups that the linker discards.
         flags.retain(|f| !f.starts_with("-fpatchable"));
     }
-    if !unit.cplus && rng.one_in(16) {
+    if !unit.cplus && rng.one_in(4) {
         flags.push("-fno-asynchronous-unwind-tables".into());
     }
     flags

@@ -10,16 +10,17 @@
 //! from it is added to it again. Compilers form the base of a table in the function that jumps through it, so
 //! the jump goes through one of the tables whose addresses the function forms, each of which must then lead into the function.
 //!
-//! A jump through a number that was computed in any other way is not proved. A wrong pointer can't make a claim: a table
-//! whose jump is not found here has entries that nothing claims.
+//! A jump through a number that was computed in any other way leads in compiled code to what a relocation names, or by a table
+//! that no jump claims. Assembly may have computed how far one function is from another: there it is not proved. A wrong pointer can't
+//! make a claim: a table whose jump is not found here has entries that nothing claims.
 
 use object::endian::LittleEndian as LE;
 
 use super::code::is_noreturn;
 use super::references::{Found, Relative};
 use super::{Context, Function, Place, Text};
-use crate::native::decode::{Flow, Gpr, Instruction, Step, Steps};
-use crate::native::relocations::{symbol_of, type_of};
+use crate::native::decode::{Field, Flow, Gpr, Instruction, Step, Steps};
+use crate::native::relocations::{Rela, symbol_of, type_of};
 use crate::summary::Definition;
 
 /// A jump through a register that is not through a pointer.
@@ -98,7 +99,8 @@ fn joined(a: Value, b: Value) -> Value {
     }
 }
 
-/// Every jump of every decoded function through a register that is not a pointer. In compiled code only tables are asked for.
+/// Every jump of every decoded function through a register that is not a pointer. Where there is no table only code is looked at that a compiler
+/// need not have written, and that may work out how far one function is from another.
 pub(super) fn jumps(context: &Context<'_, '_>, texts: &[Text<'_>], found: &Found) -> Vec<Jump> {
     // Where code is entered otherwise than by falling or branching within the function.
     let mut entered: Vec<(usize, u64)> = found.retargets.iter().map(|r| (r.text, r.target)).collect();
@@ -115,7 +117,7 @@ pub(super) fn jumps(context: &Context<'_, '_>, texts: &[Text<'_>], found: &Found
     for (index, text) in texts.iter().enumerate().filter(|(_, t)| t.decoded) {
         for function in &text.functions {
             let own = text.instructions.get(function.instructions.clone()).unwrap_or(&[]);
-            let asked = !found.relative.is_empty() || !function.is_compiled();
+            let asked = !found.relative.is_empty() || takes_functions(context, text, function);
             if !asked || !own.iter().any(|i| i.flow == Flow::JumpRegister) {
                 continue;
             }
@@ -142,6 +144,35 @@ pub(super) fn jumps(context: &Context<'_, '_>, texts: &[Text<'_>], found: &Found
         }
     }
     jumps
+}
+
+/// Whether a function that no compiler need have written has the address of another one as an operand.
+fn takes_functions(context: &Context<'_, '_>, text: &Text<'_>, function: &Function) -> bool {
+    let own = text.instructions.get(function.instructions.clone()).unwrap_or(&[]);
+    let relas = context.relas_of(text.section);
+    let within = |t: i64| u64::try_from(t).is_ok_and(|t| (function.start..function.end).contains(&t));
+    let is_other = |rela: &Rela, i: &Instruction| {
+        let Some(symbol) = context.symbols.get(symbol_of(rela).index()) else { return false };
+        let Definition::Atom(atom) = symbol.definition else { return false };
+        let Some(section) = context.section_of(atom).filter(|s| context.text_of(*s).is_some()) else {
+            return false;
+        };
+        let distance = match type_of(rela) {
+            2 | 4 => i.end().saturating_sub(rela.r_offset.get(LE)) as i64,
+            _ => 0,
+        };
+        let to = rela.r_addend.get(LE).saturating_add(distance).saturating_add_unsigned(symbol.value);
+        section != text.section || !within(to)
+    };
+    !function.is_compiled()
+        && own.iter().filter(|i| i.field != Field::Branch).any(|i| {
+            let first = relas.partition_point(|(_, r)| r.r_offset.get(LE) < u64::from(i.offset));
+            let inside =
+                relas.get(first..).unwrap_or(&[]).iter().take_while(|(_, r)| r.r_offset.get(LE) < i.end());
+            let resolved = matches!(i.field, Field::RipRelative { .. }) && !i.target.is_some_and(within);
+            let mut inside = inside.peekable();
+            if inside.peek().is_none() { resolved } else { inside.any(|(_, rela)| is_other(rela, i)) }
+        })
 }
 
 struct Flowing<'f, 'c, 'a, 't> {
@@ -307,7 +338,8 @@ impl Flowing<'_, '_, '_, '_> {
         let is_of =
             |entry: Value, base: Gpr| matches!(entry, Value::Entry { bases, .. } if bases & 1 << base != 0);
         let sum = |a: Gpr, b: Gpr| match (of(a), of(b)) {
-            (Value::Code, Value::Arithmetic) | (Value::Arithmetic, Value::Code) => Value::Code,
+            (Value::Code, Value::Arithmetic | Value::Entry { table: None, .. })
+            | (Value::Arithmetic | Value::Entry { table: None, .. }, Value::Code) => Value::Code,
             (Value::Base(x), Value::Entry { table: Some(y), .. })
             | (Value::Entry { table: Some(y), .. }, Value::Base(x))
                 if x == y =>
@@ -318,6 +350,8 @@ impl Flowing<'_, '_, '_, '_> {
             // The entry was in memory meanwhile.
             (Value::Base(x), Value::Pointer | Value::Unknown)
             | (Value::Pointer | Value::Unknown, Value::Base(x)) => Value::Sum(x),
+            // It may be a label and how far another one is from it.
+            (Value::Unknown, _) | (_, Value::Unknown) => Value::Unknown,
             _ => Value::Arithmetic,
         };
         // A base that is moved is in both registers.
@@ -390,6 +424,8 @@ impl Flowing<'_, '_, '_, '_> {
             match get(state, *through) {
                 // What isn't followed leads to what some relocation or table names.
                 Value::Pointer | Value::Code | Value::Unknown => {}
+                // So does a number in compiled code, whatever was done to get it.
+                Value::Arithmetic | Value::Base(_) | Value::Entry { .. } if self.function.is_compiled() => {}
                 Value::AnySum => jumps.push(Jump::AnyTable { text, offset }),
                 Value::Sum(base) => {
                     if let Some(entry) = self.found.relative.get(base as usize) {
