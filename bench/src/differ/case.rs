@@ -341,7 +341,7 @@ mod tests {
         let linkers = ["lld", "bfd"];
         let alternatives: usize = features.iter().map(|f| f.words.len()).sum();
         let mut met = BTreeSet::new();
-        for seed in 0..8 * alternatives as u64 {
+        for seed in 0..2 * alternatives as u64 {
             let case = Case::draw(seed, &features, &linkers);
             assert_eq!(case.parts, Case::draw(seed, &features, &linkers).parts);
             met.extend(case.parts.iter().map(|p| (case.linker, p.feature, p.words)));
