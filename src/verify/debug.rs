@@ -13,10 +13,12 @@ use super::object::{Expected, Pair};
 use super::relocations;
 use crate::error::Result;
 
-/// Whether debug information must be there in another form: some code is in several parts.
+/// Whether debug information must be there in another form: some code is in several parts, or goes with several functions.
 pub(super) fn is_rewritten(old: &Object<'_>, expected: &Expected) -> bool {
     let is_code = |i: usize| old.sections.get(i).is_some_and(|s| s.is_executable());
-    (1..old.sections.len()).any(|i| is_code(i) && expected.parts.of(i).is_some_and(|atoms| atoms.len() > 1))
+    expected.drops_functions
+        || (1..old.sections.len())
+            .any(|i| is_code(i) && expected.parts.of(i).is_some_and(|atoms| atoms.len() > 1))
 }
 
 /// Whether a section is debug information.

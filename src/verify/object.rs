@@ -7,7 +7,7 @@
 //! Left out: whether the plan is right.
 
 use goblin::elf::section_header as sh;
-use summaries::{Atom, ModuleSummary};
+use summaries::{Atom, AtomKind, ModuleSummary};
 
 use super::addresses;
 use super::debug;
@@ -31,6 +31,8 @@ pub struct Expected {
     pub parts: ExpectedParts,
     /// It gets an address-significance table.
     pub addresses: bool,
+    /// A section with several functions goes, so that debug information is written anew.
+    pub(super) drops_functions: bool,
 }
 
 impl Expected {
@@ -49,11 +51,16 @@ impl Expected {
         for (dropped, kept) in dropped.iter_mut().zip(kept) {
             *dropped &= !kept;
         }
+        let is_dropped = |section: u32| dropped.get(section as usize) == Some(&true);
+        let several = |atoms: &&[Atom]| matches!(atoms, [first, _, ..] if first.kind == AtomKind::Code && is_dropped(first.section));
+        let drops_functions =
+            summary.atoms.chunk_by(|a, b| a.section == b.section).any(|atoms| several(&atoms));
         Expected {
             dropped,
             prevails_elsewhere: plan.prevails_elsewhere.clone(),
             parts: ExpectedParts::new(summary, plan),
             addresses: plan.addresses.is_some(),
+            drops_functions,
         }
     }
 

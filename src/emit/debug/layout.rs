@@ -77,9 +77,10 @@ impl Layout<'_> {
         Ok((*symbol, place.wrapping_sub(*value as i64)))
     }
 
-    /// Whether the section that holds this made-up address is emitted in parts.
+    /// Whether the section that holds this made-up address is emitted in parts, or not at all.
     pub(super) fn is_parted(&self, address: u64) -> bool {
-        decode(address).is_some_and(|(section, _)| self.parts.of(section).is_some())
+        let goes = |section| self.parts.action_of_section(section) == Some(Action::Drop);
+        decode(address).is_some_and(|(section, _)| self.parts.of(section).is_some() || goes(section))
     }
 
     /// The parts that stay of the range from `begin` to `end`, in made-up addresses. A range of numbers that are no

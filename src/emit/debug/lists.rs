@@ -148,15 +148,15 @@ impl ListSection<'_, '_> {
                 }
                 continue;
             }
-            if list.offset < at {
-                return Err(invalid("begins in another one"));
+            if at <= list.offset {
+                map.push(at, list.offset, draft.len(), true);
+                draft.copy(self.section, at, list.offset)?;
             }
-            map.push(at, list.offset, draft.len(), true);
-            draft.copy(self.section, at, list.offset)?;
+            // gcc lets the ranges of an inner block be the tail of those of an outer one: that is a list by itself here.
             let (entries, end) = self.read(list)?;
             map.push(list.offset, end, draft.len(), false);
             self.write(&mut draft, list, &entries)?;
-            at = end;
+            at = at.max(end);
         }
         let end = self.section.raw.len() as u64;
         map.push(at, end, draft.len(), true);

@@ -6,6 +6,9 @@
 //! emission then treats each address by itself, like in an object with function sections. Entries of units keep size and place.
 //! Sound because whatever is not known to be right is an error, upon which the object is kept whole.
 //!
+//! A section with several functions of which all go is treated alike: where it was, at address 0 in the output, it would reach
+//! into the code of a position-independent program.
+//!
 //! Left out: a section that holds only one function, or from which nothing goes, needs none of this; `.debug_frame`,
 //! `.debug_names`, `.debug_macro` and strings say nothing by distance.
 
@@ -59,7 +62,11 @@ pub(super) fn rewrite(input: &Input<'_>, parts: &Parts<'_>) -> Result<Option<Exp
         let flags = input.section(section as usize).map_or(0, |s| s.sh_flags.get(LE).0);
         flags & elf::SHF_EXECINSTR.0 != 0
     };
-    let is_divided = parts.sections.iter().any(|p| p.only().is_none() && is_code(p.section));
+    let goes_whole = |section: u32| {
+        parts.action_of_section(section) == Some(Action::Drop) && parts.atoms_of(section).1.len() > 1
+    };
+    let is_divided = parts.sections.iter().any(|p| p.only().is_none() && is_code(p.section))
+        || (1..input.sections.len() as u32).any(|section| is_code(section) && goes_whole(section));
     let named = |prefix: &[u8]| -> Vec<usize> {
         let stays = |i: usize| parts.action_of_section(i as u32) != Some(Action::Drop);
         let of_name =
