@@ -53,9 +53,10 @@ pub(crate) struct Recipe {
 }
 
 impl Recipe {
-    /// Whether some unit is compiled with debug information.
+    /// Whether some unit has debug information that is about one function at each address: the linker folds none.
     pub(crate) fn has_debug_info(&self) -> bool {
-        self.compile.iter().flatten().any(|word| word == "-g")
+        let folds = self.link.iter().any(|word| word.contains("--icf"));
+        !folds && self.compile.iter().flatten().any(|word| word == "-g")
     }
 
     /// The link by `DIR/ld`, to `output`.
