@@ -20,6 +20,7 @@ pub mod report;
 pub mod bisect;
 pub mod split;
 pub mod audit;
+pub mod compression;
 pub mod error;
 pub mod ids;
 pub mod repro;

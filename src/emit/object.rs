@@ -106,7 +106,7 @@ fn rewrite_without(
     let unwind = Unwind::prune(&input, &fates, &symbols, &parts)?;
     let scan = relocations::scan(&input, &fates, &unwind, &parts, &mut symbols)?;
     drop_emptied(&input, &mut fates, &unwind, &scan, &symbols)?;
-    let table = symbols.number(&input, &fates, &parts, scan.needs_zero, &scan.section_symbols)?;
+    let table = symbols.number(&input, &fates, &parts, &scan.section_symbols)?;
     let profile = tables::profile(&input, &table)?;
     if let Some(profile) = profile.as_ref().filter(|p| p.weights.is_empty() && emptied.is_empty()) {
         // lld warns of a profile without relocations. Symbols of it go too, so their numbers are others.

@@ -36,8 +36,6 @@ pub(super) struct Scan {
     patches: Vec<Patch>,
     /// By section: the relocation section has an entry left.
     has_entries: Vec<bool>,
-    /// Some relocation needs the absolute symbol of value 0.
-    pub(super) needs_zero: bool,
     /// Which runs of parted sections have relocations.
     pub(super) of_parts: PartRelocations,
     /// (old section, run) of every run whose section symbol is needed, sorted.
@@ -104,12 +102,7 @@ pub(super) fn scan(
                 Treatment::Resolve(value) => {
                     let width = field_of(entry.r_type(LE, false)).map_or(0, |(width, _)| width);
                     let value = truncate(value, width);
-                    if target.compressed {
-                        scan.needs_zero |= width > 0;
-                        any |= width > 0;
-                    } else {
-                        scan.patches.push(Patch { section: target.section, offset, width, value });
-                    }
+                    scan.patches.push(Patch { section: target.section, offset, width, value });
                 }
             }
         }
@@ -327,18 +320,6 @@ fn written(
             let symbol = table.run(section, run).ok_or_else(|| lost(input, index))?;
             new.set_r_info(LE, false, symbol, kind);
             new.r_addend = I64::new(LE, addend);
-        }
-        Treatment::Resolve(value) if target.compressed => {
-            let width = field_of(kind).map_or(0, |(width, _)| width);
-            let kind = match width {
-                0 => return Ok(None),
-                1 => elf::R_X86_64_8,
-                2 => elf::R_X86_64_16,
-                4 => elf::R_X86_64_32,
-                _ => elf::R_X86_64_64,
-            };
-            new.set_r_info(LE, false, table.zero.ok_or_else(|| lost(input, index))?, kind);
-            new.r_addend = I64::new(LE, truncate(value, width) as i64);
         }
         Treatment::Resolve(_) | Treatment::Remove => return Ok(None),
     }

@@ -1,7 +1,7 @@
 //! The symbol table of the output: numbers, and the bytes of it.
 //!
 //! Decides nothing: how each symbol appears was decided in [`symbols`](super::symbols). Symbols that are not of the input
-//! (section symbols of parts, the absolute symbol of compressed debug sections) stand behind the input's local ones.
+//! (section symbols of parts and of new debug sections) stand behind the input's local ones.
 //!
 //! Left out: names of what goes; [`strings`](super::strings) drops them.
 
@@ -48,26 +48,21 @@ pub(super) struct SymbolTable {
     pub(super) debug: Vec<u32>,
     /// Index of the section symbol of the code that reports a stub that runs, where there is such.
     pub(super) reporter: Option<u32>,
-    /// Index of the local absolute symbol of value 0, where one was asked for.
-    pub(super) zero: Option<u32>,
     pub(super) homes: Vec<Home>,
     /// The section symbol of each run that has one: (old section, run, new symbol), sorted.
     pub(super) runs: Vec<(u32, u32, u32)>,
     /// Runs whose section symbols are new, in the order of the table.
     pub(super) added: Vec<(u32, u32)>,
-    /// Index of the first symbol that is not of the input: the section symbols, the reporter's last, then the absolute one.
+    /// Index of the first symbol that is not of the input: the section symbols, the reporter's last.
     pub(super) first_added: u32,
 }
-/// The name of the local absolute symbol of value 0 that relocations of compressed debug sections refer to: none, so that the
-/// output names nothing that the plain one does not.
-const ZERO_NAME: &[u8] = b"";
 fn malformed(message: impl Into<String>) -> Error {
     Error::new(Stage::Emit, message)
 }
 
 impl SymbolTable {
     /// Number what comes behind the local symbols of the input; returns the index of the first global symbol.
-    pub(super) fn end_locals(&mut self, next: u32, zero: bool, reporter: bool, runs: &[(u32, u32)]) -> u32 {
+    pub(super) fn end_locals(&mut self, next: u32, reporter: bool, runs: &[(u32, u32)]) -> u32 {
         // Entry 0 is local, also where the input's sh_info says otherwise.
         self.first_added = next;
         let mut next = next;
@@ -84,8 +79,7 @@ impl SymbolTable {
         next += self.debug.len() as u32;
         self.reporter = reporter.then_some(next);
         next += u32::from(reporter);
-        self.zero = zero.then_some(next);
-        self.first_global = next + u32::from(zero);
+        self.first_global = next;
         self.first_global
     }
 
@@ -133,7 +127,7 @@ impl SymbolTable {
         let mut any_extended = false;
         for (i, (old, entry)) in input.symbols.iter().zip(&self.entries).enumerate() {
             if extended.len() == self.first_added as usize {
-                any_extended |= self.write_added(sections, names, &mut out, &mut extended)?;
+                any_extended |= self.write_added(sections, &mut out, &mut extended)?;
             }
             if *entry == Entry::Absent {
                 continue;
@@ -182,7 +176,7 @@ impl SymbolTable {
             out.extend_from_slice(pod::bytes_of(&symbol));
         }
         if extended.len() == self.first_added as usize {
-            any_extended |= self.write_added(sections, names, &mut out, &mut extended)?;
+            any_extended |= self.write_added(sections, &mut out, &mut extended)?;
         }
         let extended = any_extended.then(|| extended.iter().flat_map(|e| e.to_le_bytes()).collect());
         Ok((out, extended))
@@ -191,13 +185,7 @@ impl SymbolTable {
 
 impl SymbolTable {
     /// Append the symbols that are not of the input. Whether some section number is an extended one.
-    fn write_added(
-        &self,
-        sections: &Numbering,
-        names: &mut Compacted,
-        out: &mut Vec<u8>,
-        extended: &mut Vec<u32>,
-    ) -> Result<bool> {
+    fn write_added(&self, sections: &Numbering, out: &mut Vec<u8>, extended: &mut Vec<u32>) -> Result<bool> {
         let mut any_extended = false;
         let runs = self.added.iter().map(|&(section, run)| {
             let gone = || malformed(format!("section {section} goes, but a part of it is referred to"));
@@ -223,10 +211,6 @@ impl SymbolTable {
             extended.push(high);
             out.extend_from_slice(pod::bytes_of(&symbol));
         }
-        if self.zero.is_some() {
-            out.extend_from_slice(pod::bytes_of(&zero_symbol(names)));
-            extended.push(0);
-        }
         Ok(any_extended)
     }
 }
@@ -248,14 +232,4 @@ fn make_undefined(symbol: &mut Sym, bind: SymbolBind) {
     symbol.st_shndx = U16::new(LE, elf::SHN_UNDEF);
     symbol.st_value = U64::new(LE, 0);
     symbol.st_size = U64::new(LE, 0);
-}
-
-fn zero_symbol(names: &mut Compacted) -> Sym {
-    Sym {
-        st_name: U32::new(LE, names.push(ZERO_NAME)),
-        // Local, without type.
-        st_info: elf::SymbolInfo::new(elf::STB_LOCAL, elf::STT_NOTYPE),
-        st_shndx: U16::new(LE, elf::SHN_ABS),
-        ..Sym::default()
-    }
 }

@@ -162,14 +162,12 @@ impl<'p> Symbols<'p> {
         self.plan.pin_visibility.is_empty() || self.plan.pin_visibility.get(i) == Some(&true)
     }
 
-    /// Decide how each symbol appears. With `zero`, a local absolute symbol of value 0 is added; `runs` are the runs
-    /// (old section, run; sorted) that need a section symbol.
+    /// Decide how each symbol appears. `runs` are the runs (old section, run; sorted) that need a section symbol.
     pub(super) fn number(
         &self,
         input: &Input<'_>,
         fates: &Fates,
         parts: &Parts<'_>,
-        zero: bool,
         runs: &[(u32, u32)],
     ) -> Result<SymbolTable> {
         let mut signature = vec![false; input.symbols.len()];
@@ -187,7 +185,6 @@ impl<'p> Symbols<'p> {
             first_global: 0,
             debug: input.added.clone(),
             reporter: None,
-            zero: None,
             homes: self.homes.clone(),
             runs: Vec::new(),
             added: Vec::new(),
@@ -197,7 +194,7 @@ impl<'p> Symbols<'p> {
         let mut next = 0;
         for (i, symbol) in input.symbols.iter().enumerate() {
             if i == self.first_global {
-                next = table.end_locals(next, zero, reporter, runs);
+                next = table.end_locals(next, reporter, runs);
             }
             let flag = |flags: &[bool]| flags.get(i).copied().unwrap_or(false);
             // Tables and unwind sections may have been found empty since the standings were taken.
@@ -240,7 +237,7 @@ impl<'p> Symbols<'p> {
             }
         }
         if self.first_global >= input.symbols.len() {
-            table.end_locals(next, zero, reporter, runs);
+            table.end_locals(next, reporter, runs);
         }
         Ok(table)
     }

@@ -5,8 +5,8 @@
 //! dropped is resolved here, to the value that `ld.lld --gc-sections` writes for a dead target, because consumers
 //! know that value: 1 in `.debug_loc` and `.debug_ranges` (where 0 would end a list), all ones in `.debug_names`,
 //! 0 in every other `.debug*` section, and in a section of any other name the addend, with the offset of a local symbol
-//! (lld's `InputSection::relocateNonAlloc`, held against ld.lld 19). The bytes of a compressed section can't be patched,
-//! so its relocation stays, with the value as addend of an absolute symbol of value 0.
+//! (lld's `InputSection::relocateNonAlloc`, held against ld.lld 19). The bytes of a compressed section can't be patched:
+//! such sections are decompressed before ([`debug`](super::debug)).
 //!
 //! Against the symbol of a section of which only a part stays, a relocation is retargeted to the section symbol of the run
 //! that it means, the addend less the run's start. What it means is exact in `.eh_frame` and outside of allocated
@@ -49,7 +49,7 @@ pub(super) struct Target {
     alloc: bool,
     unwind: bool,
     code: bool,
-    pub(super) compressed: bool,
+    compressed: bool,
     /// Of a `.debug*` section; others get offset + addend.
     tombstone: Option<u64>,
 }
@@ -248,6 +248,9 @@ fn resolve(input: &Input<'_>, target: Target, entry: &Rela) -> Result<Treatment>
         return error(format!(
             "the relocation at {offset:#x} refers to a symbol whose definition is dropped"
         ));
+    }
+    if target.compressed {
+        return error(format!("the field at {offset:#x} is of compressed contents"));
     }
     let Some((_, formula)) = field_of(kind) else {
         return error(format!("the relocation at {offset:#x} of type {} can't be resolved", kind.0));

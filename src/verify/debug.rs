@@ -26,6 +26,12 @@ pub(super) fn is_debug(object: &Object<'_>, section: usize) -> bool {
     object.section_name(section).starts_with(b".debug") && !object.is_alloc(section)
 }
 
+/// Whether a section is there with the contents of a compressed one.
+pub(super) fn is_decompressed(old: &Object<'_>, before: usize, new: &Object<'_>, after: usize) -> bool {
+    let alloc = old.is_alloc(before) || new.is_alloc(after);
+    !alloc && old.is_compressed(before) && !new.is_compressed(after)
+}
+
 /// Whether a section of this name may be there that the original has not: units whose span became ranges may need it.
 pub(super) fn is_new_section(name: &[u8]) -> bool {
     name == b".debug_ranges" || name == b".debug_rnglists"

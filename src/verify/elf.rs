@@ -3,6 +3,8 @@
 //! Names are bytes, as in the file: goblin's own string tables take UTF-8 only and index all strings up front, which
 //! costs more than all else here.
 
+use std::borrow::Cow;
+
 use goblin::container::{Container, Ctx, Endian};
 use goblin::elf::header::{EM_X86_64, ET_REL, Header};
 use goblin::elf::reloc::RelocSection;
@@ -10,6 +12,7 @@ use goblin::elf::section_header::{self as sh, SectionHeader};
 use goblin::elf::sym::{STT_SECTION, Sym, Symtab, st_type};
 use goblin::elf::{Elf, section_header};
 
+use crate::compression::decompress;
 use crate::error::{Error, Result, Stage};
 
 /// Size of a section header, in bytes.
@@ -241,6 +244,22 @@ impl<'a> Object<'a> {
     pub(super) fn is_compressed(&self, index: usize) -> bool {
         self.sections.get(index).is_some_and(|s| s.sh_flags & u64::from(sh::SHF_COMPRESSED) != 0)
             || self.section_name(index).starts_with(b".zdebug")
+    }
+
+    /// The contents of a section, decompressed.
+    pub(super) fn uncompressed(&self, index: usize) -> Result<Cow<'_, [u8]>> {
+        let bytes = self.contents(index)?;
+        if self.sections.get(index).is_none_or(|s| s.sh_flags & u64::from(sh::SHF_COMPRESSED) == 0) {
+            return Ok(Cow::Borrowed(bytes));
+        }
+        // `Elf64_Chdr`: type, reserved, size, alignment.
+        let header = bytes.split_first_chunk::<24>().map(|(header, rest)| {
+            let [a, b, c, d, _, _, _, _, size @ ..] = header;
+            let size = size.first_chunk::<8>().map_or(0, |size| u64::from_le_bytes(*size));
+            (u32::from_le_bytes([*a, *b, *c, *d]), size, rest)
+        });
+        let contents = header.and_then(|(kind, size, rest)| decompress(kind, size, rest));
+        contents.map(Cow::Owned).ok_or_else(|| self.about(index, "has contents that can't be decompressed"))
     }
 
     /// An error about section `index`.

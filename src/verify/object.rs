@@ -140,7 +140,8 @@ fn match_sections(
         let shape = |s: &sh::SectionHeader| {
             (s.sh_type, s.sh_flags, s.sh_size, s.sh_addralign, s.sh_entsize, s.sh_addr)
         };
-        let of_any_size = rewritten_debug && debug::is_debug(old, i);
+        let of_any_size =
+            rewritten_debug && debug::is_debug(old, i) || debug::is_decompressed(old, i, new, j);
         if old.section_name(i) != new.section_name(j) || !of_any_size && shape(before) != shape(after) {
             let found = String::from_utf8_lossy(new.section_name(j)).into_owned();
             return Err(old.about(i, format!("is planned to stay, and in its place is {found} [{j}]")));

@@ -5,6 +5,8 @@
 //! relocation of a section that stays must be there unchanged and mean the same symbol. In a section that is not
 //! allocated one may be missing whose symbol is dropped; only the bytes that it relocates may differ.
 
+use std::borrow::Cow;
+
 use goblin::elf::section_header as sh;
 use goblin::elf::sym::{STB_LOCAL, STB_WEAK, STT_SECTION, Sym, st_bind, st_type};
 
@@ -14,23 +16,18 @@ use super::object::Pair;
 use super::parts::{Part, Wanted};
 use crate::error::{Error, Result};
 
-/// The name of the absolute symbol of value 0 that stands for a dropped target in compressed sections.
-const ZERO_NAME: &[u8] = b"";
-
 /// Which symbol of the emitted object is which of the original.
 #[derive(Debug)]
 pub(super) struct SymbolMap {
     /// By symbol of the original; `u32::MAX` for one that is not there any more.
     new_of_old: Vec<u32>,
-    /// Index of the absolute symbol of value 0 that relocations of compressed sections may refer to.
-    zero: Option<usize>,
 }
 
 impl SymbolMap {
     /// Pair the symbols in order.
     pub(super) fn new(pair: &Pair<'_>) -> Result<Self> {
         let count = pair.old.symbol_count();
-        let mut map = SymbolMap { new_of_old: vec![u32::MAX; count], zero: None };
+        let mut map = SymbolMap { new_of_old: vec![u32::MAX; count] };
         let mut next_old = 0;
         for j in 0..pair.new.symbol_count() {
             let symbol = pair.new.symbol(j).ok_or_else(|| error("a symbol can't be read"))?;
@@ -43,10 +40,6 @@ impl SymbolMap {
             }
             let Some(i) = (next_old..count).find(|i| is_same(pair, *i, j, &symbol)) else {
                 if pair.is_of_part(j, &symbol) {
-                    continue;
-                }
-                if map.zero.is_none() && is_zero(&symbol, j, pair) {
-                    map.zero = Some(j);
                     continue;
                 }
                 let name = String::from_utf8_lossy(pair.new.symbol_name(&symbol)).into_owned();
@@ -69,13 +62,6 @@ impl SymbolMap {
             None => false,
         }
     }
-}
-
-fn is_zero(symbol: &Sym, index: usize, pair: &Pair<'_>) -> bool {
-    (symbol.st_shndx, symbol.st_value, symbol.st_size) == (SHN_ABS, 0, 0)
-        && (symbol.st_info, symbol.st_other) == (0, 0)
-        && pair.new.symbol_name(symbol) == ZERO_NAME
-        && index + 1 == pair.new.first_global
 }
 
 /// Whether symbol `j` of the emitted object may stand for symbol `i` of the original.
@@ -284,7 +270,6 @@ fn check_section(
     new: &[Entry],
 ) -> Result<Vec<Resolved>> {
     let alloc = pair.old.is_alloc(section);
-    let compressed = pair.old.is_compressed(section);
     let name = pair.old.section_name(section);
     let mut resolved = Vec::new();
     let mut rest = new.iter();
@@ -304,16 +289,7 @@ fn check_section(
         }
         let value = tombstone(name, entry.kind);
         let width = width(entry.kind);
-        if !compressed {
-            resolved.push((entry.offset, width, value));
-        } else if width > 0 {
-            let kind = [(1, 14), (2, 12), (4, 10), (8, 1)].iter().find(|(w, _)| *w == width).map(|(_, k)| *k);
-            let zero = |n: &&Entry| {
-                (n.offset, Some(n.kind), Some(n.symbol)) == (entry.offset, kind, symbols.zero)
-                    && value.is_none_or(|v| v == n.addend as u64)
-            };
-            rest.next().filter(zero).ok_or_else(|| differs(pair, section, entry))?;
-        }
+        resolved.push((entry.offset, width, value));
     }
     match rest.next() {
         None => Ok(resolved),
@@ -352,7 +328,10 @@ pub(super) fn differs(pair: &Pair<'_>, section: usize, entry: &Entry) -> Error {
 
 /// Compare contents, but for the `resolved` fields.
 fn check_bytes(pair: &Pair<'_>, i: usize, j: usize, resolved: &[Resolved]) -> Result<()> {
-    let (old, new) = (pair.old.contents(i)?, pair.new.contents(j)?);
+    let (old, new) = match pair.new.is_compressed(j) {
+        true => (Cow::Borrowed(pair.old.contents(i)?), pair.new.contents(j)?),
+        false => (pair.old.uncompressed(i)?, pair.new.contents(j)?),
+    };
     if resolved.is_empty() {
         return if old == new { Ok(()) } else { Err(pair.old.about(i, "has other contents")) };
     }

@@ -151,6 +151,7 @@ cases! {
     fn_data_immediate
     fn_debug
     fn_debug_forms
+    fn_debug_tails
     fn_flags
     fn_hoisted
     fn_ifunc

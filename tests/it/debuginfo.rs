@@ -149,6 +149,34 @@ fn what_stays_for_debug_information_is_counted() {
     session.check(!said.stderr.contains("warning"), &said.stderr);
 }
 
+#[test]
+fn an_object_of_which_all_goes_answers_for_nothing() {
+    // Where it was it would lie at address 0, and reach into the code of a program that may be loaded anywhere.
+    for (compiler, version) in [("gcc", 4), ("gcc", 5), ("clang-19", 4), ("clang-19", 5)] {
+        let mut session = Session::new(&format!("debuginfo/gone-{compiler}-{version}"));
+        let dir = session.dir().to_owned();
+        session.write("main.c", "int main(void) { return 0; }\n");
+        let dead =
+            |n: usize| format!("int dead_{n}(int x) {{ v[{n} % 9] = x * {n}; return v[x % 9] + {n}; }}\n");
+        let body: String = (0..400).map(dead).collect();
+        session.write("dead.c", format!("volatile int v[9];\n{body}"));
+        let job = Job::new(&dir, compiler).words("-O1 -fPIE -fno-function-sections -c main.c dead.c");
+        session.must(&job.arg("-g").arg(format!("-gdwarf-{version}")));
+        tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+        let job = Job::new(&dir, compiler).words("-B shims -pie main.o dead.o -o out");
+        let job = job.env("LTO_PRUNE_LINKER", Linker::Lld.path()).env("LTO_PRUNE_FLAGS", "--prune-strict");
+        session.must(&job);
+        let facts = Facts::read(&session.path("out")).unwrap();
+        session.check(!facts.defined.contains("dead_1"), "dead_1 is not gone");
+        let start = facts.functions.iter().find(|(name, _)| name == "_start").unwrap().1;
+        for reader in ["addr2line", "llvm-addr2line-19"] {
+            let job = Job::new(&dir, reader).words("-f -i -e out").arg(format!("{start:#x}"));
+            let said = session.must(&job).stdout;
+            session.check(!said.contains("dead"), &format!("{reader} of _start, DWARF {version}: {said}"));
+        }
+    }
+}
+
 /// What gdb says at each breakpoint: where it stopped, who called, arguments and locals. Addresses are left out.
 const GDB: &str = "set pagination off
 set print address off

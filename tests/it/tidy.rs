@@ -15,6 +15,9 @@ const HOMES: &[(&str, &[&str])] = &[
     ("bincode", &["summaries/src/format.rs"]),
     ("blake3", &["src/summarize/cache.rs"]),
     ("goblin", &["src/verify.rs", "src/verify/"]),
+    ("gimli", &["src/emit/debug/"]),
+    ("flate2", &["src/compression.rs"]),
+    ("ruzstd", &["src/compression.rs"]),
     ("dashmap", &["src/resolve/symbol_table.rs"]),
     ("iced_x86", &["summaries/src/native/decode.rs", "summaries/src/native/decode/"]),
     // Models come with the tool; a budget is a user's.

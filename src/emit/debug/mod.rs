@@ -53,7 +53,8 @@ pub struct ExplicitDebug {
 const RANGES: [&[u8]; 2] = [b".debug_ranges", b".debug_rnglists"];
 const LOCATIONS: [&[u8]; 2] = [b".debug_loc", b".debug_loclists"];
 
-/// Make debug information explicit; `None` if the object has none, or code of it is not emitted in parts.
+/// Make debug information explicit; `None` if the object has none, or code of it is not emitted in parts. Sections that are
+/// relocated are not compressed in what is made, since fields of what is dropped are written into their contents.
 ///
 /// # Errors
 /// Debug information that is malformed or of a form that can't be made explicit. The object may then not be divided.
@@ -73,11 +74,11 @@ pub(super) fn rewrite(input: &Input<'_>, parts: &Parts<'_>) -> Result<Option<Exp
             |i: &usize| input.role(*i) == Role::Content && input.section_name(*i).starts_with(prefix);
         (1..input.sections.len()).filter(of_name).filter(|i| stays(*i)).collect()
     };
-    if !is_divided || named(b".debug").is_empty() && named(b".zdebug").is_empty() {
-        return Ok(None);
-    }
     if let Some(old_style) = named(b".zdebug").first() {
         return Err(input.about(*old_style, "debug information compressed in the old way"));
+    }
+    if !is_divided || named(b".debug").is_empty() {
+        return decompressed(input);
     }
     let symbols = &SectionSymbols::read(input)?;
     let layout = Layout { input, parts, symbols };
@@ -120,6 +121,16 @@ pub(super) fn rewrite(input: &Input<'_>, parts: &Parts<'_>) -> Result<Option<Exp
         }
     }
     write(input, layout, &sections, needs, rewritten).map(Some)
+}
+
+/// The object with all sections that are relocated decompressed; `None` if none is compressed.
+fn decompressed(input: &Input<'_>) -> Result<Option<ExplicitDebug>> {
+    let mut surgery = Surgery::default();
+    surgery.decompress(input)?;
+    if surgery.changes.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(ExplicitDebug { bytes: surgery.perform(input)?, added: Vec::new(), meant: Vec::new() }))
 }
 
 fn name(input: &Input<'_>, index: usize) -> String {
@@ -235,6 +246,7 @@ fn write(
         surgery.changes.push(Change { section: index, bytes: Some(bytes), relocations });
     }
     maps.apply_elsewhere(input, &mut surgery)?;
+    surgery.decompress(input)?;
     needs.meant.sort_unstable();
     needs.meant.dedup();
     let added = (0..surgery.additions.len()).map(|i| surgery::index_of_addition(input, i) as u32).collect();

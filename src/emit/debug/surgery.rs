@@ -6,6 +6,7 @@
 use object::elf;
 use object::{U16, U32, U64, pod};
 
+use super::view::{contents, is_compressed};
 use crate::emit::input::{Input, LE, Rela, Role, Shdr};
 use crate::error::{Error, Result, Stage};
 
@@ -40,6 +41,23 @@ pub(super) fn index_of_addition(input: &Input<'_>, number: usize) -> usize {
 }
 
 impl Surgery {
+    /// Change all compressed sections that are relocated and keep their contents so far to the same contents, decompressed.
+    pub(super) fn decompress(&mut self, input: &Input<'_>) -> Result<()> {
+        for table in (1..input.sections.len()).filter(|i| input.role(*i) == Role::Relocations) {
+            let section = input.section(table)?.sh_info.get(LE) as usize;
+            let changed = self.changes.iter_mut().find(|c| c.section == section);
+            if !is_compressed(input, section) || changed.as_ref().is_some_and(|c| c.bytes.is_some()) {
+                continue;
+            }
+            let bytes = Some(contents(input, section)?.into_owned());
+            match changed {
+                Some(change) => change.bytes = bytes,
+                None => self.changes.push(Change { section, bytes, relocations: None }),
+            }
+        }
+        Ok(())
+    }
+
     /// The bytes of the new object.
     pub(super) fn perform(self, input: &Input<'_>) -> Result<Vec<u8>> {
         let mut file = File {

@@ -9,7 +9,6 @@
 //! Left out: REL relocations and ELF32, which are not rewritten at all; the old `.zdebug` compression.
 
 use std::borrow::Cow;
-use std::io::Read;
 
 use object::elf;
 use object::pod;
@@ -21,8 +20,6 @@ use crate::error::Result;
 const SECTION_SHIFT: u32 = 40;
 /// Where offset 0 of a section is, so that places before it have addresses too.
 const BIAS: u64 = 1 << 36;
-/// A debug section may not become larger than this when it is decompressed, in bytes.
-const MAX_DECOMPRESSED: u64 = 1 << 32;
 
 /// The made-up address of a place; `None` if there are too many sections or the place is too far away.
 pub(super) fn encode(section: u32, offset: i64) -> Option<u64> {
@@ -98,27 +95,20 @@ fn value_of(input: &Input<'_>, entry: &Rela) -> Result<Option<u64>> {
     Ok(if is_alloc { encode(section, value) } else { Some(value as u64) })
 }
 
-/// The contents of a section, decompressed (gABI, "Section Compression").
-fn contents<'a>(input: &Input<'a>, index: usize) -> Result<Cow<'a, [u8]>> {
+/// The contents of a section, decompressed.
+pub(super) fn contents<'a>(input: &Input<'a>, index: usize) -> Result<Cow<'a, [u8]>> {
     let data = input.data(index)?;
-    if input.section(index)?.sh_flags.get(LE).0 & elf::SHF_COMPRESSED.0 == 0 {
+    if !is_compressed(input, index) {
         return Ok(Cow::Borrowed(data));
     }
-    let malformed = || input.about(index, "the compressed contents can't be read");
-    let (header, rest) =
-        pod::from_bytes::<elf::CompressionHeader64<object::LittleEndian>>(data).map_err(|()| malformed())?;
-    let size = header.ch_size.get(LE);
-    if size > MAX_DECOMPRESSED {
-        return Err(input.about(index, "the compressed contents are too large"));
-    }
-    let mut bytes = Vec::new();
-    match header.ch_type.get(LE) {
-        elf::ELFCOMPRESS_ZLIB => flate2::read::ZlibDecoder::new(rest).take(size + 1).read_to_end(&mut bytes),
-        other => return Err(input.about(index, format!("compression of type {} is not known", other.0))),
-    }
-    .map_err(|_| malformed())?;
-    match bytes.len() as u64 == size {
-        true => Ok(Cow::Owned(bytes)),
-        false => Err(malformed()),
-    }
+    let header = pod::from_bytes::<elf::CompressionHeader64<object::LittleEndian>>(data).ok();
+    let bytes = header.and_then(|(header, rest)| {
+        crate::compression::decompress(header.ch_type.get(LE).0, header.ch_size.get(LE), rest)
+    });
+    bytes.map(Cow::Owned).ok_or_else(|| input.about(index, "the compressed contents can't be read"))
+}
+
+/// Whether the contents of a section are compressed.
+pub(super) fn is_compressed(input: &Input<'_>, index: usize) -> bool {
+    input.section(index).is_ok_and(|s| s.sh_flags.get(LE).0 & elf::SHF_COMPRESSED.0 != 0)
 }
