@@ -335,6 +335,7 @@ pub(crate) fn plan(
     let mut found = references::read(&context, &mut texts)?;
     unnamed::refuse(&context, &mut texts, &found);
     let claimed = tables::claim(&context, &mut texts, &mut found);
+    references::one_meaning_each(&mut texts, &mut found.retargets);
     for text in &mut texts {
         text.close_ties();
         text.tie_aligned(tables.sections.get(text.section as usize).map_or(1, |s| s.align.max(1)));

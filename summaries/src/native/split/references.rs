@@ -113,12 +113,11 @@ pub(super) fn read(context: &Context<'_, '_>, texts: &mut [Text<'_>]) -> Result<
     for text in texts.iter_mut() {
         text.close_ties();
     }
-    one_meaning_each(texts, &mut found.retargets);
     Ok(found)
 }
 
 /// Places of relocations are unique, or what a table by place says would be a guess.
-fn one_meaning_each(texts: &mut [Text<'_>], retargets: &mut [Retargeted]) {
+pub(super) fn one_meaning_each(texts: &mut [Text<'_>], retargets: &mut [Retargeted]) {
     retargets.sort_unstable();
     for pair in retargets.windows(2) {
         if let [a, b] = pair
