@@ -13,14 +13,14 @@ use object::{Endianness, FileKind};
 
 use crate::Result;
 
-/// One linked file.
+/// What a linked file shows to the loader and to other links.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Face {
     /// One line for each thing that must be equal.
     pub(super) lines: BTreeSet<String>,
     /// Dynamic symbols that are undefined, or stand for a copy of a library's (R_X86_64_COPY), which is made where the program refers to it.
     pub(super) imports: BTreeSet<String>,
-    /// Bytes of `.text`.
+    /// The size of `.text`, in bytes.
     pub(super) text: u64,
 }
 

@@ -35,7 +35,7 @@ struct Pair<'p> {
     dir: PathBuf,
 }
 
-/// What a build left.
+/// What a build left behind that is compared: its links, its files and its test results.
 struct Built {
     links: Links,
     files: tree::Files,

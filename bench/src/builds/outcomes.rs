@@ -1,8 +1,8 @@
 //! What a project's own test suite says, read from what it prints.
 //!
 //! Suites of Automake, CTest, Meson, cargo, googletest, zsh, redis and of Perl's harness are known. A line that names a test and its
-//! result is an outcome; totals are taken only where no test is named. A suite of which no line is known has its exit
-//! status alone.
+//! result is an outcome; totals are taken only where no test is named. Of a suite without a known line
+//! only the exit status is compared.
 
 use std::collections::BTreeMap;
 

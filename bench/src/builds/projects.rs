@@ -3,7 +3,7 @@
 //! Every step is for `sh -e`, in the folder of the first source. Set are CC, CXX, CFLAGS, CXXFLAGS, LDFLAGS (empty) and DESTDIR,
 //! of which CC and CXX name the linker's folder; for cargo RUSTFLAGS does. What is left out of a test suite is said here.
 
-/// Where sources come from.
+/// Where the sources of a project come from.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Source {
     /// Debian's source packages; the first is what is built, the others lie beside it.
@@ -24,7 +24,7 @@ pub(super) enum Compiler {
 pub(super) struct Project {
     pub(super) name: &'static str,
     pub(super) source: Source,
-    /// For the table.
+    /// The build system, as the table of results names it.
     pub(super) system: &'static str,
     pub(super) compiler: Compiler,
     pub(super) flags: &'static str,

@@ -22,7 +22,6 @@ pub(super) enum Fate {
     Limit(String, String),
     /// The originals were linked for another reason: a warning of ours says which.
     Warning(String),
-    /// The linker refused it.
     Refused,
     /// No link, or one that lto-prune leaves to the linker at once: no report was made.
     LeftAlone,
@@ -34,7 +33,7 @@ pub(super) struct Link {
     pub(super) output: String,
     /// What to compare: arguments, status and messages, with temporary names replaced.
     seen: Vec<String>,
-    /// Lines that lto-prune added.
+    /// The messages of the link that lto-prune wrote itself.
     pub(super) ours: Vec<String>,
     pub(super) fate: Fate,
 }

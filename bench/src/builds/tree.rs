@@ -71,7 +71,7 @@ const FOLDERS: [&str; 7] = [
     "__pycache__",
 ];
 
-/// Files of that kind.
+/// Files in which build systems keep times and states for themselves.
 const NAMES: [&str; 3] = [".ninja_deps", ".ninja_log", ".rustc_info.json"];
 
 /// What of a file must be the same.

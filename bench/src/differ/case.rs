@@ -45,7 +45,7 @@ pub(crate) struct Case {
     pub(crate) mode: usize,
     pub(crate) level: &'static str,
     pub(crate) optimise: &'static str,
-    /// `-ffunction-sections -fdata-sections`.
+    /// Each function and object has a section of its own (`-ffunction-sections -fdata-sections`).
     pub(crate) sections: bool,
     pub(crate) gc: bool,
     pub(crate) as_needed: bool,

@@ -42,7 +42,7 @@ use crate::{Options, Result};
 struct Totals {
     programs: u64,
     links: u64,
-    /// Bytes of `.text`.
+    /// Bytes of `.text` of all plain links together; below, of the pruned ones.
     plain: u64,
     pruned: u64,
     /// Cases that prove nothing, by reason: how many, and the first.

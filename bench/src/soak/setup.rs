@@ -123,7 +123,7 @@ const OPTIONS: [(usize, &str); 19] = [
     (12, "-march=x86-64-v2"),
     (6, "-g"),
     (9, "-g -gdwarf-4"),
-    (20, "-g"),
+    (20, "-g -gz"),
     (12, "-fno-inline"),
     (16, "-fstack-clash-protection"),
 ];
