@@ -192,8 +192,16 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
         });
         let made =
             timer.stage(Stage::Emit, || emit::tree::explicit_debug(&inputs, &resolution, &summaries, &plan));
-        // An object whose debug information can't follow its parts is kept whole, which makes another plan.
-        let refused = refusal::of_debug(&index, &summaries, &plan, &made);
+        // An object whose debug information can't follow its parts is kept whole, and so is bitcode that needs libraries, which makes another plan.
+        let mut refused = refusal::of_debug(&index, &summaries, &plan, &made);
+        refused.extend(refusal::of_libraries(
+            config,
+            &inputs,
+            &resolution,
+            &index,
+            &summaries,
+            &flow.liveness,
+        ));
         if refused.is_empty() {
             break (plan, made.into_iter().map(|made| made.ok().flatten()).collect::<Vec<_>>());
         }

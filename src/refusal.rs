@@ -6,6 +6,7 @@
 mod bitcode;
 mod dropped;
 
+pub use bitcode::of_libraries;
 pub use dropped::{of_discarded, of_named_parts, of_relocations, of_stack, of_start_stop};
 
 use rayon::prelude::*;
@@ -182,6 +183,7 @@ pub fn is_failure(limit: Limit) -> bool {
             | Limit::NoEntry
             | Limit::Bitcode
             | Limit::OpaqueBitcode
+            | Limit::BitcodeLibrary
             | Limit::GccLto
             | Limit::ScriptWithoutGc
             | Limit::ScriptFilePattern

@@ -75,7 +75,7 @@ options
   --objects=DIR     soak: keep what is compiled in DIR, and take from there what was compiled before
   --one-compiler    soak: a seed by one compiler, gcc and clang in turn, not by both
   --trace           soak: trace what lld links, at --level=pointers
-  --lto             soak: most units of clang as LLVM bitcode, by lld, at --level=pointers
+  --lto             soak: most units of clang as LLVM bitcode, by lld
   --constants       soak, links: with --prune-constants, for --level=pointers
   --programs=KIND   soak: functions, pointers, constants, csmith, twins (default: what suits the level and --constants)
   --csmith          soak: as --programs=csmith

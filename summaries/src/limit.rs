@@ -92,8 +92,10 @@ limits! {
     AmbiguousResolution, "ambiguous-resolution", Link, "one strong definition";
     /// No module defines the entry symbol: the program starts at whatever comes first.
     NoEntry, "no-entry", Link, "a definition of the entry symbol";
-    /// LLVM bitcode, which is handed to the linker as it is.
-    OpaqueBitcode, "opaque-bitcode", Module, "--prune-level=pointers, or native objects";
+    /// LLVM bitcode of which no references were made: it is handed to the linker as it is.
+    OpaqueBitcode, "opaque-bitcode", Module, "another level than sections, or bitcode of compilers";
+    /// Dropped code of LLVM bitcode is compiled in the plain link, and refers to a library under --as-needed that nothing else needs, or to an undefined symbol.
+    BitcodeLibrary, "bitcode-library", Module, "--gc-sections, or libraries without --as-needed";
     /// LLVM bitcode with records that a newer LLVM, or one that is too old, has.
     UnknownBitcode, "unknown-bitcode", Link, "bitcode of LLVM 14 to 22";
     /// LLVM bitcode whose summary is of a version that is not known.

@@ -43,6 +43,7 @@ cases! {
     bitcode_routines
     bitcode_split
     bitcode_types
+    bitcode_wrap
     call_graph_ordering
     call_graph_profile
     called_values

@@ -13,18 +13,18 @@ use crate::matrix;
 use crate::run::{Job, Session};
 use crate::tools::{self, Linker};
 
-/// Link fixtures/tu through the tool; the session, with `out`, `report.json` and `remarks.yaml` in it.
-fn link(name: &str, compiler: &str, linker: Linker) -> Session {
+/// Link fixtures/tu, compiled with these options besides, through the tool; the session, with `out`, `report.json` and `remarks.yaml` in it.
+fn link(name: &str, compiler: &str, flags: &str, linker: Linker) -> Session {
     let mut session = Session::new(name);
     let dir = session.dir().to_owned();
     let fixture = tools::repository().join("fixtures/tu");
     for source in ["tu1", "tu2"] {
-        let job = Job::new(&dir, compiler).words("-O2 -ffunction-sections -c");
+        let job = Job::new(&dir, compiler).words("-O2 -ffunction-sections -c").words(flags);
         session.must(&job.arg(fixture.join(format!("{source}.c"))).arg("-o").arg(format!("{source}.o")));
     }
     let shims = session.path("shims");
     tools::shim_dir(&shims, &tools::lto_prune());
-    let job = Job::new(&dir, compiler).arg("-B").arg(&shims).words("tu1.o tu2.o -o out");
+    let job = Job::new(&dir, compiler).arg("-B").arg(&shims).words("tu1.o tu2.o -o out").words(flags);
     let job = job.words("-Wl,--prune-report=report.json -Wl,--prune-remarks=remarks.yaml");
     session.must(&job.env("LTO_PRUNE_LINKER", linker.path()));
     session.must(&Job::new(&dir, "./out"));
@@ -45,40 +45,51 @@ fn documents(yaml: &str) -> Vec<Vec<String>> {
     result
 }
 
+/// The report says that `main` and `probably_inlined` live and that `unused` is dead, and there is one remark about it.
+fn check_counts(session: &Session) {
+    let facts = Facts::read(&session.path("out")).unwrap();
+    session.check(!facts.defined.contains("unused"), "unused is still there");
+    let report = matrix::report(session, &session.path("report.json"));
+    let modules = report["modules"].as_array().unwrap();
+    let of_ours = |atom: &Value| {
+        let index = atom["module"].as_u64().unwrap_or(u64::MAX) as usize;
+        modules.get(index).and_then(|m| m["name"].as_str()).is_some_and(|n| n.starts_with("tu"))
+    };
+    let mut live = Vec::new();
+    let mut dead = Vec::new();
+    for atom in report["atoms"].as_array().unwrap().iter().filter(|a| of_ours(a)) {
+        for name in atom["symbols"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+            if ["main", "probably_inlined", "unused"].contains(&name) {
+                if atom["live"] == true { &mut live } else { &mut dead }.push(name);
+            }
+        }
+    }
+    live.sort_unstable();
+    session.check_eq(&live, &vec!["main", "probably_inlined"], "live functions");
+    session.check_eq(&dead, &vec!["unused"], "dead functions");
+    let remarks = documents(&std::fs::read_to_string(session.path("remarks.yaml")).unwrap());
+    let of_unused = remarks.iter().filter(|d| d.iter().any(|l| l == "Function: unused")).count();
+    session.check_eq(&of_unused, &1, "remarks about unused");
+}
+
 #[test]
 fn unused_function_is_gone_and_counted() {
     for compiler in ["gcc", "clang-19"] {
         for linker in Linker::ALL {
-            let session = link(&format!("tu/{compiler}-{}", linker.name()), compiler, linker);
+            let session = link(&format!("tu/{compiler}-{}", linker.name()), compiler, "", linker);
             let facts = Facts::read(&session.path("out")).unwrap();
-            session.check(!facts.defined.contains("unused"), "unused is still there");
             session.check(facts.defined.contains("probably_inlined"), "probably_inlined is gone");
-
-            let report = matrix::report(&session, &session.path("report.json"));
-            let modules = report["modules"].as_array().unwrap();
-            let of_ours = |atom: &Value| {
-                let index = atom["module"].as_u64().unwrap_or(u64::MAX) as usize;
-                modules.get(index).and_then(|m| m["name"].as_str()).is_some_and(|n| n.starts_with("tu"))
-            };
-            let mut live = Vec::new();
-            let mut dead = Vec::new();
-            for atom in report["atoms"].as_array().unwrap().iter().filter(|a| of_ours(a)) {
-                for name in atom["symbols"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-                    if ["main", "probably_inlined", "unused"].contains(&name) {
-                        if atom["live"] == true { &mut live } else { &mut dead }.push(name);
-                    }
-                }
-            }
-            live.sort_unstable();
-            session.check_eq(&live, &vec!["main", "probably_inlined"], "live functions");
-            session.check_eq(&dead, &vec!["unused"], "dead functions");
+            check_counts(&session);
         }
+    }
+    for flags in ["-flto", "-flto=thin"] {
+        check_counts(&link(&format!("tu/clang-19{flags}"), "clang-19", flags, Linker::Lld));
     }
 }
 
 #[test]
 fn remark_equals_that_of_llvm() {
-    let mut session = link("tu/remark", "clang-19", Linker::Lld);
+    let mut session = link("tu/remark", "clang-19", "", Linker::Lld);
     let dir = session.dir().to_owned();
     let fixture = tools::repository().join("fixtures/tu");
     let compile = |mode: &str, source: &str| {
@@ -105,7 +116,7 @@ fn remark_equals_that_of_llvm() {
 
 #[test]
 fn llvm_reads_our_remarks() {
-    let mut session = link("tu/remarkutil", "clang-19", Linker::Lld);
+    let mut session = link("tu/remarkutil", "clang-19", "", Linker::Lld);
     let dir = session.dir().to_owned();
     session.must(
         &Job::new(&dir, "llvm-remarkutil-19").words("yaml2bitstream remarks.yaml -o remarks.bitstream"),

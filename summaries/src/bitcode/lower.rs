@@ -2,13 +2,13 @@
 //!
 //! An atom for each defined function and variable, in a section of its own as linkers generate code, and one for inline assembly. References are those of the summary for the thin link; without one that
 //! was read, the first atom refers to every symbol. Such a module is linked as it is (limit `opaque-bitcode`), so what is said of its insides informs and decides nothing.
-//! Where values are followed (from the granularity `pointers` on) references and functions are what [`flow`] makes of the IR itself.
+//! From the granularity `functions` on references are those of the IR itself, and from `pointers` on its functions have summaries: both is what [`flow`] makes of it.
 //! Left out: sizes of functions, which are not known before code is generated (0).
 
 use rustc_hash::FxHashMap;
 
 use super::file::BitcodeFile;
-use super::flow::{self, LocalValues};
+use super::flow::{self, LocalValues, Wanted};
 use super::index::EntryKind;
 use super::linkage::Linkage;
 use super::module::{GlobalValue, Module, ValueKind};
@@ -43,7 +43,7 @@ pub fn numbering(file: &BitcodeFile<'_>, granularity: Granularity) -> Numbering 
 pub fn local_values(bytes: &[u8]) -> Result<Vec<LocalValues>, String> {
     let file = super::file::read(bytes).map_err(|e| e.to_string())?;
     let numbering = numbering(&file, Granularity::Pointers);
-    let followed = flow::follow(bytes, &file, &numbering, &|_| Atom::NO_SECTION, true)?;
+    let followed = flow::follow(bytes, &file, &numbering, &|_| Atom::NO_SECTION, Wanted::Locals)?;
     Ok(followed.locals)
 }
 
@@ -53,7 +53,7 @@ pub(super) fn lower(bytes: &[u8], file: &BitcodeFile<'_>, granularity: Granulari
     lowering.make_atoms();
     lowering.make_symbols();
     lowering.make_groups();
-    let followed = match lowering.follows() {
+    let followed = match lowering.reads_bodies() {
         true => lowering.follow(bytes),
         false => Err("LLVM bitcode, which is linked as it is".to_owned()),
     };
@@ -97,9 +97,9 @@ impl<'f, 'a> Lowering<'f, 'a> {
         Lowering { file, linker: symbols::of_file(file), summary, numbering, asm: None }
     }
 
-    /// Whether values are to be followed.
-    fn follows(&self) -> bool {
-        self.summary.granularity >= Granularity::Pointers
+    /// Whether functions are told apart, by what the IR says.
+    fn reads_bodies(&self) -> bool {
+        self.summary.granularity >= Granularity::Functions
     }
 
     /// Put in what functions and initializers are made of; `Err` says why not.
@@ -109,7 +109,11 @@ impl<'f, 'a> Lowering<'f, 'a> {
         }
         let atoms = &self.summary.atoms;
         let section = |atom: AtomIdx| atoms.get(atom.index()).map_or(Atom::NO_SECTION, |a| a.section);
-        let found = flow::follow(bytes, self.file, &self.numbering, &section, false)?;
+        let wanted = match self.summary.granularity >= Granularity::Pointers {
+            true => Wanted::Functions,
+            false => Wanted::References,
+        };
+        let found = flow::follow(bytes, self.file, &self.numbering, &section, wanted)?;
         for (atom, size) in found.sizes {
             if let Some(atom) = self.summary.atoms.get_mut(atom.index()) {
                 atom.size = size;
@@ -138,8 +142,9 @@ impl<'f, 'a> Lowering<'f, 'a> {
                 for (v, value) in module.values.iter().enumerate() {
                     let is_object = matches!(value.kind, ValueKind::Function | ValueKind::Variable { .. });
                     // A body that another module has too, which may take the place of a call.
-                    let is_copy =
-                        self.follows() && value.linkage == Linkage::AvailableExternally && !value.declaration;
+                    let is_copy = self.reads_bodies()
+                        && value.linkage == Linkage::AvailableExternally
+                        && !value.declaration;
                     if value.is_declaration_for_linker() && !is_copy
                         || !is_object
                         || common != is_common(value)

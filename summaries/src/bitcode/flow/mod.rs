@@ -161,13 +161,24 @@ fn targets_of(module: &Module<'_>, numbers: &Numbers<'_>, value: usize) -> Vec<T
     targets
 }
 
-/// Follow the values of a file. `Err` says why it is linked as it is. `with_locals` asks for [`Followed::locals`].
+/// What is asked of the IR; each with what stands before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Wanted {
+    /// [`Followed::references`] and sizes.
+    References,
+    /// [`Followed::functions`], and what limits them.
+    Functions,
+    /// [`Followed::locals`].
+    Locals,
+}
+
+/// Follow the values of a file. `Err` says why it is linked as it is.
 pub(super) fn follow(
     bytes: &[u8],
     file: &BitcodeFile<'_>,
     numbering: &Numbering,
     sections: &dyn Fn(AtomIdx) -> u32,
-    with_locals: bool,
+    wanted: Wanted,
 ) -> Result<Followed, String> {
     let ir = ir::read(bytes).map_err(|e| e.to_string())?;
     if file.modules.is_empty() || file.modules.len() != ir.modules.len() {
@@ -199,7 +210,7 @@ pub(super) fn follow(
             names: &names,
             values,
             mentions: Mentions::new(ir_module),
-            with_locals,
+            wanted,
             out,
         };
         following.check()?;
@@ -220,7 +231,7 @@ struct Following<'m> {
     names: &'m Names<'m>,
     values: Values<'m>,
     mentions: Mentions<'m>,
-    with_locals: bool,
+    wanted: Wanted,
     out: Followed,
 }
 
@@ -273,7 +284,9 @@ impl Following<'_> {
             for found in stored {
                 let (value, offset) = found.place;
                 // Whoever takes it from here may call it with anything.
-                if let Some(maps) = mapping::of(self.module, value) {
+                if self.wanted >= Wanted::Functions
+                    && let Some(maps) = mapping::of(self.module, value)
+                {
                     let names = [maps.name, self.module.values.get(v).map_or(&[][..], |v| v.name)];
                     let names = names.map(String::from_utf8_lossy);
                     let detail = format!("variable {} holds the address of {}", names[1], names[0]);
@@ -301,51 +314,10 @@ impl Following<'_> {
                 return Err(format!("LLVM bitcode with function {name} that is not understood"));
             }
             let section = sections(atom);
-            let values = Values { body: Some(&body), ..self.values };
-            if let Some(callee) = mapping::chooses_a_place(self.module, values, &body) {
-                let names = [callee, name].map(String::from_utf8_lossy);
-                let detail = format!("function {}: a call of {} may say where", names[1], names[0]);
-                let limit = Limit::FixedMapping;
-                self.out.limits.push(LimitRecord { limit, section: Some(section), bytes: 0, detail });
-            }
-            let is_naked = self
-                .names
-                .function(body.function)
-                .is_none_or(|f| self.ir.attributes.of_function(f.attributes, kind::NAKED).unwrap_or(true));
-            let summary = match is_naked {
-                true => Err(NotFollowed("assembly for a body")),
-                false => body::summarise(values, &body, self.names, atom, section),
-            };
-            let is_ordinary = self
-                .names
-                .function(body.function)
-                .is_some_and(|f| abi::passing(self.ir, f.attributes, f.convention).is_some());
-            if !is_ordinary {
-                self.out.takes_registers.push(atom);
-            }
             let mut mentioned = self.mentions.of_body(&body);
-            let (summary, escaping, compared) = match summary {
-                Ok(Summarised { summary, escaping, compared, local, constants }) => {
-                    if self.with_locals {
-                        let local = (body.first_parameter.0..).map(ValueId).zip(local);
-                        let all = local.chain(constants).filter_map(|(id, value)| Some((id, value?)));
-                        let mut values: Vec<(ValueId, ValueIdx)> = all.collect();
-                        values.sort_unstable();
-                        self.out.locals.push(LocalValues { atom, values });
-                    }
-                    (Some(summary), escaping, compared)
-                }
-                Err(NotFollowed(what)) => {
-                    let detail = format!("function {}: {what}", String::from_utf8_lossy(name));
-                    let section = Some(section);
-                    self.out.limits.push(LimitRecord {
-                        limit: Limit::UnmodelledFlow,
-                        section,
-                        bytes: 0,
-                        detail,
-                    });
-                    (None, Vec::new(), Vec::new())
-                }
+            let (summary, escaping, compared) = match self.wanted >= Wanted::Functions {
+                true => self.summarise(&body, name, atom, section),
+                false => (None, Vec::new(), Vec::new()),
             };
             let mut labelled = labelled(&body);
             // Type tests know the address by what is attached to the function, which a stub has not.
@@ -368,6 +340,58 @@ impl Following<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The summary of a function, if it is followed; which global values escape besides, and which it compares.
+    fn summarise(
+        &mut self,
+        body: &Body,
+        name: &[u8],
+        atom: AtomIdx,
+        section: u32,
+    ) -> (Option<FunctionSummary>, Vec<ValueId>, Vec<ValueId>) {
+        let values = Values { body: Some(body), ..self.values };
+        let mut limit = |limit, detail| {
+            self.out.limits.push(LimitRecord { limit, section: Some(section), bytes: 0, detail });
+        };
+        if let Some(callee) = mapping::chooses_a_place(self.module, values, body) {
+            let names = [callee, name].map(String::from_utf8_lossy);
+            let detail = format!("function {}: a call of {} may say where", names[1], names[0]);
+            limit(Limit::FixedMapping, detail);
+        }
+        let function = self.names.function(body.function);
+        let attributes = &self.ir.attributes;
+        let is_naked = function
+            .as_ref()
+            .is_none_or(|f| attributes.of_function(f.attributes, kind::NAKED).unwrap_or(true));
+        let is_ordinary =
+            function.is_some_and(|f| abi::passing(self.ir, f.attributes, f.convention).is_some());
+        if !is_ordinary {
+            self.out.takes_registers.push(atom);
+        }
+        let summary = match is_naked {
+            true => Err(NotFollowed("assembly for a body")),
+            false => body::summarise(values, body, self.names, atom, section),
+        };
+        match summary {
+            Ok(Summarised { summary, escaping, compared, local, constants }) => {
+                if self.wanted >= Wanted::Locals {
+                    let local = (body.first_parameter.0..).map(ValueId).zip(local);
+                    let all = local.chain(constants).filter_map(|(id, value)| Some((id, value?)));
+                    let mut values: Vec<(ValueId, ValueIdx)> = all.collect();
+                    values.sort_unstable();
+                    self.out.locals.push(LocalValues { atom, values });
+                }
+                (Some(summary), escaping, compared)
+            }
+            Err(NotFollowed(what)) => {
+                let detail = format!("function {}: {what}", String::from_utf8_lossy(name));
+                let section = Some(section);
+                let limit = Limit::UnmodelledFlow;
+                self.out.limits.push(LimitRecord { limit, section, bytes: 0, detail });
+                (None, Vec::new(), Vec::new())
+            }
+        }
     }
 
     /// The references of a function: one for each global value that it mentions, at places that are told apart, and another one that
