@@ -1,7 +1,8 @@
 //! Whether debug information answers alike in the plain and the pruned program.
 //!
 //! Asked is what addr2line and LLVM's symbolizer say of places a few bytes apart in each function that both programs have, by
-//! its name, once: files, lines, and what was inlined there. Left out: variables, and functions of which there are several of one name.
+//! its name, once: files, lines, and what was inlined there. Left out: variables, functions of which there are several of one name, and functions with
+//! several names, of which a reader takes any (a resolver has that of its IFUNC too, unless dead code took the address).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,12 +24,15 @@ struct AskedPlace<'n> {
     pruned: u64,
 }
 
-/// The functions that are there once, by name: first byte and size.
+/// The functions that are there once and have one name, by it: first byte and size.
 fn functions(path: &Path) -> Result<BTreeMap<String, (u64, u64)>> {
     let data = fs::read(path)?;
     let mut all: BTreeMap<String, Vec<(u64, u64)>> = BTreeMap::new();
-    for (start, end, name) in sized_functions(&object::File::parse(&*data)?) {
-        all.entry(name).or_default().push((start, end - start));
+    let functions = sized_functions(&object::File::parse(&*data)?);
+    for names in functions.chunk_by(|a, b| a.0 == b.0) {
+        if let [(start, end, name)] = names {
+            all.entry(name.clone()).or_default().push((*start, end - start));
+        }
     }
     Ok(all
         .into_iter()
