@@ -95,20 +95,8 @@ pub struct PruneOptions {
     pub drop_debug: bool,
     /// A table on the terminal (`--prune-stats`).
     pub stats: bool,
-    /// What a stub does that runs.
-    pub stub: StubAction,
     /// Functions that become stubs whatever the analysis says.
     pub stub_symbols: Vec<String>,
-}
-
-/// What a stub does that runs (`--prune-stub`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum StubAction {
-    /// SIGILL.
-    #[default]
-    Trap,
-    /// A message on standard error, then SIGILL.
-    Report,
 }
 
 /// Input state at one place of the line, as `--push-state` saves it.

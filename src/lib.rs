@@ -33,7 +33,7 @@ use std::process::ExitCode;
 use rayon::prelude::*;
 use summaries::{Asked, Limit};
 
-use crate::config::{Config, Dialect, Level, StubAction};
+use crate::config::{Config, Dialect, Level};
 use crate::error::{Error, Result, Stage};
 use crate::ids::{AtomId, Id};
 use crate::modes::Mode;
@@ -179,14 +179,10 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
         let (wanted, explain) = (config.prune.limit.as_ref(), config.prune.log.is_some());
         limited = Some(plan::limit::limit(wanted, explain, names, &mut index, &mut flow, &propagate));
     }
-    let report_as = |module| {
-        let reports = config.prune.stub == StubAction::Report;
-        reports.then(|| inputs.module_name(module))
-    };
     let mut undivided = Vec::new();
     let (plan, explicit) = loop {
         let plan = timer.stage(Stage::Plan, || {
-            let mut plan = plan::plan(&index, &flow.liveness, &resolution, &summaries, &report_as);
+            let mut plan = plan::plan(&index, &flow.liveness, &resolution, &summaries);
             plan::mark_foldable(config, &inputs, &index, &summaries, &mut plan);
             plan
         });
@@ -358,7 +354,7 @@ fn verify_emitted(sources: emit::tree::Sources<'_>, objects: &[Option<Vec<u8>>])
                     return Ok(verify::bitcode_facts(name, original, None));
                 };
                 emit::bitcode::with_fates(original, summary, plan, |fate| {
-                    verify::bitcode(&name, original, pruned, plan.report_as.as_deref(), fate)
+                    verify::bitcode(&name, original, pruned, fate)
                 })?;
                 return Ok(verify::bitcode_facts(name, original, Some(pruned)));
             }

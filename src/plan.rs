@@ -49,8 +49,6 @@ pub struct ModulePlan {
     pub pin_mention: Vec<bool>,
     /// ELF section indices of `SHT_GROUP` sections that another module's group replaces, sorted. All their atoms are dropped.
     pub discarded_groups: Vec<u32>,
-    /// The module's name in the message of a stub that runs; `None`: its stubs only trap.
-    pub report_as: Option<String>,
     /// The module is passed to the linker as it is, the same bytes.
     pub untouched: bool,
     /// What its address-significance table says, if it gets one ([`mark_foldable`]).
@@ -98,13 +96,12 @@ pub struct Plan {
     pub stubs: usize,
 }
 
-/// Make the plan. `report_as` is the name by which the stubs of a module report, where they are to.
+/// Make the plan.
 pub fn plan(
     index: &Index,
     liveness: &Liveness,
     resolution: &Resolution<'_>,
     summaries: &[&ModuleSummary],
-    report_as: &dyn Fn(ModuleId) -> Option<String>,
 ) -> Plan {
     let (mut dropped, mut stubs) = (0, 0);
     let mut modules = Vec::with_capacity(summaries.len());
@@ -129,7 +126,6 @@ pub fn plan(
             atoms.push(action);
         }
         let loaded = resolution.modules[this.module].as_ref();
-        let has_stubs = atoms.contains(&Action::Stub);
         modules.push(ModulePlan {
             atoms,
             prevails_elsewhere: Vec::new(),
@@ -137,7 +133,6 @@ pub fn plan(
             pin_visibility: Vec::new(),
             pin_mention: Vec::new(),
             discarded_groups: loaded.map_or_else(Vec::new, |m| discarded_groups(summary, m)),
-            report_as: if has_stubs { report_as(this.module) } else { None },
             untouched,
             addresses: None,
             section_names: Vec::new(),

@@ -80,7 +80,6 @@ options
   --programs=KIND   soak: functions, pointers, constants, csmith, twins (default: what suits the level and --constants)
   --csmith          soak: as --programs=csmith
   --jobs=N          soak, differ: programs at a time (default: as many as cores)
-  --stub=ACTION     soak: the --prune-stub, what a stub does that runs (default: trap)
   --level=LEVEL     links, folds, audit, pages, check, lto, soak, reach: the --prune-level (default: functions)
   --all-modes       gcdiff: not only -ffunction-sections
   --verbose         gcdiff, reach, trace, oracle: name every section, function or address that needs a look
@@ -107,7 +106,6 @@ struct Options {
     constants: bool,
     programs: Option<soak::Source>,
     jobs: usize,
-    stub: String,
     level: String,
     all_modes: bool,
     verbose: bool,
@@ -131,7 +129,6 @@ fn parse(args: &[String]) -> Result<Options> {
         constants: false,
         programs: None,
         jobs: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
-        stub: "trap".into(),
         level: "functions".into(),
         all_modes: false,
         verbose: false,
@@ -158,7 +155,6 @@ fn parse(args: &[String]) -> Result<Options> {
             ("--programs", v) => options.programs = Some(soak::Source::parse(v)?),
             ("--csmith", "") => options.programs = Some(soak::Source::Csmith),
             ("--jobs", v) => options.jobs = v.parse::<usize>()?.max(1),
-            ("--stub", v) => options.stub = v.into(),
             ("--level", v) => options.level = v.into(),
             ("--all-modes", "") => options.all_modes = true,
             ("--verbose", "") => options.verbose = true,

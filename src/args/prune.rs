@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use crate::args::Environment;
-use crate::config::{DropLimit, Level, LinkId, PruneOptions, StubAction};
+use crate::config::{DropLimit, Level, LinkId, PruneOptions};
 use crate::error::{Error, Result, Stage};
 
 /// The environment variable with options that precede those of the command line.
@@ -37,7 +37,6 @@ const NAMES: &[&str] = &[
     "time",
     "stats",
     "html=",
-    "stub=",
     "stub-symbol=",
     "constants",
     "debug=",
@@ -83,7 +82,6 @@ pub fn parse(words: &[OsString], env: &Environment<'_>) -> Result<PruneOptions> 
         time: false,
         constants: false,
         stats: false,
-        stub: StubAction::Trap,
         stub_symbols: Vec::new(),
     };
     let flags = super::words::split(env.get(FLAGS_VARIABLE).unwrap_or_default().as_bytes());
@@ -176,16 +174,6 @@ fn apply(options: &mut PruneOptions, body: &[u8]) -> Result<()> {
         "repro" => options.repro = path(),
         "time" => options.time = true,
         "stats" => options.stats = true,
-        "stub" => {
-            options.stub = match value.to_str() {
-                Some("trap") => StubAction::Trap,
-                Some("report") => StubAction::Report,
-                _ => {
-                    let value = value.to_string_lossy();
-                    return Err(error(format!("--prune-stub={value}: what a stub does is trap or report")));
-                }
-            };
-        }
         "constants" => options.constants = true,
         "debug" => {
             options.drop_debug = match value.to_str() {
@@ -276,10 +264,7 @@ mod tests {
         assert!(options.level_explicit && options.strict && !options.constants);
         assert!(run("--prune-constants", &[]).unwrap().constants);
         assert_eq!(options.why, ["a b"]);
-        assert_eq!((options.cache, options.stub), (None, StubAction::Trap));
-        let stub = |flags| run(flags, &["--prune-stub=trap"]).unwrap().stub;
-        assert_eq!((stub(""), stub("--prune-stub=report")), (StubAction::Trap, StubAction::Trap));
-        assert_eq!(run("", &["--prune-stub=report"]).unwrap().stub, StubAction::Report);
+        assert_eq!(options.cache, None);
         assert_eq!(run("", &["--prune-cache=c", "--prune-no-cache"]).unwrap().cache, None);
         assert_eq!(
             run("", &["--prune-no-cache", "--prune-cache=c"]).unwrap().cache,
@@ -301,7 +286,6 @@ mod tests {
         assert!(message("", "--prune-reporrt=x").contains("did you mean --prune-report?"));
         assert!(!message("", "--prune-zzzzzzzzzzzz").contains("did you mean"));
         assert!(message("", "--prune-level=max").contains("off, sections, functions and pointers"));
-        assert!(message("", "--prune-stub=print").contains("trap or report"));
         assert!(message("", "--prune-level=off:off").contains("off:LEVEL"));
         assert!(message("", "--prune-level=offf").contains("the levels are"));
         assert!(message("", "--prune-report").contains("needs a value"));

@@ -29,7 +29,6 @@ pub(crate) fn interpret(dialect: Dialect, text: &str) -> Config {
         time: false,
         constants: false,
         stats: false,
-        stub: crate::config::StubAction::Trap,
         stub_symbols: Vec::new(),
         drop_debug: false,
     };

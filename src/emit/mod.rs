@@ -17,7 +17,6 @@ pub mod keep;
 pub mod object;
 mod parts;
 mod relocations;
-mod reporter;
 mod sections;
 mod strings;
 mod stub;

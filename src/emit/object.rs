@@ -11,13 +11,12 @@
 
 use object::elf;
 use object::{U32, U64};
-use summaries::{AtomIdx, ModuleSummary};
+use summaries::ModuleSummary;
 
 use super::debug::{self, ExplicitDebug};
 use super::input::{Input, LE, Role, Shdr};
 use super::parts::{Parts, Run};
 use super::relocations::{self, Output, Scan};
-use super::reporter;
 use super::sections::{Fates, Numbering, Slot};
 use super::strings::{Compacted, StringTable};
 use super::stub;
@@ -43,8 +42,6 @@ struct Model<'a, 'p> {
     sections: Numbering,
     table: SymbolTable,
     profile: Option<tables::Profile>,
-    /// The module's name in the messages of its stubs.
-    report_as: &'a str,
 }
 
 /// The object `bytes` without what `plan` drops. `summary` is the summary of the same bytes.
@@ -114,19 +111,8 @@ fn rewrite_without(
         return rewrite_without(bytes, summary, plan, explicit, &emptied);
     }
     let sections = number_sections(&input, &mut fates, &parts, &scan)?;
-    let report_as = plan.report_as.as_deref().unwrap_or_default();
     let input = &input;
-    Model { input, parts: &parts, fates, symbols, unwind, scan, sections, table, profile, report_as }.write()
-}
-
-/// The stubs of a module that report when they run; the others only trap.
-///
-/// # Errors
-/// As those of [`rewrite`].
-pub fn reporting_stubs(bytes: &[u8], summary: &ModuleSummary, plan: &ModulePlan) -> Result<Vec<AtomIdx>> {
-    let input = Input::parse(bytes)?;
-    let parts = Parts::decide(&input, summary, plan)?;
-    Ok(parts.reporting().iter().filter_map(|(section, run)| parts.atom_of(*section, *run)).collect())
+    Model { input, parts: &parts, fates, symbols, unwind, scan, sections, table, profile }.write()
 }
 
 /// Relocation sections whose entries all went go; so does an `.eh_frame` of which nothing is left, unless a symbol
@@ -197,9 +183,7 @@ impl Model<'_, '_> {
             Some(_) => names.push(tables::ADDRSIG),
             None => 0,
         };
-        let reporter_name = if self.parts.reporting().is_empty() { 0 } else { names.push(reporter::NAME) };
         let stubs = stub::named(self.input, self.parts, &self.table)?;
-        let reporter = reporter::section(&stubs, self.report_as)?;
         let stubs = stub::table(&stubs);
         let addrsig = match self.parts.addresses() {
             Some(addresses) => tables::new_addrsig(self.input, &self.table, self.parts, addresses)?,
@@ -217,10 +201,9 @@ impl Model<'_, '_> {
         // The relocations of a parted section, by run: made when the first of them is written.
         let mut of_runs: (Option<Slot>, Vec<Vec<u8>>) = (None, Vec::new());
         for (&slot, number) in self.sections.order.iter().zip(0u32..) {
-            if matches!(slot, Slot::Reporter | Slot::Stubs | Slot::StubRelocations | Slot::Addrsig) {
+            if matches!(slot, Slot::Stubs | Slot::StubRelocations | Slot::Addrsig) {
                 let symbols = self.input.symbol_table.and_then(|t| self.sections.of(t as u32)).unwrap_or(0);
                 let (header, bytes) = match slot {
-                    Slot::Reporter => (reporter::header(reporter_name), &reporter),
                     Slot::Stubs => (stub::header(stub_names.0, None), &stubs.bytes),
                     Slot::StubRelocations => {
                         (stub::header(stub_names.1, Some((symbols, number - 1))), &stubs.relocations)

@@ -21,7 +21,6 @@ use summaries::{Atom, AtomIdx, ModuleSummary};
 
 use super::debug::Meant;
 use super::input::{Input, LE, Place, Role};
-use super::reporter;
 use super::stub::Code;
 use crate::error::{Error, Result, Stage};
 use crate::plan::{Action, ModulePlan};
@@ -84,8 +83,6 @@ pub(super) struct Parts<'s> {
     synthesized: Vec<Synthesized>,
     /// What addresses in debug information mean where their place alone does not say, sorted.
     pub(super) meant: Vec<Meant>,
-    /// (section, run) of the stubs that report, in order.
-    reporting: Vec<(u32, u32)>,
     /// (section, start, end) of ranges whose relocations go with their dropped owner; sorted and apart.
     ownerless: Vec<(u32, u64, u64)>,
 }
@@ -115,7 +112,6 @@ impl<'s> Parts<'s> {
             sections: Vec::new(),
             synthesized: Vec::new(),
             meant: Vec::new(),
-            reporting: Vec::new(),
             ownerless: Vec::new(),
         };
         let planned: Vec<(&Atom, Action)> = summary.atoms.iter().zip(plan.atoms.iter().copied()).collect();
@@ -131,16 +127,11 @@ impl<'s> Parts<'s> {
                     let atom = AtomIdx::new(index.index() + i);
                     Alone { foldable: plan.is_foldable(atom), named: plan.section_name(atom).is_some() }
                 };
-                let reports = plan.report_as.is_some() && reporter::is_near(input, first.section as usize);
-                parts.sections.push(Parted { only, ..part(input, first.section, atoms, &alone, reports)? });
+                parts.sections.push(Parted { only, ..part(input, first.section, atoms, &alone)? });
             }
         }
         if !parts.sections.is_sorted_by(|a, b| a.section < b.section) {
             return Err(contradiction("the atoms of the summary are not in order"));
-        }
-        for parted in &parts.sections {
-            let calls = parted.stubs().filter(|(_, code)| code.call().is_some());
-            parts.reporting.extend(calls.map(|(run, _)| (parted.section, run)));
         }
         parts.forget_owned()?;
         parts.synthesize(input)?;
@@ -234,11 +225,6 @@ impl<'s> Parts<'s> {
     /// Whether something is emitted as a stub.
     pub(super) fn has_stubs(&self) -> bool {
         self.sections.iter().any(|p| p.stubs().next().is_some())
-    }
-
-    /// (section, run) of the stubs that report, in order.
-    pub(super) fn reporting(&self) -> &[(u32, u32)] {
-        &self.reporting
     }
 
     /// The name of a run that is an atom with a section of its own.
@@ -424,14 +410,12 @@ struct Alone {
     named: bool,
 }
 
-/// Part one section. `alone` says of an atom, by its place in `atoms`, whether it is a run by itself; its stubs call the
-/// reporter if `reports`.
+/// Part one section. `alone` says of an atom, by its place in `atoms`, whether it is a run by itself.
 fn part(
     input: &Input<'_>,
     section: u32,
     atoms: &[(&Atom, Action)],
     alone: &dyn Fn(usize) -> Alone,
-    reports: bool,
 ) -> Result<Parted> {
     let index = section as usize;
     let header = input.section(index)?;
@@ -471,7 +455,7 @@ fn part(
                 start: atom.offset,
                 end,
                 align,
-                stub: Some(Code::of(body, reports)),
+                stub: Some(Code::of(body)),
                 foldable: false,
             });
             open = false;

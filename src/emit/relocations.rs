@@ -11,7 +11,6 @@ use object::{I64, U64, pod};
 
 use super::input::{Input, LE, Rela, Role};
 use super::parts::Parts;
-use super::reporter;
 use super::sections::{Fates, PartRelocations};
 use super::symbol_table::SymbolTable;
 use super::symbols::Symbols;
@@ -168,7 +167,6 @@ impl Scan {
                 }
             }
         }
-        self.of_parts.new.extend_from_slice(parts.reporting());
         for index in (1..input.sections.len()).filter(|i| input.role(*i) == Role::Addrsig) {
             for symbol in tables::listed(input, index)? {
                 if let Some(parted) = parts.of_symbol(input, symbol)? {
@@ -284,17 +282,6 @@ pub(super) fn write_parts(
             run.sort_by_key(|e| e.r_offset.get(LE));
             if run.array_windows().any(|[a, b]| a.r_offset == b.r_offset) {
                 return Err(input.about(section as usize, "a resolved reference has a relocation too"));
-            }
-        }
-    }
-    if index.is_none() {
-        let first = parts.reporting().partition_point(|(s, _)| *s < section);
-        let stubs = parts.reporting().iter().enumerate().skip(first);
-        for (number, &(_, run)) in stubs.take_while(|(_, (s, _))| *s == section) {
-            let call = parted.run(run).and_then(|r| reporter::call(r.stub?, number, table.reporter?));
-            let call = call.ok_or_else(|| lost(input, section as usize))?;
-            if let Some(slot) = entries.get_mut(run as usize) {
-                slot.push(call);
             }
         }
     }

@@ -43,8 +43,6 @@ pub(super) enum Slot {
         target: u32,
         run: u32,
     },
-    /// The code that reports a stub that runs.
-    Reporter,
     /// The table of stubs.
     Stubs,
     StubRelocations,
@@ -58,7 +56,7 @@ impl Slot {
         match self {
             Slot::Whole(section) | Slot::Part { section, .. } | Slot::Relocations { section, .. } => section,
             Slot::NewRelocations { target, .. } => target,
-            Slot::Reporter | Slot::Stubs | Slot::StubRelocations | Slot::Addrsig => 0,
+            Slot::Stubs | Slot::StubRelocations | Slot::Addrsig => 0,
         }
     }
 }
@@ -230,9 +228,6 @@ impl Fates {
                 order.push(Slot::Whole(section));
             }
         }
-        if !parts.reporting().is_empty() {
-            order.push(Slot::Reporter);
-        }
         if parts.has_stubs() {
             order.extend([Slot::Stubs, Slot::StubRelocations]);
         }
@@ -256,11 +251,6 @@ impl Numbering {
     pub(super) fn part(&self, section: u32, run: u32) -> Option<u32> {
         let index = self.of(section)?.checked_add(run)?;
         (self.order.get(index as usize) == Some(&Slot::Part { section, run })).then_some(index)
-    }
-
-    /// The index of the code that reports a stub that runs, if there is such.
-    pub(super) fn reporter(&self) -> Option<u32> {
-        self.order.iter().rposition(|s| *s == Slot::Reporter).map(|index| index as u32)
     }
 
     /// The new indices of everything that is of an old section.

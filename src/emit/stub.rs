@@ -3,8 +3,7 @@
 //! Decides the bytes: an `endbr64` where the original begins with one, then `ud2`; what is not that large has the
 //! longest end of it that fits, and a single byte is `into`, which 64-bit mode does not have (Intel SDM, "INT n"). So a
 //! stub is never larger than what it replaces, and running it is SIGILL. The trap number is the processor's own, so no
-//! handler of the program takes it for something that it planned. Where stubs are to report, and five bytes fit in
-//! between, the trap comes behind a call of the [`reporter`](super::reporter).
+//! handler of the program takes it for something that it planned.
 //!
 //! The table is a section `.debug_lto_prune_stubs` of each object with stubs: for each a relocated 64-bit address, 32 bits
 //! of size, and the name with a NUL, without padding. Its name makes it debug information to linkers: GNU ld drops any
@@ -26,47 +25,33 @@ pub(super) const TABLE_RELOCATIONS: &[u8] = b".rela.debug_lto_prune_stubs";
 const ENDBR64: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
 const UD2: [u8; 2] = [0x0f, 0x0b];
 const INTO: u8 = 0xce;
-/// `call` of what a relocation says.
-const CALL: [u8; 5] = [0xe8, 0, 0, 0, 0];
 
-/// The bytes of a stub: at most eleven.
+/// The bytes of a stub: at most six.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Code {
-    bytes: [u8; 11],
+    bytes: [u8; 6],
     len: u8,
-    /// Where the distance of the call is, if there is one.
-    call: Option<u8>,
 }
 
 impl Code {
-    /// What stands for `original`; for nothing, nothing. With `reports`, it calls the reporter where there is room.
-    pub(super) fn of(original: &[u8], reports: bool) -> Self {
+    /// What stands for `original`; for nothing, nothing.
+    pub(super) fn of(original: &[u8]) -> Self {
         let has_endbr = original.starts_with(&ENDBR64) && original.len() > ENDBR64.len();
         let (prefix, room): (&[u8], usize) = match has_endbr {
             true => (&ENDBR64, original.len() - ENDBR64.len()),
             false => (&[], original.len()),
-        };
-        let (call, room): (&[u8], usize) = match room.checked_sub(CALL.len()) {
-            Some(room) if reports && room > 0 => (&CALL, room),
-            _ => (&[], room),
         };
         let trap: &[u8] = match room {
             0 => &[],
             1 => &[INTO],
             _ => &UD2,
         };
-        let field = (!call.is_empty()).then_some(prefix.len() as u8 + 1);
-        let mut code = Code { bytes: [0; 11], len: 0, call: field };
-        for (slot, byte) in code.bytes.iter_mut().zip(prefix.iter().chain(call).chain(trap)) {
+        let mut code = Code { bytes: [0; 6], len: 0 };
+        for (slot, byte) in code.bytes.iter_mut().zip(prefix.iter().chain(trap)) {
             *slot = *byte;
             code.len += 1;
         }
         code
-    }
-
-    /// Where in the stub the distance of its call of the reporter is; `None` if it only traps.
-    pub(super) fn call(&self) -> Option<u64> {
-        self.call.map(u64::from)
     }
 
     pub(super) fn bytes(&self) -> &[u8] {
@@ -196,25 +181,7 @@ mod tests {
             (endbr(&[0x31, 0xc0, 0xc3]), endbr(&UD2)),
         ];
         for (original, want) in cases {
-            assert_eq!(Code::of(original, false).bytes(), want, "{original:x?}");
-            let reporting = Code::of(original, true);
-            assert_eq!((reporting.bytes(), reporting.call()), (&want[..], None), "{original:x?}");
-        }
-    }
-
-    #[test]
-    fn calls_the_reporter_where_there_is_room() {
-        for prefix in [&[][..], &ENDBR64] {
-            for length in 0..20 {
-                let original = [prefix, &[0x90; 20][..length]].concat();
-                let code = Code::of(&original, true);
-                let trap: &[u8] = if length > 6 { &UD2 } else { &[INTO] };
-                let want = [prefix, &CALL, trap].concat();
-                let call = (length > 5).then_some(prefix.len() as u64 + 1);
-                assert_eq!(code.call(), call, "{length}");
-                assert!(code.size() <= original.len() as u64, "{length}");
-                assert_eq!(code.bytes() == want, length > 5, "{length}");
-            }
+            assert_eq!(Code::of(original).bytes(), want, "{original:x?}");
         }
     }
 }

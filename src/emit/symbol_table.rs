@@ -46,14 +46,12 @@ pub(super) struct SymbolTable {
     pub(super) first_global: u32,
     /// Section symbols of debug sections that the input has no symbol of: the sections.
     pub(super) debug: Vec<u32>,
-    /// Index of the section symbol of the code that reports a stub that runs, where there is such.
-    pub(super) reporter: Option<u32>,
     pub(super) homes: Vec<Home>,
     /// The section symbol of each run that has one: (old section, run, new symbol), sorted.
     pub(super) runs: Vec<(u32, u32, u32)>,
     /// Runs whose section symbols are new, in the order of the table.
     pub(super) added: Vec<(u32, u32)>,
-    /// Index of the first symbol that is not of the input: the section symbols, the reporter's last.
+    /// Index of the first symbol that is not of the input: the section symbols.
     pub(super) first_added: u32,
 }
 fn malformed(message: impl Into<String>) -> Error {
@@ -62,7 +60,7 @@ fn malformed(message: impl Into<String>) -> Error {
 
 impl SymbolTable {
     /// Number what comes behind the local symbols of the input; returns the index of the first global symbol.
-    pub(super) fn end_locals(&mut self, next: u32, reporter: bool, runs: &[(u32, u32)]) -> u32 {
+    pub(super) fn end_locals(&mut self, next: u32, runs: &[(u32, u32)]) -> u32 {
         // Entry 0 is local, also where the input's sh_info says otherwise.
         self.first_added = next;
         let mut next = next;
@@ -77,8 +75,6 @@ impl SymbolTable {
         }
         self.runs.sort_unstable();
         next += self.debug.len() as u32;
-        self.reporter = reporter.then_some(next);
-        next += u32::from(reporter);
         self.first_global = next;
         self.first_global
     }
@@ -195,11 +191,7 @@ impl SymbolTable {
             let gone = || malformed("a new debug section is not there");
             sections.of(section).ok_or_else(gone)
         });
-        let reporter = self.reporter.map(|_| {
-            let missing = || malformed("stubs report, and there is no code that does");
-            sections.reporter().ok_or_else(missing)
-        });
-        for new in runs.chain(debug).chain(reporter) {
+        for new in runs.chain(debug) {
             let new = new?;
             let symbol = Sym {
                 st_info: elf::SymbolInfo::new(elf::STB_LOCAL, elf::STT_SECTION),

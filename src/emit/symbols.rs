@@ -184,17 +184,15 @@ impl<'p> Symbols<'p> {
             new: Vec::with_capacity(input.symbols.len()),
             first_global: 0,
             debug: input.added.clone(),
-            reporter: None,
             homes: self.homes.clone(),
             runs: Vec::new(),
             added: Vec::new(),
             first_added: 0,
         };
-        let reporter = !parts.reporting().is_empty();
         let mut next = 0;
         for (i, symbol) in input.symbols.iter().enumerate() {
             if i == self.first_global {
-                next = table.end_locals(next, reporter, runs);
+                next = table.end_locals(next, runs);
             }
             let flag = |flags: &[bool]| flags.get(i).copied().unwrap_or(false);
             // Tables and unwind sections may have been found empty since the standings were taken.
@@ -237,7 +235,7 @@ impl<'p> Symbols<'p> {
             }
         }
         if self.first_global >= input.symbols.len() {
-            table.end_locals(next, reporter, runs);
+            table.end_locals(next, runs);
         }
         Ok(table)
     }

@@ -109,7 +109,6 @@ pub(super) fn new_addrsig(
             listed.push(symbols.run(parted.section, index).ok_or_else(lost)?);
         }
     }
-    listed.extend(symbols.reporter);
     listed.sort_unstable();
     let mut out = Vec::with_capacity(listed.len() * 2);
     listed.iter().for_each(|symbol| write_uleb(*symbol, &mut out));

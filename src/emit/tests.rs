@@ -8,7 +8,6 @@ mod debug;
 mod links;
 mod planner;
 mod random;
-mod reporter;
 mod split;
 mod splitter;
 mod stub;

@@ -73,7 +73,7 @@ impl Link {
         let summaries: Vec<&ModuleSummary> = self.summaries.iter().collect();
         let index = build(&self.config, &inputs, &resolution, &summaries);
         let liveness = live(&index);
-        let plan = plan(&index, &liveness, &resolution, &summaries, &|_| None);
+        let plan = plan(&index, &liveness, &resolution, &summaries);
         let mut kept = Vec::new();
         for (m, (module, summary)) in plan.modules.iter().zip(&self.summaries).enumerate() {
             for (action, atom) in module.atoms.iter().zip(&summary.atoms) {

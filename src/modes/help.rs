@@ -37,9 +37,6 @@ Options (from a compiler: -Wl,--prune-...; or in LTO_PRUNE_FLAGS, which the comm
                                                     goes from them; their sections of code are divided then, which
                                                     it prevents otherwise. So always with -s or -S (default: keep)
   --prune-keep=GLOB                                 keep these symbols; may be repeated
-  --prune-stub=trap|report                          what a function does of which only the address is needed, should
-                                                    it run after all: SIGILL, see explain-trap (default), or say
-                                                    its name on standard error before that
   --prune-stub-symbol=GLOB                          for tests: make these functions stubs, whatever is needed
   --prune-limit=N, --prune-limit=N@LINK,...         drop only the first N atoms (of each link; of these links and
                                                     nothing of others), see bisect

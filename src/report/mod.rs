@@ -18,7 +18,7 @@ pub mod unreached;
 pub mod why;
 
 use serde::Serialize;
-use summaries::{AtomIdx, Definition, ModuleSummary, SymbolIdx, SymbolKind, atom_flags};
+use summaries::{Definition, ModuleSummary, SymbolIdx, SymbolKind, atom_flags};
 
 use crate::config::Config;
 use crate::error::{Error, Result, Stage};
@@ -118,8 +118,6 @@ pub struct AtomReport {
     pub live: bool,
     /// `kept`, `stub` (only its address is needed) or `dropped`.
     pub state: &'static str,
-    /// Of a stub: `trap`, or `report` where it says so before it traps.
-    pub stub: Option<&'static str>,
     /// Another module's COMDAT group stands for it; the linker drops it in any case.
     pub discarded: bool,
     /// The linker joins what is the same in it (`SHF_MERGE`).
@@ -365,7 +363,6 @@ fn add_module(facts: Facts<'_>, position: usize, report: &mut Report) {
             }
         }
     }
-    let reporting = reporting_stubs(facts, position);
     for (i, (atom, symbols)) in summary.atoms.iter().zip(names).enumerate() {
         let id = AtomId::new(this.first_atom as usize + i);
         let discarded = facts.index.discarded[id.index()];
@@ -383,10 +380,6 @@ fn add_module(facts: Facts<'_>, position: usize, report: &mut Report) {
                 Some(Action::Stub) => "stub",
                 Some(Action::Drop) | None => "dropped",
             },
-            stub: (plan.atoms.get(i) == Some(&Action::Stub)).then(|| {
-                let reports = reporting.binary_search(&AtomIdx::new(i)).is_ok();
-                if reports { "report" } else { "trap" }
-            }),
             discarded,
             merge: atom.has(atom_flags::MERGE),
             linker_live: facts.linker_live[id.index()],
@@ -394,22 +387,6 @@ fn add_module(facts: Facts<'_>, position: usize, report: &mut Report) {
             witness: facts.liveness.witness[id.index()].and_then(|w| witness_report(facts, w)),
         });
     }
-}
-
-/// The stubs of a module that report, ascending. What can't be emitted has none.
-fn reporting_stubs(facts: Facts<'_>, position: usize) -> Vec<AtomIdx> {
-    let (summary, plan) = (facts.summaries[position], &facts.plan.modules[position]);
-    if plan.report_as.is_none() {
-        return Vec::new();
-    }
-    if summary.kind == summaries::ModuleKind::Bitcode {
-        let stubs = (0u32..).zip(&plan.atoms).filter(|(_, action)| **action == Action::Stub);
-        return stubs.map(|(i, _)| AtomIdx(i)).collect();
-    }
-    let bytes = facts.inputs.module_bytes(facts.resolution.loaded[position]);
-    let mut stubs = crate::emit::object::reporting_stubs(bytes, summary, plan).unwrap_or_default();
-    stubs.sort_unstable();
-    stubs
 }
 
 fn witness_report(facts: Facts<'_>, witness: Witness) -> Option<WitnessReport> {

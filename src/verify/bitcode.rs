@@ -24,13 +24,7 @@ use crate::error::{Error, Result, Stage};
 ///
 /// # Errors
 /// The first value that is not what it has to be.
-pub fn bitcode(
-    name: &str,
-    original: &[u8],
-    pruned: &[u8],
-    report_as: Option<&str>,
-    fate: &dyn Fn(ValueAt) -> Action,
-) -> Result<()> {
+pub fn bitcode(name: &str, original: &[u8], pruned: &[u8], fate: &dyn Fn(ValueAt) -> Action) -> Result<()> {
     let failed = |what: String| Error::new(Stage::Verify, what).in_file(name);
     let read = |bytes| bitcode::read(bytes).map_err(|e| failed(format!("LLVM bitcode: {e}")));
     let (before, after) = (read(original)?, read(pruned)?);
@@ -60,7 +54,7 @@ pub fn bitcode(
             return Err(failed("its summary has other entries than it should".to_owned()));
         }
     }
-    match wrong(&before, (original, pruned), report_as, fate) {
+    match wrong(&before, (original, pruned), fate) {
         Ok(None) => Ok(()),
         Ok(Some(Wrong::Mention(from, to))) => {
             Err(failed(format!("mentions {to}, which is dropped")).at_symbol(from))
@@ -84,7 +78,6 @@ enum Wrong {
 fn wrong(
     file: &BitcodeFile<'_>,
     (original, pruned): (&[u8], &[u8]),
-    report_as: Option<&str>,
     fate: &dyn Fn(ValueAt) -> Action,
 ) -> bitcode::error::Result<Option<Wrong>> {
     let (before, ir) = (ir::read(original)?, ir::read(pruned)?);
@@ -127,7 +120,7 @@ fn wrong(
             let Some(body) = body else { return Ok(Some(Wrong::Body(name(was.function)))) };
             let expected = || {
                 let of = module.values.get(was.function.0 as usize);
-                assembly(of.map_or(&[][..], |v| v.name), report_as)
+                assembly(of.map_or(&[][..], |v| v.name))
             };
             let is_right = match fate(was.function) {
                 Action::Stub => body.function == was.function && traps(of_ir, &body, &expected()),

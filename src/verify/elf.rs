@@ -230,11 +230,6 @@ impl<'a> Object<'a> {
         self.sections.get(index).is_some_and(unwind_type) || self.section_name(index) == b".eh_frame"
     }
 
-    /// The system that the file is for (`EI_OSABI`).
-    pub(super) fn system(&self) -> u8 {
-        self.bytes.get(7).copied().unwrap_or(u8::MAX)
-    }
-
     /// Whether a section takes memory in the running program.
     pub(super) fn is_alloc(&self, index: usize) -> bool {
         self.sections.get(index).is_some_and(|s| s.sh_flags & u64::from(sh::SHF_ALLOC) != 0)

@@ -85,8 +85,6 @@ pub(super) struct Pair<'a> {
     pub(super) parts: Vec<Part>,
     /// Code is in several parts, so that debug information is there in another form: [`debug`](super::debug) compares it.
     pub(super) rewritten_debug: bool,
-    /// The section of the emitted object that reports stubs that run; 0 if there is none.
-    pub(super) reporter: usize,
     pub(super) expected: &'a Expected,
 }
 
@@ -104,8 +102,8 @@ fn check(original: &[u8], emitted: &[u8], expected: &Expected) -> Result<()> {
     let new = Object::read(emitted)?;
     well_formed(&new)?;
     let rewritten_debug = debug::is_rewritten(&old, expected);
-    let (new_of_old, parts, reporter) = match_sections(&old, &new, expected, rewritten_debug)?;
-    let pair = Pair { old, new, new_of_old, parts, rewritten_debug, reporter, expected };
+    let (new_of_old, parts) = match_sections(&old, &new, expected, rewritten_debug)?;
+    let pair = Pair { old, new, new_of_old, parts, rewritten_debug, expected };
     let symbols = SymbolMap::new(&pair)?;
     groups::check(&pair, &symbols)?;
     relocations::check(&pair, &symbols)?;
@@ -114,14 +112,13 @@ fn check(original: &[u8], emitted: &[u8], expected: &Expected) -> Result<()> {
     addresses::check(&pair)
 }
 
-/// Pair the sections that are not tables, in order; with them the index of the reporter of stubs.
+/// Pair the sections that are not tables, in order.
 fn match_sections(
     old: &Object<'_>,
     new: &Object<'_>,
     expected: &Expected,
     rewritten_debug: bool,
-) -> Result<(Vec<usize>, Vec<Part>, usize)> {
-    let report_as = expected.parts.report_as.as_deref();
+) -> Result<(Vec<usize>, Vec<Part>)> {
     let mut all_parts = Vec::new();
     let mut new_of_old = vec![0; old.sections.len()];
     let mut rest = (1..new.sections.len()).filter(|i| !new.is_table(*i)).peekable();
@@ -152,7 +149,7 @@ fn match_sections(
     }
     // Units whose spans became ranges may be the first that need such a section.
     while rewritten_debug && rest.next_if(|j| debug::is_new_section(new.section_name(*j))).is_some() {}
-    let reporter = stubs::check(new, &all_parts, report_as.unwrap_or_default(), &mut rest)?;
+    stubs::check(new, &all_parts, &mut rest)?;
     if let Some(extra) = rest.next() {
         return Err(new.about(extra, "is planned to be dropped, and is there"));
     }
@@ -174,7 +171,7 @@ fn match_sections(
             }
         }
     }
-    Ok((new_of_old, all_parts, reporter))
+    Ok((new_of_old, all_parts))
 }
 
 /// Check everything that can be checked without the original.

@@ -33,8 +33,6 @@ type NamedAtom = ((usize, u64), Box<[u8]>);
 /// their start.
 #[derive(Debug, Clone, Default)]
 pub struct ExpectedParts {
-    /// What the messages of stubs call the module, where they report.
-    pub(super) report_as: Option<String>,
     /// Sections of which only a part stays, ascending, with their atoms.
     sections: Vec<(usize, Vec<AtomExtent>)>,
     /// The names of atoms that become sections of their own, by section and start.
@@ -56,8 +54,6 @@ pub(super) struct Part {
     pub(super) new: usize,
     /// It holds a trap instead of what was there.
     pub(super) stub: bool,
-    /// Where in it the distance of its call of the reporter is, if there is one.
-    pub(super) call: Option<u64>,
 }
 
 /// What a relocation must be in the emitted object.
@@ -75,7 +71,7 @@ pub(super) enum Wanted {
 
 impl ExpectedParts {
     pub(super) fn new(summary: &ModuleSummary, plan: &ModulePlan) -> Self {
-        let mut expected = ExpectedParts { report_as: plan.report_as.clone(), ..ExpectedParts::default() };
+        let mut expected = ExpectedParts::default();
         let planned: Vec<(&Atom, Action)> = summary.atoms.iter().zip(plan.atoms.iter().copied()).collect();
         let mut next = 0;
         for atoms in planned.chunk_by(|(a, _), (b, _)| a.section == b.section) {
@@ -152,7 +148,6 @@ pub(super) fn find(
     let Some(before) = old.sections.get(i) else { return Ok(Vec::new()) };
     let missing = || old.about(i, "a part of it is planned to stay, and is missing");
     let bytes = old.contents(i)?;
-    let reports = expected.report_as.is_some() && stubs::may_call(old, i);
     let mut parts = Vec::new();
     let mut atoms = atoms.iter().peekable();
     while let Some(&&(start, atom_end, action)) = atoms.peek() {
@@ -189,16 +184,16 @@ pub(super) fn find(
             sh::SHT_NOBITS => Some(&[][..]),
             _ => range().and_then(|r| bytes.get(r)),
         };
-        let body = was.filter(|_| stub).map(|was| stubs::body(was, reports));
+        let body = was.filter(|_| stub).map(stubs::body);
         let same = match &body {
-            Some((body, _)) => body == new.contents(j)?,
+            Some(body) => body == new.contents(j)?,
             None => was == Some(new.contents(j)?),
         };
         let wrong_size = !stub && after.sh_size != end.saturating_sub(start);
         if wrong_size || last != end || after.sh_addralign > before.sh_addralign.max(1) || !same {
             return Err(old.about(i, format!("has other contents in the part at {start:#x}")));
         }
-        parts.push(Part { old: i, start, end, new: j, stub, call: body.and_then(|(_, call)| call) });
+        parts.push(Part { old: i, start, end, new: j, stub });
     }
     Ok(parts)
 }
@@ -281,14 +276,13 @@ impl Pair<'_> {
         }
     }
 
-    /// Whether the section symbol of the emitted object is that of a part, or of the reporter of stubs.
+    /// Whether the section symbol of the emitted object is that of a part.
     pub(super) fn is_of_part(&self, index: usize, symbol: &Sym) -> bool {
         let Place::Section(section) = self.new.place(index, symbol) else { return false };
         st_type(symbol.st_info) == STT_SECTION
             && (symbol.st_value, symbol.st_size, symbol.st_other, symbol.st_name) == (0, 0, 0, 0)
             && index < self.new.first_global
             && (self.part_of_new(section).is_some()
-                || section == self.reporter && section != 0
                 || self.rewritten_debug && debug::is_new_section(self.new.section_name(section)))
     }
 
@@ -391,8 +385,7 @@ impl Pair<'_> {
             Err(self.old.about(part.old, message))
         };
         if part.stub {
-            // Where a call leads was seen when the reporter was.
-            return match new.get(usize::from(part.call.is_some())) {
+            return match new.first() {
                 Some(extra) => wrong(extra.offset.saturating_add(part.start)),
                 None => Ok(()),
             };

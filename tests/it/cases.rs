@@ -217,8 +217,9 @@ cases! {
     stray_end_lib
     stray_pop_state
     stub_corners
+    stub_kinds
     stub_mentioned
-    stub_report
+
     stub_shared
     stub_virtual
     switch_table

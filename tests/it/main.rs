@@ -36,7 +36,6 @@ mod options;
 mod outputs;
 mod remarks;
 mod relocatable;
-mod reporting;
 mod rewriting;
 mod run;
 mod shadow;

@@ -70,7 +70,7 @@ fn name_of(file: &BitcodeFile<'_>, at: ValueAt) -> String {
 /// The bitcode of a file with an action for each name.
 fn by_name(bytes: &[u8], action: impl Fn(&str) -> Action) -> Result<Vec<u8>, RewriteError> {
     let survey = Survey::new(bytes)?;
-    rewrite(&survey, &|at| action(&name_of(survey.file(), at)), None)
+    rewrite(&survey, &|at| action(&name_of(survey.file(), at)))
 }
 
 fn dead_and_stub(name: &str) -> Action {
@@ -276,7 +276,7 @@ fn modules_of_rustc() {
         let count = survey.file().modules[0].values.len();
         work.session.check(kept.len() < count, "nothing goes");
         let action = |at: ValueAt| if kept.contains(&at.value) { Action::Keep } else { Action::Drop };
-        let pruned = rewrite(&survey, &action, None).unwrap();
+        let pruned = rewrite(&survey, &action).unwrap();
         work.session.check(pruned.len() < bytes.len(), "it is not smaller");
         work.session.write("d.o", pruned);
         work.must("ar", &format!("d libr.a {member}"));
@@ -369,12 +369,9 @@ fn what_can_not_be_done_is_said() {
         let mut changed = bytes.clone();
         changed[i] ^= 1 << (i % 8);
         if let Ok(survey) = Survey::new(&changed) {
-            let _ = rewrite(
-                &survey,
-                &|at| [Action::Keep, Action::Drop, Action::Stub][(at.value % 3) as usize],
-                None,
-            );
-            let _ = rewrite(&survey, &|_| Action::Keep, None);
+            let _ =
+                rewrite(&survey, &|at| [Action::Keep, Action::Drop, Action::Stub][(at.value % 3) as usize]);
+            let _ = rewrite(&survey, &|_| Action::Keep);
         }
     }
 }
@@ -410,8 +407,8 @@ fn what_stays_mentions(work: &Work, bytes: &[u8], has_summary: bool) {
             let goes = gone.contains(&name_of(survey.file(), at).as_str());
             if goes { Action::Drop } else { Action::Keep }
         };
-        let pruned = rewrite(&survey, &fate, None).unwrap();
-        let error = lto_prune::verify::bitcode("p.bc", bytes, &pruned, None, &fate).err();
+        let pruned = rewrite(&survey, &fate).unwrap();
+        let error = lto_prune::verify::bitcode("p.bc", bytes, &pruned, &fate).err();
         let symbol = error.as_ref().and_then(|e| e.symbol.as_deref());
         work.session.check_eq(&symbol, &mentioned_by, &format!("{gone:?}: {error:?}"));
     }
@@ -422,10 +419,10 @@ fn what_stays_mentions(work: &Work, bytes: &[u8], has_summary: bool) {
         let planned =
             |at: ValueAt| if name_of(survey.file(), at) == name { Action::Drop } else { Action::Keep };
         let made = |at: ValueAt| if name_of(survey.file(), at) == name { fate } else { Action::Keep };
-        let pruned = rewrite(&survey, &made, None).unwrap();
-        let error = lto_prune::verify::bitcode("p.bc", bytes, &pruned, None, &planned).err();
+        let pruned = rewrite(&survey, &made).unwrap();
+        let error = lto_prune::verify::bitcode("p.bc", bytes, &pruned, &planned).err();
         work.session.check_eq(&error.is_some(), &(fate == Action::Keep), &format!("{name}: {error:?}"));
-        let error = lto_prune::verify::bitcode("p.bc", bytes, &pruned, None, &|_| Action::Keep).err();
+        let error = lto_prune::verify::bitcode("p.bc", bytes, &pruned, &|_| Action::Keep).err();
         work.session.check_eq(&error.is_some(), &(fate == Action::Drop), &format!("{name}: {error:?}"));
     }
 }
@@ -452,10 +449,9 @@ fn a_module_that_is_not_what_it_has_to_be() {
     use Action::{Drop, Keep, Stub};
     let ways = [(Keep, Keep), (Drop, Keep), (Stub, Keep), (Keep, Drop), (Stub, Drop)];
     for (i, done) in ways.iter().enumerate() {
-        let pruned = rewrite(&survey, &fate(done.0, done.1), None).unwrap();
+        let pruned = rewrite(&survey, &fate(done.0, done.1)).unwrap();
         for (j, wanted) in ways.iter().enumerate() {
-            let error =
-                lto_prune::verify::bitcode("p.bc", &bytes, &pruned, None, &fate(wanted.0, wanted.1)).err();
+            let error = lto_prune::verify::bitcode("p.bc", &bytes, &pruned, &fate(wanted.0, wanted.1)).err();
             work.session.check_eq(
                 &error.is_none(),
                 &(i == j),
@@ -470,7 +466,7 @@ fn a_module_that_is_not_what_it_has_to_be() {
     work.must("clang-19", "-O0 -flto=thin -c q.c -o q.bc");
     let other = work.read("q.bc");
     for wrong in [&other[..], &bytes[..bytes.len() / 2], &[]] {
-        let error = lto_prune::verify::bitcode("p.bc", &bytes, wrong, None, &fate(Keep, Keep)).err();
+        let error = lto_prune::verify::bitcode("p.bc", &bytes, wrong, &fate(Keep, Keep)).err();
         work.session.check(error.is_some(), "another file is not told from it");
     }
 }

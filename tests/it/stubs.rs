@@ -139,3 +139,72 @@ fn no_stubs_where_the_linker_folds_everything() {
         }
     }
 }
+
+/// Compile the fixture `stub_kinds`.
+fn compile_kinds(session: &mut Session, compiler: &str, flags: &str) {
+    let fixture = tools::repository().join("fixtures/stub_kinds");
+    for source in ["main", "other"] {
+        let job = Job::new(session.dir(), compiler).words("-O2 -fcf-protection -fno-rtti -fno-exceptions");
+        let job = job.words("-pthread -ffunction-sections -c").words(flags);
+        session.must(&job.arg(fixture.join(format!("{source}.cpp"))).arg("-o").arg(format!("{source}.o")));
+    }
+    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+}
+
+/// Link it, with stubs of all that is never called; nothing is called without an argument.
+fn link_kinds(session: &mut Session, compiler: &str, linker: Linker, words: &str) {
+    let job = Job::new(session.dir(), compiler).words("-B shims main.o other.o -o out -pthread").words(words);
+    let job = job.words("-Wl,--prune-strict -Wl,--prune-stub-symbol=*never* -Wl,--prune-report=report.json");
+    session.must(&job.env("LTO_PRUNE_LINKER", linker.path()));
+    let good = session.must(&Job::new(session.dir(), "./out"));
+    session.check_eq(&good.stdout.as_str(), &"distinct\n", "output");
+}
+
+/// Stubs look the same, and the functions have different addresses all the same.
+#[test]
+fn safe_folding_keeps_stubs_apart() {
+    for linker in [Linker::Lld, Linker::Mold, Linker::Gold] {
+        for compiler in ["gcc", "clang-19"] {
+            let mut session = Session::new(&format!("stubs/{compiler}-{}-icf", linker.name()));
+            compile_kinds(&mut session, compiler, if compiler == "gcc" { "" } else { "-faddrsig" });
+            link_kinds(&mut session, compiler, linker, "-Wl,--icf=safe -Wl,--gc-sections");
+            let dead = session.run(&Job::new(session.dir(), "./out").arg("t1"));
+            session.check_eq(&dead.status, &(128 + 4), "SIGILL");
+        }
+    }
+}
+
+/// Stubs of bitcode, which is what the linker compiles: they trap with all registers as they were passed, and `explain-trap` knows them.
+#[test]
+fn stubs_of_bitcode_are_explained() {
+    for flags in ["-flto=thin", "-flto=full", "-flto=thin -fno-omit-frame-pointer -g"] {
+        for mode in ["-no-pie", "-pie -fPIE"] {
+            let name = format!("{}{}{mode}", flags.len(), &flags[5..10]).replace(' ', "");
+            let mut session = Session::new(&format!("stubs/bitcode-{name}"));
+            compile_kinds(&mut session, "clang-19", &format!("{flags} {mode}"));
+            let words = format!("-fuse-ld=lld -O2 {flags} {mode} -Wl,--prune-level=pointers");
+            link_kinds(&mut session, "clang-19", Linker::Lld, &words);
+            for argument in ["t0", "t2", "v"] {
+                let dead = session.run(&Job::new(session.dir(), "./out").arg(argument));
+                session.check_eq(&dead.status, &(128 + 4), argument);
+            }
+            // Else it would be below 77.
+            let caught = session.run(&Job::new(session.dir(), "./out").arg("r"));
+            session.check(caught.status == 77 || caught.status == 100, &format!("{}", caught.status));
+            let report = matrix::report(&session, &session.path("report.json"));
+            let stubs = report["atoms"].as_array().unwrap().iter().filter(|a| a["state"] == "stub").count();
+            session.check(stubs >= 5, &format!("{stubs} stubs"));
+            // The trap is somewhere in the function.
+            let facts = Facts::read(&session.path("out")).unwrap();
+            for name in ["never", "never_small"] {
+                let at = facts.functions.iter().find(|(n, _)| n == name).unwrap().1;
+                let told = (at..at + 80).find_map(|at| {
+                    let told = explain(&mut session, &format!("{at:#x}"));
+                    (told.status == 0).then_some(told.stdout)
+                });
+                let told = told.unwrap_or_default();
+                session.check(told.ends_with(&format!(": stub of {name}\n")), &told);
+            }
+        }
+    }
+}

@@ -16,6 +16,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("blake3", &["src/summarize/cache.rs"]),
     ("goblin", &["src/verify.rs", "src/verify/"]),
     ("gimli", &["src/emit/debug/"]),
+    ("md5", &["summaries/src/bitcode/guid.rs"]),
     ("flate2", &["src/compression.rs"]),
     ("ruzstd", &["src/compression.rs"]),
     ("dashmap", &["src/resolve/symbol_table.rs"]),

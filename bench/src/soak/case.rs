@@ -67,10 +67,9 @@ impl Tools {
             linkers,
             paths,
             flags: format!(
-                "--prune-level={}{} --prune-stub={} --prune-strict --prune-no-cache --prune-jobs=1 --prune-report=report.json",
+                "--prune-level={}{} --prune-strict --prune-no-cache --prune-jobs=1 --prune-report=report.json",
                 options.level,
                 if options.constants { " --prune-constants" } else { "" },
-                options.stub
             ),
             keep: corpus.root.join("work/soak"),
             trace: options.trace,

@@ -43,17 +43,11 @@ pub enum Action {
 
 /// The bitcode of a survey with `actions` applied; raw, whether it was wrapped or not.
 ///
-/// Stubs say who they are by the name of the module, if there is one for that.
-///
 /// Declarations of intrinsics stay whatever is said of them: no linker sees them.
 ///
 /// # Errors
 /// A value whose action [`Survey::forbids`], or a reference from something kept to something dropped.
-pub fn rewrite(
-    survey: &Survey<'_>,
-    actions: &impl Fn(ValueAt) -> Action,
-    report_as: Option<&str>,
-) -> Result<Vec<u8>, RewriteError> {
+pub fn rewrite(survey: &Survey<'_>, actions: &impl Fn(ValueAt) -> Action) -> Result<Vec<u8>, RewriteError> {
     let mut fates = Vec::new();
     for (number, of_file) in survey.file().modules.iter().enumerate() {
         fates.push(module::fates(survey, number as u32, of_file, actions)?);
@@ -79,7 +73,7 @@ pub fn rewrite(
                 let base = base.take().unwrap_or((began, at));
                 let names = strtab.as_mut();
                 let names = names.ok_or(Unsupported::Place("a string table"))?;
-                let of = module::Of { number: number as u32, module: of_file, types, fates, report_as };
+                let of = module::Of { number: number as u32, module: of_file, types, fates };
                 module::Rewriter::new(&mut copier, of, names, base).run()?;
             }
             Event::Enter(block::SYMTAB) => {

@@ -56,8 +56,6 @@ pub(super) struct Of<'c, 'a> {
     pub(super) types: &'c Types,
     /// By value id.
     pub(super) fates: &'c [Action],
-    /// The module's name in what stubs say.
-    pub(super) report_as: Option<&'c str>,
 }
 
 /// A module, whose block has been opened.
@@ -236,7 +234,7 @@ impl<'c, 'a> Rewriter<'c, 'a> {
                 let at = self.copier.drop_block();
                 let types = self.stub_types.as_ref().ok_or(Unsupported::Place("a stub"))?;
                 let name = self.of.module.values.get(id as usize).map_or(&[][..], |v| v.name);
-                let text = stub::assembly(name, self.of.report_as);
+                let text = stub::assembly(name);
                 let mut fits = true;
                 self.copier.write_block(block::FUNCTION, stub::WIDTH, |out| {
                     fits = types.write_body(&text, out);

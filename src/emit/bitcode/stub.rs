@@ -1,13 +1,11 @@
 //! The body of a stub in bitcode: inline assembly that traps, and the end of the block.
 //!
 //! An intrinsic would need a declaration, and so another number for everything behind it. Safe because the assembly has a side effect, which no pass takes
-//! out, and clobbers nothing: what it needs to say who it is it puts back. It brings its own entry of the table that `explain-trap` reads, and with
-//! `--prune-stub=report` what native stubs call, in line. What optimisation copies has an entry for each copy. Left out: the size of what was there.
+//! out, and clobbers nothing. It brings its own entry of the table that `explain-trap` reads. What optimisation copies has an entry for each copy. Left out: the size of what was there.
 //! Source: LLVM, `BitcodeReader::parseFunctionBody` and `parseConstants` (INLINEASM since LLVM 14).
 
 use summaries::bitcode::codes::{block, constants, instruction as code, types as ty};
 
-use super::super::reporter;
 use super::bits::Bits;
 use super::survey::Types;
 
@@ -18,31 +16,16 @@ pub(super) const WIDTH: u32 = 4;
 const EXPLICIT_TYPE: u64 = 1 << 15;
 /// Of inline assembly.
 const SIDE_EFFECT: u64 = 1;
-/// `write(2, rsi, edx)` until all is written or it fails, as native stubs do; `EINTR` is -4. LLVM writes a dollar twice.
-const REPORT: &str = "push %rax\npush %rdx\npush %rsi\npush %rdi\npush %rcx\npush %r11\n\
-    lea 8f(%rip), %rsi\nmov $$LENGTH, %edx\n\
-    6: mov $$2, %edi\nmov $$1, %eax\nsyscall\n\
-    cmp $$-4, %rax\nje 6b\ntest %rax, %rax\njle 7f\nadd %rax, %rsi\nsub %rax, %rdx\njne 6b\n\
-    7: pop %r11\npop %rcx\npop %rdi\npop %rsi\npop %rdx\npop %rax\n";
 const CONSTRAINTS: &[u8] = b"~{dirflag},~{fpsr},~{flags}";
 
-/// The assembly of the stub of a function; `report_as` is the name of its module if it is to say who it is.
-pub fn assembly(name: &[u8], report_as: Option<&str>) -> String {
+/// The assembly of the stub of a function.
+pub fn assembly(name: &[u8]) -> String {
     // What it marks is no part of the name (LLVM, `GlobalValue::dropLLVMManglingEscape`).
     let name = name.strip_prefix(&[1]).unwrap_or(name);
-    let message = report_as.map(|module| reporter::message(name, module));
-    let (mut before, mut behind) = (String::new(), String::new());
-    if let Some(message) = message {
-        before = REPORT.replace("LENGTH", &message.len().to_string());
-        behind = format!("8: {}\n", bytes(&message));
-    }
     // As emit::stub has it: place, size, name.
     let table = String::from_utf8_lossy(super::super::stub::TABLE);
     let entry = [name, &[0]].concat();
-    format!(
-        "{before}9: ud2\n{behind}.pushsection {table},\"\",@progbits\n.quad 9b\n.long 2\n{}\n.popsection",
-        bytes(&entry)
-    )
+    format!("9: ud2\n.pushsection {table},\"\",@progbits\n.quad 9b\n.long 2\n{}\n.popsection", bytes(&entry))
 }
 
 /// Bytes that no quoting changes.
@@ -112,10 +95,8 @@ mod tests {
     /// LLVM marks names that a source gave as they are in the object.
     #[test]
     fn the_mark_is_no_part_of_a_name() {
-        for report_as in [None, Some("a.o")] {
-            assert_eq!(assembly(b"\x01odd $name", report_as), assembly(b"odd $name", report_as));
-        }
+        assert_eq!(assembly(b"\x01odd $name"), assembly(b"odd $name"));
         // Whatever is in a name is in no text that LLVM or an assembler looks through.
-        assert!(!assembly(b"odd $name\"", Some("m.o")).contains("odd"));
+        assert!(!assembly(b"odd $name\"").contains("odd"));
     }
 }

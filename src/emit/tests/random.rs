@@ -64,7 +64,6 @@ pub(super) fn random_plan(summary: &ModuleSummary, seed: &[u8], drop_percent: u8
         prevails_elsewhere: if byte(3) & 1 == 0 { bits(7) } else { vec![true; summary.symbols.len()] },
         prevailing_dropped: if byte(5) & 1 == 0 { bits(11) } else { Vec::new() },
         pin_visibility: if byte(9) & 1 == 0 { bits(13) } else { Vec::new() },
-        report_as: (byte(19) & 1 == 0).then(|| "r.o".to_owned()),
         ..ModulePlan::default()
     };
     for (g, group) in summary.groups.iter().enumerate() {
