@@ -154,6 +154,7 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
                 resolution: &resolution,
                 summaries: &summaries,
                 index,
+                reachable: &live(index),
                 models: &|symbol| models.of(&inputs, &resolution, symbol),
                 memory: &|symbol| models.memory(&inputs, &resolution, symbol),
                 unseen_code: models.has_unseen_code(config, &inputs, &resolution),

@@ -34,7 +34,11 @@ impl Timer {
         }
         let begin = Instant::now();
         let result = pass();
-        self.stages.push((stage, begin.elapsed()));
+        // A pass that runs again, or in two steps, has one line.
+        match self.stages.iter_mut().find(|(other, _)| *other == stage) {
+            Some((_, time)) => *time += begin.elapsed(),
+            None => self.stages.push((stage, begin.elapsed())),
+        }
         result
     }
 

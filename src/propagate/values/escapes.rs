@@ -15,7 +15,7 @@ use crate::propagate::Witness;
 impl Flow<'_> {
     /// Let the address of an atom escape, wherever in it.
     pub(super) fn escape_atom(&mut self, atom: AtomId) {
-        if self.world.sources.index.discarded[atom.index()] {
+        if self.world.is_dead(atom) {
             return;
         }
         self.escaped[atom.index()] = true;

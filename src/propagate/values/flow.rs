@@ -191,7 +191,7 @@ impl<'s> Flow<'s> {
     }
 
     pub(super) fn live(&mut self, atom: AtomId, witness: Witness) {
-        if self.world.sources.index.discarded[atom.index()] {
+        if self.world.is_dead(atom) {
             return;
         }
         let slot = &mut self.witness[atom.index()];
@@ -208,7 +208,7 @@ impl<'s> Flow<'s> {
         for (number, edge) in (first..).zip(edges) {
             // As in `liveness`: what is not loaded keeps only the metadata that follows it.
             let follows = alloc || matches!(edge.kind, EdgeKind::LinkOrder | EdgeKind::Group);
-            if !follows || index.discarded[edge.target.index()] {
+            if !follows || self.world.is_dead(edge.target) {
                 continue;
             }
             match edge.bond {

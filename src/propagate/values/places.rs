@@ -12,6 +12,7 @@ use summaries::{
 use crate::config::{Config, OutputKind};
 use crate::ids::{AtomId, Id, ModuleId, SymbolId};
 use crate::index::{Index, Region, is_ordinary_data};
+use crate::propagate::Liveness;
 use crate::resolve::{Prevailing, Resolution};
 
 /// The model of a function of a shared library, by its symbol.
@@ -25,6 +26,8 @@ pub struct Sources<'s> {
     /// In load order.
     pub summaries: &'s [&'s ModuleSummary],
     pub index: &'s Index,
+    /// What references alone reach: no more than that is looked at, so that no link keeps more for what it is told of values.
+    pub reachable: &'s Liveness,
     pub models: ModelOf<'s>,
     /// The memory of a library, told by its soname, that a function with a model speaks of, or that a variable holds
     /// nothing but addresses in.
@@ -165,6 +168,11 @@ impl<'s> World<'s> {
     pub(super) fn is_entry(&self, atom: AtomId, offset: i64) -> bool {
         let (position, local, summary) = self.locate(atom);
         self.sources.index.functions[position].is_entry(summary, local, offset)
+    }
+
+    /// Whether the atom is in no link whatever values are: another module's group replaces it, or no reference reaches it.
+    pub(super) fn is_dead(&self, atom: AtomId) -> bool {
+        self.sources.index.discarded[atom.index()] || !self.sources.reachable.is_live(atom)
     }
 
     /// What kind of memory an atom is.

@@ -19,6 +19,7 @@ use crate::ids::DsoId;
 use crate::index::build;
 use crate::index::tests::Link;
 use crate::inputs::Inputs;
+use crate::propagate::live;
 use crate::resolve::Prevailing;
 
 /// The fixpoint of modules given as text; names that nothing defines are a library's, with these models, but for `weak_hook` and
@@ -57,6 +58,7 @@ pub(super) fn flow_of_within(
         resolution: &resolution,
         summaries: &summaries,
         index: &index,
+        reachable: &live(&index),
         models: &model,
         memory: &|id| model(id).map(|m| ("", m.memory)),
         unseen_code: resolution.symbols.iter().any(|s| s.name == b"unseen_library"),

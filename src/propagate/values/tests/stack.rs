@@ -82,6 +82,17 @@ fn who_copies_what_is_passed_finds_it() {
     assert_eq!(called(&text, &["copier", "later"], budget::BUDGET), [1, 1, 1]);
 }
 
+/// A part that is mentioned by itself brings neither its function nor what that calls, which references don't reach either.
+#[test]
+fn no_more_lives_than_references_reach() {
+    let functions = [("_start", "mention cold"), ("whole", "call direct other"), ("cold", ""), ("other", "")];
+    let text = module(&functions, &[], &[]);
+    let text = text.replace("function [t.cold]\n  entry [t.cold] @0\n", "");
+    let text = text.replace("function [t.whole]\n", "function [t.whole]\n  parts [t.cold]\n");
+    let (live, _, _) = outcome(&[&text], &[]);
+    assert_eq!(live, ["t._start", "t.cold"]);
+}
+
 #[test]
 fn frames_that_are_told_apart_no_longer_hold_what_is_passed() {
     let start = "%0 = address f; call direct taker stack 16 %0";
