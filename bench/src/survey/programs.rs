@@ -96,7 +96,10 @@ fn walk(dir: &Path, units: &mut Vec<PathBuf>, folders: &mut BTreeSet<PathBuf>) -
         let path = entry?.path();
         let metadata = fs::symlink_metadata(&path)?;
         if metadata.is_dir() {
-            walk(&path, units, folders)?;
+            // Of quilt, with units as they were before Debian's patches.
+            if !path.ends_with(".pc") {
+                walk(&path, units, folders)?;
+            }
             continue;
         }
         match path.extension().and_then(|e| e.to_str()) {
