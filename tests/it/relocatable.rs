@@ -71,9 +71,9 @@ fn leftovers_of_unwind_tables() {
     let mut session = Session::new("leftovers");
     session.write(
         "a.cc",
-        &format!("{header}int a(int x) {{ return shared<3>(x); }}\nint dead_a() {{ return 4; }}\n"),
+        format!("{header}int a(int x) {{ return shared<3>(x); }}\nint dead_a() {{ return 4; }}\n"),
     );
-    session.write("b.cc", &format!("{header}int b(int x) {{ return shared<3>(x) + 7; }}\n"));
+    session.write("b.cc", format!("{header}int b(int x) {{ return shared<3>(x) + 7; }}\n"));
     session.write("main.cc", "int a(int); int b(int); int main() { return a(2) + b(3) - 24; }\n");
     session.must(&Job::new(session.dir(), "g++").words("-O2 -c a.cc b.cc main.cc"));
     session.must(&Job::new(session.dir(), Linker::Bfd.path()).words("-r a.o b.o -o ab.o"));
