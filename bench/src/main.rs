@@ -1,10 +1,11 @@
 //! Runners of the benchmark: `bench COMMAND [OPTIONS]`, described in docs/BENCHMARKING.md.
 //!
-//! The corpus is made beforehand by `bench/fetch.sh` and `bench/build.sh`; only `builds` and `survey` download, and only they, `soak`,
-//! `reach`, `trace`, `sites`, `differ`, `kills` and `mutate` compile.
+//! The corpus is made beforehand by `bench/fetch.sh` and `bench/build.sh`; only `builds`, `survey`, `recompiled` and `split` download, and only they,
+//! `soak`, `reach`, `trace`, `sites`, `differ`, `kills` and `mutate` compile.
 //! Exit status: 0, or 1 when a comparison failed, or 2 when a command could not run.
 
 mod audit;
+mod beside;
 mod builds;
 mod check;
 mod corpus;
@@ -41,7 +42,7 @@ type Error = Box<dyn std::error::Error + Send + Sync>;
 type Result<T> = std::result::Result<T, Error>;
 
 const USAGE: &str =
-    "usage: bench links|propagate|folds|audit|pages|examples|gcdiff|check|builds|lto|soak|soak-links|differ|reach|trace|sites|oracle|kills|mutate|survey [options]
+    "usage: bench links|propagate|folds|audit|pages|examples|gcdiff|check|builds|lto|soak|soak-links|differ|reach|trace|sites|oracle|kills|mutate|survey|recompiled|split [options]
   links             time and memory of each link, the linker alone beside lto-prune, and .text sizes
   propagate         time and steps of propagation at the level pointers, beside the linker
   folds             .text with --icf=safe, the linker alone beside lto-prune
@@ -62,12 +63,15 @@ const USAGE: &str =
   kills             links killed at any moment leave the old output or the new one, and nothing else
   mutate            links with a damaged input end alike, plain and through lto-prune
   survey            how much of Debian's static libraries, and of units of its sources, is divided, and what each limit costs
+  recompiled        programs of Debian's sources, pruned, beside the same recompiled with sections for functions and data
+  split             what each linker's own --gc-sections keeps of split archives, beside what lto-prune keeps
 options
   --only=A,B        these programs, or PROGRAM/MODE; reach: these mains; differ: these features; builds: these projects, or PROJECT/LINKER, again;
-                    survey: libraries, programs
+                    survey: libraries, programs; recompiled: these packages; split: these mains and packages
   --runs=N          links, propagate, audit, lto: runs of each (default 11)
   --linkers=A,B     check, soak, soak-links, reach: of lld, mold, bfd, gold (default: all four), wild; differ: rust-lld too
-  --count=N         differ, kills, mutate: so many links (default: 500, 100 and 1000); survey: so many packages with libraries (default: 200)
+  --count=N         differ, kills, mutate: so many links (default: 500, 100 and 1000); survey: so many packages with libraries (default: 200);
+                    recompiled: so many programs (default: 25); split: so many packages (default: 20)
   --seed=N          differ: the first seed (default 0)
   --options         differ: only list the linkers' options that no feature uses
   --seeds=A..B      soak, soak-links: the seeds from A to B - 1
@@ -178,6 +182,8 @@ fn run(args: &[String]) -> Result<bool> {
         "kills" => return kills::run(&Corpus::tools(root)?, &options),
         "reach" => return reach::run(&Corpus::tools(root)?, &options),
         "survey" => return survey::run(&Corpus::tools(root)?, &options),
+        "recompiled" => return beside::recompiled(&Corpus::tools(root)?, &options),
+        "split" => return beside::split(&Corpus::tools(root)?, &options),
         _ => {}
     }
     match command.as_str() {

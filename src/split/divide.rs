@@ -7,8 +7,9 @@
 use summaries::native::extract_by;
 use summaries::{Granularity, ModuleSummary, Severity};
 
+use super::Options;
+use super::pieces::{self, Pieces};
 use super::report::{ObjectReport, Outcome};
-use super::{Options, pieces, relocations};
 use crate::emit;
 use crate::error::Result;
 use crate::plan::{Action, ModulePlan};
@@ -23,15 +24,14 @@ pub(super) fn object(name: &str, bytes: &[u8], options: Options) -> (Option<Vec<
         let outcome = Outcome::Limited { limit: limit.limit.name(), detail: detail.to_owned() };
         return (None, ObjectReport::new(name, &summary, None, outcome, options));
     }
-    let relocations = relocations::by_section(bytes);
     let mut failure = None;
     let plain = Options { data: false };
-    for (relocations, tried) in [(relocations.as_deref(), options), (None, plain)] {
-        let pieces = pieces::choose(bytes, &summary, relocations, tried);
-        if pieces.names.iter().all(Option::is_none) {
+    for (tables, tried) in [(true, options), (false, plain)] {
+        let pieces = pieces::choose(&summary, tables, tried);
+        if pieces.iter().all(Option::is_none) {
             break;
         }
-        match emit(name, bytes, &pieces) {
+        match emit(name, bytes, &summary, &pieces) {
             Ok(divided) => {
                 let outcome = failure.map_or(Outcome::Divided, Outcome::DividedLess);
                 return (Some(divided), ObjectReport::new(name, &summary, Some(&pieces), outcome, options));
@@ -43,17 +43,13 @@ pub(super) fn object(name: &str, bytes: &[u8], options: Options) -> (Option<Vec<
     (None, ObjectReport::new(name, &summary, None, outcome, options))
 }
 
-fn emit(name: &str, bytes: &[u8], pieces: &pieces::Pieces) -> Result<Vec<u8>> {
-    let plan = plan(&pieces.summary, &pieces.names);
-    let divided = emit::object::rewrite(bytes, &pieces.summary, &plan)?;
-    verify::object(name, bytes, &divided, &verify::Expected::new(&pieces.summary, &plan))?;
-    Ok(divided)
-}
-
-fn plan(summary: &ModuleSummary, names: &[Option<Box<[u8]>>]) -> ModulePlan {
-    ModulePlan {
+fn emit(name: &str, bytes: &[u8], summary: &ModuleSummary, pieces: &Pieces) -> Result<Vec<u8>> {
+    let plan = ModulePlan {
         atoms: vec![Action::Keep; summary.atoms.len()],
-        section_names: names.to_vec(),
+        section_names: pieces.clone(),
         ..ModulePlan::default()
-    }
+    };
+    let divided = emit::object::rewrite(bytes, summary, &plan)?;
+    verify::object(name, bytes, &divided, &verify::Expected::new(summary, &plan))?;
+    Ok(divided)
 }

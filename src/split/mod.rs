@@ -13,9 +13,7 @@ mod files;
 mod names;
 mod options;
 mod pieces;
-mod relocations;
 mod report;
-mod tables;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -124,7 +124,7 @@ impl ObjectReport {
             }
             let bytes = atoms.iter().fold(0u64, |sum, a| sum.saturating_add(a.size));
             let parts = pieces.map_or(0, |p| {
-                let named = p.summary.atoms.iter().zip(&p.names);
+                let named = summary.atoms.iter().zip(p);
                 named.filter(|(a, name)| a.section == first.section && name.is_some()).count()
             });
             let mut limits = Vec::new();

@@ -62,3 +62,37 @@ fn the_linkers_own_bytes() {
         session.check(listing.contains(" callee") && !listing.contains("dead_"), &listing);
     }
 }
+
+/// `ld.bfd -r` of objects that share a COMDAT function leaves a relocation of the record that it took out, at the head of another one.
+#[test]
+fn leftovers_of_unwind_tables() {
+    let header =
+        "template <int N> __attribute__((noinline)) inline int shared(int x) { return x * N + 1; }\n";
+    let mut session = Session::new("leftovers");
+    session.write(
+        "a.cc",
+        format!("{header}int a(int x) {{ return shared<3>(x); }}\nint dead_a() {{ return 4; }}\n"),
+    );
+    session.write("b.cc", format!("{header}int b(int x) {{ return shared<3>(x) + 7; }}\n"));
+    session.write("main.cc", "int a(int); int b(int); int main() { return a(2) + b(3) - 24; }\n");
+    session.must(&Job::new(session.dir(), "g++").words("-O2 -c a.cc b.cc main.cc"));
+    session.must(&Job::new(session.dir(), Linker::Bfd.path()).words("-r a.o b.o -o ab.o"));
+    let bytes = std::fs::read(session.path("ab.o")).unwrap();
+    let file = object::File::parse(&*bytes).unwrap();
+    let unwind = object::Object::section_by_name(&file, ".eh_frame").unwrap();
+    let none = object::RelocationFlags::Elf { r_type: object::elf::R_X86_64_NONE };
+    let left = object::ObjectSection::relocations(&unwind).filter(|(_, r)| r.flags() == none).count();
+    session.check(left > 0, "GNU ld leaves none");
+    for linker in [Linker::Lld, Linker::Bfd] {
+        tools::shim_dir(&session.path(&format!("ours-{}", linker.name())), &tools::lto_prune());
+        let job = Job::new(session.dir(), "g++")
+            .words("main.o ab.o -o out -Wl,--prune-level=functions -Wl,--prune-strict");
+        session.must(&job.arg(format!("-Bours-{}", linker.name())).env("LTO_PRUNE_LINKER", linker.path()));
+        session.must(&Job::new(session.dir(), "./out"));
+        let bytes = std::fs::read(session.path("out")).unwrap();
+        let file = object::File::parse(&*bytes).unwrap();
+        let mut names = object::Object::symbols(&file);
+        let dead = names.any(|s| object::ObjectSymbol::name(&s).is_ok_and(|name| name.contains("dead_a")));
+        session.check(!dead, &format!("{}: dead_a stays", linker.name()));
+    }
+}

@@ -36,13 +36,13 @@ pub(crate) const MODE: &str = "main";
 const SLACK: u64 = 512;
 
 /// A program of `bench/mains`, with what its first lines say.
-struct Main {
-    name: String,
+pub(crate) struct Main {
+    pub(crate) name: String,
     source: PathBuf,
-    compiler: &'static str,
+    pub(crate) compiler: &'static str,
     cflags: Vec<String>,
-    libraries: Vec<String>,
-    prints: String,
+    pub(crate) libraries: Vec<String>,
+    pub(crate) prints: String,
 }
 
 /// Sized functions of an executable: name of each and bytes that none before it covers.
@@ -78,7 +78,11 @@ impl Row {
     }
 }
 
-fn mains(corpus: &Corpus, only: &[String]) -> Result<Vec<Main>> {
+/// The programs of `bench/mains`, by name.
+///
+/// # Errors
+/// If one can't be read, or none is asked for.
+pub(crate) fn mains(corpus: &Corpus, only: &[String]) -> Result<Vec<Main>> {
     let mut out = Vec::new();
     for entry in fs::read_dir(corpus.root.join("mains"))? {
         let source = entry?.path();
@@ -119,7 +123,7 @@ pub(crate) fn names(corpus: &Corpus) -> Result<Vec<String>> {
 }
 
 /// To `DIR/main.o`.
-fn compile(main: &Main, dir: &Path) -> Result<()> {
+pub(crate) fn compile(main: &Main, dir: &Path) -> Result<()> {
     let mut command = Command::new(main.compiler);
     command
         .args(["-O2", "-fPIE"])
@@ -235,7 +239,8 @@ fn without<'a>(a: &'a Functions, b: &Functions) -> Vec<(u64, &'a str)> {
     out
 }
 
-fn limits(path: &Path) -> Result<Vec<(String, u64, u64)>> {
+/// Name, count and bytes of each limit that a report lists.
+pub(crate) fn limits(path: &Path) -> Result<Vec<(String, u64, u64)>> {
     let report: Value = serde_json::from_slice(&fs::read(path)?)?;
     let number = |v: &Value| v.as_u64().unwrap_or(0);
     let list = report["limits"].as_array().into_iter().flatten();

@@ -13,7 +13,7 @@ mod compiled;
 mod constants;
 mod cplus;
 mod csmith;
-mod debug;
+pub(crate) mod debug;
 mod pointers;
 mod prelude;
 mod program;

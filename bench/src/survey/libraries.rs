@@ -23,7 +23,7 @@ const COUNT: u64 = 200;
 const MAX_SIZE: u64 = 4 << 20;
 
 /// The packages in the order in which they are tried.
-fn packages(scratch: &Path) -> Result<Vec<String>> {
+pub(crate) fn packages(scratch: &Path) -> Result<Vec<String>> {
     run_ok(Command::new("apt-cache").arg("dumpavail"), scratch)?;
     let text = String::from_utf8_lossy(&fs::read(scratch.join("stdout"))?).into_owned();
     let mut names = Vec::new();
@@ -45,7 +45,7 @@ fn packages(scratch: &Path) -> Result<Vec<String>> {
 }
 
 /// The archives of a package; they are fetched if that was not done before.
-fn archives(package: &str, dir: &Path, scratch: &Path) -> Result<Vec<PathBuf>> {
+pub(crate) fn archives(package: &str, dir: &Path, scratch: &Path) -> Result<Vec<PathBuf>> {
     if !dir.join(".done").exists() {
         let download = scratch.join("download");
         let _ = fs::remove_dir_all(&download);

@@ -7,8 +7,8 @@
 //!
 //! Left out: how well a linker prunes what was divided (the tests and `reach` look at that).
 
-mod libraries;
-mod programs;
+pub(crate) mod libraries;
+pub(crate) mod programs;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -83,7 +83,7 @@ fn percent(part: u64, whole: u64) -> String {
 }
 
 /// FNV-1a: an order that nobody chose.
-fn hash(name: &str) -> u64 {
+pub(crate) fn hash(name: &str) -> u64 {
     name.bytes()
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }

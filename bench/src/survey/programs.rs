@@ -20,7 +20,7 @@ pub(super) const RULE: &str = "Of each package the first 4 units, in the order o
 folder of headers of the package on the line; in every other configuration, for every other package in the others.";
 
 /// Debian's source packages: libraries and programs of C and C++ that need no others.
-const PACKAGES: &[&str] = &[
+pub(crate) const PACKAGES: &[&str] = &[
     "bzip2",
     "cjson",
     "double-conversion",
@@ -84,10 +84,10 @@ fn label((compiler, flags, bare): &(&str, &str, bool)) -> String {
 }
 
 /// The units of a package and the folders of its headers.
-struct Package {
-    name: &'static str,
-    dir: PathBuf,
-    units: Vec<PathBuf>,
+pub(crate) struct Package {
+    pub(crate) name: &'static str,
+    pub(crate) dir: PathBuf,
+    pub(crate) units: Vec<PathBuf>,
     folders: Vec<PathBuf>,
 }
 
@@ -96,7 +96,10 @@ fn walk(dir: &Path, units: &mut Vec<PathBuf>, folders: &mut BTreeSet<PathBuf>) -
         let path = entry?.path();
         let metadata = fs::symlink_metadata(&path)?;
         if metadata.is_dir() {
-            walk(&path, units, folders)?;
+            // Of quilt, with units as they were before Debian's patches.
+            if !path.ends_with(".pc") {
+                walk(&path, units, folders)?;
+            }
             continue;
         }
         match path.extension().and_then(|e| e.to_str()) {
@@ -112,11 +115,11 @@ fn walk(dir: &Path, units: &mut Vec<PathBuf>, folders: &mut BTreeSet<PathBuf>) -
     Ok(())
 }
 
-fn is_cxx(unit: &Path) -> bool {
+pub(crate) fn is_cxx(unit: &Path) -> bool {
     unit.extension().is_some_and(|e| e != "c")
 }
 
-fn compile(
+pub(crate) fn compile(
     package: &Package,
     unit: &Path,
     configuration: &(&str, &str, bool),
@@ -145,7 +148,11 @@ fn compile(
 }
 
 /// Run `work` on each number below `count`, on as many threads as asked for.
-fn parallel(options: &Options, count: usize, work: &(dyn Fn(usize) -> Result<()> + Sync)) -> Result<()> {
+pub(crate) fn parallel(
+    options: &Options,
+    count: usize,
+    work: &(dyn Fn(usize) -> Result<()> + Sync),
+) -> Result<()> {
     let next = AtomicUsize::new(0);
     let failure = Mutex::new(None);
     std::thread::scope(|scope| {
@@ -169,8 +176,8 @@ fn parallel(options: &Options, count: usize, work: &(dyn Fn(usize) -> Result<()>
     failure.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).map_or(Ok(()), Err)
 }
 
-/// The package with the units that are taken: those that gcc compiles.
-fn package(corpus: &Corpus, options: &Options, name: &'static str, scratch: &Path) -> Result<Package> {
+/// The package with all of its units, in the order of the hash of their paths; it is fetched if it is not there.
+pub(crate) fn fetch(corpus: &Corpus, name: &'static str, scratch: &Path) -> Result<Package> {
     run_ok(Command::new(corpus.root.join("fetch.sh")).arg(name), scratch)?;
     let dir = corpus.root.join("work/src").join(name);
     let (mut units, mut folders) = (Vec::new(), BTreeSet::new());
@@ -180,19 +187,32 @@ fn package(corpus: &Corpus, options: &Options, name: &'static str, scratch: &Pat
         (hash(&path), path)
     };
     units.sort_by_cached_key(key);
+    Ok(Package { name, dir, units, folders: folders.into_iter().take(MAX_FOLDERS).collect() })
+}
+
+/// Which of some units compile.
+pub(crate) fn compiling(
+    package: &Package,
+    options: &Options,
+    units: &[PathBuf],
+    object: &(dyn Fn(usize) -> PathBuf + Sync),
+) -> Result<Vec<bool>> {
+    let good: Vec<Mutex<bool>> = units.iter().map(|_| Mutex::new(false)).collect();
+    parallel(options, units.len(), &|i| {
+        let compiled = compile(package, &units[i], &("gcc-12", "-O0", false), &object(i))?;
+        *good[i].lock().unwrap_or_else(std::sync::PoisonError::into_inner) = compiled;
+        Ok(())
+    })?;
+    Ok(good.into_iter().map(|g| g.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)).collect())
+}
+
+/// The package with the units that are taken: those that gcc compiles.
+fn package(corpus: &Corpus, options: &Options, name: &'static str, scratch: &Path) -> Result<Package> {
+    let mut package = fetch(corpus, name, scratch)?;
+    let mut units = std::mem::take(&mut package.units);
     units.truncate(TRIED);
-    let folders: Vec<PathBuf> = folders.into_iter().take(MAX_FOLDERS).collect();
-    let mut package = Package { name, dir, units: Vec::new(), folders };
     for batch in units.chunks(UNITS) {
-        let good: Vec<Mutex<bool>> = batch.iter().map(|_| Mutex::new(false)).collect();
-        parallel(options, batch.len(), &|i| {
-            let object = scratch.join(format!("try{i}.o"));
-            let compiled = compile(&package, &batch[i], &("gcc-12", "-O0", false), &object)?;
-            *good[i].lock().unwrap_or_else(std::sync::PoisonError::into_inner) = compiled;
-            Ok(())
-        })?;
-        let good =
-            good.into_iter().map(|g| g.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner));
+        let good = compiling(&package, options, batch, &|i| scratch.join(format!("try{i}.o")))?;
         package.units.extend(batch.iter().zip(good).filter(|(_, good)| *good).map(|(unit, _)| unit.clone()));
         if package.units.len() >= UNITS {
             package.units.truncate(UNITS);

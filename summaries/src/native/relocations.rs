@@ -78,6 +78,11 @@ pub(crate) fn target(symbols: &[Symbol], symbol: SymbolIdx) -> Result<Option<Tar
     }))
 }
 
+/// Whether a relocation of an unwind section is one that `ld.bfd -r` leaves of a record that it took out, anywhere in another one.
+pub(crate) fn is_left_over(rela: &Rela) -> bool {
+    type_of(rela) == elf::R_X86_64_NONE.0 && symbol_of(rela).0 == 0
+}
+
 /// The entries of relocation section `index`.
 pub(crate) fn entries<'a>(tables: &Tables<'a>, index: u32, section: &Section) -> Result<&'a [Rela]> {
     let bad = |what: &str| malformed(format!("section {}: {what}", tables.describe(index)));

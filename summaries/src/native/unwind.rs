@@ -39,7 +39,8 @@ pub(crate) fn read(
     for (i, section) in tables.sections.iter().enumerate() {
         if section.ty == elf::SHT_RELA.0 && unwind.binary_search(&section.info).is_ok() {
             let entries = relocations::entries(tables, i as u32, section)?;
-            relas.extend(entries.iter().map(|rela| (section.info, *rela)));
+            let telling = entries.iter().filter(|rela| !relocations::is_left_over(rela));
+            relas.extend(telling.map(|rela| (section.info, *rela)));
         }
     }
     // By section and place; the order of relocations in a file is not prescribed.

@@ -137,6 +137,49 @@ fn a_biased_base_keeps_all() {
     }
 }
 
+/// Three functions with a jump table each, and what else of `.rodata` is referred to: nothing, what is accessed directly, or through a
+/// base that is biased.
+fn tables(more: &str) -> String {
+    // gcc makes one of functions that are alike.
+    let function = |(name, own): (&str, u32)| {
+        format!(
+            "int {name}(int x) {{ switch (x) {{ case 0: return in(); case 1: out({own}); return 4; case 2: return in() * 7; case 3: out(11); \
+             return 1; case 4: return in() - 8; case 5: out(9); return 3; case 6: return in() / 3; }} return 0; }}\n"
+        )
+    };
+    let functions: String = [("one", 71), ("two", 72), ("three", 73)].map(function).concat();
+    format!("extern int in(void); extern void out(int);\n{functions}{more}")
+}
+
+/// A table is apart from the others, and from what a biased base may mean.
+#[test]
+fn tables_are_cut_off() {
+    let direct = "static const long values[2] = {5, 6}; long direct(void) { return *(const volatile long *)&values[1]; }";
+    let biased = "static const int values[9] = {1, 2, 3, 4, 5, 6, 7, 8, 9}, others[9] = {9, 8, 7, 6, 5, 4, 3, 2, 1};\n\
+                  int biased(int i) { return values[i - 100] + others[i - 7]; }";
+    for (more, user) in [("", ""), (direct, "direct"), (biased, "biased")] {
+        for compiler in ["gcc", "clang-19"] {
+            let line = [compiler, "-c", "-O2", "-fPIE"];
+            let summary = divided(&object(&line, "c", &tables(more)));
+            let rodata = |name: &str| -> BTreeSet<AtomIdx> {
+                let names = names(&summary);
+                let own = names.iter().find(|(_, names)| names.iter().any(|n| n == name));
+                let (from, _) = own.unwrap_or_else(|| panic!("{line:?}: no {name}"));
+                let all = reached(&summary, *from).into_iter();
+                all.filter(|a| summary.name(summary.atoms[a.index()].name) == b".rodata").collect()
+            };
+            let own: Vec<BTreeSet<AtomIdx>> = ["one", "two", "three"].map(rodata).into_iter().collect();
+            let all: BTreeSet<AtomIdx> = own.iter().flatten().copied().collect();
+            assert_eq!(own.iter().map(BTreeSet::len).sum::<usize>(), 3, "{compiler}: {own:?}");
+            assert_eq!(all.len(), 3, "{compiler}: {own:?}");
+            if !user.is_empty() {
+                let used = rodata(user);
+                assert!(!used.is_empty() && used.is_disjoint(&all), "{compiler} {user}: {used:?}");
+            }
+        }
+    }
+}
+
 /// Objects in `.data`: a and b of 8 bytes with padding between, c behind b without, and code of a function.
 fn source(code: &str, more: &str) -> String {
     format!(

@@ -5,11 +5,13 @@
 //! that lead into it are jump tables with a proved base ([`tables`]). Anything else leaves the section one atom, with a
 //! named limit. Functions that a short branch or a fall through ties stay together.
 //!
-//! Sections of data are divided into objects where that is proved ([`objects`], [`pointers`]).
+//! Sections of data are divided into objects where that is proved ([`objects`], [`pointers`]), and jump tables are
+//! cut off ([`cut`]).
 //!
 //! Left out: sections of groups with several functions.
 
 mod code;
+mod cut;
 mod dataflow;
 mod extents;
 mod in_frame;
@@ -409,7 +411,8 @@ pub(crate) fn relocations_beside_debug(
         }
         let entries = relocations::entries(tables, i as u32, section)?;
         all.reserve(entries.len());
-        all.extend(entries.iter().map(|rela| (section.info, *rela)));
+        let telling = entries.iter().filter(|rela| !(unwind && relocations::is_left_over(rela)));
+        all.extend(telling.map(|rela| (section.info, *rela)));
     }
     let key = |(section, rela): &(u32, Rela)| (*section, rela.r_offset.get(LE));
     if !all.is_sorted_by_key(key) {

@@ -11,8 +11,8 @@
 use object::elf;
 use object::endian::LittleEndian as LE;
 
-use super::Context;
 use super::code::width;
+use super::{Context, Place};
 use crate::native::relocations::type_of;
 use crate::native::tables::{Result, Tables};
 use crate::summary::{Atom, AtomKind, Definition, Symbol, SymbolKind, atom_flags};
@@ -40,8 +40,8 @@ pub(super) struct Data {
     /// `ties[i]`: object i stays together with object i + 1.
     ties: Vec<bool>,
     pub(super) refusal: Option<String>,
-    /// Objects at which references point whose target is not proved, each time they do.
-    pub(super) unclear: Vec<usize>,
+    /// References whose target is not proved: the place of each, and the object at which it points.
+    pub(super) unclear: Vec<(Place, usize)>,
 }
 
 impl Data {
@@ -183,7 +183,7 @@ pub(super) fn candidates(tables: &Tables<'_>, atoms: &[Atom], symbols: &[Symbol]
 }
 
 /// Whether the section of an atom is one that compilers put objects into one after the other.
-fn is_eligible(tables: &Tables<'_>, atom: &Atom) -> bool {
+pub(super) fn is_eligible(tables: &Tables<'_>, atom: &Atom) -> bool {
     use atom_flags::{C_IDENTIFIER, EXEC, GROUPED, LINK_ORDER, MERGE, RETAIN, STRINGS};
     const FAMILIES: &[&[u8]] = &[b".data", b".rodata", b".bss"];
     let name = tables.name(atom.name);

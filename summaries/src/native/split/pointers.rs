@@ -12,6 +12,7 @@
 
 use object::endian::LittleEndian as LE;
 
+use super::cut::{self, Cut};
 use super::objects::{self, Data};
 use super::references::{Source, source};
 use super::{Context, Place, Plan, Text};
@@ -65,7 +66,14 @@ pub(super) fn divide(
     for data in all.iter_mut() {
         data.tie_aligned(context.tables.sections.get(data.section as usize).map_or(1, |s| s.align.max(1)));
     }
-    for (i, data) in all.iter().enumerate() {
+    let mut cuts = cut::cuts(context, texts, &plan.owned)?;
+    cuts.retain(|cut| !is_ambiguous(cut, plan, &meanings));
+    for (i, data) in all.iter_mut().enumerate() {
+        let found = cuts.iter().position(|cut| cut.section == data.section);
+        let cut = found.map(|found| cuts.swap_remove(found));
+        if let Some(cut) = &cut {
+            data.unclear.retain(|(at, _)| !cut.is_base(*at));
+        }
         let firsts = data.firsts();
         let why = match &data.refusal {
             Some(why) => Some(why.clone()),
@@ -76,27 +84,51 @@ pub(super) fn divide(
             )),
             None => None,
         };
-        if let Some(why) = why {
+        if let Some(why) = &why {
             let detail = format!("section {}: {why}", context.describe(data.section));
+            let size = context.tables.sections.get(data.section as usize).map_or(0, |s| s.size);
             limits.push(LimitRecord {
-                bytes: context.tables.sections.get(data.section as usize).map_or(0, |s| s.size),
+                bytes: cut.as_ref().map_or(size, |cut| cut.rest.map_or(0, |(start, end)| end - start)),
                 ..record(Limit::UnprovedData, Some(data.section), detail)
             });
+        }
+        if why.is_some()
+            && let Some(cut) = cut
+        {
+            cuts.push(cut);
+            continue;
         }
         if data.refusal.is_some() || firsts.len() < 2 {
             continue;
         }
-        plan.parts.push((data.section, firsts.iter().map(|f| data.part_start(*f)).collect()));
+        let mut parts: Vec<u64> = firsts.iter().map(|f| data.part_start(*f)).collect();
+        if let Some(cut) = &cut {
+            parts.extend(&cut.pieces);
+            parts.sort_unstable();
+            parts.dedup();
+            plan.retargets.extend(cut.bases.iter().map(|(at, start)| (*at, (data.section, *start))));
+        }
+        let rest = cut.as_ref().and_then(|cut| cut.rest).map_or(0, |(start, _)| start);
         let part = |object: usize| {
-            let found = firsts.partition_point(|f| *f <= object).saturating_sub(1);
-            data.part_start(firsts.get(found).copied().unwrap_or(0))
+            let start = data.object(object).map_or(0, |o| o.start).max(rest);
+            let found = parts.partition_point(|p| *p <= start).saturating_sub(1);
+            parts.get(found).copied().unwrap_or(0)
         };
-        let hub = most_frequent(&data.unclear).map(part);
+        let hub = most_frequent(data.unclear.iter().map(|(_, object)| *object)).map(part);
         plan.hubs.extend(hub.map(|start| (data.section, start)));
-        for meaning in meanings.iter().filter(|m| m.data == i) {
+        let of_table = |at: Place| cut.as_ref().is_some_and(|cut| cut.is_base(at));
+        for meaning in meanings.iter().filter(|m| m.data == i && !of_table(m.at)) {
             let start = meaning.object.map(part).or(hub).unwrap_or(0);
             plan.retargets.push((meaning.at, (data.section, start)));
         }
+        plan.parts.push((data.section, parts));
+    }
+    for cut in cuts {
+        let section = cut.section;
+        plan.retargets.extend(cut.bases.iter().map(|(at, start)| (*at, (section, *start))));
+        let rest = cut.rest.map_or(0, |(start, _)| start);
+        plan.retargets.extend(cut.others.iter().map(|at| (*at, (section, rest))));
+        plan.parts.push((section, cut.pieces));
     }
     plan.parts.sort_unstable();
     plan.retargets.sort_unstable();
@@ -104,8 +136,8 @@ pub(super) fn divide(
 }
 
 /// The number that occurs most often; of several the least.
-fn most_frequent(numbers: &[usize]) -> Option<usize> {
-    let mut sorted = numbers.to_vec();
+fn most_frequent(numbers: impl Iterator<Item = usize>) -> Option<usize> {
+    let mut sorted: Vec<usize> = numbers.collect();
     sorted.sort_unstable();
     let runs = sorted.chunk_by(|a, b| a == b);
     runs.min_by_key(|run| (usize::MAX - run.len(), run.first().copied())).and_then(|run| run.first().copied())
@@ -129,6 +161,15 @@ fn one_meaning_each(plan: &Plan, all: &mut [Data], meanings: &mut [Meaning]) {
             data.refuse("two relocations at one place");
         }
     }
+}
+
+/// Whether a relocation against a section that would be cut has another one at its place.
+fn is_ambiguous(cut: &Cut, plan: &Plan, meanings: &[Meaning]) -> bool {
+    cut.bases.iter().map(|(at, _)| at).chain(&cut.others).any(|at| {
+        let first = meanings.partition_point(|m| m.at < *at);
+        let here = meanings.get(first..).unwrap_or(&[]).iter().take_while(|m| m.at == *at).count();
+        here > 1 || plan.retargets.binary_search_by_key(at, |(at, _)| *at).is_ok()
+    })
 }
 
 struct Reader<'c, 'a, 't> {
@@ -177,7 +218,7 @@ impl Reader<'_, '_, '_> {
         };
         if object.is_none() {
             let nearest = data.at(u64::try_from(nominal).unwrap_or(0)).unwrap_or(0);
-            data.unclear.push(nearest);
+            data.unclear.push(((self.section, place), nearest));
         }
         Some(Meaning { at: (self.section, place), data: index, object })
     }
@@ -220,7 +261,7 @@ impl Reader<'_, '_, '_> {
 }
 
 /// The offset in the target's section that the displacement of an instruction means, if that is what is relocated.
-fn displacement(rela: &Rela, instruction: &Instruction) -> Option<i64> {
+pub(super) fn displacement(rela: &Rela, instruction: &Instruction) -> Option<i64> {
     let (place, addend) = (rela.r_offset.get(LE), rela.r_addend.get(LE));
     if place != instruction.displacement_at() || instruction.displacement.1 == 0 {
         return None;

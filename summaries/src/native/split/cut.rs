@@ -1,0 +1,322 @@
+//! Jump tables apart from the rest of their section.
+//!
+//! Compilers put the jump tables of all functions into one `.rodata`. Where other references to the section may be biased, so that its
+//! objects can't be told apart ([`super::pointers`]), those tables are cut off that can be, so that the rest of the section, the
+//! bytes between the first and the last that are of none, stays as it is and together: a biased reference means a place
+//! that only its distance from the others tells.
+//!
+//! A relocation means a table where it names the table's first byte and is in the owner. That the owner refers to it is known
+//! from the jump that was followed; that another of its relocations does not mean something else, to which it adds more,
+//! follows where there is no other, or nothing else in the section.
+//!
+//! Left out: tables between other bytes, tables of several functions, and sections to which data measures distances.
+
+use object::elf;
+use object::endian::LittleEndian as LE;
+
+use super::objects::is_eligible;
+use super::pointers::displacement;
+use super::references::{Source, source};
+use super::{Context, Owned, Place, Text};
+use crate::native::relocations::{self, Rela, symbol_of, type_of};
+use crate::native::tables::Result;
+use crate::summary::{AtomKind, Definition, SymbolKind, Target};
+
+/// Bytes before a table that align it, at most so many.
+const MAX_PADDING: u64 = 7;
+
+/// How a section of data is cut.
+#[derive(Debug, Default)]
+pub(super) struct Cut {
+    pub(super) section: u32,
+    /// Where the pieces begin, ascending; the first at 0.
+    pub(super) pieces: Vec<u64>,
+    /// The relocations that mean a table which is a piece: the place of each, the start of the piece; sorted.
+    pub(super) bases: Vec<(Place, u64)>,
+    /// The others against the section symbol, which mean the rest.
+    pub(super) others: Vec<Place>,
+    /// From its first byte to the first one of a piece behind it.
+    pub(super) rest: Option<(u64, u64)>,
+}
+
+impl Cut {
+    /// Whether a relocation means a table that is cut off.
+    pub(super) fn is_base(&self, at: Place) -> bool {
+        self.bases.binary_search_by_key(&at, |(base, _)| *base).is_ok()
+    }
+}
+
+/// A table that one function owns.
+#[derive(Debug)]
+struct Table {
+    start: u64,
+    end: u64,
+    owner: Place,
+    /// Relocations of the owner that name its first byte.
+    bases: Vec<Place>,
+    /// Something may refer to it in another way.
+    unclear: bool,
+}
+
+/// A relocation by section symbol, and the first and the last place that it may name. In code that is not decoded immediates and the
+/// end of the instruction come behind the field: what is named is up to 4 bytes further on.
+#[derive(Debug, Clone, Copy)]
+struct Naming {
+    at: Place,
+    first: i64,
+    last: i64,
+    /// Relative to code that was decoded.
+    by_code: bool,
+}
+
+/// The sections that can be cut, ascending. `owned` are the tables with one owner, by section and start.
+pub(super) fn cuts(context: &Context<'_, '_>, texts: &[Text<'_>], owned: &[Owned]) -> Result<Vec<Cut>> {
+    if owned.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut sections: Vec<Rodata<'_, '_, '_>> = Vec::new();
+    for own in owned.chunk_by(|a, b| a.section == b.section) {
+        let section = own.first().map(|first| Rodata::read(context, texts, first.section));
+        sections.extend(section.transpose()?.flatten());
+    }
+    for own in context.relas.chunk_by(|a, b| a.0 == b.0) {
+        let Some((from, _)) = own.first() else { continue };
+        let source = source(context, texts, *from);
+        for (_, rela) in own {
+            let Some(entry) = context.symbols.get(symbol_of(rela).index()) else { continue };
+            let Definition::Atom(atom) = entry.definition else { continue };
+            let to = context.section_of(atom).unwrap_or(u32::MAX);
+            let Ok(index) = sections.binary_search_by_key(&to, |s| s.section) else { continue };
+            let Some(named) = sections.get_mut(index) else { continue };
+            let by_section =
+                matches!(relocations::target(context.symbols, symbol_of(rela)), Ok(Some(Target::Atom(_))));
+            if by_section {
+                match naming(texts, *from, source, rela) {
+                    Some(naming) => named.relocations.push(naming),
+                    None => named.unclear = true,
+                }
+            } else {
+                named.unclear |= entry.kind == SymbolKind::Section;
+            }
+        }
+    }
+    let mut places: Vec<Place> = sections.iter().flat_map(|s| s.relocations.iter().map(|r| r.at)).collect();
+    places.sort_unstable();
+    let twice = places.windows(2).any(|pair| pair.first() == pair.last());
+    let known = |s: &&Rodata<'_, '_, '_>| !s.unclear && !twice;
+    Ok(sections.iter().filter(known).filter_map(|s| s.cut(owned)).collect())
+}
+
+/// What a relocation names; `None` for one of a form that does not tell.
+fn naming(texts: &[Text<'_>], section: u32, source: Source, rela: &Rela) -> Option<Naming> {
+    let (place, addend) = (rela.r_offset.get(LE), rela.r_addend.get(LE));
+    let exactly = |at: i64| Naming { at: (section, place), first: at, last: at, by_code: false };
+    match (source, type_of(rela)) {
+        (Source::Code(text), 2 | 4) => {
+            let text = texts.get(text)?;
+            let found = text.instructions.partition_point(|i| i.end() <= place);
+            let at = displacement(rela, text.instructions.get(found)?)?;
+            Some(Naming { by_code: true, ..exactly(at) })
+        }
+        (Source::Raw, 2 | 4) => {
+            let first = addend.checked_add(4)?;
+            Some(Naming { last: first.checked_add(4)?, ..exactly(first) })
+        }
+        (Source::Code(_) | Source::Raw | Source::Data, 1 | 10 | 11) => Some(exactly(addend)),
+        _ => None,
+    }
+}
+
+/// A section with tables.
+struct Rodata<'c, 'a, 't> {
+    context: &'c Context<'a, 't>,
+    texts: &'c [Text<'a>],
+    section: u32,
+    align: u64,
+    bytes: &'a [u8],
+    /// Where symbols with a name are.
+    named: Vec<u64>,
+    relocations: Vec<Naming>,
+    /// A relocation may name any place of it, or be of another kind than compilers make.
+    unclear: bool,
+}
+
+impl<'c, 'a, 't> Rodata<'c, 'a, 't> {
+    /// `None` for a section that compilers don't put tables into.
+    fn read(context: &'c Context<'a, 't>, texts: &'c [Text<'a>], section: u32) -> Result<Option<Self>> {
+        let is_ordered_after = |s: u32| {
+            context.atoms.iter().any(|a| a.link_order.and_then(|a| context.section_of(a)) == Some(s))
+        };
+        let atom = context.atoms.partition_point(|a| a.section < section);
+        let atom = context.atoms.get(atom).filter(|a| a.section == section);
+        let fits = |a: &&_| is_eligible(context.tables, a) && a.kind == AtomKind::ReadOnlyData;
+        let header = context.tables.sections.get(section as usize);
+        let Some((_, header)) = atom.filter(fits).zip(header.filter(|h| h.ty == elf::SHT_PROGBITS.0)) else {
+            return Ok(None);
+        };
+        if is_ordered_after(section) {
+            return Ok(None);
+        }
+        let mut named = Vec::new();
+        for symbol in context.symbols.iter().filter(|s| s.kind != SymbolKind::Section) {
+            if let Definition::Atom(atom) = symbol.definition
+                && context.section_of(atom) == Some(section)
+            {
+                named.push(symbol.value);
+            }
+        }
+        named.sort_unstable();
+        let (align, bytes) = (header.align.max(1), context.tables.data(section)?);
+        Ok(Some(Rodata {
+            context,
+            texts,
+            section,
+            align,
+            bytes,
+            named,
+            relocations: Vec::new(),
+            unclear: false,
+        }))
+    }
+
+    fn size(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    /// Whether a place is in the part of code that holds the owner.
+    fn holds(&self, owner: Place, place: Place) -> bool {
+        let text = self.context.text_of(owner.0).and_then(|t| self.texts.get(t));
+        let part = |at: u64| text.and_then(|t| t.part_at(at));
+        owner.0 == place.0 && part(owner.1).is_some() && part(owner.1) == part(place.1)
+    }
+
+    /// The pieces, if there are two at least.
+    fn cut(&self, owned: &[Owned]) -> Option<Cut> {
+        let own = owned.iter().filter(|o| o.section == self.section);
+        let mut tables: Vec<Table> = own
+            .map(|o| Table { start: o.start, end: o.end, owner: o.owner, bases: Vec::new(), unclear: false })
+            .collect();
+        for relocation in &self.relocations {
+            self.attribute(relocation, &mut tables);
+        }
+        let only_tables = self.is_only(&tables);
+        let separable = |table: &Table| {
+            let first = self.named.partition_point(|at| *at < table.start);
+            let unnamed = self.named.get(first).is_none_or(|at| *at >= table.end);
+            let known = table.bases.len() == 1 || only_tables && !table.bases.is_empty();
+            !table.unclear && unnamed && known && table.start < table.end && table.end <= self.size()
+        };
+        // From the front and from the back; what is between is the rest.
+        let mut front = 0;
+        let mut pieces: Vec<(u64, &Table)> = Vec::new();
+        for table in &tables {
+            if !separable(table) || !self.is_padding(front, table.start) {
+                break;
+            }
+            pieces.push((if pieces.is_empty() { 0 } else { table.start }, table));
+            front = table.end;
+        }
+        let mut rest = None;
+        if !self.is_padding(front, self.size()) {
+            // It is moved as one, so that it must begin where everything in it stays aligned.
+            while rest.is_none() {
+                rest = self.aligned_behind(front);
+                if rest.is_none() {
+                    front = pieces.pop()?.1.start;
+                }
+            }
+        }
+        let mut back = self.size();
+        let mut behind: Vec<(u64, &Table)> = Vec::new();
+        for table in tables.iter().skip(pieces.len()).rev() {
+            if !separable(table) || !self.is_padding(table.end, back) || rest.is_none_or(|r| table.start <= r)
+            {
+                break;
+            }
+            behind.push((table.start, table));
+            back = table.start;
+        }
+        let mut cut = Cut { section: self.section, ..Cut::default() };
+        cut.pieces.extend(pieces.iter().map(|(start, _)| *start));
+        cut.pieces.extend(rest);
+        cut.pieces.extend(behind.iter().rev().map(|(start, _)| *start));
+        cut.rest = rest.map(|rest| (rest, back));
+        if cut.pieces.len() < 2 {
+            return None;
+        }
+        for (start, table) in pieces.iter().chain(&behind) {
+            cut.bases.extend(table.bases.iter().map(|place| (*place, *start)));
+        }
+        cut.bases.sort_unstable();
+        let mut others = Vec::new();
+        // Where nothing is left but tables, there is nothing else to mean; and a relocation names a place of what it means, or the
+        // section stays as it is.
+        for Naming { at, first, last, .. } in self.relocations.iter().copied().filter(|r| !cut.is_base(r.at))
+        {
+            if last < rest? as i64 || first >= back as i64 {
+                return None;
+            }
+            others.push(at);
+        }
+        cut.others = others;
+        Some(cut)
+    }
+
+    /// Note what a relocation says of the tables.
+    fn attribute(&self, relocation: &Naming, tables: &mut [Table]) {
+        let Naming { at: place, first, last, by_code } = *relocation;
+        for table in tables {
+            let inside = |at: i64| u64::try_from(at).is_ok_and(|at| table.start <= at && at < table.end);
+            let spans = first < table.start as i64 && last >= table.start as i64;
+            if !inside(first) && !spans {
+                continue;
+            }
+            let own = self.holds(table.owner, place);
+            match first == table.start as i64 && by_code && own {
+                true => table.bases.push(place),
+                // Only the owner refers to it: another function's means what lies behind.
+                false => table.unclear |= own || inside(first),
+            }
+        }
+    }
+
+    /// Whether nothing but tables is in the section, and nothing but their owners refers to it.
+    fn is_only(&self, tables: &[Table]) -> bool {
+        let mut at = 0;
+        for table in tables {
+            if table.unclear || table.bases.is_empty() || !self.is_padding(at, table.start) {
+                return false;
+            }
+            at = table.end;
+        }
+        let bases: usize = tables.iter().map(|t| t.bases.len()).sum();
+        self.named.is_empty() && bases == self.relocations.len() && self.is_padding(at, self.size())
+    }
+
+    /// Whether the bytes from `start` to `end` are none, or align what follows: few zeros to which nothing refers.
+    fn is_padding(&self, start: u64, end: u64) -> bool {
+        start == end || end.saturating_sub(start) <= MAX_PADDING && self.is_unused(start, end)
+    }
+
+    /// Where what is behind `front` begins, if that is as well aligned as the section can be.
+    fn aligned_behind(&self, front: u64) -> Option<u64> {
+        let start = front.checked_next_multiple_of(self.align)?;
+        let begins = || {
+            self.named.binary_search(&start).is_ok()
+                || self.relocations.iter().any(|r| r.first == start as i64)
+        };
+        let known = start == front || start < self.size() && begins() && self.is_unused(front, start);
+        known.then_some(start)
+    }
+
+    /// Whether some bytes are zeros to which nothing refers.
+    fn is_unused(&self, start: u64, end: u64) -> bool {
+        let within = || Some(usize::try_from(start).ok()?..usize::try_from(end).ok()?);
+        let zeros = within().and_then(|r| self.bytes.get(r)).is_some_and(|b| b.iter().all(|b| *b == 0));
+        let first = self.named.partition_point(|at| *at < start);
+        let named = self.named.get(first).is_some_and(|at| *at < end);
+        // A relocation against what lies behind may look as if it meant the last of them.
+        let meant = |r: &Naming| r.last >= start as i64 && r.first < end as i64;
+        zeros && !named && !self.relocations.iter().any(meant)
+    }
+}
