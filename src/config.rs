@@ -223,6 +223,8 @@ pub struct Config {
     pub call_graph_orderings: Vec<PathBuf>,
     /// `--keep-unique`, with the same warning.
     pub keep_unique: Vec<String>,
+    /// `--undefined-version`, `--no-undefined-version`: whether version scripts may name what is defined nowhere.
+    pub undefined_version: Option<bool>,
     /// `--warn-common`: the linker reports common symbols that are joined.
     pub warn_common: bool,
     /// `--warn-backrefs`: lld reports references to archives that stand earlier on the line.

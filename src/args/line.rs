@@ -129,6 +129,7 @@ fn empty(linker: Linker, prune: PruneOptions) -> Config {
         call_graph_orderings: Vec::new(),
         keep_unique: Vec::new(),
         warn_common: false,
+        undefined_version: None,
         warn_backrefs: false,
         explaining: Vec::new(),
         malformed: Vec::new(),
@@ -356,6 +357,8 @@ impl Parser {
                 self.modes.undefined_is_reported = Some(!lenient);
             }
             "weak-unresolved-symbols" => self.modes.undefined_is_reported = Some(false),
+            "undefined-version" => self.config.undefined_version = Some(true),
+            "no-undefined-version" => self.config.undefined_version = Some(false),
             "warn-common" => self.config.warn_common = true,
             "no-warn-common" => self.config.warn_common = false,
             "warn-backrefs" => self.config.warn_backrefs = true,

@@ -133,6 +133,7 @@ cases! {
     duplicate_definition
     duplicate_members
     dynamic_list
+    dynamic_list_hidden
     emit_relocs
     entry
     exclude_libs
@@ -222,6 +223,7 @@ cases! {
     stub_virtual
     switch_table
     symbol_ordering
+    symbol_ordering_unloaded
     symver
     symver_exported
     symver_local
@@ -242,6 +244,8 @@ cases! {
     unprunable_sections
     version_script
     version_script_hidden
+    version_script_strict
+    version_script_unloaded
     versioned_reference
     warn_backrefs
     warn_common
