@@ -213,6 +213,8 @@ pub struct Config {
     /// `--fat-lto-objects`: lld links the bitcode of objects that carry some for it.
     pub fat_lto_objects: bool,
     pub soname: Option<OsString>,
+    /// `--dynamic-linker`, not undone by a later `--no-dynamic-linker`.
+    pub dynamic_linker: Option<OsString>,
     /// `-z execstack`, `-z noexecstack`.
     pub execstack: Option<bool>,
     pub depfile: Option<PathBuf>,

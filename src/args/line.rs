@@ -124,6 +124,7 @@ fn empty(linker: Linker, prune: PruneOptions) -> Config {
         depfile: None,
         map: None,
         soname: None,
+        dynamic_linker: None,
         execstack: None,
         symbol_orderings: Vec::new(),
         call_graph_orderings: Vec::new(),
@@ -299,7 +300,11 @@ impl Parser {
             "pie" | "pic-executable" => self.modes.pie = true,
             "no-pie" | "no-pic-executable" => self.modes.pie = false,
             "r" | "i" | "relocatable" | "Ur" => self.modes.relocatable = true,
-            "no-dynamic-linker" => self.modes.no_dynamic_linker = true,
+            "no-dynamic-linker" => {
+                self.modes.no_dynamic_linker = true;
+                self.config.dynamic_linker = None;
+            }
+            "dynamic-linker" | "I" => self.config.dynamic_linker = opt.value.clone(),
             "q" | "emit-relocs" => self.config.emit_relocs = true,
             "s" | "strip-all" => self.config.strip_all = true,
             "S" | "strip-debug" => self.config.strip_debug = true,

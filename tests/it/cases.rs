@@ -201,6 +201,7 @@ cases! {
     quoted_list
     quoted_pattern
     relocatable
+    relocation_for_outputs
     retain
     script_keep
     short_address
