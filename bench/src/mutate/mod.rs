@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, ExitStatus, Output, Stdio};
 
 use crate::corpus::{Corpus, find_linker};
 use crate::link_programs::Rng;
@@ -167,6 +167,11 @@ pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
     Ok(differences == 0)
 }
 
+/// By a signal, or it did not end; 255 is what wild says of an error.
+fn has_crashed(status: ExitStatus) -> bool {
+    status.signal().is_some() || status.code().is_some_and(|code| (124..255).contains(&code))
+}
+
 /// How a program ended, and what it printed.
 type Ended = (Option<i32>, Vec<u8>);
 
@@ -190,10 +195,10 @@ impl Link<'_> {
         Ok(false)
     }
 
-    /// Whether the linker alone crashes now and then: mold's threads read at what a symbol table says in any order.
+    /// Whether the linker alone crashes now and then: mold's threads read what a symbol table says in any order, and wild may read a script for ever.
     fn crashes_by_chance(&self) -> Result<bool> {
         for _ in 0..12 {
-            if self.link(&self.linker, &[])?.status.signal().is_some() {
+            if has_crashed(self.link(&self.linker, &[])?.status) {
                 return Ok(true);
             }
         }
@@ -248,9 +253,7 @@ impl Link<'_> {
         let (a, b) = (plain.status, ours.status);
         // A linker that crashes does so again, or it depends on the address of something.
         let said = String::from_utf8_lossy(&plain.stderr);
-        let crashes = a.signal().is_some()
-            || a.code().is_some_and(|c| (124..255).contains(&c))
-            || said.contains("panicked at");
+        let crashes = has_crashed(a) || said.contains("panicked at");
         if crashes {
             return Ok(("the linker crashes", panics.then(|| text.to_string())));
         }
