@@ -201,6 +201,8 @@ pub struct Config {
     /// `--fat-lto-objects`: lld links the bitcode of objects that carry some for it.
     pub fat_lto_objects: bool,
     pub soname: Option<OsString>,
+    /// `--dynamic-linker`, not undone by a later `--no-dynamic-linker`.
+    pub dynamic_linker: Option<OsString>,
     /// `-z execstack`, `-z noexecstack`.
     pub execstack: Option<bool>,
     pub depfile: Option<PathBuf>,
@@ -211,6 +213,8 @@ pub struct Config {
     pub call_graph_orderings: Vec<PathBuf>,
     /// `--keep-unique`, with the same warning.
     pub keep_unique: Vec<String>,
+    /// `--undefined-version`, `--no-undefined-version`: whether version scripts may name what is defined nowhere.
+    pub undefined_version: Option<bool>,
     /// `--warn-common`: the linker reports common symbols that are joined.
     pub warn_common: bool,
     /// `--warn-backrefs`: lld reports references to archives that stand earlier on the line.

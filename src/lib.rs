@@ -26,7 +26,7 @@ pub mod ids;
 pub mod repro;
 pub mod timing;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
@@ -251,7 +251,7 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
             timer.stage(Stage::Verify, || verify_emitted(sources, &objects))?;
             totals = account(&inputs, &resolution, &objects);
         } else {
-            let expected = plain.output(config, &inputs, &resolution, &summaries, &index);
+            let expected = plain.output(config, &inputs, &resolution, &summaries, &index, &plan);
             let pruned = prune_and_link(sources, &expected, timer)?;
             linked = pruned.is_ok();
             totals = account(&inputs, &resolution, pruned.as_deref().unwrap_or(&[]));
@@ -389,12 +389,19 @@ fn verify_output(
             return differs(format!("needs [{}], not [{}]", found.join(" "), wanted.join(" ")));
         }
     }
-    if let Some([defined, undefined]) = facts.dynamic_symbols()? {
-        let is_missing = |name: &&&[u8]| defined.binary_search(name).is_err();
-        if let Some(name) = plain.exported.iter().find(is_missing) {
+    if let Some(symbols) = facts.dynamic_symbols()? {
+        if let Some(name) = plain.exported.iter().find(|name| symbols.exports(name).is_empty()) {
             return differs(format!("does not export {}", String::from_utf8_lossy(name)));
         }
-        if let Some(name) = undefined.iter().find(|name| plain.defined.binary_search(name).is_ok()) {
+        for &(name, version, by_default) in &plain.versions {
+            let mut exports = symbols.exports(name).iter();
+            if !exports.any(|d| d.version == version && d.by_default == by_default) {
+                let (name, version) = (String::from_utf8_lossy(name), String::from_utf8_lossy(version));
+                let at = if by_default { "@@" } else { "@" };
+                return differs(format!("does not export {name}{at}{version}"));
+            }
+        }
+        if let Some(name) = symbols.undefined.iter().find(|name| plain.defined.binary_search(name).is_ok()) {
             return differs(format!("has {} as undefined", String::from_utf8_lossy(name)));
         }
     }
@@ -404,6 +411,29 @@ fn verify_output(
         if let Some(size) = size.filter(|size| !(least..=most).contains(size)) {
             return differs(format!("has {size} bytes of {what} array, not {least} to {most}"));
         }
+    }
+    let names =
+        [("soname", &facts.soname, plain.soname), ("interpreter", &facts.interpreter, plain.interpreter)];
+    for (what, found, wanted) in names {
+        let Some(wanted) = wanted else { continue };
+        if found.as_deref() != wanted.map(OsStr::as_encoded_bytes) {
+            let found = found.as_ref().map_or("".into(), |name| String::from_utf8_lossy(name));
+            let wanted = wanted.map_or("".into(), OsStr::to_string_lossy);
+            return differs(format!("has the {what} [{found}], not [{wanted}]"));
+        }
+    }
+    for (what, found, wanted) in [("DT_INIT", facts.init, plain.init), ("DT_FINI", facts.fini, plain.fini)] {
+        match (found, wanted) {
+            (Some(found), Some(wanted)) if found != wanted => {
+                return differs(format!("has {} {what}", if found { "a" } else { "no" }));
+            }
+            _ => {}
+        }
+    }
+    match (facts.tls, plain.tls) {
+        (false, (true, _)) => return differs("has no thread-local data".to_owned()),
+        (true, (_, false)) => return differs("has thread-local data".to_owned()),
+        _ => {}
     }
     match (facts.execstack, plain.execstack) {
         (Some(found), Some(wanted)) if found != wanted => {

@@ -5,22 +5,23 @@
 
 mod bitcode;
 mod dropped;
+mod output;
 
 pub use bitcode::of_libraries;
 pub use dropped::{of_discarded, of_named_parts, of_relocations, of_stack, of_start_stop};
+pub use output::PlainOutput;
 
 use rayon::prelude::*;
 use summaries::{
-    AtomKind, Definition, Limit, LimitRecord, ModuleKind, ModuleSummary, Severity, SymbolKind, Visibility,
-    atom_flags,
+    Definition, Limit, LimitRecord, ModuleKind, ModuleSummary, Severity, SymbolKind, Visibility,
 };
 
 use crate::config::{Config, Dialect, OutputKind};
 use crate::emit::ExplicitDebug;
 use crate::error::{Error, Result};
 use crate::ids::{DsoId, Id, ModuleId, SymbolId};
-use crate::index::{Index, RootReason};
-use crate::inputs::{Inputs, SequenceItem};
+use crate::index::Index;
+use crate::inputs::Inputs;
 use crate::plan::{Action, ModulePlan, Plan};
 use crate::propagate::Liveness;
 use crate::propagate::values::ValueFlow;
@@ -199,22 +200,6 @@ pub struct PlainLink {
     pub needed: Vec<bool>,
 }
 
-/// What the plain link's output has that the pruned one's must have too; the driver compares.
-#[derive(Debug, Default)]
-pub struct PlainOutput<'a> {
-    /// `DT_NEEDED` in order, by the libraries' sonames; `None` for one without. `None` where it isn't known.
-    pub needed: Option<Vec<Option<&'a str>>>,
-    /// Names that `.dynsym` defines, if there is one.
-    pub exported: Vec<&'a [u8]>,
-    /// Names that a module defines, so that `.dynsym` has none of them as undefined, sorted.
-    pub defined: Vec<&'a [u8]>,
-    /// Bytes of the init and fini arrays: at least, and at most.
-    pub init_array: (u64, u64),
-    pub fini_array: (u64, u64),
-    /// Whether the stack is executable, where that is known.
-    pub execstack: Option<bool>,
-}
-
 impl PlainLink {
     /// Ask what the plain link sees: everything, or with `--gc-sections` what is live by its rules.
     pub fn new(
@@ -263,96 +248,10 @@ impl PlainLink {
         }
     }
 
-    /// What the output of the plain link has, by the rules of the linker behind us.
-    pub fn output<'a>(
-        &self,
-        config: &Config,
-        inputs: &'a Inputs,
-        resolution: &'a Resolution<'_>,
-        summaries: &[&ModuleSummary],
-        index: &Index,
-    ) -> PlainOutput<'a> {
-        let mut output = PlainOutput::default();
-        // What of code that is made of bitcode refers to a library, and which constructors it has, is the linker's to see.
-        if !resolution.has_bitcode && config.output_kind != OutputKind::Relocatable {
-            output.needed = self.libraries(config, inputs, resolution);
-        }
-        let versioned = |name: &[u8]| name.contains(&b'@');
-        for symbol in resolution.symbols.iter().filter(|s| !versioned(s.name)) {
-            if matches!(symbol.prevailing, Prevailing::Module { .. }) && !symbol.by_bitcode {
-                output.defined.push(symbol.name);
-            }
-        }
-        output.defined.sort_unstable();
-        let exported = index.roots.iter().filter(|r| r.reason == RootReason::Exported);
-        let certain = config.output_kind == OutputKind::Shared
-            && inputs.scripts.version_global.is_none()
-            && config.exclude_libs.is_empty();
-        let names = exported.filter(|_| certain).filter_map(|r| Some(resolution.symbols[r.symbol?].name));
-        output.exported = names.filter(|name| !versioned(name)).collect();
-        output.init_array = arrays(summaries, index, b".init_array");
-        output.fini_array = arrays(summaries, index, b".fini_array");
-        if inputs.scripts.has_sections || resolution.has_bitcode {
-            (output.init_array, output.fini_array) = ((0, u64::MAX), (0, u64::MAX));
-        }
-        output.execstack = match config.linker.dialect {
-            Dialect::Lld => Some(config.execstack == Some(true)),
-            Dialect::Bfd | Dialect::Gold | Dialect::Mold | Dialect::Wild => config.execstack,
-        };
-        output
-    }
-
-    /// The libraries that the plain link records, in the order in which it reads them.
-    /// `None` where gold may have taken a library for what a module defines later.
-    fn libraries<'a>(
-        &self,
-        config: &Config,
-        inputs: &'a Inputs,
-        resolution: &Resolution<'_>,
-    ) -> Option<Vec<Option<&'a str>>> {
-        let mut seen: Vec<&str> = Vec::new();
-        let mut names = Vec::new();
-        for mention in resolution.dso_mentions.iter().filter(|m| m.taken) {
-            let Some(SequenceItem::Dso { dso, as_needed, .. }) = inputs.sequence.get(mention.item) else {
-                continue;
-            };
-            // A later mention without `--as-needed` takes back an earlier one with it.
-            let outright = |item: &SequenceItem| matches!(item, SequenceItem::Dso { dso: other, as_needed: false, implicit: false, .. } if other == dso);
-            let recorded = !as_needed || self.needs(*dso) || inputs.sequence.iter().any(outright);
-            if !recorded && config.linker.dialect == Dialect::Gold {
-                return None;
-            }
-            if recorded && !seen.contains(&inputs.dso_name(*dso)) {
-                seen.push(inputs.dso_name(*dso));
-                names.push(inputs.dsos[*dso].soname.as_deref());
-            }
-        }
-        Some(names)
-    }
-
     /// Whether the plain link records this DSO although it is `--as-needed`.
     pub fn needs(&self, dso: DsoId) -> bool {
         self.needed[dso.index()]
     }
-}
-
-/// Bytes of all sections of these names: of those that are in no group, which every linker keeps, and of all. Other arrays
-/// of constructors may be joined to them.
-fn arrays(summaries: &[&ModuleSummary], index: &Index, family: &[u8]) -> (u64, u64) {
-    let (mut least, mut most) = (0u64, 0u64);
-    for (module, summary) in index.modules.iter().zip(summaries) {
-        for (i, atom) in summary.atoms.iter().enumerate() {
-            let name = summary.name(atom.name);
-            let kept = !index.discarded[module.first_atom as usize + i] && atom.kind == AtomKind::InitFini;
-            if kept && name.starts_with(family) {
-                let grouped = atom.has(atom_flags::GROUPED);
-                (least, most) = (least + if grouped { 0 } else { atom.size }, most + atom.size);
-            } else if kept && (name.starts_with(b".ctors") || name.starts_with(b".dtors")) {
-                most += atom.size;
-            }
-        }
-    }
-    (least, most)
 }
 
 /// Whether the plain link has a section that this `__start_X` or `__stop_X` means.

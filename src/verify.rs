@@ -24,7 +24,7 @@ mod unwind;
 pub use self::bitcode::{bitcode, bitcode_facts};
 pub use self::closure::{Facts, closure, closure_of, facts};
 pub use self::object::{Expected, object};
-pub use self::output::{OutputFacts, OutputType, output};
+pub use self::output::{DynamicSymbols, ExportedSymbol, OutputFacts, OutputType, output};
 pub use self::parts::ExpectedParts;
 
 #[cfg(test)]

@@ -49,7 +49,7 @@ pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
     let mut rng = Rng::new(1);
     let mut tallies: BTreeMap<(String, &str), Tally> = BTreeMap::new();
     let wanted = |name: &&str| options.linkers.is_empty() || options.linkers.iter().any(|l| l == name);
-    let linkers: Vec<&str> = ["lld", "mold", "bfd", "gold"].into_iter().filter(wanted).collect();
+    let linkers: Vec<&str> = ["lld", "mold", "bfd", "gold", "wild"].into_iter().filter(wanted).collect();
     let mut contestants = Vec::new();
     for linker in linkers {
         contestants.push(case.measure(linker, &find_linker(linker)?)?);
@@ -146,7 +146,11 @@ impl Case {
 
     fn command(&self, program: &Path, linker: &Path) -> Command {
         let mut command = Command::new(program);
-        command.args(&self.objects).args(["-e", "main", "-o", "out/program"]).current_dir(&self.base);
+        // wild collects sections if it isn't told not to.
+        command
+            .args(&self.objects)
+            .args(["--no-gc-sections", "-e", "main", "-o", "out/program"])
+            .current_dir(&self.base);
         command.env("LTO_PRUNE_LINKER", linker).env("TMPDIR", self.base.join("tmp")).env(MARK, self.mark());
         command.stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
         command

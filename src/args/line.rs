@@ -124,11 +124,13 @@ fn empty(linker: Linker, prune: PruneOptions) -> Config {
         depfile: None,
         map: None,
         soname: None,
+        dynamic_linker: None,
         execstack: None,
         symbol_orderings: Vec::new(),
         call_graph_orderings: Vec::new(),
         keep_unique: Vec::new(),
         warn_common: false,
+        undefined_version: None,
         warn_backrefs: false,
         explaining: Vec::new(),
         malformed: Vec::new(),
@@ -298,7 +300,11 @@ impl Parser {
             "pie" | "pic-executable" => self.modes.pie = true,
             "no-pie" | "no-pic-executable" => self.modes.pie = false,
             "r" | "i" | "relocatable" | "Ur" => self.modes.relocatable = true,
-            "no-dynamic-linker" => self.modes.no_dynamic_linker = true,
+            "no-dynamic-linker" => {
+                self.modes.no_dynamic_linker = true;
+                self.config.dynamic_linker = None;
+            }
+            "dynamic-linker" | "I" => self.config.dynamic_linker = opt.value.clone(),
             "q" | "emit-relocs" => self.config.emit_relocs = true,
             "s" | "strip-all" => self.config.strip_all = true,
             "S" | "strip-debug" => self.config.strip_debug = true,
@@ -356,6 +362,8 @@ impl Parser {
                 self.modes.undefined_is_reported = Some(!lenient);
             }
             "weak-unresolved-symbols" => self.modes.undefined_is_reported = Some(false),
+            "undefined-version" => self.config.undefined_version = Some(true),
+            "no-undefined-version" => self.config.undefined_version = Some(false),
             "warn-common" => self.config.warn_common = true,
             "no-warn-common" => self.config.warn_common = false,
             "warn-backrefs" => self.config.warn_backrefs = true,

@@ -4,7 +4,7 @@
 //! order in which the plain link loads it; members of an archive come as an archive of the same basename under
 //! `--whole-archive`, cut into several where members of other files were loaded in between; a DSO that the plain
 //! link needs is not left to `--as-needed`, and stands between the modules where it stood. A module from which
-//! nothing goes and that is no member is named by its original path. With bitcode in the link, members that may still come in follow.
+//! nothing goes and that is no member is named by its original path. Members that stay out and are looked at follow.
 //!
 //! Copies lie in numbered folders and keep the basename, so that file patterns of scripts, `--exclude-libs` and
 //! messages see the names that they know; [`Names`] turns a copy's path back into the original's.
@@ -266,13 +266,12 @@ fn input_block(sources: Sources<'_>, objects: &[Option<Vec<u8>>], files: &mut Fi
     }
     libraries.add(usize::MAX, &mut words);
     words.extend(libraries.defined.iter().flat_map(|(_, words)| *words).cloned());
-    if resolution.has_bitcode {
-        unloaded(sources, files, &mut words);
-    }
+    unloaded(sources, files, &mut words);
     words
 }
 
-/// Name the native members that the plain link has not loaded when it makes code of bitcode and may load for that code.
+/// Name the members that the plain link does not load and looks at: native ones when it makes code of bitcode, which it may load for that
+/// code, and those that define a name that the linker looks for.
 ///
 /// Behind everything else and without those that are loaded they give what they give in the plain link: of what is undefined
 /// there, nothing is defined by one of them, or it would be loaded; and a library's definition comes before theirs wherever it stands.

@@ -30,7 +30,7 @@ pub enum RootReason {
     Exported,
     ReferencedByDso,
     DefinedByDso,
-    /// Named by a linker script or `--defsym`, or by a version script for a linker that looks for all that those name.
+    /// Named by a linker script or `--defsym`, or by a version script or dynamic list for a linker that looks for all that those name.
     Script,
     /// A module has it as undefined without a reference to it: linkers export such a symbol as undefined, or ask for its
     /// definition, if it has none.
@@ -248,7 +248,7 @@ impl<'s> NamedRoots<'s> {
             sources,
             entry: entry_symbol(sources.config, scripts),
             script: by_script.map(String::as_str).chain(by_defsym).map(str::as_bytes).collect(),
-            lists: scripts.name_matcher(sources.config.linker.dialect),
+            lists: scripts.name_matcher(sources.config.linker.dialect, sources.config.undefined_version),
             by_opaque_bitcode: mentioned_by_opaque_bitcode(sources, index),
             declared: declared(sources, index),
             position_of,
@@ -268,19 +268,15 @@ impl<'s> NamedRoots<'s> {
         let hidden = is_hidden(symbol.visibility);
         let relocatable = config.output_kind == OutputKind::Relocatable;
         let dynamic = !hidden && !relocatable;
-        // lld and mold say so if a name of a version script is defined nowhere, of hidden symbols too.
-        let looked_for = matches!(config.linker.dialect, Dialect::Lld | Dialect::Mold);
-        let by_version_script = looked_for && self.lists.version_names(symbol.name);
-        // gold and mold say so of a symbol that is named to be exported and is hidden.
-        let named = |name: &String| is(name);
-        let exports = matches!(config.linker.dialect, Dialect::Gold | Dialect::Mold);
-        let by_list = exports && config.export_dynamic_symbols.iter().any(named);
         let reasons = [
             (RootReason::Entry, self.entry.as_deref().is_some_and(is)),
             (RootReason::Undefined, config.undefined.iter().any(|n| is(n))),
             (RootReason::InitFiniSymbol, is(&config.init) || is(&config.fini)),
             (RootReason::Wrap, config.wrap.iter().any(wrapped)),
-            (RootReason::Script, self.script.contains(symbol.name) || by_version_script || by_list),
+            (
+                RootReason::Script,
+                self.script.contains(symbol.name) || self.lists.must_be_defined(symbol.name),
+            ),
             (RootReason::Declared, self.declared[id.index()]),
             (RootReason::Versioned, symbol.versioned),
             (RootReason::Bitcode, symbol.by_generated_code || self.by_opaque_bitcode[id.index()]),

@@ -32,6 +32,8 @@ pub struct Archive {
     pub members: Vec<Member>,
     /// Symbol names in table order, each with the index of its member; `None` if there is no table.
     pub symbols: Option<Vec<(Box<[u8]>, usize)>>,
+    /// The offset of a header whose name ends without a slash, as BSD writes them.
+    pub without_slash: Option<usize>,
 }
 
 /// Where the raw symbol table is, and its form.
@@ -95,6 +97,9 @@ pub fn parse(bytes: &[u8]) -> Result<Archive, String> {
                     let names = bytes.get(long_names.clone()).unwrap_or_default();
                     text(long_name(names.get(index..).ok_or_else(|| bad("no such long name"))?))
                 } else {
+                    if !short.contains(&b'/') {
+                        archive.without_slash.get_or_insert(offset);
+                    }
                     text(short.strip_suffix(b"/").unwrap_or(short))
                 };
                 match name.as_str() {

@@ -402,7 +402,14 @@ impl Builder<'_> {
                 let (range, kind) = self.as_linked(file, 0..size, kind);
                 Built::Object(self.inputs.modules.push(Module { file, archive: None, range, kind }))
             }
-            (_, Some(Parsed::Archive(archive, thin))) => self.archive(file, archive, thin),
+            (_, Some(Parsed::Archive(archive, thin))) => {
+                // gold refuses such a member when it loads it, and on the pruned line it has a slash.
+                if let (Some(at), Dialect::Gold) = (archive.without_slash, self.config.linker.dialect) {
+                    let detail = format!("member header at offset {at}: its name has no end");
+                    self.inputs.refuse(Some(file), Limit::LinkError, detail);
+                }
+                self.archive(file, archive, thin)
+            }
             (_, Some(Parsed::Dso(facts))) => {
                 let DsoFacts { soname, needed, runpath, symbols } = facts;
                 self.runpaths.push(runpath);

@@ -13,7 +13,7 @@ mod version;
 
 use std::path::Path;
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use summaries::Limit;
 
 use self::lexer::{Lexer, Token};
@@ -63,6 +63,8 @@ pub struct ScriptFacts {
     pub has_sections: bool,
     /// `global:` patterns of version scripts; `None` where there is no version script.
     pub version_global: Option<Vec<Pattern>>,
+    /// The version that version scripts give to each name that they make global by itself; `None` where they give several.
+    pub versions: FxHashMap<Vec<u8>, Option<String>>,
     /// `local:` patterns of version scripts.
     pub version_local: Vec<Pattern>,
     /// `--dynamic-list`, `--export-dynamic-symbol(-list)`.

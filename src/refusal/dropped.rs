@@ -38,9 +38,9 @@ pub fn of_relocations(
 ) -> Option<Place> {
     let refused = match config.output_kind {
         OutputKind::Pie | OutputKind::Shared | OutputKind::StaticPie => {
-            atom_flags::FIXED_ADDRESS | atom_flags::SHORT_ADDRESS
+            atom_flags::FIXED_ADDRESS | atom_flags::RARE_RELOCATION
         }
-        OutputKind::Executable => atom_flags::SHORT_ADDRESS,
+        OutputKind::Executable => atom_flags::RARE_RELOCATION,
         OutputKind::Relocatable => return None,
     };
     let is_refused = |(module, i, atom): &(&IndexedModule, usize, &Atom)| {
@@ -54,8 +54,11 @@ pub fn of_relocations(
         summary.atoms.iter().enumerate().map(move |(i, atom)| (module, i, atom))
     });
     let (module, _, atom) = atoms.into_iter().find(is_refused)?;
-    let detail = match atom.has(atom_flags::SHORT_ADDRESS) {
-        true => "an address in 16 bits or 8".to_owned(),
+    let detail = match atom.has(atom_flags::RARE_RELOCATION) {
+        true => {
+            "a relocation that linkers refuse: an address in 16 bits or 8, or of a type for their outputs"
+                .to_owned()
+        }
         false => "an absolute address in an output that may be loaded anywhere".to_owned(),
     };
     let limit = LimitRecord { section: Some(atom.section), ..link_limit(Limit::LinkError, detail) };

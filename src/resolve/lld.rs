@@ -134,7 +134,9 @@ pub(super) fn extract(world: &World<'_>) -> Extraction {
         let detail = format!("--warn-backrefs: {name} is in a file before the reference to it");
         limits.push(link_limit(Limit::LinkerMessage, detail));
     }
-    Extraction { loaded: lld.loaded, taken: vec![true; world.inputs.dsos.len()], mentions, limits }
+    let looked_for = lld.looked_for();
+    let taken = vec![true; world.inputs.dsos.len()];
+    Extraction { loaded: lld.loaded, taken, mentions, looked_for, limits }
 }
 
 /// Whether the last of `--fortran-common` and `--no-fortran-common` is the former.
@@ -157,6 +159,22 @@ impl Lld<'_, '_> {
             self.refer(symbol, false, Referrer::Module);
         }
         self.run();
+    }
+
+    /// Members that aren't loaded and have a name of a version script or symbol ordering: to lld that is a definition
+    /// (`SymbolTable::findByVersion`), or one that can't be ordered.
+    fn looked_for(&self) -> Vec<ModuleId> {
+        let config = self.world.config;
+        let names = self.world.inputs.scripts.name_matcher(config.linker.dialect, config.undefined_version);
+        let ordered = &self.world.inputs.scripts.ordered_symbols;
+        let states = self.states.iter().zip(&self.world.table.names);
+        let module = |(state, name): (&State, &&[u8])| match *state {
+            State::Lazy { module, .. } if names.must_be_defined(name) || ordered.contains(*name) => {
+                Some(module)
+            }
+            _ => None,
+        };
+        states.filter_map(module).collect()
     }
 
     /// Whether a module that is loaded defines a symbol, and not weakly.

@@ -109,6 +109,8 @@ struct Extraction {
     /// By DSO: the linker takes it.
     taken: Vec<bool>,
     mentions: Vec<DsoMention>,
+    /// Members that stay out and define what the linker looks for by name, without loading it.
+    looked_for: Vec<ModuleId>,
     /// What can't be said of it.
     limits: Vec<LimitRecord>,
 }
@@ -148,7 +150,8 @@ pub struct Resolution<'a> {
     pub limits: Vec<(Option<ModuleId>, LimitRecord)>,
     /// A module of bitcode is in the link.
     pub has_bitcode: bool,
-    /// Native members that stay out and that the linker may load for the code that it makes of bitcode, ascending.
+    /// Members that stay out and that the linker must see all the same, ascending: native ones that it may load for the code that it makes
+    /// of bitcode, and those in which it finds a name that it looks for.
     pub late: Vec<ModuleId>,
 }
 

@@ -57,7 +57,7 @@ struct Seen {
 
 /// Decide for every name.
 pub(super) fn decide<'a>(world: &World<'a>, extraction: Extraction) -> Resolution<'a> {
-    let Extraction { loaded, taken, mentions, limits } = extraction;
+    let Extraction { loaded, taken, mentions, looked_for, limits } = extraction;
     let taken = &taken[..];
     let mut resolution = Resolution { dso_mentions: mentions, ..Resolution::default() };
     resolution.limits.extend(limits.into_iter().map(|l| (None, l)));
@@ -128,6 +128,9 @@ pub(super) fn decide<'a>(world: &World<'a>, extraction: Extraction) -> Resolutio
         seen[id.index()].by_generated_code = true;
     }
     (resolution.has_bitcode, resolution.late) = (late.any_bitcode, late.native);
+    resolution.late.extend(looked_for);
+    resolution.late.sort_unstable();
+    resolution.late.dedup();
     let dialect = world.config.linker.dialect;
     for (i, s) in seen.iter().enumerate() {
         let name = world.table.names[i];

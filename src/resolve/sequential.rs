@@ -78,7 +78,7 @@ pub(super) fn extract(world: &World<'_>) -> Extraction {
         }
         i = end + 1;
     }
-    Extraction { loaded: s.loaded, taken: s.dso_seen, mentions: s.mentions, limits: Vec::new() }
+    Extraction { loaded: s.loaded, taken: s.dso_seen, mentions: s.mentions, ..Extraction::default() }
 }
 
 /// Index of the item that closes the group opened at `start` (groups nest in scripts).

@@ -6,7 +6,9 @@
 use std::path::Path;
 
 use goblin::elf::header::{ET_DYN, ET_EXEC};
-use goblin::elf::program_header::{PF_X, PT_DYNAMIC, PT_GNU_STACK, PT_INTERP, PT_LOAD, ProgramHeader};
+use goblin::elf::program_header::{
+    PF_X, PT_DYNAMIC, PT_GNU_STACK, PT_INTERP, PT_LOAD, PT_TLS, ProgramHeader,
+};
 use goblin::elf::section_header as sh;
 
 use super::elf::{contents, context, error, headers, string, symbols};
@@ -15,6 +17,9 @@ use crate::inputs::mapped::Mapped;
 
 const DT_NEEDED: u64 = 1;
 const DT_STRTAB: u64 = 5;
+const DT_INIT: u64 = 12;
+const DT_FINI: u64 = 13;
+const DT_SONAME: u64 = 14;
 const DT_INIT_ARRAYSZ: u64 = 27;
 const DT_FINI_ARRAYSZ: u64 = 28;
 /// `DT_FLAGS_1` and its bit for position-independent executables.
@@ -43,6 +48,14 @@ pub struct OutputFacts {
     pub fini_array: Option<u64>,
     /// `PT_GNU_STACK` with or without `PF_X`; `None` where there is no such segment.
     pub execstack: Option<bool>,
+    pub soname: Option<Vec<u8>>,
+    /// Of `PT_INTERP`.
+    pub interpreter: Option<Vec<u8>>,
+    /// Whether there is `DT_INIT`, `DT_FINI`; `None` in a file without a dynamic section.
+    pub init: Option<bool>,
+    pub fini: Option<bool>,
+    /// Whether there is a `PT_TLS`.
+    pub tls: bool,
     bytes: Mapped,
 }
 
@@ -79,7 +92,15 @@ fn read(bytes: Mapped) -> Result<OutputFacts> {
     if kind != OutputType::SharedLibrary && header.e_entry == 0 {
         return Err(error("an executable without entry"));
     }
-    let needed = needed(&bytes, &segments, &dynamic)?;
+    let needed = named(&bytes, &segments, &dynamic, DT_NEEDED)?;
+    let soname = named(&bytes, &segments, &dynamic, DT_SONAME)?.pop();
+    let has = |tag| (!dynamic.is_empty()).then(|| dynamic.iter().any(|(t, _)| *t == tag));
+    let text = |s: &ProgramHeader| {
+        let start = usize::try_from(s.p_offset).ok()?;
+        let text = bytes.get(start..start.checked_add(usize::try_from(s.p_filesz).ok()?)?)?;
+        Some(text.strip_suffix(b"\0").unwrap_or(text).to_vec())
+    };
+    let interpreter = segments.iter().find(|s| s.p_type == PT_INTERP).and_then(text);
     let value = |tag| {
         let found = dynamic.iter().find(|(t, _)| *t == tag).map_or(0, |(_, value)| *value);
         (!dynamic.is_empty()).then_some(found)
@@ -92,6 +113,11 @@ fn read(bytes: Mapped) -> Result<OutputFacts> {
         init_array: value(DT_INIT_ARRAYSZ),
         fini_array: value(DT_FINI_ARRAYSZ),
         execstack: stack.map(|s| s.p_flags & PF_X != 0),
+        soname,
+        interpreter,
+        init: has(DT_INIT),
+        fini: has(DT_FINI),
+        tls: segments.iter().any(|s| s.p_type == PT_TLS),
         bytes,
     })
 }
@@ -109,7 +135,13 @@ fn dynamic_entries(bytes: &[u8], segments: &[ProgramHeader]) -> Result<Vec<(u64,
     Ok(entries.take_while(|(tag, _)| *tag != 0).collect())
 }
 
-fn needed(bytes: &[u8], segments: &[ProgramHeader], dynamic: &[(u64, u64)]) -> Result<Vec<Vec<u8>>> {
+/// The strings that entries of one tag name.
+fn named(
+    bytes: &[u8],
+    segments: &[ProgramHeader],
+    dynamic: &[(u64, u64)],
+    wanted: u64,
+) -> Result<Vec<Vec<u8>>> {
     let Some((_, address)) = dynamic.iter().find(|(tag, _)| *tag == DT_STRTAB) else {
         return Ok(Vec::new());
     };
@@ -119,28 +151,88 @@ fn needed(bytes: &[u8], segments: &[ProgramHeader], dynamic: &[(u64, u64)]) -> R
     };
     let table = segments.iter().find_map(in_file).and_then(|o| bytes.get(usize::try_from(o).ok()?..));
     let table = table.ok_or_else(|| error("the dynamic string table is outside of the file"))?;
-    let names = dynamic.iter().filter(|(tag, _)| *tag == DT_NEEDED).map(|(_, offset)| {
+    let names = dynamic.iter().filter(|(tag, _)| *tag == wanted).map(|(_, offset)| {
         let name = usize::try_from(*offset).ok().and_then(|o| string(table, o));
-        name.map(<[u8]>::to_vec).ok_or_else(|| error("a DT_NEEDED names no string"))
+        name.map(<[u8]>::to_vec).ok_or_else(|| error("an entry of the dynamic section names no string"))
     });
     names.collect()
 }
 
+/// A definition in `.dynsym`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ExportedSymbol<'a> {
+    pub name: &'a [u8],
+    /// Empty where it has none of this file's versions.
+    pub version: &'a [u8],
+    pub by_default: bool,
+}
+
+/// `.dynsym`, each list sorted.
+#[derive(Debug)]
+pub struct DynamicSymbols<'a> {
+    pub defined: Vec<ExportedSymbol<'a>>,
+    pub undefined: Vec<&'a [u8]>,
+}
+
+impl<'a> DynamicSymbols<'a> {
+    /// The definitions of one name.
+    pub fn exports(&self, name: &[u8]) -> &[ExportedSymbol<'a>] {
+        let start = self.defined.partition_point(|d| d.name < name);
+        let end = self.defined.partition_point(|d| d.name <= name);
+        &self.defined[start..end]
+    }
+}
+
 impl OutputFacts {
-    /// The names in `.dynsym`, defined and undefined, each list sorted; `None` without such a table.
-    pub fn dynamic_symbols(&self) -> Result<Option<[Vec<&[u8]>; 2]>> {
+    /// What `.dynsym` defines and what it doesn't; `None` without such a table.
+    pub fn dynamic_symbols(&self) -> Result<Option<DynamicSymbols<'_>>> {
         let (_, sections, _) = headers(&self.bytes)?;
         let Some(section) = sections.iter().find(|s| s.sh_type == sh::SHT_DYNSYM) else { return Ok(None) };
         let strings = sections.get(section.sh_link as usize).and_then(|s| contents(&self.bytes, s));
         let strings = strings.ok_or_else(|| error("a dynamic symbol table without names"))?;
         let table = symbols(&self.bytes, section)?;
+        let of_type = |ty| sections.iter().find(|s| s.sh_type == ty).and_then(|s| contents(&self.bytes, s));
+        let indices = of_type(sh::SHT_GNU_VERSYM).unwrap_or_default().as_chunks::<2>().0;
+        let versions = version_names(of_type(sh::SHT_GNU_VERDEF).unwrap_or_default(), strings);
         let (mut defined, mut undefined) = (Vec::new(), Vec::new());
-        for symbol in (1..table.len()).filter_map(|i| table.get(i)) {
+        for (i, symbol) in (1..table.len()).filter_map(|i| Some((i, table.get(i)?))) {
             let Some(name) = string(strings, symbol.st_name).filter(|n| !n.is_empty()) else { continue };
-            if symbol.st_shndx == 0 { undefined.push(name) } else { defined.push(name) }
+            if symbol.st_shndx == 0 {
+                undefined.push(name);
+                continue;
+            }
+            let index = indices.get(i).map_or(0, |index| u16::from_le_bytes(*index));
+            let named = versions.iter().find(|(number, _)| *number == index & !HIDDEN);
+            let version = named.map_or(&[][..], |(_, name)| name);
+            defined.push(ExportedSymbol { name, version, by_default: index & HIDDEN == 0 });
         }
         defined.sort_unstable();
         undefined.sort_unstable();
-        Ok(Some([defined, undefined]))
+        Ok(Some(DynamicSymbols { defined, undefined }))
     }
+}
+
+/// In `.gnu.version`: not the default version of its name.
+const HIDDEN: u16 = 1 << 15;
+
+/// The numbers and names of `.gnu.version_d` (gABI supplement "Symbol Versioning"), but for the base version's.
+fn version_names<'a>(table: &[u8], strings: &'a [u8]) -> Vec<(u16, &'a [u8])> {
+    let half = |at: usize| Some(u16::from_le_bytes(*table.get(at..)?.first_chunk()?));
+    let word = |at: usize| Some(u32::from_le_bytes(*table.get(at..)?.first_chunk()?) as usize);
+    let mut names = Vec::new();
+    let mut at = 0;
+    // The least that an entry takes bounds their number.
+    for _ in 0..table.len() / 20 {
+        let entry = || Some((half(at + 2)?, half(at + 4)?, word(at + 12)?, word(at + 16)?));
+        let Some((flags, number, names_at, next)) = entry() else { break };
+        let name = word(at.saturating_add(names_at)).and_then(|offset| string(strings, offset));
+        if let Some(name) = name.filter(|_| flags & 1 == 0) {
+            names.push((number, name));
+        }
+        if next == 0 {
+            break;
+        }
+        at = at.saturating_add(next);
+    }
+    names
 }

@@ -159,12 +159,17 @@ fn outputs_are_read() {
         "#include <math.h>\nint main(int c, char **v) { return sin(c) > 2; }",
     )
     .unwrap();
-    std::fs::write(dir.path().join("l.c"), "int exported(void) { return 1; }").unwrap();
+    std::fs::write(dir.path().join("l.c"), "__thread int t = 1; int exported(void) { return t; } int e(void) { return 2; } __asm__(\".symver e, earlier@V1\");").unwrap();
+    std::fs::write(
+        dir.path().join("l.map"),
+        "V1 { global: earlier; local: *; }; V2 { global: exported; } V1;",
+    )
+    .unwrap();
     let build = |args: &[&str]| run(Command::new("gcc").current_dir(dir.path()).args(args));
     build(&["m.c", "-o", "pie", "-lm"]);
     build(&["m.c", "-no-pie", "-o", "exe", "-lm"]);
     build(&["m.c", "-static-pie", "-o", "static-pie", "-lm"]);
-    build(&["l.c", "-shared", "-fPIC", "-o", "lib.so", "-s"]);
+    build(&["l.c", "-shared", "-fPIC", "-o", "lib.so", "-s", "-Wl,-soname,l,--version-script=l.map"]);
     let facts = |name: &str| output(&dir.path().join(name)).unwrap();
     for (name, kind) in [
         ("pie", OutputType::PositionIndependentExecutable),
@@ -177,11 +182,20 @@ fn outputs_are_read() {
     assert_eq!(facts("exe").needed, [b"libm.so.6".to_vec(), b"libc.so.6".to_vec()]);
     assert_eq!(facts("static-pie").needed, Vec::<Vec<u8>>::new());
     let library = facts("lib.so");
-    let [defined, undefined] = library.dynamic_symbols().unwrap().unwrap();
-    assert!(defined.contains(&&b"exported"[..]) && !undefined.contains(&&b"exported"[..]));
+    let symbols = library.dynamic_symbols().unwrap().unwrap();
+    let version = |name: &[u8]| {
+        let found: Vec<_> = symbols.exports(name).iter().map(|s| (s.version, s.by_default)).collect();
+        found
+    };
+    assert_eq!(version(b"exported"), [(&b"V2"[..], true)]);
+    assert_eq!(version(b"earlier"), [(&b"V1"[..], false)]);
+    assert!(!symbols.undefined.contains(&&b"exported"[..]) && version(b"sin").is_empty());
+    assert_eq!((library.soname.as_deref(), &library.interpreter), (Some(&b"l"[..]), &None));
     let program = facts("exe");
-    let [defined, undefined] = program.dynamic_symbols().unwrap().unwrap();
-    assert!(undefined.contains(&&b"sin"[..]) && !defined.contains(&&b"sin"[..]));
+    let symbols = program.dynamic_symbols().unwrap().unwrap();
+    assert!(symbols.undefined.contains(&&b"sin"[..]) && symbols.exports(b"sin").is_empty());
+    assert_eq!((program.init, program.fini, program.tls, library.tls), (Some(true), Some(true), false, true));
+    assert_eq!(program.interpreter.as_deref(), Some(&b"/lib64/ld-linux-x86-64.so.2"[..]));
     assert_eq!((program.init_array, program.fini_array, program.execstack), (Some(8), Some(8), Some(false)));
     // Cut anywhere, it is an error or at least no panic.
     let bytes = std::fs::read(dir.path().join("exe")).unwrap();

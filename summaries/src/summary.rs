@@ -223,8 +223,8 @@ pub mod atom_flags {
     /// A relocation of it holds an absolute address in 32 bits or fewer, or in a section that is not writable: linkers refuse
     /// the first where the output may be loaded anywhere, and refuse or report the second.
     pub const FIXED_ADDRESS: u32 = 1 << 10;
-    /// A relocation of it is of 16 bits or 8: hardly any address fits, and linkers refuse what doesn't.
-    pub const SHORT_ADDRESS: u32 = 1 << 11;
+    /// A relocation of it is of 16 bits or 8, where hardly any address fits, or of a type that linkers write: they refuse it in an object.
+    pub const RARE_RELOCATION: u32 = 1 << 11;
 }
 
 /// The unit that lives or dies.

@@ -134,6 +134,7 @@ cases! {
     duplicate_definition
     duplicate_members
     dynamic_list
+    dynamic_list_hidden
     emit_relocs
     entry
     exclude_libs
@@ -201,6 +202,7 @@ cases! {
     quoted_list
     quoted_pattern
     relocatable
+    relocation_for_outputs
     retain
     script_keep
     short_address
@@ -224,6 +226,7 @@ cases! {
     stub_virtual
     switch_table
     symbol_ordering
+    symbol_ordering_unloaded
     symver
     symver_exported
     symver_local
@@ -244,6 +247,8 @@ cases! {
     unprunable_sections
     version_script
     version_script_hidden
+    version_script_strict
+    version_script_unloaded
     versioned_reference
     warn_backrefs
     warn_common

@@ -89,6 +89,7 @@ pub(super) const PROJECTS: &[Project] = &[
         linkers: &["lld", "bfd"],
         ..AUTOTOOLS
     },
+    Project { name: "xz-without-g", linkers: &["gold"], source: Source::Debian(&["xz-utils"]), ..AUTOTOOLS },
     Project { name: "sed", source: Source::Debian(&["sed"]), ..AUTOTOOLS },
     // Extensions are opened with dlopen.
     // Debian's sources are without the manual's.
@@ -136,6 +137,7 @@ pub(super) const PROJECTS: &[Project] = &[
         ..AUTOTOOLS
     },
     Project { name: "cjson", source: Source::Debian(&["cjson"]), linkers: &["lld", "mold"], ..CMAKE },
+    Project { name: "cjson-with-g", source: Source::Debian(&["cjson"]), flags: "-O2 -g", ..CMAKE },
     Project {
         name: "json-c",
         source: Source::Debian(&["json-c"]),
@@ -144,6 +146,14 @@ pub(super) const PROJECTS: &[Project] = &[
         build: "cmake -S . -B build -DCMAKE_INSTALL_PREFIX=/usr -DDISABLE_WERROR=ON \\
                 -DCMAKE_SHARED_LINKER_FLAGS=-Wl,--undefined-version\ncmake --build build -j2",
         test: "cd build; USE_VALGRIND=0 ctest",
+        ..CMAKE
+    },
+    // Its shared library has a version script.
+    Project {
+        name: "jansson",
+        source: Source::Debian(&["jansson"]),
+        flags: "-O2 -g",
+        build: "cmake -S . -B build -DCMAKE_INSTALL_PREFIX=/usr -DJANSSON_BUILD_DOCS=OFF -DJANSSON_BUILD_SHARED_LIBS=ON\ncmake --build build -j2",
         ..CMAKE
     },
     // googletest, with a shared library of C++ and hidden visibility.
@@ -205,6 +215,14 @@ pub(super) const PROJECTS: &[Project] = &[
         install: "mkdir -p \"$DESTDIR\"; cp src/.libs/lib*.so.0.0.0 src/lua5.4 src/luac5.4 ../lua-lpeg/lpeg.so \"$DESTDIR\"",
         linkers: &["lld", "mold"],
         needs: &["libtool-bin"],
+        ..GCC
+    },
+    Project {
+        name: "http-parser",
+        source: Source::Debian(&["http-parser"]),
+        build: "make -j2 library package url_parser CC=\"$CC\"",
+        test: "make test CC=\"$CC\"",
+        install: "make install PREFIX=/usr DESTDIR=\"$DESTDIR\"",
         ..GCC
     },
     Project {

@@ -68,15 +68,34 @@ pub struct NameMatcher {
     /// Global and local patterns; `None` without a version script.
     version: Option<(Set, Set)>,
     dynamic: Set,
+    /// Names that the linker complains of where they are defined nowhere.
+    demanded: Set,
+    /// It also complains of what a dynamic list names and is hidden.
+    hidden_exports: bool,
 }
 
 impl ScriptFacts {
-    /// Compile the version scripts' and dynamic lists' patterns as the linker reads them.
-    pub fn name_matcher(&self, dialect: Dialect) -> NameMatcher {
-        let set = |patterns, doubt| Set::new(patterns, dialect, doubt);
+    /// Compile the version scripts' and dynamic lists' patterns as the linker reads them; `undefined_version` is its option of that name.
+    pub fn name_matcher(&self, dialect: Dialect, undefined_version: Option<bool>) -> NameMatcher {
+        let set = |patterns: &[Pattern], doubt| Set::new(patterns, dialect, doubt);
         let global = self.version_global.as_ref();
         let version = global.map(|g| (set(g, Doubt::Matches), set(&self.version_local, Doubt::DoesNot)));
-        NameMatcher { version, dynamic: set(&self.dynamic_list, Doubt::Matches) }
+        // lld refuses names of version scripts that are defined nowhere, and mold says so, unless they are told not to; GNU ld and gold
+        // refuse global ones if they are told to; wild never looks. mold says so of names of dynamic lists too, and gold of symbols
+        // that a list exports and that are hidden.
+        let global = global.map_or(&[][..], Vec::as_slice);
+        let asked: [&[Pattern]; 3] = match (dialect, undefined_version) {
+            (Dialect::Lld, None | Some(false)) => [global, &self.version_local, &[]],
+            (Dialect::Mold, None | Some(false)) => [global, &self.version_local, &self.dynamic_list],
+            (Dialect::Mold, Some(true)) => [&[], &[], &self.dynamic_list],
+            (Dialect::Bfd | Dialect::Gold, Some(false)) => [global, &[], &[]],
+            (Dialect::Lld | Dialect::Bfd | Dialect::Gold, _) | (Dialect::Wild, _) => [&[]; 3],
+        };
+        let is_name = |p: &&Pattern| p.quoted || Glob::new(&p.text).is_literal();
+        let names: Vec<Pattern> = asked.into_iter().flatten().filter(is_name).cloned().collect();
+        let demanded = set(&names, Doubt::Matches);
+        let hidden_exports = dialect == Dialect::Gold;
+        NameMatcher { version, dynamic: set(&self.dynamic_list, Doubt::Matches), demanded, hidden_exports }
     }
 }
 
@@ -97,11 +116,12 @@ impl NameMatcher {
         !local.has_glob(name) && (global.star || !local.star)
     }
 
-    /// Whether a version script names `name` by itself, not by a pattern.
-    pub fn version_names(&self, name: &[u8]) -> bool {
-        self.version
-            .as_ref()
-            .is_some_and(|(global, local)| global.has_literal(name) || local.has_literal(name))
+    /// Whether the linker complains if `name` (a version at its end is left out) is defined nowhere or hidden, because a version script or a dynamic
+    /// list names it: true when in doubt.
+    pub fn must_be_defined(&self, name: &[u8]) -> bool {
+        let name = name.split(|b| *b == b'@').next().unwrap_or(name);
+        let is_demanded = self.demanded.has_literal(name) || self.demanded.mangled && name.starts_with(b"_Z");
+        is_demanded || self.hidden_exports && self.dynamic_list_names(name)
     }
 
     /// Whether a dynamic list or `--export-dynamic-symbol` names `name`: true when in doubt.

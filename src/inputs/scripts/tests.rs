@@ -13,7 +13,7 @@ fn script(text: &str) -> Result<ScriptFacts, String> {
 fn version(text: &str) -> names::NameMatcher {
     let mut facts = ScriptFacts::default();
     version::parse_script(text.as_bytes(), &mut facts).unwrap();
-    facts.name_matcher(Dialect::Bfd)
+    facts.name_matcher(Dialect::Bfd, None)
 }
 
 /// `ld.bfd --verbose` prints its script between two lines of equals signs.
@@ -148,7 +148,7 @@ fn version_scripts() {
     assert!(!facts.version_exports(b"_ZN2ns1fEv") && facts.version_exports(b"g"));
     // No version script at all exports everything, an empty one too.
     assert!(
-        ScriptFacts::default().name_matcher(Dialect::Bfd).version_exports(b"x")
+        ScriptFacts::default().name_matcher(Dialect::Bfd, None).version_exports(b"x")
             && version("V { };").version_exports(b"x")
     );
     let mut facts = ScriptFacts::default();
@@ -161,10 +161,47 @@ fn version_scripts() {
 }
 
 #[test]
+fn names_that_must_be_defined() {
+    let mut facts = ScriptFacts::default();
+    let text = b"V { global: a; b*; local: c; \"d\"; *; };";
+    version::parse_script(text, &mut facts).unwrap();
+    let asked = |dialect, option| {
+        let names = facts.name_matcher(dialect, option);
+        ["a", "a@V", "c", "d", "b1", "e"].map(|n| names.must_be_defined(n.as_bytes()))
+    };
+    let all = [true, true, true, true, false, false];
+    for dialect in [Dialect::Lld, Dialect::Mold] {
+        assert_eq!((asked(dialect, None), asked(dialect, Some(false))), (all, all));
+        assert_eq!(asked(dialect, Some(true)), [false; 6]);
+    }
+    for dialect in [Dialect::Bfd, Dialect::Gold] {
+        assert_eq!((asked(dialect, None), asked(dialect, Some(true))), ([false; 6], [false; 6]));
+        assert_eq!(asked(dialect, Some(false)), [true, true, false, false, false, false]);
+    }
+    assert_eq!(asked(Dialect::Wild, Some(false)), [false; 6]);
+    let mut list = ScriptFacts::default();
+    version::parse_list(b"{ a; b*; };", &mut list).unwrap();
+    let asked = |dialect| {
+        let names = list.name_matcher(dialect, Some(true));
+        ["a", "b1", "c"].map(|n| names.must_be_defined(n.as_bytes()))
+    };
+    assert_eq!((asked(Dialect::Lld), asked(Dialect::Bfd)), ([false; 3], [false; 3]));
+    assert_eq!((asked(Dialect::Mold), asked(Dialect::Gold)), ([true, false, false], [true, true, false]));
+    // Which mangled name it is isn't known.
+    let names = |text: &str| {
+        let mut facts = ScriptFacts::default();
+        version::parse_script(text.as_bytes(), &mut facts).unwrap();
+        facts.name_matcher(Dialect::Lld, None)
+    };
+    assert!(names("V { local: extern \"C++\" { \"f(int)\"; }; };").must_be_defined(b"_Z1fi"));
+    assert!(!names("V { local: extern \"C++\" { ns::*; }; };").must_be_defined(b"_Z1fi"));
+}
+
+#[test]
 fn dynamic_lists() {
     let mut facts = ScriptFacts::default();
     version::parse_list(b"{ foo; bar_*; extern \"C++\" { \"ns::g()\"; }; };\n{ baz; };", &mut facts).unwrap();
-    let names = facts.name_matcher(Dialect::Bfd);
+    let names = facts.name_matcher(Dialect::Bfd, None);
     assert!(
         names.dynamic_list_names(b"foo")
             && names.dynamic_list_names(b"bar_1")

@@ -1,8 +1,9 @@
 //! Version scripts and dynamic lists: which names are global and which local.
 //!
-//! Which version a symbol gets doesn't matter to liveness, so the nodes are joined. Left out: a dependency of a node on
+//! Which version a symbol gets doesn't matter to liveness, so the nodes are joined; it is noted for names, for the check of the output. Left out: a dependency of a node on
 //! another (it adds no names).
 
+use super::super::glob::Glob;
 use super::lexer::{Lexer, Token};
 use super::{Pattern, ScriptFacts, describe};
 
@@ -37,16 +38,24 @@ pub(super) fn parse_list(text: &[u8], facts: &mut ScriptFacts) -> Result<(), Str
 /// Version nodes `[name] { ... } [dependency...] ;` up to the end, or inside a `VERSION` command to its brace.
 pub(super) fn nodes(lexer: &mut Lexer<'_>, facts: &mut ScriptFacts, braced: bool) -> Result<(), String> {
     let global = facts.version_global.get_or_insert_default();
-    let mut named = false;
+    let mut named: Option<String> = None;
     loop {
         match lexer.name() {
-            None if !braced && !named => return Ok(()),
-            Some(Token::Punct(b'}')) if braced && !named => return Ok(()),
-            Some(Token::Punct(b';')) if !named => {}
-            Some(Token::Word(_) | Token::Quoted(_)) if !named => named = true,
+            None if !braced && named.is_none() => return Ok(()),
+            Some(Token::Punct(b'}')) if braced && named.is_none() => return Ok(()),
+            Some(Token::Punct(b';')) if named.is_none() => {}
+            Some(Token::Word(name) | Token::Quoted(name)) if named.is_none() => named = Some(name),
             Some(Token::Punct(b'{')) => {
-                named = false;
+                let version = named.take().unwrap_or_default();
+                let earlier = global.len();
                 body(lexer, global, &mut facts.version_local)?;
+                let is_name = |p: &&Pattern| !p.quoted && !p.cplusplus && Glob::new(&p.text).is_literal();
+                for pattern in global[earlier..].iter().filter(is_name) {
+                    let version = Some(version.clone());
+                    let given = facts.versions.entry(Glob::new(&pattern.text).literal());
+                    let given = given.or_insert_with(|| version.clone());
+                    *given = version.filter(|version| given.as_ref() == Some(version));
+                }
                 while let Some(Token::Word(_)) = lexer.clone().name() {
                     lexer.name();
                 }

@@ -50,6 +50,21 @@ fn class(ty: u32) -> Option<Class> {
     })
 }
 
+/// How many bytes a relocation of this type changes, at least.
+fn least_width(ty: u32) -> u64 {
+    match ty {
+        // NONE, TLSDESC_CALL and what isn't known.
+        0 | 35 | 52.. => 0,
+        // 8, PC8.
+        14 | 15 => 1,
+        // 16, PC16.
+        12 | 13 => 2,
+        // 64, GLOB_DAT to RELATIVE, DTPMOD64 to TPOFF64, PC64, GOTOFF64, GOT64 to PLTOFF64, SIZE64, TLSDESC, IRELATIVE, RELATIVE64.
+        1 | 6..=8 | 16..=18 | 24 | 25 | 27..=31 | 33 | 36..=38 => 8,
+        _ => 4,
+    }
+}
+
 enum Class {
     Address,
     Plt,
@@ -131,7 +146,20 @@ impl Meanings<'_> {
     }
 }
 
-/// Set [`FIXED_ADDRESS`](crate::atom_flags::FIXED_ADDRESS) and [`SHORT_ADDRESS`](crate::atom_flags::SHORT_ADDRESS) on the atoms that have such relocations.
+/// Types that linkers write. Each of them is refused in an object by at least one linker.
+const ONLY_IN_OUTPUTS: [elf::RelocationType; 9] = [
+    elf::R_X86_64_COPY,
+    elf::R_X86_64_GLOB_DAT,
+    elf::R_X86_64_JUMP_SLOT,
+    elf::R_X86_64_RELATIVE,
+    elf::R_X86_64_DTPMOD64,
+    elf::R_X86_64_TPOFF64,
+    elf::R_X86_64_TLSDESC,
+    elf::R_X86_64_IRELATIVE,
+    elf::R_X86_64_RELATIVE64,
+];
+
+/// Set [`FIXED_ADDRESS`](crate::atom_flags::FIXED_ADDRESS) and [`RARE_RELOCATION`](crate::atom_flags::RARE_RELOCATION) on the atoms that have such relocations.
 pub(crate) fn mark_fixed_addresses(
     tables: &Tables<'_>,
     by_section: &SectionAtoms,
@@ -145,12 +173,14 @@ pub(crate) fn mark_fixed_addresses(
         let short = [elf::R_X86_64_16, elf::R_X86_64_8, elf::R_X86_64_PC16, elf::R_X86_64_PC8];
         for rela in entries(tables, i as u32, section)? {
             let is_short = short.iter().any(|ty| ty.0 == type_of(rela));
+            let is_refused = ONLY_IN_OUTPUTS.iter().any(|ty| ty.0 == type_of(rela));
             let is_absolute = narrow.iter().chain(&wide).any(|ty| ty.0 == type_of(rela));
-            if symbol_of(rela).0 != 0 && (is_absolute || is_short) {
+            if is_refused || symbol_of(rela).0 != 0 && (is_absolute || is_short) {
                 let at = by_section.at(atoms, section.info, rela.r_offset.get(LE)).unwrap_or(first);
                 if let Some(atom) = atoms.get_mut(at.index()) {
-                    atom.flags |= if is_absolute { crate::atom_flags::FIXED_ADDRESS } else { 0 };
-                    atom.flags |= if is_short { crate::atom_flags::SHORT_ADDRESS } else { 0 };
+                    atom.flags |=
+                        if is_absolute && !is_refused { crate::atom_flags::FIXED_ADDRESS } else { 0 };
+                    atom.flags |= if is_short || is_refused { crate::atom_flags::RARE_RELOCATION } else { 0 };
                 }
             }
         }
@@ -223,8 +253,8 @@ fn append<'a>(
     let size = section.map_or(atom.size, |s| s.size);
     for rela in relas {
         let offset = rela.r_offset.get(LE);
-        // One past the end is where `.reloc ., R_X86_64_NONE` puts its relocation.
-        if offset > size {
+        // GNU ld refuses what reaches out of the section. `.reloc ., R_X86_64_NONE` may stand at its end.
+        if offset.checked_add(least_width(type_of(rela))).is_none_or(|end| end > size) {
             return Err(malformed(format!("a relocation at {offset:#x} of {size:#x} bytes")));
         }
         let kind = match class(type_of(rela)) {

@@ -6,8 +6,9 @@
 
 use object::elf;
 use object::endian::LittleEndian as LE;
+use object::pod;
 
-use super::tables::{Result, Symtab, Tables, malformed};
+use super::tables::{Result, Section, Symtab, Tables, malformed};
 use crate::ids::{AtomIdx, NameRef};
 use crate::summary::{Atom, AtomKind, Binding, Definition, Symbol, SymbolKind, Visibility};
 
@@ -45,6 +46,10 @@ pub(crate) fn read(
     let names = &mut tables.symbol_names;
     let sections = tables.sections.len();
     let mut symbols = Vec::with_capacity(symtab.entries.len());
+    // Where it is something, linkers see a symbol in a relocation that names none.
+    if symtab.entries.first().is_some_and(|null| pod::bytes_of(null).iter().any(|b| *b != 0)) {
+        return Err(malformed("symbol 0 is not the null symbol"));
+    }
     for (i, raw) in symtab.entries.iter().enumerate() {
         let offset = raw.st_name.get(LE);
         let name = names.name(offset).ok_or_else(|| {
@@ -61,6 +66,9 @@ pub(crate) fn read(
             }
             Place::Section(section) if section as usize >= sections => {
                 return Err(malformed(format!("symbol {i}: defined in section {section} of {sections}")));
+            }
+            Place::Section(section) if is_stray_variable(&tables.sections, section, raw) => {
+                return Err(malformed(format!("symbol {i}: thread-local, in a section that is not")));
             }
             Place::Section(section) => match by_section.get(section) {
                 Some(atom) => Definition::Atom(atom),
@@ -92,6 +100,12 @@ pub(crate) fn read(
         });
     }
     Ok(symbols)
+}
+
+/// lld refuses a reference to one.
+fn is_stray_variable(sections: &[Section], section: u32, raw: &elf::Sym64<LE>) -> bool {
+    let is_tls = |s: &Section| s.flags & elf::SHF_TLS.0 != 0;
+    raw.st_type() == elf::STT_TLS && !sections.get(section as usize).is_some_and(is_tls)
 }
 
 enum Place {

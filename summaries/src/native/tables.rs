@@ -152,6 +152,11 @@ impl<'a> Tables<'a> {
                 return refused(format!("linked to section {} of {}", section.link, sections.len()));
             }
         }
+        if let Some(section) = overlapping(&sections, raw.offset) {
+            return Err(malformed(format!(
+                "section [{section}]: some of its bytes are another one's, or headers"
+            )));
+        }
         let symtab = read_symtab(bytes, &sections)?;
         let strtab_index = match &symtab {
             Some(symtab) => sections.get(symtab.section as usize).map_or(0, |s| s.link),
@@ -203,6 +208,31 @@ impl<'a> Tables<'a> {
     }
 }
 
+/// A section of code or data that shares bytes of the file with another section or the headers, which lie at 0 and at `headers`; or one that
+/// shares them with it. Assemblers write none. gold ends with an internal error where it reads such ones, unless they went before, and
+/// bytes of headers are others in an object that is written anew.
+fn overlapping(sections: &[Section], headers: u64) -> Option<usize> {
+    let size = |count: usize, of: usize| count.saturating_mul(of) as u64;
+    let table = (headers, size(sections.len(), size_of::<elf::SectionHeader64<LE>>()), false, 0);
+    let file = (0, size(1, size_of::<elf::FileHeader64<LE>>()), false, 0);
+    let in_file =
+        |(_, s): &(usize, &Section)| s.ty != elf::SHT_NOBITS.0 && s.ty != elf::SHT_NULL.0 && s.size != 0;
+    let own = sections.iter().enumerate().filter(in_file).map(|(i, s)| (s.offset, s.size, s.is_alloc(), i));
+    let mut spans: Vec<(u64, u64, bool, usize)> = own.chain([file, table]).collect();
+    spans.sort_unstable();
+    let (mut end, mut end_of_alloc) = (0, 0);
+    for (start, size, is_alloc, section) in spans {
+        if start < end_of_alloc || is_alloc && start < end {
+            return Some(section);
+        }
+        end = end.max(start.saturating_add(size));
+        if is_alloc {
+            end_of_alloc = end_of_alloc.max(start.saturating_add(size));
+        }
+    }
+    None
+}
+
 /// The bytes of a section, or `None` if they reach out of the file.
 pub(crate) fn section_bytes<'a>(bytes: &'a [u8], section: &Section) -> Option<&'a [u8]> {
     if section.ty == elf::SHT_NOBITS.0 || section.ty == elf::SHT_NULL.0 {
@@ -215,6 +245,8 @@ pub(crate) fn section_bytes<'a>(bytes: &'a [u8], section: &Section) -> Option<&'
 
 struct RawHeaders<'a> {
     headers: &'a [elf::SectionHeader64<LE>],
+    /// Where they begin in the file.
+    offset: u64,
     shstrndx: u32,
 }
 
@@ -250,7 +282,7 @@ fn section_headers(bytes: &[u8]) -> Result<RawHeaders<'_>> {
     }
     let shoff = header.e_shoff.get(LE);
     if shoff == 0 {
-        return Ok(RawHeaders { headers: &[], shstrndx: 0 });
+        return Ok(RawHeaders { headers: &[], offset: 0, shstrndx: 0 });
     }
     let entsize = header.e_shentsize.get(LE);
     if usize::from(entsize) != size_of::<elf::SectionHeader64<LE>>() {
@@ -274,7 +306,7 @@ fn section_headers(bytes: &[u8]) -> Result<RawHeaders<'_>> {
         elf::SHN_XINDEX => first.sh_link.get(LE),
         n => u32::from(n.0),
     };
-    Ok(RawHeaders { headers, shstrndx })
+    Ok(RawHeaders { headers, offset: shoff, shstrndx })
 }
 
 fn decode(header: &elf::SectionHeader64<LE>) -> Section {

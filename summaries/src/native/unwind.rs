@@ -51,7 +51,11 @@ pub(crate) fn read(
         let own = relas.get(start..end).unwrap_or(&[]);
         let places: Vec<u64> = own.iter().map(|(_, r)| r.r_offset.get(LE)).collect();
         let scan = Scan { own, by_section, atoms, symbols };
+        let strange = own.iter().find(|(_, r)| !is_of_unwind_table(relocations::type_of(r)));
         let outcome = match eh_frame::split(tables.data(index)?, &places) {
+            Ok(_) if let Some((_, r)) = strange => {
+                Some(format!("a relocation of type {} at {:#x}", relocations::type_of(r), r.r_offset.get(LE)))
+            }
             Ok(records) => scan.records(&records, references)?,
             Err(e) => Some(e.to_string()),
         };
@@ -61,6 +65,13 @@ pub(crate) fn read(
         }
     }
     Ok(())
+}
+
+/// Addresses and distances. mold refuses any other type in a record, and doesn't see one that went.
+fn is_of_unwind_table(ty: u32) -> bool {
+    use elf::{R_X86_64_32, R_X86_64_32S, R_X86_64_64, R_X86_64_NONE, R_X86_64_PC32, R_X86_64_PC64};
+    let types = [R_X86_64_NONE, R_X86_64_32, R_X86_64_32S, R_X86_64_64, R_X86_64_PC32, R_X86_64_PC64];
+    types.iter().any(|t| t.0 == ty)
 }
 
 /// The atom that an FDE describes.

@@ -93,7 +93,7 @@ const FLAGS: &[(u32, &str)] = &[
     (atom_flags::STANDARD_FAMILY, "standard"),
     (atom_flags::TAKES_REGISTERS, "takes-registers"),
     (atom_flags::FIXED_ADDRESS, "fixed-address"),
-    (atom_flags::SHORT_ADDRESS, "short-address"),
+    (atom_flags::RARE_RELOCATION, "rare-relocation"),
 ];
 
 /// Flags, separated by commas; a bit without a name is `bitN`.

@@ -114,6 +114,40 @@ fn tables_that_overlap_take_no_quadratic_time() {
     assert!(start.elapsed() < Duration::from_secs(2));
 }
 
+/// What only one linker refuses, and only where it reads the section or the relocation: were it dropped, nobody would hear of it.
+#[test]
+fn damage_that_a_linker_sees_only_in_what_stays() {
+    let source = ".section .text.f,\"ax\"\nf: .cfi_startproc\nret\n.cfi_endproc\n.section .text.g,\"ax\"\ng: .byte 1,2,3,4,5,6,7,8\n";
+    let bytes = assembled(source);
+    assert!(check(&bytes).limits.is_empty());
+    let headers = u64::from_le_bytes(*bytes[40..].first_chunk().unwrap()) as usize;
+    let header_of = |name: &[u8]| {
+        let start = summaries::native::find_section(&bytes, name).unwrap().start as u64;
+        let is_named =
+            |h: &usize| bytes[*h + 24..*h + 32] == start.to_le_bytes() && bytes[*h + 32..*h + 40] != [0; 8];
+        (headers..bytes.len()).step_by(64).find(is_named).unwrap()
+    };
+    let damaged = |at: usize, value: &[u8]| {
+        let mut bytes = bytes.clone();
+        bytes[at..at + value.len()].copy_from_slice(value);
+        check(&bytes).limits.iter().map(|l| l.limit).collect::<Vec<_>>()
+    };
+    // Of another section's bytes, of the file's header.
+    assert_eq!(damaged(header_of(b".text.f") + 32, &[9]), [Limit::MalformedObject]);
+    assert_eq!(damaged(header_of(b".text.g") + 24, &[0]), [Limit::MalformedObject]);
+    let symbols = summaries::native::find_section(&bytes, b".symtab").unwrap().start;
+    assert_eq!(damaged(symbols + 4, &[10]), [Limit::MalformedObject]);
+    // A thread-local variable in code.
+    assert_eq!(damaged(symbols + 24 + 4, &[6]), [Limit::MalformedObject]);
+    let unwind = summaries::native::find_section(&bytes, b".rela.eh_frame").unwrap().start;
+    assert_eq!(damaged(unwind + 8, &[7]), [Limit::MalformedUnwind]);
+    for ty in ["JUMP_SLOT", "TPOFF64", "TLSDESC", "RELATIVE"] {
+        let bytes = assembled(&format!(".section .text.f,\"ax\"\n.quad 0\n.reloc 0, R_X86_64_{ty}, x\n"));
+        let atoms = check(&bytes).atoms;
+        assert!(atoms.iter().any(|a| a.has(summaries::atom_flags::RARE_RELOCATION)), "{ty}");
+    }
+}
+
 #[test]
 fn damaged_summaries() {
     let summary = summaries::extract::extract(&cplusplus(), summaries::Granularity::Sections);

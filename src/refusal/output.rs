@@ -1,0 +1,241 @@
+//! What the output of the plain link has, as far as resolution says it: the model that the pruned output is held against.
+//!
+//! What is here is certain, or it is not here (`None`, an empty list, a range): a false alarm would be a warning in a link that is right.
+//! Left out: what depends on addresses, what a `-T` script with SECTIONS decides, versions that patterns give.
+
+use std::ffi::OsStr;
+
+use rustc_hash::FxHashSet;
+use summaries::{AtomKind, ModuleSummary, Visibility, atom_flags};
+
+use super::PlainLink;
+use crate::config::{Config, Dialect, OutputKind};
+use crate::index::{Index, RootReason};
+use crate::inputs::{Inputs, SequenceItem};
+use crate::plan::{Action, Plan};
+use crate::resolve::{GlobalSymbol, Prevailing, Resolution};
+
+/// What the plain link's output has that the pruned one's must have too; the driver compares.
+#[derive(Debug, Default)]
+pub struct PlainOutput<'a> {
+    /// `DT_NEEDED` in order, by the libraries' sonames; `None` for one without. `None` where it isn't known.
+    pub needed: Option<Vec<Option<&'a str>>>,
+    /// Names that `.dynsym` defines, if there is one.
+    pub exported: Vec<&'a [u8]>,
+    /// Names that a module defines, so that `.dynsym` has none of them as undefined, sorted.
+    pub defined: Vec<&'a [u8]>,
+    /// Bytes of the init and fini arrays: at least, and at most.
+    pub init_array: (u64, u64),
+    pub fini_array: (u64, u64),
+    /// Whether the stack is executable, where that is known.
+    pub execstack: Option<bool>,
+    /// (name, version, whether it is the default one) of definitions that `.dynsym` has if there is one.
+    pub versions: Vec<(&'a [u8], &'a [u8], bool)>,
+    /// `DT_SONAME`, or that there is none, where that is known.
+    pub soname: Option<Option<&'a OsStr>>,
+    /// `PT_INTERP`, or that there is none, where that is known.
+    pub interpreter: Option<Option<&'a OsStr>>,
+    /// Whether there is `DT_INIT`, `DT_FINI`, where that is known.
+    pub init: Option<bool>,
+    pub fini: Option<bool>,
+    /// There is thread-local data: certainly, possibly.
+    pub tls: (bool, bool),
+}
+
+impl PlainLink {
+    /// What the output of the plain link has, by the rules of the linker behind us.
+    pub fn output<'a>(
+        &self,
+        config: &'a Config,
+        inputs: &'a Inputs,
+        resolution: &'a Resolution<'_>,
+        summaries: &[&'a ModuleSummary],
+        index: &Index,
+        plan: &Plan,
+    ) -> PlainOutput<'a> {
+        let mut output = PlainOutput::default();
+        // What of code that is made of bitcode refers to a library, and which constructors it has, is the linker's to see.
+        if !resolution.has_bitcode && config.output_kind != OutputKind::Relocatable {
+            output.needed = self.libraries(config, inputs, resolution);
+        }
+        let versioned = |name: &[u8]| name.contains(&b'@');
+        for symbol in resolution.symbols.iter().filter(|s| !versioned(s.name)) {
+            if matches!(symbol.prevailing, Prevailing::Module { .. }) && !symbol.by_bitcode {
+                output.defined.push(symbol.name);
+            }
+        }
+        output.defined.sort_unstable();
+        let exported = index.roots.iter().filter(|r| r.reason == RootReason::Exported);
+        let certain = config.output_kind == OutputKind::Shared && config.exclude_libs.is_empty();
+        let names = exported.filter(|_| certain).filter_map(|r| Some(resolution.symbols[r.symbol?].name));
+        let scripts = &inputs.scripts;
+        let by_script =
+            |name: &&[u8]| scripts.version_global.is_none() || scripts.versions.contains_key(*name);
+        output.exported = names.filter(|name| !versioned(name)).filter(by_script).collect();
+        if certain {
+            output.versions = versions(config, inputs, resolution, summaries, index);
+        }
+        if config.output_kind == OutputKind::Shared {
+            output.soname = Some(config.soname.as_deref().filter(|name| !name.is_empty()));
+        }
+        if !inputs.scripts.has_sections {
+            output.interpreter = interpreter(config, output.needed.as_deref());
+            // wild writes neither for a name: it looks for sections.
+            if config.linker.dialect != Dialect::Wild {
+                output.init = defines(resolution, &config.init);
+                output.fini = defines(resolution, &config.fini);
+            }
+        }
+        output.tls = thread_local(config, inputs, resolution, summaries, index, plan);
+        output.init_array = arrays(summaries, index, b".init_array");
+        output.fini_array = arrays(summaries, index, b".fini_array");
+        if inputs.scripts.has_sections || resolution.has_bitcode {
+            (output.init_array, output.fini_array) = ((0, u64::MAX), (0, u64::MAX));
+        }
+        output.execstack = match config.linker.dialect {
+            Dialect::Lld => Some(config.execstack == Some(true)),
+            Dialect::Bfd | Dialect::Gold | Dialect::Mold | Dialect::Wild => config.execstack,
+        };
+        output
+    }
+
+    /// The libraries that the plain link records, in the order in which it reads them.
+    /// `None` where gold may have taken a library for what a module defines later, which then overrides it.
+    fn libraries<'a>(
+        &self,
+        config: &Config,
+        inputs: &'a Inputs,
+        resolution: &Resolution<'_>,
+    ) -> Option<Vec<Option<&'a str>>> {
+        let served = |s: &&GlobalSymbol<'_>| {
+            s.defined_by_dso && s.strong_reference && matches!(s.prevailing, Prevailing::Module { .. })
+        };
+        let served: FxHashSet<&[u8]> = resolution.symbols.iter().filter(served).map(|s| s.name).collect();
+        let overridden = |name: &[u8]| served.contains(name);
+        let mut seen: Vec<&str> = Vec::new();
+        let mut names = Vec::new();
+        for mention in resolution.dso_mentions.iter().filter(|m| m.taken) {
+            let Some(SequenceItem::Dso { dso, as_needed, .. }) = inputs.sequence.get(mention.item) else {
+                continue;
+            };
+            // A later mention without `--as-needed` takes back an earlier one with it.
+            let outright = |item: &SequenceItem| matches!(item, SequenceItem::Dso { dso: other, as_needed: false, implicit: false, .. } if other == dso);
+            let recorded = !as_needed || self.needs(*dso) || inputs.sequence.iter().any(outright);
+            // gold takes it for a reference that a module's definition serves later.
+            let overridden = || inputs.dsos[*dso].symbols.iter().any(|s| s.defined && overridden(&s.name));
+            if !recorded && config.linker.dialect == Dialect::Gold && overridden() {
+                return None;
+            }
+            if recorded && !seen.contains(&inputs.dso_name(*dso)) {
+                seen.push(inputs.dso_name(*dso));
+                names.push(inputs.dsos[*dso].soname.as_deref());
+            }
+        }
+        Some(names)
+    }
+}
+
+/// Exports with their versions: what `.symver` says, and names of version scripts.
+fn versions<'a>(
+    config: &Config,
+    inputs: &'a Inputs,
+    resolution: &'a Resolution<'_>,
+    summaries: &[&'a ModuleSummary],
+    index: &Index,
+) -> Vec<(&'a [u8], &'a [u8], bool)> {
+    let mut versions = Vec::new();
+    for root in &index.roots {
+        let Some(symbol) = root.symbol.map(|id| &resolution.symbols[id]) else { continue };
+        let Prevailing::Module { module, symbol: entry } = symbol.prevailing else { continue };
+        let is_hidden = matches!(symbol.visibility, Visibility::Hidden | Visibility::Internal);
+        if is_hidden || symbol.by_bitcode {
+            continue;
+        }
+        match root.reason {
+            // wild exports them by its own rules.
+            RootReason::Versioned if config.linker.dialect != Dialect::Wild => {
+                let position = index.modules.iter().position(|m| m.module == module);
+                let Some(summary) = position.and_then(|p| summaries.get(p)) else { continue };
+                let name = summary.symbol_name(entry);
+                let Some(at) = name.iter().position(|b| *b == b'@') else { continue };
+                let version = name[at + 1..].strip_prefix(b"@");
+                let (version, by_default) = version.map_or((&name[at + 1..], false), |v| (v, true));
+                versions.push((&name[..at], version, by_default));
+            }
+            RootReason::Exported if !symbol.versioned => {
+                let version = inputs.scripts.versions.get(symbol.name).and_then(Option::as_ref);
+                if let Some(version) = version.filter(|v| !v.is_empty()) {
+                    versions.push((symbol.name, version.as_bytes(), true));
+                }
+            }
+            _ => {}
+        }
+    }
+    versions
+}
+
+/// lld makes the segment where the option is on the line; the others make it for an executable that needs a library.
+fn interpreter<'a>(config: &'a Config, needed: Option<&[Option<&str>]>) -> Option<Option<&'a OsStr>> {
+    let path = config.dynamic_linker.as_deref();
+    let executable = matches!(config.output_kind, OutputKind::Executable | OutputKind::Pie);
+    let lld = config.linker.dialect == Dialect::Lld;
+    let is_dynamic = !config.static_link && needed.is_some_and(|needed| !needed.is_empty());
+    match config.output_kind {
+        OutputKind::Shared | OutputKind::Relocatable => None,
+        _ if lld => Some(path),
+        _ if executable && is_dynamic && path.is_some() => Some(path),
+        _ => None,
+    }
+}
+
+/// Whether a module defines a symbol; `None` where the linker may, or code that is made of bitcode.
+fn defines(resolution: &Resolution<'_>, name: &str) -> Option<bool> {
+    match resolution.symbols.iter().find(|s| s.name == name.as_bytes()) {
+        Some(GlobalSymbol { by_bitcode: true, .. } | GlobalSymbol { prevailing: Prevailing::Linker, .. }) => {
+            None
+        }
+        Some(symbol) => Some(matches!(symbol.prevailing, Prevailing::Module { .. })),
+        None => (!resolution.has_bitcode).then_some(false),
+    }
+}
+
+/// What stays of thread-local data, if the linker doesn't collect it; and whether there was any.
+fn thread_local(
+    config: &Config,
+    inputs: &Inputs,
+    resolution: &Resolution<'_>,
+    summaries: &[&ModuleSummary],
+    index: &Index,
+    plan: &Plan,
+) -> (bool, bool) {
+    let is_tls = |kind| matches!(kind, AtomKind::TlsData | AtomKind::TlsBss);
+    let (mut certain, mut possible) = (false, resolution.has_bitcode || inputs.scripts.has_sections);
+    for ((module, summary), plan) in index.modules.iter().zip(summaries).zip(&plan.modules) {
+        for (i, atom) in summary.atoms.iter().enumerate().filter(|(_, a)| is_tls(a.kind)) {
+            possible = true;
+            let stays = plan.is_untouched() || plan.atoms.get(i) == Some(&Action::Keep);
+            let is_discarded = index.discarded[module.first_atom as usize + i];
+            certain |= stays && !is_discarded && atom.kind.is_alloc() && atom.size > 0;
+        }
+    }
+    (certain && !config.gc_sections && !inputs.scripts.has_sections, possible)
+}
+
+/// Bytes of all sections of these names: of those that are in no group, which every linker keeps, and of all. Other arrays
+/// of constructors may be joined to them.
+fn arrays(summaries: &[&ModuleSummary], index: &Index, family: &[u8]) -> (u64, u64) {
+    let (mut least, mut most) = (0u64, 0u64);
+    for (module, summary) in index.modules.iter().zip(summaries) {
+        for (i, atom) in summary.atoms.iter().enumerate() {
+            let name = summary.name(atom.name);
+            let kept = !index.discarded[module.first_atom as usize + i] && atom.kind == AtomKind::InitFini;
+            if kept && name.starts_with(family) {
+                let grouped = atom.has(atom_flags::GROUPED);
+                (least, most) = (least + if grouped { 0 } else { atom.size }, most + atom.size);
+            } else if kept && (name.starts_with(b".ctors") || name.starts_with(b".dtors")) {
+                most += atom.size;
+            }
+        }
+    }
+    (least, most)
+}
