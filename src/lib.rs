@@ -462,11 +462,16 @@ fn opened_paths(
     for module in resolution.loaded.iter().filter(|_| config.linker.dialect == Dialect::Gold) {
         named[inputs.modules[*module].file.index()] = true;
     }
+    // lld reads it when the dependency file is written already.
+    let late = |file: &inputs::InputFile| {
+        config.linker.dialect == Dialect::Lld && config.call_graph_orderings.contains(&file.path)
+    };
     let name = |file: &inputs::InputFile| match config.linker.dialect {
         Dialect::Lld | Dialect::Mold => link::without_dots(&file.path),
         Dialect::Bfd | Dialect::Gold | Dialect::Wild => file.path.display().to_string(),
     };
-    inputs.files.iter().zip(named).filter(|(_, named)| *named).map(|(file, _)| name(file)).collect()
+    let named = inputs.files.iter().zip(named).filter(|(file, named)| *named && !late(file));
+    named.map(|(file, _)| name(file)).collect()
 }
 
 fn account(

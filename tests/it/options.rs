@@ -185,6 +185,24 @@ fn dependency_file_names_the_originals() {
 }
 
 #[test]
+fn dependency_file_leaves_out_what_is_read_later() {
+    let mut session = prepare("depfile-late");
+    session.write("order.txt", "main\n");
+    session.write("graph.txt", "main used 10\n");
+    for option in ["symbol-ordering-file=order.txt", "call-graph-ordering-file=graph.txt"] {
+        let mut texts = Vec::new();
+        for shims in ["plain-lld", "shims"] {
+            let line = "main.o liblib.a -o out -Wl,--dependency-file=out.d,--no-warn-symbol-ordering";
+            let job = Job::new(session.dir(), "gcc").arg("-B").arg(shims).words(line);
+            let job = job.arg(format!("-Wl,--{option}")).env("LTO_PRUNE_LINKER", Linker::Lld.path());
+            session.must(&job);
+            texts.push(std::fs::read_to_string(session.path("out.d")).unwrap());
+        }
+        session.check_eq(&texts[1], &texts[0], option);
+    }
+}
+
+#[test]
 fn dependency_file_of_a_thin_archive() {
     for linker in Linker::ALL {
         let mut session = prepare(&format!("depfile-thin-{}", linker.name()));
