@@ -31,7 +31,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
 use rayon::prelude::*;
-use summaries::{Asked, Limit};
+use summaries::{Asked, Limit, LimitRecord};
 
 use crate::config::{Config, Dialect, Level};
 use crate::error::{Error, Result, Stage};
@@ -251,11 +251,17 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
             timer.stage(Stage::Verify, || verify_emitted(sources, &objects))?;
             totals = account(&inputs, &resolution, &objects);
         } else {
-            let expected = plain.output(config, &inputs, &resolution, &summaries, &index, &plan);
+            let mut expected = plain.output(config, &inputs, &resolution, &summaries, &index, &plan);
+            let asked = refusal::asked_libraries(&inputs, &resolution, &index, &summaries, &plain, liveness);
+            expected.asked = asked.into_iter().map(|dso| inputs.dso_name(dso)).collect();
             let pruned = prune_and_link(sources, &expected, timer)?;
             linked = pruned.is_ok();
             totals = account(&inputs, &resolution, pruned.as_deref().unwrap_or(&[]));
-            refusal = pruned.err();
+            match pruned {
+                Ok(_) => {}
+                Err(Refusal::Linker(messages)) => refusal = Some(messages),
+                Err(Refusal::Library(limit)) => limits.push((None, limit)),
+            }
         }
     } else if wants_report(config) {
         totals = account(&inputs, &resolution, &[]);
@@ -298,12 +304,20 @@ fn wants_report(config: &Config) -> bool {
 /// The bytes of each module that was pruned.
 type Objects = Vec<Option<Vec<u8>>>;
 
-/// Passes 7 to 9. The inner error is what the linker said when it refused the pruned objects.
+/// Why the originals are linked after all.
+enum Refusal {
+    /// What the linker said when it refused the pruned objects.
+    Linker(Vec<u8>),
+    /// The plain link may record a library that this one does not.
+    Library(LimitRecord),
+}
+
+/// Passes 7 to 9.
 fn prune_and_link(
     sources: emit::tree::Sources<'_>,
     plain: &refusal::PlainOutput<'_>,
     timer: &mut Timer,
-) -> Result<std::result::Result<Objects, Vec<u8>>> {
+) -> Result<std::result::Result<Objects, Refusal>> {
     let config = sources.config;
     let no_thread = |e| Error::io(Stage::Link, &config.linker.path, "start a thread for", e);
     link::bound::clean_up_on_signals().map_err(no_thread)?;
@@ -325,9 +339,19 @@ fn prune_and_link(
     verified?;
     let output = output?;
     if !output.status.success() {
-        return Ok(Err(output.stderr));
+        return Ok(Err(Refusal::Linker(output.stderr)));
     }
-    timer.stage(Stage::Verify, || verify_output(sources, &workspace, plain))?;
+    let facts = timer.stage(Stage::Verify, || verify_output(sources, &workspace, plain))?;
+    let is_missing = |name: &&&str| {
+        let ends = |needed: &Vec<u8>| {
+            needed.strip_suffix(name.as_bytes()).is_some_and(|rest| rest.is_empty() || rest.ends_with(b"/"))
+        };
+        !facts.needed.iter().any(ends)
+    };
+    if let Some(name) = plain.asked.iter().find(is_missing) {
+        let detail = format!("LLVM bitcode refers to {name}, which the pruned link does not record");
+        return Ok(Err(Refusal::Library(resolve::link_limit(Limit::BitcodeLibrary, detail))));
+    }
     let opened = opened_paths(config, sources.inputs, sources.resolution);
     let changed = |file: &&inputs::InputFile| !file.bytes.is_unchanged(&file.path);
     if let Some(file) = sources.inputs.files.iter().find(changed) {
@@ -373,7 +397,7 @@ fn verify_output(
     sources: emit::tree::Sources<'_>,
     workspace: &link::workspace::Workspace,
     plain: &refusal::PlainOutput<'_>,
-) -> Result<()> {
+) -> Result<verify::OutputFacts> {
     let facts = verify::output(&workspace.temporary_output)?;
     let differs = |what: String| Err(Error::new(Stage::Verify, format!("the pruned output {what}")));
     if sources.config.output_kind == config::OutputKind::Executable && facts.entry == 0 {
@@ -439,7 +463,7 @@ fn verify_output(
         (Some(found), Some(wanted)) if found != wanted => {
             differs(format!("has {} executable stack", if found { "an" } else { "no" }))
         }
-        _ => Ok(()),
+        _ => Ok(facts),
     }
 }
 

@@ -7,7 +7,7 @@ mod bitcode;
 mod dropped;
 mod output;
 
-pub use bitcode::of_libraries;
+pub use bitcode::{asked_libraries, of_libraries};
 pub use dropped::{of_discarded, of_named_parts, of_relocations, of_stack, of_start_stop};
 pub use output::PlainOutput;
 

@@ -289,7 +289,7 @@ fn prevailing_atom(
 }
 
 /// The atom in which a symbol of a module is defined.
-pub(crate) fn defining_atom(summary: &ModuleSummary, symbol: SymbolIdx) -> Option<AtomIdx> {
+fn defining_atom(summary: &ModuleSummary, symbol: SymbolIdx) -> Option<AtomIdx> {
     match summary.symbols.get(symbol.index())?.definition {
         summaries::Definition::Atom(atom) | summaries::Definition::Common(atom) => Some(atom),
         _ => None,

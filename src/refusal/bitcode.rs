@@ -3,20 +3,19 @@
 //! Bitcode is rewritten without what is dead ([`crate::emit::bitcode`]), or passed as it is; what it sees of the native objects is the same in both links: which of its symbols they mention (`ModulePlan::pin_mention`), which
 //! definitions prevail, what is exported. Then so is the code that is made of it. Everything that would make a difference, or that we
 //! don't know, is a limit: another linker, renamed symbols, options of link-time optimisation that write files or change
-//! which modules there are, symbols that we don't see, libraries that only dropped code needs ([`of_libraries`]).
+//! which modules there are, symbols that we don't see, libraries and undefined symbols that dropped code may ask for ([`of_libraries`]).
 
 use std::ffi::OsString;
 
-use rustc_hash::FxHashMap;
 use summaries::{AtomIdx, Binding, Limit, ModuleKind, ModuleSummary, SymbolIdx, Visibility};
 
 use super::Place;
 use crate::config::{Config, Dialect, OutputKind};
-use crate::ids::{AtomId, DsoId, Id, ModuleId, SymbolId};
-use crate::index::{Index, defining_atom};
+use crate::ids::{AtomId, DsoId, Id};
+use crate::index::Index;
 use crate::inputs::{Inputs, SequenceItem};
-use crate::propagate::{Liveness, live};
-use crate::resolve::{Prevailing, Resolution, link_limit};
+use crate::propagate::Liveness;
+use crate::resolve::{GlobalSymbol, Prevailing, Resolution, link_limit};
 
 /// Options of link-time optimisation after which the pruned link still does what the plain one does; longer words may
 /// begin with those that end in `=` or `-`.
@@ -98,12 +97,12 @@ pub(super) fn limits(
     limits
 }
 
-/// Modules of bitcode, by position, that are kept whole because the plain link compiles code of theirs which ours drops, and whose references would be missed: to a library under
-/// `--as-needed` that nothing else needs, or to an undefined symbol that the linker reports.
+/// Modules of bitcode, by position, that are kept whole because the plain link may compile code of theirs which ours drops, and what that code refers to would be missed: a library under
+/// `--as-needed` to which nothing else that lives refers, or an undefined symbol that the linker reports.
 ///
-/// In the plain link link-time optimisation drops what neither exports nor native objects reach (LLVM's `computeDeadSymbols` and `GlobalDCE`), dead native code included; with `--gc-sections`
-/// the linker drops the rest, so that only references of stubs are left to look at. Which of the references optimisation removes is not known: one that may
-/// be left counts.
+/// Which dead code that is, optimisation decides: what dead native code mentions, what another copy of an inline function refers to, what has the name of a live
+/// local function elsewhere, all of it without a summary at `-O0`. And beside such code live code may keep references that it loses
+/// without. So every symbol that bitcode mentions counts; of a library that live code refers to too, [`asked_libraries`] is asked once it is linked.
 pub fn of_libraries(
     config: &Config,
     inputs: &Inputs,
@@ -112,93 +111,94 @@ pub fn of_libraries(
     summaries: &[&ModuleSummary],
     liveness: &Liveness,
 ) -> Vec<(usize, Place)> {
-    let is_bitcode = |position: usize| summaries[position].kind == ModuleKind::Bitcode;
-    let positions: Vec<usize> = (0..summaries.len())
-        .filter(|position| is_bitcode(*position) && !index.modules[*position].kept_whole)
-        .collect();
+    let positions: Vec<usize> = changeable(index, summaries).collect();
     if positions.is_empty() {
         return Vec::new();
     }
     let plain = super::PlainLink::new(config, resolution, index, summaries, liveness);
-    let is_asked = |dso: DsoId| {
-        let under = |item: &SequenceItem| matches!(item, SequenceItem::Dso { dso: other, as_needed: true, .. } if *other == dso);
-        !plain.needs(dso) && inputs.sequence.iter().any(under)
-    };
-    let is_missed = |id: SymbolId| match resolution.symbols[id].prevailing {
-        Prevailing::Dso(dso) => is_asked(dso),
+    let of_live = referred_by_live(resolution, index, summaries, liveness);
+    let is_missed = |symbol: &GlobalSymbol<'_>| match symbol.prevailing {
+        Prevailing::Dso(dso) => {
+            symbol.strong_reference && !of_live[dso.index()] && is_asked(inputs, &plain, dso)
+        }
         Prevailing::Undefined { weak: false } => {
-            config.undefined_is_reported || resolution.symbols[id].visibility != Visibility::Default
+            config.undefined_is_reported || symbol.visibility != Visibility::Default
         }
         _ => false,
     };
-    let missed: Vec<bool> = (0..resolution.symbols.len()).map(|s| is_missed(SymbolId::new(s))).collect();
-    if !missed.contains(&true) {
-        return Vec::new();
-    }
-    for (position, atom) in compiled(config, resolution, index, summaries, liveness) {
-        let (summary, module) = (summaries[position], index.modules[position].module);
-        for reference in summary.references_of(atom) {
-            let summaries::Target::Symbol(symbol) = reference.target else { continue };
-            let Some(id) = resolution.symbol_id(module, symbol).filter(|id| missed[id.index()]) else {
-                continue;
-            };
-            if summary.symbols[symbol.index()].binding == Binding::Weak {
-                continue;
-            }
-            let what = String::from_utf8_lossy(resolution.symbols[id].name);
-            let detail = format!("LLVM bitcode of which a function refers to {what}, and is dropped");
-            let place = |position: usize| {
-                (
-                    position,
-                    (Some(index.modules[position].module), link_limit(Limit::BitcodeLibrary, detail.clone())),
-                )
-            };
-            return positions.into_iter().map(place).collect();
-        }
-    }
-    Vec::new()
+    let bitcode = index.modules.iter().zip(summaries).filter(|(_, s)| s.kind == ModuleKind::Bitcode);
+    let mut mentioned = bitcode.flat_map(|(m, s)| {
+        let ids = (0..s.symbols.len()).filter_map(|i| resolution.symbol_id(m.module, SymbolIdx::new(i)));
+        ids.map(|id| &resolution.symbols[id])
+    });
+    let Some(missed) = mentioned.find(|symbol| is_missed(symbol)) else { return Vec::new() };
+    let what = String::from_utf8_lossy(missed.name);
+    let detail =
+        format!("LLVM bitcode that mentions {what}, of which a part that refers to it may be dropped");
+    let limit = link_limit(Limit::BitcodeLibrary, detail);
+    positions
+        .into_iter()
+        .map(|position| (position, (Some(index.modules[position].module), limit.clone())))
+        .collect()
 }
 
-/// Atoms of bitcode that the plain link compiles and that don't live here: (position, atom).
-fn compiled(
-    config: &Config,
+/// Libraries under `--as-needed` to which nothing but code made of bitcode refers, where some bitcode is pruned: if the output of the pruned link does not record
+/// one, that of the plain link may.
+pub fn asked_libraries(
+    inputs: &Inputs,
+    resolution: &Resolution<'_>,
+    index: &Index,
+    summaries: &[&ModuleSummary],
+    plain: &super::PlainLink,
+    liveness: &Liveness,
+) -> Vec<DsoId> {
+    if changeable(index, summaries).next().is_none() {
+        return Vec::new();
+    }
+    let of_live = referred_by_live(resolution, index, summaries, liveness);
+    inputs.dsos.ids().filter(|dso| of_live[dso.index()] && is_asked(inputs, plain, *dso)).collect()
+}
+
+/// Positions of bitcode that may be pruned.
+fn changeable(index: &Index, summaries: &[&ModuleSummary]) -> impl Iterator<Item = usize> {
+    let modules = index.modules.iter().zip(summaries).enumerate();
+    modules.filter(|(_, (m, s))| s.kind == ModuleKind::Bitcode && !m.kept_whole).map(|(position, _)| position)
+}
+
+/// Whether it depends on code made of bitcode that this library is recorded.
+fn is_asked(inputs: &Inputs, plain: &super::PlainLink, dso: DsoId) -> bool {
+    let of_this = |item: &SequenceItem, as_needed| matches!(item, SequenceItem::Dso { dso: other, as_needed: a, implicit: false, .. } if *other == dso && *a == as_needed);
+    let mentions = |as_needed| inputs.sequence.iter().any(|item| of_this(item, as_needed));
+    !plain.needs(dso) && mentions(true) && !mentions(false)
+}
+
+/// By DSO: code of bitcode that lives refers to it.
+fn referred_by_live(
     resolution: &Resolution<'_>,
     index: &Index,
     summaries: &[&ModuleSummary],
     liveness: &Liveness,
-) -> Vec<(usize, AtomIdx)> {
-    let is_bitcode = |atom: AtomId| summaries[index.locate(atom).0].kind == ModuleKind::Bitcode;
-    let by_reference = live(index);
-    let mut seen: Vec<bool> = (0..index.atom_count()).map(|a| by_reference.is_live(AtomId::new(a))).collect();
-    let mut open: Vec<AtomId> = Vec::new();
-    let mut compiled: Vec<AtomId> = Vec::new();
-    let positions: FxHashMap<ModuleId, usize> =
-        index.modules.iter().enumerate().map(|(position, m)| (m.module, position)).collect();
-    let prevailing_atom = |id: SymbolId| {
-        let Prevailing::Module { module, symbol } = resolution.symbols[id].prevailing else { return None };
-        let position = *positions.get(&module)?;
-        let atom = defining_atom(summaries[position], symbol)?;
-        Some(AtomId(index.modules[position].first_atom + atom.0))
-    };
-    for (position, summary) in summaries.iter().enumerate() {
-        let this = index.modules[position];
-        if summary.kind == ModuleKind::Bitcode || config.gc_sections {
+) -> Vec<bool> {
+    let mut referred = vec![false; resolution.dsos.len()];
+    for (module, summary) in index.modules.iter().zip(summaries) {
+        if summary.kind != ModuleKind::Bitcode {
             continue;
         }
-        for i in 0..summary.symbols.len() {
-            let Some(id) = resolution.symbol_id(this.module, SymbolIdx::new(i)) else { continue };
-            open.extend(prevailing_atom(id).filter(|a| is_bitcode(*a)));
+        for atom in (0..summary.atoms.len()).map(AtomIdx::new) {
+            if !liveness.is_live(AtomId(module.first_atom + atom.0)) {
+                continue;
+            }
+            for reference in summary.references_of(atom) {
+                let summaries::Target::Symbol(symbol) = reference.target else { continue };
+                let id = resolution.symbol_id(module.module, symbol);
+                let symbol = id.map(|id| &resolution.symbols[id]).filter(|s| s.strong_reference);
+                if let Some(Prevailing::Dso(dso)) = symbol.map(|s| s.prevailing) {
+                    referred[dso.index()] = true;
+                }
+            }
         }
     }
-    while let Some(atom) = open.pop() {
-        if !std::mem::replace(&mut seen[atom.index()], true) {
-            compiled.push(atom);
-            open.extend(index.edges_of(atom).1.iter().map(|e| e.target).filter(|a| is_bitcode(*a)));
-        }
-    }
-    let lost = (0..index.atom_count()).map(AtomId::new);
-    let lost = lost.filter(|a| by_reference.is_live(*a) && !liveness.is_live(*a) && is_bitcode(*a));
-    lost.chain(compiled).map(|atom| index.locate(atom)).collect()
+    referred
 }
 
 /// The first option that has to do with link-time optimisation and is not known to be harmless.

@@ -20,6 +20,8 @@ use crate::resolve::{GlobalSymbol, Prevailing, Resolution};
 pub struct PlainOutput<'a> {
     /// `DT_NEEDED` in order, by the libraries' sonames; `None` for one without. `None` where it isn't known.
     pub needed: Option<Vec<Option<&'a str>>>,
+    /// Libraries that are recorded only if code made of bitcode refers to them, and that the output must record lest the plain one does.
+    pub asked: Vec<&'a str>,
     /// Names that `.dynsym` defines, if there is one.
     pub exported: Vec<&'a [u8]>,
     /// Names that a module defines, so that `.dynsym` has none of them as undefined, sorted.

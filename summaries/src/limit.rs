@@ -94,8 +94,8 @@ limits! {
     NoEntry, "no-entry", Link, "a definition of the entry symbol";
     /// LLVM bitcode of which no references were made: it is handed to the linker as it is.
     OpaqueBitcode, "opaque-bitcode", Module, "another level than sections, or bitcode of compilers";
-    /// Dropped code of LLVM bitcode is compiled in the plain link, and refers to a library under --as-needed that nothing else needs, or to an undefined symbol.
-    BitcodeLibrary, "bitcode-library", Module, "--gc-sections, or libraries without --as-needed";
+    /// LLVM bitcode that mentions a library under --as-needed which only code made of bitcode needs, or an undefined symbol: the plain link may compile what refers to it although it is dead.
+    BitcodeLibrary, "bitcode-library", Module, "libraries without --as-needed, or no undefined symbols";
     /// LLVM bitcode with records that a newer LLVM, or one that is too old, has.
     UnknownBitcode, "unknown-bitcode", Link, "bitcode of LLVM 14 to 22";
     /// LLVM bitcode whose summary is of a version that is not known.

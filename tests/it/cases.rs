@@ -37,6 +37,9 @@ cases! {
     bitcode_hidden
     bitcode_labels
     bitcode_lanes
+    bitcode_library_copies
+    bitcode_library_kept
+    bitcode_library_undefined
     bitcode_members
     bitcode_merges
     bitcode_multiple
