@@ -33,7 +33,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// Replace each copy's path by the original's.
+    /// Replace each copy's path by the original's, and its folder by the original's where something else lies in it: lld names what it makes of bitcode so.
     pub fn restore(&self, text: &[u8]) -> Vec<u8> {
         let prefix = self.prefix.as_bytes();
         let mut out = Vec::with_capacity(text.len());
@@ -46,14 +46,18 @@ impl Names {
             let tail = &rest[prefix.len()..];
             let digits = tail.iter().take_while(|c| c.is_ascii_digit()).count();
             let number = std::str::from_utf8(&tail[..digits]).ok().and_then(|n| n.parse::<usize>().ok());
-            let known = number.and_then(|n| self.originals.get(n)).filter(|(base, _)| {
-                tail.get(digits) == Some(&b'/') && tail[digits + 1..].starts_with(base.as_bytes())
-            });
-            match known {
-                Some((base, original)) => {
-                    out.extend_from_slice(original.as_bytes());
-                    rest = &tail[digits + 1 + base.len()..];
-                }
+            let known = number.and_then(|n| self.originals.get(n));
+            match known.filter(|_| tail.get(digits) == Some(&b'/')) {
+                Some((base, original)) => match tail[digits + 1..].strip_prefix(base.as_bytes()) {
+                    Some(behind) => {
+                        out.extend_from_slice(original.as_bytes());
+                        rest = behind;
+                    }
+                    None => {
+                        out.extend_from_slice(folder(original).as_bytes());
+                        rest = &tail[digits + 1..];
+                    }
+                },
                 None => {
                     out.extend_from_slice(prefix);
                     rest = tail;
@@ -63,6 +67,15 @@ impl Names {
         out.extend_from_slice(rest);
         out
     }
+}
+
+/// The folder of a file, or of an archive, as lld writes it before a name: with a slash, or nothing.
+fn folder(original: &str) -> String {
+    let archive = original.split_once('(').filter(|_| original.ends_with(')'));
+    let file = archive.map_or(original, |(archive, _)| archive);
+    let mut path = crate::link::without_dots(&Path::new(file).with_file_name("_"));
+    path.pop();
+    path
 }
 
 fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {

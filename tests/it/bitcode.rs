@@ -178,3 +178,22 @@ fn bitcode_in_objects() {
         }
     }
 }
+
+/// lld names what it makes of a module of the thin link by the module's path, which is a copy's.
+#[test]
+fn maps_name_the_originals() {
+    let mut mixed = Mixed::new("maps", &Linker::Lld.path());
+    mixed.session.write(
+        "d/main.c",
+        "int two(int);\nint dead(int x) { return two(x); }\nint main(void) { return two(-2); }\n",
+    );
+    mixed
+        .session
+        .write("d/two.c", "int two(int x) { return x + 2; }\nint dead_two(int x) { return two(x); }\n");
+    mixed.must("clang-19", "-O1 -flto=thin -fPIE -c d/main.c -o d/main.o");
+    mixed.must("clang-19", "-O1 -flto=thin -fPIE -c d/two.c -o two.o");
+    mixed.compare("clang-19", "-flto=thin -fuse-ld=lld -Wl,-Map=map d/main.o ./two.o", "", &[], &[]);
+    let map = std::fs::read_to_string(mixed.session.path("map")).unwrap();
+    mixed.session.check(!map.contains("lto-prune"), &map);
+    mixed.session.check(map.contains(" d/out.lto.main.o:(") && map.contains(" out.lto.two.o:("), &map);
+}
