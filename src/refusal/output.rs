@@ -5,11 +5,12 @@
 
 use std::ffi::OsStr;
 
-use rustc_hash::FxHashSet;
-use summaries::{AtomKind, ModuleSummary, Visibility, atom_flags};
+use rustc_hash::{FxHashMap, FxHashSet};
+use summaries::{AtomKind, Binding, ModuleKind, ModuleSummary, Visibility, atom_flags};
 
 use super::PlainLink;
 use crate::config::{Config, Dialect, OutputKind};
+use crate::ids::{Id, ModuleId};
 use crate::index::{Index, RootReason};
 use crate::inputs::{Inputs, SequenceItem};
 use crate::plan::{Action, Plan};
@@ -69,7 +70,17 @@ impl PlainLink {
         output.defined.sort_unstable();
         let exported = index.roots.iter().filter(|r| r.reason == RootReason::Exported);
         let certain = config.output_kind == OutputKind::Shared && config.exclude_libs.is_empty();
-        let names = exported.filter(|_| certain).filter_map(|r| Some(resolution.symbols[r.symbol?].name));
+        // What may be merged with copies in other files lld leaves out, where the address is of no matter.
+        let modules = index.modules.iter().zip(summaries).filter(|(_, s)| s.kind == ModuleKind::Bitcode);
+        let bitcode: FxHashMap<ModuleId, &ModuleSummary> = modules.map(|(m, s)| (m.module, *s)).collect();
+        let is_merged = |symbol: &GlobalSymbol<'_>| match symbol.prevailing {
+            Prevailing::Module { module, symbol } => {
+                bitcode.get(&module).is_some_and(|s| s.symbols[symbol.index()].binding == Binding::Weak)
+            }
+            _ => false,
+        };
+        let symbols = exported.filter(|_| certain).filter_map(|r| Some(&resolution.symbols[r.symbol?]));
+        let names = symbols.filter(|symbol| !is_merged(symbol)).map(|symbol| symbol.name);
         let scripts = &inputs.scripts;
         let by_script =
             |name: &&[u8]| scripts.version_global.is_none() || scripts.versions.contains_key(*name);
@@ -217,7 +228,9 @@ fn thread_local(
             possible = true;
             let stays = plan.is_untouched() || plan.atoms.get(i) == Some(&Action::Keep);
             let is_discarded = index.discarded[module.first_atom as usize + i];
-            certain |= stays && !is_discarded && atom.kind.is_alloc() && atom.size > 0;
+            // Of bitcode optimisation may leave nothing.
+            let is_native = summary.kind != ModuleKind::Bitcode;
+            certain |= is_native && stays && !is_discarded && atom.kind.is_alloc() && atom.size > 0;
         }
     }
     (certain && !config.gc_sections && !inputs.scripts.has_sections, possible)

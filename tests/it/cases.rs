@@ -33,6 +33,7 @@ cases! {
     bitcode_bits
     bitcode_copies
     bitcode_edges
+    bitcode_exports_merged
     bitcode_full
     bitcode_hidden
     bitcode_labels
