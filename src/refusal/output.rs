@@ -10,7 +10,7 @@ use summaries::{AtomKind, Binding, ModuleKind, ModuleSummary, Visibility, atom_f
 
 use super::PlainLink;
 use crate::config::{Config, Dialect, OutputKind};
-use crate::ids::{Id, ModuleId};
+use crate::ids::ModuleId;
 use crate::index::{Index, RootReason};
 use crate::inputs::{Inputs, SequenceItem};
 use crate::plan::{Action, Plan};
