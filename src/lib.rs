@@ -495,7 +495,16 @@ fn opened_paths(
         Dialect::Bfd | Dialect::Gold | Dialect::Wild => file.path.display().to_string(),
     };
     let named = inputs.files.iter().zip(named).filter(|(file, named)| *named && !late(file));
-    named.map(|(file, _)| name(file)).collect()
+    let mut opened: Vec<&inputs::InputFile> = named.map(|(file, _)| file).collect();
+    if config.linker.dialect == Dialect::Lld {
+        // It reads these before all inputs, in this order (`LinkerDriver::readConfigs`).
+        let lists = [&config.dynamic_lists[..], &config.export_dynamic_lists].concat();
+        let first = [&config.symbol_orderings, &lists, &config.version_scripts];
+        opened.sort_by_key(|file| {
+            first.iter().position(|paths| paths.contains(&file.path)).unwrap_or(first.len())
+        });
+    }
+    opened.into_iter().map(name).collect()
 }
 
 fn account(

@@ -5,7 +5,7 @@
 
 use std::ffi::OsStr;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use summaries::{AtomKind, Binding, ModuleKind, ModuleSummary, Visibility, atom_flags};
 
 use super::PlainLink;
@@ -113,18 +113,13 @@ impl PlainLink {
     }
 
     /// The libraries that the plain link records, in the order in which it reads them.
-    /// `None` where gold may have taken a library for what a module defines later, which then overrides it.
+    /// `None` where gold may have taken a library for what a module defines later.
     fn libraries<'a>(
         &self,
         config: &Config,
         inputs: &'a Inputs,
         resolution: &Resolution<'_>,
     ) -> Option<Vec<Option<&'a str>>> {
-        let served = |s: &&GlobalSymbol<'_>| {
-            s.defined_by_dso && s.strong_reference && matches!(s.prevailing, Prevailing::Module { .. })
-        };
-        let served: FxHashSet<&[u8]> = resolution.symbols.iter().filter(served).map(|s| s.name).collect();
-        let overridden = |name: &[u8]| served.contains(name);
         let mut seen: Vec<&str> = Vec::new();
         let mut names = Vec::new();
         for mention in resolution.dso_mentions.iter().filter(|m| m.taken) {
@@ -134,9 +129,7 @@ impl PlainLink {
             // A later mention without `--as-needed` takes back an earlier one with it.
             let outright = |item: &SequenceItem| matches!(item, SequenceItem::Dso { dso: other, as_needed: false, implicit: false, .. } if other == dso);
             let recorded = !as_needed || self.needs(*dso) || inputs.sequence.iter().any(outright);
-            // gold takes it for a reference that a module's definition serves later.
-            let overridden = || inputs.dsos[*dso].symbols.iter().any(|s| s.defined && overridden(&s.name));
-            if !recorded && config.linker.dialect == Dialect::Gold && overridden() {
+            if !recorded && config.linker.dialect == Dialect::Gold {
                 return None;
             }
             if recorded && !seen.contains(&inputs.dso_name(*dso)) {

@@ -185,11 +185,15 @@ fn dependency_file_names_the_originals() {
 }
 
 #[test]
-fn dependency_file_leaves_out_what_is_read_later() {
-    let mut session = prepare("depfile-late");
+fn dependency_file_has_the_order_of_reading() {
+    let mut session = prepare("depfile-order");
+    session.write("names.txt", "{ main; };\n");
+    session.write("script.txt", "{ global: *; };\n");
+    session.write("more.txt", "{ main; };\n");
     session.write("order.txt", "main\n");
     session.write("graph.txt", "main used 10\n");
-    for option in ["symbol-ordering-file=order.txt", "call-graph-ordering-file=graph.txt"] {
+    let lists = "version-script=script.txt,--dynamic-list=names.txt,--export-dynamic-symbol-list=more.txt";
+    for option in ["symbol-ordering-file=order.txt", "call-graph-ordering-file=graph.txt", lists] {
         let mut texts = Vec::new();
         for shims in ["plain-lld", "shims"] {
             let line = "main.o liblib.a -o out -Wl,--dependency-file=out.d,--no-warn-symbol-ordering";
