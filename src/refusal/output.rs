@@ -150,6 +150,12 @@ fn versions<'a>(
     index: &Index,
 ) -> Vec<(&'a [u8], &'a [u8], bool)> {
     let mut versions = Vec::new();
+    // wild exports them by its own rules, and GNU ld not those whose undecorated name a version script makes local.
+    let exports_versioned = match config.linker.dialect {
+        Dialect::Wild => false,
+        Dialect::Bfd => inputs.scripts.version_global.is_none(),
+        Dialect::Lld | Dialect::Gold | Dialect::Mold => true,
+    };
     for root in &index.roots {
         let Some(symbol) = root.symbol.map(|id| &resolution.symbols[id]) else { continue };
         let Prevailing::Module { module, symbol: entry } = symbol.prevailing else { continue };
@@ -158,8 +164,7 @@ fn versions<'a>(
             continue;
         }
         match root.reason {
-            // wild exports them by its own rules.
-            RootReason::Versioned if config.linker.dialect != Dialect::Wild => {
+            RootReason::Versioned if exports_versioned => {
                 let position = index.modules.iter().position(|m| m.module == module);
                 let Some(summary) = position.and_then(|p| summaries.get(p)) else { continue };
                 let name = summary.symbol_name(entry);
