@@ -9,7 +9,7 @@
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 options=
-while [ "${1#-}" != "${1:-}" ]; do
+while [ $# -gt 0 ] && [ "${1#-}" != "$1" ]; do
     options="$options $1"
     shift
 done

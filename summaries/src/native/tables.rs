@@ -142,6 +142,9 @@ impl<'a> Tables<'a> {
             if !section.align.max(1).is_power_of_two() {
                 return refused(format!("alignment {}", section.align));
             }
+            if section.flags & elf::SHF_COMPRESSED.0 != 0 && section.ty != elf::SHT_PROGBITS.0 {
+                return refused(format!("compressed, and of type {}", section.ty));
+            }
             if section.ty == elf::SHT_NULL.0 && section.size != 0 {
                 return refused(format!("no type, and {} bytes", section.size));
             }
