@@ -244,10 +244,16 @@ impl<'s> NamedRoots<'s> {
         // both stay, because which it will be is the linker's to say.
         let provided = scripts.provided.iter().flat_map(|p| p.references.iter().chain([&p.symbol]));
         let by_script = scripts.referenced_symbols.iter().chain(&scripts.tested_symbols).chain(provided);
+        let by_split_stack = has_split_stack(sources).then_some(MORESTACK_NON_SPLIT);
         NamedRoots {
             sources,
             entry: entry_symbol(sources.config, scripts),
-            script: by_script.map(String::as_str).chain(by_defsym).map(str::as_bytes).collect(),
+            script: by_script
+                .map(String::as_str)
+                .chain(by_defsym)
+                .chain(by_split_stack)
+                .map(str::as_bytes)
+                .collect(),
             lists: scripts.name_matcher(sources.config.linker.dialect, sources.config.undefined_version),
             by_opaque_bitcode: mentioned_by_opaque_bitcode(sources, index),
             declared: declared(sources, index),
@@ -324,6 +330,19 @@ impl<'s> NamedRoots<'s> {
         let base = inputs.files[*archive].path.file_name().unwrap_or_default();
         excluded.iter().any(|name| name == "ALL" || base == name.as_str())
     }
+}
+
+/// What lld calls instead of `__morestack` in code with a split stack that calls code without one (`InputSection.cpp`,
+/// `adjustSplitStackFunctionPrologues`); it must be defined, and no relocation names it.
+const MORESTACK_NON_SPLIT: &str = "__morestack_non_split";
+
+/// Whether lld may call it.
+fn has_split_stack(sources: &Sources<'_>) -> bool {
+    let marks = |summary: &&ModuleSummary| {
+        let mut notes = summary.atoms.iter().filter(|a| !a.kind.is_alloc());
+        notes.any(|a| summary.name(a.name) == b".note.GNU-split-stack")
+    };
+    sources.config.linker.dialect == Dialect::Lld && sources.summaries.par_iter().any(marks)
 }
 
 /// No other file of the process can refer to it.

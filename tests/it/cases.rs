@@ -210,6 +210,7 @@ cases! {
     retain
     script_keep
     short_address
+    split_stack
     stapsdt
     start_lib
     start_lib_unknown
