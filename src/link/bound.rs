@@ -6,12 +6,14 @@
 //! Left out: children of the linker; those that fork to link are told not to.
 
 use std::ffi::OsString;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Command, ExitCode, Output};
 use std::sync::Mutex;
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGKILL, SIGTERM};
 
 use super::{plain, workspace};
 
@@ -60,6 +62,11 @@ pub fn send(child: u32, signal: i32) {
     }
 }
 
+/// The signals that ask a process to end.
+const ENDING: [i32; 3] = [SIGHUP, SIGINT, SIGTERM];
+/// How long a signal to the whole group may take to reach us after it has ended the linker.
+const GRACE: Duration = Duration::from_millis(200);
+
 static CHILD: Mutex<Option<u32>> = Mutex::new(None);
 
 fn child() -> std::sync::MutexGuard<'static, Option<u32>> {
@@ -76,6 +83,10 @@ pub fn output(command: &mut Command) -> std::io::Result<Output> {
     };
     let output = process.wait_with_output();
     *child() = None;
+    // A terminal signals the whole group: what ended the linker ends us too, and no other link is begun before it does.
+    if output.as_ref().is_ok_and(|o| o.status.signal().is_some_and(|s| ENDING.contains(&s))) {
+        std::thread::sleep(GRACE);
+    }
     output
 }
 
@@ -84,8 +95,7 @@ pub fn output(command: &mut Command) -> std::io::Result<Output> {
 /// # Errors
 /// No thread can be started.
 pub fn clean_up_on_signals() -> std::io::Result<()> {
-    use signal_hook::consts::{SIGHUP, SIGINT, SIGKILL, SIGTERM};
-    let Ok(mut signals) = signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGTERM]) else {
+    let Ok(mut signals) = signal_hook::iterator::Signals::new(ENDING) else {
         return Ok(());
     };
     let wait = move || {
