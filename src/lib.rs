@@ -312,7 +312,7 @@ enum Refusal {
     Library(LimitRecord),
 }
 
-/// Passes 7 to 9.
+/// Emit the pruned objects, verify them, and link them.
 fn prune_and_link(
     sources: emit::tree::Sources<'_>,
     plain: &refusal::PlainOutput<'_>,

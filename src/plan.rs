@@ -96,7 +96,7 @@ pub struct Plan {
     pub stubs: usize,
 }
 
-/// Make the plan.
+/// Decide for each atom whether it is kept, dropped or made a stub, by the liveness of the whole link.
 pub fn plan(
     index: &Index,
     liveness: &Liveness,

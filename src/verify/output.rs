@@ -49,7 +49,7 @@ pub struct OutputFacts {
     /// `PT_GNU_STACK` with or without `PF_X`; `None` where there is no such segment.
     pub execstack: Option<bool>,
     pub soname: Option<Vec<u8>>,
-    /// Of `PT_INTERP`.
+    /// The path of the dynamic loader that the segment `PT_INTERP` names.
     pub interpreter: Option<Vec<u8>>,
     /// Whether there is `DT_INIT`, `DT_FINI`; `None` in a file without a dynamic section.
     pub init: Option<bool>,
@@ -158,7 +158,7 @@ fn named(
     names.collect()
 }
 
-/// A definition in `.dynsym`.
+/// A symbol that `.dynsym` defines, with its version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ExportedSymbol<'a> {
     pub name: &'a [u8],
@@ -167,7 +167,7 @@ pub struct ExportedSymbol<'a> {
     pub by_default: bool,
 }
 
-/// `.dynsym`, each list sorted.
+/// What `.dynsym` defines and what it leaves undefined; both lists are sorted by name.
 #[derive(Debug)]
 pub struct DynamicSymbols<'a> {
     pub defined: Vec<ExportedSymbol<'a>>,

@@ -164,11 +164,11 @@ fn targets_of(module: &Module<'_>, numbers: &Numbers<'_>, value: usize) -> Vec<T
 /// What is asked of the IR; each with what stands before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Wanted {
-    /// [`Followed::references`] and sizes.
+    /// What each function and initializer mentions ([`Followed::references`]), and the sizes of variables.
     References,
     /// [`Followed::functions`], and what limits them.
     Functions,
-    /// [`Followed::locals`].
+    /// Which values of a summary the values of a body are ([`Followed::locals`]), for whoever compares both.
     Locals,
 }
 

@@ -127,7 +127,7 @@ fn naming(texts: &[Text<'_>], section: u32, source: Source, rela: &Rela) -> Opti
     }
 }
 
-/// A section with tables.
+/// A read-only section that holds jump tables, and all that refers to it.
 struct Rodata<'c, 'a, 't> {
     context: &'c Context<'a, 't>,
     texts: &'c [Text<'a>],
