@@ -20,8 +20,6 @@ use crate::link_programs::Rng;
 use crate::table::{Table, publish};
 use crate::{Options, Result};
 
-/// In the environment of a link and of all that it starts.
-const MARK: &str = "LTO_PRUNE_KILLS";
 const OBJECTS: usize = 40;
 const FUNCTIONS: usize = 150;
 /// How long the kernel may take to end what a signal has ended.
@@ -151,13 +149,9 @@ impl Case {
             .args(&self.objects)
             .args(["--no-gc-sections", "-e", "main", "-o", "out/program"])
             .current_dir(&self.base);
-        command.env("LTO_PRUNE_LINKER", linker).env("TMPDIR", self.base.join("tmp")).env(MARK, self.mark());
+        command.env("LTO_PRUNE_LINKER", linker).env("TMPDIR", self.base.join("tmp"));
         command.stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
         command
-    }
-
-    fn mark(&self) -> String {
-        std::process::id().to_string()
     }
 
     /// The old output, the new one, and the time of a link.
@@ -190,11 +184,12 @@ impl Case {
         }
         let status = child.wait()?;
         let mut pause_for = Duration::from_millis(5);
-        while !self.running().is_empty() && pause_for < GRACE {
+        let mut running = group_members(child.id());
+        while !running.is_empty() && pause_for < GRACE {
             std::thread::sleep(pause_for);
             pause_for *= 2;
+            running = group_members(child.id());
         }
-        let running = self.running();
         if !running.is_empty() {
             tally.processes += 1;
             println!("{}, {signal} after {pause:?}: left are {running:?}", of.name);
@@ -222,27 +217,6 @@ impl Case {
         Ok(())
     }
 
-    /// The command lines of processes that have our mark in their environment.
-    fn running(&self) -> Vec<String> {
-        let mark = format!("{MARK}={}", self.mark());
-        let Ok(processes) = fs::read_dir("/proc") else { return Vec::new() };
-        let is_ours = |process: &Path| {
-            let environment = fs::read(process.join("environ")).unwrap_or_default();
-            environment.split(|byte| *byte == 0).any(|word| word == mark.as_bytes())
-        };
-        let describe = |process: &Path| {
-            let line = fs::read(process.join("cmdline")).unwrap_or_default();
-            let status = fs::read_to_string(process.join("status")).unwrap_or_default();
-            let state: Vec<&str> = status
-                .lines()
-                .filter(|l| ["State", "PPid", "ShdPnd", "SigPnd"].iter().any(|w| l.starts_with(w)))
-                .collect();
-            format!("{state:?} {:.100}", String::from_utf8_lossy(&line).replace('\0', " "))
-        };
-        let ours = processes.flatten().map(|p| p.path()).filter(|p| is_ours(p));
-        ours.map(|p| describe(&p)).collect()
-    }
-
     /// How many files are left that weren't there.
     fn left(&self) -> Result<usize> {
         let mut left =
@@ -255,6 +229,22 @@ impl Case {
         }
         Ok(left)
     }
+}
+
+/// State and command line of each process of a process group that has not ended. The group is read, not the environment, which
+/// is empty in the middle of an `execve`.
+fn group_members(group: u32) -> Vec<String> {
+    let Ok(processes) = fs::read_dir("/proc") else { return Vec::new() };
+    let member = |process: PathBuf| {
+        let stat = fs::read_to_string(process.join("stat")).ok()?;
+        // proc(5): pid (comm) state ppid pgrp ...
+        let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+        let state = fields.next()?;
+        let is_member = fields.nth(1)?.parse() == Ok(group) && !["Z", "X"].contains(&state);
+        let line = fs::read(process.join("cmdline")).unwrap_or_default();
+        is_member.then(|| format!("{state} {:.100}", String::from_utf8_lossy(&line).replace('\0', " ")))
+    };
+    processes.flatten().filter_map(|process| member(process.path())).collect()
 }
 
 fn send(child: &Child, signal: Signal, rng: &mut Rng) -> Result<()> {
