@@ -89,8 +89,6 @@ pub struct PruneOptions {
     pub log: Option<PathBuf>,
     pub repro: Option<PathBuf>,
     pub time: bool,
-    /// Follow integer constants at the level `pointers`, and what can't run because of them.
-    pub constants: bool,
     /// Debug information of objects from which something goes, goes too (`--prune-debug=drop`).
     pub drop_debug: bool,
     /// A table on the terminal (`--prune-stats`).

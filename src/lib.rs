@@ -124,7 +124,7 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
     // The modules in the link, their order and every prevailing definition are fixed.
     let cache =
         config.prune.cache.as_ref().map(|dir| summarize::Cache::new(dir, summarize::cache::DEFAULT_LIMIT));
-    let granularity = summarize::granularity(config.prune.level, config.prune.constants);
+    let granularity = summarize::granularity(config.prune.level);
     let asked = Asked { granularity, without_debug: config.drops_debug() };
     let owned = timer
         .stage(Stage::Summarise, || summarize::summarise(&inputs, &resolution.loaded, asked, cache.as_ref()));
@@ -158,7 +158,6 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
                 models: &|symbol| models.of(&inputs, &resolution, symbol),
                 memory: &|symbol| models.memory(&inputs, &resolution, symbol),
                 unseen_code: models.has_unseen_code(config, &inputs, &resolution),
-                constants: config.prune.constants,
                 can_stub: &can_stub,
             };
             let flow = values::flow(sources, wants_report(config));

@@ -80,8 +80,7 @@ options
   --one-compiler    soak: a seed by one compiler, gcc and clang in turn, not by both
   --trace           soak: trace what lld links, at --level=pointers
   --lto             soak: most units of clang as LLVM bitcode, by lld
-  --constants       soak, links: with --prune-constants, for --level=pointers
-  --programs=KIND   soak: functions, pointers, constants, csmith, twins (default: what suits the level and --constants)
+  --programs=KIND   soak: functions, pointers, csmith, twins (default: what suits the level)
   --csmith          soak: as --programs=csmith
   --jobs=N          soak, differ: programs at a time (default: as many as cores)
   --level=LEVEL     links, folds, audit, pages, check, lto, soak, reach: the --prune-level (default: functions)
@@ -106,8 +105,6 @@ struct Options {
     objects: Option<PathBuf>,
     /// Programs as LLVM bitcode.
     lto: bool,
-    /// `--prune-constants` besides.
-    constants: bool,
     programs: Option<soak::Source>,
     jobs: usize,
     level: String,
@@ -130,7 +127,6 @@ fn parse(args: &[String]) -> Result<Options> {
         one_compiler: false,
         objects: None,
         lto: false,
-        constants: false,
         programs: None,
         jobs: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
         level: "functions".into(),
@@ -151,7 +147,6 @@ fn parse(args: &[String]) -> Result<Options> {
             ("--count", v) => options.count = Some(v.parse()?),
             ("--options", "") => options.list_options = true,
             ("--hits", v) => options.hits = v.parse::<u64>()?.max(1),
-            ("--constants", "") => options.constants = true,
             ("--objects", v) if !v.is_empty() => options.objects = Some(v.into()),
             ("--one-compiler", "") => options.one_compiler = true,
             ("--trace", "") => options.trace = true,

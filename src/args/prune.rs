@@ -38,7 +38,6 @@ const NAMES: &[&str] = &[
     "stats",
     "html=",
     "stub-symbol=",
-    "constants",
     "debug=",
 ];
 
@@ -80,7 +79,6 @@ pub fn parse(words: &[OsString], env: &Environment<'_>) -> Result<PruneOptions> 
         log: None,
         repro: None,
         time: false,
-        constants: false,
         stats: false,
         stub_symbols: Vec::new(),
     };
@@ -174,7 +172,6 @@ fn apply(options: &mut PruneOptions, body: &[u8]) -> Result<()> {
         "repro" => options.repro = path(),
         "time" => options.time = true,
         "stats" => options.stats = true,
-        "constants" => options.constants = true,
         "debug" => {
             options.drop_debug = match value.to_str() {
                 Some("keep") => false,
@@ -261,8 +258,7 @@ mod tests {
         let shadow = run("--prune-level=off", &["--prune-level=off:pointers"]).unwrap();
         assert!(shadow.off && shadow.level_explicit && shadow.level == Level::Pointers);
         assert!(!run("--prune-level=off", &["--prune-level=pointers"]).unwrap().off);
-        assert!(options.level_explicit && options.strict && !options.constants);
-        assert!(run("--prune-constants", &[]).unwrap().constants);
+        assert!(options.level_explicit && options.strict);
         assert_eq!(options.why, ["a b"]);
         assert_eq!(options.cache, None);
         assert_eq!(run("", &["--prune-cache=c", "--prune-no-cache"]).unwrap().cache, None);

@@ -27,7 +27,6 @@ pub(crate) fn interpret(dialect: Dialect, text: &str) -> Config {
         log: None,
         repro: None,
         time: false,
-        constants: false,
         stats: false,
         stub_symbols: Vec::new(),
         drop_debug: false,

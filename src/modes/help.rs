@@ -30,9 +30,6 @@ Options (from a compiler: -Wl,--prune-...; or in LTO_PRUNE_FLAGS, which the comm
   --prune-level=off|sections|functions|pointers     how far to go (default: functions, which divides sections;
                                                     pointers is new); off links the originals and, with a report,
                                                     says what would go; off:LEVEL at another level
-  --prune-constants                                 at the level pointers, follow integers besides: what runs only if a
-                                                    parameter or variable had another value than it always has
-                                                    is not called (default: off)
   --prune-debug=keep|drop                           drop: objects lose their debug information with the first thing that
                                                     goes from them; their sections of code are divided then, which
                                                     it prevents otherwise. So always with -s or -S (default: keep)

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{Facts, describe, lossy};
 use crate::ids::Id;
-use crate::propagate::values::{CallTargets, Cause, GivenUp, NotConstant};
+use crate::propagate::values::{CallTargets, Cause, GivenUp};
 
 /// An indirect call or jump out of a live function.
 #[derive(Debug, Serialize)]
@@ -68,25 +68,6 @@ pub struct FlowReport {
     pub steps: usize,
     /// What was given up because that was too much: `nothing`, `objects`, `memory` or `values`.
     pub given_up: &'static str,
-    /// Null without `--prune-constants`.
-    pub constants: Option<ConstantReport>,
-}
-
-/// Counts of the integers that were followed.
-#[derive(Debug, Serialize)]
-pub struct ConstantReport {
-    /// Live functions of which the integers were followed.
-    pub functions: usize,
-    /// Their parameters that something goes by, and that are always the same.
-    pub parameters: usize,
-    /// Places of memory that were followed.
-    pub cells: usize,
-    /// Those of them that always hold the same.
-    pub constant_cells: usize,
-    /// Places that code accesses directly and that were not followed, by the first reason.
-    pub not_followed: Vec<(&'static str, usize)>,
-    /// Call sites of live functions that control can't reach.
-    pub unreached_sites: usize,
 }
 
 /// Stable name of a cause.
@@ -126,14 +107,6 @@ pub(super) fn counts(facts: Facts<'_>) -> Option<FlowReport> {
             GivenUp::Memory => "memory",
             GivenUp::Values => "values",
         },
-        constants: counts.integers.map(|c| ConstantReport {
-            functions: c.functions,
-            parameters: c.parameters,
-            cells: c.cells,
-            constant_cells: c.constant_cells,
-            not_followed: NotConstant::ALL.iter().map(|r| (r.name(), c.not_followed[*r as usize])).collect(),
-            unreached_sites: c.unreached_sites,
-        }),
     })
 }
 

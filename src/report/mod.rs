@@ -14,7 +14,6 @@ pub mod log;
 mod names;
 pub mod remarks;
 pub mod table;
-pub mod unreached;
 pub mod why;
 
 use serde::Serialize;
@@ -73,8 +72,6 @@ pub struct Report {
     pub value_flow: Option<calls::FlowReport>,
     /// Indirect calls of live functions, at the level `pointers`.
     pub call_sites: Vec<calls::CallSiteReport>,
-    /// With `--prune-constants`.
-    pub unreached_calls: Vec<unreached::UnreachedReport>,
 }
 
 #[derive(Debug, Serialize)]
@@ -308,7 +305,6 @@ pub fn report(facts: Facts<'_>, totals: Totals, pruned: bool) -> Report {
         file: None,
         value_flow: calls::counts(facts),
         call_sites: calls::sites(facts),
-        unreached_calls: unreached::calls(facts),
     };
     for position in 0..facts.index.modules.len() {
         add_module(facts, position, &mut report);

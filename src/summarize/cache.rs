@@ -134,7 +134,6 @@ impl Cache {
             Granularity::Sections => b"sections",
             Granularity::Functions => b"functions",
             Granularity::Pointers => b"pointers",
-            Granularity::Constants => b"constants",
         };
         hasher.update(granularity);
         if asked.without_debug {

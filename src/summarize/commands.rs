@@ -16,13 +16,14 @@ use super::{cache, granularity};
 use crate::config::Level;
 use crate::error::{Error, Result, Stage};
 
-const SUMMARIZE_USAGE: &str = "usage: lto-prune summarize [--prune-level=LEVEL] [--prune-constants] IN... -o OUT (a file for one object, else a folder)";
+const SUMMARIZE_USAGE: &str =
+    "usage: lto-prune summarize [--prune-level=LEVEL] IN... -o OUT (a file for one object, else a folder)";
 
 /// `lto-prune summarize IN... -o OUT`, without the first two words.
 ///
 /// One object gives the file OUT, unless OUT is a folder. Several inputs, or an archive, give `OUT/NAME.ltosum` each, with
 /// `NAME` the file's name or `archive(member)`. A summary serves links at levels that divide modules as finely as the given
-/// level does (`--prune-level`, as in a link; by default the finest), with `--prune-constants` or without it, as the link.
+/// level does (`--prune-level`, as in a link; by default the finest).
 pub fn summarize_command(args: &[OsString]) -> Result<()> {
     let (inputs, output, granularity) = parse_arguments(args)?;
     let mut modules = Vec::new();
@@ -78,10 +79,10 @@ pub fn dump_command(args: &[OsString]) -> Result<()> {
             if module.is_member {
                 out.push_str(&format!("; {}\n", module.name.escape_debug()));
             }
-            out.push_str(&text::dump(&extract::extract(&module.bytes, Granularity::Constants)));
+            out.push_str(&text::dump(&extract::extract(&module.bytes, Granularity::Pointers)));
             if let Some(inner) = bitcode::embedded(&module.bytes).and_then(|range| module.bytes.get(range)) {
                 out.push_str(&format!("; bitcode in {}\n", module.name.escape_debug()));
-                out.push_str(&text::dump(&extract::extract(inner, Granularity::Constants)));
+                out.push_str(&text::dump(&extract::extract(inner, Granularity::Pointers)));
             }
         }
     }
@@ -96,15 +97,13 @@ pub fn dump_command(args: &[OsString]) -> Result<()> {
 fn parse_arguments(args: &[OsString]) -> Result<(Vec<PathBuf>, PathBuf, Granularity)> {
     let usage = || Error::new(Stage::Arguments, SUMMARIZE_USAGE);
     let (mut inputs, mut output) = (Vec::new(), None);
-    let (mut level, mut constants) = (Level::Pointers, false);
+    let mut level = Level::Pointers;
     let mut words = args.iter();
     while let Some(word) = words.next() {
         if word == "-o" {
             output = Some(PathBuf::from(words.next().ok_or_else(usage)?));
         } else if let Some(given) = level_word(word) {
             level = given;
-        } else if word == "--prune-constants" {
-            constants = true;
         } else if word.len() > 1 && word.as_encoded_bytes().starts_with(b"-") {
             return Err(Error::new(
                 Stage::Arguments,
@@ -115,7 +114,7 @@ fn parse_arguments(args: &[OsString]) -> Result<(Vec<PathBuf>, PathBuf, Granular
         }
     }
     match output {
-        Some(output) if !inputs.is_empty() => Ok((inputs, output, granularity(level, constants))),
+        Some(output) if !inputs.is_empty() => Ok((inputs, output, granularity(level))),
         _ => Err(usage()),
     }
 }

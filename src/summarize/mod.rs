@@ -20,10 +20,9 @@ use crate::inputs::{FileKind, Inputs};
 pub use cache::Cache;
 pub use commands::{dump_command, summarize_command};
 
-/// How finely the modules are divided at a level; `constants`: with what they do with integers, where values are followed.
-pub fn granularity(level: Level, constants: bool) -> Granularity {
+/// How finely the modules are divided at a level.
+pub fn granularity(level: Level) -> Granularity {
     match level {
-        Level::Pointers if constants => Granularity::Constants,
         Level::Sections => Granularity::Sections,
         Level::Functions => Granularity::Functions,
         Level::Pointers => Granularity::Pointers,

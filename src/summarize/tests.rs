@@ -61,10 +61,7 @@ fn a_sidecar_is_used_while_it_fits() {
     let found = &summarise(&before, &loaded, Granularity::Sections, None)[0];
     assert_eq!(found.origin, Origin::Sidecar);
     assert_eq!(summarise(&before, &loaded, Granularity::Functions, None)[0].origin, Origin::Extracted);
-    // Constants are asked for besides, and count where values are followed.
-    assert_eq!(granularity(Level::Pointers, true), Granularity::Constants);
-    assert_eq!(granularity(Level::Pointers, false), Granularity::Pointers);
-    assert_eq!(granularity(Level::Functions, true), Granularity::Functions);
+    assert_eq!(granularity(Level::Pointers), Granularity::Pointers);
     assert_eq!(found.summary, extract::extract(before.module_bytes(loaded[0]), Granularity::Sections));
 
     let (after, loaded) = inputs(&[compile(dir.path(), "a", "int f(void) { return g(); }")]);

@@ -4,7 +4,6 @@
 //! text is checked here, once, and what fails is not used. That an accepted summary *describes* some object is not
 //! checked: that is what the hash of the input in its file is for.
 
-mod constants;
 mod functions;
 
 use crate::ids::{AtomIdx, GroupIdx, NameRef, SymbolIdx};
@@ -29,12 +28,6 @@ pub enum CheckError {
     Split(&'static str, usize),
     #[error("function {0}: an atom, value or register that is not there, or tables out of order")]
     Function(usize),
-    #[error(
-        "constants {0}: a function, condition, register, symbol or atom that is not there, or tables out of order"
-    )]
-    Constants(usize),
-    #[error("contents {0} lie outside of their atom, or it has none")]
-    Contents(usize),
 }
 
 impl ModuleSummary {
@@ -68,8 +61,7 @@ impl ModuleSummary {
             }
         }
         self.check_split()?;
-        functions::check(self)?;
-        constants::check(self)
+        functions::check(self)
     }
 
     /// The same summary with a table of names that holds each name of a symbol or atom once, in order of first use, and

@@ -9,7 +9,6 @@
 pub mod bitcode;
 pub mod cfl;
 pub mod check;
-pub mod constant;
 pub mod extract;
 pub mod format;
 pub mod ids;

@@ -140,8 +140,6 @@ limits! {
     UnmodelledFlow, "unmodelled-flow", Function, "compiled code that follows the psABI";
     /// A call maps memory at a place that the program chooses: it may make addresses of numbers, which nobody follows.
     FixedMapping, "fixed-mapping", Values, "calls of mmap that leave the place to the kernel";
-    /// What a function does with integers is not told, or not all: what it calls is called, and it passes anything.
-    UnmodelledConstants, "unmodelled-constants", Function, "a simpler function, or optimisation";
 }
 
 /// One give-up at one place.

@@ -10,7 +10,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::constant::{Contents, FunctionConstants};
 use crate::ids::{AtomIdx, GroupIdx, NameRef, SymbolIdx};
 use crate::limit::LimitRecord;
 use crate::relation::FunctionSummary;
@@ -36,8 +35,6 @@ pub enum Granularity {
     Functions,
     /// As [`Granularity::Functions`], with [`ModuleSummary::functions`] filled in besides.
     Pointers,
-    /// As [`Granularity::Pointers`], with [`ModuleSummary::constants`] and [`ModuleSummary::contents`] filled in besides.
-    Constants,
 }
 
 /// What is asked of a front end.
@@ -81,11 +78,6 @@ pub struct ModuleSummary {
     /// Value flow, one entry per function that was understood, ascending by atom; no atom is in two. Empty where no
     /// value flow was computed.
     pub functions: Vec<FunctionSummary>,
-    /// What functions do with integers, ascending by atom; each is in `functions`. Empty where nobody asked.
-    pub constants: Vec<FunctionConstants>,
-    /// What data holds in the beginning, sorted by (atom, offset), apart from each other: none of it is relocated. Of objects of some
-    /// size, nothing.
-    pub contents: Vec<Contents>,
     /// What the front end gave up on.
     pub limits: Vec<LimitRecord>,
 }
@@ -371,8 +363,6 @@ impl ModuleSummary {
             owned: Vec::new(),
             retargets: Vec::new(),
             functions: Vec::new(),
-            constants: Vec::new(),
-            contents: Vec::new(),
             limits: Vec::new(),
         }
     }

@@ -176,9 +176,6 @@ cases! {
     gnu_warning_library
     hidden_in_library
     hidden_merge
-    ic_kept
-    ic_memory
-    ic_parameters
     ifunc
     ifunc_pointer
     init_fini_collected

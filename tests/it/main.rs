@@ -43,5 +43,4 @@ mod splitting;
 mod stubs;
 mod tidy;
 mod tools;
-mod unreached;
 mod vtables;

@@ -67,9 +67,8 @@ impl Tools {
             linkers,
             paths,
             flags: format!(
-                "--prune-level={}{} --prune-strict --prune-no-cache --prune-jobs=1 --prune-report=report.json",
+                "--prune-level={} --prune-strict --prune-no-cache --prune-jobs=1 --prune-report=report.json",
                 options.level,
-                if options.constants { " --prune-constants" } else { "" },
             ),
             keep: corpus.root.join("work/soak"),
             trace: options.trace,

@@ -10,7 +10,6 @@
 
 mod case;
 mod compiled;
-mod constants;
 mod cplus;
 mod csmith;
 pub(crate) mod debug;
@@ -92,8 +91,6 @@ pub(crate) enum Source {
     Functions,
     /// Called values: `pointers`.
     Pointers,
-    /// Integers that are always the same: `constants`.
-    Constants,
     Csmith,
     /// Functions that are alike: `twins`.
     Twins,
@@ -105,22 +102,15 @@ impl Source {
         match text {
             "functions" => Ok(Source::Functions),
             "pointers" => Ok(Source::Pointers),
-            "constants" => Ok(Source::Constants),
             "csmith" => Ok(Source::Csmith),
             "twins" => Ok(Source::Twins),
-            _ => Err("--programs=functions|pointers|constants|csmith|twins".into()),
+            _ => Err("--programs=functions|pointers|csmith|twins".into()),
         }
     }
 
     /// What was asked for, or what suits the level.
     fn of(options: &Options) -> Source {
-        let suits = if options.constants {
-            Source::Constants
-        } else if options.level == "pointers" {
-            Source::Pointers
-        } else {
-            Source::Functions
-        };
+        let suits = if options.level == "pointers" { Source::Pointers } else { Source::Functions };
         options.programs.unwrap_or(suits)
     }
 
@@ -128,7 +118,6 @@ impl Source {
         match self {
             Source::Functions => "functions",
             Source::Pointers => "pointers",
-            Source::Constants => "constants",
             Source::Csmith => "csmith",
             Source::Twins => "twins",
         }
@@ -139,7 +128,6 @@ impl Source {
         match self {
             Source::Functions => "",
             Source::Pointers => "pointers-",
-            Source::Constants => "constants-",
             Source::Csmith => "csmith-",
             Source::Twins => "twins-",
         }
@@ -170,7 +158,6 @@ fn soak(seed: u64, tools: &Tools, options: &Options, scratch: &Path, totals: &Mu
         Source::Twins => twins::generate(seed),
         Source::Functions => program::generate(seed),
         Source::Pointers => pointers::generate(seed),
-        Source::Constants => constants::generate(seed),
     };
     let wanted = setup::Wanted { linkers: &tools.linkers, traced: options.trace, bitcode: options.lto };
     // Of gcc there is no bitcode.
@@ -246,10 +233,9 @@ pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
 /// What was done and what came of it, on standard output.
 fn summary(options: &Options, totals: &Totals, from: u64, to: u64, seconds: u64) {
     println!(
-        "seeds {from}..{to} ({}), --prune-level={}{}: {} programs, {} links, {seconds} s",
+        "seeds {from}..{to} ({}), --prune-level={}: {} programs, {} links, {seconds} s",
         Source::of(options).name(),
         options.level,
-        if options.constants { " --prune-constants" } else { "" },
         totals.programs,
         totals.links
     );

@@ -43,7 +43,6 @@ impl Flow<'_> {
 
     /// Unseen code calls the function.
     fn open(&mut self, function: u32) {
-        self.open_parameters(function);
         let summary = self.summary(function);
         let unknown = Cause::Parameter;
         let stack = summary.stack_parameters.iter().map(|p| p.1);
@@ -67,7 +66,6 @@ impl Flow<'_> {
 
     /// Control may enter the function at a label from anywhere. From there it runs to its return as from the entry.
     fn enter_at_label(&mut self, function: u32) {
-        self.open_parameters(function);
         let summary = self.summary(function);
         for value in &summary.at_labels {
             let node = self.value(function, *value);

@@ -13,7 +13,6 @@ use summaries::relation::{Constraint, FunctionSummary};
 use summaries::{AtomIdx, AtomKind, ReferenceKind, ValueIdx, atom_flags};
 
 use super::budget::Budget;
-use super::constants::Constants;
 use super::graph::{CELL, Cause, ESCAPED, Event, Graph, Kind, NodeId, Use};
 use super::instances::Instance;
 use super::mappings::FixedMapping;
@@ -86,8 +85,6 @@ pub(super) struct Flow<'s> {
     /// By atom.
     pub(super) escaped: Vec<bool>,
     pending: VecDeque<AtomId>,
-    /// If anybody asks for them.
-    pub(super) constants: Option<Constants<'s>>,
 }
 
 impl<'s> Flow<'s> {
@@ -97,7 +94,6 @@ impl<'s> Flow<'s> {
             functions.extend((0..summary.functions.len()).map(|local| Instance::new(position, local)));
         }
         let atoms = world.atoms();
-        let constants = world.sources.constants.then(|| Constants::new(&world));
         Flow {
             first_function: world.first_functions(),
             world,
@@ -126,7 +122,6 @@ impl<'s> Flow<'s> {
             mention: vec![None; atoms],
             escaped: vec![false; atoms],
             pending: VecDeque::new(),
-            constants,
         }
     }
 
@@ -156,11 +151,7 @@ impl<'s> Flow<'s> {
                 }
             }
             let events = self.graph.solve();
-            if events.is_empty()
-                && self.pending.is_empty()
-                && !self.call_escaped_data()
-                && !self.follow_constants()
-            {
+            if events.is_empty() && self.pending.is_empty() && !self.call_escaped_data() {
                 return;
             }
             self.follow(events);
@@ -411,7 +402,9 @@ impl<'s> Flow<'s> {
         for constraint in &summary.constraints {
             self.constraint(function, first, constraint, by);
         }
-        self.add_sites(function, by);
+        for number in 0..summary.call_sites.len() as u32 {
+            self.add_site(function, number, by);
+        }
         if self.unusual_taken {
             self.pass_unusual_of(function);
         }

@@ -49,8 +49,7 @@ impl Instance {
 impl Flow<'_> {
     /// The instance of `callee` that a direct call of its entry joins.
     pub(super) fn instance(&mut self, call: &CallSite, callee: u32, atom: AtomId) -> u32 {
-        // What is known of integers is known by function.
-        let is_any = result_of(&call.results).is_some() && self.constants.is_none();
+        let is_any = result_of(&call.results).is_some();
         if !is_any || !self.returns_fresh(callee, MAX_DEPTH) {
             return callee;
         }

@@ -8,14 +8,12 @@
 mod budget;
 mod causes;
 mod cells;
-mod constants;
 mod copies;
 mod cycles;
 mod edges;
 mod effects;
 mod escapes;
 mod flow;
-mod globals;
 mod graph;
 mod groups;
 mod held;
@@ -32,24 +30,19 @@ mod sites;
 mod solve;
 #[cfg(test)]
 mod tests;
-mod unreached;
 
 use std::collections::BTreeSet;
 
-use summaries::relation::Callee;
 use summaries::{ModuleSummary, Severity};
 
 use super::{Liveness, Witness};
 use crate::ids::{AtomId, Id, SymbolId};
 pub use budget::GivenUp;
 use causes::Causes;
-pub use constants::ConstantStatistics;
-pub use globals::NotConstant;
 pub use graph::Cause;
 pub use mappings::FixedMapping;
 use origins::Origins;
 pub use places::{ModelOf, Sources};
-pub use unreached::{Integer, UnreachedCall};
 
 /// What an indirect call site of a live function calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,8 +92,6 @@ pub struct Statistics {
     pub steps: usize,
     /// Because that was too much.
     pub given_up: GivenUp,
-    /// Of integers, if they were followed.
-    pub integers: Option<ConstantStatistics>,
 }
 
 /// The fixpoint.
@@ -113,8 +104,6 @@ pub struct ValueFlow {
     pub called: Vec<(AtomId, AtomId)>,
     /// By atom: its address escaped. Only if that was asked for.
     pub escaped: Vec<bool>,
-    /// Calls that integers keep control from. Only if that was asked for.
-    pub unreached: Vec<UnreachedCall>,
     /// Why values are followed nowhere, although there are some: then all else is empty, or as without them.
     pub fixed_mapping: Option<FixedMapping>,
     /// `None` where values were not followed, or nobody asked.
@@ -158,7 +147,6 @@ fn flow_within(sources: Sources<'_>, explain: bool, budget: budget::Budget) -> V
         }
         false => (Vec::new(), None),
     };
-    let unreached = if explain { flow.unreached_calls() } else { Vec::new() };
     let mut witness = std::mem::take(&mut flow.witness);
     for (atom, _) in stub.iter().enumerate().filter(|(_, stub)| **stub) {
         witness[atom] = flow.mention[atom].map(Witness::Edge);
@@ -175,7 +163,7 @@ fn flow_within(sources: Sources<'_>, explain: bool, budget: budget::Budget) -> V
     // It takes a while, and nobody waits for it.
     rayon::spawn(move || drop(graph));
     let liveness = Liveness { witness, stub };
-    ValueFlow { liveness, sites, called, escaped, unreached, fixed_mapping: None, statistics }
+    ValueFlow { liveness, sites, called, escaped, fixed_mapping: None, statistics }
 }
 
 /// What the indirect call sites of live functions call.
@@ -187,7 +175,6 @@ fn calls(flow: &flow::Flow<'_>, stubs: &[bool]) -> (Vec<CallTargets>, Statistics
         joined_objects: flow.graph.joined_objects,
         steps: flow.graph.work.steps + flow.graph.sets.steps,
         given_up: flow.graph.given_up,
-        integers: flow.constant_statistics(),
         ..Statistics::default()
     };
     let mut called = flow.called.clone();
@@ -224,22 +211,6 @@ fn calls(flow: &flow::Flow<'_>, stubs: &[bool]) -> (Vec<CallTargets>, Statistics
             externals: site.externals.iter().copied().filter(|_| finite).collect(),
             because: if finite { None } else { origins.of_site(flow, site).or(spent) },
             overdefined,
-        });
-    }
-    for (function, number) in flow.unreached() {
-        let summary = flow.summary(function);
-        let call = summary.call_sites.get(number as usize);
-        let Some(call) = call.filter(|c| matches!(c.callee, Callee::Indirect(_))) else { continue };
-        statistics.indirect_sites += 1;
-        statistics.empty += 1;
-        sites.push(CallTargets {
-            caller: flow.atom_of(function, summary.atom),
-            section: call.section,
-            offset: call.offset,
-            targets: Vec::new(),
-            externals: Vec::new(),
-            overdefined: Vec::new(),
-            because: None,
         });
     }
     sites.sort_by_key(|s| (s.caller, s.section, s.offset));

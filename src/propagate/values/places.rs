@@ -34,8 +34,6 @@ pub struct Sources<'s> {
     pub memory: &'s dyn Fn(SymbolId) -> Option<(&'s str, MemoryIdx)>,
     /// Code that is neither in the link nor has models runs beside what the modules call.
     pub unseen_code: bool,
-    /// Follow integers besides, as far as the summaries say what code does with them.
-    pub constants: bool,
     /// Whether a stub may take the place of an atom; what can't be one lives as soon as it is mentioned.
     pub can_stub: &'s dyn Fn(AtomId) -> bool,
 }

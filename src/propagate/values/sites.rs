@@ -44,7 +44,7 @@ impl<'s> Flow<'s> {
             self.called[atom.index()] = true;
             self.live(atom, Witness::Called { caller });
             let callee = self.instance(call, callee, atom);
-            return self.join_call(&passed, Some((function, number)), callee);
+            return self.join_call(&passed, callee);
         }
         let (indirect, jump) = (place.is_none(), call.jump);
         let id = self.sites.len() as u32;
@@ -143,10 +143,8 @@ impl<'s> Flow<'s> {
         if !entry && !stays {
             self.join_label(site, function);
         }
-        // Arithmetic with the address of an entry makes it again, or something that nobody calls.
-        let this = &self.sites[site as usize];
-        let (passed, from) = (this.passed.clone(), this.number.map(|number| (this.function, number)));
-        self.join_call(&passed, from.filter(|_| entry), function);
+        let passed = self.sites[site as usize].passed.clone();
+        self.join_call(&passed, function);
     }
 
     /// Control may enter at a label that is a value (`__builtin_longjmp`), with what is passed in any register.
@@ -166,9 +164,8 @@ impl<'s> Flow<'s> {
         }
     }
 
-    /// Actuals flow to parameters, results back. `from`: the caller and its call site, if control comes to the entry from there.
-    fn join_call(&mut self, passed: &Border<'s>, from: Option<(u32, u32)>, function: u32) {
-        self.pass_integers(from, function);
+    /// Actuals flow to parameters, results back.
+    fn join_call(&mut self, passed: &Border<'s>, function: u32) {
         let summary = self.summary(function);
         let first = self.value(function, ValueIdx(0));
         for (actual, parameter) in pairs(&passed.actuals, &summary.parameters) {

@@ -1,9 +1,7 @@
 //! Value flow from hand-written summaries: LLVM's examples, each rule of liveness, and random programs against an oracle.
 #![allow(clippy::unwrap_used)]
 
-mod constants;
 mod instances;
-mod integers;
 mod large;
 mod mappings;
 mod oracle;
@@ -62,7 +60,6 @@ pub(super) fn flow_of_within(
         models: &model,
         memory: &|id| model(id).map(|m| ("", m.memory)),
         unseen_code: resolution.symbols.iter().any(|s| s.name == b"unseen_library"),
-        constants: line.contains("--prune-constants"),
         can_stub: &|_| true,
     };
     let names = summaries

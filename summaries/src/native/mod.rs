@@ -72,7 +72,7 @@ fn read(bytes: &[u8], asked: Asked, each: Each<'_>) -> Result<ModuleSummary> {
 
     let plan = match granularity {
         Granularity::Sections => split::Plan::default(),
-        Granularity::Functions | Granularity::Pointers | Granularity::Constants => {
+        Granularity::Functions | Granularity::Pointers => {
             split::plan(&tables, &by_section, &atoms, &symbols, asked, &mut limits)?
         }
     };
@@ -100,15 +100,8 @@ fn read(bytes: &[u8], asked: Asked, each: Each<'_>) -> Result<ModuleSummary> {
         references.sort_by_key(key);
     }
     let found = match granularity {
-        Granularity::Pointers | Granularity::Constants => {
-            let constants = granularity == Granularity::Constants;
-            let of = flow::References {
-                references: &references,
-                resolved: &resolved,
-                owned: &owned,
-                constants,
-                each,
-            };
+        Granularity::Pointers => {
+            let of = flow::References { references: &references, resolved: &resolved, owned: &owned, each };
             flow::read(&tables, &by_section, &atoms, &symbols, &plan, of, &mut limits)?
         }
         Granularity::Sections | Granularity::Functions => flow::Found::default(),
@@ -135,8 +128,6 @@ fn read(bytes: &[u8], asked: Asked, each: Each<'_>) -> Result<ModuleSummary> {
         owned,
         retargets,
         functions: found.functions,
-        constants: found.constants,
-        contents: found.contents,
         limits,
     })
 }

@@ -24,7 +24,6 @@
 //! For a summary that passes [`ModuleSummary::check`], `parse(&dump(x))` is `x.with_canonical_names()`. Left out: bytes
 //! of the table of names that no entry uses. docs/SUMMARY_FORMAT.md has the grammar.
 
-mod constants;
 mod cursor;
 mod functions;
 mod lex;
@@ -134,12 +133,6 @@ impl<'a> Dumper<'a> {
         self.split_tables();
         for function in &summary.functions {
             self.function(function);
-        }
-        for constants in &summary.constants {
-            self.constants(constants);
-        }
-        for contents in &summary.contents {
-            self.contents(contents);
         }
         for record in &summary.limits {
             let _ = write!(self.out, "limit {}", record.limit.name());

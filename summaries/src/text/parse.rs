@@ -4,10 +4,10 @@
 //! one; the second builds the tables. What is built has passed [`ModuleSummary::check`], so a text written by hand can't
 //! break what a front end could not.
 
+use super::TextError;
 use super::cursor::{Cursor, Names, Result, name_of, signed};
 use super::lex::{self, Token};
 use super::words;
-use super::{TextError, constants};
 use crate::ids::{AtomIdx, GroupIdx, SymbolIdx};
 use crate::limit::LimitRecord;
 use crate::summary::{
@@ -81,9 +81,6 @@ impl Parser {
             "limit" => self.limit(cursor),
             "resolved" | "owned" | "retarget" => self.split_line(word, cursor),
             "function" => self.function(cursor),
-            "constants" => self.constants(cursor),
-            "contents" => self.contents(cursor),
-            word if constants::LINES.contains(&word) => self.constants_line(word, cursor),
             _ => self.function_line(word, cursor),
         }
     }
@@ -267,7 +264,6 @@ impl Parser {
     fn finish(mut self) -> Result<ModuleSummary> {
         self.summary.references.sort_by_key(|r| (r.from, r.offset));
         self.sort_functions();
-        self.sort_constants();
         self.summary.check().map_err(|e| e.to_string())?;
         Ok(self.summary.with_canonical_names())
     }

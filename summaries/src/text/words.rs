@@ -1,6 +1,5 @@
 //! The words of the text form: each enum of the summary with its spelling, in one table that both directions read.
 
-use crate::constant::Comparison;
 use crate::limit::Limit;
 use crate::relation::Register;
 use crate::summary::{
@@ -21,9 +20,7 @@ macro_rules! words {
 
 words! {
     module_kind, read_module_kind, ModuleKind { Native = "native", Bitcode = "bitcode", Opaque = "opaque", }
-    granularity, read_granularity, Granularity { Sections = "sections", Functions = "functions", Pointers = "pointers",
-        Constants = "constants",
-    }
+    granularity, read_granularity, Granularity { Sections = "sections", Functions = "functions", Pointers = "pointers", }
     binding, read_binding, Binding { Local = "local", Global = "global", Weak = "weak", Unique = "unique", }
     visibility, read_visibility, Visibility {
         Default = "default", Protected = "protected", Hidden = "hidden", Internal = "internal",
@@ -36,10 +33,6 @@ words! {
     atom_kind, read_atom_kind, AtomKind {
         Code = "code", ReadOnlyData = "rodata", Data = "data", Bss = "bss", TlsData = "tdata", TlsBss = "tbss",
         InitFini = "initfini", Note = "note", Lsda = "lsda", Common = "common", Debug = "debug", NonAlloc = "nonalloc",
-    }
-    comparison, read_comparison, Comparison {
-        Equal = "equal", Below = "below", BelowOrEqual = "below-or-equal",
-        Less = "less", LessOrEqual = "less-or-equal", Negative = "negative",
     }
     reference_kind, read_reference_kind, ReferenceKind {
         Call = "call", Address = "address", Data = "data", Got = "got", Tls = "tls", Unwind = "unwind", Debug = "debug",

@@ -1,9 +1,5 @@
 //! Valid summaries of any shape, decided by a stream of bytes (which proptest then shrinks).
 
-use summaries::constant::{
-    Cell, Comparison, Condition, Contents, FunctionConstants, Integer, Outcome, PARAMETERS, Pass, Put,
-    Quantity, Source,
-};
 use summaries::relation::{CallSite, Callee, Constraint, FunctionSummary, PRESERVABLE, Place};
 use summaries::*;
 
@@ -60,12 +56,7 @@ impl Choices<'_> {
     pub(crate) fn summary(&mut self) -> ModuleSummary {
         let mut s = ModuleSummary::opaque();
         s.kind = self.pick(&[ModuleKind::Opaque, ModuleKind::Native, ModuleKind::Bitcode]);
-        s.granularity = self.pick(&[
-            Granularity::Sections,
-            Granularity::Functions,
-            Granularity::Pointers,
-            Granularity::Constants,
-        ]);
+        s.granularity = self.pick(&[Granularity::Sections, Granularity::Functions, Granularity::Pointers]);
         s.without_debug = self.pick(&[false, true]);
         let (section_atoms, commons) = (self.below(6), self.below(3));
         let (atoms, symbols) = (section_atoms + commons, self.below(7));
@@ -164,7 +155,6 @@ impl Choices<'_> {
             self.references(&mut s);
             self.split_tables(&mut s);
             self.functions(&mut s);
-            self.constants(&mut s);
         }
         for _ in 0..self.below(3) {
             s.limits.push(LimitRecord {
@@ -294,90 +284,6 @@ impl Choices<'_> {
             constraints,
             call_sites,
             values_at,
-        }
-    }
-
-    /// Constants of some functions, and contents of some data.
-    fn constants(&mut self, s: &mut ModuleSummary) {
-        for atom in s.functions.iter().map(|f| f.atom).collect::<Vec<_>>() {
-            if self.flag() {
-                let constants = self.constants_of(s, atom);
-                s.constants.push(constants);
-            }
-        }
-        for (i, atom) in s.atoms.iter().enumerate() {
-            if matches!(atom.kind, AtomKind::Data | AtomKind::ReadOnlyData) && atom.size > 2 && self.flag() {
-                let bytes = vec![self.byte(), self.byte()];
-                let offset = atom.offset + self.below(atom.size as usize - 2) as u64;
-                s.contents.push(Contents { atom: AtomIdx::new(i), offset, bytes });
-            }
-        }
-    }
-
-    fn constants_of(&mut self, s: &ModuleSummary, atom: AtomIdx) -> FunctionConstants {
-        let conditions: Vec<Condition> = (0..self.below(4))
-            .map(|_| Condition {
-                quantity: self.quantity(s),
-                size: self.pick(&[1, 2, 4, 8]),
-                comparison: self.pick(&Comparison::ALL),
-                with: self.number(),
-            })
-            .collect();
-        let count = conditions.len();
-        let mut passes: Vec<Pass> = (0..self.below(3))
-            .map(|_| Pass {
-                section: self.number() as u32,
-                offset: self.number(),
-                needs: self.needs(count),
-                actuals: match self.below(3) {
-                    0 => vec![(1, self.integer(s)), (7, self.integer(s))],
-                    1 => vec![(9, self.integer(s))],
-                    _ => Vec::new(),
-                },
-            })
-            .collect();
-        passes.sort();
-        passes.dedup_by_key(|p| (p.section, p.offset));
-        let mut puts: Vec<Put> = (0..self.below(3))
-            .map(|_| Put {
-                cell: self.cell(s),
-                value: self.flag().then(|| self.integer(s)),
-                needs: self.needs(count),
-            })
-            .collect();
-        puts.sort();
-        let mut gets: Vec<Cell> = (0..self.below(3)).map(|_| self.cell(s)).collect();
-        gets.sort();
-        gets.dedup();
-        let mut direct: Vec<(u32, u64)> =
-            (0..self.below(3)).map(|_| (self.number() as u32, self.number())).collect();
-        direct.sort();
-        direct.dedup();
-        FunctionConstants { atom, conditions, passes, puts, gets, direct }
-    }
-
-    fn needs(&mut self, conditions: usize) -> Vec<Outcome> {
-        let count = if conditions == 0 { 0 } else { self.below(3) };
-        (0..count).map(|_| Outcome { condition: self.below(conditions) as u32, holds: self.flag() }).collect()
-    }
-
-    fn cell(&mut self, s: &ModuleSummary) -> Cell {
-        Cell { target: self.target(s), offset: self.number() as i64, size: self.pick(&[1, 2, 4, 8]) }
-    }
-
-    fn quantity(&mut self, s: &ModuleSummary) -> Quantity {
-        let source = match self.flag() {
-            true => Source::Memory(self.cell(s)),
-            false => Source::Parameter(self.pick(&PARAMETERS)),
-        };
-        let mask = if self.flag() { u64::MAX } else { self.number() };
-        Quantity { source, bytes: self.pick(&[1, 2, 4, 8]), signed: self.pick(&[0, 4, 8]), mask }
-    }
-
-    fn integer(&mut self, s: &ModuleSummary) -> Integer {
-        match self.flag() {
-            true => Integer::Constant(self.number()),
-            false => Integer::Of(self.quantity(s)),
         }
     }
 

@@ -6,7 +6,6 @@ mod cfl;
 mod choices;
 mod closed;
 mod compilers;
-mod constants;
 mod data;
 mod flow;
 mod flow_corners;

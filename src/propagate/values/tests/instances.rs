@@ -143,13 +143,6 @@ fn other_ways_in_are_not_forgotten() {
     );
 }
 
-#[test]
-fn integers_are_followed_by_function() {
-    let text = module(&[("_start", TWO), ("wrapper", MALLOC), ("f", ""), ("g", "")], &[], &["malloc"]);
-    let (flow, _) = flow_of("a.o -o out --prune-constants", &[&text], &models());
-    assert_eq!(flow.statistics.unwrap().instances, 0);
-}
-
 const FUNCTIONS: usize = 5;
 
 /// A program in which functions call only later ones directly. The last two allocate, the others store functions in blocks of theirs

@@ -6,7 +6,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::integers::Integers;
 use super::{defined, is_code};
 use summaries::relation::{Callee, Constraint, FunctionSummary, Place};
 use summaries::{AtomIdx, ModuleSummary, ReferenceKind, Target};
@@ -41,13 +40,12 @@ pub(super) struct Oracle {
     sets: BTreeMap<Node, BTreeSet<Address>>,
     /// By (function, site): targets, and whether the unknown is among them.
     pub(super) sites: BTreeMap<(usize, usize), (Targets, bool)>,
-    integers: Integers,
     changed: bool,
 }
 
 impl Oracle {
     pub(super) fn run(summary: &ModuleSummary, root: u32) -> Oracle {
-        let mut oracle = Oracle { integers: Integers::start(summary), ..Oracle::default() };
+        let mut oracle = Oracle::default();
         loop {
             oracle.changed = false;
             oracle.round(summary, root);
@@ -137,7 +135,6 @@ impl Oracle {
         self.live(atom);
         let Some(f) = summary.functions.iter().position(|f| f.atom.0 == atom) else { return };
         let function = &summary.functions[f];
-        self.changed |= self.integers.open(f);
         self.label(function, f);
         let stack = function.stack_parameters.iter().map(|p| p.1);
         for value in function.parameters.iter().map(|p| p.1).chain(stack) {
@@ -208,11 +205,7 @@ impl Oracle {
         for constraint in &function.constraints {
             self.constraint(summary, f, constraint);
         }
-        self.changed |= self.integers.store(summary, f);
         for (i, site) in function.call_sites.iter().enumerate() {
-            if !self.integers.is_reached(summary, f, site) {
-                continue;
-            }
             let addresses = match site.callee {
                 Callee::Indirect(value) => self.set(Node::Value(f, value.0)),
                 Callee::Direct { target, offset } => BTreeSet::from([address(summary, target, offset)]),
@@ -393,10 +386,6 @@ impl Oracle {
             return self.call_unknown(summary, f, number);
         };
         let function = &summary.functions[g];
-        self.changed |= match offset {
-            Some(0) => self.integers.pass(summary, f, site, g),
-            _ => self.integers.open(g),
-        };
         if offset != Some(0) && !stays {
             let passed = site.actuals.iter().map(|a| a.1).chain(site.stack.iter().map(|s| s.1));
             let mut passed: Vec<Node> = passed.map(|v| Node::Value(f, v.0)).collect();

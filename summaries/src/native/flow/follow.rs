@@ -6,12 +6,10 @@
 use std::sync::OnceLock;
 
 use super::unit::{CALLERS_REGISTER, Unit};
-use super::{Module, References, constants, unusual, walk};
-use crate::constant::FunctionConstants;
+use super::{Module, References, unusual, walk};
 use crate::ids::AtomIdx;
-use crate::limit::{Limit, LimitRecord};
+use crate::limit::LimitRecord;
 use crate::native::decode::effects::Effects;
-use crate::native::decode::integers::IntegerDecoder;
 use crate::relation::FunctionSummary;
 
 /// Functions of a piece: enough that handing it out costs nothing, and few enough that there are pieces for all.
@@ -21,7 +19,6 @@ const PIECE: usize = 16;
 #[derive(Default)]
 pub(super) struct Followed {
     pub(super) functions: Vec<FunctionSummary>,
-    pub(super) constants: Vec<FunctionConstants>,
     /// What may take arguments where no convention passes any, and is not understood.
     pub(super) takes_registers: Vec<AtomIdx>,
     /// Other functions that may not be understood, and why.
@@ -43,7 +40,7 @@ pub(super) fn follow(module: &Module<'_, '_>, groups: &[Vec<AtomIdx>], of: Refer
 }
 
 fn piece(module: &Module<'_, '_>, of: References<'_>, groups: &[Vec<AtomIdx>]) -> Followed {
-    let (mut effects, mut integers) = (Effects::new(), IntegerDecoder::new());
+    let mut effects = Effects::new();
     let mut found = Followed::default();
     for group in groups {
         let unit = Unit::read(module, group.clone(), &mut effects);
@@ -66,17 +63,6 @@ fn piece(module: &Module<'_, '_>, of: References<'_>, groups: &[Vec<AtomIdx>]) -
         match outcome {
             Ok((unit, mut summary)) => {
                 module.complete(&unit, of, &mut summary);
-                if of.constants {
-                    match constants::constants(module, &unit, summary.atom, &mut integers) {
-                        Ok(outline) => {
-                            if let Some(why) = outline.given_up {
-                                module.limit(Limit::UnmodelledConstants, group, why, &mut found.limits);
-                            }
-                            found.constants.push(outline.constants);
-                        }
-                        Err(why) => module.limit(Limit::UnmodelledConstants, group, why, &mut found.limits),
-                    }
-                }
                 found.functions.push(summary);
             }
             Err(refusal) => {

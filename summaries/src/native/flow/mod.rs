@@ -13,7 +13,6 @@ mod builder;
 mod calls;
 mod closed;
 mod compact;
-mod constants;
 mod follow;
 mod groups;
 mod handlers;
@@ -36,7 +35,6 @@ use super::relocations::{Rela, symbol_of, type_of};
 use super::split::{self, Plan};
 use super::symbols::SectionAtoms;
 use super::tables::{Result, Tables};
-use crate::constant::{Contents, FunctionConstants};
 use crate::extract::Each;
 use crate::ids::{AtomIdx, SymbolIdx};
 use crate::limit::LimitRecord;
@@ -91,8 +89,6 @@ pub(crate) struct References<'r> {
     pub(crate) references: &'r [Reference],
     pub(crate) resolved: &'r [ResolvedReference],
     pub(crate) owned: &'r [OwnedRange],
-    /// Constants are asked for besides.
-    pub(crate) constants: bool,
     /// Runs the pieces.
     pub(crate) each: Each<'r>,
 }
@@ -104,12 +100,9 @@ pub(crate) struct Found {
     pub(crate) functions: Vec<FunctionSummary>,
     /// What is not, because it uses registers of its caller that pass nothing.
     pub(crate) takes_registers: Vec<AtomIdx>,
-    /// Of functions that are understood, ascending by atom; empty where nobody asked.
-    pub(crate) constants: Vec<FunctionConstants>,
-    pub(crate) contents: Vec<Contents>,
 }
 
-/// Summarise every function that is understood, with its constants if those are asked for; the others are counted in `limits`.
+/// Summarise every function that is understood; the others are counted in `limits`.
 pub(crate) fn read(
     tables: &Tables<'_>,
     by_section: &SectionAtoms,
@@ -162,7 +155,6 @@ pub(crate) fn read(
         limits.extend(followed.limits);
         entered.extend(followed.entered);
         found.functions.extend(followed.functions);
-        found.constants.extend(followed.constants);
         found.takes_registers.extend(followed.takes_registers);
     }
     let mut effects = Effects::new();
@@ -179,17 +171,12 @@ pub(crate) fn read(
     entered.sort_unstable();
     for (atom, why) in entered {
         if let Some(at) = found.functions.iter().position(|f| f.atom == atom || f.parts.contains(&atom)) {
-            let gone = found.functions.remove(at);
-            found.constants.retain(|c| c.atom != gone.atom);
+            found.functions.remove(at);
             module.give_up(&[atom], &why, limits);
         }
     }
     found.functions.sort_by_key(|f| f.atom);
     module.find_mappings(plan, &found.functions, limits);
-    found.constants.sort_by_key(|c| c.atom);
-    if of.constants {
-        found.contents = module.contents();
-    }
     Ok(found)
 }
 
