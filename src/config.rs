@@ -83,6 +83,8 @@ pub struct PruneOptions {
     /// granularity reading an object takes less time than hashing it (docs/REJECTED.md).
     pub cache: Option<PathBuf>,
     pub jobs: Option<usize>,
+    /// At the level `pointers`: per cent of the live code that only mentions must keep, for functions to be followed.
+    pub gate: u8,
     pub strict: bool,
     pub limit: Option<DropLimit>,
     /// `--prune-log`: the file to which the link adds its line.

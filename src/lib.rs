@@ -31,14 +31,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
 use rayon::prelude::*;
-use summaries::{Asked, Limit, LimitRecord};
+use summaries::{Asked, Limit, LimitRecord, ModuleSummary};
 
 use crate::config::{Config, Dialect, Level};
 use crate::error::{Error, Result, Stage};
 use crate::ids::{AtomId, Id};
 use crate::modes::Mode;
-use crate::propagate::live;
 use crate::propagate::values::{self, Sources, ValueFlow};
+use crate::propagate::{Liveness, MentionedCode, live};
 use crate::refusal::PlainLink;
 use crate::report::Report;
 use crate::report::accounting::{Totals, sizes};
@@ -113,6 +113,24 @@ fn complete(config: &Config, status: ExitCode, report: Option<Box<Report>>) -> E
     }
 }
 
+/// The atoms of which the functions are followed, at the level `pointers`: those that live. `None` where no value is followed.
+fn followed(config: &Config, index: &index::Index, summaries: &[&ModuleSummary]) -> Option<Liveness> {
+    if config.prune.level != Level::Pointers {
+        return None;
+    }
+    let liveness = live(index);
+    if !MentionedCode::of(index, summaries, &liveness).reaches(config.prune.gate) {
+        return None;
+    }
+    // Atoms that are kept up to a limit live besides.
+    let all = config.prune.limit.is_some() || config.prune.log.is_some();
+    Some(if all { Liveness::of_all(index.atom_count()) } else { liveness })
+}
+
+fn summaries_of(summarised: &[summarize::Summarised]) -> Vec<&ModuleSummary> {
+    summarised.iter().map(|s| &s.summary).collect()
+}
+
 /// The passes.
 pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
     let inputs = timer.stage(Stage::Load, || inputs::load(config))?;
@@ -126,21 +144,30 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
         config.prune.cache.as_ref().map(|dir| summarize::Cache::new(dir, summarize::cache::DEFAULT_LIMIT));
     let granularity = summarize::granularity(config.prune.level);
     let asked = Asked { granularity, without_debug: config.drops_debug() };
-    let owned = timer
+    let mut owned = timer
         .stage(Stage::Summarise, || summarize::summarise(&inputs, &resolution.loaded, asked, cache.as_ref()));
-    let summaries: Vec<_> = owned.iter().map(|s| &s.summary).collect();
-    let mut index = timer.stage(Stage::Index, || index::build(config, &inputs, &resolution, &summaries));
+    let build = |summaries: &[&ModuleSummary]| index::build(config, &inputs, &resolution, summaries);
+    let mut index = timer.stage(Stage::Index, || build(&summaries_of(&owned)));
+    let followed = timer.stage(Stage::Propagate, || followed(config, &index, &summaries_of(&owned)));
+    if let Some(followed) = &followed {
+        let live =
+            |position| index.atoms_of(position).map(|atom| followed.is_live(AtomId::new(atom))).collect();
+        timer.stage(Stage::Summarise, || summarize::follow(&inputs, &mut owned, &live, cache.as_ref()));
+        index = timer.stage(Stage::Index, || build(&summaries_of(&owned)));
+    }
+    let summaries = summaries_of(&owned);
     // The index is frozen; nothing looks at names or files again until emit.
-    let models = match config.prune.level {
-        Level::Pointers => propagate::Models::builtin()?.of_link(&inputs, &resolution),
-        _ => propagate::Models::default(),
+    let models = match followed {
+        Some(_) => propagate::Models::builtin()?.of_link(&inputs, &resolution),
+        None => propagate::Models::default(),
     };
     let propagate = |index: &index::Index| {
         let chosen = plan::chosen_stubs(config, index, &summaries);
         let mut fixed_mapping = None;
-        let follows =
-            config.prune.level == Level::Pointers && chosen.is_empty() && values::can_follow(&summaries);
-        if follows {
+        let reachable = live(index);
+        // What was kept since for another reason was not followed.
+        let all_followed = followed.as_ref().is_some_and(|f| f.covers(&reachable));
+        if all_followed && chosen.is_empty() && values::can_follow(&summaries) {
             let can: Vec<Vec<bool>> = match plan::may_fold(config) {
                 true => Vec::new(),
                 false => summaries.par_iter().map(|s| plan::can_stub(s)).collect(),
@@ -154,7 +181,7 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
                 resolution: &resolution,
                 summaries: &summaries,
                 index,
-                reachable: &live(index),
+                reachable: &reachable,
                 models: &|symbol| models.of(&inputs, &resolution, symbol),
                 memory: &|symbol| models.memory(&inputs, &resolution, symbol),
                 unseen_code: models.has_unseen_code(config, &inputs, &resolution),

@@ -17,6 +17,8 @@ pub const FLAGS_VARIABLE: &str = "LTO_PRUNE_FLAGS";
 
 /// The level that is taken where none is named.
 const DEFAULT_LEVEL: Level = Level::Functions;
+/// In per cent. Value flow costs as much as a few links; what less code than that lives by, it is not worth.
+const DEFAULT_GATE: u8 = 2;
 
 /// Every option of ours without its prefix; `=` where it takes a value.
 const NAMES: &[&str] = &[
@@ -29,6 +31,7 @@ const NAMES: &[&str] = &[
     "linker=",
     "cache=",
     "no-cache",
+    "gate=",
     "jobs=",
     "strict",
     "limit=",
@@ -73,6 +76,7 @@ pub fn parse(words: &[OsString], env: &Environment<'_>) -> Result<PruneOptions> 
         emit_dir: None,
         linker: None,
         cache: None,
+        gate: DEFAULT_GATE,
         jobs: None,
         strict: false,
         limit: None,
@@ -155,6 +159,11 @@ fn apply(options: &mut PruneOptions, body: &[u8]) -> Result<()> {
         "linker" => options.linker = path(),
         "cache" => options.cache = path(),
         "no-cache" => options.cache = None,
+        "gate" => {
+            let percent = u8::try_from(number()?).ok().filter(|percent| *percent <= 100);
+            let wrong = || error("--prune-gate: more than 100 per cent");
+            options.gate = percent.ok_or_else(wrong)?;
+        }
         "jobs" => {
             options.jobs = Some(match number()? {
                 0 => return Err(error("--prune-jobs=0: at least one thread is needed")),
@@ -286,6 +295,8 @@ mod tests {
         assert!(message("", "--prune-level=offf").contains("the levels are"));
         assert!(message("", "--prune-report").contains("needs a value"));
         assert!(message("", "--prune-strict=1").contains("takes no value"));
+        assert!(message("", "--prune-gate=101").contains("100 per cent"));
+        assert_eq!(run("", &["--prune-gate=0"]).unwrap().gate, 0);
         assert!(message("", "--prune-jobs=0").contains("at least one"));
         assert!(message("", "--prune-jobs=two").contains("not a number"));
         assert!(message("", "--prune-limit=3@xyz").contains("N@LINK"));

@@ -21,6 +21,7 @@ pub(crate) fn interpret(dialect: Dialect, text: &str) -> Config {
         emit_dir: None,
         linker: None,
         cache: None,
+        gate: 2,
         jobs: None,
         strict: false,
         limit: None,

@@ -235,10 +235,7 @@ fn part(
         out.edges.extend(members.iter().filter(|m| **m != from).map(|m| no_reference(*m, EdgeKind::Group)));
         let start = dependents.partition_point(|d| d.0 < from);
         let metadata = dependents[start..].iter().take_while(|d| d.0 == from);
-        let tie = |d: &(AtomIdx, AtomIdx, u32)| Edge {
-            structural: true,
-            ..Edge::new(global(d.1), EdgeKind::LinkOrder, Bond::Holds, d.2)
-        };
+        let tie = |d: &(AtomIdx, AtomIdx, u32)| Edge::new(global(d.1), EdgeKind::LinkOrder, Bond::Holds, d.2);
         out.edges.extend(metadata.map(tie));
         let start = same_names.partition_point(|p| p.0 < global(from));
         let same = same_names[start..].iter().take_while(|p| p.0 == global(from));
@@ -252,10 +249,10 @@ fn part(
                 out.edges[kept] = out.edges[k];
                 kept += 1;
             } else {
-                let merged = out.edges[k].structural;
+                let merged = out.edges[k].flags;
                 let stands = &mut out.edges[kept - 1];
                 stands.count = stands.count.saturating_add(1);
-                stands.structural |= merged;
+                stands.flags |= merged;
             }
         }
         out.edges.truncate(kept);

@@ -12,12 +12,15 @@ mod roots;
 #[cfg(test)]
 pub(crate) mod tests;
 
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use rustc_hash::FxHashMap;
-use summaries::{AtomIdx, Group, Limit, LimitRecord, ModuleKind, ModuleSummary, Severity, SymbolIdx};
+use summaries::{
+    AtomIdx, Granularity, Group, Limit, LimitRecord, ModuleKind, ModuleSummary, Severity, SymbolIdx,
+};
 
-use crate::config::{Config, Level};
+use crate::config::Config;
 use crate::ids::{AtomId, Id, ModuleId, SymbolId};
 use crate::inputs::Inputs;
 use crate::resolve::{Resolution, link_limit};
@@ -57,15 +60,24 @@ pub struct Edge {
     pub bond: Bond,
     /// How many edges it stands for; 255 is that or more.
     pub count: u8,
-    /// One of them is no reference of the program's text but follows from how the object is put together (unwind table,
-    /// group, order, name): it doesn't go with a line of source.
-    pub structural: bool,
+    /// [`Edge::STRUCTURAL`] and [`Edge::CALLS`].
+    flags: u8,
     /// Index into the module's `references`; [`Edge::NO_REFERENCE`] for edges that are none.
     pub reference: u32,
 }
 
 impl Edge {
     pub const NO_REFERENCE: u32 = u32::MAX;
+    /// One of the edges that it stands for is no reference of the program's text but follows from how the object is put
+    /// together (unwind table, group, order, name): it doesn't go with a line of source.
+    pub const STRUCTURAL: u8 = 1;
+    /// One of the edges that it stands for is a call.
+    pub const CALLS: u8 = 2;
+
+    /// Whether it has one of these flags.
+    pub fn has(&self, flags: u8) -> bool {
+        self.flags & flags != 0
+    }
 
     /// Whether it ties metadata to what that describes, not to the section that it is ordered after: a table of several
     /// functions (gcc's `__patchable_function_entries`), of which the linker sees the first.
@@ -74,8 +86,11 @@ impl Edge {
     }
 
     pub(crate) fn new(target: AtomId, kind: EdgeKind, bond: Bond, reference: u32) -> Self {
-        let structural = reference == Edge::NO_REFERENCE || kind == EdgeKind::Unwind;
-        Edge { target, kind, bond, count: 1, structural, reference }
+        let is_structural =
+            reference == Edge::NO_REFERENCE || matches!(kind, EdgeKind::Unwind | EdgeKind::LinkOrder);
+        let structural = if is_structural { Edge::STRUCTURAL } else { 0 };
+        let calls = if kind == EdgeKind::Call { Edge::CALLS } else { 0 };
+        Edge { target, kind, bond, count: 1, flags: structural | calls, reference }
     }
 }
 
@@ -149,13 +164,18 @@ impl Index {
         (start, &self.edges[start as usize..end as usize])
     }
 
+    /// The atoms of the module at this position.
+    pub fn atoms_of(&self, position: usize) -> Range<usize> {
+        let first =
+            |position: usize| self.modules.get(position).map_or(self.atom_count(), |m| m.first_atom as usize);
+        first(position)..first(position + 1)
+    }
+
     /// Make roots of all atoms of the module at this position: nothing of it may go.
     pub fn keep_module(&mut self, position: usize) {
-        let count = self.atom_count();
-        let end = self.modules.get(position + 1).map_or(count, |next| next.first_atom as usize);
         let Some(this) = self.modules.get_mut(position) else { return };
         this.kept_whole = true;
-        let atoms = (this.first_atom as usize..end).map(AtomId::new);
+        let atoms = self.atoms_of(position).map(AtomId::new);
         let root = |atom| Root { atom, reason: RootReason::ModuleKept, symbol: None };
         self.roots.extend(atoms.map(root));
         self.roots.sort_unstable();
@@ -226,7 +246,7 @@ struct Sources<'s> {
 impl Sources<'_> {
     /// Whether edges say what they do to the value that they stand for.
     fn follows_values(&self) -> bool {
-        self.config.prune.level == Level::Pointers
+        self.summaries.iter().any(|summary| summary.granularity == Granularity::Pointers)
     }
 }
 

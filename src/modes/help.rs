@@ -51,6 +51,8 @@ Options (from a compiler: -Wl,--prune-...; or in LTO_PRUNE_FLAGS, which the comm
  How it runs
   --prune-linker=PATH                               the linker behind; else $LTO_PRUNE_LINKER, ld.lld, the newest
                                                     ld.lld-N, rustc's own lld
+  --prune-gate=PERCENT                              at the level pointers, follow addresses only if at least so much of
+                                                    the code lives because its address is mentioned (default: 2)
   --prune-jobs=N                                    threads (default: one for each processor)
   --prune-cache=DIR, --prune-no-cache               where summaries are cached (default: nowhere)
 

@@ -6,7 +6,7 @@
 
 use super::solver::{Lattice, Problem, solve};
 use crate::ids::{AtomId, Id};
-use crate::index::Index;
+use crate::index::{Edge, Index};
 
 /// By what an atom became live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +40,18 @@ impl Liveness {
         self.witness[atom.index()].is_some() && !self.is_stub(atom)
     }
 
+    /// All atoms live, each as a root that has no number.
+    pub fn of_all(atoms: usize) -> Self {
+        Liveness { witness: vec![Some(Witness::Root(u32::MAX)); atoms], stub: Vec::new() }
+    }
+
+    /// Whether all lives that lives in `other`, of the same atoms.
+    pub fn covers(&self, other: &Liveness) -> bool {
+        let both = self.witness.iter().zip(&other.witness);
+        self.witness.len() == other.witness.len()
+            && both.into_iter().all(|(own, other)| own.is_some() || other.is_none())
+    }
+
     /// Whether only the address of the atom is needed.
     pub fn is_stub(&self, atom: AtomId) -> bool {
         self.stub.get(atom.index()).copied().unwrap_or(false)
@@ -61,11 +73,12 @@ impl Lattice for Reached {
     }
 }
 
-struct Reachability<'a> {
+struct Reachability<'a, F> {
     index: &'a Index,
+    takes: &'a F,
 }
 
-impl Problem for Reachability<'_> {
+impl<F: Fn(&Edge) -> bool + Sync> Problem for Reachability<'_, F> {
     type Fact = Reached;
 
     fn keys(&self) -> usize {
@@ -75,7 +88,7 @@ impl Problem for Reachability<'_> {
     fn transfer(&self, key: u32, fact: &Reached, implies: &mut dyn FnMut(u32, Reached)) {
         let (first, edges) = self.index.edges_of(AtomId(key));
         for (number, edge) in (first..).zip(edges) {
-            if self.index.follows(AtomId(key), edge) {
+            if self.index.follows(AtomId(key), edge) && (self.takes)(edge) {
                 implies(edge.target.0, Reached { distance: fact.distance + 1, by: number });
             }
         }
@@ -84,9 +97,14 @@ impl Problem for Reachability<'_> {
 
 /// What the program can reach.
 pub fn live(index: &Index) -> Liveness {
+    reach(index, &|_| true)
+}
+
+/// What the roots reach over the edges that `takes` is true of.
+pub(super) fn reach(index: &Index, takes: &(impl Fn(&Edge) -> bool + Sync)) -> Liveness {
     let roots = index.roots.iter().enumerate();
     let initial = roots.map(|(i, root)| (root.atom.0, Reached { distance: 0, by: i as u32 })).collect();
-    let facts = solve(&Reachability { index }, initial);
+    let facts = solve(&Reachability { index, takes }, initial);
     let witness = |fact: Option<Reached>| {
         fact.map(|f| if f.distance == 0 { Witness::Root(f.by) } else { Witness::Edge(f.by) })
     };

@@ -3,10 +3,12 @@
 //! `solver` is generic; `liveness` is its client, by references alone. `values` follows addresses besides, at the level
 //! `pointers`; see docs/ARCHITECTURE.md.
 
+mod gate;
 mod liveness;
 mod models;
 pub mod solver;
 pub mod values;
 
+pub use gate::MentionedCode;
 pub use liveness::{Liveness, Witness, live};
 pub use models::Models;

@@ -208,7 +208,7 @@ fn of_index(facts: Facts<'_>, atom: AtomId, arcs: &mut Vec<Arc>) {
             kind: code(edge_kind_name(edge.kind)),
             offset: reference.and_then(|r| i64::try_from(r.offset).ok()).unwrap_or(-1),
             count: edge.count,
-            flags: flags | if edge.structural { STRUCTURAL } else { 0 },
+            flags: flags | if edge.has(Edge::STRUCTURAL) { STRUCTURAL } else { 0 },
         });
     }
 }

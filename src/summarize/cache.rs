@@ -30,6 +30,14 @@ pub fn hash(bytes: &[u8]) -> InputHash {
     *blake3::hash(bytes).as_bytes()
 }
 
+/// The hash that stands for what is known of an input if only some of its atoms live.
+pub(super) fn hash_of_part(input: &InputHash, live: &[bool]) -> InputHash {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(input);
+    hasher.update(&live.iter().map(|live| u8::from(*live)).collect::<Vec<_>>());
+    *hasher.finalize().as_bytes()
+}
+
 /// The hash of `bytes` without those in `range`, which lies in them.
 pub(super) fn hash_without(bytes: &[u8], range: Range<usize>) -> InputHash {
     let mut hasher = blake3::Hasher::new();

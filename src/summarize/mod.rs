@@ -20,12 +20,11 @@ use crate::inputs::{FileKind, Inputs};
 pub use cache::Cache;
 pub use commands::{dump_command, summarize_command};
 
-/// How finely the modules are divided at a level.
+/// How finely the modules are divided at a level. At `pointers` [`follow`] reads again what value flow asks for.
 pub fn granularity(level: Level) -> Granularity {
     match level {
         Level::Sections => Granularity::Sections,
-        Level::Functions => Granularity::Functions,
-        Level::Pointers => Granularity::Pointers,
+        Level::Functions | Level::Pointers => Granularity::Functions,
     }
 }
 
@@ -68,6 +67,41 @@ pub fn summarise(
         cache.trim_when_due();
     }
     summarised
+}
+
+/// Summarise the modules once more for value flow, in parallel: those with an atom that lives, and of native ones the live functions.
+/// `live` says it of the atoms of the module at a position, in their order. A module whose atoms come out differently is followed whole.
+pub fn follow(
+    inputs: &Inputs,
+    summarised: &mut [Summarised],
+    live: &(dyn Fn(usize) -> Vec<bool> + Sync),
+    cache: Option<&Cache>,
+) {
+    summarised.par_iter_mut().enumerate().for_each(|(position, of)| {
+        let live = live(position);
+        if live.contains(&true) {
+            of.summary = follow_one(inputs.module_bytes(of.module), &of.summary, &live, cache);
+        }
+    });
+}
+
+fn follow_one(bytes: &[u8], known: &ModuleSummary, live: &[bool], cache: Option<&Cache>) -> ModuleSummary {
+    let asked = Asked { granularity: Granularity::Pointers, without_debug: known.without_debug };
+    let key = cache.map(|cache| (cache, cache::hash_of_part(&cache::hash(bytes), live)));
+    if let Some(summary) = key.and_then(|(cache, key)| cache.get(&key, asked)) {
+        return summary;
+    }
+    let extent = |summary: &ModuleSummary| {
+        summary.atoms.iter().map(|a| (a.section, a.offset, a.size)).collect::<Vec<_>>()
+    };
+    let mut summary = extract::follow(bytes, known, live, &at_once);
+    if extent(&summary) != extent(known) {
+        summary = extract::extract_by(bytes, asked, &at_once);
+    }
+    if let Some((cache, key)) = key {
+        cache.put(&key, asked, &summary);
+    }
+    summary
 }
 
 /// The pieces of a large module, on whatever threads have nothing else to do.

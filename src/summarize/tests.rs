@@ -61,7 +61,6 @@ fn a_sidecar_is_used_while_it_fits() {
     let found = &summarise(&before, &loaded, Granularity::Sections, None)[0];
     assert_eq!(found.origin, Origin::Sidecar);
     assert_eq!(summarise(&before, &loaded, Granularity::Functions, None)[0].origin, Origin::Extracted);
-    assert_eq!(granularity(Level::Pointers), Granularity::Pointers);
     assert_eq!(found.summary, extract::extract(before.module_bytes(loaded[0]), Granularity::Sections));
 
     let (after, loaded) = inputs(&[compile(dir.path(), "a", "int f(void) { return g(); }")]);

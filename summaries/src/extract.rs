@@ -4,7 +4,7 @@
 //! file refers to is not known. An object with bitcode in it is native: whether the linker takes the bitcode is the driver's to know.
 
 use crate::limit::{Limit, LimitRecord};
-use crate::summary::{Asked, Granularity, ModuleSummary};
+use crate::summary::{Asked, Granularity, ModuleKind, ModuleSummary};
 use crate::{bitcode, mapping, native};
 
 /// First bytes of an ELF file.
@@ -21,6 +21,18 @@ pub fn in_order(count: usize, piece: &(dyn Fn(usize) + Sync)) {
 /// Summarise a module of any kind. Only native objects are divided more finely than by sections. Total, as the front ends are.
 pub fn extract(bytes: &[u8], asked: impl Into<Asked>) -> ModuleSummary {
     extract_by(bytes, asked, &in_order)
+}
+
+/// Summarise a module of which this is the summary at [`Granularity::Functions`] once more, at [`Granularity::Pointers`]. Of native
+/// code only the functions in `live` atoms (by atom of that summary) are followed: no code of the others may be reached in the link.
+pub fn follow(bytes: &[u8], known: &ModuleSummary, live: &[bool], each: Each<'_>) -> ModuleSummary {
+    let asked = Asked { granularity: Granularity::Pointers, without_debug: known.without_debug };
+    let mut summary = match known.kind {
+        ModuleKind::Native => native::follow(bytes, asked, live, each),
+        ModuleKind::Bitcode | ModuleKind::Opaque => by_kind(bytes, asked, each),
+    };
+    mapping::count_unseen(&mut summary);
+    summary
 }
 
 /// [`extract`], with what runs the pieces of a large module. Whatever that does, the summary is the same.
@@ -54,7 +66,6 @@ fn by_kind(bytes: &[u8], asked: Asked, each: Each<'_>) -> ModuleSummary {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::summary::ModuleKind;
 
     #[test]
     fn kinds_by_magic() {

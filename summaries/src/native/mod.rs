@@ -44,8 +44,16 @@ pub fn extract_at(bytes: &[u8], granularity: Granularity) -> ModuleSummary {
 
 /// [`extract_at`], with what runs the pieces of a large object.
 pub fn extract_by(bytes: &[u8], asked: impl Into<Asked>, each: Each<'_>) -> ModuleSummary {
-    let asked = asked.into();
-    read(bytes, asked, each).unwrap_or_else(|limit| {
+    read_or_limit(bytes, asked.into(), None, each)
+}
+
+/// [`extract_by`], following only functions of atoms that are `live`, by atom: see [`crate::extract::follow`].
+pub(crate) fn follow(bytes: &[u8], asked: Asked, live: &[bool], each: Each<'_>) -> ModuleSummary {
+    read_or_limit(bytes, asked, Some(live), each)
+}
+
+fn read_or_limit(bytes: &[u8], asked: Asked, live: Option<&[bool]>, each: Each<'_>) -> ModuleSummary {
+    read(bytes, asked, live, each).unwrap_or_else(|limit| {
         let mut summary = ModuleSummary::opaque();
         (summary.granularity, summary.without_debug) = (asked.granularity, asked.without_debug);
         summary.limits.push(limit);
@@ -58,7 +66,7 @@ pub fn find_section(bytes: &[u8], name: &[u8]) -> Option<Range<usize>> {
     tables::find_section(bytes, name)
 }
 
-fn read(bytes: &[u8], asked: Asked, each: Each<'_>) -> Result<ModuleSummary> {
+fn read(bytes: &[u8], asked: Asked, live: Option<&[bool]>, each: Each<'_>) -> Result<ModuleSummary> {
     let granularity = asked.granularity;
     let mut tables = Tables::read(bytes)?;
     check_overlap(&tables)?;
@@ -101,7 +109,8 @@ fn read(bytes: &[u8], asked: Asked, each: Each<'_>) -> Result<ModuleSummary> {
     }
     let found = match granularity {
         Granularity::Pointers => {
-            let of = flow::References { references: &references, resolved: &resolved, owned: &owned, each };
+            let of =
+                flow::References { references: &references, resolved: &resolved, owned: &owned, live, each };
             flow::read(&tables, &by_section, &atoms, &symbols, &plan, of, &mut limits)?
         }
         Granularity::Sections | Granularity::Functions => flow::Found::default(),

@@ -155,6 +155,10 @@ impl<'a> Tables<'a> {
                 return refused(format!("linked to section {} of {}", section.link, sections.len()));
             }
         }
+        // gABI, "Section Header": but for what does not fit into the file's header, the first entry is zero. wild asks that of its alignment.
+        if sections.first().is_some_and(|first| first.align != 0) {
+            return Err(malformed("section [0]: an alignment"));
+        }
         if let Some(section) = overlapping(&sections, raw.offset) {
             return Err(malformed(format!(
                 "section [{section}]: some of its bytes are another one's, or headers"

@@ -132,6 +132,8 @@ fn damage_that_a_linker_sees_only_in_what_stays() {
         bytes[at..at + value.len()].copy_from_slice(value);
         check(&bytes).limits.iter().map(|l| l.limit).collect::<Vec<_>>()
     };
+    // The first entry of the section headers is zero: its alignment.
+    assert_eq!(damaged(headers + 48, &[7]), [Limit::MalformedObject]);
     // Of another section's bytes, of the file's header.
     assert_eq!(damaged(header_of(b".text.f") + 32, &[9]), [Limit::MalformedObject]);
     assert_eq!(damaged(header_of(b".text.g") + 24, &[0]), [Limit::MalformedObject]);

@@ -18,11 +18,14 @@ use crate::summary::{Atom, AtomKind, Definition, SymbolKind};
 impl Module<'_, '_> {
     /// The atoms of each function, each with the parts that belong to it.
     pub(super) fn groups(&self) -> Vec<Vec<AtomIdx>> {
-        let is_candidate =
-            |atom: &Atom| atom.kind == AtomKind::Code && self.followed.binary_search(&atom.section).is_ok();
+        let is_candidate = |number: usize| {
+            let followed =
+                |a: &Atom| a.kind == AtomKind::Code && self.followed.binary_search(&a.section).is_ok();
+            self.atoms.get(number).is_some_and(followed) && self.may_run(AtomIdx::new(number))
+        };
         let mut parent: Vec<usize> = (0..self.atoms.len()).collect();
         let mut instructions = Vec::new();
-        for (i, atom) in self.atoms.iter().enumerate().filter(|(_, a)| is_candidate(a)) {
+        for (i, atom) in self.atoms.iter().enumerate().filter(|(i, _)| is_candidate(*i)) {
             let Some((section, start, bytes)) = self.code(AtomIdx::new(i)) else { continue };
             instructions.clear();
             let decoded =
@@ -55,18 +58,18 @@ impl Module<'_, '_> {
                 let Some((to, offset)) = to.filter(|(to, _)| to.index() != i) else { continue };
                 let cold = |a: usize| self.cold.get(a).copied().unwrap_or(false);
                 let part = cold(to.index()) || self.entries.binary_search(&(to, offset)).is_err();
-                if part && self.atoms.get(to.index()).is_some_and(is_candidate) {
+                if part && is_candidate(to.index()) {
                     join(&mut parent, i, to.index());
                 }
             }
         }
         for (part, of) in self.parts_by_name() {
-            if [part, of].iter().all(|a| self.atoms.get(a.index()).is_some_and(is_candidate)) {
+            if [part, of].iter().all(|a| is_candidate(a.index())) {
                 join(&mut parent, part.index(), of.index());
             }
         }
         let mut members: Vec<(usize, AtomIdx)> = Vec::new();
-        for (i, _) in self.atoms.iter().enumerate().filter(|(_, a)| is_candidate(a)) {
+        for i in (0..self.atoms.len()).filter(|i| is_candidate(*i)) {
             members.push((root(&mut parent, i), AtomIdx::new(i)));
         }
         members.sort_unstable();
@@ -96,6 +99,7 @@ impl Module<'_, '_> {
     pub(super) fn has_code_without_entry(&self, groups: &[Vec<AtomIdx>]) -> bool {
         let is_code = |atom: &AtomIdx| {
             self.atoms.get(atom.index()).is_some_and(|a| a.kind == AtomKind::Code && a.size > 0)
+                && self.may_run(*atom)
         };
         let mut entered = vec![false; self.atoms.len()];
         let mut enter = |atom: &AtomIdx| {

@@ -133,7 +133,9 @@ impl Module<'_, '_> {
             let symbol = symbol_of(rela);
             let Some(mapping) = of(&symbols, symbol) else { continue };
             let at = rela.r_offset.get(LE);
-            let Some((atom, _)) = self.place(*section, at) else { continue };
+            let Some((atom, _)) = self.place(*section, at).filter(|(atom, _)| self.may_run(*atom)) else {
+                continue;
+            };
             let what =
                 if self.is_code(*section) { self.used(atom, at, mapping, &mut code) } else { Use::MayChoose };
             if what == Use::MayChoose || what == Use::Takes && followed.binary_search(&atom).is_err() {

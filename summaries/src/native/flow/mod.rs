@@ -81,6 +81,8 @@ pub(crate) struct Module<'a, 't> {
     followed: Vec<u32>,
     /// The module asks for a stack that is executable: frames may hold code, as trampolines of nested functions are.
     executes_stack: bool,
+    /// By atom, if only what lives is followed.
+    live: Option<&'t [bool]>,
 }
 
 /// The tables of the summary that say what the references of the module mean, and what is asked for.
@@ -89,6 +91,8 @@ pub(crate) struct References<'r> {
     pub(crate) references: &'r [Reference],
     pub(crate) resolved: &'r [ResolvedReference],
     pub(crate) owned: &'r [OwnedRange],
+    /// By atom, if only what lives is followed: whether control may come to it.
+    pub(crate) live: Option<&'r [bool]>,
     /// Runs the pieces.
     pub(crate) each: Each<'r>,
 }
@@ -133,6 +137,7 @@ pub(crate) fn read(
         executes_stack: tables.sections.iter().any(|s| {
             s.flags & object::elf::SHF_EXECINSTR.0 != 0 && tables.name(s.name) == b".note.GNU-stack"
         }),
+        live: of.live,
     };
     let unwind = of.references.iter().filter(|r| r.kind == ReferenceKind::Unwind);
     module.handled = unwind.map(|r| r.from).collect();
@@ -160,12 +165,12 @@ pub(crate) fn read(
     let mut effects = Effects::new();
     for (i, atom) in module.atoms.iter().enumerate() {
         let left = atom.kind == AtomKind::Code && plan.understood.binary_search(&atom.section).is_err();
-        if left && atom.size > 0 {
-            let number = AtomIdx::new(i);
+        let number = AtomIdx::new(i);
+        if left && atom.size > 0 && module.may_run(number) {
             if module.may_take_registers(number, &mut effects) {
                 found.takes_registers.push(number);
             }
-            module.give_up(&[AtomIdx::new(i)], "its section is not understood as functions", limits);
+            module.give_up(&[number], "its section is not understood as functions", limits);
         }
     }
     entered.sort_unstable();
@@ -230,6 +235,11 @@ impl Module<'_, '_> {
         labels.sort_unstable();
         labels.dedup();
         self.labels = labels;
+    }
+
+    /// Whether control may come to the atom in the link.
+    fn may_run(&self, atom: AtomIdx) -> bool {
+        self.live.is_none_or(|live| live.get(atom.index()).copied().unwrap_or(true))
     }
 
     fn is_code(&self, section: u32) -> bool {

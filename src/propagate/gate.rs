@@ -1,0 +1,93 @@
+//! The gate of called values: how many bytes of code are live only because their address is mentioned.
+//!
+//! Two reachability passes over the reference graph tell: one over all edges (liveness), one without those edges to code that are neither a
+//! call nor follow from how objects are put together. What only the first reaches is the most that value flow can drop, for it
+//! takes away nothing but mentions. Where that is too little to be worth it, plain liveness is the result and no function is followed. It decides about time
+//! alone: value flow keeps nothing that liveness drops. Left out: data that would go with that code.
+
+use summaries::{AtomKind, ModuleSummary};
+
+use super::liveness::{Liveness, reach};
+use crate::ids::{AtomId, Id};
+use crate::index::{Edge, EdgeKind, Index};
+
+/// Bytes of live code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct MentionedCode {
+    pub live: u64,
+    /// Those that no call reaches.
+    pub candidates: u64,
+}
+
+impl MentionedCode {
+    /// Count the code of a link, of which this is the plain liveness.
+    pub fn of(index: &Index, summaries: &[&ModuleSummary], liveness: &Liveness) -> Self {
+        let code = code_sizes(index, summaries);
+        let is_mention = |edge: &Edge| {
+            let by_address = matches!(edge.kind, EdgeKind::Address | EdgeKind::Data | EdgeKind::Got);
+            by_address && !edge.has(Edge::STRUCTURAL | Edge::CALLS) && code[edge.target.index()] > 0
+        };
+        let called = reach(index, &|edge| !is_mention(edge));
+        let mut bytes = MentionedCode::default();
+        for (atom, size) in code.iter().enumerate().filter(|(atom, _)| liveness.is_live(AtomId::new(*atom))) {
+            bytes.live += size;
+            bytes.candidates += if called.is_live(AtomId::new(atom)) { 0 } else { *size };
+        }
+        bytes
+    }
+
+    /// Whether value flow may drop at least so many hundredths of the code, and anything at all.
+    pub fn reaches(self, percent: u8) -> bool {
+        self.candidates > 0
+            && self.candidates.saturating_mul(100) >= self.live.saturating_mul(u64::from(percent))
+    }
+}
+
+/// By atom: the bytes of code. How large functions of LLVM bitcode become is not known; each counts by its bitcode.
+fn code_sizes(index: &Index, summaries: &[&ModuleSummary]) -> Vec<u64> {
+    let mut sizes = Vec::with_capacity(index.atom_count());
+    for atom in summaries.iter().flat_map(|summary| &summary.atoms) {
+        sizes.push(if atom.kind == AtomKind::Code { atom.size } else { 0 });
+    }
+    sizes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::build;
+    use crate::index::tests::Link;
+    use crate::inputs::Inputs;
+    use crate::propagate::live;
+
+    /// The start calls `f`, by its name and by its address, and has a table of `g` and `h`; `g` calls `k`; nobody has `dead`.
+    const MODULE: &str = "module native functions
+symbol \"\"
+symbol _start global func in [.text._start] size 8
+atom .text._start code section 1 size 8 flags exec,standard
+  address @1 [.text.f] 0
+  call @2 [.text.f] -4
+  address @5 [table] -4
+atom .text.f code section 2 size 10 flags exec,standard
+atom .text.g code section 3 size 20 flags exec,standard
+  call @2 [.text.k] -4
+atom .text.h code section 4 size 30 flags exec,standard
+atom .text.k code section 5 size 40 flags exec,standard
+atom .text.dead code section 6 size 50 flags exec,standard
+atom table data section 7 size 16 flags write,standard
+  data @0 [.text.g] 0
+  data @8 [.text.h] 0
+";
+
+    #[test]
+    fn what_no_call_reaches_is_counted() {
+        let link = Link::new("a.o -e _start -o out", &[MODULE]);
+        let resolution = link.resolution();
+        let summaries: Vec<&ModuleSummary> = link.summaries.iter().collect();
+        let index = build(&link.config, &Inputs::default(), &resolution, &summaries);
+        let bytes = MentionedCode::of(&index, &summaries, &live(&index));
+        assert_eq!(bytes, MentionedCode { live: 108, candidates: 90 });
+        assert!(bytes.reaches(0) && bytes.reaches(83) && !bytes.reaches(84));
+        assert!(!MentionedCode { live: 108, candidates: 0 }.reaches(0));
+    }
+}
