@@ -47,7 +47,7 @@ fn measure(corpus: &Corpus, options: &Options, link: &Link, ours: &Path) -> Resu
         let done = run_ok(&mut corpus.linker_command(link, &lld, &scratch.join("plain")), &scratch)?;
         linker.push(done.wall.as_secs_f64() * 1e3);
     }
-    let flow = &report["value_flow"];
+    let (flow, code) = (&report["value_flow"], &report["mentioned_code"]);
     let number = |name: &str| count(flow[name].as_u64().unwrap_or(0));
     let (propagation, linker) = (median(propagation), median(linker));
     Ok(vec![
@@ -55,6 +55,9 @@ fn measure(corpus: &Corpus, options: &Options, link: &Link, ours: &Path) -> Resu
         format!("{linker:.1}"),
         format!("{propagation:.1}"),
         format!("{:.2}", propagation / linker),
+        count(code["live"].as_u64().unwrap_or(0)),
+        count(code["candidates"].as_u64().unwrap_or(0)),
+        number("stubs"),
         number("constraints"),
         number("nodes"),
         number("steps"),
@@ -69,6 +72,9 @@ pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
         "linker ms",
         "propagation ms",
         "ratio",
+        "live code",
+        "by mentions alone",
+        "stubs",
         "constraints",
         "nodes",
         "steps",

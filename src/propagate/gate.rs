@@ -5,6 +5,7 @@
 //! takes away nothing but mentions. Where that is too little to be worth it, plain liveness is the result and no function is followed. It decides about time
 //! alone: value flow keeps nothing that liveness drops. Left out: data that would go with that code.
 
+use serde::Serialize;
 use summaries::{AtomKind, ModuleSummary};
 
 use super::liveness::{Liveness, reach};
@@ -12,7 +13,7 @@ use crate::ids::{AtomId, Id};
 use crate::index::{Edge, EdgeKind, Index};
 
 /// Bytes of live code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct MentionedCode {
     pub live: u64,
     /// Those that no call reaches.

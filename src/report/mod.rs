@@ -27,7 +27,7 @@ use crate::inputs::Inputs;
 use crate::inputs::mapped::Mapped;
 use crate::plan::{Action, Plan};
 use crate::propagate::values::ValueFlow;
-use crate::propagate::{Liveness, Witness};
+use crate::propagate::{Liveness, MentionedCode, Witness, live};
 use crate::resolve::Resolution;
 use accounting::Totals;
 pub use names::edge_kind_name;
@@ -57,6 +57,8 @@ pub struct Report {
     pub atoms: Vec<AtomReport>,
     pub symbols: Vec<SymbolReport>,
     pub functions: Counts,
+    /// The code that lives by references, and what of it no call reaches: the most that the level `pointers` can drop.
+    pub mentioned_code: MentionedCode,
     pub totals: Totals,
     pub limits: Vec<LimitReport>,
     /// What is live by itself, ascending by atom.
@@ -296,6 +298,7 @@ pub fn report(facts: Facts<'_>, totals: Totals, pruned: bool) -> Report {
         atoms: Vec::new(),
         symbols: Vec::new(),
         functions: Counts::default(),
+        mentioned_code: MentionedCode::of(facts.index, facts.summaries, &live(facts.index)),
         totals,
         limits: limit_reports(facts),
         roots: graph::roots(facts),

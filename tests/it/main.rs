@@ -28,6 +28,7 @@ mod elf;
 mod errors;
 mod extraction;
 mod folding;
+mod gate;
 mod hostile;
 mod matrix;
 mod messages;

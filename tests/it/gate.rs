@@ -1,0 +1,57 @@
+//! The gate of the level `pointers`: whether functions are followed at all, and which.
+
+use serde_json::Value;
+
+use crate::run::{Job, Session};
+use crate::tools;
+
+/// `rare` is in a table of which nobody calls that member; `dead` would keep values from being followed, were it live.
+const MAIN: &str = "#include <sys/mman.h>
+static int used(int x) { return x + 1; }
+static int rare(int x) { return x * x + x / 3 - x % 7 + (x << 3); }
+struct ops { int (*often)(int), (*seldom)(int); };
+static const struct ops table = { used, rare };
+void *dead(void *place) { return mmap(place, 4096, 3, 34, -1, 0); }
+int main(int argc, char **argv) { const struct ops *ops = &table; return ops->often(argc) - 2; }
+";
+
+/// The stubs, and the report.
+fn stubs(session: &mut Session, options: &str) -> (u64, Value) {
+    let dir = session.dir().to_owned();
+    let job = Job::new(&dir, "gcc")
+        .words("-O0 main.c -B shims -o main -Wl,--prune-level=pointers -Wl,--prune-strict");
+    session.must(&job.words("-Wl,--gc-sections -Wl,--prune-report=report.json").words(options));
+    session.must(&Job::new(&dir, "./main"));
+    let report: Value = serde_json::from_slice(&std::fs::read(session.path("report.json")).unwrap()).unwrap();
+    (report["functions"]["stubs"].as_u64().unwrap(), report)
+}
+
+#[test]
+fn dead_functions_are_not_followed() {
+    let mut session = Session::new("gate/dead");
+    session.write("main.c", MAIN);
+    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    let (count, report) = stubs(&mut session, "");
+    session.check_eq(&count, &1, "stubs");
+    session.check_eq(&report["value_flow"].is_null(), &false, "followed");
+    // Alive it maps memory at a place of its own choice.
+    let (count, _) = stubs(&mut session, "-Wl,-u,dead");
+    session.check_eq(&count, &0, "stubs beside a call of mmap");
+}
+
+#[test]
+fn nothing_is_followed_below_the_gate() {
+    let mut session = Session::new("gate/percent");
+    session.write("main.c", MAIN);
+    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    let (_, report) = stubs(&mut session, "-Wl,--prune-gate=0");
+    let code = &report["mentioned_code"];
+    let (live, candidates) = (code["live"].as_u64().unwrap(), code["candidates"].as_u64().unwrap());
+    session.check(candidates > 0 && candidates < live, "some code lives by calls, some by mentions");
+    let percent = candidates * 100 / live;
+    for (gate, followed) in [(percent, true), (percent + 1, false)] {
+        let (count, report) = stubs(&mut session, &format!("-Wl,--prune-gate={gate}"));
+        session.check_eq(&(count == 1), &followed, &format!("a stub at {gate} of {percent} per cent"));
+        session.check_eq(&report["value_flow"].is_null(), &!followed, "value flow");
+    }
+}
