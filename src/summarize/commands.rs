@@ -71,7 +71,7 @@ pub fn dump_command(args: &[OsString]) -> Result<()> {
     if bytes.starts_with(&format::MAGIC) {
         let (summary, _) = format::decode(&bytes)
             .map_err(|e| Error::new(Stage::Summarise, e.to_string()).in_file(path.display().to_string()))?;
-        out = text::dump(&summary);
+        out = text::dump_with_relations(&summary);
     } else {
         let mut modules = Vec::new();
         split_modules(path, bytes, &mut modules)?;
@@ -79,10 +79,10 @@ pub fn dump_command(args: &[OsString]) -> Result<()> {
             if module.is_member {
                 out.push_str(&format!("; {}\n", module.name.escape_debug()));
             }
-            out.push_str(&text::dump(&extract::extract(&module.bytes, Granularity::Pointers)));
+            out.push_str(&text::dump_with_relations(&extract::extract(&module.bytes, Granularity::Pointers)));
             if let Some(inner) = bitcode::embedded(&module.bytes).and_then(|range| module.bytes.get(range)) {
                 out.push_str(&format!("; bitcode in {}\n", module.name.escape_debug()));
-                out.push_str(&text::dump(&extract::extract(inner, Granularity::Pointers)));
+                out.push_str(&text::dump_with_relations(&extract::extract(inner, Granularity::Pointers)));
             }
         }
     }

@@ -29,6 +29,7 @@ mod functions;
 mod lex;
 mod parse;
 mod parse_functions;
+mod relations;
 mod words;
 
 use std::collections::HashMap;
@@ -38,6 +39,7 @@ use crate::ids::{AtomIdx, GroupIdx, SymbolIdx};
 use crate::summary::{Atom, Definition, ModuleSummary, Reference, Target, Visibility};
 
 pub use parse::parse;
+pub use relations::dump_with_relations;
 
 /// Why a text is no summary.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

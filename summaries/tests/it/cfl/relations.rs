@@ -96,3 +96,21 @@ fn the_budget_is_everything() {
     assert_eq!(relations(&f, 1), Relations::Everything);
     assert_ne!(relations(&f, 1000), Relations::Everything);
 }
+
+/// What `lto-prune dump` says of them, and that reading the text passes it over.
+#[test]
+fn relations_are_comments_of_the_text_form() {
+    let text = "module native pointers\nsymbol \"\"\nsymbol g\natom t code section 1 size 8 flags exec\nfunction [t]\n param rdi %0\n result rax %1\n %1 = load %0 +16 size 8\n";
+    let summary = summaries::text::parse(text).unwrap();
+    let dumped = summaries::text::dump_with_relations(&summary);
+    let comments: Vec<&str> = dumped.lines().skip_while(|l| !l.starts_with("; callers of")).collect();
+    assert_eq!(
+        comments,
+        [
+            "; callers of [t]: 1 relations, 1 attributes",
+            ";   (parameter rdi, 1) -> (result rax, 0) +0",
+            ";   (result rax, 0) is the caller's",
+        ]
+    );
+    assert_eq!(summaries::text::parse(&dumped).unwrap(), summary);
+}
