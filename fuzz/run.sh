@@ -20,11 +20,14 @@ target=${CARGO_TARGET_DIR:-$here/../target}/fuzz
 RUSTFLAGS="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-trace-compares \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table" \
     cargo build --quiet --locked --profile fuzz --target x86_64-unknown-linux-gnu --target-dir "$target" -p fuzz
+# Its own, so that another run beside this one keeps its files.
+folder=$(mktemp -d /dev/shm/lto-prune-fuzz-XXXXXX)
+trap 'rm -rf "$folder"' EXIT
 status=0
 for reader in $readers; do
     mkdir -p "$here/work/$reader" "$here/work/found"
     log="$here/work/$reader.log"
-    if FUZZ_READER=$reader nice "$target/x86_64-unknown-linux-gnu/fuzz/fuzz" "$here/work/$reader" "$here/corpus/$reader" \
+    if FUZZ_READER=$reader FUZZ_FOLDER=$folder nice "$target/x86_64-unknown-linux-gnu/fuzz/fuzz" "$here/work/$reader" "$here/corpus/$reader" \
         $options -max_len=16384 -timeout=20 -rss_limit_mb=2048 -close_fd_mask=1 \
         -artifact_prefix="$here/work/found/$reader-" -print_final_stats=1 >"$log" 2>&1; then
         echo "$reader: $(sed -n 's/^stat::number_of_executed_units: *//p' "$log") inputs, $(grep -o 'cov: [0-9]*' "$log" | tail -1)"
@@ -33,6 +36,5 @@ for reader in $readers; do
         grep -E 'panicked|ERROR|SUMMARY|Test unit written' -A2 "$log" | head -20
         status=1
     fi
-    rm -rf /dev/shm/lto-prune-fuzz-*
 done
 exit $status

@@ -99,6 +99,13 @@ pub struct PruneOptions {
     pub stub_symbols: Vec<String>,
 }
 
+impl PruneOptions {
+    /// Whether the user wants to hear what was pruned and why.
+    pub fn wants_report(&self) -> bool {
+        self.report.is_some() || self.remarks.is_some() || !self.why.is_empty() || self.stats
+    }
+}
+
 /// Input state at one place of the line, as `--push-state` saves it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct InputState {

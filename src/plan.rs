@@ -6,19 +6,16 @@
 
 mod fold;
 pub mod limit;
-mod stub;
+mod linker_gc;
 
 use rustc_hash::FxHashSet;
 use summaries::native::significance::Significance;
 use summaries::{AtomIdx, AtomKind, Definition, ModuleKind, ModuleSummary, SymbolIdx};
 
 use crate::ids::{AtomId, Id, ModuleId};
-use crate::index::{Index, has_code_or_data};
+use crate::index::{Index, LinkInputs, has_code_or_data};
 use crate::propagate::Liveness;
 use crate::resolve::{LoadedModule, Prevailing, Resolution, start_stop_section};
-
-pub use self::fold::mark_foldable;
-pub use self::stub::{can_stub, chosen_stubs, may_fold};
 
 /// What happens to an atom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,6 +91,15 @@ pub struct Plan {
     pub dropped: usize,
     /// Atoms that become stubs.
     pub stubs: usize,
+}
+
+/// The plan of a link, with what its linker may fold, and without what the linker removes by itself.
+pub fn of_link(link: LinkInputs<'_>, index: &Index, liveness: &Liveness) -> Plan {
+    let LinkInputs { config, inputs, resolution, summaries } = link;
+    let mut plan = plan(index, liveness, resolution, summaries);
+    fold::mark_foldable(config, inputs, index, summaries, &mut plan);
+    linker_gc::leave_to_linker(config, index, summaries, &mut plan);
+    plan
 }
 
 /// Decide for each atom whether it is kept, dropped or made a stub, by the liveness of the whole link.

@@ -4,12 +4,16 @@
 //! limits of one module, which the index turned into roots.
 
 mod bitcode;
+mod difference;
 mod dropped;
 mod output;
+mod settle;
 
-pub use bitcode::{asked_libraries, of_libraries};
-pub use dropped::{of_discarded, of_named_parts, of_relocations, of_stack, of_start_stop};
+pub use bitcode::asked_libraries;
+use bitcode::of_libraries;
+use dropped::{of_discarded, of_named_parts, of_relocations, of_stack, of_start_stop};
 pub use output::PlainOutput;
+pub use settle::{Settled, settle};
 
 use rayon::prelude::*;
 use summaries::{
@@ -18,20 +22,69 @@ use summaries::{
 
 use crate::config::{Config, Dialect, OutputKind};
 use crate::emit::ExplicitDebug;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Stage};
 use crate::ids::{DsoId, Id, ModuleId, SymbolId};
-use crate::index::Index;
+use crate::index::{Index, LinkInputs};
 use crate::inputs::Inputs;
 use crate::plan::{Action, ModulePlan, Plan};
 use crate::propagate::Liveness;
 use crate::propagate::values::ValueFlow;
-use crate::resolve::{DsoState, GlobalSymbol, Prevailing, Resolution, entry_symbol, link_limit};
+use crate::resolve::{DsoState, GlobalSymbol, Prevailing, entry_symbol, link_limit};
 
 /// A limit with the module that it is about.
 pub type Place = (Option<ModuleId>, LimitRecord);
 
+/// Whether a link is pruned, and why not all of it.
+#[derive(Debug)]
+pub struct Verdict {
+    pub plain: PlainLink,
+    pub limits: Vec<Place>,
+}
+
+impl Verdict {
+    /// Whether anything may be pruned.
+    pub fn allows(&self) -> bool {
+        !forbids(&self.limits)
+    }
+
+    /// What the user is told of a failure of ours. A link that nobody wanted pruned did not go wrong; its report has the limits.
+    ///
+    /// # Errors
+    /// The same, under `--prune-strict`.
+    pub fn warning(&self, link: LinkInputs<'_>) -> Result<Option<String>> {
+        let prune = &link.config.prune;
+        match warning(link.inputs, &self.limits).filter(|_| !prune.off) {
+            Some(warning) if prune.strict => Err(Error::new(Stage::Summarise, warning)),
+            warning => Ok(warning),
+        }
+    }
+
+    /// Whether the compiler driver's own linker must do it, because ours has no plugin for objects of gcc's link-time optimisation.
+    pub fn needs_system_linker(&self, config: &Config) -> bool {
+        let by_plugin = self.limits.iter().any(|(_, l)| l.limit == Limit::GccLto);
+        by_plugin && config.linker.system.is_some() && !config.prune.off
+    }
+}
+
+/// Every limit of a link of which the plan is known.
+pub fn gate(link: LinkInputs<'_>, index: &Index, flow: &ValueFlow, settled: &Settled) -> Verdict {
+    let (liveness, plan) = (&flow.liveness, &settled.plan);
+    let plain = PlainLink::new(link, index, liveness);
+    let mut limits = of_link(link, index, &plain);
+    limits.extend(settled.kept.iter().cloned());
+    limits.extend(of_values(link, index, flow));
+    limits.extend(unchangeable_bitcode(link, plan));
+    limits.extend(of_stack(link, index, plan));
+    limits.extend(of_relocations(link, index, liveness));
+    limits.extend(of_discarded(link, index, liveness));
+    limits.extend(of_named_parts(link, index));
+    limits.extend(of_start_stop(link, index, liveness));
+    Verdict { plain, limits }
+}
+
 /// What the options alone forbid.
-pub fn of_options(config: &Config, inputs: &Inputs) -> Vec<Place> {
+pub fn of_options(link: LinkInputs<'_>) -> Vec<Place> {
+    let LinkInputs { config, inputs, .. } = link;
     let mut limits = Vec::new();
     let mut add = |limit, detail: String| limits.push((None, link_limit(limit, detail)));
     let asked = config.prune.level_explicit && config.gc_sections;
@@ -51,15 +104,9 @@ pub fn of_options(config: &Config, inputs: &Inputs) -> Vec<Place> {
 }
 
 /// What the resolved, propagated link forbids, and all limits of modules, for the report.
-pub fn of_link(
-    config: &Config,
-    inputs: &Inputs,
-    resolution: &Resolution<'_>,
-    summaries: &[&ModuleSummary],
-    index: &Index,
-    plain: &PlainLink,
-) -> Vec<Place> {
-    let mut limits = of_options(config, inputs);
+fn of_link(link: LinkInputs<'_>, index: &Index, plain: &PlainLink) -> Vec<Place> {
+    let LinkInputs { inputs, resolution, .. } = link;
+    let mut limits = of_options(link);
     limits.extend(inputs.limits.iter().map(|(file, record)| {
         let name = file.map(|f| inputs.files[f].path.display().to_string());
         let detail = match name {
@@ -69,8 +116,8 @@ pub fn of_link(
         (None, LimitRecord { detail, ..record.clone() })
     }));
     limits.extend(resolution.limits.iter().cloned());
-    limits.extend(no_entry(config, inputs, resolution));
-    limits.extend(bitcode::limits(config, resolution, summaries));
+    limits.extend(no_entry(link));
+    limits.extend(bitcode::limits(link));
     limits.extend(index.limits.iter().cloned());
     if let Some(symbol) = plain.undefined {
         let name = crate::report::lossy(resolution.symbols[symbol].name);
@@ -80,12 +127,8 @@ pub fn of_link(
 }
 
 /// Why values were followed nowhere, where that came out only as they were.
-pub fn of_values(
-    resolution: &Resolution<'_>,
-    summaries: &[&ModuleSummary],
-    index: &Index,
-    flow: &ValueFlow,
-) -> Option<Place> {
+fn of_values(link: LinkInputs<'_>, index: &Index, flow: &ValueFlow) -> Option<Place> {
+    let LinkInputs { resolution, summaries, .. } = link;
     let found = flow.fixed_mapping?;
     let name = crate::report::lossy(resolution.symbols[found.symbol].name);
     let Some(by) = found.by else {
@@ -110,7 +153,8 @@ pub fn of_values(
 }
 
 /// A program whose entry no module defines starts wherever the linker puts it, so that nothing is known to be live.
-fn no_entry(config: &Config, inputs: &Inputs, resolution: &Resolution<'_>) -> Option<Place> {
+fn no_entry(link: LinkInputs<'_>) -> Option<Place> {
+    let LinkInputs { config, inputs, resolution, .. } = link;
     if matches!(config.output_kind, OutputKind::Shared | OutputKind::Relocatable) {
         return None;
     }
@@ -123,12 +167,8 @@ fn no_entry(config: &Config, inputs: &Inputs, resolution: &Resolution<'_>) -> Op
 }
 
 /// Modules of bitcode to which the plan can't be applied.
-pub fn unchangeable_bitcode(
-    inputs: &Inputs,
-    resolution: &Resolution<'_>,
-    summaries: &[&ModuleSummary],
-    plan: &Plan,
-) -> Vec<Place> {
+fn unchangeable_bitcode(link: LinkInputs<'_>, plan: &Plan) -> Vec<Place> {
+    let LinkInputs { inputs, resolution, summaries, .. } = link;
     let touched = resolution.loaded.par_iter().zip(summaries).zip(&plan.modules);
     let touched = touched.filter(|((_, s), plan)| s.kind == ModuleKind::Bitcode && !plan.is_untouched());
     let why = |((module, summary), plan): ((&ModuleId, &&ModuleSummary), &ModulePlan)| {
@@ -142,12 +182,13 @@ pub fn unchangeable_bitcode(
 }
 
 /// Objects whose debug information can't be made explicit, by position, with the bytes of code and data that stay together for it.
-pub fn of_debug(
+fn of_debug(
+    link: LinkInputs<'_>,
     index: &Index,
-    summaries: &[&ModuleSummary],
     plan: &Plan,
     made: &[Result<Option<ExplicitDebug>>],
 ) -> Vec<(usize, Place)> {
+    let LinkInputs { summaries, .. } = link;
     let errors =
         made.iter().enumerate().filter_map(|(position, made)| Some((position, made.as_ref().err()?)));
     let limit = |(position, error): (usize, &Error)| {
@@ -202,13 +243,8 @@ pub struct PlainLink {
 
 impl PlainLink {
     /// Ask what the plain link sees: everything, or with `--gc-sections` what is live by its rules.
-    pub fn new(
-        config: &Config,
-        resolution: &Resolution<'_>,
-        index: &Index,
-        summaries: &[&ModuleSummary],
-        ours: &Liveness,
-    ) -> Self {
+    pub fn new(link: LinkInputs<'_>, index: &Index, ours: &Liveness) -> Self {
+        let LinkInputs { config, resolution, summaries, .. } = link;
         let mut plain = PlainLink {
             undefined: None,
             needed: resolution.dsos.iter().map(|d| needed_anyway(config, d)).collect(),
@@ -229,7 +265,7 @@ impl PlainLink {
             let is_reported = config.undefined_is_reported || visibility != Visibility::Default;
             let is_undefined = match prevailing {
                 Prevailing::Undefined { weak } => !weak,
-                Prevailing::Linker => !has_section(config, index, summaries, symbol),
+                Prevailing::Linker => !has_section(link, index, symbol),
                 Prevailing::Dso(_) | Prevailing::Module { .. } => false,
             };
             if is_seen() {
@@ -255,7 +291,8 @@ impl PlainLink {
 }
 
 /// Whether the plain link has a section that this `__start_X` or `__stop_X` means.
-fn has_section(config: &Config, index: &Index, summaries: &[&ModuleSummary], symbol: SymbolId) -> bool {
+fn has_section(link: LinkInputs<'_>, index: &Index, symbol: SymbolId) -> bool {
+    let LinkInputs { config, summaries, .. } = link;
     let start = index.start_stop.partition_point(|(id, _)| *id < symbol);
     let mut sections = index.start_stop.iter().skip(start).take_while(|(id, _)| *id == symbol);
     sections.any(|(_, atom)| !config.gc_sections || index.plain_live(summaries)[atom.index()])

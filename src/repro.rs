@@ -15,8 +15,15 @@ use crate::link::response_file;
 
 const FOLDER: &str = "repro";
 
-/// Write the archive.
-pub fn write(config: &Config, inputs: &Inputs, path: &Path) -> Result<()> {
+/// Write the archive, if `--prune-repro` names one.
+///
+/// # Errors
+/// It can't be written.
+pub fn write_if_asked(config: &Config, inputs: &Inputs) -> Result<()> {
+    config.prune.repro.as_ref().map_or(Ok(()), |path| write(config, inputs, path))
+}
+
+fn write(config: &Config, inputs: &Inputs, path: &Path) -> Result<()> {
     let failed = |e| Error::io(Stage::Load, path, "write the repro archive", e);
     let file = std::fs::File::create(path).map_err(failed)?;
     let mut tar = tar::Builder::new(std::io::BufWriter::new(file));

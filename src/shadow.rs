@@ -31,7 +31,7 @@ pub fn link(config: &Config) -> ExitCode {
         return analyse(config);
     }
     let prune = &config.prune;
-    if !crate::wants_report(config) && prune.repro.is_none() && !prune.time {
+    if !config.prune.wants_report() && prune.repro.is_none() && !prune.time {
         return link::exec_plain(config);
     }
     if plain::pass_signals_on().is_err() {

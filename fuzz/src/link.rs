@@ -23,7 +23,8 @@ const MAIN: &[u8] = include_bytes!("../corpus/object/main.o");
 fn folder() -> &'static PathBuf {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
-        let folder = PathBuf::from(format!("/dev/shm/lto-prune-fuzz-{}", std::process::id()));
+        let base = std::env::var_os("FUZZ_FOLDER").unwrap_or_else(|| "/dev/shm".into());
+        let folder = PathBuf::from(base).join(format!("lto-prune-fuzz-{}", std::process::id()));
         let made = std::fs::create_dir_all(&folder).and_then(|()| {
             for linker in LINKERS {
                 std::fs::write(folder.join(linker), "#!/bin/false\n")?;

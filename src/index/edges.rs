@@ -12,7 +12,7 @@ use summaries::{AtomIdx, AtomKind, Definition, ModuleKind, ReferenceKind, Symbol
 
 use super::bonds::{Bonds, FunctionTable, leads};
 use super::regions::Regions;
-use super::{Bond, Edge, EdgeKind, Index, Sources, defining_atom, prevailing_atom};
+use super::{Bond, Edge, EdgeKind, Index, LinkInputs, defining_atom, prevailing_atom};
 use crate::config::Dialect;
 use crate::ids::{AtomId, Id, ModuleId, SymbolId};
 use crate::resolve::{Prevailing, start_stop_section};
@@ -26,7 +26,7 @@ struct Part {
     external: Vec<(AtomId, SymbolId)>,
 }
 
-pub(super) fn build(sources: &Sources<'_>, position_of: &FxHashMap<ModuleId, usize>, index: &mut Index) {
+pub(super) fn build(sources: &LinkInputs<'_>, position_of: &FxHashMap<ModuleId, usize>, index: &mut Index) {
     let all_sections = identifier_sections(sources, index);
     for (id, symbol) in sources.resolution.symbols.enumerated() {
         if symbol.prevailing == Prevailing::Linker
@@ -59,7 +59,7 @@ pub(super) fn build(sources: &Sources<'_>, position_of: &FxHashMap<ModuleId, usi
 }
 
 /// The allocated sections of each name that is a C identifier.
-fn identifier_sections<'s>(sources: &Sources<'s>, index: &Index) -> FxHashMap<&'s [u8], Vec<AtomId>> {
+fn identifier_sections<'s>(sources: &LinkInputs<'s>, index: &Index) -> FxHashMap<&'s [u8], Vec<AtomId>> {
     let mut sections: FxHashMap<&[u8], Vec<AtomId>> = FxHashMap::default();
     for (position, summary) in sources.summaries.iter().enumerate() {
         for (i, atom) in summary.atoms.iter().enumerate() {
@@ -75,7 +75,7 @@ fn identifier_sections<'s>(sources: &Sources<'s>, index: &Index) -> FxHashMap<&'
 
 /// Those of the sections that a reference to `__start_X` or `__stop_X` keeps, under the rules of the linker behind us.
 fn kept_by_start_stop<'s>(
-    sources: &Sources<'s>,
+    sources: &LinkInputs<'s>,
     index: &Index,
     mut sections: FxHashMap<&'s [u8], Vec<AtomId>>,
 ) -> FxHashMap<&'s [u8], Vec<AtomId>> {
@@ -99,7 +99,7 @@ pub(crate) fn is_exempt_from_start_stop_gc(section: &[u8]) -> bool {
 
 /// Sorted pairs of atoms: if the first is live, so must be the second, by [`EdgeKind::SameName`].
 fn same_names(
-    sources: &Sources<'_>,
+    sources: &LinkInputs<'_>,
     position_of: &FxHashMap<ModuleId, usize>,
     index: &Index,
 ) -> Vec<(AtomId, AtomId)> {
@@ -145,7 +145,7 @@ fn same_names(
 }
 
 fn part(
-    sources: &Sources<'_>,
+    sources: &LinkInputs<'_>,
     position_of: &FxHashMap<ModuleId, usize>,
     sections: &FxHashMap<&[u8], Vec<AtomId>>,
     same_names: &[(AtomId, AtomId)],

@@ -233,31 +233,26 @@ impl Index {
     }
 }
 
-/// What building the index reads.
+/// What the passes from here on know of the link, beside the index.
 #[derive(Clone, Copy)]
-struct Sources<'s> {
-    config: &'s Config,
-    inputs: &'s Inputs,
-    resolution: &'s Resolution<'s>,
+pub struct LinkInputs<'s> {
+    pub config: &'s Config,
+    pub inputs: &'s Inputs,
+    pub resolution: &'s Resolution<'s>,
     /// In load order.
-    summaries: &'s [&'s ModuleSummary],
+    pub summaries: &'s [&'s ModuleSummary],
 }
 
-impl Sources<'_> {
+impl LinkInputs<'_> {
     /// Whether edges say what they do to the value that they stand for.
     fn follows_values(&self) -> bool {
         self.summaries.iter().any(|summary| summary.granularity == Granularity::Pointers)
     }
 }
 
-/// Join the summaries of the loaded modules (`summaries` in load order).
-pub fn build(
-    config: &Config,
-    inputs: &Inputs,
-    resolution: &Resolution<'_>,
-    summaries: &[&ModuleSummary],
-) -> Index {
-    let sources = Sources { config, inputs, resolution, summaries };
+/// Join the summaries of the loaded modules.
+pub fn build(sources: LinkInputs<'_>) -> Index {
+    let LinkInputs { resolution, summaries, .. } = sources;
     let mut index = Index::default();
     let mut first_atom = 0;
     let mut position_of: FxHashMap<ModuleId, usize> = FxHashMap::default();
@@ -294,7 +289,7 @@ pub(crate) fn has_code_or_data(summary: &ModuleSummary, group: &Group) -> bool {
 
 /// The definition of a global symbol that prevails, as an atom.
 fn prevailing_atom(
-    sources: &Sources<'_>,
+    sources: &LinkInputs<'_>,
     index_modules: &[IndexedModule],
     position_of: &FxHashMap<ModuleId, usize>,
     symbol: SymbolId,
@@ -318,7 +313,7 @@ fn defining_atom(summary: &ModuleSummary, symbol: SymbolIdx) -> Option<AtomIdx> 
 
 /// Whether an input section description means this file by a path that a pruned copy can't keep.
 fn matches_script_pattern(
-    sources: &Sources<'_>,
+    sources: &LinkInputs<'_>,
     module: ModuleId,
     limits: &mut Vec<(Option<ModuleId>, LimitRecord)>,
 ) -> bool {
@@ -332,7 +327,7 @@ fn matches_script_pattern(
 }
 
 /// `.gnu.linkonce.*` sections of one name in two modules: linkers differ in whether the second is discarded.
-fn linkonce(sources: &Sources<'_>, index: &mut Index) {
+fn linkonce(sources: &LinkInputs<'_>, index: &mut Index) {
     let mut seen: FxHashMap<&[u8], usize> = FxHashMap::default();
     for (position, summary) in sources.summaries.iter().enumerate() {
         for atom in &summary.atoms {

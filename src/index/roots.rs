@@ -11,7 +11,7 @@ use summaries::{
     Atom, AtomIdx, AtomKind, Binding, Definition, ModuleKind, ModuleSummary, Visibility, atom_flags,
 };
 
-use super::{Index, Root, Sources, defining_atom, has_code_or_data, prevailing_atom};
+use super::{Index, LinkInputs, Root, defining_atom, has_code_or_data, prevailing_atom};
 use crate::config::{Dialect, OutputKind};
 use crate::ids::{AtomId, Id, ModuleId, SymbolId};
 use crate::inputs::glob::Glob;
@@ -99,7 +99,7 @@ impl RootReason {
 /// All roots, sorted by atom and then by reason, in declaration order; none twice. An atom that is one for several reasons has
 /// them all: it goes only when the last of them does.
 pub(super) fn find(
-    sources: &Sources<'_>,
+    sources: &LinkInputs<'_>,
     position_of: &FxHashMap<ModuleId, usize>,
     index: &Index,
 ) -> Vec<Root> {
@@ -128,7 +128,7 @@ pub(super) fn find(
 
 /// Roots that are so by their section.
 fn section_roots(
-    sources: &Sources<'_>,
+    sources: &LinkInputs<'_>,
     index: &Index,
     position: usize,
     summary: &ModuleSummary,
@@ -158,7 +158,7 @@ struct BitcodeNames<'s> {
 }
 
 impl<'s> BitcodeNames<'s> {
-    fn new(sources: &Sources<'s>) -> Self {
+    fn new(sources: &LinkInputs<'s>) -> Self {
         let bitcode = sources.summaries.iter().filter(|s| s.kind == ModuleKind::Bitcode);
         let groups = bitcode.flat_map(|s| s.groups.iter().map(|g| s.symbol_name(g.signature)));
         let mentioned = sources.resolution.symbols.iter().filter(|s| s.by_bitcode);
@@ -174,7 +174,7 @@ impl<'s> BitcodeNames<'s> {
 }
 
 fn section_reason(
-    sources: &Sources<'_>,
+    sources: &LinkInputs<'_>,
     module: ModuleId,
     summary: &ModuleSummary,
     atom: &Atom,
@@ -221,7 +221,7 @@ fn section_reason(
 
 /// Roots that are so by a symbol's name.
 struct NamedRoots<'s> {
-    sources: &'s Sources<'s>,
+    sources: &'s LinkInputs<'s>,
     entry: Option<String>,
     script: FxHashSet<&'s [u8]>,
     lists: NameMatcher,
@@ -233,7 +233,7 @@ struct NamedRoots<'s> {
 }
 
 impl<'s> NamedRoots<'s> {
-    fn new(sources: &'s Sources<'s>, index: &Index, position_of: &'s FxHashMap<ModuleId, usize>) -> Self {
+    fn new(sources: &'s LinkInputs<'s>, index: &Index, position_of: &'s FxHashMap<ModuleId, usize>) -> Self {
         let scripts = &sources.inputs.scripts;
         let by_defsym = sources
             .config
@@ -337,7 +337,7 @@ impl<'s> NamedRoots<'s> {
 const MORESTACK_NON_SPLIT: &str = "__morestack_non_split";
 
 /// Whether lld may call it.
-fn has_split_stack(sources: &Sources<'_>) -> bool {
+fn has_split_stack(sources: &LinkInputs<'_>) -> bool {
     let marks = |summary: &&ModuleSummary| {
         let mut notes = summary.atoms.iter().filter(|a| !a.kind.is_alloc());
         notes.any(|a| summary.name(a.name) == b".note.GNU-split-stack")
@@ -352,7 +352,7 @@ fn is_hidden(visibility: Visibility) -> bool {
 
 /// By symbol: a native module has it as undefined and no reference to it. Such symbols come from `ld -r -u`, from rustc's list of
 /// what a library exports, and from start files (`__stack_chk_fail_local`).
-fn declared(sources: &Sources<'_>, index: &Index) -> Vec<bool> {
+fn declared(sources: &LinkInputs<'_>, index: &Index) -> Vec<bool> {
     let of_module = |(summary, this): (&&ModuleSummary, &super::IndexedModule)| {
         let mut wanted: Vec<bool> =
             summary.symbols.iter().map(|s| s.definition == Definition::Undefined).collect();
@@ -376,7 +376,7 @@ fn declared(sources: &Sources<'_>, index: &Index) -> Vec<bool> {
     declared
 }
 
-fn mentioned_by_opaque_bitcode(sources: &Sources<'_>, index: &Index) -> Vec<bool> {
+fn mentioned_by_opaque_bitcode(sources: &LinkInputs<'_>, index: &Index) -> Vec<bool> {
     let mut mentioned = vec![false; sources.resolution.symbols.len()];
     for (summary, this) in sources.summaries.iter().zip(&index.modules) {
         if summary.kind == ModuleKind::Bitcode && this.kept_whole {
@@ -390,7 +390,7 @@ fn mentioned_by_opaque_bitcode(sources: &Sources<'_>, index: &Index) -> Vec<bool
 }
 
 /// What options name by the symbol's name alone, local symbols too: `--prune-keep=GLOB`, [`RootReason::Ordered`].
-fn kept_by_option(sources: &Sources<'_>, index: &Index, roots: &mut Vec<Root>) {
+fn kept_by_option(sources: &LinkInputs<'_>, index: &Index, roots: &mut Vec<Root>) {
     let keep: Vec<Glob> = sources.config.prune.keep.iter().map(|k| Glob::new(k)).collect();
     let ordered = &sources.inputs.scripts.ordered_symbols;
     if keep.is_empty() && ordered.is_empty() {

@@ -7,7 +7,7 @@
 use proptest::prelude::*;
 use summaries::{Binding, Definition, ModuleSummary, Visibility, text};
 
-use super::{Index, RootReason, build};
+use super::{Index, LinkInputs, RootReason, build};
 use crate::args::tests::interpret;
 use crate::config::{Config, Dialect};
 use crate::ids::{AtomId, Id, ModuleId};
@@ -66,12 +66,22 @@ impl Link {
         resolution
     }
 
+    /// What the index is built from.
+    pub(crate) fn inputs<'l>(
+        &'l self,
+        inputs: &'l Inputs,
+        resolution: &'l Resolution<'l>,
+        summaries: &'l [&'l ModuleSummary],
+    ) -> LinkInputs<'l> {
+        LinkInputs { config: &self.config, inputs, resolution, summaries }
+    }
+
     /// Index and liveness, and the plan's kept atoms by "module.section".
     fn run(&self) -> (Index, Liveness, Vec<String>) {
         let inputs = Inputs::default();
         let resolution = self.resolution();
         let summaries: Vec<&ModuleSummary> = self.summaries.iter().collect();
-        let index = build(&self.config, &inputs, &resolution, &summaries);
+        let index = build(self.inputs(&inputs, &resolution, &summaries));
         let liveness = live(&index);
         let plan = plan(&index, &liveness, &resolution, &summaries);
         let mut kept = Vec::new();

@@ -38,7 +38,7 @@ fn folds_safely(config: &Config) -> bool {
 }
 
 /// Fill in [`ModulePlan::addresses`](super::ModulePlan::addresses) where there is something to fold.
-pub fn mark_foldable(
+pub(super) fn mark_foldable(
     config: &Config,
     inputs: &Inputs,
     index: &Index,

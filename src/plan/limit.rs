@@ -11,15 +11,13 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use summaries::{Definition, ModuleSummary};
+use summaries::Definition;
 
 use crate::config::{DropLimit, LinkId};
 use crate::ids::{AtomId, Id};
-use crate::index::Index;
-use crate::inputs::Inputs;
-use crate::propagate::Liveness;
+use crate::index::{Index, LinkInputs};
 use crate::propagate::values::ValueFlow;
-use crate::resolve::Resolution;
+use crate::propagate::{Liveness, Propagator};
 
 /// What could go, and how much of it may.
 #[derive(Debug)]
@@ -33,20 +31,24 @@ pub struct Limited {
     pub before: Option<Liveness>,
 }
 
-/// What the id of a link is made of.
-#[derive(Clone, Copy)]
-pub struct Names<'s> {
-    pub inputs: &'s Inputs,
-    pub resolution: &'s Resolution<'s>,
-    /// In load order.
-    pub summaries: &'s [&'s ModuleSummary],
+/// `--prune-limit` and `--prune-log`: keep what may not go, and say what would.
+pub fn apply(
+    link: LinkInputs<'_>,
+    index: &mut Index,
+    flow: &mut ValueFlow,
+    propagator: &Propagator<'_>,
+) -> Option<Limited> {
+    let prune = &link.config.prune;
+    let (wanted, explain) = (prune.limit.as_ref(), prune.log.is_some());
+    let is_asked = wanted.is_some() || explain;
+    is_asked.then(|| limit(wanted, explain, link, index, flow, &|index| propagator.run(index)))
 }
 
 /// Leave all but the first of what would go. `explain`: say also what the last of them let go.
-pub fn limit(
+fn limit(
     wanted: Option<&DropLimit>,
     explain: bool,
-    names: Names<'_>,
+    names: LinkInputs<'_>,
     index: &mut Index,
     flow: &mut ValueFlow,
     propagate: &dyn Fn(&Index) -> ValueFlow,
@@ -139,7 +141,7 @@ fn referrers_first(index: &Index, liveness: &Liveness) -> Vec<AtomId> {
 }
 
 /// A hash of what could go: names and places, not the paths of objects, which compilers make up anew each time.
-fn link_id(names: Names<'_>, index: &Index, liveness: &Liveness, candidates: &[AtomId]) -> LinkId {
+fn link_id(names: LinkInputs<'_>, index: &Index, liveness: &Liveness, candidates: &[AtomId]) -> LinkId {
     let mut hasher = DefaultHasher::new();
     let mut goes = vec![false; index.atom_count()];
     for &id in candidates {

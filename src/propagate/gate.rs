@@ -8,7 +8,8 @@
 use serde::Serialize;
 use summaries::{AtomKind, ModuleSummary};
 
-use super::liveness::{Liveness, reach};
+use super::liveness::{Liveness, live, reach};
+use crate::config::{Config, Level};
 use crate::ids::{AtomId, Id};
 use crate::index::{Edge, EdgeKind, Index};
 
@@ -42,6 +43,22 @@ impl MentionedCode {
         self.candidates > 0
             && self.candidates.saturating_mul(100) >= self.live.saturating_mul(u64::from(percent))
     }
+}
+
+/// The atoms whose functions are summarised for value flow, at the level `pointers`: those that live by references. `None` where the gate is
+/// shut, and at other levels.
+pub fn followed(config: &Config, summaries: &[&ModuleSummary], index: &Index) -> Option<Liveness> {
+    let prune = &config.prune;
+    if prune.level != Level::Pointers {
+        return None;
+    }
+    let liveness = live(index);
+    if !MentionedCode::of(index, summaries, &liveness).reaches(prune.gate) {
+        return None;
+    }
+    // Atoms that are kept up to a limit live besides.
+    let all = prune.limit.is_some() || prune.log.is_some();
+    Some(if all { Liveness::of_all(index.atom_count()) } else { liveness })
 }
 
 /// By atom: the bytes of code. How large functions of LLVM bitcode become is not known; each counts by its bitcode.
@@ -85,7 +102,7 @@ atom table data section 7 size 16 flags write,standard
         let link = Link::new("a.o -e _start -o out", &[MODULE]);
         let resolution = link.resolution();
         let summaries: Vec<&ModuleSummary> = link.summaries.iter().collect();
-        let index = build(&link.config, &Inputs::default(), &resolution, &summaries);
+        let index = build(link.inputs(&Inputs::default(), &resolution, &summaries));
         let bytes = MentionedCode::of(&index, &summaries, &live(&index));
         assert_eq!(bytes, MentionedCode { live: 108, candidates: 90 });
         assert!(bytes.reaches(0) && bytes.reaches(83) && !bytes.reaches(84));

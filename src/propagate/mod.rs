@@ -6,9 +6,13 @@
 mod gate;
 mod liveness;
 mod models;
+mod propagator;
 pub mod solver;
+mod stub;
 pub mod values;
 
-pub use gate::MentionedCode;
+pub use gate::{MentionedCode, followed};
 pub use liveness::{Liveness, Witness, live};
 pub use models::Models;
+pub use propagator::Propagator;
+pub use stub::{can_stub, may_fold};

@@ -10,12 +10,12 @@ use std::ffi::OsString;
 use summaries::{AtomIdx, Binding, Limit, ModuleKind, ModuleSummary, SymbolIdx, Visibility};
 
 use super::Place;
-use crate::config::{Config, Dialect, OutputKind};
+use crate::config::{Dialect, OutputKind};
 use crate::ids::{AtomId, DsoId, Id};
-use crate::index::Index;
+use crate::index::{Index, LinkInputs};
 use crate::inputs::{Inputs, SequenceItem};
 use crate::propagate::Liveness;
-use crate::resolve::{GlobalSymbol, Prevailing, Resolution, link_limit};
+use crate::resolve::{GlobalSymbol, Prevailing, link_limit};
 
 /// Options of link-time optimisation after which the pruned link still does what the plain one does; longer words may
 /// begin with those that end in `=` or `-`.
@@ -54,11 +54,8 @@ const HARMLESS: &[&str] = &[
 ];
 
 /// Why it may not be pruned; nothing if there is no bitcode in it.
-pub(super) fn limits(
-    config: &Config,
-    resolution: &Resolution<'_>,
-    summaries: &[&ModuleSummary],
-) -> Vec<Place> {
+pub(super) fn limits(link: LinkInputs<'_>) -> Vec<Place> {
+    let LinkInputs { config, resolution, summaries, .. } = link;
     let mut limits = Vec::new();
     let mut add = |module, detail: String| limits.push((module, link_limit(Limit::Bitcode, detail)));
     for (module, summary) in resolution.loaded.iter().zip(summaries) {
@@ -103,20 +100,14 @@ pub(super) fn limits(
 /// Which dead code that is, optimisation decides: what dead native code mentions, what another copy of an inline function refers to, what has the name of a live
 /// local function elsewhere, all of it without a summary at `-O0`. And beside such code live code may keep references that it loses
 /// without. So every symbol that bitcode mentions counts; of a library that live code refers to too, [`asked_libraries`] is asked once it is linked.
-pub fn of_libraries(
-    config: &Config,
-    inputs: &Inputs,
-    resolution: &Resolution<'_>,
-    index: &Index,
-    summaries: &[&ModuleSummary],
-    liveness: &Liveness,
-) -> Vec<(usize, Place)> {
+pub(super) fn of_libraries(link: LinkInputs<'_>, index: &Index, liveness: &Liveness) -> Vec<(usize, Place)> {
+    let LinkInputs { config, inputs, resolution, summaries } = link;
     let positions: Vec<usize> = changeable(index, summaries).collect();
     if positions.is_empty() {
         return Vec::new();
     }
-    let plain = super::PlainLink::new(config, resolution, index, summaries, liveness);
-    let of_live = referred_by_live(resolution, index, summaries, liveness);
+    let plain = super::PlainLink::new(link, index, liveness);
+    let of_live = referred_by_live(link, index, liveness);
     let is_missed = |symbol: &GlobalSymbol<'_>| match symbol.prevailing {
         Prevailing::Dso(dso) => {
             symbol.strong_reference && !of_live[dso.index()] && is_asked(inputs, &plain, dso)
@@ -145,17 +136,16 @@ pub fn of_libraries(
 /// Libraries under `--as-needed` to which nothing but code made of bitcode refers, where some bitcode is pruned: if the output of the pruned link does not record
 /// one, that of the plain link may.
 pub fn asked_libraries(
-    inputs: &Inputs,
-    resolution: &Resolution<'_>,
+    link: LinkInputs<'_>,
     index: &Index,
-    summaries: &[&ModuleSummary],
     plain: &super::PlainLink,
     liveness: &Liveness,
 ) -> Vec<DsoId> {
+    let LinkInputs { inputs, summaries, .. } = link;
     if changeable(index, summaries).next().is_none() {
         return Vec::new();
     }
-    let of_live = referred_by_live(resolution, index, summaries, liveness);
+    let of_live = referred_by_live(link, index, liveness);
     inputs.dsos.ids().filter(|dso| of_live[dso.index()] && is_asked(inputs, plain, *dso)).collect()
 }
 
@@ -173,12 +163,8 @@ fn is_asked(inputs: &Inputs, plain: &super::PlainLink, dso: DsoId) -> bool {
 }
 
 /// By DSO: code of bitcode that lives refers to it.
-fn referred_by_live(
-    resolution: &Resolution<'_>,
-    index: &Index,
-    summaries: &[&ModuleSummary],
-    liveness: &Liveness,
-) -> Vec<bool> {
+fn referred_by_live(link: LinkInputs<'_>, index: &Index, liveness: &Liveness) -> Vec<bool> {
+    let LinkInputs { resolution, summaries, .. } = link;
     let mut referred = vec![false; resolution.dsos.len()];
     for (module, summary) in index.modules.iter().zip(summaries) {
         if summary.kind != ModuleKind::Bitcode {

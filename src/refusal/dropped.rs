@@ -11,16 +11,17 @@ use summaries::{
 };
 
 use super::Place;
-use crate::config::{Config, Dialect, OutputKind};
+use crate::config::{Dialect, OutputKind};
 use crate::ids::{AtomId, Id, SymbolId};
-use crate::index::{Index, IndexedModule, Root, RootReason, is_exempt_from_start_stop_gc};
+use crate::index::{Index, IndexedModule, LinkInputs, Root, RootReason, is_exempt_from_start_stop_gc};
 use crate::plan::{Action, ModulePlan, Plan};
 use crate::propagate::Liveness;
-use crate::resolve::{Resolution, link_limit, start_stop_section, symbols_of};
+use crate::resolve::{link_limit, start_stop_section, symbols_of};
 
 /// An object of which nothing is left, for GNU ld: it asks each object that has sections, and only those, whether the stack
 /// must be executable, and takes an object without `.note.GNU-stack` for a yes. That section would be left.
-pub fn of_stack(config: &Config, index: &Index, plan: &Plan) -> Option<Place> {
+pub(super) fn of_stack(link: LinkInputs<'_>, index: &Index, plan: &Plan) -> Option<Place> {
+    let LinkInputs { config, .. } = link;
     let is_gone =
         |plan: &ModulePlan| !plan.atoms.is_empty() && plan.atoms.iter().all(|action| *action == Action::Drop);
     let gone = plan.modules.iter().position(is_gone).filter(|_| config.linker.dialect == Dialect::Bfd)?;
@@ -30,12 +31,8 @@ pub fn of_stack(config: &Config, index: &Index, plan: &Plan) -> Option<Place> {
 }
 
 /// Relocations of code that we drop and that the linker refuses in the plain link.
-pub fn of_relocations(
-    config: &Config,
-    index: &Index,
-    summaries: &[&ModuleSummary],
-    liveness: &Liveness,
-) -> Option<Place> {
+pub(super) fn of_relocations(link: LinkInputs<'_>, index: &Index, liveness: &Liveness) -> Option<Place> {
+    let LinkInputs { config, summaries, .. } = link;
     let refused = match config.output_kind {
         OutputKind::Pie | OutputKind::Shared | OutputKind::StaticPie => {
             atom_flags::FIXED_ADDRESS | atom_flags::RARE_RELOCATION
@@ -67,12 +64,8 @@ pub fn of_relocations(
 
 /// References of code that we drop into a COMDAT group that another module's replaces, by a local name: the linker refuses
 /// them in the plain link. mold and wild don't.
-pub fn of_discarded(
-    config: &Config,
-    index: &Index,
-    summaries: &[&ModuleSummary],
-    liveness: &Liveness,
-) -> Option<Place> {
+pub(super) fn of_discarded(link: LinkInputs<'_>, index: &Index, liveness: &Liveness) -> Option<Place> {
+    let LinkInputs { config, summaries, .. } = link;
     if matches!(config.linker.dialect, Dialect::Mold | Dialect::Wild) {
         return None;
     }
@@ -109,13 +102,8 @@ pub fn of_discarded(
 
 /// What of `__start_X` only dropped code refers to: with `--gc-sections` lld keeps the section X in the plain link for that reference alone and would
 /// remove it from the pruned one, and what has exports exports the symbol, which the linker defines only where it is mentioned.
-pub fn of_start_stop(
-    config: &Config,
-    resolution: &Resolution<'_>,
-    index: &Index,
-    summaries: &[&ModuleSummary],
-    liveness: &Liveness,
-) -> Option<Place> {
+pub(super) fn of_start_stop(link: LinkInputs<'_>, index: &Index, liveness: &Liveness) -> Option<Place> {
+    let LinkInputs { config, resolution, summaries, .. } = link;
     let is_seen = |atom: AtomId| !config.gc_sections || index.plain_live(summaries)[atom.index()];
     // Without `--gc-sections` these sections are roots; other linkers keep what the symbols mean.
     let collects = config.gc_sections && config.linker.dialect == Dialect::Lld;
@@ -152,12 +140,8 @@ pub fn of_start_stop(
 
 /// A symbol that `--defsym`, `-init` or `-fini` names, in a part of a section: mold's `--gc-sections` knows nothing of it and keeps it only for
 /// what else is in the section.
-pub fn of_named_parts(
-    config: &Config,
-    resolution: &Resolution<'_>,
-    index: &Index,
-    summaries: &[&ModuleSummary],
-) -> Option<Place> {
+pub(super) fn of_named_parts(link: LinkInputs<'_>, index: &Index) -> Option<Place> {
+    let LinkInputs { config, resolution, summaries, .. } = link;
     if !config.gc_sections || config.linker.dialect != Dialect::Mold {
         return None;
     }

@@ -11,8 +11,8 @@ use summaries::{AtomKind, Binding, ModuleKind, ModuleSummary, Visibility, atom_f
 use super::PlainLink;
 use crate::config::{Config, Dialect, OutputKind};
 use crate::ids::ModuleId;
-use crate::index::{Index, RootReason};
-use crate::inputs::{Inputs, SequenceItem};
+use crate::index::{Index, LinkInputs, RootReason};
+use crate::inputs::SequenceItem;
 use crate::plan::{Action, Plan};
 use crate::resolve::{GlobalSymbol, Prevailing, Resolution};
 
@@ -47,19 +47,12 @@ pub struct PlainOutput<'a> {
 
 impl PlainLink {
     /// What the output of the plain link has, by the rules of the linker behind us.
-    pub fn output<'a>(
-        &self,
-        config: &'a Config,
-        inputs: &'a Inputs,
-        resolution: &'a Resolution<'_>,
-        summaries: &[&'a ModuleSummary],
-        index: &Index,
-        plan: &Plan,
-    ) -> PlainOutput<'a> {
+    pub fn output<'a>(&self, link: LinkInputs<'a>, index: &Index, plan: &Plan) -> PlainOutput<'a> {
+        let LinkInputs { config, inputs, resolution, summaries } = link;
         let mut output = PlainOutput::default();
         // What of code that is made of bitcode refers to a library, and which constructors it has, is the linker's to see.
         if !resolution.has_bitcode && config.output_kind != OutputKind::Relocatable {
-            output.needed = self.libraries(config, inputs, resolution);
+            output.needed = self.libraries(link);
         }
         let versioned = |name: &[u8]| name.contains(&b'@');
         for symbol in resolution.symbols.iter().filter(|s| !versioned(s.name)) {
@@ -86,7 +79,7 @@ impl PlainLink {
             |name: &&[u8]| scripts.version_global.is_none() || scripts.versions.contains_key(*name);
         output.exported = names.filter(|name| !versioned(name)).filter(by_script).collect();
         if certain {
-            output.versions = versions(config, inputs, resolution, summaries, index);
+            output.versions = versions(link, index);
         }
         if config.output_kind == OutputKind::Shared {
             output.soname = Some(config.soname.as_deref().filter(|name| !name.is_empty()));
@@ -99,7 +92,7 @@ impl PlainLink {
                 output.fini = defines(resolution, &config.fini);
             }
         }
-        output.tls = thread_local(config, inputs, resolution, summaries, index, plan);
+        output.tls = thread_local(link, index, plan);
         output.init_array = arrays(summaries, index, b".init_array");
         output.fini_array = arrays(summaries, index, b".fini_array");
         if inputs.scripts.has_sections || resolution.has_bitcode {
@@ -114,12 +107,8 @@ impl PlainLink {
 
     /// The libraries that the plain link records, in the order in which it reads them.
     /// `None` where gold may have taken a library for what a module defines later.
-    fn libraries<'a>(
-        &self,
-        config: &Config,
-        inputs: &'a Inputs,
-        resolution: &Resolution<'_>,
-    ) -> Option<Vec<Option<&'a str>>> {
+    fn libraries<'a>(&self, link: LinkInputs<'a>) -> Option<Vec<Option<&'a str>>> {
+        let LinkInputs { config, inputs, resolution, .. } = link;
         let mut seen: Vec<&str> = Vec::new();
         let mut names = Vec::new();
         for mention in resolution.dso_mentions.iter().filter(|m| m.taken) {
@@ -142,13 +131,8 @@ impl PlainLink {
 }
 
 /// Exports with their versions: what `.symver` says, and names of version scripts.
-fn versions<'a>(
-    config: &Config,
-    inputs: &'a Inputs,
-    resolution: &'a Resolution<'_>,
-    summaries: &[&'a ModuleSummary],
-    index: &Index,
-) -> Vec<(&'a [u8], &'a [u8], bool)> {
+fn versions<'a>(link: LinkInputs<'a>, index: &Index) -> Vec<(&'a [u8], &'a [u8], bool)> {
+    let LinkInputs { config, inputs, resolution, summaries } = link;
     let mut versions = Vec::new();
     // wild exports them by its own rules, and GNU ld not those whose undecorated name a version script makes local.
     let exports_versioned = match config.linker.dialect {
@@ -211,14 +195,8 @@ fn defines(resolution: &Resolution<'_>, name: &str) -> Option<bool> {
 }
 
 /// What stays of thread-local data, if the linker doesn't collect it; and whether there was any.
-fn thread_local(
-    config: &Config,
-    inputs: &Inputs,
-    resolution: &Resolution<'_>,
-    summaries: &[&ModuleSummary],
-    index: &Index,
-    plan: &Plan,
-) -> (bool, bool) {
+fn thread_local(link: LinkInputs<'_>, index: &Index, plan: &Plan) -> (bool, bool) {
+    let LinkInputs { config, inputs, resolution, summaries } = link;
     let is_tls = |kind| matches!(kind, AtomKind::TlsData | AtomKind::TlsBss);
     let (mut certain, mut possible) = (false, resolution.has_bitcode || inputs.scripts.has_sections);
     for ((module, summary), plan) in index.modules.iter().zip(summaries).zip(&plan.modules) {

@@ -12,11 +12,10 @@ use summaries::{Definition, SymbolIdx, SymbolKind};
 
 use super::lossy;
 use super::names::atom_kind_name;
-use crate::config::Config;
 use crate::error::{Error, Result, Stage};
 use crate::ids::{AtomId, Id};
-use crate::index::Index;
-use crate::plan::limit::{Limited, Names};
+use crate::index::{Index, LinkInputs};
+use crate::plan::limit::Limited;
 use crate::propagate::Liveness;
 
 /// More referring atoms than these are counted.
@@ -56,14 +55,14 @@ pub struct LogAtom {
 }
 
 /// The line of a link.
-pub fn line(
-    config: &Config,
-    names: Names<'_>,
+fn line(
+    names: LinkInputs<'_>,
     index: &Index,
     liveness: &Liveness,
     limited: &Limited,
     allowed: bool,
 ) -> LogLine {
+    let output = &names.config.output;
     let writer = Writer { names, index, liveness };
     let last = limited.limit.checked_sub(1).and_then(|at| limited.candidates.get(at)).copied();
     let explained = limited.before.as_ref().filter(|_| allowed);
@@ -74,7 +73,7 @@ pub fn line(
     };
     LogLine {
         link: limited.link.to_string(),
-        output: std::path::absolute(&config.output).unwrap_or(config.output.clone()).display().to_string(),
+        output: std::path::absolute(output).unwrap_or(output.clone()).display().to_string(),
         atoms: if allowed { limited.candidates.len() } else { 0 },
         limit: if allowed { limited.limit } else { 0 },
         last: explained.and(last).map(|atom| writer.atom(atom)),
@@ -83,7 +82,7 @@ pub fn line(
 }
 
 struct Writer<'s> {
-    names: Names<'s>,
+    names: LinkInputs<'s>,
     index: &'s Index,
     liveness: &'s Liveness,
 }
@@ -164,11 +163,28 @@ impl Writer<'_> {
 }
 
 /// Add a line to the file.
-pub fn append(path: &Path, line: &LogLine) -> Result<()> {
+fn append(path: &Path, line: &LogLine) -> Result<()> {
     let failed = |e| Error::io(Stage::Report, path, "write the log", e);
     let mut text = serde_json::to_vec(line)
         .map_err(|e| Error::new(Stage::Report, format!("cannot write the log: {e}")))?;
     text.push(b'\n');
     let mut file = std::fs::OpenOptions::new().create(true).append(true).open(path).map_err(failed)?;
     file.write_all(&text).map_err(failed)
+}
+
+/// Add the line of a link to the file that `--prune-log` names, if there is one.
+///
+/// # Errors
+/// The file can't be written.
+pub fn write(
+    link: LinkInputs<'_>,
+    index: &Index,
+    liveness: &Liveness,
+    limited: Option<&Limited>,
+    allowed: bool,
+) -> Result<()> {
+    match (&link.config.prune.log, limited) {
+        (Some(path), Some(limited)) => append(path, &line(link, index, liveness, limited, allowed)),
+        _ => Ok(()),
+    }
 }

@@ -22,13 +22,15 @@ use summaries::{Definition, ModuleSummary, SymbolIdx, SymbolKind, atom_flags};
 use crate::config::Config;
 use crate::error::{Error, Result, Stage};
 use crate::ids::{AtomId, Id, ModuleId};
-use crate::index::Index;
+use crate::index::{Index, LinkInputs};
 use crate::inputs::Inputs;
 use crate::inputs::mapped::Mapped;
 use crate::plan::{Action, Plan};
 use crate::propagate::values::ValueFlow;
 use crate::propagate::{Liveness, MentionedCode, Witness, live};
+use crate::pruned_link::Pruned;
 use crate::resolve::Resolution;
+use crate::timing::Timer;
 use accounting::Totals;
 pub use names::edge_kind_name;
 use names::{
@@ -202,6 +204,39 @@ pub struct Facts<'s> {
     pub linker_live: &'s [bool],
     pub plan: &'s Plan,
     pub limits: &'s [(Option<ModuleId>, summaries::LimitRecord)],
+}
+
+/// Write every form of the report of a link that was asked for. The result is what is in the JSON, if that was.
+///
+/// # Errors
+/// A file can't be written.
+pub fn of_link(
+    link: LinkInputs<'_>,
+    index: &Index,
+    flow: &ValueFlow,
+    plan: &Plan,
+    limits: &[(Option<ModuleId>, summaries::LimitRecord)],
+    pruned: &Pruned,
+    timer: &mut Timer,
+) -> Result<Option<Box<Report>>> {
+    let LinkInputs { config, inputs, resolution, summaries } = link;
+    if !config.prune.wants_report() {
+        return Ok(None);
+    }
+    let facts = Facts {
+        config,
+        inputs,
+        resolution,
+        summaries,
+        index,
+        liveness: &flow.liveness,
+        flow,
+        linker_live: index.plain_live(summaries),
+        plan,
+        limits,
+    };
+    let written = timer.stage(Stage::Report, || write(facts, pruned.totals.clone(), pruned.linked))?;
+    Ok(config.prune.report.is_some().then(|| Box::new(written)))
 }
 
 /// Write every form of the report that was asked for. The result is what is in the JSON.

@@ -3,7 +3,7 @@
 use summaries::{AtomKind, Binding, ModuleKind, SymbolKind};
 
 use crate::config::Config;
-use crate::plan::may_fold;
+use crate::propagate::may_fold;
 
 pub(super) fn dialect_name(dialect: crate::config::Dialect) -> &'static str {
     use crate::config::Dialect;

@@ -1,7 +1,9 @@
-//! Names to dense ids: the one place where a name is hashed.
+//! Names to dense ids: the one place where a name is hashed, once for each mention.
 //!
-//! Interning runs in parallel on a sharded map, yet ids don't depend on the schedule: a name's id is the rank of
-//! its first mention (by list, then by place in the list). Nothing iterates over the map.
+//! Interning runs in parallel on a sharded map, yet ids don't depend on the schedule: a name gets a provisional number as it comes, and in the
+//! end the rank of its first mention (by list, then by place in the list). Nothing iterates over the map.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use dashmap::DashMap;
 use rayon::prelude::*;
@@ -12,7 +14,10 @@ use crate::ids::{Id, SymbolId};
 /// The table while and after it is built; frozen once `intern` returns.
 #[derive(Debug)]
 pub struct SymbolTable<'a> {
-    map: DashMap<&'a [u8], u64, FxBuildHasher>,
+    /// By name, the provisional number.
+    map: DashMap<&'a [u8], u32, FxBuildHasher>,
+    /// By provisional number.
+    ids: Vec<SymbolId>,
     /// By id.
     pub names: Vec<&'a [u8]>,
 }
@@ -21,46 +26,39 @@ impl<'a> SymbolTable<'a> {
     /// Intern lists of names; returns the table and, for each list, the id of each name.
     pub fn intern(lists: &[Vec<&'a [u8]>]) -> (Self, Vec<Vec<SymbolId>>) {
         let total: usize = lists.iter().map(Vec::len).sum();
-        let map: DashMap<&'a [u8], u64, FxBuildHasher> =
+        let map: DashMap<&'a [u8], u32, FxBuildHasher> =
             DashMap::with_capacity_and_hasher(total / 2, FxBuildHasher);
-        let place = |list: usize, i: usize| (list as u64) << 32 | i as u64;
-        lists.par_iter().enumerate().for_each(|(l, names)| {
-            for (i, name) in names.iter().enumerate() {
-                let here = place(l, i);
-                map.entry(name).and_modify(|p| *p = (*p).min(here)).or_insert(here);
-            }
-        });
-        let firsts: Vec<Vec<u32>> = lists
+        // By provisional number, the first mention. No number is before its entry is in the map.
+        let firsts: Vec<AtomicU64> = (0..total).into_par_iter().map(|_| AtomicU64::new(u64::MAX)).collect();
+        let next = AtomicU32::new(0);
+        let mut ids: Vec<Vec<SymbolId>> = lists
             .par_iter()
             .enumerate()
             .map(|(l, names)| {
-                let first = |(i, name): (usize, &&'a [u8])| {
-                    map.get(*name).is_some_and(|p| *p == place(l, i)).then_some(i as u32)
+                let number = |(i, name): (usize, &&'a [u8])| {
+                    let number = *map.entry(name).or_insert_with(|| next.fetch_add(1, Ordering::Relaxed));
+                    firsts[number as usize].fetch_min((l as u64) << 32 | i as u64, Ordering::Relaxed);
+                    SymbolId(number)
                 };
-                names.iter().enumerate().filter_map(first).collect()
+                names.iter().enumerate().map(number).collect()
             })
             .collect();
-        let mut names = Vec::with_capacity(map.len());
-        for (list, first) in lists.iter().zip(&firsts) {
-            for &i in first {
-                let name = list[i as usize];
-                map.insert(name, names.len() as u64);
-                names.push(name);
-            }
+        let firsts = firsts.iter().take(map.len()).map(|first| first.load(Ordering::Relaxed));
+        let mut order: Vec<(u64, u32)> = firsts.zip(0..).collect();
+        order.par_sort_unstable();
+        let name = |first: u64| lists[(first >> 32) as usize][(first & u64::from(u32::MAX)) as usize];
+        let names = order.iter().map(|(first, _)| name(*first)).collect();
+        let mut ranks = vec![SymbolId(0); order.len()];
+        for (rank, (_, number)) in order.iter().enumerate() {
+            ranks[*number as usize] = SymbolId::new(rank);
         }
-        let ids = lists
-            .par_iter()
-            .map(|list| {
-                let id = |name: &&'a [u8]| SymbolId::new(map.get(*name).map_or(0, |id| *id as usize));
-                list.iter().map(id).collect()
-            })
-            .collect();
-        (SymbolTable { map, names }, ids)
+        ids.par_iter_mut().flatten().for_each(|id| *id = ranks[id.index()]);
+        (SymbolTable { map, ids: ranks, names }, ids)
     }
 
     /// The id of a name, if anything in the link mentions it.
     pub fn find(&self, name: &[u8]) -> Option<SymbolId> {
-        self.map.get(name).map(|id| SymbolId::new(*id as usize))
+        self.map.get(name).map(|number| self.ids[*number as usize])
     }
 }
 

@@ -13,10 +13,9 @@ use crate::inputs::{FileKind, Inputs, SequenceItem, SymbolType};
 
 /// The name by which a symbol is resolved: `foo@@V` is the default version of `foo` and means it.
 pub(super) fn stem(name: &[u8]) -> &[u8] {
-    match name.windows(2).position(|w| w == b"@@") {
-        Some(at) => &name[..at],
-        None => name,
-    }
+    // Nearly no name has one.
+    let at = name.contains(&b'@').then(|| name.windows(2).position(|w| w == b"@@")).flatten();
+    at.map_or(name, |at| &name[..at])
 }
 
 /// Everything that extraction reads.

@@ -14,9 +14,10 @@ use std::path::{Path, PathBuf};
 use rayon::prelude::*;
 use summaries::{Asked, Granularity, ModuleSummary, extract, format, native};
 
-use crate::config::Level;
+use crate::config::{Config, Level};
 use crate::ids::ModuleId;
 use crate::inputs::{FileKind, Inputs};
+use crate::resolve::Resolution;
 pub use cache::Cache;
 pub use commands::{dump_command, summarize_command};
 
@@ -48,6 +49,16 @@ pub struct Summarised {
     pub origin: Origin,
 }
 
+/// Summarise the loaded modules of a link, as its level and options ask.
+pub fn of_link(config: &Config, inputs: &Inputs, resolution: &Resolution<'_>) -> Vec<Summarised> {
+    let asked = Asked { granularity: granularity(config.prune.level), without_debug: config.drops_debug() };
+    summarise(inputs, &resolution.loaded, asked, cache_of(config).as_ref())
+}
+
+fn cache_of(config: &Config) -> Option<Cache> {
+    config.prune.cache.as_ref().map(|dir| Cache::new(dir, cache::DEFAULT_LIMIT))
+}
+
 /// Summarise the loaded modules. The result has their order, whatever the number of threads.
 pub fn summarise(
     inputs: &Inputs,
@@ -72,15 +83,16 @@ pub fn summarise(
 /// Summarise the modules once more for value flow, in parallel: those with an atom that lives, and of native ones the live functions.
 /// `live` says it of the atoms of the module at a position, in their order. A module whose atoms come out differently is followed whole.
 pub fn follow(
+    config: &Config,
     inputs: &Inputs,
     summarised: &mut [Summarised],
     live: &(dyn Fn(usize) -> Vec<bool> + Sync),
-    cache: Option<&Cache>,
 ) {
+    let cache = cache_of(config);
     summarised.par_iter_mut().enumerate().for_each(|(position, of)| {
         let live = live(position);
         if live.contains(&true) {
-            of.summary = follow_one(inputs.module_bytes(of.module), &of.summary, &live, cache);
+            of.summary = follow_one(inputs.module_bytes(of.module), &of.summary, &live, cache.as_ref());
         }
     });
 }

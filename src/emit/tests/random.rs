@@ -6,7 +6,8 @@ use summaries::{ModuleSummary, native};
 
 use super::tools::{Workshop, run};
 use crate::emit::{archive, object::rewrite};
-use crate::plan::{Action, ModulePlan, can_stub};
+use crate::plan::{Action, ModulePlan};
+use crate::propagate::can_stub;
 use crate::verify;
 
 const SOURCE: &str = r#"

@@ -4,7 +4,8 @@ use summaries::{AtomIdx, Definition, ModuleSummary, native};
 
 use super::tools::Workshop;
 use crate::emit::object::rewrite;
-use crate::plan::{Action, ModulePlan, can_stub};
+use crate::plan::{Action, ModulePlan};
+use crate::propagate::can_stub;
 use crate::verify;
 
 const SOURCE: &str = "int out(int);\n\

@@ -7,6 +7,7 @@ use summaries::ModuleSummary;
 
 use super::*;
 use crate::index::tests::random_link;
+use crate::inputs::Inputs;
 use crate::propagate::live;
 
 const COUNT: usize = 24;
@@ -16,7 +17,7 @@ fn dropped(edges: &[(usize, usize)]) -> (Vec<Vec<usize>>, usize) {
     let link = random_link(edges, 4, COUNT / 4);
     let resolution = link.resolution();
     let summaries: Vec<&ModuleSummary> = link.summaries.iter().collect();
-    let mut index = crate::index::build(&link.config, &Inputs::default(), &resolution, &summaries);
+    let mut index = crate::index::build(link.inputs(&Inputs::default(), &resolution, &summaries));
     let run = |index: &Index| live(index);
     let order = referrers_first(&index, &run(&index));
     let mut all = Vec::new();

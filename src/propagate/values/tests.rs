@@ -46,7 +46,7 @@ pub(super) fn flow_of_within(
         }
     }
     let summaries: Vec<&summaries::ModuleSummary> = link.summaries.iter().collect();
-    let index = build(&link.config, &Inputs::default(), &resolution, &summaries);
+    let index = build(link.inputs(&Inputs::default(), &resolution, &summaries));
     let model = |id: SymbolId| {
         let name = resolution.symbols[id].name;
         models.iter().find(|m| m.0.as_bytes() == name).map(|m| &m.1)

@@ -73,7 +73,7 @@ pub(super) fn claim(context: &Context<'_, '_>, texts: &mut [Text<'_>], found: &m
         match entries(texts, base, table, owners, &partners) {
             Ok(targets) => {
                 found.retargets.extend(targets);
-                let end = table.last().map_or(base.1, |r| r.at.1 + 4);
+                let end = table.last().map_or(base.1, |r| r.at.1.saturating_add(4));
                 if let [(_, owner)] = owners
                     && only_from(texts, &found.data, base, end, *owner)
                     && let Some(start) =
@@ -85,7 +85,7 @@ pub(super) fn claim(context: &Context<'_, '_>, texts: &mut [Text<'_>], found: &m
             Err(what) => unclaimed.push((table, what)),
         }
     }
-    for run in relative.chunk_by(|a, b| b.at == (a.at.0, a.at.1 + 4)) {
+    for run in relative.chunk_by(|a, b| b.at == (a.at.0, a.at.1.saturating_add(4))) {
         let base = run.first().and_then(|first| base_of(first.at, &found.data)).map_or(0, |base| base.1);
         for entry in run {
             let own = unclaimed.partition_point(|(table, _)| table.first().is_some_and(|r| r.at <= entry.at));

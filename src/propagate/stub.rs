@@ -135,7 +135,7 @@ pub fn may_fold(config: &Config) -> bool {
 
 /// By atom: what `--prune-stub-symbol` names and can be a stub. Roots stay: their callers are not in the link. Empty
 /// where there is nothing.
-pub fn chosen_stubs(config: &Config, index: &Index, summaries: &[&ModuleSummary]) -> Vec<bool> {
+pub(super) fn chosen_stubs(config: &Config, index: &Index, summaries: &[&ModuleSummary]) -> Vec<bool> {
     let patterns: Vec<Glob> = config.prune.stub_symbols.iter().map(|p| Glob::new(p)).collect();
     if patterns.is_empty() || may_fold(config) {
         return Vec::new();

@@ -1,0 +1,77 @@
+//! How a link is propagated: by references alone, or with addresses followed besides.
+//!
+//! Addresses are followed where the gate let functions be summarised for that, and no function is made a stub by an option. Otherwise, and where
+//! somebody may map memory at a place of the program's choice, liveness is by references alone, which keeps no less.
+//! It may be asked again about the same link with more roots.
+
+use rayon::prelude::*;
+
+use super::values::{self, Sources, ValueFlow};
+use super::{Liveness, Models, live, stub};
+use crate::error::Result;
+use crate::ids::AtomId;
+use crate::index::{Index, LinkInputs};
+
+/// What decides about every propagation of a link.
+pub struct Propagator<'s> {
+    link: LinkInputs<'s>,
+    /// The atoms whose functions were summarised for value flow.
+    followed: Option<Liveness>,
+    models: Models,
+    /// By position and atom: whether a stub may take its place. Of no module where there are no stubs.
+    can_stub: Vec<Vec<bool>>,
+}
+
+impl<'s> Propagator<'s> {
+    /// `followed`: see [`super::followed`].
+    ///
+    /// # Errors
+    /// None, unless a table of models was built in that can't be read.
+    pub fn new(link: LinkInputs<'s>, followed: Option<Liveness>) -> Result<Self> {
+        let (mut models, mut can_stub) = (Models::default(), Vec::new());
+        if followed.is_some() {
+            models = Models::builtin()?.of_link(link.inputs, link.resolution);
+            if !stub::may_fold(link.config) {
+                can_stub = link.summaries.par_iter().map(|s| stub::can_stub(s)).collect();
+            }
+        }
+        Ok(Propagator { link, followed, models, can_stub })
+    }
+
+    /// What lives, given the roots of the index.
+    pub fn run(&self, index: &Index) -> ValueFlow {
+        let LinkInputs { config, inputs, resolution, summaries } = self.link;
+        let chosen = stub::chosen_stubs(config, index, summaries);
+        let reachable = live(index);
+        // What is kept for a reason that came later was not summarised for this.
+        let all_followed = self.followed.as_ref().is_some_and(|followed| followed.covers(&reachable));
+        let mut fixed_mapping = None;
+        if all_followed && chosen.is_empty() && values::can_follow(summaries) {
+            let can_stub = |atom: AtomId| {
+                let (position, local) = index.locate(atom);
+                self.can_stub.get(position).and_then(|can| can.get(local.index())) == Some(&true)
+            };
+            let sources = Sources {
+                config,
+                resolution,
+                summaries,
+                index,
+                reachable: &reachable,
+                models: &|symbol| self.models.of(inputs, resolution, symbol),
+                memory: &|symbol| self.models.memory(inputs, resolution, symbol),
+                unseen_code: self.models.has_unseen_code(config, inputs, resolution),
+                can_stub: &can_stub,
+            };
+            let flow = values::flow(sources, config.prune.wants_report());
+            if flow.fixed_mapping.is_none() {
+                return flow;
+            }
+            fixed_mapping = flow.fixed_mapping;
+        }
+        // A function that is a stub by an option refers to nothing.
+        let muted = index.without_bodies(&chosen);
+        let mut liveness = muted.as_ref().map_or(reachable, live);
+        liveness.stub = chosen.iter().zip(&liveness.witness).map(|(c, w)| *c && w.is_some()).collect();
+        ValueFlow { liveness, fixed_mapping, ..ValueFlow::default() }
+    }
+}

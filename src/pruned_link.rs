@@ -1,0 +1,238 @@
+//! Passes 7 to 9 of a link in which something goes: emit the pruned objects, link them, verify both.
+//!
+//! Safe because nothing is published before what was emitted agrees with its plan, the linker took it, and the output has what the plain one has.
+//! Whatever fails means that the originals are linked. Left out: whether there is anything to prune ([`crate::refusal`]).
+
+use rayon::prelude::*;
+use summaries::{Limit, LimitRecord};
+
+use crate::config::{Config, Dialect};
+use crate::emit::{self, tree::Sources};
+use crate::error::{Error, Result, Stage};
+use crate::ids::Id;
+use crate::index::{Index, LinkInputs};
+use crate::inputs::{self, Inputs};
+use crate::link::{self, bound, workspace::Workspace};
+use crate::propagate::Liveness;
+use crate::refusal::{self, PlainOutput, Settled, Verdict};
+use crate::report::accounting::{Totals, sizes};
+use crate::resolve::{self, Resolution};
+use crate::timing::Timer;
+use crate::verify;
+
+/// What came of the objects of a link.
+#[derive(Debug, Default)]
+pub struct Pruned {
+    /// The output is in its place. Otherwise the originals are for the caller to link.
+    pub linked: bool,
+    /// The bytes of all modules, before and after.
+    pub totals: Totals,
+    /// What the linker said when it refused the pruned objects.
+    pub refused: Option<Vec<u8>>,
+    /// The plain link may record a library that this one does not.
+    pub missing_library: Option<LimitRecord>,
+}
+
+impl Pruned {
+    /// What the user is told if the linker refused. That it takes the originals is a bug of ours.
+    pub fn refusal(&self) -> Option<String> {
+        let messages = String::from_utf8_lossy(self.refused.as_ref()?);
+        let first = messages.lines().next().unwrap_or("no message");
+        Some(format!("link: the linker refused the pruned objects ({first}); the originals were linked"))
+    }
+}
+
+/// Emit, link and verify, if the verdict allows it and anything goes; `--prune-level=off` only emits and verifies.
+///
+/// # Errors
+/// An object can't be emitted, or it or the output is not what it should be; a file can't be written.
+pub fn prune(
+    link: LinkInputs<'_>,
+    index: &Index,
+    liveness: &Liveness,
+    settled: &Settled,
+    verdict: &Verdict,
+    timer: &mut Timer,
+) -> Result<Pruned> {
+    let LinkInputs { config, inputs, resolution, summaries } = link;
+    if !verdict.allows() || !refusal::drops_anything(&settled.plan) {
+        let totals = if config.prune.wants_report() { account(link, &[]) } else { Totals::default() };
+        return Ok(Pruned { totals, ..Pruned::default() });
+    }
+    let plain = &verdict.plain;
+    let sources = Sources {
+        config,
+        inputs,
+        resolution,
+        summaries,
+        plan: &settled.plan,
+        explicit: &settled.explicit,
+        needed: &|dso| plain.needs(dso),
+    };
+    if config.prune.off {
+        let objects = timer.stage(Stage::Emit, || emit::tree::objects(sources))?;
+        timer.stage(Stage::Verify, || verify_emitted(sources, &objects))?;
+        return Ok(Pruned { totals: account(link, &objects), ..Pruned::default() });
+    }
+    let mut expected = plain.output(link, index, &settled.plan);
+    let asked = refusal::asked_libraries(link, index, plain, liveness);
+    expected.asked = asked.into_iter().map(|dso| inputs.dso_name(dso)).collect();
+    Ok(match prune_and_link(sources, &expected, timer)? {
+        Ok(objects) => Pruned { linked: true, totals: account(link, &objects), ..Pruned::default() },
+        Err(Refusal::Linker(messages)) => {
+            Pruned { totals: account(link, &[]), refused: Some(messages), ..Pruned::default() }
+        }
+        Err(Refusal::Library(limit)) => {
+            Pruned { totals: account(link, &[]), missing_library: Some(limit), ..Pruned::default() }
+        }
+    })
+}
+
+/// The bytes of each module that was pruned.
+type Objects = Vec<Option<Vec<u8>>>;
+
+/// Why the originals are linked after all.
+enum Refusal {
+    /// What the linker said when it refused the pruned objects.
+    Linker(Vec<u8>),
+    /// The plain link may record a library that this one does not.
+    Library(LimitRecord),
+}
+
+/// Emit the pruned objects, verify them, and link them.
+fn prune_and_link(
+    sources: Sources<'_>,
+    plain: &PlainOutput<'_>,
+    timer: &mut Timer,
+) -> Result<std::result::Result<Objects, Refusal>> {
+    let config = sources.config;
+    let no_thread = |e| Error::io(Stage::Link, &config.linker.path, "start a thread for", e);
+    bound::clean_up_on_signals().map_err(no_thread)?;
+    let workspace = Workspace::new(config)?;
+    let emitted = timer.stage(Stage::Emit, || emit::tree::emit(sources, &workspace.copies))?;
+    if let Some(dir) = &config.prune.emit_dir {
+        emit::keep::keep(sources, &emitted, &workspace.copies, dir)?;
+    }
+    // What was emitted is verified while the linker works on it: nothing is published before both are done.
+    let (output, verified) = timer.stage(Stage::Link, || {
+        std::thread::scope(|scope| {
+            let link = || link::link_pruned(config, &emitted, &workspace);
+            let link = std::thread::Builder::new().spawn_scoped(scope, link).map_err(no_thread);
+            let verified = verify_emitted(sources, &emitted.objects);
+            let panicked = |_| Err(Error::new(Stage::Link, "internal error"));
+            (link.and_then(|link| link.join().unwrap_or_else(panicked)), verified)
+        })
+    });
+    verified?;
+    let output = output?;
+    if !output.status.success() {
+        return Ok(Err(Refusal::Linker(output.stderr)));
+    }
+    let facts = timer.stage(Stage::Verify, || verified_output(sources, &workspace, plain))?;
+    let is_missing = |name: &&&str| {
+        let ends = |needed: &Vec<u8>| {
+            needed.strip_suffix(name.as_bytes()).is_some_and(|rest| rest.is_empty() || rest.ends_with(b"/"))
+        };
+        !facts.needed.iter().any(ends)
+    };
+    if let Some(name) = plain.asked.iter().find(is_missing) {
+        let detail = format!("LLVM bitcode refers to {name}, which the pruned link does not record");
+        return Ok(Err(Refusal::Library(resolve::link_limit(Limit::BitcodeLibrary, detail))));
+    }
+    let opened = opened_paths(config, sources.inputs, sources.resolution);
+    let changed = |file: &&inputs::InputFile| !file.bytes.is_unchanged(&file.path);
+    if let Some(file) = sources.inputs.files.iter().find(changed) {
+        let name = file.path.display().to_string();
+        return Err(Error::new(Stage::Link, "the file changed while it was linked").in_file(name));
+    }
+    link::rewrite_side_outputs(config, &emitted.names, &workspace, Some(&opened))?;
+    workspace.publish(config)?;
+    link::print_messages(&output, &emitted.names, &workspace, config);
+    Ok(Ok(emitted.objects))
+}
+
+/// Each pruned object agrees with its plan, and every strong reference has the definition that it had.
+fn verify_emitted(sources: Sources<'_>, objects: &[Option<Vec<u8>>]) -> Result<()> {
+    let resolution = sources.resolution;
+    let facts: Vec<verify::Facts<'_>> = (0..resolution.loaded.len())
+        .into_par_iter()
+        .map(|position| {
+            let module = resolution.loaded[position];
+            let name = sources.inputs.module_name(module);
+            let original = sources.inputs.module_bytes(module);
+            let (summary, plan) = (sources.summaries[position], &sources.plan.modules[position]);
+            if sources.inputs.modules[module].kind == inputs::FileKind::Bitcode {
+                let Some(pruned) = &objects[position] else {
+                    return Ok(verify::bitcode_facts(name, original, None));
+                };
+                emit::bitcode::with_fates(original, summary, plan, |fate| {
+                    verify::bitcode(&name, original, pruned, fate)
+                })?;
+                return Ok(verify::bitcode_facts(name, original, Some(pruned)));
+            }
+            let Some(pruned) = &objects[position] else { return verify::facts(&name, original) };
+            verify::object(&name, original, pruned, &verify::Expected::new(summary, plan))?;
+            verify::facts(&name, pruned)
+        })
+        .collect::<Result<_>>()?;
+    let elsewhere = resolution.names_defined_elsewhere();
+    verify::closure_of(&facts, &|name| elsewhere.contains(name), &|_| false)
+}
+
+/// The output, held against what the plain one has.
+fn verified_output(
+    sources: Sources<'_>,
+    workspace: &Workspace,
+    plain: &PlainOutput<'_>,
+) -> Result<verify::OutputFacts> {
+    let facts = verify::output(&workspace.temporary_output)?;
+    match plain.difference(sources.config, &facts)? {
+        Some(what) => Err(Error::new(Stage::Verify, format!("the pruned output {what}"))),
+        None => Ok(facts),
+    }
+}
+
+/// Each file that the linker has in its dependency file, in order, as it names it there. Members of thin archives are files of their own: mold names
+/// them all, gold those that it loads, lld and GNU ld none.
+fn opened_paths(config: &Config, inputs: &Inputs, resolution: &Resolution<'_>) -> Vec<String> {
+    if config.linker.dialect == Dialect::Wild {
+        return link::wild_dependencies(config, inputs);
+    }
+    let mut named = vec![true; inputs.files.len()];
+    let thin =
+        |module: &inputs::Module| module.archive.as_ref().is_some_and(|(archive, _)| *archive != module.file);
+    for module in inputs.modules.iter().filter(|module| thin(module)) {
+        named[module.file.index()] = config.linker.dialect == Dialect::Mold;
+    }
+    for module in resolution.loaded.iter().filter(|_| config.linker.dialect == Dialect::Gold) {
+        named[inputs.modules[*module].file.index()] = true;
+    }
+    // lld reads it when the dependency file is written already.
+    let late = |file: &inputs::InputFile| {
+        config.linker.dialect == Dialect::Lld && config.call_graph_orderings.contains(&file.path)
+    };
+    let name = |file: &inputs::InputFile| match config.linker.dialect {
+        Dialect::Lld | Dialect::Mold => link::without_dots(&file.path),
+        Dialect::Bfd | Dialect::Gold | Dialect::Wild => file.path.display().to_string(),
+    };
+    let named = inputs.files.iter().zip(named).filter(|(file, named)| *named && !late(file));
+    let mut opened: Vec<&inputs::InputFile> = named.map(|(file, _)| file).collect();
+    if config.linker.dialect == Dialect::Lld {
+        // It reads these before all inputs, in this order (`LinkerDriver::readConfigs`).
+        let lists = [&config.dynamic_lists[..], &config.export_dynamic_lists].concat();
+        let first = [&config.symbol_orderings, &lists, &config.version_scripts];
+        opened.sort_by_key(|file| {
+            first.iter().position(|paths| paths.contains(&file.path)).unwrap_or(first.len())
+        });
+    }
+    opened.into_iter().map(name).collect()
+}
+
+/// The bytes of all modules in the link, before and after; those without pruned bytes stay as they are.
+fn account(link: LinkInputs<'_>, objects: &[Option<Vec<u8>>]) -> Totals {
+    Totals::new(link.resolution.loaded.iter().enumerate().map(|(i, module)| {
+        let before = sizes(link.inputs.module_bytes(*module));
+        let after = objects.get(i).and_then(Option::as_ref).map_or(before, |bytes| sizes(bytes));
+        (before, after)
+    }))
+}
