@@ -164,6 +164,7 @@ cases! {
     fn_loose_tables
     fn_nested
     fn_no_unwind
+    fn_table_before_zeros
     fn_tables
     fn_text_data
     fn_top_asm

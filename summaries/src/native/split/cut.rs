@@ -298,14 +298,12 @@ impl<'c, 'a, 't> Rodata<'c, 'a, 't> {
         start == end || end.saturating_sub(start) <= MAX_PADDING && self.is_unused(start, end)
     }
 
-    /// Where what is behind `front` begins, if that is as well aligned as the section can be.
+    /// Where what is behind `front` begins, if that is as well aligned as the section can be. Behind bytes that align it something with a name
+    /// begins there: a relocation may mean the middle of an array, of which those bytes are the first elements.
     fn aligned_behind(&self, front: u64) -> Option<u64> {
         let start = front.checked_next_multiple_of(self.align)?;
-        let begins = || {
-            self.named.binary_search(&start).is_ok()
-                || self.relocations.iter().any(|r| r.first == start as i64)
-        };
-        let known = start == front || start < self.size() && begins() && self.is_unused(front, start);
+        let known =
+            start == front || self.named.binary_search(&start).is_ok() && self.is_unused(front, start);
         known.then_some(start)
     }
 
