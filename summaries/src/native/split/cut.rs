@@ -22,9 +22,6 @@ use crate::native::relocations::{self, Rela, symbol_of, type_of};
 use crate::native::tables::Result;
 use crate::summary::{AtomKind, Definition, SymbolKind, Target};
 
-/// Bytes before a table that align it, at most so many.
-const MAX_PADDING: u64 = 7;
-
 /// How a section of data is cut.
 #[derive(Debug, Default)]
 pub(super) struct Cut {
@@ -206,46 +203,45 @@ impl<'c, 'a, 't> Rodata<'c, 'a, 't> {
             let known = table.bases.len() == 1 || only_tables && !table.bases.is_empty();
             !table.unclear && unnamed && known && table.start < table.end && table.end <= self.size()
         };
-        // From the front and from the back; what is between is the rest.
+        // From the front and from the back; what is between is the rest. Tables of 4-byte entries need no padding: a gap is an object.
         let mut front = 0;
-        let mut pieces: Vec<(u64, &Table)> = Vec::new();
+        let mut pieces: Vec<&Table> = Vec::new();
         for table in &tables {
-            if !separable(table) || !self.is_padding(front, table.start) {
+            if !separable(table) || table.start != front {
                 break;
             }
-            pieces.push((if pieces.is_empty() { 0 } else { table.start }, table));
+            pieces.push(table);
             front = table.end;
         }
         let mut rest = None;
-        if !self.is_padding(front, self.size()) {
+        if front != self.size() {
             // It is moved as one, so that it must begin where everything in it stays aligned.
             while rest.is_none() {
                 rest = self.aligned_behind(front);
                 if rest.is_none() {
-                    front = pieces.pop()?.1.start;
+                    front = pieces.pop()?.start;
                 }
             }
         }
         let mut back = self.size();
-        let mut behind: Vec<(u64, &Table)> = Vec::new();
+        let mut behind: Vec<&Table> = Vec::new();
         for table in tables.iter().skip(pieces.len()).rev() {
-            if !separable(table) || !self.is_padding(table.end, back) || rest.is_none_or(|r| table.start <= r)
-            {
+            if !separable(table) || table.end != back || rest.is_none_or(|r| table.start <= r) {
                 break;
             }
-            behind.push((table.start, table));
+            behind.push(table);
             back = table.start;
         }
         let mut cut = Cut { section: self.section, ..Cut::default() };
-        cut.pieces.extend(pieces.iter().map(|(start, _)| *start));
+        cut.pieces.extend(pieces.iter().map(|table| table.start));
         cut.pieces.extend(rest);
-        cut.pieces.extend(behind.iter().rev().map(|(start, _)| *start));
+        cut.pieces.extend(behind.iter().rev().map(|table| table.start));
         cut.rest = rest.map(|rest| (rest, back));
         if cut.pieces.len() < 2 {
             return None;
         }
-        for (start, table) in pieces.iter().chain(&behind) {
-            cut.bases.extend(table.bases.iter().map(|place| (*place, *start)));
+        for table in pieces.iter().chain(&behind) {
+            cut.bases.extend(table.bases.iter().map(|place| (*place, table.start)));
         }
         cut.bases.sort_unstable();
         let mut others = Vec::new();
@@ -284,18 +280,13 @@ impl<'c, 'a, 't> Rodata<'c, 'a, 't> {
     fn is_only(&self, tables: &[Table]) -> bool {
         let mut at = 0;
         for table in tables {
-            if table.unclear || table.bases.is_empty() || !self.is_padding(at, table.start) {
+            if table.unclear || table.bases.is_empty() || table.start != at {
                 return false;
             }
             at = table.end;
         }
         let bases: usize = tables.iter().map(|t| t.bases.len()).sum();
-        self.named.is_empty() && bases == self.relocations.len() && self.is_padding(at, self.size())
-    }
-
-    /// Whether the bytes from `start` to `end` are none, or align what follows: few zeros to which nothing refers.
-    fn is_padding(&self, start: u64, end: u64) -> bool {
-        start == end || end.saturating_sub(start) <= MAX_PADDING && self.is_unused(start, end)
+        self.named.is_empty() && bases == self.relocations.len() && at == self.size()
     }
 
     /// Where what is behind `front` begins, if that is as well aligned as the section can be. Behind bytes that align it something with a name
