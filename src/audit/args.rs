@@ -104,7 +104,7 @@ pub(crate) struct Request {
 
 /// What to do.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum AuditRequest {
     Help(Option<Command>),
     Answer(Box<Request>),
 }
@@ -117,12 +117,12 @@ fn wrong<T>(message: impl Into<String>) -> Result<T> {
 ///
 /// # Errors
 /// A mistake in them.
-pub(crate) fn parse(words: &[OsString]) -> Result<Asked> {
-    let Some((first, rest)) = words.split_first() else { return Ok(Asked::Help(None)) };
+pub(crate) fn parse(words: &[OsString]) -> Result<AuditRequest> {
+    let Some((first, rest)) = words.split_first() else { return Ok(AuditRequest::Help(None)) };
     let name = first.to_string_lossy();
     if matches!(&*name, "--help" | "-h" | "help") {
         let asked = rest.first().and_then(|w| w.to_str()).and_then(command);
-        return Ok(Asked::Help(asked));
+        return Ok(AuditRequest::Help(asked));
     }
     let Some(command) = command(&name) else {
         let all: Vec<&str> = Command::ALL.iter().map(|c| c.0).collect();
@@ -149,7 +149,7 @@ pub(crate) fn parse(words: &[OsString]) -> Result<Asked> {
             if text == "--" {
                 ended = true;
             } else if matches!(&*text, "--help" | "-h") {
-                return Ok(Asked::Help(Some(command)));
+                return Ok(AuditRequest::Help(Some(command)));
             } else {
                 option(&mut request, &text, &mut words)?;
             }
@@ -159,7 +159,7 @@ pub(crate) fn parse(words: &[OsString]) -> Result<Asked> {
             let mut line = vec![word.clone()];
             line.extend(words.cloned());
             request.source = source(command, &request.names, line)?;
-            return Ok(Asked::Answer(Box::new(request)));
+            return Ok(AuditRequest::Answer(Box::new(request)));
         }
     }
     let wants = command.wants().join(" ");
@@ -327,12 +327,12 @@ fn beginning(path: &Path) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn read(line: &str) -> Result<Asked> {
+    fn read(line: &str) -> Result<AuditRequest> {
         parse(&line.split_whitespace().map(OsString::from).collect::<Vec<_>>())
     }
 
     fn request(line: &str) -> Request {
-        let Asked::Answer(request) = read(line).unwrap() else { unreachable!("{line} asks for help") };
+        let AuditRequest::Answer(request) = read(line).unwrap() else { unreachable!("{line} asks for help") };
         *request
     }
 
@@ -382,9 +382,9 @@ mod tests {
 
     #[test]
     fn help() {
-        assert_eq!(read("").unwrap(), Asked::Help(None));
-        assert_eq!(read("--help").unwrap(), Asked::Help(None));
-        assert_eq!(read("help why").unwrap(), Asked::Help(Some(Command::Why)));
-        assert_eq!(read("why --help").unwrap(), Asked::Help(Some(Command::Why)));
+        assert_eq!(read("").unwrap(), AuditRequest::Help(None));
+        assert_eq!(read("--help").unwrap(), AuditRequest::Help(None));
+        assert_eq!(read("help why").unwrap(), AuditRequest::Help(Some(Command::Why)));
+        assert_eq!(read("why --help").unwrap(), AuditRequest::Help(Some(Command::Why)));
     }
 }

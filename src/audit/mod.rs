@@ -28,7 +28,7 @@ use std::process::ExitCode;
 
 use crate::args::Environment;
 use crate::error::{Error, Result, Stage};
-use args::{Asked, Command, Request, Source};
+use args::{AuditRequest, Command, Request, Source};
 use model::Model;
 use table::{Answer, Format, Screen};
 
@@ -41,8 +41,8 @@ const ROWS: usize = 20;
 /// A mistake in the words, a report that can't be read, a link that fails.
 pub fn run(words: &[OsString], env: &Environment<'_>) -> Result<ExitCode> {
     let request = match args::parse(words)? {
-        Asked::Help(command) => return print(help::text(command)),
-        Asked::Answer(request) => request,
+        AuditRequest::Help(command) => return print(help::text(command)),
+        AuditRequest::Answer(request) => request,
     };
     if request.command == Command::Html {
         return html(&request, env);

@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::args::{Asked, Request, parse};
+use super::args::{AuditRequest, Request, parse};
 use super::model::Model;
 use super::table::{Answer, Format, Screen};
 use super::{commands, html};
@@ -61,7 +61,7 @@ fn report() -> Value {
 
 fn request(line: &str) -> Request {
     let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-    let Asked::Answer(request) = parse(&words).unwrap() else { unreachable!("{line} asks for help") };
+    let AuditRequest::Answer(request) = parse(&words).unwrap() else { unreachable!("{line} asks for help") };
     *request
 }
 

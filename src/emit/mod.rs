@@ -26,6 +26,6 @@ mod tables;
 pub mod tree;
 #[cfg(test)]
 mod tests;
-mod treatment;
+mod relocation_action;
 mod unwind;
 mod write;

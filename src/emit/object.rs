@@ -15,9 +15,9 @@ use summaries::ModuleSummary;
 
 use super::debug::{self, ExplicitDebug};
 use super::input::{Input, LE, Role, Shdr};
-use super::parts::{Parts, Run};
+use super::parts::{Run, SplitSections};
 use super::relocations::{self, Output, Scan};
-use super::sections::{Fates, Numbering, Slot};
+use super::sections::{Numbering, SectionDisposition, Slot};
 use super::strings::{Compacted, StringTable};
 use super::stub;
 use super::symbol_table::SymbolTable;
@@ -34,8 +34,8 @@ const RELA: &[u8] = b".rela";
 /// Everything that was decided, in old numbers and new.
 struct Model<'a, 'p> {
     input: &'a Input<'a>,
-    parts: &'a Parts<'a>,
-    fates: Fates,
+    parts: &'a SplitSections<'a>,
+    fates: SectionDisposition,
     symbols: Symbols<'p>,
     unwind: Unwind,
     scan: Scan,
@@ -66,7 +66,7 @@ pub fn explicit_debug(
     plan: &ModulePlan,
 ) -> Result<Option<ExplicitDebug>> {
     let input = Input::parse(bytes)?;
-    debug::rewrite(&input, &Parts::decide(&input, summary, plan)?)
+    debug::rewrite(&input, &SplitSections::decide(&input, summary, plan)?)
 }
 
 /// [`rewrite`], with what [`explicit_debug`] makes of the same object and plan.
@@ -91,13 +91,13 @@ fn rewrite_without(
     emptied: &[usize],
 ) -> Result<Vec<u8>> {
     let mut input = Input::parse(bytes)?;
-    let mut parts = Parts::decide(&input, summary, plan)?;
+    let mut parts = SplitSections::decide(&input, summary, plan)?;
     if let Some(explicit) = explicit {
         input = Input::parse(&explicit.bytes)?;
         input.added.clone_from(&explicit.added);
         parts.meant.clone_from(&explicit.meant);
     }
-    let mut fates = Fates::decide(&input, summary, plan, &parts)?;
+    let mut fates = SectionDisposition::decide(&input, summary, plan, &parts)?;
     emptied.iter().for_each(|section| fates.drop(*section));
     let mut symbols = Symbols::new(&input, summary, plan, &fates, &parts)?;
     let unwind = Unwind::prune(&input, &fates, &symbols, &parts)?;
@@ -119,7 +119,7 @@ fn rewrite_without(
 /// marks its place.
 fn drop_emptied(
     input: &Input<'_>,
-    fates: &mut Fates,
+    fates: &mut SectionDisposition,
     unwind: &Unwind,
     scan: &Scan,
     symbols: &Symbols<'_>,
@@ -141,8 +141,8 @@ fn drop_emptied(
 /// The table of extended section numbers is needed only if there are that many sections.
 fn number_sections(
     input: &Input<'_>,
-    fates: &mut Fates,
-    parts: &Parts<'_>,
+    fates: &mut SectionDisposition,
+    parts: &SplitSections<'_>,
     scan: &Scan,
 ) -> Result<Numbering> {
     let sections = fates.number(input, parts, &scan.of_parts);

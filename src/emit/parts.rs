@@ -53,7 +53,7 @@ pub(super) struct Parted {
 
 /// Where an offset of a parted section is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Spot {
+pub(super) enum OffsetLocation {
     Run(u32),
     /// In what this run, a stub, replaces.
     Stub(u32),
@@ -74,7 +74,7 @@ pub(super) struct Synthesized {
 
 /// All sections that are emitted in parts, and the relocations that the parting adds and removes.
 #[derive(Debug)]
-pub(super) struct Parts<'s> {
+pub(super) struct SplitSections<'s> {
     summary: &'s ModuleSummary,
     plan: &'s ModulePlan,
     /// By section.
@@ -91,7 +91,7 @@ fn contradiction(message: impl Into<String>) -> Error {
     Error::new(Stage::Emit, message)
 }
 
-impl<'s> Parts<'s> {
+impl<'s> SplitSections<'s> {
     /// Part the sections of which the plan drops some atoms and keeps others, those with stubs, and those with several atoms of
     /// which the linker may fold some.
     ///
@@ -106,7 +106,7 @@ impl<'s> Parts<'s> {
         if plan.atoms.len() != summary.atoms.len() {
             return Err(contradiction("the plan is not of this module: its atoms differ"));
         }
-        let mut parts = Parts {
+        let mut parts = SplitSections {
             summary,
             plan,
             sections: Vec::new(),
@@ -243,7 +243,7 @@ impl<'s> Parts<'s> {
     }
 
     /// Whether the relocation at `offset` of `section` goes because the function that it belongs to does.
-    pub(super) fn is_ownerless(&self, section: u32, offset: u64) -> bool {
+    pub(super) fn belongs_to_dropped_jump_table(&self, section: u32, offset: u64) -> bool {
         let next = self.ownerless.partition_point(|(s, start, _)| (*s, *start) <= (section, offset));
         let range = next.checked_sub(1).and_then(|i| self.ownerless.get(i));
         range.is_some_and(|(s, _, end)| *s == section && offset < *end)
@@ -300,7 +300,7 @@ impl<'s> Parts<'s> {
             if to_action == Action::Drop {
                 return about("is to a part that is dropped");
             }
-            let (Spot::Run(here), Spot::Run(there) | Spot::Stub(there)) =
+            let (OffsetLocation::Run(here), OffsetLocation::Run(there) | OffsetLocation::Stub(there)) =
                 (parted.spot(from.offset), parted.spot(to.offset))
             else {
                 return about("is of no part that stays");
@@ -335,25 +335,25 @@ impl<'s> Parts<'s> {
 
 impl Parted {
     /// Where `offset` is.
-    pub(super) fn spot(&self, offset: u64) -> Spot {
+    pub(super) fn spot(&self, offset: u64) -> OffsetLocation {
         if let Some((run, found)) = self.holding(offset) {
-            return if found.stub.is_some() { Spot::Stub(run) } else { Spot::Run(run) };
+            return if found.stub.is_some() { OffsetLocation::Stub(run) } else { OffsetLocation::Run(run) };
         }
         let next = self.dropped.partition_point(|(start, _)| *start <= offset);
         match next.checked_sub(1).and_then(|i| self.dropped.get(i)) {
-            Some((_, end)) if offset < *end => Spot::Dropped,
-            _ => Spot::Nowhere,
+            Some((_, end)) if offset < *end => OffsetLocation::Dropped,
+            _ => OffsetLocation::Nowhere,
         }
     }
 
     /// What does not stay and ends at `offset`, where nothing begins.
-    pub(super) fn ended(&self, offset: u64) -> Spot {
+    pub(super) fn ended(&self, offset: u64) -> OffsetLocation {
         let run = self.runs.partition_point(|r| r.end < offset);
         let dropped = self.dropped.partition_point(|(_, end)| *end < offset);
         match (self.runs.get(run), self.dropped.get(dropped)) {
-            (Some(r), _) if r.end == offset && r.stub.is_some() => Spot::Stub(run as u32),
-            (_, Some((_, end))) if *end == offset => Spot::Dropped,
-            _ => Spot::Nowhere,
+            (Some(r), _) if r.end == offset && r.stub.is_some() => OffsetLocation::Stub(run as u32),
+            (_, Some((_, end))) if *end == offset => OffsetLocation::Dropped,
+            _ => OffsetLocation::Nowhere,
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! What becomes of each is decided in [`treatment`](super::treatment), the same way in both passes: [`scan`] before symbols
 //! and sections are numbered, [`write`] and [`write_parts`] after. What the parting of a section adds
-//! ([`Parts::synthesized`]) goes into its first relocation section, or into a new one, in the order of offsets.
+//! ([`SplitSections::synthesized`]) goes into its first relocation section, or into a new one, in the order of offsets.
 //!
 //! Left out: REL relocations; the front end keeps modules that have them as they are.
 
@@ -10,12 +10,12 @@ use object::elf;
 use object::{I64, U64, pod};
 
 use super::input::{Input, LE, Rela, Role};
-use super::parts::Parts;
-use super::sections::{Fates, PartRelocations};
+use super::parts::SplitSections;
+use super::relocation_action::{Target, Treatment, field_of, treat};
+use super::sections::{PartRelocations, SectionDisposition};
 use super::symbol_table::SymbolTable;
 use super::symbols::Symbols;
 use super::tables;
-use super::treatment::{Target, Treatment, field_of, treat};
 use super::unwind::Unwind;
 use crate::error::{Error, Result, Stage};
 
@@ -48,9 +48,9 @@ fn truncate(value: u64, width: u8) -> u64 {
 /// Look at every relocation: which symbols stay in use, which fields are resolved here.
 pub(super) fn scan(
     input: &Input<'_>,
-    fates: &Fates,
+    fates: &SectionDisposition,
     unwind: &Unwind,
-    parts: &Parts<'_>,
+    parts: &SplitSections<'_>,
     symbols: &mut Symbols<'_>,
 ) -> Result<Scan> {
     let mut scan = Scan { has_entries: vec![false; input.sections.len()], ..Scan::default() };
@@ -133,7 +133,7 @@ fn check_unmoved(input: &Input<'_>, unwind: &Unwind, target: Target, entry: &Rel
 }
 
 /// The relocation section that takes the synthesised relocations of `section`: the first that stays.
-fn carrier(input: &Input<'_>, fates: &Fates, section: u32) -> Option<usize> {
+fn carrier(input: &Input<'_>, fates: &SectionDisposition, section: u32) -> Option<usize> {
     let relocates = |(i, s): &(usize, &super::input::Shdr)| {
         input.role(*i) == Role::Relocations && s.sh_info.get(LE) == section && fates.keeps(*i)
     };
@@ -142,7 +142,12 @@ fn carrier(input: &Input<'_>, fates: &Fates, section: u32) -> Option<usize> {
 
 impl Scan {
     /// Note what the parting of sections adds: relocations, and the section symbols that they and `.llvm_addrsig` need.
-    fn synthesize(&mut self, input: &Input<'_>, fates: &Fates, parts: &Parts<'_>) -> Result<()> {
+    fn synthesize(
+        &mut self,
+        input: &Input<'_>,
+        fates: &SectionDisposition,
+        parts: &SplitSections<'_>,
+    ) -> Result<()> {
         if parts.is_empty() {
             return Ok(());
         }
@@ -209,7 +214,7 @@ impl Scan {
 pub(super) struct Output<'o> {
     pub(super) input: &'o Input<'o>,
     pub(super) symbols: &'o Symbols<'o>,
-    pub(super) parts: &'o Parts<'o>,
+    pub(super) parts: &'o SplitSections<'o>,
     pub(super) table: &'o SymbolTable,
     pub(super) unwind: &'o Unwind,
 }
@@ -237,7 +242,7 @@ pub(super) fn write(output: Output<'_>, index: usize, out: &mut Vec<u8>) -> Resu
 /// `index` also the calls of stubs that report.
 pub(super) fn write_parts(
     output: Output<'_>,
-    fates: &Fates,
+    fates: &SectionDisposition,
     section: u32,
     index: Option<usize>,
 ) -> Result<Vec<Vec<u8>>> {

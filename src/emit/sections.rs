@@ -12,13 +12,13 @@ use object::elf;
 use summaries::{Atom, ModuleSummary};
 
 use super::input::{Input, LE, Role};
-use super::parts::Parts;
+use super::parts::SplitSections;
 use crate::error::{Error, Result, Stage};
 use crate::plan::{Action, ModulePlan};
 
 /// What happens to each section of the input.
 #[derive(Debug)]
-pub(super) struct Fates {
+pub(super) struct SectionDisposition {
     /// By old section index.
     kept: Vec<bool>,
 }
@@ -79,13 +79,13 @@ pub(super) struct Numbering {
     pub(super) order: Vec<Slot>,
 }
 
-impl Fates {
+impl SectionDisposition {
     /// Apply the plan to the sections.
     pub(super) fn decide(
         input: &Input<'_>,
         summary: &ModuleSummary,
         plan: &ModulePlan,
-        parts: &Parts<'_>,
+        parts: &SplitSections<'_>,
     ) -> Result<Self> {
         let mut by_atom: Vec<Option<Action>> = vec![None; input.sections.len()];
         for (atom, action) in summary.atoms.iter().zip(&plan.atoms) {
@@ -110,7 +110,7 @@ impl Fates {
             }
         }
         let kept = by_atom.iter().map(|a| *a != Some(Action::Drop)).collect();
-        let mut fates = Fates { kept };
+        let mut fates = SectionDisposition { kept };
         fates.replace_groups(input, plan, &by_atom)?;
         for index in 1..input.sections.len() {
             if input.role(index) == Role::Relocations {
@@ -178,7 +178,7 @@ impl Fates {
     }
 
     /// `SHF_LINK_ORDER`: what is ordered after a section does not outlive it (gABI, "Sections").
-    fn check_order(&self, input: &Input<'_>, parts: &Parts<'_>) -> Result<()> {
+    fn check_order(&self, input: &Input<'_>, parts: &SplitSections<'_>) -> Result<()> {
         for (index, section) in input.sections.iter().enumerate().skip(1) {
             let ordered = section.sh_flags.get(LE).0 & elf::SHF_LINK_ORDER.0 != 0;
             let target = section.sh_link.get(LE) as usize;
@@ -197,7 +197,7 @@ impl Fates {
     pub(super) fn number(
         &self,
         input: &Input<'_>,
-        parts: &Parts<'_>,
+        parts: &SplitSections<'_>,
         relocations: &PartRelocations,
     ) -> Numbering {
         let runs_of = |table: &[(u32, u32)], old: u32| -> Vec<u32> {

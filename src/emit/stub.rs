@@ -14,7 +14,7 @@
 use object::{I64, U32, U64, elf, pod};
 
 use super::input::{Input, LE, Place, Rela, Shdr};
-use super::parts::Parts;
+use super::parts::SplitSections;
 use super::symbol_table::SymbolTable;
 use crate::error::Result;
 
@@ -84,7 +84,7 @@ pub(super) struct Named<'n> {
 /// The stubs of an object, by section and place.
 pub(super) fn named<'n>(
     input: &Input<'n>,
-    parts: &Parts<'_>,
+    parts: &SplitSections<'_>,
     symbols: &SymbolTable,
 ) -> Result<Vec<Named<'n>>> {
     // (section, run) -> the name by which the linker knows the function, or else the first one.

@@ -16,14 +16,14 @@ use object::elf;
 use summaries::{Definition, ModuleSummary};
 
 use super::input::{Input, LE, Place, Role, Sym};
-use super::parts::{Parts, Spot};
-use super::sections::Fates;
+use super::parts::{OffsetLocation, SplitSections};
+use super::sections::SectionDisposition;
 use super::symbol_table::{Entry, Home, SymbolTable};
 use crate::error::{Error, Result, Stage};
 use crate::plan::{Action, ModulePlan};
 /// What the plan makes of a symbol's definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum SymbolDisposition {
     /// It stays defined.
     Defined,
     /// It never was defined here.
@@ -38,7 +38,7 @@ pub(super) enum Standing {
 pub(super) struct Symbols<'p> {
     plan: &'p ModulePlan,
     first_global: usize,
-    standing: Vec<Standing>,
+    standing: Vec<SymbolDisposition>,
     /// Some relocation of the input names it.
     was_referenced: Vec<bool>,
     /// Some relocation that stays names it.
@@ -56,8 +56,8 @@ impl<'p> Symbols<'p> {
         input: &Input<'_>,
         summary: &ModuleSummary,
         plan: &'p ModulePlan,
-        fates: &Fates,
-        parts: &Parts<'_>,
+        fates: &SectionDisposition,
+        parts: &SplitSections<'_>,
     ) -> Result<Self> {
         let mut homes = Vec::new();
         let count = input.symbols.len();
@@ -88,12 +88,12 @@ impl<'p> Symbols<'p> {
                 _ => planned,
             };
             standing.push(match place {
-                Place::Undefined => Standing::Undefined,
-                _ if !dropped => Standing::Defined,
+                Place::Undefined => SymbolDisposition::Undefined,
+                _ if !dropped => SymbolDisposition::Defined,
                 _ if i >= input.first_global && plan.prevails_elsewhere.get(i) == Some(&true) => {
-                    Standing::Replaced
+                    SymbolDisposition::Replaced
                 }
-                _ => Standing::Gone,
+                _ => SymbolDisposition::Gone,
             });
         }
         Ok(Symbols {
@@ -107,7 +107,7 @@ impl<'p> Symbols<'p> {
     }
 
     /// What becomes of the symbol's definition. An error if there is no such symbol.
-    pub(super) fn standing(&self, symbol: u32) -> Result<Standing> {
+    pub(super) fn standing(&self, symbol: u32) -> Result<SymbolDisposition> {
         self.standing
             .get(symbol as usize)
             .copied()
@@ -166,8 +166,8 @@ impl<'p> Symbols<'p> {
     pub(super) fn number(
         &self,
         input: &Input<'_>,
-        fates: &Fates,
-        parts: &Parts<'_>,
+        fates: &SectionDisposition,
+        parts: &SplitSections<'_>,
         runs: &[(u32, u32)],
     ) -> Result<SymbolTable> {
         let mut signature = vec![false; input.symbols.len()];
@@ -197,17 +197,21 @@ impl<'p> Symbols<'p> {
             let flag = |flags: &[bool]| flags.get(i).copied().unwrap_or(false);
             // Tables and unwind sections may have been found empty since the standings were taken.
             let standing = match (self.standing.get(i).copied(), input.place(i)?) {
-                (Some(Standing::Defined), Place::Section(s)) if !fates.keeps(s as usize) => Standing::Gone,
-                (standing, _) => standing.unwrap_or(Standing::Gone),
+                (Some(SymbolDisposition::Defined), Place::Section(s)) if !fates.keeps(s as usize) => {
+                    SymbolDisposition::Gone
+                }
+                (standing, _) => standing.unwrap_or(SymbolDisposition::Gone),
             };
             let pinned = flag(&self.plan.pin_mention);
             let entry = match standing {
                 _ if i == 0 => Entry::AsItWas,
-                Standing::Defined => Entry::AsItWas,
-                Standing::Undefined if flag(&self.is_referenced) || !flag(&self.was_referenced) || pinned => {
+                SymbolDisposition::Defined => Entry::AsItWas,
+                SymbolDisposition::Undefined
+                    if flag(&self.is_referenced) || !flag(&self.was_referenced) || pinned =>
+                {
                     Entry::AsItWas
                 }
-                Standing::Replaced if flag(&self.is_referenced) || pinned => Entry::Undefined,
+                SymbolDisposition::Replaced if flag(&self.is_referenced) || pinned => Entry::Undefined,
                 _ if i < self.first_global => match flag(&signature) {
                     true if symbol.st_type() == elf::STT_SECTION => {
                         let name = String::from_utf8_lossy(input.symbol_name(i)).into_owned();
@@ -244,7 +248,7 @@ impl<'p> Symbols<'p> {
 /// Where a symbol of a parted section is; `None` if that goes.
 fn home(
     input: &Input<'_>,
-    parts: &Parts<'_>,
+    parts: &SplitSections<'_>,
     symbol: usize,
     section: u32,
     definition: Definition,
@@ -268,7 +272,7 @@ fn home(
     if action == Action::Drop {
         return Ok(None);
     }
-    let (Spot::Run(run) | Spot::Stub(run)) = parted.spot(atom.offset) else {
+    let (OffsetLocation::Run(run) | OffsetLocation::Stub(run)) = parted.spot(atom.offset) else {
         return about("a symbol is of no part that stays");
     };
     let value = input.symbols.get(symbol as usize).map_or(0, |s| s.st_value.get(LE));

@@ -9,7 +9,7 @@ use object::{I64, LittleEndian, U32, U64, elf, pod};
 use summaries::native::significance::Significance;
 
 use super::input::{ADDRSIG as SHT_LLVM_ADDRSIG, Input, LE, Place, Rela, Role, Shdr};
-use super::parts::Parts;
+use super::parts::SplitSections;
 use super::sections::{Numbering, group_members};
 use super::symbol_table::{Entry, SymbolTable};
 use crate::error::Result;
@@ -45,7 +45,7 @@ pub(super) fn listed(input: &Input<'_>, index: usize) -> Result<Vec<u32>> {
 pub(super) fn addrsig(
     input: &Input<'_>,
     symbols: &SymbolTable,
-    parts: &Parts<'_>,
+    parts: &SplitSections<'_>,
     index: usize,
     out: &mut Vec<u8>,
 ) -> Result<()> {
@@ -78,7 +78,7 @@ pub(super) const ADDRSIG: &[u8] = b".llvm_addrsig";
 pub(super) fn new_addrsig(
     input: &Input<'_>,
     symbols: &SymbolTable,
-    parts: &Parts<'_>,
+    parts: &SplitSections<'_>,
     addresses: &Significance,
 ) -> Result<Vec<u8>> {
     let mentioned = |old: usize| addresses.mentioned.get(old) == Some(&true);

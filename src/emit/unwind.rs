@@ -9,9 +9,9 @@
 //! Left out: 64-bit records, which no linker takes. Source: LSB Core 5.0, "Exception Frames".
 
 use super::input::{Input, LE, Rela, Role};
-use super::parts::{Parts, Spot};
-use super::sections::Fates;
-use super::symbols::{Standing, Symbols};
+use super::parts::{OffsetLocation, SplitSections};
+use super::sections::SectionDisposition;
+use super::symbols::{SymbolDisposition, Symbols};
 use crate::error::Result;
 
 /// The unwind sections of an object from which something goes.
@@ -52,9 +52,9 @@ impl Unwind {
     /// Prune every `.eh_frame` that stays. An error is a section that must change and does not follow the LSB.
     pub(super) fn prune(
         input: &Input<'_>,
-        fates: &Fates,
+        fates: &SectionDisposition,
         symbols: &Symbols<'_>,
-        parts: &Parts<'_>,
+        parts: &SplitSections<'_>,
     ) -> Result<Self> {
         // (unwind section, relocation section); a relocation section may stand before its target.
         let mut pairs: Vec<(u32, usize)> = Vec::new();
@@ -159,17 +159,23 @@ fn split(data: &[u8]) -> Option<Vec<Record>> {
 }
 
 /// Whether a relocation refers to what is dropped.
-fn is_gone(input: &Input<'_>, symbols: &Symbols<'_>, parts: &Parts<'_>, entry: &Rela) -> Result<bool> {
+fn is_gone(
+    input: &Input<'_>,
+    symbols: &Symbols<'_>,
+    parts: &SplitSections<'_>,
+    entry: &Rela,
+) -> Result<bool> {
     let symbol = entry.r_sym(LE, false);
     let Some(parted) = parts.of_symbol(input, symbol)? else {
         let standing = symbols.standing(symbol)?;
-        return Ok(matches!(standing, Standing::Gone | Standing::Replaced) || symbols.is_stub(symbol));
+        return Ok(matches!(standing, SymbolDisposition::Gone | SymbolDisposition::Replaced)
+            || symbols.is_stub(symbol));
     };
     let addend = entry.r_addend.get(LE);
     match u64::try_from(addend).map(|offset| parted.spot(offset)) {
-        Ok(Spot::Run(_)) => Ok(false),
-        Ok(Spot::Dropped | Spot::Stub(_)) => Ok(true),
-        Ok(Spot::Nowhere) | Err(_) => Err(input.about(
+        Ok(OffsetLocation::Run(_)) => Ok(false),
+        Ok(OffsetLocation::Dropped | OffsetLocation::Stub(_)) => Ok(true),
+        Ok(OffsetLocation::Nowhere) | Err(_) => Err(input.about(
             parted.section as usize,
             format!("an unwind table refers to {addend:#x}, which is no function"),
         )),
@@ -179,7 +185,7 @@ fn is_gone(input: &Input<'_>, symbols: &Symbols<'_>, parts: &Parts<'_>, entry: &
 fn prune_section(
     input: &Input<'_>,
     symbols: &Symbols<'_>,
-    parts: &Parts<'_>,
+    parts: &SplitSections<'_>,
     section: u32,
     relocation_sections: &[(u32, usize)],
 ) -> Result<Option<Changed>> {

@@ -10,9 +10,9 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use summaries::{AtomIdx, AtomKind, Definition, ModuleKind, ReferenceKind, SymbolIdx, Target, atom_flags};
 
-use super::bonds::{Bonds, FunctionTable, leads};
+use super::edge_effects::{EdgeEffects, FunctionTable, leads};
 use super::regions::Regions;
-use super::{Bond, Edge, EdgeKind, Index, LinkInputs, defining_atom, prevailing_atom};
+use super::{Edge, EdgeEffect, EdgeKind, Index, LinkInputs, defining_atom, prevailing_atom};
 use crate::config::Dialect;
 use crate::ids::{AtomId, Id, ModuleId, SymbolId};
 use crate::resolve::{Prevailing, start_stop_section};
@@ -177,15 +177,16 @@ fn part(
     dependents.dedup_by_key(|(atom, other, _)| (*atom, *other));
 
     let (functions, regions) = (&index.functions, &index.regions);
-    let bonds = Bonds::new(summary, &functions[position], &regions[position], sources.follows_values());
+    let effects =
+        EdgeEffects::new(summary, &functions[position], &regions[position], sources.follows_values());
     let mut out = Part::default();
     let mut references = summary.references.iter().enumerate().peekable();
     for (i, atom) in summary.atoms.iter().enumerate() {
         let from = AtomIdx::new(i);
         let first = out.edges.len();
         while let Some((number, r)) = references.next_if(|(_, r)| r.from <= from) {
-            let mut push = |target, kind, bond| {
-                out.edges.push(Edge::new(target, kind, bond, number as u32));
+            let mut push = |target, kind, effect| {
+                out.edges.push(Edge::new(target, kind, effect, number as u32));
             };
             let global_symbol = match r.target {
                 Target::Atom(_) => None,
@@ -195,7 +196,7 @@ fn part(
             };
             let Some((symbol, id)) = global_symbol else {
                 if let Some(place) = leads(summary, &functions[position], r.target, r.addend) {
-                    push(global(place.atom), edge_kind(r.kind), bonds.of(atom, r, Some(&place)));
+                    push(global(place.atom), edge_kind(r.kind), effects.of(atom, r, Some(&place)));
                 }
                 continue;
             };
@@ -206,12 +207,12 @@ fn part(
                     }),
                     _ => None,
                 };
-                push(target, edge_kind(r.kind), bonds.of(atom, r, place.as_ref()));
+                push(target, edge_kind(r.kind), effects.of(atom, r, place.as_ref()));
                 continue;
             }
             let name = sources.resolution.symbols[id].name;
             if let Some(atoms) = start_stop_section(name).and_then(|section| sections.get(section)) {
-                atoms.iter().for_each(|target| push(*target, EdgeKind::StartStop, Bond::Escapes));
+                atoms.iter().for_each(|target| push(*target, EdgeKind::StartStop, EdgeEffect::Escape));
             }
             // A weak reference needs no definition and no DSO, unless some other one is strong: for linkers the symbol
             // is strong then, wherever it is used, also if the strong reference is in dead code.
@@ -231,18 +232,20 @@ fn part(
         let group = atom.group.and_then(|g| summary.groups.get(g.index()));
         let members = group.map_or(&[][..], |g| &g.members);
         let no_reference =
-            |target: AtomIdx, kind| Edge::new(global(target), kind, Bond::Holds, Edge::NO_REFERENCE);
+            |target: AtomIdx, kind| Edge::new(global(target), kind, EdgeEffect::Keep, Edge::NO_REFERENCE);
         out.edges.extend(members.iter().filter(|m| **m != from).map(|m| no_reference(*m, EdgeKind::Group)));
         let start = dependents.partition_point(|d| d.0 < from);
         let metadata = dependents[start..].iter().take_while(|d| d.0 == from);
-        let tie = |d: &(AtomIdx, AtomIdx, u32)| Edge::new(global(d.1), EdgeKind::LinkOrder, Bond::Holds, d.2);
+        let tie =
+            |d: &(AtomIdx, AtomIdx, u32)| Edge::new(global(d.1), EdgeKind::LinkOrder, EdgeEffect::Keep, d.2);
         out.edges.extend(metadata.map(tie));
         let start = same_names.partition_point(|p| p.0 < global(from));
         let same = same_names[start..].iter().take_while(|p| p.0 == global(from));
-        out.edges.extend(same.map(|p| Edge::new(p.1, EdgeKind::SameName, Bond::Holds, Edge::NO_REFERENCE)));
+        out.edges
+            .extend(same.map(|p| Edge::new(p.1, EdgeKind::SameName, EdgeEffect::Keep, Edge::NO_REFERENCE)));
         // One edge per target is enough; of the strongest, the first reference in the file stands for the others.
         let mine = &mut out.edges[first..];
-        mine.sort_unstable_by_key(|e| (e.target, e.bond, e.reference));
+        mine.sort_unstable_by_key(|e| (e.target, e.effect, e.reference));
         let mut kept = first;
         for k in first..out.edges.len() {
             if kept == first || out.edges[kept - 1].target != out.edges[k].target {

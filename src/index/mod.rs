@@ -4,7 +4,7 @@
 //! linker will take for the reference; a reference that leaves the modules (to a DSO, to nothing) is kept
 //! apart, because the linker's errors and `DT_NEEDED` depend on it.
 
-mod bonds;
+mod edge_effects;
 mod edges;
 mod plain;
 mod regions;
@@ -24,8 +24,8 @@ use crate::config::Config;
 use crate::ids::{AtomId, Id, ModuleId, SymbolId};
 use crate::inputs::Inputs;
 use crate::resolve::{Resolution, link_limit};
-pub use bonds::Bond;
-pub(crate) use bonds::{FunctionTable, is_ordinary_data};
+pub use edge_effects::EdgeEffect;
+pub(crate) use edge_effects::{FunctionTable, is_ordinary_data};
 pub(crate) use edges::{edge_kind, is_exempt_from_start_stop_gc};
 pub(crate) use regions::{Region, Regions};
 pub use roots::RootReason;
@@ -57,7 +57,7 @@ pub struct Edge {
     pub target: AtomId,
     pub kind: EdgeKind,
     /// What it does to the target; of several references to one target, the strongest.
-    pub bond: Bond,
+    pub effect: EdgeEffect,
     /// How many edges it stands for; 255 is that or more.
     pub count: u8,
     /// [`Edge::STRUCTURAL`] and [`Edge::CALLS`].
@@ -85,12 +85,12 @@ impl Edge {
         self.kind == EdgeKind::LinkOrder && self.reference != Edge::NO_REFERENCE
     }
 
-    pub(crate) fn new(target: AtomId, kind: EdgeKind, bond: Bond, reference: u32) -> Self {
+    pub(crate) fn new(target: AtomId, kind: EdgeKind, effect: EdgeEffect, reference: u32) -> Self {
         let is_structural =
             reference == Edge::NO_REFERENCE || matches!(kind, EdgeKind::Unwind | EdgeKind::LinkOrder);
         let structural = if is_structural { Edge::STRUCTURAL } else { 0 };
         let calls = if kind == EdgeKind::Call { Edge::CALLS } else { 0 };
-        Edge { target, kind, bond, count: 1, flags: structural | calls, reference }
+        Edge { target, kind, effect, count: 1, flags: structural | calls, reference }
     }
 }
 

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{Facts, describe, lossy};
 use crate::ids::Id;
-use crate::propagate::values::{CallTargets, Cause, GivenUp};
+use crate::propagate::values::{CallTargets, GivenUp, OverdefinedReason};
 
 /// An indirect call or jump out of a live function.
 #[derive(Debug, Serialize)]
@@ -71,20 +71,21 @@ pub struct FlowReport {
 }
 
 /// Stable name of a cause.
-pub fn cause_name(cause: Cause) -> &'static str {
+pub fn cause_name(cause: OverdefinedReason) -> &'static str {
     match cause {
-        Cause::FrontEnd => "not-modelled",
-        Cause::Parameter => "parameter",
-        Cause::Memory => "memory",
-        Cause::Result => "result",
-        Cause::Outside => "outside",
-        Cause::Budget => "value-flow-budget",
+        OverdefinedReason::FrontEnd => "not-modelled",
+        OverdefinedReason::Parameter => "parameter",
+        OverdefinedReason::Memory => "memory",
+        OverdefinedReason::Result => "result",
+        OverdefinedReason::Outside => "outside",
+        OverdefinedReason::Budget => "value-flow-budget",
     }
 }
 
 pub(super) fn counts(facts: Facts<'_>) -> Option<FlowReport> {
     let counts = facts.flow.statistics?;
-    let by_cause = Cause::ALL.iter().map(|c| (cause_name(*c), counts.by_cause[*c as usize])).collect();
+    let by_cause =
+        OverdefinedReason::ALL.iter().map(|c| (cause_name(*c), counts.by_cause[*c as usize])).collect();
     Some(FlowReport {
         functions: counts.functions,
         indirect_sites: counts.indirect_sites,
@@ -134,15 +135,17 @@ fn site(facts: Facts<'_>, site: &CallTargets) -> CallSiteReport {
     }
 }
 
-fn because(facts: Facts<'_>, (cause, atom): (Cause, Option<crate::ids::AtomId>)) -> String {
+fn because(facts: Facts<'_>, (cause, atom): (OverdefinedReason, Option<crate::ids::AtomId>)) -> String {
     let place = atom.map(|a| describe(facts, a));
     let place = place.as_deref().unwrap_or("memory of no one function");
     match cause {
-        Cause::FrontEnd => format!("an instruction of {place} is not modelled"),
-        Cause::Parameter => format!("a parameter of {place}, which code that isn't followed can call"),
-        Cause::Memory => format!("read through an address that escaped, in {place}"),
-        Cause::Result => format!("the result of a call of something unknown in {place}"),
-        Cause::Outside => format!("something defined outside of the modules, used by {place}"),
-        Cause::Budget => "the work that a link may be was spent".to_owned(),
+        OverdefinedReason::FrontEnd => format!("an instruction of {place} is not modelled"),
+        OverdefinedReason::Parameter => {
+            format!("a parameter of {place}, which code that isn't followed can call")
+        }
+        OverdefinedReason::Memory => format!("read through an address that escaped, in {place}"),
+        OverdefinedReason::Result => format!("the result of a call of something unknown in {place}"),
+        OverdefinedReason::Outside => format!("something defined outside of the modules, used by {place}"),
+        OverdefinedReason::Budget => "the work that a link may be was spent".to_owned(),
     }
 }

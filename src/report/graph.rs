@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::{Facts, edge_kind_name, lossy, why};
 use crate::ids::{AtomId, Id};
-use crate::index::{Bond, Edge, EdgeKind};
+use crate::index::{Edge, EdgeEffect, EdgeKind};
 use crate::plan::Action;
 use crate::propagate::Witness;
 
@@ -194,12 +194,18 @@ fn of_index(facts: Facts<'_>, atom: AtomId, arcs: &mut Vec<Arc>) {
         if !follows || edge.target == atom || !is_in(facts, edge.target) {
             continue;
         }
-        let flags = match edge.bond {
-            Bond::Escapes | Bond::Holds => HOLDS,
-            Bond::Mentions if edge.kind == EdgeKind::Call || lives_by_mention(facts, edge.target) => HOLDS,
-            Bond::Mentions if facts.liveness.is_stub(edge.target) => HOLDS,
-            Bond::Mentions if facts.flow.escaped.get(edge.target.index()) == Some(&true) => HOLDS | ESCAPED,
-            Bond::Mentions => 0,
+        let flags = match edge.effect {
+            EdgeEffect::Escape | EdgeEffect::Keep => HOLDS,
+            EdgeEffect::AddressTaken
+                if edge.kind == EdgeKind::Call || lives_by_mention(facts, edge.target) =>
+            {
+                HOLDS
+            }
+            EdgeEffect::AddressTaken if facts.liveness.is_stub(edge.target) => HOLDS,
+            EdgeEffect::AddressTaken if facts.flow.escaped.get(edge.target.index()) == Some(&true) => {
+                HOLDS | ESCAPED
+            }
+            EdgeEffect::AddressTaken => 0,
         };
         let reference =
             references.get(edge.reference as usize).filter(|_| edge.reference != Edge::NO_REFERENCE);
@@ -219,7 +225,7 @@ fn lives_by_mention(facts: Facts<'_>, atom: AtomId) -> bool {
         Some(Witness::Edge(number)) => facts.index.edges.get(number as usize),
         _ => None,
     };
-    edge.is_some_and(|e| e.bond == Bond::Mentions)
+    edge.is_some_and(|e| e.effect == EdgeEffect::AddressTaken)
 }
 
 /// One edge for each target: the first has the place, and it holds if any of them does.

@@ -16,7 +16,7 @@ use summaries::bitcode::{self, hidden, symbols};
 use summaries::{Limit, LimitRecord};
 
 use super::symtab::{Comdat, Entry, Global, ModuleSymbols};
-use super::world::World;
+use super::world::LinkSymbols;
 use super::{link_limit, start_stop_section};
 use crate::ids::{Id, ModuleId, SymbolId};
 use crate::inputs::{FileKind, SymbolType};
@@ -108,7 +108,7 @@ pub(super) struct Late {
 }
 
 impl Late {
-    pub(super) fn new(world: &World<'_>, loaded: &[ModuleId]) -> Self {
+    pub(super) fn new(world: &LinkSymbols<'_>, loaded: &[ModuleId]) -> Self {
         let is_bitcode = |m: &&ModuleId| world.inputs.modules[**m].kind == FileKind::Bitcode;
         let bitcode: Vec<ModuleId> = loaded.iter().filter(is_bitcode).copied().collect();
         let any_bitcode = !bitcode.is_empty();
@@ -142,7 +142,7 @@ impl Late {
     }
 
     /// Those members that define what generated code may refer to, or what another one of them does.
-    fn loadable(&self, world: &World<'_>, unloaded: Vec<ModuleId>) -> Vec<ModuleId> {
+    fn loadable(&self, world: &LinkSymbols<'_>, unloaded: Vec<ModuleId>) -> Vec<ModuleId> {
         // By what a reference becomes another one.
         if !world.config.wrap.is_empty() {
             return unloaded;
@@ -182,13 +182,13 @@ impl Late {
     }
 
     /// What the code may refer to.
-    fn generated(&self, world: &World<'_>) -> Vec<SymbolId> {
+    fn generated(&self, world: &LinkSymbols<'_>) -> Vec<SymbolId> {
         let names = world.table.names.iter().enumerate().filter(|(_, n)| self.any_bitcode && is_generated(n));
         names.map(|(i, _)| SymbolId::new(i)).chain(self.hidden.iter().copied()).collect()
     }
 
     /// What the code may refer to, and what native members that it brings may.
-    pub(super) fn symbols(&self, world: &World<'_>) -> Vec<SymbolId> {
+    pub(super) fn symbols(&self, world: &LinkSymbols<'_>) -> Vec<SymbolId> {
         let mut symbols: Vec<SymbolId> = self.native.iter().flat_map(|m| undefined(world, *m)).collect();
         symbols.extend(self.generated(world));
         symbols
@@ -196,7 +196,7 @@ impl Late {
 }
 
 /// What a module refers to and leaves to others.
-fn undefined<'w>(world: &'w World<'_>, module: ModuleId) -> impl Iterator<Item = SymbolId> + 'w {
+fn undefined<'w>(world: &'w LinkSymbols<'_>, module: ModuleId) -> impl Iterator<Item = SymbolId> + 'w {
     world.globals(module).filter(|(_, g)| g.entry == Entry::Undefined).map(|g| g.0)
 }
 

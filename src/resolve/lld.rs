@@ -10,7 +10,7 @@
 use summaries::Limit;
 
 use super::symtab::Entry;
-use super::world::World;
+use super::world::LinkSymbols;
 use super::{DsoMention, Extraction, link_limit};
 use crate::ids::{DsoId, Id, ModuleId, SymbolId};
 use crate::inputs::SequenceItem;
@@ -49,7 +49,7 @@ struct Frame {
 }
 
 struct Lld<'w, 'a> {
-    world: &'w World<'a>,
+    world: &'w LinkSymbols<'a>,
     states: Vec<State>,
     /// By symbol: a module or the line refers to it.
     referenced: Vec<bool>,
@@ -62,7 +62,7 @@ struct Lld<'w, 'a> {
 }
 
 /// The modules in the link, in the order of loading, and the libraries between them.
-pub(super) fn extract(world: &World<'_>) -> Extraction {
+pub(super) fn extract(world: &LinkSymbols<'_>) -> Extraction {
     let mut lld = Lld {
         world,
         states: vec![State::Placeholder; world.table.names.len()],

@@ -25,7 +25,7 @@ pub(crate) use world::symbols_of;
 
 /// Resolve a link as the linker behind us does.
 pub fn resolve<'a>(inputs: &'a Inputs, config: &'a Config) -> Resolution<'a> {
-    let world = world::World::new(inputs, config);
+    let world = world::LinkSymbols::new(inputs, config);
     let extraction = match config.linker.dialect {
         Dialect::Bfd | Dialect::Gold => sequential::extract(&world),
         Dialect::Mold => mold::extract(&world),

@@ -3,7 +3,7 @@
 //! `mark_live_objects`, input-files.cc). Modules then stand in the order of the line, members in that of their archive.
 
 use super::symtab::Entry;
-use super::world::World;
+use super::world::LinkSymbols;
 use super::{DsoMention, Extraction};
 use crate::ids::{DsoId, Id, ModuleId, SymbolId};
 use crate::inputs::SequenceItem;
@@ -21,7 +21,7 @@ pub(super) struct File {
 }
 
 /// The modules in the link, in the order of loading, and the libraries between them.
-pub(super) fn extract(world: &World<'_>) -> Extraction {
+pub(super) fn extract(world: &LinkSymbols<'_>) -> Extraction {
     let files = files(world);
     let best = rank(world, &files);
     let mut alive = vec![false; files.len()];
@@ -65,7 +65,7 @@ pub(super) fn extract(world: &World<'_>) -> Extraction {
 
 /// The libraries on the line: each after so many modules, and further mentions, which change nothing, after all.
 pub(super) fn mentions(
-    world: &World<'_>,
+    world: &LinkSymbols<'_>,
     mut first_after: Vec<Option<usize>>,
     loaded: usize,
 ) -> Vec<DsoMention> {
@@ -81,7 +81,7 @@ pub(super) fn mentions(
 }
 
 /// The files of the line, each once.
-pub(super) fn files(world: &World<'_>) -> Vec<File> {
+pub(super) fn files(world: &LinkSymbols<'_>) -> Vec<File> {
     let mut files = Vec::new();
     let mut seen_dso = vec![false; world.inputs.dsos.len()];
     let mut seen_module: Vec<Option<usize>> = vec![None; world.modules.len()];
@@ -110,7 +110,7 @@ pub(super) fn files(world: &World<'_>) -> Vec<File> {
 }
 
 /// By symbol, the best (rank, file); mold's `get_rank`.
-fn rank(world: &World<'_>, files: &[File]) -> Vec<Option<(u8, usize)>> {
+fn rank(world: &LinkSymbols<'_>, files: &[File]) -> Vec<Option<(u8, usize)>> {
     let mut best: Vec<Option<(u8, usize)>> = vec![None; world.table.names.len()];
     let mut offer = |symbol: SymbolId, rank: u8, file: usize| {
         let slot = &mut best[symbol.index()];
@@ -142,7 +142,7 @@ fn rank(world: &World<'_>, files: &[File]) -> Vec<Option<(u8, usize)>> {
 
 /// The symbols through which a loaded file loads others.
 fn strong_references(
-    world: &World<'_>,
+    world: &LinkSymbols<'_>,
     file: &File,
     files: &[File],
     best: &[Option<(u8, usize)>],

@@ -13,7 +13,7 @@ use super::bitcode;
 use super::linker_defined::is_linker_defined;
 use super::symtab::{self, Entry};
 use super::wild;
-use super::world::World;
+use super::world::LinkSymbols;
 use super::{DsoState, Extraction, GlobalSymbol, LoadedModule, Prevailing, Resolution, link_limit};
 use crate::config::Dialect;
 use crate::ids::{DsoId, Id, IdVec, ModuleId, SymbolId};
@@ -56,7 +56,7 @@ struct Seen {
 }
 
 /// Decide for every name.
-pub(super) fn decide<'a>(world: &World<'a>, extraction: Extraction) -> Resolution<'a> {
+pub(super) fn decide<'a>(world: &LinkSymbols<'a>, extraction: Extraction) -> Resolution<'a> {
     let Extraction { loaded, taken, mentions, looked_for, limits } = extraction;
     let taken = &taken[..];
     let mut resolution = Resolution { dso_mentions: mentions, ..Resolution::default() };
@@ -191,7 +191,7 @@ pub(super) fn decide<'a>(world: &World<'a>, extraction: Extraction) -> Resolutio
 
 /// Give each loaded module its [`LoadedModule`], and for each the sorted sections of groups that do not stand.
 fn discard_groups(
-    world: &World<'_>,
+    world: &LinkSymbols<'_>,
     loaded: &[ModuleId],
     modules: &mut [Option<LoadedModule>],
 ) -> Vec<Vec<u32>> {
@@ -238,11 +238,11 @@ fn prefer(old: Option<Best>, new: Best, mold: bool) -> Result<Best, ()> {
     }
 }
 
-fn both_in_groups(world: &World<'_>, old: Option<Best>, new: Best) -> bool {
+fn both_in_groups(world: &LinkSymbols<'_>, old: Option<Best>, new: Best) -> bool {
     old.is_some_and(|old| wild::in_groups(world, [(old.module, old.entry), (new.module, new.entry)]))
 }
 
-fn see_dsos(world: &World<'_>, taken: &[bool], seen: &mut [Seen]) {
+fn see_dsos(world: &LinkSymbols<'_>, taken: &[bool], seen: &mut [Seen]) {
     for item in &world.inputs.sequence {
         let SequenceItem::Dso { dso, implicit, .. } = item else { continue };
         // GNU ld itself opens the implicit ones, once it has read all others.
@@ -269,7 +269,7 @@ fn see_dsos(world: &World<'_>, taken: &[bool], seen: &mut [Seen]) {
     }
 }
 
-fn prevailing(world: &World<'_>, taken: &[bool], name: &[u8], s: &Seen, mold: bool) -> Prevailing {
+fn prevailing(world: &LinkSymbols<'_>, taken: &[bool], name: &[u8], s: &Seen, mold: bool) -> Prevailing {
     let config = world.config;
     let is = |names: &[String]| names.iter().any(|n| n.as_bytes() == name);
     let by_defsym = config.defsym.iter().any(|(n, _)| n.as_bytes() == name);
@@ -292,21 +292,21 @@ fn prevailing(world: &World<'_>, taken: &[bool], name: &[u8], s: &Seen, mold: bo
 }
 
 /// `--wrap=foo` makes `__real_foo` mean `foo`, and `foo` mean `__wrap_foo`; all three are roots where they are defined.
-fn is_wrapped(world: &World<'_>, name: &[u8]) -> bool {
+fn is_wrapped(world: &LinkSymbols<'_>, name: &[u8]) -> bool {
     let wrap = &world.config.wrap;
     let plain = name.strip_prefix(b"__real_").unwrap_or(name);
     wrap.iter().any(|w| w.as_bytes() == plain)
 }
 
 /// A reference to `name@version` is satisfied by a DSO's definition of that version.
-fn versioned(world: &World<'_>, taken: &[bool], name: &[u8]) -> Option<Prevailing> {
+fn versioned(world: &LinkSymbols<'_>, taken: &[bool], name: &[u8]) -> Option<Prevailing> {
     name.contains(&b'@').then_some(())?;
     let dsos = world.inputs.dsos.ids().filter(|d| taken[d.index()]);
     dsos.into_iter().find(|d| world.defines_version(*d, name)).map(Prevailing::Dso)
 }
 
 /// What we don't know how the linker resolves.
-fn unmodelled_names(world: &World<'_>, loaded: &[ModuleId]) -> Vec<String> {
+fn unmodelled_names(world: &LinkSymbols<'_>, loaded: &[ModuleId]) -> Vec<String> {
     let mut details = Vec::new();
     let wrap = world.config.wrap.iter();
     let unresolved = |name: &&String| {
@@ -359,7 +359,7 @@ fn is_mismatch(s: &Seen, dialect: Dialect) -> bool {
 }
 
 /// What the linker says of symbols of the originals, and might not say of pruned objects.
-fn messages(world: &World<'_>, loaded: &[ModuleId], taken: &[bool], seen: &[Seen]) -> Vec<String> {
+fn messages(world: &LinkSymbols<'_>, loaded: &[ModuleId], taken: &[bool], seen: &[Seen]) -> Vec<String> {
     let mut details = Vec::new();
     if world.config.warn_common && seen.iter().any(|s| s.has_common) {
         details.push("--warn-common, and common symbols".to_owned());
@@ -384,7 +384,7 @@ fn messages(world: &World<'_>, loaded: &[ModuleId], taken: &[bool], seen: &[Seen
 }
 
 /// A member that stays out because we couldn't read its symbols might be one that the linker loads.
-fn lazy_unknowns(world: &World<'_>, modules: &[Option<LoadedModule>], resolution: &mut Resolution<'_>) {
+fn lazy_unknowns(world: &LinkSymbols<'_>, modules: &[Option<LoadedModule>], resolution: &mut Resolution<'_>) {
     let wanted = |symbol: SymbolId| {
         matches!(
             resolution.symbols[symbol].prevailing,

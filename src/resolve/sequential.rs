@@ -7,7 +7,7 @@
 //! files of the line are read, extracts nothing and is not looked at here.
 
 use super::symtab::Entry;
-use super::world::World;
+use super::world::LinkSymbols;
 use super::{DsoMention, Extraction};
 use crate::config::Dialect;
 use crate::ids::{DsoId, Id, ModuleId, SymbolId};
@@ -22,7 +22,7 @@ enum State {
 }
 
 struct Sequential<'w, 'a> {
-    world: &'w World<'a>,
+    world: &'w LinkSymbols<'a>,
     gold: bool,
     states: Vec<State>,
     /// Referred to strongly by a module, not only by a DSO.
@@ -38,7 +38,7 @@ struct Sequential<'w, 'a> {
 }
 
 /// The modules in the link, in the order of loading, and the libraries between them.
-pub(super) fn extract(world: &World<'_>) -> Extraction {
+pub(super) fn extract(world: &LinkSymbols<'_>) -> Extraction {
     let symbols = world.table.names.len();
     let mut s = Sequential {
         world,

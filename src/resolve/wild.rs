@@ -13,7 +13,7 @@ use summaries::{Limit, LimitRecord, SymbolIdx, Visibility};
 
 use super::mold::{self, File, Provider};
 use super::symtab::{Entry, Global, ModuleSymbols};
-use super::world::World;
+use super::world::LinkSymbols;
 use super::{Extraction, Prevailing, Resolution, link_limit};
 use crate::ids::{Id, ModuleId, SymbolId};
 use crate::inputs::{DsoSymbol, FileKind, SequenceItem};
@@ -59,7 +59,7 @@ struct Definers<'f> {
 type Rank = (u8, u64);
 
 impl<'f> Definers<'f> {
-    fn new(world: &World<'_>, files: &'f [File]) -> Self {
+    fn new(world: &LinkSymbols<'_>, files: &'f [File]) -> Self {
         let count = world.table.names.len();
         let mut definers = Definers { files, first: vec![None; count], best: vec![None; count] };
         for (i, file) in files.iter().enumerate() {
@@ -106,7 +106,7 @@ impl<'f> Definers<'f> {
 }
 
 /// The modules in the link, in the order of the line, and the libraries between them.
-pub(super) fn extract(world: &World<'_>) -> Extraction {
+pub(super) fn extract(world: &LinkSymbols<'_>) -> Extraction {
     let files = mold::files(world);
     let definers = Definers::new(world, &files);
     let alive = load(world, &definers);
@@ -129,7 +129,7 @@ pub(super) fn extract(world: &World<'_>) -> Extraction {
 }
 
 /// By file: it is loaded.
-fn load(world: &World<'_>, definers: &Definers<'_>) -> Vec<bool> {
+fn load(world: &LinkSymbols<'_>, definers: &Definers<'_>) -> Vec<bool> {
     let files = definers.files;
     let mut alive = vec![false; files.len()];
     let mut work: Vec<usize> = Vec::new();
@@ -170,7 +170,7 @@ struct Reference {
     visibility: Visibility,
 }
 
-fn references(world: &World<'_>, file: &File) -> Vec<Reference> {
+fn references(world: &LinkSymbols<'_>, file: &File) -> Vec<Reference> {
     match file.provider {
         Provider::Module(m) => {
             let undefined = |(_, g): &(SymbolId, &Global<'_>)| g.entry == Entry::Undefined;
@@ -194,7 +194,7 @@ fn references(world: &World<'_>, file: &File) -> Vec<Reference> {
 }
 
 /// Files that are named again in another way, or by another name: wild knows a file by its absolute path.
-fn mentioned_again(world: &World<'_>) -> Vec<LimitRecord> {
+fn mentioned_again(world: &LinkSymbols<'_>) -> Vec<LimitRecord> {
     type Seen<'s> = (FxHashSet<(u32, bool, &'s str)>, FxHashSet<u32>);
     let (mut ways, mut files): Seen<'_> = Default::default();
     let mut limits = Vec::new();
@@ -217,7 +217,7 @@ fn mentioned_again(world: &World<'_>) -> Vec<LimitRecord> {
 }
 
 /// Whether both definitions are in groups: wild takes the first of such and complains of none.
-pub(super) fn in_groups(world: &World<'_>, definitions: [(ModuleId, Entry); 2]) -> bool {
+pub(super) fn in_groups(world: &LinkSymbols<'_>, definitions: [(ModuleId, Entry); 2]) -> bool {
     let in_group = |(module, entry): &(ModuleId, Entry)| {
         let (Entry::Section(section), Some(m)) = (entry, &world.modules[module.index()]) else {
             return false;
@@ -228,7 +228,7 @@ pub(super) fn in_groups(world: &World<'_>, definitions: [(ModuleId, Entry); 2]) 
 }
 
 /// Where the pruned link, without the members that stay out, could resolve otherwise than the plain one.
-pub(super) fn limits(world: &World<'_>, resolution: &Resolution<'_>) -> Vec<LimitRecord> {
+pub(super) fn limits(world: &LinkSymbols<'_>, resolution: &Resolution<'_>) -> Vec<LimitRecord> {
     let mut details = Vec::new();
     let files = mold::files(world);
     let definers = Definers::new(world, &files);
@@ -277,7 +277,7 @@ pub(super) fn limits(world: &World<'_>, resolution: &Resolution<'_>) -> Vec<Limi
     details.into_iter().map(|detail| link_limit(Limit::AmbiguousResolution, detail)).collect()
 }
 
-fn own_visibility(world: &World<'_>, module: ModuleId, symbol: SymbolIdx) -> Visibility {
+fn own_visibility(world: &LinkSymbols<'_>, module: ModuleId, symbol: SymbolIdx) -> Visibility {
     let of = |m: &ModuleSymbols<'_>| {
         let global = m.globals.get(symbol.0.checked_sub(m.first_global)? as usize)?;
         Some(global.visibility)
@@ -286,7 +286,7 @@ fn own_visibility(world: &World<'_>, module: ModuleId, symbol: SymbolIdx) -> Vis
 }
 
 /// Names and scripts that wild takes in another way than others.
-fn of_options(world: &World<'_>, resolution: &Resolution<'_>) -> Vec<String> {
+fn of_options(world: &LinkSymbols<'_>, resolution: &Resolution<'_>) -> Vec<String> {
     let mut details = Vec::new();
     let config = world.config;
     let is_defined = |name: &str| {

@@ -20,7 +20,7 @@ pub(super) fn stem(name: &[u8]) -> &[u8] {
 
 /// Everything that extraction reads.
 #[derive(Debug)]
-pub(super) struct World<'a> {
+pub(super) struct LinkSymbols<'a> {
     pub(super) inputs: &'a Inputs,
     pub(super) config: &'a Config,
     /// `None` where the module is neither a well-formed x86-64 object nor, for lld, bitcode with a symbol table.
@@ -38,7 +38,7 @@ pub(super) struct World<'a> {
     pub(super) versioned: Vec<SymbolId>,
 }
 
-impl<'a> World<'a> {
+impl<'a> LinkSymbols<'a> {
     pub(super) fn new(inputs: &'a Inputs, config: &'a Config) -> Self {
         let module_ids: Vec<ModuleId> = inputs.modules.ids().collect();
         let modules: Vec<Option<ModuleSymbols<'a>>> = module_ids
@@ -90,8 +90,17 @@ impl<'a> World<'a> {
         let is_versioned = |(i, name): (usize, &&[u8])| name.contains(&b'@').then(|| SymbolId::new(i));
         let versioned = table.names.iter().enumerate().filter_map(is_versioned).collect();
         let dso_ids = dso_ids.collect();
-        let mut world =
-            World { inputs, config, modules, ids, wrapped_ids: None, dso_ids, table, armaps, versioned };
+        let mut world = LinkSymbols {
+            inputs,
+            config,
+            modules,
+            ids,
+            wrapped_ids: None,
+            dso_ids,
+            table,
+            armaps,
+            versioned,
+        };
         if !config.wrap.is_empty() {
             let of_module = |m: &ModuleId| world.globals(*m).map(|(id, g)| world.wrapped(id, g)).collect();
             world.wrapped_ids = Some(module_ids.par_iter().map(of_module).collect());
@@ -123,7 +132,7 @@ impl<'a> World<'a> {
         &self.wrapped_ids.as_ref().unwrap_or(&self.ids)[module.index()]
     }
 
-    /// [`World::globals`] with [`World::linked_ids`].
+    /// [`LinkSymbols::globals`] with [`LinkSymbols::linked_ids`].
     pub(super) fn linked_globals(
         &self,
         module: ModuleId,

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use summaries::format::{self, InputHash, SCHEMA_VERSION};
-use summaries::{Asked, Granularity, ModuleSummary};
+use summaries::{Granularity, ModuleSummary, SummaryOptions};
 
 /// How much the cache may hold, in bytes, unless said otherwise.
 pub const DEFAULT_LIMIT: u64 = 1 << 30;
@@ -63,7 +63,7 @@ impl Cache {
     }
 
     /// The summary of the input with this [`hash`], if it says what is asked.
-    pub fn get(&self, input: &InputHash, asked: impl Into<Asked>) -> Option<ModuleSummary> {
+    pub fn get(&self, input: &InputHash, asked: impl Into<SummaryOptions>) -> Option<ModuleSummary> {
         let asked = asked.into();
         let path = self.path(input, asked);
         let bytes = fs::read(&path).ok()?;
@@ -80,7 +80,7 @@ impl Cache {
     }
 
     /// Keep a summary of the input with this [`hash`].
-    pub fn put(&self, input: &InputHash, asked: impl Into<Asked>, summary: &ModuleSummary) {
+    pub fn put(&self, input: &InputHash, asked: impl Into<SummaryOptions>, summary: &ModuleSummary) {
         let mut bytes = format::encode(summary, *input);
         let seal = hash(&bytes);
         bytes.extend_from_slice(&seal);
@@ -134,7 +134,7 @@ impl Cache {
     }
 
     /// One folder for each first byte of the key.
-    fn path(&self, input: &InputHash, asked: impl Into<Asked>) -> PathBuf {
+    fn path(&self, input: &InputHash, asked: impl Into<SummaryOptions>) -> PathBuf {
         let asked = asked.into();
         let mut hasher = blake3::Hasher::new();
         hasher.update(input);

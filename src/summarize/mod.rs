@@ -12,7 +12,7 @@ mod commands;
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
-use summaries::{Asked, Granularity, ModuleSummary, extract, format, native};
+use summaries::{Granularity, ModuleSummary, SummaryOptions, extract, format, native};
 
 use crate::config::{Config, Level};
 use crate::ids::ModuleId;
@@ -51,7 +51,8 @@ pub struct Summarised {
 
 /// Summarise the loaded modules of a link, as its level and options ask.
 pub fn of_link(config: &Config, inputs: &Inputs, resolution: &Resolution<'_>) -> Vec<Summarised> {
-    let asked = Asked { granularity: granularity(config.prune.level), without_debug: config.drops_debug() };
+    let asked =
+        SummaryOptions { granularity: granularity(config.prune.level), without_debug: config.drops_debug() };
     summarise(inputs, &resolution.loaded, asked, cache_of(config).as_ref())
 }
 
@@ -63,7 +64,7 @@ fn cache_of(config: &Config) -> Option<Cache> {
 pub fn summarise(
     inputs: &Inputs,
     loaded: &[ModuleId],
-    asked: impl Into<Asked>,
+    asked: impl Into<SummaryOptions>,
     cache: Option<&Cache>,
 ) -> Vec<Summarised> {
     let asked = asked.into();
@@ -98,7 +99,7 @@ pub fn follow(
 }
 
 fn follow_one(bytes: &[u8], known: &ModuleSummary, live: &[bool], cache: Option<&Cache>) -> ModuleSummary {
-    let asked = Asked { granularity: Granularity::Pointers, without_debug: known.without_debug };
+    let asked = SummaryOptions { granularity: Granularity::Pointers, without_debug: known.without_debug };
     let key = cache.map(|cache| (cache, cache::hash_of_part(&cache::hash(bytes), live)));
     if let Some(summary) = key.and_then(|(cache, key)| cache.get(&key, asked)) {
         return summary;
@@ -124,7 +125,7 @@ pub(crate) fn at_once(count: usize, piece: &(dyn Fn(usize) + Sync)) {
 fn summarise_one(
     inputs: &Inputs,
     module: ModuleId,
-    asked: Asked,
+    asked: SummaryOptions,
     cache: Option<&Cache>,
 ) -> (ModuleSummary, Origin) {
     let bytes = inputs.module_bytes(module);

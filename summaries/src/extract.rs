@@ -4,14 +4,14 @@
 //! file refers to is not known. An object with bitcode in it is native: whether the linker takes the bitcode is the driver's to know.
 
 use crate::limit::{Limit, LimitRecord};
-use crate::summary::{Asked, Granularity, ModuleKind, ModuleSummary};
+use crate::summary::{Granularity, ModuleKind, ModuleSummary, SummaryOptions};
 use crate::{bitcode, mapping, native};
 
 /// First bytes of an ELF file.
 const ELF: &[u8] = b"\x7fELF";
 
 /// Runs a piece of work for every number below a count, each once, in any order and on any thread, and comes back when all are done.
-pub type Each<'e> = &'e (dyn Fn(usize, &(dyn Fn(usize) + Sync)) + Sync);
+pub type ParallelMap<'e> = &'e (dyn Fn(usize, &(dyn Fn(usize) + Sync)) + Sync);
 
 /// One piece behind the other.
 pub fn in_order(count: usize, piece: &(dyn Fn(usize) + Sync)) {
@@ -19,14 +19,14 @@ pub fn in_order(count: usize, piece: &(dyn Fn(usize) + Sync)) {
 }
 
 /// Summarise a module of any kind. Only native objects are divided more finely than by sections. Total, as the front ends are.
-pub fn extract(bytes: &[u8], asked: impl Into<Asked>) -> ModuleSummary {
+pub fn extract(bytes: &[u8], asked: impl Into<SummaryOptions>) -> ModuleSummary {
     extract_by(bytes, asked, &in_order)
 }
 
 /// Summarise a module of which this is the summary at [`Granularity::Functions`] once more, at [`Granularity::Pointers`]. Of native
 /// code only the functions in `live` atoms (by atom of that summary) are followed: no code of the others may be reached in the link.
-pub fn follow(bytes: &[u8], known: &ModuleSummary, live: &[bool], each: Each<'_>) -> ModuleSummary {
-    let asked = Asked { granularity: Granularity::Pointers, without_debug: known.without_debug };
+pub fn follow(bytes: &[u8], known: &ModuleSummary, live: &[bool], each: ParallelMap<'_>) -> ModuleSummary {
+    let asked = SummaryOptions { granularity: Granularity::Pointers, without_debug: known.without_debug };
     let mut summary = match known.kind {
         ModuleKind::Native => native::follow(bytes, asked, live, each),
         ModuleKind::Bitcode | ModuleKind::Opaque => by_kind(bytes, asked, each),
@@ -36,7 +36,7 @@ pub fn follow(bytes: &[u8], known: &ModuleSummary, live: &[bool], each: Each<'_>
 }
 
 /// [`extract`], with what runs the pieces of a large module. Whatever that does, the summary is the same.
-pub fn extract_by(bytes: &[u8], asked: impl Into<Asked>, each: Each<'_>) -> ModuleSummary {
+pub fn extract_by(bytes: &[u8], asked: impl Into<SummaryOptions>, each: ParallelMap<'_>) -> ModuleSummary {
     let asked = asked.into();
     let mut summary = by_kind(bytes, asked, each);
     if asked.granularity >= Granularity::Pointers {
@@ -45,7 +45,7 @@ pub fn extract_by(bytes: &[u8], asked: impl Into<Asked>, each: Each<'_>) -> Modu
     summary
 }
 
-fn by_kind(bytes: &[u8], asked: Asked, each: Each<'_>) -> ModuleSummary {
+fn by_kind(bytes: &[u8], asked: SummaryOptions, each: ParallelMap<'_>) -> ModuleSummary {
     if bytes.starts_with(ELF) {
         return native::extract_by(bytes, asked, each);
     }

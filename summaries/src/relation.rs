@@ -7,7 +7,7 @@
 //! refers to escapes, and so does whatever is passed to it.
 //!
 //! The constraints of a function say everything about the references of its atoms that are in
-//! [`FunctionSummary::values_at`]; every other reference keeps its target and lets it escape, as without value flow.
+//! [`FunctionSummary::covered_references`]; every other reference keeps its target and lets it escape, as without value flow.
 
 use serde::{Deserialize, Serialize};
 
@@ -117,7 +117,7 @@ pub struct FunctionSummary {
     /// leave them alone too: a bit per register. Each caller finds there what it passed itself, as far as that is known.
     pub preserved: u64,
     /// Values that may hold anything if control enters at a label from outside (`__builtin_longjmp`).
-    pub at_labels: Vec<ValueIdx>,
+    pub indirect_entry_values: Vec<ValueIdx>,
     /// What it has the address of and follows no further: only compared, or only accessed for what is no address.
     /// Sorted, without duplicates; none of what a constraint or a call names.
     pub unused: Vec<Target>,
@@ -127,7 +127,7 @@ pub struct FunctionSummary {
     pub call_sites: Vec<CallSite>,
     /// References of the function's atoms that the constraints and call sites account for: (section, offset) of the
     /// relocation or field, sorted.
-    pub values_at: Vec<(u32, u64)>,
+    pub covered_references: Vec<(u32, u64)>,
 }
 
 impl FunctionSummary {
@@ -143,11 +143,11 @@ impl FunctionSummary {
             frame: false,
             results: Vec::new(),
             preserved: 0,
-            at_labels: Vec::new(),
+            indirect_entry_values: Vec::new(),
             unused: Vec::new(),
             constraints: Vec::new(),
             call_sites: Vec::new(),
-            values_at: Vec::new(),
+            covered_references: Vec::new(),
         }
     }
 

@@ -39,15 +39,15 @@ pub enum Granularity {
 
 /// What is asked of a front end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Asked {
+pub struct SummaryOptions {
     pub granularity: Granularity,
     /// Debug information will not be in the output, so that nothing has to follow what it says of code by numbers.
     pub without_debug: bool,
 }
 
-impl From<Granularity> for Asked {
-    fn from(granularity: Granularity) -> Asked {
-        Asked { granularity, without_debug: false }
+impl From<Granularity> for SummaryOptions {
+    fn from(granularity: Granularity) -> SummaryOptions {
+        SummaryOptions { granularity, without_debug: false }
     }
 }
 
@@ -343,7 +343,7 @@ pub struct Retarget {
 
 impl ModuleSummary {
     /// Whether it says what a front end that is asked so would say.
-    pub fn answers(&self, asked: Asked) -> bool {
+    pub fn answers(&self, asked: SummaryOptions) -> bool {
         self.granularity == asked.granularity
             && (self.without_debug == asked.without_debug || !have_debug_info(&self.atoms))
     }

@@ -1,6 +1,6 @@
 //! Whether debug information answers alike in the plain and the pruned program.
 //!
-//! Asked is what addr2line and LLVM's symbolizer say of places a few bytes apart in each function that both programs have, by
+//! SummaryOptions is what addr2line and LLVM's symbolizer say of places a few bytes apart in each function that both programs have, by
 //! its name, once: files, lines, and what was inlined there. Where addr2line says something else of the pruned program, which is what
 //! LLVM's says of both, that is no difference: binutils 2.40 takes another file for the first of a sequence of DWARF 5 that
 //! does not name it, and ours do. Left out: variables, functions of which there are several of one name, and functions with

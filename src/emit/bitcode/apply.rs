@@ -18,7 +18,7 @@ use crate::plan::{self, ModulePlan};
 /// What [`obstacle`] says, and what is kept and refers to what is dropped.
 pub fn apply(original: &[u8], summary: &ModuleSummary, plan: &ModulePlan) -> Result<Vec<u8>> {
     let survey = Survey::new(original).map_err(|e| Error::new(Stage::Emit, e.to_string()))?;
-    let fates = Fates::new(&survey, summary, plan);
+    let fates = SectionDisposition::new(&survey, summary, plan);
     rewrite(&survey, &|at| fates.of(at)).map_err(|e| {
         let error = Error::new(Stage::Emit, e.to_string());
         match e {
@@ -48,7 +48,7 @@ pub fn with_fates<T>(
     ask: impl Fn(&dyn Fn(ValueAt) -> Action) -> Result<T>,
 ) -> Result<T> {
     let survey = Survey::new(original).map_err(|e| Error::new(Stage::Emit, e.to_string()))?;
-    let fates = Fates::new(&survey, summary, plan);
+    let fates = SectionDisposition::new(&survey, summary, plan);
     ask(&|at| fates.of(at))
 }
 
@@ -58,7 +58,7 @@ pub fn obstacle(original: &[u8], summary: &ModuleSummary, plan: &ModulePlan) -> 
         Ok(survey) => survey,
         Err(error) => return Some(error.to_string()),
     };
-    let fates = Fates::new(&survey, summary, plan);
+    let fates = SectionDisposition::new(&survey, summary, plan);
     for (m, module) in survey.file().modules.iter().enumerate() {
         for v in 0..module.values.len() {
             let at = ValueAt { module: m as u32, value: v as u32 };
@@ -71,15 +71,15 @@ pub fn obstacle(original: &[u8], summary: &ModuleSummary, plan: &ModulePlan) -> 
 }
 
 /// The fate of each value.
-struct Fates<'s> {
+struct SectionDisposition<'s> {
     survey: &'s Survey<'s>,
     numbering: Numbering,
     plan: &'s ModulePlan,
 }
 
-impl<'s> Fates<'s> {
+impl<'s> SectionDisposition<'s> {
     fn new(survey: &'s Survey<'s>, summary: &ModuleSummary, plan: &'s ModulePlan) -> Self {
-        Fates { survey, numbering: numbering(survey.file(), summary.granularity), plan }
+        SectionDisposition { survey, numbering: numbering(survey.file(), summary.granularity), plan }
     }
 
     /// What is done with a value.

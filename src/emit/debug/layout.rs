@@ -10,7 +10,7 @@ use summaries::AtomIdx;
 
 use super::view::{decode, encode};
 use crate::emit::input::{Input, LE, Place};
-use crate::emit::parts::Parts;
+use crate::emit::parts::SplitSections;
 use crate::error::{Error, Result, Stage};
 use crate::plan::Action;
 
@@ -18,7 +18,7 @@ use crate::plan::Action;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Layout<'l> {
     pub(super) input: &'l Input<'l>,
-    pub(super) parts: &'l Parts<'l>,
+    pub(super) parts: &'l SplitSections<'l>,
     pub(super) symbols: &'l SectionSymbols,
 }
 

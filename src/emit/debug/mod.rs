@@ -34,7 +34,7 @@ use self::surgery::{Addition, Change, Surgery};
 use self::units::{Needs, SpanUnit, Tables};
 use self::view::DebugSection;
 use super::input::{Input, LE, Place, Rela, Role};
-use super::parts::Parts;
+use super::parts::SplitSections;
 use crate::error::{Error, Result, Stage};
 use crate::plan::Action;
 
@@ -58,7 +58,7 @@ const LOCATIONS: [&[u8]; 2] = [b".debug_loc", b".debug_loclists"];
 ///
 /// # Errors
 /// Debug information that is malformed or of a form that can't be made explicit. The object may then not be divided.
-pub(super) fn rewrite(input: &Input<'_>, parts: &Parts<'_>) -> Result<Option<ExplicitDebug>> {
+pub(super) fn rewrite(input: &Input<'_>, parts: &SplitSections<'_>) -> Result<Option<ExplicitDebug>> {
     let is_code = |section: u32| {
         let flags = input.section(section as usize).map_or(0, |s| s.sh_flags.get(LE).0);
         flags & elf::SHF_EXECINSTR.0 != 0

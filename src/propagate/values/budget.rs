@@ -10,7 +10,7 @@
 //! the level `functions` knows. Each only adds. Which sets exceed a budget first depends on the order of work, which is fixed: a link gives the same result
 //! every time. The report counts what was joined and says what was given up.
 
-use super::graph::{Graph, Kind, NodeId};
+use super::graph::{Graph, MemoryClass, NodeId};
 
 /// What a link may cost.
 #[derive(Debug, Clone, Copy)]
@@ -87,7 +87,7 @@ impl Graph {
             self.given_up = GivenUp::Memory;
             let is_own = |o: &u32| {
                 let of = self.objects.get(*o as usize);
-                self.object_of(*o) == *o && of.is_some_and(|o| o.kind == Kind::Memory)
+                self.object_of(*o) == *o && of.is_some_and(|o| o.kind == MemoryClass::Memory)
             };
             let own: Vec<u32> = (0..self.objects.len() as u32).filter(is_own).collect();
             self.one_memory = own.first().copied();
@@ -107,7 +107,7 @@ impl Graph {
     /// What is true of an object from the beginning, if memory has been given up.
     pub(super) fn joined_from_birth(&mut self, object: u32) {
         if self.given_up >= GivenUp::Memory
-            && self.objects.get(object as usize).is_some_and(|o| o.kind == Kind::Memory)
+            && self.objects.get(object as usize).is_some_and(|o| o.kind == MemoryClass::Memory)
         {
             let keep = *self.one_memory.get_or_insert(object);
             self.objects[object as usize].joined = true;

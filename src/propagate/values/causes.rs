@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use super::budget::GivenUp;
-use super::graph::{Cause, Graph, IS_SHARED, NodeId, UNKNOWN, Use};
+use super::graph::{ComplexConstraint, Graph, IS_SHARED, NodeId, OVERDEFINED, OverdefinedReason};
 
 /// Nodes whose causes are to be carried on.
 struct Work {
@@ -36,7 +36,7 @@ impl Causes {
             }
             let mut at = of.uses;
             while let Some((what, next)) = graph.uses.get(at as usize).copied() {
-                if let Use::Displace { to, .. } = what {
+                if let ComplexConstraint::Displace { to, .. } = what {
                     causes.reach(graph, to, bits, &mut work);
                 }
                 at = next;
@@ -47,7 +47,7 @@ impl Causes {
 
     fn reach(&mut self, graph: &Graph, node: NodeId, bits: u8, work: &mut Work) {
         let node = graph.find(node);
-        let bits = if graph.has(node, IS_SHARED) { Cause::Memory.bit() } else { bits };
+        let bits = if graph.has(node, IS_SHARED) { OverdefinedReason::Memory.bit() } else { bits };
         let slot = &mut self.0[node as usize];
         if *slot | bits == *slot {
             return;
@@ -59,14 +59,14 @@ impl Causes {
     }
 
     /// Those of a node.
-    pub(super) fn of(&self, graph: &Graph, node: NodeId) -> impl Iterator<Item = Cause> + '_ {
+    pub(super) fn of(&self, graph: &Graph, node: NodeId) -> impl Iterator<Item = OverdefinedReason> + '_ {
         let node = graph.find(node);
         let known = self.0.get(node as usize).copied().unwrap_or(0);
-        let none = known == 0 && graph.has(node, UNKNOWN);
+        let none = known == 0 && graph.has(node, OVERDEFINED);
         // There is always one; should it be lost, the node is still no resolved one.
-        let bits = if none { Cause::Memory.bit() } else { known };
+        let bits = if none { OverdefinedReason::Memory.bit() } else { known };
         let spent = graph.given_up == GivenUp::Values;
-        let bits = if spent { Cause::Budget.bit() } else { bits };
-        Cause::ALL.into_iter().filter(move |c| c.bit() & bits != 0)
+        let bits = if spent { OverdefinedReason::Budget.bit() } else { bits };
+        OverdefinedReason::ALL.into_iter().filter(move |c| c.bit() & bits != 0)
     }
 }

@@ -3,7 +3,7 @@
 //! Memory of an object is divided into cells by known offset and one for stores at an unknown offset, which every load reads
 //! too. Memory that escaped is not divided: all of it is one object, whose one node is that of what escaped.
 
-use super::graph::{CELL, Cause, Event, Graph, IS_SHARED, MAX_ACCESS, NodeId, RangeCopy};
+use super::graph::{CELL, Event, Graph, IS_SHARED, MAX_ACCESS, NodeId, OverdefinedReason, RangeCopy};
 use super::sets::Element;
 
 impl Graph {
@@ -151,7 +151,7 @@ impl Graph {
             && of.above.is_some_and(|(start, _)| end > start)
             && !std::mem::replace(&mut of.asked, true)
         {
-            self.events.push(Event::Asked { object });
+            self.events.push(Event::SummaryOptions { object });
         }
     }
 
@@ -177,7 +177,7 @@ impl Graph {
             let id = self.find(node);
             self.mark(id, IS_SHARED);
             self.leak(id);
-            self.add_unknown(node, Cause::Memory);
+            self.add_unknown(node, OverdefinedReason::Memory);
         }
     }
 }

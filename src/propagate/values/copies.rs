@@ -4,7 +4,10 @@
 //! Beyond the budget of pairs all that the sources hold goes to unknown places of the targets, by way of one node: that only adds. Left out:
 //! what comes later to the cells that a copy reads, see `cells`.
 
-use super::graph::{CELL, Cause, Graph, Kind, MemoryCopy, NodeId, RangeCopy, SHARED, UNKNOWN, Use};
+use super::graph::{
+    CELL, ComplexConstraint, Graph, MemoryClass, MemoryCopy, NodeId, OVERDEFINED, OverdefinedReason,
+    RangeCopy, SHARED,
+};
 use super::sets::Element;
 
 impl Graph {
@@ -12,8 +15,8 @@ impl Graph {
     pub(super) fn copy(&mut self, from: (NodeId, Option<i64>), to: (NodeId, Option<i64>), size: u32) {
         let number = self.copies.len() as u32;
         self.copies.push(MemoryCopy { from, to, size, at_once: false });
-        self.add_use(from.0, Use::CopyFrom(number));
-        self.add_use(to.0, Use::CopyTo(number));
+        self.add_use(from.0, ComplexConstraint::CopyFrom(number));
+        self.add_use(to.0, ComplexConstraint::CopyTo(number));
     }
 
     /// A copy, if pairs of places are told apart.
@@ -24,7 +27,7 @@ impl Graph {
     /// Where a node points.
     pub(super) fn places(&self, node: NodeId) -> Vec<Element> {
         let mut places = self.set(node).to_vec();
-        if self.has(self.find(node), UNKNOWN) {
+        if self.has(self.find(node), OVERDEFINED) {
             places.push(Element::new(SHARED, 0));
         }
         places
@@ -32,7 +35,7 @@ impl Graph {
 
     /// Whether a copy is of more pairs than the budget allows.
     pub(super) fn is_large(&self, copy: &MemoryCopy) -> bool {
-        let count = |node| self.set(node).len() + usize::from(self.has(self.find(node), UNKNOWN));
+        let count = |node| self.set(node).len() + usize::from(self.has(self.find(node), OVERDEFINED));
         count(copy.from.0) * count(copy.to.0) > self.budget.pairs
     }
 
@@ -42,8 +45,8 @@ impl Graph {
         copy.at_once = true;
         let (from, to) = (copy.from.0, copy.to.0);
         let between = self.node();
-        self.add_use(from, Use::Load { to: between, offset: None, size: 0 });
-        self.add_use(to, Use::Store { from: between, offset: None, size: 0 });
+        self.add_use(from, ComplexConstraint::Load { to: between, offset: None, size: 0 });
+        self.add_use(to, ComplexConstraint::Store { from: between, offset: None, size: 0 });
     }
 
     /// Memory at one address is copied to another one.
@@ -60,19 +63,20 @@ impl Graph {
         self.touch(source);
         self.touch(target);
         let object = match (kind_of_source, kind_of_target) {
-            (Kind::Memory | Kind::Owned, Kind::Memory | Kind::Owned) => target,
-            (Kind::Memory | Kind::Owned, Kind::Foreign | Kind::Raw) => SHARED,
-            (Kind::Foreign | Kind::Raw, Kind::Memory | Kind::Owned) => target,
+            (MemoryClass::Memory | MemoryClass::Owned, MemoryClass::Memory | MemoryClass::Owned) => target,
+            (MemoryClass::Memory | MemoryClass::Owned, MemoryClass::Foreign | MemoryClass::Raw) => SHARED,
+            (MemoryClass::Foreign | MemoryClass::Raw, MemoryClass::Memory | MemoryClass::Owned) => target,
             _ => return,
         };
         let first = self.offset(self.displaced(to, to_offset));
         let unplaced = self.not_below(object, first);
         match kind_of_source {
-            Kind::Foreign | Kind::Raw => {
-                let cause = if source == SHARED { Cause::Memory } else { Cause::Outside };
+            MemoryClass::Foreign | MemoryClass::Raw => {
+                let cause =
+                    if source == SHARED { OverdefinedReason::Memory } else { OverdefinedReason::Outside };
                 return self.add_unknown(unplaced, cause);
             }
-            Kind::Owned => self.add(unplaced, self.element(source, None)),
+            MemoryClass::Owned => self.add(unplaced, self.element(source, None)),
             _ => {}
         }
         let Some(start) = self.offset(self.displaced(from, from_offset)) else {

@@ -1,9 +1,9 @@
-//! Nodes that hold each other's sets become one, and the others get an order: a node before those that it flows to.
+//! Cycle elimination (Tarjan): strongly connected nodes are collapsed to one, and the others get a topological order.
 //!
 //! Tarjan's search, repeated when edges have come and elements are handed along them. Nodes that nothing is handed to are left
 //! out. Collapsing keeps the solution: all nodes of a cycle hold the same.
 
-use super::graph::{END, Graph, LEAKS, Node, NodeId, QUEUED, UNKNOWN};
+use super::graph::{END, ESCAPES, Graph, Node, NodeId, OVERDEFINED, QUEUED};
 
 /// Fewer new edges than this are no reason to search.
 const SEARCH_AFTER: usize = 1000;
@@ -103,7 +103,7 @@ impl Graph {
 
     /// No element is handed on to or from the node.
     fn is_covered(&self, node: NodeId) -> bool {
-        self.has(node, UNKNOWN | LEAKS)
+        self.has(node, OVERDEFINED | ESCAPES)
     }
 
     /// Make one node of these; the last one stands for all.
@@ -139,14 +139,14 @@ impl Graph {
         (node.edges, node.uses) = (first, uses);
         node.degree = edges.len().try_into().unwrap_or(u16::MAX);
         node.causes = causes;
-        node.marks = marks & !(UNKNOWN | LEAKS | QUEUED);
+        node.marks = marks & !(OVERDEFINED | ESCAPES | QUEUED);
         if waits {
             self.queue(*keep);
         }
-        if marks & UNKNOWN != 0 {
+        if marks & OVERDEFINED != 0 {
             self.set_unknown(*keep);
         }
-        if marks & LEAKS != 0 {
+        if marks & ESCAPES != 0 {
             self.leak(*keep);
         }
     }

@@ -4,7 +4,7 @@
 //! said before is looked for; an edge twice costs time and changes nothing. Left out: what is handed along an edge, see `held`.
 
 use super::budget::GivenUp;
-use super::graph::{Cause, ESCAPED, Graph, LEAKS, NodeId, UNKNOWN, Use};
+use super::graph::{ComplexConstraint, ESCAPED, ESCAPES, Graph, NodeId, OVERDEFINED, OverdefinedReason};
 use super::groups::Grown;
 use super::sets::SetId;
 
@@ -13,9 +13,9 @@ const FEW_EDGES: u16 = 14;
 
 /// What would say nothing new of a node that may be anything and lets all escape.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum LeftOut {
+pub(super) enum SuppressedEdge {
     Edge(NodeId),
-    Use(Use),
+    ComplexConstraint(ComplexConstraint),
 }
 
 impl Graph {
@@ -34,20 +34,20 @@ impl Graph {
             return self.leak(from);
         }
         if from == ESCAPED {
-            return self.add_unknown(to, Cause::Memory);
+            return self.add_unknown(to, OverdefinedReason::Memory);
         }
-        if self.has(from, UNKNOWN) {
+        if self.has(from, OVERDEFINED) {
             self.set_unknown(to);
         }
-        if self.has(to, LEAKS) {
+        if self.has(to, ESCAPES) {
             // What is on its way there escapes, too.
             self.leak(from);
         }
         // What comes to the one escapes, and the other has all that escaped; that the one may be anything will never be news.
-        let ends = self.has(from, LEAKS) && self.has(to, UNKNOWN);
-        if ends && (self.has(from, UNKNOWN) || self.has(to, LEAKS)) {
+        let ends = self.has(from, ESCAPES) && self.has(to, OVERDEFINED);
+        if ends && (self.has(from, OVERDEFINED) || self.has(to, ESCAPES)) {
             if self.explain && (!again || self.known_edges.insert((from, to))) {
-                self.left_out.push((from, LeftOut::Edge(to)));
+                self.suppressed.push((from, SuppressedEdge::Edge(to)));
             }
             return;
         }
@@ -56,7 +56,7 @@ impl Graph {
         }
         self.edge(from, to);
         self.work.new_edges += 1;
-        self.hand_on(self.set_of(from), to);
+        self.propagate_delta(self.set_of(from), to);
     }
 
     /// Whether there is an edge between two representatives. Of one with many edges, some that were there before cycles were collapsed
@@ -93,7 +93,7 @@ impl Graph {
         }
     }
 
-    fn used(&mut self, id: NodeId, what: Use) {
+    fn used(&mut self, id: NodeId, what: ComplexConstraint) {
         let of = &mut self.nodes[id as usize];
         let next = std::mem::replace(&mut of.uses, self.uses.len() as u32);
         self.uses.push((what, next));
@@ -101,27 +101,27 @@ impl Graph {
 
     /// Put in what was left out, once the fixpoint is reached.
     pub(super) fn complete(&mut self) {
-        for (id, what) in std::mem::take(&mut self.left_out) {
+        for (id, what) in std::mem::take(&mut self.suppressed) {
             let id = self.find(id);
             match what {
-                LeftOut::Edge(to) => self.edge(id, to),
-                LeftOut::Use(what) => self.used(id, what),
+                SuppressedEdge::Edge(to) => self.edge(id, to),
+                SuppressedEdge::ComplexConstraint(what) => self.used(id, what),
             }
         }
     }
 
     /// `node` is used so; its elements imply what they imply, now and later.
-    pub(super) fn add_use(&mut self, node: NodeId, what: Use) {
-        if let Use::Displace { to, by: Some(0) } = what {
+    pub(super) fn add_use(&mut self, node: NodeId, what: ComplexConstraint) {
+        if let ComplexConstraint::Displace { to, by: Some(0) } = what {
             return self.assign(node, to);
         }
         let id = self.find(node);
-        if self.has(id, UNKNOWN) {
+        if self.has(id, OVERDEFINED) {
             self.apply_unknown(what);
         }
         // It will hold no element.
-        if self.has(id, UNKNOWN | LEAKS) {
-            self.left_out.extend(self.explain.then_some((id, LeftOut::Use(what))));
+        if self.has(id, OVERDEFINED | ESCAPES) {
+            self.suppressed.extend(self.explain.then_some((id, SuppressedEdge::ComplexConstraint(what))));
             return;
         }
         self.used(id, what);
@@ -177,11 +177,11 @@ mod tests {
             let (from, to) = (graph.node(), graph.node());
             for node in [from, to] {
                 graph.assign(node, ESCAPED);
-                graph.add_unknown(node, Cause::FrontEnd);
+                graph.add_unknown(node, OverdefinedReason::FrontEnd);
             }
             (0..3).for_each(|_| graph.include(from, to, true));
             assert_eq!(ends(&graph, from), [0; 0]);
-            assert_eq!(graph.left_out.len(), usize::from(explain));
+            assert_eq!(graph.suppressed.len(), usize::from(explain));
             graph.complete();
             assert_eq!(ends(&graph, from).len(), usize::from(explain));
         }

@@ -12,10 +12,10 @@ use summaries::models::{
     RESULT_REGISTER, Returned, Source, Stored,
 };
 
-use super::flow::{Flow, Meaning};
-use super::graph::{CELL, Cause, ESCAPED, Kind, NodeId, Use};
+use super::flow::{Flow, ObjectKind};
+use super::graph::{CELL, ComplexConstraint, ESCAPED, MemoryClass, NodeId, OverdefinedReason};
 use super::sets::Element;
-use super::site::{Border, Site};
+use super::site::{CallInterface, Site};
 use crate::ids::SymbolId;
 
 /// Bytes of an allocated object that are told apart.
@@ -60,7 +60,7 @@ impl<'s> Flow<'s> {
             }
             Effect::Returns { argument: n, exact } => {
                 if let (Some(from), Some(to)) = (argument(n), result) {
-                    self.graph.add_use(from, Use::Displace { to, by: exact.then_some(0) });
+                    self.graph.add_use(from, ComplexConstraint::Displace { to, by: exact.then_some(0) });
                 }
             }
             Effect::ReturnsLibrary => {
@@ -71,15 +71,15 @@ impl<'s> Flow<'s> {
             }
             Effect::ReturnsUnknown => {
                 if let Some(to) = result {
-                    self.graph.add_unknown(to, Cause::Result);
+                    self.graph.add_unknown(to, OverdefinedReason::Result);
                 }
             }
             Effect::ReturnsContents { argument: n, exact } => {
                 if let (Some(from), Some(to)) = (argument(n), result) {
                     let read = if exact { to } else { self.graph.node() };
-                    self.graph.add_use(from, Use::Load { to: read, offset: None, size: 0 });
+                    self.graph.add_use(from, ComplexConstraint::Load { to: read, offset: None, size: 0 });
                     if !exact {
-                        self.graph.add_use(read, Use::Displace { to, by: None });
+                        self.graph.add_use(read, ComplexConstraint::Displace { to, by: None });
                     }
                 }
             }
@@ -93,7 +93,7 @@ impl<'s> Flow<'s> {
                 let Some(to) = self.source(site, to) else { return };
                 let size = if offset.is_some() { CELL as u32 } else { 0 };
                 let from = self.stored(site, symbol, what);
-                self.graph.add_use(to, Use::Store { from, offset, size });
+                self.graph.add_use(to, ComplexConstraint::Store { from, offset, size });
             }
             Effect::Holds(what) => {
                 if let Some(from) = self.source(site, what) {
@@ -111,7 +111,7 @@ impl<'s> Flow<'s> {
             Effect::ReturnsContentsOfHeld => {
                 if let Some(to) = result {
                     let held = self.held(symbol);
-                    self.graph.add_use(held, Use::Load { to, offset: None, size: 0 });
+                    self.graph.add_use(held, ComplexConstraint::Load { to, offset: None, size: 0 });
                 }
             }
             Effect::Relinks { arguments, fields, returns } => {
@@ -129,19 +129,19 @@ impl<'s> Flow<'s> {
             Effect::WritesOut(n) => {
                 if let Some(from) = argument(n) {
                     let files = self.files();
-                    self.graph.add_use(from, Use::Load { to: files, offset: None, size: 0 });
+                    self.graph.add_use(from, ComplexConstraint::Load { to: files, offset: None, size: 0 });
                 }
             }
             Effect::WritesValue(n) => {
                 if let Some(from) = argument(n) {
                     let files = self.files();
-                    self.graph.add_use(from, Use::Displace { to: files, by: None });
+                    self.graph.add_use(from, ComplexConstraint::Displace { to: files, by: None });
                 }
             }
             Effect::ReadsIn(to) => {
                 if let Some(to) = self.source(site, to) {
                     let files = self.files();
-                    self.graph.add_use(to, Use::Store { from: files, offset: None, size: 0 });
+                    self.graph.add_use(to, ComplexConstraint::Store { from: files, offset: None, size: 0 });
                 }
             }
             Effect::ReturnsFiles | Effect::ReturnsText => {
@@ -159,13 +159,13 @@ impl<'s> Flow<'s> {
             Effect::KeepsNumbers(n) => {
                 if let Some(from) = argument(n) {
                     let (kept, numbers) = (self.graph.node(), self.numbers());
-                    self.graph.add_use(from, Use::Load { to: kept, offset: None, size: 0 });
-                    self.graph.add_use(kept, Use::Code { to: numbers });
+                    self.graph.add_use(from, ComplexConstraint::Load { to: kept, offset: None, size: 0 });
+                    self.graph.add_use(kept, ComplexConstraint::Code { to: numbers });
                 }
             }
             Effect::KeepsNumbersOfLibrary => {
                 let (held, numbers) = (self.held(symbol), self.numbers());
-                self.graph.add_use(held, Use::Code { to: numbers });
+                self.graph.add_use(held, ComplexConstraint::Code { to: numbers });
             }
             Effect::Frees => {}
             Effect::Escapes(n) => {
@@ -202,14 +202,14 @@ impl<'s> Flow<'s> {
             numbers.push(self.graph.whole(frame));
         }
         for from in numbers {
-            self.graph.add_use(from, Use::Displace { to: outcome, by: None });
+            self.graph.add_use(from, ComplexConstraint::Displace { to: outcome, by: None });
         }
         for (_, result) in passed.results.iter() {
             self.graph.assign(outcome, passed.first + result.0);
         }
         for n in (0..6).filter(|n| into & 1 << n != 0) {
             if let Some(to) = self.argument(site, n) {
-                self.graph.add_use(to, Use::Store { from: outcome, offset: None, size: 0 });
+                self.graph.add_use(to, ComplexConstraint::Store { from: outcome, offset: None, size: 0 });
             }
         }
     }
@@ -223,7 +223,8 @@ impl<'s> Flow<'s> {
             }
         }
         for offset in fields.into_iter().flatten() {
-            let load = Use::Load { to: linked, offset: Some(i64::from(offset)), size: CELL as u32 };
+            let load =
+                ComplexConstraint::Load { to: linked, offset: Some(i64::from(offset)), size: CELL as u32 };
             self.graph.add_use(linked, load);
         }
         linked
@@ -233,7 +234,8 @@ impl<'s> Flow<'s> {
     fn relink(&mut self, site: u32, arguments: u8, fields: LinkFields) -> NodeId {
         let linked = self.linked(site, arguments, fields);
         for offset in fields.into_iter().flatten() {
-            let store = Use::Store { from: linked, offset: Some(i64::from(offset)), size: CELL as u32 };
+            let store =
+                ComplexConstraint::Store { from: linked, offset: Some(i64::from(offset)), size: CELL as u32 };
             self.graph.add_use(linked, store);
         }
         linked
@@ -245,7 +247,8 @@ impl<'s> Flow<'s> {
             Source::Argument(n) => self.argument(site, n),
             Source::Field { offset, of } => {
                 let (from, to) = (self.argument(site, of)?, self.graph.node());
-                self.graph.add_use(from, Use::Load { to, offset: Some(offset), size: CELL as u32 });
+                self.graph
+                    .add_use(from, ComplexConstraint::Load { to, offset: Some(offset), size: CELL as u32 });
                 Some(to)
             }
         }
@@ -257,17 +260,20 @@ impl<'s> Flow<'s> {
         match what {
             Stored::Within(n) => {
                 if let Some(from) = self.argument(site, n) {
-                    self.graph.add_use(from, Use::Displace { to: node, by: None });
+                    self.graph.add_use(from, ComplexConstraint::Displace { to: node, by: None });
                 }
             }
             Stored::Place { offset, argument } => {
                 if let Some(from) = self.argument(site, argument) {
-                    self.graph.add_use(from, Use::Displace { to: node, by: Some(offset) });
+                    self.graph.add_use(from, ComplexConstraint::Displace { to: node, by: Some(offset) });
                 }
             }
             Stored::Contents(n) => {
                 if let Some(from) = self.argument(site, n) {
-                    self.graph.add_use(from, Use::Load { to: node, offset: Some(0), size: CELL as u32 });
+                    self.graph.add_use(
+                        from,
+                        ComplexConstraint::Load { to: node, offset: Some(0), size: CELL as u32 },
+                    );
                 }
             }
             Stored::Fresh => {
@@ -280,14 +286,14 @@ impl<'s> Flow<'s> {
             }
             Stored::Held => return self.held(symbol),
             Stored::Number => return self.numbers(),
-            Stored::Unknown => self.graph.add_unknown(node, Cause::Memory),
+            Stored::Unknown => self.graph.add_unknown(node, OverdefinedReason::Memory),
         }
         node
     }
 
     /// Memory that a modelled function allocates.
     pub(super) fn fresh(&mut self, site: u32) -> Element {
-        let object = self.object(Kind::Memory, HEAP.0, HEAP.1, Meaning::Heap(site));
+        let object = self.object(MemoryClass::Memory, HEAP.0, HEAP.1, ObjectKind::Heap(site));
         self.graph.element(object, Some(0))
     }
 
@@ -312,13 +318,13 @@ impl<'s> Flow<'s> {
                     let numbers = self.numbers();
                     self.graph.assign(numbers, node);
                 }
-                Passed::Unknown => self.graph.add_unknown(node, Cause::Parameter),
+                Passed::Unknown => self.graph.add_unknown(node, OverdefinedReason::Parameter),
                 Passed::Argument(n) | Passed::Within(n) | Passed::Contents(n) => {
                     let Some(from) = self.argument(site, n) else { continue };
                     let what = match what {
-                        Passed::Contents(_) => Use::Load { to: node, offset: None, size: 0 },
-                        Passed::Within(_) => Use::Displace { to: node, by: None },
-                        _ => Use::Displace { to: node, by: Some(0) },
+                        Passed::Contents(_) => ComplexConstraint::Load { to: node, offset: None, size: 0 },
+                        Passed::Within(_) => ComplexConstraint::Displace { to: node, by: None },
+                        _ => ComplexConstraint::Displace { to: node, by: Some(0) },
                     };
                     self.graph.add_use(from, what);
                 }
@@ -328,7 +334,7 @@ impl<'s> Flow<'s> {
         actuals.sort_unstable();
         let this = &self.sites[site as usize];
         let results: Vec<_> = result.map(|node| (RESULT_REGISTER, ValueIdx(node))).into_iter().collect();
-        let passed = Border {
+        let passed = CallInterface {
             first: 0,
             actuals: Cow::Owned(actuals),
             stack: &[],
@@ -338,6 +344,6 @@ impl<'s> Flow<'s> {
         let site = Site { callee: Some(callee), ..Site::new(this.function, this.caller, passed) };
         let id = self.sites.len() as u32;
         self.sites.push(site);
-        self.graph.add_use(callee, Use::Call { site: id });
+        self.graph.add_use(callee, ComplexConstraint::Call { site: id });
     }
 }

@@ -6,8 +6,8 @@
 use summaries::models::{Effect, Passed, Returned, Stored};
 use summaries::relation::PASSED;
 
-use super::flow::{FIRST_STACK_PARAMETER, Flow, Meaning};
-use super::graph::{Cause, ESCAPED};
+use super::flow::{FIRST_STACK_PARAMETER, Flow, ObjectKind};
+use super::graph::{ESCAPED, OverdefinedReason};
 use super::sets::Element;
 use crate::ids::{AtomId, Id, SymbolId};
 use crate::propagate::Witness;
@@ -27,8 +27,8 @@ impl Flow<'_> {
     /// An address escaped.
     pub(super) fn escape(&mut self, element: Element) {
         let atom = match self.meaning.get(element.object() as usize).copied() {
-            Some(Meaning::Code(atom)) => atom,
-            Some(Meaning::External(symbol)) => return self.library_escapes(symbol),
+            Some(ObjectKind::Code(atom)) => atom,
+            Some(ObjectKind::External(symbol)) => return self.library_escapes(symbol),
             _ => return,
         };
         self.live(atom, Witness::Escaped { mention: self.mention[atom.index()] });
@@ -44,7 +44,7 @@ impl Flow<'_> {
     /// Unseen code calls the function.
     fn open(&mut self, function: u32) {
         let summary = self.summary(function);
-        let unknown = Cause::Parameter;
+        let unknown = OverdefinedReason::Parameter;
         let stack = summary.stack_parameters.iter().map(|p| p.1);
         for value in summary.parameters.iter().map(|p| p.1).chain(stack) {
             let node = self.value(function, value);
@@ -67,12 +67,12 @@ impl Flow<'_> {
     /// Control may enter the function at a label from anywhere. From there it runs to its return as from the entry.
     fn enter_at_label(&mut self, function: u32) {
         let summary = self.summary(function);
-        for value in &summary.at_labels {
+        for value in &summary.indirect_entry_values {
             let node = self.value(function, *value);
-            self.graph.add_unknown(node, Cause::Parameter);
+            self.graph.add_unknown(node, OverdefinedReason::Parameter);
         }
         // A call of the unknown may lead there, with what it has in any register.
-        if !summary.at_labels.is_empty() {
+        if !summary.indirect_entry_values.is_empty() {
             self.pass_all_to_unknown();
         }
     }

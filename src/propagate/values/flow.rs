@@ -1,6 +1,6 @@
 //! The fixpoint of liveness and value flow: what lives adds constraints, what they reach lives.
 //!
-//! An atom that becomes live is visited once. Its edges hold, let escape or mention their targets (`index::Bond`); a
+//! An atom that becomes live is visited once. Its edges hold, let escape or mention their targets (`index::EdgeEffect`); a
 //! function with a summary brings its constraints and call sites, data its contents. The graph is then solved, and tells
 //! of addresses that are called or that escaped: those functions live. Safe because every rule only adds, so the result
 //! is the least fixpoint, and because whatever has no rule escapes. Left out: what is done with the result (the plan).
@@ -13,19 +13,19 @@ use summaries::relation::{Constraint, FunctionSummary};
 use summaries::{AtomIdx, AtomKind, ReferenceKind, ValueIdx, atom_flags};
 
 use super::budget::Budget;
-use super::graph::{CELL, Cause, ESCAPED, Event, Graph, Kind, NodeId, Use};
-use super::instances::Instance;
+use super::graph::{CELL, ComplexConstraint, ESCAPED, Event, Graph, MemoryClass, NodeId, OverdefinedReason};
+use super::heap_cloning::Instance;
 use super::mappings::FixedMapping;
-use super::places::{Content, Place, World};
+use super::places::{Content, LinkPlaces, Place};
 use super::sets::Element;
-use super::site::{Given, Site};
+use super::site::{PendingStackArguments, Site};
 use crate::ids::{AtomId, Id, SymbolId};
-use crate::index::{Bond, EdgeKind};
+use crate::index::{EdgeEffect, EdgeKind};
 use crate::propagate::Witness;
 
 /// What an object of the graph is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Meaning {
+pub(super) enum ObjectKind {
     Unknown,
     Code(AtomId),
     Data(AtomId),
@@ -43,10 +43,10 @@ const FRAME: (i64, i64) = (-(1 << 18), 1 << 12);
 pub(super) const FIRST_STACK_PARAMETER: i64 = 8;
 
 pub(super) struct Flow<'s> {
-    pub(super) world: World<'s>,
+    pub(super) world: LinkPlaces<'s>,
     pub(super) graph: Graph,
     /// By object.
-    pub(super) meaning: Vec<Meaning>,
+    pub(super) meaning: Vec<ObjectKind>,
     object_of: Vec<Option<u32>>,
     first_function: Vec<u32>,
     /// Each function as all enter it that have no instance of their own, then those instances.
@@ -57,7 +57,7 @@ pub(super) struct Flow<'s> {
     pub(super) made: Vec<(u32, AtomId)>,
     pub(super) sites: Vec<Site<'s>>,
     /// By function: what calls pass on the stack to where nobody looks.
-    pub(super) given: Vec<Vec<Given<'s>>>,
+    pub(super) pending_stack_arguments: Vec<Vec<PendingStackArguments<'s>>>,
     /// By atom: code enters it by a direct call.
     pub(super) called: Vec<bool>,
     externals: FxHashMap<SymbolId, u32>,
@@ -88,7 +88,7 @@ pub(super) struct Flow<'s> {
 }
 
 impl<'s> Flow<'s> {
-    pub(super) fn new(world: World<'s>, budget: Budget) -> Self {
+    pub(super) fn new(world: LinkPlaces<'s>, budget: Budget) -> Self {
         let mut functions = Vec::new();
         for (position, summary) in world.sources.summaries.iter().enumerate() {
             functions.extend((0..summary.functions.len()).map(|local| Instance::new(position, local)));
@@ -99,9 +99,9 @@ impl<'s> Flow<'s> {
             world,
             graph: Graph::new(budget),
             // Object 0 is none; memory that escaped is one.
-            meaning: vec![Meaning::Unknown, Meaning::Library],
+            meaning: vec![ObjectKind::Unknown, ObjectKind::Library],
             object_of: vec![None; atoms],
-            given: vec![Vec::new(); functions.len()],
+            pending_stack_arguments: vec![Vec::new(); functions.len()],
             common: functions.len(),
             made: Vec::new(),
             functions,
@@ -167,7 +167,7 @@ impl<'s> Flow<'s> {
                 Event::Called { site, element } => self.called(site, element),
                 Event::Escaped(element) => self.escape(element),
                 Event::Touched { object } => self.touched(object),
-                Event::Asked { object } => self.asked(object),
+                Event::SummaryOptions { object } => self.asked(object),
             }
         }
     }
@@ -175,7 +175,7 @@ impl<'s> Flow<'s> {
     /// Whoever reads the bytes of a function, or writes there, must find all of them. What is copied and then called goes by the
     /// call, which leads to what is not known.
     fn touched(&mut self, object: u32) {
-        if let Some(Meaning::Code(atom)) = self.meaning.get(object as usize).copied() {
+        if let Some(ObjectKind::Code(atom)) = self.meaning.get(object as usize).copied() {
             let mention = self.mention[atom.index()];
             self.live(atom, mention.map_or(Witness::Escaped { mention }, Witness::Edge));
         }
@@ -202,10 +202,10 @@ impl<'s> Flow<'s> {
             if !follows || self.world.is_dead(edge.target) {
                 continue;
             }
-            match edge.bond {
-                Bond::Mentions => self.mentioned(edge.target, number),
-                Bond::Holds => self.live(edge.target, Witness::Edge(number)),
-                Bond::Escapes => {
+            match edge.effect {
+                EdgeEffect::AddressTaken => self.mentioned(edge.target, number),
+                EdgeEffect::Keep => self.live(edge.target, Witness::Edge(number)),
+                EdgeEffect::Escape => {
                     self.live(edge.target, Witness::Edge(number));
                     self.escape_atom(edge.target);
                 }
@@ -256,7 +256,7 @@ impl<'s> Flow<'s> {
         let first = self.graph.nodes(summary.values);
         self.functions[function as usize].values = Some(first);
         if summary.frame {
-            let frame = self.object(Kind::Memory, FRAME.0, FRAME.1, Meaning::Frame(function));
+            let frame = self.object(MemoryClass::Memory, FRAME.0, FRAME.1, ObjectKind::Frame(function));
             self.graph.divide_above(frame, FIRST_STACK_PARAMETER);
             self.functions[function as usize].frame = Some(frame);
         }
@@ -269,7 +269,7 @@ impl<'s> Flow<'s> {
         self.functions[function as usize].frame
     }
 
-    pub(super) fn object(&mut self, kind: Kind, start: i64, end: i64, meaning: Meaning) -> u32 {
+    pub(super) fn object(&mut self, kind: MemoryClass, start: i64, end: i64, meaning: ObjectKind) -> u32 {
         self.meaning.push(meaning);
         self.graph.object(kind, start, end)
     }
@@ -286,17 +286,17 @@ impl<'s> Flow<'s> {
         let (start, end) = (start as i64, end.min(i64::MAX as u64) as i64);
         let object = match of_section {
             Some((first, _)) if first != atom => self.object_of(first),
-            Some(_) => self.object(Kind::Memory, start, end, Meaning::Data(atom)),
-            None => self.object(self.kind_of_code(atom), start, end, Meaning::Code(atom)),
+            Some(_) => self.object(MemoryClass::Memory, start, end, ObjectKind::Data(atom)),
+            None => self.object(self.kind_of_code(atom), start, end, ObjectKind::Code(atom)),
         };
         self.object_of[atom.index()] = Some(object);
         object
     }
 
     /// Bytes of a function are no addresses that anybody reads. What else is among code may be a table, or a variable.
-    fn kind_of_code(&self, atom: AtomId) -> Kind {
+    fn kind_of_code(&self, atom: AtomId) -> MemoryClass {
         let is_written = self.world.atom(atom).is_none_or(|a| a.has(atom_flags::WRITE));
-        if self.function_of(atom).is_some() && !is_written { Kind::Opaque } else { Kind::Raw }
+        if self.function_of(atom).is_some() && !is_written { MemoryClass::Opaque } else { MemoryClass::Raw }
     }
 
     /// The address of a place in an atom; `None` if nothing follows from it.
@@ -304,7 +304,7 @@ impl<'s> Flow<'s> {
         let object = match self.world.content(atom) {
             Content::Code | Content::Data => self.object_of(atom),
             Content::Constant => return None,
-            Content::Unfollowed => return Some(Cause::Outside.element()),
+            Content::Unfollowed => return Some(OverdefinedReason::Outside.element()),
         };
         Some(self.graph.element(object, offset))
     }
@@ -312,7 +312,7 @@ impl<'s> Flow<'s> {
     /// `to` holds the address of the place.
     pub(super) fn hold(&mut self, to: NodeId, (place, preemptible): (Place, bool)) {
         if preemptible {
-            self.graph.add_unknown(to, Cause::Outside);
+            self.graph.add_unknown(to, OverdefinedReason::Outside);
         }
         match place {
             Place::Atom(atom, offset) => {
@@ -341,10 +341,10 @@ impl<'s> Flow<'s> {
                         let result = self.value(function, value);
                         self.graph.assign(result, to);
                     }
-                    None => self.graph.add_unknown(to, Cause::Outside),
+                    None => self.graph.add_unknown(to, OverdefinedReason::Outside),
                 }
             }
-            Place::Unknown => self.graph.add_unknown(to, Cause::Outside),
+            Place::Unknown => self.graph.add_unknown(to, OverdefinedReason::Outside),
             Place::Nothing => {}
         }
     }
@@ -355,13 +355,13 @@ impl<'s> Flow<'s> {
             None => {
                 // What has a model is a function: nothing is read from it or written to it.
                 let kind = match (self.world.sources.models)(symbol) {
-                    Some(_) => Kind::Opaque,
+                    Some(_) => MemoryClass::Opaque,
                     None => {
                         self.share_with_unseen();
-                        Kind::Foreign
+                        MemoryClass::Foreign
                     }
                 };
-                let object = self.object(kind, 0, 0, Meaning::External(symbol));
+                let object = self.object(kind, 0, 0, ObjectKind::External(symbol));
                 self.externals.insert(symbol, object);
                 object
             }
@@ -369,7 +369,7 @@ impl<'s> Flow<'s> {
         self.graph.element(object, Some(0))
     }
 
-    /// What a data atom holds from the beginning; if it isn't followed, it was reached through an escaping bond.
+    /// What a data atom holds from the beginning; if it isn't followed, it was reached through an edge that lets it escape.
     fn contents(&mut self, atom: AtomId) {
         let object = self.object_of(atom);
         let (position, local, summary) = self.world.locate(atom);
@@ -437,15 +437,15 @@ impl<'s> Flow<'s> {
             }
             Constraint::Assign { from, to, offset } => {
                 let (from, to) = (node(from), node(to));
-                self.graph.add_use(from, Use::Displace { to, by: offset });
+                self.graph.add_use(from, ComplexConstraint::Displace { to, by: offset });
             }
             Constraint::Load { from, to, size } => {
                 let (base, to) = (node(from.value), node(to));
-                self.graph.add_use(base, Use::Load { to, offset: from.offset, size });
+                self.graph.add_use(base, ComplexConstraint::Load { to, offset: from.offset, size });
             }
             Constraint::Store { from, to, size } => {
                 let (from, base) = (node(from), node(to.value));
-                self.graph.add_use(base, Use::Store { from, offset: to.offset, size });
+                self.graph.add_use(base, ComplexConstraint::Store { from, offset: to.offset, size });
             }
             Constraint::Copy { from, to, size } => {
                 let (source, target) = (node(from.value), node(to.value));
@@ -453,7 +453,7 @@ impl<'s> Flow<'s> {
             }
             Constraint::Unknown { to } => {
                 let to = node(to);
-                self.graph.add_unknown(to, Cause::FrontEnd);
+                self.graph.add_unknown(to, OverdefinedReason::FrontEnd);
             }
             Constraint::Escape { from } => {
                 let from = node(from);

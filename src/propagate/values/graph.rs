@@ -1,6 +1,6 @@
-//! The graph of inclusion constraints: nodes with sets of addresses, objects with cells, and what is asked of both.
+//! The constraint graph of inclusion-based (Andersen) points-to analysis: nodes with sets of addresses, objects divided into cells, complex constraints.
 //!
-//! A node is anything that holds addresses: a value of a function, or a cell of 8 bytes of an object. A [`Use`] of a node
+//! A node is anything that holds addresses: a value of a function, or a cell of 8 bytes of an object. A [`ComplexConstraint`] of a node
 //! says what each address that it holds implies: a displaced copy elsewhere, a load, a store. That a node may hold anything that
 //! escaped is a mark of the node and no element, and so is that all that it holds escapes; a node with both marks needs
 //! no set at all, for whatever comes there is covered. One such node, [`ESCAPED`], stands for all of unseen code, and one
@@ -13,9 +13,9 @@ use std::collections::BTreeMap;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::budget::{Budget, GivenUp};
-use super::edges::LeftOut;
+use super::edges::SuppressedEdge;
 use super::groups::Access;
-use super::held::Held;
+use super::points_to::PointsToSet;
 use super::sets::{Element, SetId, Sets, UNKNOWN_OBJECT};
 
 /// A node: index into the table of nodes. Collapsed nodes have one representative.
@@ -29,7 +29,7 @@ pub(super) const SHARED: u32 = 1;
 
 /// Why a value may be anything that escaped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Cause {
+pub enum OverdefinedReason {
     /// The front end lost it.
     FrontEnd,
     /// A parameter of something that escaped, or a value at a label that did.
@@ -44,9 +44,15 @@ pub enum Cause {
     Budget,
 }
 
-impl Cause {
-    pub const ALL: [Cause; 6] =
-        [Cause::FrontEnd, Cause::Parameter, Cause::Memory, Cause::Result, Cause::Outside, Cause::Budget];
+impl OverdefinedReason {
+    pub const ALL: [OverdefinedReason; 6] = [
+        OverdefinedReason::FrontEnd,
+        OverdefinedReason::Parameter,
+        OverdefinedReason::Memory,
+        OverdefinedReason::Result,
+        OverdefinedReason::Outside,
+        OverdefinedReason::Budget,
+    ];
 
     pub(super) fn element(self) -> Element {
         Element::new(UNKNOWN_OBJECT, self as u32)
@@ -57,14 +63,14 @@ impl Cause {
         1 << self as u8
     }
 
-    pub(super) fn of(element: Element) -> Option<Cause> {
-        element.is_unknown().then(|| Cause::ALL.get(element.code() as usize).copied()).flatten()
+    pub(super) fn of(element: Element) -> Option<OverdefinedReason> {
+        element.is_unknown().then(|| OverdefinedReason::ALL.get(element.code() as usize).copied()).flatten()
     }
 }
 
 /// What an object is to memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum MemoryClass {
     /// It has contents.
     Memory,
     /// Loads read no address, stores write nothing that can be read.
@@ -78,10 +84,10 @@ pub(super) enum Kind {
     Foreign,
 }
 
-impl Kind {
+impl MemoryClass {
     /// Whoever reads or writes it needs the bytes of a function.
     pub(super) fn is_code(self) -> bool {
-        matches!(self, Kind::Opaque | Kind::Raw)
+        matches!(self, MemoryClass::Opaque | MemoryClass::Raw)
     }
 }
 
@@ -93,7 +99,7 @@ const MARGIN: i64 = 4096;
 pub(super) const MAX_ACCESS: u32 = 256;
 
 pub(super) struct Object {
-    pub(super) kind: Kind,
+    pub(super) kind: MemoryClass,
     /// First and one past the last byte, in whatever coordinates the builder uses.
     pub(super) start: i64,
     pub(super) end: i64,
@@ -127,7 +133,7 @@ pub(super) struct RangeCopy {
 
 /// What each element of a node implies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Use {
+pub(super) enum ComplexConstraint {
     /// `to` holds it, displaced.
     Displace { to: NodeId, by: Option<i64> },
     /// `to` holds what memory there holds.
@@ -167,7 +173,7 @@ pub(super) enum Event {
         object: u32,
     },
     /// Somebody looks at what is above the division of an object.
-    Asked {
+    SummaryOptions {
         object: u32,
     },
 }
@@ -176,9 +182,9 @@ pub(super) enum Event {
 pub(super) const END: u32 = u32::MAX;
 
 /// It may hold anything that escaped.
-pub(super) const UNKNOWN: u8 = 1;
+pub(super) const OVERDEFINED: u8 = 1;
 /// All that it holds escapes.
-pub(super) const LEAKS: u8 = 2;
+pub(super) const ESCAPES: u8 = 2;
 /// A cell of memory that escaped.
 pub(super) const IS_SHARED: u8 = 4;
 /// It has elements to hand on and waits for that.
@@ -211,7 +217,7 @@ impl Node {
 
 pub(super) struct Graph {
     pub(super) nodes: Vec<Node>,
-    pub(super) held: Vec<Held>,
+    pub(super) held: Vec<PointsToSet>,
     pub(super) sets: Sets,
     /// Nodes that stand for accesses through sets.
     pub(super) groups: FxHashMap<(SetId, Access), NodeId>,
@@ -221,7 +227,7 @@ pub(super) struct Graph {
     /// Lists of (node, next).
     pub(super) edges: Vec<(NodeId, u32)>,
     /// Lists of (use, next).
-    pub(super) uses: Vec<(Use, u32)>,
+    pub(super) uses: Vec<(ComplexConstraint, u32)>,
     pub(super) copies: Vec<MemoryCopy>,
     pub(super) objects: Vec<Object>,
     /// Union-find over objects: one that was joined with others points to the one that stands for them.
@@ -239,11 +245,11 @@ pub(super) struct Graph {
     pub(super) events: Vec<Event>,
     /// Keep what is left out, to tell where the unknown came from.
     pub(super) explain: bool,
-    pub(super) left_out: Vec<(NodeId, LeftOut)>,
+    pub(super) suppressed: Vec<(NodeId, SuppressedEdge)>,
     /// Constraints that were stated, for the report.
     pub(super) constraints: usize,
     /// Nodes that may be anything by themselves, for explanations.
-    pub(super) seeds: Vec<(NodeId, Cause)>,
+    pub(super) seeds: Vec<(NodeId, OverdefinedReason)>,
 }
 
 impl Graph {
@@ -269,15 +275,15 @@ impl Graph {
             work: super::solve::Work::default(),
             events: Vec::new(),
             explain: false,
-            left_out: Vec::new(),
+            suppressed: Vec::new(),
             constraints: 0,
             seeds: Vec::new(),
         };
         let escaped = graph.node();
-        graph.mark(escaped, UNKNOWN | LEAKS | IS_SHARED);
+        graph.mark(escaped, OVERDEFINED | ESCAPES | IS_SHARED);
         // Object 0 is no object: its elements stand for the unknown.
-        graph.object(Kind::Foreign, 0, 0);
-        let shared = graph.object(Kind::Foreign, 0, 0);
+        graph.object(MemoryClass::Foreign, 0, 0);
+        let shared = graph.object(MemoryClass::Foreign, 0, 0);
         let object = &mut graph.objects[shared as usize];
         (object.anywhere, object.whole) = (Some(escaped), Some(escaped));
         (object.escaped, object.joined) = (true, true);
@@ -291,12 +297,12 @@ impl Graph {
     /// `count` nodes in a row; the first one's number.
     pub(super) fn nodes(&mut self, count: u32) -> NodeId {
         let first = self.nodes.len() as NodeId;
-        let marks = if self.given_up == GivenUp::Values { UNKNOWN | LEAKS } else { 0 };
+        let marks = if self.given_up == GivenUp::Values { OVERDEFINED | ESCAPES } else { 0 };
         self.nodes.extend((first..first.saturating_add(count)).map(|id| Node::new(id, marks)));
         first
     }
 
-    pub(super) fn object(&mut self, kind: Kind, start: i64, end: i64) -> u32 {
+    pub(super) fn object(&mut self, kind: MemoryClass, start: i64, end: i64) -> u32 {
         self.objects.push(Object {
             kind,
             start,
@@ -361,8 +367,9 @@ impl Graph {
         if let Some(known) = self.sets.facts(set).code {
             return known;
         }
-        let opaque =
-            |e: &&Element| matches!(self.objects[e.object() as usize].kind, Kind::Opaque | Kind::Raw);
+        let opaque = |e: &&Element| {
+            matches!(self.objects[e.object() as usize].kind, MemoryClass::Opaque | MemoryClass::Raw)
+        };
         let elements = self.sets.elements(set).iter().filter(opaque);
         let code: Vec<Element> = elements.map(|e| self.displaced(*e, None)).collect();
         let code = self.sets.of(code);
@@ -392,7 +399,7 @@ impl Graph {
     }
 
     /// `node` may hold anything that escaped.
-    pub(super) fn add_unknown(&mut self, node: NodeId, cause: Cause) {
+    pub(super) fn add_unknown(&mut self, node: NodeId, cause: OverdefinedReason) {
         let id = self.find(node);
         let causes = &mut self.nodes[id as usize].causes;
         if id == ESCAPED || *causes & cause.bit() != 0 {

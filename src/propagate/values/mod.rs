@@ -16,12 +16,12 @@ mod escapes;
 mod flow;
 mod graph;
 mod groups;
-mod held;
-mod instances;
+mod points_to;
+mod heap_cloning;
 mod join;
 mod mappings;
 mod origins;
-mod outside;
+mod library_models;
 mod places;
 mod queue;
 mod sets;
@@ -39,7 +39,7 @@ use super::{Liveness, Witness};
 use crate::ids::{AtomId, Id, SymbolId};
 pub use budget::GivenUp;
 use causes::Causes;
-pub use graph::Cause;
+pub use graph::OverdefinedReason;
 pub use mappings::FixedMapping;
 use origins::Origins;
 pub use places::{ModelOf, Sources};
@@ -57,9 +57,9 @@ pub struct CallTargets {
     /// Sorted: functions of shared libraries.
     pub externals: Vec<SymbolId>,
     /// Why it may call anything that escaped, sorted; empty if it is resolved. Then the targets say nothing.
-    pub overdefined: Vec<Cause>,
+    pub overdefined: Vec<OverdefinedReason>,
     /// Where the first of that began: what happened, and in which atom.
-    pub because: Option<(Cause, Option<AtomId>)>,
+    pub because: Option<(OverdefinedReason, Option<AtomId>)>,
 }
 
 /// Counts of the fixpoint.
@@ -73,8 +73,8 @@ pub struct Statistics {
     /// Nothing is ever called there.
     pub empty: usize,
     pub overdefined: usize,
-    /// Overdefined sites by cause, in the order of [`Cause::ALL`]; a site may have several.
-    pub by_cause: [usize; Cause::ALL.len()],
+    /// Overdefined sites by cause, in the order of [`OverdefinedReason::ALL`]; a site may have several.
+    pub by_cause: [usize; OverdefinedReason::ALL.len()],
     /// Code atoms that live code calls directly, or some live site whose callees are known.
     pub called: usize,
     /// Code atoms whose address escaped.
@@ -131,7 +131,7 @@ pub fn flow(sources: Sources<'_>, explain: bool) -> ValueFlow {
 
 /// The same with another budget.
 fn flow_within(sources: Sources<'_>, explain: bool, budget: budget::Budget) -> ValueFlow {
-    let mut flow = flow::Flow::new(places::World::new(sources), budget);
+    let mut flow = flow::Flow::new(places::LinkPlaces::new(sources), budget);
     flow.graph.explain = explain;
     flow.run();
     if let fixed_mapping @ Some(_) = flow.fixed_mapping() {
@@ -179,18 +179,18 @@ fn calls(flow: &flow::Flow<'_>, stubs: &[bool]) -> (Vec<CallTargets>, Statistics
     };
     let mut called = flow.called.clone();
     let (origins, causes) = (Origins::new(flow), Causes::new(&flow.graph));
-    let spent = (statistics.given_up == GivenUp::Values).then_some((Cause::Budget, None));
+    let spent = (statistics.given_up == GivenUp::Values).then_some((OverdefinedReason::Budget, None));
     let mut sites = Vec::new();
     for site in &flow.sites {
         // What else an unknown callee was before it became unknown is by chance.
-        if !site.callee.is_some_and(|node| flow.graph.has(flow.graph.find(node), graph::UNKNOWN)) {
+        if !site.callee.is_some_and(|node| flow.graph.has(flow.graph.find(node), graph::OVERDEFINED)) {
             site.targets.iter().for_each(|t| called[t.0.index()] = true);
         }
         let summary = flow.summary(site.function);
         let call = site.number.filter(|_| site.indirect).and_then(|n| summary.call_sites.get(n as usize));
         let Some(call) = call else { continue };
         statistics.indirect_sites += 1;
-        let mut overdefined: Vec<Cause> = site.causes.iter().copied().collect();
+        let mut overdefined: Vec<OverdefinedReason> = site.causes.iter().copied().collect();
         overdefined.extend(site.callee.iter().flat_map(|node| causes.of(&flow.graph, *node)));
         overdefined.sort_unstable();
         overdefined.dedup();

@@ -5,8 +5,8 @@
 
 use std::collections::VecDeque;
 
-use super::flow::{Flow, Meaning};
-use super::graph::{Cause, NodeId, UNKNOWN, Use};
+use super::flow::{Flow, ObjectKind};
+use super::graph::{ComplexConstraint, NodeId, OVERDEFINED, OverdefinedReason};
 use super::site::Site;
 use crate::ids::AtomId;
 
@@ -24,7 +24,7 @@ impl Origins {
         let mut work = VecDeque::new();
         let mut reach = |node: NodeId, seed: u32, work: &mut VecDeque<(NodeId, u32)>| {
             let node = graph.find(node);
-            let holds = graph.has(node, UNKNOWN);
+            let holds = graph.has(node, OVERDEFINED);
             if holds && nearest[node as usize].is_none() {
                 nearest[node as usize] = Some(seed);
                 work.push_back((node, seed));
@@ -43,7 +43,7 @@ impl Origins {
             let mut at = node.uses;
             while let Some((what, next)) = graph.uses.get(at as usize).copied() {
                 // What is read through the unknown is unknown.
-                if let Use::Displace { to, .. } | Use::Load { to, .. } = what {
+                if let ComplexConstraint::Displace { to, .. } | ComplexConstraint::Load { to, .. } = what {
                     reach(to, seed, &mut work);
                 }
                 at = next;
@@ -53,7 +53,11 @@ impl Origins {
     }
 
     /// Why the site may call anything.
-    pub(super) fn of_site(&self, flow: &Flow<'_>, site: &Site<'_>) -> Option<(Cause, Option<AtomId>)> {
+    pub(super) fn of_site(
+        &self,
+        flow: &Flow<'_>,
+        site: &Site<'_>,
+    ) -> Option<(OverdefinedReason, Option<AtomId>)> {
         let node = flow.graph.find(site.callee?);
         let seed = self.nearest.get(node as usize).copied().flatten()?;
         let (node, cause) = flow.graph.seeds.get(seed as usize)?;
@@ -75,13 +79,13 @@ fn owners(flow: &Flow<'_>) -> Vec<(NodeId, AtomId)> {
     }
     for (object, meaning) in flow.graph.objects.iter().zip(&flow.meaning) {
         let atom = match meaning {
-            Meaning::Code(atom) | Meaning::Data(atom) => *atom,
-            Meaning::Frame(function) => flow.atom_of(*function, flow.summary(*function).atom),
-            Meaning::Heap(site) => match flow.sites.get(*site as usize) {
+            ObjectKind::Code(atom) | ObjectKind::Data(atom) => *atom,
+            ObjectKind::Frame(function) => flow.atom_of(*function, flow.summary(*function).atom),
+            ObjectKind::Heap(site) => match flow.sites.get(*site as usize) {
                 Some(site) => site.caller,
                 None => continue,
             },
-            Meaning::Unknown | Meaning::External(_) | Meaning::Library => continue,
+            ObjectKind::Unknown | ObjectKind::External(_) | ObjectKind::Library => continue,
         };
         let above = object.above.map(|a| a.1);
         let cells = object.cells.values().copied().chain(object.anywhere).chain(object.whole).chain(above);

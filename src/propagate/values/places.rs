@@ -53,7 +53,7 @@ pub(super) enum Place {
 }
 
 /// The link, as far as places go.
-pub(super) struct World<'s> {
+pub(super) struct LinkPlaces<'s> {
     pub(super) sources: Sources<'s>,
     pub(super) position_of: FxHashMap<ModuleId, usize>,
     /// By atom: the position of its module.
@@ -66,7 +66,7 @@ pub(super) struct World<'s> {
     writes_constants: bool,
 }
 
-impl<'s> World<'s> {
+impl<'s> LinkPlaces<'s> {
     pub(super) fn new(sources: Sources<'s>) -> Self {
         let position_of = sources.index.modules.iter().enumerate().map(|(i, m)| (m.module, i)).collect();
         let modules = (0u32..).zip(&sources.index.modules).zip(sources.summaries);
@@ -83,7 +83,7 @@ impl<'s> World<'s> {
         };
         let writes_constants =
             sources.index.external.iter().any(|(_, s)| protects(*s)) || names.enumerated().any(is_linked);
-        World {
+        LinkPlaces {
             writes_constants,
             has_other_libraries,
             position_of,

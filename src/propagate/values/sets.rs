@@ -16,7 +16,7 @@ use rustc_hash::{FxHashMap, FxHasher};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Element(u64);
 
-/// The object that stands for whatever escaped; its "offset" is a [`Cause`](super::graph::Cause).
+/// The object that stands for whatever escaped; its "offset" is a [`OverdefinedReason`](super::graph::OverdefinedReason).
 pub(super) const UNKNOWN_OBJECT: u32 = 0;
 
 /// How many offsets of one object a set tells apart.
@@ -37,7 +37,7 @@ impl Element {
     }
 
     /// Whatever escaped, for whatever cause.
-    pub(super) const UNKNOWN: Element = Element((UNKNOWN_OBJECT as u64) << 32 | u32::MAX as u64);
+    pub(super) const OVERDEFINED: Element = Element((UNKNOWN_OBJECT as u64) << 32 | u32::MAX as u64);
 
     pub(super) fn is_unknown(self) -> bool {
         self.object() == UNKNOWN_OBJECT

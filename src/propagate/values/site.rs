@@ -7,13 +7,13 @@ use rustc_hash::FxHashSet;
 use summaries::ValueIdx;
 use summaries::relation::{PASSED, Register};
 
-use super::graph::{Cause, NodeId};
+use super::graph::{NodeId, OverdefinedReason};
 use super::sets::Element;
 use crate::ids::{AtomId, SymbolId};
 
 /// What a call passes and takes back.
 #[derive(Clone)]
-pub(super) struct Border<'s> {
+pub(super) struct CallInterface<'s> {
     /// The node of value 0 of the caller; values of a call that a model makes are nodes.
     pub(super) first: NodeId,
     pub(super) actuals: Cow<'s, [(Register, ValueIdx)]>,
@@ -23,7 +23,7 @@ pub(super) struct Border<'s> {
     pub(super) results: Cow<'s, [(Register, ValueIdx)]>,
 }
 
-impl Border<'_> {
+impl CallInterface<'_> {
     pub(super) fn actual(&self, register: Register) -> Option<NodeId> {
         find(&self.actuals, register).map(|v| self.first + v.0)
     }
@@ -51,18 +51,22 @@ impl Border<'_> {
 
 /// What a call passes on the stack.
 #[derive(Clone, Copy)]
-pub(super) struct Given<'s> {
+pub(super) struct PendingStackArguments<'s> {
     /// The node of value 0 of the caller.
     first: NodeId,
     cells: &'s [(i32, ValueIdx)],
     pub(super) in_frame: Option<(u32, Option<i64>)>,
 }
 
-impl<'s> Given<'s> {
+impl<'s> PendingStackArguments<'s> {
     /// `None`: nothing is.
-    pub(super) fn of(passed: &Border<'s>) -> Option<Self> {
+    pub(super) fn of(passed: &CallInterface<'s>) -> Option<Self> {
         let is_any = !passed.stack.is_empty() || passed.in_frame.is_some();
-        is_any.then_some(Given { first: passed.first, cells: passed.stack, in_frame: passed.in_frame })
+        is_any.then_some(PendingStackArguments {
+            first: passed.first,
+            cells: passed.stack,
+            in_frame: passed.in_frame,
+        })
     }
 
     /// Cells of the stack, by offset from the callee's stack pointer at entry.
@@ -81,17 +85,17 @@ pub(super) struct Site<'s> {
     /// What is called, if that is a value.
     pub(super) callee: Option<NodeId>,
     pub(super) jump: bool,
-    pub(super) passed: Border<'s>,
+    pub(super) passed: CallInterface<'s>,
     pub(super) seen: FxHashSet<Element>,
     pub(super) calls_unknown: bool,
-    pub(super) causes: BTreeSet<Cause>,
+    pub(super) causes: BTreeSet<OverdefinedReason>,
     /// (code atom, offset from the start of its section, if it is known).
     pub(super) targets: BTreeSet<(AtomId, Option<i64>)>,
     pub(super) externals: BTreeSet<SymbolId>,
 }
 
 impl<'s> Site<'s> {
-    pub(super) fn new(function: u32, caller: AtomId, passed: Border<'s>) -> Self {
+    pub(super) fn new(function: u32, caller: AtomId, passed: CallInterface<'s>) -> Self {
         Site {
             number: None,
             function,

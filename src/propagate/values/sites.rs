@@ -9,11 +9,11 @@ use std::borrow::Cow;
 use summaries::ValueIdx;
 use summaries::relation::{Callee, PASSED};
 
-use super::flow::{FIRST_STACK_PARAMETER, Flow, Meaning};
-use super::graph::{CELL, Cause, ESCAPED, NodeId, Use};
+use super::flow::{FIRST_STACK_PARAMETER, Flow, ObjectKind};
+use super::graph::{CELL, ComplexConstraint, ESCAPED, NodeId, OverdefinedReason};
 use super::places::Place;
 use super::sets::Element;
-use super::site::{Border, Given, Site, both, pairs};
+use super::site::{CallInterface, PendingStackArguments, Site, both, pairs};
 use crate::ids::{AtomId, Id};
 use crate::propagate::Witness;
 
@@ -24,7 +24,7 @@ impl<'s> Flow<'s> {
     pub(super) fn add_site(&mut self, function: u32, number: u32, caller: AtomId) {
         let position = self.functions[function as usize].position;
         let Some(call) = self.summary(function).call_sites.get(number as usize) else { return };
-        let passed = Border {
+        let passed = CallInterface {
             first: self.value(function, ValueIdx(0)),
             actuals: Cow::Borrowed(&call.actuals),
             stack: &call.stack,
@@ -53,7 +53,7 @@ impl<'s> Flow<'s> {
             (Callee::Indirect(value), _) => {
                 let node = self.value(function, value);
                 self.sites[id as usize].callee = Some(node);
-                self.graph.add_use(node, Use::Call { site: id });
+                self.graph.add_use(node, ComplexConstraint::Call { site: id });
             }
             (_, Some(place)) => self.direct(id, place),
             _ => {}
@@ -62,35 +62,35 @@ impl<'s> Flow<'s> {
 
     fn direct(&mut self, site: u32, (place, preemptible): (Place, bool)) {
         if preemptible {
-            self.called(site, Cause::Outside.element());
+            self.called(site, OverdefinedReason::Outside.element());
         }
         match place {
             Place::Atom(atom, offset) => match self.address(atom, Some(offset)) {
-                Some(element) if matches!(self.meaning_of(element), Meaning::Code(_)) => {
+                Some(element) if matches!(self.meaning_of(element), ObjectKind::Code(_)) => {
                     self.called(site, element);
                 }
                 // Code in a section of data.
                 _ => {
                     self.live(atom, Witness::Called { caller: self.sites[site as usize].caller });
                     self.escape_atom(atom);
-                    self.called(site, Cause::Outside.element());
+                    self.called(site, OverdefinedReason::Outside.element());
                 }
             },
             // The address goes through a node of its own, as if it were called through a pointer.
             place => {
                 let node = self.graph.node();
                 self.hold(node, (place, false));
-                self.graph.add_use(node, Use::Call { site });
+                self.graph.add_use(node, ComplexConstraint::Call { site });
             }
         }
     }
 
-    fn meaning_of(&self, element: Element) -> Meaning {
+    fn meaning_of(&self, element: Element) -> ObjectKind {
         self.meaning_of_object(element.object())
     }
 
-    fn meaning_of_object(&self, object: u32) -> Meaning {
-        self.meaning.get(object as usize).copied().unwrap_or(Meaning::Unknown)
+    fn meaning_of_object(&self, object: u32) -> ObjectKind {
+        self.meaning.get(object as usize).copied().unwrap_or(ObjectKind::Unknown)
     }
 
     /// The site calls what `element` is the address of.
@@ -99,15 +99,15 @@ impl<'s> Flow<'s> {
             return;
         }
         if element.is_unknown() {
-            self.sites[site as usize].causes.extend(Cause::of(element));
+            self.sites[site as usize].causes.extend(OverdefinedReason::of(element));
             return self.call_unknown(site);
         }
         match self.meaning_of(element) {
-            Meaning::Code(atom) => {
+            ObjectKind::Code(atom) => {
                 let offset = self.graph.offset(element);
                 self.call_code(site, atom, offset);
             }
-            Meaning::External(symbol) => {
+            ObjectKind::External(symbol) => {
                 self.sites[site as usize].externals.insert(symbol);
                 self.calls_external(site, symbol);
                 match (self.world.sources.models)(symbol) {
@@ -115,10 +115,10 @@ impl<'s> Flow<'s> {
                     None => self.call_unknown(site),
                 }
             }
-            Meaning::Data(_) | Meaning::Frame(_) | Meaning::Heap(_) | Meaning::Library => {
+            ObjectKind::Data(_) | ObjectKind::Frame(_) | ObjectKind::Heap(_) | ObjectKind::Library => {
                 self.call_data(site, element.object());
             }
-            Meaning::Unknown => {}
+            ObjectKind::Unknown => {}
         }
     }
 
@@ -150,7 +150,7 @@ impl<'s> Flow<'s> {
     /// Control may enter at a label that is a value (`__builtin_longjmp`), with what is passed in any register.
     fn join_label(&mut self, site: u32, function: u32) {
         let summary = self.summary(function);
-        if summary.at_labels.is_empty() {
+        if summary.indirect_entry_values.is_empty() {
             return;
         }
         let this = &self.sites[site as usize];
@@ -158,14 +158,14 @@ impl<'s> Flow<'s> {
         if let Some((frame, _)) = this.passed.in_frame {
             passed.push(self.graph.whole(frame));
         }
-        for value in &summary.at_labels {
+        for value in &summary.indirect_entry_values {
             let to = self.value(function, *value);
             passed.iter().for_each(|from| self.graph.assign(*from, to));
         }
     }
 
     /// Actuals flow to parameters, results back.
-    fn join_call(&mut self, passed: &Border<'s>, function: u32) {
+    fn join_call(&mut self, passed: &CallInterface<'s>, function: u32) {
         let summary = self.summary(function);
         let first = self.value(function, ValueIdx(0));
         for (actual, parameter) in pairs(&passed.actuals, &summary.parameters) {
@@ -182,8 +182,10 @@ impl<'s> Flow<'s> {
         }
         let in_frame = passed.in_frame;
         if let Some(frame) = self.frame(function) {
-            match Given::of(passed) {
-                Some(given) if self.graph.is_unasked(frame) => self.given[function as usize].push(given),
+            match PendingStackArguments::of(passed) {
+                Some(given) if self.graph.is_unasked(frame) => {
+                    self.pending_stack_arguments[function as usize].push(given)
+                }
                 Some(given) => self.give(given, frame),
                 None => {}
             }
@@ -205,7 +207,7 @@ impl<'s> Flow<'s> {
     }
 
     /// What a call passes on the stack comes into the callee's frame.
-    fn give(&mut self, given: Given<'s>, frame: u32) {
+    fn give(&mut self, given: PendingStackArguments<'s>, frame: u32) {
         for (offset, actual) in given.cells() {
             if offset + CELL > FIRST_STACK_PARAMETER {
                 self.graph.store_at(actual, frame, offset);
@@ -228,8 +230,8 @@ impl<'s> Flow<'s> {
 
     /// Somebody looks at what callers pass on the stack: so far nothing of it was said.
     pub(super) fn asked(&mut self, object: u32) {
-        if let Meaning::Frame(function) = self.meaning_of_object(object) {
-            let given = std::mem::take(&mut self.given[function as usize]);
+        if let ObjectKind::Frame(function) = self.meaning_of_object(object) {
+            let given = std::mem::take(&mut self.pending_stack_arguments[function as usize]);
             given.into_iter().for_each(|given| self.give(given, object));
         }
     }
@@ -251,7 +253,7 @@ impl<'s> Flow<'s> {
             self.graph.assign(whole, ESCAPED);
         }
         let results = passed.results.iter().map(|r| passed.first + r.1.0);
-        results.for_each(|node| self.graph.add_unknown(node, Cause::Result));
+        results.for_each(|node| self.graph.add_unknown(node, OverdefinedReason::Result));
     }
 
     /// The site calls code of the link that was not understood: it may look into any register.

@@ -1,4 +1,4 @@
-//! Solving the graph: differences are handed on until nothing changes.
+//! Solving the constraint graph by wave propagation of differences until the least fixpoint.
 //!
 //! What escapes and what may be anything goes before everything else, and the builder is told of what follows from it before
 //! any set is handed on: both cover much of the rest. A node that may be anything is handed no element that has escaped, and one
@@ -7,7 +7,10 @@
 //! pointer analysis", CGO 2009). Everything only adds, so the order decides the time and never the result: it is the least
 //! fixpoint.
 
-use super::graph::{CELL, Cause, END, ESCAPED, Event, Graph, Kind, NodeId, QUEUED, SHARED, UNKNOWN, Use};
+use super::graph::{
+    CELL, ComplexConstraint, END, ESCAPED, Event, Graph, MemoryClass, NodeId, OVERDEFINED, OverdefinedReason,
+    QUEUED, SHARED,
+};
 use super::groups::{Access, Grown};
 use super::queue::Queue;
 use super::sets::{Element, SetId, difference};
@@ -68,7 +71,7 @@ impl Graph {
                 self.collapse_cycles();
             } else if let Some(id) = self.work.queue.pop() {
                 self.nodes[id as usize].marks &= !QUEUED;
-                self.work_off(id);
+                self.process_node(id);
             } else {
                 break;
             }
@@ -78,7 +81,7 @@ impl Graph {
 
     /// Mark a representative as one that may be anything.
     pub(super) fn set_unknown(&mut self, id: NodeId) {
-        if self.mark(id, UNKNOWN) {
+        if self.mark(id, OVERDEFINED) {
             self.work.unknown.push(id);
         }
     }
@@ -103,7 +106,7 @@ impl Graph {
     }
 
     /// Hand on what a node has got.
-    fn work_off(&mut self, id: NodeId) {
+    fn process_node(&mut self, id: NodeId) {
         let (seen, set) = self.receive(id);
         if seen == set {
             return;
@@ -112,7 +115,7 @@ impl Graph {
         let node = &self.nodes[id as usize];
         let (mut at, mut using) = (node.edges, node.uses);
         while let Some((to, next)) = self.edges.get(at as usize).copied() {
-            self.hand_on(set, to);
+            self.propagate_delta(set, to);
             at = next;
         }
         if using == END {
@@ -134,23 +137,23 @@ impl Graph {
     }
 
     /// What a use says of a set, where that takes no look at what is new in it; false where it does.
-    fn apply_whole(&mut self, what: Use, set: SetId) -> bool {
+    fn apply_whole(&mut self, what: ComplexConstraint, set: SetId) -> bool {
         self.work.steps += 1;
         match what {
-            Use::Displace { to, by } => {
+            ComplexConstraint::Displace { to, by } => {
                 let displaced = self.displaced_set(set, by);
-                self.hand_on(displaced, to);
+                self.propagate_delta(displaced, to);
                 true
             }
-            Use::Code { to } => {
+            ComplexConstraint::Code { to } => {
                 let code = self.code_in(set);
-                self.hand_on(code, to);
+                self.propagate_delta(code, to);
                 true
             }
-            Use::Load { to, offset, size } => {
+            ComplexConstraint::Load { to, offset, size } => {
                 self.access_known(Access { offset, size, store: false }, to, set)
             }
-            Use::Store { from, offset, size } => {
+            ComplexConstraint::Store { from, offset, size } => {
                 self.access_known(Access { offset, size, store: true }, from, set)
             }
             _ => false,
@@ -158,52 +161,54 @@ impl Graph {
     }
 
     /// A node that may be anything is used so.
-    pub(super) fn apply_unknown(&mut self, what: Use) {
+    pub(super) fn apply_unknown(&mut self, what: ComplexConstraint) {
         match what {
-            Use::Displace { to, .. } => {
+            ComplexConstraint::Displace { to, .. } => {
                 let to = self.find(to);
                 self.set_unknown(to);
             }
-            Use::Load { to, .. } => self.add_unknown(to, Cause::Memory),
-            Use::Store { from, .. } => self.assign(from, ESCAPED),
-            Use::CopyFrom(copy) => {
+            ComplexConstraint::Load { to, .. } => self.add_unknown(to, OverdefinedReason::Memory),
+            ComplexConstraint::Store { from, .. } => self.assign(from, ESCAPED),
+            ComplexConstraint::CopyFrom(copy) => {
                 let Some(copy) = self.pairwise(copy) else { return };
                 for to in self.set(copy.to.0).to_vec() {
                     self.copy_memory((Element::new(SHARED, 0), None), (to, copy.to.1), copy.size);
                 }
             }
-            Use::CopyTo(copy) => {
+            ComplexConstraint::CopyTo(copy) => {
                 let Some(copy) = self.pairwise(copy) else { return };
                 for from in self.set(copy.from.0).to_vec() {
                     self.copy_memory((from, copy.from.1), (Element::new(SHARED, 0), None), copy.size);
                 }
             }
             // Only what is known is followed as bytes of text.
-            Use::Code { .. } => {}
-            Use::Call { site } => self.events.push(Event::Called { site, element: Element::UNKNOWN }),
+            ComplexConstraint::Code { .. } => {}
+            ComplexConstraint::Call { site } => {
+                self.events.push(Event::Called { site, element: Element::OVERDEFINED })
+            }
         }
     }
 
     /// A node that is used so has grown.
-    pub(super) fn apply(&mut self, what: Use, grown: Grown<'_>) {
+    pub(super) fn apply(&mut self, what: ComplexConstraint, grown: Grown<'_>) {
         if !self.apply_whole(what, grown.set) {
             self.apply_each(what, grown);
         }
     }
 
     /// The same, by what is new.
-    fn apply_each(&mut self, what: Use, grown: Grown<'_>) {
+    fn apply_each(&mut self, what: ComplexConstraint, grown: Grown<'_>) {
         let elements = grown.news;
         match what {
             // Of whole sets.
-            Use::Displace { .. } | Use::Code { .. } => {}
-            Use::Load { to, offset, size } => {
+            ComplexConstraint::Displace { .. } | ComplexConstraint::Code { .. } => {}
+            ComplexConstraint::Load { to, offset, size } => {
                 self.access(Access { offset, size, store: false }, to, grown);
             }
-            Use::Store { from, offset, size } => {
+            ComplexConstraint::Store { from, offset, size } => {
                 self.access(Access { offset, size, store: true }, from, grown);
             }
-            Use::CopyFrom(number) => {
+            ComplexConstraint::CopyFrom(number) => {
                 let Some(copy) = self.pairwise(number) else { return };
                 if self.is_large(&copy) {
                     return self.copy_at_once(number);
@@ -213,7 +218,7 @@ impl Graph {
                     self.copy_memory((element, copy.from.1), (other, copy.to.1), copy.size);
                 }
             }
-            Use::CopyTo(number) => {
+            ComplexConstraint::CopyTo(number) => {
                 let Some(copy) = self.pairwise(number) else { return };
                 if self.is_large(&copy) {
                     return self.copy_at_once(number);
@@ -223,7 +228,7 @@ impl Graph {
                     self.copy_memory((other, copy.from.1), (element, copy.to.1), copy.size);
                 }
             }
-            Use::Call { site } => {
+            ComplexConstraint::Call { site } => {
                 self.events.extend(elements.iter().map(|e| Event::Called { site, element: *e }));
             }
         }
@@ -234,11 +239,11 @@ impl Graph {
         let object = element.object();
         self.touch(object);
         match self.objects[object as usize].kind {
-            Kind::Foreign if object == SHARED => self.add_unknown(to, Cause::Memory),
-            Kind::Foreign | Kind::Raw => self.add_unknown(to, Cause::Outside),
-            Kind::Opaque => {}
-            kind @ (Kind::Memory | Kind::Owned) => {
-                if kind == Kind::Owned {
+            MemoryClass::Foreign if object == SHARED => self.add_unknown(to, OverdefinedReason::Memory),
+            MemoryClass::Foreign | MemoryClass::Raw => self.add_unknown(to, OverdefinedReason::Outside),
+            MemoryClass::Opaque => {}
+            kind @ (MemoryClass::Memory | MemoryClass::Owned) => {
+                if kind == MemoryClass::Owned {
                     self.add(to, self.element(object, None));
                 }
                 let Some((mut cell, end)) = self.overlapped(element, offset, size) else {
@@ -277,9 +282,9 @@ impl Graph {
         let object = element.object();
         self.touch(object);
         match self.objects[object as usize].kind {
-            Kind::Foreign | Kind::Raw => self.include(from, ESCAPED, true),
-            Kind::Opaque => {}
-            Kind::Memory | Kind::Owned => {
+            MemoryClass::Foreign | MemoryClass::Raw => self.include(from, ESCAPED, true),
+            MemoryClass::Opaque => {}
+            MemoryClass::Memory | MemoryClass::Owned => {
                 let Some((mut cell, end)) = self.overlapped(element, offset, size) else {
                     let anywhere = self.anywhere(object);
                     return self.include(from, anywhere, true);

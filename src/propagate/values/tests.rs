@@ -1,11 +1,11 @@
 //! Value flow from hand-written summaries: LLVM's examples, each rule of liveness, and random programs against an oracle.
 #![allow(clippy::unwrap_used)]
 
-mod instances;
+mod heap_cloning;
 mod large;
 mod mappings;
 mod oracle;
-mod outside;
+mod library_models;
 mod random;
 mod stack;
 
@@ -214,7 +214,7 @@ fn what_escapes_lives() {
     let (live, stubs, flow) = outcome(&[&text], &[]);
     assert_eq!(live, strings(&["t._start", "t.f", "t.g", "table", "more"]));
     assert_eq!(stubs, strings(&["t.h", "t.i"]));
-    assert_eq!(flow.sites[0].overdefined, [Cause::Parameter]);
+    assert_eq!(flow.sites[0].overdefined, [OverdefinedReason::Parameter]);
     // The table escapes by an unknown call, and with it all that it leads to.
     let body = format!("{body}; call direct outside actual rdi %1");
     let functions = [("_start", body.as_str()), functions[1], functions[2], functions[3], functions[4]];

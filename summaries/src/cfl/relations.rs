@@ -165,7 +165,7 @@ fn sources(function: &FunctionSummary, graph: &Graph) -> Vec<(Root, NodeId)> {
     let mut sources: Vec<(Root, NodeId)> = vec![(Root::Unknown, graph.unknown)];
     sources.extend(function.parameters.iter().map(|(r, v)| (Root::Parameter(*r), v.0)));
     sources.extend(function.stack_parameters.iter().map(|(o, v)| (Root::StackParameter(*o), v.0)));
-    sources.extend(function.at_labels.iter().map(|v| (Root::Label, v.0)));
+    sources.extend(function.indirect_entry_values.iter().map(|v| (Root::Label, v.0)));
     for (i, site) in (0..).zip(&function.call_sites) {
         sources.extend(site.results.iter().map(|(r, v)| (Root::Returned(i, *r), v.0)));
     }

@@ -1,7 +1,7 @@
 //! Whether the tables of value flow keep what the solver indexes by: values, atoms and symbols in range, everything in its
 //! stated order, no atom in two functions.
 //!
-//! What is not checked: that `values_at` names places where there is a reference (one that names nothing excuses nothing),
+//! What is not checked: that `covered_references` names places where there is a reference (one that names nothing excuses nothing),
 //! and that the constraints describe the code.
 
 use super::CheckError;
@@ -52,14 +52,14 @@ impl Checker<'_> {
             && self.registers(&f.results)
             && self.cells(&f.stack_parameters)
             && f.stack_parameters.first().is_none_or(|(offset, _)| *offset >= 8 && !f.frame)
-            && f.at_labels.iter().all(|v| self.value(*v))
+            && f.indirect_entry_values.iter().all(|v| self.value(*v))
             && f.unused.is_sorted_by(|a, b| a < b)
             && f.unused.iter().all(|t| self.target(*t))
             && f.constraints.is_sorted_by(|a, b| a < b)
             && f.constraints.iter().all(|c| self.constraint(c))
             && f.call_sites.is_sorted_by_key(|s| (s.section, s.offset))
             && f.call_sites.iter().all(|s| self.call_site(s))
-            && f.values_at.is_sorted_by(|a, b| a < b)
+            && f.covered_references.is_sorted_by(|a, b| a < b)
             && f.preserved & !PRESERVABLE == 0
     }
 

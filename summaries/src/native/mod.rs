@@ -1,6 +1,6 @@
 //! The native front end: from the bytes of an ELF64 x86-64 relocatable object to its summary.
 //!
-//! It reads headers, symbols, groups, relocations and `.eh_frame`; a section is an atom. Asked for the granularity of
+//! It reads headers, symbols, groups, relocations and `.eh_frame`; a section is an atom. SummaryOptions for the granularity of
 //! functions it decodes code besides and makes several atoms of a section where that is proved safe ([`split`]). It is in the path of every link:
 //! names stay where they are (the string table is copied once), tables are read in place, and relocations of
 //! debug information are not read at all. It never fails: a file that can't be trusted gives an opaque summary with a
@@ -23,10 +23,12 @@ use std::ops::Range;
 
 use object::elf;
 
-use crate::extract::{Each, in_order};
+use crate::extract::{ParallelMap, in_order};
 use crate::ids::{AtomIdx, SymbolIdx};
 use crate::limit::{LimitRecord, Severity};
-use crate::summary::{Asked, Atom, Granularity, ModuleKind, ModuleSummary, Reference, ReferenceKind, Target};
+use crate::summary::{
+    Atom, Granularity, ModuleKind, ModuleSummary, Reference, ReferenceKind, SummaryOptions, Target,
+};
 use symbols::SectionAtoms;
 use tables::{Result, Section, Tables, malformed};
 
@@ -43,16 +45,26 @@ pub fn extract_at(bytes: &[u8], granularity: Granularity) -> ModuleSummary {
 }
 
 /// [`extract_at`], with what runs the pieces of a large object.
-pub fn extract_by(bytes: &[u8], asked: impl Into<Asked>, each: Each<'_>) -> ModuleSummary {
+pub fn extract_by(bytes: &[u8], asked: impl Into<SummaryOptions>, each: ParallelMap<'_>) -> ModuleSummary {
     read_or_limit(bytes, asked.into(), None, each)
 }
 
 /// [`extract_by`], following only functions of atoms that are `live`, by atom: see [`crate::extract::follow`].
-pub(crate) fn follow(bytes: &[u8], asked: Asked, live: &[bool], each: Each<'_>) -> ModuleSummary {
+pub(crate) fn follow(
+    bytes: &[u8],
+    asked: SummaryOptions,
+    live: &[bool],
+    each: ParallelMap<'_>,
+) -> ModuleSummary {
     read_or_limit(bytes, asked, Some(live), each)
 }
 
-fn read_or_limit(bytes: &[u8], asked: Asked, live: Option<&[bool]>, each: Each<'_>) -> ModuleSummary {
+fn read_or_limit(
+    bytes: &[u8],
+    asked: SummaryOptions,
+    live: Option<&[bool]>,
+    each: ParallelMap<'_>,
+) -> ModuleSummary {
     read(bytes, asked, live, each).unwrap_or_else(|limit| {
         let mut summary = ModuleSummary::opaque();
         (summary.granularity, summary.without_debug) = (asked.granularity, asked.without_debug);
@@ -66,7 +78,12 @@ pub fn find_section(bytes: &[u8], name: &[u8]) -> Option<Range<usize>> {
     tables::find_section(bytes, name)
 }
 
-fn read(bytes: &[u8], asked: Asked, live: Option<&[bool]>, each: Each<'_>) -> Result<ModuleSummary> {
+fn read(
+    bytes: &[u8],
+    asked: SummaryOptions,
+    live: Option<&[bool]>,
+    each: ParallelMap<'_>,
+) -> Result<ModuleSummary> {
     let granularity = asked.granularity;
     let mut tables = Tables::read(bytes)?;
     check_overlap(&tables)?;

@@ -44,7 +44,7 @@ impl Dumper<'_> {
             }
             self.out.push('\n');
         }
-        for value in &function.at_labels {
+        for value in &function.indirect_entry_values {
             let _ = writeln!(self.out, "  atlabel {}", Shown(*value));
         }
         for target in &function.unused {
@@ -60,7 +60,7 @@ impl Dumper<'_> {
         for site in &function.call_sites {
             self.call_site(site);
         }
-        for (section, offset) in &function.values_at {
+        for (section, offset) in &function.covered_references {
             let _ = writeln!(self.out, "  accounts section {section} @{offset:#x}");
         }
     }

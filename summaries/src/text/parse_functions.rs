@@ -77,11 +77,11 @@ impl Parser {
                     function.preserved |= 1 << (register(cursor)? & 63);
                 }
             }
-            "atlabel" => function.at_labels.push(values.next(cursor)?),
+            "atlabel" => function.indirect_entry_values.push(values.next(cursor)?),
             "unused" => function.unused.push(target(self, cursor)?),
             "accounts" => {
                 expect(cursor, "section")?;
-                function.values_at.push((cursor.number()?, cursor.place()?));
+                function.covered_references.push((cursor.number()?, cursor.place()?));
             }
             "site" => {
                 let site = self.call_site(cursor, values)?;
@@ -169,7 +169,7 @@ impl Parser {
             function.results.sort();
             function.constraints.sort();
             function.constraints.dedup();
-            function.values_at.sort();
+            function.covered_references.sort();
             function.call_sites.sort_by_key(|s| (s.section, s.offset));
             for site in &mut function.call_sites {
                 site.actuals.sort();

@@ -262,10 +262,10 @@ impl Choices<'_> {
         constraints.dedup();
         let mut call_sites: Vec<_> = (0..self.below(4)).map(|_| self.call_site(s, values, frame)).collect();
         call_sites.sort_by_key(|site| (site.section, site.offset));
-        let mut values_at: Vec<_> =
+        let mut covered_references: Vec<_> =
             (0..self.below(4)).map(|_| (self.number() as u32, self.number())).collect();
-        values_at.sort();
-        values_at.dedup();
+        covered_references.sort();
+        covered_references.dedup();
         let mut unused: Vec<Target> = (0..self.below(3)).map(|_| self.target(s)).collect();
         unused.sort();
         unused.dedup();
@@ -280,10 +280,10 @@ impl Choices<'_> {
             frame,
             results: self.registers(values),
             preserved: self.number() & PRESERVABLE,
-            at_labels: (0..self.below(3)).map(|_| self.value(values)).collect(),
+            indirect_entry_values: (0..self.below(3)).map(|_| self.value(values)).collect(),
             constraints,
             call_sites,
-            values_at,
+            covered_references,
         }
     }
 

@@ -190,7 +190,7 @@ fn functions_that_do_not_fit() {
         ("returns in no register", |f| f.results[0].0 = 64),
         ("is passed its own frame", |f| f.stack_parameters[0].0 = 0),
         ("has its parameters in a frame", |f| f.frame = true),
-        ("has labels without a value", |f| f.at_labels[0] = ValueIdx(4)),
+        ("has labels without a value", |f| f.indirect_entry_values[0] = ValueIdx(4)),
         ("preserves what is not preserved", |f| f.preserved = !0),
         ("has the address of nothing", |f| f.unused = vec![Target::Atom(AtomIdx(2))]),
         ("does things in no order", |f| f.constraints.reverse()),

@@ -2,7 +2,7 @@
 
 use crate::compilers::assembled;
 use crate::functions::divided;
-use summaries::{Asked, AtomKind, Granularity, ModuleSummary, Target, extract};
+use summaries::{AtomKind, Granularity, ModuleSummary, SummaryOptions, Target, extract};
 
 /// Two functions as a compiler writes them, with lines in the first, behind the second, and before both.
 fn source(before: &str, inside: &str, behind: &str) -> String {
@@ -55,7 +55,7 @@ fn debug_information_that_is_left_out() {
         let object = assembled(&source(debug, "", &behind));
         assert_eq!(parts(&divided(&object)), expected);
         for granularity in [Granularity::Functions, Granularity::Pointers] {
-            let summary = extract::extract(&object, Asked { granularity, without_debug: true });
+            let summary = extract::extract(&object, SummaryOptions { granularity, without_debug: true });
             assert!(summary.without_debug);
             assert_eq!(parts(&summary), expected, "{:?}", summary.limits);
             assert_eq!(summary.limits.iter().any(|l| l.limit.name() == "debug-info"), expected == 1);

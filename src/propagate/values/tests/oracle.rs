@@ -149,7 +149,7 @@ impl Oracle {
     }
 
     fn label(&mut self, function: &FunctionSummary, f: usize) {
-        for value in &function.at_labels {
+        for value in &function.indirect_entry_values {
             self.add(Node::Value(f, value.0), None);
         }
         for (_, value) in &function.results {
@@ -192,7 +192,7 @@ impl Oracle {
         for r in summary.references_of(function.atom) {
             let Some(target) = defined(summary, r.target) else { continue };
             let section = summary.atoms[function.atom.index()].section;
-            let accounted = function.values_at.contains(&(section, r.offset));
+            let accounted = function.covered_references.contains(&(section, r.offset));
             if !accounted {
                 self.live(target);
                 self.add(Node::Escaped, Some((Object::Atom(target), None)));
@@ -392,7 +392,8 @@ impl Oracle {
             if site.stack_in_frame.is_some() {
                 passed.extend(self.nodes_of(Object::Frame(f as u32)));
             }
-            for (value, from) in function.at_labels.iter().flat_map(|v| passed.iter().map(move |p| (*v, *p)))
+            for (value, from) in
+                function.indirect_entry_values.iter().flat_map(|v| passed.iter().map(move |p| (*v, *p)))
             {
                 self.flow(from, Node::Value(g, value.0));
             }

@@ -406,7 +406,7 @@ impl Following<'_> {
         compared: &[ValueId],
     ) {
         let mut at = 0;
-        let mut values_at = Vec::new();
+        let mut covered_references = Vec::new();
         let mut unused = Vec::new();
         let named: FxHashSet<Target> = summary.iter().flat_map(|s| s.named()).collect();
         for (value, addend) in mentioned {
@@ -416,7 +416,7 @@ impl Following<'_> {
                 let targets = self.names.targets(value);
                 // What no operand led to and nobody compares has been forgotten: it escapes.
                 if compared.binary_search(&value).is_ok() || targets.iter().all(|t| named.contains(t)) {
-                    values_at.push((section, at));
+                    covered_references.push((section, at));
                     unused.extend(targets.into_iter().filter(|t| !named.contains(t)));
                 }
             }
@@ -429,7 +429,7 @@ impl Following<'_> {
         if let Some(mut summary) = summary {
             unused.sort_unstable();
             unused.dedup();
-            (summary.values_at, summary.unused) = (values_at, unused);
+            (summary.covered_references, summary.unused) = (covered_references, unused);
             self.out.functions.push(summary);
         }
     }

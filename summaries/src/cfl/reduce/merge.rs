@@ -147,7 +147,7 @@ fn interface(function: &mut FunctionSummary, numbering: &Numbering) {
     function.results.retain(|(_, v)| holds(*v));
     function.parameters.iter_mut().chain(&mut function.results).for_each(|(_, v)| stands_for(v));
     function.stack_parameters.iter_mut().for_each(|(_, v)| stands_for(v));
-    function.at_labels.iter_mut().for_each(stands_for);
+    function.indirect_entry_values.iter_mut().for_each(stands_for);
     for site in &mut function.call_sites {
         site.actuals.retain(|(_, v)| holds(*v));
         site.stack.retain(|(_, v)| holds(*v));
@@ -157,6 +157,6 @@ fn interface(function: &mut FunctionSummary, numbering: &Numbering) {
             stands_for(value);
         }
     }
-    function.at_labels.sort_unstable();
-    function.at_labels.dedup();
+    function.indirect_entry_values.sort_unstable();
+    function.indirect_entry_values.dedup();
 }

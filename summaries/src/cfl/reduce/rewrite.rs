@@ -24,7 +24,7 @@ pub(in crate::cfl) fn for_each_value(function: &mut FunctionSummary, mut visit: 
     let tables = [&mut function.parameters, &mut function.results];
     tables.into_iter().flatten().for_each(|(_, v)| visit(v));
     function.stack_parameters.iter_mut().for_each(|(_, v)| visit(v));
-    function.at_labels.iter_mut().for_each(&mut visit);
+    function.indirect_entry_values.iter_mut().for_each(&mut visit);
     for constraint in &mut function.constraints {
         match constraint {
             Constraint::Address { to, .. } | Constraint::Frame { to, .. } | Constraint::Unknown { to } => {
@@ -63,7 +63,8 @@ pub(in crate::cfl) fn inflows(function: &FunctionSummary) -> Vec<bool> {
     let parameters = function.parameters.iter().map(|p| p.1);
     let stack = function.stack_parameters.iter().map(|p| p.1);
     let results = function.call_sites.iter().flat_map(|s| s.results.iter().map(|r| r.1));
-    for value in parameters.chain(stack).chain(results).chain(function.at_labels.iter().copied()) {
+    for value in parameters.chain(stack).chain(results).chain(function.indirect_entry_values.iter().copied())
+    {
         if let Some(slot) = inflow.get_mut(value.index()) {
             *slot = true;
         }
@@ -78,7 +79,7 @@ pub(in crate::cfl) fn drop_dead(function: &mut FunctionSummary) {
     function.constraints.retain(|c| defined(c).is_none_or(is_needed));
     function.parameters.retain(|(_, v)| is_needed(*v));
     function.stack_parameters.retain(|(_, v)| is_needed(*v));
-    function.at_labels.retain(|v| is_needed(*v));
+    function.indirect_entry_values.retain(|v| is_needed(*v));
     for site in &mut function.call_sites {
         site.results.retain(|(_, v)| is_needed(*v));
     }
@@ -116,8 +117,8 @@ pub(super) fn renumber(function: &mut FunctionSummary) {
         }
     });
     function.values = next;
-    function.at_labels.sort_unstable();
-    function.at_labels.dedup();
+    function.indirect_entry_values.sort_unstable();
+    function.indirect_entry_values.dedup();
     function.constraints.sort_unstable();
     function.constraints.dedup();
     function.call_sites.sort_by_key(|c| (c.section, c.offset));

@@ -4,7 +4,7 @@
 //! additions of constants, pushes and pops, calls, jumps, string moves. Every other instruction is what the decoder's tables
 //! say that it reads and writes, and whatever it writes holds the join of whatever it reads, which is safe for any
 //! function of its operands. What acts on more than its operands (the kernel's door, saved processor states) is
-//! [`Effect::System`] or [`Effect::Strange`].
+//! [`Effect::System`] or [`Effect::Unmodelled`].
 
 use super::kinds::{is_strange, only_moves};
 use iced_x86::{
@@ -14,15 +14,15 @@ use iced_x86::{
 
 /// Something that holds values: 0 to 15 are the general registers by number, 16 to 47 the vector registers, then
 /// [`X87`] and [`MASKS`], each of which stands for all registers of its kind.
-pub(crate) type Slot = u8;
+pub(crate) type RegisterId = u8;
 
 /// Number of slots.
 pub(crate) const SLOTS: usize = 50;
-pub(crate) const RSP: Slot = 4;
-pub(crate) const RBP: Slot = 5;
-pub(crate) const FIRST_VECTOR: Slot = 16;
-pub(crate) const X87: Slot = 48;
-pub(crate) const MASKS: Slot = 49;
+pub(crate) const RSP: RegisterId = 4;
+pub(crate) const RBP: RegisterId = 5;
+pub(crate) const FIRST_VECTOR: RegisterId = 16;
+pub(crate) const X87: RegisterId = 48;
+pub(crate) const MASKS: RegisterId = 49;
 
 /// What an address is relative to besides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,8 +46,8 @@ impl Segment {
 /// A memory operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Address {
-    pub(crate) base: Option<Slot>,
-    pub(crate) index: Option<Slot>,
+    pub(crate) base: Option<RegisterId>,
+    pub(crate) index: Option<RegisterId>,
     pub(crate) displacement: i64,
     /// RIP-relative: the displacement is where it leads from the start of the section, if no relocation says otherwise.
     pub(crate) relative: bool,
@@ -61,7 +61,7 @@ pub(crate) struct Address {
 /// A source or destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Operand {
-    Slot(Slot),
+    Register(RegisterId),
     Memory(Address),
     /// A constant, or what a relocation at the immediate's field makes of it.
     Immediate,
@@ -70,9 +70,9 @@ pub(crate) enum Operand {
 /// What an instruction does that isn't told apart.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Transfer {
-    pub(crate) reads: Vec<Slot>,
+    pub(crate) reads: Vec<RegisterId>,
     /// With whether all of the slot is written.
-    pub(crate) writes: Vec<(Slot, bool)>,
+    pub(crate) writes: Vec<(RegisterId, bool)>,
     pub(crate) loads: Vec<Address>,
     pub(crate) stores: Vec<Address>,
     /// The immediate may be an address by a relocation.
@@ -96,23 +96,23 @@ pub(crate) enum Effect {
         from: Operand,
     },
     Lea {
-        to: Slot,
+        to: RegisterId,
         from: Address,
     },
     /// A constant is added to a 64-bit register.
     Add {
-        to: Slot,
+        to: RegisterId,
         by: i64,
     },
     Zero {
-        to: Slot,
+        to: RegisterId,
     },
     /// `and` with a constant: the register keeps its address, somewhere near.
     Align {
-        to: Slot,
+        to: RegisterId,
     },
     Push(Operand),
-    Pop(Slot),
+    Pop(RegisterId),
     /// `mov %rbp,%rsp; pop %rbp`.
     Leave,
     /// To a place in the code, by [`Instruction::target`](super::Instruction::target) or a relocation.
@@ -135,7 +135,7 @@ pub(crate) enum Effect {
     /// `syscall` and the like: everything in registers is given away and they hold anything.
     System,
     /// It saves or restores more than its operands, or control goes where this can't say.
-    Strange,
+    Unmodelled,
 }
 
 /// Decodes [`Effect`]s; reused, since it keeps buffers.
@@ -151,7 +151,7 @@ impl Effects {
         let mut decoder = Decoder::with_ip(64, bytes, offset, DecoderOptions::NONE);
         let decoded = decoder.decode();
         if decoded.is_invalid() {
-            return Effect::Strange;
+            return Effect::Unmodelled;
         }
         control(&decoded)
             .or_else(|| moves(&decoded))
@@ -168,7 +168,7 @@ impl Effects {
 
     fn other(&mut self, decoded: &Decoded) -> Effect {
         if is_strange(decoded) {
-            return Effect::Strange;
+            return Effect::Unmodelled;
         }
         let info = self.0.info(decoded);
         let mut transfer = Transfer::default();
@@ -191,14 +191,14 @@ impl Effects {
             transfer.writes.push((X87, false));
         }
         // Of several writes to parts of one slot none is of the whole.
-        let written: Vec<Slot> = transfer.writes.iter().map(|w| w.0).collect();
+        let written: Vec<RegisterId> = transfer.writes.iter().map(|w| w.0).collect();
         for write in &mut transfer.writes {
             write.1 &= written.iter().filter(|s| **s == write.0).count() == 1;
         }
         let repeats = decoded.has_rep_prefix() || decoded.has_repne_prefix();
         for used in info.used_memory() {
             let (reads, writes) = accesses(used.access());
-            let Some(mut address) = address_of(decoded, used) else { return Effect::Strange };
+            let Some(mut address) = address_of(decoded, used) else { return Effect::Unmodelled };
             if repeats && decoded.is_string_instruction() {
                 address.size = 0;
             }
@@ -258,12 +258,12 @@ fn is_whole(register: Register, access: OpAccess) -> bool {
 }
 
 /// The slot of a register; `None` for flags, segments and the instruction pointer.
-fn slot(register: Register) -> Option<Slot> {
+fn slot(register: Register) -> Option<RegisterId> {
     let register = register.full_register();
     if register.is_gpr64() {
-        Some(register.number() as Slot)
+        Some(register.number() as RegisterId)
     } else if register.is_vector_register() {
-        Some(FIRST_VECTOR + register.number() as Slot)
+        Some(FIRST_VECTOR + register.number() as RegisterId)
     } else if register.is_st() || register.is_mm() {
         Some(X87)
     } else if register.is_k() {
@@ -287,7 +287,7 @@ fn immediate_bytes(kind: OpKind) -> u32 {
 pub(super) fn operand(decoded: &Decoded) -> Option<Address> {
     let register = |r: Register| match r {
         Register::None | Register::RIP => Some(None),
-        r if r.is_gpr64() => Some(Some(r.number() as Slot)),
+        r if r.is_gpr64() => Some(Some(r.number() as RegisterId)),
         // 32-bit addresses, and the vectors of indices of a gather.
         _ => None,
     };
@@ -316,7 +316,7 @@ pub(super) fn address_of(decoded: &Decoded, used: &UsedMemory) -> Option<Address
     }
     let register = |r: Register| match r {
         Register::None => Some(None),
-        r if r.is_gpr64() => Some(Some(r.number() as Slot)),
+        r if r.is_gpr64() => Some(Some(r.number() as RegisterId)),
         _ => None,
     };
     Some(Address {
@@ -335,7 +335,7 @@ fn whole_or_memory(decoded: &Decoded, number: u32) -> Option<Operand> {
         OpKind::Register => {
             let register = decoded.op_register(number);
             let wide = register.is_gpr64() || register.is_gpr32() || register.is_vector_register();
-            slot(register).filter(|_| wide).map(Operand::Slot)
+            slot(register).filter(|_| wide).map(Operand::Register)
         }
         OpKind::Memory => operand(decoded).map(Operand::Memory),
         kind if immediate_bytes(kind) > 0 => Some(Operand::Immediate),
@@ -351,24 +351,26 @@ fn control(decoded: &Decoded) -> Option<Effect> {
         FlowControl::UnconditionalBranch | FlowControl::ConditionalBranch if near => {
             // `loop` counts besides, and compilers don't make it.
             match decoded.is_loop() || decoded.is_loopcc() {
-                true => Effect::Strange,
+                true => Effect::Unmodelled,
                 false => Effect::Jump,
             }
         }
         FlowControl::Call if near => Effect::Call,
-        FlowControl::IndirectCall => whole_or_memory(decoded, 0).map_or(Effect::Strange, Effect::CallThrough),
+        FlowControl::IndirectCall => {
+            whole_or_memory(decoded, 0).map_or(Effect::Unmodelled, Effect::CallThrough)
+        }
         FlowControl::IndirectBranch => {
-            whole_or_memory(decoded, 0).map_or(Effect::Strange, Effect::JumpThrough)
+            whole_or_memory(decoded, 0).map_or(Effect::Unmodelled, Effect::JumpThrough)
         }
         FlowControl::Return => match decoded.mnemonic() {
             Mnemonic::Ret if decoded.op_count() == 0 => Effect::Return,
-            _ => Effect::Strange,
+            _ => Effect::Unmodelled,
         },
         FlowControl::Exception => Effect::Stop,
         // A debugger, or a handler of its signal, goes on behind it.
         FlowControl::Interrupt if decoded.mnemonic() == Mnemonic::Int3 => Effect::Nothing,
         FlowControl::Call | FlowControl::Interrupt => Effect::System,
-        _ => Effect::Strange,
+        _ => Effect::Unmodelled,
     })
 }
 
@@ -387,7 +389,7 @@ fn moves(decoded: &Decoded) -> Option<Effect> {
         Mov if decoded.op1_kind() == OpKind::Register || decoded.op1_kind() == OpKind::Memory => {
             // A store of a part of a register is a store of its value, a load into a part is not whole.
             let (to, from) = match decoded.op0_kind() {
-                OpKind::Memory => (operand_of(0)?, Operand::Slot(slot(decoded.op1_register())?)),
+                OpKind::Memory => (operand_of(0)?, Operand::Register(slot(decoded.op1_register())?)),
                 _ => (operand_of(0)?, operand_of(1)?),
             };
             Effect::Move { to, from }
@@ -408,14 +410,14 @@ fn moves(decoded: &Decoded) -> Option<Effect> {
             Effect::Move { to: operand_of(0)?, from: operand_of(1)? }
         }
         // String instructions go down from there on.
-        Std => Effect::Strange,
+        Std => Effect::Unmodelled,
         Push | Pop | Leave if !decoded.stack_pointer_increment().unsigned_abs().is_multiple_of(8) => {
-            Effect::Strange
+            Effect::Unmodelled
         }
-        Push => operand_of(0).map_or(Effect::Strange, Effect::Push),
+        Push => operand_of(0).map_or(Effect::Unmodelled, Effect::Push),
         Pop => match operand_of(0) {
-            Some(Operand::Slot(to)) => Effect::Pop(to),
-            _ => Effect::Strange,
+            Some(Operand::Register(to)) => Effect::Pop(to),
+            _ => Effect::Unmodelled,
         },
         Leave => Effect::Leave,
         Stosb | Stosw | Stosd | Stosq => {
@@ -435,7 +437,7 @@ fn repeats(decoded: &Decoded) -> bool {
 fn string_move(decoded: &Decoded) -> Effect {
     let override_ = matches!(decoded.memory_segment(), Register::FS | Register::GS);
     match override_ {
-        true => Effect::Strange,
+        true => Effect::Unmodelled,
         false => Effect::StringMove {
             size: if repeats(decoded) { 0 } else { decoded.memory_size().size() as u32 },
         },
@@ -461,7 +463,7 @@ fn arithmetic(decoded: &Decoded) -> Option<Effect> {
         Lea => match (operand(decoded), slot(to).filter(|_| to.size() >= 4)) {
             // A segment is of accesses.
             (Some(from), Some(to)) => Effect::Lea { to, from: Address { segment: Segment::None, ..from } },
-            _ => Effect::Strange,
+            _ => Effect::Unmodelled,
         },
         Add if register && constant => Effect::Add { to: wide(to)?, by: decoded.immediate(1) as i64 },
         Sub if register && constant => {

@@ -14,7 +14,7 @@ use super::preserve::Preserved;
 use super::state::{Pending, Val};
 use super::unit::{CALLERS_REGISTER, Refusal};
 use crate::ids::{AtomIdx, ValueIdx};
-use crate::native::decode::effects::{SLOTS, Slot};
+use crate::native::decode::effects::{RegisterId, SLOTS};
 use crate::relation::{CallSite, Callee, Constraint, FunctionSummary, Place, Register};
 use crate::summary::Target;
 
@@ -277,7 +277,7 @@ impl Builder {
     }
 
     /// The summary of what was recorded; the caller fills in atoms and entries.
-    pub(super) fn finish(mut self, at_labels: &[ValueIdx]) -> FunctionSummary {
+    pub(super) fn finish(mut self, indirect_entry_values: &[ValueIdx]) -> FunctionSummary {
         let needed = self.needed();
         let is_needed = |v: ValueIdx| needed.get(v.index()).copied().unwrap_or(false);
         let leaks = |raw: &Raw| match raw {
@@ -371,7 +371,7 @@ impl Builder {
             });
         }
         let pick = |key: Key| self.keys.get(&key).copied();
-        let slots = 0..SLOTS as Slot;
+        let slots = 0..SLOTS as RegisterId;
         let parameters = slots.clone().filter_map(|s| Some((s, pick(Key::Parameter(s))?))).collect();
         let results = slots.filter_map(|s| Some((s, pick(Key::Result(s))?))).collect();
         let mut own: Vec<(i32, ValueIdx)> = Vec::new();
@@ -393,11 +393,11 @@ impl Builder {
             frame,
             results,
             preserved: self.preserved.mask(),
-            at_labels: at_labels.to_vec(),
+            indirect_entry_values: indirect_entry_values.to_vec(),
             unused: Vec::new(),
             constraints,
             call_sites,
-            values_at: Vec::new(),
+            covered_references: Vec::new(),
         }
     }
 

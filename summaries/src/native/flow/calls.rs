@@ -13,7 +13,7 @@ use super::state::{State, Val};
 use super::transfer::{Leaves, RESULTS, Walk};
 use super::unit::{Destination, Op, Refusal};
 use crate::native::decode::Flow;
-use crate::native::decode::effects::{Effect, Operand, RSP, SLOTS, Slot};
+use crate::native::decode::effects::{Effect, Operand, RSP, RegisterId, SLOTS};
 use crate::relation::Callee;
 use crate::summary::Target;
 
@@ -27,7 +27,7 @@ const RETURN_THUNK: &[u8] = b"__x86_return_thunk";
 
 /// The register through which a function of this name jumps, if it is a thunk of that kind: gcc's and clang's names for what
 /// `-mindirect-branch=thunk` and `-mretpoline` put in the place of indirect calls and jumps.
-fn thunk_register(name: &[u8]) -> Option<Slot> {
+fn thunk_register(name: &[u8]) -> Option<RegisterId> {
     const NAMES: [&[u8]; 16] = [
         b"rax", b"rcx", b"rdx", b"rbx", b"rsp", b"rbp", b"rsi", b"rdi", b"r8", b"r9", b"r10", b"r11", b"r12",
         b"r13", b"r14", b"r15",
@@ -255,7 +255,7 @@ impl Walk<'_, '_, '_, '_> {
         // Thunks of indirect branches take any.
         let any = !local && (returns || matches!(callee, Callee::Direct { .. }));
         let passed = if any { ANY_ARGUMENTS } else { LOCAL_ARGUMENTS };
-        for slot in (0..SLOTS as Slot).filter(|s| passed & 1 << s != 0) {
+        for slot in (0..SLOTS as RegisterId).filter(|s| passed & 1 << s != 0) {
             let value = state.get(slot);
             if !matches!(value, Val::None | Val::Undefined | Val::Saved) {
                 actuals.push((slot, self.builder.node(value)?));

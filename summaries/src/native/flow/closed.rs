@@ -85,7 +85,7 @@ fn leaves_by_return(bytes: &[u8]) -> bool {
     };
     let mut stays = |i: &decode::Instruction| {
         let flows = matches!(i.flow, Flow::Next | Flow::Jump | Flow::Conditional | Flow::Stop);
-        flows && !matches!(effects.effect(own(i), u64::from(i.offset)), Effect::System | Effect::Strange)
+        flows && !matches!(effects.effect(own(i), u64::from(i.offset)), Effect::System | Effect::Unmodelled)
     };
     instructions.iter().all(&mut stays)
         && instructions.last().is_some_and(|i| matches!(i.flow, Flow::Jump | Flow::Stop))

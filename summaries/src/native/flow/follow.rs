@@ -6,7 +6,7 @@
 use std::sync::OnceLock;
 
 use super::unit::{CALLERS_REGISTER, Unit};
-use super::{Module, References, unusual, walk};
+use super::{Module, References, nonstandard_registers, walk};
 use crate::ids::AtomIdx;
 use crate::limit::LimitRecord;
 use crate::native::decode::effects::Effects;
@@ -55,7 +55,7 @@ fn piece(module: &Module<'_, '_>, of: References<'_>, groups: &[Vec<AtomIdx>]) -
                 }
             }
             let summary = walked.summary?;
-            match unusual::parameter(&summary) {
+            match nonstandard_registers::parameter(&summary) {
                 Some(register) => Err(format!("{CALLERS_REGISTER} is used: {register} as it was at entry")),
                 None => Ok((unit, summary)),
             }

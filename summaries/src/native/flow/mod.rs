@@ -25,7 +25,7 @@ mod stacks;
 mod state;
 mod transfer;
 mod unit;
-mod unusual;
+mod nonstandard_registers;
 mod walk;
 
 use object::endian::LittleEndian as LE;
@@ -35,7 +35,7 @@ use super::relocations::{Rela, symbol_of, type_of};
 use super::split::{self, Plan};
 use super::symbols::SectionAtoms;
 use super::tables::{Result, Tables};
-use crate::extract::Each;
+use crate::extract::ParallelMap;
 use crate::ids::{AtomIdx, SymbolIdx};
 use crate::limit::LimitRecord;
 use crate::relation::FunctionSummary;
@@ -94,7 +94,7 @@ pub(crate) struct References<'r> {
     /// By atom, if only what lives is followed: whether control may come to it.
     pub(crate) live: Option<&'r [bool]>,
     /// Runs the pieces.
-    pub(crate) each: Each<'r>,
+    pub(crate) each: ParallelMap<'r>,
 }
 
 /// What is found out about the code of a module.
@@ -404,6 +404,6 @@ impl Module<'_, '_> {
         }
         known.sort_unstable();
         known.dedup();
-        summary.values_at = known;
+        summary.covered_references = known;
     }
 }

@@ -13,21 +13,21 @@ use super::transfer::Walk;
 use super::unit::{Op, Refusal, Unit};
 use crate::cfl::components::Adjacency;
 use crate::ids::AtomIdx;
-use crate::native::decode::effects::{Operand, Slot, Transfer};
+use crate::native::decode::effects::{Operand, RegisterId, Transfer};
 use crate::relation::{Callee, Constraint};
 
 /// Registers that the caller left, and the frame.
 #[derive(Default)]
 pub(super) struct Left {
     /// (cell, register, where) of what was put there.
-    put: FxHashSet<(i64, Slot, (AtomIdx, u64))>,
+    put: FxHashSet<(i64, RegisterId, (AtomIdx, u64))>,
     /// (cell, register, where) of what is loaded from there.
-    taken: FxHashSet<(i64, Slot, (AtomIdx, u64))>,
+    taken: FxHashSet<(i64, RegisterId, (AtomIdx, u64))>,
 }
 
 impl Walk<'_, '_, '_, '_> {
     /// A register is stored; the state is that before it.
-    fn puts(&mut self, op: &Op, state: &State, memory: Memory, from: Slot) {
+    fn puts(&mut self, op: &Op, state: &State, memory: Memory, from: RegisterId) {
         if let Memory::Frame(offset) = memory
             && self.builder.recording
             && state.get(from) == Val::Saved
@@ -36,7 +36,7 @@ impl Walk<'_, '_, '_, '_> {
         }
     }
 
-    fn takes(&mut self, op: &Op, memory: Memory, to: Slot) {
+    fn takes(&mut self, op: &Op, memory: Memory, to: RegisterId) {
         if let Memory::Frame(offset) = memory
             && self.builder.recording
         {
@@ -53,17 +53,17 @@ impl Walk<'_, '_, '_, '_> {
         (to, from): (Operand, Operand),
     ) -> Result<(), Refusal> {
         match (to, from) {
-            (Operand::Memory(address), Operand::Slot(from)) => {
+            (Operand::Memory(address), Operand::Register(from)) => {
                 let memory = self.address(at, op, state, &address)?;
                 self.puts(op, state, memory, from);
             }
             // Nobody saves one in another register, or sets others from what was never set.
-            (Operand::Slot(to), Operand::Slot(from))
+            (Operand::Register(to), Operand::Register(from))
                 if to != from && matches!(from, 11..=15) && self.is_untouched(state, from) =>
             {
                 self.builder.caller_register_used()?;
             }
-            (Operand::Slot(to), Operand::Memory(address)) => {
+            (Operand::Register(to), Operand::Memory(address)) => {
                 let memory = self.address(at, op, state, &address)?;
                 self.takes(op, memory, to);
             }
@@ -73,7 +73,7 @@ impl Walk<'_, '_, '_, '_> {
     }
 
     /// Whether the caller's value is still in the register.
-    fn is_untouched(&self, state: &State, slot: Slot) -> bool {
+    fn is_untouched(&self, state: &State, slot: RegisterId) -> bool {
         state.get(slot) == Val::Saved && state.clobbered & 1 << slot == 0
     }
 
@@ -87,11 +87,11 @@ impl Walk<'_, '_, '_, '_> {
     ) -> Result<(), Refusal> {
         let stores = t.stores.iter().flat_map(|a| t.reads.iter().map(move |r| (*a, *r)));
         for (address, slot) in stores {
-            self.moves(at, op, state, (Operand::Memory(address), Operand::Slot(slot)))?;
+            self.moves(at, op, state, (Operand::Memory(address), Operand::Register(slot)))?;
         }
         let loads = t.loads.iter().flat_map(|a| t.writes.iter().map(move |w| (*a, w.0)));
         for (address, slot) in loads {
-            self.moves(at, op, state, (Operand::Slot(slot), Operand::Memory(address)))?;
+            self.moves(at, op, state, (Operand::Register(slot), Operand::Memory(address)))?;
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ use super::memory::Memory;
 use super::state::{State, Val};
 use super::transfer::Walk;
 use super::unit::{Op, Refusal};
-use crate::native::decode::effects::{Address, Operand, RBP, RSP, SLOTS, Slot, Transfer};
+use crate::native::decode::effects::{Address, Operand, RBP, RSP, RegisterId, SLOTS, Transfer};
 use crate::relation::PRESERVABLE;
 
 /// A place in the frame that isn't known any closer.
@@ -21,7 +21,7 @@ const SOMEWHERE: i64 = i64::MIN;
 #[derive(Default)]
 pub(super) struct Preserved {
     /// (offset in the frame, register)
-    saved: rustc_hash::FxHashSet<(i64, Slot)>,
+    saved: rustc_hash::FxHashSet<(i64, RegisterId)>,
     /// The registers of `saved`, a bit each.
     anywhere: u64,
     /// What is clobbered at some return; `None` if the function never does.
@@ -34,12 +34,12 @@ impl Preserved {
         self.clobbered.map_or(0, |clobbered| PRESERVABLE & !clobbered)
     }
 
-    fn save(&mut self, place: i64, slot: Slot) {
+    fn save(&mut self, place: i64, slot: RegisterId) {
         self.saved.insert((place, slot));
         self.anywhere |= 1 << slot;
     }
 
-    fn may_be_saved(&self, place: i64, slot: Slot) -> bool {
+    fn may_be_saved(&self, place: i64, slot: RegisterId) -> bool {
         match place {
             SOMEWHERE => self.anywhere & (1 << slot) != 0,
             place => self.saved.contains(&(place, slot)) || self.saved.contains(&(SOMEWHERE, slot)),
@@ -62,16 +62,18 @@ impl Walk<'_, '_, '_, '_> {
         op: &Op,
         state: &State,
         (to, from): (Operand, Operand),
-    ) -> Result<Option<Slot>, Refusal> {
+    ) -> Result<Option<RegisterId>, Refusal> {
         Ok(match (to, from) {
-            (Operand::Slot(to), Operand::Slot(from)) => {
+            (Operand::Register(to), Operand::Register(from)) => {
                 self.is_as_at_entry(to, state.get(from)).then_some(to)
             }
-            (Operand::Slot(to), Operand::Memory(address)) if counts(to) => {
+            (Operand::Register(to), Operand::Memory(address)) if counts(to) => {
                 let place = self.place_of(at, op, state, &address)?;
                 place.filter(|p| self.builder.preserved.may_be_saved(*p, to)).map(|_| to)
             }
-            (Operand::Memory(address), Operand::Slot(from)) if self.is_as_at_entry(from, state.get(from)) => {
+            (Operand::Memory(address), Operand::Register(from))
+                if self.is_as_at_entry(from, state.get(from)) =>
+            {
                 if let Some(place) = self.place_of(at, op, state, &address)? {
                     self.builder.preserved.save(place, from);
                 }
@@ -91,18 +93,18 @@ impl Walk<'_, '_, '_, '_> {
     ) -> Result<u64, Refusal> {
         let mut back = 0;
         for (address, slot) in t.loads.iter().flat_map(|a| t.writes.iter().map(move |w| (*a, w.0))) {
-            let moved = (Operand::Slot(slot), Operand::Memory(address));
+            let moved = (Operand::Register(slot), Operand::Memory(address));
             back |= self.puts_back(at, op, state, moved)?.map_or(0, |slot| 1 << slot);
         }
         for (address, slot) in t.stores.iter().flat_map(|a| t.reads.iter().map(move |r| (*a, *r))) {
-            self.puts_back(at, op, state, (Operand::Memory(address), Operand::Slot(slot)))?;
+            self.puts_back(at, op, state, (Operand::Memory(address), Operand::Register(slot)))?;
         }
         Ok(back)
     }
 
     /// A register is pushed; the stack pointer is that before it.
     pub(super) fn pushes(&mut self, state: &State, from: Operand) {
-        if let Operand::Slot(slot) = from
+        if let Operand::Register(slot) = from
             && self.is_as_at_entry(slot, state.get(slot))
         {
             let place = top(state.get(RSP).plus(-8));
@@ -111,11 +113,11 @@ impl Walk<'_, '_, '_, '_> {
     }
 
     /// Whether a pop puts the register back; the stack pointer is that before it.
-    pub(super) fn pops(&self, state: &State, slot: Slot) -> bool {
+    pub(super) fn pops(&self, state: &State, slot: RegisterId) -> bool {
         counts(slot) && self.builder.preserved.may_be_saved(top(state.get(RSP)), slot)
     }
 
-    fn is_as_at_entry(&self, slot: Slot, value: Val) -> bool {
+    fn is_as_at_entry(&self, slot: RegisterId, value: Val) -> bool {
         let own = || match value {
             Val::Node(node, 0) => self.builder.key(node) == Some(Key::Parameter(slot)),
             _ => false,
@@ -152,7 +154,7 @@ impl Builder {
     }
 }
 
-fn counts(slot: Slot) -> bool {
+fn counts(slot: RegisterId) -> bool {
     usize::from(slot) < SLOTS && PRESERVABLE & (1 << slot) != 0
 }
 

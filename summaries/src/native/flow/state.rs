@@ -58,20 +58,20 @@ impl Val {
 
 /// A set of which nobody needs to know the members where there are many.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Few<T> {
+pub(super) struct BoundedSet<T> {
     /// Sorted.
     pub(super) items: Vec<T>,
     /// Too many to list: any.
     pub(super) any: bool,
 }
 
-impl<T> Default for Few<T> {
+impl<T> Default for BoundedSet<T> {
     fn default() -> Self {
-        Few { items: Vec::new(), any: false }
+        BoundedSet { items: Vec::new(), any: false }
     }
 }
 
-impl<T: Copy + Ord> Few<T> {
+impl<T: Copy + Ord> BoundedSet<T> {
     const MOST: usize = 64;
 
     pub(super) fn insert(&mut self, item: T) {
@@ -95,7 +95,7 @@ impl<T: Copy + Ord> Few<T> {
         !self.any && self.items.is_empty()
     }
 
-    fn join(&mut self, other: &Few<T>) -> bool {
+    fn join(&mut self, other: &BoundedSet<T>) -> bool {
         let before = (self.any, self.items.len());
         if other.any {
             self.any = true;
@@ -112,9 +112,9 @@ impl<T: Copy + Ord> Few<T> {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Pending {
     /// Offsets of cells of the frame, multiples of 8.
-    pub(super) cells: Few<i64>,
+    pub(super) cells: BoundedSet<i64>,
     /// Through which values something was written, that were not the caller's.
-    pub(super) through: Few<ValueIdx>,
+    pub(super) through: BoundedSet<ValueIdx>,
 }
 
 /// A point of the function.

@@ -9,19 +9,19 @@ use super::memory::Memory;
 use super::state::{State, Val};
 use super::unit::{Meaning, Op, Refusal, Unit};
 use crate::native::decode::effects::{
-    Effect, FIRST_VECTOR, MASKS, Operand, RBP, RSP, SLOTS, Slot, Transfer, X87,
+    Effect, FIRST_VECTOR, MASKS, Operand, RBP, RSP, RegisterId, SLOTS, Transfer, X87,
 };
 use crate::native::flow::Module;
 use crate::summary::Target;
 
 /// Registers that carry a result (psABI 3.2.3): rax and rdx for the class INTEGER, xmm0 and xmm1 for SSE, and st0; xmm2 and xmm3 for
 /// vectors that are larger than registers, as clang has it. An address comes in the latter when a program keeps its bytes in a vector or in a floating-point number.
-pub(super) const RESULTS: [Slot; 7] =
+pub(super) const RESULTS: [RegisterId; 7] =
     [0, 2, FIRST_VECTOR, FIRST_VECTOR + 1, FIRST_VECTOR + 2, FIRST_VECTOR + 3, X87];
 /// The first register that vectors and floating-point numbers are not passed in: those before it are xmm0 to xmm7.
-const FIRST_UNPASSED: Slot = FIRST_VECTOR + 8;
+const FIRST_UNPASSED: RegisterId = FIRST_VECTOR + 8;
 /// rsp, and what a callee saves.
-const SAVED: [Slot; 6] = [3, 5, 12, 13, 14, 15];
+const SAVED: [RegisterId; 6] = [3, 5, 12, 13, 14, 15];
 
 pub(super) struct Walk<'u, 'm, 'a, 't> {
     pub(super) unit: &'u Unit,
@@ -49,7 +49,7 @@ pub(super) enum Leaves {
 /// The state in which a function is entered.
 pub(super) fn at_entry(builder: &mut Builder) -> State {
     let mut state = State::unreached();
-    for slot in 0..SLOTS as Slot {
+    for slot in 0..SLOTS as RegisterId {
         let value = match slot {
             RSP => Val::Frame(0),
             X87 | MASKS => Val::None,
@@ -159,7 +159,7 @@ impl Walk<'_, '_, '_, '_> {
                 state.set(1, Val::None);
                 state.set(11, Val::None);
             }
-            Effect::Strange => return strange("an instruction that is not modelled"),
+            Effect::Unmodelled => return strange("an instruction that is not modelled"),
             Effect::Stop => return Ok(Leaves::Ends),
             Effect::Jump => return self.jump(at, op, state),
             Effect::Call => return self.call(at, op, state),
@@ -185,7 +185,7 @@ impl Walk<'_, '_, '_, '_> {
 
     fn operand(&mut self, at: usize, op: &Op, state: &State, from: Operand) -> Result<Val, Refusal> {
         match from {
-            Operand::Slot(slot) => Ok(state.get(slot)),
+            Operand::Register(slot) => Ok(state.get(slot)),
             Operand::Immediate => Ok(self.immediate(op)),
             Operand::Memory(address) => {
                 let memory = self.address(at, op, state, &address)?;
@@ -203,11 +203,11 @@ impl Walk<'_, '_, '_, '_> {
         value: Val,
     ) -> Result<(), Refusal> {
         match to {
-            Operand::Slot(slot @ (X87 | MASKS)) => {
+            Operand::Register(slot @ (X87 | MASKS)) => {
                 let joined = self.join(Key::Op(at, slot), [state.get(slot), value])?;
                 state.set(slot, joined);
             }
-            Operand::Slot(slot) => state.set(slot, value),
+            Operand::Register(slot) => state.set(slot, value),
             Operand::Memory(address) => {
                 let memory = self.address(at, op, state, &address)?;
                 self.store(state, memory, address.size, value)?;
@@ -240,7 +240,7 @@ impl Walk<'_, '_, '_, '_> {
     }
 
     /// The address where the next piece goes, or comes from.
-    fn next_piece(&mut self, at: usize, state: &mut State, slot: Slot) -> Result<(), Refusal> {
+    fn next_piece(&mut self, at: usize, state: &mut State, slot: RegisterId) -> Result<(), Refusal> {
         let next = match state.get(slot) {
             Val::Frame(_) => Val::Node(self.builder.somewhere_in_frame(), 0),
             value => self.join(Key::Op(at, slot), [value])?,

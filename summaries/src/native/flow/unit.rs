@@ -218,7 +218,7 @@ impl Unit {
                 Effect::Return => return true,
                 Effect::Padding => {}
                 Effect::Add { to, .. } | Effect::Lea { to, .. } if to == RSP => {}
-                Effect::Move { to: Operand::Memory(_), from: Operand::Slot(_) | Operand::Immediate } => {}
+                Effect::Move { to: Operand::Memory(_), from: Operand::Register(_) | Operand::Immediate } => {}
                 _ => return false,
             }
         }

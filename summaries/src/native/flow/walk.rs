@@ -32,7 +32,7 @@ pub(super) fn walk(module: &Module<'_, '_>, unit: &Unit) -> Walked {
     builder.frame_escapes = module.executes_stack;
     let summary = fixpoint(module, unit, &mut builder);
     let entered_in_frame = std::mem::take(&mut builder.entered_in_frame);
-    let summary = summary.and_then(|at_labels| {
+    let summary = summary.and_then(|indirect_entry_values| {
         if let Some(at) = builder.keeps_what_was_left(unit) {
             return Err(format!("{CALLERS_REGISTER} is put into the frame for good at {at:#x}"));
         }
@@ -40,7 +40,7 @@ pub(super) fn walk(module: &Module<'_, '_>, unit: &Unit) -> Walked {
             return Err("a return or jump that may be on another stack".to_owned());
         }
         let addressed = builder.addressed();
-        let mut summary = builder.finish(&at_labels);
+        let mut summary = builder.finish(&indirect_entry_values);
         // What one function clobbers another one beside it may leave alone.
         if unit.entries.len() > 1 {
             summary.preserved = PRESERVABLE;
@@ -115,12 +115,12 @@ fn fixpoint(module: &Module<'_, '_>, unit: &Unit, builder: &mut Builder) -> Resu
     }
     flow.pads = unit.pads.iter().filter_map(|op| flow.block(*op)).collect();
     let entry = at_entry(builder);
-    let mut at_labels = Vec::new();
+    let mut indirect_entry_values = Vec::new();
     for (op, is_value) in &unit.labels {
         let Some(block) = flow.block(*op) else { continue };
         for slot in (0..SLOTS as u8).filter(|s| *is_value && !matches!(*s, RSP | 5)) {
             let value = builder.value(Key::Join(block, slot));
-            at_labels.push(value);
+            indirect_entry_values.push(value);
             if let Some(state) = flow.at.get_mut(block) {
                 state.set(slot, Val::Node(value, 0));
             }
@@ -159,7 +159,7 @@ fn fixpoint(module: &Module<'_, '_>, unit: &Unit, builder: &mut Builder) -> Resu
     for block in 0..unit.blocks.len() {
         flow.record(module, builder, block, returns_elsewhere)?;
     }
-    Ok(at_labels)
+    Ok(indirect_entry_values)
 }
 
 impl Flow<'_> {

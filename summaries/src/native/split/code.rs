@@ -119,7 +119,7 @@ fn follow(context: &Context<'_, '_>, text: &mut Text<'_>) -> Outcome {
     let relas = context.relas_of(text.section);
     let mut next = 0;
     let mut ties = Vec::new();
-    let mut crossings = Vec::new();
+    let mut intra_section_refs = Vec::new();
     let mut biased = Vec::new();
     for (index, function) in text.functions.iter().enumerate() {
         let own = text.instructions.get(function.instructions.clone()).unwrap_or(&[]);
@@ -145,7 +145,7 @@ fn follow(context: &Context<'_, '_>, text: &mut Text<'_>) -> Outcome {
                 continue;
             }
             match instruction.displacement.1 {
-                4 => crossings.push(Resolved {
+                4 => intra_section_refs.push(Resolved {
                     section: text.section,
                     field: instruction.displacement_at(),
                     target,
@@ -177,7 +177,7 @@ fn follow(context: &Context<'_, '_>, text: &mut Text<'_>) -> Outcome {
     }
     text.formed = biased;
     text.short = ties.iter().filter(|(a, b)| a != b).map(|(_, b)| *b).collect();
-    text.crossings = crossings;
+    text.intra_section_refs = intra_section_refs;
     Ok(())
 }
 

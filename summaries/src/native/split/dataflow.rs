@@ -105,7 +105,7 @@ pub(super) fn jumps(context: &Context<'_, '_>, texts: &[Text<'_>], found: &Found
     // Where code is entered otherwise than by falling or branching within the function.
     let mut entered: Vec<(usize, u64)> = found.retargets.iter().map(|r| (r.text, r.target)).collect();
     for (i, text) in texts.iter().enumerate() {
-        entered.extend(text.crossings.iter().map(|c| (i, c.target)));
+        entered.extend(text.intra_section_refs.iter().map(|c| (i, c.target)));
     }
     entered.sort_unstable();
     entered.dedup();

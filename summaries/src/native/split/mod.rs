@@ -32,7 +32,7 @@ use super::symbols::SectionAtoms;
 use super::tables::{Result, Tables, record};
 use crate::ids::AtomIdx;
 use crate::limit::{Limit, LimitRecord, Severity};
-use crate::summary::{Asked, Atom, AtomKind, Granularity, Symbol, atom_flags};
+use crate::summary::{Atom, AtomKind, Granularity, SummaryOptions, Symbol, atom_flags};
 
 /// What a divided section refers to and how it is referred to, by section and offset: atoms don't exist yet.
 #[derive(Debug, Default)]
@@ -125,7 +125,7 @@ struct Text<'a> {
     /// All instructions of all functions are known.
     decoded: bool,
     /// References between functions without relocation.
-    crossings: Vec<Resolved>,
+    intra_section_refs: Vec<Resolved>,
     /// The functions that others lead into by fields too short for a relocation, or by falling into them.
     short: Vec<usize>,
     /// Addresses in the section that code of it has without a relocation.
@@ -301,7 +301,7 @@ pub(crate) fn plan(
     by_section: &SectionAtoms,
     atoms: &[Atom],
     symbols: &[Symbol],
-    asked: Asked,
+    asked: SummaryOptions,
     limits: &mut Vec<LimitRecord>,
 ) -> Result<Plan> {
     let every = asked.granularity >= Granularity::Pointers;
@@ -376,7 +376,7 @@ fn candidates<'a>(tables: &Tables<'a>, atoms: &[Atom], symbols: &[Symbol]) -> Re
             instructions: Vec::new(),
             boundaries: Vec::new(),
             decoded: false,
-            crossings: Vec::new(),
+            intra_section_refs: Vec::new(),
             short: Vec::new(),
             formed: Vec::new(),
             has_loose_tables: false,
@@ -452,7 +452,7 @@ fn assemble(texts: &[Text<'_>], retargets: Vec<references::Retargeted>, owned: V
         if !text.has_loose_tables && text.functions.iter().all(Function::is_compiled) {
             plan.understood.push(text.section);
         }
-        let operands = text.crossings.iter().filter(|c| !c.branch);
+        let operands = text.intra_section_refs.iter().filter(|c| !c.branch);
         plan.exact.extend(operands.map(|c| ((c.section, c.field), (c.section, c.target))));
         if text.whole.is_some() || parts.len() < 2 {
             continue;
@@ -460,7 +460,7 @@ fn assemble(texts: &[Text<'_>], retargets: Vec<references::Retargeted>, owned: V
         *divided = true;
         plan.parts.push((text.section, parts));
         let apart = |c: &&Resolved| text.part_at(c.field) != text.part_at(c.target);
-        plan.resolved.extend(text.crossings.iter().filter(apart));
+        plan.resolved.extend(text.intra_section_refs.iter().filter(apart));
     }
     let is_divided = |text: usize| divided.get(text).copied().unwrap_or(false);
     let section = |text: usize| texts.get(text).map_or(0, |t| t.section);

@@ -273,7 +273,7 @@ fn partners(context: &Context<'_, '_>, texts: &[Text<'_>], retargets: &[Retarget
         }
     };
     for (i, text) in texts.iter().enumerate() {
-        for crossing in &text.crossings {
+        for crossing in &text.intra_section_refs {
             add((i, crossing.field), (i, crossing.target));
         }
     }

@@ -57,7 +57,7 @@ pub(super) fn refuse(context: &Context<'_, '_>, texts: &mut [Text<'_>], found: &
         for function in &text.short {
             at(index, Some(*function), &|k| k.referred = true);
         }
-        for crossing in &text.crossings {
+        for crossing in &text.intra_section_refs {
             at(index, text.function_at(crossing.target), &|k| k.referred = true);
         }
         for (function, _) in text.functions.iter().enumerate().filter(|(_, f)| f.cold) {

@@ -307,7 +307,7 @@ fn exceptions() {
     assert_eq!(named(ReferenceKind::Unwind), ["p"]);
     // Once as a mention that constraints account for, and once more as what escapes.
     for name in ["g", "h"] {
-        let accounted = function.values_at.len();
+        let accounted = function.covered_references.len();
         let all = named(ReferenceKind::Address);
         assert_eq!(all.iter().filter(|n| *n == name).count(), 2, "{all:?}");
         assert!(all.len() >= accounted + 2, "{all:?}, {accounted} are accounted for");

@@ -285,7 +285,7 @@ impl Solution<'_> {
 
     fn labels(&mut self, g: usize) {
         for g in self.instances(g) {
-            for value in &self.functions[g].at_labels {
+            for value in &self.functions[g].indirect_entry_values {
                 self.add(Node::Value(g, value.0), None);
             }
         }

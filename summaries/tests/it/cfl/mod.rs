@@ -2,7 +2,7 @@
 
 mod alias;
 mod brute;
-mod passed_on;
+mod passthrough;
 mod random;
 mod reduce;
 mod relations;

@@ -56,7 +56,7 @@ fn function(choices: &mut Choices<'_>, shape: &Shape) -> FunctionSummary {
         f.preserved |= (choices.below(4) as u64) << 16;
     }
     if choices.below(6) == 0 {
-        f.at_labels = vec![value(choices)];
+        f.indirect_entry_values = vec![value(choices)];
     }
     let count = choices.below(shape.constraints + 1);
     for _ in 0..count {

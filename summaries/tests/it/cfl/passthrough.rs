@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use summaries::cfl::pass_on;
+use summaries::cfl::merge_passthrough;
 use summaries::relation::{CallSite, Callee, Constraint, FunctionSummary};
 use summaries::{SymbolIdx, Target, ValueIdx};
 
@@ -47,7 +47,7 @@ fn holds_what_is_true(mut functions: Vec<FunctionSummary>) -> Result<(), TestCas
         }
     }
     let mut simpler = functions.clone();
-    pass_on(&mut simpler[0]);
+    merge_passthrough(&mut simpler[0]);
     let sites: usize = functions[1..].iter().map(|f| f.call_sites.len()).sum();
     let mut copied = functions.clone();
     copied.extend(std::iter::repeat_n(functions[0].clone(), sites));
@@ -122,7 +122,7 @@ fn through() -> FunctionSummary {
 }
 
 fn passed_on(mut function: FunctionSummary) -> FunctionSummary {
-    pass_on(&mut function);
+    merge_passthrough(&mut function);
     function
 }
 
@@ -161,7 +161,7 @@ fn what_is_done_something_with_stays_as_it_is() {
         |f| f.parameters.insert(0, (7, ValueIdx(2))),
         |f| f.call_sites[0].stack.push((8, ValueIdx(2))),
         |f| f.call_sites[0].callee = Callee::Indirect(ValueIdx(2)),
-        |f| f.at_labels.push(ValueIdx(2)),
+        |f| f.indirect_entry_values.push(ValueIdx(2)),
     ];
     for change in changes {
         let mut function = through();

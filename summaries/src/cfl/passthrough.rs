@@ -1,4 +1,4 @@
-//! What a function only passes on in vector registers is told apart no longer than is of use.
+//! Merging of pass-through values: what a function only passes on in vector registers becomes few values.
 //!
 //! Vector registers may carry addresses over calls: compilers know which of them a callee of the same unit leaves alone
 //! (`-fipa-ra`), and conventions pass structures in them. Yet nearly all that they hold at a call was left there by a copy of memory, nobody
@@ -18,7 +18,7 @@ use crate::ids::ValueIdx;
 use crate::relation::{Callee, Constraint, FIRST_VECTOR, FunctionSummary, Register};
 
 /// The same function with fewer values. One whose values are out of range stays as it is.
-pub fn pass_on(function: &mut FunctionSummary) {
+pub fn merge_passthrough(function: &mut FunctionSummary) {
     let values = function.values;
     let mut in_range = true;
     for_each_value(function, |v| in_range &= v.0 < values);
@@ -82,7 +82,7 @@ fn only_passed_on(function: &FunctionSummary) -> Vec<bool> {
         Callee::Direct { .. } => None,
     });
     let others: Vec<ValueIdx> =
-        general.chain(stack).chain(callees).chain(function.at_labels.iter().copied()).collect();
+        general.chain(stack).chain(callees).chain(function.indirect_entry_values.iter().copied()).collect();
     used.extend(&others);
     let reached = |edges: &[(u32, u32)], from: Vec<ValueIdx>| {
         let from = from.into_iter().map(|v| v.0).collect();
@@ -104,7 +104,7 @@ fn leave_out_preserved(function: &mut FunctionSummary) {
     let parameters = function.parameters.iter().map(|p| p.1);
     let stack = function.stack_parameters.iter().map(|p| p.1);
     let constraints = function.constraints.iter().filter_map(defined);
-    let labels = function.at_labels.iter().copied();
+    let labels = function.indirect_entry_values.iter().copied();
     for value in results.chain(parameters).chain(stack).chain(constraints).chain(labels) {
         comings[value.index()] += 1;
     }

@@ -1,4 +1,4 @@
-//! Instances: a function that hands out memory is followed anew for each call that enters it.
+//! Heap cloning: wrappers of allocation functions are analysed anew for each call site (a context of one call).
 //!
 //! Without that all memory of a program that allocates through a function of its own (`xmalloc`, `__rust_alloc`) would be one
 //! object. Safe because such a function is small, is left by a return to its caller alone (one that returns elsewhere has no
@@ -62,7 +62,7 @@ impl Flow<'_> {
         let own = Instance::new(*position, *local);
         let id = self.functions.len() as u32;
         self.functions.push(own);
-        self.given.push(Vec::new());
+        self.pending_stack_arguments.push(Vec::new());
         // Not at once: they may call each other.
         self.made.push((id, atom));
         id
@@ -84,7 +84,7 @@ impl Flow<'_> {
         let is_plain = |call: &CallSite| matches!(call.callee, Callee::Direct { .. });
         let returned = result_of(&summary.results).filter(|_| {
             summary.values <= MAX_VALUES
-                && summary.at_labels.is_empty()
+                && summary.indirect_entry_values.is_empty()
                 && summary.call_sites.iter().all(is_plain)
         });
         let found = returned.is_some_and(|returned| {

@@ -1,4 +1,4 @@
-//! What becomes of each relocation: one decision for both passes over them.
+//! The action for each relocation (keep, retarget, resolve here, drop): one decision for both passes over them.
 //!
 //! In an allocated section every relocation stays, and one whose symbol has no definition left is an error: the
 //! plan was wrong. In a section that is not allocated (debug information above all) a relocation to what is
@@ -21,8 +21,8 @@
 use object::elf::{self, RelocationType};
 
 use super::input::{Input, LE, Rela, Role};
-use super::parts::{Parted, Parts, Spot, is_biased_entry};
-use super::symbols::{Standing, Symbols};
+use super::parts::{OffsetLocation, Parted, SplitSections, is_biased_entry};
+use super::symbols::{SymbolDisposition, Symbols};
 use crate::error::Result;
 use crate::plan::Action;
 
@@ -112,7 +112,7 @@ pub(super) fn field_of(kind: RelocationType) -> Option<(u8, Formula)> {
 pub(super) fn treat(
     input: &Input<'_>,
     symbols: &Symbols<'_>,
-    parts: &Parts<'_>,
+    parts: &SplitSections<'_>,
     target: Target,
     entry: &Rela,
 ) -> Result<Treatment> {
@@ -120,7 +120,7 @@ pub(super) fn treat(
     if symbol as usize >= input.symbols.len() && input.added_section(symbol).is_some() {
         return Ok(Treatment::Keep);
     }
-    if parts.is_ownerless(target.section, entry.r_offset.get(LE)) {
+    if parts.belongs_to_dropped_jump_table(target.section, entry.r_offset.get(LE)) {
         return Ok(Treatment::Remove);
     }
     if let Some(parted) = parts.of_symbol(input, symbol)? {
@@ -132,14 +132,14 @@ pub(super) fn treat(
         return Err(into_stub(input, target, entry));
     }
     let dangles = if target.alloc {
-        standing == Standing::Gone
+        standing == SymbolDisposition::Gone
     } else {
         match standing {
-            Standing::Defined => stub,
-            Standing::Undefined => symbols.prevailing_dropped(symbol) == Some(true),
+            SymbolDisposition::Defined => stub,
+            SymbolDisposition::Undefined => symbols.prevailing_dropped(symbol) == Some(true),
             // A reference from debug information keeps nothing, so the other definition must be known to stay.
-            Standing::Replaced => symbols.prevailing_dropped(symbol) != Some(false),
-            Standing::Gone => true,
+            SymbolDisposition::Replaced => symbols.prevailing_dropped(symbol) != Some(false),
+            SymbolDisposition::Gone => true,
         }
     };
     if dangles { resolve(input, target, entry) } else { Ok(Treatment::Keep) }
@@ -148,7 +148,7 @@ pub(super) fn treat(
 /// Decide one relocation against the section symbol of a parted section.
 fn treat_part(
     input: &Input<'_>,
-    parts: &Parts<'_>,
+    parts: &SplitSections<'_>,
     target: Target,
     entry: &Rela,
     parted: &Parted,
@@ -176,7 +176,7 @@ fn treat_part(
             return error("is said to mean another section");
         }
         match action {
-            Action::Drop => Spot::Dropped,
+            Action::Drop => OffsetLocation::Dropped,
             Action::Keep | Action::Stub => parted.spot(atom.offset),
         }
     } else {
@@ -187,18 +187,18 @@ fn treat_part(
             }
             Ok(place) => match parted.spot(place) {
                 // The end of a range, or of the section.
-                Spot::Nowhere if !target.alloc => parted.ended(place),
+                OffsetLocation::Nowhere if !target.alloc => parted.ended(place),
                 spot => spot,
             },
-            Err(_) => Spot::Nowhere,
+            Err(_) => OffsetLocation::Nowhere,
         }
     };
     match spot {
-        Spot::Run(run) => {
+        OffsetLocation::Run(run) => {
             let start = parted.run(run).map_or(0, |r| r.start) as i64;
             Ok(Treatment::Retarget { section: parted.section, run, addend: addend.wrapping_sub(start) })
         }
-        Spot::Stub(run) if target.alloc => {
+        OffsetLocation::Stub(run) if target.alloc => {
             let start = parted.run(run).map_or(0, |r| r.start) as i64;
             let addend = addend.wrapping_sub(start);
             match !target.unwind && means_entry(target, entry, addend) {
@@ -206,9 +206,9 @@ fn treat_part(
                 false => Err(into_stub(input, target, entry)),
             }
         }
-        Spot::Dropped if target.alloc => error("refers to what is dropped"),
-        Spot::Dropped | Spot::Stub(_) => resolve(input, target, entry),
-        Spot::Nowhere => error("refers to no function"),
+        OffsetLocation::Dropped if target.alloc => error("refers to what is dropped"),
+        OffsetLocation::Dropped | OffsetLocation::Stub(_) => resolve(input, target, entry),
+        OffsetLocation::Nowhere => error("refers to no function"),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Which functions take arguments where no convention passes any, or may do so and are not understood.
+//! Arguments in registers that the psABI's calling convention does not use: which functions take them, or may and are not understood.
 //!
 //! What is understood reads no such register as it found it, or is refused for it ([`CALLERS_REGISTER`](super::unit::CALLERS_REGISTER)).
 //! Code that is refused for another reason is only looked at: by the psABI (3.2.1) a function that uses one of r12 to r15 puts
@@ -35,8 +35,9 @@ impl Module<'_, '_> {
             let own = bytes.get(at..at + usize::from(instruction.len)).unwrap_or(&[]);
             let Some(registers) = effects.registers(own) else { return true };
             used |= registers;
-            if let Effect::Push(Operand::Slot(from))
-            | Effect::Move { to: Operand::Memory(_), from: Operand::Slot(from) } = effects.effect(own, 0)
+            if let Effect::Push(Operand::Register(from))
+            | Effect::Move { to: Operand::Memory(_), from: Operand::Register(from) } =
+                effects.effect(own, 0)
             {
                 put |= 1 << from;
             }

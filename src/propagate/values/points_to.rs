@@ -1,10 +1,12 @@
-//! What nodes hold: sets that are on their way to a node, their union when it is the node's turn, and what its marks cover.
+//! Points-to sets with difference propagation: what is new at a node and waits, the union of what was propagated, and what its marks cover.
 //!
 //! A node that may be anything holds no element that has escaped, and one that besides lets all escape holds none at all. Sets that
 //! speak of objects that were joined since, or of memory that has escaped, are brought up to date when they are next looked at.
 //! Left out: what follows from a set, see `solve`.
 
-use super::graph::{Cause, END, Event, Graph, Kind, LEAKS, NodeId, QUEUED, SHARED, UNKNOWN};
+use super::graph::{
+    END, ESCAPES, Event, Graph, MemoryClass, NodeId, OVERDEFINED, OverdefinedReason, QUEUED, SHARED,
+};
 use super::sets::{Element, SetId};
 
 /// A node with more edges than this waits for the others.
@@ -12,7 +14,7 @@ const HUB: u16 = 8;
 
 /// What a node holds.
 #[derive(Default)]
-pub(super) struct Held {
+pub(super) struct PointsToSet {
     /// What has been handed on, unless it is to be done again.
     pub(super) set: SetId,
     /// On their way here.
@@ -22,13 +24,13 @@ pub(super) struct Held {
     pub(super) again: bool,
 }
 
-impl Held {
+impl PointsToSet {
     fn coming(&self) -> impl Iterator<Item = SetId> {
         std::iter::once(self.first).chain(self.more.iter().copied())
     }
 
     /// Take what another one holds.
-    pub(super) fn absorb(&mut self, other: Held) {
+    pub(super) fn absorb(&mut self, other: PointsToSet) {
         self.more.extend([other.set, other.first]);
         self.more.extend(other.more);
         self.again = true;
@@ -56,47 +58,47 @@ impl Graph {
     }
 
     /// What a representative holds, if it ever held anything.
-    fn held(&mut self, id: NodeId) -> Option<&mut Held> {
+    fn held(&mut self, id: NodeId) -> Option<&mut PointsToSet> {
         self.held.get_mut(self.nodes[id as usize].held as usize)
     }
 
     /// What a representative holds.
-    pub(super) fn hold(&mut self, id: NodeId) -> &mut Held {
+    pub(super) fn hold(&mut self, id: NodeId) -> &mut PointsToSet {
         let node = &mut self.nodes[id as usize];
         if node.held == END {
             node.held = self.held.len() as u32;
-            self.held.push(Held::default());
+            self.held.push(PointsToSet::default());
         }
         &mut self.held[node.held as usize]
     }
 
     /// Take all that a representative holds from it.
-    pub(super) fn take_held(&mut self, id: NodeId) -> Held {
+    pub(super) fn take_held(&mut self, id: NodeId) -> PointsToSet {
         self.held(id).map(std::mem::take).unwrap_or_default()
     }
 
     /// `node` holds `element`.
     pub(super) fn add(&mut self, node: NodeId, element: Element) {
-        match Cause::of(element) {
+        match OverdefinedReason::of(element) {
             Some(cause) => self.add_unknown(node, cause),
             None => {
                 let set = self.sets.of([element]);
-                self.hand_on(set, node);
+                self.propagate_delta(set, node);
             }
         }
     }
 
     /// A set is on its way to a node.
-    pub(super) fn hand_on(&mut self, set: SetId, to: NodeId) {
+    pub(super) fn propagate_delta(&mut self, set: SetId, to: NodeId) {
         if set.is_empty() {
             return;
         }
         let id = self.find(to);
         self.work.steps += 1;
         self.work.since_search += self.sets.elements(set).len();
-        if self.has(id, LEAKS) {
+        if self.has(id, ESCAPES) {
             self.escape_all(set);
-            if self.has(id, UNKNOWN) {
+            if self.has(id, OVERDEFINED) {
                 return;
             }
         }
@@ -163,7 +165,8 @@ impl Graph {
 
     /// The objects of memory that a set points to; what escaped is one that is not counted.
     pub(super) fn memory_in(&self, set: SetId) -> Vec<u32> {
-        let is_memory = |o: &u32| self.objects.get(*o as usize).is_some_and(|o| o.kind == Kind::Memory);
+        let is_memory =
+            |o: &u32| self.objects.get(*o as usize).is_some_and(|o| o.kind == MemoryClass::Memory);
         let elements = self.sets.elements(set).iter();
         let mut objects: Vec<u32> = elements.map(|e| e.object()).filter(is_memory).collect();
         objects.dedup();
@@ -172,7 +175,7 @@ impl Graph {
 
     /// A set as a representative holds it now.
     fn current(&mut self, set: SetId, id: NodeId) -> SetId {
-        let unknown = self.has(id, UNKNOWN);
+        let unknown = self.has(id, OVERDEFINED);
         if set.is_empty() || self.epoch == 0 {
             return set;
         }
@@ -208,14 +211,14 @@ impl Graph {
 
     /// Let all that a representative holds escape.
     pub(super) fn leak(&mut self, id: NodeId) {
-        if !self.mark(id, LEAKS) {
+        if !self.mark(id, ESCAPES) {
             return;
         }
-        let unknown = self.has(id, UNKNOWN);
+        let unknown = self.has(id, OVERDEFINED);
         let Some(held) = self.held(id) else { return };
         let sets: Vec<SetId> = std::iter::once(held.set).chain(held.coming()).collect();
         if unknown {
-            *held = Held::default();
+            *held = PointsToSet::default();
         }
         sets.into_iter().for_each(|set| self.escape_all(set));
     }
@@ -236,7 +239,7 @@ impl Graph {
             return;
         }
         self.epoch += 1;
-        if matches!(of.kind, Kind::Memory | Kind::Owned) {
+        if matches!(of.kind, MemoryClass::Memory | MemoryClass::Owned) {
             self.same[object as usize] = SHARED;
             self.work.shared.push(object);
         } else {
@@ -249,7 +252,7 @@ impl Graph {
         if self.sets.is_large(self.budget.room) {
             self.displacements.clear();
             self.groups.clear();
-            self.sets.collect(self.held.iter_mut().flat_map(Held::sets));
+            self.sets.collect(self.held.iter_mut().flat_map(PointsToSet::sets));
         }
     }
 }

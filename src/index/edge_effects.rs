@@ -1,6 +1,6 @@
-//! What a reference does to its target at the level `pointers`: keep it and let it escape, keep it, or mention it.
+//! Classification of references at the level `pointers`: an edge keeps its target and lets its address escape, keeps it, or only takes its address.
 //!
-//! Safe because the weaker bonds are only given where value flow takes over. What code of a function with a summary
+//! Safe because the weaker effects are only given where value flow takes over. What code of a function with a summary
 //! says at a place that the summary accounts for is followed by its constraints; what an ordinary data atom holds is
 //! followed as its contents. Every other reference keeps its target and lets it escape. So does every reference at the
 //! levels below, where nobody asks.
@@ -15,17 +15,17 @@ use super::regions::Regions;
 
 /// What an edge does to its target, strongest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Bond {
+pub enum EdgeEffect {
     /// It lives, and code that isn't followed may do anything with its address.
-    Escapes,
+    Escape,
     /// It lives.
-    Holds,
+    Keep,
     /// Its address is there: it lives once something calls it, or lets the address escape.
-    Mentions,
+    AddressTaken,
 }
 
-/// The bonds of the references of one module.
-pub(super) struct Bonds<'s> {
+/// The effects of the references of one module.
+pub(super) struct EdgeEffects<'s> {
     summary: &'s ModuleSummary,
     functions: &'s FunctionTable,
     regions: &'s Regions,
@@ -48,7 +48,7 @@ pub(super) struct Leads<'s> {
     pub(super) offset: i64,
 }
 
-impl<'s> Bonds<'s> {
+impl<'s> EdgeEffects<'s> {
     pub(super) fn new(
         summary: &'s ModuleSummary,
         functions: &'s FunctionTable,
@@ -63,37 +63,37 @@ impl<'s> Bonds<'s> {
             owned.sort_unstable();
             named = summary.functions.iter().map(|f| named_by(summary, regions, f)).collect();
         }
-        Bonds { summary, functions, regions, owned, named, follows }
+        EdgeEffects { summary, functions, regions, owned, named, follows }
     }
 
-    /// The bond of reference `r` of `atom`; `target` is `None` for what the linker defines from sections.
-    pub(super) fn of(&self, atom: &Atom, r: &Reference, target: Option<&Leads<'_>>) -> Bond {
+    /// The effect of reference `r` of `atom`; `target` is `None` for what the linker defines from sections.
+    pub(super) fn of(&self, atom: &Atom, r: &Reference, target: Option<&Leads<'_>>) -> EdgeEffect {
         let Some(target) = target.filter(|t| self.follows && !t.ifunc && r.kind != ReferenceKind::Unwind)
         else {
-            return Bond::Escapes;
+            return EdgeEffect::Escape;
         };
-        let Some(to) = target.summary.atoms.get(target.atom.index()) else { return Bond::Escapes };
+        let Some(to) = target.summary.atoms.get(target.atom.index()) else { return EdgeEffect::Escape };
         if atom.kind == AtomKind::Code {
-            let Some(from) = self.functions.of(r.from) else { return Bond::Escapes };
+            let Some(from) = self.functions.of(r.from) else { return EdgeEffect::Escape };
             let inside =
                 std::ptr::eq(target.summary, self.summary) && self.functions.of(target.atom) == Some(from);
             let named = inside || self.names(from, r.target);
             let owned = r.kind == ReferenceKind::Data && self.owned_at(r.from, r.offset).next().is_some();
             return match (self.accounts(atom, from, r) && named, inside) {
-                (false, true) if owned => Bond::Holds,
-                (false, _) => Bond::Escapes,
-                (true, false) if to.kind == AtomKind::Code => Bond::Mentions,
-                (true, _) => Bond::Holds,
+                (false, true) if owned => EdgeEffect::Keep,
+                (false, _) => EdgeEffect::Escape,
+                (true, false) if to.kind == AtomKind::Code => EdgeEffect::AddressTaken,
+                (true, _) => EdgeEffect::Keep,
             };
         }
         if !is_ordinary_data(atom) || r.kind != ReferenceKind::Data {
-            return Bond::Escapes;
+            return EdgeEffect::Escape;
         }
         if to.kind == AtomKind::Code && target.functions.is_entry(target.summary, target.atom, target.offset)
         {
-            return Bond::Mentions;
+            return EdgeEffect::AddressTaken;
         }
-        Bond::Holds
+        EdgeEffect::Keep
     }
 
     /// Whether some constraint or call of the function names the target. A summary that accounts for a reference and says
@@ -113,7 +113,7 @@ impl<'s> Bonds<'s> {
     /// Whether the summary of function number `from` says everything about the reference.
     fn accounts(&self, atom: &Atom, from: usize, r: &Reference) -> bool {
         let Some(function) = self.summary.functions.get(from) else { return false };
-        let at = |section: u32| function.values_at.binary_search(&(section, r.offset)).is_ok();
+        let at = |section: u32| function.covered_references.binary_search(&(section, r.offset)).is_ok();
         match r.kind {
             // Of a table that it owns, in one of the sections where one is.
             ReferenceKind::Data => {

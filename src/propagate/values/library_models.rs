@@ -1,4 +1,4 @@
-//! What comes back from outside of memory: code that lies in data, what was written to files, addresses that became text, numbers that
+//! Models of what leaves memory and comes back: code that lies in data, contents of files, addresses that became text, numbers that
 //! libraries and the kernel keep.
 //!
 //! Memory is executed only if unseen code made it executable, or wrote code into it (trampolines on the stack, compilers at run time): then its
@@ -10,8 +10,8 @@ use summaries::models::{
 };
 use summaries::relation::Register;
 
-use super::flow::{Flow, Meaning};
-use super::graph::{Cause, ESCAPED, Kind, NodeId, Use};
+use super::flow::{Flow, ObjectKind};
+use super::graph::{ComplexConstraint, ESCAPED, MemoryClass, NodeId, OverdefinedReason};
 use super::sets::Element;
 use crate::ids::SymbolId;
 
@@ -24,7 +24,7 @@ impl<'s> Flow<'s> {
         if !self.has_escaped(object) {
             return self.executed.push((site, object));
         }
-        self.sites[site as usize].causes.insert(Cause::Memory);
+        self.sites[site as usize].causes.insert(OverdefinedReason::Memory);
         self.call_unknown(site);
     }
 
@@ -87,7 +87,7 @@ impl<'s> Flow<'s> {
         let general = (0..).zip(ARGUMENT_REGISTERS).filter(|(n, _)| !calls(*n)).map(|(_, register)| register);
         let registers = general.chain(VECTOR_REGISTERS).filter_map(|register| passed.actual(register));
         for from in registers.chain(passed.stack().map(|(_, node)| node)) {
-            self.graph.add_use(from, Use::Code { to: numbers });
+            self.graph.add_use(from, ComplexConstraint::Code { to: numbers });
         }
         // Where a block lies is no number that anybody passed.
         let is_block =
@@ -119,7 +119,7 @@ impl<'s> Flow<'s> {
     /// Unseen code writes files and text, and reads what is there.
     pub(super) fn share_text(&mut self) {
         for all in [self.files(), self.text()] {
-            self.graph.add_unknown(all, Cause::Memory);
+            self.graph.add_unknown(all, OverdefinedReason::Memory);
             self.graph.assign(all, ESCAPED);
         }
     }
@@ -129,7 +129,7 @@ impl<'s> Flow<'s> {
         if let Some(object) = self.owned.get(&memory) {
             return self.graph.element(*object, None);
         }
-        let object = self.object(Kind::Owned, 0, 0, Meaning::Library);
+        let object = self.object(MemoryClass::Owned, 0, 0, ObjectKind::Library);
         self.owned.insert(memory, object);
         if self.shared {
             let stored = self.graph.anywhere(object);
@@ -145,8 +145,8 @@ impl<'s> Flow<'s> {
             // A list of arguments points to where they were put.
             let (list, arguments) = (self.graph.node(), self.graph.node());
             if let Some(from) = self.argument(site, first) {
-                self.graph.add_use(from, Use::Load { to: list, offset: None, size: 0 });
-                self.graph.add_use(list, Use::Load { to: arguments, offset: None, size: 0 });
+                self.graph.add_use(from, ComplexConstraint::Load { to: list, offset: None, size: 0 });
+                self.graph.add_use(list, ComplexConstraint::Load { to: arguments, offset: None, size: 0 });
             }
             nodes.push(arguments);
         } else {
@@ -173,7 +173,7 @@ impl<'s> Flow<'s> {
             }
             Some(from) => {
                 if let Some(from) = self.argument(site, from) {
-                    self.graph.add_use(from, Use::Load { to: read, offset: None, size: 0 });
+                    self.graph.add_use(from, ComplexConstraint::Load { to: read, offset: None, size: 0 });
                 }
             }
         }
@@ -185,7 +185,7 @@ impl<'s> Flow<'s> {
         self.graph.assign(read, stored);
         self.graph.add(stored, allocated);
         for to in self.variable_arguments(site, first, within) {
-            self.graph.add_use(to, Use::Store { from: stored, offset: None, size: 0 });
+            self.graph.add_use(to, ComplexConstraint::Store { from: stored, offset: None, size: 0 });
         }
     }
 
@@ -193,17 +193,19 @@ impl<'s> Flow<'s> {
     /// followed: digits that are read by hand, and bytes that are no digits.
     pub(super) fn print(&mut self, site: u32, first: Argument, within: bool, to: Option<NodeId>) {
         let (text, written, copied) = (self.text(), self.graph.node(), self.graph.node());
-        self.graph.add_use(copied, Use::Code { to: written });
+        self.graph.add_use(copied, ComplexConstraint::Code { to: written });
         if let Some(format) = first.checked_sub(1).and_then(|n| self.argument(site, n)) {
-            self.graph.add_use(format, Use::Load { to: copied, offset: None, size: 0 });
+            self.graph.add_use(format, ComplexConstraint::Load { to: copied, offset: None, size: 0 });
         }
         for from in self.variable_arguments(site, first, within) {
-            self.graph.add_use(from, Use::Displace { to: text, by: None });
-            self.graph.add_use(from, Use::Code { to: written });
-            self.graph.add_use(from, Use::Load { to: copied, offset: None, size: 0 });
+            self.graph.add_use(from, ComplexConstraint::Displace { to: text, by: None });
+            self.graph.add_use(from, ComplexConstraint::Code { to: written });
+            self.graph.add_use(from, ComplexConstraint::Load { to: copied, offset: None, size: 0 });
         }
         match to {
-            Some(to) => self.graph.add_use(to, Use::Store { from: written, offset: None, size: 0 }),
+            Some(to) => {
+                self.graph.add_use(to, ComplexConstraint::Store { from: written, offset: None, size: 0 })
+            }
             None => {
                 let files = self.files();
                 self.graph.assign(written, files);
