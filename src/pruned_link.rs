@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use summaries::{Limit, LimitRecord};
 
 use crate::config::{Config, Dialect};
-use crate::emit::{self, tree::Sources};
+use crate::emit::{self, tree::EmissionInputs};
 use crate::error::{Error, Result, Stage};
 use crate::ids::Id;
 use crate::index::{Index, LinkInputs};
@@ -60,7 +60,7 @@ pub fn prune(
         return Ok(Pruned { totals, ..Pruned::default() });
     }
     let plain = &verdict.plain;
-    let sources = Sources {
+    let sources = EmissionInputs {
         config,
         inputs,
         resolution,
@@ -101,7 +101,7 @@ enum Refusal {
 
 /// Emit the pruned objects, verify them, and link them.
 fn prune_and_link(
-    sources: Sources<'_>,
+    sources: EmissionInputs<'_>,
     plain: &PlainOutput<'_>,
     timer: &mut Timer,
 ) -> Result<std::result::Result<Objects, Refusal>> {
@@ -152,7 +152,7 @@ fn prune_and_link(
 }
 
 /// Each pruned object agrees with its plan, and every strong reference has the definition that it had.
-fn verify_emitted(sources: Sources<'_>, objects: &[Option<Vec<u8>>]) -> Result<()> {
+fn verify_emitted(sources: EmissionInputs<'_>, objects: &[Option<Vec<u8>>]) -> Result<()> {
     let resolution = sources.resolution;
     let facts: Vec<verify::Facts<'_>> = (0..resolution.loaded.len())
         .into_par_iter()
@@ -181,7 +181,7 @@ fn verify_emitted(sources: Sources<'_>, objects: &[Option<Vec<u8>>]) -> Result<(
 
 /// The output, held against what the plain one has.
 fn verified_output(
-    sources: Sources<'_>,
+    sources: EmissionInputs<'_>,
     workspace: &Workspace,
     plain: &PlainOutput<'_>,
 ) -> Result<verify::OutputFacts> {

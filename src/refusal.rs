@@ -32,13 +32,13 @@ use crate::propagate::values::ValueFlow;
 use crate::resolve::{DsoState, GlobalSymbol, Prevailing, entry_symbol, link_limit};
 
 /// A limit with the module that it is about.
-pub type Place = (Option<ModuleId>, LimitRecord);
+pub type PlacedLimit = (Option<ModuleId>, LimitRecord);
 
 /// Whether a link is pruned, and why not all of it.
 #[derive(Debug)]
 pub struct Verdict {
     pub plain: PlainLink,
-    pub limits: Vec<Place>,
+    pub limits: Vec<PlacedLimit>,
 }
 
 impl Verdict {
@@ -83,7 +83,7 @@ pub fn gate(link: LinkInputs<'_>, index: &Index, flow: &ValueFlow, settled: &Set
 }
 
 /// What the options alone forbid.
-pub fn of_options(link: LinkInputs<'_>) -> Vec<Place> {
+pub fn of_options(link: LinkInputs<'_>) -> Vec<PlacedLimit> {
     let LinkInputs { config, inputs, .. } = link;
     let mut limits = Vec::new();
     let mut add = |limit, detail: String| limits.push((None, link_limit(limit, detail)));
@@ -104,7 +104,7 @@ pub fn of_options(link: LinkInputs<'_>) -> Vec<Place> {
 }
 
 /// What the resolved, propagated link forbids, and all limits of modules, for the report.
-fn of_link(link: LinkInputs<'_>, index: &Index, plain: &PlainLink) -> Vec<Place> {
+fn of_link(link: LinkInputs<'_>, index: &Index, plain: &PlainLink) -> Vec<PlacedLimit> {
     let LinkInputs { inputs, resolution, .. } = link;
     let mut limits = of_options(link);
     limits.extend(inputs.limits.iter().map(|(file, record)| {
@@ -127,7 +127,7 @@ fn of_link(link: LinkInputs<'_>, index: &Index, plain: &PlainLink) -> Vec<Place>
 }
 
 /// Why values were followed nowhere, where that came out only as they were.
-fn of_values(link: LinkInputs<'_>, index: &Index, flow: &ValueFlow) -> Option<Place> {
+fn of_values(link: LinkInputs<'_>, index: &Index, flow: &ValueFlow) -> Option<PlacedLimit> {
     let LinkInputs { resolution, summaries, .. } = link;
     let found = flow.fixed_mapping?;
     let name = crate::report::lossy(resolution.symbols[found.symbol].name);
@@ -153,7 +153,7 @@ fn of_values(link: LinkInputs<'_>, index: &Index, flow: &ValueFlow) -> Option<Pl
 }
 
 /// A program whose entry no module defines starts wherever the linker puts it, so that nothing is known to be live.
-fn no_entry(link: LinkInputs<'_>) -> Option<Place> {
+fn no_entry(link: LinkInputs<'_>) -> Option<PlacedLimit> {
     let LinkInputs { config, inputs, resolution, .. } = link;
     if matches!(config.output_kind, OutputKind::Shared | OutputKind::Relocatable) {
         return None;
@@ -167,7 +167,7 @@ fn no_entry(link: LinkInputs<'_>) -> Option<Place> {
 }
 
 /// Modules of bitcode to which the plan can't be applied.
-fn unchangeable_bitcode(link: LinkInputs<'_>, plan: &Plan) -> Vec<Place> {
+fn unchangeable_bitcode(link: LinkInputs<'_>, plan: &Plan) -> Vec<PlacedLimit> {
     let LinkInputs { inputs, resolution, summaries, .. } = link;
     let touched = resolution.loaded.par_iter().zip(summaries).zip(&plan.modules);
     let touched = touched.filter(|((_, s), plan)| s.kind == ModuleKind::Bitcode && !plan.is_untouched());
@@ -187,7 +187,7 @@ fn of_debug(
     index: &Index,
     plan: &Plan,
     made: &[Result<Option<ExplicitDebug>>],
-) -> Vec<(usize, Place)> {
+) -> Vec<(usize, PlacedLimit)> {
     let LinkInputs { summaries, .. } = link;
     let errors =
         made.iter().enumerate().filter_map(|(position, made)| Some((position, made.as_ref().err()?)));
@@ -206,7 +206,7 @@ fn of_debug(
 }
 
 /// Whether any of these limits means that nothing is pruned.
-pub fn forbids(limits: &[Place]) -> bool {
+pub fn forbids(limits: &[PlacedLimit]) -> bool {
     limits.iter().any(|(_, l)| l.limit.severity() == Severity::Link)
 }
 
@@ -312,9 +312,9 @@ fn lazy_needed(config: &Config) -> bool {
 }
 
 /// The warning for a failure of ours, if there is one: the gravest, and of those the first.
-pub fn warning(inputs: &Inputs, limits: &[Place]) -> Option<String> {
+pub fn warning(inputs: &Inputs, limits: &[PlacedLimit]) -> Option<String> {
     let of_severity = |severity: Severity| {
-        let failure = move |(_, l): &&Place| l.limit.severity() == severity && is_failure(l.limit);
+        let failure = move |(_, l): &&PlacedLimit| l.limit.severity() == severity && is_failure(l.limit);
         limits.iter().find(failure)
     };
     let whole_link = of_severity(Severity::Link);

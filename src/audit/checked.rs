@@ -14,7 +14,7 @@ use super::read;
 ///
 /// # Errors
 /// The table that doesn't fit the others.
-pub(super) fn checked<'a>(path: &str, report: read::Report<'a>) -> Result<Model<'a>, String> {
+pub(super) fn checked<'a>(path: &str, report: read::ReadReport<'a>) -> Result<Model<'a>, String> {
     let atoms = report.atoms.len();
     let is_atom = |a: u32| (a as usize) < atoms;
     if report.atoms.iter().any(|a| a.module as usize >= report.modules.len()) {
@@ -41,7 +41,7 @@ pub(super) fn checked<'a>(path: &str, report: read::Report<'a>) -> Result<Model<
         return Err("the sizes are beyond all bounds".to_owned());
     }
     let symbols = report.symbols;
-    let module = |m: read::Module<'a>| Module { name: m.name, archive: m.archive };
+    let module = |m: read::ReadModule<'a>| Module { name: m.name, archive: m.archive };
     let head =
         Head { linker: report.linker, output: report.output, level: report.level, pruned: report.pruned };
     let mut model = Model {
@@ -71,7 +71,7 @@ fn sum(mut sizes: impl Iterator<Item = u64>) -> Option<u64> {
     i64::try_from(sum).is_ok().then_some(sum)
 }
 
-fn atom(a: read::Atom<'_>) -> Atom<'_> {
+fn atom(a: read::ReadAtom<'_>) -> Atom<'_> {
     let state = match &*a.state {
         "kept" => State::Kept,
         "stub" => State::Stub,
@@ -115,7 +115,7 @@ fn rows<'t>(
     Ok(columns.map(|(((end, kind), offset), count)| (*end, *kind, *offset, *count)))
 }
 
-fn edges(graph: &read::Graph<'_>, atoms: usize) -> Result<Vec<Edge>, String> {
+fn edges(graph: &read::ReadGraph<'_>, atoms: usize) -> Result<Vec<Edge>, String> {
     let table = |what: &str| format!("the graph {what}");
     let rows = rows((&graph.target, &graph.kind, &graph.offset, &graph.count), atoms).map_err(table)?;
     let ascending = graph.start.windows(2).all(|w| w.first() <= w.last());
@@ -138,7 +138,7 @@ fn edges(graph: &read::Graph<'_>, atoms: usize) -> Result<Vec<Edge>, String> {
     Ok(edges)
 }
 
-fn import(i: read::Import<'_>) -> Import<'_> {
+fn import(i: read::ReadImport<'_>) -> Import<'_> {
     let definer = match (&*i.defined_by, i.library) {
         ("library", name) => Definer::Library(name.unwrap_or(Cow::Borrowed("a library"))),
         ("linker", _) => Definer::Linker,
@@ -147,7 +147,7 @@ fn import(i: read::Import<'_>) -> Import<'_> {
     Import { symbol: i.symbol, definer }
 }
 
-fn import_edges(imports: &[read::Import<'_>], atoms: usize) -> Result<Vec<Edge>, String> {
+fn import_edges(imports: &[read::ReadImport<'_>], atoms: usize) -> Result<Vec<Edge>, String> {
     let mut edges = Vec::new();
     for (i, import) in imports.iter().enumerate() {
         let to = (atoms + i) as u32;

@@ -134,7 +134,7 @@ pub(crate) struct Model<'a> {
     pub(crate) report: Head<'a>,
     pub(crate) modules: Vec<Module<'a>>,
     pub(crate) atoms: Vec<Atom<'a>>,
-    pub(crate) roots: Vec<read::Root<'a>>,
+    pub(crate) roots: Vec<read::ReadRoot<'a>>,
     pub(crate) kinds: Vec<Text<'a>>,
     /// Ascending by source.
     pub(crate) edges: Vec<Edge>,
@@ -143,16 +143,16 @@ pub(crate) struct Model<'a> {
     pub(crate) import_edges: Vec<Edge>,
     pub(crate) limits: Vec<read::Limit<'a>>,
     pub(crate) duplicates: Vec<Vec<u32>>,
-    pub(crate) parts: Vec<read::Part<'a>>,
+    pub(crate) parts: Vec<read::ReadPart<'a>>,
     /// Length of the linked file; `None` where the report doesn't say.
     pub(crate) file_size: Option<u64>,
-    pub(crate) value_flow: Option<read::ValueFlow<'a>>,
+    pub(crate) value_flow: Option<read::ReadValueFlow<'a>>,
 }
 
 /// What a report says of the link.
 #[derive(Debug)]
 pub(crate) struct Head<'a> {
-    pub(crate) linker: read::Linker<'a>,
+    pub(crate) linker: read::ReadLinker<'a>,
     pub(crate) output: Text<'a>,
     pub(crate) level: Text<'a>,
     pub(crate) pruned: bool,
@@ -165,7 +165,7 @@ impl<'a> Model<'a> {
     /// The text is no report, one of another schema, or one whose tables don't fit together.
     pub(crate) fn read(path: &str, text: &'a str) -> Result<Self> {
         let error = |message: String| Error::new(Stage::Report, message).in_file(path);
-        let parsed = serde_json::from_str::<read::Report<'a>>(text);
+        let parsed = serde_json::from_str::<read::ReadReport<'a>>(text);
         // Another schema is the likelier cause of what can't be read.
         let schema = match &parsed {
             Ok(report) => report.schema,
@@ -281,7 +281,7 @@ impl<'a> Model<'a> {
     }
 
     /// The root of an edge number of [`Model::graph`], if it is one.
-    pub(crate) fn root_of(&self, number: u32) -> Option<&read::Root<'a>> {
+    pub(crate) fn root_of(&self, number: u32) -> Option<&read::ReadRoot<'a>> {
         self.roots.get((number as usize).checked_sub(self.edges.len())?)
     }
 

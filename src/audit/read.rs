@@ -10,34 +10,34 @@ use serde::Deserialize;
 type Text<'a> = Cow<'a, str>;
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Report<'a> {
+pub(super) struct ReadReport<'a> {
     pub(super) schema: u64,
     #[serde(borrow)]
-    pub(super) linker: Linker<'a>,
+    pub(super) linker: ReadLinker<'a>,
     #[serde(borrow)]
     pub(super) output: Text<'a>,
     #[serde(borrow)]
     pub(super) level: Text<'a>,
     pub(super) pruned: bool,
     #[serde(borrow)]
-    pub(super) modules: Vec<Module<'a>>,
+    pub(super) modules: Vec<ReadModule<'a>>,
     #[serde(borrow)]
-    pub(super) atoms: Vec<Atom<'a>>,
+    pub(super) atoms: Vec<ReadAtom<'a>>,
     pub(super) symbols: Vec<Symbol>,
     #[serde(borrow)]
     pub(super) limits: Vec<Limit<'a>>,
     #[serde(borrow)]
-    pub(super) roots: Vec<Root<'a>>,
+    pub(super) roots: Vec<ReadRoot<'a>>,
     #[serde(borrow)]
-    pub(super) graph: Graph<'a>,
+    pub(super) graph: ReadGraph<'a>,
     /// Reports of older versions have none.
     #[serde(borrow, default)]
-    pub(super) imports: Vec<Import<'a>>,
+    pub(super) imports: Vec<ReadImport<'a>>,
     pub(super) duplicates: Vec<Vec<u32>>,
     #[serde(borrow)]
-    pub(super) file: Option<File<'a>>,
+    pub(super) file: Option<ReadFile<'a>>,
     #[serde(borrow)]
-    pub(super) value_flow: Option<ValueFlow<'a>>,
+    pub(super) value_flow: Option<ReadValueFlow<'a>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -46,7 +46,7 @@ pub(super) struct Schema {
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Linker<'a> {
+pub(super) struct ReadLinker<'a> {
     #[serde(borrow)]
     pub(super) dialect: Text<'a>,
     pub(super) gc_sections: bool,
@@ -55,7 +55,7 @@ pub(super) struct Linker<'a> {
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Module<'a> {
+pub(super) struct ReadModule<'a> {
     #[serde(borrow)]
     pub(super) name: Text<'a>,
     #[serde(borrow)]
@@ -63,7 +63,7 @@ pub(super) struct Module<'a> {
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Atom<'a> {
+pub(super) struct ReadAtom<'a> {
     pub(super) module: u32,
     #[serde(borrow)]
     pub(super) section: Text<'a>,
@@ -107,7 +107,7 @@ pub(super) struct Limit<'a> {
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Root<'a> {
+pub(super) struct ReadRoot<'a> {
     pub(super) atom: u32,
     #[serde(borrow)]
     pub(super) reason: Text<'a>,
@@ -116,7 +116,7 @@ pub(super) struct Root<'a> {
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Graph<'a> {
+pub(super) struct ReadGraph<'a> {
     #[serde(borrow)]
     pub(super) kinds: Vec<Text<'a>>,
     pub(super) start: Vec<u32>,
@@ -128,7 +128,7 @@ pub(super) struct Graph<'a> {
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Import<'a> {
+pub(super) struct ReadImport<'a> {
     #[serde(borrow)]
     pub(super) symbol: Text<'a>,
     #[serde(borrow)]
@@ -142,14 +142,14 @@ pub(super) struct Import<'a> {
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct File<'a> {
+pub(super) struct ReadFile<'a> {
     pub(super) size: u64,
     #[serde(borrow)]
-    pub(super) parts: Vec<Part<'a>>,
+    pub(super) parts: Vec<ReadPart<'a>>,
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Part<'a> {
+pub(super) struct ReadPart<'a> {
     #[serde(borrow)]
     pub(super) name: Text<'a>,
     #[serde(borrow)]
@@ -162,7 +162,7 @@ pub(super) struct Part<'a> {
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct ValueFlow<'a> {
+pub(super) struct ReadValueFlow<'a> {
     pub(super) indirect_sites: u64,
     pub(super) overdefined: u64,
     #[serde(borrow)]

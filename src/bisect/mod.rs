@@ -65,7 +65,7 @@ pub fn main(words: &[OsString], env: &Environment<'_>) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     };
     let runner = process::Runner::new(options, env)?;
-    let mut search = search::Search::new(runner);
+    let mut search = search::BisectSearch::new(runner);
     let ended = search.run();
     // The folder of temporary files goes before a signal ends us.
     drop(search);

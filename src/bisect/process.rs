@@ -29,7 +29,7 @@ const SHOWN_LINES: usize = 12;
 
 /// What a run did.
 #[derive(Debug)]
-pub(super) struct Run {
+pub(super) struct CommandRun {
     /// How it failed; `None`: it did not.
     pub(super) failure: Option<String>,
     /// What its links said, in the order in which they were made.
@@ -76,7 +76,7 @@ impl Runner {
     }
 
     /// Run COMMAND with these options for its links, as often as it has to be to say something.
-    pub(super) fn run(&self, ours: &[OsString]) -> std::result::Result<Run, Stop> {
+    pub(super) fn run(&self, ours: &[OsString]) -> std::result::Result<CommandRun, Stop> {
         let mut run = self.once(ours)?;
         for _ in 1..self.options.repeat {
             if run.failure.is_some() {
@@ -87,7 +87,7 @@ impl Runner {
         Ok(run)
     }
 
-    fn once(&self, ours: &[OsString]) -> std::result::Result<Run, Stop> {
+    fn once(&self, ours: &[OsString]) -> std::result::Result<CommandRun, Stop> {
         let trouble = |e: std::io::Error| {
             Stop::Said(1, format!("lto-prune: error: bisect: {}: {e}\n", self.folder.path().display()))
         };
@@ -116,7 +116,7 @@ impl Runner {
         let lines = text.split(|b| *b == b'\n').filter(|l| !l.is_empty());
         // A line that is cut was written by a link that was ended in the middle.
         let links = lines.filter_map(|line| serde_json::from_slice(line).ok()).collect();
-        Ok(Run { failure, links, time: start.elapsed() })
+        Ok(CommandRun { failure, links, time: start.elapsed() })
     }
 
     /// Wait for the end, or make one.

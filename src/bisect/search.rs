@@ -7,8 +7,8 @@
 
 use std::ffi::OsString;
 
-use super::process::{Run, Runner};
-use super::text::{self, Found};
+use super::process::{CommandRun, Runner};
+use super::text::{self, TextMatch};
 use super::{Stop, status};
 use crate::report::log::{LogAtom, LogLine};
 
@@ -17,7 +17,7 @@ const TRIED_KEEPS: usize = 8;
 
 /// One link of COMMAND, or several that could lose the same.
 #[derive(Debug, Clone)]
-pub(super) struct Link {
+pub(super) struct LoggedLink {
     pub(super) id: String,
     pub(super) outputs: Vec<String>,
     pub(super) atoms: usize,
@@ -27,16 +27,16 @@ pub(super) struct Link {
 pub(super) type Share = Vec<(String, String)>;
 
 #[derive(Debug)]
-pub(super) struct Search {
+pub(super) struct BisectSearch {
     runner: Runner,
     runs: usize,
 }
 
 type Result<T> = std::result::Result<T, Stop>;
 
-impl Search {
+impl BisectSearch {
     pub(super) fn new(runner: Runner) -> Self {
-        Search { runner, runs: 0 }
+        BisectSearch { runner, runs: 0 }
     }
 
     /// Search; what was found, as text.
@@ -76,7 +76,7 @@ impl Search {
         let kept = self.keep(&last, &line.with)?;
         Ok(text::found(
             &self.runner,
-            &Found {
+            &TextMatch {
                 link,
                 number,
                 context: &context,
@@ -92,7 +92,7 @@ impl Search {
     }
 
     /// Nothing dropped must succeed, and everything dropped fail. The links, in the order in which they were made.
-    fn ends(&mut self) -> Result<Vec<Link>> {
+    fn ends(&mut self) -> Result<Vec<LoggedLink>> {
         let none = self.test("nothing dropped", "--prune-limit=0")?;
         if let Some(failure) = &none.failure {
             return Err(Stop::Said(status::FAILS_ANYWAY, text::fails_anyway(failure, &self.runner.shown())));
@@ -113,7 +113,7 @@ impl Search {
         }
         if all.failure.is_none() {
             let again = |output: &String| all.links.iter().any(|l| l.output == *output);
-            let same = |link: &Link| links.iter().any(|l| l.id == link.id);
+            let same = |link: &LoggedLink| links.iter().any(|l| l.id == link.id);
             return Err(
                 match before.iter().filter(|l| !same(l)).flat_map(|l| &l.outputs).find(|o| !again(o)) {
                     Some(output) => not_again(output),
@@ -125,7 +125,7 @@ impl Search {
     }
 
     /// Which link, and what must go from others for it to fail.
-    fn link(&mut self, links: &[Link]) -> Result<(usize, Share)> {
+    fn link(&mut self, links: &[LoggedLink]) -> Result<(usize, Share)> {
         let whole = |count: usize| -> Share {
             links.iter().take(count).map(|l| (l.id.clone(), "all".to_owned())).collect()
         };
@@ -171,12 +171,12 @@ impl Search {
         Ok(None)
     }
 
-    fn test(&mut self, what: &str, word: &str) -> Result<Run> {
+    fn test(&mut self, what: &str, word: &str) -> Result<CommandRun> {
         self.test_words(what, &[word.to_owned()])
     }
 
     /// Run COMMAND, and say so.
-    fn test_words(&mut self, what: &str, words: &[String]) -> Result<Run> {
+    fn test_words(&mut self, what: &str, words: &[String]) -> Result<CommandRun> {
         let words: Vec<OsString> = words.iter().map(OsString::from).collect();
         self.runs += 1;
         let run = self.runner.run(&words)?;
@@ -208,13 +208,13 @@ fn limit_of(share: &Share) -> String {
 }
 
 /// Those that could lose something, each once.
-fn links_of(lines: &[LogLine]) -> Vec<Link> {
-    let mut links: Vec<Link> = Vec::new();
+fn links_of(lines: &[LogLine]) -> Vec<LoggedLink> {
+    let mut links: Vec<LoggedLink> = Vec::new();
     for line in lines.iter().filter(|l| l.atoms > 0) {
         match links.iter_mut().find(|l| l.id == line.link) {
             Some(link) if link.outputs.contains(&line.output) => {}
             Some(link) => link.outputs.push(line.output.clone()),
-            None => links.push(Link {
+            None => links.push(LoggedLink {
                 id: line.link.clone(),
                 outputs: vec![line.output.clone()],
                 atoms: line.atoms,
@@ -225,7 +225,7 @@ fn links_of(lines: &[LogLine]) -> Vec<Link> {
 }
 
 /// What the link said in this run.
-fn of_link<'r>(run: &'r Run, link: &Link) -> Result<&'r LogLine> {
+fn of_link<'r>(run: &'r CommandRun, link: &LoggedLink) -> Result<&'r LogLine> {
     let found = run.links.iter().find(|l| l.link == link.id);
     found.ok_or_else(|| not_again(link.outputs.first().map_or("", String::as_str)))
 }

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::fmt::Write;
 
 use super::process::Runner;
-use super::search::{Link, Share, keep_of};
+use super::search::{LoggedLink, Share, keep_of};
 use crate::args::prune::FLAGS_VARIABLE;
 use crate::args::words;
 use crate::report::log::LogAtom;
@@ -13,8 +13,8 @@ use crate::report::log::LogAtom;
 const LISTED: usize = 5;
 
 /// What was found.
-pub(super) struct Found<'f> {
-    pub(super) link: &'f Link,
+pub(super) struct TextMatch<'f> {
+    pub(super) link: &'f LoggedLink,
     /// So many atoms dropped fail; one less succeed.
     pub(super) number: usize,
     pub(super) context: &'f Share,
@@ -31,8 +31,8 @@ pub(super) struct Found<'f> {
 }
 
 /// The answer. Writing to a String can't fail, so results are not looked at.
-pub(super) fn found(runner: &Runner, found: &Found<'_>) -> String {
-    let Found { link, number, last, with, .. } = found;
+pub(super) fn found(runner: &Runner, found: &TextMatch<'_>) -> String {
+    let TextMatch { link, number, last, with, .. } = found;
     let mut out = format!("found: {}\n", name(last));
     if last.symbols.len() > 1 {
         let _ = writeln!(out, "  symbols:  {}", list(&last.symbols));
@@ -138,7 +138,7 @@ pub(super) fn no_link(links: usize) -> String {
     )
 }
 
-pub(super) fn nothing(links: &[Link]) -> String {
+pub(super) fn nothing(links: &[LoggedLink]) -> String {
     let atoms: usize = links.iter().map(|l| l.atoms).sum();
     format!(
         "bisect: nothing to find: the command succeeds with all {atoms} atoms of {} link(s) dropped\n",

@@ -15,12 +15,12 @@ use summaries::ModuleSummary;
 
 use super::debug::{self, ExplicitDebug};
 use super::input::{Input, LE, Role, Shdr};
-use super::parts::{Run, SplitSections};
+use super::parts::{PartRun, SplitSections};
 use super::relocations::{self, Output, Scan};
 use super::sections::{Numbering, SectionDisposition, Slot};
 use super::strings::{Compacted, StringTable};
 use super::stub;
-use super::symbol_table::SymbolTable;
+use super::symbol_table::EmittedSymbols;
 use super::symbols::Symbols;
 use super::tables;
 use super::unwind::Unwind;
@@ -40,7 +40,7 @@ struct Model<'a, 'p> {
     unwind: Unwind,
     scan: Scan,
     sections: Numbering,
-    table: SymbolTable,
+    table: EmittedSymbols,
     profile: Option<tables::Profile>,
 }
 
@@ -310,12 +310,12 @@ impl Model<'_, '_> {
         self.scan.patch(self.input, index as u32, contents)
     }
 
-    fn run(&self, section: u32, run: u32) -> Result<&Run> {
+    fn run(&self, section: u32, run: u32) -> Result<&PartRun> {
         let run = self.parts.of(section).and_then(|p| p.run(run));
         run.ok_or_else(|| self.input.about(section as usize, "has not that many parts"))
     }
 
-    fn run_bytes<'b>(&'b self, index: usize, run: &'b Run) -> Result<&'b [u8]> {
+    fn run_bytes<'b>(&'b self, index: usize, run: &'b PartRun) -> Result<&'b [u8]> {
         if let Some(stub) = &run.stub {
             return Ok(stub.bytes());
         }

@@ -27,7 +27,7 @@ use crate::plan::{Action, ModulePlan};
 
 /// One part of a section. Offsets are in bytes from the start of the original section.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Run {
+pub(super) struct PartRun {
     pub(super) start: u64,
     pub(super) end: u64,
     /// What the original section guaranteed for `start`: a power of two, at least 1. A stub keeps it: programs may store
@@ -44,7 +44,7 @@ pub(super) struct Run {
 pub(super) struct Parted {
     pub(super) section: u32,
     /// Ascending, apart from each other, at least one.
-    pub(super) runs: Vec<Run>,
+    pub(super) runs: Vec<PartRun>,
     /// First and last byte (exclusive) of each atom that goes, ascending.
     dropped: Vec<(u64, u64)>,
     /// The atom, if the section has only one.
@@ -358,7 +358,7 @@ impl Parted {
     }
 
     /// The run that the byte at `offset` is in, or would be.
-    fn holding(&self, offset: u64) -> Option<(u32, &Run)> {
+    fn holding(&self, offset: u64) -> Option<(u32, &PartRun)> {
         let next = self.runs.partition_point(|r| r.start <= offset);
         let index = next.checked_sub(1)?;
         self.runs.get(index).filter(|r| offset < r.end).map(|r| (index as u32, r))
@@ -383,14 +383,14 @@ impl Parted {
     /// other.
     pub(super) fn is_seam(&self, offset: u64) -> bool {
         // What is meant by a place in a stub's original is gone, as in a dropped atom.
-        let starts = |r: &Run| offset == r.start && r.start > 0;
+        let starts = |r: &PartRun| offset == r.start && r.start > 0;
         let next = self.runs.partition_point(|r| r.start <= offset);
         let near = self.runs.get(next.saturating_sub(2)..next).unwrap_or(&[]);
         near.iter().filter(|r| r.stub.is_none()).any(|r| starts(r) || offset == r.end)
     }
 
     /// A run of the section.
-    pub(super) fn run(&self, run: u32) -> Option<&Run> {
+    pub(super) fn run(&self, run: u32) -> Option<&PartRun> {
         self.runs.get(run as usize)
     }
 }
@@ -451,7 +451,7 @@ fn part(
             let range = || Some(usize::try_from(atom.offset).ok()?..usize::try_from(end).ok()?);
             let body = range().and_then(|r| input.data(index).ok()?.get(r));
             let body = body.ok_or_else(|| input.about(index, "a stub is outside of the section"))?;
-            parted.runs.push(Run {
+            parted.runs.push(PartRun {
                 start: atom.offset,
                 end,
                 align,
@@ -465,7 +465,7 @@ fn part(
         let joins = !foldable && !named;
         match parted.runs.last_mut() {
             Some(run) if open && joins && align <= run.align => run.end = end,
-            _ => parted.runs.push(Run { start: atom.offset, end, align, stub: None, foldable }),
+            _ => parted.runs.push(PartRun { start: atom.offset, end, align, stub: None, foldable }),
         }
         open = joins;
     }

@@ -13,7 +13,7 @@ use super::input::{Input, LE, Rela, Role};
 use super::parts::SplitSections;
 use super::relocation_action::{Target, Treatment, field_of, treat};
 use super::sections::{PartRelocations, SectionDisposition};
-use super::symbol_table::SymbolTable;
+use super::symbol_table::EmittedSymbols;
 use super::symbols::Symbols;
 use super::tables;
 use super::unwind::Unwind;
@@ -215,7 +215,7 @@ pub(super) struct Output<'o> {
     pub(super) input: &'o Input<'o>,
     pub(super) symbols: &'o Symbols<'o>,
     pub(super) parts: &'o SplitSections<'o>,
-    pub(super) table: &'o SymbolTable,
+    pub(super) table: &'o EmittedSymbols,
     pub(super) unwind: &'o Unwind,
 }
 

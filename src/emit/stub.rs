@@ -15,7 +15,7 @@ use object::{I64, U32, U64, elf, pod};
 
 use super::input::{Input, LE, Place, Rela, Shdr};
 use super::parts::SplitSections;
-use super::symbol_table::SymbolTable;
+use super::symbol_table::EmittedSymbols;
 use crate::error::Result;
 
 /// The name of the table, and of the relocations of it.
@@ -66,7 +66,7 @@ impl Code {
 
 /// Contents of the table and of its relocations.
 #[derive(Debug, Default)]
-pub(super) struct Table {
+pub(super) struct StubTable {
     pub(super) bytes: Vec<u8>,
     pub(super) relocations: Vec<u8>,
 }
@@ -85,7 +85,7 @@ pub(super) struct Named<'n> {
 pub(super) fn named<'n>(
     input: &Input<'n>,
     parts: &SplitSections<'_>,
-    symbols: &SymbolTable,
+    symbols: &EmittedSymbols,
 ) -> Result<Vec<Named<'n>>> {
     // (section, run) -> the name by which the linker knows the function, or else the first one.
     let mut names: Vec<((u32, u32), bool, usize)> = Vec::new();
@@ -116,8 +116,8 @@ pub(super) fn named<'n>(
 }
 
 /// The table of these stubs.
-pub(super) fn table(stubs: &[Named<'_>]) -> Table {
-    let mut table = Table::default();
+pub(super) fn table(stubs: &[Named<'_>]) -> StubTable {
+    let mut table = StubTable::default();
     for stub in stubs {
         let mut entry = Rela {
             r_offset: U64::new(LE, table.bytes.len() as u64),

@@ -38,7 +38,7 @@ pub(super) struct Home {
 }
 /// The symbol table of the output.
 #[derive(Debug)]
-pub(super) struct SymbolTable {
+pub(super) struct EmittedSymbols {
     pub(super) entries: Vec<Entry>,
     /// By old index; `u32::MAX` for a symbol that goes.
     pub(super) new: Vec<u32>,
@@ -58,7 +58,7 @@ fn malformed(message: impl Into<String>) -> Error {
     Error::new(Stage::Emit, message)
 }
 
-impl SymbolTable {
+impl EmittedSymbols {
     /// Number what comes behind the local symbols of the input; returns the index of the first global symbol.
     pub(super) fn end_locals(&mut self, next: u32, runs: &[(u32, u32)]) -> u32 {
         // Entry 0 is local, also where the input's sh_info says otherwise.
@@ -179,7 +179,7 @@ impl SymbolTable {
     }
 }
 
-impl SymbolTable {
+impl EmittedSymbols {
     /// Append the symbols that are not of the input. Whether some section number is an extended one.
     fn write_added(&self, sections: &Numbering, out: &mut Vec<u8>, extended: &mut Vec<u32>) -> Result<bool> {
         let mut any_extended = false;

@@ -18,7 +18,7 @@ use summaries::{Definition, ModuleSummary};
 use super::input::{Input, LE, Place, Role, Sym};
 use super::parts::{OffsetLocation, SplitSections};
 use super::sections::SectionDisposition;
-use super::symbol_table::{Entry, Home, SymbolTable};
+use super::symbol_table::{EmittedSymbols, Entry, Home};
 use crate::error::{Error, Result, Stage};
 use crate::plan::{Action, ModulePlan};
 /// What the plan makes of a symbol's definition.
@@ -169,7 +169,7 @@ impl<'p> Symbols<'p> {
         fates: &SectionDisposition,
         parts: &SplitSections<'_>,
         runs: &[(u32, u32)],
-    ) -> Result<SymbolTable> {
+    ) -> Result<EmittedSymbols> {
         let mut signature = vec![false; input.symbols.len()];
         for (index, section) in input.sections.iter().enumerate() {
             if input.role(index) == Role::Group && fates.keeps(index) {
@@ -179,7 +179,7 @@ impl<'p> Symbols<'p> {
                     .ok_or_else(|| input.about(index, "the signature is no symbol"))? = true;
             }
         }
-        let mut table = SymbolTable {
+        let mut table = EmittedSymbols {
             entries: Vec::with_capacity(input.symbols.len()),
             new: Vec::with_capacity(input.symbols.len()),
             first_global: 0,

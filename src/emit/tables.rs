@@ -11,7 +11,7 @@ use summaries::native::significance::Significance;
 use super::input::{ADDRSIG as SHT_LLVM_ADDRSIG, Input, LE, Place, Rela, Role, Shdr};
 use super::parts::SplitSections;
 use super::sections::{Numbering, group_members};
-use super::symbol_table::{Entry, SymbolTable};
+use super::symbol_table::{EmittedSymbols, Entry};
 use crate::error::Result;
 
 type Rel = elf::Rel64<LittleEndian>;
@@ -44,7 +44,7 @@ pub(super) fn listed(input: &Input<'_>, index: usize) -> Result<Vec<u32>> {
 /// `.llvm_addrsig` of the output. If the address of a section mattered, so do those of all its parts.
 pub(super) fn addrsig(
     input: &Input<'_>,
-    symbols: &SymbolTable,
+    symbols: &EmittedSymbols,
     parts: &SplitSections<'_>,
     index: usize,
     out: &mut Vec<u8>,
@@ -77,7 +77,7 @@ pub(super) const ADDRSIG: &[u8] = b".llvm_addrsig";
 /// those undefined ones whose address nothing here forms.
 pub(super) fn new_addrsig(
     input: &Input<'_>,
-    symbols: &SymbolTable,
+    symbols: &EmittedSymbols,
     parts: &SplitSections<'_>,
     addresses: &Significance,
 ) -> Result<Vec<u8>> {
@@ -151,7 +151,7 @@ pub(super) struct Profile {
 
 /// Rewrite the call-graph profile, if there is one that has relocations: the ends of an edge are named by two
 /// `R_X86_64_NONE` relocations (LLVM writes them without addends on x86-64 too).
-pub(super) fn profile(input: &Input<'_>, symbols: &SymbolTable) -> Result<Option<Profile>> {
+pub(super) fn profile(input: &Input<'_>, symbols: &EmittedSymbols) -> Result<Option<Profile>> {
     let mut all = (1..input.sections.len()).filter(|i| input.role(*i) == Role::ProfileRelocations);
     let Some(relocation_section) = all.next() else { return Ok(None) };
     let index = input.section(relocation_section)?.sh_info.get(LE) as usize;

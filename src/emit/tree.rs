@@ -102,7 +102,7 @@ pub enum LineWord {
 
 /// What emission reads.
 #[derive(Clone, Copy)]
-pub struct Sources<'s> {
+pub struct EmissionInputs<'s> {
     pub config: &'s Config,
     pub inputs: &'s Inputs,
     pub resolution: &'s Resolution<'s>,
@@ -116,7 +116,7 @@ pub struct Sources<'s> {
 }
 
 /// Rewrite what is touched and write the files into `dir`.
-pub fn emit(sources: Sources<'_>, dir: &Path) -> Result<Emitted> {
+pub fn emit(sources: EmissionInputs<'_>, dir: &Path) -> Result<Emitted> {
     let objects = objects(sources)?;
     let mut files = Files { dir, names: Names::default(), outputs: Vec::new() };
     files.names.prefix = format!("{}/", dir.display());
@@ -159,8 +159,8 @@ pub fn explicit_debug(
 }
 
 /// The pruned bytes of each touched module, by load position.
-pub fn objects(sources: Sources<'_>) -> Result<Vec<Option<Vec<u8>>>> {
-    let Sources { inputs, resolution, summaries, plan, explicit, .. } = sources;
+pub fn objects(sources: EmissionInputs<'_>) -> Result<Vec<Option<Vec<u8>>>> {
+    let EmissionInputs { inputs, resolution, summaries, plan, explicit, .. } = sources;
     let one = |(((&module, summary), plan), explicit): (((&ModuleId, _), _), _)| {
         let (summary, plan): (&&ModuleSummary, &ModulePlan) = (summary, plan);
         let explicit: &Option<ExplicitDebug> = explicit;
@@ -207,7 +207,7 @@ impl Files<'_> {
         path.into_os_string()
     }
 
-    fn write(&self, sources: Sources<'_>, objects: &[Option<Vec<u8>>]) -> Result<()> {
+    fn write(&self, sources: EmissionInputs<'_>, objects: &[Option<Vec<u8>>]) -> Result<()> {
         self.outputs.par_iter().try_for_each(|(path, content)| {
             let failed = |e| Error::io(Stage::Emit, path, "write a pruned copy", e);
             if let Some(folder) = path.parent() {
@@ -237,11 +237,11 @@ impl Files<'_> {
 
 /// The modules at these load positions, all members of one archive, as an archive.
 fn archive_of(
-    sources: Sources<'_>,
+    sources: EmissionInputs<'_>,
     objects: &[Option<Vec<u8>>],
     positions: std::ops::Range<usize>,
 ) -> Vec<u8> {
-    let Sources { inputs, resolution, .. } = sources;
+    let EmissionInputs { inputs, resolution, .. } = sources;
     let member = |k: usize| {
         let (_, name) = member_of(inputs, resolution.loaded[k])?;
         Some((name, objects[k].as_deref().unwrap_or_else(|| inputs.module_bytes(resolution.loaded[k]))))
@@ -251,8 +251,12 @@ fn archive_of(
 }
 
 /// The words that stand for all inputs.
-fn input_block(sources: Sources<'_>, objects: &[Option<Vec<u8>>], files: &mut Files<'_>) -> Vec<OsString> {
-    let Sources { inputs, resolution, .. } = sources;
+fn input_block(
+    sources: EmissionInputs<'_>,
+    objects: &[Option<Vec<u8>>],
+    files: &mut Files<'_>,
+) -> Vec<OsString> {
+    let EmissionInputs { inputs, resolution, .. } = sources;
     let mut words: Vec<OsString> = Vec::new();
     let loaded = &resolution.loaded;
     let defined = defined_among_inputs(sources.config);
@@ -288,8 +292,8 @@ fn input_block(sources: Sources<'_>, objects: &[Option<Vec<u8>>], files: &mut Fi
 ///
 /// Behind everything else and without those that are loaded they give what they give in the plain link: of what is undefined
 /// there, nothing is defined by one of them, or it would be loaded; and a library's definition comes before theirs wherever it stands.
-fn unloaded(sources: Sources<'_>, files: &mut Files<'_>, words: &mut Vec<OsString>) {
-    let Sources { inputs, resolution, .. } = sources;
+fn unloaded(sources: EmissionInputs<'_>, files: &mut Files<'_>, words: &mut Vec<OsString>) {
+    let EmissionInputs { inputs, resolution, .. } = sources;
     let late = |m: &ModuleId| resolution.late.binary_search(m).is_ok();
     let mut named: Vec<FileId> = Vec::new();
     for item in &inputs.sequence {
@@ -329,7 +333,7 @@ fn defined_among_inputs(config: &Config) -> Vec<(usize, &[OsString])> {
 
 /// Names the shared libraries, each where the plain link reads it.
 struct Libraries<'s> {
-    sources: Sources<'s>,
+    sources: EmissionInputs<'s>,
     seen: Vec<DsoId>,
     /// The `--defsym` that aren't named yet: each comes before the first library that it is before in the plain link. Which
     /// modules are loaded is decided, so its place among those says nothing any more.
@@ -346,7 +350,7 @@ impl Libraries<'_> {
 
     /// Name those that come before module number `loaded`.
     fn add(&mut self, loaded: usize, words: &mut Vec<OsString>) {
-        let Sources { inputs, resolution, needed, .. } = self.sources;
+        let EmissionInputs { inputs, resolution, needed, .. } = self.sources;
         while let Some(mention) = resolution.dso_mentions.get(self.next).filter(|m| m.after <= loaded) {
             self.next += 1;
             let input = inputs.origins.get(mention.item).copied().flatten();

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use rustc_hash::{FxHashMap, FxHashSet};
 use summaries::Limit;
 
-use super::search::Search;
+use super::search::LibrarySearch;
 use super::{Dso, FileKind, InputFile, Inputs, SequenceItem, dso, glob::Glob, mapped::Mapped, recognise};
 use crate::config::Config;
 use crate::ids::DsoId;
@@ -22,7 +22,7 @@ const MAX_CONF_FILES: usize = 200;
 /// Append what the libraries in `inputs` need, breadth first, as implicit items. `runpaths` is by `DsoId`.
 pub(super) fn append(
     config: &Config,
-    search: &Search<'_>,
+    search: &LibrarySearch<'_>,
     inputs: &mut Inputs,
     runpaths: &mut Vec<Vec<String>>,
 ) {
@@ -107,7 +107,7 @@ impl Directories {
         name: &str,
         needing: &Path,
         runpath: &[String],
-        search: &Search<'_>,
+        search: &LibrarySearch<'_>,
     ) -> Option<(PathBuf, Mapped)> {
         if name.contains('/') {
             return usable(Path::new(name));

@@ -19,8 +19,8 @@ use super::archive::{self, Archive};
 use super::dso::{self, DsoFacts};
 use super::mapped::Mapped;
 use super::recognise::recognise;
-use super::scripts::implicit::{self, Command};
-use super::search::{Found, Search};
+use super::scripts::implicit::{self, ScriptCommand};
+use super::search::{FoundLibrary, LibrarySearch};
 use super::{Dso, FileKind, InputFile, Inputs, Module, SequenceItem, implicit_dsos, scripts};
 use crate::config::{Config, Dialect, InputArg, InputState};
 use crate::error::Result;
@@ -36,7 +36,7 @@ const MAX_SCRIPT_INPUTS: usize = 10_000;
 /// None today: what can't be read is a limit.
 pub fn load(config: &Config) -> Result<Inputs> {
     let mut loader = Loader {
-        search: Search::new(config),
+        search: LibrarySearch::new(config),
         by_path: FxHashMap::default(),
         opened: open_in_parallel(config),
         drafts: Vec::new(),
@@ -75,7 +75,7 @@ enum DraftItem {
 }
 
 struct Loader<'a> {
-    search: Search<'a>,
+    search: LibrarySearch<'a>,
     by_path: FxHashMap<PathBuf, Option<FileId>>,
     /// What was opened ahead.
     opened: FxHashMap<PathBuf, io::Result<(Mapped, FileKind)>>,
@@ -195,12 +195,14 @@ impl Loader<'_> {
         }
         for command in commands {
             match command {
-                Command::GroupStart => {
+                ScriptCommand::GroupStart => {
                     self.drafts.push(Draft { origin: at.origin, item: DraftItem::GroupStart })
                 }
-                Command::GroupEnd => self.drafts.push(Draft { origin: at.origin, item: DraftItem::GroupEnd }),
-                Command::SearchDir(directory) => self.search.add(Path::new(&directory)),
-                Command::Input { name, as_needed } => {
+                ScriptCommand::GroupEnd => {
+                    self.drafts.push(Draft { origin: at.origin, item: DraftItem::GroupEnd })
+                }
+                ScriptCommand::SearchDir(directory) => self.search.add(Path::new(&directory)),
+                ScriptCommand::Input { name, as_needed } => {
                     let state = InputState { as_needed: at.state.as_needed || as_needed, ..at.state };
                     let at = Place { state, depth: at.depth + 1, ..at };
                     if let Some(library) = name.strip_prefix("-l") {
@@ -208,15 +210,17 @@ impl Loader<'_> {
                         continue;
                     }
                     match self.search.named_in_script(OsStr::new(&name), path) {
-                        Found::At(found) => self.file(&found, found.to_string_lossy().into_owned(), at),
-                        Found::Nowhere => {
+                        FoundLibrary::At(found) => {
+                            self.file(&found, found.to_string_lossy().into_owned(), at)
+                        }
+                        FoundLibrary::Nowhere => {
                             self.inputs.refuse(
                                 Some(file),
                                 Limit::UnreadableInput,
                                 format!("cannot find {name}"),
                             );
                         }
-                        Found::Ambiguous => {
+                        FoundLibrary::Ambiguous => {
                             let detail =
                                 format!("{name} is both beside the script and in the working directory");
                             self.inputs.refuse(Some(file), Limit::UnmodelledScript, detail);

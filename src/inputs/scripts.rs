@@ -17,7 +17,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use summaries::Limit;
 
 use self::lexer::{Lexer, Token};
-use super::search::{Found, Search};
+use super::search::{FoundLibrary, LibrarySearch};
 use super::{InputFile, Inputs};
 use crate::config::Config;
 use crate::ids::FileId;
@@ -75,7 +75,7 @@ pub struct ScriptFacts {
 }
 
 /// Read every script that the options name.
-pub(super) fn read_all(config: &Config, search: &Search<'_>, inputs: &mut Inputs) {
+pub(super) fn read_all(config: &Config, search: &LibrarySearch<'_>, inputs: &mut Inputs) {
     type Parse = fn(&[u8], &mut ScriptFacts) -> Result<(), String>;
     let lists = config.dynamic_lists.iter().chain(&config.export_dynamic_lists);
     let all = config.scripts.iter().map(|p| (p, sections::parse as Parse));
@@ -114,11 +114,11 @@ pub(super) fn read_all(config: &Config, search: &Search<'_>, inputs: &mut Inputs
 }
 
 /// Open a script: by its path, else in the directories of `-L`, as lld and GNU ld do.
-fn open(path: &Path, search: &Search<'_>, inputs: &mut Inputs) -> Option<FileId> {
+fn open(path: &Path, search: &LibrarySearch<'_>, inputs: &mut Inputs) -> Option<FileId> {
     let found = match path.exists() {
         true => path.to_owned(),
         false => match search.on_search_path(path) {
-            Found::At(found) => found,
+            FoundLibrary::At(found) => found,
             _ => path.to_owned(),
         },
     };

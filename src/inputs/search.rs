@@ -17,7 +17,7 @@ use crate::config::{Config, Dialect};
 
 /// The search path of a link.
 #[derive(Debug)]
-pub(super) struct Search<'a> {
+pub(super) struct LibrarySearch<'a> {
     config: &'a Config,
     directories: Vec<PathBuf>,
     defaults: OnceCell<Vec<PathBuf>>,
@@ -25,16 +25,16 @@ pub(super) struct Search<'a> {
 
 /// What became of a name in a script.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum FoundLibrary {
     At(PathBuf),
     Nowhere,
     /// Linkers differ in where they look first, and there is a file in both places.
     Ambiguous,
 }
 
-impl<'a> Search<'a> {
+impl<'a> LibrarySearch<'a> {
     pub(super) fn new(config: &'a Config) -> Self {
-        let mut search = Search { config, directories: Vec::new(), defaults: OnceCell::new() };
+        let mut search = LibrarySearch { config, directories: Vec::new(), defaults: OnceCell::new() };
         for directory in &config.library_paths {
             search.add(directory);
         }
@@ -106,9 +106,9 @@ impl<'a> Search<'a> {
     }
 
     /// The file that `name` in the script at `script` means (not for `-lNAME`).
-    pub(super) fn named_in_script(&self, name: &OsStr, script: &Path) -> Found {
+    pub(super) fn named_in_script(&self, name: &OsStr, script: &Path) -> FoundLibrary {
         let path = Path::new(name);
-        let at = |path: PathBuf| if path.exists() { Found::At(path) } else { Found::Nowhere };
+        let at = |path: PathBuf| if path.exists() { FoundLibrary::At(path) } else { FoundLibrary::Nowhere };
         if matches!(name.as_bytes().first(), Some(b'=' | b'$')) {
             return at(self.in_sysroot(path));
         }
@@ -119,15 +119,15 @@ impl<'a> Search<'a> {
                 inside.push(name);
                 let inside = PathBuf::from(inside);
                 if inside.exists() {
-                    return Found::At(inside);
+                    return FoundLibrary::At(inside);
                 }
             }
             return at(path.to_owned());
         }
         if self.config.linker.dialect == Dialect::Wild {
             let beside = real_folder(script).map(|d| d.join(path)).filter(|p| p.exists());
-            return match (beside.map_or_else(|| self.on_search_path(path), Found::At), path.exists()) {
-                (Found::Nowhere, true) => Found::At(path.to_owned()),
+            return match (beside.map_or_else(|| self.on_search_path(path), FoundLibrary::At), path.exists()) {
+                (FoundLibrary::Nowhere, true) => FoundLibrary::At(path.to_owned()),
                 (found, _) => found,
             };
         }
@@ -135,22 +135,22 @@ impl<'a> Search<'a> {
         let beside = script.parent().map(|d| d.join(path)).filter(|p| p.exists());
         let here = Some(path.to_owned()).filter(|p| p.exists());
         match (beside, here) {
-            (Some(beside), Some(here)) if !same_file(&beside, &here) => Found::Ambiguous,
+            (Some(beside), Some(here)) if !same_file(&beside, &here) => FoundLibrary::Ambiguous,
             (Some(beside), None) => match self.config.linker.dialect {
                 // GNU ld finds it only if the directory is on the search path too.
                 Dialect::Bfd => self.on_search_path(path),
-                _ => Found::At(beside),
+                _ => FoundLibrary::At(beside),
             },
-            (_, Some(here)) => Found::At(here),
+            (_, Some(here)) => FoundLibrary::At(here),
             (None, None) => self.on_search_path(path),
         }
     }
 
     /// `name` in a directory of the search path.
-    pub(super) fn on_search_path(&self, name: &Path) -> Found {
+    pub(super) fn on_search_path(&self, name: &Path) -> FoundLibrary {
         let directories = self.directories.iter().chain(self.defaults());
         let found = directories.map(|d| d.join(name)).find(|p| p.exists());
-        found.map_or(Found::Nowhere, Found::At)
+        found.map_or(FoundLibrary::Nowhere, FoundLibrary::At)
     }
 
     /// Every directory in which GNU ld looks for libraries that shared libraries need, after the rpaths.

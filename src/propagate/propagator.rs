@@ -6,7 +6,7 @@
 
 use rayon::prelude::*;
 
-use super::values::{self, Sources, ValueFlow};
+use super::values::{self, FlowInputs, ValueFlow};
 use super::{Liveness, Models, live, stub};
 use crate::error::Result;
 use crate::ids::AtomId;
@@ -51,7 +51,7 @@ impl<'s> Propagator<'s> {
                 let (position, local) = index.locate(atom);
                 self.can_stub.get(position).and_then(|can| can.get(local.index())) == Some(&true)
             };
-            let sources = Sources {
+            let sources = FlowInputs {
                 config,
                 resolution,
                 summaries,

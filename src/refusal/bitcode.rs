@@ -9,7 +9,7 @@ use std::ffi::OsString;
 
 use summaries::{AtomIdx, Binding, Limit, ModuleKind, ModuleSummary, SymbolIdx, Visibility};
 
-use super::Place;
+use super::PlacedLimit;
 use crate::config::{Dialect, OutputKind};
 use crate::ids::{AtomId, DsoId, Id};
 use crate::index::{Index, LinkInputs};
@@ -54,7 +54,7 @@ const HARMLESS: &[&str] = &[
 ];
 
 /// Why it may not be pruned; nothing if there is no bitcode in it.
-pub(super) fn limits(link: LinkInputs<'_>) -> Vec<Place> {
+pub(super) fn limits(link: LinkInputs<'_>) -> Vec<PlacedLimit> {
     let LinkInputs { config, resolution, summaries, .. } = link;
     let mut limits = Vec::new();
     let mut add = |module, detail: String| limits.push((module, link_limit(Limit::Bitcode, detail)));
@@ -100,7 +100,11 @@ pub(super) fn limits(link: LinkInputs<'_>) -> Vec<Place> {
 /// Which dead code that is, optimisation decides: what dead native code mentions, what another copy of an inline function refers to, what has the name of a live
 /// local function elsewhere, all of it without a summary at `-O0`. And beside such code live code may keep references that it loses
 /// without. So every symbol that bitcode mentions counts; of a library that live code refers to too, [`asked_libraries`] is asked once it is linked.
-pub(super) fn of_libraries(link: LinkInputs<'_>, index: &Index, liveness: &Liveness) -> Vec<(usize, Place)> {
+pub(super) fn of_libraries(
+    link: LinkInputs<'_>,
+    index: &Index,
+    liveness: &Liveness,
+) -> Vec<(usize, PlacedLimit)> {
     let LinkInputs { config, inputs, resolution, summaries } = link;
     let positions: Vec<usize> = changeable(index, summaries).collect();
     if positions.is_empty() {

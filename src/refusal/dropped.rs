@@ -10,7 +10,7 @@ use summaries::{
     Target, atom_flags,
 };
 
-use super::Place;
+use super::PlacedLimit;
 use crate::config::{Dialect, OutputKind};
 use crate::ids::{AtomId, Id, SymbolId};
 use crate::index::{Index, IndexedModule, LinkInputs, Root, RootReason, is_exempt_from_start_stop_gc};
@@ -20,7 +20,7 @@ use crate::resolve::{link_limit, start_stop_section, symbols_of};
 
 /// An object of which nothing is left, for GNU ld: it asks each object that has sections, and only those, whether the stack
 /// must be executable, and takes an object without `.note.GNU-stack` for a yes. That section would be left.
-pub(super) fn of_stack(link: LinkInputs<'_>, index: &Index, plan: &Plan) -> Option<Place> {
+pub(super) fn of_stack(link: LinkInputs<'_>, index: &Index, plan: &Plan) -> Option<PlacedLimit> {
     let LinkInputs { config, .. } = link;
     let is_gone =
         |plan: &ModulePlan| !plan.atoms.is_empty() && plan.atoms.iter().all(|action| *action == Action::Drop);
@@ -31,7 +31,11 @@ pub(super) fn of_stack(link: LinkInputs<'_>, index: &Index, plan: &Plan) -> Opti
 }
 
 /// Relocations of code that we drop and that the linker refuses in the plain link.
-pub(super) fn of_relocations(link: LinkInputs<'_>, index: &Index, liveness: &Liveness) -> Option<Place> {
+pub(super) fn of_relocations(
+    link: LinkInputs<'_>,
+    index: &Index,
+    liveness: &Liveness,
+) -> Option<PlacedLimit> {
     let LinkInputs { config, summaries, .. } = link;
     let refused = match config.output_kind {
         OutputKind::Pie | OutputKind::Shared | OutputKind::StaticPie => {
@@ -64,7 +68,7 @@ pub(super) fn of_relocations(link: LinkInputs<'_>, index: &Index, liveness: &Liv
 
 /// References of code that we drop into a COMDAT group that another module's replaces, by a local name: the linker refuses
 /// them in the plain link. mold and wild don't.
-pub(super) fn of_discarded(link: LinkInputs<'_>, index: &Index, liveness: &Liveness) -> Option<Place> {
+pub(super) fn of_discarded(link: LinkInputs<'_>, index: &Index, liveness: &Liveness) -> Option<PlacedLimit> {
     let LinkInputs { config, summaries, .. } = link;
     if matches!(config.linker.dialect, Dialect::Mold | Dialect::Wild) {
         return None;
@@ -102,7 +106,7 @@ pub(super) fn of_discarded(link: LinkInputs<'_>, index: &Index, liveness: &Liven
 
 /// What of `__start_X` only dropped code refers to: with `--gc-sections` lld keeps the section X in the plain link for that reference alone and would
 /// remove it from the pruned one, and what has exports exports the symbol, which the linker defines only where it is mentioned.
-pub(super) fn of_start_stop(link: LinkInputs<'_>, index: &Index, liveness: &Liveness) -> Option<Place> {
+pub(super) fn of_start_stop(link: LinkInputs<'_>, index: &Index, liveness: &Liveness) -> Option<PlacedLimit> {
     let LinkInputs { config, resolution, summaries, .. } = link;
     let is_seen = |atom: AtomId| !config.gc_sections || index.plain_live(summaries)[atom.index()];
     // Without `--gc-sections` these sections are roots; other linkers keep what the symbols mean.
@@ -140,7 +144,7 @@ pub(super) fn of_start_stop(link: LinkInputs<'_>, index: &Index, liveness: &Live
 
 /// A symbol that `--defsym`, `-init` or `-fini` names, in a part of a section: mold's `--gc-sections` knows nothing of it and keeps it only for
 /// what else is in the section.
-pub(super) fn of_named_parts(link: LinkInputs<'_>, index: &Index) -> Option<Place> {
+pub(super) fn of_named_parts(link: LinkInputs<'_>, index: &Index) -> Option<PlacedLimit> {
     let LinkInputs { config, resolution, summaries, .. } = link;
     if !config.gc_sections || config.linker.dialect != Dialect::Mold {
         return None;

@@ -3,7 +3,7 @@
 //! An object whose debug information can't follow its parts is kept whole, and so is bitcode that needs libraries; either makes another plan.
 //! It ends because each round keeps a module more.
 
-use super::{Place, of_debug, of_libraries};
+use super::{PlacedLimit, of_debug, of_libraries};
 use crate::emit::{self, ExplicitDebug};
 use crate::error::Stage;
 use crate::index::{Index, LinkInputs};
@@ -19,7 +19,7 @@ pub struct Settled {
     /// By load position: the object with explicit debug information, where its code is divided.
     pub explicit: Vec<Option<ExplicitDebug>>,
     /// Why modules are kept whole.
-    pub kept: Vec<Place>,
+    pub kept: Vec<PlacedLimit>,
 }
 
 /// Plan, and keep what can't be emitted as planned, until all can be.

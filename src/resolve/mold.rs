@@ -15,7 +15,7 @@ pub(super) enum Provider {
 }
 
 /// One file, in order of priority.
-pub(super) struct File {
+pub(super) struct MoldFile {
     pub(super) provider: Provider,
     pub(super) lazy: bool,
 }
@@ -81,15 +81,15 @@ pub(super) fn mentions(
 }
 
 /// The files of the line, each once.
-pub(super) fn files(world: &LinkSymbols<'_>) -> Vec<File> {
+pub(super) fn files(world: &LinkSymbols<'_>) -> Vec<MoldFile> {
     let mut files = Vec::new();
     let mut seen_dso = vec![false; world.inputs.dsos.len()];
     let mut seen_module: Vec<Option<usize>> = vec![None; world.modules.len()];
-    let mut module = |m: ModuleId, lazy: bool, files: &mut Vec<File>| match seen_module[m.index()] {
+    let mut module = |m: ModuleId, lazy: bool, files: &mut Vec<MoldFile>| match seen_module[m.index()] {
         Some(at) => files[at].lazy &= lazy,
         None => {
             seen_module[m.index()] = Some(files.len());
-            files.push(File { provider: Provider::Module(m), lazy });
+            files.push(MoldFile { provider: Provider::Module(m), lazy });
         }
     };
     for item in &world.inputs.sequence {
@@ -100,7 +100,7 @@ pub(super) fn files(world: &LinkSymbols<'_>) -> Vec<File> {
             }
             SequenceItem::Dso { dso, as_needed, implicit: false, .. } => {
                 if !std::mem::replace(&mut seen_dso[dso.index()], true) {
-                    files.push(File { provider: Provider::Dso(*dso), lazy: *as_needed });
+                    files.push(MoldFile { provider: Provider::Dso(*dso), lazy: *as_needed });
                 }
             }
             SequenceItem::Dso { .. } | SequenceItem::GroupStart | SequenceItem::GroupEnd => {}
@@ -110,7 +110,7 @@ pub(super) fn files(world: &LinkSymbols<'_>) -> Vec<File> {
 }
 
 /// By symbol, the best (rank, file); mold's `get_rank`.
-fn rank(world: &LinkSymbols<'_>, files: &[File]) -> Vec<Option<(u8, usize)>> {
+fn rank(world: &LinkSymbols<'_>, files: &[MoldFile]) -> Vec<Option<(u8, usize)>> {
     let mut best: Vec<Option<(u8, usize)>> = vec![None; world.table.names.len()];
     let mut offer = |symbol: SymbolId, rank: u8, file: usize| {
         let slot = &mut best[symbol.index()];
@@ -143,8 +143,8 @@ fn rank(world: &LinkSymbols<'_>, files: &[File]) -> Vec<Option<(u8, usize)>> {
 /// The symbols through which a loaded file loads others.
 fn strong_references(
     world: &LinkSymbols<'_>,
-    file: &File,
-    files: &[File],
+    file: &MoldFile,
+    files: &[MoldFile],
     best: &[Option<(u8, usize)>],
 ) -> Vec<SymbolId> {
     match file.provider {

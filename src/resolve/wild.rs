@@ -11,7 +11,7 @@
 use rustc_hash::FxHashSet;
 use summaries::{Limit, LimitRecord, SymbolIdx, Visibility};
 
-use super::mold::{self, File, Provider};
+use super::mold::{self, MoldFile, Provider};
 use super::symtab::{Entry, Global, ModuleSymbols};
 use super::world::LinkSymbols;
 use super::{Extraction, Prevailing, Resolution, link_limit};
@@ -48,7 +48,7 @@ const FIRST: &[&str] = &[
 
 /// Who defines each name.
 struct Definers<'f> {
-    files: &'f [File],
+    files: &'f [MoldFile],
     /// By symbol, the first file in the order of the line.
     first: Vec<Option<usize>>,
     /// By symbol, the best (rank, file) of those that are no library.
@@ -59,7 +59,7 @@ struct Definers<'f> {
 type Rank = (u8, u64);
 
 impl<'f> Definers<'f> {
-    fn new(world: &LinkSymbols<'_>, files: &'f [File]) -> Self {
+    fn new(world: &LinkSymbols<'_>, files: &'f [MoldFile]) -> Self {
         let count = world.table.names.len();
         let mut definers = Definers { files, first: vec![None; count], best: vec![None; count] };
         for (i, file) in files.iter().enumerate() {
@@ -170,7 +170,7 @@ struct Reference {
     visibility: Visibility,
 }
 
-fn references(world: &LinkSymbols<'_>, file: &File) -> Vec<Reference> {
+fn references(world: &LinkSymbols<'_>, file: &MoldFile) -> Vec<Reference> {
     match file.provider {
         Provider::Module(m) => {
             let undefined = |(_, g): &(SymbolId, &Global<'_>)| g.entry == Entry::Undefined;
@@ -232,7 +232,7 @@ pub(super) fn limits(world: &LinkSymbols<'_>, resolution: &Resolution<'_>) -> Ve
     let mut details = Vec::new();
     let files = mold::files(world);
     let definers = Definers::new(world, &files);
-    let is_loaded = |file: &File| match file.provider {
+    let is_loaded = |file: &MoldFile| match file.provider {
         Provider::Module(m) => resolution.modules[m].is_some(),
         Provider::Dso(dso) => resolution.dsos[dso].taken,
     };

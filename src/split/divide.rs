@@ -9,7 +9,7 @@ use summaries::{Granularity, ModuleSummary, Severity};
 
 use super::Options;
 use super::pieces::{self, Pieces};
-use super::report::{ObjectReport, Outcome};
+use super::report::{ObjectReport, SplitOutcome};
 use crate::emit;
 use crate::error::Result;
 use crate::plan::{Action, ModulePlan};
@@ -21,7 +21,7 @@ pub(super) fn object(name: &str, bytes: &[u8], options: Options) -> (Option<Vec<
     let summary = extract_by(bytes, Granularity::Functions, &at_once);
     if let Some(limit) = summary.limits.iter().find(|l| l.limit.severity() >= Severity::Module) {
         let detail = if limit.detail.is_empty() { limit.limit.lifted_by() } else { &limit.detail };
-        let outcome = Outcome::Limited { limit: limit.limit.name(), detail: detail.to_owned() };
+        let outcome = SplitOutcome::Limited { limit: limit.limit.name(), detail: detail.to_owned() };
         return (None, ObjectReport::new(name, &summary, None, outcome, options));
     }
     let mut failure = None;
@@ -33,13 +33,13 @@ pub(super) fn object(name: &str, bytes: &[u8], options: Options) -> (Option<Vec<
         }
         match emit(name, bytes, &summary, &pieces) {
             Ok(divided) => {
-                let outcome = failure.map_or(Outcome::Divided, Outcome::DividedLess);
+                let outcome = failure.map_or(SplitOutcome::Divided, SplitOutcome::DividedLess);
                 return (Some(divided), ObjectReport::new(name, &summary, Some(&pieces), outcome, options));
             }
             Err(error) => failure = failure.or(Some(error.to_string())),
         }
     }
-    let outcome = failure.map_or(Outcome::AsItWas, Outcome::Failed);
+    let outcome = failure.map_or(SplitOutcome::AsItWas, SplitOutcome::Failed);
     (None, ObjectReport::new(name, &summary, None, outcome, options))
 }
 

@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
-use super::options::Request;
-use super::report::{FileReport, ObjectReport, Outcome};
+use super::options::SplitRequest;
+use super::report::{ObjectReport, SplitFileReport, SplitOutcome};
 use super::{Options, divide};
 use crate::emit::archive;
 use crate::error::{Error, Result, Stage};
@@ -32,7 +32,7 @@ struct Written {
 }
 
 /// Divide what is asked for, and write it.
-pub(super) fn split(request: &Request) -> Result<Vec<FileReport>> {
+pub(super) fn split(request: &SplitRequest) -> Result<Vec<SplitFileReport>> {
     let mut reports = Vec::new();
     let Some(output) = &request.output else {
         let mut written = Vec::new();
@@ -154,7 +154,7 @@ fn in_folder(
     folder: &Path,
     options: Options,
     written: &mut Vec<Written>,
-    reports: &mut Vec<FileReport>,
+    reports: &mut Vec<SplitFileReport>,
 ) -> Result<()> {
     for path in walk(folder)? {
         if fs::symlink_metadata(&path).is_ok_and(|m| m.is_file()) {
@@ -169,7 +169,7 @@ fn in_place(
     unknown: Unknown,
     options: Options,
     written: &mut Vec<Written>,
-    reports: &mut Vec<FileReport>,
+    reports: &mut Vec<SplitFileReport>,
 ) -> Result<()> {
     // A link stays one: what it leads to is rewritten.
     let path = fs::canonicalize(path).map_err(|e| Error::io(Stage::Load, path, "find", e))?;
@@ -183,7 +183,7 @@ fn in_place(
 }
 
 /// A copy of a folder with objects and archives divided. It is made beside the place where it is to be.
-fn folder(input: &Path, output: &Path, options: Options, reports: &mut Vec<FileReport>) -> Result<()> {
+fn folder(input: &Path, output: &Path, options: Options, reports: &mut Vec<SplitFileReport>) -> Result<()> {
     if is_pipe(output) || fs::symlink_metadata(output).is_ok() {
         return Err(refused(output, "a folder is divided into a new folder, and this is there already"));
     }
@@ -221,10 +221,10 @@ fn contents(
     bytes: &[u8],
     unknown: Unknown,
     options: Options,
-) -> Result<(Option<Vec<u8>>, Option<FileReport>)> {
+) -> Result<(Option<Vec<u8>>, Option<SplitFileReport>)> {
     let name = path.display().to_string();
     let wrong = |message: String| Error::new(Stage::Load, message).in_file(name.clone());
-    let report = |objects| Some(FileReport { name: name.clone(), objects });
+    let report = |objects| Some(SplitFileReport { name: name.clone(), objects });
     match recognise(bytes) {
         FileKind::Archive => {
             let archive = parse(bytes).map_err(wrong)?;
@@ -234,7 +234,7 @@ fn contents(
         FileKind::Object if !is_foreign_elf(bytes) => {
             let (divided, object) = divide::object(&name, bytes, options);
             match &object.outcome {
-                Outcome::Limited { limit: "malformed-object", detail } if unknown == Unknown::Error => {
+                SplitOutcome::Limited { limit: "malformed-object", detail } if unknown == Unknown::Error => {
                     Err(wrong(detail.clone()))
                 }
                 _ => Ok((divided, report(vec![object]))),

@@ -32,7 +32,7 @@ Examples:
 
 /// What is asked for.
 #[derive(Debug)]
-pub(super) struct Request {
+pub(super) struct SplitRequest {
     pub(super) inputs: Vec<PathBuf>,
     /// `None`: in place.
     pub(super) output: Option<PathBuf>,
@@ -41,7 +41,7 @@ pub(super) struct Request {
 }
 
 /// Read the words; `None` if they ask for help.
-pub(super) fn parse(words: &[OsString]) -> Result<Option<Request>> {
+pub(super) fn parse(words: &[OsString]) -> Result<Option<SplitRequest>> {
     let wrong = |message: String| {
         Error::new(
             Stage::Arguments,
@@ -49,7 +49,7 @@ pub(super) fn parse(words: &[OsString]) -> Result<Option<Request>> {
         )
     };
     let mut request =
-        Request { inputs: Vec::new(), output: None, options: Options { data: false }, report: None };
+        SplitRequest { inputs: Vec::new(), output: None, options: Options { data: false }, report: None };
     let mut in_place = false;
     let mut only_files = false;
     let mut words = words.iter();

@@ -15,7 +15,7 @@ use super::pieces::{Pieces, has_hub, may_be_divided};
 
 /// What became of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum SplitOutcome {
     Divided,
     /// Sections of code only: with more, emission or the check of it failed.
     DividedLess(String),
@@ -70,13 +70,13 @@ pub(super) struct SectionReport {
 #[derive(Debug)]
 pub(super) struct ObjectReport {
     pub(super) name: String,
-    pub(super) outcome: Outcome,
+    pub(super) outcome: SplitOutcome,
     sections: Vec<SectionReport>,
 }
 
 /// A file and its modules.
 #[derive(Debug)]
-pub(super) struct FileReport {
+pub(super) struct SplitFileReport {
     pub(super) name: String,
     pub(super) objects: Vec<ObjectReport>,
 }
@@ -93,7 +93,7 @@ const INTERNAL: &str = "internal";
 impl ObjectReport {
     /// A member that is not looked into.
     pub(super) fn foreign(name: &str, what: &'static str) -> Self {
-        let outcome = Outcome::Foreign(what);
+        let outcome = SplitOutcome::Foreign(what);
         ObjectReport { name: name.to_owned(), outcome, sections: Vec::new() }
     }
 
@@ -102,7 +102,7 @@ impl ObjectReport {
         name: &str,
         summary: &ModuleSummary,
         pieces: Option<&Pieces>,
-        outcome: Outcome,
+        outcome: SplitOutcome,
         options: Options,
     ) -> Self {
         let counts = places(summary);
@@ -134,8 +134,8 @@ impl ObjectReport {
             }
             let whole = |limit: &'static str, why: &str| vec![(limit, bytes, why.to_owned())];
             match &outcome {
-                Outcome::Limited { limit, detail } => limits = whole(limit, detail),
-                Outcome::Failed(error) => limits = whole(INTERNAL, error),
+                SplitOutcome::Limited { limit, detail } => limits = whole(limit, detail),
+                SplitOutcome::Failed(error) => limits = whole(INTERNAL, error),
                 _ if parts > 1 => {}
                 _ if !code && !options.data => limits = whole(NOT_ASKED, "--data divides it"),
                 _ if !limits.is_empty() => {}
@@ -145,7 +145,7 @@ impl ObjectReport {
                 _ if !code && has_hub(summary, range) => {
                     limits = whole("unproved-data", "references may mean any of its objects");
                 }
-                Outcome::DividedLess(error) if !code => limits = whole(INTERNAL, error),
+                SplitOutcome::DividedLess(error) if !code => limits = whole(INTERNAL, error),
                 _ if have_debug_info(&summary.atoms) => {
                     limits = whole("debug-info", "the object has debug information")
                 }
@@ -211,7 +211,7 @@ struct Sum {
 }
 
 impl Sum {
-    fn of<'r>(files: impl IntoIterator<Item = &'r FileReport>, kind: Kind) -> Self {
+    fn of<'r>(files: impl IntoIterator<Item = &'r SplitFileReport>, kind: Kind) -> Self {
         let mut sum = Sum::default();
         for file in files {
             for object in &file.objects {
@@ -260,7 +260,7 @@ impl Sum {
 }
 
 /// The report for a terminal: for each file the sums, what was left whole by limit, and what could not be looked into.
-pub(super) fn text(files: &[FileReport]) -> String {
+pub(super) fn text(files: &[SplitFileReport]) -> String {
     let mut out = String::new();
     for file in files {
         let divided = file.objects.iter().filter(|o| o.was_divided()).count();
@@ -286,17 +286,17 @@ pub(super) fn text(files: &[FileReport]) -> String {
 
 impl ObjectReport {
     fn was_divided(&self) -> bool {
-        matches!(self.outcome, Outcome::Divided | Outcome::DividedLess(_))
+        matches!(self.outcome, SplitOutcome::Divided | SplitOutcome::DividedLess(_))
     }
 
     /// What kept the object from being divided, or from being divided further.
     fn trouble(&self) -> Option<String> {
         match &self.outcome {
-            Outcome::Divided | Outcome::AsItWas => None,
-            Outcome::Foreign(what) => Some(format!("as it was, {what}")),
-            Outcome::Limited { limit, detail } => Some(format!("as it was, {limit}: {detail}")),
-            Outcome::Failed(error) => Some(format!("as it was: {error}")),
-            Outcome::DividedLess(error) => Some(format!("only its code is divided: {error}")),
+            SplitOutcome::Divided | SplitOutcome::AsItWas => None,
+            SplitOutcome::Foreign(what) => Some(format!("as it was, {what}")),
+            SplitOutcome::Limited { limit, detail } => Some(format!("as it was, {limit}: {detail}")),
+            SplitOutcome::Failed(error) => Some(format!("as it was: {error}")),
+            SplitOutcome::DividedLess(error) => Some(format!("only its code is divided: {error}")),
         }
     }
 
@@ -322,8 +322,8 @@ impl SectionReport {
 }
 
 /// The report as JSON (docs/SPLIT.md).
-pub(super) fn json(files: &[FileReport]) -> Value {
-    let sums = |files: &[FileReport]| {
+pub(super) fn json(files: &[SplitFileReport]) -> Value {
+    let sums = |files: &[SplitFileReport]| {
         let of = |kind: &Kind| (kind.name().to_owned(), Sum::of(files, *kind).json());
         Kind::ALL.iter().map(of).collect::<serde_json::Map<_, _>>()
     };

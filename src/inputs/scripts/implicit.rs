@@ -7,7 +7,7 @@ use super::lexer::{Lexer, Token};
 
 /// What a script asks for, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Command {
+pub enum ScriptCommand {
     /// A file name or `-lNAME`.
     Input {
         name: String,
@@ -23,7 +23,7 @@ pub enum Command {
 ///
 /// # Errors
 /// The first construct that isn't `INPUT`, `GROUP`, `AS_NEEDED`, `SEARCH_DIR` or one without effect.
-pub fn parse(text: &[u8]) -> Result<Vec<Command>, String> {
+pub fn parse(text: &[u8]) -> Result<Vec<ScriptCommand>, String> {
     let mut lexer = Lexer::new(text);
     let mut commands = Vec::new();
     while !lexer.at_end() {
@@ -36,13 +36,13 @@ pub fn parse(text: &[u8]) -> Result<Vec<Command>, String> {
         match keyword {
             "INPUT" => list(&mut lexer, &mut commands)?,
             "GROUP" => {
-                commands.push(Command::GroupStart);
+                commands.push(ScriptCommand::GroupStart);
                 list(&mut lexer, &mut commands)?;
-                commands.push(Command::GroupEnd);
+                commands.push(ScriptCommand::GroupEnd);
             }
             "SEARCH_DIR" => {
                 let directory = lexer.name().and_then(Token::into_text).ok_or("SEARCH_DIR without a path")?;
-                commands.push(Command::SearchDir(directory));
+                commands.push(ScriptCommand::SearchDir(directory));
                 if !lexer.eat(b')') {
                     return Err("SEARCH_DIR without its closing parenthesis".to_owned());
                 }
@@ -62,7 +62,7 @@ pub fn parse(text: &[u8]) -> Result<Vec<Command>, String> {
 }
 
 /// The files of `INPUT(` or `GROUP(` up to the closing parenthesis.
-fn list(lexer: &mut Lexer<'_>, commands: &mut Vec<Command>) -> Result<(), String> {
+fn list(lexer: &mut Lexer<'_>, commands: &mut Vec<ScriptCommand>) -> Result<(), String> {
     let mut as_needed = false;
     loop {
         match lexer.name() {
@@ -73,12 +73,12 @@ fn list(lexer: &mut Lexer<'_>, commands: &mut Vec<Command>) -> Result<(), String
                 as_needed = true
             }
             Some(Token::Word(name) | Token::Quoted(name)) => {
-                commands.push(Command::Input { name, as_needed })
+                commands.push(ScriptCommand::Input { name, as_needed })
             }
             // `=` begins a name that is relative to the sysroot; the name follows without a blank.
             Some(Token::Punct(b'=')) => match lexer.name() {
                 Some(Token::Word(name) | Token::Quoted(name)) => {
-                    commands.push(Command::Input { name: format!("={name}"), as_needed });
+                    commands.push(ScriptCommand::Input { name: format!("={name}"), as_needed });
                 }
                 other => return Err(super::describe(other.as_ref(), lexer)),
             },
@@ -91,8 +91,8 @@ fn list(lexer: &mut Lexer<'_>, commands: &mut Vec<Command>) -> Result<(), String
 mod tests {
     use super::*;
 
-    fn input(name: &str, as_needed: bool) -> Command {
-        Command::Input { name: name.to_owned(), as_needed }
+    fn input(name: &str, as_needed: bool) -> ScriptCommand {
+        ScriptCommand::Input { name: name.to_owned(), as_needed }
     }
 
     #[test]
@@ -103,11 +103,11 @@ mod tests {
             /lib/x86_64-linux-gnu/libc.so.6 /usr/lib/x86_64-linux-gnu/libc_nonshared.a  AS_NEEDED ( \
             /lib64/ld-linux-x86-64.so.2 ) )\n";
         let want = Ok(vec![
-            Command::GroupStart,
+            ScriptCommand::GroupStart,
             input("/lib/x86_64-linux-gnu/libc.so.6", false),
             input("/usr/lib/x86_64-linux-gnu/libc_nonshared.a", false),
             input("/lib64/ld-linux-x86-64.so.2", true),
-            Command::GroupEnd,
+            ScriptCommand::GroupEnd,
         ]);
         assert_eq!(parse(text), want);
     }
@@ -121,7 +121,7 @@ mod tests {
             input("-ltinfo", false),
             input("a b.o", false),
             input("=/x.o", false),
-            Command::SearchDir("=/lib".to_owned()),
+            ScriptCommand::SearchDir("=/lib".to_owned()),
         ];
         assert_eq!(parse(text), Ok(want));
         for text in

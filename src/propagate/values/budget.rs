@@ -10,7 +10,7 @@
 //! the level `functions` knows. Each only adds. Which sets exceed a budget first depends on the order of work, which is fixed: a link gives the same result
 //! every time. The report counts what was joined and says what was given up.
 
-use super::graph::{Graph, MemoryClass, NodeId};
+use super::graph::{ConstraintGraph, MemoryClass, NodeId};
 
 /// What a link may cost.
 #[derive(Debug, Clone, Copy)]
@@ -60,7 +60,7 @@ pub enum GivenUp {
     Values,
 }
 
-impl Graph {
+impl ConstraintGraph {
     /// Whether the work that was done is more than the constraints so far allow.
     pub(super) fn is_over_work(&self) -> bool {
         let next = match self.given_up {

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use super::budget::GivenUp;
-use super::graph::{ComplexConstraint, Graph, IS_SHARED, NodeId, OVERDEFINED, OverdefinedReason};
+use super::graph::{ComplexConstraint, ConstraintGraph, IS_SHARED, NodeId, OVERDEFINED, OverdefinedReason};
 
 /// Nodes whose causes are to be carried on.
 struct Work {
@@ -19,7 +19,7 @@ struct Work {
 pub(super) struct Causes(Vec<u8>);
 
 impl Causes {
-    pub(super) fn new(graph: &Graph) -> Self {
+    pub(super) fn new(graph: &ConstraintGraph) -> Self {
         let mut causes = Causes(vec![0; graph.nodes.len()]);
         let mut work = Work { nodes: VecDeque::new(), waits: vec![false; graph.nodes.len()] };
         for (node, cause) in &graph.seeds {
@@ -45,7 +45,7 @@ impl Causes {
         causes
     }
 
-    fn reach(&mut self, graph: &Graph, node: NodeId, bits: u8, work: &mut Work) {
+    fn reach(&mut self, graph: &ConstraintGraph, node: NodeId, bits: u8, work: &mut Work) {
         let node = graph.find(node);
         let bits = if graph.has(node, IS_SHARED) { OverdefinedReason::Memory.bit() } else { bits };
         let slot = &mut self.0[node as usize];
@@ -59,7 +59,11 @@ impl Causes {
     }
 
     /// Those of a node.
-    pub(super) fn of(&self, graph: &Graph, node: NodeId) -> impl Iterator<Item = OverdefinedReason> + '_ {
+    pub(super) fn of(
+        &self,
+        graph: &ConstraintGraph,
+        node: NodeId,
+    ) -> impl Iterator<Item = OverdefinedReason> + '_ {
         let node = graph.find(node);
         let known = self.0.get(node as usize).copied().unwrap_or(0);
         let none = known == 0 && graph.has(node, OVERDEFINED);

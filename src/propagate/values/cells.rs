@@ -3,10 +3,12 @@
 //! Memory of an object is divided into cells by known offset and one for stores at an unknown offset, which every load reads
 //! too. Memory that escaped is not divided: all of it is one object, whose one node is that of what escaped.
 
-use super::graph::{CELL, Event, Graph, IS_SHARED, MAX_ACCESS, NodeId, OverdefinedReason, RangeCopy};
+use super::graph::{
+    CELL, ConstraintGraph, Event, IS_SHARED, MAX_ACCESS, NodeId, OverdefinedReason, RangeCopy,
+};
 use super::sets::Element;
 
-impl Graph {
+impl ConstraintGraph {
     /// The cell at `offset`, a multiple of [`CELL`].
     pub(super) fn cell(&mut self, object: u32, offset: i64) -> NodeId {
         let object = self.object_of(object);

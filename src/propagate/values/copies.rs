@@ -5,12 +5,12 @@
 //! what comes later to the cells that a copy reads, see `cells`.
 
 use super::graph::{
-    CELL, ComplexConstraint, Graph, MemoryClass, MemoryCopy, NodeId, OVERDEFINED, OverdefinedReason,
-    RangeCopy, SHARED,
+    CELL, ComplexConstraint, ConstraintGraph, MemoryClass, MemoryCopy, NodeId, OVERDEFINED,
+    OverdefinedReason, RangeCopy, SHARED,
 };
 use super::sets::Element;
 
-impl Graph {
+impl ConstraintGraph {
     /// Memory is copied from where `from` points to where `to` points.
     pub(super) fn copy(&mut self, from: (NodeId, Option<i64>), to: (NodeId, Option<i64>), size: u32) {
         let number = self.copies.len() as u32;

@@ -3,12 +3,12 @@
 //! Tarjan's search, repeated when edges have come and elements are handed along them. Nodes that nothing is handed to are left
 //! out. Collapsing keeps the solution: all nodes of a cycle hold the same.
 
-use super::graph::{END, ESCAPES, Graph, Node, NodeId, OVERDEFINED, QUEUED};
+use super::graph::{ConstraintGraph, END, ESCAPES, Node, NodeId, OVERDEFINED, QUEUED};
 
 /// Fewer new edges than this are no reason to search.
 const SEARCH_AFTER: usize = 1000;
 
-impl Graph {
+impl ConstraintGraph {
     /// Whether a search for cycles is worth its time. A search costs about as much for an edge as it costs to hand a small set along it:
     /// it pays where sets are large. Where most values are unknown they are small, and few are handed on twice.
     pub(super) fn cycles_are_due(&self) -> bool {

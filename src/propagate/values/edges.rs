@@ -4,7 +4,9 @@
 //! said before is looked for; an edge twice costs time and changes nothing. Left out: what is handed along an edge, see `held`.
 
 use super::budget::GivenUp;
-use super::graph::{ComplexConstraint, ESCAPED, ESCAPES, Graph, NodeId, OVERDEFINED, OverdefinedReason};
+use super::graph::{
+    ComplexConstraint, ConstraintGraph, ESCAPED, ESCAPES, NodeId, OVERDEFINED, OverdefinedReason,
+};
 use super::groups::Grown;
 use super::sets::SetId;
 
@@ -18,7 +20,7 @@ pub(super) enum SuppressedEdge {
     ComplexConstraint(ComplexConstraint),
 }
 
-impl Graph {
+impl ConstraintGraph {
     /// `to` holds all that `from` holds; said once.
     pub(super) fn assign(&mut self, from: NodeId, to: NodeId) {
         self.include(from, to, false);
@@ -139,7 +141,7 @@ mod tests {
     use super::*;
 
     /// Where each edge of a node leads, in order.
-    fn ends(graph: &Graph, node: NodeId) -> Vec<NodeId> {
+    fn ends(graph: &ConstraintGraph, node: NodeId) -> Vec<NodeId> {
         let mut ends = Vec::new();
         let mut at = graph.nodes[node as usize].edges;
         while let Some((to, next)) = graph.edges.get(at as usize).copied() {
@@ -152,7 +154,7 @@ mod tests {
 
     #[test]
     fn what_is_said_again_is_no_second_edge() {
-        let mut graph = Graph::new(BUDGET);
+        let mut graph = ConstraintGraph::new(BUDGET);
         let from = graph.node();
         let others: Vec<NodeId> = (0..3 * u32::from(FEW_EDGES)).map(|_| graph.node()).collect();
         for (count, to) in others.iter().enumerate() {
@@ -172,7 +174,7 @@ mod tests {
     #[test]
     fn what_is_covered_is_no_edge() {
         for explain in [false, true] {
-            let mut graph = Graph::new(BUDGET);
+            let mut graph = ConstraintGraph::new(BUDGET);
             graph.explain = explain;
             let (from, to) = (graph.node(), graph.node());
             for node in [from, to] {

@@ -13,10 +13,12 @@ use summaries::relation::{Constraint, FunctionSummary};
 use summaries::{AtomIdx, AtomKind, ReferenceKind, ValueIdx, atom_flags};
 
 use super::budget::Budget;
-use super::graph::{CELL, ComplexConstraint, ESCAPED, Event, Graph, MemoryClass, NodeId, OverdefinedReason};
+use super::graph::{
+    CELL, ComplexConstraint, ConstraintGraph, ESCAPED, Event, MemoryClass, NodeId, OverdefinedReason,
+};
 use super::heap_cloning::Instance;
 use super::mappings::FixedMapping;
-use super::places::{Content, LinkPlaces, Place};
+use super::places::{Content, LinkPlaces, ResolvedPlace};
 use super::sets::Element;
 use super::site::{PendingStackArguments, Site};
 use crate::ids::{AtomId, Id, SymbolId};
@@ -44,7 +46,7 @@ pub(super) const FIRST_STACK_PARAMETER: i64 = 8;
 
 pub(super) struct Flow<'s> {
     pub(super) world: LinkPlaces<'s>,
-    pub(super) graph: Graph,
+    pub(super) graph: ConstraintGraph,
     /// By object.
     pub(super) meaning: Vec<ObjectKind>,
     object_of: Vec<Option<u32>>,
@@ -97,7 +99,7 @@ impl<'s> Flow<'s> {
         Flow {
             first_function: world.first_functions(),
             world,
-            graph: Graph::new(budget),
+            graph: ConstraintGraph::new(budget),
             // Object 0 is none; memory that escaped is one.
             meaning: vec![ObjectKind::Unknown, ObjectKind::Library],
             object_of: vec![None; atoms],
@@ -310,17 +312,17 @@ impl<'s> Flow<'s> {
     }
 
     /// `to` holds the address of the place.
-    pub(super) fn hold(&mut self, to: NodeId, (place, preemptible): (Place, bool)) {
+    pub(super) fn hold(&mut self, to: NodeId, (place, preemptible): (ResolvedPlace, bool)) {
         if preemptible {
             self.graph.add_unknown(to, OverdefinedReason::Outside);
         }
         match place {
-            Place::Atom(atom, offset) => {
+            ResolvedPlace::Atom(atom, offset) => {
                 if let Some(element) = self.address(atom, Some(offset)) {
                     self.graph.add(to, element);
                 }
             }
-            Place::External(symbol) => {
+            ResolvedPlace::External(symbol) => {
                 let is_function = (self.world.sources.models)(symbol).is_some();
                 let memory = (self.world.sources.memory)(symbol).filter(|_| !is_function);
                 let element = match memory {
@@ -329,7 +331,7 @@ impl<'s> Flow<'s> {
                 };
                 self.graph.add(to, element);
             }
-            Place::Resolver(atom, _) => {
+            ResolvedPlace::Resolver(atom, _) => {
                 let function = self.function_of(atom);
                 let result = function.and_then(|f| {
                     let results = &self.summary(f).results;
@@ -344,8 +346,8 @@ impl<'s> Flow<'s> {
                     None => self.graph.add_unknown(to, OverdefinedReason::Outside),
                 }
             }
-            Place::Unknown => self.graph.add_unknown(to, OverdefinedReason::Outside),
-            Place::Nothing => {}
+            ResolvedPlace::Unknown => self.graph.add_unknown(to, OverdefinedReason::Outside),
+            ResolvedPlace::Nothing => {}
         }
     }
 
@@ -376,7 +378,7 @@ impl<'s> Flow<'s> {
         for r in summary.references_of(local) {
             let place = match r.kind {
                 ReferenceKind::Data => self.world.place(position, r.target, r.addend),
-                _ => (Place::Unknown, false),
+                _ => (ResolvedPlace::Unknown, false),
             };
             let start = (r.offset.min(i64::MAX as u64 / 2) as i64).div_euclid(CELL) * CELL;
             let crosses = r.offset % CELL as u64 != 0;
@@ -420,7 +422,7 @@ impl<'s> Flow<'s> {
                 let to = node(to);
                 self.takes(position, target, place, by);
                 self.hold(to, place);
-                if let Place::Atom(atom, offset) = place.0
+                if let ResolvedPlace::Atom(atom, offset) = place.0
                     && self.world.content(atom) == Content::Code
                     && !self.world.is_entry(atom, offset)
                 {

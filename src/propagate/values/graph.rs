@@ -98,7 +98,7 @@ const MARGIN: i64 = 4096;
 /// Longest access that is divided into cells, in bytes; a longer one is of an unknown number.
 pub(super) const MAX_ACCESS: u32 = 256;
 
-pub(super) struct Object {
+pub(super) struct AbstractObject {
     pub(super) kind: MemoryClass,
     /// First and one past the last byte, in whatever coordinates the builder uses.
     pub(super) start: i64,
@@ -215,7 +215,7 @@ impl Node {
     }
 }
 
-pub(super) struct Graph {
+pub(super) struct ConstraintGraph {
     pub(super) nodes: Vec<Node>,
     pub(super) held: Vec<PointsToSet>,
     pub(super) sets: Sets,
@@ -229,7 +229,7 @@ pub(super) struct Graph {
     /// Lists of (use, next).
     pub(super) uses: Vec<(ComplexConstraint, u32)>,
     pub(super) copies: Vec<MemoryCopy>,
-    pub(super) objects: Vec<Object>,
+    pub(super) objects: Vec<AbstractObject>,
     /// Union-find over objects: one that was joined with others points to the one that stands for them.
     pub(super) same: Vec<u32>,
     pub(super) budget: Budget,
@@ -252,9 +252,9 @@ pub(super) struct Graph {
     pub(super) seeds: Vec<(NodeId, OverdefinedReason)>,
 }
 
-impl Graph {
+impl ConstraintGraph {
     pub(super) fn new(budget: Budget) -> Self {
-        let mut graph = Graph {
+        let mut graph = ConstraintGraph {
             nodes: Vec::new(),
             held: Vec::new(),
             sets: Sets::default(),
@@ -303,7 +303,7 @@ impl Graph {
     }
 
     pub(super) fn object(&mut self, kind: MemoryClass, start: i64, end: i64) -> u32 {
-        self.objects.push(Object {
+        self.objects.push(AbstractObject {
             kind,
             start,
             end,

@@ -5,7 +5,7 @@
 //! goes on from the node of what it was. The solution is the same, with as many edges as there are sets and accesses, not their product.
 //! Left out: copies, which have two sets, see `copies`.
 
-use super::graph::{Graph, NodeId};
+use super::graph::{ConstraintGraph, NodeId};
 use super::sets::{Element, SetId};
 
 /// An access through all of a set.
@@ -25,7 +25,7 @@ pub(super) struct Grown<'e> {
     pub(super) news: &'e [Element],
 }
 
-impl Graph {
+impl ConstraintGraph {
     /// The node that stands for an access through all of a set; none for small ones.
     pub(super) fn group(&mut self, access: Access, grown: Grown<'_>) -> Option<NodeId> {
         if self.sets.elements(grown.set).len() < self.budget.alike {

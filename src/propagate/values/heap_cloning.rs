@@ -13,7 +13,7 @@ use summaries::relation::{CallSite, Callee, Constraint, FunctionSummary};
 
 use super::flow::Flow;
 use super::graph::NodeId;
-use super::places::Place;
+use super::places::ResolvedPlace;
 use crate::ids::AtomId;
 
 /// Values of a function that has instances, at most: one that checks what it got and reports a failure has no more.
@@ -100,11 +100,11 @@ impl Flow<'_> {
     fn allocates(&mut self, function: u32, call: &CallSite, depth: usize) -> bool {
         let Callee::Direct { target, offset } = call.callee else { return false };
         match self.world.place(self.functions[function as usize].position, target, offset) {
-            (Place::External(symbol), _) => {
+            (ResolvedPlace::External(symbol), _) => {
                 let model = (self.world.sources.models)(symbol);
                 model.is_some_and(|m| m.effects.contains(&Effect::ReturnsFresh))
             }
-            (Place::Atom(atom, offset), false) if depth > 0 && self.world.is_entry(atom, offset) => {
+            (ResolvedPlace::Atom(atom, offset), false) if depth > 0 && self.world.is_entry(atom, offset) => {
                 self.function_of(atom).is_some_and(|callee| self.returns_fresh(callee, depth - 1))
             }
             _ => false,

@@ -6,13 +6,13 @@
 use std::collections::BTreeMap;
 
 use super::budget::GivenUp;
-use super::graph::{Graph, NodeId, RangeCopy};
+use super::graph::{ConstraintGraph, NodeId, RangeCopy};
 use super::sets::Element;
 
 /// Places that are told apart in what was joined.
 const MAX_PLACES: usize = 128;
 
-impl Graph {
+impl ConstraintGraph {
     /// The object that stands for this one.
     pub(super) fn object_of(&self, mut object: u32) -> u32 {
         while let Some(&same) = self.same.get(object as usize)

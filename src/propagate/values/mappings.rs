@@ -10,7 +10,7 @@ use summaries::Target;
 
 use super::budget::GivenUp;
 use super::flow::Flow;
-use super::places::Place;
+use super::places::ResolvedPlace;
 use crate::ids::{AtomId, SymbolId};
 
 /// Why a program may make addresses of numbers.
@@ -49,13 +49,19 @@ impl Flow<'_> {
     }
 
     /// Code has the address of `target`.
-    pub(super) fn takes(&mut self, position: usize, target: Target, place: (Place, bool), by: AtomId) {
+    pub(super) fn takes(
+        &mut self,
+        position: usize,
+        target: Target,
+        place: (ResolvedPlace, bool),
+        by: AtomId,
+    ) {
         let Target::Symbol(symbol) = target else { return };
         let module = self.world.sources.index.modules[position].module;
         let Some(symbol) = self.world.sources.resolution.symbol_id(module, symbol) else { return };
         if self.is_mapping(symbol) {
             self.taken_mapping = Some(FixedMapping { symbol, by: Some(by) });
-            if !matches!(place, (Place::External(_), false)) {
+            if !matches!(place, (ResolvedPlace::External(_), false)) {
                 self.finds_fixed_mapping(symbol, Some(by));
             }
         }

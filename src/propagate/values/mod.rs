@@ -42,7 +42,7 @@ use causes::Causes;
 pub use graph::OverdefinedReason;
 pub use mappings::FixedMapping;
 use origins::Origins;
-pub use places::{ModelOf, Sources};
+pub use places::{FlowInputs, ModelOf};
 
 /// What an indirect call site of a live function calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -125,12 +125,12 @@ pub fn can_follow(summaries: &[&ModuleSummary]) -> bool {
 
 /// From the roots to all that lives, by what is called and what escapes. `explain`: say what is called, and where the
 /// unknown came from; the rest does not depend on it.
-pub fn flow(sources: Sources<'_>, explain: bool) -> ValueFlow {
+pub fn flow(sources: FlowInputs<'_>, explain: bool) -> ValueFlow {
     flow_within(sources, explain, budget::BUDGET)
 }
 
 /// The same with another budget.
-fn flow_within(sources: Sources<'_>, explain: bool, budget: budget::Budget) -> ValueFlow {
+fn flow_within(sources: FlowInputs<'_>, explain: bool, budget: budget::Budget) -> ValueFlow {
     let mut flow = flow::Flow::new(places::LinkPlaces::new(sources), budget);
     flow.graph.explain = explain;
     flow.run();

@@ -20,7 +20,7 @@ pub type ModelOf<'m> = &'m dyn Fn(SymbolId) -> Option<&'m Model>;
 
 /// What value flow reads.
 #[derive(Clone, Copy)]
-pub struct Sources<'s> {
+pub struct FlowInputs<'s> {
     pub config: &'s Config,
     pub resolution: &'s Resolution<'s>,
     /// In load order.
@@ -40,7 +40,7 @@ pub struct Sources<'s> {
 
 /// A place in the link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ResolvedPlace {
     /// In an atom, in bytes from the start of its section.
     Atom(AtomId, i64),
     /// A function (or object) of a shared library.
@@ -54,7 +54,7 @@ pub(super) enum Place {
 
 /// The link, as far as places go.
 pub(super) struct LinkPlaces<'s> {
-    pub(super) sources: Sources<'s>,
+    pub(super) sources: FlowInputs<'s>,
     pub(super) position_of: FxHashMap<ModuleId, usize>,
     /// By atom: the position of its module.
     position: Vec<u32>,
@@ -67,7 +67,7 @@ pub(super) struct LinkPlaces<'s> {
 }
 
 impl<'s> LinkPlaces<'s> {
-    pub(super) fn new(sources: Sources<'s>) -> Self {
+    pub(super) fn new(sources: FlowInputs<'s>) -> Self {
         let position_of = sources.index.modules.iter().enumerate().map(|(i, m)| (m.module, i)).collect();
         let modules = (0u32..).zip(&sources.index.modules).zip(sources.summaries);
         let position = modules.flat_map(|((i, _), s)| std::iter::repeat_n(i, s.atoms.len())).collect();
@@ -110,9 +110,9 @@ impl<'s> LinkPlaces<'s> {
 
     /// Where `target` of the module at `position` leads, `offset` bytes further. True: or to another definition of the
     /// symbol, which the loader may prefer.
-    pub(super) fn place(&self, position: usize, target: Target, offset: i64) -> (Place, bool) {
+    pub(super) fn place(&self, position: usize, target: Target, offset: i64) -> (ResolvedPlace, bool) {
         let symbol = match target {
-            Target::Atom(atom) => return (Place::Atom(self.global(position, atom), offset), false),
+            Target::Atom(atom) => return (ResolvedPlace::Atom(self.global(position, atom), offset), false),
             Target::Symbol(symbol) => symbol,
         };
         let module = self.sources.index.modules[position].module;
@@ -124,36 +124,36 @@ impl<'s> LinkPlaces<'s> {
         let place = match global.prevailing {
             Prevailing::Module { module, symbol } => match self.position_of.get(&module) {
                 Some(position) => self.defined(*position, symbol, offset),
-                None => Place::Unknown,
+                None => ResolvedPlace::Unknown,
             },
-            Prevailing::Dso(_) => Place::External(id),
-            Prevailing::Linker => Place::Unknown,
+            Prevailing::Dso(_) => ResolvedPlace::External(id),
+            Prevailing::Linker => ResolvedPlace::Unknown,
             Prevailing::Undefined { weak } if self.dynamic && (!weak || self.has_other_libraries) => {
-                Place::Unknown
+                ResolvedPlace::Unknown
             }
-            Prevailing::Undefined { .. } => Place::Nothing,
+            Prevailing::Undefined { .. } => ResolvedPlace::Nothing,
         };
         (place, shared && global.visibility == Visibility::Default)
     }
 
     /// The place of a symbol that a module defines.
-    fn defined(&self, position: usize, symbol: SymbolIdx, offset: i64) -> Place {
+    fn defined(&self, position: usize, symbol: SymbolIdx, offset: i64) -> ResolvedPlace {
         let Some(symbol) = self.sources.summaries[position].symbols.get(symbol.index()) else {
-            return Place::Unknown;
+            return ResolvedPlace::Unknown;
         };
         match symbol.definition {
             Definition::Atom(atom) => {
                 let (atom, value) = (self.global(position, atom), symbol.value as i64);
                 match symbol.kind {
-                    SymbolKind::Ifunc => Place::Resolver(atom, value),
-                    SymbolKind::Tls => Place::Unknown,
-                    _ => Place::Atom(atom, value.wrapping_add(offset)),
+                    SymbolKind::Ifunc => ResolvedPlace::Resolver(atom, value),
+                    SymbolKind::Tls => ResolvedPlace::Unknown,
+                    _ => ResolvedPlace::Atom(atom, value.wrapping_add(offset)),
                 }
             }
             // The value of a common symbol is its alignment.
-            Definition::Common(atom) => Place::Atom(self.global(position, atom), offset),
-            Definition::Undefined => Place::Nothing,
-            Definition::Absolute | Definition::OtherSection(_) => Place::Unknown,
+            Definition::Common(atom) => ResolvedPlace::Atom(self.global(position, atom), offset),
+            Definition::Undefined => ResolvedPlace::Nothing,
+            Definition::Absolute | Definition::OtherSection(_) => ResolvedPlace::Unknown,
         }
     }
 

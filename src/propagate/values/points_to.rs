@@ -5,7 +5,7 @@
 //! Left out: what follows from a set, see `solve`.
 
 use super::graph::{
-    END, ESCAPES, Event, Graph, MemoryClass, NodeId, OVERDEFINED, OverdefinedReason, QUEUED, SHARED,
+    ConstraintGraph, END, ESCAPES, Event, MemoryClass, NodeId, OVERDEFINED, OverdefinedReason, QUEUED, SHARED,
 };
 use super::sets::{Element, SetId};
 
@@ -45,7 +45,7 @@ impl PointsToSet {
     }
 }
 
-impl Graph {
+impl ConstraintGraph {
     /// What a representative holds.
     pub(super) fn set_of(&self, id: NodeId) -> SetId {
         let held = self.nodes.get(id as usize).and_then(|n| self.held.get(n.held as usize));

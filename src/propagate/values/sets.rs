@@ -63,7 +63,7 @@ impl SetId {
 
 /// What is known of a set, each with when that was found.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Facts {
+pub(super) struct SetFacts {
     /// With the objects that stand for others.
     pub(super) canonical: (u32, SetId),
     /// That, without what has escaped.
@@ -85,7 +85,7 @@ pub(super) struct Sets {
     /// By hash, the last set with it; by set, the one before with the same hash.
     known: FxHashMap<u64, SetId>,
     before: Vec<SetId>,
-    facts: Vec<Facts>,
+    facts: Vec<SetFacts>,
     unions: FxHashMap<(SetId, SetId), SetId>,
     /// Elements that were looked at to make sets.
     pub(super) steps: usize,
@@ -105,7 +105,7 @@ impl Default for Sets {
             ends: vec![0],
             known: FxHashMap::default(),
             before: vec![SetId::EMPTY],
-            facts: vec![Facts::default()],
+            facts: vec![SetFacts::default()],
             unions: FxHashMap::default(),
             steps: 0,
             kept: 0,
@@ -122,7 +122,7 @@ impl Sets {
         self.ends.get(at).and_then(|end| self.elements.get(start..*end)).unwrap_or(&[])
     }
 
-    pub(super) fn facts(&mut self, set: SetId) -> &mut Facts {
+    pub(super) fn facts(&mut self, set: SetId) -> &mut SetFacts {
         &mut self.facts[set.0 as usize]
     }
 
@@ -200,7 +200,7 @@ impl Sets {
             self.elements.extend_from_slice(elements);
             self.ends.push(self.elements.len());
             self.before.push(self.known.insert(hash, at).unwrap_or_default());
-            self.facts.push(Facts::default());
+            self.facts.push(SetFacts::default());
         }
         elements.clear();
         at

@@ -11,7 +11,7 @@ use summaries::relation::{Callee, PASSED};
 
 use super::flow::{FIRST_STACK_PARAMETER, Flow, ObjectKind};
 use super::graph::{CELL, ComplexConstraint, ESCAPED, NodeId, OverdefinedReason};
-use super::places::Place;
+use super::places::ResolvedPlace;
 use super::sets::Element;
 use super::site::{CallInterface, PendingStackArguments, Site, both, pairs};
 use crate::ids::{AtomId, Id};
@@ -36,7 +36,7 @@ impl<'s> Flow<'s> {
             Callee::Direct { target, offset } => Some(self.world.place(position, target, offset)),
             Callee::Indirect(_) => None,
         };
-        if let Some((Place::Atom(atom, offset), false)) = place
+        if let Some((ResolvedPlace::Atom(atom, offset), false)) = place
             && let Some(callee) = self.function_of(atom)
             && self.world.is_entry(atom, offset)
         {
@@ -60,12 +60,12 @@ impl<'s> Flow<'s> {
         }
     }
 
-    fn direct(&mut self, site: u32, (place, preemptible): (Place, bool)) {
+    fn direct(&mut self, site: u32, (place, preemptible): (ResolvedPlace, bool)) {
         if preemptible {
             self.called(site, OverdefinedReason::Outside.element());
         }
         match place {
-            Place::Atom(atom, offset) => match self.address(atom, Some(offset)) {
+            ResolvedPlace::Atom(atom, offset) => match self.address(atom, Some(offset)) {
                 Some(element) if matches!(self.meaning_of(element), ObjectKind::Code(_)) => {
                     self.called(site, element);
                 }

@@ -8,8 +8,8 @@
 //! fixpoint.
 
 use super::graph::{
-    CELL, ComplexConstraint, END, ESCAPED, Event, Graph, MemoryClass, NodeId, OVERDEFINED, OverdefinedReason,
-    QUEUED, SHARED,
+    CELL, ComplexConstraint, ConstraintGraph, END, ESCAPED, Event, MemoryClass, NodeId, OVERDEFINED,
+    OverdefinedReason, QUEUED, SHARED,
 };
 use super::groups::{Access, Grown};
 use super::queue::Queue;
@@ -36,7 +36,7 @@ pub(super) struct Work {
     news: Vec<Element>,
 }
 
-impl Graph {
+impl ConstraintGraph {
     /// Propagate what escapes and what may be anything.
     pub(super) fn settle(&mut self) {
         loop {

@@ -51,7 +51,7 @@ pub(super) fn flow_of_within(
         let name = resolution.symbols[id].name;
         models.iter().find(|m| m.0.as_bytes() == name).map(|m| &m.1)
     };
-    let sources = Sources {
+    let sources = FlowInputs {
         config: &link.config,
         resolution: &resolution,
         summaries: &summaries,

@@ -4,7 +4,7 @@
 //! A path goes back along assignments to where an address came from, and forth to where else it went; between two
 //! assignments it may step once from the content of memory to that of the same memory under another name. Its states are LLVM's
 //! `MatchState`s (`CFLAndersAliasAnalysis`): where the path is, and whether it has read or written on the way. The paper's S1
-//! is [`State::FlowFromReadOnly`], S2 the two that came back through a memory alias, S3 and S4 the others.
+//! is [`MatchState::FlowFromReadOnly`], S2 the two that came back through a memory alias, S3 and S4 the others.
 //!
 //! Only paths from nodes that were asked for are followed; when one comes to the content of memory, the node that it is read through
 //! is asked for as well. A fact carries the displacement of the two addresses; more than [`MOST_OFFSETS`] of them are any.
@@ -16,7 +16,7 @@ use super::graph::{Graph, Node, NodeId};
 
 /// Where a path is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum State {
+pub(super) enum MatchState {
     /// It has not begun.
     Start,
     /// Back along assignments.
@@ -34,10 +34,10 @@ pub(super) enum State {
     FlowToMemAliasReadWrite,
 }
 
-impl State {
+impl MatchState {
     /// Back along an assignment.
-    fn back(self) -> Option<State> {
-        use State::*;
+    fn back(self) -> Option<MatchState> {
+        use MatchState::*;
         match self {
             Start | FlowFromReadOnly | FlowFromMemAliasNoReadWrite | FlowFromMemAliasReadOnly => {
                 Some(FlowFromReadOnly)
@@ -47,8 +47,8 @@ impl State {
     }
 
     /// Forth along one.
-    fn forth(self) -> State {
-        use State::*;
+    fn forth(self) -> MatchState {
+        use MatchState::*;
         match self {
             Start | FlowFromMemAliasNoReadWrite | FlowToWriteOnly | FlowToMemAliasWriteOnly => {
                 FlowToWriteOnly
@@ -60,8 +60,8 @@ impl State {
     }
 
     /// To the same memory under another name: never twice in a row.
-    fn aside(self) -> Option<State> {
-        use State::*;
+    fn aside(self) -> Option<MatchState> {
+        use MatchState::*;
         match self {
             Start => Some(FlowFromMemAliasNoReadWrite),
             FlowFromReadOnly => Some(FlowFromMemAliasReadOnly),
@@ -83,7 +83,7 @@ const MOST_OFFSETS: usize = 8;
 pub(super) struct Fact {
     pub(super) from: NodeId,
     pub(super) to: NodeId,
-    pub(super) state: State,
+    pub(super) state: MatchState,
     pub(super) apart: Option<i64>,
 }
 
@@ -94,7 +94,7 @@ pub(super) struct Exhausted;
 pub(super) struct Machine<'g> {
     pub(super) graph: &'g Graph,
     /// By pair and state; any displacement is `[None]`.
-    known: FxHashMap<(NodeId, NodeId, State), Vec<Option<i64>>>,
+    known: FxHashMap<(NodeId, NodeId, MatchState), Vec<Option<i64>>>,
     pub(super) facts: Vec<Fact>,
     /// Facts that have been followed.
     followed: usize,
@@ -125,7 +125,7 @@ impl<'g> Machine<'g> {
     /// Follow all paths from a node, too.
     pub(super) fn ask(&mut self, from: NodeId) {
         if self.asked.insert(from) {
-            self.add(Fact { from, to: from, state: State::Start, apart: Some(0) });
+            self.add(Fact { from, to: from, state: MatchState::Start, apart: Some(0) });
         }
     }
 

@@ -20,7 +20,7 @@ pub enum RecordKind {
 
 /// A record of an `.eh_frame` section.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Record {
+pub struct EhFrameRecord {
     /// Of the length field, in bytes from the start of the section.
     pub offset: u64,
     /// In bytes, the length field included.
@@ -33,7 +33,7 @@ pub struct Record {
     pub relocations: Range<usize>,
 }
 
-impl Record {
+impl EhFrameRecord {
     /// Where `pc_begin` of an FDE lies, in bytes from the start of the section.
     pub fn pc_begin(&self) -> u64 {
         self.id.saturating_add(4)
@@ -62,8 +62,8 @@ pub enum SplitError {
 ///
 /// `relocations` are the places (`r_offset`) of its relocations in ascending order. The records come in section order
 /// and cover the section. Time is linear, but for a binary search of the CIE of each FDE.
-pub fn split(data: &[u8], relocations: &[u64]) -> Result<Vec<Record>, SplitError> {
-    let mut records: Vec<Record> = Vec::new();
+pub fn split(data: &[u8], relocations: &[u64]) -> Result<Vec<EhFrameRecord>, SplitError> {
+    let mut records: Vec<EhFrameRecord> = Vec::new();
     let mut at = 0usize;
     let mut next = 0usize;
     while at < data.len() {
@@ -89,7 +89,13 @@ pub fn split(data: &[u8], relocations: &[u64]) -> Result<Vec<Record>, SplitError
         if let Some(place) = relocations.get(first).filter(|r| first < next && **r < body as u64) {
             return Err(SplitError::Relocation(*place));
         }
-        records.push(Record { offset, size: size as u64, id: id as u64, kind, relocations: first..next });
+        records.push(EhFrameRecord {
+            offset,
+            size: size as u64,
+            id: id as u64,
+            kind,
+            relocations: first..next,
+        });
         at = end;
     }
     match relocations.get(next) {
@@ -98,7 +104,12 @@ pub fn split(data: &[u8], relocations: &[u64]) -> Result<Vec<Record>, SplitError
     }
 }
 
-fn record_kind(data: &[u8], id: usize, end: usize, records: &[Record]) -> Result<RecordKind, SplitError> {
+fn record_kind(
+    data: &[u8],
+    id: usize,
+    end: usize,
+    records: &[EhFrameRecord],
+) -> Result<RecordKind, SplitError> {
     let offset = id as u64;
     // The record is inside the section, so what may be missing is room in the record itself.
     let pointer = word(data.get(..end).unwrap_or(&[]), id).ok_or(SplitError::TooShort(offset))?;

@@ -104,7 +104,7 @@ fn read(
     if !plan.parts.is_empty() {
         parts::divide(&plan, &mut atoms, &mut by_section, &mut symbols, &mut groups);
     }
-    let parts::Found { resolved, owned, retargets } = parts::tables(&plan, &atoms, &by_section);
+    let parts::SplitTables { resolved, owned, retargets } = parts::tables(&plan, &atoms, &by_section);
 
     let mut references = Vec::new();
     let divided = !plan.parts.is_empty();
@@ -130,7 +130,7 @@ fn read(
                 flow::References { references: &references, resolved: &resolved, owned: &owned, live, each };
             flow::read(&tables, &by_section, &atoms, &symbols, &plan, of, &mut limits)?
         }
-        Granularity::Sections | Granularity::Functions => flow::Found::default(),
+        Granularity::Sections | Granularity::Functions => flow::FlowTables::default(),
     };
     for atom in &found.takes_registers {
         if let Some(atom) = atoms.get_mut(atom.index()) {

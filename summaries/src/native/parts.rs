@@ -12,7 +12,7 @@ use crate::summary::{
 };
 
 /// The tables of a summary that are about divided sections.
-pub(crate) struct Found {
+pub(crate) struct SplitTables {
     pub(crate) resolved: Vec<ResolvedReference>,
     pub(crate) owned: Vec<OwnedRange>,
     pub(crate) retargets: Vec<Retarget>,
@@ -68,7 +68,7 @@ pub(crate) fn divide(
 }
 
 /// The tables of a plan, by atom.
-pub(crate) fn tables(plan: &Plan, atoms: &[Atom], by_section: &SectionAtoms) -> Found {
+pub(crate) fn tables(plan: &Plan, atoms: &[Atom], by_section: &SectionAtoms) -> SplitTables {
     let at = |(section, offset)| by_section.at(atoms, section, offset);
     let resolved = plan.resolved.iter().filter_map(|r| {
         let (from, target) = (at((r.section, r.field))?, at((r.section, r.target))?);
@@ -81,7 +81,7 @@ pub(crate) fn tables(plan: &Plan, atoms: &[Atom], by_section: &SectionAtoms) -> 
     let retargets = plan.retargets.iter().filter_map(|((section, offset), target)| {
         Some(Retarget { section: *section, offset: *offset, target: at(*target)? })
     });
-    Found { resolved: resolved.collect(), owned: owned.collect(), retargets: retargets.collect() }
+    SplitTables { resolved: resolved.collect(), owned: owned.collect(), retargets: retargets.collect() }
 }
 
 /// Append a reference for each resolved one, as a relocation would give it: the addend is that of the `R_X86_64_PC32`

@@ -8,7 +8,7 @@
 use object::elf;
 use object::endian::LittleEndian as LE;
 
-use super::eh_frame::{self, Record, RecordKind};
+use super::eh_frame::{self, EhFrameRecord, RecordKind};
 use super::relocations::{self, Rela, symbol_of};
 use super::sections::is_eh_frame;
 use super::symbols::SectionAtoms;
@@ -91,7 +91,7 @@ struct Scan<'s> {
 
 impl Scan<'_> {
     /// Append the references of a section's records; the result says what could not be assigned.
-    fn records(&self, records: &[Record], references: &mut Vec<Reference>) -> Result<Option<String>> {
+    fn records(&self, records: &[EhFrameRecord], references: &mut Vec<Reference>) -> Result<Option<String>> {
         // The atom that last took over a CIE's references, by record: functions of one section share their CIE.
         let mut last: Vec<Option<AtomIdx>> = vec![None; records.len()];
         let mut used = vec![false; records.len()];
@@ -134,11 +134,11 @@ impl Scan<'_> {
         Ok(problem)
     }
 
-    fn relas(&self, record: &Record) -> &[(u32, Rela)] {
+    fn relas(&self, record: &EhFrameRecord) -> &[(u32, Rela)] {
         self.own.get(record.relocations.clone()).unwrap_or(&[])
     }
 
-    fn function(&self, fde: &Record, relas: &[(u32, Rela)]) -> Function {
+    fn function(&self, fde: &EhFrameRecord, relas: &[(u32, Rela)]) -> Function {
         let Some((_, rela)) = relas.iter().find(|(_, r)| r.r_offset.get(LE) == fde.pc_begin()) else {
             return if relas.is_empty() { Function::Nothing } else { Function::Unknown };
         };

@@ -51,13 +51,13 @@ pub(super) fn name_of(token: &Token<'_>) -> Option<Vec<u8>> {
 }
 
 /// What is left of a line.
-pub(super) struct Cursor<'t> {
+pub(super) struct LineCursor<'t> {
     tokens: std::slice::Iter<'t, Token<'t>>,
 }
 
-impl<'t> Cursor<'t> {
+impl<'t> LineCursor<'t> {
     pub(super) fn new(tokens: &'t [Token<'t>]) -> Self {
-        Cursor { tokens: tokens.iter() }
+        LineCursor { tokens: tokens.iter() }
     }
 
     pub(super) fn peek(&self) -> Option<&'t Token<'t>> {

@@ -5,7 +5,7 @@
 //! break what a front end could not.
 
 use super::TextError;
-use super::cursor::{Cursor, Names, Result, name_of, signed};
+use super::cursor::{LineCursor, Names, Result, name_of, signed};
 use super::lex::{self, Token};
 use super::words;
 use crate::ids::{AtomIdx, GroupIdx, SymbolIdx};
@@ -39,7 +39,7 @@ pub fn parse(text: &str) -> Result<ModuleSummary, TextError> {
         }
     }
     for (line, tokens) in &lines {
-        let mut cursor = Cursor::new(tokens);
+        let mut cursor = LineCursor::new(tokens);
         parser.line(&mut cursor).map_err(|message| TextError { line: *line, message })?;
     }
     parser.finish().map_err(|message| TextError { line: text.lines().count().max(1), message })
@@ -53,7 +53,7 @@ pub(super) struct Parser {
 }
 
 impl Parser {
-    fn line(&mut self, cursor: &mut Cursor<'_>) -> Result<()> {
+    fn line(&mut self, cursor: &mut LineCursor<'_>) -> Result<()> {
         let word = cursor.need_word()?;
         if let Some(kind) = words::read_reference_kind(word) {
             return self.reference(kind, cursor);
@@ -85,13 +85,13 @@ impl Parser {
         }
     }
 
-    fn name(&mut self, cursor: &mut Cursor<'_>) -> Result<crate::NameRef> {
+    fn name(&mut self, cursor: &mut LineCursor<'_>) -> Result<crate::NameRef> {
         let name = name_of(cursor.next()?).ok_or("a name is expected")?;
         // Canonical form has each name once; see `finish`.
         Ok(self.summary.push_name(&name))
     }
 
-    fn symbol(&mut self, cursor: &mut Cursor<'_>) -> Result<()> {
+    fn symbol(&mut self, cursor: &mut LineCursor<'_>) -> Result<()> {
         let mut symbol = Symbol {
             name: self.name(cursor)?,
             binding: Binding::Local,
@@ -125,7 +125,7 @@ impl Parser {
         Ok(())
     }
 
-    fn group(&mut self, cursor: &mut Cursor<'_>) -> Result<()> {
+    fn group(&mut self, cursor: &mut LineCursor<'_>) -> Result<()> {
         let signature = self.symbol_reference(cursor)?;
         let mut group = Group { section: 0, signature, comdat: false, members: Vec::new() };
         while let Some(word) = cursor.word()? {
@@ -141,7 +141,7 @@ impl Parser {
         Ok(())
     }
 
-    fn atom(&mut self, cursor: &mut Cursor<'_>) -> Result<()> {
+    fn atom(&mut self, cursor: &mut LineCursor<'_>) -> Result<()> {
         let name = self.name(cursor)?;
         let word = cursor.need_word()?;
         let kind = words::read_atom_kind(word).ok_or_else(|| format!("`{word}` is no kind of atom"))?;
@@ -185,7 +185,7 @@ impl Parser {
         Ok(())
     }
 
-    fn reference(&mut self, kind: ReferenceKind, cursor: &mut Cursor<'_>) -> Result<()> {
+    fn reference(&mut self, kind: ReferenceKind, cursor: &mut LineCursor<'_>) -> Result<()> {
         let from = self.summary.atoms.len().checked_sub(1).ok_or("a reference stands below its atom")?;
         let offset = cursor.place()?;
         let target = match cursor.peek() {
@@ -200,7 +200,7 @@ impl Parser {
         cursor.end()
     }
 
-    fn limit(&mut self, cursor: &mut Cursor<'_>) -> Result<()> {
+    fn limit(&mut self, cursor: &mut LineCursor<'_>) -> Result<()> {
         let word = cursor.need_word()?;
         let limit = words::read_limit(word).ok_or_else(|| format!("no limit is named `{word}`"))?;
         let mut record = LimitRecord { limit, section: None, bytes: 0, detail: String::new() };
@@ -219,8 +219,8 @@ impl Parser {
         Ok(())
     }
 
-    fn split_line(&mut self, word: &str, cursor: &mut Cursor<'_>) -> Result<()> {
-        let expect = |cursor: &mut Cursor<'_>, word: &str| match cursor.need_word()? == word {
+    fn split_line(&mut self, word: &str, cursor: &mut LineCursor<'_>) -> Result<()> {
+        let expect = |cursor: &mut LineCursor<'_>, word: &str| match cursor.need_word()? == word {
             true => Ok(()),
             false => Err(format!("`{word}` is expected")),
         };
@@ -249,11 +249,11 @@ impl Parser {
         cursor.end()
     }
 
-    pub(super) fn symbol_reference(&self, cursor: &mut Cursor<'_>) -> Result<SymbolIdx> {
+    pub(super) fn symbol_reference(&self, cursor: &mut LineCursor<'_>) -> Result<SymbolIdx> {
         self.symbols.find(cursor.next()?, "symbol").map(SymbolIdx)
     }
 
-    pub(super) fn atom_reference(&self, cursor: &mut Cursor<'_>) -> Result<AtomIdx> {
+    pub(super) fn atom_reference(&self, cursor: &mut LineCursor<'_>) -> Result<AtomIdx> {
         let (open, name) = (cursor.next()?, cursor.next()?);
         match (open, cursor.next()?) {
             (Token::Open, Token::Close) => self.atoms.find(name, "atom").map(AtomIdx),

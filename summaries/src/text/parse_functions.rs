@@ -3,7 +3,7 @@
 //! The number of values may be left out: then it is what the lines need. Lines may stand in any order; the tables are
 //! sorted when the whole text has been read.
 
-use super::cursor::{Cursor, Result, signed};
+use super::cursor::{LineCursor, Result, signed};
 use super::lex::Token;
 use super::parse::Parser;
 use super::words;
@@ -12,7 +12,7 @@ use crate::relation::{CallSite, Callee, Constraint, FunctionSummary, Place, Regi
 use crate::summary::Target;
 
 impl Parser {
-    pub(super) fn function(&mut self, cursor: &mut Cursor<'_>) -> Result<()> {
+    pub(super) fn function(&mut self, cursor: &mut LineCursor<'_>) -> Result<()> {
         let mut function = FunctionSummary::new(self.atom_reference(cursor)?);
         while let Some(word) = cursor.word()? {
             match word {
@@ -26,7 +26,7 @@ impl Parser {
     }
 
     /// A line below a function; `word` is its first.
-    pub(super) fn function_line(&mut self, word: &str, cursor: &mut Cursor<'_>) -> Result<()> {
+    pub(super) fn function_line(&mut self, word: &str, cursor: &mut LineCursor<'_>) -> Result<()> {
         let known = [
             "parts",
             "entry",
@@ -58,7 +58,7 @@ impl Parser {
     fn add_line(
         &self,
         word: &str,
-        cursor: &mut Cursor<'_>,
+        cursor: &mut LineCursor<'_>,
         function: &mut FunctionSummary,
         values: &mut Values,
     ) -> Result<()> {
@@ -111,7 +111,12 @@ impl Parser {
     }
 
     /// What stands right of `%3 =`.
-    fn definition(&self, to: ValueIdx, cursor: &mut Cursor<'_>, values: &mut Values) -> Result<Constraint> {
+    fn definition(
+        &self,
+        to: ValueIdx,
+        cursor: &mut LineCursor<'_>,
+        values: &mut Values,
+    ) -> Result<Constraint> {
         Ok(match cursor.need_word()? {
             "address" => {
                 let target = target(self, cursor)?;
@@ -127,7 +132,7 @@ impl Parser {
         })
     }
 
-    fn call_site(&self, cursor: &mut Cursor<'_>, values: &mut Values) -> Result<CallSite> {
+    fn call_site(&self, cursor: &mut LineCursor<'_>, values: &mut Values) -> Result<CallSite> {
         expect(cursor, "section")?;
         let (section, at) = (cursor.number()?, cursor.place()?);
         let callee = match cursor.need_word()? {
@@ -195,33 +200,33 @@ impl Values {
         Ok(ValueIdx(number))
     }
 
-    fn next(&mut self, cursor: &mut Cursor<'_>) -> Result<ValueIdx> {
+    fn next(&mut self, cursor: &mut LineCursor<'_>) -> Result<ValueIdx> {
         self.of(cursor.need_word()?)
     }
 
-    fn place(&mut self, cursor: &mut Cursor<'_>) -> Result<Place> {
+    fn place(&mut self, cursor: &mut LineCursor<'_>) -> Result<Place> {
         Ok(Place { value: self.next(cursor)?, offset: offset(cursor)? })
     }
 }
 
-pub(super) fn target(parser: &Parser, cursor: &mut Cursor<'_>) -> Result<Target> {
+pub(super) fn target(parser: &Parser, cursor: &mut LineCursor<'_>) -> Result<Target> {
     Ok(match cursor.peek() {
         Some(Token::Open) => Target::Atom(parser.atom_reference(cursor)?),
         _ => Target::Symbol(parser.symbol_reference(cursor)?),
     })
 }
 
-pub(super) fn register(cursor: &mut Cursor<'_>) -> Result<Register> {
+pub(super) fn register(cursor: &mut LineCursor<'_>) -> Result<Register> {
     let word = cursor.need_word()?;
     words::read_register(word).ok_or_else(|| format!("no register is named `{word}`"))
 }
 
-fn stack_offset(cursor: &mut Cursor<'_>) -> Result<i32> {
+fn stack_offset(cursor: &mut LineCursor<'_>) -> Result<i32> {
     let word = cursor.need_word()?;
     i32::try_from(signed(word)?).map_err(|_| format!("`{word}` is no offset in a stack frame"))
 }
 
-pub(super) fn expect(cursor: &mut Cursor<'_>, word: &str) -> Result<()> {
+pub(super) fn expect(cursor: &mut LineCursor<'_>, word: &str) -> Result<()> {
     match cursor.need_word()? == word {
         true => Ok(()),
         false => Err(format!("`{word}` is expected")),
@@ -229,14 +234,14 @@ pub(super) fn expect(cursor: &mut Cursor<'_>, word: &str) -> Result<()> {
 }
 
 /// `+8`, `unknown`, or nothing for 0.
-fn offset(cursor: &mut Cursor<'_>) -> Result<Option<i64>> {
+fn offset(cursor: &mut LineCursor<'_>) -> Result<Option<i64>> {
     match cursor.peek_word() {
         Some("unknown") => cursor.next().map(|_| None),
         _ => known_offset(cursor).map(Some),
     }
 }
 
-pub(super) fn known_offset(cursor: &mut Cursor<'_>) -> Result<i64> {
+pub(super) fn known_offset(cursor: &mut LineCursor<'_>) -> Result<i64> {
     match cursor.peek_word().filter(|w| w.starts_with(['+', '-'])) {
         Some(word) => cursor.next().and_then(|_| signed(word)),
         None => Ok(0),
@@ -244,7 +249,7 @@ pub(super) fn known_offset(cursor: &mut Cursor<'_>) -> Result<i64> {
 }
 
 /// `size 8`.
-pub(super) fn size(cursor: &mut Cursor<'_>) -> Result<u32> {
+pub(super) fn size(cursor: &mut LineCursor<'_>) -> Result<u32> {
     expect(cursor, "size")?;
     cursor.number()
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
-use super::random::{Answer, answer};
+use super::random::{OracleAnswer, answer};
 use super::*;
 
 const MALLOC: &str = "call direct malloc actual rdi %0 result rax %1; param rdi %0; result rax %1";
@@ -223,7 +223,7 @@ fn copied(bodies: &[Vec<String>]) -> Vec<(String, String)> {
     out
 }
 
-fn run(functions: &[(String, String)], instances: usize) -> Answer {
+fn run(functions: &[(String, String)], instances: usize) -> OracleAnswer {
     let functions: Vec<(&str, &str)> = functions.iter().map(|f| (f.0.as_str(), f.1.as_str())).collect();
     let text = module(&functions, &[], &["malloc"]);
     let budget = budget::Budget { instances, pairs: usize::MAX, ..budget::BUDGET };
@@ -239,7 +239,7 @@ fn original(name: &str) -> String {
 type Site = (BTreeSet<String>, bool);
 
 /// By caller and offset: what is called, and whether that may be anything.
-fn sites(of: &Answer) -> BTreeMap<(String, u64), Site> {
+fn sites(of: &OracleAnswer) -> BTreeMap<(String, u64), Site> {
     let mut sites: BTreeMap<(String, u64), Site> = BTreeMap::new();
     for (caller, offset, targets, unknown) in &of.2 {
         let site = sites.entry((original(caller), *offset)).or_default();
@@ -250,7 +250,7 @@ fn sites(of: &Answer) -> BTreeMap<(String, u64), Site> {
 }
 
 /// Whether `more` has all that `less` has.
-fn covers(more: &Answer, less: &Answer) -> bool {
+fn covers(more: &OracleAnswer, less: &OracleAnswer) -> bool {
     let live: BTreeSet<String> = more.0.iter().map(|n| original(n)).collect();
     let found = sites(more);
     less.0.iter().all(|n| live.contains(&original(n)))

@@ -11,13 +11,13 @@ use summaries::relation::{Callee, Constraint, FunctionSummary, Place};
 use summaries::{AtomIdx, ModuleSummary, ReferenceKind, Target};
 
 /// (object, offset); `None` is the unknown.
-type Address = Option<(Object, Option<i64>)>;
+type Address = Option<(AbstractObject, Option<i64>)>;
 
 /// (atom, offset)
 type Targets = BTreeSet<(u32, Option<i64>)>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Object {
+enum AbstractObject {
     Atom(u32),
     Frame(u32),
     External,
@@ -26,10 +26,10 @@ enum Object {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Node {
     Value(usize, u32),
-    Cell(Object, i64),
-    Anywhere(Object),
+    Cell(AbstractObject, i64),
+    Anywhere(AbstractObject),
     /// Passed on the stack by unseen code.
-    Above(Object),
+    Above(AbstractObject),
     Escaped,
 }
 
@@ -92,7 +92,7 @@ impl Oracle {
 
     /// Whoever reads or writes code needs its bytes.
     fn touch(&mut self, summary: &ModuleSummary, a: Address) {
-        if let Some((Object::Atom(atom), _)) = a
+        if let Some((AbstractObject::Atom(atom), _)) = a
             && is_code(summary, atom)
         {
             self.live(atom);
@@ -101,7 +101,7 @@ impl Oracle {
 
     fn round(&mut self, summary: &ModuleSummary, root: u32) {
         self.live(root);
-        self.add(Node::Escaped, Some((Object::Atom(root), None)));
+        self.add(Node::Escaped, Some((AbstractObject::Atom(root), None)));
         for atom in self.live.clone() {
             match summary.functions.iter().position(|f| f.atom.0 == atom) {
                 Some(f) => self.function(summary, f),
@@ -111,8 +111,8 @@ impl Oracle {
         for address in self.set(Node::Escaped) {
             let Some((object, _)) = address else { continue };
             match object {
-                Object::Atom(atom) if is_code(summary, atom) => self.escaped_code(summary, atom),
-                Object::External => {}
+                AbstractObject::Atom(atom) if is_code(summary, atom) => self.escaped_code(summary, atom),
+                AbstractObject::External => {}
                 _ => {
                     self.add(Node::Anywhere(object), None);
                     for node in self.nodes_of(object) {
@@ -123,7 +123,7 @@ impl Oracle {
         }
     }
 
-    fn nodes_of(&self, object: Object) -> Vec<Node> {
+    fn nodes_of(&self, object: AbstractObject) -> Vec<Node> {
         let of = |n: &&Node| match n {
             Node::Cell(o, _) | Node::Anywhere(o) | Node::Above(o) => *o == object,
             _ => false,
@@ -141,7 +141,7 @@ impl Oracle {
             self.add(Node::Value(f, value.0), None);
         }
         if function.frame {
-            self.add(Node::Above(Object::Frame(f as u32)), None);
+            self.add(Node::Above(AbstractObject::Frame(f as u32)), None);
         }
         for (_, value) in &function.results {
             self.flow(Node::Value(f, value.0), Node::Escaped);
@@ -162,13 +162,13 @@ impl Oracle {
         for r in summary.references_of(AtomIdx(atom)) {
             let Some(target) = defined(summary, r.target) else {
                 if r.kind == ReferenceKind::Data {
-                    self.contents(atom, r.offset, Some((Object::External, Some(0))));
+                    self.contents(atom, r.offset, Some((AbstractObject::External, Some(0))));
                 }
                 continue;
             };
             if is_code(summary, atom) {
                 self.live(target);
-                self.add(Node::Escaped, Some((Object::Atom(target), None)));
+                self.add(Node::Escaped, Some((AbstractObject::Atom(target), None)));
                 continue;
             }
             if is_code(summary, target) && r.addend == 0 {
@@ -176,14 +176,14 @@ impl Oracle {
             } else {
                 self.live(target);
             }
-            self.contents(atom, r.offset, Some((Object::Atom(target), Some(r.addend))));
+            self.contents(atom, r.offset, Some((AbstractObject::Atom(target), Some(r.addend))));
         }
     }
 
     fn contents(&mut self, atom: u32, offset: u64, address: Address) {
         let offset = offset as i64;
         for cell in [offset.div_euclid(8), (offset + 7).div_euclid(8)] {
-            self.add(Node::Cell(Object::Atom(atom), cell), address);
+            self.add(Node::Cell(AbstractObject::Atom(atom), cell), address);
         }
     }
 
@@ -195,7 +195,7 @@ impl Oracle {
             let accounted = function.covered_references.contains(&(section, r.offset));
             if !accounted {
                 self.live(target);
-                self.add(Node::Escaped, Some((Object::Atom(target), None)));
+                self.add(Node::Escaped, Some((AbstractObject::Atom(target), None)));
             } else if is_code(summary, target) && target != function.atom.0 {
                 self.changed |= self.mentioned.insert(target);
             } else {
@@ -211,12 +211,12 @@ impl Oracle {
                 Callee::Direct { target, offset } => BTreeSet::from([address(summary, target, offset)]),
             };
             for address in addresses {
-                if let (Callee::Direct { .. }, Some((Object::Atom(atom), _))) = (site.callee, address)
+                if let (Callee::Direct { .. }, Some((AbstractObject::Atom(atom), _))) = (site.callee, address)
                     && !is_code(summary, atom)
                 {
                     // Code in a section of data.
                     self.live(atom);
-                    self.add(Node::Escaped, Some((Object::Atom(atom), None)));
+                    self.add(Node::Escaped, Some((AbstractObject::Atom(atom), None)));
                     self.call_unknown(summary, f, i);
                 }
                 self.call(summary, f, i, address);
@@ -236,7 +236,9 @@ impl Oracle {
                     self.live(atom);
                 }
             }
-            Constraint::Frame { to, offset } => self.add(value(to), Some((Object::Frame(f as u32), offset))),
+            Constraint::Frame { to, offset } => {
+                self.add(value(to), Some((AbstractObject::Frame(f as u32), offset)))
+            }
             Constraint::Assign { from, to, offset } => {
                 for a in self.set(value(from)) {
                     let moved = a.map(|(o, at)| bounded(summary, o, at.zip(offset).map(|(a, b)| a + b)));
@@ -268,7 +270,7 @@ impl Oracle {
     fn load(&mut self, summary: &ModuleSummary, a: Address, place: Place, size: u32, to: Node) {
         self.touch(summary, a);
         let Some((object, at)) = a.filter(|a| !is_foreign(summary, a.0)) else { return self.add(to, None) };
-        if matches!(object, Object::Atom(atom) if is_code(summary, atom)) {
+        if matches!(object, AbstractObject::Atom(atom) if is_code(summary, atom)) {
             return;
         }
         let start = bounded(summary, object, at.zip(place.offset).map(|(a, b)| a + b)).1;
@@ -289,7 +291,7 @@ impl Oracle {
         let Some((object, at)) = a.filter(|a| !is_foreign(summary, a.0)) else {
             return self.flow(from, Node::Escaped);
         };
-        if matches!(object, Object::Atom(atom) if is_code(summary, atom)) {
+        if matches!(object, AbstractObject::Atom(atom) if is_code(summary, atom)) {
             return;
         }
         let start = bounded(summary, object, at.zip(place.offset).map(|(a, b)| a + b)).1;
@@ -311,7 +313,9 @@ impl Oracle {
         size: u32,
     ) {
         let memory = |a: Address| {
-            a.filter(|a| !is_foreign(summary, a.0) && !matches!(a.0, Object::Atom(x) if is_code(summary, x)))
+            a.filter(|a| {
+                !is_foreign(summary, a.0) && !matches!(a.0, AbstractObject::Atom(x) if is_code(summary, x))
+            })
         };
         self.touch(summary, from.0);
         self.touch(summary, to.0);
@@ -356,14 +360,14 @@ impl Oracle {
 
     fn call(&mut self, summary: &ModuleSummary, f: usize, number: usize, callee: Address) {
         let site = &summary.functions[f].call_sites[number];
-        let code = callee.filter(|a| matches!(a.0, Object::Atom(x) if is_code(summary, x)));
+        let code = callee.filter(|a| matches!(a.0, AbstractObject::Atom(x) if is_code(summary, x)));
         let mut entry = self.sites.remove(&(f, number)).unwrap_or_default();
-        let Some((Object::Atom(atom), offset)) = code else {
+        let Some((AbstractObject::Atom(atom), offset)) = code else {
             let escaped = self.set(Node::Escaped);
             // Memory that unseen code has may hold code.
-            let memory = callee.filter(|c| c.0 != Object::External);
+            let memory = callee.filter(|c| c.0 != AbstractObject::External);
             let runs = memory.is_some_and(|c| escaped.iter().flatten().any(|e| e.0 == c.0));
-            let unknown = runs || callee.is_none_or(|c| c.0 == Object::External);
+            let unknown = runs || callee.is_none_or(|c| c.0 == AbstractObject::External);
             entry.1 |= runs || callee.is_none();
             self.sites.insert((f, number), entry);
             if unknown {
@@ -382,7 +386,7 @@ impl Oracle {
         }
         self.live(atom);
         let Some(g) = target else {
-            self.add(Node::Escaped, Some((Object::Atom(atom), None)));
+            self.add(Node::Escaped, Some((AbstractObject::Atom(atom), None)));
             return self.call_unknown(summary, f, number);
         };
         let function = &summary.functions[g];
@@ -390,7 +394,7 @@ impl Oracle {
             let passed = site.actuals.iter().map(|a| a.1).chain(site.stack.iter().map(|s| s.1));
             let mut passed: Vec<Node> = passed.map(|v| Node::Value(f, v.0)).collect();
             if site.stack_in_frame.is_some() {
-                passed.extend(self.nodes_of(Object::Frame(f as u32)));
+                passed.extend(self.nodes_of(AbstractObject::Frame(f as u32)));
             }
             for (value, from) in
                 function.indirect_entry_values.iter().flat_map(|v| passed.iter().map(move |p| (*v, *p)))
@@ -413,7 +417,7 @@ impl Oracle {
                 self.flow(Node::Value(f, before.0), Node::Value(f, result.0));
             }
         }
-        let (mine, its) = (Object::Frame(f as u32), Object::Frame(g as u32));
+        let (mine, its) = (AbstractObject::Frame(f as u32), AbstractObject::Frame(g as u32));
         for (at, actual) in &site.stack {
             let from = Node::Value(f, actual.0);
             if function.frame {
@@ -445,7 +449,7 @@ impl Oracle {
             self.flow(Node::Value(f, value.0), Node::Escaped);
         }
         if site.stack_in_frame.is_some() {
-            for node in self.nodes_of(Object::Frame(f as u32)) {
+            for node in self.nodes_of(AbstractObject::Frame(f as u32)) {
                 self.flow(node, Node::Escaped);
             }
         }
@@ -456,33 +460,37 @@ impl Oracle {
 }
 
 /// Whether anything may be read there, and what is stored there escapes: outside, or code that was not understood.
-fn is_foreign(summary: &ModuleSummary, object: Object) -> bool {
-    let Object::Atom(atom) = object else { return object == Object::External };
+fn is_foreign(summary: &ModuleSummary, object: AbstractObject) -> bool {
+    let AbstractObject::Atom(atom) = object else { return object == AbstractObject::External };
     let is_of = |f: &FunctionSummary| f.atom.0 == atom || f.parts.iter().any(|p| p.0 == atom);
     is_code(summary, atom) && !summary.functions.iter().any(is_of)
 }
 
 fn address(summary: &ModuleSummary, target: Target, offset: i64) -> Address {
     match defined(summary, target) {
-        Some(atom) => Some(bounded(summary, Object::Atom(atom), Some(offset))),
-        None => Some((Object::External, Some(0))),
+        Some(atom) => Some(bounded(summary, AbstractObject::Atom(atom), Some(offset))),
+        None => Some((AbstractObject::External, Some(0))),
     }
 }
 
 /// What is written from `start` on at an unknown place: of a frame from the stack parameters on, that is where they are.
-fn unplaced(object: Object, start: Option<i64>) -> Node {
+fn unplaced(object: AbstractObject, start: Option<i64>) -> Node {
     match (object, start) {
-        (Object::Frame(_), Some(8..)) => Node::Above(object),
+        (AbstractObject::Frame(_), Some(8..)) => Node::Above(object),
         _ => Node::Anywhere(object),
     }
 }
 
 /// An offset that leaves its object too far is unknown.
-fn bounded(summary: &ModuleSummary, object: Object, offset: Option<i64>) -> (Object, Option<i64>) {
+fn bounded(
+    summary: &ModuleSummary,
+    object: AbstractObject,
+    offset: Option<i64>,
+) -> (AbstractObject, Option<i64>) {
     let (start, end) = match object {
-        Object::Atom(atom) => (0, summary.atoms[atom as usize].size as i64),
-        Object::Frame(_) => (-(1 << 18), 1 << 12),
-        Object::External => return (object, Some(0)),
+        AbstractObject::Atom(atom) => (0, summary.atoms[atom as usize].size as i64),
+        AbstractObject::Frame(_) => (-(1 << 18), 1 << 12),
+        AbstractObject::External => return (object, Some(0)),
     };
     (object, offset.filter(|o| start - 4096 <= *o && *o <= end + 4096))
 }

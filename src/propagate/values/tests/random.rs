@@ -148,10 +148,10 @@ pub(super) fn text(program: &[(String, String, bool, bool)], data: &[(String, St
 }
 
 /// What must not depend on order: the live atoms, the stubs and the resolved sites, by name.
-pub(super) type Answer =
+pub(super) type OracleAnswer =
     (BTreeSet<String>, BTreeSet<String>, BTreeSet<(String, u64, BTreeSet<(String, Option<i64>)>, bool)>);
 
-pub(super) fn answer(flow: &ValueFlow, names: &[String]) -> Answer {
+pub(super) fn answer(flow: &ValueFlow, names: &[String]) -> OracleAnswer {
     let by = |keep: &dyn Fn(usize) -> bool| {
         names.iter().enumerate().filter(|(i, _)| keep(*i)).map(|(_, n)| n.clone()).collect()
     };
@@ -166,7 +166,7 @@ pub(super) fn answer(flow: &ValueFlow, names: &[String]) -> Answer {
     )
 }
 
-pub(super) fn expected(text: &str) -> Answer {
+pub(super) fn expected(text: &str) -> OracleAnswer {
     let summary = summaries::text::parse(text).unwrap();
     let oracle = Oracle::run(&summary, 0);
     let name = |a: u32| String::from_utf8_lossy(summary.name(summary.atoms[a as usize].name)).into_owned();
@@ -187,12 +187,12 @@ pub(super) fn expected(text: &str) -> Answer {
 }
 
 /// With copies that are pairwise however many pairs they are of.
-fn run(text: &str) -> Answer {
+fn run(text: &str) -> OracleAnswer {
     run_alike(text, BUDGET.alike, BUDGET.room)
 }
 
 /// The same, with sets of so many elements and more accessed as large ones, and forgotten as soon as that can be.
-fn run_alike(text: &str, alike: usize, room: usize) -> Answer {
+fn run_alike(text: &str, alike: usize, room: usize) -> OracleAnswer {
     let budget = Budget { alike, room, pairs: usize::MAX, ..BUDGET };
     let (flow, names) = flow_of_within("a.o -e f0 -o out", &[text], &[], budget);
     answer(&flow, &names)

@@ -5,7 +5,7 @@
 //! leads from fewer things to more, so that nothing is left out on account of itself. Loads, stores and displaced
 //! copies start from where an address was made rather than from a displaced copy of it.
 
-use super::number::{Numbering, Root, number};
+use super::number::{NumberRoot, ValueNumbering, number};
 use super::rewrite::defined;
 use crate::cfl::components::Adjacency;
 use crate::ids::ValueIdx;
@@ -42,7 +42,7 @@ pub(super) fn merge(function: &mut FunctionSummary) {
 }
 
 struct Writer<'n> {
-    numbering: &'n Numbering,
+    numbering: &'n ValueNumbering,
     /// Holds the stack pointer at entry.
     base: Option<ValueIdx>,
     next: u32,
@@ -75,8 +75,8 @@ impl Writer<'_> {
             }
             let new = match old[*i as usize] {
                 Constraint::Assign { from, offset, .. } => match numbering.root(from, offset) {
-                    Some((Root::Value(from), offset)) => Constraint::Assign { from, to, offset },
-                    Some((Root::Frame, offset)) => Constraint::Frame { to, offset },
+                    Some((NumberRoot::Value(from), offset)) => Constraint::Assign { from, to, offset },
+                    Some((NumberRoot::Frame, offset)) => Constraint::Frame { to, offset },
                     None => continue,
                 },
                 Constraint::Load { from, size, .. } => match self.place(from) {
@@ -124,8 +124,8 @@ impl Writer<'_> {
     fn place(&mut self, place: Place) -> Option<Place> {
         let (root, offset) = self.numbering.root(place.value, place.offset)?;
         let value = match root {
-            Root::Value(value) => value,
-            Root::Frame => *self.base.get_or_insert_with(|| {
+            NumberRoot::Value(value) => value,
+            NumberRoot::Frame => *self.base.get_or_insert_with(|| {
                 let to = ValueIdx(self.next);
                 self.next += 1;
                 self.constraints.push(Constraint::Frame { to, offset: Some(0) });
@@ -137,7 +137,7 @@ impl Writer<'_> {
 }
 
 /// Put the values that stand for others into the tables; what holds nothing is not passed and not returned.
-fn interface(function: &mut FunctionSummary, numbering: &Numbering) {
+fn interface(function: &mut FunctionSummary, numbering: &ValueNumbering) {
     let stands_for = |v: &mut ValueIdx| {
         if let Some(class) = numbering.classes.get(numbering.class(*v) as usize) {
             *v = class.stands_for;

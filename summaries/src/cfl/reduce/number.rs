@@ -57,7 +57,7 @@ pub(super) struct Class {
 }
 
 /// The classes of the values of a function.
-pub(super) struct Numbering {
+pub(super) struct ValueNumbering {
     /// In an order in which what a class holds undisplaced comes before it.
     pub(super) classes: Vec<Class>,
     /// By value.
@@ -70,7 +70,7 @@ pub(super) struct Numbering {
 
 /// Where a place really is: the value that its address is made from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Root {
+pub(super) enum NumberRoot {
     Value(ValueIdx),
     /// The stack pointer at entry.
     Frame,
@@ -89,7 +89,7 @@ struct Builder {
     first: Vec<ValueIdx>,
 }
 
-pub(super) fn number(function: &FunctionSummary) -> Numbering {
+pub(super) fn number(function: &FunctionSummary) -> ValueNumbering {
     let count = function.values as usize;
     let plain = plain_components(function);
     let component = |v: ValueIdx| plain.of[v.index()];
@@ -159,7 +159,7 @@ pub(super) fn number(function: &FunctionSummary) -> Numbering {
     copies.sort_unstable();
     copies.dedup();
     let class_of = (0..count).map(|v| class(builder.plain.of[v])).collect();
-    Numbering { class_of, classes: builder.classes, adds, copies }
+    ValueNumbering { class_of, classes: builder.classes, adds, copies }
 }
 
 /// Values that plain copies join in a cycle hold the same.
@@ -256,7 +256,7 @@ fn origin_of(classes: &[Class], class: u32, offset: Option<i64>) -> Option<(Base
     }
 }
 
-impl Numbering {
+impl ValueNumbering {
     pub(super) fn class(&self, value: ValueIdx) -> u32 {
         self.class_of[value.index()]
     }
@@ -268,13 +268,13 @@ impl Numbering {
     }
 
     /// Where an address comes from; `None` if it holds nothing.
-    pub(super) fn root(&self, value: ValueIdx, offset: Option<i64>) -> Option<(Root, Option<i64>)> {
+    pub(super) fn root(&self, value: ValueIdx, offset: Option<i64>) -> Option<(NumberRoot, Option<i64>)> {
         let (base, offset) = origin_of(&self.classes, self.class(value), offset)?;
         let root = match base {
-            Base::Class(class) => Root::Value(self.classes.get(class as usize)?.stands_for),
-            Base::Frame => Root::Frame,
+            Base::Class(class) => NumberRoot::Value(self.classes.get(class as usize)?.stands_for),
+            Base::Frame => NumberRoot::Frame,
             // `origin_of` gives none.
-            Base::Later(_) => Root::Value(self.value(value)?),
+            Base::Later(_) => NumberRoot::Value(self.value(value)?),
         };
         Some((root, offset))
     }

@@ -4,7 +4,7 @@
 //! additions of constants, pushes and pops, calls, jumps, string moves. Every other instruction is what the decoder's tables
 //! say that it reads and writes, and whatever it writes holds the join of whatever it reads, which is safe for any
 //! function of its operands. What acts on more than its operands (the kernel's door, saved processor states) is
-//! [`Effect::System`] or [`Effect::Unmodelled`].
+//! [`InstructionEffect::System`] or [`InstructionEffect::Unmodelled`].
 
 use super::kinds::{is_strange, only_moves};
 use iced_x86::{
@@ -83,7 +83,7 @@ pub(crate) struct Transfer {
 
 /// What an instruction does.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Effect {
+pub(crate) enum InstructionEffect {
     /// To neither registers nor memory; or only to flags.
     Nothing,
     /// A form of `nop`.
@@ -138,7 +138,7 @@ pub(crate) enum Effect {
     Unmodelled,
 }
 
-/// Decodes [`Effect`]s; reused, since it keeps buffers.
+/// Decodes [`InstructionEffect`]s; reused, since it keeps buffers.
 pub(crate) struct Effects(InstructionInfoFactory);
 
 impl Effects {
@@ -147,11 +147,11 @@ impl Effects {
     }
 
     /// What the instruction in `bytes` does, which lies at `offset` of its section. Bytes that are no instruction are strange.
-    pub(crate) fn effect(&mut self, bytes: &[u8], offset: u64) -> Effect {
+    pub(crate) fn effect(&mut self, bytes: &[u8], offset: u64) -> InstructionEffect {
         let mut decoder = Decoder::with_ip(64, bytes, offset, DecoderOptions::NONE);
         let decoded = decoder.decode();
         if decoded.is_invalid() {
-            return Effect::Unmodelled;
+            return InstructionEffect::Unmodelled;
         }
         control(&decoded)
             .or_else(|| moves(&decoded))
@@ -166,9 +166,9 @@ impl Effects {
         (!decoded.is_invalid()).then(|| used.fold(0, |all, slot| all | 1 << slot))
     }
 
-    fn other(&mut self, decoded: &Decoded) -> Effect {
+    fn other(&mut self, decoded: &Decoded) -> InstructionEffect {
         if is_strange(decoded) {
-            return Effect::Unmodelled;
+            return InstructionEffect::Unmodelled;
         }
         let info = self.0.info(decoded);
         let mut transfer = Transfer::default();
@@ -198,7 +198,7 @@ impl Effects {
         let repeats = decoded.has_rep_prefix() || decoded.has_repne_prefix();
         for used in info.used_memory() {
             let (reads, writes) = accesses(used.access());
-            let Some(mut address) = address_of(decoded, used) else { return Effect::Unmodelled };
+            let Some(mut address) = address_of(decoded, used) else { return InstructionEffect::Unmodelled };
             if repeats && decoded.is_string_instruction() {
                 address.size = 0;
             }
@@ -211,7 +211,7 @@ impl Effects {
         }
         transfer.moves = only_moves(decoded);
         transfer.immediate = decoded.op_kinds().any(|k| immediate_bytes(k) >= 4);
-        Effect::Other(transfer)
+        InstructionEffect::Other(transfer)
     }
 }
 
@@ -343,39 +343,39 @@ fn whole_or_memory(decoded: &Decoded, number: u32) -> Option<Operand> {
     }
 }
 
-fn control(decoded: &Decoded) -> Option<Effect> {
+fn control(decoded: &Decoded) -> Option<InstructionEffect> {
     let near = decoded.op_kinds().next() == Some(OpKind::NearBranch64);
     Some(match decoded.flow_control() {
-        FlowControl::Next if decoded.code() == Code::Hlt => Effect::Stop,
+        FlowControl::Next if decoded.code() == Code::Hlt => InstructionEffect::Stop,
         FlowControl::Next => return None,
         FlowControl::UnconditionalBranch | FlowControl::ConditionalBranch if near => {
             // `loop` counts besides, and compilers don't make it.
             match decoded.is_loop() || decoded.is_loopcc() {
-                true => Effect::Unmodelled,
-                false => Effect::Jump,
+                true => InstructionEffect::Unmodelled,
+                false => InstructionEffect::Jump,
             }
         }
-        FlowControl::Call if near => Effect::Call,
+        FlowControl::Call if near => InstructionEffect::Call,
         FlowControl::IndirectCall => {
-            whole_or_memory(decoded, 0).map_or(Effect::Unmodelled, Effect::CallThrough)
+            whole_or_memory(decoded, 0).map_or(InstructionEffect::Unmodelled, InstructionEffect::CallThrough)
         }
         FlowControl::IndirectBranch => {
-            whole_or_memory(decoded, 0).map_or(Effect::Unmodelled, Effect::JumpThrough)
+            whole_or_memory(decoded, 0).map_or(InstructionEffect::Unmodelled, InstructionEffect::JumpThrough)
         }
         FlowControl::Return => match decoded.mnemonic() {
-            Mnemonic::Ret if decoded.op_count() == 0 => Effect::Return,
-            _ => Effect::Unmodelled,
+            Mnemonic::Ret if decoded.op_count() == 0 => InstructionEffect::Return,
+            _ => InstructionEffect::Unmodelled,
         },
-        FlowControl::Exception => Effect::Stop,
+        FlowControl::Exception => InstructionEffect::Stop,
         // A debugger, or a handler of its signal, goes on behind it.
-        FlowControl::Interrupt if decoded.mnemonic() == Mnemonic::Int3 => Effect::Nothing,
-        FlowControl::Call | FlowControl::Interrupt => Effect::System,
-        _ => Effect::Unmodelled,
+        FlowControl::Interrupt if decoded.mnemonic() == Mnemonic::Int3 => InstructionEffect::Nothing,
+        FlowControl::Call | FlowControl::Interrupt => InstructionEffect::System,
+        _ => InstructionEffect::Unmodelled,
     })
 }
 
 /// Moves that leave nothing of the destination and change nothing of the source.
-fn moves(decoded: &Decoded) -> Option<Effect> {
+fn moves(decoded: &Decoded) -> Option<InstructionEffect> {
     use Mnemonic::*;
     let operand_of = |n| whole_or_memory(decoded, n);
     let vector_or_memory = |n| match decoded.op_kind(n) {
@@ -383,20 +383,20 @@ fn moves(decoded: &Decoded) -> Option<Effect> {
         _ => decoded.op_register(n).is_vector_register() || decoded.op_register(n).is_gpr(),
     };
     Some(match decoded.mnemonic() {
-        Nop => Effect::Padding,
+        Nop => InstructionEffect::Padding,
         Endbr64 | Pause | Lfence | Mfence | Sfence | Prefetcht0 | Prefetcht1 | Prefetcht2 | Prefetchnta
-        | Prefetchw | Cld | Clc | Stc | Cmc | Vzeroupper => Effect::Nothing,
+        | Prefetchw | Cld | Clc | Stc | Cmc | Vzeroupper => InstructionEffect::Nothing,
         Mov if decoded.op1_kind() == OpKind::Register || decoded.op1_kind() == OpKind::Memory => {
             // A store of a part of a register is a store of its value, a load into a part is not whole.
             let (to, from) = match decoded.op0_kind() {
                 OpKind::Memory => (operand_of(0)?, Operand::Register(slot(decoded.op1_register())?)),
                 _ => (operand_of(0)?, operand_of(1)?),
             };
-            Effect::Move { to, from }
+            InstructionEffect::Move { to, from }
         }
-        Mov => Effect::Move { to: operand_of(0)?, from: Operand::Immediate },
+        Mov => InstructionEffect::Move { to: operand_of(0)?, from: Operand::Immediate },
         Movzx | Movsx | Movsxd if decoded.op1_kind() == OpKind::Memory => {
-            Effect::Move { to: operand_of(0)?, from: operand_of(1)? }
+            InstructionEffect::Move { to: operand_of(0)?, from: operand_of(1)? }
         }
         Movaps | Movups | Movapd | Movupd | Movdqa | Movdqu | Vmovaps | Vmovups | Vmovapd | Vmovupd
         | Vmovdqa | Vmovdqu | Movq | Vmovq | Movd | Vmovd | Lddqu | Vlddqu | Movntdq | Movntps | Movntpd
@@ -407,22 +407,22 @@ fn moves(decoded: &Decoded) -> Option<Effect> {
                 && !decoded.has_op_mask() =>
         {
             // Between a general and a vector register, too; mm registers were filtered by `vector_or_memory`.
-            Effect::Move { to: operand_of(0)?, from: operand_of(1)? }
+            InstructionEffect::Move { to: operand_of(0)?, from: operand_of(1)? }
         }
         // String instructions go down from there on.
-        Std => Effect::Unmodelled,
+        Std => InstructionEffect::Unmodelled,
         Push | Pop | Leave if !decoded.stack_pointer_increment().unsigned_abs().is_multiple_of(8) => {
-            Effect::Unmodelled
+            InstructionEffect::Unmodelled
         }
-        Push => operand_of(0).map_or(Effect::Unmodelled, Effect::Push),
+        Push => operand_of(0).map_or(InstructionEffect::Unmodelled, InstructionEffect::Push),
         Pop => match operand_of(0) {
-            Some(Operand::Register(to)) => Effect::Pop(to),
-            _ => Effect::Unmodelled,
+            Some(Operand::Register(to)) => InstructionEffect::Pop(to),
+            _ => InstructionEffect::Unmodelled,
         },
-        Leave => Effect::Leave,
+        Leave => InstructionEffect::Leave,
         Stosb | Stosw | Stosd | Stosq => {
             let size = if repeats(decoded) { 0 } else { decoded.memory_size().size() as u32 };
-            Effect::StringStore { size }
+            InstructionEffect::StringStore { size }
         }
         Movsb | Movsw | Movsq => string_move(decoded),
         Movsd if decoded.is_string_instruction() => string_move(decoded),
@@ -434,17 +434,17 @@ fn repeats(decoded: &Decoded) -> bool {
     decoded.has_rep_prefix() || decoded.has_repne_prefix()
 }
 
-fn string_move(decoded: &Decoded) -> Effect {
+fn string_move(decoded: &Decoded) -> InstructionEffect {
     let override_ = matches!(decoded.memory_segment(), Register::FS | Register::GS);
     match override_ {
-        true => Effect::Unmodelled,
-        false => Effect::StringMove {
+        true => InstructionEffect::Unmodelled,
+        false => InstructionEffect::StringMove {
             size: if repeats(decoded) { 0 } else { decoded.memory_size().size() as u32 },
         },
     }
 }
 
-fn arithmetic(decoded: &Decoded) -> Option<Effect> {
+fn arithmetic(decoded: &Decoded) -> Option<InstructionEffect> {
     use Mnemonic::*;
     let to = decoded.op0_register();
     let register = decoded.op_count() > 0 && decoded.op0_kind() == OpKind::Register;
@@ -457,28 +457,32 @@ fn arithmetic(decoded: &Decoded) -> Option<Effect> {
     Some(match decoded.mnemonic() {
         Cmp | Test | Bt | Ucomiss | Ucomisd | Comiss | Comisd => {
             // They write flags only; a load for a comparison gives nobody a value.
-            Effect::Nothing
+            InstructionEffect::Nothing
         }
         // The registers of the address are what it reads, and a relocation of it is a value: no other form will do.
         Lea => match (operand(decoded), slot(to).filter(|_| to.size() >= 4)) {
             // A segment is of accesses.
-            (Some(from), Some(to)) => Effect::Lea { to, from: Address { segment: Segment::None, ..from } },
-            _ => Effect::Unmodelled,
+            (Some(from), Some(to)) => {
+                InstructionEffect::Lea { to, from: Address { segment: Segment::None, ..from } }
+            }
+            _ => InstructionEffect::Unmodelled,
         },
-        Add if register && constant => Effect::Add { to: wide(to)?, by: decoded.immediate(1) as i64 },
-        Sub if register && constant => {
-            Effect::Add { to: wide(to)?, by: (decoded.immediate(1) as i64).checked_neg()? }
+        Add if register && constant => {
+            InstructionEffect::Add { to: wide(to)?, by: decoded.immediate(1) as i64 }
         }
-        Inc if register => Effect::Add { to: wide(to)?, by: 1 },
-        Dec if register => Effect::Add { to: wide(to)?, by: -1 },
-        And if register && constant => Effect::Align { to: wide(to)? },
+        Sub if register && constant => {
+            InstructionEffect::Add { to: wide(to)?, by: (decoded.immediate(1) as i64).checked_neg()? }
+        }
+        Inc if register => InstructionEffect::Add { to: wide(to)?, by: 1 },
+        Dec if register => InstructionEffect::Add { to: wide(to)?, by: -1 },
+        And if register && constant => InstructionEffect::Align { to: wide(to)? },
         Or | Add | Sub | Xor
             if constant && decoded.op0_kind() == OpKind::Memory && decoded.immediate(1) == 0 =>
         {
-            Effect::Keep
+            InstructionEffect::Keep
         }
-        Xor | Sub if same && to.is_gpr() && to.size() >= 4 => Effect::Zero { to: slot(to)? },
-        Pxor | Xorps | Xorpd if same && to.is_vector_register() => Effect::Zero { to: slot(to)? },
+        Xor | Sub if same && to.is_gpr() && to.size() >= 4 => InstructionEffect::Zero { to: slot(to)? },
+        Pxor | Xorps | Xorpd if same && to.is_vector_register() => InstructionEffect::Zero { to: slot(to)? },
         _ => return None,
     })
 }

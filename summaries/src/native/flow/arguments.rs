@@ -7,9 +7,9 @@
 //!
 //! Left out: a copy that another function of the program's makes, but for those that compilers call by themselves.
 
-use super::Module;
-use super::builder::{Builder, Raw};
-use super::state::{Pending, State, Val};
+use super::FlowModule;
+use super::builder::{ConstraintBuilder, Raw};
+use super::state::{Pending, RegisterState, Val};
 use super::transfer::Walk;
 use super::unit::Refusal;
 use crate::cfl::components::Adjacency;
@@ -25,7 +25,7 @@ impl Pending {
     }
 }
 
-impl Module<'_, '_> {
+impl FlowModule<'_, '_> {
     /// Find what compilers call in the module itself: routines, as programs without a C library have them, and pieces that were outlined.
     pub(super) fn find_routines(&mut self) {
         let named = |is: fn(&[u8]) -> bool| {
@@ -72,7 +72,7 @@ fn is_routine(name: &[u8]) -> bool {
 
 impl Walk<'_, '_, '_, '_> {
     /// Something is written to where a value leads.
-    pub(super) fn writes_through(&mut self, state: &mut State, value: Val) -> Result<(), Refusal> {
+    pub(super) fn writes_through(&mut self, state: &mut RegisterState, value: Val) -> Result<(), Refusal> {
         if !matches!(value, Val::None | Val::Undefined | Val::Saved) {
             let to = self.builder.node(value)?;
             if !self.builder.is_foreign(to) {
@@ -83,7 +83,7 @@ impl Walk<'_, '_, '_, '_> {
     }
 }
 
-impl Builder {
+impl ConstraintBuilder {
     /// By value: it may be an address in the frame, as far as calls were written through it.
     pub(super) fn may_be_in_frame(&self) -> Vec<bool> {
         let mut may_be = vec![false; self.values.len() + 1];

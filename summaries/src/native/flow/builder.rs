@@ -64,7 +64,7 @@ pub(super) enum Raw {
 }
 
 #[derive(Default)]
-pub(super) struct Builder {
+pub(super) struct ConstraintBuilder {
     keys: FxHashMap<Key, ValueIdx>,
     /// The key of each value.
     pub(super) values: Vec<Key>,
@@ -90,7 +90,7 @@ pub(super) struct Builder {
     pub(super) entered_in_frame: Vec<(Target, i64)>,
 }
 
-impl Builder {
+impl ConstraintBuilder {
     pub(super) fn value(&mut self, key: Key) -> ValueIdx {
         let next = ValueIdx::new(self.values.len());
         let value = *self.keys.entry(key).or_insert(next);

@@ -7,13 +7,13 @@
 //! whether rax, rdx, xmm0 and xmm1 come back as they were. Of the stack, a callee gets what was written since the last call
 //! and what the function itself never reads.
 
-use super::builder::{Builder, Call, Key};
+use super::builder::{Call, ConstraintBuilder, Key};
 use super::memory::Memory;
-use super::state::{State, Val};
+use super::state::{RegisterState, Val};
 use super::transfer::{Leaves, RESULTS, Walk};
 use super::unit::{Destination, Op, Refusal};
 use crate::native::decode::Flow;
-use crate::native::decode::effects::{Effect, Operand, RSP, RegisterId, SLOTS};
+use crate::native::decode::effects::{InstructionEffect, Operand, RSP, RegisterId, SLOTS};
 use crate::relation::Callee;
 use crate::summary::Target;
 
@@ -40,7 +40,7 @@ fn thunk_register(name: &[u8]) -> Option<RegisterId> {
 }
 
 impl Walk<'_, '_, '_, '_> {
-    pub(super) fn jump(&mut self, at: usize, op: &Op, state: &mut State) -> Result<Leaves, Refusal> {
+    pub(super) fn jump(&mut self, at: usize, op: &Op, state: &mut RegisterState) -> Result<Leaves, Refusal> {
         let falls = op.flow != Flow::Jump;
         match self.unit.destination(self.module, op)? {
             Destination::Inner(to) => Ok(Leaves::To(to, falls)),
@@ -71,7 +71,7 @@ impl Walk<'_, '_, '_, '_> {
         &mut self,
         at: usize,
         op: &Op,
-        state: &State,
+        state: &RegisterState,
         value: Val,
     ) -> Result<Leaves, Refusal> {
         if value == Val::Undefined {
@@ -105,7 +105,13 @@ impl Walk<'_, '_, '_, '_> {
     }
 
     /// A jump to wherever a value leads.
-    pub(super) fn tail(&mut self, at: usize, op: &Op, state: &State, value: Val) -> Result<(), Refusal> {
+    pub(super) fn tail(
+        &mut self,
+        at: usize,
+        op: &Op,
+        state: &RegisterState,
+        value: Val,
+    ) -> Result<(), Refusal> {
         let callee = match value {
             Val::Saved => {
                 let at = |refusal| format!("{refusal}, by a jump to it at {:#x}", op.offset);
@@ -120,7 +126,7 @@ impl Walk<'_, '_, '_, '_> {
         self.site(at, op, &mut state.clone(), callee, false)
     }
 
-    pub(super) fn ret(&mut self, at: usize, op: &Op, state: &mut State) -> Result<Leaves, Refusal> {
+    pub(super) fn ret(&mut self, at: usize, op: &Op, state: &mut RegisterState) -> Result<Leaves, Refusal> {
         self.builder.leaves_on(state.get(RSP));
         let elsewhere = match state.get(RSP) {
             Val::Frame(0) => self.returns_elsewhere.then_some(Memory::Frame(0)),
@@ -148,12 +154,19 @@ impl Walk<'_, '_, '_, '_> {
     /// Whether what is returned to may be other than the return address, where the stack pointer is not known exactly.
     fn leads_elsewhere(&self, at: usize) -> bool {
         let before = at.checked_sub(1).and_then(|b| self.unit.ops.get(b)).map(|op| &op.effect);
-        let is_put = matches!(before, Some(Effect::Push(_) | Effect::Move { to: Operand::Memory(_), .. }));
+        let is_put = matches!(
+            before,
+            Some(InstructionEffect::Push(_) | InstructionEffect::Move { to: Operand::Memory(_), .. })
+        );
         self.unit.has_thunks || is_put
     }
 
     /// The state behind a call that leads through a thunk of the function: what is called there comes back with these results.
-    pub(super) fn behind_thunk(builder: &mut Builder, at: usize, state: &State) -> Result<State, Refusal> {
+    pub(super) fn behind_thunk(
+        builder: &mut ConstraintBuilder,
+        at: usize,
+        state: &RegisterState,
+    ) -> Result<RegisterState, Refusal> {
         let mut state = state.clone();
         state.set(RSP, state.get(RSP).plus(8));
         for slot in RESULTS {
@@ -168,7 +181,7 @@ impl Walk<'_, '_, '_, '_> {
         Ok(state)
     }
 
-    fn results(&mut self, state: &State) -> Result<(), Refusal> {
+    fn results(&mut self, state: &RegisterState) -> Result<(), Refusal> {
         self.leaves(state);
         for slot in RESULTS {
             let value = state.get(slot);
@@ -180,7 +193,7 @@ impl Walk<'_, '_, '_, '_> {
         Ok(())
     }
 
-    pub(super) fn call(&mut self, at: usize, op: &Op, state: &mut State) -> Result<Leaves, Refusal> {
+    pub(super) fn call(&mut self, at: usize, op: &Op, state: &mut RegisterState) -> Result<Leaves, Refusal> {
         let (target, offset) = match self.unit.destination(self.module, op)? {
             Destination::Inner(to) => {
                 // A call to get at the instruction pointer, or on the way to an indirect jump: it pushes a label.
@@ -221,7 +234,7 @@ impl Walk<'_, '_, '_, '_> {
         &mut self,
         at: usize,
         op: &Op,
-        state: &mut State,
+        state: &mut RegisterState,
         value: Val,
     ) -> Result<Leaves, Refusal> {
         let callee = match value {
@@ -242,7 +255,7 @@ impl Walk<'_, '_, '_, '_> {
         &mut self,
         at: usize,
         op: &Op,
-        state: &mut State,
+        state: &mut RegisterState,
         callee: Callee,
         returns: bool,
     ) -> Result<(), Refusal> {

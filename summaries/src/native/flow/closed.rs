@@ -9,15 +9,15 @@
 //! first byte without a gap, and its end isn't reached. Whatever else is odd in it, the walk over it refuses, as everywhere.
 //! Left out: code with relocations, calls or jumps through registers, and anything that talks to the kernel.
 
-use super::Module;
+use super::FlowModule;
 use crate::ids::AtomIdx;
-use crate::native::decode::effects::{Effect, Effects};
+use crate::native::decode::effects::{Effects, InstructionEffect};
 use crate::native::decode::{self, Flow};
 use crate::native::relocations::symbol_of;
 use crate::native::split::{Plan, is_text};
 use crate::summary::{Binding, Definition, SymbolKind};
 
-impl Module<'_, '_> {
+impl FlowModule<'_, '_> {
     /// The closed sections, ascending, without those that are understood as functions.
     pub(super) fn closed_sections(&self, plan: &Plan) -> Vec<u32> {
         let mut closed: Vec<u32> = Vec::new();
@@ -85,7 +85,11 @@ fn leaves_by_return(bytes: &[u8]) -> bool {
     };
     let mut stays = |i: &decode::Instruction| {
         let flows = matches!(i.flow, Flow::Next | Flow::Jump | Flow::Conditional | Flow::Stop);
-        flows && !matches!(effects.effect(own(i), u64::from(i.offset)), Effect::System | Effect::Unmodelled)
+        flows
+            && !matches!(
+                effects.effect(own(i), u64::from(i.offset)),
+                InstructionEffect::System | InstructionEffect::Unmodelled
+            )
     };
     instructions.iter().all(&mut stays)
         && instructions.last().is_some_and(|i| matches!(i.flow, Flow::Jump | Flow::Stop))

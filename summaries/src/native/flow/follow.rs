@@ -1,12 +1,12 @@
 //! Follows the functions of a module, in pieces that have nothing to do with each other.
 //!
 //! A piece is a number of functions in the order of their atoms, so that what comes of the pieces one behind the other is the same
-//! whoever works on them, and when. What one function says of another one ([`Followed::entered`]) counts when all are there.
+//! whoever works on them, and when. What one function says of another one ([`FollowedPiece::entered`]) counts when all are there.
 
 use std::sync::OnceLock;
 
 use super::unit::{CALLERS_REGISTER, Unit};
-use super::{Module, References, nonstandard_registers, walk};
+use super::{FlowModule, References, nonstandard_registers, walk};
 use crate::ids::AtomIdx;
 use crate::limit::LimitRecord;
 use crate::native::decode::effects::Effects;
@@ -17,7 +17,7 @@ const PIECE: usize = 16;
 
 /// What came of a piece.
 #[derive(Default)]
-pub(super) struct Followed {
+pub(super) struct FollowedPiece {
     pub(super) functions: Vec<FunctionSummary>,
     /// What may take arguments where no convention passes any, and is not understood.
     pub(super) takes_registers: Vec<AtomIdx>,
@@ -27,9 +27,13 @@ pub(super) struct Followed {
 }
 
 /// Follow all functions, each with its parts; by piece.
-pub(super) fn follow(module: &Module<'_, '_>, groups: &[Vec<AtomIdx>], of: References<'_>) -> Vec<Followed> {
+pub(super) fn follow(
+    module: &FlowModule<'_, '_>,
+    groups: &[Vec<AtomIdx>],
+    of: References<'_>,
+) -> Vec<FollowedPiece> {
     let pieces: Vec<&[Vec<AtomIdx>]> = groups.chunks(PIECE).collect();
-    let followed: Vec<OnceLock<Followed>> = pieces.iter().map(|_| OnceLock::new()).collect();
+    let followed: Vec<OnceLock<FollowedPiece>> = pieces.iter().map(|_| OnceLock::new()).collect();
     (of.each)(pieces.len(), &|number| {
         if let (Some(groups), Some(slot)) = (pieces.get(number), followed.get(number)) {
             slot.get_or_init(|| piece(module, of, groups));
@@ -39,9 +43,9 @@ pub(super) fn follow(module: &Module<'_, '_>, groups: &[Vec<AtomIdx>], of: Refer
     all.map(|(done, groups)| done.into_inner().unwrap_or_else(|| piece(module, of, groups))).collect()
 }
 
-fn piece(module: &Module<'_, '_>, of: References<'_>, groups: &[Vec<AtomIdx>]) -> Followed {
+fn piece(module: &FlowModule<'_, '_>, of: References<'_>, groups: &[Vec<AtomIdx>]) -> FollowedPiece {
     let mut effects = Effects::new();
-    let mut found = Followed::default();
+    let mut found = FollowedPiece::default();
     for group in groups {
         let unit = Unit::read(module, group.clone(), &mut effects);
         let outcome = unit.and_then(|unit| {

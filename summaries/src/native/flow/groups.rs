@@ -2,20 +2,20 @@
 //!
 //! A part is what another atom jumps into at a place that is no function, or what has the name of a function and a suffix for parts
 //! (`.cold`, `.__part.`): such a part may be led to by a table alone. Code that is no function and belongs to none that is known may be
-//! led to by any table, too; then no function is understood that jumps through a register in its frame ([`Module::has_loose_parts`]).
+//! led to by any table, too; then no function is understood that jumps through a register in its frame ([`FlowModule::has_loose_parts`]).
 //!
 //! Left out: a jump through a register in a frame to what is a function by its symbol.
 
 use object::endian::LittleEndian as LE;
 
 use super::unit::Meaning;
-use super::{Module, split};
+use super::{FlowModule, split};
 use crate::ids::AtomIdx;
 use crate::native::decode::{self, Flow};
 use crate::native::relocations::symbol_of;
 use crate::summary::{Atom, AtomKind, Definition, SymbolKind};
 
-impl Module<'_, '_> {
+impl FlowModule<'_, '_> {
     /// The atoms of each function, each with the parts that belong to it.
     pub(super) fn groups(&self) -> Vec<Vec<AtomIdx>> {
         let is_candidate = |number: usize| {

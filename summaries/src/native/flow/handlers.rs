@@ -6,7 +6,7 @@
 
 use object::endian::LittleEndian as LE;
 
-use super::Module;
+use super::FlowModule;
 use super::unit::Refusal;
 use crate::ids::AtomIdx;
 use crate::native::relocations::{Rela, symbol_of};
@@ -28,7 +28,7 @@ pub(super) struct Lsda {
 }
 
 /// The tables of all atoms.
-pub(super) fn tables(module: &Module<'_, '_>, references: &[Reference]) -> Vec<Lsda> {
+pub(super) fn tables(module: &FlowModule<'_, '_>, references: &[Reference]) -> Vec<Lsda> {
     let mut unwind: Vec<u32> =
         module.relas.iter().map(|(s, _)| *s).filter(|s| module.is_unwind(*s)).collect();
     unwind.dedup();
@@ -65,7 +65,7 @@ pub(super) fn tables(module: &Module<'_, '_>, references: &[Reference]) -> Vec<L
 }
 
 /// Whether a relocation means the first byte of an atom.
-fn is_start(module: &Module<'_, '_>, of: AtomIdx, rela: &Rela) -> bool {
+fn is_start(module: &FlowModule<'_, '_>, of: AtomIdx, rela: &Rela) -> bool {
     let symbol = module.symbols.get(symbol_of(rela).index());
     let (Some(symbol), Some(of)) = (symbol, module.atoms.get(of.index())) else { return false };
     let Definition::Atom(to) = symbol.definition else { return false };
@@ -132,7 +132,7 @@ fn pads(table: &[u8]) -> Option<Vec<u64>> {
     Some(pads)
 }
 
-impl Module<'_, '_> {
+impl FlowModule<'_, '_> {
     /// The landing pads in these atoms: the atom, and bytes from the start of its section.
     pub(super) fn landing_pads(&self, atoms: &[AtomIdx]) -> Result<Vec<(AtomIdx, u64)>, Refusal> {
         let mut found = Vec::new();

@@ -2,12 +2,12 @@
 //!
 //! A function is told by the symbol at its start. Left out: what is kept because of it, which the severity of the limit says.
 
-use super::Module;
+use super::FlowModule;
 use crate::ids::AtomIdx;
 use crate::limit::{Limit, LimitRecord};
 use crate::summary::{Definition, Symbol, SymbolKind};
 
-impl Module<'_, '_> {
+impl FlowModule<'_, '_> {
     pub(super) fn give_up(&self, atoms: &[AtomIdx], refusal: &str, limits: &mut Vec<LimitRecord>) {
         self.limit(Limit::UnmodelledFlow, atoms, refusal, limits);
     }

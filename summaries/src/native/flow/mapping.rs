@@ -8,7 +8,7 @@
 use object::endian::LittleEndian as LE;
 use rustc_hash::FxHashSet;
 
-use super::Module;
+use super::FlowModule;
 use crate::ids::{AtomIdx, SymbolIdx};
 use crate::limit::{Limit, LimitRecord};
 use crate::mapping::{Mapping, mapping};
@@ -76,7 +76,7 @@ impl Code<'_> {
     }
 }
 
-/// Reads code for [`Module::used`].
+/// Reads code for [`FlowModule::used`].
 struct Reader<'s, 'p> {
     plan: &'p Plan,
     /// Where there is a name, or another atom leads to: (section, offset), sorted.
@@ -87,7 +87,7 @@ struct Reader<'s, 'p> {
 
 impl<'s> Reader<'s, '_> {
     /// Reads the code of an atom, if it wasn't the last.
-    fn turn_to(&mut self, module: &'s Module<'_, '_>, atom: AtomIdx) {
+    fn turn_to(&mut self, module: &'s FlowModule<'_, '_>, atom: AtomIdx) {
         if self.last.as_ref().is_none_or(|code| code.atom != atom) {
             self.last = module.decoded(self.plan, &self.places, atom);
         }
@@ -106,7 +106,7 @@ fn of(symbols: &[(SymbolIdx, &'static Mapping)], symbol: SymbolIdx) -> Option<&'
     symbols.get(at).map(|s| s.1)
 }
 
-impl Module<'_, '_> {
+impl FlowModule<'_, '_> {
     /// Count the calls that may choose a place.
     pub(super) fn find_mappings(
         &self,

@@ -4,7 +4,7 @@
 //! each of them. Thread-local storage is not followed: what is there has escaped. Nor is memory at a number.
 
 use super::builder::Key;
-use super::state::{State, Val};
+use super::state::{RegisterState, Val};
 use super::transfer::Walk;
 use super::unit::{Meaning, Op, Refusal};
 use crate::ids::ValueIdx;
@@ -39,7 +39,7 @@ impl Walk<'_, '_, '_, '_> {
         &mut self,
         at: usize,
         op: &Op,
-        state: &State,
+        state: &RegisterState,
         address: &Address,
     ) -> Result<Memory, Refusal> {
         let meaning = if address.field { op.displacement } else { Meaning::Absent };
@@ -130,7 +130,7 @@ impl Walk<'_, '_, '_, '_> {
 
     pub(super) fn store(
         &mut self,
-        state: &mut State,
+        state: &mut RegisterState,
         memory: Memory,
         size: u32,
         value: Val,
@@ -157,14 +157,14 @@ impl Walk<'_, '_, '_, '_> {
         }
     }
 
-    pub(super) fn push(&mut self, state: &mut State, value: Val) -> Result<(), Refusal> {
+    pub(super) fn push(&mut self, state: &mut RegisterState, value: Val) -> Result<(), Refusal> {
         let rsp = state.get(RSP).plus(-8);
         state.set(RSP, rsp);
         let memory = self.stack(rsp)?;
         self.store(state, memory, 8, value)
     }
 
-    pub(super) fn pop(&mut self, at: usize, state: &mut State) -> Result<Val, Refusal> {
+    pub(super) fn pop(&mut self, at: usize, state: &mut RegisterState) -> Result<Val, Refusal> {
         let rsp = state.get(RSP);
         let memory = self.stack(rsp)?;
         state.set(RSP, rsp.plus(8));

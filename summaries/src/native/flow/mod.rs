@@ -55,7 +55,7 @@ struct Label {
 }
 
 /// What of the module the analysis of a function looks at.
-pub(crate) struct Module<'a, 't> {
+pub(crate) struct FlowModule<'a, 't> {
     tables: &'t Tables<'a>,
     by_section: &'t SectionAtoms,
     atoms: &'t [Atom],
@@ -99,7 +99,7 @@ pub(crate) struct References<'r> {
 
 /// What is found out about the code of a module.
 #[derive(Default)]
-pub(crate) struct Found {
+pub(crate) struct FlowTables {
     /// Of every function that is understood, ascending by atom.
     pub(crate) functions: Vec<FunctionSummary>,
     /// What is not, because it uses registers of its caller that pass nothing.
@@ -115,11 +115,11 @@ pub(crate) fn read(
     plan: &Plan,
     of: References<'_>,
     limits: &mut Vec<LimitRecord>,
-) -> Result<Found> {
+) -> Result<FlowTables> {
     // What is not loaded says nothing of values.
     let mut relas = split::relocations_beside_debug(tables, by_section)?;
     relas.retain(|(section, _)| tables.sections.get(*section as usize).is_some_and(|s| s.is_alloc()));
-    let mut module = Module {
+    let mut module = FlowModule {
         tables,
         by_section,
         atoms,
@@ -154,7 +154,7 @@ pub(crate) fn read(
     module.find_routines();
     let groups = module.groups();
     module.has_loose_parts = module.has_code_without_entry(&groups);
-    let mut found = Found::default();
+    let mut found = FlowTables::default();
     let mut entered: Vec<(AtomIdx, String)> = Vec::new();
     for followed in follow::follow(&module, &groups, of) {
         limits.extend(followed.limits);
@@ -185,7 +185,7 @@ pub(crate) fn read(
     Ok(found)
 }
 
-impl Module<'_, '_> {
+impl FlowModule<'_, '_> {
     fn find_entries(&mut self) {
         for symbol in self.symbols {
             let Definition::Atom(atom) = symbol.definition else { continue };

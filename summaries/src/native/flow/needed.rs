@@ -6,9 +6,9 @@
 
 use rustc_hash::FxHashSet;
 
-use super::builder::{Builder, Key, Raw};
+use super::builder::{ConstraintBuilder, Key, Raw};
 use super::memory::Memory;
-use super::state::{State, Val};
+use super::state::{RegisterState, Val};
 use super::transfer::Walk;
 use super::unit::{Op, Refusal, Unit};
 use crate::cfl::components::Adjacency;
@@ -27,7 +27,7 @@ pub(super) struct Left {
 
 impl Walk<'_, '_, '_, '_> {
     /// A register is stored; the state is that before it.
-    fn puts(&mut self, op: &Op, state: &State, memory: Memory, from: RegisterId) {
+    fn puts(&mut self, op: &Op, state: &RegisterState, memory: Memory, from: RegisterId) {
         if let Memory::Frame(offset) = memory
             && self.builder.recording
             && state.get(from) == Val::Saved
@@ -49,7 +49,7 @@ impl Walk<'_, '_, '_, '_> {
         &mut self,
         at: usize,
         op: &Op,
-        state: &State,
+        state: &RegisterState,
         (to, from): (Operand, Operand),
     ) -> Result<(), Refusal> {
         match (to, from) {
@@ -73,7 +73,7 @@ impl Walk<'_, '_, '_, '_> {
     }
 
     /// Whether the caller's value is still in the register.
-    fn is_untouched(&self, state: &State, slot: RegisterId) -> bool {
+    fn is_untouched(&self, state: &RegisterState, slot: RegisterId) -> bool {
         state.get(slot) == Val::Saved && state.clobbered & 1 << slot == 0
     }
 
@@ -82,7 +82,7 @@ impl Walk<'_, '_, '_, '_> {
         &mut self,
         at: usize,
         op: &Op,
-        state: &State,
+        state: &RegisterState,
         t: &Transfer,
     ) -> Result<(), Refusal> {
         let stores = t.stores.iter().flat_map(|a| t.reads.iter().map(move |r| (*a, *r)));
@@ -97,7 +97,7 @@ impl Walk<'_, '_, '_, '_> {
     }
 }
 
-impl Builder {
+impl ConstraintBuilder {
     /// Where the function puts what its caller left in a register, if that never comes back into it.
     pub(super) fn keeps_what_was_left(&self, unit: &Unit) -> Option<u64> {
         // Functions that are not told apart have frames of their own.

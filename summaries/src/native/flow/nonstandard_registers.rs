@@ -5,10 +5,10 @@
 //! the caller's value away first, which functions that are passed something there don't. Code of which nothing is known counts.
 //! Left out: rax, r11 and xmm8 to xmm15, which any function may use, and which are passed only behind others or by `regcall`.
 
-use super::Module;
+use super::FlowModule;
 use crate::ids::AtomIdx;
 use crate::native::decode;
-use crate::native::decode::effects::{Effect, Effects, Operand};
+use crate::native::decode::effects::{Effects, InstructionEffect, Operand};
 use crate::relation::FunctionSummary;
 
 /// r12 to r15, a bit each.
@@ -21,7 +21,7 @@ pub(super) fn parameter(summary: &FunctionSummary) -> Option<u8> {
     summary.parameters.iter().map(|p| p.0).find(|r| !usual(*r))
 }
 
-impl Module<'_, '_> {
+impl FlowModule<'_, '_> {
     /// Whether the atom uses a register that it doesn't put away.
     pub(super) fn may_take_registers(&self, atom: AtomIdx, effects: &mut Effects) -> bool {
         let Some((_, _, bytes)) = self.code(atom) else { return true };
@@ -35,8 +35,8 @@ impl Module<'_, '_> {
             let own = bytes.get(at..at + usize::from(instruction.len)).unwrap_or(&[]);
             let Some(registers) = effects.registers(own) else { return true };
             used |= registers;
-            if let Effect::Push(Operand::Register(from))
-            | Effect::Move { to: Operand::Memory(_), from: Operand::Register(from) } =
+            if let InstructionEffect::Push(Operand::Register(from))
+            | InstructionEffect::Move { to: Operand::Memory(_), from: Operand::Register(from) } =
                 effects.effect(own, 0)
             {
                 put |= 1 << from;

@@ -6,9 +6,9 @@
 //! clobbered at some return is surely not preserved. What is called may preserve, too. Left out: registers that are put back from
 //! memory outside of the frame.
 
-use super::builder::{Builder, Key};
+use super::builder::{ConstraintBuilder, Key};
 use super::memory::Memory;
-use super::state::{State, Val};
+use super::state::{RegisterState, Val};
 use super::transfer::Walk;
 use super::unit::{Op, Refusal};
 use crate::native::decode::effects::{Address, Operand, RBP, RSP, RegisterId, SLOTS, Transfer};
@@ -49,7 +49,7 @@ impl Preserved {
 
 impl Walk<'_, '_, '_, '_> {
     /// The function returns in this state.
-    pub(super) fn leaves(&mut self, state: &State) {
+    pub(super) fn leaves(&mut self, state: &RegisterState) {
         if self.builder.recording {
             *self.builder.preserved.clobbered.get_or_insert(0) |= state.clobbered;
         }
@@ -60,7 +60,7 @@ impl Walk<'_, '_, '_, '_> {
         &mut self,
         at: usize,
         op: &Op,
-        state: &State,
+        state: &RegisterState,
         (to, from): (Operand, Operand),
     ) -> Result<Option<RegisterId>, Refusal> {
         Ok(match (to, from) {
@@ -88,7 +88,7 @@ impl Walk<'_, '_, '_, '_> {
         &mut self,
         at: usize,
         op: &Op,
-        state: &State,
+        state: &RegisterState,
         t: &Transfer,
     ) -> Result<u64, Refusal> {
         let mut back = 0;
@@ -103,7 +103,7 @@ impl Walk<'_, '_, '_, '_> {
     }
 
     /// A register is pushed; the stack pointer is that before it.
-    pub(super) fn pushes(&mut self, state: &State, from: Operand) {
+    pub(super) fn pushes(&mut self, state: &RegisterState, from: Operand) {
         if let Operand::Register(slot) = from
             && self.is_as_at_entry(slot, state.get(slot))
         {
@@ -113,7 +113,7 @@ impl Walk<'_, '_, '_, '_> {
     }
 
     /// Whether a pop puts the register back; the stack pointer is that before it.
-    pub(super) fn pops(&self, state: &State, slot: RegisterId) -> bool {
+    pub(super) fn pops(&self, state: &RegisterState, slot: RegisterId) -> bool {
         counts(slot) && self.builder.preserved.may_be_saved(top(state.get(RSP)), slot)
     }
 
@@ -130,7 +130,7 @@ impl Walk<'_, '_, '_, '_> {
         &mut self,
         at: usize,
         op: &Op,
-        state: &State,
+        state: &RegisterState,
         address: &Address,
     ) -> Result<Option<i64>, Refusal> {
         let by_stack = matches!(address.base, Some(RSP | RBP));
@@ -143,7 +143,7 @@ impl Walk<'_, '_, '_, '_> {
     }
 }
 
-impl Builder {
+impl ConstraintBuilder {
     /// Whether a value is made from the address of the frame.
     fn is_in_frame(&self, value: crate::ids::ValueIdx) -> bool {
         match self.key(value) {

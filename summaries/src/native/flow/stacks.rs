@@ -9,13 +9,13 @@
 
 use rustc_hash::FxHashMap;
 
-use super::builder::{Builder, Key, Raw};
+use super::builder::{ConstraintBuilder, Key, Raw};
 use super::state::Val;
 use crate::cfl::components::Adjacency;
 use crate::ids::ValueIdx;
 use crate::relation::Constraint;
 
-impl Builder {
+impl ConstraintBuilder {
     /// The function leaves with this stack pointer.
     pub(super) fn leaves_on(&mut self, rsp: Val) {
         if let Val::Node(node, _) = rsp

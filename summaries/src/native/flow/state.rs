@@ -119,7 +119,7 @@ pub(super) struct Pending {
 
 /// A point of the function.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct State {
+pub(super) struct RegisterState {
     pub(super) slots: [Val; SLOTS],
     /// Bits of slots that this function wrote to and has not restored, on some path.
     pub(super) clobbered: u64,
@@ -128,9 +128,14 @@ pub(super) struct State {
     pub(super) pushed: bool,
 }
 
-impl State {
+impl RegisterState {
     pub(super) fn unreached() -> Self {
-        State { slots: [Val::Undefined; SLOTS], clobbered: 0, pending: Pending::default(), pushed: false }
+        RegisterState {
+            slots: [Val::Undefined; SLOTS],
+            clobbered: 0,
+            pending: Pending::default(),
+            pushed: false,
+        }
     }
 
     pub(super) fn get(&self, slot: u8) -> Val {
@@ -150,7 +155,7 @@ impl State {
     }
 
     /// Join what a path brings. `own` gives the value that stands for the union in a slot here. True if anything changed.
-    pub(super) fn join(&mut self, other: &State, mut own: impl FnMut(u8) -> ValueIdx) -> bool {
+    pub(super) fn join(&mut self, other: &RegisterState, mut own: impl FnMut(u8) -> ValueIdx) -> bool {
         let mut changed = false;
         for (i, (mine, new)) in (0u8..).zip(self.slots.iter_mut().zip(&other.slots)) {
             // What already stands for a union takes in anything.

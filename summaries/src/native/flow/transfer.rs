@@ -4,14 +4,14 @@
 //! through every block to keep them. Values are made by key (instruction and place in it), so that both walks mean the
 //! same. Whatever combines several addresses makes a value that holds each of them at an unknown offset.
 
-use super::builder::{Builder, Key};
+use super::builder::{ConstraintBuilder, Key};
 use super::memory::Memory;
-use super::state::{State, Val};
+use super::state::{RegisterState, Val};
 use super::unit::{Meaning, Op, Refusal, Unit};
 use crate::native::decode::effects::{
-    Effect, FIRST_VECTOR, MASKS, Operand, RBP, RSP, RegisterId, SLOTS, Transfer, X87,
+    FIRST_VECTOR, InstructionEffect, MASKS, Operand, RBP, RSP, RegisterId, SLOTS, Transfer, X87,
 };
-use crate::native::flow::Module;
+use crate::native::flow::FlowModule;
 use crate::summary::Target;
 
 /// Registers that carry a result (psABI 3.2.3): rax and rdx for the class INTEGER, xmm0 and xmm1 for SSE, and st0; xmm2 and xmm3 for
@@ -25,8 +25,8 @@ const SAVED: [RegisterId; 6] = [3, 5, 12, 13, 14, 15];
 
 pub(super) struct Walk<'u, 'm, 'a, 't> {
     pub(super) unit: &'u Unit,
-    pub(super) module: &'m Module<'a, 't>,
-    pub(super) builder: &'u mut Builder,
+    pub(super) module: &'m FlowModule<'a, 't>,
+    pub(super) builder: &'u mut ConstraintBuilder,
     /// The function may write where its return address lies, or return to what it pushed.
     pub(super) returns_elsewhere: bool,
 }
@@ -47,8 +47,8 @@ pub(super) enum Leaves {
 }
 
 /// The state in which a function is entered.
-pub(super) fn at_entry(builder: &mut Builder) -> State {
-    let mut state = State::unreached();
+pub(super) fn at_entry(builder: &mut ConstraintBuilder) -> RegisterState {
+    let mut state = RegisterState::unreached();
     for slot in 0..SLOTS as RegisterId {
         let value = match slot {
             RSP => Val::Frame(0),
@@ -66,7 +66,7 @@ pub(super) fn at_entry(builder: &mut Builder) -> State {
 
 impl Walk<'_, '_, '_, '_> {
     /// Go through one instruction.
-    pub(super) fn step(&mut self, at: usize, op: &Op, state: &mut State) -> Result<Leaves, Refusal> {
+    pub(super) fn step(&mut self, at: usize, op: &Op, state: &mut RegisterState) -> Result<Leaves, Refusal> {
         let strange = |what: &str| Err(format!("{what} at {:#x}", op.offset));
         if op.tls_call {
             state.set(0, Val::Node(self.builder.unknown(), 0));
@@ -75,7 +75,7 @@ impl Walk<'_, '_, '_, '_> {
         // What a relocation puts in a constant is an address like any other.
         let by_relocation = op.immediate != Meaning::Absent;
         match &op.effect {
-            Effect::Nothing => {
+            InstructionEffect::Nothing => {
                 // Compared or fetched: the address is met, and nothing comes of it.
                 for meaning in [op.displacement, op.immediate] {
                     match meaning {
@@ -85,21 +85,21 @@ impl Walk<'_, '_, '_, '_> {
                     };
                 }
             }
-            Effect::Keep if by_relocation => return strange("an address added to memory"),
-            Effect::Padding | Effect::Keep => {}
-            Effect::Add { to, .. } | Effect::Align { to } if by_relocation => {
+            InstructionEffect::Keep if by_relocation => return strange("an address added to memory"),
+            InstructionEffect::Padding | InstructionEffect::Keep => {}
+            InstructionEffect::Add { to, .. } | InstructionEffect::Align { to } if by_relocation => {
                 let values = [state.get(*to), self.immediate(op)];
                 let joined = self.join(Key::Op(at, *to), values)?;
                 state.set(*to, joined);
             }
-            Effect::Move { to, from } => {
+            InstructionEffect::Move { to, from } => {
                 let value = self.operand(at, op, state, *from)?;
                 self.moves(at, op, state, (*to, *from))?;
                 let back = self.puts_back(at, op, state, (*to, *from))?;
                 self.assign(at, op, state, *to, value)?;
                 back.into_iter().for_each(|slot| state.restored(slot));
             }
-            Effect::Lea { to, from } => {
+            InstructionEffect::Lea { to, from } => {
                 let value = match self.address(at, op, state, from)? {
                     Memory::Frame(o) => Val::Frame(o),
                     Memory::At(node, Some(o)) => Val::Node(node, o),
@@ -109,12 +109,12 @@ impl Walk<'_, '_, '_, '_> {
                 };
                 state.set(*to, value);
             }
-            Effect::Add { to, by } => {
+            InstructionEffect::Add { to, by } => {
                 // A compiler that computes with what it never set computes something dead.
                 let value = state.get(*to).plus(*by);
                 state.set(*to, if value == Val::Saved { Val::None } else { value });
             }
-            Effect::Align { to } => {
+            InstructionEffect::Align { to } => {
                 let value = match state.get(*to) {
                     Val::Saved => Val::None,
                     Val::Frame(_) => Val::Node(self.builder.somewhere_in_frame(), 0),
@@ -122,15 +122,17 @@ impl Walk<'_, '_, '_, '_> {
                 };
                 state.set(*to, value);
             }
-            Effect::Zero { to } => state.set(*to, Val::None),
-            Effect::Push(from) => {
+            InstructionEffect::Zero { to } => state.set(*to, Val::None),
+            InstructionEffect::Push(from) => {
                 let value = self.operand(at, op, state, *from)?;
                 state.pushed |= value != Val::Saved;
                 self.pushes(state, *from);
                 self.push(state, value)?;
             }
-            Effect::Pop(RSP) => return Err(format!("the stack pointer is popped at {:#x}", op.offset)),
-            Effect::Pop(to) => {
+            InstructionEffect::Pop(RSP) => {
+                return Err(format!("the stack pointer is popped at {:#x}", op.offset));
+            }
+            InstructionEffect::Pop(to) => {
                 let back = self.pops(state, *to);
                 let value = self.pop(at, state)?;
                 state.set(*to, value);
@@ -138,16 +140,16 @@ impl Walk<'_, '_, '_, '_> {
                     state.restored(*to);
                 }
             }
-            Effect::Leave => {
+            InstructionEffect::Leave => {
                 let rbp = state.get(RBP);
                 state.set(RSP, rbp);
                 let value = self.pop(at, state)?;
                 state.set(RBP, value);
             }
-            Effect::StringMove { size } => self.string_move(at, state, *size)?,
-            Effect::StringStore { size } => self.string_store(at, state, *size)?,
-            Effect::Other(transfer) => self.other(at, op, state, transfer)?,
-            Effect::System => {
+            InstructionEffect::StringMove { size } => self.string_move(at, state, *size)?,
+            InstructionEffect::StringStore { size } => self.string_store(at, state, *size)?,
+            InstructionEffect::Other(transfer) => self.other(at, op, state, transfer)?,
+            InstructionEffect::System => {
                 for slot in (0..16).filter(|s| *s != RSP) {
                     let value = state.get(slot);
                     if value != Val::Saved {
@@ -159,19 +161,19 @@ impl Walk<'_, '_, '_, '_> {
                 state.set(1, Val::None);
                 state.set(11, Val::None);
             }
-            Effect::Unmodelled => return strange("an instruction that is not modelled"),
-            Effect::Stop => return Ok(Leaves::Ends),
-            Effect::Jump => return self.jump(at, op, state),
-            Effect::Call => return self.call(at, op, state),
-            Effect::CallThrough(from) => {
+            InstructionEffect::Unmodelled => return strange("an instruction that is not modelled"),
+            InstructionEffect::Stop => return Ok(Leaves::Ends),
+            InstructionEffect::Jump => return self.jump(at, op, state),
+            InstructionEffect::Call => return self.call(at, op, state),
+            InstructionEffect::CallThrough(from) => {
                 let value = self.operand(at, op, state, *from)?;
                 return self.call_through(at, op, state, value);
             }
-            Effect::JumpThrough(from) => {
+            InstructionEffect::JumpThrough(from) => {
                 let value = self.operand(at, op, state, *from)?;
                 return self.jump_through(at, op, state, value);
             }
-            Effect::Return => return self.ret(at, op, state),
+            InstructionEffect::Return => return self.ret(at, op, state),
         }
         Ok(Leaves::Falls)
     }
@@ -183,7 +185,7 @@ impl Walk<'_, '_, '_, '_> {
         }
     }
 
-    fn operand(&mut self, at: usize, op: &Op, state: &State, from: Operand) -> Result<Val, Refusal> {
+    fn operand(&mut self, at: usize, op: &Op, state: &RegisterState, from: Operand) -> Result<Val, Refusal> {
         match from {
             Operand::Register(slot) => Ok(state.get(slot)),
             Operand::Immediate => Ok(self.immediate(op)),
@@ -198,7 +200,7 @@ impl Walk<'_, '_, '_, '_> {
         &mut self,
         at: usize,
         op: &Op,
-        state: &mut State,
+        state: &mut RegisterState,
         to: Operand,
         value: Val,
     ) -> Result<(), Refusal> {
@@ -217,7 +219,7 @@ impl Walk<'_, '_, '_, '_> {
         Ok(())
     }
 
-    fn string_move(&mut self, at: usize, state: &mut State, size: u32) -> Result<(), Refusal> {
+    fn string_move(&mut self, at: usize, state: &mut RegisterState, size: u32) -> Result<(), Refusal> {
         let (from, to) = (state.get(6), state.get(7));
         self.next_piece(at, state, 6)?;
         self.next_piece(at, state, 7)?;
@@ -240,7 +242,7 @@ impl Walk<'_, '_, '_, '_> {
     }
 
     /// The address where the next piece goes, or comes from.
-    fn next_piece(&mut self, at: usize, state: &mut State, slot: RegisterId) -> Result<(), Refusal> {
+    fn next_piece(&mut self, at: usize, state: &mut RegisterState, slot: RegisterId) -> Result<(), Refusal> {
         let next = match state.get(slot) {
             Val::Frame(_) => Val::Node(self.builder.somewhere_in_frame(), 0),
             value => self.join(Key::Op(at, slot), [value])?,
@@ -249,7 +251,7 @@ impl Walk<'_, '_, '_, '_> {
         Ok(())
     }
 
-    fn string_store(&mut self, at: usize, state: &mut State, size: u32) -> Result<(), Refusal> {
+    fn string_store(&mut self, at: usize, state: &mut RegisterState, size: u32) -> Result<(), Refusal> {
         // rax passes nothing.
         let value = if state.get(0) == Val::Saved { Val::None } else { state.get(0) };
         let to = state.get(7);
@@ -267,7 +269,7 @@ impl Walk<'_, '_, '_, '_> {
     }
 
     /// An instruction that is not told apart: all that it writes may hold all that it reads.
-    fn other(&mut self, at: usize, op: &Op, state: &mut State, t: &Transfer) -> Result<(), Refusal> {
+    fn other(&mut self, at: usize, op: &Op, state: &mut RegisterState, t: &Transfer) -> Result<(), Refusal> {
         let back = self.all_put_back(at, op, state, t)?;
         self.moves_all(at, op, state, t)?;
         let mut parts: Vec<Val> = t.reads.iter().map(|slot| state.get(*slot)).collect();

@@ -5,9 +5,9 @@
 //! of `&&label`; any jump through a register or memory may lead to each of them. Code that no jump leads to is what the
 //! unwinder enters (landing pads), or dead.
 
-use super::Module;
+use super::FlowModule;
 use crate::ids::{AtomIdx, SymbolIdx};
-use crate::native::decode::effects::{Effect, Effects, Operand, RSP};
+use crate::native::decode::effects::{Effects, InstructionEffect, Operand, RSP};
 use crate::native::decode::{self, Field, Flow, Instruction};
 use crate::native::relocations::{Rela, symbol_of, type_of};
 use crate::summary::Target;
@@ -33,7 +33,7 @@ pub(super) struct Op {
     pub(super) offset: u64,
     pub(super) end: u64,
     pub(super) flow: Flow,
-    pub(super) effect: Effect,
+    pub(super) effect: InstructionEffect,
     pub(super) displacement: Meaning,
     pub(super) immediate: Meaning,
     /// Of a direct branch without relocation, or a RIP-relative operand: a place in the same section.
@@ -83,7 +83,7 @@ pub(super) type Refusal = String;
 impl Unit {
     /// Decode the atoms. `Err` says what in them has no meaning here.
     pub(super) fn read(
-        module: &Module<'_, '_>,
+        module: &FlowModule<'_, '_>,
         atoms: Vec<AtomIdx>,
         effects: &mut Effects,
     ) -> Result<Unit, Refusal> {
@@ -119,7 +119,7 @@ impl Unit {
             labels.push((op, label.is_value));
         }
         for (i, op) in unit.ops.iter().enumerate() {
-            if let (Effect::Lea { .. }, Meaning::Absent, Some(target)) =
+            if let (InstructionEffect::Lea { .. }, Meaning::Absent, Some(target)) =
                 (&op.effect, op.displacement, op.target)
                 && let Some((atom, offset)) = module.place(op.section, target)
                 && unit.atoms.binary_search(&atom).is_ok()
@@ -127,12 +127,12 @@ impl Unit {
             {
                 labels.push((unit.find(atom, offset).ok_or("a label between instructions")?, true));
             }
-            let branches = matches!(op.effect, Effect::Jump | Effect::Call);
+            let branches = matches!(op.effect, InstructionEffect::Jump | InstructionEffect::Call);
             if let Some(Destination::Inner(to)) =
                 branches.then(|| unit.destination(module, op)).transpose()?
             {
                 leaders.push(to);
-                unit.has_thunks |= op.effect == Effect::Call && to != i + 1;
+                unit.has_thunks |= op.effect == InstructionEffect::Call && to != i + 1;
             }
             let next = unit.ops.get(i + 1);
             if op.flow != Flow::Next || next.is_some_and(|n| n.atom != op.atom) {
@@ -157,7 +157,7 @@ impl Unit {
 
     fn decode(
         &mut self,
-        module: &Module<'_, '_>,
+        module: &FlowModule<'_, '_>,
         atom: AtomIdx,
         effects: &mut Effects,
     ) -> Result<(), Refusal> {
@@ -207,18 +207,21 @@ impl Unit {
     }
 
     /// Whether the code from an instruction on does nothing but put a place on the stack and go there; it may call such code.
-    pub(super) fn is_thunk(&self, module: &Module<'_, '_>, start: usize) -> bool {
+    pub(super) fn is_thunk(&self, module: &FlowModule<'_, '_>, start: usize) -> bool {
         let mut start = start;
-        let calls = self.ops.get(start).filter(|op| op.effect == Effect::Call);
+        let calls = self.ops.get(start).filter(|op| op.effect == InstructionEffect::Call);
         if let Some(Ok(Destination::Inner(to))) = calls.map(|op| self.destination(module, op)) {
             start = to;
         }
         for op in self.ops.get(start..).unwrap_or(&[]) {
             match op.effect {
-                Effect::Return => return true,
-                Effect::Padding => {}
-                Effect::Add { to, .. } | Effect::Lea { to, .. } if to == RSP => {}
-                Effect::Move { to: Operand::Memory(_), from: Operand::Register(_) | Operand::Immediate } => {}
+                InstructionEffect::Return => return true,
+                InstructionEffect::Padding => {}
+                InstructionEffect::Add { to, .. } | InstructionEffect::Lea { to, .. } if to == RSP => {}
+                InstructionEffect::Move {
+                    to: Operand::Memory(_),
+                    from: Operand::Register(_) | Operand::Immediate,
+                } => {}
                 _ => return false,
             }
         }
@@ -226,7 +229,7 @@ impl Unit {
     }
 
     /// Where a direct jump or call leads.
-    pub(super) fn destination(&self, module: &Module<'_, '_>, op: &Op) -> Result<Destination, Refusal> {
+    pub(super) fn destination(&self, module: &FlowModule<'_, '_>, op: &Op) -> Result<Destination, Refusal> {
         let place = match (op.displacement, op.target) {
             (Meaning::Place(Target::Symbol(symbol), offset), _) => {
                 return Ok(Destination::Outer(Target::Symbol(symbol), offset));
@@ -241,7 +244,7 @@ impl Unit {
         let (atom, Some(offset)) = place else { return Err("a branch to nowhere".to_owned()) };
         let inside = self.atoms.binary_search(&atom).is_ok();
         // A call of an entry of its own is a call.
-        if !inside || op.effect == Effect::Call && self.is_entry(atom, offset) {
+        if !inside || op.effect == InstructionEffect::Call && self.is_entry(atom, offset) {
             return Ok(Destination::Outer(Target::Atom(atom), offset as i64));
         }
         match self.find(atom, offset) {
@@ -262,7 +265,7 @@ pub(super) fn place_of(rela: &Rela) -> u64 {
 
 /// Enter what a relocation says of an instruction.
 fn apply(
-    module: &Module<'_, '_>,
+    module: &FlowModule<'_, '_>,
     rela: &Rela,
     instruction: &Instruction,
     op: &mut Op,

@@ -7,14 +7,14 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::Module;
-use super::builder::{Builder, Key};
+use super::FlowModule;
+use super::builder::{ConstraintBuilder, Key};
 use super::compact::compact;
-use super::state::{State, Val};
+use super::state::{RegisterState, Val};
 use super::transfer::{Leaves, Walk, at_entry};
 use super::unit::{CALLERS_REGISTER, Destination, Refusal, Unit};
 use crate::ids::ValueIdx;
-use crate::native::decode::effects::{Effect, RBP, RSP, SLOTS};
+use crate::native::decode::effects::{InstructionEffect, RBP, RSP, SLOTS};
 use crate::relation::{FunctionSummary, PRESERVABLE};
 use crate::summary::Target;
 
@@ -27,8 +27,8 @@ pub(super) struct Walked {
     pub(super) entered_in_frame: Vec<(Target, i64)>,
 }
 
-pub(super) fn walk(module: &Module<'_, '_>, unit: &Unit) -> Walked {
-    let mut builder = Builder::default();
+pub(super) fn walk(module: &FlowModule<'_, '_>, unit: &Unit) -> Walked {
+    let mut builder = ConstraintBuilder::default();
     builder.frame_escapes = module.executes_stack;
     let summary = fixpoint(module, unit, &mut builder);
     let entered_in_frame = std::mem::take(&mut builder.entered_in_frame);
@@ -54,21 +54,21 @@ pub(super) fn walk(module: &Module<'_, '_>, unit: &Unit) -> Walked {
 struct Flow<'u> {
     unit: &'u Unit,
     /// By block: the state at its start.
-    at: Vec<State>,
+    at: Vec<RegisterState>,
     /// The first one first: most blocks come behind those that lead there, and so are walked when these are settled.
     queue: BinaryHeap<Reverse<usize>>,
     queued: Vec<bool>,
     /// By instruction: the block that begins there.
     block_of: Vec<Option<u32>>,
     /// The join of the states after calls.
-    after_calls: State,
+    after_calls: RegisterState,
     /// Blocks that the unwinder enters.
     pads: Vec<usize>,
     /// Something may be on the stack at a call that the unwinder takes off.
     pushes: bool,
     /// Ways on from calls into blocks that others lead to as well, to be followed when nothing else is left: the callee
     /// may be one that never returns, and then the block has another frame.
-    deferred: Vec<(usize, State)>,
+    deferred: Vec<(usize, RegisterState)>,
     /// One of them was followed to where nothing else had led.
     has_guessed: bool,
     /// By block: it ends in a call, and goes on behind it.
@@ -77,7 +77,11 @@ struct Flow<'u> {
     is_target: Vec<bool>,
 }
 
-fn fixpoint(module: &Module<'_, '_>, unit: &Unit, builder: &mut Builder) -> Result<Vec<ValueIdx>, Refusal> {
+fn fixpoint(
+    module: &FlowModule<'_, '_>,
+    unit: &Unit,
+    builder: &mut ConstraintBuilder,
+) -> Result<Vec<ValueIdx>, Refusal> {
     let mut block_of = vec![None; unit.ops.len()];
     for (i, block) in (0u32..).zip(&unit.blocks) {
         if let Some(slot) = block_of.get_mut(block.start) {
@@ -86,11 +90,11 @@ fn fixpoint(module: &Module<'_, '_>, unit: &Unit, builder: &mut Builder) -> Resu
     }
     let mut flow = Flow {
         unit,
-        at: vec![State::unreached(); unit.blocks.len()],
+        at: vec![RegisterState::unreached(); unit.blocks.len()],
         queue: BinaryHeap::new(),
         queued: vec![false; unit.blocks.len()],
         block_of,
-        after_calls: State::unreached(),
+        after_calls: RegisterState::unreached(),
         pads: Vec::new(),
         pushes: false,
         deferred: Vec::new(),
@@ -98,7 +102,7 @@ fn fixpoint(module: &Module<'_, '_>, unit: &Unit, builder: &mut Builder) -> Resu
         returns: vec![false; unit.blocks.len()],
         is_target: vec![false; unit.blocks.len()],
     };
-    let targets = unit.ops.iter().filter(|op| op.effect == Effect::Jump);
+    let targets = unit.ops.iter().filter(|op| op.effect == InstructionEffect::Jump);
     let mut targets: Vec<usize> = targets
         .filter_map(|op| match unit.destination(module, op) {
             Ok(Destination::Inner(to)) => Some(to),
@@ -176,13 +180,13 @@ impl Flow<'_> {
     }
 
     /// Join a state into the block at this instruction.
-    fn enter(&mut self, op: usize, state: &State, builder: &mut Builder) {
+    fn enter(&mut self, op: usize, state: &RegisterState, builder: &mut ConstraintBuilder) {
         if let Some(block) = self.block(op) {
             self.join(block, state, builder);
         }
     }
 
-    fn join(&mut self, block: usize, state: &State, builder: &mut Builder) {
+    fn join(&mut self, block: usize, state: &RegisterState, builder: &mut ConstraintBuilder) {
         let (Some(at), Some(queued)) = (self.at.get_mut(block), self.queued.get_mut(block)) else { return };
         let first = at.get(RSP) == Val::Undefined;
         let changed = at.join(state, |slot| builder.value(Key::Join(block, slot)));
@@ -202,15 +206,21 @@ impl Flow<'_> {
         let ops = |block: usize| {
             self.unit.blocks.get(block).and_then(|range| self.unit.ops.get(range.start..range.end))
         };
-        let has =
-            |block: usize, is: fn(&Effect) -> bool| ops(block).unwrap_or(&[]).iter().any(|op| is(&op.effect));
+        let has = |block: usize, is: fn(&InstructionEffect) -> bool| {
+            ops(block).unwrap_or(&[]).iter().any(|op| is(&op.effect))
+        };
         let (reached, unseen): (Vec<usize>, Vec<usize>) =
             (0..self.unit.blocks.len()).partition(|block| self.is_reached(*block));
         self.unit.labels.iter().any(|(_, is_value)| *is_value)
-            && unseen
-                .into_iter()
-                .any(|b| has(b, |e| !matches!(e, Effect::Nothing | Effect::Padding | Effect::Stop)))
-            && reached.into_iter().any(|b| has(b, |e| matches!(e, Effect::JumpThrough(_))))
+            && unseen.into_iter().any(|b| {
+                has(b, |e| {
+                    !matches!(
+                        e,
+                        InstructionEffect::Nothing | InstructionEffect::Padding | InstructionEffect::Stop
+                    )
+                })
+            })
+            && reached.into_iter().any(|b| has(b, |e| matches!(e, InstructionEffect::JumpThrough(_))))
     }
 
     fn is_reached(&self, block: usize) -> bool {
@@ -220,12 +230,12 @@ impl Flow<'_> {
     /// Walk through a block; the instructions where control leaves it, with the state there.
     fn through(
         &self,
-        module: &Module<'_, '_>,
-        builder: &mut Builder,
+        module: &FlowModule<'_, '_>,
+        builder: &mut ConstraintBuilder,
         block: usize,
         returns_elsewhere: &mut bool,
-        mut after_call: impl FnMut(&State, bool),
-    ) -> Result<(State, Leaves), Refusal> {
+        mut after_call: impl FnMut(&RegisterState, bool),
+    ) -> Result<(RegisterState, Leaves), Refusal> {
         let (Some(range), Some(state)) = (self.unit.blocks.get(block), self.at.get(block)) else {
             return Err("no such block".to_owned());
         };
@@ -236,7 +246,7 @@ impl Flow<'_> {
             let Some(op) = self.unit.ops.get(at) else { break };
             let pushed = state.pushed;
             leaves = walk.step(at, op, &mut state)?;
-            if matches!(op.effect, Effect::Call | Effect::CallThrough(_)) {
+            if matches!(op.effect, InstructionEffect::Call | InstructionEffect::CallThrough(_)) {
                 after_call(&state, pushed);
             }
             if leaves != Leaves::Falls {
@@ -249,8 +259,8 @@ impl Flow<'_> {
 
     fn visit(
         &mut self,
-        module: &Module<'_, '_>,
-        builder: &mut Builder,
+        module: &FlowModule<'_, '_>,
+        builder: &mut ConstraintBuilder,
         block: usize,
         returns_elsewhere: &mut bool,
     ) -> Result<(), Refusal> {
@@ -310,7 +320,9 @@ impl Flow<'_> {
 
     fn is_behind_call(&self, block: usize, leaves: Leaves) -> bool {
         let last = self.last(block).and_then(|op| self.unit.ops.get(op));
-        let call = last.is_some_and(|op| matches!(op.effect, Effect::Call | Effect::CallThrough(_)));
+        let call = last.is_some_and(|op| {
+            matches!(op.effect, InstructionEffect::Call | InstructionEffect::CallThrough(_))
+        });
         call && leaves == Leaves::Falls
     }
 
@@ -322,7 +334,7 @@ impl Flow<'_> {
 
     /// Go on behind calls that were put off, unless the frame there is another one: then the callee doesn't return. Where nothing else has led
     /// yet, that isn't known; it is tried last, and what is found to differ from then on may differ for that.
-    fn follow_deferred(&mut self, builder: &mut Builder) -> Result<bool, Refusal> {
+    fn follow_deferred(&mut self, builder: &mut ConstraintBuilder) -> Result<bool, Refusal> {
         let mut deferred = std::mem::take(&mut self.deferred);
         deferred.sort_by_key(|(block, _)| *block);
         let mut open = Vec::new();
@@ -331,7 +343,7 @@ impl Flow<'_> {
             let Some(op) = behind.filter(|op| self.block(*op).is_some()) else { continue };
             let there = self.block(op).and_then(|b| self.at.get(b));
             // With a frame pointer the depth of the stack may be set right later.
-            let frame_pointer = |s: &State| matches!(s.get(RBP), Val::Frame(_)).then(|| s.get(RBP));
+            let frame_pointer = |s: &RegisterState| matches!(s.get(RBP), Val::Frame(_)).then(|| s.get(RBP));
             let has_pointer =
                 frame_pointer(&state).is_some() && there.and_then(frame_pointer) == frame_pointer(&state);
             match (there.map(|s| s.get(RSP)), state.get(RSP)) {
@@ -382,7 +394,7 @@ impl Flow<'_> {
     }
 
     /// The state in which the unwinder enters.
-    fn at_pad(&self, builder: &mut Builder) -> State {
+    fn at_pad(&self, builder: &mut ConstraintBuilder) -> RegisterState {
         let mut state = self.after_calls.clone();
         let exception = builder.unknown();
         state.set(0, Val::Node(exception, 0));
@@ -396,14 +408,14 @@ impl Flow<'_> {
 
     fn is_padding(&self, block: usize) -> bool {
         let ops = self.unit.blocks.get(block).and_then(|b| self.unit.ops.get(b.start..b.end));
-        ops.is_some_and(|ops| ops.iter().all(|op| op.effect == Effect::Padding))
+        ops.is_some_and(|ops| ops.iter().all(|op| op.effect == InstructionEffect::Padding))
     }
 
     /// Keep the constraints of a block, and those of the joins that it leads to.
     fn record(
         &self,
-        module: &Module<'_, '_>,
-        builder: &mut Builder,
+        module: &FlowModule<'_, '_>,
+        builder: &mut ConstraintBuilder,
         block: usize,
         mut returns_elsewhere: bool,
     ) -> Result<(), Refusal> {
@@ -435,18 +447,28 @@ impl Flow<'_> {
         Ok(())
     }
 
-    fn record_edge(&self, op: usize, state: &State, builder: &mut Builder) -> Result<(), Refusal> {
+    fn record_edge(
+        &self,
+        op: usize,
+        state: &RegisterState,
+        builder: &mut ConstraintBuilder,
+    ) -> Result<(), Refusal> {
         self.block(op).map_or(Ok(()), |block| self.record_join(block, state, builder))
     }
 
-    fn record_join(&self, block: usize, state: &State, builder: &mut Builder) -> Result<(), Refusal> {
+    fn record_join(
+        &self,
+        block: usize,
+        state: &RegisterState,
+        builder: &mut ConstraintBuilder,
+    ) -> Result<(), Refusal> {
         self.at.get(block).map_or(Ok(()), |at| builder.flow_into(block, at, state))
     }
 }
 
-impl Builder {
+impl ConstraintBuilder {
     /// What `state` brings to the values that stand for unions where a block begins, with the state `at`.
-    fn flow_into(&mut self, block: usize, at: &State, state: &State) -> Result<(), Refusal> {
+    fn flow_into(&mut self, block: usize, at: &RegisterState, state: &RegisterState) -> Result<(), Refusal> {
         for slot in 0..SLOTS as u8 {
             if let Val::Node(to, 0) = at.get(slot)
                 && self.key(to) == Some(Key::Join(block, slot))

@@ -16,8 +16,8 @@ use object::endian::LittleEndian as LE;
 
 use super::objects::is_eligible;
 use super::pointers::displacement;
-use super::references::{Source, source};
-use super::{Context, Owned, Place, Text};
+use super::references::{ReferenceSource, source};
+use super::{Context, Owned, SectionPlace, Text};
 use crate::native::relocations::{self, Rela, symbol_of, type_of};
 use crate::native::tables::Result;
 use crate::summary::{AtomKind, Definition, SymbolKind, Target};
@@ -29,16 +29,16 @@ pub(super) struct Cut {
     /// Where the pieces begin, ascending; the first at 0.
     pub(super) pieces: Vec<u64>,
     /// The relocations that mean a table which is a piece: the place of each, the start of the piece; sorted.
-    pub(super) bases: Vec<(Place, u64)>,
+    pub(super) bases: Vec<(SectionPlace, u64)>,
     /// The others against the section symbol, which mean the rest.
-    pub(super) others: Vec<Place>,
+    pub(super) others: Vec<SectionPlace>,
     /// From its first byte to the first one of a piece behind it.
     pub(super) rest: Option<(u64, u64)>,
 }
 
 impl Cut {
     /// Whether a relocation means a table that is cut off.
-    pub(super) fn is_base(&self, at: Place) -> bool {
+    pub(super) fn is_base(&self, at: SectionPlace) -> bool {
         self.bases.binary_search_by_key(&at, |(base, _)| *base).is_ok()
     }
 }
@@ -48,9 +48,9 @@ impl Cut {
 struct Table {
     start: u64,
     end: u64,
-    owner: Place,
+    owner: SectionPlace,
     /// Relocations of the owner that name its first byte.
-    bases: Vec<Place>,
+    bases: Vec<SectionPlace>,
     /// Something may refer to it in another way.
     unclear: bool,
 }
@@ -59,7 +59,7 @@ struct Table {
 /// end of the instruction come behind the field: what is named is up to 4 bytes further on.
 #[derive(Debug, Clone, Copy)]
 struct Naming {
-    at: Place,
+    at: SectionPlace,
     first: i64,
     last: i64,
     /// Relative to code that was decoded.
@@ -97,7 +97,8 @@ pub(super) fn cuts(context: &Context<'_, '_>, texts: &[Text<'_>], owned: &[Owned
             }
         }
     }
-    let mut places: Vec<Place> = sections.iter().flat_map(|s| s.relocations.iter().map(|r| r.at)).collect();
+    let mut places: Vec<SectionPlace> =
+        sections.iter().flat_map(|s| s.relocations.iter().map(|r| r.at)).collect();
     places.sort_unstable();
     let twice = places.windows(2).any(|pair| pair.first() == pair.last());
     let known = |s: &&Rodata<'_, '_, '_>| !s.unclear && !twice;
@@ -105,21 +106,23 @@ pub(super) fn cuts(context: &Context<'_, '_>, texts: &[Text<'_>], owned: &[Owned
 }
 
 /// What a relocation names; `None` for one of a form that does not tell.
-fn naming(texts: &[Text<'_>], section: u32, source: Source, rela: &Rela) -> Option<Naming> {
+fn naming(texts: &[Text<'_>], section: u32, source: ReferenceSource, rela: &Rela) -> Option<Naming> {
     let (place, addend) = (rela.r_offset.get(LE), rela.r_addend.get(LE));
     let exactly = |at: i64| Naming { at: (section, place), first: at, last: at, by_code: false };
     match (source, type_of(rela)) {
-        (Source::Code(text), 2 | 4) => {
+        (ReferenceSource::Code(text), 2 | 4) => {
             let text = texts.get(text)?;
             let found = text.instructions.partition_point(|i| i.end() <= place);
             let at = displacement(rela, text.instructions.get(found)?)?;
             Some(Naming { by_code: true, ..exactly(at) })
         }
-        (Source::Raw, 2 | 4) => {
+        (ReferenceSource::Raw, 2 | 4) => {
             let first = addend.checked_add(4)?;
             Some(Naming { last: first.checked_add(4)?, ..exactly(first) })
         }
-        (Source::Code(_) | Source::Raw | Source::Data, 1 | 10 | 11) => Some(exactly(addend)),
+        (ReferenceSource::Code(_) | ReferenceSource::Raw | ReferenceSource::Data, 1 | 10 | 11) => {
+            Some(exactly(addend))
+        }
         _ => None,
     }
 }
@@ -181,7 +184,7 @@ impl<'c, 'a, 't> Rodata<'c, 'a, 't> {
     }
 
     /// Whether a place is in the part of code that holds the owner.
-    fn holds(&self, owner: Place, place: Place) -> bool {
+    fn holds(&self, owner: SectionPlace, place: SectionPlace) -> bool {
         let text = self.context.text_of(owner.0).and_then(|t| self.texts.get(t));
         let part = |at: u64| text.and_then(|t| t.part_at(at));
         owner.0 == place.0 && part(owner.1).is_some() && part(owner.1) == part(place.1)

@@ -17,8 +17,8 @@
 use object::endian::LittleEndian as LE;
 
 use super::code::is_noreturn;
-use super::references::{Found, Relative};
-use super::{Context, Function, Place, Text};
+use super::references::{Relative, SplitReferences};
+use super::{Context, Function, SectionPlace, Text};
 use crate::native::decode::{Field, Flow, Gpr, Instruction, Step, Steps};
 use crate::native::relocations::{Rela, symbol_of, type_of};
 use crate::summary::Definition;
@@ -28,7 +28,7 @@ use crate::summary::Definition;
 pub(super) enum Jump {
     /// Through a table with this base; the jump is at an offset of a text.
     Table {
-        base: Place,
+        base: SectionPlace,
         text: usize,
         offset: u64,
     },
@@ -101,7 +101,7 @@ fn joined(a: Value, b: Value) -> Value {
 
 /// Every jump of every decoded function through a register that is not a pointer. Where there is no table only code is looked at that a compiler
 /// need not have written, and that may work out how far one function is from another.
-pub(super) fn jumps(context: &Context<'_, '_>, texts: &[Text<'_>], found: &Found) -> Vec<Jump> {
+pub(super) fn jumps(context: &Context<'_, '_>, texts: &[Text<'_>], found: &SplitReferences) -> Vec<Jump> {
     // Where code is entered otherwise than by falling or branching within the function.
     let mut entered: Vec<(usize, u64)> = found.retargets.iter().map(|r| (r.text, r.target)).collect();
     for (i, text) in texts.iter().enumerate() {
@@ -177,7 +177,7 @@ fn takes_functions(context: &Context<'_, '_>, text: &Text<'_>, function: &Functi
 
 struct Flowing<'f, 'c, 'a, 't> {
     context: &'c Context<'a, 't>,
-    found: &'f Found,
+    found: &'f SplitReferences,
     section: u32,
     /// Position of the text.
     index: usize,

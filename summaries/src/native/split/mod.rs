@@ -40,21 +40,21 @@ pub(crate) struct Plan {
     /// Where the parts begin, for each divided section, ascending; the first is 0, and there are two at least.
     pub(crate) parts: Vec<(u32, Vec<u64>)>,
     /// Sorted by place.
-    pub(crate) retargets: Vec<(Place, Place)>,
+    pub(crate) retargets: Vec<(SectionPlace, SectionPlace)>,
     /// Sorted by place.
     pub(crate) resolved: Vec<Resolved>,
     /// Sorted by place.
     pub(crate) owned: Vec<Owned>,
     /// Every reference to a place in code whose target is known, in divided sections and others: (from, to), sorted.
-    pub(crate) exact: Vec<(Place, Place)>,
+    pub(crate) exact: Vec<(SectionPlace, SectionPlace)>,
     /// The sections that hold functions that decode and nothing else, sorted.
     pub(crate) understood: Vec<u32>,
     /// Parts of divided data sections that refer to all other parts of theirs, each by its start.
-    pub(crate) hubs: Vec<Place>,
+    pub(crate) hubs: Vec<SectionPlace>,
 }
 
 /// An ELF section index and an offset in it, in bytes.
-pub(crate) type Place = (u32, u64);
+pub(crate) type SectionPlace = (u32, u64);
 
 /// A reference that the assembler resolved, from one part of a section to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -76,7 +76,7 @@ pub(crate) struct Owned {
     pub(crate) start: u64,
     pub(crate) end: u64,
     /// Somewhere in the function.
-    pub(crate) owner: Place,
+    pub(crate) owner: SectionPlace,
 }
 
 /// How far before a function an address still means it, in bytes: tags of pointers are smaller.

@@ -12,7 +12,7 @@ use object::elf;
 use object::endian::LittleEndian as LE;
 
 use super::code::width;
-use super::{Context, Place};
+use super::{Context, SectionPlace};
 use crate::native::relocations::type_of;
 use crate::native::tables::{Result, Tables};
 use crate::summary::{Atom, AtomKind, Definition, Symbol, SymbolKind, atom_flags};
@@ -41,7 +41,7 @@ pub(super) struct Data {
     ties: Vec<bool>,
     pub(super) refusal: Option<String>,
     /// References whose target is not proved: the place of each, and the object at which it points.
-    pub(super) unclear: Vec<(Place, usize)>,
+    pub(super) unclear: Vec<(SectionPlace, usize)>,
 }
 
 impl Data {

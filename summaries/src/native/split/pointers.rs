@@ -14,8 +14,8 @@ use object::endian::LittleEndian as LE;
 
 use super::cut::{self, Cut};
 use super::objects::{self, Data};
-use super::references::{Source, source};
-use super::{Context, Place, Plan, Text};
+use super::references::{ReferenceSource, source};
+use super::{Context, Plan, SectionPlace, Text};
 use crate::limit::{Limit, LimitRecord};
 use crate::native::decode::{self, Field, Instruction};
 use crate::native::relocations::{self, Rela, symbol_of, type_of};
@@ -24,7 +24,7 @@ use crate::summary::{Definition, SymbolKind, Target};
 
 /// A relocation by section symbol.
 struct Meaning {
-    at: Place,
+    at: SectionPlace,
     /// Position in the list of data sections.
     data: usize,
     /// The object; `None` for any of the section.
@@ -116,7 +116,7 @@ pub(super) fn divide(
         };
         let hub = most_frequent(data.unclear.iter().map(|(_, object)| *object)).map(part);
         plan.hubs.extend(hub.map(|start| (data.section, start)));
-        let of_table = |at: Place| cut.as_ref().is_some_and(|cut| cut.is_base(at));
+        let of_table = |at: SectionPlace| cut.as_ref().is_some_and(|cut| cut.is_base(at));
         for meaning in meanings.iter().filter(|m| m.data == i && !of_table(m.at)) {
             let start = meaning.object.map(part).or(hub).unwrap_or(0);
             plan.retargets.push((meaning.at, (data.section, start)));
@@ -176,7 +176,7 @@ struct Reader<'c, 'a, 't> {
     context: &'c Context<'a, 't>,
     texts: &'c [Text<'a>],
     section: u32,
-    source: Source,
+    source: ReferenceSource,
 }
 
 impl Reader<'_, '_, '_> {
@@ -201,17 +201,17 @@ impl Reader<'_, '_, '_> {
         }
         let addend = rela.r_addend.get(LE);
         let (nominal, object) = match self.source {
-            Source::Code(text) => self.in_code(rela, text, data),
-            Source::Raw => (addend.saturating_add(4), None),
-            Source::Data if matches!(type_of(rela), 1 | 10 | 11) => {
+            ReferenceSource::Code(text) => self.in_code(rela, text, data),
+            ReferenceSource::Raw => (addend.saturating_add(4), None),
+            ReferenceSource::Data if matches!(type_of(rela), 1 | 10 | 11) => {
                 (addend, u64::try_from(addend).ok().and_then(|to| data.pointed_to(to)))
             }
-            Source::Data => (addend, None),
-            Source::Unwind => {
+            ReferenceSource::Data => (addend, None),
+            ReferenceSource::Unwind => {
                 data.refuse("an unwind table refers to it");
                 return None;
             }
-            Source::Other => {
+            ReferenceSource::Other => {
                 data.refuse("a section that is not loaded refers to it");
                 return None;
             }
@@ -244,18 +244,18 @@ impl Reader<'_, '_, '_> {
         let by_name = matches!(ty, 0 | 3 | 9 | 27 | 28 | 30 | 32 | 33 | 41..=43 | 46 | 49);
         match self.source {
             _ if by_name => true,
-            Source::Code(_) | Source::Unwind | Source::Other => true,
-            Source::Raw => match ty {
+            ReferenceSource::Code(_) | ReferenceSource::Unwind | ReferenceSource::Other => true,
+            ReferenceSource::Raw => match ty {
                 2 | 4 => (-8..=-4).contains(&addend),
                 _ => addend == 0,
             },
-            Source::Data if matches!(ty, 1 | 10 | 11) => {
+            ReferenceSource::Data if matches!(ty, 1 | 10 | 11) => {
                 let own = data.at(value).and_then(|o| data.object(o));
                 let to = value.checked_add_signed(addend);
                 own.zip(to).is_some_and(|(own, to)| (own.start..=own.end).contains(&to))
             }
             // The distance to a table, whose start is not known here.
-            Source::Data => true,
+            ReferenceSource::Data => true,
         }
     }
 }

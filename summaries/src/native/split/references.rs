@@ -12,7 +12,7 @@
 
 use object::endian::LittleEndian as LE;
 
-use super::{Context, Place, Text};
+use super::{Context, SectionPlace, Text};
 use crate::ids::SymbolIdx;
 use crate::limit::Limit;
 use crate::native::decode::{Field, Instruction};
@@ -25,7 +25,7 @@ use crate::summary::{AtomKind, Definition, Symbol, SymbolKind, Target, atom_flag
 /// A relocation by section symbol and the place that it means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Retargeted {
-    pub(super) at: Place,
+    pub(super) at: SectionPlace,
     /// Position of the target in the list of texts.
     pub(super) text: usize,
     pub(super) target: u64,
@@ -34,7 +34,7 @@ pub(super) struct Retargeted {
 /// A PC-relative relocation of 32 bits in data against the section symbol of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Relative {
-    pub(super) at: Place,
+    pub(super) at: SectionPlace,
     pub(super) text: usize,
     pub(super) addend: i64,
 }
@@ -42,21 +42,21 @@ pub(super) struct Relative {
 /// A reference to a place in data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct DataReference {
-    pub(super) to: Place,
+    pub(super) to: SectionPlace,
     /// The text and the offset of the field that it is from; `None` if it is from elsewhere.
     pub(super) from: Option<(usize, u64)>,
 }
 
 /// What the relocations of an object say.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct SplitReferences {
     pub(super) retargets: Vec<Retargeted>,
     /// Sorted by place.
     pub(super) relative: Vec<Relative>,
     /// Sorted; only collected if there are relative ones or addresses that look like no label.
     pub(super) data: Vec<DataReference>,
     /// Text and offset of addresses that may mean the function behind them ([`Text::tie_biased`]), and where they are.
-    pub(super) addresses: Vec<(usize, u64, Place)>,
+    pub(super) addresses: Vec<(usize, u64, SectionPlace)>,
     /// Addresses in data that look like no label and are none, unless a table is there ([`super::tables`]).
     pub(super) middles: Vec<Retargeted>,
     /// Text and offset of the functions that relocations name.
@@ -65,7 +65,7 @@ pub(super) struct Found {
 
 /// What the section holds that a relocation applies to.
 #[derive(Clone, Copy)]
-pub(super) enum Source {
+pub(super) enum ReferenceSource {
     /// Decoded code: position of the text.
     Code(usize),
     /// Code that was not decoded.
@@ -76,13 +76,13 @@ pub(super) enum Source {
     Other,
 }
 
-pub(super) fn read(context: &Context<'_, '_>, texts: &mut [Text<'_>]) -> Result<Found> {
-    let mut found = Found::default();
+pub(super) fn read(context: &Context<'_, '_>, texts: &mut [Text<'_>]) -> Result<SplitReferences> {
+    let mut found = SplitReferences::default();
     for own in context.relas.chunk_by(|a, b| a.0 == b.0) {
         let Some((section, _)) = own.first() else { continue };
         let source = source(context, texts, *section);
         let begins = match source {
-            Source::Unwind => begins(context, *section)?,
+            ReferenceSource::Unwind => begins(context, *section)?,
             _ => Vec::new(),
         };
         let mut reader = Reader { context, section: *section, source, begins, next: 0 };
@@ -132,22 +132,22 @@ pub(super) fn one_meaning_each(texts: &mut [Text<'_>], retargets: &mut [Retarget
     }
 }
 
-pub(super) fn source(context: &Context<'_, '_>, texts: &[Text<'_>], section: u32) -> Source {
-    let Some(header) = context.tables.sections.get(section as usize) else { return Source::Other };
+pub(super) fn source(context: &Context<'_, '_>, texts: &[Text<'_>], section: u32) -> ReferenceSource {
+    let Some(header) = context.tables.sections.get(section as usize) else { return ReferenceSource::Other };
     if is_eh_frame(header.ty, context.tables.name(header.name)) {
-        return Source::Unwind;
+        return ReferenceSource::Unwind;
     }
     let position = context.atoms.partition_point(|a| a.section < section);
     match context.atoms.get(position).filter(|a| a.section == section) {
-        Some(atom) if !atom.kind.is_alloc() => Source::Other,
+        Some(atom) if !atom.kind.is_alloc() => ReferenceSource::Other,
         Some(atom) if atom.kind == AtomKind::Code || atom.has(atom_flags::EXEC) => {
             match context.text_of(section).filter(|t| texts.get(*t).is_some_and(|t| t.decoded)) {
-                Some(text) => Source::Code(text),
-                None => Source::Raw,
+                Some(text) => ReferenceSource::Code(text),
+                None => ReferenceSource::Raw,
             }
         }
-        Some(_) => Source::Data,
-        None => Source::Other,
+        Some(_) => ReferenceSource::Data,
+        None => ReferenceSource::Other,
     }
 }
 
@@ -162,14 +162,14 @@ fn begins(context: &Context<'_, '_>, section: u32) -> Result<Vec<u64>> {
 struct Reader<'c, 'a, 't> {
     context: &'c Context<'a, 't>,
     section: u32,
-    source: Source,
+    source: ReferenceSource,
     begins: Vec<u64>,
     /// Position in the instructions of the source; goes forward with the relocations.
     next: usize,
 }
 
 impl Reader<'_, '_, '_> {
-    fn relocation(&mut self, rela: &Rela, texts: &mut [Text<'_>], found: &mut Found) {
+    fn relocation(&mut self, rela: &Rela, texts: &mut [Text<'_>], found: &mut SplitReferences) {
         let symbol = symbol_of(rela);
         let Some(entry) = self.context.symbols.get(symbol.index()) else { return };
         let Definition::Atom(atom) = entry.definition else { return };
@@ -182,7 +182,7 @@ impl Reader<'_, '_, '_> {
             if matches!(relocations::target(self.context.symbols, symbol), Ok(Some(Target::Atom(_)))) {
                 self.by_section(rela, text, instruction, texts, found)
             } else {
-                if !matches!(self.source, Source::Unwind | Source::Other) {
+                if !matches!(self.source, ReferenceSource::Unwind | ReferenceSource::Other) {
                     found.named.push((text, entry.value));
                 }
                 self.by_symbol(rela, symbol, text, instruction, texts)
@@ -193,7 +193,7 @@ impl Reader<'_, '_, '_> {
             let why = format!("relocation of type {ty} at {place:#x} of section {from}: {what}");
             match self.source {
                 // What is not loaded says nothing of what code does.
-                Source::Other => target.keep_whole(limit, why),
+                ReferenceSource::Other => target.keep_whole(limit, why),
                 _ => target.refuse(limit, why),
             }
         }
@@ -201,7 +201,7 @@ impl Reader<'_, '_, '_> {
 
     /// The instruction that a relocation is in, for decoded code.
     fn instruction(&mut self, rela: &Rela, texts: &[Text<'_>]) -> Option<Instruction> {
-        let Source::Code(source) = self.source else { return None };
+        let ReferenceSource::Code(source) = self.source else { return None };
         let instructions = &texts.get(source)?.instructions;
         let place = rela.r_offset.get(LE);
         while instructions.get(self.next).is_some_and(|i| i.end() <= place) {
@@ -216,17 +216,17 @@ impl Reader<'_, '_, '_> {
         text: usize,
         instruction: Option<Instruction>,
         texts: &[Text<'_>],
-        found: &mut Found,
+        found: &mut SplitReferences,
     ) -> Outcome {
         let Some(target) = texts.get(text) else { return Ok(()) };
         let (place, addend) = (rela.r_offset.get(LE), rela.r_addend.get(LE));
         let unclear = |what: &str| Err((Limit::AmbiguousTarget, what.to_owned()));
         let offset = match self.source {
-            Source::Code(_) => match instruction.and_then(|i| meaning(rela, &i)) {
+            ReferenceSource::Code(_) => match instruction.and_then(|i| meaning(rela, &i)) {
                 Some(delta) => delta,
                 None => return unclear("by section symbol in such an instruction"),
             },
-            Source::Data => match type_of(rela) {
+            ReferenceSource::Data => match type_of(rela) {
                 1 | 10 | 11 => addend,
                 2 => {
                     found.relative.push(Relative { at: (self.section, place), text, addend });
@@ -234,10 +234,10 @@ impl Reader<'_, '_, '_> {
                 }
                 _ => return unclear("by section symbol in data"),
             },
-            Source::Raw => return self.in_raw_code(rela, text, target, found),
-            Source::Unwind if self.begins.binary_search(&place).is_ok() => return Ok(()),
-            Source::Unwind => return unclear("by section symbol in an unwind table"),
-            Source::Other => {
+            ReferenceSource::Raw => return self.in_raw_code(rela, text, target, found),
+            ReferenceSource::Unwind if self.begins.binary_search(&place).is_ok() => return Ok(()),
+            ReferenceSource::Unwind => return unclear("by section symbol in an unwind table"),
+            ReferenceSource::Other => {
                 return Err((
                     Limit::DebugInfo,
                     "by section symbol, in a section that is not loaded".to_owned(),
@@ -258,10 +258,10 @@ impl Reader<'_, '_, '_> {
                         None => target.function_at(offset),
                     };
                     let is_far = target.is_far_from_start(offset)
-                        && !(matches!(self.source, Source::Data)
+                        && !(matches!(self.source, ReferenceSource::Data)
                             && is_hand_written(self.context, (self.section, place)));
                     if is_far && !super::code::is_label(target, own, offset) {
-                        if !matches!(self.source, Source::Data) {
+                        if !matches!(self.source, ReferenceSource::Data) {
                             return unclear("an address in the middle of a function");
                         }
                         found.middles.push(Retargeted { at: (self.section, place), text, target: offset });
@@ -277,7 +277,13 @@ impl Reader<'_, '_, '_> {
     }
 
     /// Code that was not decoded: every place that the relocation may mean is in one part.
-    fn in_raw_code(&self, rela: &Rela, text: usize, target: &Text<'_>, found: &mut Found) -> Outcome {
+    fn in_raw_code(
+        &self,
+        rela: &Rela,
+        text: usize,
+        target: &Text<'_>,
+        found: &mut SplitReferences,
+    ) -> Outcome {
         let addend = rela.r_addend.get(LE);
         let at = (self.section, rela.r_offset.get(LE));
         let offset = |n: i64| addend.checked_add(n).and_then(|t| u64::try_from(t).ok());
@@ -320,15 +326,15 @@ impl Reader<'_, '_, '_> {
         // The types whose target is a table entry, a size or nothing: what counts is the symbol.
         let by_name = matches!(ty, 0 | 3 | 9 | 27 | 28 | 30 | 32 | 33 | 41..=43 | 46 | 49);
         let delta = match self.source {
-            Source::Unwind | Source::Other => return Ok(()),
+            ReferenceSource::Unwind | ReferenceSource::Other => return Ok(()),
             _ if by_name => return Ok(()),
-            Source::Code(_) => instruction.and_then(|i| meaning(rela, &i)),
+            ReferenceSource::Code(_) => instruction.and_then(|i| meaning(rela, &i)),
             // Anything from the last byte of the field to the end of the longest instruction.
-            Source::Raw if matches!(ty, 2 | 4) && (-8..=-4).contains(&addend) => return Ok(()),
-            Source::Raw => None,
+            ReferenceSource::Raw if matches!(ty, 2 | 4) && (-8..=-4).contains(&addend) => return Ok(()),
+            ReferenceSource::Raw => None,
             // The distance to a table, whose start is not known here.
-            Source::Data if matches!(ty, 2 | 24) => return Ok(()),
-            Source::Data => Some(addend),
+            ReferenceSource::Data if matches!(ty, 2 | 24) => return Ok(()),
+            ReferenceSource::Data => Some(addend),
         };
         let own = target.part_at(entry.value);
         let reached = delta.and_then(|d| entry.value.checked_add_signed(d)).and_then(|t| target.part_at(t));
@@ -339,7 +345,13 @@ impl Reader<'_, '_, '_> {
     }
 
     /// Note a reference to data, for telling where tables begin.
-    fn to_data(&self, rela: &Rela, symbol: Place, instruction: Option<Instruction>, found: &mut Found) {
+    fn to_data(
+        &self,
+        rela: &Rela,
+        symbol: SectionPlace,
+        instruction: Option<Instruction>,
+        found: &mut SplitReferences,
+    ) {
         let mut push = |delta: Option<i64>, from| {
             if let Some(offset) = delta.and_then(|d| symbol.1.checked_add_signed(d)) {
                 found.data.push(DataReference { to: (symbol.0, offset), from });
@@ -347,24 +359,24 @@ impl Reader<'_, '_, '_> {
         };
         let addend = rela.r_addend.get(LE);
         match self.source {
-            Source::Code(text) => {
+            ReferenceSource::Code(text) => {
                 let from = Some((text, rela.r_offset.get(LE)));
                 push(instruction.and_then(|i| meaning(rela, &i)).or(Some(addend)), from);
             }
-            Source::Raw if matches!(type_of(rela), 2 | 4) => {
+            ReferenceSource::Raw if matches!(type_of(rela), 2 | 4) => {
                 for distance in [4, 5, 6, 8] {
                     push(addend.checked_add(distance), None);
                 }
             }
-            Source::Raw | Source::Data => push(Some(addend), None),
-            Source::Unwind | Source::Other => {}
+            ReferenceSource::Raw | ReferenceSource::Data => push(Some(addend), None),
+            ReferenceSource::Unwind | ReferenceSource::Other => {}
         }
     }
 }
 
 /// Whether a place in data is of assembly's own (`1: nop; .pushsection places; .quad 1b`), which names places in code as they
 /// are: no object has it, and the name of the section is none that compilers choose.
-pub(super) fn is_hand_written(context: &Context<'_, '_>, (section, place): Place) -> bool {
+pub(super) fn is_hand_written(context: &Context<'_, '_>, (section, place): SectionPlace) -> bool {
     let header = context.tables.sections.get(section as usize);
     let chosen = header.is_none_or(|header| context.tables.name(header.name).starts_with(b"."));
     let holds = |symbol: &Symbol| match symbol.definition {

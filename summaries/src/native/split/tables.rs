@@ -11,8 +11,8 @@
 //! relocation does.
 
 use super::dataflow::{self, Jump};
-use super::references::{DataReference, Found, Relative, Retargeted};
-use super::{Context, Place, Text, part_of};
+use super::references::{DataReference, Relative, Retargeted, SplitReferences};
+use super::{Context, SectionPlace, Text, part_of};
 use object::endian::LittleEndian as LE;
 
 use crate::limit::Limit;
@@ -33,13 +33,17 @@ pub(super) struct Claimed {
 type Part = (usize, usize);
 
 /// Find the table of each relative relocation, and add what the entries mean to `found.retargets`.
-pub(super) fn claim(context: &Context<'_, '_>, texts: &mut [Text<'_>], found: &mut Found) -> Vec<Claimed> {
+pub(super) fn claim(
+    context: &Context<'_, '_>,
+    texts: &mut [Text<'_>],
+    found: &mut SplitReferences,
+) -> Vec<Claimed> {
     let mut claimed = Vec::new();
     let asked = !found.relative.is_empty() || !found.middles.is_empty();
     let partners = if asked { partners(context, texts, &found.retargets) } else { Vec::new() };
     refuse_middles(context, texts, found, &partners);
     let jumps = dataflow::jumps(context, texts, found);
-    let mut proofs: Vec<(Place, Part)> = Vec::new();
+    let mut proofs: Vec<(SectionPlace, Part)> = Vec::new();
     let mut any: Vec<Part> = Vec::new();
     for jump in jumps {
         let (Jump::Table { text, offset, .. }
@@ -104,7 +108,7 @@ pub(super) fn claim(context: &Context<'_, '_>, texts: &mut [Text<'_>], found: &m
 fn refuse_middles(
     context: &Context<'_, '_>,
     texts: &mut [Text<'_>],
-    found: &mut Found,
+    found: &mut SplitReferences,
     partners: &[(Part, Part)],
 ) {
     found.middles.sort_unstable();
@@ -135,7 +139,7 @@ fn refuse_middles(
 }
 
 /// Whether from a place to an offset behind it there is a relocation for every 8 bytes.
-fn is_run(context: &Context<'_, '_>, base: Place, end: u64) -> bool {
+fn is_run(context: &Context<'_, '_>, base: SectionPlace, end: u64) -> bool {
     let own = context.relas_of(base.0);
     let at = |offset: u64| own.binary_search_by_key(&offset, |(_, r)| r.r_offset.get(LE)).ok();
     let count = at(base.1).zip(at(end)).and_then(|(first, last)| last.checked_sub(first));
@@ -175,10 +179,10 @@ fn keep_reached(
 /// The tables whose bases these parts, or partners of theirs, form.
 fn formed_by(
     texts: &[Text<'_>],
-    found: &Found,
+    found: &SplitReferences,
     parts: &[Part],
     partners: &[(Part, Part)],
-) -> Vec<(Place, Part)> {
+) -> Vec<(SectionPlace, Part)> {
     let mut proofs = Vec::new();
     if parts.is_empty() {
         return proofs;
@@ -200,12 +204,12 @@ fn formed_by(
 }
 
 /// The nearest place at or before a relocation that anything refers to.
-fn base_of(at: Place, data: &[DataReference]) -> Option<Place> {
+fn base_of(at: SectionPlace, data: &[DataReference]) -> Option<SectionPlace> {
     let found = data.partition_point(|d| d.to <= at).checked_sub(1)?;
     data.get(found).map(|d| d.to).filter(|to| to.0 == at.0)
 }
 
-fn owners(proofs: &[(Place, Part)], base: Place) -> &[(Place, Part)] {
+fn owners(proofs: &[(SectionPlace, Part)], base: SectionPlace) -> &[(SectionPlace, Part)] {
     let start = proofs.partition_point(|(b, _)| *b < base);
     let end = proofs.partition_point(|(b, _)| *b <= base);
     proofs.get(start..end).unwrap_or(&[])
@@ -214,9 +218,9 @@ fn owners(proofs: &[(Place, Part)], base: Place) -> &[(Place, Part)] {
 /// What the entries of the table at `base` mean, or why they are no entries.
 fn entries(
     texts: &[Text<'_>],
-    base: Place,
+    base: SectionPlace,
     table: &[Relative],
-    owners: &[(Place, Part)],
+    owners: &[(SectionPlace, Part)],
     partners: &[(Part, Part)],
 ) -> Result<Vec<Retargeted>, &'static str> {
     if owners.is_empty() {
@@ -247,7 +251,7 @@ fn entries(
 }
 
 /// Whether every reference to the range is from this part.
-fn only_from(texts: &[Text<'_>], data: &[DataReference], base: Place, end: u64, owner: Part) -> bool {
+fn only_from(texts: &[Text<'_>], data: &[DataReference], base: SectionPlace, end: u64, owner: Part) -> bool {
     let start = data.partition_point(|d| d.to < base);
     let inside = data.get(start..).unwrap_or(&[]).iter().take_while(|d| d.to < (base.0, end));
     inside.into_iter().all(|d| {

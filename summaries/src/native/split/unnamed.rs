@@ -11,8 +11,8 @@
 //! Left out: a local function that something else refers to besides, where the other one is local too. With
 //! `-ffat-lto-objects` gcc emits many functions that nothing refers to, so that one far away says nothing.
 
-use super::references::{Found, is_hand_written};
-use super::{Context, Place, Text};
+use super::references::{SplitReferences, is_hand_written};
+use super::{Context, SectionPlace, Text};
 use crate::limit::Limit;
 use crate::summary::{Binding, Definition, SymbolKind};
 
@@ -31,7 +31,7 @@ struct Known {
 }
 
 /// Refuse the sections in which an address is in doubt.
-pub(super) fn refuse(context: &Context<'_, '_>, texts: &mut [Text<'_>], found: &Found) {
+pub(super) fn refuse(context: &Context<'_, '_>, texts: &mut [Text<'_>], found: &SplitReferences) {
     let mut known: Vec<Vec<Known>> =
         texts.iter().map(|t| vec![Known::default(); t.functions.len()]).collect();
     let mut at = |text: usize, function: Option<usize>, set: &dyn Fn(&mut Known)| {
@@ -77,7 +77,7 @@ pub(super) fn refuse(context: &Context<'_, '_>, texts: &mut [Text<'_>], found: &
         let code = context.text_of(retarget.at.0).is_some();
         at(retarget.text, function, &|k| k.referred |= !own && (starts || code));
     }
-    let mut formed: Vec<(usize, u64, Option<Place>)> = Vec::new();
+    let mut formed: Vec<(usize, u64, Option<SectionPlace>)> = Vec::new();
     for (index, text) in texts.iter().enumerate() {
         formed.extend(text.formed.iter().map(|offset| (index, *offset, None)));
     }
