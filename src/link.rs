@@ -19,7 +19,7 @@ use std::path::{Component, Path, PathBuf};
 use std::process::{Command, ExitCode, Output, Stdio};
 
 use crate::config::{Config, Dialect, InputArg};
-use crate::emit::tree::{Emitted, LineWord, Names};
+use crate::emit::tree::{CopyNames, Emitted, LineWord};
 use crate::error::{Error, Result, Stage};
 use crate::ids::Id;
 use crate::inputs::{FileKind, Inputs};
@@ -147,14 +147,14 @@ pub fn response_file(line: &[OsString]) -> Vec<u8> {
 }
 
 /// Let out what the linker printed, with the names that the user knows.
-pub fn print_messages(output: &Output, names: &Names, workspace: &Workspace, config: &Config) {
+pub fn print_messages(output: &Output, names: &CopyNames, workspace: &Workspace, config: &Config) {
     let restore = |text: &[u8]| restore_paths(text, names, workspace, config);
     // A closed pipe is the reader's business, as it is when the linker writes itself.
     let _ = std::io::stdout().write_all(&restore(&output.stdout));
     let _ = std::io::stderr().write_all(&restore(&output.stderr));
 }
 
-fn restore_paths(text: &[u8], names: &Names, workspace: &Workspace, config: &Config) -> Vec<u8> {
+fn restore_paths(text: &[u8], names: &CopyNames, workspace: &Workspace, config: &Config) -> Vec<u8> {
     let temporary = workspace.temporary_output.as_os_str().as_bytes();
     let text = names.restore(text);
     let mut out = Vec::with_capacity(text.len());
@@ -172,7 +172,7 @@ fn restore_paths(text: &[u8], names: &Names, workspace: &Workspace, config: &Con
 /// given.
 pub fn rewrite_side_outputs(
     config: &Config,
-    names: &Names,
+    names: &CopyNames,
     workspace: &Workspace,
     opened: Option<&[String]>,
 ) -> Result<()> {

@@ -154,7 +154,7 @@ fn prune_and_link(
 /// Each pruned object agrees with its plan, and every strong reference has the definition that it had.
 fn verify_emitted(sources: EmissionInputs<'_>, objects: &[Option<Vec<u8>>]) -> Result<()> {
     let resolution = sources.resolution;
-    let facts: Vec<verify::Facts<'_>> = (0..resolution.loaded.len())
+    let facts: Vec<verify::SymbolFacts<'_>> = (0..resolution.loaded.len())
         .into_par_iter()
         .map(|position| {
             let module = resolution.loaded[position];

@@ -22,7 +22,7 @@ mod stubs;
 mod unwind;
 
 pub use self::bitcode::{bitcode, bitcode_facts};
-pub use self::closure::{Facts, closure, closure_of, facts};
+pub use self::closure::{SymbolFacts, closure, closure_of, facts};
 pub use self::object::{Expected, object};
 pub use self::output::{DynamicSymbols, ExportedSymbol, OutputFacts, OutputType, output};
 pub use self::parts::ExpectedParts;

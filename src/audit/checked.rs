@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use crate::report::graph::HOLDS;
 
-use super::model::{Atom, Definer, Edge, Head, Import, Model, Module, State};
+use super::model::{Atom, AuditedModule, Definer, GraphEdge, Head, Import, Model, State};
 use super::read;
 
 /// The tables of a report; `path` is for messages.
@@ -41,7 +41,7 @@ pub(super) fn checked<'a>(path: &str, report: read::ReadReport<'a>) -> Result<Mo
         return Err("the sizes are beyond all bounds".to_owned());
     }
     let symbols = report.symbols;
-    let module = |m: read::ReadModule<'a>| Module { name: m.name, archive: m.archive };
+    let module = |m: read::ReadModule<'a>| AuditedModule { name: m.name, archive: m.archive };
     let head =
         Head { linker: report.linker, output: report.output, level: report.level, pruned: report.pruned };
     let mut model = Model {
@@ -115,7 +115,7 @@ fn rows<'t>(
     Ok(columns.map(|(((end, kind), offset), count)| (*end, *kind, *offset, *count)))
 }
 
-fn edges(graph: &read::ReadGraph<'_>, atoms: usize) -> Result<Vec<Edge>, String> {
+fn edges(graph: &read::ReadGraph<'_>, atoms: usize) -> Result<Vec<GraphEdge>, String> {
     let table = |what: &str| format!("the graph {what}");
     let rows = rows((&graph.target, &graph.kind, &graph.offset, &graph.count), atoms).map_err(table)?;
     let ascending = graph.start.windows(2).all(|w| w.first() <= w.last());
@@ -133,7 +133,7 @@ fn edges(graph: &read::ReadGraph<'_>, atoms: usize) -> Result<Vec<Edge>, String>
         while graph.start.get(from as usize + 1).is_some_and(|end| *end as usize <= i) {
             from += 1;
         }
-        edges.push(Edge { from, to, kind, offset, count, flags: *flags });
+        edges.push(GraphEdge { from, to, kind, offset, count, flags: *flags });
     }
     Ok(edges)
 }
@@ -147,13 +147,13 @@ fn import(i: read::ReadImport<'_>) -> Import<'_> {
     Import { symbol: i.symbol, definer }
 }
 
-fn import_edges(imports: &[read::ReadImport<'_>], atoms: usize) -> Result<Vec<Edge>, String> {
+fn import_edges(imports: &[read::ReadImport<'_>], atoms: usize) -> Result<Vec<GraphEdge>, String> {
     let mut edges = Vec::new();
     for (i, import) in imports.iter().enumerate() {
         let to = (atoms + i) as u32;
         let rows = rows((&import.from, &import.kind, &import.offset, &import.count), atoms)
             .map_err(|what| format!("the import {} {what}", import.symbol))?;
-        edges.extend(rows.map(|(from, kind, offset, count)| Edge {
+        edges.extend(rows.map(|(from, kind, offset, count)| GraphEdge {
             from,
             to,
             kind,

@@ -11,7 +11,7 @@ use crate::inputs::glob::Glob;
 
 use super::attribute::place;
 use super::demangle::{self, demangle};
-use super::model::{Import, Model, Module, State};
+use super::model::{AuditedModule, Import, Model, State};
 
 /// What of several things with the name is meant, ascending.
 ///
@@ -69,7 +69,7 @@ pub(crate) fn find_or_import(model: &Model<'_>, name: &str) -> Result<Vec<u32>> 
 }
 
 /// Whether a user means the module: by its whole path or an end of it.
-pub(crate) fn is_module(module: &Module<'_>, name: &str) -> bool {
+pub(crate) fn is_module(module: &AuditedModule<'_>, name: &str) -> bool {
     let name = name.strip_prefix("./").unwrap_or(name);
     let full = module.full();
     let behind =
@@ -107,7 +107,7 @@ impl<'m, 'a> Demangled<'m, 'a> {
     }
 
     /// The atoms of some modules that have the name in the strictest way in which any has it.
-    fn find(&self, name: &str, of: &dyn Fn(&Module<'_>) -> bool) -> Vec<u32> {
+    fn find(&self, name: &str, of: &dyn Fn(&AuditedModule<'_>) -> bool) -> Vec<u32> {
         let glob = Glob::new(name);
         let wanted = demangle::loose(name);
         let ways: [Way<'_>; 6] = [

@@ -59,12 +59,12 @@ impl Atom<'_> {
 }
 
 #[derive(Debug)]
-pub(crate) struct Module<'a> {
+pub(crate) struct AuditedModule<'a> {
     pub(crate) name: Text<'a>,
     pub(crate) archive: Option<Text<'a>>,
 }
 
-impl Module<'_> {
+impl AuditedModule<'_> {
     /// As a linker writes it, without folders: `archive(member)`.
     pub(crate) fn short(&self) -> String {
         match &self.archive {
@@ -88,7 +88,7 @@ fn base(path: &str) -> &str {
 
 /// An edge, as the report has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Edge {
+pub(crate) struct GraphEdge {
     pub(crate) from: u32,
     pub(crate) to: u32,
     pub(crate) kind: u8,
@@ -132,15 +132,15 @@ pub(crate) struct Model<'a> {
     /// Where it was read, as the user said it.
     pub(crate) path: String,
     pub(crate) report: Head<'a>,
-    pub(crate) modules: Vec<Module<'a>>,
+    pub(crate) modules: Vec<AuditedModule<'a>>,
     pub(crate) atoms: Vec<Atom<'a>>,
     pub(crate) roots: Vec<read::ReadRoot<'a>>,
     pub(crate) kinds: Vec<Text<'a>>,
     /// Ascending by source.
-    pub(crate) edges: Vec<Edge>,
+    pub(crate) edges: Vec<GraphEdge>,
     pub(crate) imports: Vec<Import<'a>>,
     /// To imports: positions behind those of all atoms. Ascending by target.
-    pub(crate) import_edges: Vec<Edge>,
+    pub(crate) import_edges: Vec<GraphEdge>,
     pub(crate) limits: Vec<read::Limit<'a>>,
     pub(crate) duplicates: Vec<Vec<u32>>,
     pub(crate) parts: Vec<read::ReadPart<'a>>,
@@ -256,7 +256,7 @@ impl<'a> Model<'a> {
     }
 
     /// Each import with the edges to it.
-    pub(crate) fn used_imports(&self) -> impl Iterator<Item = (&Import<'a>, &[Edge])> {
+    pub(crate) fn used_imports(&self) -> impl Iterator<Item = (&Import<'a>, &[GraphEdge])> {
         let mut edges = &self.import_edges[..];
         self.imports.iter().zip(self.atoms.len() as u32..).map(move |(import, position)| {
             let (of_this, others) = edges.split_at(edges.partition_point(|e| e.to <= position));
@@ -274,7 +274,7 @@ impl<'a> Model<'a> {
     }
 
     /// The edge of a number of [`Model::graph_with_imports`]; `None` for that of a root.
-    pub(crate) fn edge(&self, number: u32) -> Option<&Edge> {
+    pub(crate) fn edge(&self, number: u32) -> Option<&GraphEdge> {
         let number = number as usize;
         let import = || self.import_edges.get(number.checked_sub(self.edges.len() + self.roots.len())?);
         self.edges.get(number).or_else(import)

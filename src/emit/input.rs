@@ -60,7 +60,7 @@ pub(super) enum Role {
 
 /// Where a symbol is, `SHN_XINDEX` resolved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum SymbolPlace {
     Undefined,
     Absolute,
     Common,
@@ -254,22 +254,22 @@ impl<'a> Input<'a> {
     }
 
     /// Where symbol `index` is defined.
-    pub(super) fn place(&self, index: usize) -> Result<Place> {
+    pub(super) fn place(&self, index: usize) -> Result<SymbolPlace> {
         let symbol =
             self.symbols.get(index).ok_or_else(|| malformed(format!("there is no symbol {index}")))?;
         Ok(match symbol.st_shndx.get(LE) {
-            elf::SHN_UNDEF => Place::Undefined,
-            elf::SHN_ABS => Place::Absolute,
-            elf::SHN_COMMON => Place::Common,
+            elf::SHN_UNDEF => SymbolPlace::Undefined,
+            elf::SHN_ABS => SymbolPlace::Absolute,
+            elf::SHN_COMMON => SymbolPlace::Common,
             elf::SHN_XINDEX => {
                 let section = self.extended.get(index).map_or(0, |s| s.get(LE));
                 self.section(section as usize)?;
-                Place::Section(section)
+                SymbolPlace::Section(section)
             }
-            reserved if reserved.is_reserved() => Place::Reserved(reserved.0),
+            reserved if reserved.is_reserved() => SymbolPlace::Reserved(reserved.0),
             section => {
                 self.section(usize::from(section.0))?;
-                Place::Section(u32::from(section.0))
+                SymbolPlace::Section(u32::from(section.0))
             }
         })
     }

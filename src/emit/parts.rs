@@ -20,7 +20,7 @@ use summaries::native::significance::Significance;
 use summaries::{Atom, AtomIdx, ModuleSummary};
 
 use super::debug::Meant;
-use super::input::{Input, LE, Place, Role};
+use super::input::{Input, LE, Role, SymbolPlace};
 use super::stub::Code;
 use crate::error::{Error, Result, Stage};
 use crate::plan::{Action, ModulePlan};
@@ -161,7 +161,7 @@ impl<'s> SplitSections<'s> {
         if entry.st_type() != elf::STT_SECTION {
             return Ok(None);
         }
-        let Place::Section(section) = input.place(index)? else { return Ok(None) };
+        let SymbolPlace::Section(section) = input.place(index)? else { return Ok(None) };
         let parted = self.of(section);
         if parted.is_some() && entry.st_value.get(LE) != 0 {
             return Err(input.about(section as usize, "its section symbol is not at its start"));

@@ -124,7 +124,7 @@ fn check_unmoved(input: &Input<'_>, unwind: &Unwind, target: Target, entry: &Rel
     let names_section = input.symbols.get(symbol).is_some_and(|s| s.st_type() == elf::STT_SECTION);
     if names_section
         && entry.r_addend.get(LE) > 0
-        && let super::input::Place::Section(section) = input.place(symbol)?
+        && let super::input::SymbolPlace::Section(section) = input.place(symbol)?
         && unwind.of(section).is_some()
     {
         return Err(input.about(target.section as usize, "refers to a place inside of a pruned .eh_frame"));

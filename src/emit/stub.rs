@@ -13,7 +13,7 @@
 
 use object::{I64, U32, U64, elf, pod};
 
-use super::input::{Input, LE, Place, Rela, Shdr};
+use super::input::{Input, LE, Rela, Shdr, SymbolPlace};
 use super::parts::SplitSections;
 use super::symbol_table::EmittedSymbols;
 use crate::error::Result;
@@ -92,7 +92,7 @@ pub(super) fn named<'n>(
     for home in symbols.homes.iter().filter(|h| h.stub.is_some()) {
         let symbol = home.symbol as usize;
         let local = symbol < input.first_global;
-        if let Place::Section(section) = input.place(symbol)?
+        if let SymbolPlace::Section(section) = input.place(symbol)?
             && !input.symbol_name(symbol).is_empty()
         {
             names.push(((section, home.run), local, symbol));

@@ -8,7 +8,7 @@
 use object::elf::{self, SymbolBind};
 use object::{U16, U32, U64, pod};
 
-use super::input::{Input, LE, Place, Sym};
+use super::input::{Input, LE, Sym, SymbolPlace};
 use super::sections::Numbering;
 use super::strings::{Compacted, StringTable};
 use super::unwind::Unwind;
@@ -16,7 +16,7 @@ use crate::error::{Error, Result, Stage};
 
 /// How a symbol appears in the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Entry {
+pub(super) enum EmittedSymbol {
     Absent,
     AsItWas,
     /// Undefined, with the binding that it had.
@@ -39,7 +39,7 @@ pub(super) struct Home {
 /// The symbol table of the output.
 #[derive(Debug)]
 pub(super) struct EmittedSymbols {
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<EmittedSymbol>,
     /// By old index; `u32::MAX` for a symbol that goes.
     pub(super) new: Vec<u32>,
     /// `sh_info`: index of the first non-local symbol.
@@ -104,7 +104,7 @@ impl EmittedSymbols {
     /// Tell the string table which names stay.
     pub(super) fn note_names(&self, input: &Input<'_>, names: &mut StringTable<'_>) {
         for (symbol, entry) in input.symbols.iter().zip(&self.entries) {
-            if *entry != Entry::Absent {
+            if *entry != EmittedSymbol::Absent {
                 names.note(symbol.st_name.get(LE));
             }
         }
@@ -125,15 +125,15 @@ impl EmittedSymbols {
             if extended.len() == self.first_added as usize {
                 any_extended |= self.write_added(sections, &mut out, &mut extended)?;
             }
-            if *entry == Entry::Absent {
+            if *entry == EmittedSymbol::Absent {
                 continue;
             }
             let mut symbol = *old;
             symbol.st_name = U32::new(LE, names.new_offset(old.st_name.get(LE)));
             let mut high = 0;
             match entry {
-                Entry::AsItWas => {
-                    if let Place::Section(section) = input.place(i)? {
+                EmittedSymbol::AsItWas => {
+                    if let SymbolPlace::Section(section) = input.place(i)? {
                         let home = self
                             .homes
                             .binary_search_by_key(&(i as u32), |h| h.symbol)
@@ -159,9 +159,9 @@ impl EmittedSymbols {
                         }
                     }
                 }
-                Entry::Undefined => make_undefined(&mut symbol, undefined_binding(old.st_bind())?),
-                Entry::WeakUndefined => make_undefined(&mut symbol, elf::STB_WEAK),
-                Entry::Absolute | Entry::Absent => {
+                EmittedSymbol::Undefined => make_undefined(&mut symbol, undefined_binding(old.st_bind())?),
+                EmittedSymbol::WeakUndefined => make_undefined(&mut symbol, elf::STB_WEAK),
+                EmittedSymbol::Absolute | EmittedSymbol::Absent => {
                     symbol.st_shndx = U16::new(LE, elf::SHN_ABS);
                     symbol.st_value = U64::new(LE, 0);
                     symbol.st_size = U64::new(LE, 0);

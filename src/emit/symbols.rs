@@ -15,10 +15,10 @@
 use object::elf;
 use summaries::{Definition, ModuleSummary};
 
-use super::input::{Input, LE, Place, Role, Sym};
+use super::input::{Input, LE, Role, Sym, SymbolPlace};
 use super::parts::{OffsetLocation, SplitSections};
 use super::sections::SectionDisposition;
-use super::symbol_table::{EmittedSymbols, Entry, Home};
+use super::symbol_table::{EmittedSymbol, EmittedSymbols, Home};
 use crate::error::{Error, Result, Stage};
 use crate::plan::{Action, ModulePlan};
 /// What the plan makes of a symbol's definition.
@@ -74,7 +74,7 @@ impl<'p> Symbols<'p> {
             };
             let place = input.place(i)?;
             let dropped = match place {
-                Place::Section(s) if parts.of(s).is_some() => {
+                SymbolPlace::Section(s) if parts.of(s).is_some() => {
                     match home(input, parts, i, s, symbol.definition)? {
                         Some(home) => {
                             homes.push(home);
@@ -83,12 +83,12 @@ impl<'p> Symbols<'p> {
                         None => true,
                     }
                 }
-                Place::Section(s) => planned || !fates.keeps(s as usize),
-                Place::Undefined => false,
+                SymbolPlace::Section(s) => planned || !fates.keeps(s as usize),
+                SymbolPlace::Undefined => false,
                 _ => planned,
             };
             standing.push(match place {
-                Place::Undefined => SymbolDisposition::Undefined,
+                SymbolPlace::Undefined => SymbolDisposition::Undefined,
                 _ if !dropped => SymbolDisposition::Defined,
                 _ if i >= input.first_global && plan.prevails_elsewhere.get(i) == Some(&true) => {
                     SymbolDisposition::Replaced
@@ -145,7 +145,7 @@ impl<'p> Symbols<'p> {
         for (i, symbol) in input.symbols.iter().enumerate() {
             let used =
                 symbol.st_type() != elf::STT_SECTION || self.is_referenced.get(i).copied().unwrap_or(true);
-            if let (true, Place::Section(section)) = (used, input.place(i)?)
+            if let (true, SymbolPlace::Section(section)) = (used, input.place(i)?)
                 && let Some(slot) = needed.get_mut(section as usize)
             {
                 *slot = true;
@@ -197,34 +197,36 @@ impl<'p> Symbols<'p> {
             let flag = |flags: &[bool]| flags.get(i).copied().unwrap_or(false);
             // Tables and unwind sections may have been found empty since the standings were taken.
             let standing = match (self.standing.get(i).copied(), input.place(i)?) {
-                (Some(SymbolDisposition::Defined), Place::Section(s)) if !fates.keeps(s as usize) => {
+                (Some(SymbolDisposition::Defined), SymbolPlace::Section(s)) if !fates.keeps(s as usize) => {
                     SymbolDisposition::Gone
                 }
                 (standing, _) => standing.unwrap_or(SymbolDisposition::Gone),
             };
             let pinned = flag(&self.plan.pin_mention);
             let entry = match standing {
-                _ if i == 0 => Entry::AsItWas,
-                SymbolDisposition::Defined => Entry::AsItWas,
+                _ if i == 0 => EmittedSymbol::AsItWas,
+                SymbolDisposition::Defined => EmittedSymbol::AsItWas,
                 SymbolDisposition::Undefined
                     if flag(&self.is_referenced) || !flag(&self.was_referenced) || pinned =>
                 {
-                    Entry::AsItWas
+                    EmittedSymbol::AsItWas
                 }
-                SymbolDisposition::Replaced if flag(&self.is_referenced) || pinned => Entry::Undefined,
+                SymbolDisposition::Replaced if flag(&self.is_referenced) || pinned => {
+                    EmittedSymbol::Undefined
+                }
                 _ if i < self.first_global => match flag(&signature) {
                     true if symbol.st_type() == elf::STT_SECTION => {
                         let name = String::from_utf8_lossy(input.symbol_name(i)).into_owned();
                         return Err(malformed("a group's name is that of a dropped section").at_symbol(name));
                     }
-                    true => Entry::Absolute,
-                    false => Entry::Absent,
+                    true => EmittedSymbol::Absolute,
+                    false => EmittedSymbol::Absent,
                 },
-                _ if flag(&signature) || self.is_pinned(i, symbol) => Entry::WeakUndefined,
-                _ => Entry::Absent,
+                _ if flag(&signature) || self.is_pinned(i, symbol) => EmittedSymbol::WeakUndefined,
+                _ => EmittedSymbol::Absent,
             };
             table.entries.push(entry);
-            if entry == Entry::Absent {
+            if entry == EmittedSymbol::Absent {
                 table.new.push(u32::MAX);
             } else {
                 table.new.push(next);

@@ -8,10 +8,10 @@
 use object::{I64, LittleEndian, U32, U64, elf, pod};
 use summaries::native::significance::Significance;
 
-use super::input::{ADDRSIG as SHT_LLVM_ADDRSIG, Input, LE, Place, Rela, Role, Shdr};
+use super::input::{ADDRSIG as SHT_LLVM_ADDRSIG, Input, LE, Rela, Role, Shdr, SymbolPlace};
 use super::parts::SplitSections;
 use super::sections::{Numbering, group_members};
-use super::symbol_table::{EmittedSymbols, Entry};
+use super::symbol_table::{EmittedSymbol, EmittedSymbols};
 use crate::error::Result;
 
 type Rel = elf::Rel64<LittleEndian>;
@@ -85,9 +85,11 @@ pub(super) fn new_addrsig(
     let mut listed = Vec::new();
     for (old, (symbol, entry)) in input.symbols.iter().zip(&symbols.entries).enumerate().skip(1) {
         let lists = match (entry, input.place(old)?) {
-            (Entry::Absent | Entry::Absolute, _) => false,
-            (Entry::Undefined | Entry::WeakUndefined, _) | (_, Place::Undefined) => mentioned(old),
-            (Entry::AsItWas, Place::Section(section)) => match parts.of(section) {
+            (EmittedSymbol::Absent | EmittedSymbol::Absolute, _) => false,
+            (EmittedSymbol::Undefined | EmittedSymbol::WeakUndefined, _) | (_, SymbolPlace::Undefined) => {
+                mentioned(old)
+            }
+            (EmittedSymbol::AsItWas, SymbolPlace::Section(section)) => match parts.of(section) {
                 // Those of the parts are listed below, the first one's among them.
                 Some(_) if symbol.st_type() == elf::STT_SECTION => false,
                 Some(parted) => {
@@ -97,7 +99,7 @@ pub(super) fn new_addrsig(
                 }
                 None => !parts.is_foldable(section),
             },
-            (Entry::AsItWas, _) => symbol.st_type() != elf::STT_FILE,
+            (EmittedSymbol::AsItWas, _) => symbol.st_type() != elf::STT_FILE,
         };
         if let (true, Some(new)) = (lists, symbols.of(old as u32)) {
             listed.push(new);

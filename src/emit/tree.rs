@@ -7,7 +7,7 @@
 //! nothing goes and that is no member is named by its original path. Members that stay out and are looked at follow.
 //!
 //! Copies lie in numbered folders and keep the basename, so that file patterns of scripts, `--exclude-libs` and
-//! messages see the names that they know; [`Names`] turns a copy's path back into the original's.
+//! messages see the names that they know; [`CopyNames`] turns a copy's path back into the original's.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -25,14 +25,14 @@ use crate::resolve::Resolution;
 
 /// What a copy's path stands for.
 #[derive(Debug, Default)]
-pub struct Names {
+pub struct CopyNames {
     /// The folder of the numbered folders, with a trailing slash.
     prefix: String,
     /// By number: the copy's basename and the original's path.
     originals: Vec<(String, String)>,
 }
 
-impl Names {
+impl CopyNames {
     /// Replace each copy's path by the original's, and its folder by the original's where something else lies in it: lld names what it makes of bitcode so.
     pub fn restore(&self, text: &[u8]) -> Vec<u8> {
         let prefix = self.prefix.as_bytes();
@@ -87,7 +87,7 @@ fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
 pub struct Emitted {
     /// Arguments of the linker, but for the output.
     pub line: Vec<LineWord>,
-    pub names: Names,
+    pub names: CopyNames,
     /// By load position: the bytes of each pruned module; `None` where it is untouched.
     pub objects: Vec<Option<Vec<u8>>>,
 }
@@ -118,7 +118,7 @@ pub struct EmissionInputs<'s> {
 /// Rewrite what is touched and write the files into `dir`.
 pub fn emit(sources: EmissionInputs<'_>, dir: &Path) -> Result<Emitted> {
     let objects = objects(sources)?;
-    let mut files = Files { dir, names: Names::default(), outputs: Vec::new() };
+    let mut files = Files { dir, names: CopyNames::default(), outputs: Vec::new() };
     files.names.prefix = format!("{}/", dir.display());
     let block = input_block(sources, &objects, &mut files);
     files.write(sources, &objects)?;
@@ -192,7 +192,7 @@ enum Content {
 /// Files to be written.
 struct Files<'d> {
     dir: &'d Path,
-    names: Names,
+    names: CopyNames,
     outputs: Vec<(PathBuf, Content)>,
 }
 

@@ -12,7 +12,7 @@ use goblin::elf::section_header as sh;
 
 use super::elf::{Object, Place, SHT_LLVM_ADDRSIG};
 use super::object::Pair;
-use super::relocations::{Entry, by_target, entries};
+use super::relocations::{RelocationEntry, by_target, entries};
 use crate::error::Result;
 
 /// The tables of an object that linkers read.
@@ -126,7 +126,7 @@ fn listed(object: &Object<'_>, table: usize) -> Result<Vec<bool>> {
 }
 
 /// Whether a relocation is of type PC32 or PLT32 and behind the opcode of a direct call or jump.
-fn is_branch(object: &Object<'_>, section: usize, entry: &Entry) -> Result<bool> {
+fn is_branch(object: &Object<'_>, section: usize, entry: &RelocationEntry) -> Result<bool> {
     let code = object.sections.get(section).is_some_and(|s| s.sh_flags & u64::from(sh::SHF_EXECINSTR) != 0);
     let before = usize::try_from(entry.offset).ok().and_then(|at| object.contents(section).ok()?.get(..at));
     let opcode = matches!(before, Some([.., 0xe8 | 0xe9] | [.., 0x0f, 0x80..=0x8f]));
@@ -134,7 +134,7 @@ fn is_branch(object: &Object<'_>, section: usize, entry: &Entry) -> Result<bool>
 }
 
 /// Whether bytes like those of `lea` with a place of the same section, and without relocation, are anywhere.
-fn has_own_lea(bytes: &[u8], relocations: &[Entry]) -> bool {
+fn has_own_lea(bytes: &[u8], relocations: &[RelocationEntry]) -> bool {
     bytes.array_windows::<7>().enumerate().any(|(at, window)| {
         let [rex, opcode, operand, field @ ..] = window;
         let target = (at as i64 + 7).wrapping_add(i64::from(i32::from_le_bytes(*field)));

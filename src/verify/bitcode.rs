@@ -8,7 +8,7 @@
 use summaries::bitcode;
 use summaries::bitcode::file::BitcodeFile;
 use summaries::bitcode::ir::constants::ConstantKind;
-use summaries::bitcode::ir::function::{Body, Definition};
+use summaries::bitcode::ir::function::{Body, ValueDefinition};
 use summaries::bitcode::ir::instruction::InstructionKind;
 use summaries::bitcode::ir::mentions::Mentions;
 use summaries::bitcode::ir::{self, Global, GlobalKind, IrModule, ValueId};
@@ -16,15 +16,20 @@ use summaries::bitcode::linkage::Linkage;
 use summaries::bitcode::module::GlobalValue;
 use summaries::bitcode::symbols::{self, ValueAt};
 
-use super::Facts;
-use crate::emit::bitcode::{Action, assembly};
+use super::SymbolFacts;
+use crate::emit::bitcode::{ValueFate, assembly};
 use crate::error::{Error, Result, Stage};
 
 /// Hold `pruned` against `original`, what was to be done with each value, and the name by which stubs report.
 ///
 /// # Errors
 /// The first value that is not what it has to be.
-pub fn bitcode(name: &str, original: &[u8], pruned: &[u8], fate: &dyn Fn(ValueAt) -> Action) -> Result<()> {
+pub fn bitcode(
+    name: &str,
+    original: &[u8],
+    pruned: &[u8],
+    fate: &dyn Fn(ValueAt) -> ValueFate,
+) -> Result<()> {
     let failed = |what: String| Error::new(Stage::Verify, what).in_file(name);
     let read = |bytes| bitcode::read(bytes).map_err(|e| failed(format!("LLVM bitcode: {e}")));
     let (before, after) = (read(original)?, read(pruned)?);
@@ -47,7 +52,7 @@ pub fn bitcode(name: &str, original: &[u8], pruned: &[u8], fate: &dyn Fn(ValueAt
             summary.map(|s| s.entries.iter().map(|e| e.value).collect::<Vec<u32>>())
         };
         let kept = |list: Vec<u32>| {
-            let stays = |value: &u32| fate(ValueAt { module: m as u32, value: *value }) != Action::Drop;
+            let stays = |value: &u32| fate(ValueAt { module: m as u32, value: *value }) != ValueFate::Drop;
             list.into_iter().filter(stays).collect::<Vec<u32>>()
         };
         if entries(&before).map(kept) != entries(&after) {
@@ -78,14 +83,14 @@ enum Wrong {
 fn wrong(
     file: &BitcodeFile<'_>,
     (original, pruned): (&[u8], &[u8]),
-    fate: &dyn Fn(ValueAt) -> Action,
+    fate: &dyn Fn(ValueAt) -> ValueFate,
 ) -> bitcode::error::Result<Option<Wrong>> {
     let (before, ir) = (ir::read(original)?, ir::read(pruned)?);
     for (m, (module, of_ir)) in file.modules.iter().zip(&ir.modules).enumerate() {
         let fate = |value: ValueId| fate(ValueAt { module: m as u32, value: value.0 });
         let goes = |value: &ValueId| {
             let of = module.values.get(value.0 as usize);
-            fate(*value) == Action::Drop && of.is_some_and(|v| !v.is_intrinsic())
+            fate(*value) == ValueFate::Drop && of.is_some_and(|v| !v.is_intrinsic())
         };
         let name = |value: ValueId| {
             let of = module.values.get(value.0 as usize);
@@ -95,11 +100,11 @@ fn wrong(
         for (v, (value, global)) in module.values.iter().zip(&of_ir.globals).enumerate() {
             let id = ValueId(v as u32);
             let is_metadata = symbols::is_metadata(module, value) && !symbols::keeps_its_elements(value.name);
-            if fate(id) == Action::Drop || is_metadata {
+            if fate(id) == ValueFate::Drop || is_metadata {
                 continue;
             }
             let old = before.modules.get(m).and_then(|m| m.globals.get(v));
-            if fate(id) == Action::Keep && old.map(without_body) != Some(without_body(global)) {
+            if fate(id) == ValueFate::Keep && old.map(without_body) != Some(without_body(global)) {
                 return Ok(Some(Wrong::Body(name(id))));
             }
             let mut operands = Vec::new();
@@ -113,7 +118,7 @@ fn wrong(
         let mut bodies = 0..of_ir.bodies.len();
         for index in 0..before.modules.get(m).map_or(0, |m| m.bodies.len()) {
             let Some(was) = old.body(index)? else { continue };
-            if fate(was.function) == Action::Drop {
+            if fate(was.function) == ValueFate::Drop {
                 continue;
             }
             let body = bodies.next().map(|index| reader.body(index)).transpose()?.flatten();
@@ -123,8 +128,8 @@ fn wrong(
                 assembly(of.map_or(&[][..], |v| v.name))
             };
             let is_right = match fate(was.function) {
-                Action::Stub => body.function == was.function && traps(of_ir, &body, &expected()),
-                Action::Keep | Action::Drop => body == was,
+                ValueFate::Stub => body.function == was.function && traps(of_ir, &body, &expected()),
+                ValueFate::Keep | ValueFate::Drop => body == was,
             };
             if !is_right {
                 return Ok(Some(Wrong::Body(name(was.function))));
@@ -151,7 +156,7 @@ fn traps(module: &IrModule, body: &Body, expected: &str) -> bool {
     let [first, last] = body.instructions.as_slice() else { return false };
     let InstructionKind::Call(call) = &first.kind else { return false };
     let constant = match body.definition(call.callee) {
-        Some(Definition::Constant(index)) => body.constants.all.get(index as usize),
+        Some(ValueDefinition::Constant(index)) => body.constants.all.get(index as usize),
         _ => module.constant(call.callee),
     };
     constant.is_some_and(
@@ -159,27 +164,27 @@ fn traps(module: &IrModule, body: &Body, expected: &str) -> bool {
     ) && matches!(last.kind, InstructionKind::Unreachable)
 }
 
-fn word(action: Action) -> &'static str {
+fn word(action: ValueFate) -> &'static str {
     match action {
-        Action::Keep => "what it was",
-        Action::Drop => "gone",
-        Action::Stub => "a stub",
+        ValueFate::Keep => "what it was",
+        ValueFate::Drop => "gone",
+        ValueFate::Stub => "a stub",
     }
 }
 
-fn is_right(old: &GlobalValue<'_>, new: &GlobalValue<'_>, action: Action) -> bool {
+fn is_right(old: &GlobalValue<'_>, new: &GlobalValue<'_>, action: ValueFate) -> bool {
     let is_weak = new.declaration && new.linkage == Linkage::ExternWeak;
     match action {
         // Intrinsics stay, whatever is said of them.
-        Action::Drop => is_weak || old == new && old.is_intrinsic(),
-        Action::Keep => old == new,
-        Action::Stub => old == new && !new.declaration,
+        ValueFate::Drop => is_weak || old == new && old.is_intrinsic(),
+        ValueFate::Keep => old == new,
+        ValueFate::Stub => old == new && !new.declaration,
     }
 }
 
 /// What a module of bitcode, rewritten or as it was, defines and refers to. A rewritten one has no symbol table, and what
 /// inline assembly names is in that of the `original` alone; the assembly stays.
-pub fn bitcode_facts<'a>(name: String, original: &'a [u8], pruned: Option<&'a [u8]>) -> Facts<'a> {
+pub fn bitcode_facts<'a>(name: String, original: &'a [u8], pruned: Option<&'a [u8]>) -> SymbolFacts<'a> {
     let symbols = |bytes: &'a [u8]| bitcode::read(bytes).map(|file| symbols::of_file(&file).symbols);
     let mut all = symbols(pruned.unwrap_or(original)).unwrap_or_default();
     if pruned.is_some() {
@@ -189,5 +194,5 @@ pub fn bitcode_facts<'a>(name: String, original: &'a [u8], pruned: Option<&'a [u
     let defined = all.iter().filter(|s| !s.undefined).map(|s| s.name).collect();
     // What is weak needs no definition.
     let referenced = all.iter().filter(|s| s.undefined && !s.weak).map(|s| s.name).collect();
-    Facts { name, defined, referenced }
+    SymbolFacts { name, defined, referenced }
 }

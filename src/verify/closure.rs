@@ -15,7 +15,7 @@ use crate::error::Result;
 
 /// What one object contributes: names it defines, and names that it refers to and does not define.
 #[derive(Debug, Default)]
-pub struct Facts<'a> {
+pub struct SymbolFacts<'a> {
     /// What errors call the object.
     pub name: String,
     /// In symbol-table order.
@@ -25,11 +25,11 @@ pub struct Facts<'a> {
 }
 
 /// Read what an object contributes; can be done for all objects in parallel.
-pub fn facts<'a>(name: &str, bytes: &'a [u8]) -> Result<Facts<'a>> {
-    read(bytes).map(|facts| Facts { name: name.to_owned(), ..facts }).map_err(|e| e.in_file(name))
+pub fn facts<'a>(name: &str, bytes: &'a [u8]) -> Result<SymbolFacts<'a>> {
+    read(bytes).map(|facts| SymbolFacts { name: name.to_owned(), ..facts }).map_err(|e| e.in_file(name))
 }
 
-fn read(bytes: &[u8]) -> Result<Facts<'_>> {
+fn read(bytes: &[u8]) -> Result<SymbolFacts<'_>> {
     let object = Object::read(bytes)?;
     let count = object.symbol_count();
     let mut is_referenced = vec![false; count];
@@ -44,7 +44,7 @@ fn read(bytes: &[u8]) -> Result<Facts<'_>> {
                 true;
         }
     }
-    let mut facts = Facts::default();
+    let mut facts = SymbolFacts::default();
     for (i, is_referenced) in is_referenced.into_iter().enumerate().skip(1) {
         let Some(symbol) = object.symbol(i) else { continue };
         if st_bind(symbol.st_info) == STB_LOCAL {
@@ -77,7 +77,7 @@ pub fn closure<'a>(
 
 /// [`closure`] of objects that were read already.
 pub fn closure_of<'a>(
-    objects: &[Facts<'a>],
+    objects: &[SymbolFacts<'a>],
     defined_elsewhere: &dyn Fn(&[u8]) -> bool,
     undefined_in_plain: &dyn Fn(&[u8]) -> bool,
 ) -> Result<()> {

@@ -16,7 +16,7 @@ use summaries::{Atom, AtomIdx, ModuleSummary};
 use super::debug;
 use super::elf::{Object, Place};
 use super::object::Pair;
-use super::relocations::{Entry, SymbolMap};
+use super::relocations::{RelocationEntry, SymbolMap};
 use super::stubs;
 use crate::error::Result;
 use crate::plan::{Action, ModulePlan};
@@ -287,7 +287,7 @@ impl Pair<'_> {
     }
 
     /// What `entry`, a relocation of `section` of the original, must be now.
-    pub(super) fn wanted(&self, section: usize, entry: &Entry) -> Wanted {
+    pub(super) fn wanted(&self, section: usize, entry: &RelocationEntry) -> Wanted {
         let table = self.expected.parts.table(section, entry.offset);
         if let Some((_, false)) = table {
             return Wanted::Gone;
@@ -351,13 +351,19 @@ impl Pair<'_> {
 
     /// Whether a relocation may be against a symbol that names a stub: it must mean the first byte, and be of a section that
     /// the program sees.
-    fn may_name_stub(&self, section: usize, entry: &Entry) -> bool {
+    fn may_name_stub(&self, section: usize, entry: &RelocationEntry) -> bool {
         let absolute = matches!(entry.kind, 1 | 10 | 11 | 12 | 14);
         self.old.is_alloc(section) && !self.old.is_unwind(section) && (!absolute || entry.addend == 0)
     }
 
     /// Whether `new` may stand for `old`, a relocation of `section`; their offsets aside.
-    pub(super) fn stands_for(&self, symbols: &SymbolMap, section: usize, old: &Entry, new: &Entry) -> bool {
+    pub(super) fn stands_for(
+        &self,
+        symbols: &SymbolMap,
+        section: usize,
+        old: &RelocationEntry,
+        new: &RelocationEntry,
+    ) -> bool {
         new.kind == old.kind
             && match self.wanted(section, old) {
                 Wanted::Same => new.addend == old.addend && symbols.agrees(self, old.symbol, new.symbol),
@@ -376,8 +382,8 @@ impl Pair<'_> {
         &self,
         symbols: &SymbolMap,
         part: &Part,
-        old: &[Entry],
-        new: &[Entry],
+        old: &[RelocationEntry],
+        new: &[RelocationEntry],
     ) -> Result<()> {
         let wrong = |offset: u64| {
             let message =
@@ -390,8 +396,8 @@ impl Pair<'_> {
                 None => Ok(()),
             };
         }
-        let inside = |e: &&Entry| part.start <= e.offset && e.offset < part.end;
-        let mut wanted: Vec<(Entry, Option<(usize, i64)>)> = old
+        let inside = |e: &&RelocationEntry| part.start <= e.offset && e.offset < part.end;
+        let mut wanted: Vec<(RelocationEntry, Option<(usize, i64)>)> = old
             .iter()
             .filter(inside)
             .filter(|e| self.wanted(part.old, e) != Wanted::Gone)
@@ -416,7 +422,7 @@ impl Pair<'_> {
                 return wrong(*field);
             }
             if to.new != part.new {
-                let entry = Entry { offset: *field, kind: R_X86_64_PC32, symbol: 0, addend: 0 };
+                let entry = RelocationEntry { offset: *field, kind: R_X86_64_PC32, symbol: 0, addend: 0 };
                 wanted.push((entry, Some((to.new, base.wrapping_sub(to.start as i64)))));
                 added = true;
             }
@@ -425,7 +431,7 @@ impl Pair<'_> {
             wanted.sort_by_key(|(e, _)| e.offset);
         }
         for (i, (entry, synthesized)) in wanted.iter().enumerate() {
-            let right = |n: &Entry| {
+            let right = |n: &RelocationEntry| {
                 n.offset.checked_add(part.start) == Some(entry.offset)
                     && match synthesized {
                         None => self.stands_for(symbols, part.old, entry, n),

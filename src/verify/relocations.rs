@@ -129,7 +129,7 @@ fn may_be_undefined(pair: &Pair<'_>, i: usize, old: &Sym, new: &Sym) -> bool {
 
 /// A relocation, as both objects have it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct RelocationEntry {
     pub(super) offset: u64,
     pub(super) kind: u32,
     pub(super) symbol: usize,
@@ -184,14 +184,14 @@ pub(super) fn entries(
     object: &Object<'_>,
     by_target: &[(usize, usize)],
     target: usize,
-) -> Result<Vec<Entry>> {
+) -> Result<Vec<RelocationEntry>> {
     let start = by_target.partition_point(|(t, _)| *t < target);
     let end = by_target.partition_point(|(t, _)| *t <= target);
     let mut all = Vec::new();
     for (_, index) in by_target.get(start..end).unwrap_or(&[]) {
         let table = object.relocations(*index)?;
         all.reserve(table.len());
-        all.extend(table.iter().map(|r| Entry {
+        all.extend(table.iter().map(|r| RelocationEntry {
             offset: r.r_offset,
             kind: r.r_type,
             symbol: r.r_sym,
@@ -241,7 +241,7 @@ fn check_parts(
     pair: &Pair<'_>,
     symbols: &SymbolMap,
     parts: &[Part],
-    old: &[Entry],
+    old: &[RelocationEntry],
     new_tables: &[(usize, usize)],
 ) -> Result<()> {
     let mut old = old.to_vec();
@@ -266,8 +266,8 @@ fn check_section(
     pair: &Pair<'_>,
     symbols: &SymbolMap,
     section: usize,
-    old: &[Entry],
-    new: &[Entry],
+    old: &[RelocationEntry],
+    new: &[RelocationEntry],
 ) -> Result<Vec<Resolved>> {
     let alloc = pair.old.is_alloc(section);
     let name = pair.old.section_name(section);
@@ -299,7 +299,7 @@ fn check_section(
 
 /// Whether a reference that keeps nothing alive may have lost the symbol: its definition here is dropped, or it has
 /// none here at all.
-fn may_be_resolved(pair: &Pair<'_>, entry: &Entry) -> bool {
+fn may_be_resolved(pair: &Pair<'_>, entry: &RelocationEntry) -> bool {
     let symbol = entry.symbol;
     let Some(old) = pair.old.symbol(symbol) else { return false };
     match pair.old.place(symbol, &old) {
@@ -312,7 +312,7 @@ fn may_be_resolved(pair: &Pair<'_>, entry: &Entry) -> bool {
     }
 }
 
-pub(super) fn differs(pair: &Pair<'_>, section: usize, entry: &Entry) -> Error {
+pub(super) fn differs(pair: &Pair<'_>, section: usize, entry: &RelocationEntry) -> Error {
     let name = pair.old.symbol(entry.symbol).map(|s| {
         let section_symbol = st_type(s.st_info) == STT_SECTION;
         let name = if section_symbol { pair.old.section_name(s.st_shndx) } else { pair.old.symbol_name(&s) };

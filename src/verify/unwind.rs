@@ -6,7 +6,7 @@
 
 use super::elf::{Object, Place, error};
 use super::object::Pair;
-use super::relocations::{Entry, SymbolMap, by_target, differs, entries};
+use super::relocations::{RelocationEntry, SymbolMap, by_target, differs, entries};
 use crate::error::Result;
 
 /// A record, by its place in its section.
@@ -24,7 +24,7 @@ struct Table<'a> {
     index: usize,
     data: &'a [u8],
     records: Vec<Record>,
-    relocations: Vec<Entry>,
+    relocations: Vec<RelocationEntry>,
 }
 
 impl<'a> Table<'a> {
@@ -36,7 +36,7 @@ impl<'a> Table<'a> {
         Ok(Table { index, data, records, relocations })
     }
 
-    fn of(&self, record: &Record) -> &[Entry] {
+    fn of(&self, record: &Record) -> &[RelocationEntry] {
         let start = self.relocations.partition_point(|r| r.offset < record.start as u64);
         let end = self.relocations.partition_point(|r| r.offset < record.end as u64);
         self.relocations.get(start..end).unwrap_or(&[])
@@ -146,7 +146,7 @@ fn unchanged(pair: &Pair<'_>, symbols: &SymbolMap, old: &[usize], new: &[usize])
 }
 
 /// Whether an FDE is of a function that the plan drops: the relocation at its `pc_begin` says so.
-fn describes_dropped(pair: &Pair<'_>, relocations: &[Entry], start: usize) -> bool {
+fn describes_dropped(pair: &Pair<'_>, relocations: &[RelocationEntry], start: usize) -> bool {
     let at = start as u64 + 8;
     let Some(entry) = relocations.iter().find(|r| r.offset == at) else { return false };
     let Some(symbol) = pair.old.symbol(entry.symbol) else { return false };
@@ -226,11 +226,11 @@ fn same_relocation(
     symbols: &SymbolMap,
     section: usize,
     old_start: usize,
-    old: &Entry,
+    old: &RelocationEntry,
     new_start: usize,
-    new: &Entry,
+    new: &RelocationEntry,
 ) -> Result<()> {
-    let place = |e: &Entry, start: usize| e.offset.wrapping_sub(start as u64);
+    let place = |e: &RelocationEntry, start: usize| e.offset.wrapping_sub(start as u64);
     if place(old, old_start) == place(new, new_start) && pair.stands_for(symbols, section, old, new) {
         return Ok(());
     }

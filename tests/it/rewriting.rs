@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use lto_prune::emit::bitcode::{Action, Obstacle, RewriteError, Survey, rewrite};
+use lto_prune::emit::bitcode::{Obstacle, RewriteError, Survey, ValueFate, rewrite};
 use summaries::bitcode::container;
 use summaries::bitcode::file::BitcodeFile;
 use summaries::bitcode::index::EntryKind;
@@ -68,16 +68,16 @@ fn name_of(file: &BitcodeFile<'_>, at: ValueAt) -> String {
 }
 
 /// The bitcode of a file with an action for each name.
-fn by_name(bytes: &[u8], action: impl Fn(&str) -> Action) -> Result<Vec<u8>, RewriteError> {
+fn by_name(bytes: &[u8], action: impl Fn(&str) -> ValueFate) -> Result<Vec<u8>, RewriteError> {
     let survey = Survey::new(bytes)?;
     rewrite(&survey, &|at| action(&name_of(survey.file(), at)))
 }
 
-fn dead_and_stub(name: &str) -> Action {
+fn dead_and_stub(name: &str) -> ValueFate {
     match name {
-        "stubbed" => Action::Stub,
-        name if is_dead(name) || name == "only_dead" => Action::Drop,
-        _ => Action::Keep,
+        "stubbed" => ValueFate::Stub,
+        name if is_dead(name) || name == "only_dead" => ValueFate::Drop,
+        _ => ValueFate::Keep,
     }
 }
 
@@ -199,7 +199,7 @@ fn programs_without_what_is_dead() {
         work.must("clang-19", "-O1 -c l.c -o l.o");
         work.must("llvm-ar-19", "rcs libl.a l.o");
         let bytes = work.read("a.o");
-        work.session.write("same.o", by_name(&bytes, |_| Action::Keep).unwrap());
+        work.session.write("same.o", by_name(&bytes, |_| ValueFate::Keep).unwrap());
         let (plain, same) = (work.text("a.o", modules), work.text("same.o", modules));
         work.session.check(plain == same, "the text is not the same");
         let pruned = by_name(&bytes, dead_and_stub).unwrap();
@@ -243,7 +243,8 @@ fn library_functions_that_passes_call() {
             "#include <stdio.h>\nint dead(void) { return putchar(3); }\nint main(void) { printf(\"%c\", 104); return 0; }\n",
         );
         work.must("clang-19", &format!("{flags} -c p.c -o p.o"));
-        let drop = |name: &str| if ["dead", "putchar"].contains(&name) { Action::Drop } else { Action::Keep };
+        let drop =
+            |name: &str| if ["dead", "putchar"].contains(&name) { ValueFate::Drop } else { ValueFate::Keep };
         let pruned = by_name(&work.read("p.o"), drop).unwrap();
         work.session.write("d.o", pruned);
         let lld = Linker::Lld.path();
@@ -275,7 +276,7 @@ fn modules_of_rustc() {
         let kept = reached(survey.file(), &["from_rust"]);
         let count = survey.file().modules[0].values.len();
         work.session.check(kept.len() < count, "nothing goes");
-        let action = |at: ValueAt| if kept.contains(&at.value) { Action::Keep } else { Action::Drop };
+        let action = |at: ValueAt| if kept.contains(&at.value) { ValueFate::Keep } else { ValueFate::Drop };
         let pruned = rewrite(&survey, &action).unwrap();
         work.session.check(pruned.len() < bytes.len(), "it is not smaller");
         work.session.write("d.o", pruned);
@@ -341,26 +342,26 @@ fn what_can_not_be_done_is_said() {
         int jumps(int x) { static void *const t[] = {&&one, &&two}; goto *t[x & 1]; one: return 3; two: return 4; }\n");
     work.must("clang-19", "-O0 -flto=thin -c a.c -o a.o");
     let bytes = work.read("a.o");
-    let one = |which: &'static str, action: Action| {
-        by_name(&bytes, move |name| if name == which { action } else { Action::Keep })
+    let one = |which: &'static str, action: ValueFate| {
+        by_name(&bytes, move |name| if name == which { action } else { ValueFate::Keep })
     };
     let refers = |result| matches!(result, Err(RewriteError::Refers { .. }));
     let why = |result| match result {
         Err(RewriteError::Value { why, .. }) => Some(why),
         _ => None,
     };
-    assert!(refers(one("caller", Action::Drop)), "its alias is kept");
-    assert_eq!(why(one("llvm.compiler.used", Action::Drop)), Some(Obstacle::Special));
-    assert_eq!(why(one("jumps", Action::Stub)), Some(Obstacle::BlockAddress));
-    assert_eq!(why(one("data", Action::Stub)), Some(Obstacle::NoBody));
-    assert!(one("caller", Action::Stub).is_ok() && one("named", Action::Drop).is_ok());
+    assert!(refers(one("caller", ValueFate::Drop)), "its alias is kept");
+    assert_eq!(why(one("llvm.compiler.used", ValueFate::Drop)), Some(Obstacle::Special));
+    assert_eq!(why(one("jumps", ValueFate::Stub)), Some(Obstacle::BlockAddress));
+    assert_eq!(why(one("data", ValueFate::Stub)), Some(Obstacle::NoBody));
+    assert!(one("caller", ValueFate::Stub).is_ok() && one("named", ValueFate::Drop).is_ok());
     let survey = Survey::new(&bytes).unwrap();
-    assert_eq!(survey.forbids(ValueAt { module: 3, value: 0 }, Action::Drop), Some(Obstacle::NoValue));
+    assert_eq!(survey.forbids(ValueAt { module: 3, value: 0 }, ValueFate::Drop), Some(Obstacle::NoValue));
     // A wrapper is taken off, whatever it is wrapped with.
     let size = (bytes.len() as u32).to_le_bytes();
     let header = [[0xde, 0xc0, 0x17, 0x0b], [0; 4], [20, 0, 0, 0], size, [7, 0, 0, 1]].concat();
     let wrapped = [header, bytes.clone(), vec![0; 16]].concat();
-    let of = |bytes: &[u8]| by_name(bytes, |_| Action::Keep);
+    let of = |bytes: &[u8]| by_name(bytes, |_| ValueFate::Keep);
     assert_eq!(of(&wrapped), of(&bytes));
     // Cut off or with a bit changed it is an error, or another module; never a panic.
     let range = container::unwrap(&bytes).unwrap();
@@ -369,9 +370,10 @@ fn what_can_not_be_done_is_said() {
         let mut changed = bytes.clone();
         changed[i] ^= 1 << (i % 8);
         if let Ok(survey) = Survey::new(&changed) {
-            let _ =
-                rewrite(&survey, &|at| [Action::Keep, Action::Drop, Action::Stub][(at.value % 3) as usize]);
-            let _ = rewrite(&survey, &|_| Action::Keep);
+            let _ = rewrite(&survey, &|at| {
+                [ValueFate::Keep, ValueFate::Drop, ValueFate::Stub][(at.value % 3) as usize]
+            });
+            let _ = rewrite(&survey, &|_| ValueFate::Keep);
         }
     }
 }
@@ -405,25 +407,25 @@ fn what_stays_mentions(work: &Work, bytes: &[u8], has_summary: bool) {
     ] {
         let fate = |at: ValueAt| {
             let goes = gone.contains(&name_of(survey.file(), at).as_str());
-            if goes { Action::Drop } else { Action::Keep }
+            if goes { ValueFate::Drop } else { ValueFate::Keep }
         };
         let pruned = rewrite(&survey, &fate).unwrap();
         let error = lto_prune::verify::bitcode("p.bc", bytes, &pruned, &fate).err();
         let symbol = error.as_ref().and_then(|e| e.symbol.as_deref());
         work.session.check_eq(&symbol, &mentioned_by, &format!("{gone:?}: {error:?}"));
     }
-    let without_k = by_name(bytes, |name| if name == "k" { Action::Drop } else { Action::Keep });
+    let without_k = by_name(bytes, |name| if name == "k" { ValueFate::Drop } else { ValueFate::Keep });
     work.session.check(matches!(without_k, Err(RewriteError::Refers { .. })), "an alias of nothing");
     // Nor is another module taken for what the plan made: a body in place of a stub, a value that still asks for a definition.
-    for (name, fate) in [("f", Action::Keep), ("f", Action::Drop), ("table", Action::Drop)] {
+    for (name, fate) in [("f", ValueFate::Keep), ("f", ValueFate::Drop), ("table", ValueFate::Drop)] {
         let planned =
-            |at: ValueAt| if name_of(survey.file(), at) == name { Action::Drop } else { Action::Keep };
-        let made = |at: ValueAt| if name_of(survey.file(), at) == name { fate } else { Action::Keep };
+            |at: ValueAt| if name_of(survey.file(), at) == name { ValueFate::Drop } else { ValueFate::Keep };
+        let made = |at: ValueAt| if name_of(survey.file(), at) == name { fate } else { ValueFate::Keep };
         let pruned = rewrite(&survey, &made).unwrap();
         let error = lto_prune::verify::bitcode("p.bc", bytes, &pruned, &planned).err();
-        work.session.check_eq(&error.is_some(), &(fate == Action::Keep), &format!("{name}: {error:?}"));
-        let error = lto_prune::verify::bitcode("p.bc", bytes, &pruned, &|_| Action::Keep).err();
-        work.session.check_eq(&error.is_some(), &(fate == Action::Drop), &format!("{name}: {error:?}"));
+        work.session.check_eq(&error.is_some(), &(fate == ValueFate::Keep), &format!("{name}: {error:?}"));
+        let error = lto_prune::verify::bitcode("p.bc", bytes, &pruned, &|_| ValueFate::Keep).err();
+        work.session.check_eq(&error.is_some(), &(fate == ValueFate::Drop), &format!("{name}: {error:?}"));
     }
 }
 
@@ -438,15 +440,15 @@ fn a_module_that_is_not_what_it_has_to_be() {
     work.must("clang-19", "-O0 -flto=thin -c p.c -o p.bc");
     let bytes = work.read("p.bc");
     let survey = Survey::new(&bytes).unwrap();
-    let fate = |h: Action, d: Action| {
+    let fate = |h: ValueFate, d: ValueFate| {
         let file = survey.file();
         move |at: ValueAt| match name_of(file, at).as_str() {
             "h" => h,
             "d" => d,
-            _ => Action::Keep,
+            _ => ValueFate::Keep,
         }
     };
-    use Action::{Drop, Keep, Stub};
+    use ValueFate::{Drop, Keep, Stub};
     let ways = [(Keep, Keep), (Drop, Keep), (Stub, Keep), (Keep, Drop), (Stub, Drop)];
     for (i, done) in ways.iter().enumerate() {
         let pruned = rewrite(&survey, &fate(done.0, done.1)).unwrap();
@@ -484,7 +486,7 @@ fn what_leads_up_to_an_entry_goes_with_it() {
     work.must("clang++-19", &format!("{flags} -c p.cc -o p.bc"));
     let bytes = work.read("p.bc");
     for (gone, left) in [("none", &["0", "8"][..]), ("dead", &["8"]), ("live", &["0"])] {
-        let drop = |name: &str| if name == gone { Action::Drop } else { Action::Keep };
+        let drop = |name: &str| if name == gone { ValueFate::Drop } else { ValueFate::Keep };
         work.session.write("q.bc", by_name(&bytes, drop).unwrap());
         let dump = work.must("llvm-bcanalyzer-19", "--dump q.bc");
         // The slots that are called, in the order of the summary.

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
-use summaries::bitcode::ir::function::Definition;
+use summaries::bitcode::ir::function::ValueDefinition;
 use summaries::bitcode::ir::instruction::InstructionKind;
 use summaries::bitcode::{self, ir};
 
@@ -225,7 +225,7 @@ fn instructions(bytes: &[u8]) -> Result<BTreeMap<String, Vec<u64>>> {
         let is_indirect = |kind: &InstructionKind| {
             let InstructionKind::Call(call) = kind else { return false };
             let definition = body.definition(call.callee);
-            matches!(definition, Some(Definition::Parameter(_) | Definition::Instruction(_)))
+            matches!(definition, Some(ValueDefinition::Parameter(_) | ValueDefinition::Instruction(_)))
         };
         let numbers = (0..).zip(&body.instructions).filter(|(_, i)| is_indirect(&i.kind));
         let numbers: Vec<u64> = numbers.map(|(n, _)| n).collect();

@@ -8,7 +8,7 @@ use toml::{Table as Toml, Value};
 
 use crate::audit::attribute::{By, Item, Names, Sum, items, sums};
 use crate::audit::find::{find, is_called, is_module};
-use crate::audit::model::{Model, Module};
+use crate::audit::model::{AuditedModule, Model};
 use crate::audit::table::{Answer, Cell, Table, count};
 use crate::error::{Error, Result, Stage};
 use crate::inputs::glob::Glob;
@@ -162,7 +162,7 @@ pub(crate) fn answer(model: &Model<'_>, path: &str, text: &str) -> Result<Answer
 }
 
 /// What a pattern may say of a module: any end of its path, with its archive and without.
-fn ends(module: &Module<'_>) -> Vec<String> {
+fn ends(module: &AuditedModule<'_>) -> Vec<String> {
     let ends = |path: &str| -> Vec<String> {
         let behind = path.match_indices('/').filter_map(|(at, _)| path.get(at + 1..));
         std::iter::once(path).chain(behind).map(str::to_owned).collect()
@@ -211,8 +211,8 @@ mod tests {
 
     #[test]
     fn a_pattern_may_say_any_end_of_a_module() {
-        let member = Module { archive: Some("lib/libx.a".into()), name: "outelf.o".into() };
-        let object = Module { archive: None, name: "out/asm/nasm.o".into() };
+        let member = AuditedModule { archive: Some("lib/libx.a".into()), name: "outelf.o".into() };
+        let object = AuditedModule { archive: None, name: "out/asm/nasm.o".into() };
         let matches = |module, pattern| ends(module).iter().any(|e| Glob::new(pattern).matches(e.as_bytes()));
         for pattern in ["out*.o", "libx.a(out*.o)", "lib/*", "*outelf*"] {
             assert!(matches(&member, pattern), "{pattern}");

@@ -3,7 +3,7 @@
 use crate::audit::args::Request;
 use crate::audit::attribute::{By, Sum, items, sums};
 use crate::audit::matching::{self, Matched};
-use crate::audit::model::{Model, Module};
+use crate::audit::model::{AuditedModule, Model};
 use crate::audit::table::{Answer, Cell, Table, count};
 use crate::audit::{ROWS, rows};
 use crate::error::{Error, Result, Stage};
@@ -16,7 +16,7 @@ struct Files {
 
 impl Files {
     fn new(old: &Model<'_>, new: &Model<'_>) -> Files {
-        let modules = |model: &Model<'_>| model.modules.iter().map(Module::full).collect::<Vec<_>>();
+        let modules = |model: &Model<'_>| model.modules.iter().map(AuditedModule::full).collect::<Vec<_>>();
         Files {
             modules: matching::files(&modules(old), &modules(new)),
             archives: matching::files(&archives(old), &archives(new)),

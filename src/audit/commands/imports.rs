@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use crate::audit::args::Request;
 use crate::audit::attribute::symbol;
 use crate::audit::demangle::demangle;
-use crate::audit::model::{Definer, Edge, Model};
+use crate::audit::model::{Definer, GraphEdge, Model};
 use crate::audit::table::{Answer, Cell, Table, count};
 use crate::audit::{ROWS, rows};
 
@@ -18,7 +18,7 @@ type Sum = (u64, u64);
 /// The answer.
 pub(crate) fn answer(model: &Model<'_>, request: &Request) -> Answer {
     let mut sums: BTreeMap<&str, Sum> = BTreeMap::new();
-    let mut imports: Vec<(bool, &[Edge], String, &str)> = Vec::new();
+    let mut imports: Vec<(bool, &[GraphEdge], String, &str)> = Vec::new();
     for (import, of_this) in model.used_imports() {
         let sum = sums.entry(import.definer.name()).or_default();
         *sum = (sum.0 + 1, sum.1 + of_this.len() as u64);

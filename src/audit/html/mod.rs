@@ -18,7 +18,7 @@ use super::attribute::{By, Names, items, symbol};
 use super::commands::dominators::weights;
 use super::graph::{NONE, ROOT, dominators::Dominators};
 use super::matching;
-use super::model::{Model, Module, State};
+use super::model::{AuditedModule, Model, State};
 
 const PAGE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
@@ -205,7 +205,7 @@ impl Maker<'_, '_> {
     }
 
     fn items(&mut self, old: Option<&Model<'_>>) -> Result<Items> {
-        let paths = |model: &Model<'_>| model.modules.iter().map(Module::full).collect::<Vec<_>>();
+        let paths = |model: &Model<'_>| model.modules.iter().map(AuditedModule::full).collect::<Vec<_>>();
         let matched = matching::files(&old.map(paths).unwrap_or_default(), &paths(self.model));
         self.modules(self.model, &matched.new);
         if let Some(old) = old {

@@ -8,7 +8,7 @@ use summaries::bitcode::symbols::{self, ValueAt};
 use summaries::bitcode::{Numbering, numbering};
 use summaries::{AtomIdx, ModuleSummary};
 
-use super::{Action, RewriteError, Survey, rewrite};
+use super::{RewriteError, Survey, ValueFate, rewrite};
 use crate::error::{Error, Result, Stage};
 use crate::plan::{self, ModulePlan};
 
@@ -45,7 +45,7 @@ pub fn with_fates<T>(
     original: &[u8],
     summary: &ModuleSummary,
     plan: &ModulePlan,
-    ask: impl Fn(&dyn Fn(ValueAt) -> Action) -> Result<T>,
+    ask: impl Fn(&dyn Fn(ValueAt) -> ValueFate) -> Result<T>,
 ) -> Result<T> {
     let survey = Survey::new(original).map_err(|e| Error::new(Stage::Emit, e.to_string()))?;
     let fates = SectionDisposition::new(&survey, summary, plan);
@@ -83,8 +83,8 @@ impl<'s> SectionDisposition<'s> {
     }
 
     /// What is done with a value.
-    fn of(&self, at: ValueAt) -> Action {
-        let Some(module) = self.survey.file().modules.get(at.module as usize) else { return Action::Keep };
+    fn of(&self, at: ValueAt) -> ValueFate {
+        let Some(module) = self.survey.file().modules.get(at.module as usize) else { return ValueFate::Keep };
         let base = symbols::base_object(module, at.value);
         let number = |table: &[Vec<Option<AtomIdx>>], value: u32| {
             table.get(at.module as usize).and_then(|t| t.get(value as usize).copied()).flatten()
@@ -92,15 +92,15 @@ impl<'s> SectionDisposition<'s> {
         let atom = base.and_then(|base| number(&self.numbering.atoms, base));
         if let Some(atom) = atom {
             return match self.plan.atoms.get(atom.index()) {
-                Some(plan::Action::Drop) => Action::Drop,
+                Some(plan::Action::Drop) => ValueFate::Drop,
                 // A name of a stub leads to the stub.
-                Some(plan::Action::Stub) if base == Some(at.value) => Action::Stub,
-                _ => Action::Keep,
+                Some(plan::Action::Stub) if base == Some(at.value) => ValueFate::Stub,
+                _ => ValueFate::Keep,
             };
         }
         let symbols = self.numbering.symbols.get(at.module as usize);
         let symbol = symbols.and_then(|s| s.get(at.value as usize).copied()).flatten();
         let gone = symbol.is_some_and(|s| self.plan.prevailing_dropped.get(s.index()) == Some(&true));
-        if gone { Action::Drop } else { Action::Keep }
+        if gone { ValueFate::Drop } else { ValueFate::Keep }
     }
 }

@@ -27,13 +27,13 @@ use summaries::bitcode::symbols::ValueAt;
 pub use apply::{apply, obstacle, with_fates};
 use copier::Copier;
 pub use error::{Obstacle, RewriteError, Unsupported};
-use names::Names;
+use names::ValueNames;
 pub use stub::assembly;
 pub use survey::Survey;
 
 /// What is done with a global value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Action {
+pub enum ValueFate {
     Keep,
     /// It is gone: a definition, a declaration, an alias, anything. Only what is dropped may refer to it.
     Drop,
@@ -47,7 +47,10 @@ pub enum Action {
 ///
 /// # Errors
 /// A value whose action [`Survey::forbids`], or a reference from something kept to something dropped.
-pub fn rewrite(survey: &Survey<'_>, actions: &impl Fn(ValueAt) -> Action) -> Result<Vec<u8>, RewriteError> {
+pub fn rewrite(
+    survey: &Survey<'_>,
+    actions: &impl Fn(ValueAt) -> ValueFate,
+) -> Result<Vec<u8>, RewriteError> {
     let mut fates = Vec::new();
     for (number, of_file) in survey.file().modules.iter().enumerate() {
         fates.push(module::fates(survey, number as u32, of_file, actions)?);
@@ -56,7 +59,7 @@ pub fn rewrite(survey: &Survey<'_>, actions: &impl Fn(ValueAt) -> Action) -> Res
     let mut copier = Copier::new(survey.stream)?;
     // Places of functions count from the identification before the module; in the source and in what is written.
     let mut base = None;
-    let mut strtabs = survey.strtabs.iter().map(|old| Names::new(old));
+    let mut strtabs = survey.strtabs.iter().map(|old| ValueNames::new(old));
     let mut strtab = strtabs.next();
     loop {
         match copier.next()? {

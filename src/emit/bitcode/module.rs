@@ -10,11 +10,11 @@ use summaries::bitcode::symbols::ValueAt;
 
 use super::copier::Copier;
 use super::error::{RewriteError, Unsupported};
-use super::names::Names;
+use super::names::ValueNames;
 use super::stub::{self, StubTypes};
 use super::survey::{Survey, Types};
 use super::values;
-use super::{Action, summary};
+use super::{ValueFate, summary};
 use crate::summarize::cache;
 
 /// What is done with each value of a module, by value id, and whether it may be.
@@ -22,8 +22,8 @@ pub(super) fn fates(
     survey: &Survey<'_>,
     number: u32,
     module: &Module<'_>,
-    actions: &impl Fn(ValueAt) -> Action,
-) -> Result<Vec<Action>, RewriteError> {
+    actions: &impl Fn(ValueAt) -> ValueFate,
+) -> Result<Vec<ValueFate>, RewriteError> {
     let mut fates = Vec::with_capacity(module.values.len());
     for (id, value) in module.values.iter().enumerate() {
         let at = ValueAt { module: number, value: id as u32 };
@@ -31,17 +31,18 @@ pub(super) fn fates(
         if let Some(why) = survey.forbids(at, action) {
             return Err(RewriteError::Value { at, why });
         }
-        fates.push(if value.is_intrinsic() { Action::Keep } else { action });
+        fates.push(if value.is_intrinsic() { ValueFate::Keep } else { action });
     }
-    let fate = |id: u32| fates.get(id as usize).copied().unwrap_or(Action::Keep);
-    for (id, value) in module.values.iter().enumerate().filter(|(id, _)| fate(*id as u32) == Action::Keep) {
+    let fate = |id: u32| fates.get(id as usize).copied().unwrap_or(ValueFate::Keep);
+    for (id, value) in module.values.iter().enumerate().filter(|(id, _)| fate(*id as u32) == ValueFate::Keep)
+    {
         let to = match value.kind {
             ValueKind::Alias { aliasee } => aliasee,
             ValueKind::Ifunc { resolver } => resolver,
             _ => continue,
         };
         // LLVM wants a definition behind an alias.
-        if fate(to) == Action::Drop {
+        if fate(to) == ValueFate::Drop {
             return Err(RewriteError::Refers { from: ValueAt { module: number, value: id as u32 }, to });
         }
     }
@@ -55,14 +56,14 @@ pub(super) struct Of<'c, 'a> {
     pub(super) module: &'c Module<'a>,
     pub(super) types: &'c Types,
     /// By value id.
-    pub(super) fates: &'c [Action],
+    pub(super) fates: &'c [ValueFate],
 }
 
 /// A module, whose block has been opened.
 pub(super) struct Rewriter<'c, 'a> {
     copier: &'c mut Copier<'a>,
     of: Of<'c, 'a>,
-    names: &'c mut Names<'a>,
+    names: &'c mut ValueNames<'a>,
     stub_types: Option<StubTypes>,
     /// From where places count, in bits: in the source, in the output.
     base: (u64, u64),
@@ -80,7 +81,7 @@ impl<'c, 'a> Rewriter<'c, 'a> {
     pub(super) fn new(
         copier: &'c mut Copier<'a>,
         of: Of<'c, 'a>,
-        names: &'c mut Names<'a>,
+        names: &'c mut ValueNames<'a>,
         base: (u64, u64),
     ) -> Self {
         let Of { module, types, fates, .. } = of;
@@ -91,7 +92,7 @@ impl<'c, 'a> Rewriter<'c, 'a> {
             copier,
             of,
             names,
-            stub_types: fates.contains(&Action::Stub).then(|| StubTypes::of(types)),
+            stub_types: fates.contains(&ValueFate::Stub).then(|| StubTypes::of(types)),
             base,
             next_value: 0,
             bodies: bodies.into_iter(),
@@ -100,13 +101,13 @@ impl<'c, 'a> Rewriter<'c, 'a> {
         }
     }
 
-    fn fate(&self, id: u32) -> Action {
-        self.of.fates.get(id as usize).copied().unwrap_or(Action::Keep)
+    fn fate(&self, id: u32) -> ValueFate {
+        self.of.fates.get(id as usize).copied().unwrap_or(ValueFate::Keep)
     }
 
     /// Rewrite the module to its end.
     pub(super) fn run(mut self) -> Result<(), RewriteError> {
-        let drops = self.of.fates.iter().any(|f| *f != Action::Keep);
+        let drops = self.of.fates.iter().any(|f| *f != ValueFate::Keep);
         loop {
             match self.copier.next()? {
                 Event::Enter(block::BLOCKINFO) => self.read_through(block::BLOCKINFO)?,
@@ -118,7 +119,7 @@ impl<'c, 'a> Rewriter<'c, 'a> {
                     let index = self.of.module.summary.as_ref();
                     let index = index.ok_or(Unsupported::Place("a summary"))?;
                     let fates = self.of.fates;
-                    let action = |id: u32| fates.get(id as usize).copied().unwrap_or(Action::Keep);
+                    let action = |id: u32| fates.get(id as usize).copied().unwrap_or(ValueFate::Keep);
                     let functions = summary::fates(index, self.of.number, &action)?;
                     self.copier.open(id);
                     summary::rewrite(self.copier, functions, &action)?;
@@ -145,16 +146,16 @@ impl<'c, 'a> Rewriter<'c, 'a> {
     fn record(&mut self, code: u32) -> Result<(), RewriteError> {
         match code {
             code::GLOBALVAR | code::FUNCTION | code::ALIAS | code::IFUNC => {
-                let fate = self.of.fates.get(self.next_value).copied().unwrap_or(Action::Keep);
+                let fate = self.of.fates.get(self.next_value).copied().unwrap_or(ValueFate::Keep);
                 self.next_value += 1;
                 match fate {
-                    Action::Keep => {}
-                    Action::Drop => {
+                    ValueFate::Keep => {}
+                    ValueFate::Drop => {
                         let new = values::dropped(code, self.copier.operands(), self.of.types, self.names);
                         let (code, ops) = new.ok_or(Unsupported::Place("a value's type"))?;
                         self.copier.replace(code, &ops);
                     }
-                    Action::Stub => {
+                    ValueFate::Stub => {
                         let ops = values::stubbed(self.copier.operands());
                         self.copier.replace(code, &ops);
                     }
@@ -170,7 +171,7 @@ impl<'c, 'a> Rewriter<'c, 'a> {
                 }
                 self.table = (place != 0).then_some((field, place));
             }
-            code::HASH if self.of.fates.iter().any(|f| *f != Action::Keep) => {
+            code::HASH if self.of.fates.iter().any(|f| *f != ValueFate::Keep) => {
                 let mut what =
                     self.copier.out.bytes().get((self.base.1 / 8) as usize..).unwrap_or_default().to_vec();
                 what.extend(self.copier.operands().iter().flat_map(|word| word.to_le_bytes()));
@@ -225,12 +226,12 @@ impl<'c, 'a> Rewriter<'c, 'a> {
         let id = self.bodies.next().ok_or(Unsupported::Place("a function's body"))?;
         let began = self.copier.began();
         let at = match self.fate(id) {
-            Action::Keep => Some(self.copier.copy_block(block::FUNCTION)?),
-            Action::Drop => {
+            ValueFate::Keep => Some(self.copier.copy_block(block::FUNCTION)?),
+            ValueFate::Drop => {
                 self.copier.drop_block();
                 None
             }
-            Action::Stub => {
+            ValueFate::Stub => {
                 let at = self.copier.drop_block();
                 let types = self.stub_types.as_ref().ok_or(Unsupported::Place("a stub"))?;
                 let name = self.of.module.values.get(id as usize).map_or(&[][..], |v| v.name);
@@ -289,7 +290,7 @@ impl<'c, 'a> Rewriter<'c, 'a> {
             match self.copier.next()? {
                 Event::Record(metadata::GLOBAL_DECL_ATTACHMENT) => {
                     let id = self.copier.operands().first().and_then(|id| u32::try_from(*id).ok());
-                    if id.is_some_and(|id| self.fate(id) == Action::Drop) {
+                    if id.is_some_and(|id| self.fate(id) == ValueFate::Drop) {
                         self.copier.drop_record();
                     }
                 }

@@ -28,15 +28,15 @@ pub(super) enum Kind {
 
 /// A string table that grows.
 #[derive(Debug)]
-pub(super) struct Names<'a> {
+pub(super) struct ValueNames<'a> {
     old: &'a [u8],
     added: Vec<u8>,
     count: u64,
 }
 
-impl<'a> Names<'a> {
+impl<'a> ValueNames<'a> {
     pub(super) fn new(old: &'a [u8]) -> Self {
-        Names { old, added: Vec::new(), count: 0 }
+        ValueNames { old, added: Vec::new(), count: 0 }
     }
 
     /// A new name: its offset and size.

@@ -10,7 +10,7 @@ use summaries::bitcode::codes::summary as code;
 use summaries::bitcode::stream::Event;
 use summaries::bitcode::symbols::ValueAt;
 
-use super::Action;
+use super::ValueFate;
 use super::copier::Copier;
 use super::error::{RewriteError, Unsupported};
 
@@ -47,8 +47,8 @@ fn is_entry(code: u32) -> bool {
 pub(super) fn fates(
     index: &summaries::bitcode::index::SummaryIndex,
     module: u32,
-    action: &impl Fn(u32) -> Action,
-) -> Result<Vec<Action>, RewriteError> {
+    action: &impl Fn(u32) -> ValueFate,
+) -> Result<Vec<ValueFate>, RewriteError> {
     use summaries::bitcode::index::EntryKind;
     let mut functions = Vec::new();
     for entry in &index.entries {
@@ -61,11 +61,11 @@ pub(super) fn fates(
             EntryKind::Variable { slots, .. } => (&slots[..], None),
             EntryKind::Alias { aliasee } => (&[][..], Some(*aliasee)),
         };
-        if fate != Action::Keep {
+        if fate != ValueFate::Keep {
             continue;
         }
         let mut needed = slots.iter().map(|(f, _)| *f).chain(aliasee);
-        if let Some(to) = needed.find(|to| action(*to) == Action::Drop) {
+        if let Some(to) = needed.find(|to| action(*to) == ValueFate::Drop) {
             return Err(RewriteError::Refers { from: ValueAt { module, value: entry.value }, to });
         }
     }
@@ -75,8 +75,8 @@ pub(super) fn fates(
 /// Rewrite the block that has just been opened, to its end. `functions` as [`fates`] gives them.
 pub(super) fn rewrite(
     copier: &mut Copier<'_>,
-    functions: Vec<Action>,
-    action: &impl Fn(u32) -> Action,
+    functions: Vec<ValueFate>,
+    action: &impl Fn(u32) -> ValueFate,
 ) -> Result<(), RewriteError> {
     let mut functions = functions.into_iter();
     let mut next = functions.next();
@@ -87,22 +87,22 @@ pub(super) fn rewrite(
             Event::Enter(_) | Event::End => return Err(Unsupported::Place("a block in a summary").into()),
         };
         if leads_up(code) {
-            if next.is_some_and(|fate| fate != Action::Keep) {
+            if next.is_some_and(|fate| fate != ValueFate::Keep) {
                 copier.drop_record();
             }
         } else if is_entry(code) {
             let ops = copier.operands();
             let id = ops.first().and_then(|id| u32::try_from(*id).ok());
-            match id.map_or(Action::Keep, action) {
-                Action::Keep => {}
-                Action::Drop => copier.drop_record(),
-                Action::Stub if is_function(code) => {
+            match id.map_or(ValueFate::Keep, action) {
+                ValueFate::Keep => {}
+                ValueFate::Drop => copier.drop_record(),
+                ValueFate::Stub if is_function(code) => {
                     let flags = ops.get(1).copied().unwrap_or_default() | NOT_ELIGIBLE_TO_IMPORT;
                     // Nothing is promised of its body; no reference, of which none is read or written only.
                     let stub = [id.unwrap_or_default().into(), flags, STUB_SIZE, 0, 0, 0, 0];
                     copier.replace(code, &stub);
                 }
-                Action::Stub => return Err(Unsupported::Place("a summary's entry").into()),
+                ValueFate::Stub => return Err(Unsupported::Place("a summary's entry").into()),
             }
             if is_function(code) {
                 next = functions.next();
@@ -114,12 +114,12 @@ pub(super) fn rewrite(
 }
 
 /// The vtables of a type: a name in two operands, then pairs of an address point and a value id.
-fn type_id(copier: &mut Copier<'_>, action: &impl Fn(u32) -> Action) {
+fn type_id(copier: &mut Copier<'_>, action: &impl Fn(u32) -> ValueFate) {
     let ops = copier.operands();
     let (name, pairs) = ops.split_at_checked(2).unwrap_or((ops, &[]));
     let goes = |pair: &&[u64]| {
         let id = pair.get(1).and_then(|id| u32::try_from(*id).ok());
-        id.is_some_and(|id| action(id) == Action::Drop)
+        id.is_some_and(|id| action(id) == ValueFate::Drop)
     };
     let kept: Vec<&[u64]> = pairs.chunks(2).filter(|pair| !goes(pair)).collect();
     if kept.len() == pairs.chunks(2).len() {

@@ -12,7 +12,7 @@ use summaries::bitcode::module::{GlobalValue, ValueKind};
 use summaries::bitcode::stream::{Event, Stream};
 use summaries::bitcode::symbols::ValueAt;
 
-use super::Action;
+use super::ValueFate;
 use super::error::{Obstacle, RewriteError, Unsupported};
 
 /// The first LLVM whose constants of inline assembly have the layout that stubs have.
@@ -159,11 +159,11 @@ impl<'a> Survey<'a> {
     }
 
     /// Why this can't be done with a value, if so.
-    pub fn forbids(&self, at: ValueAt, action: Action) -> Option<Obstacle> {
+    pub fn forbids(&self, at: ValueAt, action: ValueFate) -> Option<Obstacle> {
         match action {
-            Action::Keep => None,
-            Action::Drop => self.keeps(at),
-            Action::Stub => self.keeps_body(at),
+            ValueFate::Keep => None,
+            ValueFate::Drop => self.keeps(at),
+            ValueFate::Stub => self.keeps_body(at),
         }
     }
 

@@ -7,7 +7,7 @@
 
 use summaries::bitcode::codes::module as code;
 
-use super::names::{Kind, Names};
+use super::names::{Kind, ValueNames};
 use super::survey::Types;
 
 /// Linkage of a weak declaration.
@@ -64,7 +64,7 @@ pub(super) fn dropped(
     code: u32,
     ops: &[u64],
     types: &Types,
-    names: &mut Names<'_>,
+    names: &mut ValueNames<'_>,
 ) -> Option<(u32, Vec<u64>)> {
     let at = |place: usize| ops.get(place).copied();
     let ty = at(TYPE)?;

@@ -9,7 +9,7 @@ use object::elf;
 use summaries::AtomIdx;
 
 use super::view::{decode, encode};
-use crate::emit::input::{Input, LE, Place};
+use crate::emit::input::{Input, LE, SymbolPlace};
 use crate::emit::parts::SplitSections;
 use crate::error::{Error, Result, Stage};
 use crate::plan::Action;
@@ -36,7 +36,7 @@ impl SectionSymbols {
     pub(super) fn read(input: &Input<'_>) -> Result<Self> {
         let mut symbols = SectionSymbols { of: vec![0; input.sections.len()], named: Vec::new() };
         for (i, symbol) in input.symbols.iter().enumerate().skip(1) {
-            let Place::Section(section) = input.place(i)? else { continue };
+            let SymbolPlace::Section(section) = input.place(i)? else { continue };
             let slot = symbols.of.get_mut(section as usize).filter(|slot| **slot == 0);
             match symbol.st_type() {
                 elf::STT_SECTION if symbol.st_value.get(LE) == 0 => {

@@ -33,7 +33,7 @@ use self::lists::{ListSection, ListUse, append_ranges};
 use self::surgery::{Addition, Change, Surgery};
 use self::units::{Needs, SpanUnit, Tables};
 use self::view::DebugSection;
-use super::input::{Input, LE, Place, Rela, Role};
+use super::input::{Input, LE, Rela, Role, SymbolPlace};
 use super::parts::SplitSections;
 use crate::error::{Error, Result, Stage};
 use crate::plan::Action;
@@ -308,7 +308,7 @@ impl<'m> Maps<'m> {
     fn new(input: &Input<'_>, sections: &[usize], offsets: &'m [OffsetMap]) -> Result<Self> {
         let mut maps = Vec::new();
         for (i, symbol) in input.symbols.iter().enumerate() {
-            let Place::Section(section) = input.place(i)? else { continue };
+            let SymbolPlace::Section(section) = input.place(i)? else { continue };
             let section = section as usize;
             if let Some((_, map)) = sections.iter().zip(offsets).find(|(s, _)| **s == section) {
                 if symbol.st_value.get(LE) != 0 {

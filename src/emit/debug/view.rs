@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use object::elf;
 use object::pod;
 
-use crate::emit::input::{Input, LE, Place, Rela, Role};
+use crate::emit::input::{Input, LE, Rela, Role, SymbolPlace};
 use crate::emit::relocation_action::{Formula, field_of};
 use crate::error::Result;
 
@@ -88,7 +88,7 @@ fn value_of(input: &Input<'_>, entry: &Rela) -> Result<Option<u64>> {
     if thread.contains(&entry.r_type(LE, false)) {
         return Ok(None);
     }
-    let Place::Section(section) = input.place(symbol)? else { return Ok(None) };
+    let SymbolPlace::Section(section) = input.place(symbol)? else { return Ok(None) };
     let value = input.symbols.get(symbol).map_or(0, |s| s.st_value.get(LE));
     let value = (value as i64).wrapping_add(entry.r_addend.get(LE));
     let is_alloc = input.section(section as usize)?.sh_flags.get(LE).0 & elf::SHF_ALLOC.0 != 0;

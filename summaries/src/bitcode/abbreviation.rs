@@ -8,7 +8,7 @@ use super::error::{BitcodeErrorKind, Result};
 
 /// One operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Operand {
+pub(super) enum AbbreviationOperand {
     /// Always this, without bits.
     Literal(u64),
     /// That many bits, 1 to 64.
@@ -35,14 +35,14 @@ mod encoding {
 /// A record's operands, code included, at least one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Abbreviation {
-    pub(super) operands: Box<[Operand]>,
+    pub(super) operands: Box<[AbbreviationOperand]>,
 }
 
 impl Abbreviation {
     /// Read a definition, behind its abbreviation id.
     pub(super) fn read(cursor: &mut Cursor<'_>) -> Result<Self> {
         let count = cursor.vbr(5)?;
-        let mut operands: Vec<Operand> = Vec::new();
+        let mut operands: Vec<AbbreviationOperand> = Vec::new();
         // Each takes bits, so a count that is too large ends with the stream.
         for _ in 0..count {
             operands.push(Self::operand(cursor)?);
@@ -52,15 +52,21 @@ impl Abbreviation {
             let left = operands.len() - i - 1;
             let element = operands.get(i + 1);
             match operand {
-                Operand::Array => {
-                    let scalar =
-                        matches!(element, Some(Operand::Fixed(_) | Operand::Vbr(_) | Operand::Char6));
+                AbbreviationOperand::Array => {
+                    let scalar = matches!(
+                        element,
+                        Some(
+                            AbbreviationOperand::Fixed(_)
+                                | AbbreviationOperand::Vbr(_)
+                                | AbbreviationOperand::Char6
+                        )
+                    );
                     // The first operand is the code: it may not be a list.
                     if left != 1 || !scalar || i == 0 {
                         return Err(bad());
                     }
                 }
-                Operand::Blob if left != 0 || i == 0 => return Err(bad()),
+                AbbreviationOperand::Blob if left != 0 || i == 0 => return Err(bad()),
                 _ => {}
             }
         }
@@ -70,9 +76,9 @@ impl Abbreviation {
         Ok(Abbreviation { operands: operands.into_boxed_slice() })
     }
 
-    fn operand(cursor: &mut Cursor<'_>) -> Result<Operand> {
+    fn operand(cursor: &mut Cursor<'_>) -> Result<AbbreviationOperand> {
         if cursor.fixed(1)? == 1 {
-            return Ok(Operand::Literal(cursor.vbr(8)?));
+            return Ok(AbbreviationOperand::Literal(cursor.vbr(8)?));
         }
         let encoding = cursor.fixed(3)?;
         Ok(match encoding {
@@ -80,15 +86,15 @@ impl Abbreviation {
                 let width = cursor.vbr(5)?;
                 match (encoding, width) {
                     // LLVM reads a field without bits as the literal 0.
-                    (_, 0) => Operand::Literal(0),
-                    (encoding::FIXED, 1..=64) => Operand::Fixed(width as u32),
-                    (encoding::VBR, 2..=32) => Operand::Vbr(width as u32),
+                    (_, 0) => AbbreviationOperand::Literal(0),
+                    (encoding::FIXED, 1..=64) => AbbreviationOperand::Fixed(width as u32),
+                    (encoding::VBR, 2..=32) => AbbreviationOperand::Vbr(width as u32),
                     _ => return Err(cursor.error(BitcodeErrorKind::BadAbbreviation)),
                 }
             }
-            encoding::ARRAY => Operand::Array,
-            encoding::CHAR6 => Operand::Char6,
-            encoding::BLOB => Operand::Blob,
+            encoding::ARRAY => AbbreviationOperand::Array,
+            encoding::CHAR6 => AbbreviationOperand::Char6,
+            encoding::BLOB => AbbreviationOperand::Blob,
             _ => return Err(cursor.error(BitcodeErrorKind::BadAbbreviation)),
         })
     }

@@ -9,7 +9,7 @@ use super::container;
 use super::error::{BitcodeError, BitcodeErrorKind, Result};
 use super::module::{self, MAX_NOTES, Module};
 use super::stream::{Event, Stream};
-use super::symtab::{self, Symtab};
+use super::symtab::{self, BitcodeSymtab};
 
 /// What a file of bitcode says.
 #[derive(Debug, Clone, Default)]
@@ -19,7 +19,7 @@ pub struct BitcodeFile<'a> {
     /// At least one.
     pub modules: Vec<Module<'a>>,
     /// Of all modules together; `None` if there is none, or one of an unknown version.
-    pub symtab: Option<Symtab<'a>>,
+    pub symtab: Option<BitcodeSymtab<'a>>,
     /// Blocks that were passed over.
     pub unknown: Vec<String>,
 }

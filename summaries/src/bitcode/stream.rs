@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
 
-use super::abbreviation::{Abbreviation, Operand, char6};
+use super::abbreviation::{Abbreviation, AbbreviationOperand, char6};
 use super::cursor::Cursor;
 use super::error::{BitcodeErrorKind, Result};
 
@@ -40,7 +40,7 @@ pub enum Event {
 
 /// Where the inside of a block is, so that it can be read later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct StreamPlace {
     block: u32,
     /// Of abbreviation ids, in bits.
     width: u32,
@@ -112,8 +112,8 @@ impl<'a> Stream<'a> {
 
     /// Inside of a block that another reader of the same bytes has come across: events go on to the block's [`Event::Leave`].
     /// Work is bounded by the block's own size.
-    pub(super) fn within(bytes: &'a [u8], place: Place, info: &Info) -> Self {
-        let Place { block, width, at, end } = place;
+    pub(super) fn within(bytes: &'a [u8], place: StreamPlace, info: &Info) -> Self {
+        let StreamPlace { block, width, at, end } = place;
         let mut cursor = Cursor::new(bytes);
         cursor.seek(at);
         cursor.set_end(end);
@@ -131,9 +131,9 @@ impl<'a> Stream<'a> {
     }
 
     /// Where the block is that has just been entered.
-    pub(super) fn place(&self) -> Option<Place> {
+    pub(super) fn place(&self) -> Option<StreamPlace> {
         let scope = self.scopes.last()?;
-        Some(Place { block: scope.block, width: scope.width, at: self.cursor.at(), end: scope.end })
+        Some(StreamPlace { block: scope.block, width: scope.width, at: self.cursor.at(), end: scope.end })
     }
 
     /// What the last BLOCKINFO said.
@@ -314,17 +314,17 @@ impl<'a> Stream<'a> {
         let mut operands = abbreviation.operands.iter();
         while let Some(operand) = operands.next() {
             let value = match operand {
-                Operand::Literal(value) => {
+                AbbreviationOperand::Literal(value) => {
                     self.literals = self.literals.checked_sub(1).ok_or_else(|| self.too_much())?;
                     *value
                 }
-                Operand::Array => {
+                AbbreviationOperand::Array => {
                     let count = self.cursor.vbr(6)?;
-                    let element = operands.next().copied().unwrap_or(Operand::Char6);
+                    let element = operands.next().copied().unwrap_or(AbbreviationOperand::Char6);
                     self.array(count, element)?;
                     continue;
                 }
-                Operand::Blob => {
+                AbbreviationOperand::Blob => {
                     let length = self.cursor.vbr(6)?;
                     self.cursor.align32()?;
                     self.blob = Some(self.cursor.bytes(length)?);
@@ -341,9 +341,9 @@ impl<'a> Stream<'a> {
         Ok(code_of(code.unwrap_or_default()))
     }
 
-    fn array(&mut self, count: u64, element: Operand) -> Result<()> {
+    fn array(&mut self, count: u64, element: AbbreviationOperand) -> Result<()> {
         let width = match element {
-            Operand::Fixed(width) | Operand::Vbr(width) => width,
+            AbbreviationOperand::Fixed(width) | AbbreviationOperand::Vbr(width) => width,
             _ => 6,
         };
         self.check_count(count, width)?;
@@ -355,13 +355,15 @@ impl<'a> Stream<'a> {
     }
 
     #[inline]
-    fn scalar(&mut self, operand: Operand) -> Result<u64> {
+    fn scalar(&mut self, operand: AbbreviationOperand) -> Result<u64> {
         match operand {
-            Operand::Fixed(width) => self.cursor.fixed(width),
-            Operand::Vbr(width) => self.cursor.vbr(width),
-            Operand::Char6 => Ok(char6(self.cursor.fixed(6)?)),
-            Operand::Literal(value) => Ok(value),
-            Operand::Array | Operand::Blob => Err(self.error(BitcodeErrorKind::BadAbbreviation)),
+            AbbreviationOperand::Fixed(width) => self.cursor.fixed(width),
+            AbbreviationOperand::Vbr(width) => self.cursor.vbr(width),
+            AbbreviationOperand::Char6 => Ok(char6(self.cursor.fixed(6)?)),
+            AbbreviationOperand::Literal(value) => Ok(value),
+            AbbreviationOperand::Array | AbbreviationOperand::Blob => {
+                Err(self.error(BitcodeErrorKind::BadAbbreviation))
+            }
         }
     }
 
@@ -403,7 +405,7 @@ fn code_of(code: u64) -> u32 {
 
 /// A step of [`walk`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step<'s> {
+pub enum StreamStep<'s> {
     /// A block with this id begins.
     Enter(u32),
     /// It ends.
@@ -416,15 +418,15 @@ pub enum Step<'s> {
 ///
 /// # Errors
 /// What is malformed.
-pub fn walk(bytes: &[u8], mut see: impl FnMut(Step<'_>)) -> Result<()> {
+pub fn walk(bytes: &[u8], mut see: impl FnMut(StreamStep<'_>)) -> Result<()> {
     let mut stream = Stream::new(bytes)?;
     loop {
         match stream.next()? {
-            Event::Enter(block) => see(Step::Enter(block)),
-            Event::Leave => see(Step::Leave),
+            Event::Enter(block) => see(StreamStep::Enter(block)),
+            Event::Leave => see(StreamStep::Leave),
             Event::Record(code) => {
                 let blob = stream.blob().map(<[u8]>::len);
-                see(Step::Record { code, operands: stream.operands(), blob });
+                see(StreamStep::Record { code, operands: stream.operands(), blob });
             }
             Event::End => return Ok(()),
         }

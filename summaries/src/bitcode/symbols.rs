@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use super::file::BitcodeFile;
 use super::linkage::Linkage;
 use super::module::{GlobalValue, Module, ValueKind};
-use super::symtab::{Symtab, SymtabComdat, SymtabSymbol};
+use super::symtab::{BitcodeSymtab, SymtabComdat, SymtabSymbol};
 use crate::summary::Visibility;
 
 /// A global value of a file: the module's place, and the value id.
@@ -77,7 +77,7 @@ pub fn of_file<'a>(file: &BitcodeFile<'a>) -> LinkerSymbols<'a> {
     }
 }
 
-fn of_symtab<'a>(file: &BitcodeFile<'a>, symtab: &Symtab<'a>) -> LinkerSymbols<'a> {
+fn of_symtab<'a>(file: &BitcodeFile<'a>, symtab: &BitcodeSymtab<'a>) -> LinkerSymbols<'a> {
     let mut out = LinkerSymbols { complete: true, ..LinkerSymbols::default() };
     let comdat =
         |c: &SymtabComdat<'a>| LinkerComdat { name: c.name, keeps_all: c.selection == NO_DEDUPLICATE };

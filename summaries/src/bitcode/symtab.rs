@@ -46,7 +46,7 @@ pub struct SymtabSymbol<'a> {
     pub name: &'a [u8],
     /// As in the module; empty for one of inline assembly.
     pub ir_name: &'a [u8],
-    /// Index into [`Symtab::comdats`].
+    /// Index into [`BitcodeSymtab::comdats`].
     pub comdat: Option<u32>,
     pub visibility: Visibility,
     pub undefined: bool,
@@ -65,7 +65,7 @@ pub struct SymtabSymbol<'a> {
 
 /// A symbol table.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Symtab<'a> {
+pub struct BitcodeSymtab<'a> {
     pub version: u32,
     /// Version of the LLVM that wrote it.
     pub producer: &'a [u8],
@@ -83,12 +83,12 @@ pub struct Symtab<'a> {
 ///
 /// # Errors
 /// If it points outside itself.
-pub(super) fn read<'a>(blob: &'a [u8], strtab: &'a [u8]) -> Result<Option<Symtab<'a>>> {
+pub(super) fn read<'a>(blob: &'a [u8], strtab: &'a [u8]) -> Result<Option<BitcodeSymtab<'a>>> {
     table(blob, strtab).ok_or(BitcodeError { at: 0, kind: BitcodeErrorKind::Symtab })
 }
 
 #[expect(clippy::option_option, reason = "malformed, or of an unknown version")]
-fn table<'a>(blob: &'a [u8], strtab: &'a [u8]) -> Option<Option<Symtab<'a>>> {
+fn table<'a>(blob: &'a [u8], strtab: &'a [u8]) -> Option<Option<BitcodeSymtab<'a>>> {
     let version = word(blob, 0)?;
     // The size of what is rare about a symbol: the size of a common one became 64-bit.
     let (uncommon_size, align_at) = match version {
@@ -159,7 +159,7 @@ fn table<'a>(blob: &'a [u8], strtab: &'a [u8]) -> Option<Option<Symtab<'a>>> {
     if !modules.iter().all(in_range) {
         return None;
     }
-    Some(Some(Symtab {
+    Some(Some(BitcodeSymtab {
         version,
         producer: string(4, blob)?,
         triple: string(44, blob)?,

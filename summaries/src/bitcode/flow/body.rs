@@ -8,13 +8,13 @@
 use std::collections::BTreeMap;
 
 use super::super::ir::constants::ConstantKind;
-use super::super::ir::function::{Body, Definition};
-use super::super::ir::instruction::{Instruction, InstructionKind as Kind, binary, cast};
+use super::super::ir::function::{Body, ValueDefinition};
+use super::super::ir::instruction::{InstructionKind as Kind, IrInstruction, binary, cast};
 use super::super::ir::types::{Type, TypeId};
 use super::super::ir::{IrModule, ValueId};
 use super::abi::{self, Places, Slot};
 use super::places::Values;
-use super::{Names, NotFollowed, numbers};
+use super::{GlobalNames, NotFollowed, numbers};
 use crate::ids::{AtomIdx, ValueIdx};
 use crate::relation::{CallSite, Constraint, FunctionSummary, PRESERVABLE, Place};
 
@@ -25,7 +25,7 @@ const FRAME: i64 = 1 << 17;
 pub(super) struct Builder<'m> {
     pub(super) values: Values<'m>,
     pub(super) body: &'m Body,
-    pub(super) names: &'m Names<'m>,
+    pub(super) names: &'m GlobalNames<'m>,
     pub(super) out: FunctionSummary,
     pub(super) section: u32,
     /// Of parameters and instructions, by number from the body's first.
@@ -58,7 +58,7 @@ pub(super) struct Summarised {
 pub(super) fn summarise<'m>(
     values: Values<'m>,
     body: &'m Body,
-    names: &'m Names<'m>,
+    names: &'m GlobalNames<'m>,
     atom: AtomIdx,
     section: u32,
 ) -> Result<Summarised, NotFollowed> {
@@ -113,8 +113,8 @@ impl<'m> Builder<'m> {
     /// The value of what can hold an address; `None` for what holds none.
     pub(super) fn value(&mut self, id: ValueId) -> Result<Option<ValueIdx>, NotFollowed> {
         match self.body.definition(id) {
-            Some(Definition::Module | Definition::Constant(_)) => self.constant(id),
-            Some(Definition::Parameter(_) | Definition::Instruction(_)) => {
+            Some(ValueDefinition::Module | ValueDefinition::Constant(_)) => self.constant(id),
+            Some(ValueDefinition::Parameter(_) | ValueDefinition::Instruction(_)) => {
                 if self.body.type_of(self.module(), id).is_some_and(|ty| self.holds_nothing(ty)) {
                     return Ok(None);
                 }
@@ -196,7 +196,7 @@ impl<'m> Builder<'m> {
 
     /// Whether a value is some bits of another: comparing it is how IR takes one bit of a number (`(x & 1) != 0`).
     fn is_part(&self, value: ValueId) -> bool {
-        let Some(Definition::Instruction(index)) = self.body.definition(value) else { return false };
+        let Some(ValueDefinition::Instruction(index)) = self.body.definition(value) else { return false };
         let instruction = self.body.instructions.get(index as usize);
         matches!(instruction.map(|i| &i.kind), Some(Kind::Binary { opcode: binary::AND, .. }))
     }
@@ -328,7 +328,7 @@ impl<'m> Builder<'m> {
         Ok(())
     }
 
-    fn instruction(&mut self, instruction: &'m Instruction) -> Result<(), NotFollowed> {
+    fn instruction(&mut self, instruction: &'m IrInstruction) -> Result<(), NotFollowed> {
         let to = match instruction.value {
             Some(id) => self.value(id)?,
             None => None,

@@ -7,7 +7,7 @@
 
 use super::super::ir::ValueId;
 use super::super::ir::constants::ConstantKind;
-use super::super::ir::instruction::{Argument, Call, CallKind, Instruction};
+use super::super::ir::instruction::{CallArgument, CallKind, IrCall, IrInstruction};
 use super::abi::{self, Places, Slot};
 use super::body::Builder;
 use super::{NotFollowed, assembly, intrinsics};
@@ -20,8 +20,8 @@ const HARMLESS_BUNDLES: [&[u8]; 3] = [b"kcfi", b"ptrauth", b"convergencectrl"];
 impl<'m> Builder<'m> {
     pub(super) fn call(
         &mut self,
-        call: &'m Call,
-        instruction: &Instruction,
+        call: &'m IrCall,
+        instruction: &IrInstruction,
         to: Option<ValueIdx>,
     ) -> Result<(), NotFollowed> {
         let module = self.module();
@@ -50,8 +50,8 @@ impl<'m> Builder<'m> {
         let mut arguments = Vec::with_capacity(call.arguments.len());
         for argument in &call.arguments {
             match argument {
-                Argument::Value(value) => arguments.push(*value),
-                Argument::Block(_) | Argument::Metadata(_) => {
+                CallArgument::Value(value) => arguments.push(*value),
+                CallArgument::Block(_) | CallArgument::Metadata(_) => {
                     return Err(NotFollowed("an argument that is no value"));
                 }
             }
@@ -103,7 +103,7 @@ impl<'m> Builder<'m> {
         self.names.function(self.body.function).is_none_or(|f| f.variadic)
     }
 
-    fn new_site(&mut self, call: &Call, to: Option<ValueIdx>) -> Result<CallSite, NotFollowed> {
+    fn new_site(&mut self, call: &IrCall, to: Option<ValueIdx>) -> Result<CallSite, NotFollowed> {
         let module = self.module();
         let (result, _, _) =
             module.types.function(call.function_type).ok_or(NotFollowed("a call of no function type"))?;
@@ -150,9 +150,9 @@ impl<'m> Builder<'m> {
     }
 
     /// Code that isn't seen gets the arguments, and gives anything.
-    pub(super) fn unseen(&mut self, call: &Call, to: Option<ValueIdx>) -> Result<(), NotFollowed> {
+    pub(super) fn unseen(&mut self, call: &IrCall, to: Option<ValueIdx>) -> Result<(), NotFollowed> {
         for argument in call.arguments.iter().chain(call.bundles.iter().flat_map(|b| &b.operands)) {
-            if let Argument::Value(value) = argument {
+            if let CallArgument::Value(value) = argument {
                 self.escape(*value)?;
             }
         }

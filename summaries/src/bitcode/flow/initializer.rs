@@ -9,7 +9,7 @@ use super::super::ir::types::{Type, TypeId};
 use super::places::{Place, Values};
 
 /// An address in an initializer.
-pub(super) struct Stored {
+pub(super) struct StoredConstant {
     /// In bytes, from the beginning of the variable.
     pub(super) at: u64,
     pub(super) place: Place,
@@ -18,7 +18,11 @@ pub(super) struct Stored {
 }
 
 /// The addresses in an initializer. `None` if the layout of a type is not known, or `budget` constants were looked at.
-pub(super) fn stored(values: Values<'_>, initializer: ValueId, budget: &mut usize) -> Option<Vec<Stored>> {
+pub(super) fn stored(
+    values: Values<'_>,
+    initializer: ValueId,
+    budget: &mut usize,
+) -> Option<Vec<StoredConstant>> {
     let mut found = Vec::new();
     let mut open = vec![(initializer, 0u64)];
     while let Some((id, at)) = open.pop() {
@@ -40,7 +44,11 @@ pub(super) fn stored(values: Values<'_>, initializer: ValueId, budget: &mut usiz
             || constant.is_some_and(|c| matches!(c.kind, ConstantKind::BlockAddress { .. }))
             || constant.is_some_and(|c| is_pointer_sized(values, c.ty));
         let plain = places.len() == 1 && is_address;
-        found.extend(places.into_iter().map(|place| Stored { at, place, plain: plain && place.1.is_some() }));
+        found.extend(places.into_iter().map(|place| StoredConstant {
+            at,
+            place,
+            plain: plain && place.1.is_some(),
+        }));
     }
     Some(found)
 }

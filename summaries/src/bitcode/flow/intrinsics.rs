@@ -5,7 +5,7 @@
 //! Reference", Intrinsic Functions. Left out: what they promise to the optimiser.
 
 use super::super::ir::ValueId;
-use super::super::ir::instruction::{Argument, Call, Instruction};
+use super::super::ir::instruction::{CallArgument, IrCall, IrInstruction};
 use super::NotFollowed;
 use super::body::Builder;
 use crate::ids::ValueIdx;
@@ -149,12 +149,12 @@ fn is_any(name: &[u8], list: &[&[u8]]) -> bool {
 pub(super) fn call<'m>(
     builder: &mut Builder<'m>,
     name: &[u8],
-    call: &'m Call,
-    instruction: &Instruction,
+    call: &'m IrCall,
+    instruction: &IrInstruction,
     to: Option<ValueIdx>,
 ) -> Result<(), NotFollowed> {
     let argument = |i: usize| match call.arguments.get(i) {
-        Some(Argument::Value(value)) => Ok(*value),
+        Some(CallArgument::Value(value)) => Ok(*value),
         _ => Err(NotFollowed("an intrinsic function with too few arguments")),
     };
     if is_any(name, NOT_FOLLOWED) {
@@ -169,7 +169,7 @@ pub(super) fn call<'m>(
     }
     if is_any(name, ARITHMETIC) {
         for argument in &call.arguments {
-            if let Argument::Value(value) = argument {
+            if let CallArgument::Value(value) = argument {
                 builder.assign(*value, to, None)?;
             }
         }
@@ -210,7 +210,7 @@ pub(super) fn call<'m>(
         let size = if name.starts_with(b"masked.load") { builder.size(instruction.ty) } else { 0 };
         builder.load(argument(0)?, to, size)?;
         for argument in call.arguments.iter().skip(1) {
-            if let Argument::Value(value) = argument {
+            if let CallArgument::Value(value) = argument {
                 builder.assign(*value, to, Some(0))?;
             }
         }

@@ -5,7 +5,7 @@
 
 use super::super::ir::ValueId;
 use super::super::ir::function::Body;
-use super::super::ir::instruction::{Argument, Call, InstructionKind};
+use super::super::ir::instruction::{CallArgument, InstructionKind, IrCall};
 use super::super::module::Module;
 use super::places::Values;
 use crate::mapping::{Mapping, mapping};
@@ -42,9 +42,9 @@ pub(super) fn of(module: &Module<'_>, id: ValueId) -> Option<&'static Mapping> {
 }
 
 /// Whether the call leaves the place to the kernel.
-fn leaves_it_open(values: Values<'_>, call: &Call, mapping: &Mapping) -> bool {
+fn leaves_it_open(values: Values<'_>, call: &IrCall, mapping: &Mapping) -> bool {
     let said = match call.arguments.get(mapping.argument) {
-        Some(Argument::Value(value)) => values.integer(*value),
+        Some(CallArgument::Value(value)) => values.integer(*value),
         _ => None,
     };
     said.is_some_and(|said| mapping.leaves_it_open(said as u64))

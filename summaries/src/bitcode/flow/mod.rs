@@ -76,17 +76,17 @@ pub(super) struct Function {
 }
 
 /// The global values of a module as targets of references.
-pub(super) struct Names<'m> {
+pub(super) struct GlobalNames<'m> {
     module: &'m Module<'m>,
     ir: &'m IrModule,
     /// By value id.
     targets: Vec<Vec<Target>>,
 }
 
-impl<'m> Names<'m> {
+impl<'m> GlobalNames<'m> {
     fn new(module: &'m Module<'m>, ir: &'m IrModule, numbers: &Numbers<'_>) -> Self {
         let targets = (0..module.values.len()).map(|v| targets_of(module, numbers, v)).collect();
-        Names { module, ir, targets }
+        GlobalNames { module, ir, targets }
     }
 
     /// What a mention of a global value mentions: whatever definition prevails, and the module's own.
@@ -201,7 +201,7 @@ pub(super) fn follow(
         };
         let numbers = Numbers { atoms, symbols };
         let sizes = ir_module.layout.sizes(&ir_module.types);
-        let names = Names::new(module, ir_module, &numbers);
+        let names = GlobalNames::new(module, ir_module, &numbers);
         let values = Values { module: ir_module, sizes: &sizes, body: None };
         let mut following = Following {
             module,
@@ -228,7 +228,7 @@ struct Following<'m> {
     module: &'m Module<'m>,
     ir: &'m IrModule,
     numbers: Numbers<'m>,
-    names: &'m Names<'m>,
+    names: &'m GlobalNames<'m>,
     values: Values<'m>,
     mentions: Mentions<'m>,
     wanted: Wanted,

@@ -4,7 +4,7 @@
 //! what integers alone mean.
 
 use super::super::ir::constants::{Constant, ConstantKind};
-use super::super::ir::function::{Body, Definition};
+use super::super::ir::function::{Body, ValueDefinition};
 use super::super::ir::instruction::{binary, cast};
 use super::super::ir::layout::Sizes;
 use super::super::ir::types::{Type, TypeId};
@@ -30,8 +30,8 @@ pub(super) struct Values<'m> {
 impl<'m> Values<'m> {
     pub(super) fn constant(self, id: ValueId) -> Option<&'m Constant> {
         match self.body.map(|b| (b, b.definition(id))) {
-            Some((body, Some(Definition::Constant(index)))) => body.constants.all.get(index as usize),
-            Some((_, Some(Definition::Module))) | None => self.module.constant(id),
+            Some((body, Some(ValueDefinition::Constant(index)))) => body.constants.all.get(index as usize),
+            Some((_, Some(ValueDefinition::Module))) | None => self.module.constant(id),
             Some(_) => None,
         }
     }

@@ -60,7 +60,7 @@ pub enum AttributePlace {
 
 /// An attribute that is no string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Attribute {
+pub struct IrAttribute {
     /// As in [`kind`].
     pub kind: u32,
     /// Of `byval(T)` and others.
@@ -73,14 +73,14 @@ pub struct Attribute {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttributeGroup {
     pub place: AttributePlace,
-    pub attributes: Vec<Attribute>,
+    pub attributes: Vec<IrAttribute>,
     /// Keys of string attributes.
     pub keys: Vec<Vec<u8>>,
 }
 
 /// How an argument is passed, where that is not by its type alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Passing {
+pub struct PassingAttribute {
     /// From 0.
     pub parameter: u32,
     /// As in [`kind`].
@@ -139,12 +139,12 @@ impl Attributes {
     }
 
     /// The parameters that are passed in a peculiar way. `None` as in [`Self::groups`].
-    pub fn passing(&self, list: AttributeList) -> Option<Vec<Passing>> {
+    pub fn passing(&self, list: AttributeList) -> Option<Vec<PassingAttribute>> {
         let mut found = Vec::new();
         for group in self.groups(list)? {
             let AttributePlace::Parameter(parameter) = group.place else { continue };
             let peculiar = group.attributes.iter().filter(|a| PASSING.contains(&a.kind));
-            found.extend(peculiar.map(|a| Passing { parameter, kind: a.kind, ty: a.ty }));
+            found.extend(peculiar.map(|a| PassingAttribute { parameter, kind: a.kind, ty: a.ty }));
         }
         Some(found)
     }
@@ -218,7 +218,7 @@ fn attribute(record: &mut Record<'_>, group: &mut AttributeGroup) -> Option<()> 
         }
         return Some(());
     }
-    let mut attribute = Attribute { kind: record.small()?, ty: None, value: None };
+    let mut attribute = IrAttribute { kind: record.small()?, ty: None, value: None };
     match form {
         form::ENUM | form::NO_TYPE => {}
         form::NUMBER => attribute.value = Some(record.take()?),

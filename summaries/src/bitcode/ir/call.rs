@@ -6,7 +6,7 @@
 use super::super::codes::instruction as code;
 use super::ValueId;
 use super::attributes::AttributeList;
-use super::instruction::{Argument, Call, CallKind, InstructionKind, OperandBundle};
+use super::instruction::{CallArgument, CallKind, InstructionKind, IrCall, OperandBundle};
 use super::parse::{Context, Parsed, blocks};
 use super::record::Record;
 use super::types::{Type, TypeId};
@@ -32,9 +32,9 @@ impl<F: Fn(ValueId) -> Option<TypeId>> Context<'_, F> {
         while r.left() > 0 {
             if r.rest().first() == Some(&BUNDLE_METADATA) {
                 r.take()?;
-                operands.push(Argument::Metadata(r.value()?.0));
+                operands.push(CallArgument::Metadata(r.value()?.0));
             } else {
-                operands.push(Argument::Value(self.any(r)?));
+                operands.push(CallArgument::Value(self.any(r)?));
             }
         }
         Some(Parsed::Bundle(OperandBundle { tag, operands: operands.into_boxed_slice() }))
@@ -72,18 +72,18 @@ impl<F: Fn(ValueId) -> Option<TypeId>> Context<'_, F> {
         let mut arguments = Vec::with_capacity(r.left());
         for parameter in parameters {
             arguments.push(match self.types.get(*parameter) {
-                Some(Type::Label) => Argument::Block(r.small()?),
-                Some(Type::Metadata) => Argument::Metadata(r.value()?.0),
-                _ => Argument::Value(r.value()?),
+                Some(Type::Label) => CallArgument::Block(r.small()?),
+                Some(Type::Metadata) => CallArgument::Metadata(r.value()?.0),
+                _ => CallArgument::Value(r.value()?),
             });
         }
         while vararg && r.left() > 0 {
-            arguments.push(Argument::Value(self.any(r)?));
+            arguments.push(CallArgument::Value(self.any(r)?));
         }
         if r.left() > 0 {
             return None;
         }
-        let call = Call {
+        let call = IrCall {
             kind,
             callee,
             function_type,

@@ -9,7 +9,7 @@ use super::super::error::Result;
 use super::super::module::MAX_NOTES;
 use super::super::stream::{Event, Stream};
 use super::constants::Constants;
-use super::instruction::{Instruction, InstructionKind};
+use super::instruction::{InstructionKind, IrInstruction};
 use super::parse::{Context, Parsed};
 use super::record::{Record, short};
 use super::types::{Type, TypeId, Types};
@@ -20,7 +20,7 @@ const IN_FUNCTION: &[u32] = &[block::VALUE_SYMTAB, block::METADATA, block::USELI
 
 /// What a value of a body is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Definition {
+pub enum ValueDefinition {
     /// A global value or a constant of the module.
     Module,
     /// From 0.
@@ -43,7 +43,7 @@ pub struct Body {
     pub constants: Constants,
     /// Basic blocks.
     pub blocks: u32,
-    pub instructions: Vec<Instruction>,
+    pub instructions: Vec<IrInstruction>,
     /// A type is attached to the function (`!type`), by which type tests know its address.
     pub has_type: bool,
     /// The instruction of each value behind the constants.
@@ -59,26 +59,26 @@ impl Body {
     }
 
     /// What a value is; `None` if it is none of this body or of its module.
-    pub fn definition(&self, value: ValueId) -> Option<Definition> {
+    pub fn definition(&self, value: ValueId) -> Option<ValueDefinition> {
         let Some(local) = value.0.checked_sub(self.first_parameter.0) else {
-            return Some(Definition::Module);
+            return Some(ValueDefinition::Module);
         };
         let Some(constant) = local.checked_sub(self.parameters) else {
-            return Some(Definition::Parameter(local));
+            return Some(ValueDefinition::Parameter(local));
         };
         match (constant as usize).checked_sub(self.constants.all.len()) {
-            None => Some(Definition::Constant(constant)),
-            Some(index) => self.definitions.get(index).map(|i| Definition::Instruction(*i)),
+            None => Some(ValueDefinition::Constant(constant)),
+            Some(index) => self.definitions.get(index).map(|i| ValueDefinition::Instruction(*i)),
         }
     }
 
     /// The type of a value, where it is known.
     pub fn type_of(&self, module: &IrModule, value: ValueId) -> Option<TypeId> {
         match self.definition(value)? {
-            Definition::Module => module.type_of(value),
-            Definition::Parameter(index) => parameter_type(module, self.function, index),
-            Definition::Constant(index) => Some(self.constants.all.get(index as usize)?.ty),
-            Definition::Instruction(index) => self.instructions.get(index as usize)?.ty,
+            ValueDefinition::Module => module.type_of(value),
+            ValueDefinition::Parameter(index) => parameter_type(module, self.function, index),
+            ValueDefinition::Constant(index) => Some(self.constants.all.get(index as usize)?.ty),
+            ValueDefinition::Instruction(index) => self.instructions.get(index as usize)?.ty,
         }
     }
 
@@ -100,7 +100,7 @@ impl Body {
         if value.is_some() {
             self.definitions.push(self.instructions.len() as u32);
         }
-        self.instructions.push(Instruction {
+        self.instructions.push(IrInstruction {
             block: *block,
             value,
             ty: ty.filter(|_| value.is_some()),

@@ -50,7 +50,7 @@ pub mod binary {
 
 /// An instruction.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Instruction {
+pub struct IrInstruction {
     /// The basic block, from 0 in the order of the body.
     pub block: u32,
     /// Its number if it is of a type other than void.
@@ -62,7 +62,7 @@ pub struct Instruction {
 
 /// What a call is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Argument {
+pub enum CallArgument {
     Value(ValueId),
     /// A basic block, of an `asm goto` before LLVM 15.
     Block(u32),
@@ -75,7 +75,7 @@ pub enum Argument {
 pub struct OperandBundle {
     /// Index into [`super::IrModule::bundle_tags`].
     pub tag: u32,
-    pub operands: Box<[Argument]>,
+    pub operands: Box<[CallArgument]>,
 }
 
 /// Where control goes behind a call.
@@ -98,7 +98,7 @@ pub enum CallKind {
 
 /// A call of any kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Call {
+pub struct IrCall {
     pub kind: CallKind,
     pub callee: ValueId,
     /// As the call has it; the callee's own may be another.
@@ -107,7 +107,7 @@ pub struct Call {
     pub calling_convention: u32,
     pub attributes: AttributeList,
     /// As many as the type has parameters; more only if it is variadic.
-    pub arguments: Box<[Argument]>,
+    pub arguments: Box<[CallArgument]>,
     pub bundles: Box<[OperandBundle]>,
 }
 
@@ -207,7 +207,7 @@ pub enum InstructionKind {
     Phi {
         incoming: Box<[(ValueId, u32)]>,
     },
-    Call(Box<Call>),
+    Call(Box<IrCall>),
     Return(Option<ValueId>),
     Branch {
         target: u32,
@@ -327,12 +327,12 @@ impl InstructionKind {
     }
 }
 
-impl Call {
+impl IrCall {
     /// The callee, arguments and operands of bundles.
     pub fn each_operand(&self, mut see: impl FnMut(ValueId)) {
         see(self.callee);
         for argument in self.arguments.iter().chain(self.bundles.iter().flat_map(|b| &b.operands)) {
-            if let Argument::Value(value) = argument {
+            if let CallArgument::Value(value) = argument {
                 see(*value);
             }
         }

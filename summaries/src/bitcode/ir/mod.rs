@@ -20,7 +20,7 @@ use super::codes::{block, module as code};
 use super::container;
 use super::error::{BitcodeError, BitcodeErrorKind, Result};
 use super::module::MAX_NOTES;
-use super::stream::{Event, Info, Place, Stream};
+use super::stream::{Event, Info, Stream, StreamPlace};
 
 use attributes::{AttributeList, Attributes};
 use constants::{Constant, Constants};
@@ -85,7 +85,7 @@ impl Global {
 pub struct BodyPlace {
     /// The function, a global value.
     pub function: ValueId,
-    place: Place,
+    place: StreamPlace,
 }
 
 /// A module.
@@ -102,7 +102,7 @@ pub struct IrModule {
     /// In the order of their functions.
     pub bodies: Vec<BodyPlace>,
     /// Where abbreviations are.
-    info: Option<Place>,
+    info: Option<StreamPlace>,
     /// Why its values are not understood.
     pub unknown: Vec<String>,
 }

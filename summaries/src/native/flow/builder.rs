@@ -42,7 +42,7 @@ pub(super) enum Key {
 
 /// A call site before the frame is decided.
 #[derive(Debug, Clone)]
-pub(super) struct Call {
+pub(super) struct PendingCall {
     pub(super) section: u32,
     pub(super) offset: u64,
     pub(super) callee: Callee,
@@ -71,7 +71,7 @@ pub(super) struct ConstraintBuilder {
     targets: Vec<Target>,
     target_numbers: FxHashMap<Target, u32>,
     pub(super) raw: Vec<Raw>,
-    pub(super) calls: Vec<Call>,
+    pub(super) calls: Vec<PendingCall>,
     /// A frame that is an object escapes.
     pub(super) frame_escapes: bool,
     /// Constraints are kept.
@@ -260,7 +260,7 @@ impl ConstraintBuilder {
         }
     }
 
-    pub(super) fn call(&mut self, call: Call) {
+    pub(super) fn call(&mut self, call: PendingCall) {
         if self.recording {
             self.calls.push(call);
         }
@@ -287,7 +287,7 @@ impl ConstraintBuilder {
             _ => false,
         };
         // What is jumped to gets all that this function's own caller passed on the stack.
-        let is_left = |call: &Call| match call.rsp {
+        let is_left = |call: &PendingCall| match call.rsp {
             Some(rsp) => call.tail && rsp == 0,
             None => self.has_cells(),
         };

@@ -7,7 +7,7 @@
 //! whether rax, rdx, xmm0 and xmm1 come back as they were. Of the stack, a callee gets what was written since the last call
 //! and what the function itself never reads.
 
-use super::builder::{Call, ConstraintBuilder, Key};
+use super::builder::{ConstraintBuilder, Key, PendingCall};
 use super::memory::Memory;
 use super::state::{RegisterState, Val};
 use super::transfer::{Leaves, RESULTS, Walk};
@@ -292,7 +292,7 @@ impl Walk<'_, '_, '_, '_> {
                 self.builder.flow(Val::Node(to, 0), own, Some(0))?;
             }
         }
-        self.builder.call(Call {
+        self.builder.call(PendingCall {
             section: op.section,
             offset: op.offset,
             callee,

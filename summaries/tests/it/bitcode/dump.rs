@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::process::Command;
 
-use summaries::bitcode::stream::{Step, walk};
+use summaries::bitcode::stream::{StreamStep, walk};
 
 use super::corpus::{run, samples};
 
@@ -13,17 +13,17 @@ fn ours(bytes: &[u8]) -> Vec<String> {
     let mut open = Vec::new();
     walk(bytes, |step| match step {
         // The analyzer only names BLOCKINFO.
-        Step::Enter(block) => {
+        StreamStep::Enter(block) => {
             open.push(block);
             lines.push(format!("block {block}"));
         }
-        Step::Leave => {
+        StreamStep::Leave => {
             let block = open.pop().unwrap();
             if block != 0 {
                 lines.push("end".to_owned());
             }
         }
-        Step::Record { code, operands, blob } => {
+        StreamStep::Record { code, operands, blob } => {
             if open.last() != Some(&0) {
                 let mut line = format!("record {code}");
                 operands.iter().for_each(|op| write!(line, " {op}").unwrap());

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use summaries::bitcode::file::BitcodeFile;
 use summaries::bitcode::ir::function::Body;
-use summaries::bitcode::ir::instruction::{Call, CallKind, Instruction, InstructionKind as Kind, binary};
+use summaries::bitcode::ir::instruction::{CallKind, InstructionKind as Kind, IrCall, IrInstruction, binary};
 use summaries::bitcode::ir::mentions::Mentions;
 use summaries::bitcode::ir::types::{Type, TypeId};
 use summaries::bitcode::ir::{IrModule, ValueId, read};
@@ -67,7 +67,7 @@ fn is_float(module: &IrModule, ty: TypeId) -> bool {
 }
 
 /// The callee's name, if it is a global value.
-fn callee(call: &Call, file: &BitcodeFile<'_>, index: usize) -> String {
+fn callee(call: &IrCall, file: &BitcodeFile<'_>, index: usize) -> String {
     match file.modules[index].values.get(call.callee.0 as usize) {
         Some(value) => format!(" {}", String::from_utf8_lossy(value.name)),
         None => String::new(),
@@ -77,7 +77,7 @@ fn callee(call: &Call, file: &BitcodeFile<'_>, index: usize) -> String {
 fn opcode(
     module: &IrModule,
     body: &Body,
-    instruction: &Instruction,
+    instruction: &IrInstruction,
     file: &BitcodeFile<'_>,
     index: usize,
 ) -> String {
