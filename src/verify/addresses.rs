@@ -8,6 +8,7 @@
 //!
 //! Left out: other ways to form an own address, which take decoding to see.
 
+use goblin::elf::reloc::{R_X86_64_PC32, R_X86_64_PLT32};
 use goblin::elf::section_header as sh;
 
 use super::elf::{Object, Place, SHT_LLVM_ADDRSIG};
@@ -130,7 +131,7 @@ fn is_branch(object: &Object<'_>, section: usize, entry: &RelocationEntry) -> Re
     let code = object.sections.get(section).is_some_and(|s| s.sh_flags & u64::from(sh::SHF_EXECINSTR) != 0);
     let before = usize::try_from(entry.offset).ok().and_then(|at| object.contents(section).ok()?.get(..at));
     let opcode = matches!(before, Some([.., 0xe8 | 0xe9] | [.., 0x0f, 0x80..=0x8f]));
-    Ok(code && matches!(entry.kind, 2 | 4) && opcode)
+    Ok(code && matches!(entry.kind, R_X86_64_PC32 | R_X86_64_PLT32) && opcode)
 }
 
 /// Whether bytes like those of `lea` with a place of the same section, and without relocation, are anywhere.

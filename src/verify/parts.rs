@@ -9,6 +9,7 @@
 //! Left out: whether the summary found every reference that the assembler resolved, and what biased addends mean;
 //! the latter is checked as far as the form of the relocation tells.
 
+use goblin::elf::reloc::{R_X86_64_8, R_X86_64_16, R_X86_64_32, R_X86_64_32S, R_X86_64_64};
 use goblin::elf::section_header as sh;
 use goblin::elf::sym::{STT_SECTION, Sym, st_type};
 use summaries::{Atom, AtomIdx, ModuleSummary};
@@ -310,7 +311,9 @@ impl Pair<'_> {
                 _ => None,
             });
             meant.or(only).filter(|(s, _)| *s == target).and_then(|(_, atom)| match (entry.kind, table) {
-                (1 | 10 | 11 | 12 | 14, _) => exact.map(|a| (atom, a, a)),
+                (R_X86_64_64 | R_X86_64_32 | R_X86_64_32S | R_X86_64_16 | R_X86_64_8, _) => {
+                    exact.map(|a| (atom, a, a))
+                }
                 (_, Some((start, _))) => {
                     let a = exact?.checked_sub(entry.offset.checked_sub(start)?)?;
                     Some((atom, a, a))
@@ -352,7 +355,8 @@ impl Pair<'_> {
     /// Whether a relocation may be against a symbol that names a stub: it must mean the first byte, and be of a section that
     /// the program sees.
     fn may_name_stub(&self, section: usize, entry: &RelocationEntry) -> bool {
-        let absolute = matches!(entry.kind, 1 | 10 | 11 | 12 | 14);
+        let absolute =
+            matches!(entry.kind, R_X86_64_64 | R_X86_64_32 | R_X86_64_32S | R_X86_64_16 | R_X86_64_8);
         self.old.is_alloc(section) && !self.old.is_unwind(section) && (!absolute || entry.addend == 0)
     }
 

@@ -31,6 +31,7 @@ mod folding;
 mod gate;
 mod hostile;
 mod matrix;
+mod linker_gc;
 mod messages;
 mod models;
 mod options;

@@ -2,6 +2,7 @@
 //!
 //! Each rule reads the tracked files as text. Left out: what rustfmt, clippy and rustc already hold.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::tools::repository;
@@ -112,6 +113,47 @@ fn files_stay_short() {
     let long = rust_files().into_iter().map(|(path, text)| (path, text.lines().count()));
     let long = long.filter(|(_, lines)| *lines > MAX_LINES);
     none(long.map(|(path, lines)| format!("{path} has {lines} lines, more than {MAX_LINES}")).collect());
+}
+
+/// A stranger who finds a type's name knows which one it is.
+#[test]
+fn public_types_have_names_of_their_own() {
+    let mut seen: BTreeMap<(&str, String), String> = BTreeMap::new();
+    let mut findings = Vec::new();
+    for (path, text) in rust_files() {
+        let Some(krate) = ["src/", "summaries/src/"].into_iter().find(|c| path.starts_with(c)) else {
+            continue;
+        };
+        for (_, line) in code_lines(&text) {
+            let mut words =
+                line.split_whitespace().skip_while(|word| word.starts_with("pub") && *word != "pub)");
+            let is_public = line.trim_start().starts_with("pub");
+            let is_type = words.next().is_some_and(|word| ["struct", "enum", "trait"].contains(&word));
+            let Some(name) = words.next().filter(|_| is_public && is_type) else { continue };
+            let name: String = name.chars().take_while(|c| c.is_alphanumeric()).collect();
+            if let Some(other) = seen.insert((krate, name.clone()), path.clone()) {
+                findings.push(format!("{name} is in {other} and in {path}"));
+            }
+        }
+    }
+    assert!(seen.len() > 300, "{} types are found", seen.len());
+    none(findings);
+}
+
+/// A relocation type is named as the psABI names it.
+#[test]
+fn relocation_types_have_names() {
+    let bare = |line: &str| {
+        let call = line.split_once("type_of(").and_then(|(_, rest)| rest.split_once(')'));
+        let rest = call.or_else(|| line.split_once("entry.kind")).map_or("", |(_, rest)| rest);
+        rest.trim_start_matches([',', ' ', '=', '!']).starts_with(|c: char| c.is_ascii_digit())
+    };
+    let mut findings = Vec::new();
+    for (path, text) in rust_files().into_iter().filter(|(path, _)| !path.starts_with("tests/")) {
+        let lines = code_lines(&text).filter(|(_, line)| bare(line));
+        findings.extend(lines.map(|(number, line)| format!("{path}:{number}: {}", line.trim())));
+    }
+    none(findings);
 }
 
 #[test]

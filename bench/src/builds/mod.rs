@@ -127,7 +127,8 @@ fn build(corpus: &Corpus, pair: &Pair<'_>, sources: &[PathBuf], front: &Path, na
     for ((status, script), log) in statuses.iter_mut().zip(recipe).zip(["build", "test", "install"]) {
         *status = step(corpus, pair, &folder, script, &kept.join(log).with_extension("log"))?;
         if log == "build" && *status != 0 {
-            return Err(format!("the {name} build fails with status {status}: see {}", kept.display()).into());
+            let place = kept.strip_prefix(&corpus.root).unwrap_or(&kept).display();
+            return Err(format!("the {name} build fails with status {status}: see {place}").into());
         }
     }
     let log = fs::read(kept.join("test.log"))?;

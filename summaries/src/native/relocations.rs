@@ -18,6 +18,68 @@ use crate::summary::{
     Target,
 };
 
+/// Relocation types, as numbers that patterns can have (psABI x86-64, "Relocation Types").
+pub(crate) mod types {
+    use object::elf;
+
+    pub(crate) const R_X86_64_NONE: u32 = elf::R_X86_64_NONE.0;
+    pub(crate) const R_X86_64_64: u32 = elf::R_X86_64_64.0;
+    pub(crate) const R_X86_64_PC32: u32 = elf::R_X86_64_PC32.0;
+    pub(crate) const R_X86_64_GOT32: u32 = elf::R_X86_64_GOT32.0;
+    pub(crate) const R_X86_64_PLT32: u32 = elf::R_X86_64_PLT32.0;
+    pub(crate) const R_X86_64_COPY: u32 = elf::R_X86_64_COPY.0;
+    pub(crate) const R_X86_64_GLOB_DAT: u32 = elf::R_X86_64_GLOB_DAT.0;
+    pub(crate) const R_X86_64_JUMP_SLOT: u32 = elf::R_X86_64_JUMP_SLOT.0;
+    pub(crate) const R_X86_64_RELATIVE: u32 = elf::R_X86_64_RELATIVE.0;
+    pub(crate) const R_X86_64_GOTPCREL: u32 = elf::R_X86_64_GOTPCREL.0;
+    pub(crate) const R_X86_64_32: u32 = elf::R_X86_64_32.0;
+    pub(crate) const R_X86_64_32S: u32 = elf::R_X86_64_32S.0;
+    pub(crate) const R_X86_64_16: u32 = elf::R_X86_64_16.0;
+    pub(crate) const R_X86_64_PC16: u32 = elf::R_X86_64_PC16.0;
+    pub(crate) const R_X86_64_8: u32 = elf::R_X86_64_8.0;
+    pub(crate) const R_X86_64_PC8: u32 = elf::R_X86_64_PC8.0;
+    pub(crate) const R_X86_64_DTPMOD64: u32 = elf::R_X86_64_DTPMOD64.0;
+    pub(crate) const R_X86_64_DTPOFF64: u32 = elf::R_X86_64_DTPOFF64.0;
+    pub(crate) const R_X86_64_TPOFF64: u32 = elf::R_X86_64_TPOFF64.0;
+    pub(crate) const R_X86_64_TLSGD: u32 = elf::R_X86_64_TLSGD.0;
+    pub(crate) const R_X86_64_TLSLD: u32 = elf::R_X86_64_TLSLD.0;
+    pub(crate) const R_X86_64_DTPOFF32: u32 = elf::R_X86_64_DTPOFF32.0;
+    pub(crate) const R_X86_64_GOTTPOFF: u32 = elf::R_X86_64_GOTTPOFF.0;
+    pub(crate) const R_X86_64_TPOFF32: u32 = elf::R_X86_64_TPOFF32.0;
+    pub(crate) const R_X86_64_PC64: u32 = elf::R_X86_64_PC64.0;
+    pub(crate) const R_X86_64_GOTOFF64: u32 = elf::R_X86_64_GOTOFF64.0;
+    pub(crate) const R_X86_64_GOTPC32: u32 = elf::R_X86_64_GOTPC32.0;
+    pub(crate) const R_X86_64_GOT64: u32 = elf::R_X86_64_GOT64.0;
+    pub(crate) const R_X86_64_GOTPCREL64: u32 = elf::R_X86_64_GOTPCREL64.0;
+    pub(crate) const R_X86_64_GOTPC64: u32 = elf::R_X86_64_GOTPC64.0;
+    pub(crate) const R_X86_64_GOTPLT64: u32 = elf::R_X86_64_GOTPLT64.0;
+    pub(crate) const R_X86_64_PLTOFF64: u32 = elf::R_X86_64_PLTOFF64.0;
+    pub(crate) const R_X86_64_SIZE32: u32 = elf::R_X86_64_SIZE32.0;
+    pub(crate) const R_X86_64_SIZE64: u32 = elf::R_X86_64_SIZE64.0;
+    pub(crate) const R_X86_64_GOTPC32_TLSDESC: u32 = elf::R_X86_64_GOTPC32_TLSDESC.0;
+    pub(crate) const R_X86_64_TLSDESC_CALL: u32 = elf::R_X86_64_TLSDESC_CALL.0;
+    pub(crate) const R_X86_64_TLSDESC: u32 = elf::R_X86_64_TLSDESC.0;
+    pub(crate) const R_X86_64_IRELATIVE: u32 = elf::R_X86_64_IRELATIVE.0;
+    pub(crate) const R_X86_64_RELATIVE64: u32 = elf::R_X86_64_RELATIVE64.0;
+    pub(crate) const R_X86_64_GOTPCRELX: u32 = elf::R_X86_64_GOTPCRELX.0;
+    pub(crate) const R_X86_64_REX_GOTPCRELX: u32 = elf::R_X86_64_REX_GOTPCRELX.0;
+    pub(crate) const R_X86_64_CODE_4_GOTPCRELX: u32 = elf::R_X86_64_CODE_4_GOTPCRELX.0;
+    pub(crate) const R_X86_64_CODE_4_GOTTPOFF: u32 = elf::R_X86_64_CODE_4_GOTTPOFF.0;
+    pub(crate) const R_X86_64_CODE_4_GOTPC32_TLSDESC: u32 = elf::R_X86_64_CODE_4_GOTPC32_TLSDESC.0;
+    pub(crate) const R_X86_64_CODE_5_GOTPCRELX: u32 = elf::R_X86_64_CODE_5_GOTPCRELX.0;
+    pub(crate) const R_X86_64_CODE_5_GOTTPOFF: u32 = elf::R_X86_64_CODE_5_GOTTPOFF.0;
+    pub(crate) const R_X86_64_CODE_5_GOTPC32_TLSDESC: u32 = elf::R_X86_64_CODE_5_GOTPC32_TLSDESC.0;
+    pub(crate) const R_X86_64_CODE_6_GOTPCRELX: u32 = elf::R_X86_64_CODE_6_GOTPCRELX.0;
+    pub(crate) const R_X86_64_CODE_6_GOTTPOFF: u32 = elf::R_X86_64_CODE_6_GOTTPOFF.0;
+    pub(crate) const R_X86_64_CODE_6_GOTPC32_TLSDESC: u32 = elf::R_X86_64_CODE_6_GOTPC32_TLSDESC.0;
+    /// Of the psABI before 1.0: `R_X86_64_PC32` of a branch with a `bnd` prefix.
+    pub(crate) const PC32_BND: u32 = 39;
+    /// The same of `R_X86_64_PLT32`.
+    pub(crate) const PLT32_BND: u32 = 40;
+}
+
+use types::*;
+
 /// A relocation entry, as it lies in the file.
 pub(crate) type Rela = elf::Rela64<LE>;
 
@@ -34,18 +96,41 @@ pub(crate) fn type_of(rela: &Rela) -> u32 {
 /// What a relocation type does, as far as references go; `None` for a type that the psABI does not have.
 fn class(ty: u32) -> Option<Class> {
     Some(match ty {
-        // NONE, 64, PC32, then 32, 32S, 16, PC16, 8, PC8; PC64, GOTOFF64, GOTPC32, GOTPC64, PLTOFF64; SIZE32, SIZE64,
-        // and 39, the former PC32_BND.
-        0..=2 | 10..=15 | 24..=26 | 29 | 31..=33 | 39 => Class::Address,
-        // PLT32, and 40, the former PLT32_BND.
-        4 | 40 => Class::Plt,
-        // GOT32, GOTPCREL, GOT64, GOTPCREL64, GOTPLT64, (REX_)GOTPCRELX, CODE_{4,5,6}_GOTPCRELX.
-        3 | 9 | 27 | 28 | 30 | 41..=43 | 46 | 49 => Class::Got,
-        // DTPMOD64 to TPOFF32, GOTPC32_TLSDESC, TLSDESC_CALL, TLSDESC, CODE_{4,5,6}_{GOTTPOFF,GOTPC32_TLSDESC}.
-        16..=23 | 34..=36 | 44 | 45 | 47 | 48 | 50 | 51 => Class::Tls,
-        // COPY, GLOB_DAT, JUMP_SLOT, RELATIVE, IRELATIVE, RELATIVE64 are written by linkers only, which reject them in
-        // an input: the message is theirs.
-        5..=8 | 37 | 38 => Class::Address,
+        R_X86_64_NONE | R_X86_64_64 | R_X86_64_PC32 | R_X86_64_32 | R_X86_64_32S | R_X86_64_16
+        | R_X86_64_PC16 | R_X86_64_8 | R_X86_64_PC8 | R_X86_64_PC64 | R_X86_64_GOTOFF64
+        | R_X86_64_GOTPC32 | R_X86_64_GOTPC64 | R_X86_64_PLTOFF64 | R_X86_64_SIZE32 | R_X86_64_SIZE64
+        | PC32_BND => Class::Address,
+        R_X86_64_PLT32 | PLT32_BND => Class::Plt,
+        R_X86_64_GOT32
+        | R_X86_64_GOTPCREL
+        | R_X86_64_GOT64
+        | R_X86_64_GOTPCREL64
+        | R_X86_64_GOTPLT64
+        | R_X86_64_GOTPCRELX
+        | R_X86_64_REX_GOTPCRELX
+        | R_X86_64_CODE_4_GOTPCRELX
+        | R_X86_64_CODE_5_GOTPCRELX
+        | R_X86_64_CODE_6_GOTPCRELX => Class::Got,
+        R_X86_64_DTPMOD64
+        | R_X86_64_DTPOFF64
+        | R_X86_64_TPOFF64
+        | R_X86_64_TLSGD
+        | R_X86_64_TLSLD
+        | R_X86_64_DTPOFF32
+        | R_X86_64_GOTTPOFF
+        | R_X86_64_TPOFF32
+        | R_X86_64_GOTPC32_TLSDESC
+        | R_X86_64_TLSDESC_CALL
+        | R_X86_64_TLSDESC
+        | R_X86_64_CODE_4_GOTTPOFF
+        | R_X86_64_CODE_4_GOTPC32_TLSDESC
+        | R_X86_64_CODE_5_GOTTPOFF
+        | R_X86_64_CODE_5_GOTPC32_TLSDESC
+        | R_X86_64_CODE_6_GOTTPOFF
+        | R_X86_64_CODE_6_GOTPC32_TLSDESC => Class::Tls,
+        // Linkers alone write these, and reject them in an input: the message is theirs.
+        R_X86_64_COPY | R_X86_64_GLOB_DAT | R_X86_64_JUMP_SLOT | R_X86_64_RELATIVE | R_X86_64_IRELATIVE
+        | R_X86_64_RELATIVE64 => Class::Address,
         _ => return None,
     })
 }
@@ -53,14 +138,14 @@ fn class(ty: u32) -> Option<Class> {
 /// How many bytes a relocation of this type changes, at least.
 fn least_width(ty: u32) -> u64 {
     match ty {
-        // NONE, TLSDESC_CALL and what isn't known.
-        0 | 35 | 52.. => 0,
-        // 8, PC8.
-        14 | 15 => 1,
-        // 16, PC16.
-        12 | 13 => 2,
-        // 64, GLOB_DAT to RELATIVE, DTPMOD64 to TPOFF64, PC64, GOTOFF64, GOT64 to PLTOFF64, SIZE64, TLSDESC, IRELATIVE, RELATIVE64.
-        1 | 6..=8 | 16..=18 | 24 | 25 | 27..=31 | 33 | 36..=38 => 8,
+        R_X86_64_NONE | R_X86_64_TLSDESC_CALL => 0,
+        R_X86_64_8 | R_X86_64_PC8 => 1,
+        R_X86_64_16 | R_X86_64_PC16 => 2,
+        R_X86_64_64 | R_X86_64_GLOB_DAT | R_X86_64_JUMP_SLOT | R_X86_64_RELATIVE | R_X86_64_DTPMOD64
+        | R_X86_64_DTPOFF64 | R_X86_64_TPOFF64 | R_X86_64_PC64 | R_X86_64_GOTOFF64 | R_X86_64_GOT64
+        | R_X86_64_GOTPCREL64 | R_X86_64_GOTPC64 | R_X86_64_GOTPLT64 | R_X86_64_PLTOFF64
+        | R_X86_64_SIZE64 | R_X86_64_TLSDESC | R_X86_64_IRELATIVE | R_X86_64_RELATIVE64 => 8,
+        _ if class(ty).is_none() => 0,
         _ => 4,
     }
 }

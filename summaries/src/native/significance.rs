@@ -24,6 +24,7 @@ use super::symbols::SectionAtoms;
 use super::tables::{Tables, llvm};
 use crate::ids::{AtomIdx, SymbolIdx};
 use crate::limit::Severity;
+use crate::native::relocations::types::{R_X86_64_PC32, R_X86_64_PLT32};
 use crate::summary::{Atom, AtomKind, Definition, ModuleKind, ModuleSummary, SymbolKind, atom_flags as flag};
 
 /// What an object without `.llvm_addrsig` says of addresses.
@@ -371,7 +372,7 @@ impl Code<'_, '_> {
     fn is_branch(&self, instruction: &Instruction, rela: &Rela) -> bool {
         let field = rela.r_offset.get(LE);
         // PC32 and PLT32.
-        matches!(type_of(rela), 2 | 4)
+        matches!(type_of(rela), R_X86_64_PC32 | R_X86_64_PLT32)
             && instruction.field == Field::Branch
             && instruction.displacement_at() == field
             && self.is_jump(field)

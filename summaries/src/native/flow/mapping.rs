@@ -13,6 +13,7 @@ use crate::ids::{AtomIdx, SymbolIdx};
 use crate::limit::{Limit, LimitRecord};
 use crate::mapping::{Mapping, mapping};
 use crate::native::decode::{self, Flow, Instruction, Step, Steps};
+use crate::native::relocations::types::{R_X86_64_PC32, R_X86_64_PLT32};
 use crate::native::relocations::{symbol_of, type_of};
 use crate::native::split::Plan;
 use crate::relation::{Callee, FunctionSummary};
@@ -176,7 +177,8 @@ impl FlowModule<'_, '_> {
         let named = self.symbols.iter().filter(|s| s.kind != SymbolKind::Section).filter_map(place);
         let by_distance = self.relas.iter().filter_map(|(_, rela)| {
             let symbol = self.symbols.get(symbol_of(rela).index())?;
-            let counts = matches!(type_of(rela), 2 | 4) && symbol.kind != SymbolKind::Section;
+            let counts =
+                matches!(type_of(rela), R_X86_64_PC32 | R_X86_64_PLT32) && symbol.kind != SymbolKind::Section;
             let (section, value) = place(symbol).filter(|_| counts)?;
             Some((section, value.checked_add_signed(rela.r_addend.get(LE).checked_add(4)?)?))
         });

@@ -38,6 +38,7 @@ use super::tables::{Result, Tables};
 use crate::extract::ParallelMap;
 use crate::ids::{AtomIdx, SymbolIdx};
 use crate::limit::LimitRecord;
+use crate::native::relocations::types::{R_X86_64_32, R_X86_64_32S, R_X86_64_64, R_X86_64_PC32};
 use crate::relation::FunctionSummary;
 use crate::summary::{
     Atom, AtomKind, Binding, Definition, OwnedRange, Reference, ReferenceKind, ResolvedReference, Symbol,
@@ -209,8 +210,9 @@ impl FlowModule<'_, '_> {
         let mut labels = Vec::new();
         for (from, to) in &plan.exact {
             let Some((atom, offset)) = self.place(to.0, to.1) else { continue };
-            let table = self.relas_of(from.0, from.1, from.1 + 1).iter().any(|(_, r)| type_of(r) == 2)
-                && !self.is_code(from.0);
+            let table =
+                self.relas_of(from.0, from.1, from.1 + 1).iter().any(|(_, r)| type_of(r) == R_X86_64_PC32)
+                    && !self.is_code(from.0);
             labels.push(Label { atom, offset, is_value: !table });
         }
         for (section, rela) in &self.relas {
@@ -221,7 +223,7 @@ impl FlowModule<'_, '_> {
             else {
                 continue;
             };
-            if matches!(type_of(rela), 1 | 10 | 11)
+            if matches!(type_of(rela), R_X86_64_64 | R_X86_64_32 | R_X86_64_32S)
                 && rela.r_addend.get(LE) != 0
                 && !self.is_unwind(*section)
                 && let Some(offset) = symbol.value.checked_add_signed(rela.r_addend.get(LE))

@@ -9,6 +9,15 @@ use super::FlowModule;
 use crate::ids::{AtomIdx, SymbolIdx};
 use crate::native::decode::effects::{Effects, InstructionEffect, Operand, RSP};
 use crate::native::decode::{self, Field, Flow, Instruction};
+use crate::native::relocations::types::{
+    R_X86_64_32, R_X86_64_32S, R_X86_64_64, R_X86_64_CODE_4_GOTPC32_TLSDESC, R_X86_64_CODE_4_GOTPCRELX,
+    R_X86_64_CODE_4_GOTTPOFF, R_X86_64_CODE_5_GOTPC32_TLSDESC, R_X86_64_CODE_5_GOTPCRELX,
+    R_X86_64_CODE_5_GOTTPOFF, R_X86_64_CODE_6_GOTPC32_TLSDESC, R_X86_64_CODE_6_GOTTPOFF, R_X86_64_DTPMOD64,
+    R_X86_64_DTPOFF32, R_X86_64_DTPOFF64, R_X86_64_GOTPC32_TLSDESC, R_X86_64_GOTPCREL, R_X86_64_GOTPCRELX,
+    R_X86_64_GOTTPOFF, R_X86_64_NONE, R_X86_64_PC32, R_X86_64_PLT32, R_X86_64_REX_GOTPCRELX,
+    R_X86_64_TLSDESC, R_X86_64_TLSDESC_CALL, R_X86_64_TLSGD, R_X86_64_TLSLD, R_X86_64_TPOFF32,
+    R_X86_64_TPOFF64,
+};
 use crate::native::relocations::{Rela, symbol_of, type_of};
 use crate::summary::Target;
 
@@ -271,10 +280,10 @@ fn apply(
     op: &mut Op,
 ) -> Result<(), Refusal> {
     let (place, ty) = (place_of(rela), type_of(rela));
-    if ty == 0 {
+    if ty == R_X86_64_NONE {
         return Ok(());
     }
-    if ty == 35 {
+    if ty == R_X86_64_TLSDESC_CALL {
         op.tls_call = true;
         return Ok(());
     }
@@ -287,17 +296,42 @@ fn apply(
     let addend = rela.r_addend.get(object::endian::LittleEndian);
     let relative = matches!(instruction.field, Field::Branch | Field::RipRelative { .. });
     let meaning = match ty {
-        2 | 4 if displacement && relative => {
+        R_X86_64_PC32 | R_X86_64_PLT32 if displacement && relative => {
             let offset = addend.wrapping_add(instruction.end().wrapping_sub(place) as i64);
             module.target(symbol_of(rela), offset)
         }
-        1 | 10 | 11 if immediate || !relative => module.target(symbol_of(rela), addend),
-        9 | 41 | 42 | 43 | 46 if displacement && addend == -4 || ty == 43 => {
+        R_X86_64_64 | R_X86_64_32 | R_X86_64_32S if immediate || !relative => {
+            module.target(symbol_of(rela), addend)
+        }
+        R_X86_64_GOTPCREL
+        | R_X86_64_GOTPCRELX
+        | R_X86_64_REX_GOTPCRELX
+        | R_X86_64_CODE_4_GOTPCRELX
+        | R_X86_64_CODE_5_GOTPCRELX
+            if displacement && addend == -4 || ty == R_X86_64_CODE_4_GOTPCRELX =>
+        {
             Some(Meaning::Got(symbol_of(rela)))
         }
         // The entry of the table that a shorter or longer instruction reads.
-        9 | 41 | 42 if displacement && relative => Some(Meaning::Got(symbol_of(rela))),
-        16..=23 | 34 | 36 | 44 | 45 | 47 | 48 | 50 | 51 => Some(Meaning::Tls),
+        R_X86_64_GOTPCREL | R_X86_64_GOTPCRELX | R_X86_64_REX_GOTPCRELX if displacement && relative => {
+            Some(Meaning::Got(symbol_of(rela)))
+        }
+        R_X86_64_DTPMOD64
+        | R_X86_64_DTPOFF64
+        | R_X86_64_TPOFF64
+        | R_X86_64_TLSGD
+        | R_X86_64_TLSLD
+        | R_X86_64_DTPOFF32
+        | R_X86_64_GOTTPOFF
+        | R_X86_64_TPOFF32
+        | R_X86_64_GOTPC32_TLSDESC
+        | R_X86_64_TLSDESC
+        | R_X86_64_CODE_4_GOTTPOFF
+        | R_X86_64_CODE_4_GOTPC32_TLSDESC
+        | R_X86_64_CODE_5_GOTTPOFF
+        | R_X86_64_CODE_5_GOTPC32_TLSDESC
+        | R_X86_64_CODE_6_GOTTPOFF
+        | R_X86_64_CODE_6_GOTPC32_TLSDESC => Some(Meaning::Tls),
         _ => None,
     };
     let Some(meaning) = meaning else {

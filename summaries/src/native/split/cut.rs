@@ -18,6 +18,9 @@ use super::objects::is_eligible;
 use super::pointers::displacement;
 use super::references::{ReferenceSource, source};
 use super::{Context, Owned, SectionPlace, Text};
+use crate::native::relocations::types::{
+    R_X86_64_32, R_X86_64_32S, R_X86_64_64, R_X86_64_PC32, R_X86_64_PLT32,
+};
 use crate::native::relocations::{self, Rela, symbol_of, type_of};
 use crate::native::tables::Result;
 use crate::summary::{AtomKind, Definition, SymbolKind, Target};
@@ -110,19 +113,20 @@ fn naming(texts: &[Text<'_>], section: u32, source: ReferenceSource, rela: &Rela
     let (place, addend) = (rela.r_offset.get(LE), rela.r_addend.get(LE));
     let exactly = |at: i64| Naming { at: (section, place), first: at, last: at, by_code: false };
     match (source, type_of(rela)) {
-        (ReferenceSource::Code(text), 2 | 4) => {
+        (ReferenceSource::Code(text), R_X86_64_PC32 | R_X86_64_PLT32) => {
             let text = texts.get(text)?;
             let found = text.instructions.partition_point(|i| i.end() <= place);
             let at = displacement(rela, text.instructions.get(found)?)?;
             Some(Naming { by_code: true, ..exactly(at) })
         }
-        (ReferenceSource::Raw, 2 | 4) => {
+        (ReferenceSource::Raw, R_X86_64_PC32 | R_X86_64_PLT32) => {
             let first = addend.checked_add(4)?;
             Some(Naming { last: first.checked_add(4)?, ..exactly(first) })
         }
-        (ReferenceSource::Code(_) | ReferenceSource::Raw | ReferenceSource::Data, 1 | 10 | 11) => {
-            Some(exactly(addend))
-        }
+        (
+            ReferenceSource::Code(_) | ReferenceSource::Raw | ReferenceSource::Data,
+            R_X86_64_64 | R_X86_64_32 | R_X86_64_32S,
+        ) => Some(exactly(addend)),
         _ => None,
     }
 }

@@ -20,6 +20,7 @@ use super::code::is_noreturn;
 use super::references::{Relative, SplitReferences};
 use super::{Context, Function, SectionPlace, Text};
 use crate::native::decode::{Field, Flow, Gpr, Instruction, Step, Steps};
+use crate::native::relocations::types::{R_X86_64_PC32, R_X86_64_PLT32};
 use crate::native::relocations::{Rela, symbol_of, type_of};
 use crate::summary::Definition;
 
@@ -158,7 +159,7 @@ fn takes_functions(context: &Context<'_, '_>, text: &Text<'_>, function: &Functi
             return false;
         };
         let distance = match type_of(rela) {
-            2 | 4 => i.end().saturating_sub(rela.r_offset.get(LE)) as i64,
+            R_X86_64_PC32 | R_X86_64_PLT32 => i.end().saturating_sub(rela.r_offset.get(LE)) as i64,
             _ => 0,
         };
         let to = rela.r_addend.get(LE).saturating_add(distance).saturating_add_unsigned(symbol.value);
@@ -310,7 +311,7 @@ impl Flowing<'_, '_, '_, '_> {
         let Some(rela) = rela else {
             return code(instruction.target.and_then(|t| u64::try_from(t).ok()).is_some_and(is_own));
         };
-        if type_of(rela) != 2 {
+        if type_of(rela) != R_X86_64_PC32 {
             return Value::Pointer;
         }
         let Some(symbol) = self.context.symbols.get(symbol_of(rela).index()) else { return Value::Pointer };

@@ -18,6 +18,9 @@ use super::references::{ReferenceSource, source};
 use super::{Context, Plan, SectionPlace, Text};
 use crate::limit::{Limit, LimitRecord};
 use crate::native::decode::{self, Field, Instruction};
+use crate::native::relocations::types::{
+    R_X86_64_32, R_X86_64_32S, R_X86_64_64, R_X86_64_PC32, R_X86_64_PLT32,
+};
 use crate::native::relocations::{self, Rela, symbol_of, type_of};
 use crate::native::tables::{Result, record};
 use crate::summary::{Definition, SymbolKind, Target};
@@ -203,7 +206,7 @@ impl Reader<'_, '_, '_> {
         let (nominal, object) = match self.source {
             ReferenceSource::Code(text) => self.in_code(rela, text, data),
             ReferenceSource::Raw => (addend.saturating_add(4), None),
-            ReferenceSource::Data if matches!(type_of(rela), 1 | 10 | 11) => {
+            ReferenceSource::Data if matches!(type_of(rela), R_X86_64_64 | R_X86_64_32 | R_X86_64_32S) => {
                 (addend, u64::try_from(addend).ok().and_then(|to| data.pointed_to(to)))
             }
             ReferenceSource::Data => (addend, None),
@@ -246,10 +249,10 @@ impl Reader<'_, '_, '_> {
             _ if by_name => true,
             ReferenceSource::Code(_) | ReferenceSource::Unwind | ReferenceSource::Other => true,
             ReferenceSource::Raw => match ty {
-                2 | 4 => (-8..=-4).contains(&addend),
+                R_X86_64_PC32 | R_X86_64_PLT32 => (-8..=-4).contains(&addend),
                 _ => addend == 0,
             },
-            ReferenceSource::Data if matches!(ty, 1 | 10 | 11) => {
+            ReferenceSource::Data if matches!(ty, R_X86_64_64 | R_X86_64_32 | R_X86_64_32S) => {
                 let own = data.at(value).and_then(|o| data.object(o));
                 let to = value.checked_add_signed(addend);
                 own.zip(to).is_some_and(|(own, to)| (own.start..=own.end).contains(&to))
@@ -270,7 +273,7 @@ pub(super) fn displacement(rela: &Rela, instruction: &Instruction) -> Option<i64
         (2, Field::RipRelative { .. }) => {
             addend.checked_add(i64::try_from(instruction.end().checked_sub(place)?).ok()?)
         }
-        (1 | 10 | 11, Field::Displacement { registers: false }) => Some(addend),
+        (R_X86_64_64 | R_X86_64_32 | R_X86_64_32S, Field::Displacement { registers: false }) => Some(addend),
         _ => None,
     }
 }

@@ -17,6 +17,9 @@ use crate::ids::SymbolIdx;
 use crate::limit::Limit;
 use crate::native::decode::{Field, Instruction};
 use crate::native::eh_frame::{self, RecordKind};
+use crate::native::relocations::types::{
+    R_X86_64_32, R_X86_64_32S, R_X86_64_64, R_X86_64_GOTOFF64, R_X86_64_PC32, R_X86_64_PLT32,
+};
 use crate::native::relocations::{self, Rela, symbol_of, type_of};
 use crate::native::sections::is_eh_frame;
 use crate::native::tables::Result;
@@ -227,8 +230,8 @@ impl Reader<'_, '_, '_> {
                 None => return unclear("by section symbol in such an instruction"),
             },
             ReferenceSource::Data => match type_of(rela) {
-                1 | 10 | 11 => addend,
-                2 => {
+                R_X86_64_64 | R_X86_64_32 | R_X86_64_32S => addend,
+                R_X86_64_PC32 => {
                     found.relative.push(Relative { at: (self.section, place), text, addend });
                     return Ok(());
                 }
@@ -288,13 +291,13 @@ impl Reader<'_, '_, '_> {
         let at = (self.section, rela.r_offset.get(LE));
         let offset = |n: i64| addend.checked_add(n).and_then(|t| u64::try_from(t).ok());
         let meant = match type_of(rela) {
-            2 | 4 => {
+            R_X86_64_PC32 | R_X86_64_PLT32 => {
                 let mut parts = (4..=8).map(|n| offset(n).and_then(|t| target.part_at(t)));
                 let first = parts.next().flatten();
                 offset(4).filter(|_| first.is_some() && parts.all(|p| p == first))
             }
             // A base to which more is added would hardly be the start of a function.
-            1 | 10 | 11 => offset(0).filter(|t| {
+            R_X86_64_64 | R_X86_64_32 | R_X86_64_32S => offset(0).filter(|t| {
                 target.function_at(*t).is_some_and(|f| target.functions.get(f).is_some_and(|f| f.start == *t))
             }),
             _ => None,
@@ -330,7 +333,11 @@ impl Reader<'_, '_, '_> {
             _ if by_name => return Ok(()),
             ReferenceSource::Code(_) => instruction.and_then(|i| meaning(rela, &i)),
             // Anything from the last byte of the field to the end of the longest instruction.
-            ReferenceSource::Raw if matches!(ty, 2 | 4) && (-8..=-4).contains(&addend) => return Ok(()),
+            ReferenceSource::Raw
+                if matches!(ty, R_X86_64_PC32 | R_X86_64_PLT32) && (-8..=-4).contains(&addend) =>
+            {
+                return Ok(());
+            }
             ReferenceSource::Raw => None,
             // The distance to a table, whose start is not known here.
             ReferenceSource::Data if matches!(ty, 2 | 24) => return Ok(()),
@@ -363,7 +370,7 @@ impl Reader<'_, '_, '_> {
                 let from = Some((text, rela.r_offset.get(LE)));
                 push(instruction.and_then(|i| meaning(rela, &i)).or(Some(addend)), from);
             }
-            ReferenceSource::Raw if matches!(type_of(rela), 2 | 4) => {
+            ReferenceSource::Raw if matches!(type_of(rela), R_X86_64_PC32 | R_X86_64_PLT32) => {
                 for distance in [4, 5, 6, 8] {
                     push(addend.checked_add(distance), None);
                 }
@@ -401,16 +408,16 @@ fn meaning(rela: &Rela, instruction: &Instruction) -> Option<i64> {
     let (place, addend) = (rela.r_offset.get(LE), rela.r_addend.get(LE));
     let is_displacement = place == instruction.displacement_at() && instruction.displacement.1 != 0;
     match type_of(rela) {
-        2 | 4
+        R_X86_64_PC32 | R_X86_64_PLT32
             if is_displacement && matches!(instruction.field, Field::Branch | Field::RipRelative { .. }) =>
         {
             addend.checked_add(i64::try_from(instruction.end().checked_sub(place)?).ok()?)
         }
         // What registers are added to an absolute displacement is not known; GOTOFF64 is an immediate.
-        1 | 10 | 11 if is_displacement => {
+        R_X86_64_64 | R_X86_64_32 | R_X86_64_32S if is_displacement => {
             (instruction.field == Field::Displacement { registers: false }).then_some(addend)
         }
-        1 | 10 | 11 | 25 => Some(addend),
+        R_X86_64_64 | R_X86_64_32 | R_X86_64_32S | R_X86_64_GOTOFF64 => Some(addend),
         _ => None,
     }
 }

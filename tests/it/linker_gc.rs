@@ -1,0 +1,53 @@
+//! Links in which the linker's own `--gc-sections` removes all that goes: the originals are linked, and the output is the plain one.
+
+use std::fs;
+
+use crate::matrix;
+use crate::run::{Job, Session};
+use crate::tools::{self, Linker};
+
+const MAIN: &str = "int live(int x) { return x + 2; }\nint dead(int x) { return x * 3; }\nint main(int argc, char **argv) { (void)argv; return live(argc) - 3; }\n";
+
+/// Compile with `flags`, link plain and with lto-prune by lld; whether the outputs are the same bytes, and whether objects were pruned.
+fn outcome(session: &mut Session, flags: &str, options: &str) -> (bool, bool) {
+    let dir = session.dir().to_owned();
+    session.write("main.c", MAIN);
+    session.must(&Job::new(&dir, "gcc").words("-O1 -fno-inline -c main.c").words(flags));
+    let lld = Linker::Lld.path();
+    if !session.path("shims").exists() {
+        tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+        tools::shim_dir(&session.path("plain"), &lld);
+    }
+    for (folder, output) in [("plain", "plain.out"), ("shims", "ours.out")] {
+        let job = Job::new(&dir, "gcc")
+            .words("main.o -Wl,--gc-sections")
+            .arg("-B")
+            .arg(folder)
+            .words("-o")
+            .arg(output);
+        let ours = "-Wl,--prune-strict -Wl,--prune-report=report.json";
+        let job = if folder == "shims" { job.words(ours).words(options) } else { job };
+        session.must(&job.env("LTO_PRUNE_LINKER", &lld));
+        session.must(&Job::new(&dir, format!("./{output}")));
+    }
+    let same = fs::read(session.path("plain.out")).unwrap() == fs::read(session.path("ours.out")).unwrap();
+    let report = matrix::report(session, &session.path("report.json"));
+    (same, report["pruned"].as_bool().unwrap())
+}
+
+#[test]
+fn functions_in_sections_are_left_to_lld() {
+    let mut session = Session::new("linker_gc/sections");
+    let found = outcome(&mut session, "-ffunction-sections", "");
+    session.check_eq(&found, &(true, false), "the plain output, of the originals");
+    // Who wants to see pruned objects gets them.
+    let found = outcome(&mut session, "-ffunction-sections", "-Wl,--prune-emit=objects");
+    session.check_eq(&found.1, &true, "pruned objects with --prune-emit");
+}
+
+#[test]
+fn functions_that_share_a_section_are_not() {
+    let mut session = Session::new("linker_gc/mono");
+    let found = outcome(&mut session, "", "");
+    session.check_eq(&found, &(false, true), "pruned objects");
+}
