@@ -30,9 +30,8 @@ Options (from a compiler: -Wl,--prune-...; or in LTO_PRUNE_FLAGS, which the comm
   --prune-level=off|sections|functions|pointers     how far to go (default: functions, which divides sections;
                                                     pointers is new); off links the originals and, with a report,
                                                     says what would go; off:LEVEL at another level
-  --prune-debug=keep|drop                           drop: objects lose their debug information with the first thing that
-                                                    goes from them; their sections of code are divided then, which
-                                                    it prevents otherwise. So always with -s or -S (default: keep)
+  --prune-debug=keep|drop                           drop: an object loses its debug information with the first thing that
+                                                    goes from it, as always with -s or -S (default: keep)
   --prune-keep=GLOB                                 keep these symbols; may be repeated
   --prune-stub-symbol=GLOB                          for tests: make these functions stubs, whatever is needed
   --prune-limit=N, --prune-limit=N@LINK,...         drop only the first N atoms (of each link; of these links and
