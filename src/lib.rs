@@ -28,6 +28,7 @@ pub mod repro;
 pub mod timing;
 
 use std::ffi::OsString;
+use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
@@ -114,13 +115,16 @@ fn complete(config: &Config, status: ExitCode, report: Option<Box<Report>>) -> E
 
 /// The passes.
 pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
-    let inputs = timer.stage(Stage::Load, || inputs::load(config))?;
+    // The process ends with the link, and the kernel frees tables faster than they free themselves.
+    let inputs = ManuallyDrop::new(timer.stage(Stage::Load, || inputs::load(config))?);
     // No file is added to the link after this.
     repro::write_if_asked(config, &inputs)?;
-    let resolution = timer.stage(Stage::Resolve, || resolve::resolve(&inputs, config));
+    let resolution = ManuallyDrop::new(timer.stage(Stage::Resolve, || resolve::resolve(&inputs, config)));
     // The modules in the link, their order and every prevailing definition are fixed.
-    let mut modules = timer.stage(Stage::Summarise, || summarize::of_link(config, &inputs, &resolution));
-    let (mut index, followed) = index_modules(config, &inputs, &resolution, &mut modules, timer);
+    let modules = timer.stage(Stage::Summarise, || summarize::of_link(config, &inputs, &resolution));
+    let mut modules = ManuallyDrop::new(modules);
+    let (index, followed) = index_modules(config, &inputs, &resolution, &mut modules, timer);
+    let mut index = ManuallyDrop::new(index);
     // The index is frozen, but for roots; nothing looks at names or files again until emit.
     let summaries = summaries_of(&modules);
     let link = LinkInputs { config, inputs: &inputs, resolution: &resolution, summaries: &summaries };
