@@ -47,7 +47,7 @@ fn measure(corpus: &Corpus, options: &Options, link: &Link, ours: &Path) -> Resu
         let done = run_ok(&mut corpus.linker_command(link, &lld, &scratch.join("plain")), &scratch)?;
         linker.push(done.wall.as_secs_f64() * 1e3);
     }
-    let (flow, code) = (&report["value_flow"], &report["mentioned_code"]);
+    let (flow, code) = (&report["value_flow"], &report["live_code"]);
     let number = |name: &str| count(flow[name].as_u64().unwrap_or(0));
     let (propagation, linker) = (median(propagation), median(linker));
     Ok(vec![
@@ -56,7 +56,7 @@ fn measure(corpus: &Corpus, options: &Options, link: &Link, ours: &Path) -> Resu
         format!("{propagation:.1}"),
         format!("{:.2}", propagation / linker),
         count(code["live"].as_u64().unwrap_or(0)),
-        count(code["candidates"].as_u64().unwrap_or(0)),
+        count(code["by_mentions"].as_u64().unwrap_or(0)),
         number("stubs"),
         number("constraints"),
         number("nodes"),

@@ -5,7 +5,6 @@
 //! takes away nothing but mentions. Where that is too little to be worth it, plain liveness is the result and no function is followed. It decides about time
 //! alone: value flow keeps nothing that liveness drops. Left out: data that would go with that code.
 
-use serde::Serialize;
 use summaries::{AtomKind, ModuleSummary};
 
 use super::liveness::{Liveness, live, reach};
@@ -14,7 +13,7 @@ use crate::ids::{AtomId, Id};
 use crate::index::{Edge, EdgeKind, Index};
 
 /// Bytes of live code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MentionedCode {
     pub live: u64,
     /// Those that no call reaches.
@@ -29,7 +28,7 @@ impl MentionedCode {
             let by_address = matches!(edge.kind, EdgeKind::Address | EdgeKind::Data | EdgeKind::Got);
             by_address && !edge.has(Edge::STRUCTURAL | Edge::CALLS) && code[edge.target.index()] > 0
         };
-        let called = reach(index, &|edge| !is_mention(edge));
+        let called = reach(index, &|_| true, &|edge| !is_mention(edge));
         let mut bytes = MentionedCode::default();
         for (atom, size) in code.iter().enumerate().filter(|(atom, _)| liveness.is_live(AtomId::new(*atom))) {
             bytes.live += size;
@@ -61,8 +60,8 @@ pub fn followed(config: &Config, summaries: &[&ModuleSummary], index: &Index) ->
     Some(if all { Liveness::of_all(index.atom_count()) } else { liveness })
 }
 
-/// By atom: the bytes of code. How large functions of LLVM bitcode become is not known; each counts by its bitcode.
-fn code_sizes(index: &Index, summaries: &[&ModuleSummary]) -> Vec<u64> {
+/// By atom, the bytes of code. How large functions of LLVM bitcode become is not known; each counts by its bitcode.
+pub(crate) fn code_sizes(index: &Index, summaries: &[&ModuleSummary]) -> Vec<u64> {
     let mut sizes = Vec::with_capacity(index.atom_count());
     for atom in summaries.iter().flat_map(|summary| &summary.atoms) {
         sizes.push(if atom.kind == AtomKind::Code { atom.size } else { 0 });

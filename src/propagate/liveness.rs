@@ -6,7 +6,7 @@
 
 use super::solver::{Lattice, Problem, solve};
 use crate::ids::{AtomId, Id};
-use crate::index::{Edge, Index};
+use crate::index::{Edge, Index, Root};
 
 /// By what an atom became live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,12 +97,16 @@ impl<F: Fn(&Edge) -> bool + Sync> Problem for Reachability<'_, F> {
 
 /// What the program can reach.
 pub fn live(index: &Index) -> Liveness {
-    reach(index, &|_| true)
+    reach(index, &|_| true, &|_| true)
 }
 
-/// What the roots reach over the edges that `takes` is true of.
-pub(super) fn reach(index: &Index, takes: &(impl Fn(&Edge) -> bool + Sync)) -> Liveness {
-    let roots = index.roots.iter().enumerate();
+/// What those roots reach for which `begins` is true, over the edges for which `takes` is.
+pub(crate) fn reach(
+    index: &Index,
+    begins: &dyn Fn(&Root) -> bool,
+    takes: &(impl Fn(&Edge) -> bool + Sync),
+) -> Liveness {
+    let roots = index.roots.iter().enumerate().filter(|(_, root)| begins(root));
     let initial = roots.map(|(i, root)| (root.atom.0, Reached { distance: 0, by: i as u32 })).collect();
     let facts = solve(&Reachability { index, takes }, initial);
     let witness = |fact: Option<Reached>| {

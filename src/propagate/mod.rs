@@ -11,7 +11,9 @@ pub mod solver;
 mod stub;
 pub mod values;
 
+pub(crate) use gate::code_sizes;
 pub use gate::{MentionedCode, followed};
+pub(crate) use liveness::reach;
 pub use liveness::{Liveness, Witness, live};
 pub use models::Models;
 pub use propagator::Propagator;

@@ -10,6 +10,7 @@ mod duplicates;
 pub mod graph;
 pub mod imports;
 mod json;
+pub mod live_code;
 pub mod log;
 mod names;
 pub mod remarks;
@@ -27,7 +28,7 @@ use crate::inputs::Inputs;
 use crate::inputs::mapped::Mapped;
 use crate::plan::{Action, Plan};
 use crate::propagate::values::ValueFlow;
-use crate::propagate::{Liveness, MentionedCode, Witness, live};
+use crate::propagate::{Liveness, Witness};
 use crate::pruned_link::Pruned;
 use crate::resolve::Resolution;
 use crate::timing::Timer;
@@ -59,8 +60,7 @@ pub struct Report {
     pub atoms: Vec<AtomReport>,
     pub symbols: Vec<SymbolReport>,
     pub functions: Counts,
-    /// The code that lives by references, and what of it no call reaches: the most that the level `pointers` can drop.
-    pub mentioned_code: MentionedCode,
+    pub live_code: live_code::LiveCode,
     pub totals: Totals,
     pub limits: Vec<LimitReport>,
     /// What is live by itself, ascending by atom.
@@ -333,7 +333,7 @@ pub fn report(facts: Facts<'_>, totals: Totals, pruned: bool) -> Report {
         atoms: Vec::new(),
         symbols: Vec::new(),
         functions: Counts::default(),
-        mentioned_code: MentionedCode::of(facts.index, facts.summaries, &live(facts.index)),
+        live_code: live_code::LiveCode::of(facts.index, facts.summaries),
         totals,
         limits: limit_reports(facts),
         roots: graph::roots(facts),

@@ -19,13 +19,7 @@ pub fn table(report: &Report) -> String {
         "functions: {} live, {} stubs, {} dead; modules: {modules}, {touched} {are_pruned}\n",
         functions.live, functions.stubs, functions.dead
     );
-    let code = report.mentioned_code;
-    if code.candidates > 0 {
-        out += &format!(
-            "code: {} bytes live, {} of them only because their address is mentioned: the most that --prune-level=pointers can drop\n",
-            code.live, code.candidates
-        );
-    }
+    out += &report.live_code.lines();
     for limit in &report.limits {
         let bytes = if limit.bytes > 0 { format!(", {} bytes", limit.bytes) } else { String::new() };
         out += &format!("limit {}: {} place(s){bytes}, first: ", limit.limit, limit.count);

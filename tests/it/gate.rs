@@ -45,13 +45,27 @@ fn nothing_is_followed_below_the_gate() {
     session.write("main.c", MAIN);
     tools::shim_dir(&session.path("shims"), &tools::lto_prune());
     let (_, report) = stubs(&mut session, "-Wl,--prune-gate=0");
-    let code = &report["mentioned_code"];
-    let (live, candidates) = (code["live"].as_u64().unwrap(), code["candidates"].as_u64().unwrap());
+    let code = &report["live_code"];
+    let (live, candidates) = (code["live"].as_u64().unwrap(), code["by_mentions"].as_u64().unwrap());
     session.check(candidates > 0 && candidates < live, "some code lives by calls, some by mentions");
     let percent = candidates * 100 / live;
     for (gate, followed) in [(percent, true), (percent + 1, false)] {
         let (count, report) = stubs(&mut session, &format!("-Wl,--prune-gate={gate}"));
         session.check_eq(&(count == 1), &followed, &format!("a stub at {gate} of {percent} per cent"));
         session.check_eq(&report["value_flow"].is_null(), &!followed, "value flow");
+    }
+}
+
+#[test]
+fn stats_say_what_exports_keep() {
+    let mut session = Session::new("gate/exports");
+    session.write("main.c", "int api(int x) { return x * 3; }\nint main(void) { return 0; }\n");
+    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    let dir = session.dir().to_owned();
+    for (option, is_kept) in [("", false), ("-rdynamic", true)] {
+        let job = Job::new(&dir, "gcc").words("-O1 main.c -B shims -o main -Wl,--prune-stats").words(option);
+        let outcome = session.must(&job);
+        let said = outcome.stderr + &outcome.stdout;
+        session.check_eq(&said.contains("code kept only by exports"), &is_kept, &said);
     }
 }
