@@ -302,7 +302,10 @@ impl Pair<'_> {
             self.old.sections.get(section).is_some_and(|s| s.sh_flags & u64::from(sh::SHF_EXECINSTR) != 0);
         let alloc = self.old.is_alloc(section);
         // First and last place that the form of the relocation allows the target to be at.
-        let place = if !alloc || self.old.is_unwind(section) {
+        let place = if !alloc {
+            // A base that lies before the section, as in a location of debug information, is of its first object.
+            exact.or(Some(0)).map(|a| (a, a, a))
+        } else if self.old.is_unwind(section) {
             exact.map(|a| (a, a, a))
         } else {
             let meant = self.expected.parts.retarget(section, entry.offset);

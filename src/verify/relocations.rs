@@ -305,7 +305,7 @@ fn may_be_resolved(pair: &Pair<'_>, entry: &RelocationEntry) -> bool {
     match pair.old.place(symbol, &old) {
         Place::Undefined => symbol != 0,
         Place::Section(s) if pair.parted_by_symbol(symbol).is_some() => {
-            u64::try_from(entry.addend).is_ok_and(|place| pair.is_dropped(s, place))
+            pair.is_dropped(s, u64::try_from(entry.addend).unwrap_or(0))
         }
         Place::Section(s) => pair.is_dropped(s, old.st_value),
         Place::Special(special) => special == SHN_COMMON,

@@ -126,6 +126,7 @@ cases! {
     cxx_rtti
     cxx_shared
     cxx_static_init
+    debug_before_data
     debug_dropped
     debug_groups
     debug_stripped
