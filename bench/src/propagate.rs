@@ -33,7 +33,7 @@ fn measure(corpus: &Corpus, options: &Options, link: &Link, ours: &Path) -> Resu
     let pruned = |last: &str| -> Command {
         let mut command = corpus.linker_command(link, ours, &scratch.join("pruned"));
         command.env("LTO_PRUNE_LINKER", &lld).env_remove("LTO_PRUNE_FLAGS");
-        command.args(["--prune-level=pointers", &cache, last]);
+        command.args(["--prune-level=pointers", "--prune-gate=0", &cache, last]);
         command
     };
     let report = scratch.join("report.json");

@@ -126,7 +126,7 @@ pub(super) fn compare(corpus: &Corpus, link: &Link, pruner: &Path) -> Result<Com
     let whole_link = Link { linker_args: args, ..link.clone() };
     let mut command = corpus.linker_command(&whole_link, pruner, &scratch.join("pruned"));
     command.env("LTO_PRUNE_LINKER", find_linker("lld")?).env_remove("LTO_PRUNE_FLAGS");
-    command.args(["--prune-level=pointers", "--prune-strict"]);
+    command.args(["--prune-level=pointers", "--prune-gate=0", "--prune-strict"]);
     run_ok(command.arg(format!("--prune-report={}", report.display())), &scratch)?;
     let report: Value = serde_json::from_slice(&fs::read(&report)?)?;
     let ours = Report::of(&report, &whole.display().to_string())?;

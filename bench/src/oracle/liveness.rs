@@ -92,7 +92,7 @@ pub(super) fn compare(corpus: &Corpus, link: &Link, ours: &Path) -> Result<Compa
     let report = scratch.join("report.json");
     let mut command = corpus.linker_command(link, ours, &scratch.join("pruned"));
     command.env("LTO_PRUNE_LINKER", &lld).env_remove("LTO_PRUNE_FLAGS");
-    command.args(["--prune-level=pointers", "--prune-strict"]);
+    command.args(["--prune-level=pointers", "--prune-gate=0", "--prune-strict"]);
     run_ok(command.arg(format!("--prune-report={}", report.display())), &scratch)?;
 
     // lld puts its temporary files beside the modules too.

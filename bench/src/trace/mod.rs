@@ -176,7 +176,7 @@ pub(crate) fn pruned_link(
     command
         .env("LTO_PRUNE_LINKER", find_linker("lld")?)
         .env_remove("LTO_PRUNE_FLAGS")
-        .args(["--prune-strict", "--prune-time"])
+        .args(["--prune-strict", "--prune-time", "--prune-gate=0"])
         .arg(format!("--prune-level={level}"));
     Ok(command)
 }
