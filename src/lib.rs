@@ -165,8 +165,8 @@ fn index_modules(
         return (index, None);
     };
     let live = |position| index.atoms_of(position).map(|atom| followed.is_live(AtomId::new(atom))).collect();
-    timer.stage(Stage::Summarise, || summarize::follow(config, inputs, modules, &live));
-    (timer.stage(Stage::Index, || build(&summaries_of(modules))), Some(followed))
+    let fits = timer.stage(Stage::Summarise, || summarize::follow(config, inputs, modules, &live));
+    (timer.stage(Stage::Index, || build(&summaries_of(modules))), Some(followed).filter(|_| fits))
 }
 
 fn summaries_of(modules: &[Summarised]) -> Vec<&ModuleSummary> {

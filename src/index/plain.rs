@@ -8,14 +8,15 @@
 //! It decides what the plain link reports and needs: undefined symbols, libraries, sections behind `__start_X`. Left
 //! out: string pieces of merge sections, which the linker marks one by one and which refer to nothing.
 
-use summaries::{Atom, AtomKind, ModuleSummary, atom_flags};
+use summaries::{Atom, AtomIdx, AtomKind, ModuleSummary, ReferenceKind, Target, atom_flags};
 
-use super::{Edge, EdgeKind, Index, RootReason};
+use super::{Edge, EdgeKind, Index, RootReason, defining_atom};
 use crate::ids::{AtomId, Id};
 
 /// By atom: whether the linker keeps it.
 pub(super) fn mark(index: &Index, summaries: &[&ModuleSummary]) -> Vec<bool> {
     let joined = joined(index, summaries);
+    let tables = tables(index, summaries);
     let atom = |id: AtomId| {
         let (position, local) = index.locate(id);
         summaries.get(position).and_then(|s| s.atoms.get(local.index()))
@@ -50,10 +51,34 @@ pub(super) fn mark(index: &Index, summaries: &[&ModuleSummary]) -> Vec<bool> {
         let keeps = |edge: &&Edge| edge.kind != EdgeKind::SameName && !edge.is_described();
         let edges = index.edges_of(id).1.iter().filter(keeps).filter(|e| index.follows(id, e));
         work.extend(edges.map(|e| e.target));
+        let first = tables.partition_point(|(from, _)| *from < id);
+        work.extend(tables.iter().skip(first).take_while(|(from, _)| *from == id).map(|(_, to)| *to));
         work.extend(joined[id.index()].then(|| AtomId(id.0 - 1)));
         work.extend(joined[id.index() + 1].then(|| AtomId(id.0 + 1)));
     }
     marked
+}
+
+/// (data, code), sorted: what jump tables in the data lead to. To us they are of the function that jumps by them, to the linker of the section
+/// that they lie in.
+fn tables(index: &Index, summaries: &[&ModuleSummary]) -> Vec<(AtomId, AtomId)> {
+    let mut pairs = Vec::new();
+    for (module, summary) in index.modules.iter().zip(summaries) {
+        for table in &summary.owned {
+            let entries = summary.references_of(table.owner).iter().filter(|r| r.kind == ReferenceKind::Data);
+            for entry in entries.filter(|r| (table.start..table.end).contains(&r.offset)) {
+                let target = match entry.target {
+                    Target::Atom(atom) => Some(atom),
+                    Target::Symbol(symbol) => defining_atom(summary, symbol),
+                };
+                let global = |atom: AtomIdx| AtomId(module.first_atom + atom.0);
+                pairs.extend(target.map(|target| (global(table.atom), global(target))));
+            }
+        }
+    }
+    pairs.sort_unstable();
+    pairs.dedup();
+    pairs
 }
 
 /// By atom, and once more behind the last: whether it is of the same section as the one before it.

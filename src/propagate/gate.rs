@@ -55,8 +55,8 @@ pub fn followed(config: &Config, summaries: &[&ModuleSummary], index: &Index) ->
     if !MentionedCode::of(index, summaries, &liveness).reaches(prune.gate) {
         return None;
     }
-    // Atoms that are kept up to a limit live besides.
-    let all = prune.limit.is_some() || prune.log.is_some();
+    // Atoms that are kept for a limit live besides.
+    let all = prune.limit.is_some();
     Some(if all { Liveness::of_all(index.atom_count()) } else { liveness })
 }
 

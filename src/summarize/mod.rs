@@ -82,20 +82,34 @@ pub fn summarise(
 }
 
 /// Summarise the modules once more for value flow, in parallel: those with an atom that lives, and of native ones the live functions.
-/// `live` says it of the atoms of the module at a position, in their order. A module whose atoms come out differently is followed whole.
+/// `live` says it of the atoms of the module at a position, in their order. False if the atoms of a module came out differently, so that it
+/// was said of others; that one is followed whole.
 pub fn follow(
     config: &Config,
     inputs: &Inputs,
     summarised: &mut [Summarised],
     live: &(dyn Fn(usize) -> Vec<bool> + Sync),
-) {
+) -> bool {
     let cache = cache_of(config);
-    summarised.par_iter_mut().enumerate().for_each(|(position, of)| {
+    let one = |(position, of): (usize, &mut Summarised)| {
         let live = live(position);
         if live.contains(&true) {
+            let before = extent(&of.summary);
             of.summary = follow_one(inputs.module_bytes(of.module), &of.summary, &live, cache.as_ref());
+            return extent(&of.summary) == before;
         }
-    });
+        true
+    };
+    let fits: Vec<bool> = summarised.par_iter_mut().enumerate().map(one).collect();
+    if let Some(cache) = cache {
+        cache.trim_when_due();
+    }
+    !fits.contains(&false)
+}
+
+/// Where the atoms of a module are: section, first byte, bytes.
+fn extent(summary: &ModuleSummary) -> Vec<(u32, u64, u64)> {
+    summary.atoms.iter().map(|a| (a.section, a.offset, a.size)).collect()
 }
 
 fn follow_one(bytes: &[u8], known: &ModuleSummary, live: &[bool], cache: Option<&Cache>) -> ModuleSummary {
@@ -104,9 +118,6 @@ fn follow_one(bytes: &[u8], known: &ModuleSummary, live: &[bool], cache: Option<
     if let Some(summary) = key.and_then(|(cache, key)| cache.get(&key, asked)) {
         return summary;
     }
-    let extent = |summary: &ModuleSummary| {
-        summary.atoms.iter().map(|a| (a.section, a.offset, a.size)).collect::<Vec<_>>()
-    };
     let mut summary = extract::follow(bytes, known, live, &at_once);
     if extent(&summary) != extent(known) {
         summary = extract::extract_by(bytes, asked, &at_once);

@@ -194,6 +194,7 @@ cases! {
     merge_strings
     missing_library
     mono_sections
+    needed_behind_table
     needed_by_dead_part
     no_stack_note
     no_stack_note_alone
@@ -242,6 +243,7 @@ cases! {
     undefined_hidden
     undefined_in_dead
     undefined_in_dead_gc
+    undefined_behind_table
     undefined_in_dead_part
     undefined_in_dead_shared
     undefined_live

@@ -141,7 +141,10 @@ fn compile_all(
         &object(i),
     )? {
         true => Ok(()),
-        false => Err(format!("{compiler} does not compile {}", units[i].file_name().unwrap_or_default().display()).into()),
+        false => {
+            Err(format!("{compiler} does not compile {}", units[i].file_name().unwrap_or_default().display())
+                .into())
+        }
     })?;
     Ok((0..units.len()).map(object).collect())
 }
