@@ -40,15 +40,19 @@ impl LiveCode {
         }
     }
 
-    /// A line for each reason that keeps code.
-    pub(super) fn lines(&self) -> String {
+    /// A line for each reason that keeps code, for a link at the level of this name.
+    pub(super) fn lines(&self, level: &str) -> String {
+        let of_mentions = match level {
+            "pointers" => "lto-prune audit calls says what stops the analysis of each call",
+            _ => "--prune-level=pointers may drop some of it",
+        };
         let reasons = [
             (
                 "exports",
                 self.by_exports,
                 "link without -rdynamic or -E, or with a version script that has local: *",
             ),
-            ("mentions of its address", self.by_mentions, "--prune-level=pointers may drop some of it"),
+            ("mentions of its address", self.by_mentions, of_mentions),
             ("limits", self.by_limits, "each limit says what lifts it"),
         ];
         let kept = reasons.iter().filter(|(_, bytes, _)| *bytes > 0);

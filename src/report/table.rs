@@ -19,7 +19,7 @@ pub fn table(report: &Report) -> String {
         "functions: {} live, {} stubs, {} dead; modules: {modules}, {touched} {are_pruned}\n",
         functions.live, functions.stubs, functions.dead
     );
-    out += &report.live_code.lines();
+    out += &report.live_code.lines(report.level);
     for limit in &report.limits {
         let bytes = if limit.bytes > 0 { format!(", {} bytes", limit.bytes) } else { String::new() };
         out += &format!("limit {}: {} place(s){bytes}, first: ", limit.limit, limit.count);
