@@ -2,6 +2,9 @@
 //!
 //! [`run`] is the list of the passes. The modules below stand in the order in which a link goes through them.
 
+// The pages are for those who read the code, too.
+#![allow(rustdoc::private_intra_doc_links)]
+
 pub mod args;
 pub mod config;
 pub mod modes;

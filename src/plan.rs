@@ -22,7 +22,7 @@ use crate::resolve::{LoadedModule, Prevailing, Resolution, start_stop_section};
 pub enum Action {
     Keep,
     Drop,
-    /// Code of which the address is needed and the body is not: a trap takes its place ([`can_stub`]).
+    /// Code of which the address is needed and the body is not: a trap takes its place ([`crate::propagate::can_stub`]).
     Stub,
 }
 
@@ -48,7 +48,7 @@ pub struct ModulePlan {
     pub discarded_groups: Vec<u32>,
     /// The module is passed to the linker as it is, the same bytes.
     pub untouched: bool,
-    /// What its address-significance table says, if it gets one ([`mark_foldable`]).
+    /// What its address-significance table says, if it gets one ([`fold::mark_foldable`]).
     pub addresses: Option<Significance>,
     /// By `AtomIdx`: the atom is emitted as a section of its own, with this name. Empty means "none of them".
     pub section_names: Vec<Option<Box<[u8]>>>,

@@ -27,7 +27,7 @@ pub fn write(members: &[(&str, &[u8])]) -> Vec<u8> {
     write_indexed(members, &symbols)
 }
 
-/// [`write`], with this symbol table: the position of a member and what it defines.
+/// [`write()`], with this symbol table: the position of a member and what it defines.
 pub fn write_indexed(members: &[(&str, &[u8])], symbols: &[(usize, &[u8])]) -> Vec<u8> {
     let mut long_names = Vec::new();
     let name_fields: Vec<String> =

@@ -60,7 +60,7 @@ pub struct Edge {
     pub effect: EdgeEffect,
     /// How many edges it stands for; 255 is that or more.
     pub count: u8,
-    /// [`Edge::STRUCTURAL`] and [`Edge::CALLS`].
+    /// A set of the flags [`Edge::STRUCTURAL`] and [`Edge::CALLS`].
     flags: u8,
     /// Index into the module's `references`; [`Edge::NO_REFERENCE`] for edges that are none.
     pub reference: u32,

@@ -12,7 +12,7 @@ use crate::config::{Config, Level};
 use crate::ids::{AtomId, Id};
 use crate::index::{Edge, EdgeKind, Index};
 
-/// Bytes of live code.
+/// How many bytes of code live, and how many of them only mentions keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MentionedCode {
     pub live: u64,

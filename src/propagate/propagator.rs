@@ -23,7 +23,7 @@ pub struct Propagator<'s> {
 }
 
 impl<'s> Propagator<'s> {
-    /// `followed`: see [`super::followed`].
+    /// A propagator for one link; `followed` is what [`super::followed`] said of it.
     ///
     /// # Errors
     /// None, unless a table of models was built in that can't be read.

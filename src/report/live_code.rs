@@ -10,7 +10,7 @@ use crate::ids::{AtomId, Id};
 use crate::index::{Index, RootReason};
 use crate::propagate::{MentionedCode, code_sizes, live, reach};
 
-/// Bytes of code.
+/// How many bytes of code live, in all and for one reason alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct LiveCode {
     /// All that lives by references.

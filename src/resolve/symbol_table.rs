@@ -16,7 +16,7 @@ use crate::ids::{Id, SymbolId};
 pub struct SymbolTable<'a> {
     /// By name, the provisional number.
     map: DashMap<&'a [u8], u32, FxBuildHasher>,
-    /// By provisional number.
+    /// The id of each provisional number.
     ids: Vec<SymbolId>,
     /// By id.
     pub names: Vec<&'a [u8]>,

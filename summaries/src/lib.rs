@@ -6,6 +6,9 @@
 //!
 //! Left out: which definition prevails, what is live, what is emitted. Those need the other modules.
 
+// The pages are for those who read the code, too.
+#![allow(rustdoc::private_intra_doc_links)]
+
 pub mod bitcode;
 pub mod cfl;
 pub mod check;

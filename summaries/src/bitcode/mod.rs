@@ -1,7 +1,7 @@
 //! The bitcode front end: from LLVM bitcode (LLVM 14 to 22) to its summary, without LLVM.
 //!
 //! Layers, each ignorant of the next: bits ([`cursor`]), blocks and records ([`stream`]), what records mean ([`module`],
-//! [`index`], [`symtab`]), the file ([`file`]), what a linker sees ([`symbols`]), the summary ([`lower`]);
+//! [`index`], [`symtab`]), the file ([`mod@file`]), what a linker sees ([`symbols`]), the summary ([`lower`]);
 //! beside them what functions and initializers are made of ([`ir`]) and what they do with addresses ([`flow`]). Any bytes are read in time and memory linear in their
 //! number; bytes that LLVM does not write are an error with a place, records that are not known are limits.
 
