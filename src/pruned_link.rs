@@ -77,35 +77,18 @@ pub fn prune(
     let mut expected = plain.output(link, index, &settled.plan);
     let asked = refusal::asked_libraries(link, index, plain, liveness);
     expected.asked = asked.into_iter().map(|dso| inputs.dso_name(dso)).collect();
-    Ok(match prune_and_link(sources, &expected, timer)? {
-        Ok(objects) => Pruned { linked: true, totals: account(link, &objects), ..Pruned::default() },
-        Err(Refusal::Linker(messages)) => {
-            Pruned { totals: account(link, &[]), refused: Some(messages), ..Pruned::default() }
-        }
-        Err(Refusal::Library(limit)) => {
-            Pruned { totals: account(link, &[]), missing_library: Some(limit), ..Pruned::default() }
-        }
-    })
-}
-
-/// The bytes of each module that was pruned.
-type Objects = Vec<Option<Vec<u8>>>;
-
-/// Why the originals are linked after all.
-enum Refusal {
-    /// What the linker said when it refused the pruned objects.
-    Linker(Vec<u8>),
-    /// The plain link may record a library that this one does not.
-    Library(LimitRecord),
+    prune_and_link(link, sources, &expected, timer)
 }
 
 /// Emit the pruned objects, verify them, and link them.
 fn prune_and_link(
+    link: LinkInputs<'_>,
     sources: EmissionInputs<'_>,
     plain: &PlainOutput<'_>,
     timer: &mut Timer,
-) -> Result<std::result::Result<Objects, Refusal>> {
+) -> Result<Pruned> {
     let config = sources.config;
+    let originals = || Pruned { totals: account(link, &[]), ..Pruned::default() };
     let no_thread = |e| Error::io(Stage::Link, &config.linker.path, "start a thread for", e);
     bound::clean_up_on_signals().map_err(no_thread)?;
     let workspace = Workspace::new(config)?;
@@ -116,17 +99,17 @@ fn prune_and_link(
     // What was emitted is verified while the linker works on it: nothing is published before both are done.
     let (output, verified) = timer.stage(Stage::Link, || {
         std::thread::scope(|scope| {
-            let link = || link::link_pruned(config, &emitted, &workspace);
-            let link = std::thread::Builder::new().spawn_scoped(scope, link).map_err(no_thread);
+            let linker = || link::link_pruned(config, &emitted, &workspace);
+            let linker = std::thread::Builder::new().spawn_scoped(scope, linker).map_err(no_thread);
             let verified = verify_emitted(sources, &emitted.objects);
             let panicked = |_| Err(Error::new(Stage::Link, "internal error"));
-            (link.and_then(|link| link.join().unwrap_or_else(panicked)), verified)
+            (linker.and_then(|linker| linker.join().unwrap_or_else(panicked)), verified)
         })
     });
     verified?;
     let output = output?;
     if !output.status.success() {
-        return Ok(Err(Refusal::Linker(output.stderr)));
+        return Ok(Pruned { refused: Some(output.stderr), ..originals() });
     }
     let facts = timer.stage(Stage::Verify, || verified_output(sources, &workspace, plain))?;
     let is_missing = |name: &&&str| {
@@ -137,7 +120,8 @@ fn prune_and_link(
     };
     if let Some(name) = plain.asked.iter().find(is_missing) {
         let detail = format!("LLVM bitcode refers to {name}, which the pruned link does not record");
-        return Ok(Err(Refusal::Library(resolve::link_limit(Limit::BitcodeLibrary, detail))));
+        let limit = resolve::link_limit(Limit::BitcodeLibrary, detail);
+        return Ok(Pruned { missing_library: Some(limit), ..originals() });
     }
     let opened = opened_paths(config, sources.inputs, sources.resolution);
     let changed = |file: &&inputs::InputFile| !file.bytes.is_unchanged(&file.path);
@@ -148,7 +132,7 @@ fn prune_and_link(
     link::rewrite_side_outputs(config, &emitted.names, &workspace, Some(&opened))?;
     workspace.publish(config)?;
     link::print_messages(&output, &emitted.names, &workspace, config);
-    Ok(Ok(emitted.objects))
+    Ok(Pruned { linked: true, totals: account(link, &emitted.objects), ..Pruned::default() })
 }
 
 /// Each pruned object agrees with its plan, and every strong reference has the definition that it had.

@@ -50,7 +50,7 @@ impl Verdict {
     /// What the user is told of a failure of ours. A link that nobody wanted pruned did not go wrong; its report has the limits.
     ///
     /// # Errors
-    /// The same, under `--prune-strict`.
+    /// Under `--prune-strict` that message is the error.
     pub fn warning(&self, link: LinkInputs<'_>) -> Result<Option<String>> {
         let prune = &link.config.prune;
         match warning(link.inputs, &self.limits).filter(|_| !prune.off) {

@@ -18,7 +18,7 @@ const FOLDER: &str = "repro";
 /// Write the archive, if `--prune-repro` names one.
 ///
 /// # Errors
-/// It can't be written.
+/// The archive can't be written.
 pub fn write_if_asked(config: &Config, inputs: &Inputs) -> Result<()> {
     config.prune.repro.as_ref().map_or(Ok(()), |path| write(config, inputs, path))
 }

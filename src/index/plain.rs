@@ -59,8 +59,8 @@ pub(super) fn mark(index: &Index, summaries: &[&ModuleSummary]) -> Vec<bool> {
     marked
 }
 
-/// (data, code), sorted: what jump tables in the data lead to. To us they are of the function that jumps by them, to the linker of the section
-/// that they lie in.
+/// Pairs of (data, code), sorted: what the jump tables in the data lead to. In the index a table belongs to the function that jumps by
+/// it; to the linker it belongs to the section that holds it.
 fn tables(index: &Index, summaries: &[&ModuleSummary]) -> Vec<(AtomId, AtomId)> {
     let mut pairs = Vec::new();
     for (module, summary) in index.modules.iter().zip(summaries) {

@@ -83,7 +83,7 @@ pub fn summarise(
 
 /// Summarise the modules once more for value flow, in parallel: those with an atom that lives, and of native ones the live functions.
 /// `live` says it of the atoms of the module at a position, in their order. False if the atoms of a module came out differently, so that it
-/// was said of others; that one is followed whole.
+/// was said of others.
 pub fn follow(
     config: &Config,
     inputs: &Inputs,
@@ -118,10 +118,7 @@ fn follow_one(bytes: &[u8], known: &ModuleSummary, live: &[bool], cache: Option<
     if let Some(summary) = key.and_then(|(cache, key)| cache.get(&key, asked)) {
         return summary;
     }
-    let mut summary = extract::follow(bytes, known, live, &at_once);
-    if extent(&summary) != extent(known) {
-        summary = extract::extract_by(bytes, asked, &at_once);
-    }
+    let summary = extract::follow(bytes, known, live, &at_once);
     if let Some((cache, key)) = key {
         cache.put(&key, asked, &summary);
     }
