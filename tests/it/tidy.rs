@@ -159,19 +159,35 @@ fn the_manual_page_has_every_option() {
     );
 }
 
-/// A relocation type is named as the psABI names it.
+/// A relocation type is named as the psABI names it: where it is compared, and in the arms of a match.
 #[test]
 fn relocation_types_have_names() {
-    let bare = |line: &str| {
+    let starts_with_digit = |text: &str| text.trim_start().starts_with(|c: char| c.is_ascii_digit());
+    let compared = |line: &str| {
         let call = line.split_once("type_of(").and_then(|(_, rest)| rest.split_once(')'));
         let rest = call.or_else(|| line.split_once("entry.kind")).map_or("", |(_, rest)| rest);
-        rest.trim_start_matches([',', ' ', '=', '!']).starts_with(|c: char| c.is_ascii_digit())
+        starts_with_digit(rest.trim_start_matches([',', ' ', '=', '!']))
     };
-    let mut findings = Vec::new();
+    let is_arm = |line: &str| starts_with_digit(line) && (line.contains("=>") || line.contains(" if "));
+    let (mut findings, mut matches) = (Vec::new(), 0);
     for (path, text) in rust_files().into_iter().filter(|(path, _)| !path.starts_with("tests/")) {
-        let lines = code_lines(&text).filter(|(_, line)| bare(line));
-        findings.extend(lines.map(|(number, line)| format!("{path}:{number}: {}", line.trim())));
+        let lines: Vec<(usize, &str)> = code_lines(&text).collect();
+        for (at, (number, line)) in lines.iter().enumerate() {
+            let indented = |line: &str| line.len() - line.trim_start().len();
+            let mut found = compared(line);
+            if line.contains("match type_of(") || line.trim() == "match ty {" {
+                matches += 1;
+                let body = lines[at + 1..]
+                    .iter()
+                    .take_while(|(_, l)| l.trim().is_empty() || indented(l) > indented(line));
+                found |= body.into_iter().any(|(_, l)| indented(l) == indented(line) + 4 && is_arm(l));
+            }
+            if found {
+                findings.push(format!("{path}:{number}: {}", line.trim()));
+            }
+        }
     }
+    assert!(matches > 8, "{matches} matches of types are found");
     none(findings);
 }
 

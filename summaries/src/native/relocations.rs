@@ -135,6 +135,11 @@ fn class(ty: u32) -> Option<Class> {
     })
 }
 
+/// Whether a relocation of this type means thread-local storage.
+pub(crate) fn is_thread_local(ty: u32) -> bool {
+    matches!(class(ty), Some(Class::Tls))
+}
+
 /// How many bytes a relocation of this type changes, at least.
 fn least_width(ty: u32) -> u64 {
     match ty {

@@ -24,7 +24,9 @@ use super::symbols::SectionAtoms;
 use super::tables::{Tables, llvm};
 use crate::ids::{AtomIdx, SymbolIdx};
 use crate::limit::Severity;
-use crate::native::relocations::types::{R_X86_64_PC32, R_X86_64_PLT32};
+use crate::native::relocations::types::{
+    R_X86_64_32, R_X86_64_64, R_X86_64_PC32, R_X86_64_PC64, R_X86_64_PLT32,
+};
 use crate::summary::{Atom, AtomKind, Definition, ModuleKind, ModuleSummary, SymbolKind, atom_flags as flag};
 
 /// What an object without `.llvm_addrsig` says of addresses.
@@ -143,8 +145,8 @@ impl<'a, 's> Reader<'a, 's> {
                 let section = self.summary.atoms.get(atom.index())?.section;
                 // pc_begin and the length behind it have the same width.
                 let length = match type_of(rela) {
-                    2 | 10 => word(data, begin.checked_add(4)?).map(u64::from),
-                    1 | 24 => double(data, begin.checked_add(8)?),
+                    R_X86_64_PC32 | R_X86_64_32 => word(data, begin.checked_add(4)?).map(u64::from),
+                    R_X86_64_64 | R_X86_64_PC64 => double(data, begin.checked_add(8)?),
                     _ => None,
                 };
                 let start = symbol.value.checked_add_signed(rela.r_addend.get(LE))?;

@@ -10,15 +10,11 @@ use crate::ids::{AtomIdx, SymbolIdx};
 use crate::native::decode::effects::{Effects, InstructionEffect, Operand, RSP};
 use crate::native::decode::{self, Field, Flow, Instruction};
 use crate::native::relocations::types::{
-    R_X86_64_32, R_X86_64_32S, R_X86_64_64, R_X86_64_CODE_4_GOTPC32_TLSDESC, R_X86_64_CODE_4_GOTPCRELX,
-    R_X86_64_CODE_4_GOTTPOFF, R_X86_64_CODE_5_GOTPC32_TLSDESC, R_X86_64_CODE_5_GOTPCRELX,
-    R_X86_64_CODE_5_GOTTPOFF, R_X86_64_CODE_6_GOTPC32_TLSDESC, R_X86_64_CODE_6_GOTTPOFF, R_X86_64_DTPMOD64,
-    R_X86_64_DTPOFF32, R_X86_64_DTPOFF64, R_X86_64_GOTPC32_TLSDESC, R_X86_64_GOTPCREL, R_X86_64_GOTPCRELX,
-    R_X86_64_GOTTPOFF, R_X86_64_NONE, R_X86_64_PC32, R_X86_64_PLT32, R_X86_64_REX_GOTPCRELX,
-    R_X86_64_TLSDESC, R_X86_64_TLSDESC_CALL, R_X86_64_TLSGD, R_X86_64_TLSLD, R_X86_64_TPOFF32,
-    R_X86_64_TPOFF64,
+    R_X86_64_32, R_X86_64_32S, R_X86_64_64, R_X86_64_CODE_4_GOTPCRELX, R_X86_64_CODE_5_GOTPCRELX,
+    R_X86_64_GOTPCREL, R_X86_64_GOTPCRELX, R_X86_64_NONE, R_X86_64_PC32, R_X86_64_PLT32,
+    R_X86_64_REX_GOTPCRELX, R_X86_64_TLSDESC_CALL,
 };
-use crate::native::relocations::{Rela, symbol_of, type_of};
+use crate::native::relocations::{Rela, is_thread_local, symbol_of, type_of};
 use crate::summary::Target;
 
 /// What a relocation makes of a field.
@@ -316,22 +312,7 @@ fn apply(
         R_X86_64_GOTPCREL | R_X86_64_GOTPCRELX | R_X86_64_REX_GOTPCRELX if displacement && relative => {
             Some(Meaning::Got(symbol_of(rela)))
         }
-        R_X86_64_DTPMOD64
-        | R_X86_64_DTPOFF64
-        | R_X86_64_TPOFF64
-        | R_X86_64_TLSGD
-        | R_X86_64_TLSLD
-        | R_X86_64_DTPOFF32
-        | R_X86_64_GOTTPOFF
-        | R_X86_64_TPOFF32
-        | R_X86_64_GOTPC32_TLSDESC
-        | R_X86_64_TLSDESC
-        | R_X86_64_CODE_4_GOTTPOFF
-        | R_X86_64_CODE_4_GOTPC32_TLSDESC
-        | R_X86_64_CODE_5_GOTTPOFF
-        | R_X86_64_CODE_5_GOTPC32_TLSDESC
-        | R_X86_64_CODE_6_GOTTPOFF
-        | R_X86_64_CODE_6_GOTPC32_TLSDESC => Some(Meaning::Tls),
+        _ if is_thread_local(ty) => Some(Meaning::Tls),
         _ => None,
     };
     let Some(meaning) = meaning else {

@@ -12,6 +12,12 @@ use object::endian::LittleEndian as LE;
 use super::{Context, Resolved, Text, in_frame};
 use crate::limit::Limit;
 use crate::native::decode::{self, Field, Flow, Instruction};
+use crate::native::relocations::types::{
+    R_X86_64_8, R_X86_64_16, R_X86_64_64, R_X86_64_DTPMOD64, R_X86_64_DTPOFF64, R_X86_64_GOT64,
+    R_X86_64_GOTOFF64, R_X86_64_GOTPC64, R_X86_64_GOTPCREL64, R_X86_64_GOTPLT64, R_X86_64_NONE, R_X86_64_PC8,
+    R_X86_64_PC16, R_X86_64_PC64, R_X86_64_PLTOFF64, R_X86_64_SIZE64, R_X86_64_TLSDESC,
+    R_X86_64_TLSDESC_CALL, R_X86_64_TPOFF64,
+};
 use crate::native::relocations::{Rela, symbol_of, type_of};
 
 /// Decode the section and set its parts; on failure it is refused, and only [`Text::decoded`] says how far it got.
@@ -84,7 +90,7 @@ fn check_relocations(context: &Context<'_, '_>, text: &Text<'_>) -> Outcome {
         let Some(instruction) = instructions.peek().filter(|i| u64::from(i.offset) <= place) else {
             // Of a kind that writes nothing, R_X86_64_NONE may stand anywhere.
             match ty {
-                0 => continue,
+                R_X86_64_NONE => continue,
                 _ => return bad("in no instruction"),
             }
         };
@@ -105,11 +111,12 @@ fn check_relocations(context: &Context<'_, '_>, text: &Text<'_>) -> Outcome {
 /// The bytes that a relocation of this type fills; `None` if it fills none (`NONE`, `TLSDESC_CALL`).
 pub(super) fn width(ty: u32) -> Option<u8> {
     match ty {
-        0 | 35 => None,
-        // 64, DTPMOD64, DTPOFF64, TPOFF64, PC64, GOTOFF64, GOT64, GOTPCREL64, GOTPC64, GOTPLT64, PLTOFF64, SIZE64, TLSDESC
-        1 | 16..=18 | 24 | 25 | 27..=31 | 33 | 36 => Some(8),
-        12 | 13 => Some(2),
-        14 | 15 => Some(1),
+        R_X86_64_NONE | R_X86_64_TLSDESC_CALL => None,
+        R_X86_64_64 | R_X86_64_DTPMOD64 | R_X86_64_DTPOFF64 | R_X86_64_TPOFF64 | R_X86_64_PC64
+        | R_X86_64_GOTOFF64 | R_X86_64_GOT64 | R_X86_64_GOTPCREL64 | R_X86_64_GOTPC64 | R_X86_64_GOTPLT64
+        | R_X86_64_PLTOFF64 | R_X86_64_SIZE64 | R_X86_64_TLSDESC => Some(8),
+        R_X86_64_16 | R_X86_64_PC16 => Some(2),
+        R_X86_64_8 | R_X86_64_PC8 => Some(1),
         _ => Some(4),
     }
 }

@@ -6,6 +6,7 @@
 //! them together. A function without FDE (`-fno-asynchronous-unwind-tables`, assembly) is what its symbol says; since
 //! assembly may go on behind a last call, [`super::code`] asks whether one described it.
 
+use crate::native::relocations::types::{R_X86_64_32, R_X86_64_64, R_X86_64_PC32, R_X86_64_PC64};
 use std::ops::Range;
 
 use object::endian::LittleEndian as LE;
@@ -156,8 +157,8 @@ fn descriptions(context: &Context<'_, '_>, texts: &mut [Text<'_>]) -> Result<Vec
             let Some(text) = context.section_of(atom).and_then(|s| context.text_of(s)) else { continue };
             // pc_begin and the length behind it have the same width.
             let width: u64 = match type_of(rela) {
-                2 | 10 => 4,
-                1 | 24 => 8,
+                R_X86_64_PC32 | R_X86_64_32 => 4,
+                R_X86_64_64 | R_X86_64_PC64 => 8,
                 _ => continue,
             };
             let start = symbol.value.checked_add_signed(rela.r_addend.get(LE));
