@@ -114,3 +114,20 @@ pub(crate) fn reach(
     };
     Liveness { witness: facts.into_iter().map(witness).collect(), stub: Vec::new() }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(live: [bool; 3]) -> Liveness {
+        Liveness { witness: live.map(|live| live.then_some(Witness::Root(0))).to_vec(), stub: Vec::new() }
+    }
+
+    #[test]
+    fn what_lives_elsewhere_is_covered_or_not() {
+        let known = of([true, true, false]);
+        assert!(known.covers(&of([true, false, false])) && known.covers(&known));
+        assert!(!known.covers(&of([true, false, true])));
+        assert!(!known.covers(&Liveness::of_all(2)) && Liveness::of_all(3).covers(&of([true; 3])));
+    }
+}

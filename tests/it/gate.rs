@@ -39,6 +39,30 @@ fn dead_functions_are_not_followed() {
     session.check_eq(&count, &0, "stubs beside a call of mmap");
 }
 
+/// An object whose debug information can't be read is kept whole, with functions that were dead when functions were followed.
+#[test]
+fn what_lives_later_turns_value_flow_off() {
+    let mut session = Session::new("gate/later");
+    session.write("main.c", MAIN);
+    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    let unit = |length: u32| {
+        format!(
+            ".text\n.globl kept, idle\n.type kept, @function\nkept: .cfi_startproc\nret\n.cfi_endproc\n.size kept, .-kept\n\
+             .type idle, @function\nidle: .cfi_startproc\nnop\nret\n.cfi_endproc\n.size idle, .-idle\n\
+             .section .debug_abbrev,\"\",@progbits\n.byte 1, 0x11, 0, 0x11, 1, 0x12, 7, 0, 0, 0\n\
+             .section .debug_info,\"\",@progbits\n.long {length}\n.value 4\n.long .debug_abbrev\n.byte 8, 1\n.quad .text\n.quad 3\n"
+        )
+    };
+    let dir = session.dir().to_owned();
+    for (length, followed) in [(24, true), (0x1000, false)] {
+        session.write("unit.s", unit(length));
+        session.must(&Job::new(&dir, "gcc").words("-c unit.s"));
+        let (count, report) = stubs(&mut session, "unit.o -Wl,-u,kept");
+        session.check_eq(&(count == 1), &followed, &format!("a stub beside a unit of {length} bytes"));
+        session.check_eq(&report["value_flow"].is_null(), &!followed, "value flow");
+    }
+}
+
 #[test]
 fn nothing_is_followed_below_the_gate() {
     let mut session = Session::new("gate/percent");
