@@ -196,9 +196,7 @@ fn of_index(facts: Facts<'_>, atom: AtomId, arcs: &mut Vec<Arc>) {
         }
         let flags = match edge.effect {
             EdgeEffect::Escape | EdgeEffect::Keep => HOLDS,
-            EdgeEffect::AddressTaken
-                if edge.kind == EdgeKind::Call || lives_by_mention(facts, edge.target) =>
-            {
+            EdgeEffect::AddressTaken if edge.has(Edge::CALLS) || lives_by_mention(facts, edge.target) => {
                 HOLDS
             }
             EdgeEffect::AddressTaken if facts.liveness.is_stub(edge.target) => HOLDS,

@@ -298,9 +298,10 @@ pub(crate) fn read(
         let relas = entries(tables, index, section)?;
         references.reserve(relas.len());
         let start = references.len();
-        let unknown =
-            append(relas, tables.sections.get(section.info as usize), from, atom, symbols, references)
-                .map_err(|e| malformed(format!("section {}: {}", tables.describe(index), e.detail)))?;
+        let code = if is_code(atom) { tables.data(section.info)? } else { &[] };
+        let of = tables.sections.get(section.info as usize);
+        let unknown = append(relas, of, code, from, atom, symbols, references)
+            .map_err(|e| malformed(format!("section {}: {}", tables.describe(index), e.detail)))?;
         if meanings.divided {
             for reference in references.get_mut(start..).unwrap_or(&mut []) {
                 let offset = reference.offset;
@@ -324,16 +325,29 @@ pub(crate) fn read(
     Ok(())
 }
 
+fn is_code(atom: &Atom) -> bool {
+    atom.kind == AtomKind::Code || atom.has(crate::atom_flags::EXEC)
+}
+
+/// Whether a PC-relative field is the target of a near branch, by the opcode before it: `call`, `jmp` or `jcc`. Assemblers give branches to
+/// local symbols the same relocation as other operands; before the displacement of one of those stands a ModRM byte below 0x40.
+/// The kind of a reference decides nothing about what is kept.
+fn is_branch(code: &[u8], field: u64) -> bool {
+    let before = usize::try_from(field).ok().and_then(|field| code.get(..field)).unwrap_or(&[]);
+    matches!(before, [.., 0xe8 | 0xe9] | [.., 0x0f, 0x80..=0x8f])
+}
+
 /// The references of one atom; the result is the first relocation of unknown type.
 fn append<'a>(
     relas: &'a [Rela],
     section: Option<&Section>,
+    code: &[u8],
     from: AtomIdx,
     atom: &Atom,
     symbols: &[Symbol],
     references: &mut Vec<Reference>,
 ) -> Result<Option<&'a Rela>> {
-    let plain = if atom.kind == AtomKind::Code || atom.has(crate::atom_flags::EXEC) {
+    let plain = if is_code(atom) {
         (ReferenceKind::Address, ReferenceKind::Call)
     } else {
         (ReferenceKind::Data, ReferenceKind::Data)
@@ -348,6 +362,9 @@ fn append<'a>(
             return Err(malformed(format!("a relocation at {offset:#x} of {size:#x} bytes")));
         }
         let kind = match class(type_of(rela)) {
+            Some(Class::Address) if type_of(rela) == types::R_X86_64_PC32 && is_branch(code, offset) => {
+                plain.1
+            }
             Some(Class::Address) => plain.0,
             Some(Class::Plt) => plain.1,
             Some(Class::Got) => ReferenceKind::Got,

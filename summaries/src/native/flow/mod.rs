@@ -385,8 +385,11 @@ impl FlowModule<'_, '_> {
                 known.extend(own.iter().map(|(s, r)| (*s, r.r_offset.get(LE))));
             }
         }
-        for resolved in of.resolved.iter().filter(|r| unit.atoms.binary_search(&r.from).is_ok()) {
-            known.push((resolved.section, resolved.field));
+        for atom in unit.atoms.iter().filter_map(|a| self.atoms.get(a.index())) {
+            let from = of.resolved.partition_point(|r| (r.section, r.field) < (atom.section, atom.offset));
+            let end = (atom.section, atom.offset.saturating_add(atom.size));
+            let own = of.resolved.iter().skip(from).take_while(|r| (r.section, r.field) < end);
+            known.extend(own.map(|r| (r.section, r.field)));
         }
         // Tables of its own lead to its own labels.
         for range in of.owned.iter().filter(|o| unit.atoms.binary_search(&o.owner).is_ok()) {
