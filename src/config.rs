@@ -85,6 +85,8 @@ pub struct PruneOptions {
     pub jobs: Option<usize>,
     /// At the level `pointers`: per cent of the live code that only mentions must keep, for functions to be followed.
     pub gate: u8,
+    /// At the level `pointers`: the most bytes of live code in which functions are followed. A link with more keeps what references reach.
+    pub budget: u64,
     pub strict: bool,
     pub limit: Option<DropLimit>,
     /// `--prune-log`: the file to which the link adds its line.

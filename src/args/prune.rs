@@ -16,9 +16,11 @@ use crate::error::{Error, Result, Stage};
 pub const FLAGS_VARIABLE: &str = "LTO_PRUNE_FLAGS";
 
 /// The level that is taken where none is named.
-const DEFAULT_LEVEL: Level = Level::Functions;
+const DEFAULT_LEVEL: Level = Level::Pointers;
 /// In per cent. Value flow costs as much as a few links; what less code than that lives by, it is not worth.
 const DEFAULT_GATE: u8 = 2;
+/// In bytes of live code, where the level is not named: what can be followed within a tenth of the link's time (docs/REJECTED.md).
+const DEFAULT_BUDGET: u64 = 16 << 10;
 
 /// Every option of ours without its prefix; `=` where it takes a value.
 const NAMES: &[&str] = &[
@@ -32,6 +34,7 @@ const NAMES: &[&str] = &[
     "cache=",
     "no-cache",
     "gate=",
+    "budget=",
     "jobs=",
     "strict",
     "limit=",
@@ -77,6 +80,7 @@ pub fn parse(words: &[OsString], env: &Environment<'_>) -> Result<PruneOptions> 
         linker: None,
         cache: None,
         gate: DEFAULT_GATE,
+        budget: u64::MAX,
         jobs: None,
         strict: false,
         limit: None,
@@ -86,6 +90,7 @@ pub fn parse(words: &[OsString], env: &Environment<'_>) -> Result<PruneOptions> 
         stats: false,
         stub_symbols: Vec::new(),
     };
+    let mut budget = None;
     let flags = super::words::split(env.get(FLAGS_VARIABLE).unwrap_or_default().as_bytes());
     if let Some(word) = flags.iter().find(|w| !is_ours(w)) {
         let word = word.to_string_lossy();
@@ -93,13 +98,15 @@ pub fn parse(words: &[OsString], env: &Environment<'_>) -> Result<PruneOptions> 
     }
     for word in flags.iter().chain(words) {
         if let Some(body) = body(word) {
-            apply(&mut options, body)?;
+            apply(&mut options, &mut budget, body)?;
         }
     }
+    // Who names the level wants it whatever it costs.
+    options.budget = budget.unwrap_or(if options.level_explicit { u64::MAX } else { DEFAULT_BUDGET });
     Ok(options)
 }
 
-fn apply(options: &mut PruneOptions, body: &[u8]) -> Result<()> {
+fn apply(options: &mut PruneOptions, budget: &mut Option<u64>, body: &[u8]) -> Result<()> {
     let (name, value) = match body.iter().position(|b| *b == b'=') {
         Some(at) => (body.get(..at).unwrap_or_default(), body.get(at + 1..)),
         None => (body, None),
@@ -164,6 +171,7 @@ fn apply(options: &mut PruneOptions, body: &[u8]) -> Result<()> {
             let wrong = || error("--prune-gate: more than 100 per cent");
             options.gate = percent.ok_or_else(wrong)?;
         }
+        "budget" => *budget = Some(number()? as u64),
         "jobs" => {
             options.jobs = Some(match number()? {
                 0 => return Err(error("--prune-jobs=0: at least one thread is needed")),
@@ -261,9 +269,12 @@ mod tests {
         let options =
             run("--prune-level=off '--prune-why=a b' --prune-strict", &["--prune-level=sections"]).unwrap();
         assert_eq!(options.level, Level::Sections);
-        assert_eq!(run("", &[]).unwrap().level, Level::Functions);
+        let default = run("", &[]).unwrap();
+        assert_eq!((default.level, default.budget), (Level::Pointers, DEFAULT_BUDGET));
+        assert_eq!(run("", &["--prune-level=pointers"]).unwrap().budget, u64::MAX);
+        assert_eq!(run("--prune-budget=7", &["--prune-level=pointers"]).unwrap().budget, 7);
         let off = run("", &["--prune-level=pointers", "--prune-level=off"]).unwrap();
-        assert!(off.off && !off.level_explicit && off.level == Level::Functions);
+        assert!(off.off && !off.level_explicit && off.level == Level::Pointers);
         let shadow = run("--prune-level=off", &["--prune-level=off:pointers"]).unwrap();
         assert!(shadow.off && shadow.level_explicit && shadow.level == Level::Pointers);
         assert!(!run("--prune-level=off", &["--prune-level=pointers"]).unwrap().off);

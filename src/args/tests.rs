@@ -22,6 +22,7 @@ pub(crate) fn interpret(dialect: Dialect, text: &str) -> Config {
         linker: None,
         cache: None,
         gate: 2,
+        budget: u64::MAX,
         jobs: None,
         strict: false,
         limit: None,

@@ -27,9 +27,9 @@ Examples:
 
 Options (from a compiler: -Wl,--prune-...; or in LTO_PRUNE_FLAGS, which the command line overrides):
  What is pruned
-  --prune-level=off|sections|functions|pointers     how far to go (default: functions, which divides sections;
-                                                    pointers is new); off links the originals and, with a report,
-                                                    says what would go; off:LEVEL at another level
+  --prune-level=off|sections|functions|pointers     how far to go (default: pointers, within --prune-budget); off links
+                                                    the originals and, with a report, says what would go; off:LEVEL
+                                                    at another level
   --prune-debug=keep|drop                           drop: an object loses its debug information with the first thing that
                                                     goes from it, as always with -s or -S (default: keep)
   --prune-keep=GLOB                                 keep these symbols; may be repeated
@@ -50,6 +50,8 @@ Options (from a compiler: -Wl,--prune-...; or in LTO_PRUNE_FLAGS, which the comm
  How it runs
   --prune-linker=PATH                               the linker behind; else $LTO_PRUNE_LINKER, ld.lld, the newest
                                                     ld.lld-N, rustc's own lld
+  --prune-budget=BYTES                              at the level pointers, follow addresses only in links with at most so
+                                                    much live code (default: 16384; where the level is named: any)
   --prune-gate=PERCENT                              at the level pointers, follow addresses only if at least so much of
                                                     the code lives because its address is mentioned (default: 2)
   --prune-jobs=N                                    threads (default: one for each processor)

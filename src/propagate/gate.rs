@@ -52,7 +52,8 @@ pub fn followed(config: &Config, summaries: &[&ModuleSummary], index: &Index) ->
         return None;
     }
     let liveness = live(index);
-    if !MentionedCode::of(index, summaries, &liveness).reaches(prune.gate) {
+    let code = MentionedCode::of(index, summaries, &liveness);
+    if code.live > prune.budget || !code.reaches(prune.gate) {
         return None;
     }
     // Atoms that are kept for a limit live besides.

@@ -100,7 +100,7 @@ fn why_and_paths_to_an_import() {
     let link = link.arg(format!("--prune-linker={}", Linker::Lld.path().display()));
     let text = session.must(&link.words("--prune-why=give* --prune-why=other")).stdout;
     let chain =
-        ["given is in no module of the link: libx.so.3 defines it", "  call from step", "  call from main"];
+        ["given is in no module of the link: libx.so.3 defines it", "  call from step", "  called from main"];
     let lines: Vec<&str> = text.lines().collect();
     session.check(chain.iter().zip(&lines).all(|(start, line)| line.starts_with(start)), &text);
     session.check(lines.last().is_some_and(|l| l.starts_with("  root: entry")), &text);

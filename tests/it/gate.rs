@@ -80,6 +80,40 @@ fn nothing_is_followed_below_the_gate() {
     }
 }
 
+/// Where no level is named functions are followed within a budget of live code, and beyond it where the level is.
+#[test]
+fn small_links_are_followed_by_default() {
+    let mut session = Session::new("gate/budget");
+    session.write("main.c", MAIN);
+    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    let dir = session.dir().to_owned();
+    let stubs = |session: &mut Session, options: &str| {
+        let job =
+            Job::new(&dir, "gcc").words("-O0 main.c -B shims -o main -Wl,--prune-strict -Wl,--gc-sections");
+        session.must(&job.words("-Wl,--prune-report=report.json").words(options));
+        session.must(&Job::new(&dir, "./main"));
+        let report = std::fs::read(session.path("report.json")).unwrap();
+        let report: Value = serde_json::from_slice(&report).unwrap();
+        (report["functions"]["stubs"].as_u64().unwrap(), report["live_code"]["live"].as_u64().unwrap())
+    };
+    let (count, live) = stubs(&mut session, "");
+    session.check_eq(&count, &1, "stubs by default");
+    for (options, expected) in [
+        (format!("-Wl,--prune-budget={live}"), 1),
+        (format!("-Wl,--prune-budget={}", live - 1), 0),
+        (format!("-Wl,--prune-budget={} -Wl,--prune-level=pointers", live - 1), 0),
+        ("-Wl,--prune-level=functions".to_owned(), 0),
+    ] {
+        let (count, _) = stubs(&mut session, &options);
+        session.check_eq(&count, &expected, &options);
+    }
+    session.write("large.c", "#define R(x) x x x x x x x x\nvoid large(void) { R(R(R(__asm__ volatile(\"movl $1, %%eax\" ::: \"eax\"); R(__asm__ volatile(\"movl $1, %%eax\" ::: \"eax\");)))) }\n");
+    for (options, expected) in [("", 0), ("-Wl,--prune-level=pointers", 1)] {
+        let (count, _) = stubs(&mut session, &format!("large.c -Wl,-u,large -Wl,--prune-gate=0 {options}"));
+        session.check_eq(&count, &expected, options);
+    }
+}
+
 #[test]
 fn stats_say_what_exports_keep() {
     let mut session = Session::new("gate/exports");

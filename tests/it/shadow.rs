@@ -78,7 +78,7 @@ fn shadow_of(linker: Linker) {
             let mut session = prepare(&name, compiler, mode);
             let line = format!("{mode} main.o liblib.a");
             let report = same_link(&mut session, compiler, linker, &line);
-            session.check_eq(&report["level"], &"functions".into(), "level");
+            session.check_eq(&report["level"], &"pointers".into(), "level");
             let dropped = in_state(&report, "dropped");
             let expected = match mode.ends_with("-shared") {
                 // All of main.o is exported; of the library too.
@@ -127,7 +127,7 @@ fn shadow_of_gold() {
 #[test]
 fn level_of_the_shadow_can_be_named() {
     let mut session = prepare("level", "gcc", "");
-    for (option, level) in [("off", "functions"), ("off:sections", "sections"), ("off:pointers", "pointers")]
+    for (option, level) in [("off", "pointers"), ("off:functions", "functions"), ("off:pointers", "pointers")]
     {
         let job = Job::new(session.dir(), "gcc").words("-B shims main.o liblib.a -o out");
         let job = job.arg(format!("-Wl,--prune-level={option},--prune-report=report.json"));
