@@ -3,13 +3,15 @@
 //! The words of the line itself stay in [`Config::linker_args`], untouched and in order, because every argument
 //! that is not ours is the linker's. Left out: opening any file; that is pass 1.
 
-use std::ffi::OsString;
-use std::path::PathBuf;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 /// `--prune-level`: how far the analysis goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Level {
     Sections,
+    #[default]
     Functions,
     Pointers,
 }
@@ -99,7 +101,52 @@ pub struct PruneOptions {
     pub stub_symbols: Vec<String>,
 }
 
+impl Default for PruneOptions {
+    fn default() -> Self {
+        PruneOptions {
+            level: Level::default(),
+            level_explicit: false,
+            off: false,
+            report: None,
+            remarks: None,
+            why: Vec::new(),
+            keep: Vec::new(),
+            emit_dir: None,
+            linker: None,
+            cache: None,
+            jobs: None,
+            // Value flow costs as much as a few links: what less code than that lives by is not worth it.
+            gate: 2,
+            strict: false,
+            limit: None,
+            log: None,
+            repro: None,
+            time: false,
+            drop_debug: false,
+            stats: false,
+            stub_symbols: Vec::new(),
+        }
+    }
+}
+
 impl PruneOptions {
+    /// Replace `%o` in the names of files that a link writes by the file name of its output, so that each link of a build writes its own.
+    pub fn name_files_after(&mut self, output: &Path) {
+        let name = output.file_name().unwrap_or_default();
+        let files = [&mut self.report, &mut self.remarks, &mut self.log, &mut self.repro, &mut self.emit_dir];
+        for file in files.into_iter().flatten() {
+            let mut named = OsString::new();
+            let mut rest = file.as_os_str().as_bytes();
+            while let Some(at) = rest.windows(2).position(|two| two == b"%o") {
+                named.push(OsStr::from_bytes(rest.get(..at).unwrap_or_default()));
+                named.push(name);
+                rest = rest.get(at + 2..).unwrap_or_default();
+            }
+            named.push(OsStr::from_bytes(rest));
+            *file = PathBuf::from(named);
+        }
+    }
+
     /// Whether the user wants to hear what was pruned and why.
     pub fn wants_report(&self) -> bool {
         self.report.is_some() || self.remarks.is_some() || !self.why.is_empty() || self.stats

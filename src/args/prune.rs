@@ -4,45 +4,19 @@
 //! link would silently be another one than the user asked for. Values follow an equals sign only, so that the words
 //! of a line can be told apart without knowing us.
 
+pub mod options;
+
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use crate::args::Environment;
+use crate::args::prune::options::OptionValue;
 use crate::config::{DropLimit, Level, LinkId, PruneOptions};
 use crate::error::{Error, Result, Stage};
 
 /// The environment variable with options that precede those of the command line.
 pub const FLAGS_VARIABLE: &str = "LTO_PRUNE_FLAGS";
-
-/// The level that is taken where none is named.
-const DEFAULT_LEVEL: Level = Level::Functions;
-/// In per cent. Value flow costs as much as a few links; what less code than that lives by, it is not worth.
-const DEFAULT_GATE: u8 = 2;
-
-/// Every option of ours without its prefix; `=` where it takes a value.
-const NAMES: &[&str] = &[
-    "level=",
-    "report=",
-    "remarks=",
-    "why=",
-    "keep=",
-    "emit=",
-    "linker=",
-    "cache=",
-    "no-cache",
-    "gate=",
-    "jobs=",
-    "strict",
-    "limit=",
-    "log=",
-    "repro=",
-    "time",
-    "stats",
-    "html=",
-    "stub-symbol=",
-    "debug=",
-];
 
 /// Whether a word is an option of ours, well-formed or not.
 pub fn is_ours(word: &OsStr) -> bool {
@@ -64,28 +38,7 @@ fn error(message: impl Into<String>) -> Error {
 /// # Errors
 /// An unknown option, a value that is missing, superfluous or wrong, or a word in `LTO_PRUNE_FLAGS` that isn't ours.
 pub fn parse(words: &[OsString], env: &Environment<'_>) -> Result<PruneOptions> {
-    let mut options = PruneOptions {
-        level: DEFAULT_LEVEL,
-        level_explicit: false,
-        drop_debug: false,
-        off: false,
-        report: None,
-        remarks: None,
-        why: Vec::new(),
-        keep: Vec::new(),
-        emit_dir: None,
-        linker: None,
-        cache: None,
-        gate: DEFAULT_GATE,
-        jobs: None,
-        strict: false,
-        limit: None,
-        log: None,
-        repro: None,
-        time: false,
-        stats: false,
-        stub_symbols: Vec::new(),
-    };
+    let mut options = PruneOptions::default();
     let flags = super::words::split(env.get(FLAGS_VARIABLE).unwrap_or_default().as_bytes());
     if let Some(word) = flags.iter().find(|w| !is_ours(w)) {
         let word = word.to_string_lossy();
@@ -105,14 +58,8 @@ fn apply(options: &mut PruneOptions, body: &[u8]) -> Result<()> {
         None => (body, None),
     };
     let name = String::from_utf8_lossy(name).into_owned();
-    let takes_value = if NAMES.contains(&format!("{name}=").as_str()) {
-        true
-    } else if NAMES.contains(&name.as_str()) {
-        false
-    } else {
-        return Err(unknown(&name));
-    };
-    match (takes_value, value) {
+    let Some(known) = options::all().find(|option| option.name == name) else { return Err(unknown(&name)) };
+    match (known.value != OptionValue::None, value) {
         (true, None | Some([])) => {
             return Err(error(format!("--prune-{name} needs a value: --prune-{name}=...")));
         }
@@ -139,7 +86,7 @@ fn apply(options: &mut PruneOptions, body: &[u8]) -> Result<()> {
             options.off = text.starts_with("off");
             options.level_explicit = named.is_some();
             options.level = match named {
-                None => DEFAULT_LEVEL,
+                None => Level::default(),
                 Some("sections") => Level::Sections,
                 Some("functions") => Level::Functions,
                 Some("pointers") => Level::Pointers,
@@ -192,8 +139,7 @@ fn apply(options: &mut PruneOptions, body: &[u8]) -> Result<()> {
             };
         }
         "stub-symbol" => options.stub_symbols.push(text()?),
-        // html: named by the design, of a later stage.
-        _ => return Err(error(format!("--prune-{name} is not supported by this version"))),
+        _ => return Err(unknown(&name)),
     }
     Ok(())
 }
@@ -212,10 +158,8 @@ fn drop_limit(text: &str) -> Option<DropLimit> {
 }
 
 fn unknown(name: &str) -> Error {
-    let near = NAMES
-        .iter()
-        .map(|known| known.trim_end_matches('='))
-        .map(|known| (distance(name, known), known))
+    let near = options::all()
+        .map(|known| (distance(name, known.name), known.name))
         .min()
         .filter(|(distance, known)| *distance <= known.len().div_ceil(2));
     match near {
@@ -300,7 +244,6 @@ mod tests {
         assert!(message("", "--prune-jobs=0").contains("at least one"));
         assert!(message("", "--prune-jobs=two").contains("not a number"));
         assert!(message("", "--prune-limit=3@xyz").contains("N@LINK"));
-        assert!(message("", "--prune-html=x").contains("not supported by this version"));
         assert!(message("-O2", "--prune-time").contains("LTO_PRUNE_FLAGS"));
     }
 }
