@@ -57,6 +57,7 @@ pub fn parse(args: &[OsString], env: &Environment<'_>) -> Result<Config> {
     let options = prune::parse(&ours, env)?;
     let linker = linker::choose(options.linker.as_deref(), env)?;
     let mut config = line::interpret(theirs, linker, options);
+    config.prune.name_files_after(&config.output);
     if windows_quoting {
         config.unmodelled.push("--rsp-quoting=windows".to_owned());
     }

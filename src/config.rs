@@ -3,14 +3,16 @@
 //! The words of the line itself stay in [`Config::linker_args`], untouched and in order, because every argument
 //! that is not ours is the linker's. Left out: opening any file; that is pass 1.
 
-use std::ffi::OsString;
-use std::path::PathBuf;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 /// `--prune-level`: how far the analysis goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Level {
     Sections,
     Functions,
+    #[default]
     Pointers,
 }
 
@@ -65,6 +67,9 @@ pub enum DropLimit {
     ByLink(Vec<(LinkId, usize)>),
 }
 
+/// Bytes of live code in which functions are followed where no level is named: what costs a tenth of a small link (docs/REJECTED.md).
+pub const DEFAULT_BUDGET: u64 = 16 << 10;
+
 /// `--prune-*`.
 #[derive(Debug, Clone)]
 pub struct PruneOptions {
@@ -85,8 +90,8 @@ pub struct PruneOptions {
     pub jobs: Option<usize>,
     /// At the level `pointers`: per cent of the live code that only mentions must keep, for functions to be followed.
     pub gate: u8,
-    /// At the level `pointers`: the most bytes of live code in which functions are followed. A link with more keeps what references reach.
-    pub budget: u64,
+    /// `--prune-budget`, in bytes: see [`PruneOptions::budget`].
+    pub budget: Option<u64>,
     pub strict: bool,
     pub limit: Option<DropLimit>,
     /// `--prune-log`: the file to which the link adds its line.
@@ -101,7 +106,59 @@ pub struct PruneOptions {
     pub stub_symbols: Vec<String>,
 }
 
+impl Default for PruneOptions {
+    fn default() -> Self {
+        PruneOptions {
+            level: Level::default(),
+            level_explicit: false,
+            off: false,
+            report: None,
+            remarks: None,
+            why: Vec::new(),
+            keep: Vec::new(),
+            emit_dir: None,
+            linker: None,
+            cache: None,
+            jobs: None,
+            // Value flow costs as much as a few links: what less code than that lives by is not worth it.
+            gate: 2,
+            budget: None,
+            strict: false,
+            limit: None,
+            log: None,
+            repro: None,
+            time: false,
+            drop_debug: false,
+            stats: false,
+            stub_symbols: Vec::new(),
+        }
+    }
+}
+
 impl PruneOptions {
+    /// At the level `pointers`: the most bytes of live code in which functions are followed; a link with more keeps what references reach.
+    /// Who names the level wants it whatever it costs.
+    pub fn budget(&self) -> u64 {
+        self.budget.unwrap_or(if self.level_explicit { u64::MAX } else { DEFAULT_BUDGET })
+    }
+
+    /// Replace `%o` in the names of files that a link writes by the file name of its output, so that each link of a build writes its own.
+    pub fn name_files_after(&mut self, output: &Path) {
+        let name = output.file_name().unwrap_or_default();
+        let files = [&mut self.report, &mut self.remarks, &mut self.log, &mut self.repro, &mut self.emit_dir];
+        for file in files.into_iter().flatten() {
+            let mut named = OsString::new();
+            let mut rest = file.as_os_str().as_bytes();
+            while let Some(at) = rest.windows(2).position(|two| two == b"%o") {
+                named.push(OsStr::from_bytes(rest.get(..at).unwrap_or_default()));
+                named.push(name);
+                rest = rest.get(at + 2..).unwrap_or_default();
+            }
+            named.push(OsStr::from_bytes(rest));
+            *file = PathBuf::from(named);
+        }
+    }
+
     /// Whether the user wants to hear what was pruned and why.
     pub fn wants_report(&self) -> bool {
         self.report.is_some() || self.remarks.is_some() || !self.why.is_empty() || self.stats

@@ -198,6 +198,7 @@ fn dispatch(mode: Mode, env: &args::Environment<'_>) -> Result<ExitCode> {
         Mode::LinkerOnly { linker, args } => modes::run_linker_only(&linker, &args),
         Mode::Standalone(words) => modes::run_standalone(&words, env),
         Mode::InstallShims(directory) => modes::run_install_shims(&directory),
+        Mode::Completions(shell) => modes::run_completions(&shell),
         Mode::Summarize(words) => done(summarize::summarize_command(&words)),
         Mode::Dump(file) => done(summarize::dump_command(&[file.into_os_string()])),
         Mode::Bisect(words) => bisect::main(&words, env),

@@ -3,6 +3,7 @@
 //! The name decides, as with any multi-call binary: `ld`, `ld.*` and `*-ld` are a linker, whatever follows, because
 //! compilers choose a linker by name only. Left out: the link itself ([`crate::run`]).
 
+mod completions;
 mod explain;
 mod help;
 mod shims;
@@ -31,6 +32,8 @@ pub enum Mode {
     Standalone(Vec<OsString>),
     /// `lto-prune install-shims DIR`, see [`run_install_shims`].
     InstallShims(PathBuf),
+    /// `lto-prune completions SHELL`, see [`run_completions`].
+    Completions(OsString),
     /// `lto-prune summarize IN... -o OUT`.
     Summarize(Vec<OsString>),
     /// `lto-prune dump FILE`.
@@ -94,6 +97,10 @@ fn own_mode(words: &[OsString]) -> Result<Mode> {
             [directory] => Ok(Mode::InstallShims(PathBuf::from(directory))),
             _ => usage("install-shims takes one folder: lto-prune install-shims DIR"),
         },
+        Some("completions") => match rest {
+            [shell] => Ok(Mode::Completions(shell.clone())),
+            _ => usage("completions takes one shell: lto-prune completions bash|zsh|fish"),
+        },
         Some("summarize") => Ok(Mode::Summarize(rest.to_vec())),
         Some("dump") => match rest {
             [file] => Ok(Mode::Dump(PathBuf::from(file))),
@@ -113,7 +120,7 @@ fn own_mode(words: &[OsString]) -> Result<Mode> {
 /// # Errors
 /// The linker can't be started.
 pub fn print_help(linker: Option<&(Linker, Vec<OsString>)>) -> Result<ExitCode> {
-    let own = print(help::TEXT);
+    let own = print(&help::text());
     match linker {
         Some((linker, args)) => run_linker_only(linker, args),
         None => Ok(own),
@@ -162,6 +169,18 @@ pub fn run_install_shims(directory: &Path) -> Result<ExitCode> {
         print(&format!("{}\n", path.display()));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// `lto-prune completions SHELL`.
+///
+/// # Errors
+/// A shell for which there is no script.
+pub fn run_completions(shell: &OsStr) -> Result<ExitCode> {
+    let unknown = || {
+        let shell = shell.to_string_lossy();
+        Error::new(Stage::Arguments, format!("no completions for {shell}: the shells are bash, zsh and fish"))
+    };
+    Ok(print(&completions::script(shell).ok_or_else(unknown)?))
 }
 
 /// `lto-prune explain-trap BINARY ADDRESS|CORE`.

@@ -4,48 +4,19 @@
 //! link would silently be another one than the user asked for. Values follow an equals sign only, so that the words
 //! of a line can be told apart without knowing us.
 
+pub mod options;
+
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use crate::args::Environment;
+use crate::args::prune::options::OptionValue;
 use crate::config::{DropLimit, Level, LinkId, PruneOptions};
 use crate::error::{Error, Result, Stage};
 
 /// The environment variable with options that precede those of the command line.
 pub const FLAGS_VARIABLE: &str = "LTO_PRUNE_FLAGS";
-
-/// The level that is taken where none is named.
-const DEFAULT_LEVEL: Level = Level::Pointers;
-/// In per cent. Value flow costs as much as a few links; what less code than that lives by, it is not worth.
-const DEFAULT_GATE: u8 = 2;
-/// In bytes of live code, where the level is not named: what can be followed within a tenth of the link's time (docs/REJECTED.md).
-const DEFAULT_BUDGET: u64 = 16 << 10;
-
-/// Every option of ours without its prefix; `=` where it takes a value.
-const NAMES: &[&str] = &[
-    "level=",
-    "report=",
-    "remarks=",
-    "why=",
-    "keep=",
-    "emit=",
-    "linker=",
-    "cache=",
-    "no-cache",
-    "gate=",
-    "budget=",
-    "jobs=",
-    "strict",
-    "limit=",
-    "log=",
-    "repro=",
-    "time",
-    "stats",
-    "html=",
-    "stub-symbol=",
-    "debug=",
-];
 
 /// Whether a word is an option of ours, well-formed or not.
 pub fn is_ours(word: &OsStr) -> bool {
@@ -67,30 +38,7 @@ fn error(message: impl Into<String>) -> Error {
 /// # Errors
 /// An unknown option, a value that is missing, superfluous or wrong, or a word in `LTO_PRUNE_FLAGS` that isn't ours.
 pub fn parse(words: &[OsString], env: &Environment<'_>) -> Result<PruneOptions> {
-    let mut options = PruneOptions {
-        level: DEFAULT_LEVEL,
-        level_explicit: false,
-        drop_debug: false,
-        off: false,
-        report: None,
-        remarks: None,
-        why: Vec::new(),
-        keep: Vec::new(),
-        emit_dir: None,
-        linker: None,
-        cache: None,
-        gate: DEFAULT_GATE,
-        budget: u64::MAX,
-        jobs: None,
-        strict: false,
-        limit: None,
-        log: None,
-        repro: None,
-        time: false,
-        stats: false,
-        stub_symbols: Vec::new(),
-    };
-    let mut budget = None;
+    let mut options = PruneOptions::default();
     let flags = super::words::split(env.get(FLAGS_VARIABLE).unwrap_or_default().as_bytes());
     if let Some(word) = flags.iter().find(|w| !is_ours(w)) {
         let word = word.to_string_lossy();
@@ -98,28 +46,20 @@ pub fn parse(words: &[OsString], env: &Environment<'_>) -> Result<PruneOptions> 
     }
     for word in flags.iter().chain(words) {
         if let Some(body) = body(word) {
-            apply(&mut options, &mut budget, body)?;
+            apply(&mut options, body)?;
         }
     }
-    // Who names the level wants it whatever it costs.
-    options.budget = budget.unwrap_or(if options.level_explicit { u64::MAX } else { DEFAULT_BUDGET });
     Ok(options)
 }
 
-fn apply(options: &mut PruneOptions, budget: &mut Option<u64>, body: &[u8]) -> Result<()> {
+fn apply(options: &mut PruneOptions, body: &[u8]) -> Result<()> {
     let (name, value) = match body.iter().position(|b| *b == b'=') {
         Some(at) => (body.get(..at).unwrap_or_default(), body.get(at + 1..)),
         None => (body, None),
     };
     let name = String::from_utf8_lossy(name).into_owned();
-    let takes_value = if NAMES.contains(&format!("{name}=").as_str()) {
-        true
-    } else if NAMES.contains(&name.as_str()) {
-        false
-    } else {
-        return Err(unknown(&name));
-    };
-    match (takes_value, value) {
+    let Some(known) = options::all().find(|option| option.name == name) else { return Err(unknown(&name)) };
+    match (known.value != OptionValue::None, value) {
         (true, None | Some([])) => {
             return Err(error(format!("--prune-{name} needs a value: --prune-{name}=...")));
         }
@@ -146,7 +86,7 @@ fn apply(options: &mut PruneOptions, budget: &mut Option<u64>, body: &[u8]) -> R
             options.off = text.starts_with("off");
             options.level_explicit = named.is_some();
             options.level = match named {
-                None => DEFAULT_LEVEL,
+                None => Level::default(),
                 Some("sections") => Level::Sections,
                 Some("functions") => Level::Functions,
                 Some("pointers") => Level::Pointers,
@@ -171,7 +111,7 @@ fn apply(options: &mut PruneOptions, budget: &mut Option<u64>, body: &[u8]) -> R
             let wrong = || error("--prune-gate: more than 100 per cent");
             options.gate = percent.ok_or_else(wrong)?;
         }
-        "budget" => *budget = Some(number()? as u64),
+        "budget" => options.budget = Some(number()? as u64),
         "jobs" => {
             options.jobs = Some(match number()? {
                 0 => return Err(error("--prune-jobs=0: at least one thread is needed")),
@@ -200,8 +140,7 @@ fn apply(options: &mut PruneOptions, budget: &mut Option<u64>, body: &[u8]) -> R
             };
         }
         "stub-symbol" => options.stub_symbols.push(text()?),
-        // html: named by the design, of a later stage.
-        _ => return Err(error(format!("--prune-{name} is not supported by this version"))),
+        _ => return Err(unknown(&name)),
     }
     Ok(())
 }
@@ -220,10 +159,8 @@ fn drop_limit(text: &str) -> Option<DropLimit> {
 }
 
 fn unknown(name: &str) -> Error {
-    let near = NAMES
-        .iter()
-        .map(|known| known.trim_end_matches('='))
-        .map(|known| (distance(name, known), known))
+    let near = options::all()
+        .map(|known| (distance(name, known.name), known.name))
         .min()
         .filter(|(distance, known)| *distance <= known.len().div_ceil(2));
     match near {
@@ -270,9 +207,9 @@ mod tests {
             run("--prune-level=off '--prune-why=a b' --prune-strict", &["--prune-level=sections"]).unwrap();
         assert_eq!(options.level, Level::Sections);
         let default = run("", &[]).unwrap();
-        assert_eq!((default.level, default.budget), (Level::Pointers, DEFAULT_BUDGET));
-        assert_eq!(run("", &["--prune-level=pointers"]).unwrap().budget, u64::MAX);
-        assert_eq!(run("--prune-budget=7", &["--prune-level=pointers"]).unwrap().budget, 7);
+        assert_eq!((default.level, default.budget()), (Level::Pointers, crate::config::DEFAULT_BUDGET));
+        assert_eq!(run("", &["--prune-level=pointers"]).unwrap().budget(), u64::MAX);
+        assert_eq!(run("--prune-budget=7", &["--prune-level=pointers"]).unwrap().budget(), 7);
         let off = run("", &["--prune-level=pointers", "--prune-level=off"]).unwrap();
         assert!(off.off && !off.level_explicit && off.level == Level::Pointers);
         let shadow = run("--prune-level=off", &["--prune-level=off:pointers"]).unwrap();
@@ -311,7 +248,6 @@ mod tests {
         assert!(message("", "--prune-jobs=0").contains("at least one"));
         assert!(message("", "--prune-jobs=two").contains("not a number"));
         assert!(message("", "--prune-limit=3@xyz").contains("N@LINK"));
-        assert!(message("", "--prune-html=x").contains("not supported by this version"));
         assert!(message("-O2", "--prune-time").contains("LTO_PRUNE_FLAGS"));
     }
 }

@@ -10,29 +10,7 @@ use crate::config::{Dialect, InputArg, InputState, Level, LineArg, Linker, Outpu
 
 /// The meaning of a line for a linker that isn't run.
 pub(crate) fn interpret(dialect: Dialect, text: &str) -> Config {
-    let prune = PruneOptions {
-        level: Level::Pointers,
-        level_explicit: false,
-        off: false,
-        report: None,
-        remarks: None,
-        why: Vec::new(),
-        keep: Vec::new(),
-        emit_dir: None,
-        linker: None,
-        cache: None,
-        gate: 2,
-        budget: u64::MAX,
-        jobs: None,
-        strict: false,
-        limit: None,
-        log: None,
-        repro: None,
-        time: false,
-        stats: false,
-        stub_symbols: Vec::new(),
-        drop_debug: false,
-    };
+    let prune = PruneOptions { level: Level::Pointers, ..PruneOptions::default() };
     line::interpret(
         words::split(text.as_bytes()),
         Linker { path: PathBuf::from("ld"), dialect, system: None },

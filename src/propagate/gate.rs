@@ -53,7 +53,7 @@ pub fn followed(config: &Config, summaries: &[&ModuleSummary], index: &Index) ->
     }
     let liveness = live(index);
     let code = MentionedCode::of(index, summaries, &liveness);
-    if code.live > prune.budget || !code.reaches(prune.gate) {
+    if code.live > prune.budget() || !code.reaches(prune.gate) {
         return None;
     }
     // Atoms that are kept for a limit live besides.

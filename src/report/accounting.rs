@@ -14,6 +14,8 @@ const LE: LittleEndian = LittleEndian;
 pub const CATEGORIES: [&str; 10] =
     ["code", "rodata", "data", "bss", "unwind", "relocations", "symbols", "debug", "non-alloc", "other"];
 const BSS: usize = 3;
+/// How many categories at the beginning are code and data.
+const CODE_AND_DATA: usize = 4;
 const OTHER: usize = 9;
 /// `SHT_LLVM_ADDRSIG`.
 const ADDRSIG: elf::SectionType = elf::SectionType(0x6fff_4c03);
@@ -25,6 +27,8 @@ pub type Sizes = [u64; 10];
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Totals {
     pub categories: Vec<CategoryTotal>,
+    /// The sums of what the program has in memory for itself (`code and data`), and of all else (`bookkeeping`).
+    pub groups: Vec<CategoryTotal>,
     pub plain: u64,
     pub pruned: u64,
     /// `plain - pruned`; the sum of the categories' differences.
@@ -51,13 +55,25 @@ impl Totals {
             plain.iter_mut().zip(before).for_each(|(sum, n)| *sum = sum.saturating_add(n));
             pruned.iter_mut().zip(after).for_each(|(sum, n)| *sum = sum.saturating_add(n));
         }
-        let categories = CATEGORIES.iter().zip(plain).zip(pruned).map(|((category, plain), pruned)| {
-            CategoryTotal { category, plain, pruned, difference: difference(plain, pruned) }
-        });
-        let all = |sizes: Sizes| sizes.iter().fold(0, |sum: u64, n| sum.saturating_add(*n));
-        let (all_plain, all_pruned) = (all(plain), all(pruned));
+        let total = |category, plain, pruned| CategoryTotal {
+            category,
+            plain,
+            pruned,
+            difference: difference(plain, pruned),
+        };
+        let categories = CATEGORIES.iter().zip(plain).zip(pruned);
+        let all = |sizes: &[u64]| sizes.iter().fold(0, |sum: u64, n| sum.saturating_add(*n));
+        let (plain_contents, plain_rest) = plain.split_at(CODE_AND_DATA);
+        let (pruned_contents, pruned_rest) = pruned.split_at(CODE_AND_DATA);
+        let (all_plain, all_pruned) = (all(&plain), all(&pruned));
         Totals {
-            categories: categories.collect(),
+            categories: categories
+                .map(|((category, plain), pruned)| total(category, plain, pruned))
+                .collect(),
+            groups: vec![
+                total("code and data", all(plain_contents), all(pruned_contents)),
+                total("bookkeeping", all(plain_rest), all(pruned_rest)),
+            ],
             plain: all_plain,
             pruned: all_pruned,
             difference: difference(all_plain, all_pruned),

@@ -263,7 +263,7 @@ pub fn write(facts: Facts<'_>, totals: Totals, pruned: bool) -> Result<Report> {
         print!("{}", why::why(facts, &prune.why));
     }
     if prune.stats {
-        eprint!("{}", table::table(&report));
+        eprint!("{}", table::table(&report, prune));
     }
     Ok(report)
 }

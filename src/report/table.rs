@@ -1,17 +1,26 @@
 //! The short table on the terminal (`--prune-stats`): bytes by category, what went, what limits kept.
 
-use super::Report;
+use std::collections::BTreeMap;
 
-/// The table, with a trailing newline.
-pub fn table(report: &Report) -> String {
+use super::Report;
+use super::accounting::CategoryTotal;
+use crate::config::PruneOptions;
+
+/// The table, with a trailing newline. The options say when functions are followed at the level `pointers`.
+pub fn table(report: &Report, prune: &PruneOptions) -> String {
     let (pruned, are_pruned) =
         if report.shadow { ("would be", "would be pruned") } else { ("pruned", "pruned") };
-    let mut out = format!("{:<12} {:>12} {:>12} {:>12}\n", "input bytes", "plain", pruned, "difference");
-    for c in &report.totals.categories {
-        out += &format!("{:<12} {:>12} {:>12} {:>12}\n", c.category, c.plain, c.pruned, -c.difference);
+    let totals = &report.totals;
+    let mut out = format!("{:<14} {:>12} {:>12} {:>12}\n", "input bytes", "plain", pruned, "difference");
+    let mut row = |name, plain, pruned, difference: i64| {
+        out += &format!("{name:<14} {plain:>12} {pruned:>12} {:>12}\n", -difference);
+    };
+    for CategoryTotal { category, plain, pruned, difference } in
+        totals.categories.iter().chain(&totals.groups)
+    {
+        row(*category, *plain, *pruned, *difference);
     }
-    let t = &report.totals;
-    out += &format!("{:<12} {:>12} {:>12} {:>12}\n", "total", t.plain, t.pruned, -t.difference);
+    row("total", totals.plain, totals.pruned, totals.difference);
     let modules = report.modules.len();
     let touched = report.modules.iter().filter(|m| m.status != "untouched").count();
     let functions = report.functions;
@@ -20,13 +29,64 @@ pub fn table(report: &Report) -> String {
         functions.live, functions.stubs, functions.dead
     );
     out += &report.live_code.lines(report.level);
+    if let Some(why) = level_without_effect(report, prune) {
+        out += &format!("level {} has no effect beyond the one below it: {why}\n", report.level);
+    }
     for limit in &report.limits {
         let bytes = if limit.bytes > 0 { format!(", {} bytes", limit.bytes) } else { String::new() };
-        out += &format!("limit {}: {} place(s){bytes}, first: ", limit.limit, limit.count);
+        out +=
+            &format!("limit {} ({}): {} place(s){bytes}, first: ", limit.limit, limit.severity, limit.count);
         if let Some(module) = &limit.module {
             out += &format!("{module}: ");
         }
         out += &format!("{}; lifted by {}\n", limit.detail, limit.lifted_by);
     }
     out
+}
+
+/// Why the link is as it would be at the level below, if it is.
+fn level_without_effect(report: &Report, prune: &PruneOptions) -> Option<String> {
+    match report.level {
+        "functions" => {
+            // Liveness of whole sections is the same exactly if no section has both.
+            let mut states: BTreeMap<(usize, u32), [bool; 2]> = BTreeMap::new();
+            for atom in &report.atoms {
+                if let Some(section) = atom.section_index {
+                    states.entry((atom.module, section)).or_default()[usize::from(atom.live)] = true;
+                }
+            }
+            let is_mixed = states.values().any(|state| *state == [true, true]);
+            (!is_mixed).then(|| "no section has both live and dead functions or objects".to_owned())
+        }
+        "pointers" if report.value_flow.is_none() => {
+            let (code, gate) = (report.live_code, prune.gate);
+            let values = report.limits.iter().find(|limit| limit.severity == "values");
+            Some(match values {
+                Some(limit) => format!("see the limit {}", limit.limit),
+                None if code.live > prune.budget() => {
+                    let live = code.live;
+                    format!(
+                        "{live} bytes of code live, more than --prune-budget={}; --prune-level=pointers has none",
+                        prune.budget()
+                    )
+                }
+                None if code.by_mentions * 100 < code.live * u64::from(gate) || code.by_mentions == 0 => {
+                    format!(
+                        "mentioned addresses keep {} bytes of code, less than --prune-gate={gate} per cent",
+                        code.by_mentions
+                    )
+                }
+                None => {
+                    "a module is kept whole of which functions were not followed; see the limits".to_owned()
+                }
+            })
+        }
+        "pointers" => {
+            let kept = report.atoms.iter().filter(|atom| atom.kind == "code" && atom.live);
+            let kept: u64 = kept.map(|atom| atom.size).sum();
+            let why = "every function whose address is mentioned may be called; see lto-prune audit calls";
+            (kept >= report.live_code.live).then(|| why.to_owned())
+        }
+        _ => None,
+    }
 }

@@ -127,3 +127,32 @@ fn stats_say_what_exports_keep() {
         session.check_eq(&said.contains("code kept only by exports"), &is_kept, &said);
     }
 }
+
+/// A level above what a link can make use of says so, and only there.
+#[test]
+fn stats_say_that_a_level_has_no_effect() {
+    let mut session = Session::new("gate/levels");
+    session.write("main.c", MAIN);
+    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    let dir = session.dir().to_owned();
+    let no_effect = "has no effect beyond the one below it";
+    for (options, says) in [
+        ("-ffunction-sections", Some("level functions")),
+        ("-Wl,--prune-level=sections", None),
+        ("", None),
+        ("-Wl,--prune-level=pointers", None),
+        ("-Wl,--prune-level=pointers,--prune-gate=100", Some("less than --prune-gate=100 per cent")),
+        ("-Wl,--prune-level=pointers,-u,dead", Some("see the limit fixed-mapping")),
+    ] {
+        let job = Job::new(&dir, "gcc").words("-O0 -nostartfiles -Wl,-e,main main.c -B shims -o main");
+        let outcome = session.must(&job.words("-Wl,--prune-stats").words(options));
+        let said = outcome.stderr + &outcome.stdout;
+        session.check_eq(&said.contains(no_effect), &says.is_some(), &format!("{options}: {said}"));
+        session.check(says.is_none_or(|text| said.contains(text)), &format!("{options}: {said}"));
+        let sums: Vec<&str> = said.lines().filter(|l| l.starts_with("code and data")).collect();
+        session.check_eq(&sums.len(), &1, &said);
+        if said.contains("limit ") {
+            session.check(said.contains("limit fixed-mapping (values)"), &said);
+        }
+    }
+}

@@ -152,6 +152,23 @@ fn repro_is_an_archive_of_the_link() {
 }
 
 #[test]
+fn files_are_named_after_the_output() {
+    let mut session = prepare("pattern");
+    session.mkdir("reports");
+    let options = "-Wl,--prune-report=reports/%o.json -Wl,--prune-remarks=reports/%o.yaml -Wl,--prune-repro=%o.tar \
+        -Wl,--prune-log=reports/%o-%o.log -Wl,--prune-emit=objects-%o";
+    link(&mut session, Linker::Lld, options);
+    link(&mut session, Linker::Lld, &format!("{options} -o reports/other"));
+    for output in ["out", "other"] {
+        let [json, yaml] = ["json", "yaml"].map(|form| format!("reports/{output}.{form}"));
+        let log = format!("reports/{output}-{output}.log");
+        for name in [json, yaml, log, format!("{output}.tar"), format!("objects-{output}")] {
+            session.check(session.path(&name).exists(), &format!("no {name}"));
+        }
+    }
+}
+
+#[test]
 fn time_and_stats_are_printed() {
     let mut session = prepare("time");
     let outcome = link(&mut session, Linker::Lld, "-Wl,--prune-time -Wl,--prune-stats");

@@ -1,0 +1,152 @@
+//! The table of our own options: the parser, `--help` and the completions of shells are made from it.
+//!
+//! Left out: what an option does with its value, which is the parser's.
+
+/// What may follow the equals sign.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OptionValue {
+    None,
+    File,
+    Folder,
+    OneOf(&'static [&'static str]),
+    Other,
+}
+
+/// An option, with the text that `--help` has of it.
+#[derive(Debug)]
+pub struct PruneOption {
+    /// The name without the prefix `--prune-`.
+    pub name: &'static str,
+    pub value: OptionValue,
+    /// The form of its value in `--help`; empty if it takes none.
+    pub form: &'static str,
+    pub help: &'static str,
+}
+
+const fn option(
+    name: &'static str,
+    value: OptionValue,
+    form: &'static str,
+    help: &'static str,
+) -> PruneOption {
+    PruneOption { name, value, form, help }
+}
+
+use OptionValue::{File, Folder, None, OneOf, Other};
+
+/// Every option of ours, below the headings of `--help`.
+pub const OPTIONS: &[(&str, &[PruneOption])] = &[
+    (
+        "What is pruned",
+        &[
+            option(
+                "level",
+                OneOf(&[
+                    "off",
+                    "sections",
+                    "functions",
+                    "pointers",
+                    "off:sections",
+                    "off:functions",
+                    "off:pointers",
+                ]),
+                "off|sections|functions|pointers",
+                "how far to go (default: pointers, within --prune-budget); off links the originals and, with a report, says \
+                 what would go; off:LEVEL at another level",
+            ),
+            option(
+                "debug",
+                OneOf(&["keep", "drop"]),
+                "keep|drop",
+                "drop: an object loses its debug information with the first thing that goes from it, as always with -s or -S \
+                 (default: keep)",
+            ),
+            option("keep", Other, "GLOB", "keep these symbols; may be repeated"),
+            option("stub-symbol", Other, "GLOB", "for tests: make these functions stubs, whatever is needed"),
+            option(
+                "limit",
+                Other,
+                "N|N@LINK,...",
+                "drop only the first N atoms (of each link; of these links and nothing of others), see bisect",
+            ),
+            option(
+                "strict",
+                None,
+                "",
+                "fail, with status 1, in place of a warning that something goes on unpruned",
+            ),
+        ],
+    ),
+    (
+        "What is reported (%o in the name of a file is the file name of the link's output)",
+        &[
+            option("report", File, "FILE", "everything kept and dropped, with reasons, as JSON"),
+            option("remarks", File, "FILE", "LLVM optimisation remarks, as YAML"),
+            option("why", Other, "GLOB", "why these symbols were kept or dropped; may be repeated"),
+            option("log", File, "FILE", "add a line of JSON: id of the link, how many atoms could go"),
+            option("stats", None, "", "a table of sizes on the terminal, and what keeps most of them"),
+            option("time", None, "", "time of each pass"),
+        ],
+    ),
+    (
+        "What is left behind",
+        &[
+            option("emit", Folder, "DIR", "keep the pruned objects and a script that links them"),
+            option("repro", File, "FILE.tar", "inputs and command line of this link"),
+        ],
+    ),
+    (
+        "How it runs",
+        &[
+            option(
+                "linker",
+                File,
+                "PATH",
+                "the linker behind; else $LTO_PRUNE_LINKER, ld.lld, the newest ld.lld-N, rustc's own lld",
+            ),
+            option(
+                "budget",
+                Other,
+                "BYTES",
+                "at the level pointers, follow addresses only in links with at most so much live code (default: 16384; where \
+                 the level is named: any)",
+            ),
+            option(
+                "gate",
+                Other,
+                "PERCENT",
+                "at the level pointers, follow addresses only if at least so much of the code lives because its address is \
+                 mentioned (default: 2)",
+            ),
+            option("jobs", Other, "N", "threads (default: one for each processor)"),
+            option("cache", Folder, "DIR", "where summaries are cached (default: nowhere)"),
+            option("no-cache", None, "", "no cache of summaries, whatever came before"),
+        ],
+    ),
+];
+
+/// Every option of ours.
+pub fn all() -> impl Iterator<Item = &'static PruneOption> {
+    OPTIONS.iter().flat_map(|(_, options)| *options)
+}
+
+/// The subcommands: name, the words behind it, and what it does.
+pub const SUBCOMMANDS: &[(&str, &str, &str)] = &[
+    ("install-shims", "DIR", "make DIR/ld, DIR/ld.lld and DIR/ld.lto-prune for gcc -B DIR"),
+    ("audit", "COMMAND ...", "what the bytes of a program are, and what keeps them (audit --help)"),
+    (
+        "bisect",
+        "[--repeat=N] [--timeout=S] -- COMMAND...",
+        "which dropped function or object makes COMMAND fail (bisect --help)",
+    ),
+    (
+        "split",
+        "[--data] IN -o OUT",
+        "rewrite objects, archives or a folder of them as if built with -ffunction-sections [and -fdata-sections] \
+         (split --help)",
+    ),
+    ("explain-trap", "BINARY ADDRESS|CORE", "which pruned function was run, should one ever be"),
+    ("summarize", "IN... -o OUT", "write a module summary ahead of the link"),
+    ("dump", "FILE", "print a summary as text"),
+    ("completions", "bash|zsh|fish", "print a script that completes our options in this shell"),
+];

@@ -1,0 +1,81 @@
+//! What shells complete, and that the manual page and the completions have every option of `--help`.
+
+use std::collections::BTreeSet;
+
+use crate::run::{Job, Session};
+use crate::tools;
+
+const SHELLS: [&str; 3] = ["bash", "zsh", "fish"];
+
+/// The options and environment variables that `--help` names.
+fn words_of_help(session: &mut Session) -> BTreeSet<String> {
+    let help = session.must(&Job::new(session.dir(), tools::lto_prune()).arg("--help")).stdout;
+    let words = help.split(|c: char| !c.is_alphanumeric() && c != '-' && c != '_');
+    let words = words.filter(|w| w.starts_with("--prune-") && w.len() > 8 || w.starts_with("LTO_PRUNE_"));
+    let words: BTreeSet<String> = words.map(str::to_owned).collect();
+    session.check(words.len() > 20, &format!("{words:?}"));
+    words
+}
+
+/// Write the script of a shell.
+fn script(session: &mut Session, shell: &str) -> String {
+    let job = Job::new(session.dir(), tools::lto_prune()).arg("completions").arg(shell);
+    let text = session.must(&job).stdout;
+    session.write(&format!("script.{shell}"), &text);
+    text
+}
+
+#[test]
+fn every_option_is_completed_and_in_the_manual_page() {
+    let mut session = Session::new("completions/all");
+    let words = words_of_help(&mut session);
+    let manual = tools::repository().join("docs/lto-prune.1");
+    let manual = std::fs::read_to_string(manual).unwrap().replace("\\-", "-");
+    for word in &words {
+        session.check(manual.contains(word.as_str()), &format!("{word} is not in docs/lto-prune.1"));
+    }
+    for shell in SHELLS {
+        let text = script(&mut session, shell);
+        for word in words.iter().filter(|word| word.starts_with("--")) {
+            // fish names a long option without its dashes.
+            let form = if shell == "fish" { format!("-l {}", &word[2..]) } else { word.clone() };
+            session.check(text.contains(&form), &format!("{shell} does not complete {word}"));
+        }
+        session.must(&Job::new(session.dir(), shell).arg("-n").arg(format!("script.{shell}")));
+    }
+    let unknown = Job::new(session.dir(), tools::lto_prune()).words("completions tcsh");
+    let outcome = session.run(&unknown);
+    session.check(outcome.status == 1 && outcome.stderr.contains("bash, zsh and fish"), &outcome.stderr);
+}
+
+#[test]
+fn bash_and_fish_complete_options_values_and_commands() {
+    let mut session = Session::new("completions/run");
+    let dir = session.dir().to_owned();
+    session.write("input.o", "");
+    script(&mut session, "bash");
+    script(&mut session, "fish");
+    for (typed, expected) in [
+        ("--prune-le", "--prune-level="),
+        ("--prune-level=fu", "functions"),
+        ("expl", "explain-trap"),
+        ("inp", "input.o"),
+        ("--prune-report=inp", "input.o"),
+    ] {
+        let line = format!("lto-prune {typed}");
+        let bash = format!(
+            "source ./script.bash; COMP_LINE='{line}' COMP_POINT={} COMP_CWORD=1 COMP_WORDS=(lto-prune '{typed}'); \
+             _lto_prune; printf '%s\\n' \"${{COMPREPLY[@]}}\"",
+            line.len()
+        );
+        let replies = session.must(&Job::new(&dir, "bash").arg("-c").arg(bash)).stdout;
+        session.check_eq(&replies.trim(), &expected, &format!("bash: {line}"));
+        let fish = format!("source ./script.fish; complete -C '{line}'");
+        let job = Job::new(&dir, "fish").env("HOME", &dir).arg("--no-config").arg("-c").arg(fish);
+        let replies = session.must(&job).stdout;
+        // fish adds the equals sign itself.
+        let expected = expected.trim_end_matches('=');
+        let found = replies.lines().any(|reply| reply.split('\t').next().unwrap().ends_with(expected));
+        session.check(found, &format!("fish: {line}: {replies}"));
+    }
+}

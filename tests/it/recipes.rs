@@ -1,0 +1,136 @@
+//! The recipes of docs/RECIPES.md, run block by block as they stand there, each on a small project of its build system.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use crate::elf::Facts;
+use crate::run::{Job, Session};
+use crate::tools::{self, Linker};
+
+const MAIN: &str = "#include <stdio.h>\nint helper(int);\nint dead(int x) { return helper(x); }\n\
+    int main(int argc, char **argv) { printf(\"%d\\n\", helper(argc)); return argv == 0; }\n";
+const HELPER: &str = "int helper(int x) { return x + 1; }\nint dead_helper(int x) { return x - 1; }\n";
+
+/// The shell blocks below each heading; those before the first heading belong to all.
+fn recipes() -> BTreeMap<String, Vec<String>> {
+    let page = std::fs::read_to_string(tools::repository().join("docs/RECIPES.md")).unwrap();
+    let mut recipes: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let (mut heading, mut block) = (String::new(), None::<String>);
+    for line in page.lines() {
+        match &mut block {
+            Some(_) if line == "```" => recipes.entry(heading.clone()).or_default().extend(block.take()),
+            Some(text) => *text += &format!("{line}\n"),
+            None if line == "```sh" => block = Some(String::new()),
+            None => heading = line.strip_prefix("## ").map_or(heading, str::to_owned),
+        }
+    }
+    recipes
+}
+
+/// Run a recipe on the files of a project. The folder of the test stands for the user's home.
+fn run(name: &str, files: &[(&str, &str)]) -> Session {
+    let mut session = Session::new(&format!("recipes/{name}"));
+    let dir = session.dir().to_owned();
+    for (file, text) in files {
+        let path = session.write(file, text);
+        if text.starts_with("#!") {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        }
+    }
+    let recipes = recipes();
+    let blocks = recipes[""].iter().chain(&recipes[name]).map(String::as_str).collect::<Vec<_>>();
+    let mut path = tools::lto_prune().parent().unwrap().as_os_str().to_owned();
+    path.push(":");
+    path.push(std::env::var_os("PATH").unwrap());
+    let mut job = Job::new(&dir, "bash").arg("-euc").arg(blocks.concat()).env("PATH", path);
+    // cargo and rustup are where they are.
+    let home = PathBuf::from(std::env::var_os("HOME").unwrap_or_default());
+    for (variable, folder) in [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")] {
+        job = job.env(variable, std::env::var_os(variable).unwrap_or_else(|| home.join(folder).into()));
+    }
+    job = job.env("HOME", &dir).env("CARGO_TARGET_DIR", dir.join("target"));
+    session.must(&job.env("LTO_PRUNE_LINKER", Linker::Lld.path()));
+    session
+}
+
+/// The program prints 2 and has no dead function, and there is a report of its name.
+fn check(mut session: Session, program: &str) {
+    let dir = session.dir().to_owned();
+    let outcome = session.must(&Job::new(&dir, dir.join(program)));
+    session.check_eq(&outcome.stdout.as_str(), &"2\n", "output of the program");
+    let facts = Facts::read(&session.path(program)).unwrap();
+    session.check(facts.defined.contains("helper"), "helper is gone");
+    for name in ["dead", "dead_helper"] {
+        session.check(!facts.defined.contains(name), &format!("{name} is not gone"));
+    }
+    // cargo links `app-` and a hash, and names that `app` afterwards.
+    let mut reports = std::fs::read_dir(session.path("reports")).unwrap().map(|entry| entry.unwrap().path());
+    let of_program = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with("app");
+    let report = reports.find(of_program).unwrap_or_else(|| session.fail("no report"));
+    let report = crate::matrix::report(&session, &report);
+    session.check_eq(&report["pruned"], &true.into(), "pruned");
+}
+
+#[test]
+fn make() {
+    let makefile = "CFLAGS = -O1\napp: main.o libhelper.a\n\t$(CC) $(LDFLAGS) -o $@ main.o libhelper.a\n\
+        libhelper.a: helper.o\n\t$(AR) cr $@ helper.o\n";
+    check(run("make", &[("Makefile", makefile), ("main.c", MAIN), ("helper.c", HELPER)]), "app");
+}
+
+#[test]
+fn autotools() {
+    let configure = "AC_INIT([app], [1])\nAM_INIT_AUTOMAKE([foreign])\nAC_PROG_CC\nAC_PROG_CXX\nAC_PROG_RANLIB\nAM_PROG_AR\n\
+        AC_CONFIG_FILES([Makefile])\nAC_OUTPUT\n";
+    let makefile = "noinst_LIBRARIES = libhelper.a\nlibhelper_a_SOURCES = helper.c\nbin_PROGRAMS = app\n\
+        app_SOURCES = main.c\napp_LDADD = libhelper.a\n";
+    let files =
+        [("configure.ac", configure), ("Makefile.am", makefile), ("main.c", MAIN), ("helper.c", HELPER)];
+    // A release comes with its configure script, which is younger than what it was made of.
+    let mut release = Session::new("recipes/release");
+    let dir = release.dir().to_owned();
+    for (file, text) in files {
+        release.write(file, text);
+    }
+    release.must(&Job::new(&dir, "autoreconf").arg("-i"));
+    let made =
+        ["aclocal.m4", "ar-lib", "compile", "depcomp", "install-sh", "missing", "Makefile.in", "configure"];
+    let made = made.map(|name| (name, std::fs::read_to_string(dir.join(name)).unwrap()));
+    let files: Vec<(&str, &str)> =
+        files.into_iter().chain(made.iter().map(|(name, text)| (*name, text.as_str()))).collect();
+    check(run("Autotools", &files), "app");
+}
+
+#[test]
+fn cmake() {
+    // So old that it links with -rdynamic, but for the policy.
+    let lists = "cmake_minimum_required(VERSION 3.0)\nproject(app C CXX)\nadd_library(helper STATIC helper.c)\n\
+        add_executable(app main.c)\ntarget_link_libraries(app helper)\n";
+    check(run("CMake", &[("CMakeLists.txt", lists), ("main.c", MAIN), ("helper.c", HELPER)]), "build/app");
+}
+
+#[test]
+fn meson() {
+    let build = "project('app', 'c', 'cpp')\nhelper = static_library('helper', 'helper.c')\n\
+        executable('app', 'main.c', link_with: helper)\n";
+    check(run("Meson", &[("meson.build", build), ("main.c", MAIN), ("helper.c", HELPER)]), "build/app");
+}
+
+#[test]
+fn cargo() {
+    let manifest = "[package]\nname = \"app\"\nversion = \"1.0.0\"\nedition = \"2024\"\n\n[workspace]\n";
+    let main = "#[unsafe(no_mangle)]\n#[inline(never)]\npub extern \"C\" fn helper(x: i32) -> i32 { x + 1 }\n\
+        fn main() { println!(\"{}\", helper(std::env::args().count() as i32)); }\n";
+    check(run("cargo", &[("Cargo.toml", manifest), ("src/main.rs", main)]), "target/release/app");
+}
+
+#[test]
+fn every_recipe_is_run() {
+    let names: Vec<String> = recipes().into_keys().collect();
+    assert_eq!(names, ["", "Autotools", "CMake", "Completions", "Meson", "cargo", "make"]);
+    let session = run("Completions", &[]);
+    for name in ["lto-prune.bash", "_lto-prune", "lto-prune.fish"] {
+        session.check(session.path(name).exists(), &format!("no {name}"));
+    }
+}
