@@ -137,7 +137,8 @@ fn stats_say_that_a_level_has_no_effect() {
     let dir = session.dir().to_owned();
     let no_effect = "has no effect beyond the one below it";
     for (options, says) in [
-        ("-ffunction-sections", Some("level functions")),
+        ("-ffunction-sections -Wl,--prune-level=functions", Some("level functions")),
+        ("-Wl,--prune-budget=8", Some("more than --prune-budget=8")),
         ("-Wl,--prune-level=sections", None),
         ("", None),
         ("-Wl,--prune-level=pointers", None),
