@@ -162,6 +162,9 @@ fn origins_table(rows: &[Row]) -> String {
 fn functions_table(rows: &[Row]) -> String {
     let mut table = Table::new(&[
         "link",
+        "live code",
+        "by mentions",
+        "in stubs",
         "mentioned",
         "escaped",
         "called",
@@ -178,6 +181,7 @@ fn functions_table(rows: &[Row]) -> String {
     for row in rows {
         let number = |name: &str| row.outcome.report.counts.get(name).map_or("n/a".into(), |n| count(*n));
         let mut cells = vec![row.name.clone()];
+        cells.extend(["code live", "code by_mentions", "code stubs"].map(number));
         cells.extend(["mentioned", "escaped", "called", "stubs"].map(number));
         cells.extend(row.text.map(count));
         cells.push(format!("{:.4}", row.ratio()));
@@ -229,7 +233,8 @@ pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
          else calls it, as LLVM's pass has it in every row.\n\n{}\n\
          Overdefined sites by cause; a site may have several.\n\n{}\n\
          The {ORIGINS} places at which the first cause of most sites began.\n\n{}\n\
-         Functions by what is done with their address, bytes of `.text` by level, and cost.\n\n{}\n\
+         Bytes of code that references reach, those of them that only mentions of addresses reach, which is the most that can be gained, and those that \
+         became stubs; functions by what is done with their address, bytes of `.text` by level, and cost.\n\n{}\n\
          `.text` at `pointers` / `functions`, geometric mean: {} over all {} links that are not `closed-`, {} over the static ones.\n",
         llvm::PASSES,
         sites_table(&rows),

@@ -62,7 +62,7 @@ pub(crate) struct Report {
     pub(crate) claims: BTreeMap<Place, Claim>,
     /// Names of IFUNCs.
     pub(crate) ifuncs: BTreeSet<String>,
-    /// Counts of the analysis, by name.
+    /// Counts of the analysis, by name; `code live`, `code by_mentions` and `code stubs` are bytes.
     pub(crate) counts: BTreeMap<String, u64>,
     /// Overdefined sites by cause.
     pub(crate) causes: BTreeMap<String, u64>,
@@ -105,6 +105,12 @@ impl Report {
         }
         let counts = flow.as_object().ok_or("the report has no value_flow")?;
         report.counts = counts.iter().filter_map(|(k, v)| Some((k.clone(), v.as_u64()?))).collect();
+        for name in ["live", "by_mentions"] {
+            let bytes = root["live_code"][name].as_u64().ok_or("the report has no live_code")?;
+            report.counts.insert(format!("code {name}"), bytes);
+        }
+        let stubs = report.atoms.iter().filter(|a| a.code && a.state == "stub");
+        report.counts.insert("code stubs".to_owned(), stubs.map(|a| a.size).sum());
         for cause in list(flow, "by_cause")? {
             if let (Some(name), Some(sites)) = (cause[0].as_str(), cause[1].as_u64()) {
                 report.causes.insert(name.to_owned(), sites);
