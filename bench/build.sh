@@ -1,7 +1,7 @@
 #!/bin/sh
 # Build the objects of the benchmark programs, and record how each is linked, so that the link alone can be run again.
 #
-#   build.sh [--bitcode|--lto] [lua bzip2 minigzip zstd sqlite3 cpp hexyl]      default: all; sources by fetch.sh
+#   build.sh [--bitcode|--lto] [lua bzip2 minigzip zstd sqlite3 cpp calls hexyl]      default: all; sources by fetch.sh
 #
 # Each PROGRAM in each MODE (gcc-mono, gcc-fs, clang-mono, clang-fs; fs = -ffunction-sections -fdata-sections; for Rust
 # just "rust") gets a folder work/obj/PROGRAM/MODE with
@@ -26,7 +26,7 @@ case ${1-} in
     shift
     ;;
 esac
-[ $# -gt 0 ] || set -- lua bzip2 minigzip zstd sqlite3 cpp hexyl
+[ $# -gt 0 ] || set -- lua bzip2 minigzip zstd sqlite3 cpp calls hexyl
 
 : "${GCC:=gcc}" "${GXX:=g++}" "${CLANG:=clang-19}" "${CLANGXX:=clang++-19}"
 
@@ -128,6 +128,12 @@ amalgamation() {
 build_cpp() {
     compile "$cxx" "$flags -std=c++17" "$here"/cpp/*.cpp
     line "$cxx" ./*.o
+}
+
+build_calls() {
+    awk -f "$here/calls/generate.awk" >"$work/calls.c"
+    compile "$cc" "$flags" "$work/calls.c"
+    line "$cc" ./*.o
 }
 
 hexyl_version=0.16.0

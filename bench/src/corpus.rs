@@ -12,7 +12,7 @@ use std::process::Command;
 use crate::Result;
 
 /// Programs in the order of every table.
-const PROGRAMS: [&str; 7] = ["lua", "bzip2", "minigzip", "zstd", "sqlite3", "cpp", "hexyl"];
+const PROGRAMS: [&str; 8] = ["lua", "bzip2", "minigzip", "zstd", "sqlite3", "cpp", "calls", "hexyl"];
 const MODES: [&str; 5] = ["gcc-mono", "gcc-fs", "clang-mono", "clang-fs", "rust"];
 /// Modes with LLVM bitcode, for lld alone.
 const LTO_MODES: [&str; 5] = ["lto-thin", "lto-full", "lto-fat", "lto-taken", "lto-half"];

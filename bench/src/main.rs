@@ -83,7 +83,7 @@ options
   --programs=KIND   soak: functions, pointers, csmith, twins (default: what suits the level)
   --csmith          soak: as --programs=csmith
   --jobs=N          soak, differ: programs at a time (default: as many as cores)
-  --level=LEVEL     links, folds, audit, pages, check, lto, soak, reach: the --prune-level (default: functions)
+  --level=LEVEL     folds, audit, pages, check, lto, soak, reach: the --prune-level (default: functions)
   --all-modes       gcdiff: not only -ffunction-sections
   --verbose         gcdiff, reach, trace, oracle: name every section, function or address that needs a look
   --write           put the table, with the machine's facts, in bench/results";

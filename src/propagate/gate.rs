@@ -10,7 +10,7 @@ use summaries::{AtomKind, ModuleSummary};
 use super::liveness::{Liveness, live, reach};
 use crate::config::{Config, Level};
 use crate::ids::{AtomId, Id};
-use crate::index::{Edge, EdgeKind, Index};
+use crate::index::{Edge, EdgeKind, Index, Root, RootReason};
 
 /// How many bytes of code live, and how many of them only mentions keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -24,11 +24,14 @@ impl MentionedCode {
     /// Count the code of a link, of which this is the plain liveness.
     pub fn of(index: &Index, summaries: &[&ModuleSummary], liveness: &Liveness) -> Self {
         let code = code_sizes(index, summaries);
+        // The start file's code has the address of `main` to have it called.
+        let entry = |root: &&Root| root.reason == RootReason::Entry;
+        let entries: Vec<AtomId> = index.roots.iter().filter(entry).map(|root| root.atom).collect();
         let is_mention = |edge: &Edge| {
             let by_address = matches!(edge.kind, EdgeKind::Address | EdgeKind::Data | EdgeKind::Got);
             by_address && !edge.has(Edge::STRUCTURAL | Edge::CALLS) && code[edge.target.index()] > 0
         };
-        let called = reach(index, &|_| true, &|edge| !is_mention(edge));
+        let called = reach(index, &|_| true, &|from, edge| entries.contains(&from) || !is_mention(edge));
         let mut bytes = MentionedCode::default();
         for (atom, size) in code.iter().enumerate().filter(|(atom, _)| liveness.is_live(AtomId::new(*atom))) {
             bytes.live += size;
@@ -78,13 +81,12 @@ mod tests {
     use crate::inputs::Inputs;
     use crate::propagate::live;
 
-    /// The start calls `f`, by its name and by its address, and has a table of `g` and `h`; `g` calls `k`; nobody has `dead`.
+    /// The start has the address of `f`, as that of `main`, and a table of `g` and `h`; `g` calls `k`; nobody has `dead`.
     const MODULE: &str = "module native functions
 symbol \"\"
 symbol _start global func in [.text._start] size 8
 atom .text._start code section 1 size 8 flags exec,standard
   address @1 [.text.f] 0
-  call @2 [.text.f] -4
   address @5 [table] -4
 atom .text.f code section 2 size 10 flags exec,standard
 atom .text.g code section 3 size 20 flags exec,standard

@@ -78,7 +78,7 @@ struct Reachability<'a, F> {
     takes: &'a F,
 }
 
-impl<F: Fn(&Edge) -> bool + Sync> Problem for Reachability<'_, F> {
+impl<F: Fn(AtomId, &Edge) -> bool + Sync> Problem for Reachability<'_, F> {
     type Fact = Reached;
 
     fn keys(&self) -> usize {
@@ -88,7 +88,7 @@ impl<F: Fn(&Edge) -> bool + Sync> Problem for Reachability<'_, F> {
     fn transfer(&self, key: u32, fact: &Reached, implies: &mut dyn FnMut(u32, Reached)) {
         let (first, edges) = self.index.edges_of(AtomId(key));
         for (number, edge) in (first..).zip(edges) {
-            if self.index.follows(AtomId(key), edge) && (self.takes)(edge) {
+            if self.index.follows(AtomId(key), edge) && (self.takes)(AtomId(key), edge) {
                 implies(edge.target.0, Reached { distance: fact.distance + 1, by: number });
             }
         }
@@ -97,14 +97,14 @@ impl<F: Fn(&Edge) -> bool + Sync> Problem for Reachability<'_, F> {
 
 /// What the program can reach.
 pub fn live(index: &Index) -> Liveness {
-    reach(index, &|_| true, &|_| true)
+    reach(index, &|_| true, &|_, _| true)
 }
 
-/// What those roots reach for which `begins` is true, over the edges for which `takes` is.
+/// What those roots reach for which `begins` is true, over the edges, each with its source, for which `takes` is.
 pub(crate) fn reach(
     index: &Index,
     begins: &dyn Fn(&Root) -> bool,
-    takes: &(impl Fn(&Edge) -> bool + Sync),
+    takes: &(impl Fn(AtomId, &Edge) -> bool + Sync),
 ) -> Liveness {
     let roots = index.roots.iter().enumerate().filter(|(_, root)| begins(root));
     let initial = roots.map(|(i, root)| (root.atom.0, Reached { distance: 0, by: i as u32 })).collect();

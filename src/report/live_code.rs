@@ -28,7 +28,7 @@ impl LiveCode {
         let code = code_sizes(index, summaries);
         let mentioned = MentionedCode::of(index, summaries, &live(index));
         let without = |reason: RootReason| {
-            let reached = reach(index, &|root| root.reason != reason, &|_| true);
+            let reached = reach(index, &|root| root.reason != reason, &|_, _| true);
             let kept = code.iter().enumerate().filter(|(atom, _)| reached.is_live(AtomId::new(*atom)));
             mentioned.live - kept.map(|(_, size)| size).sum::<u64>()
         };
