@@ -196,6 +196,15 @@ pub(crate) const RULES: &[Rule] = &[
         applies: |d| d.overwrites_input && !d.line.contains("lto-prune"),
     },
     Rule {
+        name: "plain-is-broken",
+        reason: "the linker alone makes a program that dies by a signal before it prints anything: behind wild one that lives without the thread-local data that we dropped",
+        applies: |d| {
+            let dies = d.all.iter().any(|line| line.starts_with("-run: signal: "));
+            let prints = d.plain.iter().any(|fact| fact.starts_with("run prints: "));
+            d.line[1..].starts_with("run") && dies && !prints
+        },
+    },
+    Rule {
         name: "help",
         reason: "--help shows our options before those of the linker",
         applies: |d| d.line.starts_with("+stdout: ") && d.asks(&["--help"]),
