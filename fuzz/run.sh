@@ -28,7 +28,7 @@ for reader in $readers; do
     mkdir -p "$here/work/$reader" "$here/work/found"
     log="$here/work/$reader.log"
     if FUZZ_READER=$reader FUZZ_FOLDER=$folder nice "$target/x86_64-unknown-linux-gnu/fuzz/fuzz" "$here/work/$reader" "$here/corpus/$reader" \
-        $options -max_len=16384 -timeout=20 -rss_limit_mb=2048 -close_fd_mask=1 \
+        -max_len=16384 -timeout=20 -rss_limit_mb=2048 $options -close_fd_mask=1 \
         -artifact_prefix="$here/work/found/$reader-" -print_final_stats=1 >"$log" 2>&1; then
         echo "$reader: $(sed -n 's/^stat::number_of_executed_units: *//p' "$log") inputs, $(grep -o 'cov: [0-9]*' "$log" | tail -1)"
     else

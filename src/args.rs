@@ -19,6 +19,7 @@ use crate::error::Result;
 #[derive(Clone, Copy)]
 pub struct Environment<'a> {
     lookup: &'a dyn Fn(&str) -> Option<OsString>,
+    names: fn() -> Vec<String>,
 }
 
 impl std::fmt::Debug for Environment<'_> {
@@ -29,7 +30,7 @@ impl std::fmt::Debug for Environment<'_> {
 
 impl<'a> Environment<'a> {
     pub fn new(lookup: &'a dyn Fn(&str) -> Option<OsString>) -> Self {
-        Environment { lookup }
+        Environment { lookup, names: Vec::new }
     }
 
     /// The value of variable `name`, if it is set.
@@ -41,7 +42,8 @@ impl<'a> Environment<'a> {
 impl Environment<'static> {
     /// The environment of this process.
     pub fn process() -> Self {
-        Environment { lookup: &|name| std::env::var_os(name) }
+        let names = || std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned()).collect();
+        Environment { lookup: &|name| std::env::var_os(name), names }
     }
 }
 
@@ -61,11 +63,24 @@ pub fn parse(args: &[OsString], env: &Environment<'_>) -> Result<Config> {
     if windows_quoting {
         config.unmodelled.push("--rsp-quoting=windows".to_owned());
     }
+    config.unmodelled.extend((env.names)().into_iter().filter(|name| is_option(name, config.linker.dialect)));
     if config.linker.dialect == Dialect::Mold && words::are_nested(args) {
         config.malformed.push("a response file that names another one".to_owned());
         config.linker_args = args.iter().filter(|word| !prune::is_ours(word)).cloned().collect();
     }
     Ok(config)
+}
+
+/// Whether a variable of the environment is an option of the linker's: `LLD_REPRODUCE`, `MOLD_REPRO`, `WILD_SAVE_DIR` and their like
+/// record, print or check what the linker is given.
+fn is_option(name: &str, dialect: Dialect) -> bool {
+    match dialect {
+        Dialect::Lld => name.starts_with("LLD_"),
+        // How many links run at once, and where `mold -run` is.
+        Dialect::Mold => name.starts_with("MOLD_") && !matches!(name, "MOLD_JOBS" | "MOLD_PATH"),
+        Dialect::Wild => name.starts_with("WILD_"),
+        Dialect::Bfd | Dialect::Gold => false,
+    }
 }
 
 #[cfg(test)]

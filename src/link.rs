@@ -80,7 +80,8 @@ pub fn can_publish(config: &Config) -> bool {
     }
     match std::fs::metadata(&config.output) {
         Ok(meta) => meta.is_file(),
-        Err(e) => e.kind() == std::io::ErrorKind::NotFound,
+        // Through a symbolic link that leads nowhere some linkers write, and fail if they can't.
+        Err(e) => e.kind() == std::io::ErrorKind::NotFound && !config.output.is_symlink(),
     }
 }
 

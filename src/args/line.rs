@@ -39,6 +39,8 @@ struct Opt {
     name: String,
     value: Option<OsString>,
     words: Vec<OsString>,
+    /// GNU ld may complete the name to another one.
+    is_prefix: bool,
 }
 
 impl Opt {
@@ -74,7 +76,7 @@ pub(super) fn interpret(words: Vec<OsString>, linker: Linker, prune: PruneOption
             let (state, lib) = parser.input_state();
             parser.input(InputArg::File { path: word.clone(), state, lib });
         } else if bytes == b"--" {
-            only_inputs = parser.config.linker.dialect == Dialect::Bfd;
+            only_inputs = matches!(parser.config.linker.dialect, Dialect::Bfd | Dialect::Gold);
             parser.config.line.push(LineArg::Other(vec![word.clone()]));
         } else {
             let opt = parser.option(word, &mut rest);
@@ -169,7 +171,7 @@ impl Parser {
             None => (body, None),
         };
         let name = String::from_utf8_lossy(name).into_owned();
-        let mut opt = Opt { name: name.clone(), value: None, words: vec![word.to_owned()] };
+        let mut opt = Opt { name: name.clone(), value: None, words: vec![word.to_owned()], is_prefix: false };
         let number_follows = rest.as_slice().first().is_some_and(|w| is_number(w));
         let mut take_next = |opt: &mut Opt| {
             if let Some(next) = rest.next() {
@@ -178,13 +180,16 @@ impl Parser {
             }
         };
         if name.len() > 1
-            && let Some((full, arity)) = table::long(dialect, &name, single)
+            && let Some(arity) = table::long(dialect, &name, single)
         {
-            full.clone_into(&mut opt.name);
             opt.value = joined;
             if arity == Arity::Value && opt.value.is_none() {
                 take_next(&mut opt);
             }
+            return opt;
+        }
+        if table::is_prefix(dialect, &name, single) {
+            opt.is_prefix = true;
             return opt;
         }
         if let (true, [letter, value @ ..]) = (single, body)
@@ -225,8 +230,12 @@ impl Parser {
         let gold = self.dialect() == Dialect::Gold;
         let wild = self.dialect() == Dialect::Wild;
         let mold = self.dialect() == Dialect::Mold;
+        if opt.is_prefix || opt.value.is_some() && takes_no_value(&opt.name) {
+            self.unmodelled(&opt);
+        }
         match opt.name.as_str() {
             // Inputs and their state.
+            "library" if mold || wild => self.config.malformed.push(opt.spelling()),
             "l" | "library" => {
                 let name = opt.value.clone().unwrap_or_default();
                 let (state, lib) = self.input_state();
@@ -403,6 +412,8 @@ impl Parser {
                 self.modes.undefined_is_reported = Some(false);
             }
             "execstack" | "execstack-if-needed" => self.config.execstack = Some(true),
+            // Of the two gold takes `execstack`, wherever it stands.
+            "noexecstack" if self.dialect() == Dialect::Gold && self.config.execstack == Some(true) => {}
             "noexecstack" => self.config.execstack = Some(false),
             "muldefs" => self.config.allow_multiple_definition = true,
             "start-stop-gc" => self.config.start_stop_gc = Some(true),
@@ -414,6 +425,9 @@ impl Parser {
     fn finish(mut self) -> Config {
         if self.group {
             self.config.malformed.push("a group without an end".to_owned());
+        }
+        if self.lib && self.dialect() == Dialect::Gold {
+            self.config.malformed.push("--start-lib without an end".to_owned());
         }
         let modes = self.modes;
         let mut config = self.config;
@@ -445,10 +459,21 @@ impl Parser {
     }
 }
 
+/// Flags that we model: with a value some linkers refuse them, and some take them for others.
+fn takes_no_value(name: &str) -> bool {
+    let of_inputs =
+        ["whole-archive", "no-whole-archive", "as-needed", "no-as-needed", "push-state", "pop-state"];
+    let brackets = ["start-group", "end-group", "start-lib", "end-lib", "Bstatic", "Bdynamic", "static"];
+    let of_output =
+        ["shared", "pie", "no-pie", "relocatable", "gc-sections", "no-gc-sections", "export-dynamic"];
+    [&of_inputs[..], &brackets, &of_output].iter().any(|names| names.contains(&name))
+}
+
 /// Options that change which inputs there are, what they mean or what becomes of them, and that we don't model.
 fn changes_inputs(opt: &Opt, dialect: Dialect) -> bool {
     let value = opt.text();
     match opt.name.as_str() {
+        "b" | "format" if dialect == Dialect::Bfd => !matches!(value.as_str(), "default" | "elf64-x86-64"),
         "b" | "format" => !matches!(value.as_str(), "default" | "elf" | "elf64-x86-64"),
         "m" => !matches!(value.as_str(), "elf_x86_64" | "elf_x86_64_fbsd" | "elf_x86_64_sol2"),
         "oformat" => value != "elf64-x86-64",

@@ -36,36 +36,26 @@ pub(super) enum Arity {
     Value,
 }
 
-/// The arity of long option `name`, and its full name (GNU ld takes unambiguous prefixes); `None` if it has no such
-/// option with that many dashes.
-pub(super) fn long(dialect: Dialect, name: &str, single_dash: bool) -> Option<(&'static str, Arity)> {
-    let exact = |wanted: &str| {
-        if let Ok(i) = VALUES.binary_search_by_key(&wanted, |(n, _)| n) {
-            let (name, linkers) = VALUES.get(i)?;
-            let arity = if linkers & bit(dialect) != 0 { Arity::Value } else { Arity::Flag };
-            return Some((*name, arity));
-        }
-        let i = FLAGS.binary_search(&wanted).ok()?;
-        Some((*FLAGS.get(i)?, Arity::Flag))
-    };
+/// The arity of long option `name`; `None` if the linker has no such option with that many dashes.
+pub(super) fn long(dialect: Dialect, name: &str, single_dash: bool) -> Option<Arity> {
     if single_dash && two_dashes(name) & bit(dialect) != 0 {
         return None;
     }
-    exact(name).or_else(|| if dialect == Dialect::Bfd { exact(abbreviated(name)?) } else { None })
+    if let Ok(i) = VALUES.binary_search_by_key(&name, |(n, _)| n) {
+        let (_, linkers) = VALUES.get(i)?;
+        return Some(if linkers & bit(dialect) != 0 { Arity::Value } else { Arity::Flag });
+    }
+    FLAGS.binary_search(&name).ok().map(|_| Arity::Flag)
 }
 
-/// The single long option that `prefix` begins, as `getopt_long_only` completes it.
-fn abbreviated(prefix: &str) -> Option<&'static str> {
-    // Two letters are left to the short options (`-lc`, `-z`), which users mean by them.
-    if prefix.len() < 4 {
-        return None;
-    }
-    let names = VALUES.iter().map(|(n, _)| *n).chain(FLAGS.iter().copied());
-    let mut matching = names.filter(|n| n.starts_with(prefix) && two_dashes(n) & BFD == 0);
-    match (matching.next(), matching.next()) {
-        (Some(name), None) => Some(name),
-        _ => None,
-    }
+/// Whether GNU ld may complete `name` to a longer option, as `getopt_long_only` does.
+pub(super) fn is_prefix(dialect: Dialect, name: &str, single_dash: bool) -> bool {
+    let mut names = VALUES.iter().map(|(n, _)| *n).chain(FLAGS.iter().copied());
+    let is_completed = |n: &str| n.starts_with(name) && !(single_dash && two_dashes(n) & BFD != 0);
+    dialect == Dialect::Bfd
+        && name.len() > 1
+        && long(dialect, name, single_dash).is_none()
+        && names.any(is_completed)
 }
 
 /// Whether short option `letter` takes a value, joined or from the next word.
@@ -225,7 +215,7 @@ const TWO_DASHES: &[(&str, Linkers)] = &[
     ("error-limit", LLD),
     ("execute-only", LLD),
     ("export-dynamic-symbol", LLD | BFD | MOLD),
-    ("export-dynamic-symbol-list", LLD | BFD | MOLD),
+    ("export-dynamic-symbol-list", LLD | BFD | GOLD | MOLD),
     ("fat-lto-objects", LLD),
     ("force-group-allocation", LLD),
     ("fortran-common", LLD),
@@ -239,7 +229,7 @@ const TWO_DASHES: &[(&str, Linkers)] = &[
     ("opt-remarks-passes", LLD | MOLD),
     ("opt-remarks-with-hotness", LLD),
     ("optimize-bb-jumps", LLD),
-    ("orphan-handling", MOLD),
+    ("orphan-handling", MOLD | WILD),
     ("out-implib", LLD | MOLD),
     ("output", LLD | BFD | MOLD),
     ("undefined", MOLD),

@@ -196,8 +196,14 @@ fn one_dash_is_not_always_a_long_option() {
     assert_eq!(lld("-omagic").output, Path::new("magic"));
     assert_eq!(interpret(Dialect::Gold, "-output x").output, Path::new("x"));
     assert_eq!(inputs(&interpret(Dialect::Bfd, "-library")), ["-library"]);
-    assert_eq!(interpret(Dialect::Bfd, "-shar").output_kind, OutputKind::Shared);
-    assert_eq!(interpret(Dialect::Bfd, "--whole-arch a.a").inputs.len(), 1);
+    // GNU ld completes what is the beginning of one option, and no other linker does.
+    for prefix in ["-shar", "--whole-arch", "--en=f", "-ent=f", "--export-dynamic-symbol-l=x"] {
+        assert_eq!(interpret(Dialect::Bfd, prefix).unmodelled.len(), 1, "{prefix}");
+        assert!(interpret(Dialect::Gold, prefix).unmodelled.is_empty(), "{prefix}");
+    }
+    for word in ["-lm", "-lc", "-L.", "-znow", "-O1", "-melf_x86_64", "-pie", "-EL", "-edead3"] {
+        assert!(interpret(Dialect::Bfd, word).unmodelled.is_empty(), "{word}");
+    }
     assert_eq!(interpret(Dialect::Bfd, "-G a.o").output_kind, OutputKind::Shared);
     assert_eq!(interpret(Dialect::Bfd, "-G 8 a.o").output_kind, OutputKind::Executable);
 }
@@ -250,7 +256,13 @@ fn what_we_do_not_model_is_named() {
     {
         assert_eq!(interpret(Dialect::Bfd, text).unmodelled.len(), 1, "{text}");
     }
-    for text in ["-m elf_i386", "--remap-inputs=a=b", "--undefined-glob=*", "--thinlto-index-only"] {
+    for text in [
+        "--whole-archive=1",
+        "-m elf_i386",
+        "--remap-inputs=a=b",
+        "--undefined-glob=*",
+        "--thinlto-index-only",
+    ] {
         assert_eq!(lld(text).unmodelled.len(), 1, "{text}");
     }
     for text in ["-b elf", "--format=elf", "-m elf_x86_64", "--icf=all", "--no-gnu-unique", "--unknown", "-q"]

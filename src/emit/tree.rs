@@ -16,7 +16,7 @@ use rayon::prelude::*;
 use summaries::{ModuleKind, ModuleSummary};
 
 use super::{ExplicitDebug, archive, bitcode, object};
-use crate::config::{Config, LineArg};
+use crate::config::{Config, Dialect, LineArg};
 use crate::error::{Error, Result, Stage};
 use crate::ids::{DsoId, FileId, ModuleId};
 use crate::inputs::{Inputs, SequenceItem};
@@ -118,7 +118,12 @@ pub struct EmissionInputs<'s> {
 /// Rewrite what is touched and write the files into `dir`.
 pub fn emit(sources: EmissionInputs<'_>, dir: &Path) -> Result<Emitted> {
     let objects = objects(sources)?;
-    let mut files = Files { dir, names: CopyNames::default(), outputs: Vec::new() };
+    let mut files = Files {
+        dir,
+        dialect: sources.config.linker.dialect,
+        names: CopyNames::default(),
+        outputs: Vec::new(),
+    };
     files.names.prefix = format!("{}/", dir.display());
     let block = input_block(sources, &objects, &mut files);
     files.write(sources, &objects)?;
@@ -192,6 +197,7 @@ enum Content {
 /// Files to be written.
 struct Files<'d> {
     dir: &'d Path,
+    dialect: Dialect,
     names: CopyNames,
     outputs: Vec<(PathBuf, Content)>,
 }
@@ -202,7 +208,11 @@ impl Files<'_> {
         let base = original.rsplit('/').next().unwrap_or(original).to_owned();
         let folder = self.dir.join(self.names.originals.len().to_string());
         let path = folder.join(&base);
-        self.names.originals.push((base, original.to_owned()));
+        let named = match self.dialect {
+            Dialect::Mold => crate::link::without_dots(Path::new(original)),
+            Dialect::Lld | Dialect::Bfd | Dialect::Gold | Dialect::Wild => original.to_owned(),
+        };
+        self.names.originals.push((base, named));
         self.outputs.push((path.clone(), content));
         path.into_os_string()
     }

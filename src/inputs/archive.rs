@@ -34,6 +34,8 @@ pub struct Archive {
     pub symbols: Option<Vec<(Box<[u8]>, usize)>>,
     /// The offset of a header whose name ends without a slash, as BSD writes them.
     pub without_slash: Option<usize>,
+    /// Whether the symbol table or the name of a member is in BSD's form.
+    pub has_bsd_form: bool,
 }
 
 /// Where the raw symbol table is, and its form.
@@ -83,6 +85,7 @@ pub fn parse(bytes: &[u8]) -> Result<Archive, String> {
             short => {
                 let name = if let Some(length) = short.strip_prefix(b"#1/") {
                     // BSD: the name precedes the data.
+                    archive.has_bsd_form = true;
                     let length = decimal(length).ok_or_else(|| bad("bad name length"))?;
                     let name_end = start.checked_add(length).filter(|e| *e <= end && stored);
                     let name_end = name_end.ok_or_else(|| bad("the name is longer than the member"))?;
@@ -117,6 +120,7 @@ pub fn parse(bytes: &[u8]) -> Result<Archive, String> {
         offset = next;
     }
     if let Some(table) = table {
+        archive.has_bsd_form |= matches!(table, Table::Bsd { .. });
         let by_offset: FxHashMap<usize, usize> =
             archive.members.iter().enumerate().map(|(i, m)| (m.offset, i)).collect();
         let symbols = table.read(bytes, &by_offset).ok_or("malformed archive symbol table")?;

@@ -18,6 +18,8 @@ pub struct DsoFacts {
     pub needed: Vec<String>,
     /// `DT_RUNPATH`, or without one `DT_RPATH`, split at colons.
     pub runpath: Vec<String>,
+    /// `DF_1_PIE`: a program, which GNU ld refuses as an input.
+    pub is_program: bool,
     /// See [`super::Dso::symbols`].
     pub symbols: Vec<DsoSymbol>,
 }
@@ -47,6 +49,7 @@ fn read(bytes: &[u8]) -> object::Result<DsoFacts> {
             elf::DT_NEEDED => facts.needed.push(string()?),
             elf::DT_SONAME => facts.soname = Some(string()?),
             elf::DT_RUNPATH => facts.runpath = string()?.split(':').map(str::to_owned).collect(),
+            elf::DT_FLAGS_1 => facts.is_program = entry.val & elf::DF_1_PIE.0 != 0,
             elf::DT_RPATH => rpath = string()?.split(':').map(str::to_owned).collect(),
             _ => {}
         }

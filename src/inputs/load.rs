@@ -407,6 +407,11 @@ impl Builder<'_> {
                 Built::Object(self.inputs.modules.push(Module { file, archive: None, range, kind }))
             }
             (_, Some(Parsed::Archive(archive, thin))) => {
+                if archive.has_bsd_form && matches!(self.config.linker.dialect, Dialect::Bfd | Dialect::Gold)
+                {
+                    let detail = "an archive in BSD's form, whose symbol table the linker does not find";
+                    self.inputs.refuse(Some(file), Limit::LinkError, detail);
+                }
                 // gold refuses such a member when it loads it, and on the pruned line it has a slash.
                 if let (Some(at), Dialect::Gold) = (archive.without_slash, self.config.linker.dialect) {
                     let detail = format!("member header at offset {at}: its name has no end");
@@ -415,7 +420,10 @@ impl Builder<'_> {
                 self.archive(file, archive, thin)
             }
             (_, Some(Parsed::Dso(facts))) => {
-                let DsoFacts { soname, needed, runpath, symbols } = facts;
+                let DsoFacts { soname, needed, runpath, is_program, symbols } = facts;
+                if is_program && self.config.linker.dialect == Dialect::Bfd {
+                    self.inputs.refuse(Some(file), Limit::LinkError, "a program among the inputs");
+                }
                 self.runpaths.push(runpath);
                 Built::Dso(self.inputs.dsos.push(Dso { file, soname, needed, symbols }))
             }

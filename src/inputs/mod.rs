@@ -180,6 +180,15 @@ impl Inputs {
         dso.soname.as_deref().or_else(base).unwrap_or_default()
     }
 
+    /// The name by which GNU ld records a library: without a soname its path as it stands on the line, or the name of the file that `-l` found.
+    pub fn recorded_name(&self, dso: DsoId) -> &str {
+        let by_path = |item: &SequenceItem| matches!(item, SequenceItem::Dso { dso: other, token, implicit: false, .. } if *other == dso && !token.starts_with("-l"));
+        let dso_facts = &self.dsos[dso];
+        let path =
+            || self.sequence.iter().any(by_path).then(|| self.files[dso_facts.file].path.to_str()).flatten();
+        dso_facts.soname.as_deref().or_else(path).unwrap_or_else(|| self.dso_name(dso))
+    }
+
     /// The module as a linker would name it: `path` or `archive(member)`.
     pub fn module_name(&self, module: ModuleId) -> String {
         let m = &self.modules[module];

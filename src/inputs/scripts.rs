@@ -63,7 +63,7 @@ pub struct ScriptFacts {
     pub has_sections: bool,
     /// `global:` patterns of version scripts; `None` where there is no version script.
     pub version_global: Option<Vec<Pattern>>,
-    /// The version that version scripts give to each name that they make global by itself; `None` where they give several.
+    /// The version that version scripts give to each name that they make global by itself, and nowhere local; `None` where they give several.
     pub versions: FxHashMap<Vec<u8>, Option<String>>,
     /// `local:` patterns of version scripts.
     pub version_local: Vec<Pattern>,
@@ -88,6 +88,10 @@ pub(super) fn read_all(config: &Config, search: &LibrarySearch<'_>, inputs: &mut
         if let Some(Err(construct)) = result {
             inputs.refuse(Some(file), Limit::UnmodelledScript, construct);
         }
+    }
+    // Which of two nodes decides differs between linkers.
+    for pattern in &facts.version_local {
+        facts.versions.remove(pattern.text.as_bytes());
     }
     let symbols = config.export_dynamic_symbols.iter();
     facts.dynamic_list.extend(symbols.map(|text| Pattern {

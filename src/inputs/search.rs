@@ -87,6 +87,10 @@ impl<'a> LibrarySearch<'a> {
                 directories.clone().map(|d| d.join(OsStr::from_bytes(n))).find(|p| p.exists())
             });
         }
+        if self.config.linker.dialect == Dialect::Gold && name.as_bytes().contains(&b'/') {
+            // gold looks a name up in lists of what each directory holds.
+            return None;
+        }
         let candidates =
             |d: &Path| names.iter().map(|n| d.join(OsStr::from_bytes(n))).find(|p| self.acceptable(p));
         let found = self.directories.iter().find_map(|d| candidates(d));

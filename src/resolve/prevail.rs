@@ -408,7 +408,7 @@ fn lazy_unknowns(world: &LinkSymbols<'_>, modules: &[Option<LoadedModule>], reso
                 FileKind::Object => Limit::MalformedObject,
                 // GNU ld and gold ask the archive's symbol table, which has nothing of it.
                 _ if !matches!(dialect, Dialect::Lld | Dialect::Mold | Dialect::Wild) => continue,
-                _ if world.inputs.modules[module].range.is_empty() && dialect != Dialect::Wild => continue,
+                _ if world.inputs.modules[module].range.is_empty() && dialect == Dialect::Mold => continue,
                 _ => {
                     let detail =
                         "an archive member that is no object: the linker has a word to say".to_owned();

@@ -182,7 +182,7 @@ impl Sequential<'_, '_> {
         }
         let taken = self.gold || !as_needed || self.is_needed(dso);
         let inputs = self.world.inputs;
-        let name = inputs.dso_name(dso);
+        let name = inputs.recorded_name(dso);
         self.needed_names.extend(inputs.dsos[dso].needed.iter().map(|needed| (needed.as_str(), name, taken)));
         if !taken {
             // A later mention on the line gets a new chance.
@@ -213,7 +213,7 @@ impl Sequential<'_, '_> {
         let overridden = |id: SymbolId, s: &crate::inputs::DsoSymbol| {
             s.overrides_common && self.states[id.index()] == State::Common
         };
-        let by_dso = !is_on_list(world.inputs.dso_name(dso), &self.needed_names);
+        let by_dso = !is_on_list(world.inputs.recorded_name(dso), &self.needed_names);
         let referenced = |id: SymbolId| {
             self.regular_reference[id.index()] || (by_dso && self.dynamic_reference[id.index()])
         };

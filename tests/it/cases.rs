@@ -202,6 +202,7 @@ cases! {
     objects
     own_malloc
     patchable_entries
+    patchable_unread
     protected
     quoted_list
     quoted_pattern
@@ -254,6 +255,7 @@ cases! {
     version_script
     version_script_hidden
     version_script_strict
+    version_script_twice
     version_script_unloaded
     versioned_reference
     warn_backrefs

@@ -242,6 +242,28 @@ fn output_with_other_names() {
 }
 
 #[test]
+fn output_is_a_link_to_nothing() {
+    for linker in Linker::ALL {
+        for target in ["new", "no-folder/new"] {
+            let mut session = prepare(&format!("dangling-{}-{}", linker.name(), target.len()));
+            let dir = session.dir().to_owned();
+            let mut results = Vec::new();
+            for job in [Job::new(&dir, linker.path()), as_linker(&session)] {
+                session
+                    .must(&Job::new(&dir, "sh").arg("-c").arg(format!("rm -f new out; ln -s {target} out")));
+                let job = job.words("main.o -e main -o out").env("LTO_PRUNE_LINKER", linker.path());
+                let outcome = session.run(&job);
+                let is_link = session.path("out").is_symlink();
+                results.push((outcome.status, outcome.stderr, is_link, session.path("new").exists()));
+            }
+            let what =
+                format!("{target}, {}: (status, messages, out is a link, new is there)", linker.name());
+            session.check_eq(&results[1], &results[0], &what);
+        }
+    }
+}
+
+#[test]
 fn output_to_standard_output() {
     // For GNU ld it is a file of that name.
     for linker in Linker::ALL {

@@ -5,7 +5,7 @@
 //! modules test what one link can't show: compiler drivers and build systems, determinism, agreement with the
 //! linkers' own archive extraction, hostile inputs, interruption, and the invariants of the tree itself.
 //!
-//! `LTO_PRUNE_BIN` puts another build (a release one, say) under test. A test that fails leaves its directory in
+//! `LTO_PRUNE_BIN` puts another build (a release one, say) under test; `tests/before.sh` one of an earlier commit. A test that fails leaves its directory in
 //! place and prints the commands that led there.
 
 #![allow(clippy::unwrap_used, clippy::panic)]

@@ -24,7 +24,7 @@ pub(crate) fn run(name: &str) {
         let mut build =
             Build { case: &case, config, session, tag, inputs: Vec::new(), wild_collects: i % 2 == 1 };
         build.compile();
-        for linker in &case.linkers {
+        for linker in case.linkers.iter().filter(|linker| linker.is_asked()) {
             build.link_and_compare(*linker);
         }
     }

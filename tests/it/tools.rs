@@ -32,6 +32,12 @@ impl Linker {
         Linker::ALL.into_iter().find(|l| l.name() == name)
     }
 
+    /// Whether fixtures are linked by it: `LTO_PRUNE_TEST_LINKERS=lld,bfd` names some, for a build that knows no more.
+    pub(crate) fn is_asked(self) -> bool {
+        let asked = std::env::var("LTO_PRUNE_TEST_LINKERS");
+        asked.is_err() || asked.is_ok_and(|names| names.split(',').any(|name| name == self.name()))
+    }
+
     /// The executable.
     pub(crate) fn path(self) -> PathBuf {
         match self {

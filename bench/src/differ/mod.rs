@@ -71,6 +71,7 @@ fn unexplained(case: &Case, features: &[Feature], pair: &Pair, counts: &mut Coun
             plain: &pair.plain.facts,
             words: &words,
             plain_linked: pair.plain.linked,
+            overwrites_input: case.linker == "mold" && words.contains(&case.output(features)),
         };
         match rules::explain(&difference) {
             Some(rule) => *counts.entry(rule).or_default() += 1,
@@ -171,8 +172,8 @@ fn key(case: &Case, line: &str) -> String {
     format!("{}: {line}", case.linker)
 }
 
-/// How often a link that differs is done twice by the linker alone, which may differ by chance: mold dies of another signal each time if
-/// its output is an input, and what wild leaves of an output when it dies depends on its threads.
+/// How often a link that differs is done twice by the linker alone, which may differ by chance: what wild leaves of an output when it
+/// dies depends on its threads.
 const CONTROLS: usize = 8;
 
 /// One seed: link, compare, and if it differs make it smaller and keep it.

@@ -14,6 +14,8 @@ pub(crate) struct Difference<'a> {
     pub(crate) plain: &'a [String],
     pub(crate) words: &'a [String],
     pub(crate) plain_linked: bool,
+    /// The linker maps the output over an input of the same name while it reads that.
+    pub(crate) overwrites_input: bool,
 }
 
 impl Difference<'_> {
@@ -186,6 +188,20 @@ pub(crate) const RULES: &[Rule] = &[
             d.is_message()
                 && d.words.iter().any(|w| w == "report-relative-reloc")
                 && d.line.contains(": R_X86_64_")
+        },
+    },
+    Rule {
+        name: "input-overwritten",
+        reason: "mold maps the output over the file of that name without a copy, and if that is an input, goes on reading it: its messages, its status and what it writes depend on its threads",
+        applies: |d| d.overwrites_input && !d.line.contains("lto-prune"),
+    },
+    Rule {
+        name: "plain-is-broken",
+        reason: "the linker alone makes a program that dies by a signal before it prints anything: behind wild one that lives without the thread-local data that we dropped",
+        applies: |d| {
+            let dies = d.all.iter().any(|line| line.starts_with("-run: signal: "));
+            let prints = d.plain.iter().any(|fact| fact.starts_with("run prints: "));
+            d.line[1..].starts_with("run") && dies && !prints
         },
     },
     Rule {

@@ -47,18 +47,25 @@ pub fn parse(text: &[u8]) -> Result<Vec<ScriptCommand>, String> {
                     return Err("SEARCH_DIR without its closing parenthesis".to_owned());
                 }
             }
-            // They choose a format that the emulation of the line has chosen already.
-            "OUTPUT_FORMAT" | "OUTPUT_ARCH" | "TARGET" => loop {
-                match lexer.name() {
-                    Some(Token::Punct(b')')) => break,
-                    Some(Token::Punct(b',') | Token::Word(_) | Token::Quoted(_)) => {}
-                    other => return Err(super::describe(other.as_ref(), &lexer)),
-                }
-            },
+            // It chooses the format that the emulation of the line has chosen already.
+            "OUTPUT_FORMAT" => output_format(&mut lexer)?,
             _ => return Err(format!("{keyword}(...)")),
         }
     }
     Ok(commands)
+}
+
+/// `OUTPUT_FORMAT(` up to the closing parenthesis: the format of x86-64, or that three times (default, big-endian, little-endian).
+fn output_format(lexer: &mut Lexer<'_>) -> Result<(), String> {
+    let mut formats = 0;
+    loop {
+        match lexer.name() {
+            Some(Token::Word(format) | Token::Quoted(format)) if format == "elf64-x86-64" => formats += 1,
+            Some(Token::Punct(b',')) => {}
+            Some(Token::Punct(b')')) if formats == 1 || formats == 3 => return Ok(()),
+            _ => return Err("OUTPUT_FORMAT of another format".to_owned()),
+        }
+    }
 }
 
 /// The files of `INPUT(` or `GROUP(` up to the closing parenthesis.
@@ -124,9 +131,18 @@ mod tests {
             ScriptCommand::SearchDir("=/lib".to_owned()),
         ];
         assert_eq!(parse(text), Ok(want));
-        for text in
-            ["x = 1;", "SECTIONS { }", "INPUT(a", "GROUP", "hello world", "VERSION { V { }; }", "INPUT(a;b)"]
-        {
+        for text in [
+            "OUTPUT_FORMAT(binary)",
+            "OUTPUT_FORMAT(elf64-x86-64, elf64-x86-64)",
+            "TARGET(elf64-x86-64)",
+            "x = 1;",
+            "SECTIONS { }",
+            "INPUT(a",
+            "GROUP",
+            "hello world",
+            "VERSION { V { }; }",
+            "INPUT(a;b)",
+        ] {
             assert!(parse(text.as_bytes()).is_err(), "{text}");
         }
     }

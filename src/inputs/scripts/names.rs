@@ -92,7 +92,13 @@ impl ScriptFacts {
             (Dialect::Lld | Dialect::Bfd | Dialect::Gold, _) | (Dialect::Wild, _) => [&[]; 3],
         };
         let is_name = |p: &&Pattern| p.quoted || Glob::new(&p.text).is_literal();
-        let names: Vec<Pattern> = asked.into_iter().flatten().filter(is_name).cloned().collect();
+        let mut names: Vec<Pattern> = asked.into_iter().flatten().filter(is_name).cloned().collect();
+        if dialect == Dialect::Gold {
+            // It says which version it takes for a definition that several nodes name.
+            let mut seen = FxHashSet::default();
+            let all = global.iter().chain(&self.version_local);
+            names.extend(all.filter(|p| !seen.insert(p.text.as_str())).cloned());
+        }
         let demanded = set(&names, Doubt::Matches);
         let hidden_exports = dialect == Dialect::Gold;
         NameMatcher { version, dynamic: set(&self.dynamic_list, Doubt::Matches), demanded, hidden_exports }
