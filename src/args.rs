@@ -39,7 +39,6 @@ impl<'a> Environment<'a> {
 }
 
 impl Environment<'static> {
-    /// The environment of this process.
     pub fn process() -> Self {
         Environment { lookup: &|name| std::env::var_os(name) }
     }

@@ -5,7 +5,6 @@
 
 use std::path::{Path, PathBuf};
 
-/// The linkers behind us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Linker {
     Lld,
@@ -32,7 +31,6 @@ impl Linker {
         Linker::ALL.into_iter().find(|l| l.name() == name)
     }
 
-    /// The executable.
     pub(crate) fn path(self) -> PathBuf {
         match self {
             Linker::Lld => tool("ld.lld-19"),
@@ -44,7 +42,6 @@ impl Linker {
     }
 }
 
-/// The binary under test.
 pub(crate) fn lto_prune() -> PathBuf {
     match std::env::var_os("LTO_PRUNE_BIN") {
         Some(path) => path.into(),
@@ -52,12 +49,10 @@ pub(crate) fn lto_prune() -> PathBuf {
     }
 }
 
-/// The root of the repository.
 pub(crate) fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// `name` in `PATH`.
 pub(crate) fn tool(name: &str) -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).map(|dir| dir.join(name)).find(|file| file.is_file());
