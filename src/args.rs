@@ -40,7 +40,6 @@ impl<'a> Environment<'a> {
 }
 
 impl Environment<'static> {
-    /// The environment of this process.
     pub fn process() -> Self {
         let names = || std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned()).collect();
         Environment { lookup: &|name| std::env::var_os(name), names }

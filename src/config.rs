@@ -26,7 +26,6 @@ pub enum Dialect {
     Wild,
 }
 
-/// What is linked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutputKind {
     /// Position-dependent, dynamic if a DSO is on the line.
@@ -34,11 +33,10 @@ pub enum OutputKind {
     Pie,
     StaticPie,
     Shared,
-    /// `-r`.
+    /// The output of `-r`, which is an input of another link.
     Relocatable,
 }
 
-/// The linker behind us.
 #[derive(Debug, Clone)]
 pub struct Linker {
     pub path: PathBuf,
@@ -70,7 +68,7 @@ pub enum DropLimit {
 /// Bytes of live code in which functions are followed where no level is named: what costs a tenth of a small link (docs/REJECTED.md).
 pub const DEFAULT_BUDGET: u64 = 16 << 10;
 
-/// `--prune-*`.
+/// The options of ours, `--prune-*`, with their defaults.
 #[derive(Debug, Clone)]
 pub struct PruneOptions {
     pub level: Level,
@@ -170,7 +168,7 @@ impl PruneOptions {
 pub struct InputState {
     pub whole_archive: bool,
     pub as_needed: bool,
-    /// `-Bstatic`.
+    /// Shared libraries are not searched (`-Bstatic`).
     pub static_only: bool,
 }
 
@@ -195,7 +193,7 @@ pub enum InputArg {
 /// A word (or option with its value) of the linker's line.
 #[derive(Debug, Clone)]
 pub enum LineArg {
-    /// Index into [`Config::inputs`].
+    /// It is an index into [`Config::inputs`].
     Input(usize),
     /// Changes how later inputs are read (`--as-needed`, `-Bstatic`, `--push-state`, `--start-lib`...): already
     /// folded into [`InputState`], and so left out of a rewritten line.
@@ -204,7 +202,7 @@ pub enum LineArg {
     Output(Vec<OsString>),
     /// `--defsym`, whose place among the inputs counts for GNU ld: what a shared library before it defines is not exported.
     Defsym(Vec<OsString>),
-    /// Everything else, verbatim.
+    /// Everything else stays on the line verbatim.
     Other(Vec<OsString>),
 }
 
@@ -213,7 +211,7 @@ pub enum LineArg {
 pub struct Config {
     /// The linker's arguments as given (response files expanded, ours removed).
     pub linker_args: Vec<OsString>,
-    /// The same, classified, in order.
+    /// The same words in the same order, each classified.
     pub line: Vec<LineArg>,
     pub inputs: Vec<InputArg>,
     pub output: PathBuf,
@@ -230,28 +228,28 @@ pub struct Config {
     pub nostdlib: bool,
     pub rpath: Vec<PathBuf>,
     pub rpath_link: Vec<PathBuf>,
-    /// `-T`.
+    /// The linker scripts that `-T` names, in order.
     pub scripts: Vec<PathBuf>,
     pub version_scripts: Vec<PathBuf>,
     pub dynamic_lists: Vec<PathBuf>,
     /// `--export-dynamic-symbol=GLOB`, and what `--dynamic-list-data` and `--dynamic-list-cpp-*` stand for,
     /// rounded up (more is exported, so more is kept).
     pub export_dynamic_symbols: Vec<String>,
-    /// `--export-dynamic-symbol-list=FILE`.
+    /// The files that `--export-dynamic-symbol-list` names, in order.
     pub export_dynamic_lists: Vec<PathBuf>,
 
     pub gc_sections: bool,
     /// `--export-dynamic`; GNU ld's `--gc-keep-exported` keeps the same symbols and counts as it.
     pub export_dynamic: bool,
-    /// `None`: the default entry.
+    /// Without it the entry is the default one.
     pub entry: Option<String>,
-    /// Default `_init` / `_fini`.
+    /// The defaults are `_init` and, below, `_fini`.
     pub init: String,
     pub fini: String,
-    /// `-u`, `--require-defined`.
+    /// Symbols that `-u` or `--require-defined` name are roots.
     pub undefined: Vec<String>,
     pub wrap: Vec<String>,
-    /// `--defsym=NAME=EXPRESSION`.
+    /// Each `--defsym` is a name and its expression.
     pub defsym: Vec<(String, String)>,
     pub exclude_libs: Vec<String>,
     /// `-z start-stop-gc` / `-z nostart-stop-gc`; `None`: the linker's default.
@@ -269,15 +267,15 @@ pub struct Config {
     pub soname: Option<OsString>,
     /// `--dynamic-linker`, not undone by a later `--no-dynamic-linker`.
     pub dynamic_linker: Option<OsString>,
-    /// `-z execstack`, `-z noexecstack`.
+    /// The last of `-z execstack` and `-z noexecstack`.
     pub execstack: Option<bool>,
     pub depfile: Option<PathBuf>,
     pub map: Option<PathBuf>,
     /// `--symbol-ordering-file`: lld warns of each symbol named there that is missing from the link.
     pub symbol_orderings: Vec<PathBuf>,
-    /// `--call-graph-ordering-file`, with the same warning.
+    /// lld gives the same warning for those of `--call-graph-ordering-file`.
     pub call_graph_orderings: Vec<PathBuf>,
-    /// `--keep-unique`, with the same warning.
+    /// lld gives the same warning for those of `--keep-unique`.
     pub keep_unique: Vec<String>,
     /// `--undefined-version`, `--no-undefined-version`: whether version scripts may name what is defined nowhere.
     pub undefined_version: Option<bool>,

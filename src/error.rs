@@ -24,7 +24,6 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// Lower-case name, as printed.
     pub fn name(self) -> &'static str {
         match self {
             Stage::Arguments => "arguments",

@@ -6,7 +6,6 @@
 use std::marker::PhantomData;
 use std::ops::{Index, IndexMut};
 
-/// A dense id.
 pub trait Id: Copy + Eq + Ord {
     /// The id as an index into its table.
     fn index(self) -> usize;
@@ -44,7 +43,6 @@ id! {
     ModuleId
 }
 id! {
-    /// A shared library.
     DsoId
 }
 id! {

@@ -47,7 +47,6 @@ use crate::report::Report;
 use crate::summarize::Summarised;
 use crate::timing::Timer;
 
-/// What became of a link.
 #[derive(Debug)]
 pub enum Outcome {
     /// The output is in its place.
@@ -116,7 +115,6 @@ fn complete(config: &Config, status: ExitCode, report: Option<Box<Report>>) -> E
     }
 }
 
-/// The passes.
 pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
     // The process ends with the link, and the kernel frees tables faster than they free themselves.
     let inputs = ManuallyDrop::new(timer.stage(Stage::Load, || inputs::load(config))?);

@@ -17,26 +17,26 @@ use crate::args::{self, Environment, prune};
 use crate::config::{Config, Linker};
 use crate::error::{Error, Result, Stage};
 
-/// What to do.
 #[derive(Debug)]
 pub enum Mode {
-    /// Link, with these settings.
     Link(Box<Config>),
     /// Nothing to link on the line (`--version`, `-v`, `--target-help`...): the linker alone, see [`run_linker_only`].
-    LinkerOnly { linker: Linker, args: Vec<OsString> },
+    LinkerOnly {
+        linker: Linker,
+        args: Vec<OsString>,
+    },
     /// Our own help, and that of the linker if we were called as one, see [`print_help`].
     Help(Option<(Linker, Vec<OsString>)>),
-    /// `lto-prune --version`.
     Version,
     /// `lto-prune a.o b.o -o main`, see [`run_standalone`].
     Standalone(Vec<OsString>),
-    /// `lto-prune install-shims DIR`, see [`run_install_shims`].
+    /// The subcommand `install-shims`, see [`run_install_shims`] for more.
     InstallShims(PathBuf),
-    /// `lto-prune completions SHELL`, see [`run_completions`].
+    /// The subcommand `completions`, see [`run_completions`] for more.
     Completions(OsString),
-    /// `lto-prune summarize IN... -o OUT`.
+    /// The subcommand `summarize`, with the words behind it.
     Summarize(Vec<OsString>),
-    /// `lto-prune dump FILE`.
+    /// The subcommand `dump`, with the file to print.
     Dump(PathBuf),
     /// `lto-prune audit COMMAND ...`, see [`crate::audit`].
     Audit(Vec<OsString>),
@@ -127,7 +127,6 @@ pub fn print_help(linker: Option<&(Linker, Vec<OsString>)>) -> Result<ExitCode> 
     }
 }
 
-/// `lto-prune --version`.
 pub fn print_version() -> ExitCode {
     print(&format!("lto-prune {}\n", env!("CARGO_PKG_VERSION")))
 }

@@ -17,7 +17,6 @@ use crate::index::{Index, LinkInputs, has_code_or_data};
 use crate::propagate::Liveness;
 use crate::resolve::{LoadedModule, Prevailing, Resolution, start_stop_section};
 
-/// What happens to an atom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     Keep,
@@ -29,7 +28,7 @@ pub enum Action {
 /// The plan of one loaded module.
 #[derive(Debug, Clone, Default)]
 pub struct ModulePlan {
-    /// By `AtomIdx`.
+    /// The elements are indexed by `AtomIdx`.
     pub atoms: Vec<Action>,
     /// By ELF symbol index: the module defines this global symbol, and another definition (in another module, a
     /// DSO or the linker) prevails. If its atom is dropped, what still refers to it becomes a reference to that one.
@@ -82,14 +81,13 @@ impl ModulePlan {
     }
 }
 
-/// The plan of the link.
 #[derive(Debug, Clone, Default)]
 pub struct Plan {
-    /// In load order.
+    /// The elements are in load order.
     pub modules: Vec<ModulePlan>,
     /// Dropped atoms, without those of groups that the linker discards anyway.
     pub dropped: usize,
-    /// Atoms that become stubs.
+    /// The number of atoms that become stubs.
     pub stubs: usize,
 }
 

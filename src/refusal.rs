@@ -42,7 +42,6 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// Whether anything may be pruned.
     pub fn allows(&self) -> bool {
         !forbids(&self.limits)
     }
@@ -82,7 +81,6 @@ pub fn gate(link: LinkInputs<'_>, index: &Index, flow: &ValueFlow, settled: &Set
     Verdict { plain, limits }
 }
 
-/// What the options alone forbid.
 pub fn of_options(link: LinkInputs<'_>) -> Vec<PlacedLimit> {
     let LinkInputs { config, inputs, .. } = link;
     let mut limits = Vec::new();

@@ -87,7 +87,6 @@ fn say_linked(analysis: &mut Child, success: bool) {
     }
 }
 
-/// Wait for what [`say_linked`] says.
 fn is_linked() -> bool {
     let mut said = Vec::new();
     std::io::stdin().read_to_end(&mut said).is_ok() && !said.is_empty()

@@ -10,7 +10,6 @@ use crate::error::Stage;
 /// A link that takes longer than this gets a progress line.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Times the passes in order.
 #[derive(Debug)]
 pub struct Timer {
     start: Instant,
@@ -42,7 +41,6 @@ impl Timer {
         result
     }
 
-    /// Remove the progress line.
     pub fn clear(&mut self) {
         if std::mem::take(&mut self.shown) {
             let _ = write!(std::io::stderr(), "\r{:<22}\r", "");

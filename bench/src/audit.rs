@@ -12,12 +12,12 @@ use serde_json::Value;
 
 use crate::corpus::{Corpus, Link, find_linker};
 use crate::process::run_ok;
-use crate::table::{Table, count, publish};
+use crate::table::{Table, count, publish_good};
 use crate::{Options, Result};
 
 const GROUPINGS: [&str; 8] =
     ["symbol", "module", "archive", "section", "category", "namespace", "crate", "generic"];
-/// An answer takes less.
+/// An answer that takes longer is an error.
 const LONGEST: Duration = Duration::from_secs(1);
 
 /// The words of each command, in the order of the table; REPORT, OTHER and SYMBOL are replaced.
@@ -208,17 +208,7 @@ pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
     let names: Vec<String> = COMMANDS.iter().map(|c| format!("{}, ms", c.0)).collect();
     columns.extend(names.iter().map(String::as_str));
     let mut table = Table::new(&columns);
-    let mut failures = 0;
-    for link in &corpus.links {
-        eprintln!("{}", link.name());
-        match measure(corpus, options, link) {
-            Ok(cells) => table.row(&cells),
-            Err(e) => {
-                eprintln!("{}: {e}", link.name());
-                failures += 1;
-            }
-        }
-    }
+    let good = table.links(corpus, |link| measure(corpus, options, link));
     let body = format!(
         "Of each link, pruned at `--prune-level={}` and plain: `audit top` adds up to the length of the file in {} groupings, its \
          sections have the sizes of `size -A`, what lives is what the report's graph reaches, and `audit diff` of plain and pruned \
@@ -229,10 +219,5 @@ pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
         options.runs,
         table.as_str()
     );
-    if failures > 0 {
-        print!("{body}");
-        return Ok(false);
-    }
-    publish(corpus, options, "audit", "What audits say, and how fast", &body)?;
-    Ok(true)
+    publish_good(good, corpus, options, "audit", "What audits say, and how fast", &body)
 }

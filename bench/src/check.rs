@@ -13,12 +13,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::corpus::{Corpus, Link, find_linker};
 use crate::process::{self, run_ok};
-use crate::table::{Table, publish};
+use crate::table::{Table, publish_good};
 use crate::{Options, Result};
 
 const LINKERS: [&str; 4] = ["lld", "mold", "bfd", "gold"];
 
-/// What a check script said.
 #[derive(PartialEq, Eq)]
 struct Transcript {
     status: i32,
@@ -78,7 +77,7 @@ fn first_difference(plain: &[u8], pruned: &[u8]) -> String {
 pub(crate) struct Pair {
     pub(crate) plain: PathBuf,
     pub(crate) pruned: PathBuf,
-    /// Of the pruned link.
+    /// It is that of the pruned link.
     pub(crate) report: PathBuf,
 }
 
@@ -198,10 +197,13 @@ pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
         options.level,
         table.as_str()
     );
-    if failures.is_empty() {
-        publish(corpus, options, "check", "Plain and pruned programs behave alike", &body)?;
-    } else {
-        print!("{body}\n{failures}");
-    }
-    Ok(failures.is_empty())
+    print!("{failures}");
+    publish_good(
+        failures.is_empty(),
+        corpus,
+        options,
+        "check",
+        "Plain and pruned programs behave alike",
+        &body,
+    )
 }

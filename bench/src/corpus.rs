@@ -17,12 +17,11 @@ const MODES: [&str; 5] = ["gcc-mono", "gcc-fs", "clang-mono", "clang-fs", "rust"
 /// Modes with LLVM bitcode, for lld alone.
 const LTO_MODES: [&str; 5] = ["lto-thin", "lto-full", "lto-fat", "lto-taken", "lto-half"];
 
-/// One program in one mode.
 #[derive(Debug, Clone)]
 pub(crate) struct Link {
     pub(crate) program: String,
     pub(crate) mode: String,
-    /// Where the arguments hold.
+    /// The arguments are relative to this folder.
     pub(crate) dir: PathBuf,
     /// The compiler driver and its arguments, without `-o` and without a choice of linker.
     pub(crate) driver: Vec<String>,
@@ -47,7 +46,6 @@ pub(crate) struct Corpus {
     /// The folder of the bench crate.
     pub(crate) root: PathBuf,
     pub(crate) links: Vec<Link>,
-    /// The lto-prune that is measured.
     pub(crate) pruner: PathBuf,
 }
 
@@ -125,7 +123,6 @@ impl Corpus {
         Ok(Corpus { root, links: Vec::new(), pruner })
     }
 
-    /// An empty folder under `work/run`.
     pub(crate) fn scratch(&self, name: &str) -> Result<PathBuf> {
         let dir = self.root.join("work/run").join(name);
         if dir.exists() {
@@ -194,7 +191,6 @@ fn lines(path: &Path) -> Result<Vec<String>> {
     Ok(text.lines().map(str::to_owned).collect())
 }
 
-/// The arguments without `-o FILE`.
 fn without_output(args: Vec<String>) -> Vec<String> {
     let mut rest = args.into_iter();
     let mut kept = Vec::new();

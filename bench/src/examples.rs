@@ -20,7 +20,6 @@ const REPORTS: [(&str, &str, &str, &str, &str); 6] = [
     ("hexyl.json", "hexyl", "hexyl", "rust", "functions"),
 ];
 
-/// Make the reports in `dir`.
 fn reports(corpus: &Corpus, dir: &Path) -> Result<()> {
     let ours = dir.join("ld.lto-prune");
     std::os::unix::fs::symlink(&corpus.pruner, &ours)?;

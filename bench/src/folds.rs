@@ -3,21 +3,13 @@
 //! lld folds functions that are alike only where an object says of which the addresses matter; gcc's objects don't, and
 //! lto-prune says it for them. Sizes are of `.text`. The last columns are what folding saves on each side.
 
-use std::fs;
 use std::path::Path;
-
-use object::{Object, ObjectSection};
 
 use crate::corpus::{Corpus, Link, find_linker};
 use crate::process::run_ok;
-use crate::table::{Table, count, publish};
+use crate::symbols::text_size;
+use crate::table::{Table, count, publish_good};
 use crate::{Options, Result};
-
-fn text_size(path: &Path) -> Result<u64> {
-    let data = fs::read(path)?;
-    let file = object::File::parse(&*data)?;
-    Ok(file.section_by_name(".text").map_or(0, |s| s.size()))
-}
 
 /// The cells of a link's row.
 fn measure(corpus: &Corpus, options: &Options, link: &Link, lld: &Path, ours: &Path) -> Result<Vec<String>> {
@@ -69,25 +61,12 @@ pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
         "saved by lld",
         "saved behind ours",
     ]);
-    let mut failures = String::new();
-    for link in &corpus.links {
-        eprintln!("{}", link.name());
-        match measure(corpus, options, link, &lld, &ours) {
-            Ok(cells) => table.row(&cells),
-            Err(e) => failures.push_str(&format!("{}: {e}\n", link.name())),
-        }
-    }
+    let good = table.links(corpus, |link| measure(corpus, options, link, &lld, &ours));
     let body = format!(
         "Bytes of `.text`, linked by lld alone and by lld behind lto-prune at `--prune-level={}`, each without and with \
          `--icf=safe`, and what that option saves on each side.\n\n{}",
         options.level,
         table.as_str()
     );
-    if !failures.is_empty() {
-        eprint!("{failures}");
-        print!("{body}");
-        return Ok(false);
-    }
-    publish(corpus, options, "folds", "What folding saves", &body)?;
-    Ok(true)
+    publish_good(good, corpus, options, "folds", "What folding saves", &body)
 }

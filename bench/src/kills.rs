@@ -29,11 +29,11 @@ const GRACE: Duration = Duration::from_secs(2);
 #[derive(Debug, Default)]
 struct Tally {
     kills: usize,
-    /// The link had ended before.
+    /// These links had ended before the signal came.
     late: usize,
     old: usize,
     new: usize,
-    /// Neither.
+    /// Their output is neither the old one nor the new one.
     torn: usize,
     processes: usize,
     /// Kills that left files, before and after the next link.

@@ -4,16 +4,14 @@
 //! a machine that slows down slows all of them; the first round warms the page cache and isn't counted. The median
 //! is reported: a link has no lucky runs, only disturbed ones.
 
-use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use object::{Object, ObjectSection};
-
 use crate::corpus::{Corpus, Link, find_linker};
 use crate::process::{Finished, run_ok};
-use crate::table::{Table, count, publish};
+use crate::symbols::text_size;
+use crate::table::{Table, count, publish_good};
 use crate::{Options, Result};
 
 /// Median time and largest peak of several runs.
@@ -29,13 +27,6 @@ fn cost(runs: &[Finished]) -> Cost {
         wall: walls.get(walls.len() / 2).copied().unwrap_or_default(),
         peak_kib: runs.iter().map(|r| r.peak_kib).max().unwrap_or(0),
     }
-}
-
-/// Bytes of `.text` in a linked file.
-pub(crate) fn text_size(path: &Path) -> Result<u64> {
-    let data = fs::read(path)?;
-    let file = object::File::parse(&*data)?;
-    Ok(file.section_by_name(".text").map_or(0, |s| s.size()))
 }
 
 /// Measure one link; the cells of its row.
@@ -106,14 +97,7 @@ pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
         "`.text` lld gc",
         "`.text` ours",
     ]);
-    let mut failures = String::new();
-    for link in &corpus.links {
-        eprintln!("{}", link.name());
-        match measure(corpus, options, link, &lld, &ours) {
-            Ok(cells) => table.row(&cells),
-            Err(e) => failures.push_str(&format!("{}: {e}\n", link.name())),
-        }
-    }
+    let good = table.links(corpus, |link| measure(corpus, options, link, &lld, &ours));
     let body = format!(
         "Wall time (median of {} interleaved runs) and peak memory (`ru_maxrss`, largest of the process tree) of the \
          linker step; ours at the default level with lld behind, without a summary cache and with a warm one; *to functions*: its time without a cache, \
@@ -121,11 +105,5 @@ pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
         options.runs,
         table.as_str()
     );
-    if !failures.is_empty() {
-        eprint!("{failures}");
-        print!("{body}");
-        return Ok(false);
-    }
-    publish(corpus, options, "links", "What a link costs", &body)?;
-    Ok(true)
+    publish_good(good, corpus, options, "links", "What a link costs", &body)
 }

@@ -12,9 +12,9 @@ use serde_json::Value;
 
 use crate::check::{link_pair, same_behaviour};
 use crate::corpus::{Corpus, Link, find_linker, rust_linker};
-use crate::links::text_size;
 use crate::process::{run, run_ok};
 use crate::propagate::{median, pass};
+use crate::symbols::text_size;
 use crate::table::{Table, count, publish};
 use crate::{Options, Result};
 
@@ -175,19 +175,11 @@ pub(crate) fn run_all(corpus: &Corpus, options: &Options) -> Result<bool> {
         "ratio cached",
         "ratio with emission",
     ]);
-    for link in &corpus.links {
-        eprintln!("{}", link.name());
-        match measure(corpus, options, link, &shims) {
-            Ok((row, fine)) => {
-                table.row(&row);
-                good &= fine;
-            }
-            Err(e) => {
-                println!("{}: {e}", link.name());
-                good = false;
-            }
-        }
-    }
+    let linked = table.links(corpus, |link| {
+        let (row, fine) = measure(corpus, options, link, &shims)?;
+        good &= fine;
+        Ok(row)
+    });
     let body = format!(
         "Programs of LLVM bitcode linked through the compiler driver by lld alone and pruned \
          (`--prune-level={} --prune-strict`), and their functional check. Modules that are loaded are counted, start files too. Times are medians \
@@ -197,5 +189,5 @@ pub(crate) fn run_all(corpus: &Corpus, options: &Options) -> Result<bool> {
         table.as_str()
     );
     publish(corpus, options, "lto", "Programs of LLVM bitcode", &body)?;
-    Ok(good)
+    Ok(good && linked)
 }

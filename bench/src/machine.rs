@@ -6,7 +6,6 @@ use std::process::Command;
 use crate::Result;
 use crate::corpus::{Corpus, find_linker};
 
-/// A Markdown list.
 pub(crate) fn facts(corpus: &Corpus) -> Result<String> {
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = cpuinfo

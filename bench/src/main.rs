@@ -88,7 +88,6 @@ options
   --verbose         gcdiff, reach, trace, oracle: name every section, function or address that needs a look
   --write           put the table, with the machine's facts, in bench/results";
 
-/// The command line.
 struct Options {
     only: Vec<String>,
     runs: usize,
@@ -101,9 +100,7 @@ struct Options {
     trace: bool,
     /// Not each seed by both compilers.
     one_compiler: bool,
-    /// Where compiled programs are kept.
     objects: Option<PathBuf>,
-    /// Programs as LLVM bitcode.
     lto: bool,
     programs: Option<soak::Source>,
     jobs: usize,

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::corpus::{Corpus, Link, find_linker};
 use crate::process::run_ok;
-use crate::table::{Table, count, publish};
+use crate::table::{Table, count, publish_good};
 use crate::{Options, Result};
 
 /// Symbols of the report that is made up, and its modules and archives.
@@ -175,20 +175,15 @@ pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
     let names: Vec<String> = TIMES.iter().map(|t| format!("{t}, ms")).collect();
     columns.extend(names.iter().map(String::as_str));
     let mut table = Table::new(&columns);
-    let mut failures = 0;
-    let mut note = |name: &str, found: Result<Vec<String>>| match found {
+    let mut good = table.links(corpus, |link| measure(corpus, options, link));
+    eprintln!("made up");
+    match measure_made_up(corpus, options) {
         Ok(cells) => table.row(&cells),
         Err(e) => {
-            eprintln!("{name}: {e}");
-            failures += 1;
+            eprintln!("made up: {e}");
+            good = false;
         }
-    };
-    for link in &corpus.links {
-        eprintln!("{}", link.name());
-        note(&link.name(), measure(corpus, options, link));
     }
-    eprintln!("made up");
-    note("made up", measure_made_up(corpus, options));
     let body = format!(
         "`lto-prune audit html` of each link, plain before and at `--prune-level={}` after, and of two reports of {} symbols that \
          are made up, opened in Chromium without a screen. Each page finds its sums, areas, search, keys and paths right. `made` is \
@@ -200,10 +195,5 @@ pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
         options.runs.clamp(1, 3),
         table.as_str()
     );
-    if failures > 0 {
-        print!("{body}");
-        return Ok(false);
-    }
-    publish(corpus, options, "pages", "The page of an audit in a browser", &body)?;
-    Ok(true)
+    publish_good(good, corpus, options, "pages", "The page of an audit in a browser", &body)
 }

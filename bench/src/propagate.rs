@@ -11,10 +11,9 @@ use serde_json::Value;
 
 use crate::corpus::{Corpus, Link, find_linker};
 use crate::process::run_ok;
-use crate::table::{Table, count, publish};
+use crate::table::{Table, count, publish_good};
 use crate::{Options, Result};
 
-/// Of unordered times.
 pub(crate) fn median(mut times: Vec<f64>) -> f64 {
     times.sort_unstable_by(f64::total_cmp);
     times.get(times.len() / 2).copied().unwrap_or_default()
@@ -82,9 +81,6 @@ pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
         "given up",
     ]);
     let ours = corpus.shims()?.join("ld.lto-prune");
-    for link in &corpus.links {
-        table.row(&measure(corpus, options, link, &ours)?);
-    }
-    publish(corpus, options, "propagate", "What propagation costs", table.as_str())?;
-    Ok(true)
+    let good = table.links(corpus, |link| measure(corpus, options, link, &ours));
+    publish_good(good, corpus, options, "propagate", "What propagation costs", table.as_str())
 }

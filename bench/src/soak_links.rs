@@ -8,7 +8,7 @@ use crate::corpus::find_linker;
 use crate::link_programs::{Linker, Tally, run_seed};
 use crate::{Options, Result};
 
-/// Unless others are asked for.
+/// They are taken unless others are asked for.
 const LINKERS: [&str; 4] = ["lld", "mold", "bfd", "gold"];
 
 pub(crate) fn run(options: &Options, ours: &Path) -> Result<bool> {

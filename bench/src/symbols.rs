@@ -1,6 +1,17 @@
-//! The symbol table of a linked file, as far as several commands read it.
+//! What several commands read of a linked file: sizes, and the symbol table.
 
-use object::{Object, ObjectSymbol, SymbolFlags, elf};
+use std::fs;
+use std::path::Path;
+
+use object::{Object, ObjectSection, ObjectSymbol, SymbolFlags, elf};
+
+use crate::Result;
+
+/// Bytes of `.text` in a linked file.
+pub(crate) fn text_size(path: &Path) -> Result<u64> {
+    let data = fs::read(path)?;
+    Ok(object::File::parse(&*data)?.section_by_name(".text").map_or(0, |s| s.size()))
+}
 
 /// The functions with a size: first byte, one past the last, and name; sorted.
 pub(crate) fn sized_functions(file: &object::File<'_>) -> Vec<(u64, u64, String)> {

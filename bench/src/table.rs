@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::corpus::Corpus;
+use crate::corpus::{Corpus, Link};
 use crate::{Options, Result, machine};
 
 /// A table that grows row by row; the first column is text, the others are right-aligned.
@@ -25,6 +25,26 @@ impl Table {
     pub(crate) fn row(&mut self, cells: &[String]) {
         debug_assert_eq!(cells.len(), self.columns);
         self.text.push_str(&format!("| {} |\n", cells.join(" | ")));
+    }
+
+    /// Add a row for each link of the corpus, and name those that fail. True if none does.
+    pub(crate) fn links(
+        &mut self,
+        corpus: &Corpus,
+        mut cells: impl FnMut(&Link) -> Result<Vec<String>>,
+    ) -> bool {
+        let mut good = true;
+        for link in &corpus.links {
+            eprintln!("{}", link.name());
+            match cells(link) {
+                Ok(cells) => self.row(&cells),
+                Err(e) => {
+                    eprintln!("{}: {e}", link.name());
+                    good = false;
+                }
+            }
+        }
+        good
     }
 
     pub(crate) fn as_str(&self) -> &str {
@@ -55,6 +75,22 @@ pub(crate) fn publish(corpus: &Corpus, options: &Options, name: &str, title: &st
         fs::write(dir.join(name).with_extension("md"), text)?;
     }
     Ok(())
+}
+
+/// Publish a result that is good, print any other one. The result is whether it is good.
+pub(crate) fn publish_good(
+    good: bool,
+    corpus: &Corpus,
+    options: &Options,
+    name: &str,
+    title: &str,
+    body: &str,
+) -> Result<bool> {
+    match good {
+        true => publish(corpus, options, name, title, body)?,
+        false => print!("{body}"),
+    }
+    Ok(good)
 }
 
 #[cfg(test)]

@@ -18,7 +18,6 @@ use summaries::{Granularity, bitcode, extract, format, models, text};
 /// A reader by the name of its corpus.
 pub type Reader = fn(&[u8]);
 
-/// All of them.
 pub const READERS: &[(&str, Reader)] = &[
     ("archive", read_archive),
     ("bitcode", read_bitcode),
@@ -35,7 +34,6 @@ pub const READERS: &[(&str, Reader)] = &[
     ("text", read_text),
 ];
 
-/// No variable is set.
 fn no_variables() -> Environment<'static> {
     Environment::new(&|_| None)
 }

@@ -82,7 +82,6 @@ pub(crate) fn scripts(bytes: &[u8]) {
     }
 }
 
-/// A file of a link.
 pub(crate) fn read(bytes: &[u8]) {
     let Some((&choice, bytes)) = bytes.split_first() else { return };
     let linker = LINKERS[usize::from(choice & 7) % LINKERS.len()];

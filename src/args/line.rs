@@ -1,4 +1,4 @@
-//! The linker's line: classification of every word and the meaning of the options that matter to pruning.
+//! The parser of the linker's command line: every word is classified, and the options that matter to pruning get their meaning.
 //!
 //! Later options override earlier ones as linkers do; input state (`--as-needed`, `-Bstatic`...) is folded into
 //! each input. Where linkers read an option differently the dialect decides.
@@ -27,13 +27,12 @@ struct Parser {
     modes: Modes,
     state: InputState,
     saved: Vec<InputState>,
-    /// Between `--start-lib` and `--end-lib`.
+    /// The place is between `--start-lib` and `--end-lib`.
     lib: bool,
-    /// Between `--start-group` and `--end-group`.
+    /// The place is between `--start-group` and `--end-group`.
     group: bool,
 }
 
-/// An option with its value.
 struct Opt {
     /// Canonical long name without dashes, or the letter of a short option without one.
     name: String,
@@ -403,7 +402,6 @@ impl Parser {
         self.config.export_dynamic_symbols.extend(patterns.iter().map(|p| (*p).to_owned()));
     }
 
-    /// `-z keyword`.
     fn keyword(&mut self, opt: &Opt) {
         match opt.text().as_str() {
             "defs" => self.modes.undefined_is_reported = Some(true),

@@ -23,7 +23,6 @@ pub fn is_ours(word: &OsStr) -> bool {
     body(word).is_some()
 }
 
-/// The part after `--prune-`.
 fn body(word: &OsStr) -> Option<&[u8]> {
     let bytes = word.as_bytes();
     bytes.strip_prefix(b"--prune-").or_else(|| bytes.strip_prefix(b"-prune-"))

@@ -7,7 +7,6 @@
 
 use crate::config::Dialect;
 
-/// A set of linkers.
 type Linkers = u8;
 
 const LLD: Linkers = 1;
@@ -208,7 +207,7 @@ const VALUES: &[(&str, Linkers)] = &[
     ("write-gc-stats", WILD),
 ];
 
-/// Options with two dashes only.
+/// Linkers take these options with two dashes only.
 const TWO_DASHES: &[(&str, Linkers)] = &[
     ("entry", MOLD),
     ("error-handling-script", LLD),
@@ -236,7 +235,6 @@ const TWO_DASHES: &[(&str, Linkers)] = &[
     ("undefined-glob", LLD),
 ];
 
-/// Options of one word.
 #[rustfmt::skip]
 const FLAGS: &[&str] = &[
     "Bdynamic", "Bgroup", "Bno-symbolic", "Bshareable", "Bstatic", "Bsymbolic", "Bsymbolic-functions",

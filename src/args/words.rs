@@ -1,4 +1,4 @@
-//! Words: response files (`@file`) and strings of flags, split as GNU ld, lld and gcc split them.
+//! The lexer of command lines: response files (`@file`) and strings of flags, split as GNU ld, lld and gcc split them.
 //!
 //! Rules of libiberty's `expandargv` and LLVM's `TokenizeGNUCommandLine`, which agree: white space separates, either
 //! quote groups, a backslash takes the next byte as it is, inside quotes too. A file that can't be read leaves its
@@ -11,7 +11,6 @@ use std::path::Path;
 /// libiberty's bound on expansions: a response file that names itself would never end.
 const MAX_EXPANSIONS: usize = 2000;
 
-/// The words of `text`.
 pub fn split(text: &[u8]) -> Vec<OsString> {
     let mut words = Vec::new();
     let mut word: Option<Vec<u8>> = None;

@@ -1,4 +1,4 @@
-//! The words of `lto-prune audit COMMAND ...`: our options, what the command is about, and a report or a link line.
+//! The argument parser of `lto-prune audit COMMAND ...`: our options, what the command is about, and a report or a link line.
 //!
 //! Options of ours stand first. The first word that is no option and none of the command's own names is the report, if
 //! the file begins with `{`; else it and all that follows is a link line, with whatever options it has. `--` ends ours, for a
@@ -14,7 +14,6 @@ use crate::error::{Error, Result, Stage};
 use super::attribute::By;
 use super::table::Format;
 
-/// A subcommand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Command {
     Top,
@@ -76,15 +75,13 @@ impl Command {
     }
 }
 
-/// Where the report comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Source {
     Report(OsString),
-    /// To be linked first.
+    /// These objects are to be linked first.
     Link(Vec<OsString>),
 }
 
-/// The meaning of the words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Request {
     pub(crate) command: Command,
@@ -102,7 +99,6 @@ pub(crate) struct Request {
     pub(crate) output: Option<OsString>,
 }
 
-/// What to do.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum AuditRequest {
     Help(Option<Command>),

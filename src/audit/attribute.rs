@@ -1,4 +1,4 @@
-//! Each byte of the linked file under some name: of an atom where it is surely that atom's, else what it is.
+//! Attribution of size: each byte of the linked file has a name, of an atom where it is surely that atom's, else what it is.
 //!
 //! The bytes of a section that no atom accounts for get a line of their own: what the linker made, merged strings,
 //! padding. So every list that is made of [`items`] adds up to the length of the file, whatever the linker did. Where the atoms
@@ -13,7 +13,7 @@ use super::model::{Atom, Model};
 /// Some bytes of the linked file, or of its zero-initialised memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Item {
-    /// `None`: of no atom.
+    /// It is `None` where no atom has them.
     pub(crate) atom: Option<u32>,
     /// Of an atom that several symbols share: which of them.
     pub(crate) symbol: Option<usize>,
@@ -118,7 +118,7 @@ pub(crate) struct Names<'m, 'a> {
     model: &'m Model<'a>,
     contents: Vec<(bool, bool)>,
     by: By,
-    /// Segments of a namespace.
+    /// It says how many segments of a namespace count.
     depth: usize,
 }
 
@@ -127,7 +127,6 @@ impl<'m, 'a> Names<'m, 'a> {
         Names { model, contents: contents(model), by, depth }
     }
 
-    /// The name of an item.
     pub(crate) fn of(&self, item: &Item) -> String {
         let part = self.model.parts.get(item.part as usize);
         let atom = item.atom.and_then(|a| self.model.atoms.get(a as usize));

@@ -1,4 +1,4 @@
-//! From a report as it is in the file to its tables, or which of them doesn't fit.
+//! Validation of a report: its JSON becomes tables, or the one that doesn't fit is named.
 //!
 //! A report is a file that anybody may have written. Every number that the rest of an audit uses as an index, and every sum
 //! that it makes, is checked here once. Left out: whether the report is true.

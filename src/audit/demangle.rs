@@ -1,4 +1,4 @@
-//! Names for people: demangled, and cut into namespaces (crates) and into what a generic or template was written as.
+//! Demangling: names for people, and cut into namespaces (crates) and into what a generic or template was written as.
 //!
 //! A name that can't be demangled is shown as it is. Cutting works on the demangled text: brackets are counted, and
 //! what is in none separates. Left out: what the names mean; two of them are the same if their texts are.

@@ -92,7 +92,6 @@ pub(crate) fn is_called(shown: &str, name: &str) -> bool {
 /// Whether a symbol, as the linker writes it and demangled, has a name.
 type Way<'w> = &'w dyn Fn(&str, &str) -> bool;
 
-/// Symbols for people.
 struct Demangled<'m, 'a> {
     model: &'m Model<'a>,
     /// By atom: for each symbol its name and the demangled one.

@@ -121,7 +121,6 @@ fn path_of(source: &Source) -> String {
     }
 }
 
-/// Rows to show.
 fn rows(request: &Request, usual: usize) -> Option<usize> {
     match request.number {
         Some(0) => None,
@@ -130,7 +129,6 @@ fn rows(request: &Request, usual: usize) -> Option<usize> {
     }
 }
 
-/// The text of the report.
 fn text_of(source: &Source, env: &Environment<'_>) -> Result<String> {
     match source {
         Source::Report(path) => read_text(Path::new(path)),

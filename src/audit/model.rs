@@ -19,7 +19,7 @@ type Text<'a> = Cow<'a, str>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     Kept,
-    /// Only its address is there.
+    /// Only its address is in the program.
     Stub,
     Dropped,
 }
@@ -36,7 +36,7 @@ pub(crate) struct Atom<'a> {
     pub(crate) discarded: bool,
     pub(crate) merge: bool,
     pub(crate) linker_live: bool,
-    /// As linkers know them.
+    /// The names are those that linkers know.
     pub(crate) symbols: Vec<Text<'a>>,
     /// The one of `symbols` that it goes by; none where a section that was left whole has many.
     pub(crate) main: Option<usize>,
@@ -73,7 +73,7 @@ impl AuditedModule<'_> {
         }
     }
 
-    /// With folders.
+    /// The name with all folders before it.
     pub(crate) fn full(&self) -> String {
         match &self.archive {
             Some(archive) => format!("{archive}({})", self.name),
@@ -92,7 +92,7 @@ pub(crate) struct GraphEdge {
     pub(crate) from: u32,
     pub(crate) to: u32,
     pub(crate) kind: u8,
-    /// -1: no one place.
+    /// It is -1 where there is no single place.
     pub(crate) offset: i64,
     pub(crate) count: u8,
     pub(crate) flags: u8,
@@ -116,7 +116,7 @@ pub(crate) enum Definer<'a> {
 }
 
 impl Definer<'_> {
-    /// For messages: `X defines it`.
+    /// The name fits into messages such as `X defines it`.
     pub(crate) fn name(&self) -> &str {
         match self {
             Definer::Library(name) => name,
@@ -126,7 +126,6 @@ impl Definer<'_> {
     }
 }
 
-/// A report.
 #[derive(Debug)]
 pub(crate) struct Model<'a> {
     /// Where it was read, as the user said it.
@@ -136,7 +135,7 @@ pub(crate) struct Model<'a> {
     pub(crate) atoms: Vec<Atom<'a>>,
     pub(crate) roots: Vec<read::ReadRoot<'a>>,
     pub(crate) kinds: Vec<Text<'a>>,
-    /// Ascending by source.
+    /// They are in ascending order of their sources.
     pub(crate) edges: Vec<GraphEdge>,
     pub(crate) imports: Vec<Import<'a>>,
     /// To imports: positions behind those of all atoms. Ascending by target.

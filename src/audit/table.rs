@@ -1,4 +1,4 @@
-//! Answers as tables, and their forms: text as wide as the terminal, JSON, CSV and GitHub's Markdown.
+//! The table printer of answers: text as wide as the terminal, JSON, CSV and GitHub's Markdown.
 //!
 //! A command makes an [`Answer`] and knows nothing of its form. Text in a pipe has no colours and nothing is cut off, so
 //! that programs can read it; on a terminal the widest column of text gives way. Left out: what is in the tables.
@@ -7,14 +7,13 @@ use serde_json::{Map, Value};
 
 use super::demangle::brief;
 
-/// One value of a row.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Cell {
     Text(String),
     Number(u64),
-    /// With a sign.
+    /// It is shown with its sign, also if positive.
     Delta(i64),
-    /// Of a whole, in percent.
+    /// It is a part of a whole, in percent.
     Share(f64),
     Nothing,
 }
@@ -24,12 +23,11 @@ impl Cell {
         Cell::Text(text.into())
     }
 
-    /// `part` of `whole` in percent.
     pub(crate) fn share(part: i64, whole: u64) -> Cell {
         if whole == 0 { Cell::Nothing } else { Cell::Share(part as f64 * 100.0 / whole as f64) }
     }
 
-    /// For people.
+    /// The form of the value for a person.
     fn shown(&self) -> String {
         match self {
             Cell::Text(text) => text.clone(),
@@ -41,7 +39,7 @@ impl Cell {
         }
     }
 
-    /// For programs.
+    /// The form of the value for a program.
     fn plain(&self) -> String {
         match self {
             Cell::Number(n) => n.to_string(),
@@ -83,7 +81,7 @@ pub(crate) fn count(n: u64) -> String {
 /// A table. Every row has a cell for each column.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Table {
-    /// Its name for programs.
+    /// It is the name by which programs find it.
     pub(crate) name: &'static str,
     /// A line over it; empty for none.
     pub(crate) title: String,
@@ -149,21 +147,19 @@ impl Table {
     }
 }
 
-/// What a command says.
 #[derive(Debug, Default)]
 pub(crate) struct Answer {
     /// Lines before the tables, for people.
     pub(crate) lines: Vec<String>,
     pub(crate) tables: Vec<Table>,
-    /// Lines behind them, for people.
+    /// These lines follow the tables, for a person.
     pub(crate) notes: Vec<String>,
-    /// Further values for programs.
+    /// These values are only in the forms for programs.
     pub(crate) facts: Vec<(&'static str, Value)>,
     /// Whether the exit status is 1.
     pub(crate) failed: bool,
 }
 
-/// The form of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Format {
     #[default]
@@ -173,16 +169,14 @@ pub(crate) enum Format {
     Markdown,
 }
 
-/// What the terminal is like.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Screen {
-    /// In characters; `None`: no limit.
+    /// It is counted in characters; `None` means no limit.
     pub(crate) width: Option<usize>,
     pub(crate) colours: bool,
 }
 
 impl Answer {
-    /// The text of the answer.
     pub(crate) fn text(&self, format: Format, screen: Screen) -> String {
         match format {
             Format::Table => self.plain(screen),
@@ -252,7 +246,6 @@ impl Answer {
     }
 }
 
-/// A column's name for programs.
 fn key(column: &str) -> String {
     if column == "%" { "percent".to_owned() } else { column.replace([' ', '-'], "_") }
 }

@@ -1,19 +1,14 @@
-//! `lto-prune bisect [OPTIONS] -- COMMAND...`: which dropped atom makes COMMAND fail.
+//! Delta debugging by bisection (`lto-prune bisect [OPTIONS] -- COMMAND...`): which dropped atom makes COMMAND fail.
 //!
-//! COMMAND is anything that links and tests: a script, a make. It is run again and again with `LTO_PRUNE_FLAGS` in
-//! its environment, by which each link below it learns how much it may drop (`--prune-limit`) and says what it is
-//! (`--prune-log`). First it must succeed with nothing dropped and fail with all; then links are told apart, in the
-//! order in which the run with all made them, and of the link that is found, the atoms, in the order of
-//! [`crate::plan::limit`].
+//! COMMAND links and tests. It runs again and again with `LTO_PRUNE_FLAGS` in its environment, by which each link learns how
+//! much it may drop (`--prune-limit`) and says what it is (`--prune-log`). It must succeed with nothing dropped and fail with
+//! all; then the search is over links, in the order of that run, and over the atoms of one, in the order of [`crate::plan::limit`].
 //!
-//! What is said is what was seen: the run that drops the first N atoms failed, and the one that drops the first N - 1
-//! succeeded, both twice. That needs no assumption, also where several atoms make it fail only together; the search
-//! does need one to be short. A run that did not make the link again says nothing, and ends the search. A link is
-//! known by what it could lose ([`crate::config::LinkId`]), so that neither the order of a parallel build nor names
+//! The result is what was seen, twice each: the run that drops the first N atoms fails, and the one that drops N - 1 succeeds. A
+//! link is known by what it could lose ([`crate::config::LinkId`]), so that neither the order of a parallel build nor names
 //! of temporary files matter; one that was not seen at first drops nothing.
 //!
-//! Left out: telling one reason of failing from another, and a second culprit (`--prune-keep` the first, and search
-//! again).
+//! Left out: telling one reason of failing from another, and a second culprit (`--prune-keep` the first, and search again).
 
 mod options;
 mod process;
@@ -31,17 +26,17 @@ pub use options::HELP;
 
 /// Exit statuses; 1 is a mistake in our own words, as everywhere.
 pub mod status {
-    /// An atom was found.
+    /// The exit status if an atom was found.
     pub const FOUND: u8 = 0;
-    /// COMMAND succeeds with everything dropped.
+    /// The exit status if COMMAND succeeds with everything dropped.
     pub const NOTHING: u8 = 2;
-    /// COMMAND fails with nothing dropped.
+    /// The exit status if COMMAND fails with nothing dropped.
     pub const FAILS_ANYWAY: u8 = 3;
     /// Runs contradict each other, or do not link again.
     pub const UNSTEADY: u8 = 4;
     /// COMMAND makes no link through this program that drops anything.
     pub const NO_LINK: u8 = 5;
-    /// COMMAND can't be run.
+    /// The exit status if COMMAND can't be run.
     pub const CANNOT_RUN: u8 = 127;
 }
 
@@ -50,7 +45,7 @@ pub mod status {
 enum Stop {
     /// An exit status, and what to say on standard error.
     Said(u8, String),
-    /// By a signal to us.
+    /// It was ended by a signal to us.
     Signal(i32),
 }
 

@@ -1,11 +1,10 @@
-//! The words of `lto-prune bisect`, and its help.
+//! The argument parser of `lto-prune bisect`, and its help.
 
 use std::ffi::OsString;
 use std::time::Duration;
 
 use crate::error::{Error, Result, Stage};
 
-/// `lto-prune bisect --help`.
 pub const HELP: &str = "\
 lto-prune bisect: find the dropped atom that makes a command fail
 
@@ -34,7 +33,6 @@ Exit status:
 By a signal it ends as the signal says, with COMMAND, and leaves nothing behind.
 ";
 
-/// What was asked for.
 #[derive(Debug, Clone)]
 pub(super) struct Options {
     pub(super) command: Vec<OsString>,

@@ -27,7 +27,6 @@ const GRACE: Duration = Duration::from_secs(3);
 const SHOWN_BYTES: u64 = 2000;
 const SHOWN_LINES: usize = 12;
 
-/// What a run did.
 #[derive(Debug)]
 pub(super) struct CommandRun {
     /// How it failed; `None`: it did not.
@@ -37,11 +36,10 @@ pub(super) struct CommandRun {
     pub(super) time: Duration,
 }
 
-/// Runs COMMAND.
 #[derive(Debug)]
 pub(super) struct Runner {
     pub(super) options: Options,
-    /// `LTO_PRUNE_FLAGS` as it was.
+    /// It is `LTO_PRUNE_FLAGS` as it was before.
     flags: OsString,
     folder: tempfile::TempDir,
     /// A signal that asks us to end; 0: none.

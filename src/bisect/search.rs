@@ -1,4 +1,4 @@
-//! The search: which link, then which atom.
+//! Binary search: over links first, and then over the atoms of one link.
 //!
 //! Both by halving between a number that was seen to succeed and one that was seen to fail. A link that fails by
 //! itself is searched with all others whole; one that fails only beside those before it, with those pruned. In the
@@ -175,7 +175,6 @@ impl BisectSearch {
         self.test_words(what, &[word.to_owned()])
     }
 
-    /// Run COMMAND, and say so.
     fn test_words(&mut self, what: &str, words: &[String]) -> Result<CommandRun> {
         let words: Vec<OsString> = words.iter().map(OsString::from).collect();
         self.runs += 1;
@@ -189,7 +188,7 @@ impl BisectSearch {
     }
 }
 
-/// `--prune-keep` of exactly this name.
+/// The option `--prune-keep` of exactly this name.
 pub(super) fn keep_of(symbol: &str) -> String {
     let mut out = String::from("--prune-keep=");
     for c in symbol.chars() {

@@ -12,7 +12,6 @@ use crate::report::log::LogAtom;
 /// More outputs or atoms than these are counted.
 const LISTED: usize = 5;
 
-/// What was found.
 pub(super) struct TextMatch<'f> {
     pub(super) link: &'f LoggedLink,
     /// So many atoms dropped fail; one less succeed.

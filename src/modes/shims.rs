@@ -12,7 +12,6 @@ use crate::error::{Error, Result, Stage};
 /// What compilers look for: `ld` (gcc, clang), `ld.lld` (rustc, `-fuse-ld=lld`), `ld.lto-prune` (`-fuse-ld=lto-prune`).
 const NAMES: [&str; 3] = ["ld", "ld.lld", "ld.lto-prune"];
 
-/// Our own executable.
 pub(super) fn own_executable() -> Result<PathBuf> {
     std::env::current_exe().map_err(|e| Error::io(Stage::Arguments, "/proc/self/exe", "read", e))
 }

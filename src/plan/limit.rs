@@ -25,7 +25,7 @@ pub struct Limited {
     pub link: LinkId,
     /// What would go without a limit, in order.
     pub candidates: Vec<AtomId>,
-    /// How many of them may.
+    /// The number of them that may go.
     pub limit: usize,
     /// What is live when one less may; `None` where that wasn't asked for.
     pub before: Option<Liveness>,

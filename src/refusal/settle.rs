@@ -18,7 +18,6 @@ pub struct Settled {
     pub plan: Plan,
     /// By load position: the object with explicit debug information, where its code is divided.
     pub explicit: Vec<Option<ExplicitDebug>>,
-    /// Why modules are kept whole.
     pub kept: Vec<PlacedLimit>,
 }
 

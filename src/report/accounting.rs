@@ -17,10 +17,9 @@ const BSS: usize = 3;
 /// How many categories at the beginning are code and data.
 const CODE_AND_DATA: usize = 4;
 const OTHER: usize = 9;
-/// `SHT_LLVM_ADDRSIG`.
 const ADDRSIG: elf::SectionType = elf::SectionType(0x6fff_4c03);
 
-/// Bytes by category.
+/// The bytes of each of the [`CATEGORIES`].
 pub type Sizes = [u64; 10];
 
 /// Bytes of all loaded modules, as they came and as they were given to the linker.
@@ -81,7 +80,6 @@ impl Totals {
     }
 }
 
-/// The sizes of one object.
 pub fn sizes(data: &[u8]) -> Sizes {
     let mut sizes = Sizes::default();
     let Ok(header) = elf::FileHeader64::<LittleEndian>::parse(data) else {

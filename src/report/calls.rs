@@ -11,20 +11,19 @@ use crate::propagate::values::{CallTargets, GivenUp, OverdefinedReason};
 /// An indirect call or jump out of a live function.
 #[derive(Debug, Serialize)]
 pub struct CallSiteReport {
-    /// Position in `modules`.
+    /// It is a position in `modules`.
     pub module: usize,
-    /// Position in `atoms`.
+    /// It is a position in `atoms`.
     pub caller: usize,
     /// Of the instruction: ELF section index, and bytes from the start of the section, in the input object.
     pub section: u32,
     pub offset: u64,
     /// `resolved`, `never` (nothing is ever called there) or `overdefined` (anything that escaped).
     pub state: &'static str,
-    /// Empty if overdefined.
+    /// It is empty if the call is overdefined.
     pub targets: Vec<TargetReport>,
-    /// Functions of shared libraries.
+    /// Functions of shared libraries that it may call.
     pub externals: Vec<String>,
-    /// Why it is overdefined.
     pub causes: Vec<&'static str>,
     /// The first place where that began, in words.
     pub because: Option<String>,
@@ -32,28 +31,27 @@ pub struct CallSiteReport {
 
 #[derive(Debug, Serialize)]
 pub struct TargetReport {
-    /// Position in `atoms`.
+    /// It is a position in `atoms`.
     pub atom: usize,
     /// In bytes from the start of the section, where it is known.
     pub offset: Option<i64>,
 }
 
-/// Counts of the fixpoint.
 #[derive(Debug, Serialize)]
 pub struct FlowReport {
-    /// Live functions with a summary.
+    /// The number of live functions with a summary.
     pub functions: usize,
     pub indirect_sites: usize,
     /// A finite set that isn't empty.
     pub resolved: usize,
-    /// Nothing is ever called there.
+    /// The number of sites that never call anything.
     pub never: usize,
     pub overdefined: usize,
     /// Overdefined sites by cause; a site may have several.
     pub by_cause: Vec<(&'static str, usize)>,
     /// Functions and parts of functions that live code calls directly, or a live site whose callees are known.
     pub called: usize,
-    /// Of which the address escaped.
+    /// The number of those whose address escaped.
     pub escaped: usize,
     /// Of which live code or data mentions the address.
     pub mentioned: usize,
@@ -70,7 +68,6 @@ pub struct FlowReport {
     pub given_up: &'static str,
 }
 
-/// Stable name of a cause.
 pub fn cause_name(cause: OverdefinedReason) -> &'static str {
     match cause {
         OverdefinedReason::FrontEnd => "not-modelled",

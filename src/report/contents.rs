@@ -14,10 +14,9 @@ const LE: LittleEndian = LittleEndian;
 type Header = elf::FileHeader64<LittleEndian>;
 type Section = elf::SectionHeader64<LittleEndian>;
 
-/// The linked file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct FileReport {
-    /// Its length, in bytes.
+    /// It is the length of the file in bytes.
     pub size: u64,
     /// What it consists of, by offset; sections without bytes in the file are where their header says.
     pub parts: Vec<PartReport>,
@@ -28,7 +27,7 @@ pub struct FileReport {
 pub struct PartReport {
     /// Of a section; else `ELF header`, `program headers`, `section headers` or `padding`.
     pub name: String,
-    /// `section`, `header` or `padding`.
+    /// It is `section`, `header` or `padding`.
     pub what: &'static str,
     pub category: &'static str,
     /// In the memory of the program; 0 for what isn't loaded.

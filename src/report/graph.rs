@@ -39,29 +39,28 @@ pub const KINDS: [&str; 15] = [
 pub struct GraphReport {
     pub kinds: Vec<&'static str>,
     pub start: Vec<u32>,
-    /// Positions in `atoms`.
+    /// The elements are positions in `atoms`.
     pub target: Vec<u32>,
-    /// Positions in `kinds`.
+    /// The elements are positions in `kinds`.
     pub kind: Vec<u8>,
     /// In bytes, from the start of the section of the source (of its `.eh_frame` for `unwind`); -1 if there is no one
     /// place.
     pub offset: Vec<i64>,
     /// Places that it stands for; 255 is that or more.
     pub count: Vec<u8>,
-    /// Bits: [`HOLDS`], [`STRUCTURAL`], [`ESCAPED`].
+    /// The bits are [`HOLDS`], [`STRUCTURAL`] and [`ESCAPED`].
     pub flags: Vec<u8>,
 }
 
 /// An atom that is live by itself.
 #[derive(Debug, Serialize)]
 pub struct RootReport {
-    /// Position in `atoms`.
+    /// It is a position in `atoms`.
     pub atom: usize,
     pub reason: &'static str,
     pub symbol: Option<String>,
 }
 
-/// The edge keeps its target.
 pub const HOLDS: u8 = 1;
 /// It doesn't go with a reference in the program's text.
 pub const STRUCTURAL: u8 = 2;
@@ -97,7 +96,6 @@ pub(super) fn roots(facts: Facts<'_>) -> Vec<RootReport> {
     roots
 }
 
-/// Where a witness comes from.
 #[derive(PartialEq)]
 enum Source {
     Root,

@@ -17,13 +17,13 @@ use crate::resolve::Prevailing;
 #[derive(Debug, Serialize)]
 pub struct ImportReport {
     pub symbol: String,
-    /// `library`, `linker`, or `nothing`.
+    /// It is `library`, `linker`, or `nothing`.
     pub defined_by: &'static str,
     /// The name by which the loader finds the library.
     pub library: Option<String>,
-    /// Positions in `atoms`.
+    /// The elements are positions in `atoms`.
     pub from: Vec<u32>,
-    /// Positions in the graph's `kinds`.
+    /// The elements are positions in the graph's `kinds`.
     pub kind: Vec<u8>,
     /// In bytes, from the start of the section of the source (of its `.eh_frame` for `unwind`).
     pub offset: Vec<i64>,
@@ -31,7 +31,6 @@ pub struct ImportReport {
     pub count: Vec<u8>,
 }
 
-/// All of them, by symbol.
 pub(super) fn imports(facts: Facts<'_>) -> Vec<ImportReport> {
     let symbols = &facts.resolution.symbols;
     let mut at: FxHashMap<SymbolId, usize> = FxHashMap::default();

@@ -1,4 +1,4 @@
-//! The JSON text of the report: a line for each atom, symbol and the like, and one for each table of numbers.
+//! The JSON printer of the report: a line for each atom, symbol and the like, and one for each table of numbers.
 //!
 //! Decides white space only. Text that is indented all the way down is four times as long, and a report of a large
 //! program has a hundred thousand atoms; text without any line can't be looked at.

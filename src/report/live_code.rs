@@ -13,7 +13,7 @@ use crate::propagate::{MentionedCode, code_sizes, live, reach};
 /// How many bytes of code live, in all and for one reason alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct LiveCode {
-    /// All that lives by references.
+    /// The bytes of code that live by references.
     pub live: u64,
     /// What no call reaches: the most that the level `pointers` can drop.
     pub by_mentions: u64,

@@ -24,21 +24,20 @@ const NAMED_REFERRERS: usize = 3;
 /// What a link says of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogLine {
-    /// By which `--prune-limit` knows it.
+    /// It is the id by which `--prune-limit` knows it.
     pub link: String,
-    /// Absolute path.
+    /// It is the absolute path of the output.
     pub output: String,
     /// How many atoms could go; none if the link isn't pruned.
     pub atoms: usize,
-    /// How many of them may.
+    /// The number of them that may go.
     pub limit: usize,
     /// The last of those that may, if a limit was given.
     pub last: Option<LogAtom>,
-    /// What went with it, besides.
+    /// These atoms went together with the last one.
     pub with: Vec<LogAtom>,
 }
 
-/// An atom, for a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogAtom {
     pub symbols: Vec<String>,
@@ -46,7 +45,7 @@ pub struct LogAtom {
     pub archive: Option<String>,
     pub section: String,
     pub offset: u64,
-    /// In bytes.
+    /// It is a number of bytes.
     pub size: u64,
     pub kind: String,
     /// `dropped`, `stub`, or `kept`, because something that stays refers to it.
@@ -54,7 +53,6 @@ pub struct LogAtom {
     pub why: String,
 }
 
-/// The line of a link.
 fn line(
     names: LinkInputs<'_>,
     index: &Index,

@@ -39,23 +39,21 @@ use names::{
     symbol_kind_name,
 };
 
-/// Version of the JSON form.
 pub const SCHEMA: u32 = 2;
 
-/// The report of a link.
 #[derive(Debug, Serialize)]
 pub struct Report {
     pub schema: u32,
     pub tool: String,
     pub linker: LinkerReport,
     pub output: String,
-    /// Of the analysis.
+    /// It is the level of the analysis.
     pub level: &'static str,
     /// `--prune-level=off`: nothing was to be pruned; the rest says what would have been.
     pub shadow: bool,
     /// Whether the output was linked from pruned objects.
     pub pruned: bool,
-    /// In load order.
+    /// The elements are in load order.
     pub modules: Vec<ModuleReport>,
     pub atoms: Vec<AtomReport>,
     pub symbols: Vec<SymbolReport>,
@@ -82,16 +80,14 @@ pub struct Report {
 pub struct LinkerReport {
     pub path: String,
     pub dialect: &'static str,
-    /// Whether the line has `--gc-sections`.
     pub gc_sections: bool,
     /// `none`, `safe` or `all`: whether the linker joins the same code.
     pub icf: &'static str,
 }
 
-/// A module in the link.
 #[derive(Debug, Serialize)]
 pub struct ModuleReport {
-    /// Path, or the member's name.
+    /// It is a path, or the member's name.
     pub name: String,
     pub archive: Option<String>,
     /// `native` or `bitcode`; `opaque` where it is neither.
@@ -103,7 +99,7 @@ pub struct ModuleReport {
 /// An atom: a section, at this granularity.
 #[derive(Debug, Serialize)]
 pub struct AtomReport {
-    /// Position in `modules`.
+    /// It is a position in `modules`.
     pub module: usize,
     pub section: String,
     /// ELF index of the section; null for a common symbol.
@@ -114,7 +110,7 @@ pub struct AtomReport {
     /// not followed.
     pub function: Option<usize>,
     pub kind: &'static str,
-    /// In bytes.
+    /// It is a number of bytes.
     pub size: u64,
     pub live: bool,
     /// `kept`, `stub` (only its address is needed) or `dropped`.
@@ -129,7 +125,6 @@ pub struct AtomReport {
     pub witness: Option<WitnessReport>,
 }
 
-/// Why an atom is live.
 #[derive(Debug, Serialize)]
 #[serde(tag = "by", rename_all = "kebab-case")]
 pub enum WitnessReport {
@@ -138,7 +133,7 @@ pub enum WitnessReport {
         symbol: Option<String>,
     },
     Reference {
-        /// Position in `atoms`.
+        /// It is a position in `atoms`.
         from: usize,
         kind: String,
         /// In bytes, from the start of the section of `from` (of its `.eh_frame` for `unwind`).
@@ -150,15 +145,15 @@ pub enum WitnessReport {
 #[derive(Debug, Serialize)]
 pub struct SymbolReport {
     pub name: String,
-    /// Position in `modules`.
+    /// It is a position in `modules`.
     pub module: usize,
-    /// Position in `atoms`.
+    /// It is a position in `atoms`.
     pub atom: usize,
     pub kind: &'static str,
     pub binding: &'static str,
     /// In bytes, from the start of the section; null for a common symbol.
     pub offset: Option<u64>,
-    /// In bytes.
+    /// It is a number of bytes.
     pub size: u64,
     pub live: bool,
     /// Its definition is the one that the linker takes.
@@ -182,7 +177,7 @@ pub struct LimitReport {
     pub count: usize,
     /// In bytes, where that is known.
     pub bytes: u64,
-    /// The first place.
+    /// The module of the first such place.
     pub module: Option<String>,
     pub detail: String,
     pub lifted_by: &'static str,
@@ -194,13 +189,13 @@ pub struct Facts<'s> {
     pub config: &'s Config,
     pub inputs: &'s Inputs,
     pub resolution: &'s Resolution<'s>,
-    /// In load order.
+    /// The elements are in load order.
     pub summaries: &'s [&'s ModuleSummary],
     pub index: &'s Index,
     pub liveness: &'s Liveness,
     /// What value flow found beside it; empty below the level `pointers`.
     pub flow: &'s ValueFlow,
-    /// By atom: [`crate::index::Index::plain_live`].
+    /// The elements are those of [`crate::index::Index::plain_live`], by atom.
     pub linker_live: &'s [bool],
     pub plan: &'s Plan,
     pub limits: &'s [(Option<ModuleId>, summaries::LimitRecord)],

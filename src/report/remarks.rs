@@ -13,7 +13,6 @@ use std::fmt::Write;
 use super::Report;
 use super::calls::CallSiteReport;
 
-/// The remarks, in load order.
 pub fn remarks(report: &Report) -> String {
     let mut out = String::new();
     for symbol in &report.symbols {

@@ -22,7 +22,6 @@ use crate::inputs::FileKind;
 use crate::inputs::archive::{Archive, parse};
 use crate::inputs::recognise::{is_foreign_elf, recognise};
 
-/// The name of a pipe.
 const PIPE: &str = "-";
 
 /// A file to be put into its place.

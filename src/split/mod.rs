@@ -22,10 +22,9 @@ use crate::error::{Error, Result, Stage};
 
 pub use options::HELP;
 
-/// What is divided.
 #[derive(Debug, Clone, Copy)]
 struct Options {
-    /// Sections of data too.
+    /// It says whether sections of data are divided, too.
     data: bool,
 }
 

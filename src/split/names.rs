@@ -39,7 +39,7 @@ pub(super) fn of_part(section: &[u8], symbol: &[u8]) -> Vec<u8> {
     [section, dot, symbol].concat()
 }
 
-/// `f` for `f.cold` and `f.cold.3`.
+/// The name is `f` for `f.cold` and `f.cold.3`.
 fn without_cold(symbol: &[u8]) -> &[u8] {
     let numberless = symbol.iter().rposition(|b| !b.is_ascii_digit()).map_or(0, |last| last + 1);
     let stem = match symbol.get(..numberless).and_then(|s| s.strip_suffix(b".")) {

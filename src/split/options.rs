@@ -1,4 +1,4 @@
-//! The words of `lto-prune split`.
+//! The argument parser of `lto-prune split`, and its help.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use super::Options;
 use crate::error::{Error, Result, Stage};
 
-/// What `lto-prune split --help` prints.
 pub const HELP: &str = "\
 lto-prune split: rewrite objects as if they had been built with -ffunction-sections
 
@@ -30,11 +29,10 @@ Examples:
   lto-prune split --data --in-place build/*.o
 ";
 
-/// What is asked for.
 #[derive(Debug)]
 pub(super) struct SplitRequest {
     pub(super) inputs: Vec<PathBuf>,
-    /// `None`: in place.
+    /// Without it the inputs are rewritten in place.
     pub(super) output: Option<PathBuf>,
     pub(super) options: Options,
     pub(super) report: Option<PathBuf>,

@@ -13,26 +13,24 @@ use summaries::{
 use super::Options;
 use super::pieces::{Pieces, has_hub, may_be_divided};
 
-/// What became of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum SplitOutcome {
     Divided,
     /// Sections of code only: with more, emission or the check of it failed.
     DividedLess(String),
-    /// There is nothing to divide.
+    /// It stays because there is nothing to divide.
     AsItWas,
-    /// Not understood.
+    /// It stays because it was not understood.
     Limited {
         limit: &'static str,
         detail: String,
     },
     /// Emission or the check of it failed.
     Failed(String),
-    /// No object of this machine.
+    /// It stays because it is no object of this machine.
     Foreign(&'static str),
 }
 
-/// What a monolithic section holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Code,
@@ -53,20 +51,17 @@ impl Kind {
     }
 }
 
-/// A monolithic section.
 #[derive(Debug)]
 pub(super) struct SectionReport {
     name: String,
     kind: Kind,
     bytes: u64,
     divided: u64,
-    /// How many sections it became.
     pieces: usize,
     /// What is whole in it and why: name of the limit, bytes, detail.
     limits: Vec<(&'static str, u64, String)>,
 }
 
-/// A module.
 #[derive(Debug)]
 pub(super) struct ObjectReport {
     pub(super) name: String,
@@ -74,7 +69,6 @@ pub(super) struct ObjectReport {
     sections: Vec<SectionReport>,
 }
 
-/// A file and its modules.
 #[derive(Debug)]
 pub(super) struct SplitFileReport {
     pub(super) name: String,
@@ -83,7 +77,7 @@ pub(super) struct SplitFileReport {
 
 /// Functions that fall into each other, or that short branches hold together.
 const TIED: &str = "tied-together";
-/// Data, without `--data`.
+/// The reason for data where `--data` is missing.
 const NOT_ASKED: &str = "not-asked";
 /// The name of the section is the program's.
 const NAMED_SECTION: &str = "named-section";
@@ -199,7 +193,6 @@ fn places(summary: &ModuleSummary) -> BTreeMap<u32, usize> {
     counts
 }
 
-/// Sums over sections.
 #[derive(Debug, Default)]
 struct Sum {
     sections: usize,
@@ -321,7 +314,6 @@ impl SectionReport {
     }
 }
 
-/// The report as JSON (docs/SPLIT.md).
 pub(super) fn json(files: &[SplitFileReport]) -> Value {
     let sums = |files: &[SplitFileReport]| {
         let of = |kind: &Kind| (kind.name().to_owned(), Sum::of(files, *kind).json());

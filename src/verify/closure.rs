@@ -1,4 +1,4 @@
-//! All objects of the pruned link together: whatever the program refers to is defined.
+//! The closure of symbol references: whatever the objects of the pruned link refer to is defined.
 //!
 //! A global symbol that a relocation of an allocated section refers to must be defined in some object, or elsewhere
 //! (a shared library, the linker), or have been undefined in the plain link too. Weak references count as well:
@@ -16,11 +16,11 @@ use crate::error::Result;
 /// What one object contributes: names it defines, and names that it refers to and does not define.
 #[derive(Debug, Default)]
 pub struct SymbolFacts<'a> {
-    /// What errors call the object.
+    /// It is the name of the object in errors.
     pub name: String,
-    /// In symbol-table order.
+    /// The names are in symbol-table order.
     pub defined: Vec<&'a [u8]>,
-    /// In symbol-table order.
+    /// The names are in symbol-table order.
     pub referenced: Vec<&'a [u8]>,
 }
 

@@ -1,4 +1,4 @@
-//! A relocatable object as goblin reads it, each table checked against the file first.
+//! A bounds-checked ELF reader for relocatable objects: goblin's, with each table checked against the file first.
 //!
 //! Names are bytes, as in the file: goblin's own string tables take UTF-8 only and index all strings up front, which
 //! costs more than all else here.
@@ -35,7 +35,6 @@ pub(super) fn context() -> Ctx {
     Ctx::new(Container::Big, Endian::Little)
 }
 
-/// Where a symbol is defined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     Undefined,
@@ -44,13 +43,11 @@ pub(super) enum Place {
     Section(usize),
 }
 
-/// A relocatable object.
 pub(super) struct Object<'a> {
     pub(super) bytes: &'a [u8],
     pub(super) sections: Vec<SectionHeader>,
     names: usize,
     pub(super) symbols: Option<Symtab<'a>>,
-    /// Index of the symbol table.
     pub(super) symbol_table: usize,
     pub(super) first_global: usize,
     extended: &'a [u8],
@@ -164,12 +161,10 @@ impl<'a> Object<'a> {
         self.symbols.as_ref().map_or(0, Symtab::len)
     }
 
-    /// A symbol.
     pub(super) fn symbol(&self, index: usize) -> Option<Sym> {
         self.symbols.as_ref()?.get(index)
     }
 
-    /// Where symbol `index` is defined.
     pub(super) fn place(&self, index: usize, symbol: &Sym) -> Place {
         match symbol.st_shndx {
             0 => Place::Undefined,
@@ -257,7 +252,6 @@ impl<'a> Object<'a> {
         contents.map(Cow::Owned).ok_or_else(|| self.about(index, "has contents that can't be decompressed"))
     }
 
-    /// An error about section `index`.
     pub(super) fn about(&self, index: usize, message: impl Into<String>) -> Error {
         let name = String::from_utf8_lossy(self.section_name(index)).into_owned();
         error(message).in_section(format!("{name} [{index}]"))

@@ -33,7 +33,6 @@ fn groups(object: &Object<'_>) -> Result<Vec<Group>> {
     Ok(found)
 }
 
-/// Check all groups.
 pub(super) fn check(pair: &Pair<'_>, symbols: &SymbolMap) -> Result<()> {
     let new_groups = groups(&pair.new)?;
     let mut rest = new_groups.iter();

@@ -29,7 +29,7 @@ pub struct Expected {
     pub prevails_elsewhere: Vec<bool>,
     /// What it says of sections of which only a part stays.
     pub parts: ExpectedParts,
-    /// It gets an address-significance table.
+    /// It says whether the object gets an address-significance table.
     pub addresses: bool,
     /// A section with several functions goes, so that debug information is written anew.
     pub(super) drops_functions: bool,

@@ -26,10 +26,9 @@ const DT_FINI_ARRAYSZ: u64 = 28;
 const DT_FLAGS_1: u64 = 0x6fff_fffb;
 const DF_1_PIE: u64 = 0x0800_0000;
 
-/// What was linked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutputType {
-    /// Position-dependent.
+    /// It is a program that depends on its position.
     Executable,
     PositionIndependentExecutable,
     SharedLibrary,
@@ -41,7 +40,7 @@ pub struct OutputFacts {
     pub kind: OutputType,
     /// Address of the first instruction; 0 where there is none.
     pub entry: u64,
-    /// `DT_NEEDED`, in order.
+    /// The entries `DT_NEEDED`, in their order.
     pub needed: Vec<Vec<u8>>,
     /// Bytes: `DT_INIT_ARRAYSZ`, `DT_FINI_ARRAYSZ`; `None` in a file without a dynamic section.
     pub init_array: Option<u64>,
@@ -54,7 +53,6 @@ pub struct OutputFacts {
     /// Whether there is `DT_INIT`, `DT_FINI`; `None` in a file without a dynamic section.
     pub init: Option<bool>,
     pub fini: Option<bool>,
-    /// Whether there is a `PT_TLS`.
     pub tls: bool,
     bytes: Mapped,
 }
@@ -175,7 +173,6 @@ pub struct DynamicSymbols<'a> {
 }
 
 impl<'a> DynamicSymbols<'a> {
-    /// The definitions of one name.
     pub fn exports(&self, name: &[u8]) -> &[ExportedSymbol<'a>] {
         let start = self.defined.partition_point(|d| d.name < name);
         let end = self.defined.partition_point(|d| d.name <= name);

@@ -24,7 +24,6 @@ pub(super) struct SymbolMap {
 }
 
 impl SymbolMap {
-    /// Pair the symbols in order.
     pub(super) fn new(pair: &Pair<'_>) -> Result<Self> {
         let count = pair.old.symbol_count();
         let mut map = SymbolMap { new_of_old: vec![u32::MAX; count] };
@@ -179,7 +178,6 @@ pub(super) fn by_target(object: &Object<'_>) -> Vec<(usize, usize)> {
     pairs
 }
 
-/// All relocations of one section.
 pub(super) fn entries(
     object: &Object<'_>,
     by_target: &[(usize, usize)],

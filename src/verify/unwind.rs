@@ -70,7 +70,6 @@ fn split(data: &[u8]) -> Option<Vec<Record>> {
     Some(records)
 }
 
-/// Check all unwind sections.
 pub(super) fn check(pair: &Pair<'_>, symbols: &SymbolMap) -> Result<()> {
     let unwind = |o: &Object<'_>| (1..o.sections.len()).filter(|i| o.is_unwind(*i)).collect::<Vec<_>>();
     let (old_sections, new_sections) = (unwind(&pair.old), unwind(&pair.new));

@@ -91,7 +91,6 @@ impl ModuleSummary {
         canonical
     }
 
-    /// The tables of split sections.
     fn check_split(&self) -> Result<(), CheckError> {
         let sorted = |ok: bool, what, i| if ok { Ok(()) } else { Err(CheckError::Order(what, i)) };
         for (i, resolved) in self.resolved.iter().enumerate() {

@@ -13,7 +13,6 @@ const ELF: &[u8] = b"\x7fELF";
 /// Runs a piece of work for every number below a count, each once, in any order and on any thread, and comes back when all are done.
 pub type ParallelMap<'e> = &'e (dyn Fn(usize, &(dyn Fn(usize) + Sync)) + Sync);
 
-/// One piece behind the other.
 pub fn in_order(count: usize, piece: &(dyn Fn(usize) + Sync)) {
     (0..count).for_each(piece);
 }

@@ -17,7 +17,6 @@ pub const SCHEMA_VERSION: u32 = match u32::from_str_radix(env!("SUMMARIES_SOURCE
     Err(_) => panic!("the build script gives a number"),
 };
 
-/// First bytes of the form.
 pub const MAGIC: [u8; 8] = *b"LTOSUM\r\n";
 
 /// In bytes: magic, version, hash, body length.

@@ -6,7 +6,6 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How much a limit keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Severity {
     /// One function's value flow is not known: what it refers to and what it is given escapes.
@@ -30,15 +29,12 @@ macro_rules! limits {
         }
 
         impl Limit {
-            /// Every limit, in declaration order.
             pub const ALL: &'static [Limit] = &[$(Limit::$variant,)*];
 
-            /// Stable name, as in reports.
             pub fn name(self) -> &'static str {
                 match self { $(Limit::$variant => $name,)* }
             }
 
-            /// How much it keeps.
             pub fn severity(self) -> Severity {
                 match self { $(Limit::$variant => Severity::$severity,)* }
             }
@@ -70,7 +66,7 @@ limits! {
     MalformedUnwind, "malformed-unwind", Module, "an .eh_frame that follows the LSB";
     /// `.deplibs`: the object itself asks the linker for libraries.
     DependentLibraries, "dependent-libraries", Link, "naming the libraries on the command line";
-    /// Partitions (`SHT_LLVM_SYMPART`).
+    /// The object has sections of partitions (`SHT_LLVM_SYMPART`).
     Partitions, "partitions", Link, "linking without partitions";
     /// An input that can't be opened, or a kind of file that we don't know.
     UnreadableInput, "unreadable-input", Link, "an input that the linker itself accepts";
@@ -142,7 +138,6 @@ limits! {
     FixedMapping, "fixed-mapping", Values, "calls of mmap that leave the place to the kernel";
 }
 
-/// One give-up at one place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LimitRecord {
     pub limit: Limit,

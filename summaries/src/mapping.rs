@@ -9,7 +9,6 @@ use crate::limit::{Limit, LimitRecord, Severity};
 use crate::native::decode::Gpr;
 use crate::summary::{Definition, ModuleSummary};
 
-/// A function that maps memory.
 pub(crate) struct Mapping {
     pub(crate) name: &'static [u8],
     /// The register of the argument that says where, or whether a place is said.

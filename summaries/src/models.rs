@@ -37,14 +37,13 @@ pub struct MemoryIdx(pub u16);
 /// An argument in a general register, from 0: rdi, rsi, rdx, rcx, r8, r9.
 pub type Argument = u8;
 
-/// What a function may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
     /// Returns memory that nothing else points to, one object a call site.
     ReturnsFresh,
     /// Returns an argument, or, if not `exact`, an address at an unknown distance from it.
     Returns { argument: Argument, exact: bool },
-    /// Returns anything that escaped.
+    /// It returns anything whose address escaped.
     ReturnsUnknown,
     /// Returns an address in memory that the library owns.
     ReturnsLibrary,
@@ -64,7 +63,7 @@ pub enum Effect {
     /// The library keeps it in memory of its own, from where the program may read it, and calls nothing there but what
     /// another effect says.
     Holds(Source),
-    /// Returns what the library holds.
+    /// It returns what the library holds in memory.
     ReturnsHeld,
     /// Returns what the memory holds that the library holds addresses of.
     ReturnsContentsOfHeld,
@@ -90,7 +89,7 @@ pub enum Effect {
     KeepsNumbersOfLibrary,
     /// Memory is given back to whoever allocated it.
     Frees,
-    /// The argument escapes.
+    /// The argument escapes to unknown code.
     Escapes(Argument),
     /// Calls an address with these arguments in its general registers, in order.
     Calls { function: Source, arguments: [Passed; 3], returned: Returned },
@@ -99,11 +98,11 @@ pub enum Effect {
 /// Which arguments of a function are the numbers with which it computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Numbers {
-    /// Those in xmm0 to xmm2.
+    /// The arguments in the registers xmm0 to xmm2.
     Vectors,
     /// Those on the stack (`long double`).
     Stack,
-    /// Those in general registers.
+    /// The arguments in the general registers.
     Integers,
 }
 
@@ -134,11 +133,11 @@ pub enum Stored {
     Fresh,
     /// In memory that the library owns.
     Library,
-    /// What the library holds.
+    /// It is whatever the library holds in memory.
     Held,
     /// A number that a function was passed ([`Model::numbers`]).
     Number,
-    /// Anything that escaped.
+    /// It is anything whose address has escaped.
     Unknown,
 }
 
@@ -146,28 +145,28 @@ pub enum Stored {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Returned {
     Dropped,
-    /// The modelled function returns it.
+    /// The modelled function returns what comes back.
     Returned,
-    /// The library holds it.
+    /// The library holds what comes back from then on.
     Kept,
 }
 
 /// What a modelled function passes to a function that it calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Passed {
-    /// No address.
+    /// It is a number that is no address.
     Nothing,
-    /// An argument of its own.
+    /// It is an argument of the modelled function.
     Argument(Argument),
     /// An address somewhere in the object that an argument points to.
     Within(Argument),
-    /// What the argument's memory holds.
+    /// It is what the argument's memory holds.
     Contents(Argument),
     /// An address in memory that the library owns.
     Library,
     /// A number that a function was passed ([`Model::numbers`]).
     Number,
-    /// Anything that escaped.
+    /// It is anything whose address has escaped.
     Unknown,
 }
 
@@ -177,14 +176,12 @@ pub const ARGUMENT_REGISTERS: [crate::relation::Register; 6] = [7, 6, 2, 1, 8, 9
 /// The registers of [`Numbers::Vectors`]: no function that computes takes more.
 pub const NUMBER_REGISTERS: [crate::relation::Register; 3] = [16, 17, 18];
 
-/// The register of the result.
 pub const RESULT_REGISTER: crate::relation::Register = 0;
 
-/// The functions of one library.
 #[derive(Debug, Clone, Default)]
 pub struct Library {
     pub soname: String,
-    /// By symbol name.
+    /// The models of functions, by symbol name.
     pub functions: BTreeMap<String, Model>,
     /// Its variables that hold nothing but addresses in memory that the library owns: which memory, by name.
     pub data: BTreeMap<String, MemoryIdx>,
@@ -200,7 +197,6 @@ pub struct ModelError {
     pub detail: String,
 }
 
-/// The file format: see `summaries/models/`.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Table {
@@ -231,7 +227,6 @@ pub fn builtin() -> Result<Vec<Library>, ModelError> {
     tables.map(read).into_iter().collect()
 }
 
-/// Read a table of models.
 pub fn read(text: &str) -> Result<Library, ModelError> {
     let table: Table = toml::from_str(text)
         .map_err(|e| ModelError { library: String::new(), detail: e.message().to_owned() })?;

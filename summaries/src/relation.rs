@@ -58,12 +58,11 @@ pub enum Constraint {
     Escape { from: ValueIdx },
 }
 
-/// What a call site calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Callee {
     /// A symbol, or the place at `offset` of the atom's section.
     Direct { target: Target, offset: i64 },
-    /// Whatever the value holds.
+    /// It calls whatever the value holds.
     Indirect(ValueIdx),
 }
 
@@ -94,14 +93,14 @@ pub struct CallSite {
 /// the frame of its function has none of its own but is in [`FunctionSummary::parts`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FunctionSummary {
-    /// The atom that callers enter.
+    /// It is the atom that callers enter.
     pub atom: AtomIdx,
     /// Atoms that belong to it and are entered only from it (or that it belongs to): ascending, without `atom`.
     pub parts: Vec<AtomIdx>,
     /// Where calls may enter: (atom, bytes from the start of its section), ascending. An address of another place in
     /// the atoms is a label.
     pub entries: Vec<(AtomIdx, u64)>,
-    /// Number of values.
+    /// The number of values that the function has.
     pub values: u32,
     /// What registers hold at entry, where anything depends on it, sorted by register.
     pub parameters: Vec<(Register, ValueIdx)>,
@@ -121,9 +120,9 @@ pub struct FunctionSummary {
     /// What it has the address of and follows no further: only compared, or only accessed for what is no address.
     /// Sorted, without duplicates; none of what a constraint or a call names.
     pub unused: Vec<Target>,
-    /// Sorted, without duplicates.
+    /// They are sorted and without duplicates.
     pub constraints: Vec<Constraint>,
-    /// Sorted by (section, offset).
+    /// They are sorted by section and then offset.
     pub call_sites: Vec<CallSite>,
     /// References of the function's atoms that the constraints and call sites account for: (section, offset) of the
     /// relocation or field, sorted.

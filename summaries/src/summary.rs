@@ -17,9 +17,8 @@ use crate::relation::FunctionSummary;
 /// What kind of file the summary was made from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ModuleKind {
-    /// An ELF64 x86-64 relocatable object.
+    /// The module is a relocatable ELF64 object for x86-64.
     Native,
-    /// LLVM bitcode.
     Bitcode,
     /// Neither: nothing is known of it, and a limit says why.
     Opaque,
@@ -66,7 +65,7 @@ pub struct ModuleSummary {
     pub symbols: Vec<Symbol>,
     pub atoms: Vec<Atom>,
     pub groups: Vec<Group>,
-    /// Sorted by (`from`, `offset`).
+    /// They are sorted by `from` and then `offset`.
     pub references: Vec<Reference>,
     /// References inside a split section that the assembler resolved itself, sorted by (section, field). Each is in
     /// `references` too.
@@ -82,13 +81,12 @@ pub struct ModuleSummary {
     pub limits: Vec<LimitRecord>,
 }
 
-/// ELF symbol binding (`STB_*`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Binding {
     Local,
     Global,
     Weak,
-    /// `STB_GNU_UNIQUE`.
+    /// The symbol has the binding `STB_GNU_UNIQUE` of GNU.
     Unique,
 }
 
@@ -108,7 +106,6 @@ impl Visibility {
     }
 }
 
-/// ELF symbol type (`STT_*`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SymbolKind {
     NoType,
@@ -124,11 +121,10 @@ pub enum SymbolKind {
     Other,
 }
 
-/// Where a symbol is defined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Definition {
     Undefined,
-    /// `SHN_ABS`.
+    /// The symbol has the section index `SHN_ABS`.
     Absolute,
     /// In this atom, `Symbol::value` bytes from the start of the atom's *section*.
     Atom(AtomIdx),
@@ -138,7 +134,6 @@ pub enum Definition {
     OtherSection(u32),
 }
 
-/// A symbol table entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Symbol {
     pub name: NameRef,
@@ -148,11 +143,10 @@ pub struct Symbol {
     pub definition: Definition,
     /// `st_value`: offset in the section for a defined symbol, alignment for a common one.
     pub value: u64,
-    /// `st_size`, in bytes.
+    /// It is the `st_size` of the symbol, in bytes.
     pub size: u64,
 }
 
-/// What an atom holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum AtomKind {
     Code,
@@ -163,15 +157,15 @@ pub enum AtomKind {
     TlsBss,
     /// `SHT_INIT_ARRAY`, `SHT_FINI_ARRAY`, `SHT_PREINIT_ARRAY`, `.init`, `.fini`, `.ctors*`, `.dtors*`, `.jcr`.
     InitFini,
-    /// `SHT_NOTE`.
+    /// The section has the type `SHT_NOTE`.
     Note,
     /// Exception tables (`.gcc_except_table*`): allocated, reached only through an FDE.
     Lsda,
     /// A tentative definition (`SHN_COMMON`): it has no section.
     Common,
-    /// A non-allocated `.debug*` section.
+    /// A section `.debug*` that is not allocated.
     Debug,
-    /// Any other non-allocated section.
+    /// Any other section that is not allocated.
     NonAlloc,
 }
 
@@ -188,7 +182,6 @@ pub fn have_debug_info(atoms: &[Atom]) -> bool {
     atoms.iter().any(|atom| atom.kind == AtomKind::Debug)
 }
 
-/// Bits of [`Atom::flags`].
 pub mod atom_flags {
     /// `SHF_GNU_RETAIN`: the user asked the linker to keep it.
     pub const RETAIN: u32 = 1 << 0;
@@ -196,13 +189,13 @@ pub mod atom_flags {
     pub const LINK_ORDER: u32 = 1 << 1;
     /// The section name is a C identifier, so `__start_NAME` and `__stop_NAME` mean it.
     pub const C_IDENTIFIER: u32 = 1 << 2;
-    /// `SHF_MERGE`.
+    /// The section has the flag `SHF_MERGE`.
     pub const MERGE: u32 = 1 << 3;
-    /// `SHF_STRINGS`.
+    /// The section has the flag `SHF_STRINGS`.
     pub const STRINGS: u32 = 1 << 4;
-    /// `SHF_WRITE`.
+    /// The section has the flag `SHF_WRITE`.
     pub const WRITE: u32 = 1 << 5;
-    /// `SHF_EXECINSTR`.
+    /// The section has the flag `SHF_EXECINSTR`.
     pub const EXEC: u32 = 1 << 6;
     /// In a section group (of any kind).
     pub const GROUPED: u32 = 1 << 7;
@@ -226,12 +219,12 @@ pub struct Atom {
     pub section: u32,
     /// First byte, from the start of the section.
     pub offset: u64,
-    /// In bytes.
+    /// It is a number of bytes.
     pub size: u64,
     /// In bytes, a power of two, at least 1.
     pub align: u64,
     pub kind: AtomKind,
-    /// See [`atom_flags`].
+    /// The bits are those of [`atom_flags`].
     pub flags: u32,
     /// Name of the section (of the symbol, for a common).
     pub name: NameRef,
@@ -241,7 +234,7 @@ pub struct Atom {
 }
 
 impl Atom {
-    /// [`Atom::section`] of a common.
+    /// The [`Atom::section`] of a common symbol.
     pub const NO_SECTION: u32 = u32::MAX;
 
     /// Whether any of these [`atom_flags`] is set.
@@ -250,7 +243,6 @@ impl Atom {
     }
 }
 
-/// A section group.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Group {
     /// ELF section index of the `SHT_GROUP` section.
@@ -273,7 +265,7 @@ pub enum ReferenceKind {
     Address,
     /// The address is stored in data.
     Data,
-    /// Through the global offset table.
+    /// The address comes from the global offset table.
     Got,
     Tls,
     /// By an FDE of the atom: LSDA, or the personality of its CIE.
@@ -291,7 +283,6 @@ pub enum Target {
     Atom(AtomIdx),
 }
 
-/// An edge from an atom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Reference {
     pub from: AtomIdx,
@@ -310,7 +301,7 @@ pub struct Reference {
 /// `field + value - (start of the target atom)`, `value` being what the field holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ResolvedReference {
-    /// ELF section index.
+    /// It is the ELF index of the section.
     pub section: u32,
     /// In bytes, from the start of the section: the first byte of the 32-bit field.
     pub field: u64,
@@ -373,7 +364,6 @@ impl ModuleSummary {
         self.names.get(start..start.saturating_add(name.len as usize)).unwrap_or(&[])
     }
 
-    /// The name of a symbol.
     pub fn symbol_name(&self, symbol: SymbolIdx) -> &[u8] {
         self.symbols.get(symbol.index()).map_or(&[], |s| self.name(s.name))
     }

@@ -15,7 +15,6 @@ fn compile(session: &mut Session, source: &str, object: &str, flags: &str) {
         .must(&Job::new(&dir, compiler).words("-O1 -c").words(flags).words(source).words("-o").words(object));
 }
 
-/// Link with a report, `NAME.json`.
 fn link(session: &mut Session, name: &str, objects: &str) {
     let dir = session.dir().to_owned();
     let job = Job::new(&dir, tools::lto_prune()).env("CC", "gcc").env("CXX", "g++").words(objects);

@@ -36,7 +36,6 @@ fn job(session: &Session) -> Job {
     job.env("LTO_PRUNE_LINKER", Linker::Lld.path())
 }
 
-/// Bisect a shell script.
 fn bisect(session: &mut Session, script: &str, flags: &str, options: &str) -> Outcome {
     let job = job(session).words(options).arg("--").words("sh -c").arg(script).env("LTO_PRUNE_FLAGS", flags);
     let outcome = session.run(&job);

@@ -15,7 +15,6 @@ pub(crate) struct Config {
     pub(crate) mode: Mode,
 }
 
-/// What kind of output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
     Pie,
@@ -64,7 +63,6 @@ pub(crate) struct Filtered {
     pub(crate) value: String,
 }
 
-/// A library to build first.
 #[derive(Debug, Clone)]
 pub(crate) struct Library {
     pub(crate) name: String,
@@ -79,7 +77,6 @@ pub(crate) enum LibraryKind {
     Shared,
 }
 
-/// A fixture.
 #[derive(Debug, Clone)]
 pub(crate) struct Case {
     pub(crate) dir: PathBuf,
@@ -235,7 +232,7 @@ fn known_filter(word: &str) -> bool {
         || Linker::from_name(word).is_some()
 }
 
-/// `liby.so = y.c z.c`.
+/// The text is such as `liby.so = y.c z.c`.
 fn library(text: &str, kind: LibraryKind) -> Result<Library, String> {
     let (name, sources) = text.split_once('=').ok_or("no = in library")?;
     let sources: Vec<String> = sources.split_whitespace().map(str::to_owned).collect();

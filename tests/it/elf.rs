@@ -9,18 +9,16 @@ use object::elf;
 use object::read::elf::{Dyn as _, ElfFile64, ProgramHeader as _};
 use object::{Endianness, Object as _, ObjectSection as _, ObjectSymbol as _, RelocationFlags};
 
-/// The facts of one file.
 #[derive(Debug, Default)]
 pub(crate) struct Facts {
     /// Names of the symbols that are defined here, without version suffix, and those of every binding.
     pub(crate) defined: BTreeSet<String>,
     /// Name and address of every defined function.
     pub(crate) functions: Vec<(String, u64)>,
-    /// Names that `.dynsym` defines.
     pub(crate) exports: BTreeSet<String>,
     /// Names that have a copy relocation: `.dynsym` defines them because code refers to a DSO's data.
     pub(crate) copies: BTreeSet<String>,
-    /// `DT_NEEDED` in order.
+    /// The entries `DT_NEEDED`, in their order.
     pub(crate) needed: Vec<String>,
     /// What must not depend on pruning: `tag value` of the dynamic table, and program headers.
     pub(crate) properties: Vec<String>,
@@ -119,7 +117,6 @@ impl Facts {
     }
 }
 
-/// The name without `@VERSION`.
 fn base_name(name: &str) -> String {
     match name.find('@') {
         Some(at) if at > 0 => name[..at].to_owned(),

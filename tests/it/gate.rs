@@ -15,7 +15,6 @@ void *dead(void *place) { return mmap(place, 4096, 3, 34, -1, 0); }
 int main(int argc, char **argv) { const struct ops *ops = &table; return ops->often(argc) - 2; }
 ";
 
-/// The stubs, and the report.
 fn stubs(session: &mut Session, options: &str) -> (u64, Value) {
     let dir = session.dir().to_owned();
     let job = Job::new(&dir, "gcc")

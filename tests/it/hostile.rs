@@ -191,7 +191,6 @@ fn every_byte_of_the_tables_damaged() {
     }
 }
 
-/// x.s with `extra`, assembled.
 fn assemble(session: &mut Session, name: &str, extra: &str) {
     let dir = session.dir().to_owned();
     let text = format!(

@@ -14,7 +14,6 @@ use crate::elf::Facts;
 use crate::run::{Job, Outcome, Session};
 use crate::tools::{self, Linker};
 
-/// Run the fixture in `fixtures/<name>`.
 pub(crate) fn run(name: &str) {
     let dir = tools::repository().join("fixtures").join(name);
     let case = Case::read(&dir).unwrap_or_else(|e| panic!("{e}"));
@@ -42,7 +41,6 @@ struct Build<'a> {
     wild_collects: bool,
 }
 
-/// One of the two links.
 struct Linked {
     outcome: Outcome,
     dir: PathBuf,

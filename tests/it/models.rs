@@ -129,7 +129,6 @@ fn may_call(model: &Model, call: &Call, passed: &[Place]) -> bool {
     })
 }
 
-/// What was seen of functions.
 struct Seen {
     functions: usize,
     results: usize,

@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 /// No command of any test takes this long; a hanging program must not hang the suite.
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// What a command did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Outcome {
     /// Exit status; for a death by signal, 128 + its number as a shell has it.
@@ -50,12 +49,10 @@ impl Session {
         &self.dir
     }
 
-    /// `dir/name`.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.dir.join(name)
     }
 
-    /// Make a subdirectory.
     pub(crate) fn mkdir(&self, name: &str) -> PathBuf {
         let path = self.path(name);
         std::fs::create_dir_all(&path).unwrap();
@@ -70,7 +67,6 @@ impl Session {
         path
     }
 
-    /// Run `job` to its end.
     pub(crate) fn run(&mut self, job: &Job) -> Outcome {
         self.log.push(job.to_string());
         let scratch = self.dir.join(format!(".out{}", self.log.len()));
@@ -100,7 +96,6 @@ impl Session {
         text
     }
 
-    /// Panic with [`Session::failure`].
     #[track_caller]
     pub(crate) fn fail(&self, what: &str) -> ! {
         panic!("{}", self.failure(what))
@@ -153,7 +148,6 @@ impl Job {
         self
     }
 
-    /// The words of `text`.
     pub(crate) fn words(self, text: &str) -> Self {
         self.args(text.split_whitespace())
     }

@@ -11,7 +11,6 @@ use crate::tools::{self, Linker};
 
 const PRINTS: &str = "5 11 70 -2 2 3 51 -1 1 9 201 5 5 6 32 1 7 2 -1 7\n";
 
-/// A compiler and its flags.
 struct Build {
     compiler: &'static str,
     flags: &'static str,

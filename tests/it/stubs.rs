@@ -140,7 +140,6 @@ fn no_stubs_where_the_linker_folds_everything() {
     }
 }
 
-/// Compile the fixture `stub_kinds`.
 fn compile_kinds(session: &mut Session, compiler: &str, flags: &str) {
     let fixture = tools::repository().join("fixtures/stub_kinds");
     for source in ["main", "other"] {

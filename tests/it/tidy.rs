@@ -140,6 +140,47 @@ fn public_types_have_names_of_their_own() {
     none(findings);
 }
 
+/// Folders whose short docs are still to be written out, or to go.
+const SHORT_DOCS: &[&str] = &[
+    "src/propagate/",
+    "src/index/",
+    "src/resolve/",
+    "src/inputs/",
+    "src/link",
+    "src/summarize/",
+    "src/emit/",
+    "summaries/src/native/",
+    "summaries/src/cfl/",
+];
+
+/// A doc comment is a sentence that stands alone. Where there is nothing to say that the name doesn't, there is none.
+#[test]
+fn docs_are_sentences() {
+    let mut findings = Vec::new();
+    for (path, text) in rust_files() {
+        let is_done = path.starts_with("src/emit/debug/") || path.starts_with("src/emit/bitcode/");
+        if starts_with_any(&path, SHORT_DOCS) && !is_done {
+            continue;
+        }
+        let (mut words, mut first) = (0, 0);
+        for (number, line) in text.lines().enumerate() {
+            match line.trim_start().strip_prefix("///") {
+                Some(doc) => {
+                    first = if words == 0 { number + 1 } else { first };
+                    words += doc.split_whitespace().count();
+                }
+                None => {
+                    if (1..6).contains(&words) {
+                        findings.push(format!("{path}:{first}: a doc of {words} words"));
+                    }
+                    words = 0;
+                }
+            }
+        }
+    }
+    none(findings);
+}
+
 /// A relocation type is named as the psABI names it: where it is compared, and in the arms of a match.
 #[test]
 fn relocation_types_have_names() {
@@ -269,6 +310,21 @@ fn documented_paths_exist() {
         }
     }
     none(findings);
+}
+
+/// A table of results that no page cites helps nobody.
+#[test]
+fn results_are_cited() {
+    let pages: Vec<String> = files()
+        .into_iter()
+        .filter(|path| path.extension().is_some_and(|e| e == "md") && !path.starts_with("bench/results"))
+        .map(|path| read(&path))
+        .collect();
+    let tables = files().into_iter().filter(|path| path.starts_with("bench/results"));
+    let cited = |path: &PathBuf| pages.iter().any(|page| page.contains(&*path.to_string_lossy()));
+    none(
+        tables.filter(|path| !cited(path)).map(|path| format!("{} is in no page", path.display())).collect(),
+    );
 }
 
 #[test]

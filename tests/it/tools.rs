@@ -5,7 +5,6 @@
 
 use std::path::{Path, PathBuf};
 
-/// The linkers behind us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Linker {
     Lld,
@@ -38,7 +37,6 @@ impl Linker {
         asked.is_err() || asked.is_ok_and(|names| names.split(',').any(|name| name == self.name()))
     }
 
-    /// The executable.
     pub(crate) fn path(self) -> PathBuf {
         match self {
             Linker::Lld => tool("ld.lld-19"),
@@ -50,7 +48,6 @@ impl Linker {
     }
 }
 
-/// The binary under test.
 pub(crate) fn lto_prune() -> PathBuf {
     match std::env::var_os("LTO_PRUNE_BIN") {
         Some(path) => path.into(),
@@ -58,12 +55,10 @@ pub(crate) fn lto_prune() -> PathBuf {
     }
 }
 
-/// The root of the repository.
 pub(crate) fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// `name` in `PATH`.
 pub(crate) fn tool(name: &str) -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).map(|dir| dir.join(name)).find(|file| file.is_file());

@@ -125,7 +125,6 @@ fn divide(corpus: &Corpus, driver: &Driver, scratch: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A row for each linker.
 fn measure(driver: &Driver, options: &Options, scratch: &Path) -> Vec<Result<Row>> {
     let wanted =
         if options.linkers.is_empty() { LINKERS.map(str::to_owned).into() } else { options.linkers.clone() };

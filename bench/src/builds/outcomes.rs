@@ -6,14 +6,13 @@
 
 use std::collections::BTreeMap;
 
-/// The results of a suite.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Outcomes {
     /// How often each `RESULT NAME` was printed.
     pub(super) lines: BTreeMap<String, usize>,
     pub(super) passed: usize,
     pub(super) failed: usize,
-    /// Skipped, or failed as expected.
+    /// They were skipped, or failed as expected.
     pub(super) other: usize,
 }
 

@@ -19,7 +19,6 @@ pub(super) enum Compiler {
     Rustc,
 }
 
-/// A project and its recipe.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Project {
     pub(super) name: &'static str,

@@ -27,7 +27,6 @@ pub(super) enum Fate {
     LeftAlone,
 }
 
-/// One call of the linker.
 #[derive(Debug)]
 pub(super) struct Link {
     pub(super) output: String,
@@ -44,7 +43,6 @@ pub(super) type Links = BTreeMap<(String, usize), Link>;
 /// The end of what lto-prune prints before the linker's own help.
 const OWN_HELP: &str = "All other options are the linker's. ld.lto-prune --help prints its help as well.\n";
 
-/// Read all records below `dir`.
 pub(super) fn read(dir: &Path) -> Result<Links> {
     let mut records = Vec::new();
     for entry in fs::read_dir(dir)? {

@@ -16,7 +16,7 @@ use crate::Result;
 #[derive(Debug, Default)]
 pub(super) struct Files {
     pub(super) linked: BTreeMap<PathBuf, Face>,
-    /// A hash of the contents.
+    /// The values are hashes of the contents.
     pub(super) others: BTreeMap<PathBuf, u64>,
 }
 

@@ -131,7 +131,6 @@ impl Case {
         MODES[self.mode].0
     }
 
-    /// What filters ask for.
     fn tags(&self) -> BTreeSet<&'static str> {
         let mut tags = BTreeSet::from([self.linker, self.mode_name(), self.compiler]);
         if self.linker == "rust-lld" {
@@ -202,13 +201,11 @@ impl Case {
         self.parts.iter().all(|p| features[p.feature].choices(&tags).contains(&p.words))
     }
 
-    /// Everything but the features.
     pub(crate) fn describe_choices(&self) -> String {
         let small = Case { parts: Vec::new(), ..self.clone() };
         format!("{} {} {}", small.describe(&[]), self.report, self.main_last)
     }
 
-    /// One line for a person.
     pub(crate) fn describe(&self, features: &[Feature]) -> String {
         let names: Vec<&str> = self.parts.iter().map(|p| features[p.feature].name.as_str()).collect();
         format!(

@@ -70,14 +70,13 @@ pub(crate) struct Feature {
     pub(crate) sources: Vec<Source>,
     /// Shell commands, after everything is compiled.
     pub(crate) commands: Vec<String>,
-    /// Alternatives for the line.
+    /// Of these words one alternative stands on the line.
     pub(crate) words: Vec<(Filter, Vec<String>)>,
     /// The name of the output, where it is the point.
     pub(crate) output: Option<String>,
 }
 
 impl Feature {
-    /// Whether the program calls `NAME_run`.
     pub(crate) fn runs(&self) -> bool {
         let entry = format!("int {}_run(void)", self.name);
         self.sources.iter().any(|s| s.text.contains(&entry))
@@ -87,7 +86,6 @@ impl Feature {
         self.sources.iter().any(|s| s.language == Language::Cxx)
     }
 
-    /// The alternatives that fit.
     pub(crate) fn choices(&self, tags: &BTreeSet<&str>) -> Vec<usize> {
         if !self.when.holds(tags) {
             return Vec::new();

@@ -55,7 +55,6 @@ fn used(features: &[Feature]) -> BTreeSet<String> {
     found
 }
 
-/// A line for each linker.
 pub(crate) fn unused(features: &[Feature], linkers: &[(&'static str, PathBuf)]) -> Result<String> {
     let used = used(features);
     let mut text = String::new();

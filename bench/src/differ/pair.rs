@@ -12,7 +12,6 @@ use super::facts;
 use super::feature::Feature;
 use crate::Result;
 
-/// What one link left.
 #[derive(Debug)]
 pub(crate) struct Side {
     pub(crate) facts: Vec<String>,
@@ -20,7 +19,6 @@ pub(crate) struct Side {
     bytes: Vec<u8>,
 }
 
-/// Both.
 #[derive(Debug)]
 pub(crate) struct Pair {
     pub(crate) plain: Side,
@@ -182,7 +180,6 @@ fn side(
     Ok(Side { facts, linked: done.status.success(), bytes })
 }
 
-/// A number for the bytes.
 fn summary(bytes: &[u8]) -> String {
     use std::hash::{DefaultHasher, Hash, Hasher};
     let mut hash = DefaultHasher::new();

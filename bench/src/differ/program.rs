@@ -60,7 +60,6 @@ pub(crate) fn own(case: &Case, features: &[Feature]) -> Feature {
     }
 }
 
-/// The host of libraries.
 pub(crate) fn host() -> Feature {
     Feature {
         name: "host".to_owned(),

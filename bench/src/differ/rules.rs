@@ -7,9 +7,8 @@ use std::collections::BTreeMap;
 /// A difference, and what else is known of the pair.
 #[derive(Debug)]
 pub(crate) struct Difference<'a> {
-    /// With its sign.
+    /// It begins with its sign, minus or plus.
     pub(crate) line: &'a str,
-    /// All differences of the pair.
     pub(crate) all: &'a [String],
     pub(crate) plain: &'a [String],
     pub(crate) words: &'a [String],

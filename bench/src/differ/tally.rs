@@ -30,7 +30,6 @@ impl Finding {
     }
 }
 
-/// Of some links.
 #[derive(Debug, Default, Clone, Copy)]
 struct Numbers {
     links: usize,
@@ -72,7 +71,6 @@ pub(crate) struct Tally {
     pub(crate) repeated: usize,
     /// Links that differ when the linker alone does them twice; the lines of that are left out.
     pub(crate) unsteady: usize,
-    /// What could not be tried.
     pub(crate) broken: Vec<String>,
 }
 

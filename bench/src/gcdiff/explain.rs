@@ -53,7 +53,6 @@ pub(super) struct Comparison<'a> {
     pub(super) world: &'a World,
     pub(super) lld: &'a dyn Fn(Node) -> bool,
     pub(super) ours: &'a dyn Fn(Node) -> bool,
-    /// `--gc-sections` was on the line.
     pub(super) gc_on_line: bool,
 }
 

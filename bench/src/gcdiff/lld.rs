@@ -16,7 +16,6 @@ use crate::process::run_ok;
 /// (label of the object, section name) to how many such sections.
 type Counts = HashMap<(String, String), usize>;
 
-/// lld's side of the comparison.
 #[derive(Debug)]
 pub(super) struct Kept {
     pub(super) world: World,
@@ -55,7 +54,6 @@ pub(super) fn run(corpus: &Corpus, link: &Link, lld: &Path, scratch: &Path) -> R
     Ok(Kept { world, counts, unaccounted })
 }
 
-/// Count `FILE:(SECTION)`.
 fn add(counts: &mut Counts, dir: &Path, place: &str) {
     if let Some((file, section)) = place.strip_suffix(')').and_then(|p| p.split_once(":(")) {
         *counts.entry((label(dir, file), section.to_owned())).or_default() += 1;

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::corpus::{Corpus, Link, find_linker};
-use crate::table::{Table, count, publish};
+use crate::table::{Table, count, publish_good};
 use crate::{Options, Result};
 use explain::{Comparison, Reason};
 use objects::{Node, World};
@@ -36,14 +36,12 @@ impl Sum {
     }
 }
 
-/// The comparison of one link.
 #[derive(Debug, Default)]
 struct Outcome {
     both_kept: Sum,
     both_dropped: Sum,
     dropped_by_us: BTreeMap<Reason, Sum>,
     kept_by_us: BTreeMap<Reason, Sum>,
-    /// Every differing section, in words.
     details: Vec<String>,
     errors: Vec<String>,
 }
@@ -155,10 +153,5 @@ pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
         table.as_str(),
         reasons.as_str()
     );
-    if good {
-        publish(corpus, options, "gcdiff", "What is kept, beside lld's garbage collection", &body)?;
-    } else {
-        print!("{body}");
-    }
-    Ok(good)
+    publish_good(good, corpus, options, "gcdiff", "What is kept, beside lld's garbage collection", &body)
 }

@@ -17,11 +17,10 @@ use crate::Result;
 /// A section of an object of the link: indices in [`World::objects`] and [`InputObject::sections`].
 pub(super) type Node = (usize, usize);
 
-/// One section header.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Section {
     pub(super) name: String,
-    /// In bytes.
+    /// It is a number of bytes.
     pub(super) size: u64,
     /// Allocated, and of the kind that garbage collection decides about.
     pub(super) collectable: bool,
@@ -30,7 +29,6 @@ pub(super) struct Section {
     pub(super) discarded: bool,
 }
 
-/// What a relocation is against.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Target {
     Section(usize),
@@ -45,17 +43,14 @@ pub(super) struct Frame {
     pub(super) personality: Vec<Target>,
 }
 
-/// One relocatable object.
 #[derive(Debug, Default)]
 pub(super) struct InputObject {
     /// `PATH`, or `PATH(MEMBER)`, with the path canonical.
     pub(super) label: String,
-    /// By ELF section index.
+    /// The elements are indexed by ELF section index.
     pub(super) sections: Vec<Section>,
-    /// Relocations of collectable sections.
     pub(super) references: Vec<(usize, Target)>,
     pub(super) frames: Vec<Frame>,
-    /// Global definitions: name and section.
     definitions: Vec<(String, usize)>,
 }
 
@@ -101,7 +96,6 @@ impl World {
         }
     }
 
-    /// Every collectable section.
     pub(super) fn nodes(&self) -> impl Iterator<Item = Node> + '_ {
         self.objects.iter().enumerate().flat_map(|(o, object)| {
             object.sections.iter().enumerate().filter(|(_, s)| s.collectable).map(move |(s, _)| (o, s))
@@ -109,7 +103,6 @@ impl World {
     }
 }
 
-/// Split `PATH(MEMBER)`.
 fn split_member(name: &str) -> (&str, Option<&str>) {
     match name.strip_suffix(')').and_then(|n| n.rsplit_once('(')) {
         Some((path, member)) => (path, Some(member)),

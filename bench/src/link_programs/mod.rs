@@ -25,14 +25,13 @@ pub(crate) struct Linker {
     pub(crate) path: PathBuf,
 }
 
-/// What a seed showed.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Tally {
     /// Links that succeeded, plain and pruned, and were compared.
     pub(crate) compared: usize,
     /// Of these, those whose output is smaller when pruned.
     pub(crate) smaller: usize,
-    /// Links that failed alike.
+    /// These links failed in the same way with both.
     pub(crate) failed: usize,
     /// Pruned links that fell back to the originals with a warning.
     pub(crate) warned: usize,

@@ -12,10 +12,8 @@ const FUNCTIONS: usize = 10;
 const VARIABLES: usize = 5;
 /// How many of them have no other definitions than tentative ones, in programs that have any.
 const TENTATIVE: usize = 2;
-/// Aliases, IFUNCs and thread-local variables.
 const ODD: usize = 3;
 
-/// What is linked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
     Pie,
@@ -49,7 +47,6 @@ impl Mode {
     }
 }
 
-/// Where a module goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     Object,
@@ -57,25 +54,22 @@ pub(crate) enum Place {
     Library(usize),
 }
 
-/// A translation unit.
 #[derive(Debug)]
 pub(crate) struct Module {
     pub(crate) place: Place,
     pub(crate) compiler: &'static str,
     pub(crate) flags: Vec<&'static str>,
-    /// `m3.c` or `m3.cpp`.
+    /// It is a name such as `m3.c`.
     pub(crate) source: String,
     pub(crate) text: String,
 }
 
 impl Module {
-    /// `m3.o`.
     pub(crate) fn object(&self) -> String {
         format!("{}.o", self.source.split('.').next().unwrap_or_default())
     }
 }
 
-/// A program.
 #[derive(Debug)]
 pub(crate) struct Program {
     pub(crate) mode: Mode,

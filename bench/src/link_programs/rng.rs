@@ -1,6 +1,5 @@
 //! A small generator of random numbers, the same on every machine: a seed is a test case.
 
-/// splitmix64 (Steele, Lea, Flood 2014).
 #[derive(Debug, Clone)]
 pub(crate) struct Rng(u64);
 

@@ -22,7 +22,6 @@ const SECTION: &[(usize, usize)] =
 const SYMBOL: &[(usize, usize)] = &[(0, 4), (4, 1), (5, 1), (6, 2), (8, 8), (16, 8)];
 const RELOCATION: &[(usize, usize)] = &[(0, 8), (8, 4), (12, 4), (16, 8)];
 
-/// One to four changes.
 pub(crate) fn damage(original: &[u8], rng: &mut Rng) -> Vec<u8> {
     let mut bytes = original.to_vec();
     for _ in 0..1 + rng.below(4) {

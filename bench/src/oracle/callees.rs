@@ -22,7 +22,6 @@ use crate::process::run_ok;
 use crate::sites::llvm::{UNLIMITED, is_indirect_call};
 use crate::table::count;
 
-/// Columns of the table.
 pub(super) const COLUMNS: [&str; 9] = [
     "link",
     "sites",
@@ -35,7 +34,6 @@ pub(super) const COLUMNS: [&str; 9] = [
     "fewer than LLVM",
 ];
 
-/// Functions by name.
 pub(super) type Callees = BTreeSet<String>;
 
 /// What lto-prune says of a site.
@@ -43,15 +41,13 @@ pub(super) type Callees = BTreeSet<String>;
 pub(super) enum Ours {
     /// These and no others; none: nothing is ever called there.
     Resolved(Callees),
-    /// Anything, for this reason.
+    /// It may be anything, for this reason.
     Overdefined(String),
-    /// The function is not live.
     Dead,
     /// A live function's site that the report doesn't have.
     Missing,
 }
 
-/// One program, compared.
 #[derive(Debug, Default)]
 pub(super) struct Compared {
     sites: usize,
@@ -62,7 +58,6 @@ pub(super) struct Compared {
     fewer: usize,
     only_llvm: Vec<String>,
     not_contained: Vec<String>,
-    /// What makes the command fail.
     pub(super) errors: Vec<String>,
 }
 
@@ -73,7 +68,6 @@ impl Compared {
         std::iter::once(link.name()).chain(numbers.map(|n| count(n as u64))).collect()
     }
 
-    /// Count a site.
     fn add(&mut self, place: &str, llvm: Option<&Callees>, ours: &Ours) {
         self.sites += 1;
         if *ours == Ours::Dead {
@@ -241,7 +235,6 @@ fn instructions(bytes: &[u8]) -> Result<BTreeMap<String, Vec<u64>>> {
 struct Report {
     /// By function and number of the instruction.
     sites: BTreeMap<(String, u64), Ours>,
-    /// Live functions.
     live: BTreeSet<String>,
     /// The first name of what has several: aliases, and assembly that isn't divided into its functions.
     names: BTreeMap<String, String>,

@@ -37,7 +37,6 @@ pub(super) struct Entry {
     pub(super) live: bool,
     /// Mentions that are no direct calls; of an alias, what it is an alias of.
     pub(super) refs: Vec<Guid>,
-    /// Direct calls.
     pub(super) calls: Vec<Guid>,
 }
 

@@ -15,12 +15,11 @@ use super::index::{Guid, Index, Kind};
 use super::ours::{Ours, Witness};
 use crate::Result;
 use crate::corpus::{Corpus, Link, find_linker, rust_linker};
-use crate::links::text_size;
 use crate::lto::copy;
 use crate::process::run_ok;
+use crate::symbols::text_size;
 use crate::table::count;
 
-/// Columns of the table.
 pub(super) const COLUMNS: [&str; 12] = [
     "link",
     "values",
@@ -43,11 +42,10 @@ pub(super) enum Reason {
     Mentioned,
     /// In the bitcode only what isn't kept either mentions it.
     Behind,
-    /// In words.
+    /// The difference in words, for a person to explain.
     Unexplained(String),
 }
 
-/// One link, compared.
 #[derive(Debug, Default)]
 pub(super) struct Compared {
     values: usize,

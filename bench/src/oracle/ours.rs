@@ -19,17 +19,15 @@ use crate::Result;
 /// An edge of the report's graph keeps its target because the address escaped.
 const ESCAPED: u64 = 4;
 
-/// An atom of the report.
 #[derive(Debug, Clone)]
 pub(super) struct Atom {
     pub(super) module: usize,
-    /// `kept`, `stub` or `dropped`.
+    /// It is `kept`, `stub` or `dropped`.
     pub(super) state: String,
     pub(super) witness: Witness,
     name: Option<String>,
 }
 
-/// By what an atom lives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Witness {
     Nothing,
@@ -40,34 +38,31 @@ pub(super) enum Witness {
 /// An edge of the report's graph.
 #[derive(Debug, Clone)]
 pub(super) struct Mention {
-    /// Position in the report's atoms.
+    /// It is a position in the report's atoms.
     pub(super) from: usize,
     pub(super) kind: String,
-    /// It lets the address escape.
+    /// It lets the address of the atom escape.
     pub(super) escaped: bool,
 }
 
 /// A definition in one of the modules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Definition {
-    /// Position in the report's modules.
+    /// It is a position in the report's modules.
     pub(super) module: usize,
-    /// Position in the report's atoms.
+    /// It is a position in the report's atoms.
     pub(super) atom: usize,
 }
 
-/// All of it.
 #[derive(Debug, Default)]
 pub(super) struct Ours {
     /// As lld names them, but for the offset in an archive.
     pub(super) labels: Vec<String>,
     pub(super) atoms: Vec<Atom>,
-    /// What mentions an atom.
     pub(super) mentions: BTreeMap<usize, Vec<Mention>>,
     /// Atoms that an indirect call may go to, with the first caller.
     pub(super) called: BTreeMap<usize, usize>,
     pub(super) definitions: BTreeMap<Guid, Vec<Definition>>,
-    /// The value of an atom.
     pub(super) values: BTreeMap<usize, Guid>,
     pub(super) names: BTreeMap<Guid, String>,
     /// What the IR of a definition mentions.

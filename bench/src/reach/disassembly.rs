@@ -12,7 +12,6 @@ use super::input::Module;
 
 use crate::Result;
 
-/// One instruction.
 #[derive(Debug, Clone)]
 pub(super) struct Instruction {
     pub(super) at: u64,

@@ -19,7 +19,6 @@ pub(super) struct Node {
     pub(super) names: Vec<String>,
 }
 
-/// The graph of a link.
 #[derive(Debug)]
 pub(super) struct Graph<'a> {
     pub(super) inputs: &'a Inputs,
@@ -39,7 +38,6 @@ pub(super) fn relative(kind: u32) -> bool {
     matches!(kind, 2 | 4 | 9 | 24 | 28 | 29 | 41 | 42)
 }
 
-/// The instruction that covers `offset`.
 pub(super) fn covering(listing: &[Instruction], offset: u64) -> Option<&Instruction> {
     let next = listing.partition_point(|i| i.at <= offset);
     listing.get(next.checked_sub(1)?).filter(|i| offset < i.at + i.len)

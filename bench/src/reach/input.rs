@@ -31,7 +31,7 @@ pub(super) struct Section {
     pub(super) size: u64,
     pub(super) code: bool,
     pub(super) data: Vec<u8>,
-    /// By offset.
+    /// They are in ascending order of offset.
     pub(super) relocs: Vec<Reloc>,
     /// Another object's group of the same signature stands for it.
     pub(super) discarded: bool,
@@ -130,7 +130,6 @@ fn module(name: &str, bytes: Vec<u8>, groups: &mut BTreeSet<String>) -> Result<M
     Ok(Module { bytes, sections, symbols })
 }
 
-/// What a shared library names.
 fn shared(bytes: &[u8], names: &mut BTreeSet<String>) -> Result<()> {
     let file = object::File::parse(bytes)?;
     for symbol in file.dynamic_symbols() {

@@ -18,12 +18,11 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use object::{Object, ObjectSection};
 use serde_json::Value;
 
 use crate::corpus::{self, Corpus, Link, find_linker};
 use crate::process::{self, run_ok};
-use crate::symbols::sized_functions;
+use crate::symbols::{sized_functions, text_size};
 use crate::table::{Table, count, publish};
 use crate::{Options, Result};
 
@@ -48,7 +47,7 @@ pub(crate) struct Main {
 /// Sized functions of an executable: name of each and bytes that none before it covers.
 #[derive(Default)]
 struct Functions {
-    /// Size and names.
+    /// These are the size and the names of each.
     extents: Vec<(u64, Vec<String>)>,
     bytes: u64,
 }
@@ -60,7 +59,7 @@ struct Row {
     reach: Functions,
     /// Entries of data that look like those of jump tables and aren't.
     unclaimed: usize,
-    /// Count and bytes by limit.
+    /// Each has its name, its count and its bytes.
     limits: Vec<(String, u64, u64)>,
 }
 
@@ -122,7 +121,6 @@ pub(crate) fn names(corpus: &Corpus) -> Result<Vec<String>> {
     Ok(mains(corpus, &[])?.into_iter().map(|m| m.name).collect())
 }
 
-/// To `DIR/main.o`.
 pub(crate) fn compile(main: &Main, dir: &Path) -> Result<()> {
     let mut command = Command::new(main.compiler);
     command
@@ -168,11 +166,6 @@ fn link(main: &Main, scratch: &Path, dir: &str, output: &str) -> Command {
         .args(&main.libraries);
     command.env_remove("LTO_PRUNE_FLAGS").env_remove("LTO_PRUNE_LINKER");
     command
-}
-
-fn text_size(path: &Path) -> Result<u64> {
-    let data = fs::read(path)?;
-    Ok(object::File::parse(&*data)?.section_by_name(".text").map_or(0, |s| s.size()))
 }
 
 /// The sized functions of a linked file, each byte once.

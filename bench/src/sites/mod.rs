@@ -11,9 +11,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::corpus::{Corpus, find_linker};
-use crate::links::text_size;
 use crate::process::run_ok;
-use crate::table::{Table, count, publish};
+use crate::symbols::text_size;
+use crate::table::{Table, count, publish_good};
 use crate::trace::report::State;
 use crate::trace::{self, Case, Outcome};
 use crate::{Options, Result, reach};
@@ -27,7 +27,6 @@ const RUNS: usize = 5;
 /// Of the places where causes began, so many are named for each link.
 const ORIGINS: usize = 3;
 
-/// Everything about one link.
 struct Row {
     name: String,
     /// Whether the C library is in it.
@@ -193,7 +192,7 @@ fn functions_table(rows: &[Row]) -> String {
     table.as_str().to_owned()
 }
 
-/// Of the ratios of `.text`.
+/// The geometric mean of the ratios of `.text`.
 fn geometric_mean<'r>(rows: impl Iterator<Item = &'r Row>) -> String {
     let logarithms: Vec<f64> = rows.map(|r| r.ratio().ln()).collect();
     if logarithms.is_empty() {
@@ -245,12 +244,8 @@ pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
         open().count(),
         geometric_mean(rows.iter().filter(|r| r.is_static)),
     );
-    if !failures.is_empty() {
-        print!("{body}\n{failures}");
-        return Ok(false);
-    }
-    publish(corpus, options, "sites", "Indirect calls by value flow", &body)?;
-    Ok(true)
+    print!("{failures}");
+    publish_good(failures.is_empty(), corpus, options, "sites", "Indirect calls by value flow", &body)
 }
 
 #[cfg(test)]

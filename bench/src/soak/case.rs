@@ -9,7 +9,6 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use object::{Object, ObjectSection};
 use serde_json::Value;
 
 use super::compiled::Compiled;
@@ -18,6 +17,7 @@ use super::program::Program;
 use super::setup::Recipe;
 
 use crate::corpus::{Corpus, find_linker};
+use crate::symbols::text_size;
 use crate::{Options, Result, process, trace};
 
 /// Seconds that the plain program may run; those of the own generator need milliseconds.
@@ -33,20 +33,17 @@ const REPEATED: usize = 20;
 /// What `timeout` says of a program that a stub has ended.
 const ILLEGAL_INSTRUCTION: i32 = 128 + 4;
 
-/// What all cases use.
 #[derive(Debug)]
 pub(crate) struct Tools {
     pub(crate) pruner: PathBuf,
     /// Short names, and where each is.
     pub(crate) linkers: Vec<String>,
     paths: Vec<PathBuf>,
-    /// `LTO_PRUNE_FLAGS` of the pruned link.
+    /// They are the `LTO_PRUNE_FLAGS` of the pruned link.
     flags: String,
-    /// Where red cases are kept.
     pub(crate) keep: PathBuf,
     /// What ran through pointers is held against the report, where lld links.
     trace: bool,
-    /// Objects of earlier runs.
     compiled: Option<Compiled>,
 }
 
@@ -82,18 +79,20 @@ impl Tools {
     }
 }
 
-/// What came of a case.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     /// No difference; bytes of `.text`, what the report says, and sites that a trace saw and that are resolved.
-    Same { plain: u64, pruned: u64, report: Report, sites: (usize, usize) },
-    /// Nothing was compared, and why.
+    Same {
+        plain: u64,
+        pruned: u64,
+        report: Report,
+        sites: (usize, usize),
+    },
+    /// Nothing was compared, for the reason given.
     Idle(String),
-    /// A difference, in words.
     Red(String),
 }
 
-/// What a command left.
 pub(crate) struct Ran {
     status: i32,
     pub(crate) stdout: Vec<u8>,
@@ -116,17 +115,10 @@ fn owned(words: &[&str]) -> Vec<String> {
     words.iter().map(|w| (*w).to_owned()).collect()
 }
 
-/// Bytes of `.text` in a linked file.
-pub(crate) fn text_size(path: &Path) -> Result<u64> {
-    let data = fs::read(path)?;
-    let file = object::File::parse(&*data)?;
-    Ok(file.section_by_name(".text").map_or(0, |s| s.size()))
-}
-
 /// What a report says of a link.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
-    /// Name, count, bytes.
+    /// Each has its name, its count and its bytes.
     pub(crate) limits: Vec<(String, u64, u64)>,
     /// Functions that live, that are stubs, that are gone.
     pub(crate) functions: [u64; 3],

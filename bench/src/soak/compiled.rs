@@ -18,11 +18,10 @@ const TOOLS: [&str; 4] = ["gcc", "clang-19", "as", "ar"];
 /// The file of a case that says what its objects were made of.
 const MADE_OF: &str = "made-of";
 
-/// Where objects are kept.
 #[derive(Debug)]
 pub(crate) struct Compiled {
     dir: PathBuf,
-    /// One line for each tool.
+    /// It has one line for each tool.
     versions: String,
 }
 

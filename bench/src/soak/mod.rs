@@ -36,7 +36,6 @@ use crate::corpus::Corpus;
 use crate::table::{Table, count};
 use crate::{Options, Result};
 
-/// What all cases came to.
 #[derive(Debug, Default)]
 struct Totals {
     programs: u64,
@@ -52,7 +51,6 @@ struct Totals {
     sites: (usize, usize),
     /// Functions that live, that are stubs, that are gone.
     functions: [u64; 3],
-    /// Pruned links with a stub.
     with_stubs: u64,
     red: Vec<String>,
 }
@@ -84,20 +82,18 @@ impl Totals {
     }
 }
 
-/// Where programs come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// Functions, live and dead: `program`.
+    /// The programs of `program`: functions, live and dead.
     Functions,
-    /// Called values: `pointers`.
+    /// The programs of `pointers`: addresses that are called.
     Pointers,
     Csmith,
-    /// Functions that are alike: `twins`.
+    /// The programs of `twins`: functions that are alike.
     Twins,
 }
 
 impl Source {
-    /// What `--programs=` says.
     pub(crate) fn parse(text: &str) -> Result<Source> {
         match text {
             "functions" => Ok(Source::Functions),

@@ -2,7 +2,6 @@
 //!
 //! `fuel` bounds the calls of a run; `jump_ok` says whether a longjmp to `jump_to` has somewhere to go.
 
-/// What every unit begins with.
 pub(super) const PRELUDE: &str = r#"#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

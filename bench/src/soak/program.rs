@@ -11,10 +11,8 @@
 use super::prelude::{BASE, PRELUDE};
 use super::rng::Rng;
 
-/// One source file.
 #[derive(Debug)]
 pub(crate) struct Unit {
-    /// Name without extension.
     pub(crate) name: String,
     pub(crate) text: String,
     pub(crate) cplus: bool,
@@ -22,7 +20,6 @@ pub(crate) struct Unit {
     pub(crate) archive: Option<usize>,
     /// It goes into the program's shared library.
     pub(crate) library: bool,
-    /// Extra options for its compilation.
     pub(crate) flags: Vec<String>,
 }
 
@@ -32,15 +29,12 @@ impl Unit {
     }
 }
 
-/// A program, to be compiled.
 #[derive(Debug)]
 pub(crate) struct Program {
     pub(crate) units: Vec<Unit>,
     /// Archives; some may be without members.
     pub(crate) archives: usize,
-    /// Extra options for every compilation.
     pub(crate) flags: Vec<String>,
-    /// Extra options for the link.
     pub(crate) link_flags: Vec<String>,
     /// Once in so many times it is linked statically.
     pub(crate) static_one_in: usize,
@@ -64,12 +58,10 @@ impl Program {
     }
 }
 
-/// How a function is defined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     /// With a body of random statements.
     Plain,
-    /// Without calls.
     Leaf,
     /// Weak, and where the number is a unit, defined strongly there too.
     Weak(Option<usize>),
@@ -77,7 +69,6 @@ pub(super) enum Form {
     Alias(usize),
     /// Chosen by a resolver at start-up.
     Ifunc,
-    /// Written in assembly.
     Assembly,
 }
 
@@ -111,13 +102,12 @@ pub(super) struct Draft {
     pub(super) tables: Vec<FunctionTable>,
 }
 
-/// The state of the generator.
 #[derive(Debug)]
 pub(super) struct Generator {
     pub(super) rng: Rng,
     pub(super) functions: Vec<Function>,
     pub(super) drafts: Vec<Draft>,
-    /// For names that occur once.
+    /// It makes names that occur only once.
     serial: usize,
 }
 
@@ -329,7 +319,6 @@ impl Generator {
     }
 }
 
-/// The program of a seed.
 pub(crate) fn generate(seed: u64) -> Program {
     let mut rng = Rng::new(seed, 0);
     let units = rng.range(2, 4);

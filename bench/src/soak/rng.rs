@@ -3,7 +3,6 @@
 //! xorshift64* (Vigna), seeded through splitmix64 so that neighbouring seeds share nothing. A crate of random
 //! numbers may change its streams between versions, and with them what a recorded seed means.
 
-/// A stream of random numbers.
 #[derive(Debug, Clone)]
 pub(crate) struct Rng(u64);
 
@@ -36,7 +35,6 @@ impl Rng {
         low + self.below(high - low + 1)
     }
 
-    /// True once in `n` times.
     pub(crate) fn one_in(&mut self, n: usize) -> bool {
         self.below(n) == 0
     }

@@ -6,7 +6,6 @@
 use super::program::{Program, Unit};
 use super::rng::Rng;
 
-/// A compiler family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Compiler {
     Gcc,
@@ -41,11 +40,9 @@ impl Compiler {
 /// The commands that make one executable, with paths relative to the folder of the case.
 #[derive(Debug, Default)]
 pub(crate) struct Recipe {
-    /// Compilations, then `ar`.
     pub(crate) compile: Vec<Vec<String>>,
     /// The driver's link, without `-o` and without a choice of linker; [`LIBRARY`] stands for the shared library.
     pub(crate) link: Vec<String>,
-    /// Objects of the shared library.
     library: Vec<String>,
     /// The linker, by its short name.
     pub(crate) linker: String,
@@ -84,7 +81,6 @@ impl Recipe {
     }
 }
 
-/// The shared library's name.
 const LIBRARY: &str = "libpart.so";
 
 fn words(text: &str) -> impl Iterator<Item = String> + '_ {
@@ -187,7 +183,6 @@ fn unit_flags(rng: &mut Rng, compiler: Compiler, unit: &Unit) -> Vec<String> {
     flags
 }
 
-/// What is drawn for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted<'l> {
     /// To choose from, by their short names.

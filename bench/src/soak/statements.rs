@@ -14,7 +14,6 @@ impl Generator {
         ALL[self.rng.below(ALL.len())]
     }
 
-    /// An expression without calls.
     pub(super) fn expression(&mut self, depth: usize) -> String {
         if depth == 0 {
             return if self.rng.one_in(3) { self.rng.literal() } else { self.variable().into() };

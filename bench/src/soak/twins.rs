@@ -39,7 +39,6 @@ const WAYS: [Way; 8] = [
     Way::Passed,
 ];
 
-/// What every unit begins with.
 const PRELUDE: &str = "#include <setjmp.h>\n#include <stdio.h>\n#ifdef __clang__\n#define TWIN __attribute__((noinline))\n\
     #else\n#define TWIN __attribute__((noipa))\n#endif\ntypedef void *any;\n#ifdef __PIC__\n\
     #define ASM(to, name) __asm__ volatile(\"lea \" #name \"(%%rip), %0\" : \"=r\"(to))\n#else\n\
@@ -78,7 +77,6 @@ struct Member {
     way: Way,
 }
 
-/// The program of a seed.
 pub(crate) fn generate(seed: u64) -> Program {
     let mut rng = Rng::new(seed, 77);
     let units = rng.range(2, 4);

@@ -80,7 +80,6 @@ fn find(dir: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// Not a linker script.
 fn is_archive(path: &Path) -> Result<bool> {
     use std::io::Read;
     let mut magic = Vec::new();

@@ -60,7 +60,7 @@ impl Sum {
 enum Whole {
     Same,
     Differs,
-    /// lld links neither.
+    /// lld links neither the originals nor the copies.
     Unlinked,
 }
 
@@ -68,7 +68,7 @@ enum Whole {
 #[derive(Debug, Clone)]
 struct Row {
     name: String,
-    /// By [`KINDS`].
+    /// There is one for each of [`KINDS`].
     sums: [Sum; 3],
     whole: Whole,
     /// Objects of which emission failed, or the check of what was emitted.

@@ -49,7 +49,6 @@ pub(crate) const PACKAGES: &[&str] = &[
     "zopfli",
 ];
 
-/// Units of a package.
 const UNITS: usize = 4;
 
 /// Units of a package that are tried.
@@ -190,7 +189,6 @@ pub(crate) fn fetch(corpus: &Corpus, name: &'static str, scratch: &Path) -> Resu
     Ok(Package { name, dir, units, folders: folders.into_iter().take(MAX_FOLDERS).collect() })
 }
 
-/// Which of some units compile.
 pub(crate) fn compiling(
     package: &Package,
     options: &Options,

@@ -13,7 +13,6 @@ use std::collections::BTreeSet;
 
 use super::report::{Atom, Claim, Place, Report, State};
 
-/// One target that was seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Seen {
     /// In the program, at a place of an input if that is known.
@@ -24,7 +23,6 @@ pub(super) enum Seen {
     Outside(BTreeSet<String>),
 }
 
-/// One site that ran.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Executed {
     pub(super) address: u64,
@@ -66,7 +64,6 @@ pub(super) struct Miss {
     pub(super) target: String,
 }
 
-/// Compare all.
 pub(super) fn compare(report: &Report, executed: &[Executed]) -> Comparison {
     let mut comparison = Comparison::default();
     for site in executed {

@@ -38,7 +38,6 @@ struct Candidate {
     mentions: Vec<(u64, String)>,
 }
 
-/// The places of addresses.
 #[derive(Debug, Default)]
 pub(super) struct Layout {
     /// By address: size, and the start of the section.

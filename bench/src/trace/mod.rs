@@ -29,7 +29,7 @@ use iced_x86::FlowControl;
 
 use crate::corpus::{Corpus, Link, find_linker};
 use crate::process::run_ok;
-use crate::table::{Table, count, publish};
+use crate::table::{Table, count, publish_good};
 use crate::{Options, Result, reach};
 use compare::{Comparison, Executed, Seen};
 use layout::Layout;
@@ -45,12 +45,11 @@ pub(crate) struct Case {
     script: Option<PathBuf>,
 }
 
-/// Everything about one case.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) report: Report,
     pub(crate) live: Live,
-    /// Of the pruned link.
+    /// It is that of the pruned link.
     pub(crate) propagate: Duration,
     comparison: Comparison,
     trace: Trace,
@@ -102,7 +101,6 @@ impl Outcome {
     }
 }
 
-/// Which of `bench/mains`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mains {
     /// Those that hold the C and C++ libraries themselves.
@@ -231,11 +229,10 @@ pub(crate) fn observe(corpus: &Corpus, case: &Case, limit: u64) -> Result<Outcom
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Files<'a> {
     pub(crate) plain: &'a Path,
-    /// lld's, of the plain link.
+    /// lld wrote it for the plain link.
     pub(crate) map: &'a Path,
-    /// Of the pruned link.
+    /// It is that of the pruned link.
     pub(crate) report: &'a Path,
-    /// Where both links were made.
     pub(crate) dir: &'a Path,
 }
 
@@ -375,10 +372,6 @@ pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
         count(options.hits),
         table.as_str()
     );
-    if !failures.is_empty() {
-        print!("{body}\n{failures}");
-        return Ok(false);
-    }
-    publish(corpus, options, "trace", "What ran is in what was proved", &body)?;
-    Ok(true)
+    print!("{failures}");
+    publish_good(failures.is_empty(), corpus, options, "trace", "What ran is in what was proved", &body)
 }

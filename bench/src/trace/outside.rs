@@ -43,7 +43,6 @@ impl Outside {
     }
 }
 
-/// Eight bytes of a process.
 pub(super) fn read_word(memory: &File, address: u64) -> Option<u64> {
     let mut word = [0; 8];
     memory.read_exact_at(&mut word, address).ok()?;

@@ -24,7 +24,7 @@ pub(crate) struct Place {
 pub(crate) struct Atom {
     pub(crate) place: Place,
     pub(crate) size: u64,
-    /// `kept`, `stub` or `dropped`.
+    /// It is `kept`, `stub` or `dropped`.
     pub(crate) state: String,
     /// The atom that callers of its function enter; `None` if its values were not followed.
     pub(crate) function: Option<usize>,
@@ -53,18 +53,15 @@ pub(crate) struct Claim {
     pub(crate) because: Option<String>,
 }
 
-/// All of it.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     /// As linkers name files: a path, or `ARCHIVE(MEMBER)`.
     pub(crate) modules: Vec<(Option<String>, String)>,
     pub(crate) atoms: Vec<Atom>,
     pub(crate) claims: BTreeMap<Place, Claim>,
-    /// Names of IFUNCs.
     pub(crate) ifuncs: BTreeSet<String>,
     /// Counts of the analysis, by name; `code live`, `code by_mentions` and `code stubs` are bytes.
     pub(crate) counts: BTreeMap<String, u64>,
-    /// Overdefined sites by cause.
     pub(crate) causes: BTreeMap<String, u64>,
     /// Atoms by place: first byte, with the position.
     pub(super) places: BTreeMap<Place, usize>,

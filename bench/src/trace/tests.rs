@@ -8,7 +8,6 @@ use super::program::Program;
 use super::tracer::{self, Run, Target, Trace};
 use crate::corpus::Link;
 
-/// An empty folder.
 pub(super) fn scratch(name: &str) -> PathBuf {
     let dir = std::env::temp_dir().join(format!("bench-trace-{}-{name}", std::process::id()));
     let _ = std::fs::remove_dir_all(&dir);

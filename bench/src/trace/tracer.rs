@@ -32,24 +32,21 @@ const SI_KERNEL: i32 = 0x80;
 /// Key of the entry point in the vector that `/proc/PID/auxv` shows.
 const AT_ENTRY: u64 = 9;
 
-/// Where a call went.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Target {
-    /// Address in the program's file.
+    /// The address is one of the program's file.
     Inside(u64),
     /// A function of a shared library by the names that it goes by; none: code made at run time.
     Outside(BTreeSet<String>),
 }
 
-/// One site, as it ran.
 #[derive(Debug, Default)]
 pub(super) struct Observed {
     pub(super) hits: u64,
-    /// With the hits of each.
+    /// The values say how often each was hit.
     pub(super) targets: BTreeMap<Target, u64>,
 }
 
-/// Everything that was seen.
 #[derive(Debug, Default)]
 pub(super) struct Trace {
     /// Exit status of the command; 128 + signal if it was killed.
@@ -62,7 +59,6 @@ pub(super) struct Trace {
     pub(super) lost: u64,
 }
 
-/// What to run.
 #[derive(Debug)]
 pub(crate) struct Run<'a> {
     pub(crate) args: &'a [&'a OsStr],
@@ -230,7 +226,6 @@ impl Image {
         Some(Image { bias: entry.wrapping_sub(program.entry), memory, outside: Outside::default() })
     }
 
-    /// Take a breakpoint out.
     fn restore(&self, program: &Program, site: u64) -> Result<()> {
         match program.first_byte(site) {
             Some(byte) => Ok(self.memory.write_all_at(&[byte], site.wrapping_add(self.bias))?),

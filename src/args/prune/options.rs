@@ -125,7 +125,6 @@ pub const OPTIONS: &[(&str, &[PruneOption])] = &[
     ),
 ];
 
-/// Every option of ours.
 pub fn all() -> impl Iterator<Item = &'static PruneOption> {
     OPTIONS.iter().flat_map(|(_, options)| *options)
 }

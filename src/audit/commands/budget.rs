@@ -13,7 +13,6 @@ use crate::audit::table::{Answer, Cell, Table, count};
 use crate::error::{Error, Result, Stage};
 use crate::inputs::glob::Glob;
 
-/// Tables of the file.
 const TABLES: [(&str, By); 6] = [
     ("category", By::Category),
     ("section", By::Section),
@@ -23,7 +22,6 @@ const TABLES: [(&str, By); 6] = [
     ("symbol", By::Symbol),
 ];
 
-/// What a limit is of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Of {
     Total,

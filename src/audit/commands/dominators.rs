@@ -22,7 +22,6 @@ pub(crate) fn weights(model: &Model<'_>) -> Vec<u64> {
     std::iter::once(0).chain(model.atoms.iter().map(|a| model.weight(a))).collect()
 }
 
-/// The answer.
 pub(crate) fn answer(model: &Model<'_>, request: &Request) -> Answer {
     let dominators = Dominators::new(&model.graph());
     let bytes = dominators.retained(&weights(model));

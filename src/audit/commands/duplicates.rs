@@ -18,7 +18,6 @@ fn joined(model: &Model<'_>, atom: &Atom<'_>) -> &'static str {
     }
 }
 
-/// The answer.
 pub(crate) fn answer(model: &Model<'_>, request: &Request) -> Answer {
     let mut found: Vec<(u64, Vec<u32>)> = Vec::new();
     for group in &model.duplicates {

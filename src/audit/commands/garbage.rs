@@ -31,7 +31,6 @@ fn reason(atom: &Atom<'_>) -> Option<usize> {
     }
 }
 
-/// The answer.
 pub(crate) fn answer(model: &Model<'_>, request: &Request) -> Answer {
     let mut by_reason = [(0u64, 0u64); REASONS.len()];
     let mut items: Vec<Item> = Vec::new();

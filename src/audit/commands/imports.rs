@@ -15,7 +15,6 @@ use crate::audit::{ROWS, rows};
 /// Symbols, atoms that refer to them.
 type Sum = (u64, u64);
 
-/// The answer.
 pub(crate) fn answer(model: &Model<'_>, request: &Request) -> Answer {
     let mut sums: BTreeMap<&str, Sum> = BTreeMap::new();
     let mut imports: Vec<(bool, &[GraphEdge], String, &str)> = Vec::new();

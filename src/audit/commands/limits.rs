@@ -41,7 +41,6 @@ fn only_through(model: &Model<'_>, without: impl Fn(u32) -> bool) -> (u64, u64) 
     gone.fold((0, 0), |sum, (weight, _)| (sum.0 + weight, sum.1 + 1))
 }
 
-/// The answer.
 pub(crate) fn answer(model: &Model<'_>) -> Answer {
     let columns = ["limit", "severity", "places", "bytes", "first", "lifted by"];
     let mut limits = Table::new("limits", "what was not understood: bytes of what was left whole", &columns);

@@ -16,16 +16,13 @@ use crate::audit::table::{Answer, Cell, Table, count};
 use crate::audit::{ROWS, rows};
 use crate::error::{Error, Result, Stage};
 
-/// Columns of a path.
 const PATH: [&str; 3] = ["reference", "place", "to"];
-/// Columns of several.
 const PATHS: [&str; 4] = ["path", "reference", "place", "to"];
 
 /// A graph with one more node behind all that is asked about.
 struct Question<'m, 'a> {
     model: &'m Model<'a>,
     graph: Graph,
-    /// The node behind.
     to: u32,
     weights: Vec<u64>,
 }
@@ -96,7 +93,6 @@ impl<'m, 'a> Question<'m, 'a> {
         (kind, at, edge.count.into())
     }
 
-    /// A row for each edge.
     fn references(&self, name: &'static str, title: &str, edges: &[Arc]) -> Table {
         let mut table = Table::new(name, title, &["reference", "place", "places", "from", "to"]);
         for (from, to, number) in edges {

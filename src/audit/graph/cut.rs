@@ -1,4 +1,4 @@
-//! The fewest edges without which the root does not reach a node, and as many paths to it that share none of them.
+//! A minimum edge cut between the root and a node, and as many edge-disjoint paths to it (Menger), by maximum flow.
 //!
 //! By maximum flow (Dinic) with capacity 1 for each edge that may go; by Menger's theorem the two numbers are equal, so
 //! each proves the other. Of all smallest cuts it is the one nearest to the node, which takes the least along.
@@ -19,7 +19,6 @@ pub(crate) struct Cut {
 /// An edge of the flow network, its reverse at the index with the last bit flipped.
 struct Line {
     to: u32,
-    /// Free capacity.
     free: u32,
     /// The edge of the graph; [`NONE`] for reverses.
     arc: u32,

@@ -1,4 +1,4 @@
-//! Dominators: which node every path to a node goes through, by Lengauer and Tarjan, and what each node retains.
+//! The dominator tree, by Lengauer and Tarjan, and the retained size of each node.
 //!
 //! The simple form of the algorithm (path compression without balancing: m log n), without recursion, since
 //! chains of calls are long. What a node retains is what would not be reached without it: its own weight and that of every node
@@ -6,7 +6,6 @@
 
 use super::{Graph, NONE, ROOT};
 
-/// The dominator tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Dominators {
     /// By node: the nearest other node that every path from the root to it goes through; [`NONE`] for the root and for what
@@ -18,9 +17,9 @@ pub(crate) struct Dominators {
 
 /// Tables by number in depth-first order, from 0, the root.
 struct Numbered {
-    /// Node of each number.
+    /// The elements are nodes, by their numbers.
     vertex: Vec<u32>,
-    /// Number of the parent.
+    /// The elements are numbers of the parents, by number.
     parent: Vec<u32>,
     /// Number of each node, or [`NONE`].
     number: Vec<u32>,

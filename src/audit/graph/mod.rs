@@ -26,7 +26,7 @@ pub(crate) struct Graph {
 
 /// The root that all is reached from.
 pub(crate) const ROOT: u32 = 0;
-/// No node, no edge.
+/// It stands for no node and for no edge.
 pub(crate) const NONE: u32 = u32::MAX;
 
 impl Graph {
@@ -56,7 +56,7 @@ impl Graph {
         Graph { start, target, number, nodes }
     }
 
-    /// Nodes, with the root.
+    /// The number of nodes counts the root, too.
     pub(crate) fn nodes(&self) -> usize {
         self.nodes
     }

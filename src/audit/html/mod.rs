@@ -37,14 +37,14 @@ struct Page {
     /// Bytes of input that are kept: what the root of the dominators retains.
     kept: u64,
     old: Option<Old>,
-    /// (archive, name)
+    /// Each is the pair of archive and name.
     modules: Vec<(i64, u32)>,
-    /// (name, category)
+    /// Each is the pair of name and category.
     sections: Vec<(u32, u32)>,
     items: Items,
     atoms: Atoms,
     graph: Edges,
-    /// (atom, reason, symbol)
+    /// Each is a triple of atom, reason and symbol.
     roots: Vec<(u32, u32, i64)>,
     imports: Imports,
 }
@@ -69,7 +69,6 @@ struct Items {
     atoms: Vec<u32>,
 }
 
-/// What lives.
 #[derive(Default, Serialize)]
 struct Atoms {
     name: Vec<u32>,
@@ -82,7 +81,6 @@ struct Atoms {
     dominator: Vec<i64>,
 }
 
-/// The references that keep something.
 #[derive(Default, Serialize)]
 struct Edges {
     kinds: Vec<String>,
@@ -92,7 +90,6 @@ struct Edges {
     offset: Vec<i64>,
 }
 
-/// Texts, each once.
 #[derive(Default)]
 struct Strings {
     list: Vec<String>,
@@ -118,7 +115,7 @@ struct Row {
     category: String,
     space: Option<String>,
     bytes: i64,
-    /// (bytes, position) of the largest.
+    /// These are the bytes and position of the largest.
     atom: Option<(i64, u32)>,
     atoms: u32,
 }

@@ -70,7 +70,6 @@ pub fn obstacle(original: &[u8], summary: &ModuleSummary, plan: &ModulePlan) -> 
     None
 }
 
-/// The fate of each value.
 struct SectionDisposition<'s> {
     survey: &'s Survey<'s>,
     numbering: Numbering,

@@ -1,17 +1,16 @@
-//! Bits written: numbers of fixed and variable width, blocks, unabbreviated records, and stretches of another bitstream as they are.
+//! A writer of LLVM's bitstream: numbers of fixed and variable width, blocks, unabbreviated records, and stretches of another bitstream as they are.
 //!
 //! Decides nothing. Numbers are little-endian in words of 32 bits, as LLVM's `BitstreamWriter` has them. Left out: abbreviations, of which none is
 //! ever defined here.
 
 use summaries::bitcode::codes::abbreviation as id;
 
-/// A bitstream that grows.
 #[derive(Debug, Default)]
 pub(super) struct Bits {
     bytes: Vec<u8>,
     /// Bits that don't make a byte yet, the first lowest.
     rest: u64,
-    /// How many, less than 8.
+    /// The last byte has this many bits, less than 8.
     filled: u32,
 }
 
@@ -31,12 +30,10 @@ impl Open {
 }
 
 impl Bits {
-    /// Bits that were written.
     pub(super) fn at(&self) -> u64 {
         self.bytes.len() as u64 * 8 + u64::from(self.filled)
     }
 
-    /// All whole bytes.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
     }

@@ -1,4 +1,4 @@
-//! A bitstream copied with changes: what is not touched stays bit by bit what it was.
+//! A copier of LLVM's bitstream with changes: what is not touched stays bit by bit what it was.
 //!
 //! Bits between changes are copied with the abbreviations that are defined in them; the headers of blocks are written anew, since their padding depends on the
 //! place, and what is in a block begins at a multiple of 32 bits in both streams. Decides nothing.
@@ -135,7 +135,6 @@ impl<'a> Copier<'a> {
         }
     }
 
-    /// Leave out the last record.
     pub(super) fn drop_record(&mut self) {
         self.copy_to(self.stream.began());
         self.done = self.stream.at();

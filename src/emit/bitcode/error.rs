@@ -31,7 +31,6 @@ pub enum Obstacle {
     OldProducer,
 }
 
-/// Why bitcode was not rewritten.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RewriteError {
     #[error("malformed bitcode: {0}")]

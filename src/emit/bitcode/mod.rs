@@ -1,4 +1,4 @@
-//! Bitcode without what is dropped: a file of LLVM bitcode (LLVM 14 to 22, ThinLTO or full) rewritten, with an action for each global value.
+//! Dead global elimination in LLVM bitcode (LLVM 14 to 22, ThinLTO or full): a file is rewritten with an action for each global value.
 //!
 //! Dropped values become weak declarations that nothing refers to ([`values`]), the bodies of dropped functions are left out, and stubs get one that traps
 //! ([`stub`]). Value ids stay, so that all else is copied bit by bit ([`copier`]); what depends on it is made again: the

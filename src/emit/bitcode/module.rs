@@ -55,7 +55,7 @@ pub(super) struct Of<'c, 'a> {
     pub(super) number: u32,
     pub(super) module: &'c Module<'a>,
     pub(super) types: &'c Types,
-    /// By value id.
+    /// The elements are indexed by value id.
     pub(super) fates: &'c [ValueFate],
 }
 

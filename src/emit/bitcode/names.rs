@@ -26,7 +26,6 @@ pub(super) enum Kind {
     ThreadLocal,
 }
 
-/// A string table that grows.
 #[derive(Debug)]
 pub(super) struct ValueNames<'a> {
     old: &'a [u8],

@@ -14,7 +14,7 @@ pub(super) const WIDTH: u32 = 4;
 
 /// Of a call: its function type stands in the record.
 const EXPLICIT_TYPE: u64 = 1 << 15;
-/// Of inline assembly.
+/// A flag of inline assembly in constants.
 const SIDE_EFFECT: u64 = 1;
 const CONSTRAINTS: &[u8] = b"~{dirflag},~{fpsr},~{flags}";
 
@@ -28,7 +28,6 @@ pub fn assembly(name: &[u8]) -> String {
     format!("9: ud2\n.pushsection {table},\"\",@progbits\n.quad 9b\n.long 2\n{}\n.popsection", bytes(&entry))
 }
 
-/// Bytes that no quoting changes.
 fn bytes(of: &[u8]) -> String {
     let numbers: Vec<String> = of.iter().map(u8::to_string).collect();
     format!(".byte {}", numbers.join(","))

@@ -16,7 +16,6 @@ use super::error::{RewriteError, Unsupported};
 
 /// Of an entry's flags: no other module may import it.
 const NOT_ELIGIBLE_TO_IMPORT: u64 = 1 << 4;
-/// Instructions of a stub.
 const STUB_SIZE: u64 = 2;
 
 /// Records of which the next entry of a function takes possession.

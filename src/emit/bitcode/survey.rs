@@ -26,11 +26,10 @@ pub(super) struct Types {
     pub(super) void: Option<u64>,
     /// Of functions without parameters or result.
     pub(super) void_function: Option<u64>,
-    /// In address space 0.
+    /// It is the one in address space 0.
     pub(super) opaque_pointer: Option<u64>,
     /// A typed one, to a void function.
     pub(super) typed_pointer: Option<u64>,
-    /// Some pointer is typed.
     pub(super) typed: bool,
 }
 
@@ -62,7 +61,6 @@ impl Types {
 #[derive(Debug)]
 pub struct Survey<'a> {
     pub(super) file: BitcodeFile<'a>,
-    /// The bitstream, without a wrapper.
     pub(super) stream: &'a [u8],
     pub(super) types: Vec<Types>,
     /// String tables in the order of the file, each of the modules before it that have none yet.
@@ -149,7 +147,6 @@ impl<'a> Survey<'a> {
         }
     }
 
-    /// What the file's records say.
     pub fn file(&self) -> &BitcodeFile<'a> {
         &self.file
     }

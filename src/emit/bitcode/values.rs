@@ -10,7 +10,6 @@ use summaries::bitcode::codes::module as code;
 use super::names::{Kind, ValueNames};
 use super::survey::Types;
 
-/// Linkage of a weak declaration.
 const EXTERN_WEAK: u64 = 7;
 
 /// Of any record of a value: the type, behind the name.

@@ -9,7 +9,6 @@ use crate::error::{Error, Result, Stage};
 /// The fixed part of a header in the 32-bit format, in bytes: length, version, unit, address size, segment size.
 const HEADER: u64 = 12;
 
-/// Write the section anew.
 pub(super) fn rewrite(section: &DebugSection<'_>, layout: Layout<'_>) -> Result<Draft> {
     let invalid = |what: &str| Error::new(Stage::Emit, format!("a table of address ranges {what}"));
     let mut draft = Draft::new(section.index);

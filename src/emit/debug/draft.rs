@@ -1,4 +1,4 @@
-//! A debug section being written anew: bytes, relocations, and where old offsets went.
+//! The writer of a debug section: bytes, relocations, and a map from old offsets to new ones.
 //!
 //! References into a rewritten section are offsets of old contents. [`OffsetMap`] translates them; an offset that it does not know is an
 //! error, never a guess.
@@ -15,7 +15,6 @@ use crate::error::{Error, Result, Stage};
 /// What a relocation of a debug section means where the address alone does not say: (section, offset) and the atom.
 pub(in crate::emit) type Meant = ((u32, u64), AtomIdx);
 
-/// New contents of one section.
 #[derive(Debug)]
 pub(super) struct Draft {
     /// Its index among the sections of the object that is written.
@@ -75,7 +74,6 @@ impl Draft {
         Ok(())
     }
 
-    /// Overwrite a 32-bit number.
     pub(super) fn set_u32(&mut self, at: u64, value: u64) -> Result<()> {
         let value = u32::try_from(value).ok().filter(|v| *v < 0xffff_fff0);
         let field = usize::try_from(at).ok().and_then(|at| self.bytes.get_mut(at..at.checked_add(4)?));
@@ -87,7 +85,6 @@ impl Draft {
     }
 }
 
-/// Append an unsigned LEB128 number.
 pub(super) fn uleb(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
@@ -96,7 +93,6 @@ pub(super) fn uleb(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// Append a signed LEB128 number.
 pub(super) fn sleb(out: &mut Vec<u8>, mut value: i64) {
     loop {
         let byte = value as u8 & 0x7f;

@@ -1,4 +1,4 @@
-//! Which places of the original sections stay, and to which atom an address belongs.
+//! The address map of divided sections: which ranges stay, and to which atom an address belongs.
 //!
 //! In debug information an address may be the first byte of what it describes or the first byte behind it, and in a divided
 //! section the end of one function is the start of the next. [`Layout::meant`] decides by the function whose description the
@@ -32,7 +32,6 @@ pub(super) struct SectionSymbols {
 }
 
 impl SectionSymbols {
-    /// The symbols of an object.
     pub(super) fn read(input: &Input<'_>) -> Result<Self> {
         let mut symbols = SectionSymbols { of: vec![0; input.sections.len()], named: Vec::new() };
         for (i, symbol) in input.symbols.iter().enumerate().skip(1) {

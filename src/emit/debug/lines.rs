@@ -72,7 +72,6 @@ impl Registers {
     }
 }
 
-/// Write `.debug_line` anew.
 pub(super) fn rewrite(section: &DebugSection<'_>, layout: Layout<'_>) -> Result<(Draft, OffsetMap)> {
     let (mut draft, mut map) = (Draft::new(section.index), OffsetMap::default());
     let mut at = 0;

@@ -23,7 +23,7 @@ pub(super) struct ListBase {
     pub(super) base: u64,
     /// What the same is in the output: 0, or still an address.
     pub(super) new_base_is_zero: bool,
-    /// `DW_AT_addr_base`: an offset in `.debug_addr`.
+    /// The value of `DW_AT_addr_base`, an offset in `.debug_addr`.
     pub(super) addresses: Option<u64>,
 }
 
@@ -54,7 +54,6 @@ fn invalid(what: &str) -> Error {
     Error::new(Stage::Emit, format!("a list of ranges or locations {what}"))
 }
 
-/// Reads numbers of one section.
 #[derive(Debug, Clone)]
 pub(super) struct Cursor<'c> {
     bytes: &'c [u8],
@@ -66,7 +65,6 @@ impl<'c> Cursor<'c> {
         Cursor { bytes, at }
     }
 
-    /// The next `N` bytes.
     pub(super) fn take<const N: usize>(&mut self) -> Result<[u8; N]> {
         let at = usize::try_from(self.at).map_err(|_| early())?;
         let field = self.bytes.get(at..).and_then(|rest| rest.first_chunk::<N>()).ok_or_else(early)?;
@@ -126,7 +124,7 @@ impl<'c> Cursor<'c> {
 pub(super) struct ListSection<'s, 'a> {
     pub(super) section: &'s DebugSection<'a>,
     pub(super) layout: Layout<'s>,
-    /// `.debug_addr`.
+    /// It is the section `.debug_addr`, if there is one.
     pub(super) addresses: Option<&'s DebugSection<'a>>,
     /// Location lists, whose entries have expressions.
     pub(super) is_locations: bool,
@@ -246,7 +244,7 @@ impl ListSection<'_, '_> {
         }
     }
 
-    /// An address of `.debug_addr`, made-up.
+    /// The address that an index into `.debug_addr` means, made-up.
     fn indexed(self, list: &ListUse, index: u64) -> Result<u64> {
         let place = list.of.addresses.zip(index.checked_mul(8)).and_then(|(base, at)| base.checked_add(at));
         let (Some(table), Some(place)) = (self.addresses, place) else {

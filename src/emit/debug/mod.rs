@@ -185,7 +185,6 @@ impl<'a> Sections<'a> {
     }
 }
 
-/// Put together the new object.
 fn write(
     input: &Input<'_>,
     layout: Layout<'_>,
@@ -300,7 +299,7 @@ fn fill(bytes: &mut [u8], start: u64, size: u64, value: u8) -> Result<()> {
 
 /// The rewritten sections by their section symbols, which offsets into them are relocated against.
 struct Maps<'m> {
-    /// By symbol.
+    /// The elements are indexed by symbol.
     maps: Vec<(u32, usize, &'m OffsetMap)>,
 }
 

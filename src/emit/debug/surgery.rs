@@ -10,11 +10,10 @@ use super::view::{contents, is_compressed};
 use crate::emit::input::{Input, LE, Rela, Role, Shdr};
 use crate::error::{Error, Result, Stage};
 
-/// What becomes of a section.
 #[derive(Debug)]
 pub(super) struct Change {
     pub(super) section: usize,
-    /// `None`: as they were.
+    /// It is `None` if they are as they were.
     pub(super) bytes: Option<Vec<u8>>,
     /// All its relocations; `None`: as they were.
     pub(super) relocations: Option<Vec<Rela>>,
@@ -28,7 +27,6 @@ pub(super) struct Addition {
     pub(super) relocations: Vec<Rela>,
 }
 
-/// Everything that is changed.
 #[derive(Debug, Default)]
 pub(super) struct Surgery {
     pub(super) changes: Vec<Change>,
@@ -122,7 +120,6 @@ impl File {
         offset
     }
 
-    /// Append a section of relocations.
     fn add_relocations(&mut self, name: &[u8], target: u32, relocations: &[Rela]) {
         let name = self.name(&[b".rela", name].concat());
         let mut header = empty(elf::SHT_RELA, name, 8);

@@ -26,7 +26,7 @@ type Value<'r> = AttributeValue<Slice<'r>>;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tables<'t, 'a> {
     pub(super) abbreviations: &'t DebugSection<'a>,
-    /// `.debug_addr`
+    /// It is the section `.debug_addr`, if there is one.
     pub(super) addresses: Option<&'t DebugSection<'a>>,
     /// Of DWARF up to 4, and from 5 on.
     pub(super) ranges: [Option<&'t DebugSection<'a>>; 2],
@@ -37,7 +37,6 @@ pub(super) struct Tables<'t, 'a> {
 /// A unit whose span becomes ranges.
 #[derive(Debug)]
 pub(super) struct SpanUnit {
-    /// The section of the unit.
     pub(super) section: usize,
     pub(super) version: u16,
     /// Where its header names its abbreviations, an offset in the section of units.
@@ -58,9 +57,9 @@ pub(super) struct Needs {
     pub(super) zeroed: Vec<(usize, u64)>,
     /// Lengths of what is dropped, which become 0: section, offset, and how many bytes they have in which form.
     pub(super) lengths: Vec<(usize, u64, u64, gimli::DwForm)>,
-    /// Lists of `.debug_ranges` and `.debug_rnglists`.
+    /// These lists are in `.debug_ranges` and in `.debug_rnglists`.
     pub(super) ranges: [Vec<ListUse>; 2],
-    /// Lists of `.debug_loc` and `.debug_loclists`.
+    /// These lists are in `.debug_loc` and in `.debug_loclists`.
     pub(super) locations: [Vec<ListUse>; 2],
     pub(super) meant: Vec<Meant>,
 }
@@ -237,7 +236,6 @@ impl<'r> UnitReader<'r, '_, '_> {
         Ok(())
     }
 
-    /// Any other entry.
     fn entry(
         &mut self,
         tag: gimli::DwTag,

@@ -1,4 +1,4 @@
-//! The debug sections of an object as numbers: decompressed, and linked to a made-up address space.
+//! The reader of an object's debug sections: decompressed, and linked to a made-up address space.
 //!
 //! DWARF readers want addresses; a relocatable object has section symbols and addends. Each allocated section gets 2^40
 //! addresses of its own ([`encode`]), so that one number says section and offset, sums of a base and an offset work as in a
@@ -34,15 +34,14 @@ pub(super) fn decode(address: u64) -> Option<(u32, i64)> {
     (within < BIAS * 2).then(|| (section as u32, within.wrapping_sub(BIAS) as i64))
 }
 
-/// One debug section.
 #[derive(Debug)]
 pub(super) struct DebugSection<'a> {
     pub(super) index: usize,
-    /// The bytes, decompressed.
+    /// The bytes are those after decompression, if any.
     pub(super) raw: Cow<'a, [u8]>,
     /// The bytes with all relocations applied.
     pub(super) linked: Vec<u8>,
-    /// Its relocations, by offset.
+    /// They are in ascending order of offset.
     pub(super) relocations: Vec<Rela>,
 }
 

@@ -6,10 +6,9 @@
 use super::cursor::Cursor;
 use super::error::{BitcodeErrorKind, Result};
 
-/// One operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AbbreviationOperand {
-    /// Always this, without bits.
+    /// The value is always this and takes no bits.
     Literal(u64),
     /// That many bits, 1 to 64.
     Fixed(u32),
@@ -19,7 +18,7 @@ pub(super) enum AbbreviationOperand {
     Array,
     /// Six bits for one of 64 characters.
     Char6,
-    /// A length, then bytes.
+    /// A length comes first and then the bytes.
     Blob,
 }
 
@@ -100,7 +99,6 @@ impl Abbreviation {
     }
 }
 
-/// The character of a `Char6`.
 pub(super) fn char6(value: u64) -> u64 {
     const CHARACTERS: &[u8; 64] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._";
     u64::from(CHARACTERS.get(value as usize).copied().unwrap_or_default())

@@ -3,9 +3,8 @@
 //! Decides nothing. Source: LLVM, `LLVMBitCodes.h`, whose names these are, and `BitCodeEnums.h`; those that nothing here
 //! asks for are left out, and a reader says what it does with what it does not know.
 
-/// Ids of blocks.
 pub mod block {
-    /// Gives abbreviations to the others.
+    /// The block gives abbreviations to the other blocks.
     pub const BLOCKINFO: u32 = 0;
     pub const MODULE: u32 = 8;
     pub const PARAMATTR: u32 = 9;
@@ -37,13 +36,11 @@ pub mod abbreviation {
     pub const FIRST: u64 = 4;
 }
 
-/// Records of BLOCKINFO.
 pub mod blockinfo {
     /// What follows is of this block.
     pub const SETBID: u32 = 1;
 }
 
-/// Records of IDENTIFICATION.
 pub mod identification {
     pub const STRING: u32 = 1;
     pub const EPOCH: u32 = 2;
@@ -54,7 +51,6 @@ pub mod table {
     pub const BLOB: u32 = 1;
 }
 
-/// Records of MODULE.
 pub mod module {
     pub const VERSION: u32 = 1;
     pub const TRIPLE: u32 = 2;
@@ -80,7 +76,6 @@ pub mod attributes {
     pub const GROUP: u32 = 3;
 }
 
-/// Records of TYPE_NEW.
 pub mod types {
     pub const NUMENTRY: u32 = 1;
     pub const VOID: u32 = 2;
@@ -109,7 +104,6 @@ pub mod types {
     pub const TARGET_TYPE: u32 = 26;
 }
 
-/// Records of CONSTANTS.
 pub mod constants {
     pub const SETTYPE: u32 = 1;
     pub const NULL: u32 = 2;
@@ -147,7 +141,6 @@ pub mod constants {
     pub const PTRAUTH2: u32 = 34;
 }
 
-/// Records of FUNCTION.
 pub mod instruction {
     /// Comes before all others: the number of basic blocks.
     pub const DECLARE_BLOCKS: u32 = 1;
@@ -210,19 +203,17 @@ pub mod value_symtab {
     pub const FNENTRY: u32 = 3;
 }
 
-/// Records of METADATA.
 pub mod metadata {
     /// What is attached to a function or instruction, by [instruction if it is one, (kind, node)...].
     pub const ATTACHMENT: u32 = 11;
     /// The kind of `!type`, the same in every module (LLVM, `FixedMetadataKinds.def`).
     pub const KIND_TYPE: u64 = 19;
-    /// All strings of the block.
+    /// The record has all strings of the block.
     pub const STRINGS: u32 = 35;
     /// What is attached to a variable or declaration, by [value id, kinds and nodes].
     pub const GLOBAL_DECL_ATTACHMENT: u32 = 36;
 }
 
-/// Records of GLOBALVAL_SUMMARY and FULL_LTO_GLOBALVAL_SUMMARY.
 pub mod summary {
     pub const PERMODULE: u32 = 1;
     pub const PERMODULE_PROFILE: u32 = 2;

@@ -1,4 +1,4 @@
-//! Bits of a bitstream: fixed and variable width numbers, alignment, and nothing of what they mean.
+//! The bit reader of LLVM's bitstream: fixed and variable width numbers, alignment, and nothing of what they mean.
 //!
 //! Every read is checked against the end, which is that of the innermost block, so that a block can't make its reader
 //! read what is behind it.
@@ -11,7 +11,7 @@ pub(super) struct Cursor<'a> {
     bytes: &'a [u8],
     /// In bits, from the start of `bytes`.
     at: u64,
-    /// In bits.
+    /// It is a number of bits.
     end: u64,
 }
 
@@ -33,7 +33,6 @@ impl<'a> Cursor<'a> {
         self.end.saturating_sub(self.at)
     }
 
-    /// An error at this place.
     pub(super) fn error(&self, kind: BitcodeErrorKind) -> BitcodeError {
         BitcodeError { at: self.at, kind }
     }

@@ -3,7 +3,6 @@
 //! Everything here means that the bytes are not what LLVM writes, so that nothing that they say is to be believed: the
 //! caller has no facts, and keeps. Records that are merely unknown are no error (see [`super::module`]).
 
-/// What is wrong, and where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{kind} (at bit {at} of the bitstream)")]
 pub struct BitcodeError {
@@ -12,7 +11,6 @@ pub struct BitcodeError {
     pub kind: BitcodeErrorKind,
 }
 
-/// What is wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BitcodeErrorKind {
     #[error("no bitcode magic")]
@@ -55,5 +53,4 @@ pub enum BitcodeErrorKind {
     NoModule,
 }
 
-/// What reading gives.
 pub type Result<T> = std::result::Result<T, BitcodeError>;

@@ -16,11 +16,10 @@ use super::symtab::{self, BitcodeSymtab};
 pub struct BitcodeFile<'a> {
     /// As in the last identification, `LLVM19.1.7` or `LLVM22.1.2-rust-1.95.0-stable`.
     pub producer: Vec<u8>,
-    /// At least one.
+    /// There is always at least one of them.
     pub modules: Vec<Module<'a>>,
     /// Of all modules together; `None` if there is none, or one of an unknown version.
     pub symtab: Option<BitcodeSymtab<'a>>,
-    /// Blocks that were passed over.
     pub unknown: Vec<String>,
 }
 

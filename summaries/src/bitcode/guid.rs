@@ -2,7 +2,6 @@
 //!
 //! The identifier of a local value has its source file before it. MD5 is a naming scheme here and guards nothing.
 
-/// The GUID of an identifier.
 pub fn guid(identifier: &[u8]) -> u64 {
     md5::compute(identifier).first_chunk().copied().map_or(0, u64::from_le_bytes)
 }

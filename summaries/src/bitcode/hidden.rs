@@ -11,7 +11,6 @@ use super::container;
 use super::ir::constants::assembly;
 use super::stream::{Event, Stream};
 
-/// Records of inline assembly.
 const ASSEMBLY: [u32; 4] =
     [constants::INLINEASM_OLD, constants::INLINEASM_OLD2, constants::INLINEASM_OLD3, constants::INLINEASM];
 /// A module flag that names a symbol: such a module is not understood.

@@ -11,10 +11,8 @@ use super::module::{MAX_NOTES, StrtabRange};
 use super::stream::{Event, Stream};
 use crate::summary::Visibility;
 
-/// Versions whose layouts are known.
 const VERSIONS: std::ops::RangeInclusive<u64> = 9..=14;
 
-/// Flags of any entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ValueFlags {
     pub linkage: Linkage,
@@ -47,20 +45,18 @@ pub struct ValueRef {
 pub struct VirtualCall {
     pub type_id: u64,
     pub offset: u64,
-    /// The call is by `llvm.type.checked.load`.
+    /// It says whether the call is by `llvm.type.checked.load`.
     pub checked_load: bool,
-    /// Arguments, where all are constants.
+    /// The arguments of the call, where all are constants.
     pub constants: Option<Vec<u64>>,
 }
 
-/// What an entry is of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EntryKind {
     Function {
         instructions: u64,
         /// As in the file: bit 8 is an indirect call that no record names.
         flags: u64,
-        /// Value ids that are called.
         calls: Vec<u32>,
         type_tests: Vec<u64>,
         virtual_calls: Vec<VirtualCall>,
@@ -93,11 +89,9 @@ pub struct TypeVtables {
     name_at: StrtabRange,
 }
 
-/// A module's summary.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SummaryIndex {
     pub version: u64,
-    /// The block of full LTO.
     pub full_lto: bool,
     pub flags: u64,
     /// In the order of the file.
@@ -106,7 +100,6 @@ pub struct SummaryIndex {
     pub guids: Vec<(u32, u64)>,
     pub types: Vec<TypeVtables>,
     pub block_count: u64,
-    /// Records that were passed over.
     pub unknown: Vec<String>,
 }
 

@@ -5,7 +5,6 @@
 
 use crate::summary::Visibility;
 
-/// LLVM's linkage types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Linkage {
     External,
@@ -20,9 +19,9 @@ pub enum Linkage {
     Internal,
     /// Internal without a name in the object.
     Private,
-    /// A weak reference.
+    /// The symbol is a weak reference, no definition.
     ExternWeak,
-    /// A tentative definition.
+    /// The symbol is a tentative definition of C.
     Common,
 }
 
@@ -47,7 +46,7 @@ impl Linkage {
         })
     }
 
-    /// As a summary numbers it.
+    /// The linkage that has this number in a summary.
     pub(super) fn of_summary(value: u64) -> Option<Self> {
         Some(match value {
             0 => Linkage::External,

@@ -1,4 +1,4 @@
-//! From a file of bitcode to a [`ModuleSummary`]: the same symbols, atoms and references that its object would have.
+//! Lowering of bitcode to a [`ModuleSummary`]: the same symbols, atoms and references that its object would have.
 //!
 //! An atom for each defined function and variable, in a section of its own as linkers generate code, and one for inline assembly. References are those of the summary for the thin link; without one that
 //! was read, the first atom refers to every symbol. Such a module is linked as it is (limit `opaque-bitcode`), so what is said of its insides informs and decides nothing.
@@ -69,7 +69,6 @@ struct Lowering<'f, 'a> {
     linker: LinkerSymbols<'a>,
     summary: ModuleSummary,
     numbering: Numbering,
-    /// The atom of inline assembly.
     asm: Option<AtomIdx>,
 }
 

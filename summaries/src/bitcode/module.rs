@@ -37,7 +37,6 @@ pub(super) struct StrtabRange {
 }
 
 impl StrtabRange {
-    /// The bytes.
     pub(super) fn of(self, strtab: &[u8]) -> Option<&[u8]> {
         let start = usize::try_from(self.offset).ok()?;
         let end = start.checked_add(usize::try_from(self.size).ok()?)?;
@@ -45,7 +44,6 @@ impl StrtabRange {
     }
 }
 
-/// What a global value is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueKind {
     Variable {
@@ -71,14 +69,14 @@ pub struct GlobalValue<'a> {
     pub linkage: Linkage,
     pub visibility: Visibility,
     pub thread_local: bool,
-    /// No initializer, no body.
+    /// It has no initializer and no body.
     pub declaration: bool,
     pub dso_local: bool,
     /// In bytes; 1 if none is given.
     pub align: u64,
-    /// Index into [`Module::sections`].
+    /// It is an index into [`Module::sections`].
     pub section: Option<u32>,
-    /// Index into [`Module::comdats`].
+    /// It is an index into [`Module::comdats`].
     pub comdat: Option<u32>,
     name_at: StrtabRange,
 }
@@ -95,16 +93,14 @@ impl GlobalValue<'_> {
     }
 }
 
-/// A COMDAT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Comdat<'a> {
     pub name: &'a [u8],
-    /// Every copy is kept (`nodeduplicate`).
+    /// It says whether every copy is kept (`nodeduplicate`).
     pub keeps_all: bool,
     name_at: StrtabRange,
 }
 
-/// A module.
 #[derive(Debug, Clone, Default)]
 pub struct Module<'a> {
     /// Of its records: 2 since LLVM 5.
@@ -112,10 +108,8 @@ pub struct Module<'a> {
     pub triple: Vec<u8>,
     pub data_layout: Vec<u8>,
     pub source_file: Vec<u8>,
-    /// Module-level inline assembly.
     pub asm: Vec<u8>,
     pub sections: Vec<Vec<u8>>,
-    /// Names of garbage collectors.
     pub collectors: Vec<Vec<u8>>,
     pub comdats: Vec<Comdat<'a>>,
     pub values: Vec<GlobalValue<'a>>,

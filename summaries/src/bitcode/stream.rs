@@ -1,4 +1,4 @@
-//! The bitstream as a sequence of events: a block begins, a record, a block ends.
+//! A pull parser of LLVM's bitstream, which gives events: a block begins, a record, a block ends.
 //!
 //! Blocks nest on a stack of ours, so depth costs what it is worth in bits; abbreviations that BLOCKINFO gave are shared, not
 //! copied. Time and memory are linear in the bytes: an operand takes a bit of the stream or is a literal of an abbreviation, and literals are limited to as
@@ -25,16 +25,13 @@ const MAX_OPERANDS: usize = 1 << 24;
 /// Abbreviations for blocks of one id.
 type Shared = Rc<Vec<Rc<Abbreviation>>>;
 
-/// What comes next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
     /// A block with this id; reading goes on inside.
     Enter(u32),
-    /// The innermost block has ended.
     Leave,
     /// A record with this code, whose operands are in [`Stream::operands`].
     Record(u32),
-    /// The stream has ended.
     End,
 }
 
@@ -42,11 +39,11 @@ pub enum Event {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct StreamPlace {
     block: u32,
-    /// Of abbreviation ids, in bits.
+    /// The width of abbreviation ids in bits.
     width: u32,
     /// Of its first abbreviation id, in bits from the magic on.
     at: u64,
-    /// In bits.
+    /// It is a number of bits.
     end: u64,
 }
 
@@ -54,13 +51,12 @@ pub(super) struct StreamPlace {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Info(FxHashMap<u32, Shared>);
 
-/// A block that is open.
 #[derive(Debug)]
 struct Scope {
     block: u32,
-    /// Of abbreviation ids, in bits.
+    /// The width of abbreviation ids in bits.
     width: u32,
-    /// Where it ends, in bits.
+    /// The place in bits where it ends.
     end: u64,
     /// What BLOCKINFO said of it when it began.
     given: Shared,
@@ -136,12 +132,10 @@ impl<'a> Stream<'a> {
         Some(StreamPlace { block: scope.block, width: scope.width, at: self.cursor.at(), end: scope.end })
     }
 
-    /// What the last BLOCKINFO said.
     pub(super) fn info(&self) -> Info {
         Info(self.info.clone())
     }
 
-    /// Of the last record.
     pub fn operands(&self) -> &[u64] {
         &self.operands
     }
@@ -161,7 +155,6 @@ impl<'a> Stream<'a> {
         self.scopes.last().map_or(u32::MAX, |s| s.block)
     }
 
-    /// An error at this place.
     pub(super) fn error(&self, kind: BitcodeErrorKind) -> super::error::BitcodeError {
         self.cursor.error(kind)
     }
@@ -403,15 +396,17 @@ fn code_of(code: u64) -> u32 {
     u32::try_from(code).unwrap_or(u32::MAX)
 }
 
-/// A step of [`walk`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StreamStep<'s> {
     /// A block with this id begins.
     Enter(u32),
-    /// It ends.
     Leave,
     /// A record, with the length of its blob if it has one.
-    Record { code: u32, operands: &'s [u64], blob: Option<usize> },
+    Record {
+        code: u32,
+        operands: &'s [u64],
+        blob: Option<usize>,
+    },
 }
 
 /// Show every block and record of a bitstream, in its order. No block is skipped, whatever its id.

@@ -18,7 +18,6 @@ pub struct ValueAt {
     pub value: u32,
 }
 
-/// A symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LinkerSymbol<'a> {
     pub name: &'a [u8],
@@ -30,21 +29,19 @@ pub struct LinkerSymbol<'a> {
     pub common: Option<(u64, u64)>,
     pub thread_local: bool,
     pub visibility: Visibility,
-    /// Index into [`LinkerSymbols::comdats`].
+    /// It is an index into [`LinkerSymbols::comdats`].
     pub comdat: Option<u32>,
     /// To be kept by the compiler's word.
     pub used: bool,
 }
 
-/// A COMDAT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LinkerComdat<'a> {
     pub name: &'a [u8],
-    /// Every copy is linked.
+    /// It says whether every copy is linked.
     pub keeps_all: bool,
 }
 
-/// The symbols of a file.
 #[derive(Debug, Clone, Default)]
 pub struct LinkerSymbols<'a> {
     pub symbols: Vec<LinkerSymbol<'a>>,
@@ -69,7 +66,6 @@ pub fn group_section(comdat: u32) -> u32 {
 /// LLVM's `Comdat::SelectionKind` that keeps every copy.
 const NO_DEDUPLICATE: u32 = 3;
 
-/// The symbols of a file.
 pub fn of_file<'a>(file: &BitcodeFile<'a>) -> LinkerSymbols<'a> {
     match &file.symtab {
         Some(symtab) if symtab.modules.len() == file.modules.len() => of_symtab(file, symtab),

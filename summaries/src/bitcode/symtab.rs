@@ -8,7 +8,6 @@ use super::error::{BitcodeError, BitcodeErrorKind, Result};
 use super::module::StrtabRange;
 use crate::summary::Visibility;
 
-/// Bits of a symbol's flags.
 mod flag {
     pub(super) const VISIBILITY: u32 = 3;
     pub(super) const HAS_UNCOMMON: u32 = 1 << 2;
@@ -39,21 +38,20 @@ pub struct SymtabComdat<'a> {
     pub selection: u32,
 }
 
-/// A symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SymtabSymbol<'a> {
-    /// As in the object.
+    /// The name is as in the object file.
     pub name: &'a [u8],
     /// As in the module; empty for one of inline assembly.
     pub ir_name: &'a [u8],
-    /// Index into [`BitcodeSymtab::comdats`].
+    /// It is an index into [`BitcodeSymtab::comdats`].
     pub comdat: Option<u32>,
     pub visibility: Visibility,
     pub undefined: bool,
     pub weak: bool,
     /// Size and alignment of a tentative definition, in bytes.
     pub common: Option<(u64, u64)>,
-    /// An alias or ifunc.
+    /// It says whether it is an alias or ifunc.
     pub indirect: bool,
     /// In `llvm.used` or `llvm.compiler.used`, or named by inline assembly.
     pub used: bool,
@@ -63,7 +61,6 @@ pub struct SymtabSymbol<'a> {
     pub format_specific: bool,
 }
 
-/// A symbol table.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BitcodeSymtab<'a> {
     pub version: u32,

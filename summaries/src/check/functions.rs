@@ -9,7 +9,6 @@ use crate::ids::{AtomIdx, ValueIdx};
 use crate::relation::{CallSite, Callee, Constraint, FunctionSummary, PRESERVABLE, Place, Register};
 use crate::summary::{AtomKind, ModuleSummary, Target};
 
-/// Number of [`Register`]s.
 const REGISTERS: Register = 49;
 
 pub(super) fn check(summary: &ModuleSummary) -> Result<(), CheckError> {

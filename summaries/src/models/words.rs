@@ -5,7 +5,6 @@
 
 use super::{ARGUMENT_REGISTERS, Argument, Effect, LinkFields, Numbers, Passed, Returned, Source, Stored};
 
-/// One effect, in words.
 pub(super) fn effect(words: &str) -> Option<Effect> {
     let (verb, rest) = words.split_once(' ').unwrap_or((words, ""));
     Some(match (verb, rest) {

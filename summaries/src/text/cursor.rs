@@ -1,4 +1,4 @@
-//! Reading the tokens of a line in order, and the entries that their names and numbers mean.
+//! The token cursor of the parser, and the lookup of the entries that names and numbers mean.
 //!
 //! Errors are messages; the parser adds the line.
 
@@ -88,7 +88,6 @@ impl<'t> LineCursor<'t> {
             .ok_or_else(|| format!("`{word}` is no number in range"))
     }
 
-    /// `@0x10`
     pub(super) fn place(&mut self) -> Result<u64> {
         let word = self.need_word()?;
         word.strip_prefix('@')
@@ -119,7 +118,7 @@ fn number(word: &str) -> Option<u64> {
     }
 }
 
-/// With a sign: `-4`, `+0x10`.
+/// The number has a sign: `-4`, `+0x10`.
 pub(super) fn signed(word: &str) -> Result<i64> {
     let magnitude = |w: &str| number(w).map(i128::from);
     let value = match word.strip_prefix('-') {

@@ -1,4 +1,4 @@
-//! The text form of value flow: one line a constraint, one line a call site, values by number as `%3`.
+//! The printer of value flow in the text form: one line a constraint, one line a call site, values by number as `%3`.
 //!
 //! Every constraint is written with the value that grows on the left, as in `%5 = %3 +8`; what stores is an arrow.
 
@@ -159,7 +159,7 @@ impl Dumper<'_> {
     }
 }
 
-/// A value, as `%3`.
+/// A value is written as `%3`, by its number.
 struct Shown(ValueIdx);
 
 impl std::fmt::Display for Shown {

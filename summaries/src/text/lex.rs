@@ -1,11 +1,10 @@
-//! Tokens of a line of the text form: words, quoted byte strings and brackets.
+//! The lexer of the text form: words, quoted byte strings and brackets.
 //!
 //! A name is any bytes, so it is quoted unless it looks like a symbol or section name that everybody writes; the
 //! quoted form is ASCII only.
 
 use std::fmt::Write as _;
 
-/// A token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Token<'t> {
     Word(&'t str),
@@ -82,7 +81,6 @@ pub(super) fn write_name(out: &mut String, name: &[u8]) {
     }
 }
 
-/// Append bytes in quotes.
 pub(super) fn write_quoted(out: &mut String, bytes: &[u8]) {
     out.push('"');
     for byte in bytes {

@@ -50,7 +50,6 @@ pub struct TextError {
     pub message: String,
 }
 
-/// The text form.
 pub fn dump(summary: &ModuleSummary) -> String {
     let mut dumper = Dumper::new(summary);
     dumper.module();

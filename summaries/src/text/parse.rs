@@ -1,4 +1,4 @@
-//! From the text form to a summary.
+//! The parser of the text form, line by line.
 //!
 //! Two passes over the lines: the first collects the names of symbols and atoms, so that an entry can refer to a later
 //! one; the second builds the tables. What is built has passed [`ModuleSummary::check`], so a text written by hand can't

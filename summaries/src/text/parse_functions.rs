@@ -1,4 +1,4 @@
-//! Reading the lines of a function: see `functions` for what they look like.
+//! The parser of a function's lines, which `functions` prints.
 //!
 //! The number of values may be left out: then it is what the lines need. Lines may stand in any order; the tables are
 //! sorted when the whole text has been read.
@@ -248,7 +248,7 @@ pub(super) fn known_offset(cursor: &mut LineCursor<'_>) -> Result<i64> {
     }
 }
 
-/// `size 8`.
+/// The words are such as `size 8`.
 pub(super) fn size(cursor: &mut LineCursor<'_>) -> Result<u32> {
     expect(cursor, "size")?;
     cursor.number()

@@ -39,7 +39,7 @@ words! {
     }
 }
 
-/// By [`Register`], the general ones.
+/// The names of general registers, indexed by [`Register`].
 const GENERAL: [&str; 16] = [
     "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14",
     "r15",
@@ -57,7 +57,6 @@ pub(super) fn register(register: Register) -> String {
     }
 }
 
-/// [`register`] backwards.
 pub(super) fn read_register(word: &str) -> Option<Register> {
     if let Some(number) = GENERAL.iter().position(|name| *name == word) {
         return Register::try_from(number).ok();
@@ -69,7 +68,6 @@ pub(super) fn read_register(word: &str) -> Option<Register> {
     (number < 32).then_some(number + 16)
 }
 
-/// [`Limit::name`] backwards.
 pub(super) fn read_limit(word: &str) -> Option<Limit> {
     Limit::ALL.iter().copied().find(|l| l.name() == word)
 }
@@ -101,7 +99,6 @@ pub(super) fn flags(flags: u32) -> String {
     words.join(",")
 }
 
-/// [`flags`] backwards.
 pub(super) fn read_flags(text: &str) -> Option<u32> {
     let mut flags = 0;
     for word in text.split(',') {

@@ -23,7 +23,7 @@ impl Choices<'_> {
         of[self.below(of.len())]
     }
 
-    /// Small or anything.
+    /// The number is small, or any other one.
     fn number(&mut self) -> u64 {
         match self.below(3) {
             0 => u64::from(self.byte()),

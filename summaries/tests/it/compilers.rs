@@ -17,7 +17,6 @@ pub(crate) fn object(command: &[&str], suffix: &str, source: &str) -> Vec<u8> {
     std::fs::read(&output).unwrap()
 }
 
-/// Assemble.
 pub(crate) fn assembled(source: &str) -> Vec<u8> {
     object(&["as", "--64"], "s", source)
 }
@@ -29,7 +28,6 @@ pub(crate) fn summary(bytes: &[u8]) -> ModuleSummary {
     summary
 }
 
-/// Look-ups by name for assertions.
 pub(crate) trait Find {
     fn atom_named(&self, name: &str) -> (AtomIdx, &Atom);
     fn symbol_named(&self, name: &str) -> &Symbol;

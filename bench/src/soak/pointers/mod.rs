@@ -28,9 +28,7 @@ use super::rng::Rng;
 enum Needs {
     /// Any unit: it is C and C++.
     Nothing,
-    /// A unit of C.
     C,
-    /// A unit of C++.
     Plus,
 }
 
@@ -42,13 +40,11 @@ enum Needs {
 #[derive(Debug)]
 struct Carrier {
     needs: Needs,
-    /// Seen by all units.
     shared: &'static str,
     /// At file scope, in the unit of the chain.
     here: &'static str,
     /// At file scope, in any unit.
     there: &'static str,
-    /// Statements.
     body: &'static str,
 }
 
@@ -74,7 +70,6 @@ impl Carrier {
     }
 }
 
-/// A unit while it grows.
 #[derive(Debug, Default)]
 struct Draft {
     cplus: bool,
@@ -91,12 +86,10 @@ struct Chain {
     value: String,
 }
 
-/// The state of the generator.
 #[derive(Debug)]
 struct Weaver {
     rng: Rng,
     drafts: Vec<Draft>,
-    /// Declarations that all units see.
     shared: String,
     serial: usize,
     /// The last unit goes into a shared library.
@@ -228,7 +221,6 @@ impl Weaver {
     }
 }
 
-/// The program of a seed.
 pub(super) fn generate(seed: u64) -> Program {
     let mut rng = Rng::new(seed, 20);
     let units = rng.range(2, 4);

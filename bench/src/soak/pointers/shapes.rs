@@ -200,7 +200,6 @@ impl Weaver {
         chain.value = format!("v{id}");
     }
 
-    /// Through variable arguments.
     pub(super) fn variadic(&mut self, chain: &mut Chain) {
         let id = self.fresh();
         let there = self.any_unit();
@@ -266,7 +265,6 @@ impl Weaver {
         chain.value = "v".into();
     }
 
-    /// The call.
     pub(super) fn end(&mut self, chain: &mut Chain) {
         let v = chain.value.clone();
         for _ in 0..self.rng.below(3) {

@@ -4,7 +4,6 @@
 
 use super::{Carrier, Chain, Weaver};
 
-/// What every unit begins with.
 pub(super) const HEAD: &str = r#"#include <alloca.h>
 #include <dlfcn.h>
 #include <pthread.h>
@@ -63,7 +62,6 @@ pub(super) fn plus(text: &str) -> String {
     out
 }
 
-/// What the first unit defines.
 pub(super) const BASE: &str = r#"volatile unsigned zero;
 int fuel;
 unsigned sum = 17;

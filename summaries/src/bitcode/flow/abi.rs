@@ -12,14 +12,13 @@ use crate::relation::{PASSED, Register};
 
 /// rdi, rsi, rdx, rcx, r8, r9.
 const GENERAL: [Register; 6] = [7, 6, 2, 1, 8, 9];
-/// xmm0 to xmm7.
+/// The registers xmm0 to xmm7 by their numbers.
 const VECTOR: std::ops::Range<Register> = 16..24;
 /// rax, xmm0, and all that a result may come in: rax, rcx, rdx, xmm0, xmm1, x87.
 const RAX: Register = 0;
 const XMM0: Register = 16;
 const RESULTS: [Register; 8] = [0, 1, 2, 16, 17, 18, 19, 48];
 
-/// Where one argument is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Slot {
     Register(Register),

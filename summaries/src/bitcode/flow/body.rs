@@ -1,4 +1,4 @@
-//! What one function does with addresses: its instructions as constraints.
+//! Constraint generation for the body of a function: what its instructions do with addresses.
 //!
 //! Every value of the body that can hold an address is a value of the summary; what depends on an address by arithmetic holds it at an
 //! unknown offset. Local variables (`alloca`) lie in the frame, which is one object. Safe because an instruction that is not
@@ -21,7 +21,6 @@ use crate::relation::{CallSite, Constraint, FunctionSummary, PRESERVABLE, Place}
 /// Bytes of a frame in which local variables are told apart.
 const FRAME: i64 = 1 << 17;
 
-/// A function being summarised.
 pub(super) struct Builder<'m> {
     pub(super) values: Values<'m>,
     pub(super) body: &'m Body,
@@ -41,7 +40,6 @@ pub(super) struct Builder<'m> {
     pub(super) result: Option<ValueIdx>,
 }
 
-/// What became of a body.
 pub(super) struct Summarised {
     pub(super) summary: FunctionSummary,
     /// Global values that escape in it whatever the summary says.
@@ -99,7 +97,6 @@ impl<'m> Builder<'m> {
         self.values.module
     }
 
-    /// A new value.
     pub(super) fn fresh(&mut self) -> ValueIdx {
         let value = ValueIdx(self.out.values);
         self.out.values = self.out.values.saturating_add(1);
@@ -201,7 +198,6 @@ impl<'m> Builder<'m> {
         matches!(instruction.map(|i| &i.kind), Some(Kind::Binary { opcode: binary::AND, .. }))
     }
 
-    /// The address of the frame.
     pub(super) fn frame(&mut self, offset: Option<i64>) -> ValueIdx {
         self.out.frame = true;
         let to = self.fresh();

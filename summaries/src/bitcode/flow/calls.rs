@@ -1,4 +1,4 @@
-//! Calls: what is called, and what goes where.
+//! Constraint generation for calls: what is called, and which values pass where.
 //!
 //! A definition of this module that another one may prevail over is called beside that one: link-time optimisation may put its body in
 //! place of the call. Safe because inline assembly gets all that it is given as escaped, unless it only asks for numbers ([`assembly`]), and a convention that is not the C one, an operand

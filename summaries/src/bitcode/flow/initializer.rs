@@ -1,4 +1,4 @@
-//! What an initializer stores where: the references of a variable's atom.
+//! References of static initializers: what is stored where in the atom of a variable.
 //!
 //! Safe because an address of 8 bytes with a known distance is a reference of kind `data`, which value flow follows as contents; every
 //! other mention is of kind `address`, by which its target escapes. Left out: bytes that are no address.
@@ -8,7 +8,6 @@ use super::super::ir::constants::ConstantKind;
 use super::super::ir::types::{Type, TypeId};
 use super::places::{Place, Values};
 
-/// An address in an initializer.
 pub(super) struct StoredConstant {
     /// In bytes, from the beginning of the variable.
     pub(super) at: u64,

@@ -35,7 +35,7 @@ const NOTHING: &[&[u8]] = &[
     b"va_end",
 ];
 
-/// They return their first argument.
+/// Intrinsics that do nothing but return their first argument.
 const IDENTITY: &[&[u8]] = &[
     b"expect",
     b"launder.invariant.group",
@@ -112,7 +112,7 @@ const ARITHMETIC: &[&[u8]] = &[
     b"vector.",
 ];
 
-/// What no constraint says.
+/// Intrinsics for which no constraint says what they do.
 const NOT_FOLLOWED: &[&[u8]] = &[
     b"addressofreturnaddress",
     b"adjust.trampoline",

@@ -1,4 +1,4 @@
-//! Value flow of LLVM IR: functions as the same constraints that the native front end gives, data as the same references.
+//! Constraint generation for LLVM IR: the same constraints for functions, and references for data, that the native front end gives.
 //!
 //! Here values have names, memory is typed and every call says what it passes, so nothing has to be recovered; but the module is optimised further
 //! before it runs. So each mention of a definition that another one may prevail over mentions both: link-time optimisation may use either's body or
@@ -38,14 +38,12 @@ use places::{LABEL, Values};
 /// Constants that the initializers of a module may be made of, besides as many as it has.
 const INITIALIZER_BUDGET: usize = 1 << 20;
 
-/// Why something is not followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NotFollowed(pub(super) &'static str);
 
 /// Which values of a function's summary the values of its body are, for whoever holds the one against the other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LocalValues {
-    /// The function.
     pub atom: AtomIdx,
     /// Parameters, instructions and constants that are operands, ascending. What is missing holds no address.
     pub values: Vec<(ValueId, ValueIdx)>,
@@ -56,9 +54,9 @@ pub struct LocalValues {
 pub(super) struct Followed {
     /// By atom, then in the order of the module.
     pub(super) references: Vec<Reference>,
-    /// By atom.
+    /// The elements are indexed by atom.
     pub(super) functions: Vec<FunctionSummary>,
-    /// Sizes of variables, in bytes.
+    /// The sizes of variables are in bytes.
     pub(super) sizes: Vec<(AtomIdx, u64)>,
     /// Functions that may take arguments in any register.
     pub(super) takes_registers: Vec<AtomIdx>,
@@ -79,7 +77,7 @@ pub(super) struct Function {
 pub(super) struct GlobalNames<'m> {
     module: &'m Module<'m>,
     ir: &'m IrModule,
-    /// By value id.
+    /// The elements are indexed by value id.
     targets: Vec<Vec<Target>>,
 }
 
@@ -166,7 +164,7 @@ fn targets_of(module: &Module<'_>, numbers: &Numbers<'_>, value: usize) -> Vec<T
 pub(super) enum Wanted {
     /// What each function and initializer mentions ([`Followed::references`]), and the sizes of variables.
     References,
-    /// [`Followed::functions`], and what limits them.
+    /// The functions of [`Followed::functions`], and what limits them.
     Functions,
     /// Which values of a summary the values of a body are ([`Followed::locals`]), for whoever compares both.
     Locals,

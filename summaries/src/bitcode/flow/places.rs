@@ -1,4 +1,4 @@
-//! Where constants lead: the global values whose addresses they are made of, and how far from their beginnings.
+//! Constant folding of addresses: the global values of which a constant is made, and how far from their beginnings.
 //!
 //! Safe because whatever is not an offset that is known is any offset, and operands of an expression of any form are all led to. Left out:
 //! what integers alone mean.

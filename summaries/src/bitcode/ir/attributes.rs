@@ -49,54 +49,50 @@ const PASSING: &[u32] = &[
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct AttributeList(pub u32);
 
-/// What a group speaks of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AttributePlace {
     Result,
     Function,
-    /// From 0.
+    /// The first one has number 0.
     Parameter(u32),
 }
 
 /// An attribute that is no string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IrAttribute {
-    /// As in [`kind`].
+    /// The values are those of [`kind`].
     pub kind: u32,
-    /// Of `byval(T)` and others.
+    /// It is the type `T` of `byval(T)` and others.
     pub ty: Option<TypeId>,
     /// Of those with a number, as `align`.
     pub value: Option<u64>,
 }
 
-/// What holds of one place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttributeGroup {
     pub place: AttributePlace,
     pub attributes: Vec<IrAttribute>,
-    /// Keys of string attributes.
+    /// These are the keys of string attributes.
     pub keys: Vec<Vec<u8>>,
 }
 
 /// How an argument is passed, where that is not by its type alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PassingAttribute {
-    /// From 0.
+    /// The first one has number 0.
     pub parameter: u32,
-    /// As in [`kind`].
+    /// The values are those of [`kind`].
     pub kind: u32,
     pub ty: Option<TypeId>,
 }
 
-/// All attributes of a module.
 #[derive(Debug, Clone, Default)]
 pub struct Attributes {
     groups: Vec<AttributeGroup>,
     /// From a group's number in the file to its place in `groups`.
     numbers: FxHashMap<u64, u32>,
-    /// Each of numbers of groups.
+    /// The elements are lists of numbers of groups.
     lists: Vec<Box<[u64]>>,
-    /// What was not understood.
     pub unknown: Vec<String>,
 }
 

@@ -20,7 +20,7 @@ mod marker {
     pub(super) const MUST_TAIL: u64 = 1 << 14;
     pub(super) const EXPLICIT_TYPE: u64 = 1 << 15;
     pub(super) const FAST_MATH: u64 = 1 << 17;
-    /// Of an invoke.
+    /// The flag in the calling convention of an invoke.
     pub(super) const INVOKE_EXPLICIT_TYPE: u64 = 1 << 13;
 }
 

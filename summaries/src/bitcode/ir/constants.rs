@@ -19,18 +19,17 @@ pub struct Constant {
     pub kind: ConstantKind,
 }
 
-/// What a constant is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConstantKind {
     /// Zeros of any type, null pointers, the `none` token.
     Null,
     Undef,
     Poison,
-    /// At most 64 bits, sign-extended.
+    /// An integer of at most 64 bits, sign-extended.
     Integer(i64),
-    /// Little-endian words.
+    /// The words of the number, the lowest one first.
     WideInteger(Box<[u64]>),
-    /// The format's bits, little-endian words.
+    /// The bits of the format, the lowest word first.
     Float(Box<[u64]>),
     /// Elements of a structure, array or vector.
     Aggregate(Box<[ValueId]>),
@@ -38,13 +37,13 @@ pub enum ConstantKind {
     String(Box<[u8]>),
     /// Elements of an array or vector of integers or floating-point numbers, as bits.
     Data(Box<[u64]>),
-    /// `opcode` as in instructions ([`super::instruction::binary`]).
+    /// The opcodes are those of instructions, [`super::instruction::binary`].
     Binary {
         opcode: u32,
         left: ValueId,
         right: ValueId,
     },
-    /// `opcode` as in instructions ([`super::instruction::cast`]).
+    /// The opcodes are those of instructions, [`super::instruction::cast`].
     Cast {
         opcode: u32,
         operand: ValueId,
@@ -53,7 +52,7 @@ pub enum ConstantKind {
         /// The type that the indices walk; `None` where the pointer's own type says it (typed pointers).
         source: Option<TypeId>,
         inbounds: bool,
-        /// The base, then indices.
+        /// The base comes first and then the indices.
         operands: Box<[ValueId]>,
     },
     /// The address of a block of a function's body.
@@ -226,7 +225,7 @@ fn values(mut record: Record<'_>) -> Option<Box<[ValueId]>> {
     Some(all.into_boxed_slice())
 }
 
-/// `[type?, flags?, range?, (type, value)...]`.
+/// The record is `[type?, flags?, range?, (type, value)...]`.
 fn get_element_ptr(mut record: Record<'_>, code: u32) -> Option<ConstantKind> {
     let leads = matches!(code, code::GEP_WITH_INRANGE_INDEX | code::GEP_WITH_INRANGE | code::GEP);
     let source = if leads || record.left() % 2 == 1 { Some(record.ty()?) } else { None };

@@ -23,25 +23,24 @@ const IN_FUNCTION: &[u32] = &[block::VALUE_SYMTAB, block::METADATA, block::USELI
 pub enum ValueDefinition {
     /// A global value or a constant of the module.
     Module,
-    /// From 0.
+    /// The first one has number 0.
     Parameter(u32),
-    /// Index into [`Body::constants`].
+    /// It is an index into [`Body::constants`].
     Constant(u32),
-    /// Index into [`Body::instructions`].
+    /// It is an index into [`Body::instructions`].
     Instruction(u32),
 }
 
-/// A body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Body {
-    /// The function, a global value.
+    /// The function that it is of, a global value.
     pub function: ValueId,
     /// The first number that is not the module's.
     pub first_parameter: ValueId,
     pub parameters: u32,
     /// Their numbers follow those of the parameters.
     pub constants: Constants,
-    /// Basic blocks.
+    /// The number of basic blocks in the body.
     pub blocks: u32,
     pub instructions: Vec<IrInstruction>,
     /// A type is attached to the function (`!type`), by which type tests know its address.

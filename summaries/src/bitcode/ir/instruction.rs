@@ -1,4 +1,4 @@
-//! Instructions as they are when read: their operands by value id, whatever LLVM's version wrote them.
+//! The instruction set of LLVM IR, as it is read: operands by value id, whatever LLVM's version wrote them.
 //!
 //! Operands may be forward. Types are those that records give or that follow from the operands without a search: where `None` stands, an analysis has to do
 //! without. Source: LLVM, `LLVMBitCodes.h`. Left out: flags of arithmetic, alignment, synchronisation scopes, weights, and debug records, which are no instructions.
@@ -7,7 +7,7 @@ use super::ValueId;
 use super::attributes::AttributeList;
 use super::types::TypeId;
 
-/// `opcode` of a cast.
+/// The opcodes of casts, in instructions and constants.
 pub mod cast {
     pub const TRUNC: u32 = 0;
     pub const ZEXT: u32 = 1;
@@ -22,7 +22,7 @@ pub mod cast {
     pub const INTTOPTR: u32 = 10;
     pub const BITCAST: u32 = 11;
     pub const ADDRSPACECAST: u32 = 12;
-    /// LLVM 22.
+    /// LLVM writes it from version 22 on.
     pub const PTRTOADDR: u32 = 13;
 
     /// Whether an address is the same number behind it, if it fits.
@@ -48,7 +48,6 @@ pub mod binary {
     pub const XOR: u32 = 12;
 }
 
-/// An instruction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IrInstruction {
     /// The basic block, from 0 in the order of the body.
@@ -60,7 +59,6 @@ pub struct IrInstruction {
     pub kind: InstructionKind,
 }
 
-/// What a call is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallArgument {
     Value(ValueId),
@@ -73,7 +71,7 @@ pub enum CallArgument {
 /// Operands that a call has beside its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OperandBundle {
-    /// Index into [`super::IrModule::bundle_tags`].
+    /// It is an index into [`super::IrModule::bundle_tags`].
     pub tag: u32,
     pub operands: Box<[CallArgument]>,
 }
@@ -89,14 +87,13 @@ pub enum CallKind {
         normal: u32,
         unwind: u32,
     },
-    /// `asm goto`.
+    /// It is the instruction of `asm goto` in C.
     CallBr {
         normal: u32,
         others: Box<[u32]>,
     },
 }
 
-/// A call of any kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IrCall {
     pub kind: CallKind,
@@ -114,7 +111,6 @@ pub struct IrCall {
 /// How an access of memory is ordered: LLVM's number, 0 for one that is not atomic.
 pub type Ordering = u64;
 
-/// What an instruction does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InstructionKind {
     /// `fneg`, which is the only one.
@@ -122,13 +118,13 @@ pub enum InstructionKind {
         opcode: u32,
         operand: ValueId,
     },
-    /// `opcode` as in [`binary`].
+    /// The opcodes are those of [`binary`].
     Binary {
         opcode: u32,
         left: ValueId,
         right: ValueId,
     },
-    /// `opcode` as in [`cast`].
+    /// The opcodes are those of [`cast`].
     Cast {
         opcode: u32,
         operand: ValueId,

@@ -1,4 +1,4 @@
-//! How large types are in memory, and where the fields of structures lie.
+//! The data layout: sizes of types in memory, and offsets of the fields of structures.
 //!
 //! What the module's data layout does not say is answered only where LLVM's default is the same for every version: integers of more than 64 bits, whose alignment changed with
 //! LLVM 18 (and which a newer LLVM changes on reading), need to be named in it. `None` means that the size is not known, never that it is none. A type that contains itself, or
@@ -17,7 +17,6 @@ pub struct Size {
     pub align: u64,
 }
 
-/// A module's data layout.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DataLayout {
     /// Something that it says was not understood.
@@ -28,7 +27,7 @@ pub struct DataLayout {
     integers: Vec<(u32, u64)>,
     floats: Vec<(u32, u64)>,
     vectors: Vec<(u64, u64)>,
-    /// Of structures, at least.
+    /// It is the least alignment of structures.
     aggregate: u64,
 }
 

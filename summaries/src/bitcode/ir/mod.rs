@@ -45,7 +45,7 @@ pub enum GlobalKind {
         prologue: Option<ValueId>,
         prefix: Option<ValueId>,
         personality: Option<ValueId>,
-        /// Index into [`IrModule::bodies`].
+        /// It is an index into [`IrModule::bodies`].
         body: Option<u32>,
     },
     Alias {
@@ -83,12 +83,11 @@ impl Global {
 /// Where the body of a function is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BodyPlace {
-    /// The function, a global value.
+    /// The function that it is of, a global value.
     pub function: ValueId,
     place: StreamPlace,
 }
 
-/// A module.
 #[derive(Debug, Clone, Default)]
 pub struct IrModule {
     pub types: Types,
@@ -101,7 +100,6 @@ pub struct IrModule {
     pub bundle_tags: Vec<Vec<u8>>,
     /// In the order of their functions.
     pub bodies: Vec<BodyPlace>,
-    /// Where abbreviations are.
     info: Option<StreamPlace>,
     /// Why its values are not understood.
     pub unknown: Vec<String>,
@@ -123,7 +121,6 @@ impl IrModule {
         self.globals.get(value.0 as usize)
     }
 
-    /// A constant by its id.
     pub fn constant(&self, value: ValueId) -> Option<&Constant> {
         self.constants.all.get((value.0 as usize).checked_sub(self.globals.len())?)
     }
@@ -147,7 +144,7 @@ impl IrModule {
 #[derive(Debug, Clone)]
 pub struct Ir<'a> {
     bytes: &'a [u8],
-    /// As in [`super::file::BitcodeFile::modules`].
+    /// The order is that of [`super::file::BitcodeFile::modules`].
     pub modules: Vec<IrModule>,
 }
 

@@ -1,4 +1,4 @@
-//! One record of a function's body: which instruction it is.
+//! The instruction decoder: which instruction a record of a function's body is.
 //!
 //! `None` stands for a record that is shorter than any LLVM writes. What is not known is said to be so, and then nothing behind it can be
 //! trusted, because it may or may not define a value. Source: LLVM, `parseFunctionBody`. Left out: what belongs to no instruction (places in
@@ -10,13 +10,12 @@ use super::instruction::{InstructionKind as Kind, OperandBundle};
 use super::record::Record;
 use super::types::{Type, TypeId, Types};
 
-/// What a record is.
 pub(super) enum Parsed {
     /// With the type of its value where that is known.
     Instruction(Kind, Option<TypeId>),
-    /// Of the call that follows.
+    /// The bundle is one of the call that follows.
     Bundle(OperandBundle),
-    /// No instruction, and no value.
+    /// The record is no instruction and has no value.
     Nothing,
     Unknown,
 }
@@ -295,7 +294,6 @@ impl<F: Fn(ValueId) -> Option<TypeId>> Context<'_, F> {
     }
 }
 
-/// Numbers of basic blocks.
 pub(super) fn blocks(numbers: &[u64]) -> Option<Box<[u32]>> {
     numbers.iter().map(|n| u32::try_from(*n).ok()).collect()
 }

@@ -1,4 +1,4 @@
-//! The operands of a record, one after the other.
+//! The operand reader: the operands of a record, one after the other.
 //!
 //! Everything is `None` where a record is shorter than its code says or a number does not fit. Values come relative to the number that the next value
 //! will have, modulo 2^32, as LLVM writes them; one that is not known yet brings its type (LLVM, `getValueTypePair`).
@@ -26,7 +26,6 @@ impl<'r> Record<'r> {
         Record { operands, next_value }
     }
 
-    /// How many are left.
     pub(super) fn left(&self) -> usize {
         self.operands.len()
     }
@@ -42,7 +41,6 @@ impl<'r> Record<'r> {
         Some(*first)
     }
 
-    /// As many, at once.
     pub(super) fn take_many(&mut self, count: u64) -> Option<&'r [u64]> {
         let (taken, rest) = self.operands.split_at_checked(usize::try_from(count).ok()?)?;
         self.operands = rest;
@@ -63,7 +61,7 @@ impl<'r> Record<'r> {
         self.small().map(ValueId)
     }
 
-    /// A value by its distance.
+    /// The value that the operand gives by its distance.
     pub(super) fn value(&mut self) -> Option<ValueId> {
         Some(ValueId(self.next_value.wrapping_sub(self.take()? as u32)))
     }

@@ -11,18 +11,16 @@ use super::super::module::MAX_NOTES;
 use super::super::stream::{Event, Stream};
 use super::record::{Record, short};
 
-/// A type's place in [`Types::all`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TypeId(pub u32);
 
-/// Floating-point formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FloatKind {
     Half,
     Bfloat,
     Single,
     Double,
-    /// 80 bits of the x87.
+    /// The format with 80 bits of the x87 unit.
     X86Fp80,
     Fp128,
     PpcFp128,
@@ -72,16 +70,14 @@ pub enum Type {
     Unknown,
 }
 
-/// The types of a module.
 #[derive(Debug, Clone, Default)]
 pub struct Types {
-    /// By type id.
+    /// The elements are indexed by type id.
     pub all: Vec<Type>,
     /// Records that are not known: ids behind them can't be trusted.
     pub unknown: Vec<String>,
     /// The untyped pointer of address space 0.
     pointer: Option<TypeId>,
-    /// The type of truth values.
     truth: Option<TypeId>,
     /// By number and type of elements, and whether it is scalable.
     vectors: FxHashMap<(u64, TypeId, bool), TypeId>,
@@ -214,7 +210,6 @@ fn parse(mut record: Record<'_>, code: u32) -> Option<Type> {
     })
 }
 
-/// The ids that are left.
 fn list(record: &mut Record<'_>) -> Option<Box<[TypeId]>> {
     let mut all = Vec::with_capacity(record.left());
     while record.left() > 0 {

@@ -105,7 +105,7 @@ fn spread(function: &FunctionSummary) -> FunctionSummary {
     FunctionSummary { constraints: constraints.collect(), ..function.clone() }
 }
 
-/// 0 stays an unknown number.
+/// A size of 0 stays an unknown number.
 fn spread_size(size: u32) -> u32 {
     (size * 8).saturating_sub(7)
 }
@@ -117,7 +117,6 @@ struct Compared {
     apart: usize,
     /// Apart, if it weren't for the cells.
     cells: usize,
-    /// The others, by function.
     others: BTreeMap<String, usize>,
 }
 

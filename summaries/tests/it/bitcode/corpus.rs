@@ -6,7 +6,6 @@ use std::sync::OnceLock;
 
 use summaries::bitcode;
 
-/// One file of bitcode.
 pub(super) struct Sample {
     pub(super) name: String,
     pub(super) bytes: Vec<u8>,
@@ -126,13 +125,11 @@ define void @calls_maybe() {
 }
 "#;
 
-/// All samples, made once.
 pub(super) fn samples() -> &'static [Sample] {
     static SAMPLES: OnceLock<Vec<Sample>> = OnceLock::new();
     SAMPLES.get_or_init(make)
 }
 
-/// One of them.
 pub(super) fn sample(name: &str) -> &'static Sample {
     samples().iter().find(|s| s.name == name).unwrap_or_else(|| panic!("no sample {name}"))
 }

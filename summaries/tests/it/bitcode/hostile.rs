@@ -112,7 +112,6 @@ proptest! {
     }
 }
 
-/// Bits, least significant first.
 #[derive(Default)]
 struct Bits {
     bits: Vec<bool>,

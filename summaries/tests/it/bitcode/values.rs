@@ -8,7 +8,6 @@ use summaries::bitcode::module::ValueKind;
 
 use super::corpus::{Sample, run, samples};
 
-/// The module as text.
 pub(super) fn disassemble(sample: &Sample) -> Option<String> {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("t.bc");

@@ -9,7 +9,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use summaries::relation::{Callee, Constraint, FunctionSummary, Place};
 use summaries::{Target, ValueIdx};
 
-/// Bytes of every object.
 pub(super) const RING: i64 = 64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,7 +64,6 @@ pub(super) fn solve_known(functions: &[FunctionSummary], known: usize) -> Soluti
 }
 
 impl Solution<'_> {
-    /// What a node holds.
     pub(super) fn set(&self, node: Node) -> Set {
         self.sets.get(&node).cloned().unwrap_or_default()
     }
@@ -74,7 +72,6 @@ impl Solution<'_> {
         self.set(Node::Value(f, value.0))
     }
 
-    /// Every node of an object.
     pub(super) fn nodes_of(&self, object: Object) -> Vec<Node> {
         self.parts.get(&object).into_iter().flatten().copied().collect()
     }
@@ -316,7 +313,6 @@ impl Solution<'_> {
     }
 }
 
-/// An address displaced.
 fn plus(address: Address, by: Option<i64>) -> Address {
     address.map(|(object, at)| (object, at.zip(by).map(|(at, by)| (at + by).rem_euclid(RING))))
 }

@@ -24,13 +24,12 @@ pub(super) fn empty() -> FunctionSummary {
     FunctionSummary::new(AtomIdx(0))
 }
 
-/// How programs are made.
 pub(super) struct Shape {
     pub(super) functions: usize,
     pub(super) data: usize,
     pub(super) values: usize,
     pub(super) constraints: usize,
-    /// In a hundred constraints.
+    /// It is the share in a hundred constraints.
     pub(super) copies: usize,
     /// Vector registers cross the borders of functions.
     pub(super) vectors: bool,
