@@ -67,6 +67,7 @@ pub fn link_main(config: &Config) -> ExitCode {
     if !link::can_publish(config) {
         return link::exec_plain(config);
     }
+    link::waiting::start(config);
     let (report, warning) = match run_caught(config) {
         Ok(Outcome::Linked) => return ExitCode::SUCCESS,
         Ok(Outcome::System) => {

@@ -117,6 +117,21 @@ fn linker_is_found_without_being_named() {
 }
 
 #[test]
+fn words_of_any_form_reach_the_linker() {
+    let path = "/odd \"folder\\ of\nmany'forms";
+    let driven = Driven::new("words");
+    let mut session = driven.session;
+    let job =
+        Job::new(&driven.dir, "gcc").env("LTO_PRUNE_LINKER", Linker::Lld.path()).arg("-B").arg(&driven.shims);
+    let job = job.words(COMPILE).arg("-Xlinker").arg(format!("-rpath={path}"));
+    session.must(&job.env("LTO_PRUNE_FLAGS", "--prune-strict"));
+    let linked = std::fs::read(driven.dir.join("out")).unwrap();
+    let holds = linked.windows(path.len()).any(|bytes| bytes == path.as_bytes());
+    session.check(holds, "the path is not in the output as it was given");
+    session.must(&Job::new(&driven.dir, "./out"));
+}
+
+#[test]
 fn options_from_the_environment() {
     let mut driven = Driven::new("environment");
     let job = driven.job("gcc").arg("-B").arg(&driven.shims).words(COMPILE);
