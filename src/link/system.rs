@@ -8,7 +8,7 @@
 use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 
 use super::{bound, waiting};
 use crate::config::Config;
@@ -24,7 +24,11 @@ pub fn exec(config: &Config, system: &Path) -> ExitCode {
 /// Link the originals with our choice, its messages held back, and if it refuses them with the driver's own linker. A
 /// `warning` of ours is said where our choice succeeds.
 pub fn link(config: &Config, system: &Path, warning: Option<&str>) -> ExitCode {
-    let now = || bound::output(bound::command(&config.linker.path).args(&config.linker_args));
+    let now = || {
+        let mut command = bound::command(&config.linker.path);
+        command.args(&config.linker_args).stdout(Stdio::piped()).stderr(Stdio::piped());
+        bound::output(&mut command)
+    };
     match waiting::link(&config.linker_args).unwrap_or_else(now) {
         Ok(output) if output.status.success() => {
             // A closed pipe is the reader's business, as it is when the linker writes itself.

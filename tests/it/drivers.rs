@@ -132,6 +132,18 @@ fn words_of_any_form_reach_the_linker() {
 }
 
 #[test]
+fn a_linker_that_refuses_leaves_no_message() {
+    // lld does not know the option, and the driver's own `ld` links.
+    let mut driven = Driven::new("refused");
+    let job =
+        Job::new(&driven.dir, "gcc").env("PATH", driven.path()).arg("-B").arg(&driven.shims).words(COMPILE);
+    let outcome = driven.session.must(&job.arg("-Wl,--disable-multiple-abs-defs"));
+    driven.session.check_eq(&outcome.stderr.as_str(), &"", "messages");
+    let out = driven.dir.join("out");
+    driven.finish(&out, "2 1\n", &["helper", "dead", "dead_helper"], &[]);
+}
+
+#[test]
 fn options_from_the_environment() {
     let mut driven = Driven::new("environment");
     let job = driven.job("gcc").arg("-B").arg(&driven.shims).words(COMPILE);
