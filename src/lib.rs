@@ -66,6 +66,7 @@ pub fn link_main(config: &Config) -> ExitCode {
     if !link::can_publish(config) {
         return link::exec_plain(config);
     }
+    link::waiting::start(config);
     let (report, warning) = match run_caught(config) {
         Ok(Outcome::Linked) => return ExitCode::SUCCESS,
         Ok(Outcome::System) => {
@@ -88,8 +89,9 @@ pub fn link_main(config: &Config) -> ExitCode {
 /// The passes, timed; what went wrong with them, a panic too, is a message.
 fn run_caught(config: &Config) -> std::result::Result<Outcome, String> {
     let prune = &config.prune;
-    // 0 is as many as there are cores.
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(prune.jobs.unwrap_or(0)).build_global();
+    // 0 is as many as there are cores. This thread is one of them: handing it what comes of each pass would wake it each time.
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(prune.jobs.unwrap_or(0));
+    let pool = pool.use_current_thread().build_global();
     pool.map_err(|error| format!("load: no threads to work with: {error}"))?;
     let mut timer = Timer::start();
     let result = catch_unwind(AssertUnwindSafe(|| run(config, &mut timer)));

@@ -9,6 +9,7 @@
 pub mod bound;
 pub mod plain;
 pub mod system;
+pub mod waiting;
 pub mod workspace;
 
 use std::ffi::OsString;
@@ -34,6 +35,7 @@ pub fn exec_plain(config: &Config) -> ExitCode {
     if let Some(system) = &config.linker.system {
         return system::link(config, system, None);
     }
+    waiting::end();
     let error = Command::new(&config.linker.path).args(&config.linker_args).exec();
     if error.kind() == std::io::ErrorKind::ArgumentListTooLong {
         // It came in response files, and those were read; a file of ours must outlive the linker.
@@ -59,6 +61,7 @@ pub fn run_plain(config: &Config, warning: Option<&str>) -> ExitCode {
 }
 
 fn wait_for_plain(config: &Config, warning: Option<&str>) -> ExitCode {
+    waiting::end();
     let status = match plain::PlainLinker::start(config).and_then(plain::PlainLinker::wait) {
         Ok(status) => plain::exit_as(status),
         Err(error) => {
@@ -113,6 +116,9 @@ pub fn words(config: &Config, emitted: &Emitted, output: &Path) -> Vec<OsString>
 
 fn run(config: &Config, line: &[OsString], folder: &Path) -> Result<Output> {
     let failed = |e| Error::io(Stage::Link, &config.linker.path, "run the linker", e);
+    if let Some(output) = waiting::link(line) {
+        return output.map_err(failed);
+    }
     let mut command = bound::command(&config.linker.path);
     if let Dialect::Mold | Dialect::Wild = config.linker.dialect {
         // Their processes that link would outlive the one that we know.

@@ -7,6 +7,8 @@
 //! Left out: thin archives, and the symbols of members that are not ELF64 (bitcode): those are not indexed.
 //! Source: the System V ar format as GNU binutils extends it (`//`, `/SYM64/`).
 
+use std::io::{self, Write};
+
 use object::elf;
 use object::read::elf::{FileHeader, SectionTable};
 
@@ -18,17 +20,27 @@ const MEMBER_HEADER: usize = 60;
 const SHORT_NAME: usize = 15;
 
 /// An archive with a symbol table that holds `members`, in order; names may repeat.
-pub fn write(members: &[(&str, &[u8])]) -> Vec<u8> {
+///
+/// # Errors
+/// `out` can't be written to.
+pub fn write(out: &mut impl Write, members: &[(&str, &[u8])]) -> io::Result<()> {
     let symbols: Vec<(usize, &[u8])> = members
         .iter()
         .enumerate()
         .flat_map(|(i, (_, bytes))| definitions(bytes).into_iter().map(move |name| (i, name)))
         .collect();
-    write_indexed(members, &symbols)
+    write_indexed(out, members, &symbols)
 }
 
 /// [`write()`], with this symbol table: the position of a member and what it defines.
-pub fn write_indexed(members: &[(&str, &[u8])], symbols: &[(usize, &[u8])]) -> Vec<u8> {
+///
+/// # Errors
+/// `out` can't be written to.
+pub fn write_indexed(
+    out: &mut impl Write,
+    members: &[(&str, &[u8])],
+    symbols: &[(usize, &[u8])],
+) -> io::Result<()> {
     let mut long_names = Vec::new();
     let name_fields: Vec<String> =
         members.iter().map(|(name, _)| name_field(name, &mut long_names)).collect();
@@ -51,32 +63,28 @@ pub fn write_indexed(members: &[(&str, &[u8])], symbols: &[(usize, &[u8])]) -> V
         offset += member_size(bytes.len());
     }
 
-    let mut out = Vec::with_capacity(offset);
-    out.extend_from_slice(MAGIC);
-    push_header(&mut out, if narrow { "/" } else { "/SYM64/" }, table_size, "0");
-    let push_number = |out: &mut Vec<u8>, n: u64| {
-        out.extend_from_slice(n.to_be_bytes().get(8 - width..).unwrap_or(&[]));
-    };
-    push_number(&mut out, symbols.len() as u64);
+    out.write_all(MAGIC)?;
+    write_header(out, if narrow { "/" } else { "/SYM64/" }, table_size, "0")?;
+    let number = |n: u64| n.to_be_bytes().into_iter().skip(8 - width);
+    let mut table: Vec<u8> = Vec::with_capacity(table_size);
+    table.extend(number(symbols.len() as u64));
     for (member, _) in symbols {
-        push_number(&mut out, offsets.get(*member).copied().unwrap_or(0));
+        table.extend(number(offsets.get(*member).copied().unwrap_or(0)));
     }
     for (_, name) in symbols {
-        out.extend_from_slice(name);
-        out.push(0);
+        table.extend_from_slice(name);
+        table.push(0);
     }
-    pad(&mut out);
+    write_padded(out, &table)?;
     if !long_names.is_empty() {
-        push_header(&mut out, "//", long_names.len(), "");
-        out.extend_from_slice(&long_names);
-        pad(&mut out);
+        write_header(out, "//", long_names.len(), "")?;
+        write_padded(out, &long_names)?;
     }
     for ((_, bytes), field) in members.iter().zip(&name_fields) {
-        push_header(&mut out, field, bytes.len(), "100644");
-        out.extend_from_slice(bytes);
-        pad(&mut out);
+        write_header(out, field, bytes.len(), "100644")?;
+        write_padded(out, bytes)?;
     }
-    out
+    Ok(())
 }
 
 /// Bytes that a member takes, header and padding included.
@@ -84,10 +92,10 @@ fn member_size(contents: usize) -> usize {
     MEMBER_HEADER + contents.next_multiple_of(2)
 }
 
-fn pad(out: &mut Vec<u8>) {
-    if !out.len().is_multiple_of(2) {
-        out.push(b'\n');
-    }
+/// The contents of a member; the header before it begins at an even offset.
+fn write_padded(out: &mut impl Write, contents: &[u8]) -> io::Result<()> {
+    out.write_all(contents)?;
+    out.write_all(if contents.len().is_multiple_of(2) { b"" } else { b"\n" })
 }
 
 /// What the name field of a member says; a name that doesn't fit goes into the table of long names.
@@ -101,12 +109,11 @@ fn name_field(name: &str, long_names: &mut Vec<u8>) -> String {
     field
 }
 
-fn push_header(out: &mut Vec<u8>, name: &str, size: usize, mode: &str) {
+fn write_header(out: &mut impl Write, name: &str, size: usize, mode: &str) -> io::Result<()> {
     // The tables have blank owner and mode, as GNU ar writes them; a date of 0 is that of its deterministic mode.
     let owner = if mode == "100644" { "0" } else { "" };
     let date = if name == "//" { "" } else { "0" };
-    let header = format!("{name:<16}{date:<12}{owner:<6}{owner:<6}{mode:<8}{size:<10}`\n");
-    out.extend_from_slice(header.as_bytes());
+    writeln!(out, "{name:<16}{date:<12}{owner:<6}{owner:<6}{mode:<8}{size:<10}`")
 }
 
 /// The names of the non-local definitions of an object; none if it can't be read.
@@ -138,6 +145,12 @@ fn definitions(bytes: &[u8]) -> Vec<&[u8]> {
 mod tests {
     use super::*;
 
+    fn written(members: &[(&str, &[u8])]) -> Vec<u8> {
+        let mut archive = Vec::new();
+        write(&mut archive, members).unwrap();
+        archive
+    }
+
     #[test]
     fn members_come_back_under_their_names() {
         let long = "a name longer than fifteen bytes.o";
@@ -148,7 +161,7 @@ mod tests {
             ("exactly15bytes.", b"x"),
             ("a.o", b"again"),
         ];
-        let archive = write(members);
+        let archive = written(members);
         let read = object::read::archive::ArchiveFile::parse(&*archive).unwrap();
         let found: Vec<(String, Vec<u8>)> = read
             .members()
@@ -162,7 +175,7 @@ mod tests {
 
     #[test]
     fn an_empty_archive_is_one() {
-        let archive = write(&[]);
+        let archive = written(&[]);
         let read = object::read::archive::ArchiveFile::parse(&*archive).unwrap();
         assert_eq!(read.members().count(), 0);
     }

@@ -10,6 +10,8 @@
 //! messages see the names that they know; [`CopyNames`] turns a copy's path back into the original's.
 
 use std::ffi::OsString;
+use std::fs::File;
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
@@ -229,15 +231,22 @@ impl Files<'_> {
                     std::fs::write(path, objects[*position].as_deref().unwrap_or_default())
                 }
                 Content::Archive(positions) => {
-                    std::fs::write(path, archive_of(sources, objects, positions.clone()))
+                    let position = |k: usize| {
+                        let module = sources.resolution.loaded[k];
+                        let original = || sources.inputs.module_bytes(module);
+                        Some((
+                            member_of(sources.inputs, module)?.1,
+                            objects[k].as_deref().unwrap_or_else(original),
+                        ))
+                    };
+                    write_archive(path, &positions.clone().filter_map(position).collect::<Vec<_>>())
                 }
                 Content::Unloaded(modules) => {
                     let member = |m: &ModuleId| {
                         let (_, name) = member_of(sources.inputs, *m)?;
                         Some((name, sources.inputs.module_bytes(*m)))
                     };
-                    let members: Vec<(&str, &[u8])> = modules.iter().filter_map(member).collect();
-                    std::fs::write(path, archive::write(&members))
+                    write_archive(path, &modules.iter().filter_map(member).collect::<Vec<_>>())
                 }
             }
             .map_err(failed)
@@ -245,19 +254,11 @@ impl Files<'_> {
     }
 }
 
-/// The modules at these load positions, all members of one archive, as an archive.
-fn archive_of(
-    sources: EmissionInputs<'_>,
-    objects: &[Option<Vec<u8>>],
-    positions: std::ops::Range<usize>,
-) -> Vec<u8> {
-    let EmissionInputs { inputs, resolution, .. } = sources;
-    let member = |k: usize| {
-        let (_, name) = member_of(inputs, resolution.loaded[k])?;
-        Some((name, objects[k].as_deref().unwrap_or_else(|| inputs.module_bytes(resolution.loaded[k]))))
-    };
-    let members: Vec<(&str, &[u8])> = positions.filter_map(member).collect();
-    archive::write(&members)
+/// Large members go to the file as they are: there is no copy of the archive in memory.
+fn write_archive(path: &Path, members: &[(&str, &[u8])]) -> std::io::Result<()> {
+    let mut file = BufWriter::with_capacity(1 << 16, File::create(path)?);
+    archive::write(&mut file, members)?;
+    file.flush()
 }
 
 /// The words that stand for all inputs.

@@ -8,7 +8,7 @@
 use std::ffi::OsString;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
-use std::process::{Command, ExitCode, Output};
+use std::process::{Child, Command, ExitCode, Output};
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use super::{plain, workspace};
 const WORD: &str = "--run-linker-of=";
 
 /// This program, also where it was replaced or removed since it started.
-const OURSELVES: &str = "/proc/self/exe";
+pub(super) const OURSELVES: &str = "/proc/self/exe";
 
 /// A command that runs `program` and ends when we end. The thread that starts it must wait for it.
 pub fn command(program: &Path) -> Command {
@@ -81,6 +81,17 @@ pub fn output(command: &mut Command) -> std::io::Result<Output> {
         *child = Some(process.id());
         process
     };
+    wait(process)
+}
+
+/// `begin` the work of a process and wait for its end; a signal that ends us kills it.
+pub(super) fn outcome(process: Child, begin: impl FnOnce()) -> std::io::Result<Output> {
+    *child() = Some(process.id());
+    begin();
+    wait(process)
+}
+
+fn wait(process: Child) -> std::io::Result<Output> {
     let output = process.wait_with_output();
     *child() = None;
     // A terminal signals the whole group: what ended the linker ends us too, and no other link is begun before it does.

@@ -8,13 +8,14 @@
 use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 
-use super::bound;
+use super::{bound, waiting};
 use crate::config::Config;
 
 /// Become the driver's own linker, with the line as it was given. Returns only if that is impossible.
 pub fn exec(config: &Config, system: &Path) -> ExitCode {
+    waiting::end();
     let error = Command::new(system).args(&config.linker_args).exec();
     eprintln!("lto-prune: link: {}: cannot run the linker: {error}", system.display());
     ExitCode::FAILURE
@@ -23,7 +24,12 @@ pub fn exec(config: &Config, system: &Path) -> ExitCode {
 /// Link the originals with our choice, its messages held back, and if it refuses them with the driver's own linker. A
 /// `warning` of ours is said where our choice succeeds.
 pub fn link(config: &Config, system: &Path, warning: Option<&str>) -> ExitCode {
-    match bound::output(bound::command(&config.linker.path).args(&config.linker_args)) {
+    let now = || {
+        let mut command = bound::command(&config.linker.path);
+        command.args(&config.linker_args).stdout(Stdio::piped()).stderr(Stdio::piped());
+        bound::output(&mut command)
+    };
+    match waiting::link(&config.linker_args).unwrap_or_else(now) {
         Ok(output) if output.status.success() => {
             // A closed pipe is the reader's business, as it is when the linker writes itself.
             let _ = std::io::stdout().write_all(&output.stdout);

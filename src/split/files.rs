@@ -281,12 +281,14 @@ fn members(
             (member.name.as_str(), divided.as_deref().unwrap_or(as_it_was))
         })
         .collect();
-    let written = match &archive.symbols {
+    let mut written = Vec::new();
+    match &archive.symbols {
         Some(symbols) => {
             let symbols: Vec<(usize, &[u8])> = symbols.iter().map(|(name, i)| (*i, &**name)).collect();
-            archive::write_indexed(&contents, &symbols)
+            archive::write_indexed(&mut written, &contents, &symbols)
         }
-        None => archive::write(&contents),
-    };
+        None => archive::write(&mut written, &contents),
+    }
+    .map_err(|e| e.to_string())?;
     Ok((Some(written), reports))
 }

@@ -117,6 +117,33 @@ fn linker_is_found_without_being_named() {
 }
 
 #[test]
+fn words_of_any_form_reach_the_linker() {
+    let path = "/odd \"folder\\ of\nmany'forms";
+    let driven = Driven::new("words");
+    let mut session = driven.session;
+    let job =
+        Job::new(&driven.dir, "gcc").env("LTO_PRUNE_LINKER", Linker::Lld.path()).arg("-B").arg(&driven.shims);
+    let job = job.words(COMPILE).arg("-Xlinker").arg(format!("-rpath={path}"));
+    session.must(&job.env("LTO_PRUNE_FLAGS", "--prune-strict"));
+    let linked = std::fs::read(driven.dir.join("out")).unwrap();
+    let holds = linked.windows(path.len()).any(|bytes| bytes == path.as_bytes());
+    session.check(holds, "the path is not in the output as it was given");
+    session.must(&Job::new(&driven.dir, "./out"));
+}
+
+#[test]
+fn a_linker_that_refuses_leaves_no_message() {
+    // lld does not know the option, and the driver's own `ld` links.
+    let mut driven = Driven::new("refused");
+    let job =
+        Job::new(&driven.dir, "gcc").env("PATH", driven.path()).arg("-B").arg(&driven.shims).words(COMPILE);
+    let outcome = driven.session.must(&job.arg("-Wl,--disable-multiple-abs-defs"));
+    driven.session.check_eq(&outcome.stderr.as_str(), &"", "messages");
+    let out = driven.dir.join("out");
+    driven.finish(&out, "2 1\n", &["helper", "dead", "dead_helper"], &[]);
+}
+
+#[test]
 fn options_from_the_environment() {
     let mut driven = Driven::new("environment");
     let job = driven.job("gcc").arg("-B").arg(&driven.shims).words(COMPILE);

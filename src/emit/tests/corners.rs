@@ -352,7 +352,9 @@ fn archives_resolve_by_their_symbol_table() {
         ("a rather long member name.o", &unused),
         ("common.o", &common),
     ];
-    let archive = shop.write("lib.a", crate::emit::archive::write(members));
+    let mut archive = Vec::new();
+    crate::emit::archive::write(&mut archive, members).unwrap();
+    let archive = shop.write("lib.a", archive);
     for linker in LINKERS {
         let flags = [archive.to_str().unwrap()];
         let exe = shop.link("gcc", linker, &[("m.o".to_owned(), main.clone())], &flags);

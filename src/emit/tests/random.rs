@@ -192,7 +192,7 @@ fn damaged_objects_are_harmless() {
                 let _ = verify::object("d.o", &bytes, &objects[which], &expected);
             }
             let _ = verify::facts("d.o", &bytes);
-            let _ = archive::write(&[("d.o", &bytes)]);
+            archive::write(&mut Vec::new(), &[("d.o", &bytes)]).unwrap();
             Ok(())
         })
         .unwrap();

@@ -70,6 +70,11 @@ impl Instruction {
         u64::from(self.offset) + u64::from(self.len)
     }
 
+    /// Whether control may go from it to [`Instruction::target`] and not come back.
+    pub(crate) fn is_jump(&self) -> bool {
+        matches!(self.flow, Flow::Jump | Flow::Conditional)
+    }
+
     /// Where the displacement lies in the section.
     pub(crate) fn displacement_at(&self) -> u64 {
         u64::from(self.offset) + u64::from(self.displacement.0)
@@ -134,18 +139,17 @@ fn translate(
     base: u32,
 ) -> Option<Instruction> {
     let constants = decoder.get_constant_offsets(decoded);
-    // The operand of a far jump or of `enter` has two parts; neither is compiled code.
-    if constants.has_immediate2()
-        || decoded.op_kinds().any(|k| matches!(k, OpKind::FarBranch16 | OpKind::FarBranch32))
-    {
+    // A branch has one operand. That of a far jump or of `enter` has two parts; neither is compiled code. 16-bit branches truncate the
+    // instruction pointer, and an EIP-relative operand the address.
+    let first = if decoded.op_count() == 0 { OpKind::Register } else { decoded.op0_kind() };
+    let odd = matches!(
+        first,
+        OpKind::FarBranch16 | OpKind::FarBranch32 | OpKind::NearBranch16 | OpKind::NearBranch32
+    );
+    if odd || constants.has_immediate2() || decoded.memory_base() == Register::EIP {
         return None;
     }
-    let branch = decoded.op_kinds().next() == Some(OpKind::NearBranch64);
-    // 16-bit branches truncate the instruction pointer, and an EIP-relative operand the address.
-    let narrow = |k| matches!(k, OpKind::NearBranch16 | OpKind::NearBranch32);
-    if decoded.op_kinds().any(narrow) || decoded.memory_base() == Register::EIP {
-        return None;
-    }
+    let branch = first == OpKind::NearBranch64;
     let rip = decoded.memory_base() == Register::RIP;
     let (mut displacement, mut immediate) = ((0, 0), (0, 0));
     if constants.has_displacement() {
@@ -158,14 +162,14 @@ fn translate(
         displacement = immediate;
         immediate = (0, 0);
     }
-    let memory = decoded.op_kinds().any(|k| k == OpKind::Memory);
+    let has_memory = || decoded.op_kinds().any(|k| k == OpKind::Memory);
     let field = match (branch, displacement.1) {
         (true, 4) => Field::Branch,
         (true, _) => Field::None,
         (false, _) if rip => {
             Field::RipRelative { access: !matches!(decoded.mnemonic(), Mnemonic::Lea | Mnemonic::Nop) }
         }
-        (false, 4 | 8) if memory => Field::Displacement {
+        (false, 4 | 8) if has_memory() => Field::Displacement {
             registers: decoded.memory_base() != Register::None || decoded.memory_index() != Register::None,
         },
         _ => Field::None,

@@ -98,7 +98,7 @@ fn read(
     let plan = match granularity {
         Granularity::Sections => split::Plan::default(),
         Granularity::Functions | Granularity::Pointers => {
-            split::plan(&tables, &by_section, &atoms, &symbols, asked, &mut limits)?
+            split::plan(&tables, &by_section, &atoms, &symbols, asked, each, &mut limits)?
         }
     };
     if !plan.parts.is_empty() {

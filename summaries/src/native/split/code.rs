@@ -9,7 +9,8 @@
 
 use object::endian::LittleEndian as LE;
 
-use super::{Context, Resolved, Text, in_frame};
+use super::{Context, Function, Resolved, Text, in_frame};
+use crate::extract::collect;
 use crate::limit::Limit;
 use crate::native::decode::{self, Field, Flow, Instruction};
 use crate::native::relocations::types::{
@@ -28,7 +29,8 @@ pub(super) fn read(context: &Context<'_, '_>, text: &mut Text<'_>) {
     if text.refusal.is_some() && text.functions.iter().any(|f| !f.described) {
         return;
     }
-    if let Err((limit, detail)) = decode_functions(text).and_then(|()| check_relocations(context, text)) {
+    let decoded = decode_functions(context, text).and_then(|()| check_relocations(context, text));
+    if let Err((limit, detail)) = decoded {
         text.refuse(limit, detail);
         return;
     }
@@ -41,27 +43,75 @@ pub(super) fn read(context: &Context<'_, '_>, text: &mut Text<'_>) {
 
 type Outcome<T = ()> = Result<T, (Limit, String)>;
 
-fn decode_functions(text: &mut Text<'_>) -> Outcome {
-    let mut instructions = Vec::with_capacity(text.bytes.len() / 4);
-    let mut behind = 0;
-    for function in &mut text.functions {
-        gap(text.bytes, behind, function.start)?;
-        behind = function.end;
-        let first = instructions.len();
-        let bytes = slice(text.bytes, function.start, function.end);
-        decode::decode(bytes, function.start as u32, &mut instructions)
-            .map_err(|at| (Limit::UndecodableCode, format!("no instruction at {at:#x}")))?;
-        function.instructions = first..instructions.len();
+/// Bytes of code that are decoded as one piece: enough that handing it out costs nothing.
+const PIECE: u64 = 1 << 15;
+
+fn decode_functions(context: &Context<'_, '_>, text: &mut Text<'_>) -> Outcome {
+    let pieces: Vec<&[Function]> =
+        text.functions.chunk_by(|a, b| a.start / PIECE == b.start / PIECE).collect();
+    let behind = |piece: usize| {
+        let before = piece.checked_sub(1).and_then(|before| pieces.get(before));
+        before.and_then(|before| before.last()).map_or(0, |last| last.end)
+    };
+    let decode_piece = |piece: usize| {
+        let own = pieces.get(piece).copied().unwrap_or(&[]);
+        decode_run(text.bytes, own, behind(piece))
+    };
+    let mut decoded = Vec::with_capacity(pieces.len());
+    for piece in collect(context.each, pieces.len(), decode_piece) {
+        decoded.push(piece?);
     }
-    gap(text.bytes, behind, text.bytes.len() as u64)?;
-    for instruction in &instructions {
-        let at = instruction.offset as usize;
-        if let Some(word) = text.boundaries.get_mut(at / 64) {
-            *word |= 1 << (at % 64);
+    gap(text.bytes, behind(pieces.len()), text.bytes.len() as u64)?;
+    let mut functions = text.functions.iter_mut();
+    for (piece, run) in decoded.into_iter().enumerate() {
+        let mut first = 0;
+        for (end, function) in run.ends.into_iter().zip(&mut functions) {
+            function.instructions = (piece, first..end);
+            first = end;
         }
+        let words = text.boundaries.get_mut(run.first_word..).unwrap_or(&mut []);
+        words.iter_mut().zip(run.boundaries).for_each(|(all, own)| *all |= own);
+        text.instructions.push(run.instructions);
     }
-    text.instructions = instructions;
     Ok(())
+}
+
+/// What was decoded of functions that lie one after the other.
+struct DecodedRun {
+    instructions: Vec<Instruction>,
+    /// For each function where its instructions end.
+    ends: Vec<usize>,
+    /// [`Text::boundaries`] from this word on.
+    first_word: usize,
+    boundaries: Vec<u64>,
+}
+
+/// Decode functions that lie one after the other; the gap before the first one begins at `behind`.
+fn decode_run(bytes: &[u8], functions: &[Function], mut behind: u64) -> Outcome<DecodedRun> {
+    let start = functions.first().map_or(0, |f| f.start) as usize;
+    let end = functions.last().map_or(0, |f| f.end) as usize;
+    let mut run = DecodedRun {
+        instructions: Vec::with_capacity(end.saturating_sub(start) / 4),
+        ends: Vec::with_capacity(functions.len()),
+        first_word: start / 64,
+        boundaries: vec![0; (end / 64 + 1).saturating_sub(start / 64)],
+    };
+    for function in functions {
+        gap(bytes, behind, function.start)?;
+        behind = function.end;
+        let first = run.instructions.len();
+        let own = slice(bytes, function.start, function.end);
+        decode::decode(own, function.start as u32, &mut run.instructions)
+            .map_err(|at| (Limit::UndecodableCode, format!("no instruction at {at:#x}")))?;
+        for instruction in run.instructions.get(first..).unwrap_or(&[]) {
+            let at = instruction.offset as usize;
+            if let Some(word) = run.boundaries.get_mut(at / 64 - start / 64) {
+                *word |= 1 << (at % 64);
+            }
+        }
+        run.ends.push(run.instructions.len());
+    }
+    Ok(run)
 }
 
 fn slice(bytes: &[u8], start: u64, end: u64) -> &[u8] {
@@ -78,7 +128,7 @@ fn gap(bytes: &[u8], start: u64, end: u64) -> Outcome {
 
 /// Each relocation must be a field of an instruction.
 fn check_relocations(context: &Context<'_, '_>, text: &Text<'_>) -> Outcome {
-    let mut instructions = text.instructions.iter().peekable();
+    let mut instructions = text.instructions.iter().flatten().peekable();
     let mut field_end = 0;
     for (_, rela) in context.relas_of(text.section) {
         let (place, ty) = (rela.r_offset.get(LE), type_of(rela));
@@ -123,13 +173,61 @@ pub(super) fn width(ty: u32) -> Option<u8> {
 
 /// Collect the references between functions that have no relocation, and tie what can't be parted.
 fn follow(context: &Context<'_, '_>, text: &mut Text<'_>) -> Outcome {
-    let relas = context.relas_of(text.section);
-    let mut next = 0;
-    let mut ties = Vec::new();
-    let mut intra_section_refs = Vec::new();
-    let mut biased = Vec::new();
+    let mut starts = Vec::with_capacity(text.instructions.len() + 1);
     for (index, function) in text.functions.iter().enumerate() {
-        let own = text.instructions.get(function.instructions.clone()).unwrap_or(&[]);
+        starts.resize(starts.len().max(function.instructions.0 + 1), index);
+    }
+    starts.push(text.functions.len());
+    let of_piece = |piece: usize| match starts.get(piece..piece + 2) {
+        Some([first, end]) => follow_run(context, text, *first..*end),
+        _ => Ok(FollowedRun::default()),
+    };
+    let mut found = FollowedRun::default();
+    for run in collect(context.each, starts.len().saturating_sub(1), of_piece) {
+        let mut run = run?;
+        found.ties.append(&mut run.ties);
+        found.intra_section_refs.append(&mut run.intra_section_refs);
+        found.jumps.append(&mut run.jumps);
+        found.biased.append(&mut run.biased);
+    }
+    let FollowedRun { ties, intra_section_refs, jumps, biased } = found;
+    for (a, b) in &ties {
+        // Behind the last function there is none to stay with.
+        text.tie(*a, (*b).min(text.functions.len().saturating_sub(1)));
+    }
+    for target in &biased {
+        text.tie_biased(*target);
+    }
+    text.formed = biased;
+    text.short = ties.iter().filter(|(a, b)| a != b).map(|(_, b)| *b).collect();
+    text.intra_section_refs = intra_section_refs;
+    text.jumps = jumps;
+    Ok(())
+}
+
+/// What follows from functions that lie one after the other.
+#[derive(Default)]
+struct FollowedRun {
+    /// Functions that stay together.
+    ties: Vec<(usize, usize)>,
+    intra_section_refs: Vec<Resolved>,
+    jumps: Vec<(u64, u64)>,
+    /// Addresses that may mean the function behind them ([`Text::tie_biased`]).
+    biased: Vec<u64>,
+}
+
+fn follow_run(
+    context: &Context<'_, '_>,
+    text: &Text<'_>,
+    functions: std::ops::Range<usize>,
+) -> Outcome<FollowedRun> {
+    let relas = context.relas_of(text.section);
+    let start = text.functions.get(functions.start).map_or(0, |f| f.start);
+    let mut next = relas.partition_point(|(_, r)| r.r_offset.get(LE) < start);
+    let mut found = FollowedRun::default();
+    let FollowedRun { ties, intra_section_refs, jumps, biased } = &mut found;
+    for (index, function) in text.functions.iter().enumerate().take(functions.end).skip(functions.start) {
+        let own = text.instructions_of(function);
         for instruction in own {
             if instruction.target.is_none() || is_relocated(relas, &mut next, instruction) {
                 continue;
@@ -150,6 +248,9 @@ fn follow(context: &Context<'_, '_>, text: &mut Text<'_>) -> Outcome {
             }
             if to == index {
                 continue;
+            }
+            if instruction.is_jump() {
+                jumps.push((instruction.displacement_at(), target));
             }
             match instruction.displacement.1 {
                 4 => intra_section_refs.push(Resolved {
@@ -175,26 +276,14 @@ fn follow(context: &Context<'_, '_>, text: &mut Text<'_>) -> Outcome {
             ties.push((index, index + 1));
         }
     }
-    for (a, b) in &ties {
-        // Behind the last function there is none to stay with.
-        text.tie(*a, (*b).min(text.functions.len().saturating_sub(1)));
-    }
-    for target in &biased {
-        text.tie_biased(*target);
-    }
-    text.formed = biased;
-    text.short = ties.iter().filter(|(a, b)| a != b).map(|(_, b)| *b).collect();
-    text.intra_section_refs = intra_section_refs;
-    Ok(())
+    Ok(found)
 }
 
 /// Whether `target`, whose address function `from` of the same section has, looks like a label: an instruction that a branch leads to, or
 /// one behind a call, a jump or an end, or any one of a function that jumps to what it computes.
 pub(super) fn is_label(text: &Text<'_>, from: Option<usize>, target: u64) -> bool {
     let to = text.function_at(target);
-    let instructions =
-        to.and_then(|to| text.functions.get(to)).and_then(|f| text.instructions.get(f.instructions.clone()));
-    let own = instructions.unwrap_or(&[]);
+    let own = to.and_then(|to| text.functions.get(to)).map_or(&[][..], |f| text.instructions_of(f));
     let Ok(at) = own.binary_search_by_key(&target, |i| u64::from(i.offset)) else { return false };
     let falls = |i: &Instruction| matches!(i.flow, Flow::Next | Flow::Conditional);
     let aligns = |i: &&Instruction| decode::is_padding(slice(text.bytes, i.offset.into(), i.end()));
@@ -269,7 +358,9 @@ fn destination(text: &Text<'_>, from: usize, instruction: &Instruction) -> Outco
         |what: &str| Err((Limit::BranchNowhere, format!("the instruction at {at:#x} leads {what}")));
     let target = instruction.target.and_then(|t| u64::try_from(t).ok());
     let Some(target) = target.filter(|t| *t < text.bytes.len() as u64) else { return nowhere("outside") };
-    let Some(to) = text.function_at(target) else {
+    let is_own = text.functions.get(from).is_some_and(|f| (f.start..f.end).contains(&target));
+    let to = if is_own { Some(from) } else { text.function_at(target) };
+    let Some(to) = to else {
         return Err((
             Limit::ReferenceIntoPadding,
             format!("the instruction at {at:#x} leads to {target:#x}, into no function"),
@@ -291,6 +382,5 @@ fn destination(text: &Text<'_>, from: usize, instruction: &Instruction) -> Outco
 }
 
 fn is_lock(text: &Text<'_>, offset: u64) -> bool {
-    let found = text.instructions.binary_search_by_key(&offset, |i| u64::from(i.offset));
-    found.ok().and_then(|i| text.instructions.get(i)).is_some_and(|i| i.lock)
+    text.instruction_at(offset).is_some_and(|i| u64::from(i.offset) == offset && i.lock)
 }

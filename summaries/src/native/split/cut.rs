@@ -17,7 +17,7 @@ use object::endian::LittleEndian as LE;
 use super::objects::is_eligible;
 use super::pointers::displacement;
 use super::references::{ReferenceSource, source};
-use super::{Context, Owned, SectionPlace, Text};
+use super::{Context, InstructionCursor, Owned, SectionPlace, Text};
 use crate::native::relocations::types::{
     R_X86_64_32, R_X86_64_32S, R_X86_64_64, R_X86_64_PC32, R_X86_64_PLT32,
 };
@@ -82,6 +82,7 @@ pub(super) fn cuts(context: &Context<'_, '_>, texts: &[Text<'_>], owned: &[Owned
     for own in context.relas.chunk_by(|a, b| a.0 == b.0) {
         let Some((from, _)) = own.first() else { continue };
         let source = source(context, texts, *from);
+        let mut instructions = InstructionCursor::default();
         for (_, rela) in own {
             let Some(entry) = context.symbols.get(symbol_of(rela).index()) else { continue };
             let Definition::Atom(atom) = entry.definition else { continue };
@@ -91,7 +92,7 @@ pub(super) fn cuts(context: &Context<'_, '_>, texts: &[Text<'_>], owned: &[Owned
             let by_section =
                 matches!(relocations::target(context.symbols, symbol_of(rela)), Ok(Some(Target::Atom(_))));
             if by_section {
-                match naming(texts, *from, source, rela) {
+                match naming(texts, *from, source, rela, &mut instructions) {
                     Some(naming) => named.relocations.push(naming),
                     None => named.unclear = true,
                 }
@@ -109,14 +110,18 @@ pub(super) fn cuts(context: &Context<'_, '_>, texts: &[Text<'_>], owned: &[Owned
 }
 
 /// What a relocation names; `None` for one of a form that does not tell.
-fn naming(texts: &[Text<'_>], section: u32, source: ReferenceSource, rela: &Rela) -> Option<Naming> {
+fn naming(
+    texts: &[Text<'_>],
+    section: u32,
+    source: ReferenceSource,
+    rela: &Rela,
+    instructions: &mut InstructionCursor,
+) -> Option<Naming> {
     let (place, addend) = (rela.r_offset.get(LE), rela.r_addend.get(LE));
     let exactly = |at: i64| Naming { at: (section, place), first: at, last: at, by_code: false };
     match (source, type_of(rela)) {
         (ReferenceSource::Code(text), R_X86_64_PC32 | R_X86_64_PLT32) => {
-            let text = texts.get(text)?;
-            let found = text.instructions.partition_point(|i| i.end() <= place);
-            let at = displacement(rela, text.instructions.get(found)?)?;
+            let at = displacement(rela, instructions.seek(texts.get(text)?, place)?)?;
             Some(Naming { by_code: true, ..exactly(at) })
         }
         (ReferenceSource::Raw, R_X86_64_PC32 | R_X86_64_PLT32) => {
@@ -268,7 +273,9 @@ impl<'c, 'a, 't> Rodata<'c, 'a, 't> {
     /// Note what a relocation says of the tables.
     fn attribute(&self, relocation: &Naming, tables: &mut [Table]) {
         let Naming { at: place, first, last, by_code } = *relocation;
-        for table in tables {
+        let begin = tables.partition_point(|table| (table.end as i64) <= first);
+        let near = tables.get_mut(begin..).unwrap_or(&mut []).iter_mut();
+        for table in near.take_while(|table| table.start as i64 <= last) {
             let inside = |at: i64| u64::try_from(at).is_ok_and(|at| table.start <= at && at < table.end);
             let spans = first < table.start as i64 && last >= table.start as i64;
             if !inside(first) && !spans {

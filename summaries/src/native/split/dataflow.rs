@@ -14,11 +14,14 @@
 //! that no jump claims. Assembly may have computed how far one function is from another: there it is not proved. A wrong pointer can't
 //! make a claim: a table whose jump is not found here has entries that nothing claims.
 
+use std::num::NonZeroU32;
+
 use object::endian::LittleEndian as LE;
 
 use super::code::is_noreturn;
 use super::references::{Relative, SplitReferences};
 use super::{Context, Function, SectionPlace, Text};
+use crate::extract::collect;
 use crate::native::decode::{Field, Flow, Gpr, Instruction, Step, Steps};
 use crate::native::relocations::types::{R_X86_64_PC32, R_X86_64_PLT32};
 use crate::native::relocations::{Rela, symbol_of, type_of};
@@ -44,6 +47,20 @@ pub(super) enum Jump {
     },
 }
 
+/// Position of a relative relocation in [`SplitReferences::relative`], and one more: a [`Value`] has eight bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct TableIndex(NonZeroU32);
+
+impl TableIndex {
+    fn new(position: usize) -> Option<Self> {
+        u32::try_from(position).ok()?.checked_add(1).and_then(NonZeroU32::new).map(TableIndex)
+    }
+
+    fn position(self) -> usize {
+        self.0.get() as usize - 1
+    }
+}
+
 /// What a register holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Value {
@@ -54,16 +71,16 @@ enum Value {
     Code,
     /// A number that was computed here.
     Arithmetic,
-    /// The address of this place in data; where the relative relocation with this position is.
-    Base(u32),
+    /// The address of the place in data where this relative relocation is.
+    Base(TableIndex),
     /// A 32-bit word loaded from a base plus an index: the table, if the base is followed, and the registers that still hold
     /// what the word was loaded from, a bit for each.
     Entry {
-        table: Option<u32>,
+        table: Option<TableIndex>,
         bases: u16,
     },
     /// The sum of both.
-    Sum(u32),
+    Sum(TableIndex),
     /// The sum of an entry and of what it was loaded from, which isn't followed.
     AnySum,
 }
@@ -84,7 +101,7 @@ fn join(into: &mut State, other: &State) -> bool {
 }
 
 /// An entry, if something is known of its base.
-fn entry(table: Option<u32>, bases: u16) -> Option<Value> {
+fn entry(table: Option<TableIndex>, bases: u16) -> Option<Value> {
     (table.is_some() || bases != 0).then_some(Value::Entry { table, bases })
 }
 
@@ -110,46 +127,49 @@ pub(super) fn jumps(context: &Context<'_, '_>, texts: &[Text<'_>], found: &Split
     }
     entered.sort_unstable();
     entered.dedup();
-    let mut steps = Steps::new();
-    // Real tables have one jump or a few each. Flowing into targets adds precision only, so it may stop.
-    let instructions: usize = texts.iter().map(|t| t.instructions.len()).sum();
-    let mut budget = (instructions + found.relative.len()).saturating_mul(64);
-    let mut jumps = Vec::new();
+    let mut asked = Vec::new();
     for (index, text) in texts.iter().enumerate().filter(|(_, t)| t.decoded) {
-        for function in &text.functions {
-            let own = text.instructions.get(function.instructions.clone()).unwrap_or(&[]);
-            let asked = !found.relative.is_empty() || takes_functions(context, text, function);
-            if !asked || !own.iter().any(|i| i.flow == Flow::JumpRegister) {
-                continue;
+        let jumping = |f: &&Function| text.instructions_of(f).iter().any(|i| i.flow == Flow::JumpRegister);
+        for function in text.functions.iter().filter(jumping) {
+            if !found.relative.is_empty() || takes_functions(context, text, function) {
+                asked.push((index, text, function));
             }
-            let steps = own.iter().map(|i| {
-                let bytes = text.bytes.get(i.offset as usize..i.end() as usize);
-                steps.step(bytes.unwrap_or(&[]))
-            });
-            let steps = steps.collect();
-            let mut flowing = Flowing {
-                context,
-                found,
-                section: text.section,
-                index,
-                function,
-                own,
-                steps,
-                states: vec![None; own.len()],
-                work: Vec::new(),
-                budget,
-            };
-            flowing.run(&entered);
-            flowing.results(&mut jumps);
-            budget = flowing.budget;
         }
     }
-    jumps
+    // Real tables have one jump or a few each. Flowing into targets adds precision only, so it may stop.
+    let tables = found.relative.len() / asked.len().max(1);
+    let of_function = |number: usize| {
+        let mut jumps = Vec::new();
+        let Some((index, text, function)) = asked.get(number).copied() else { return jumps };
+        let own = text.instructions_of(function);
+        let mut steps = Steps::new();
+        let steps = own.iter().map(|i| {
+            let bytes = text.bytes.get(i.offset as usize..i.end() as usize);
+            steps.step(bytes.unwrap_or(&[]))
+        });
+        let mut flowing = Flowing {
+            context,
+            found,
+            section: text.section,
+            index,
+            function,
+            own,
+            relas: relas_within(context.relas_of(text.section), function),
+            steps: steps.collect(),
+            states: vec![None; own.len()],
+            work: Vec::new(),
+            budget: (own.len() + tables).saturating_mul(64),
+        };
+        flowing.run(&entered);
+        flowing.results(&mut jumps);
+        jumps
+    };
+    collect(context.each, asked.len(), of_function).concat()
 }
 
 /// Whether a function that no compiler need have written has the address of another one as an operand.
 fn takes_functions(context: &Context<'_, '_>, text: &Text<'_>, function: &Function) -> bool {
-    let own = text.instructions.get(function.instructions.clone()).unwrap_or(&[]);
+    let own = text.instructions_of(function);
     let relas = context.relas_of(text.section);
     let within = |t: i64| u64::try_from(t).is_ok_and(|t| (function.start..function.end).contains(&t));
     let is_other = |rela: &Rela, i: &Instruction| {
@@ -176,6 +196,12 @@ fn takes_functions(context: &Context<'_, '_>, text: &Text<'_>, function: &Functi
         })
 }
 
+/// Those of the relocations of a section that apply to a function.
+fn relas_within<'r>(relas: &'r [(u32, Rela)], function: &Function) -> &'r [(u32, Rela)] {
+    let before = |end: u64| relas.partition_point(|(_, r)| r.r_offset.get(LE) < end);
+    relas.get(before(function.start)..before(function.end)).unwrap_or(&[])
+}
+
 struct Flowing<'f, 'c, 'a, 't> {
     context: &'c Context<'a, 't>,
     found: &'f SplitReferences,
@@ -184,6 +210,8 @@ struct Flowing<'f, 'c, 'a, 't> {
     index: usize,
     function: &'f Function,
     own: &'f [Instruction],
+    /// The relocations of the function.
+    relas: &'f [(u32, Rela)],
     steps: Vec<Step>,
     /// Before each instruction.
     states: Vec<Option<State>>,
@@ -271,9 +299,9 @@ impl Flowing<'_, '_, '_, '_> {
     }
 
     /// Flow into what the entries of a table lead to.
-    fn enter_targets(&mut self, base: u32, state: &State) {
+    fn enter_targets(&mut self, base: TableIndex, state: &State) {
         let found = self.found;
-        let table: &[Relative] = found.relative.get(base as usize..).unwrap_or(&[]);
+        let table: &[Relative] = found.relative.get(base.position()..).unwrap_or(&[]);
         let Some(base) = table.first().map(|r| r.at) else { return };
         // The next place that anything refers to is another table's.
         let next = found.data.partition_point(|d| d.to <= base);
@@ -295,19 +323,17 @@ impl Flowing<'_, '_, '_, '_> {
         self.relocation(instruction).is_some()
     }
 
-    /// Position of the relocation of an instruction's displacement in those of the section.
+    /// Position of the relocation of an instruction's displacement in those of the function.
     fn relocation(&self, instruction: &Instruction) -> Option<usize> {
         let field = instruction.displacement_at();
-        let own = self.context.relas_of(self.section);
-        own.binary_search_by_key(&field, |(_, r)| r.r_offset.get(LE)).ok()
+        self.relas.binary_search_by_key(&field, |(_, r)| r.r_offset.get(LE)).ok()
     }
 
     /// What a RIP-relative operand means: a place in data that may be a table, or a place in code.
     fn address(&self, instruction: &Instruction) -> Value {
         let is_own = |offset: u64| (self.function.start..self.function.end).contains(&offset);
         let code = |own: bool| if own { Value::Code } else { Value::Pointer };
-        let own = self.context.relas_of(self.section);
-        let rela = self.relocation(instruction).and_then(|r| own.get(r)).map(|(_, r)| r);
+        let rela = self.relocation(instruction).and_then(|r| self.relas.get(r)).map(|(_, r)| r);
         let Some(rela) = rela else {
             return code(instruction.target.and_then(|t| u64::try_from(t).ok()).is_some_and(is_own));
         };
@@ -328,7 +354,7 @@ impl Flowing<'_, '_, '_, '_> {
         let place = (section, offset);
         // A table lies where its entries are: any other address is a pointer like others.
         match self.found.relative.binary_search_by_key(&place, |r| r.at) {
-            Ok(found) => Value::Base(found as u32),
+            Ok(found) => TableIndex::new(found).map_or(Value::Pointer, Value::Base),
             Err(_) => Value::Pointer,
         }
     }
@@ -429,7 +455,7 @@ impl Flowing<'_, '_, '_, '_> {
                 Value::Arithmetic | Value::Base(_) | Value::Entry { .. } if self.function.is_compiled() => {}
                 Value::AnySum => jumps.push(Jump::AnyTable { text, offset }),
                 Value::Sum(base) => {
-                    if let Some(entry) = self.found.relative.get(base as usize) {
+                    if let Some(entry) = self.found.relative.get(base.position()) {
                         jumps.push(Jump::Table { base: entry.at, text, offset });
                     }
                 }

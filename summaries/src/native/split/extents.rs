@@ -116,7 +116,7 @@ fn merge(extents: &[Extent]) -> Vec<Function> {
                 align: alignment(extent.range.start),
                 described: false,
                 cold: extent.cold,
-                instructions: 0..0,
+                instructions: (0, 0..0),
             }),
         }
     }

@@ -34,7 +34,7 @@ pub(super) fn ends(text: &Text<'_>, function: usize) -> bool {
 
 /// Whether a function returns, from nowhere but where it was entered, and takes nothing from below that.
 fn returns(text: &Text<'_>, function: &Function) -> bool {
-    let own = text.instructions.get(function.instructions.clone()).unwrap_or(&[]);
+    let own = text.instructions_of(function);
     let depths = depths(text, function);
     let reached = || own.iter().zip(&depths).filter_map(|(i, depth)| Some((i, (*depth)?)));
     let mut returns = reached().filter(|(i, _)| {
@@ -52,7 +52,7 @@ fn bytes<'a>(text: &Text<'a>, instruction: &Instruction) -> &'a [u8] {
 
 /// The depth before each instruction of a function; `None` in padding.
 fn depths(text: &Text<'_>, function: &Function) -> Vec<Option<Depth>> {
-    let own = text.instructions.get(function.instructions.clone()).unwrap_or(&[]);
+    let own = text.instructions_of(function);
     let mut depths: Vec<Option<Depth>> = vec![None; own.len()];
     let mut steps = Steps::new();
     let mut work = vec![(0, Depth { now: Some(0), frame: None })];

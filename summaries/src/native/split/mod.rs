@@ -30,6 +30,7 @@ use super::relocations::{self, Rela};
 use super::sections::{self, is_eh_frame};
 use super::symbols::SectionAtoms;
 use super::tables::{Result, Tables, record};
+use crate::extract::ParallelMap;
 use crate::ids::AtomIdx;
 use crate::limit::{Limit, LimitRecord, Severity};
 use crate::summary::{Atom, AtomKind, Granularity, SummaryOptions, Symbol, atom_flags};
@@ -55,6 +56,9 @@ pub(crate) struct Plan {
 
 /// An ELF section index and an offset in it, in bytes.
 pub(crate) type SectionPlace = (u32, u64);
+
+/// The position of a [`Text`] in the list of them and an offset in it, in bytes.
+type TextPlace = (usize, u64);
 
 /// A reference that the assembler resolved, from one part of a section to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -95,8 +99,8 @@ struct Function {
     described: bool,
     /// The name of a symbol at its start says that it is a part that another function jumps into.
     cold: bool,
-    /// Its instructions in [`Text::instructions`].
-    instructions: std::ops::Range<usize>,
+    /// Its instructions: the piece of [`Text::instructions`] and where in it.
+    instructions: (usize, std::ops::Range<usize>),
 }
 
 impl Function {
@@ -119,13 +123,16 @@ struct Text<'a> {
     ties: Vec<i32>,
     /// For each function its part, ascending; the number of the part's first function.
     part: Vec<usize>,
-    instructions: Vec<Instruction>,
+    /// Of all functions, ascending, in the pieces that were decoded apart from each other.
+    instructions: Vec<Vec<Instruction>>,
     /// A bit for each byte: whether an instruction begins there.
     boundaries: Vec<u64>,
     /// All instructions of all functions are known.
     decoded: bool,
     /// References between functions without relocation.
     intra_section_refs: Vec<Resolved>,
+    /// Jumps from one function to another without relocation: the displacement and where it leads.
+    jumps: Vec<(u64, u64)>,
     /// The functions that others lead into by fields too short for a relocation, or by falling into them.
     short: Vec<usize>,
     /// Addresses in the section that code of it has without a relocation.
@@ -163,6 +170,17 @@ impl Text<'_> {
         self.functions.binary_search_by_key(&offset, |f| f.start).ok()
     }
 
+    fn instructions_of(&self, function: &Function) -> &[Instruction] {
+        let (piece, range) = &function.instructions;
+        self.instructions.get(*piece).and_then(|piece| piece.get(range.clone())).unwrap_or(&[])
+    }
+
+    /// The instruction that holds the byte at this offset of a function.
+    fn instruction_at(&self, offset: u64) -> Option<&Instruction> {
+        let own = self.instructions_of(self.functions.get(self.function_at(offset)?)?);
+        own.get(own.partition_point(|i| i.end() <= offset)).filter(|i| u64::from(i.offset) <= offset)
+    }
+
     fn is_boundary(&self, offset: u64) -> bool {
         let word = usize::try_from(offset / 64).ok().and_then(|w| self.boundaries.get(w));
         word.is_some_and(|w| w & (1 << (offset % 64)) != 0)
@@ -171,8 +189,7 @@ impl Text<'_> {
     /// Whether a function of this part jumps through a register or memory.
     fn jumps_indirectly(&self, part: usize) -> bool {
         let own = self.functions.iter().zip(&self.part).skip(part).take_while(|(_, p)| **p == part);
-        let mut instructions =
-            own.flat_map(|(f, _)| self.instructions.get(f.instructions.clone()).unwrap_or(&[]));
+        let mut instructions = own.flat_map(|(f, _)| self.instructions_of(f));
         instructions.any(|i| matches!(i.flow, Flow::JumpRegister | Flow::JumpMemory))
     }
 
@@ -252,25 +269,50 @@ impl Text<'_> {
     }
 }
 
+/// A place in the instructions of a [`Text`] that only goes forward.
+#[derive(Debug, Default)]
+struct InstructionCursor {
+    function: usize,
+    /// In those of the function.
+    next: usize,
+}
+
+impl InstructionCursor {
+    /// The instruction that holds the byte at this offset, which is not before the one that was asked for last.
+    fn seek<'t>(&mut self, text: &'t Text<'_>, offset: u64) -> Option<&'t Instruction> {
+        while text.functions.get(self.function)?.end <= offset {
+            *self = InstructionCursor { function: self.function + 1, next: 0 };
+        }
+        let own = text.instructions_of(text.functions.get(self.function)?);
+        while own.get(self.next)?.end() <= offset {
+            self.next += 1;
+        }
+        own.get(self.next).filter(|i| u64::from(i.offset) <= offset)
+    }
+}
+
 /// All that the steps share.
 struct Context<'a, 't> {
     tables: &'t Tables<'a>,
     atoms: &'t [Atom],
     symbols: &'t [Symbol],
+    /// Runs the pieces of what can be done in pieces.
+    each: ParallelMap<'t>,
     /// By section index: the position in the list of [`Text`]s.
     text_of: Vec<Option<u32>>,
     /// Sections of data that may be divided, ascending.
     data: Vec<u32>,
     /// Relocations of every section but debug information, by (section, place).
     relas: Vec<(u32, Rela)>,
+    /// By section index: where its relocations begin in that list.
+    rela_starts: Vec<usize>,
 }
 
 impl Context<'_, '_> {
     /// The relocations of a section, by place.
     fn relas_of(&self, section: u32) -> &[(u32, Rela)] {
-        let start = self.relas.partition_point(|(s, _)| *s < section);
-        let end = self.relas.partition_point(|(s, _)| *s <= section);
-        self.relas.get(start..end).unwrap_or(&[])
+        let start = |section: usize| self.rela_starts.get(section).copied().unwrap_or(self.relas.len());
+        self.relas.get(start(section as usize)..start(section as usize + 1)).unwrap_or(&[])
     }
 
     fn text_of(&self, section: u32) -> Option<usize> {
@@ -302,6 +344,7 @@ pub(crate) fn plan(
     atoms: &[Atom],
     symbols: &[Symbol],
     asked: SummaryOptions,
+    each: ParallelMap<'_>,
     limits: &mut Vec<LimitRecord>,
 ) -> Result<Plan> {
     let every = asked.granularity >= Granularity::Pointers;
@@ -321,13 +364,22 @@ pub(crate) fn plan(
         }
     }
     // Emission makes every address in debug information explicit, so that it is in nobody's way.
+    let relas = relocations_beside_debug(tables, by_section)?;
+    let mut rela_starts = Vec::with_capacity(tables.sections.len());
+    for (i, (section, _)) in relas.iter().enumerate() {
+        if *section as usize >= rela_starts.len() {
+            rela_starts.resize(*section as usize + 1, i);
+        }
+    }
     let context = Context {
         tables,
         atoms,
         symbols,
+        each,
         text_of,
         data: data.iter().map(|d| d.section).collect(),
-        relas: relocations_beside_debug(tables, by_section)?,
+        relas,
+        rela_starts,
     };
     ordered_and_grouped(&context, &mut texts);
     extents::read(&context, &mut texts)?;
@@ -377,6 +429,7 @@ fn candidates<'a>(tables: &Tables<'a>, atoms: &[Atom], symbols: &[Symbol]) -> Re
             boundaries: Vec::new(),
             decoded: false,
             intra_section_refs: Vec::new(),
+            jumps: Vec::new(),
             short: Vec::new(),
             formed: Vec::new(),
             has_loose_tables: false,

@@ -15,7 +15,7 @@ use object::endian::LittleEndian as LE;
 use super::cut::{self, Cut};
 use super::objects::{self, Data};
 use super::references::{ReferenceSource, source};
-use super::{Context, Plan, SectionPlace, Text};
+use super::{Context, InstructionCursor, Plan, SectionPlace, Text};
 use crate::limit::{Limit, LimitRecord};
 use crate::native::decode::{self, Field, Instruction};
 use crate::native::relocations::types::{
@@ -60,7 +60,9 @@ pub(super) fn divide(
     let mut meanings = Vec::new();
     for own in context.relas.chunk_by(|a, b| a.0 == b.0) {
         let Some((section, _)) = own.first() else { continue };
-        let reader = Reader { context, texts, section: *section, source: source(context, texts, *section) };
+        let source = source(context, texts, *section);
+        let instructions = InstructionCursor::default();
+        let mut reader = Reader { context, texts, section: *section, source, instructions };
         for (_, rela) in own {
             meanings.extend(reader.relocation(rela, all));
         }
@@ -180,11 +182,12 @@ struct Reader<'c, 'a, 't> {
     texts: &'c [Text<'a>],
     section: u32,
     source: ReferenceSource,
+    instructions: InstructionCursor,
 }
 
 impl Reader<'_, '_, '_> {
     /// What a relocation means, if it is by the symbol of a data section that may be divided.
-    fn relocation(&self, rela: &Rela, all: &mut [Data]) -> Option<Meaning> {
+    fn relocation(&mut self, rela: &Rela, all: &mut [Data]) -> Option<Meaning> {
         let symbol = symbol_of(rela);
         let entry = self.context.symbols.get(symbol.index())?;
         let Definition::Atom(atom) = entry.definition else { return None };
@@ -227,11 +230,10 @@ impl Reader<'_, '_, '_> {
     }
 
     /// The place that an instruction names, and the object that it accesses there.
-    fn in_code(&self, rela: &Rela, text: usize, data: &Data) -> (i64, Option<usize>) {
+    fn in_code(&mut self, rela: &Rela, text: usize, data: &Data) -> (i64, Option<usize>) {
         let (place, addend) = (rela.r_offset.get(LE), rela.r_addend.get(LE));
         let Some(text) = self.texts.get(text) else { return (addend, None) };
-        let found = text.instructions.partition_point(|i| i.end() <= place);
-        let Some(instruction) = text.instructions.get(found) else { return (addend, None) };
+        let Some(instruction) = self.instructions.seek(text, place) else { return (addend, None) };
         let Some(to) = displacement(rela, instruction) else { return (addend, None) };
         let bytes = text.bytes.get(instruction.offset as usize..instruction.end() as usize);
         let size = bytes.and_then(decode::direct_access);

@@ -12,7 +12,7 @@
 
 use object::endian::LittleEndian as LE;
 
-use super::{Context, SectionPlace, Text};
+use super::{Context, InstructionCursor, SectionPlace, Text, TextPlace};
 use crate::ids::SymbolIdx;
 use crate::limit::Limit;
 use crate::native::decode::{Field, Instruction};
@@ -54,6 +54,8 @@ pub(super) struct DataReference {
 #[derive(Debug, Default)]
 pub(super) struct SplitReferences {
     pub(super) retargets: Vec<Retargeted>,
+    /// Jumps by section symbol: the field, and where it leads.
+    pub(super) jumps: Vec<(TextPlace, TextPlace)>,
     /// Sorted by place.
     pub(super) relative: Vec<Relative>,
     /// Sorted; only collected if there are relative ones or addresses that look like no label.
@@ -88,7 +90,8 @@ pub(super) fn read(context: &Context<'_, '_>, texts: &mut [Text<'_>]) -> Result<
             ReferenceSource::Unwind => begins(context, *section)?,
             _ => Vec::new(),
         };
-        let mut reader = Reader { context, section: *section, source, begins, next: 0 };
+        let mut reader =
+            Reader { context, section: *section, source, begins, instructions: InstructionCursor::default() };
         for (_, rela) in own {
             reader.relocation(rela, texts, &mut found);
         }
@@ -167,8 +170,7 @@ struct Reader<'c, 'a, 't> {
     section: u32,
     source: ReferenceSource,
     begins: Vec<u64>,
-    /// Position in the instructions of the source; goes forward with the relocations.
-    next: usize,
+    instructions: InstructionCursor,
 }
 
 impl Reader<'_, '_, '_> {
@@ -205,12 +207,7 @@ impl Reader<'_, '_, '_> {
     /// The instruction that a relocation is in, for decoded code.
     fn instruction(&mut self, rela: &Rela, texts: &[Text<'_>]) -> Option<Instruction> {
         let ReferenceSource::Code(source) = self.source else { return None };
-        let instructions = &texts.get(source)?.instructions;
-        let place = rela.r_offset.get(LE);
-        while instructions.get(self.next).is_some_and(|i| i.end() <= place) {
-            self.next += 1;
-        }
-        instructions.get(self.next).copied().filter(|i| u64::from(i.offset) <= place)
+        self.instructions.seek(texts.get(source)?, rela.r_offset.get(LE)).copied()
     }
 
     fn by_section(
@@ -270,6 +267,11 @@ impl Reader<'_, '_, '_> {
                         found.middles.push(Retargeted { at: (self.section, place), text, target: offset });
                     }
                     found.addresses.push((text, offset, (self.section, place)));
+                }
+                if let (ReferenceSource::Code(from), Some(true)) =
+                    (self.source, instruction.map(|i| i.is_jump()))
+                {
+                    found.jumps.push(((from, place), (text, offset)));
                 }
                 found.retargets.push(Retargeted { at: (self.section, place), text, target: offset });
                 Ok(())

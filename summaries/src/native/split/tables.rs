@@ -12,11 +12,10 @@
 
 use super::dataflow::{self, Jump};
 use super::references::{DataReference, Relative, Retargeted, SplitReferences};
-use super::{Context, SectionPlace, Text, part_of};
+use super::{Context, SectionPlace, Text, TextPlace, part_of};
 use object::endian::LittleEndian as LE;
 
 use crate::limit::Limit;
-use crate::native::decode::Flow;
 use crate::summary::{Definition, Symbol, SymbolKind};
 
 /// A range of data that belongs to the part that holds an offset of a text.
@@ -40,7 +39,7 @@ pub(super) fn claim(
 ) -> Vec<Claimed> {
     let mut claimed = Vec::new();
     let asked = !found.relative.is_empty() || !found.middles.is_empty();
-    let partners = if asked { partners(context, texts, &found.retargets) } else { Vec::new() };
+    let partners = if asked { partners(context, texts, &found.jumps) } else { Vec::new() };
     refuse_middles(context, texts, found, &partners);
     let jumps = dataflow::jumps(context, texts, found);
     let mut proofs: Vec<(SectionPlace, Part)> = Vec::new();
@@ -262,32 +261,20 @@ fn only_from(texts: &[Text<'_>], data: &[DataReference], base: SectionPlace, end
 }
 
 /// Pairs of parts of which one jumps to the other (a function and its cold part), or that are so by name, in both orders, sorted.
-fn partners(context: &Context<'_, '_>, texts: &[Text<'_>], retargets: &[Retargeted]) -> Vec<(Part, Part)> {
+fn partners(
+    context: &Context<'_, '_>,
+    texts: &[Text<'_>],
+    jumps: &[(TextPlace, TextPlace)],
+) -> Vec<(Part, Part)> {
     let part =
         |text: usize, offset: u64| texts.get(text).and_then(|t| t.part_at(offset)).map(|part| (text, part));
-    let jumps = |text: usize, field: u64| {
-        let instructions = texts.get(text).map_or(&[][..], |t| &t.instructions);
-        let at = instructions.partition_point(|i| i.end() <= field);
-        instructions.get(at).is_some_and(|i| matches!(i.flow, Flow::Jump | Flow::Conditional))
-    };
+    let resolved = texts.iter().enumerate();
+    let resolved = resolved.flat_map(|(i, text)| text.jumps.iter().map(move |(at, to)| ((i, *at), (i, *to))));
     let mut pairs = Vec::new();
-    let mut add = |from: (usize, u64), to: (usize, u64)| {
-        if let (true, Some(a), Some(b)) = (jumps(from.0, from.1), part(from.0, from.1), part(to.0, to.1)) {
-            pairs.extend([(a, b), (b, a)]);
-        }
-    };
-    for (i, text) in texts.iter().enumerate() {
-        for crossing in &text.intra_section_refs {
-            add((i, crossing.field), (i, crossing.target));
-        }
-    }
-    for retarget in retargets {
-        if let Some(source) = context.text_of(retarget.at.0) {
-            add((source, retarget.at.1), (retarget.text, retarget.target));
-        }
-    }
-    for (a, b) in named_parts(context) {
-        if let (Some(a), Some(b)) = (part(a.0, a.1), part(b.0, b.1)) {
+    for (a, b) in resolved.chain(jumps.iter().copied()).chain(named_parts(context)) {
+        if let (Some(a), Some(b)) = (part(a.0, a.1), part(b.0, b.1))
+            && a != b
+        {
             pairs.extend([(a, b), (b, a)]);
         }
     }
@@ -297,7 +284,7 @@ fn partners(context: &Context<'_, '_>, texts: &[Text<'_>], retargets: &[Retarget
 }
 
 /// Text and offset of each part that is named as one, with those of its function.
-fn named_parts(context: &Context<'_, '_>) -> Vec<((usize, u64), (usize, u64))> {
+fn named_parts(context: &Context<'_, '_>) -> Vec<(TextPlace, TextPlace)> {
     let place = |symbol: &Symbol| match symbol.definition {
         Definition::Atom(atom) if matches!(symbol.kind, SymbolKind::Func | SymbolKind::Ifunc) => {
             Some((context.text_of(context.section_of(atom)?)?, symbol.value))

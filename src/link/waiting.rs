@@ -1,0 +1,150 @@
+//! lld, started before its line is known: it reads the line from a pipe, as a response file.
+//!
+//! Most of the time of a small link is lld's start (10 ms of 13: the dynamic linker, before `main`), and that passes beside our
+//! own passes. The linker does nothing before it has read the pipe to its end, and a line that never comes is no line: it is killed.
+//! Where the originals are likely to be linked, for which we become the linker, it is started when something is sure to go.
+//! Left out: linkers that read response files only from regular files (GNU ld, gold, mold), which start in a millisecond; scripts in a
+//! linker's place, which may look at their words.
+
+use std::ffi::OsString;
+use std::io::{PipeWriter, Read, Write};
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::process::{Child, Output, Stdio};
+use std::sync::{Mutex, PoisonError};
+
+use rustix::io::{FdFlags, fcntl_setfd};
+
+use super::{bound, response_file};
+use crate::config::{Config, Dialect, LineArg, OutputKind};
+
+/// The linker that waits for its line. One process links once.
+static WAITING: Mutex<Option<WaitingLinker>> = Mutex::new(None);
+
+#[derive(Debug)]
+struct WaitingLinker {
+    process: Child,
+    line: PipeWriter,
+}
+
+/// Start it, where a pruned link is likely. The thread must live until the linker ends (see [`bound::command`]).
+pub fn start(config: &Config) {
+    if is_likely(config) {
+        start_if_possible(config);
+    }
+}
+
+/// Start it, unless that was done: there will be a pruned link. The same thread as for [`start`].
+pub fn start_if_possible(config: &Config) {
+    let mut waiting = WAITING.lock().unwrap_or_else(PoisonError::into_inner);
+    if waiting.is_none() && is_possible(config) {
+        // Where it can't be started the linker is started later, which says what is wrong.
+        *waiting = started(config).ok();
+    }
+}
+
+/// Give it the line and wait for its end; `None` if there is none that could take this line.
+pub(super) fn link(line: &[OsString]) -> Option<std::io::Result<Output>> {
+    let WaitingLinker { process, line: mut pipe } = take()?;
+    if !is_writable(line) {
+        kill(process);
+        return None;
+    }
+    // Whoever has ended without reading says why by its status.
+    let give = || drop(pipe.write_all(&response_file(line)).map(|()| drop(pipe)));
+    Some(bound::outcome(process, give))
+}
+
+/// End it: another linker links.
+pub(super) fn end() {
+    if let Some(waiting) = take() {
+        kill(waiting.process);
+    }
+}
+
+fn take() -> Option<WaitingLinker> {
+    WAITING.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
+
+fn kill(mut process: Child) {
+    // It has ended already, then. Nobody waits for its end: that is the kernel's work, and takes milliseconds.
+    let _ = process.kill();
+}
+
+/// Whether the linker will most likely be given a line.
+fn is_likely(config: &Config) -> bool {
+    // Where lld removes all that goes by itself we become lld, unless another linker may have to link after it.
+    let collects = config.gc_sections && config.linker.system.is_none();
+    let refused =
+        [&config.explaining, &config.malformed, &config.unmodelled].iter().any(|all| !all.is_empty());
+    !collects && !refused && config.output_kind != OutputKind::Relocatable && !config.emit_relocs
+}
+
+/// Whether lld reads a line from a pipe just as it reads its words.
+fn is_possible(config: &Config) -> bool {
+    config.linker.dialect == Dialect::Lld
+        && config.line.iter().any(is_emulation)
+        && is_writable(&config.linker_args)
+        && Path::new(bound::OURSELVES).exists()
+        && is_elf(&config.linker.path)
+}
+
+/// lld looks into response files twice, but not for the emulation if it stands before them. Only where the line has one
+/// is it the same to say it once more.
+const EMULATION: [&str; 2] = ["-m", "elf_x86_64"];
+
+fn is_emulation(word: &LineArg) -> bool {
+    matches!(word, LineArg::Other(words) if words == &EMULATION)
+}
+
+/// Whether a response file can hold these words: lld passes over an empty one there.
+fn is_writable(line: &[OsString]) -> bool {
+    !line.iter().any(|word| word.is_empty())
+}
+
+fn is_elf(path: &Path) -> bool {
+    let mut magic = [0; 4];
+    std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut magic)).is_ok() && magic == *b"\x7fELF"
+}
+
+fn started(config: &Config) -> std::io::Result<WaitingLinker> {
+    let (theirs, line) = std::io::pipe()?;
+    // The one end that a child keeps, of the one child that is started meanwhile.
+    fcntl_setfd(&theirs, FdFlags::empty())?;
+    let mut command = bound::command(&config.linker.path);
+    command.args(EMULATION).arg(format!("@/proc/self/fd/{}", theirs.as_raw_fd()));
+    command.stdin(Stdio::inherit()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    Ok(WaitingLinker { process: command.spawn()?, line })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::args::tests::lld;
+
+    #[test]
+    fn only_where_the_line_may_come_from_a_pipe() {
+        let possible = |line: &str, linker: &Path| {
+            let mut config = lld(line);
+            config.linker.path = linker.to_owned();
+            is_possible(&config)
+        };
+        let program = std::env::current_exe().unwrap();
+        assert!(possible("-m elf_x86_64 a.o -o a", &program));
+        // lld would read the pipe twice; and an empty word would be passed over.
+        assert!(!possible("a.o -o a", &program));
+        assert!(!possible("-m elf_x86_64 a.o \"\" -o a", &program));
+        let script = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(&script, "#!/bin/sh\n").unwrap();
+        assert!(!possible("-m elf_x86_64 a.o -o a", script.path()));
+    }
+
+    #[test]
+    fn not_ahead_of_time_where_the_originals_are_linked() {
+        assert!(is_likely(&lld("a.o -o a")));
+        for more in ["--gc-sections", "-r", "--emit-relocs", "--no-such-option"] {
+            assert!(!is_likely(&lld(&format!("a.o -o a {more}"))), "{more}");
+        }
+    }
+}
