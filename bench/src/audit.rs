@@ -95,7 +95,7 @@ fn totals(audit: &Audit<'_>, output: &Path) -> Result<usize> {
 
 /// What lives is what the graph reaches; the number of edges.
 fn graph(report: &Path) -> Result<usize> {
-    let report: Value = serde_json::from_slice(&std::fs::read(report)?)?;
+    let report = crate::report::read(report)?;
     let list = |name: &str| -> Vec<usize> {
         let values = report["graph"][name].as_array().into_iter().flatten();
         values.map(|v| v.as_u64().unwrap_or(0) as usize).collect()
@@ -191,7 +191,7 @@ fn measure(corpus: &Corpus, options: &Options, link: &Link) -> Result<Vec<String
 
 /// A symbol of the atom that most edges lead to.
 fn hub(report: &Path) -> Result<String> {
-    let report: Value = serde_json::from_slice(&std::fs::read(report)?)?;
+    let report = crate::report::read(report)?;
     let atoms = report["atoms"].as_array().ok_or("the report has no atoms")?;
     let mut held = vec![0usize; atoms.len()];
     for target in report["graph"]["target"].as_array().into_iter().flatten() {

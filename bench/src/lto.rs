@@ -32,7 +32,7 @@ struct Made {
 }
 
 fn made(report: &Path) -> Result<Made> {
-    let report: Value = serde_json::from_slice(&fs::read(report)?)?;
+    let report = crate::report::read(report)?;
     let list = |name: &str| report[name].as_array().cloned().unwrap_or_default();
     let limits = list("limits");
     let bitcode = list("modules").iter().filter(|m| m["kind"] == "bitcode").count();

@@ -26,6 +26,7 @@ mod sites;
 mod link_programs;
 mod soak_links;
 mod reach;
+mod report;
 mod soak;
 mod survey;
 mod symbols;

@@ -7,8 +7,6 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use serde_json::Value;
-
 use crate::corpus::{Corpus, Link, find_linker};
 use crate::process::run_ok;
 use crate::table::{Table, count, publish_good};
@@ -37,7 +35,7 @@ fn measure(corpus: &Corpus, options: &Options, link: &Link, ours: &Path) -> Resu
     };
     let report = scratch.join("report.json");
     run_ok(&mut pruned(&format!("--prune-report={}", report.display())), &scratch)?;
-    let report: Value = serde_json::from_slice(&fs::read(&report)?)?;
+    let report = crate::report::read(&report)?;
     let (mut propagation, mut linker) = (Vec::new(), Vec::new());
     for _ in 0..options.runs {
         run_ok(&mut pruned("--prune-time"), &scratch)?;

@@ -17,11 +17,10 @@ use object::{Object, ObjectSymbol};
 use super::{Sizes, TIMED_OUT, behaviour, bytes, excess, within, yes};
 use crate::corpus::{Corpus, find_linker};
 use crate::process::run_ok;
-use crate::reach::limits;
 use crate::soak::debug;
 use crate::survey::programs::{PACKAGES, Package, compile, compiling, fetch, is_cxx, parallel};
 use crate::table::{Table, publish};
-use crate::{Options, Result};
+use crate::{Options, Result, report};
 
 /// Programs that are looked at, if nobody says how many.
 const COUNT: u64 = 25;
@@ -189,7 +188,7 @@ fn measure(
         recompiled: size("a.recompiled")?,
         alike,
         debug: if flags.contains("-g") { debug::difference(scratch)? } else { None },
-        limits: limits(&report)?.into_iter().filter(|l| l.2 > 0).collect(),
+        limits: report::limits(&report::read(&report)?).into_iter().filter(|l| l.2 > 0).collect(),
     })
 }
 

@@ -3,7 +3,6 @@
 //! At section level a section is an atom, so the n-th atom of a name in a module is the n-th section of that name.
 
 use std::collections::HashMap;
-use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
@@ -38,7 +37,7 @@ pub(super) fn run(corpus: &Corpus, link: &Link, lld: &Path, ours: &Path, scratch
         .args(["--prune-level=sections", "--prune-no-cache", "--prune-strict"])
         .arg(format!("--prune-report={}", report.display()));
     run_ok(&mut command, scratch)?;
-    let report: Value = serde_json::from_slice(&fs::read(&report)?)?;
+    let report = crate::report::read(&report)?;
     // A link that fell back to the originals would agree with anything.
     if report.get("pruned").and_then(Value::as_bool) == Some(false) {
         return Err(format!("nothing was pruned: {}", report.get("limits").unwrap_or(&Value::Null)).into());

@@ -122,7 +122,7 @@ pub(super) fn compare(corpus: &Corpus, link: &Link, pruner: &Path) -> Result<Com
     command.env("LTO_PRUNE_LINKER", find_linker("lld")?).env_remove("LTO_PRUNE_FLAGS");
     command.args(["--prune-level=pointers", "--prune-gate=0", "--prune-strict"]);
     run_ok(command.arg(format!("--prune-report={}", report.display())), &scratch)?;
-    let report: Value = serde_json::from_slice(&fs::read(&report)?)?;
+    let report = crate::report::read(&report)?;
     let ours = Report::of(&report, &whole.display().to_string())?;
 
     let mut compared = Compared::default();

@@ -15,6 +15,7 @@ use summaries::{Granularity, Target};
 
 use super::index::Guid;
 use crate::Result;
+use crate::report::list;
 
 /// An edge of the report's graph keeps its target because the address escaped.
 const ESCAPED: u64 = 4;
@@ -86,7 +87,7 @@ impl Ours {
     /// # Errors
     /// If a file isn't there or can't be read, or the link was not pruned.
     pub(super) fn read(report: &Path, dir: &Path) -> Result<Ours> {
-        let root: Value = serde_json::from_slice(&fs::read(report)?)?;
+        let root = crate::report::read(report)?;
         if root["pruned"] != Value::Bool(true) {
             return Err("the originals were linked".into());
         }
@@ -241,10 +242,6 @@ impl Ours {
         }
         reached
     }
-}
-
-fn list<'v>(value: &'v Value, name: &str) -> Result<&'v Vec<Value>> {
-    Ok(value[name].as_array().ok_or_else(|| format!("the report has no {name}"))?)
 }
 
 fn atoms(root: &Value) -> Result<Vec<Atom>> {

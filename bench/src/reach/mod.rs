@@ -18,13 +18,11 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use serde_json::Value;
-
 use crate::corpus::{self, Corpus, Link, find_linker};
 use crate::process::{self, run_ok};
 use crate::symbols::{sized_functions, text_size};
 use crate::table::{Table, count, publish};
-use crate::{Options, Result};
+use crate::{Options, Result, report};
 
 const LINKERS: [&str; 4] = ["lld", "mold", "bfd", "gold"];
 
@@ -232,18 +230,6 @@ fn without<'a>(a: &'a Functions, b: &Functions) -> Vec<(u64, &'a str)> {
     out
 }
 
-/// Name, count and bytes of each limit that a report lists.
-pub(crate) fn limits(path: &Path) -> Result<Vec<(String, u64, u64)>> {
-    let report: Value = serde_json::from_slice(&fs::read(path)?)?;
-    let number = |v: &Value| v.as_u64().unwrap_or(0);
-    let list = report["limits"].as_array().into_iter().flatten();
-    Ok(list
-        .map(|l| {
-            (l["limit"].as_str().unwrap_or("unnamed").to_owned(), number(&l["count"]), number(&l["bytes"]))
-        })
-        .collect())
-}
-
 /// Run `file` and hold its output against what the source says.
 fn prints(main: &Main, file: &Path, scratch: &Path) -> Result<()> {
     let (out, err) = (scratch.join("stdout"), scratch.join("stderr"));
@@ -313,7 +299,7 @@ fn measure(corpus: &Corpus, options: &Options, main: &Main) -> Result<(Row, Vec<
         kept: functions(&scratch.join("pruned"))?,
         reach,
         unclaimed,
-        limits: limits(&report)?,
+        limits: report::limits(&report::read(&report)?),
     };
     Ok((row, failures))
 }

@@ -126,20 +126,11 @@ pub(crate) struct Report {
 
 impl Report {
     fn read(path: &Path) -> Result<Report> {
-        let report: Value = serde_json::from_slice(&fs::read(path)?)?;
-        let mut out = Report {
+        let report = crate::report::read(path)?;
+        Ok(Report {
+            limits: crate::report::limits(&report),
             functions: ["live", "stubs", "dead"].map(|k| report["functions"][k].as_u64().unwrap_or(0)),
-            ..Report::default()
-        };
-        for limit in report["limits"].as_array().into_iter().flatten() {
-            let name = limit["limit"].as_str().unwrap_or("unnamed").to_owned();
-            out.limits.push((
-                name,
-                limit["count"].as_u64().unwrap_or(0),
-                limit["bytes"].as_u64().unwrap_or(0),
-            ));
-        }
-        Ok(out)
+        })
     }
 }
 
@@ -149,7 +140,7 @@ fn first_lines(text: &str) -> String {
 
 /// Trace the plain program and hold it against the report; what is wrong, with the numbers of sites that ran and were resolved.
 fn traced(dir: &Path, recipe: &Recipe, plain: &Ran) -> Result<std::result::Result<(usize, usize), String>> {
-    let said: Value = serde_json::from_slice(&fs::read(dir.join("report.json"))?)?;
+    let said = crate::report::read(&dir.join("report.json"))?;
     if said["pruned"] == Value::Bool(false) {
         return Ok(Ok((0, 0)));
     }

@@ -112,7 +112,7 @@ fn look(corpus: &Corpus, name: &str, archive: &Path, scratch: &Path) -> Result<R
     let mut split = Command::new("nice");
     split.arg(&corpus.pruner).args(["split", "--data"]).arg(archive).arg("-o").arg(divided.join("whole.a"));
     run_ok(split.arg(format!("--report={}", report.display())), scratch)?;
-    let report: Value = serde_json::from_slice(&fs::read(&report)?)?;
+    let report = crate::report::read(&report)?;
     let lld = find_linker("lld")?;
     let link = |dir: &Path| -> Result<Option<Vec<u8>>> {
         let mut command = Command::new("nice");

@@ -5,12 +5,12 @@
 //! schema can't pass.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
 
 use crate::Result;
+use crate::report::list;
 
 /// A place in an input: module by its position in the report, ELF section index, bytes from the start of the section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -73,8 +73,7 @@ impl Report {
     /// # Errors
     /// If it isn't there, is of another form, or says that the originals were linked.
     pub(crate) fn read(path: &Path) -> Result<Report> {
-        let text = fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
-        let root: Value = serde_json::from_str(&text)?;
+        let root = crate::report::read(path)?;
         if root["pruned"] != Value::Bool(true) {
             return Err(format!("{}: the originals were linked", path.display()).into());
         }
@@ -142,10 +141,6 @@ impl Report {
         let name = this.symbols.first().map_or(this.section.as_str(), String::as_str);
         format!("{name} ({module}:({}))", this.section)
     }
-}
-
-fn list<'v>(value: &'v Value, name: &str) -> Result<&'v Vec<Value>> {
-    Ok(value[name].as_array().ok_or_else(|| format!("the report has no {name}"))?)
 }
 
 fn text_of(value: &Value, name: &str) -> Result<String> {
