@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn not_ahead_of_time_where_the_originals_are_linked() {
         assert!(is_likely(&lld("a.o -o a")));
-        for more in ["--gc-sections", "-r", "--emit-relocs", "--trace"] {
+        for more in ["--gc-sections", "-r", "--emit-relocs"] {
             assert!(!is_likely(&lld(&format!("a.o -o a {more}"))), "{more}");
         }
     }
