@@ -88,7 +88,7 @@ pub struct PruneOptions {
     pub jobs: Option<usize>,
     /// At the level `pointers`: per cent of the live code that only mentions must keep, for functions to be followed.
     pub gate: u8,
-    /// `--prune-budget`, in bytes: see [`PruneOptions::budget`].
+    /// The option `--prune-budget`, in bytes, as it was given: see [`PruneOptions::budget`].
     pub budget: Option<u64>,
     pub strict: bool,
     pub limit: Option<DropLimit>,
