@@ -153,7 +153,7 @@ impl ConstraintGraph {
             && of.above.is_some_and(|(start, _)| end > start)
             && !std::mem::replace(&mut of.asked, true)
         {
-            self.events.push(Event::SummaryOptions { object });
+            self.events.push(Event::AboveRead { object });
         }
     }
 

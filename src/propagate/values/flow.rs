@@ -169,7 +169,7 @@ impl<'s> Flow<'s> {
                 Event::Called { site, element } => self.called(site, element),
                 Event::Escaped(element) => self.escape(element),
                 Event::Touched { object } => self.touched(object),
-                Event::SummaryOptions { object } => self.asked(object),
+                Event::AboveRead { object } => self.asked(object),
             }
         }
     }

@@ -173,7 +173,7 @@ pub(super) enum Event {
         object: u32,
     },
     /// Somebody looks at what is above the division of an object.
-    SummaryOptions {
+    AboveRead {
         object: u32,
     },
 }

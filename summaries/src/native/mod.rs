@@ -1,6 +1,6 @@
 //! The native front end: from the bytes of an ELF64 x86-64 relocatable object to its summary.
 //!
-//! It reads headers, symbols, groups, relocations and `.eh_frame`; a section is an atom. SummaryOptions for the granularity of
+//! It reads headers, symbols, groups, relocations and `.eh_frame`; a section is an atom. Asked for the granularity of
 //! functions it decodes code besides and makes several atoms of a section where that is proved safe ([`split`]). It is in the path of every link:
 //! names stay where they are (the string table is copied once), tables are read in place, and relocations of
 //! debug information are not read at all. It never fails: a file that can't be trusted gives an opaque summary with a
