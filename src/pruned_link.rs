@@ -92,7 +92,6 @@ fn prune_and_link(
     let no_thread = |e| Error::io(Stage::Link, &config.linker.path, "start a thread for", e);
     bound::clean_up_on_signals().map_err(no_thread)?;
     let workspace = Workspace::new(config)?;
-    link::waiting::start_if_possible(config);
     let emitted = timer.stage(Stage::Emit, || emit::tree::emit(sources, &workspace.copies))?;
     if let Some(dir) = &config.prune.emit_dir {
         emit::keep::keep(sources, &emitted, &workspace.copies, dir)?;

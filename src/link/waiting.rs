@@ -2,9 +2,8 @@
 //!
 //! Most of the time of a small link is lld's start (10 ms of 13: the dynamic linker, before `main`), and that passes beside our
 //! own passes. The linker does nothing before it has read the pipe to its end, and a line that never comes is no line: it is killed.
-//! Where the originals are likely to be linked, for which we become the linker, it is started when something is sure to go.
-//! Left out: linkers that read response files only from regular files (GNU ld, gold, mold), which start in a millisecond; scripts in a
-//! linker's place, which may look at their words.
+//! Left out: links of which the originals are likely to be linked, for which we become the linker; linkers that read response files only
+//! from regular files (GNU ld, gold, mold), which start in a millisecond; scripts in a linker's place, which may look at their words.
 
 use std::ffi::OsString;
 use std::io::{PipeWriter, Read, Write};
@@ -29,17 +28,9 @@ struct WaitingLinker {
 
 /// Start it, where a pruned link is likely. The thread must live until the linker ends (see [`bound::command`]).
 pub fn start(config: &Config) {
-    if is_likely(config) {
-        start_if_possible(config);
-    }
-}
-
-/// Start it, unless that was done: there will be a pruned link. The same thread as for [`start`].
-pub fn start_if_possible(config: &Config) {
-    let mut waiting = WAITING.lock().unwrap_or_else(PoisonError::into_inner);
-    if waiting.is_none() && is_possible(config) {
+    if is_likely(config) && is_possible(config) {
         // Where it can't be started the linker is started later, which says what is wrong.
-        *waiting = started(config).ok();
+        *WAITING.lock().unwrap_or_else(PoisonError::into_inner) = started(config).ok();
     }
 }
 
