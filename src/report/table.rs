@@ -84,7 +84,7 @@ fn level_without_effect(report: &Report, prune: &PruneOptions) -> Option<String>
         "pointers" => {
             let kept = report.atoms.iter().filter(|atom| atom.kind == "code" && atom.live);
             let kept: u64 = kept.map(|atom| atom.size).sum();
-            let why = "every function whose address is mentioned may be called; see lto-prune audit calls";
+            let why = "no less code is kept than references alone reach; lto-prune audit calls says why";
             (kept >= report.live_code.live).then(|| why.to_owned())
         }
         _ => None,
