@@ -221,6 +221,9 @@ impl<'s> Flow<'s> {
             self.activate_made();
         } else if self.world.content(atom) == Content::Data {
             self.contents(atom);
+            if self.world.scans_data {
+                self.escape_atom(atom);
+            }
         }
     }
 

@@ -64,7 +64,13 @@ pub(super) struct LinkPlaces<'s> {
     has_other_libraries: bool,
     /// Somebody may make memory writable that is read-only.
     writes_constants: bool,
+    /// Somebody may go through all variables, from where the linker says that data begins or ends.
+    pub(super) scans_data: bool,
 }
+
+/// Where data begins and ends, by names of linkers and of the C runtime. Conservative garbage collectors look for addresses in between.
+const BOUNDS_OF_DATA: [&[u8]; 7] =
+    [b"__bss_start", b"__data_start", b"_edata", b"_end", b"data_start", b"edata", b"end"];
 
 impl<'s> LinkPlaces<'s> {
     pub(super) fn new(sources: FlowInputs<'s>) -> Self {
@@ -85,6 +91,7 @@ impl<'s> LinkPlaces<'s> {
             sources.index.external.iter().any(|(_, s)| protects(*s)) || names.enumerated().any(is_linked);
         LinkPlaces {
             writes_constants,
+            scans_data: scans_data(sources),
             has_other_libraries,
             position_of,
             position,
@@ -214,6 +221,27 @@ impl<'s> LinkPlaces<'s> {
         };
         self.sources.summaries.iter().map(count).collect()
     }
+}
+
+/// Whether what may live refers to one of [`BOUNDS_OF_DATA`], and no module means something else by the name.
+fn scans_data(sources: FlowInputs<'_>) -> bool {
+    let FlowInputs { index, resolution, .. } = sources;
+    sources.summaries.iter().zip(&index.modules).any(|(summary, of)| {
+        let is_bound = |symbol: SymbolIdx| {
+            let id = resolution.symbol_id(of.module, symbol)?;
+            let global = &resolution.symbols[id];
+            let is_of_runtime = global.name.ends_with(b"data_start");
+            Some(is_of_runtime || global.prevailing == Prevailing::Linker)
+        };
+        let symbols =
+            summary.symbols.iter().enumerate().filter(|(_, s)| s.definition == Definition::Undefined);
+        let named = symbols.filter(|(_, s)| BOUNDS_OF_DATA.contains(&summary.name(s.name)));
+        let bounds: Vec<SymbolIdx> =
+            named.map(|(i, _)| SymbolIdx::new(i)).filter(|s| is_bound(*s) == Some(true)).collect();
+        let is_reachable = |atom: AtomIdx| sources.reachable.is_live(AtomId(of.first_atom + atom.0));
+        let refers = |target: Target| matches!(target, Target::Symbol(symbol) if bounds.contains(&symbol));
+        !bounds.is_empty() && summary.references.iter().any(|r| refers(r.target) && is_reachable(r.from))
+    })
 }
 
 /// What an atom holds, for value flow.
