@@ -9,20 +9,22 @@
 use super::kinds::{is_strange, only_moves};
 use iced_x86::{
     Code, CpuidFeature, Decoder, DecoderOptions, FlowControl, Instruction as Decoded, InstructionInfoFactory,
-    Mnemonic, OpAccess, OpKind, Register, UsedMemory,
+    Mnemonic, OpAccess, OpKind, Register, RflagsBits, UsedMemory,
 };
 
 /// Something that holds values: 0 to 15 are the general registers by number, 16 to 47 the vector registers, then
-/// [`X87`] and [`MASKS`], each of which stands for all registers of its kind.
+/// [`X87`] and [`MASKS`], each of which stands for all registers of its kind, and [`FLAGS`].
 pub(crate) type RegisterId = u8;
 
 /// Number of slots.
-pub(crate) const SLOTS: usize = 50;
+pub(crate) const SLOTS: usize = 51;
 pub(crate) const RSP: RegisterId = 4;
 pub(crate) const RBP: RegisterId = 5;
 pub(crate) const FIRST_VECTOR: RegisterId = 16;
 pub(crate) const X87: RegisterId = 48;
 pub(crate) const MASKS: RegisterId = 49;
+/// The flags, which hold a bit of what was shifted or tested: compilers make a `bool` of a bit by `bt` and `setc`, or `test` and `setne`.
+pub(crate) const FLAGS: RegisterId = 50;
 
 /// What an address is relative to besides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,8 +86,10 @@ pub(crate) struct Transfer {
 /// What an instruction does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum InstructionEffect {
-    /// To neither registers nor memory; or only to flags.
+    /// To neither registers nor memory.
     Nothing,
+    /// To flags alone, of which none is a bit of an operand.
+    Compare,
     /// A form of `nop`.
     Padding,
     /// Memory gets what it holds: a barrier (`lock orq $0x0,(%rsp)`), if no relocation is added to the constant.
@@ -190,6 +194,15 @@ impl Effects {
             transfer.writes.retain(|w| w.0 != X87);
             transfer.writes.push((X87, false));
         }
+        transfer.moves = only_moves(decoded);
+        // What a condition chooses between is moved, and the condition is no value.
+        let conditions = RflagsBits::CF | RflagsBits::ZF | RflagsBits::SF | RflagsBits::OF | RflagsBits::PF;
+        if decoded.rflags_read() & conditions != 0 && !transfer.moves {
+            transfer.reads.push(FLAGS);
+        }
+        if puts_bit_in_flags(decoded) {
+            transfer.writes.push((FLAGS, false));
+        }
         // Of several writes to parts of one slot none is of the whole.
         let written: Vec<RegisterId> = transfer.writes.iter().map(|w| w.0).collect();
         for write in &mut transfer.writes {
@@ -199,7 +212,11 @@ impl Effects {
         for used in info.used_memory() {
             let (reads, writes) = accesses(used.access());
             let Some(mut address) = address_of(decoded, used) else { return InstructionEffect::Unmodelled };
-            if repeats && decoded.is_string_instruction() {
+            // A bit of memory may lie behind the operand.
+            let far_bit =
+                matches!(decoded.mnemonic(), Mnemonic::Bt | Mnemonic::Bts | Mnemonic::Btr | Mnemonic::Btc)
+                    && decoded.op1_kind() == OpKind::Register;
+            if repeats && decoded.is_string_instruction() || far_bit {
                 address.size = 0;
             }
             if reads {
@@ -209,10 +226,31 @@ impl Effects {
                 transfer.stores.push(address);
             }
         }
-        transfer.moves = only_moves(decoded);
         transfer.immediate = decoded.op_kinds().any(|k| immediate_bytes(k) >= 4);
         InstructionEffect::Other(transfer)
     }
+}
+
+/// Whether a flag becomes a bit of an operand: of a bit test, of `and` or `test` with a mask, of a shift or a rotation, of the sum of a register
+/// with itself (a shift to the left), of `sahf`. Other sums and comparisons say which operand is larger, and nobody forms an address by that.
+fn puts_bit_in_flags(decoded: &Decoded) -> bool {
+    use Mnemonic::*;
+    let bits = matches!(
+        decoded.mnemonic(),
+        Bt | Bts | Btr | Btc | Shl | Sal | Shr | Sar | Shld | Shrd | Rol | Ror | Rcl | Rcr | Sahf
+    );
+    match decoded.mnemonic() {
+        And | Test => !is_twice_the_same(decoded),
+        Add | Adc => is_twice_the_same(decoded),
+        _ => bits,
+    }
+}
+
+/// Whether both operands are one register.
+fn is_twice_the_same(decoded: &Decoded) -> bool {
+    decoded.op_count() == 2
+        && decoded.op_kinds().all(|kind| kind == OpKind::Register)
+        && decoded.op0_register() == decoded.op1_register()
 }
 
 /// Whether the register is read to form the address of the operand and for nothing else.
@@ -450,15 +488,11 @@ fn arithmetic(decoded: &Decoded) -> Option<InstructionEffect> {
     let register = decoded.op_count() > 0 && decoded.op0_kind() == OpKind::Register;
     let constant = decoded.op_count() == 2 && immediate_bytes(decoded.op1_kind()) > 0;
     let wide = |r: Register| slot(r).filter(|_| r.is_gpr64());
-    let same = decoded.op_count() == 2
-        && register
-        && decoded.op1_kind() == OpKind::Register
-        && decoded.op1_register() == to;
+    let same = is_twice_the_same(decoded);
     Some(match decoded.mnemonic() {
-        Cmp | Test | Bt | Ucomiss | Ucomisd | Comiss | Comisd => {
-            // They write flags only; a load for a comparison gives nobody a value.
-            InstructionEffect::Nothing
-        }
+        // They write flags only; a load for a comparison gives nobody a value.
+        Cmp | Ucomiss | Ucomisd | Comiss | Comisd => InstructionEffect::Compare,
+        Test if same => InstructionEffect::Compare,
         // The registers of the address are what it reads, and a relocation of it is a value: no other form will do.
         Lea => match (operand(decoded), slot(to).filter(|_| to.size() >= 4)) {
             // A segment is of accesses.

@@ -9,7 +9,7 @@ use super::memory::Memory;
 use super::state::{RegisterState, Val};
 use super::unit::{Meaning, Op, Refusal, Unit};
 use crate::native::decode::effects::{
-    FIRST_VECTOR, InstructionEffect, MASKS, Operand, RBP, RSP, RegisterId, SLOTS, Transfer, X87,
+    FIRST_VECTOR, FLAGS, InstructionEffect, MASKS, Operand, RBP, RSP, RegisterId, SLOTS, Transfer, X87,
 };
 use crate::native::flow::FlowModule;
 use crate::summary::Target;
@@ -52,7 +52,7 @@ pub(super) fn at_entry(builder: &mut ConstraintBuilder) -> RegisterState {
     for slot in 0..SLOTS as RegisterId {
         let value = match slot {
             RSP => Val::Frame(0),
-            X87 | MASKS => Val::None,
+            X87 | MASKS | FLAGS => Val::None,
             // rax passes nothing but the number of vector registers, and r11 nothing.
             0 | 11 | FIRST_UNPASSED..X87 => Val::Saved,
             slot if SAVED.contains(&slot) => Val::Saved,
@@ -75,7 +75,7 @@ impl Walk<'_, '_, '_, '_> {
         // What a relocation puts in a constant is an address like any other.
         let by_relocation = op.immediate != Meaning::Absent;
         match &op.effect {
-            InstructionEffect::Nothing => {
+            InstructionEffect::Nothing | InstructionEffect::Compare => {
                 // Compared or fetched: the address is met, and nothing comes of it.
                 for meaning in [op.displacement, op.immediate] {
                     match meaning {
@@ -83,6 +83,9 @@ impl Walk<'_, '_, '_, '_> {
                         Meaning::Got(symbol) => self.builder.place(Target::Symbol(symbol), 0),
                         Meaning::Tls | Meaning::Absent => Val::None,
                     };
+                }
+                if op.effect == InstructionEffect::Compare {
+                    state.set(FLAGS, Val::None);
                 }
             }
             InstructionEffect::Keep if by_relocation => return strange("an address added to memory"),

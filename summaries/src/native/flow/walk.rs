@@ -216,7 +216,10 @@ impl Flow<'_> {
                 has(b, |e| {
                     !matches!(
                         e,
-                        InstructionEffect::Nothing | InstructionEffect::Padding | InstructionEffect::Stop
+                        InstructionEffect::Nothing
+                            | InstructionEffect::Compare
+                            | InstructionEffect::Padding
+                            | InstructionEffect::Stop
                     )
                 })
             })
