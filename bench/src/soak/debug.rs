@@ -12,8 +12,8 @@ use std::fs;
 use std::path::Path;
 
 use super::case::ran;
-use crate::Result;
 use crate::symbols::sized_functions;
+use crate::{Result, report};
 
 /// Places are so many bytes apart, and so many of them are asked for.
 const STEP: u64 = 5;
@@ -43,12 +43,23 @@ fn functions(path: &Path) -> Result<BTreeMap<String, (u64, u64)>> {
         .collect())
 }
 
+/// The names of stubs, of which debug information says nothing.
+fn stubs(report: &Path) -> Result<Vec<String>> {
+    let report = report::read(report)?;
+    let stubs = report::list(&report, "atoms")?.iter().filter(|atom| atom["state"] == "stub");
+    let names = stubs.flat_map(|atom| atom["symbols"].as_array().into_iter().flatten());
+    Ok(names.filter_map(|name| name.as_str().map(str::to_owned)).collect())
+}
+
 /// What differs between the answers of `a.plain` and `a.pruned` in `dir`, in words.
 ///
 /// # Errors
 /// A reader that can't be started, a program that can't be read.
 pub(crate) fn difference(dir: &Path) -> Result<Option<String>> {
-    let (plain, pruned) = (functions(&dir.join("a.plain"))?, functions(&dir.join("a.pruned"))?);
+    let (plain, mut pruned) = (functions(&dir.join("a.plain"))?, functions(&dir.join("a.pruned"))?);
+    for stub in stubs(&dir.join("report.json"))? {
+        pruned.remove(&stub);
+    }
     let mut places: Vec<AskedPlace<'_>> = Vec::new();
     for (name, (at, size)) in &pruned {
         let Some((before, of)) = plain.get(name).filter(|(_, of)| of == size) else { continue };
@@ -104,6 +115,8 @@ fn lines_of(answer: &str) -> Vec<String> {
         let place = line.split_once(" (").map_or(line, |(place, _)| place);
         let numbers: Vec<&str> = place.split(':').collect();
         let [file, number, ..] = numbers.as_slice() else { return None };
+        // addr2line's word for line 0.
+        let number = if *number == "?" { "0" } else { number };
         number.parse::<u64>().ok().map(|number| format!("{file}:{number}"))
     };
     answer.lines().filter_map(of).collect()
