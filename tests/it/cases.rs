@@ -64,6 +64,7 @@ cases! {
     constructors
     copy_relocation
     cv_argument_in_rbx
+    cv_bits_in_flags
     cv_block_sections
     cv_by_value
     cv_data_parts
@@ -102,7 +103,9 @@ cases! {
     cv_regcall
     cv_registers
     cv_return_thunk
+    cv_scanned_data
     cv_scanned_memory
+    cv_signal_registers
     cv_stack_holes
     cv_stack_tail
     cv_streams
