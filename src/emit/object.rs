@@ -11,7 +11,7 @@
 
 use object::elf;
 use object::{U32, U64};
-use summaries::ModuleSummary;
+use summaries::{ModuleSummary, NEAR_JUMP};
 
 use super::debug::{self, ExplicitDebug};
 use super::input::{Input, LE, Role, Shdr};
@@ -238,7 +238,9 @@ impl Model<'_, '_> {
                 if header.sh_type.get(LE) == elf::SHT_NOBITS {
                     header.sh_size = U64::new(LE, run.end - run.start);
                 } else {
+                    let start = writer.out.len();
                     writer.out.extend_from_slice(self.run_bytes(index, run)?);
+                    self.grow_jumps(section, run, writer.out.get_mut(start..).unwrap_or(&mut []));
                 }
                 writer.end(header);
                 continue;
@@ -322,6 +324,17 @@ impl Model<'_, '_> {
         let range = || Some(usize::try_from(run.start).ok()?..usize::try_from(run.end).ok()?);
         let bytes = range().and_then(|r| self.input.data(index).ok()?.get(r));
         bytes.ok_or_else(|| self.input.about(index, "a part is outside of the section"))
+    }
+
+    /// Write the near form of the short jumps of a run that lead out of it; their fields are relocated.
+    fn grow_jumps(&self, section: u32, run: &PartRun, bytes: &mut [u8]) {
+        let all = self.parts.synthesized(section);
+        let own = all.get(all.partition_point(|s| s.field <= run.start)..).unwrap_or(&[]);
+        for added in own.iter().take_while(|s| s.field < run.end).filter(|s| s.grows) {
+            if let Some(opcode) = bytes.get_mut((added.field - 1 - run.start) as usize) {
+                *opcode = NEAR_JUMP;
+            }
+        }
     }
 
     /// Names for relocation sections that the input has not: `.rela` and the name of the target, by target.

@@ -17,7 +17,7 @@
 
 use object::elf;
 use summaries::native::significance::Significance;
-use summaries::{Atom, AtomIdx, ModuleSummary};
+use summaries::{Atom, AtomIdx, ModuleSummary, SHORT_JUMP};
 
 use super::debug::Meant;
 use super::input::{Input, LE, Role, SymbolPlace};
@@ -70,6 +70,8 @@ pub(super) struct Synthesized {
     pub(super) field: u64,
     pub(super) target: u32,
     pub(super) addend: i64,
+    /// The opcode before the field is that of a short jump, which becomes a near one.
+    pub(super) grows: bool,
 }
 
 /// All sections that are emitted in parts, and the relocations that the parting adds and removes.
@@ -276,7 +278,8 @@ impl<'s> SplitSections<'s> {
     /// A field at `F` holds `T - (F + 4 + k)`, `T` being the target and `k` the bytes of the instruction behind the field,
     /// all in offsets of the original section. `R_X86_64_PC32` stores `S + A - P` (psABI, "Relocation Types"). With
     /// `S` the start of the run that holds `T`, it must be as far from `P` as `(T - run) - 4 - k`, so
-    /// `A = T - run - 4 - k = F + value - run`.
+    /// `A = T - run - 4 - k = F + value - run`. The field of a short jump has one byte and nothing behind it: it holds
+    /// `T - (F + 1)`, three more than the one that it grows to.
     fn synthesize(&mut self, input: &Input<'_>) -> Result<()> {
         let mut all = Vec::new();
         for resolved in &self.summary.resolved {
@@ -310,14 +313,26 @@ impl<'s> SplitSections<'s> {
             }
             let start = parted.runs.get(there as usize).map_or(0, |r| r.start);
             let at = usize::try_from(resolved.field).unwrap_or(usize::MAX);
-            let field = input.data(section)?.get(at..).and_then(|d| d.first_chunk::<4>());
-            let Some(field) = field else { return about("is outside of the section") };
-            let value = i64::from(i32::from_le_bytes(*field));
+            let window = at.checked_sub(1).and_then(|before| input.data(section).ok()?.get(before..));
+            let Some([opcode, field @ ..]) = window.and_then(|d| d.first_chunk::<5>()) else {
+                return about("is outside of the section");
+            };
+            let grows = *opcode == SHORT_JUMP;
+            let value = match grows {
+                true => i64::from(field[0] as i8) - 3,
+                false => i64::from(i32::from_le_bytes(*field)),
+            };
             let addend = (resolved.field as i64).wrapping_add(value).wrapping_sub(start as i64);
             if to_action == Action::Stub && !is_biased_entry(addend) {
                 return about("is into the body of a stub");
             }
-            all.push(Synthesized { section: resolved.section, field: resolved.field, target: there, addend });
+            all.push(Synthesized {
+                section: resolved.section,
+                field: resolved.field,
+                target: there,
+                addend,
+                grows,
+            });
         }
         all.sort_by_key(|s| (s.section, s.field));
         if let Some([_, again]) =

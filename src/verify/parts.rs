@@ -2,17 +2,20 @@
 //! them must be there.
 //!
 //! The parts are found from the emitted object, not computed: each must be a run of whole atoms that the plan keeps, in
-//! order, together all of them, with the bytes that they had and at least the alignment. Whatever referred to a place
+//! order, together all of them, with the bytes that they had and at least the alignment; a short jump to another part becomes
+//! a near one. Whatever referred to a place
 //! of the original section must refer to the same place of the part that has it: section symbol and addend
 //! together, counted from the start of the original, are what they were.
 //!
 //! Left out: whether the summary found every reference that the assembler resolved, and what biased addends mean;
 //! the latter is checked as far as the form of the relocation tells.
 
+use std::ops::Range;
+
 use goblin::elf::reloc::{R_X86_64_8, R_X86_64_16, R_X86_64_32, R_X86_64_32S, R_X86_64_64};
 use goblin::elf::section_header as sh;
 use goblin::elf::sym::{STT_SECTION, Sym, st_type};
-use summaries::{Atom, AtomIdx, ModuleSummary};
+use summaries::{Atom, AtomIdx, ModuleSummary, NEAR_JUMP, SHORT_JUMP};
 
 use super::debug;
 use super::elf::{Object, Place};
@@ -23,6 +26,22 @@ use crate::error::Result;
 use crate::plan::{Action, ModulePlan};
 
 const R_X86_64_PC32: u32 = 2;
+
+/// Whether `new` is `old`, but for the opcodes before some of these fields: a short jump may have become a near one.
+fn is_same_code(old: &[u8], new: &[u8], fields: impl Iterator<Item = usize>) -> bool {
+    let mut at = 0;
+    for field in fields {
+        let opcode = field.wrapping_sub(1);
+        if (old.get(opcode), new.get(opcode)) != (Some(&SHORT_JUMP), Some(&NEAR_JUMP)) {
+            continue;
+        }
+        if old.get(at..opcode) != new.get(at..opcode) {
+            return false;
+        }
+        at = field;
+    }
+    old.get(at..) == new.get(at..)
+}
 
 /// An atom: start, end, what becomes of it.
 pub(super) type AtomExtent = (u64, u64, Action);
@@ -123,6 +142,14 @@ impl ExpectedParts {
         self.names.get(found).map(|(_, name)| &**name)
     }
 
+    /// The assembler-resolved fields of a range of a section, from its start.
+    fn fields(&self, section: usize, range: Range<u64>) -> impl Iterator<Item = usize> {
+        let from = self.resolved.partition_point(|(s, field, _)| (*s, *field) < (section, range.start));
+        let own = self.resolved.get(from..).unwrap_or(&[]).iter();
+        let inside = own.take_while(move |(s, field, _)| *s == section && *field < range.end);
+        inside.map(move |(_, field, _)| (field - range.start) as usize)
+    }
+
     fn retarget(&self, section: usize, offset: u64) -> Option<(usize, u64)> {
         let found = self.retargets.binary_search_by_key(&(section, offset), |(from, _)| *from).ok()?;
         self.retargets.get(found).map(|(_, to)| *to)
@@ -188,7 +215,10 @@ pub(super) fn find(
         let body = was.filter(|_| stub).map(stubs::body);
         let same = match &body {
             Some(body) => body == new.contents(j)?,
-            None => was == Some(new.contents(j)?),
+            None => match was {
+                Some(was) => is_same_code(was, new.contents(j)?, expected.fields(i, start..end)),
+                None => false,
+            },
         };
         let wrong_size = !stub && after.sh_size != end.saturating_sub(start);
         if wrong_size || last != end || after.sh_addralign > before.sh_addralign.max(1) || !same {
@@ -412,20 +442,29 @@ impl Pair<'_> {
             .collect();
         let resolved = &self.expected.parts.resolved;
         let from = resolved.partition_point(|(s, field, _)| (*s, *field) < (part.old, part.start));
-        let bytes = self.old.contents(part.old)?;
+        let (bytes, emitted) = (self.old.contents(part.old)?, self.new.contents(part.new)?);
         let mut added = false;
         for (section, field, target) in resolved.get(from..).unwrap_or(&[]) {
             if *section != part.old || *field >= part.end {
                 break;
             }
-            let value = usize::try_from(*field).ok().and_then(|at| bytes.get(at..)?.first_chunk::<4>());
-            let Some(value) = value.map(|v| i64::from(i32::from_le_bytes(*v))) else { return wrong(*field) };
+            let window = field.checked_sub(1).and_then(|at| bytes.get(at as usize..)?.first_chunk::<5>());
+            let Some([opcode, value @ ..]) = window else { return wrong(*field) };
+            let short = *opcode == SHORT_JUMP;
+            let value = match short {
+                true => i64::from(value[0] as i8) - 3,
+                false => i64::from(i32::from_le_bytes(*value)),
+            };
             let Some(to) = self.part_at(part.old, *target) else { return wrong(*field) };
             // The end of the instruction is up to four bytes behind the field, and so is the place that is meant.
             let base = (*field as i64).wrapping_add(value);
             let reach = if to.stub { to.start + 1 } else { to.end };
             let reaches = |k: i64| (to.start as i64..reach as i64).contains(&base.wrapping_add(4 + k));
             if !(0..=4).any(reaches) {
+                return wrong(*field);
+            }
+            let opcode = field.checked_sub(part.start + 1).and_then(|at| emitted.get(at as usize));
+            if short && opcode != Some(if to.new == part.new { &SHORT_JUMP } else { &NEAR_JUMP }) {
                 return wrong(*field);
             }
             if to.new != part.new {

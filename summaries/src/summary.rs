@@ -294,16 +294,26 @@ pub struct Reference {
     pub addend: i64,
 }
 
+/// The opcode of `jmp rel8`. No field of 32 bits is behind such a byte: before those are the opcodes of `call`, `jmp` and
+/// `jcc`, or an operand byte of a RIP-relative address, which ends in the bits 101 and begins with 00.
+pub const SHORT_JUMP: u8 = 0xeb;
+
+/// The opcode of `jmp rel32`, which a short jump becomes where it has to reach farther.
+pub const NEAR_JUMP: u8 = 0xe9;
+
 /// A PC-relative reference from one atom of a split section to another, for which the assembler left no relocation: the
 /// 32-bit field at `field` holds `target - (end of instruction)`.
 ///
 /// When the atoms are parted it needs a relocation `R_X86_64_PC32` against the target's part, whose addend is
 /// `field + value - (start of the target atom)`, `value` being what the field holds.
+///
+/// Where the byte before the field is [`SHORT_JUMP`] the field has one byte, and three bytes of padding are behind it: when the
+/// atoms are parted the jump becomes `jmp rel32`, and `value` is what the byte holds, less 3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ResolvedReference {
     /// It is the ELF index of the section.
     pub section: u32,
-    /// In bytes, from the start of the section: the first byte of the 32-bit field.
+    /// In bytes, from the start of the section: the first byte of the field.
     pub field: u64,
     pub from: AtomIdx,
     pub target: AtomIdx,

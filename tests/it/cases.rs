@@ -168,6 +168,7 @@ cases! {
     fn_loose_tables
     fn_nested
     fn_no_unwind
+    fn_short_jump
     fn_table_before_zeros
     fn_tables
     fn_text_data

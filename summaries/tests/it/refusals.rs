@@ -228,6 +228,26 @@ fn ties() {
     }
 }
 
+/// A short jump at the end of a function can grow where three bytes of padding follow that nothing leads to.
+#[test]
+fn short_jumps_that_can_grow() {
+    for (last, expected) in [
+        (" jmp g", [2, 1]),
+        (" .zero 11, 0x90\n jmp g", [2, 1]),
+        (" .zero 12, 0x90\n jmp g", [1, 0]), // two bytes of padding
+        (" je 1f\n jmp g\n1:", [1, 0]),      // the padding runs
+        (" ret\n jrcxz g", [1, 0]),
+        (" .byte 0x2e\n jmp g", [1, 0]), // with a prefix the opcode is elsewhere
+    ] {
+        let text = format!(
+            " .text\n .type f, @function\nf: .cfi_startproc\n{last}\n .cfi_endproc\n .size f, .-f\n .p2align 4\n .type g, \
+             @function\ng: .cfi_startproc\n nop\n nop\n nop\n ret\n .cfi_endproc\n .size g, .-g\n"
+        );
+        let summary = divided(&assembled(&text));
+        assert_eq!([parts(&summary), summary.resolved.len()], expected, "{last}: {:?}", summary.limits);
+    }
+}
+
 /// A program may store `g - 1`, and that is an address in the function before. Calls are never biased.
 #[test]
 fn biased_addresses_keep_both_functions() {
@@ -258,8 +278,8 @@ fn biased_addresses_keep_both_functions() {
 #[test]
 fn alignment_of_what_is_tied() {
     for (align, tie, expected) in [
-        (4, " jmp g", [(0, 16), (16, 16)]),
-        (6, " jmp g", [(0, 64), (0, 0)]),
+        (4, " jrcxz g\n ret", [(0, 16), (16, 16)]),
+        (6, " jrcxz g\n ret", [(0, 64), (0, 0)]),
         (6, " ret", [(0, 64), (16, 16)]),
     ] {
         let text = format!(

@@ -2,8 +2,8 @@
 //!
 //! Every byte of a function must belong to an instruction and every relocation to a field of one, so that no reference is
 //! hidden in bytes that were read wrongly. A branch or operand without relocation that leads into another function is a
-//! crossing; with a field of 32 bits it can become a relocation, and else the functions are tied. Control that can fall
-//! out of a function's end ties it to the next. A call at the end is taken not to return where an FDE, or the name of a
+//! crossing; with a field of 32 bits, or one that can grow ([`may_grow`]), it can become a relocation, and else the functions
+//! are tied. Control that can fall out of a function's end ties it to the next. A call at the end is taken not to return where an FDE, or the name of a
 //! part, says that a compiler wrote the function: compilers end one so only after a call of a `noreturn` function. Without
 //! either it is so only if the callee is known by name not to return, or the next function would not find its way back ([`in_frame`]).
 
@@ -20,6 +20,7 @@ use crate::native::relocations::types::{
     R_X86_64_TLSDESC_CALL, R_X86_64_TPOFF64,
 };
 use crate::native::relocations::{Rela, symbol_of, type_of};
+use crate::summary::SHORT_JUMP;
 
 /// Decode the section and set its parts; on failure it is refused, and only [`Text::decoded`] says how far it got.
 pub(super) fn read(context: &Context<'_, '_>, text: &mut Text<'_>) {
@@ -252,14 +253,13 @@ fn follow_run(
             if instruction.is_jump() {
                 jumps.push((instruction.displacement_at(), target));
             }
+            let field = instruction.displacement_at();
+            let mut resolved = |end, branch| {
+                intra_section_refs.push(Resolved { section: text.section, field, target, end, branch });
+            };
             match instruction.displacement.1 {
-                4 => intra_section_refs.push(Resolved {
-                    section: text.section,
-                    field: instruction.displacement_at(),
-                    target,
-                    end: instruction.end(),
-                    branch: instruction.field == Field::Branch,
-                }),
+                4 => resolved(instruction.end(), instruction.field == Field::Branch),
+                _ if may_grow(text, index, instruction) => resolved(field + 4, true),
                 _ => ties.push((index, to)),
             }
         }
@@ -332,6 +332,20 @@ fn leads_to_end(text: &Text<'_>, from: usize, instruction: &Instruction) -> bool
     branch
         && instruction.target.and_then(|t| u64::try_from(t).ok()) == end
         && end.is_some_and(|end| text.function_at(end).is_none())
+}
+
+/// Whether `jmp rel8` (two bytes) can become `jmp rel32` (five) where it stands: it ends its function, and the three bytes
+/// behind it are padding that no branch leads to. Emission writes the longer one where the target is in another part.
+fn may_grow(text: &Text<'_>, from: usize, jump: &Instruction) -> bool {
+    let Some(function) = text.functions.get(from) else { return false };
+    let end = jump.end();
+    let own = text.instructions_of(function);
+    let next = text.functions.get(from + 1).map_or(text.bytes.len() as u64, |f| f.start);
+    slice(text.bytes, jump.offset.into(), end).first() == Some(&SHORT_JUMP)
+        && u64::from(jump.offset) + 2 == end
+        && end == function.end
+        && end + 3 <= next
+        && !own.iter().any(|i| leads_to_end(text, from, i))
 }
 
 /// Whether the displacement of an instruction is the place of a relocation. `next` only goes forward.
