@@ -1,8 +1,9 @@
 //! Programs of Debian's source packages, pruned, beside the same recompiled with `-ffunction-sections -fdata-sections`.
 //!
-//! Nothing is configured, as in `bench survey`: of a package the units count that compile by themselves. Those with a `main` are the
-//! programs; the units that lld takes for one from an archive of all the others are on its line. Each is compiled by gcc and clang,
-//! with `-g` and without unwind tables, linked by lld with `--gc-sections`, plain, through lto-prune, and recompiled.
+//! Nothing is configured, as in `bench survey`: of a package the units count that both compilers compile by themselves. Those
+//! with a `main` are the programs; the units that lld takes for one from an archive of all the others are on its line. Each is
+//! compiled by gcc and clang, with `-g` and without unwind tables, linked by lld with `--gc-sections`, plain, through lto-prune,
+//! and recompiled.
 //!
 //! Compared are sizes, what the programs do when they are run with a few arguments, and what debug information says.
 
@@ -80,7 +81,11 @@ fn programs(package: &Package, options: &Options, scratch: &Path) -> Result<Vec<
     let object = |i: usize| scratch.join("found").join(format!("{i}.o"));
     let _ = fs::remove_dir_all(scratch.join("found"));
     fs::create_dir_all(scratch.join("found"))?;
-    let good = compiling(package, options, &package.units, &object)?;
+    let mut good = vec![true; package.units.len()];
+    for compiler in COMPILERS {
+        let compiled = compiling(package, options, &package.units, compiler, &object)?;
+        good.iter_mut().zip(compiled).for_each(|(good, compiled)| *good &= compiled);
+    }
     let (mut mains, mut others) = (Vec::new(), Vec::new());
     for i in (0..good.len()).filter(|i| good[*i]) {
         if has_main(&object(i))? { &mut mains } else { &mut others }.push(i);
@@ -286,7 +291,7 @@ pub(crate) fn recompiled(corpus: &Corpus, options: &Options) -> Result<bool> {
         }
     }
     let mut body = format!(
-        "Of each package of `bench survey` the {OF_ONE} programs of most units, that compile and link unconfigured, without the benchmark's own and without those that take long to compile: first one of each, then the second ones, up to \
+        "Of each package of `bench survey` the {OF_ONE} programs of most units, that both compilers compile, and that link, unconfigured, without the benchmark's own and without those that take long to compile: first one of each, then the second ones, up to \
          {wanted} (`--count`). PIE, lld, `--gc-sections`: monolithic objects linked plain, and pruned (`--prune-level={}`), beside objects with `{SECTIONS}` linked plain. Run without arguments, \
          with `--help`, `--version` and a small file; debug is what `addr2line` and LLVM's symbolizer say of functions that both have. Limits: bytes that stayed whole.\n",
         options.level

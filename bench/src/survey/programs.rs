@@ -189,15 +189,17 @@ pub(crate) fn fetch(corpus: &Corpus, name: &'static str, scratch: &Path) -> Resu
     Ok(Package { name, dir, units, folders: folders.into_iter().take(MAX_FOLDERS).collect() })
 }
 
+/// By unit: whether this compiler compiles it, to `object`, without optimisation.
 pub(crate) fn compiling(
     package: &Package,
     options: &Options,
     units: &[PathBuf],
+    compiler: &str,
     object: &(dyn Fn(usize) -> PathBuf + Sync),
 ) -> Result<Vec<bool>> {
     let good: Vec<Mutex<bool>> = units.iter().map(|_| Mutex::new(false)).collect();
     parallel(options, units.len(), &|i| {
-        let compiled = compile(package, &units[i], &("gcc-12", "-O0", false), &object(i))?;
+        let compiled = compile(package, &units[i], &(compiler, "-O0", false), &object(i))?;
         *good[i].lock().unwrap_or_else(std::sync::PoisonError::into_inner) = compiled;
         Ok(())
     })?;
@@ -210,7 +212,7 @@ fn package(corpus: &Corpus, options: &Options, name: &'static str, scratch: &Pat
     let mut units = std::mem::take(&mut package.units);
     units.truncate(TRIED);
     for batch in units.chunks(UNITS) {
-        let good = compiling(&package, options, batch, &|i| scratch.join(format!("try{i}.o")))?;
+        let good = compiling(&package, options, batch, "gcc-12", &|i| scratch.join(format!("try{i}.o")))?;
         package.units.extend(batch.iter().zip(good).filter(|(_, good)| *good).map(|(unit, _)| unit.clone()));
         if package.units.len() >= UNITS {
             package.units.truncate(UNITS);
