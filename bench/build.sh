@@ -1,7 +1,7 @@
 #!/bin/sh
 # Build the objects of the benchmark programs, and record how each is linked, so that the link alone can be run again.
 #
-#   build.sh [--bitcode|--lto] [lua bzip2 minigzip zstd sqlite3 cpp calls hexyl]      default: all; sources by fetch.sh
+#   build.sh [--bitcode|--debug|--lto] [lua bzip2 minigzip zstd sqlite3 cpp calls hexyl]      default: all; sources by fetch.sh
 #
 # Each PROGRAM in each MODE (gcc-mono, gcc-fs, clang-mono, clang-fs; fs = -ffunction-sections -fdata-sections; for Rust
 # just "rust") gets a folder work/obj/PROGRAM/MODE with
@@ -9,6 +9,7 @@
 #   ld.args     what the driver then gives the linker, one per line
 # both to be used from inside that folder.
 # --bitcode: instead of all modes just clang-bitcode, whose objects are LLVM's, for `bench sites`; not for Rust.
+# --debug: instead gcc-debug and clang-debug, as gcc-mono and clang-mono but with -g, for `bench links`; not for Rust.
 # --lto: instead the modes of `bench lto`, all linked by lld: lto-thin (bitcode with summaries), lto-full, lto-fat (both bitcode and
 # code, linked as code), lto-taken (the same, linked as bitcode), lto-half (every other object is native). For Rust: rustc -C linker-plugin-lto, rustc's own fat LTO, bitcode
 # embedded in code, and bitcode of the program alone.
@@ -21,7 +22,7 @@ jobs=$(nproc)
 bitcode= half= link_flags=
 kind=native
 case ${1-} in
---bitcode | --lto)
+--bitcode | --debug | --lto)
     kind=${1#--}
     shift
     ;;
@@ -215,7 +216,11 @@ lto() {
 
 for program in "$@"; do
     case $kind-$program in
-    bitcode-hexyl) ;;
+    bitcode-hexyl | debug-hexyl) ;;
+    debug-*)
+        mode "$program" gcc-debug "$GCC" "$GXX" "-O2 -w -g"
+        mode "$program" clang-debug "$CLANG" "$CLANGXX" "-O2 -w -g"
+        ;;
     bitcode-*)
         bitcode=yes
         mode "$program" clang-bitcode "$CLANG" "$CLANGXX" "-O2 -w -flto"

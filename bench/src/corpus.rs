@@ -14,6 +14,8 @@ use crate::Result;
 /// Programs in the order of every table.
 const PROGRAMS: [&str; 8] = ["lua", "bzip2", "minigzip", "zstd", "sqlite3", "cpp", "calls", "hexyl"];
 const MODES: [&str; 5] = ["gcc-mono", "gcc-fs", "clang-mono", "clang-fs", "rust"];
+/// Modes with debug information, for what it costs.
+const DEBUG_MODES: [&str; 2] = ["gcc-debug", "clang-debug"];
 /// Modes with LLVM bitcode, for lld alone.
 const LTO_MODES: [&str; 5] = ["lto-thin", "lto-full", "lto-fat", "lto-taken", "lto-half"];
 
@@ -65,11 +67,25 @@ impl Corpus {
     /// # Errors
     /// If nothing fits, or lto-prune isn't built.
     pub(crate) fn open(root: PathBuf, only: &[String]) -> Result<Corpus> {
-        let corpus = Corpus::built(root, only)?;
-        if corpus.links.is_empty() {
+        Corpus::built(root, only)?.having_links()
+    }
+
+    fn having_links(self) -> Result<Corpus> {
+        if self.links.is_empty() {
             return Err("nothing is built: run bench/fetch.sh and bench/build.sh first".into());
         }
-        Ok(corpus)
+        Ok(self)
+    }
+
+    /// As [`Corpus::open`], and behind them the programs with debug information that are built.
+    ///
+    /// # Errors
+    /// As [`Corpus::open`].
+    pub(crate) fn timed(root: PathBuf, only: &[String]) -> Result<Corpus> {
+        let with_debug = Corpus::in_modes(root.clone(), only, &DEBUG_MODES)?;
+        let mut corpus = Corpus::built(root, only)?;
+        corpus.links.extend(with_debug.links);
+        corpus.having_links()
     }
 
     /// As [`Corpus::open`], but there may be none.

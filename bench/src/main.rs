@@ -183,12 +183,12 @@ fn run(args: &[String]) -> Result<bool> {
         "trace" => return trace::run(&Corpus::built(root, &options.only)?, &options),
         "oracle" => return oracle::run(&Corpus::bitcode(root, &options.only)?, &options),
         "lto" => return lto::run_all(&Corpus::bitcode(root, &options.only)?, &options),
+        "links" => return links::run(&Corpus::timed(root, &options.only)?, &options),
         "sites" => return sites::run(&Corpus::built(root, &options.only)?, &options),
         _ => {}
     }
     let corpus = Corpus::open(root, &options.only)?;
     match command.as_str() {
-        "links" => links::run(&corpus, &options),
         "propagate" => propagate::run(&corpus, &options),
         "folds" => folds::run(&corpus, &options),
         "audit" => audit::run(&corpus, &options),
