@@ -37,4 +37,6 @@ for reader in $readers; do
         status=1
     fi
 done
+times >"$folder/times"
+echo "CPU time, user and system: $(sed -n 2p "$folder/times")"
 exit $status
