@@ -36,6 +36,8 @@ mod trace;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use lexopt::prelude::{Long, ValueExt as _};
+
 use corpus::Corpus;
 
 /// What went wrong, in words for the terminal.
@@ -133,30 +135,32 @@ fn parse(args: &[String]) -> Result<Options> {
         write: false,
     };
     let list = |v: &str| v.split(',').map(str::to_owned).collect::<Vec<_>>();
-    let mut args = args.iter();
-    while let Some(arg) = args.next() {
-        match arg.split_once('=').unwrap_or((arg, "")) {
-            ("--only", v) => options.only = list(v),
-            ("--runs", v) => options.runs = v.parse::<usize>()?.max(1),
-            ("--linkers", v) => options.linkers = list(v),
-            ("--seeds", "") => options.seeds = Some(soak::seeds(args.next().ok_or("--seeds A..B")?)?),
-            ("--seeds", v) => options.seeds = Some(soak::seeds(v)?),
-            ("--seed", v) => options.seed = v.parse()?,
-            ("--count", v) => options.count = Some(v.parse()?),
-            ("--options", "") => options.list_options = true,
-            ("--hits", v) => options.hits = v.parse::<u64>()?.max(1),
-            ("--objects", v) if !v.is_empty() => options.objects = Some(v.into()),
-            ("--one-compiler", "") => options.one_compiler = true,
-            ("--trace", "") => options.trace = true,
-            ("--lto", "") => options.lto = true,
-            ("--programs", v) => options.programs = Some(soak::Source::parse(v)?),
-            ("--csmith", "") => options.programs = Some(soak::Source::Csmith),
-            ("--jobs", v) => options.jobs = v.parse::<usize>()?.max(1),
-            ("--level", v) => options.level = v.into(),
-            ("--all-modes", "") => options.all_modes = true,
-            ("--verbose", "") => options.verbose = true,
-            ("--write", "") => options.write = true,
-            _ => return Err(format!("unknown option {arg}\n{USAGE}").into()),
+    let mut parser = lexopt::Parser::from_args(args);
+    while let Some(arg) = parser.next()? {
+        let Long(name) = arg else { return Err(format!("{}\n{USAGE}", arg.unexpected()).into()) };
+        let name = name.to_owned();
+        let mut value = || -> Result<String> { Ok(parser.value()?.string()?) };
+        match name.as_str() {
+            "only" => options.only = list(&value()?),
+            "runs" => options.runs = value()?.parse::<usize>()?.max(1),
+            "linkers" => options.linkers = list(&value()?),
+            "seeds" => options.seeds = Some(soak::seeds(&value()?)?),
+            "seed" => options.seed = value()?.parse()?,
+            "count" => options.count = Some(value()?.parse()?),
+            "options" => options.list_options = true,
+            "hits" => options.hits = value()?.parse::<u64>()?.max(1),
+            "objects" => options.objects = Some(value()?.into()),
+            "one-compiler" => options.one_compiler = true,
+            "trace" => options.trace = true,
+            "lto" => options.lto = true,
+            "programs" => options.programs = Some(soak::Source::parse(&value()?)?),
+            "csmith" => options.programs = Some(soak::Source::Csmith),
+            "jobs" => options.jobs = value()?.parse::<usize>()?.max(1),
+            "level" => options.level = value()?,
+            "all-modes" => options.all_modes = true,
+            "verbose" => options.verbose = true,
+            "write" => options.write = true,
+            _ => return Err(format!("unknown option --{name}\n{USAGE}").into()),
         }
     }
     Ok(options)

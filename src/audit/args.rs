@@ -9,6 +9,8 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
+use lexopt::prelude::{Long, Short, Value};
+
 use crate::error::{Error, Result, Stage};
 
 use super::attribute::By;
@@ -59,18 +61,18 @@ impl Command {
         Command::ALL.iter().find(|c| c.1 == self).map_or("", |c| c.0)
     }
 
-    /// Whether an option means something to it.
+    /// Whether a long option means something to it.
     fn takes(self, option: &str) -> bool {
         match option {
-            "--by" => matches!(self, Command::Top | Command::Diff | Command::Garbage),
-            "--depth" => {
+            "by" => matches!(self, Command::Top | Command::Diff | Command::Garbage),
+            "depth" => {
                 matches!(self, Command::Top | Command::Diff | Command::Garbage | Command::Dominators)
             }
-            "--keep" => self == Command::Why,
-            "--old" | "--output" => self == Command::Html,
-            _ if self == Command::Html => false,
-            "--bss" => matches!(self, Command::Top | Command::Diff),
-            _ => true,
+            "keep" => self == Command::Why,
+            "old" | "output" => self == Command::Html,
+            "bss" => matches!(self, Command::Top | Command::Diff),
+            "json" | "csv" | "format" | "number" => self != Command::Html,
+            _ => false,
         }
     }
 }
@@ -137,25 +139,23 @@ pub(crate) fn parse(words: &[OsString]) -> Result<AuditRequest> {
         old: None,
         output: None,
     };
-    let mut words = rest.iter();
-    let mut ended = false;
-    while let Some(word) = words.next() {
-        let text = word.to_string_lossy();
-        if !ended && text.starts_with('-') && text.len() > 1 {
-            if text == "--" {
-                ended = true;
-            } else if matches!(&*text, "--help" | "-h") {
-                return Ok(AuditRequest::Help(Some(command)));
-            } else {
-                option(&mut request, &text, &mut words)?;
+    let mut parser = lexopt::Parser::from_args(rest);
+    while let Some(arg) = parser.next().map_err(mistake)? {
+        match arg {
+            Short('h') | Long("help") => return Ok(AuditRequest::Help(Some(command))),
+            Value(name) if request.names.len() < command.wants().len() => request.names.push(name),
+            Value(first) => {
+                let line = std::iter::once(first).chain(parser.raw_args().map_err(mistake)?).collect();
+                request.source = source(command, &request.names, line)?;
+                return Ok(AuditRequest::Answer(Box::new(request)));
             }
-        } else if request.names.len() < command.wants().len() {
-            request.names.push(word.clone());
-        } else {
-            let mut line = vec![word.clone()];
-            line.extend(words.cloned());
-            request.source = source(command, &request.names, line)?;
-            return Ok(AuditRequest::Answer(Box::new(request)));
+            Short('n') => option(&mut request, "number", &mut parser)?,
+            Short('o') => option(&mut request, "output", &mut parser)?,
+            Long(name) => {
+                let name = name.to_owned();
+                option(&mut request, &name, &mut parser)?;
+            }
+            other => return wrong(format!("{}; {LINE_OPTIONS}", other.unexpected())),
         }
     }
     let wants = command.wants().join(" ");
@@ -170,44 +170,28 @@ fn command(name: &str) -> Option<Command> {
     Command::ALL.iter().find(|c| c.0 == name).map(|c| c.1)
 }
 
-fn option<'w>(
-    request: &mut Request,
-    text: &str,
-    words: &mut impl Iterator<Item = &'w OsString>,
-) -> Result<()> {
-    let (name, attached) = match text.split_once('=') {
-        Some((name, value)) => (name, Some(value.to_owned())),
-        None => match text.strip_prefix("-n").filter(|n| n.starts_with(|c: char| c.is_ascii_digit())) {
-            Some(number) => ("-n", Some(number.to_owned())),
-            None => (text, None),
-        },
-    };
-    let said = name;
-    let name = match name {
-        "-n" => "--number",
-        "-o" => "--output",
-        name => name,
-    };
+const LINE_OPTIONS: &str = "an option of a link line stands behind its first file, or behind --";
+
+fn mistake(error: lexopt::Error) -> Error {
+    Error::new(Stage::Arguments, error.to_string())
+}
+
+/// Set what a long option says.
+fn option(request: &mut Request, name: &str, parser: &mut lexopt::Parser) -> Result<()> {
     if !request.command.takes(name) {
-        return wrong(format!("audit {} has no option {name}", request.command.name()));
+        return wrong(format!("audit {} has no option --{name}; {LINE_OPTIONS}", request.command.name()));
     }
-    let has_value = !matches!(name, "--json" | "--csv" | "--bss");
-    if let (false, Some(_)) = (has_value, &attached) {
-        return wrong(format!("{name} takes no value"));
-    }
-    let mut value = || -> Result<String> {
-        let next = attached.clone().or_else(|| words.next().map(|w| w.to_string_lossy().into_owned()));
-        next.map_or_else(|| wrong(format!("{text} needs a value")), Ok)
-    };
+    let mut value =
+        || -> Result<String> { Ok(parser.value().map_err(mistake)?.to_string_lossy().into_owned()) };
     let number = |value: String| match value.parse::<usize>() {
         Ok(number) => Ok(number),
-        Err(_) => wrong(format!("{said} takes a number, not {value}")),
+        Err(_) => wrong(format!("--{name} takes a number, not {value}")),
     };
     match name {
-        "--json" => request.format = Format::Json,
-        "--csv" => request.format = Format::Csv,
-        "--bss" => request.bss = true,
-        "--format" => {
+        "json" => request.format = Format::Json,
+        "csv" => request.format = Format::Csv,
+        "bss" => request.bss = true,
+        "format" => {
             request.format = match value()?.as_str() {
                 "table" => Format::Table,
                 "json" => Format::Json,
@@ -216,22 +200,18 @@ fn option<'w>(
                 other => return wrong(format!("--format is table, json, csv or markdown, not {other}")),
             }
         }
-        "--number" => request.number = Some(number(value()?)?),
-        "--depth" => request.depth = Some(number(value()?)?.max(1)),
-        "--keep" => request.keep.push(value()?),
-        "--old" => request.old = Some(value()?.into()),
-        "--output" => request.output = Some(value()?.into()),
-        "--by" => {
+        "number" => request.number = Some(number(value()?)?),
+        "depth" => request.depth = Some(number(value()?)?.max(1)),
+        "keep" => request.keep.push(value()?),
+        "old" => request.old = Some(value()?.into()),
+        "output" => request.output = Some(value()?.into()),
+        _ => {
             let value = value()?;
             let Some(by) = By::ALL.iter().find(|b| b.0 == value) else {
                 let all: Vec<&str> = By::ALL.iter().map(|b| b.0).collect();
                 return wrong(format!("--by is one of {}, not {value}", all.join(", ")));
             };
             request.by = by.1;
-        }
-        _ => {
-            let advice = "an option of a link line stands behind its first file, or behind --";
-            return wrong(format!("audit has no option {text}; {advice}"));
         }
     }
     Ok(())
@@ -367,10 +347,10 @@ mod tests {
         says("top --by=colour x.json", "symbol, module");
         says("top -n many x.json", "a number, not many");
         says("why --by=module main x.json", "why has no option --by");
-        says("top --json=1 x.json", "takes no value");
+        says("top --json=1 x.json", "unexpected argument for option '--json'");
         says("top x.json y.json", "nothing may follow");
-        says("top --by", "needs a value");
-        says("top -nx x.json", "no option -nx");
+        says("top --by", "missing argument for option '--by'");
+        says("top -nx x.json", "a number, not x");
         says("top .", "a folder is neither");
         says("top -o x.html x.json", "top has no option --output");
         says("html --json x.json", "html has no option --json");

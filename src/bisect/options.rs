@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
+use lexopt::prelude::{Long, Short, Value};
+
 use crate::error::{Error, Result, Stage};
 
 pub const HELP: &str = "\
@@ -44,38 +46,36 @@ pub(super) struct Options {
 /// Read the words; `None`: help is wanted.
 pub(super) fn parse(words: &[OsString]) -> Result<Option<Options>> {
     let mut options = Options { command: Vec::new(), repeat: 1, timeout: None, verbose: false };
-    let error = |message: String| Err(Error::new(Stage::Arguments, format!("bisect: {message}")));
-    let mut words = words.iter();
-    while let Some(word) = words.next() {
-        let text = word.to_str().unwrap_or_default();
-        let (name, value) = text.split_once('=').map_or((text, None), |(n, v)| (n, Some(v)));
-        match (name, value) {
-            ("--help" | "-h", None) => return Ok(None),
-            ("--verbose", None) => options.verbose = true,
-            ("--repeat", Some(value)) => match value.parse() {
-                Ok(n) if n > 0 => options.repeat = n,
-                _ => return error(format!("--repeat={value}: not a number of runs")),
-            },
-            ("--timeout", Some(value)) => match value.parse::<f64>().map(Duration::try_from_secs_f64) {
-                Ok(Ok(time)) if !time.is_zero() => options.timeout = Some(time),
-                _ => return error(format!("--timeout={value}: not a number of seconds")),
-            },
-            ("--repeat" | "--timeout", None) => {
-                return error(format!("{name} needs a value: {name}=..."));
+    let wrong = |message: String| Error::new(Stage::Arguments, format!("bisect: {message}"));
+    let mistake = |e: lexopt::Error| wrong(e.to_string());
+    let mut parser = lexopt::Parser::from_args(words);
+    while let Some(arg) = parser.next().map_err(mistake)? {
+        match arg {
+            Short('h') | Long("help") => return Ok(None),
+            Long("verbose") => options.verbose = true,
+            Long("repeat") => {
+                let value = parser.value().map_err(mistake)?;
+                let number = value.to_str().and_then(|v| v.parse().ok()).filter(|n| *n > 0);
+                let not = || wrong(format!("--repeat={}: not a number of runs", value.display()));
+                options.repeat = number.ok_or_else(not)?;
             }
-            ("--", None) => {
-                options.command = words.cloned().collect();
+            Long("timeout") => {
+                let value = parser.value().map_err(mistake)?;
+                let seconds = value.to_str().and_then(|v| v.parse().ok());
+                let time = seconds.and_then(|s| Duration::try_from_secs_f64(s).ok()).filter(|t| !t.is_zero());
+                let not = || wrong(format!("--timeout={}: not a number of seconds", value.display()));
+                options.timeout = Some(time.ok_or_else(not)?);
+            }
+            Value(program) => {
+                options.command =
+                    std::iter::once(program).chain(parser.raw_args().map_err(mistake)?).collect();
                 break;
             }
-            _ if text.starts_with("--") => return error(format!("unknown option {text}")),
-            _ => {
-                options.command = std::iter::once(word).chain(words).cloned().collect();
-                break;
-            }
+            other => return Err(mistake(other.unexpected())),
         }
     }
     if options.command.is_empty() {
-        return error("no command: lto-prune bisect [OPTIONS] -- COMMAND...".to_owned());
+        return Err(wrong("no command: lto-prune bisect [OPTIONS] -- COMMAND...".to_owned()));
     }
     Ok(Some(options))
 }
@@ -105,10 +105,11 @@ mod tests {
             ("", "no command"),
             ("--", "no command"),
             ("--repeat=0 x", "not a number of runs"),
-            ("--repeat x", "needs a value"),
+            ("--repeat", "missing argument"),
+            ("--repeat x", "not a number of runs"),
             ("--timeout=soon x", "not a number of seconds"),
             ("--timeout=-1 x", "not a number of seconds"),
-            ("--timeot=1 x", "unknown option --timeot=1"),
+            ("--timeot=1 x", "invalid option '--timeot'"),
         ] {
             let message = run(line).unwrap_err().to_string();
             assert!(message.contains(text), "{line}: {message}");

@@ -4,15 +4,16 @@
 //! input, since the terminal belongs to our own group. What it prints is kept for the last run that is shown. Left
 //! out: processes that leave the group.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io::{Read, Seek, SeekFrom};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::options::Options;
 use super::{Stop, status};
@@ -177,24 +178,17 @@ fn failure(status: ExitStatus) -> Option<String> {
 
 /// End a process and its group: links below it remove their temporary files when they are asked to end.
 fn end(child: &mut Child, signal: i32) {
-    signal_group(
-        child.id(),
-        signal_hook::low_level::signal_name(signal).map_or("TERM", |n| n.trim_start_matches("SIG")),
-    );
+    signal_group(child, Signal::from_named_raw(signal).unwrap_or(Signal::TERM));
     let start = Instant::now();
     while start.elapsed() < GRACE && matches!(child.try_wait(), Ok(None)) {
         std::thread::sleep(Duration::from_millis(5));
     }
-    signal_group(child.id(), "KILL");
+    signal_group(child, Signal::KILL);
     // It is gone, or will be at once: nothing outlives the second signal.
     let _ = child.wait();
 }
 
-/// The shell's own `kill`, which every system has.
-fn signal_group(leader: u32, signal: &str) {
-    let script = "kill -s \"$1\" -- \"-$2\"";
-    let mut command = Command::new("/bin/sh");
-    command.args([OsStr::new("-c"), OsStr::from_bytes(script.as_bytes()), OsStr::new("sh")]);
-    // A group of which nobody is left is no failure.
-    let _ = command.args([signal, &leader.to_string()]).stdout(Stdio::null()).stderr(Stdio::null()).status();
+/// A group of which nobody is left is no failure.
+fn signal_group(leader: &Child, signal: Signal) {
+    let _ = kill_process_group(Pid::from_child(leader), signal);
 }

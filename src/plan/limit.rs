@@ -9,8 +9,6 @@
 //! the time, which change from run to run of a build: so a number means the same atom wherever the link has the same
 //! id.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
-
 use summaries::Definition;
 
 use crate::config::{DropLimit, LinkId};
@@ -142,27 +140,34 @@ fn referrers_first(index: &Index, liveness: &Liveness) -> Vec<AtomId> {
 
 /// A hash of what could go: names and places, not the paths of objects, which compilers make up anew each time.
 fn link_id(names: LinkInputs<'_>, index: &Index, liveness: &Liveness, candidates: &[AtomId]) -> LinkId {
-    let mut hasher = DefaultHasher::new();
+    let mut hasher = blake3::Hasher::new();
+    // Each part with its length, so that no two lists of parts are the same bytes.
+    let mut add = |name: &[u8], numbers: &[u64]| {
+        hasher.update(&name.len().to_le_bytes());
+        hasher.update(name);
+        numbers.iter().for_each(|n| _ = hasher.update(&n.to_le_bytes()));
+    };
     let mut goes = vec![false; index.atom_count()];
     for &id in candidates {
         goes[id.index()] = true;
         let (position, local) = index.locate(id);
         let atom = &names.summaries[position].atoms[local.index()];
         let name = names.summaries[position].name(atom.name);
-        (position, name, atom.offset, atom.size, liveness.is_stub(id)).hash(&mut hasher);
+        add(name, &[position as u64, atom.offset, atom.size, liveness.is_stub(id).into()]);
     }
     for (this, summary) in index.modules.iter().zip(names.summaries) {
         let archive = names.inputs.modules[this.module].archive.as_ref();
-        archive.map(|(_, member)| member).hash(&mut hasher);
+        add(archive.map_or(&[], |(_, member)| member.as_bytes()), &[]);
         for symbol in &summary.symbols {
             let (Definition::Atom(atom) | Definition::Common(atom)) = symbol.definition else { continue };
             if goes.get(this.first_atom as usize + atom.index()) == Some(&true) {
-                (summary.name(symbol.name), symbol.value).hash(&mut hasher);
+                add(summary.name(symbol.name), &[symbol.value]);
             }
         }
     }
-    names.resolution.loaded.len().hash(&mut hasher);
-    LinkId(hasher.finish())
+    add(&[], &[names.resolution.loaded.len() as u64]);
+    let [a, b, c, d, e, f, g, h, ..] = *hasher.finalize().as_bytes();
+    LinkId(u64::from_le_bytes([a, b, c, d, e, f, g, h]))
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use lexopt::prelude::{Long, Short, Value};
+
 use super::Options;
 use crate::error::{Error, Result, Stage};
 
@@ -46,35 +48,31 @@ pub(super) fn parse(words: &[OsString]) -> Result<Option<SplitRequest>> {
             format!("{message}; usage: lto-prune split [--data] IN -o OUT, see split --help"),
         )
     };
+    let mistake = |e: lexopt::Error| wrong(e.to_string());
     let mut request =
         SplitRequest { inputs: Vec::new(), output: None, options: Options { data: false }, report: None };
     let mut in_place = false;
-    let mut only_files = false;
-    let mut words = words.iter();
-    while let Some(word) = words.next() {
-        let text = word.to_str().unwrap_or_default();
-        match text {
-            _ if only_files => request.inputs.push(PathBuf::from(word)),
-            "--" => only_files = true,
-            "-h" | "--help" => return Ok(None),
-            "--data" => request.options.data = true,
-            "--in-place" => in_place = true,
-            "-o" => {
-                let output = words.next().ok_or_else(|| wrong("-o needs a file".to_owned()))?;
-                if request.output.replace(PathBuf::from(output)).is_some() {
+    let mut parser = lexopt::Parser::from_args(words);
+    while let Some(arg) = parser.next().map_err(mistake)? {
+        match arg {
+            Short('h') | Long("help") => return Ok(None),
+            Long("data") => request.options.data = true,
+            Long("in-place") => in_place = true,
+            Short('o') | Long("output") => {
+                let output = PathBuf::from(parser.value().map_err(mistake)?);
+                if request.output.replace(output).is_some() {
                     return Err(wrong("-o is there twice".to_owned()));
                 }
             }
-            _ if text.starts_with("--report=") => {
-                request.report = text.strip_prefix("--report=").filter(|p| !p.is_empty()).map(PathBuf::from);
-                if request.report.is_none() {
-                    return Err(wrong("--report= needs a file".to_owned()));
+            Long("report") => {
+                let report = parser.value().map_err(mistake)?;
+                if report.is_empty() {
+                    return Err(wrong("--report needs a file".to_owned()));
                 }
+                request.report = Some(PathBuf::from(report));
             }
-            _ if text.len() > 1 && text.starts_with('-') => {
-                return Err(wrong(format!("unknown option {text}")));
-            }
-            _ => request.inputs.push(PathBuf::from(word)),
+            Value(input) => request.inputs.push(PathBuf::from(input)),
+            other => return Err(mistake(other.unexpected())),
         }
     }
     match (&request.output, in_place) {

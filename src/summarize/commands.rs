@@ -9,6 +9,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use lexopt::prelude::{Long, Short, Value};
 use object::read::archive::ArchiveFile;
 use summaries::{Granularity, bitcode, extract, format, text};
 
@@ -96,36 +97,32 @@ pub fn dump_command(args: &[OsString]) -> Result<()> {
 
 fn parse_arguments(args: &[OsString]) -> Result<(Vec<PathBuf>, PathBuf, Granularity)> {
     let usage = || Error::new(Stage::Arguments, SUMMARIZE_USAGE);
+    let mistake = |e: lexopt::Error| Error::new(Stage::Arguments, format!("{e}; {SUMMARIZE_USAGE}"));
     let (mut inputs, mut output) = (Vec::new(), None);
     let mut level = Level::Pointers;
-    let mut words = args.iter();
-    while let Some(word) = words.next() {
-        if word == "-o" {
-            output = Some(PathBuf::from(words.next().ok_or_else(usage)?));
-        } else if let Some(given) = level_word(word) {
-            level = given;
-        } else if word.len() > 1 && word.as_encoded_bytes().starts_with(b"-") {
-            return Err(Error::new(
-                Stage::Arguments,
-                format!("unknown option {}; {SUMMARIZE_USAGE}", word.display()),
-            ));
-        } else {
-            inputs.push(PathBuf::from(word));
+    let mut parser = lexopt::Parser::from_args(args);
+    while let Some(arg) = parser.next().map_err(mistake)? {
+        match arg {
+            Short('o') | Long("output") => output = Some(PathBuf::from(parser.value().map_err(mistake)?)),
+            Long("prune-level") => {
+                let value = parser.value().map_err(mistake)?;
+                level = match value.to_str() {
+                    Some("sections") => Level::Sections,
+                    Some("functions") => Level::Functions,
+                    Some("pointers") => Level::Pointers,
+                    _ => {
+                        let what = format!("--prune-level={} is no level", value.display());
+                        return Err(Error::new(Stage::Arguments, format!("{what}; {SUMMARIZE_USAGE}")));
+                    }
+                }
+            }
+            Value(input) => inputs.push(PathBuf::from(input)),
+            other => return Err(mistake(other.unexpected())),
         }
     }
     match output {
         Some(output) if !inputs.is_empty() => Ok((inputs, output, granularity(level))),
         _ => Err(usage()),
-    }
-}
-
-/// `--prune-level=LEVEL` with a level at which something is summarised.
-fn level_word(word: &OsStr) -> Option<Level> {
-    match word.to_str()?.strip_prefix("--prune-level=")? {
-        "sections" => Some(Level::Sections),
-        "functions" => Some(Level::Functions),
-        "pointers" => Some(Level::Pointers),
-        _ => None,
     }
 }
 

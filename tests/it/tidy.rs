@@ -14,7 +14,7 @@ const MAX_LINES: usize = 600;
 const HOMES: &[(&str, &[&str])] = &[
     ("memmap2", &["src/inputs/mapped.rs"]),
     ("bincode", &["summaries/src/format.rs"]),
-    ("blake3", &["src/summarize/cache.rs"]),
+    ("blake3", &["src/summarize/cache.rs", "src/plan/limit.rs"]),
     ("goblin", &["src/verify.rs", "src/verify/"]),
     ("gimli", &["src/emit/debug/"]),
     ("md5", &["summaries/src/bitcode/guid.rs"]),
@@ -26,7 +26,18 @@ const HOMES: &[(&str, &[&str])] = &[
     ("toml", &["summaries/src/models.rs", "src/audit/commands/budget.rs"]),
     ("rustc_demangle", &["src/audit/demangle.rs"]),
     ("cpp_demangle", &["src/audit/demangle.rs"]),
-    ("rustix", &["src/audit/mod.rs", "src/link/"]),
+    ("rustix", &["src/audit/mod.rs", "src/link/", "src/bisect/process.rs"]),
+    // Our own command lines; the linker's is another language (src/args/).
+    (
+        "lexopt",
+        &[
+            "src/audit/args.rs",
+            "src/bisect/options.rs",
+            "src/split/options.rs",
+            "src/summarize/commands.rs",
+            "bench/src/main.rs",
+        ],
+    ),
     ("rayon", &["src/"]),
     ("signal_hook", &["src/link.rs", "src/link/", "src/modes/standalone.rs", "src/bisect/"]),
 ];
