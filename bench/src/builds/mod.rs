@@ -346,6 +346,9 @@ pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
     if details.is_empty() {
         details.push_str("nothing\n");
     }
+    // A project may be there twice, and one that wasn't built has no sources.
+    sources.retain(|s| !s.is_empty());
+    sources.dedup();
     let body = format!(
         "Projects built by their own build systems, with the linker alone and with lto-prune before it at its default level, \
          and tested by their own suites.\n`.text` is that of all installed programs and shared libraries, and that of all that the build linked, tests too.\n\nSources: {}\n\n{}\nWhat differs, and what lto-prune said:\n\n```\n{details}```\n",
