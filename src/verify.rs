@@ -16,15 +16,19 @@ mod elf;
 mod groups;
 mod object;
 mod output;
+mod pair;
+mod part_relocations;
 mod parts;
 mod relocations;
 mod stubs;
+mod symbols;
 mod unwind;
 
 pub use self::bitcode::{bitcode, bitcode_facts};
 pub use self::closure::{SymbolFacts, closure, closure_of, facts};
-pub use self::object::{Expected, object};
+pub use self::object::object;
 pub use self::output::{DynamicSymbols, ExportedSymbol, OutputFacts, OutputType, output};
+pub use self::pair::Expected;
 pub use self::parts::ExpectedParts;
 
 #[cfg(test)]

@@ -11,9 +11,8 @@
 use goblin::elf::reloc::{R_X86_64_PC32, R_X86_64_PLT32};
 use goblin::elf::section_header as sh;
 
-use super::elf::{Object, Place, SHT_LLVM_ADDRSIG};
-use super::object::Pair;
-use super::relocations::{RelocationEntry, by_target, entries};
+use super::elf::{Object, Place, RelocationEntry, SHT_LLVM_ADDRSIG, by_target, entries};
+use super::pair::Pair;
 use crate::error::Result;
 
 /// The tables of an object that linkers read.

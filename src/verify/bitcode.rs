@@ -16,7 +16,7 @@ use summaries::bitcode::linkage::Linkage;
 use summaries::bitcode::module::GlobalValue;
 use summaries::bitcode::symbols::{self, ValueAt};
 
-use super::SymbolFacts;
+use super::closure::SymbolFacts;
 use crate::emit::bitcode::{ValueFate, assembly};
 use crate::error::{Error, Result, Stage};
 

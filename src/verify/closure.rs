@@ -9,8 +9,7 @@
 use goblin::elf::sym::{STB_LOCAL, st_bind};
 use rustc_hash::FxHashSet;
 
-use super::elf::{Object, Place, error};
-use super::relocations::by_target;
+use super::elf::{Object, Place, by_target, error};
 use crate::error::Result;
 
 /// What one object contributes: names it defines, and names that it refers to and does not define.

@@ -8,41 +8,16 @@
 use goblin::elf::section_header as sh;
 use goblin::elf::sym::{STT_SECTION, st_type};
 
-use super::elf::{Object, Place, error};
-use super::object::{Expected, Pair};
-use super::relocations;
+use super::elf::{Object, Place, by_target, entries, error, is_debug};
+use super::pair::Pair;
 use crate::error::Result;
-
-/// Whether debug information must be there in another form: some code is in several parts, or goes with several functions.
-pub(super) fn is_rewritten(old: &Object<'_>, expected: &Expected) -> bool {
-    let is_code = |i: usize| old.sections.get(i).is_some_and(|s| s.is_executable());
-    expected.drops_functions
-        || (1..old.sections.len())
-            .any(|i| is_code(i) && expected.parts.of(i).is_some_and(|atoms| atoms.len() > 1))
-}
-
-/// Whether a section is debug information.
-pub(super) fn is_debug(object: &Object<'_>, section: usize) -> bool {
-    object.section_name(section).starts_with(b".debug") && !object.is_alloc(section)
-}
-
-/// Whether a section is there with the contents of a compressed one.
-pub(super) fn is_decompressed(old: &Object<'_>, before: usize, new: &Object<'_>, after: usize) -> bool {
-    let alloc = old.is_alloc(before) || new.is_alloc(after);
-    !alloc && old.is_compressed(before) && !new.is_compressed(after)
-}
-
-/// Whether a section of this name may be there that the original has not: units whose span became ranges may need it.
-pub(super) fn is_new_section(name: &[u8]) -> bool {
-    name == b".debug_ranges" || name == b".debug_rnglists"
-}
 
 /// Check the debug sections of the emitted object.
 pub(super) fn check(pair: &Pair<'_>) -> Result<()> {
     if !pair.rewritten_debug {
         return Ok(());
     }
-    let tables = relocations::by_target(&pair.new);
+    let tables = by_target(&pair.new);
     for j in (1..pair.new.sections.len()).filter(|j| is_debug(&pair.new, *j)) {
         let name = pair.new.section_name(j);
         let bytes = pair.new.contents(j)?;
@@ -65,7 +40,7 @@ pub(super) fn check(pair: &Pair<'_>) -> Result<()> {
             return Err(pair.new.about(j, "has another length than before"));
         }
         let size = bytes.len() as u64;
-        for entry in relocations::entries(&pair.new, &tables, j)? {
+        for entry in entries(&pair.new, &tables, j)? {
             let symbol = pair.new.symbol(entry.symbol).ok_or_else(|| error("a symbol can't be read"))?;
             let Place::Section(target) = pair.new.place(entry.symbol, &symbol) else { continue };
             if st_type(symbol.st_info) != STT_SECTION {

@@ -257,3 +257,51 @@ impl<'a> Object<'a> {
         error(message).in_section(format!("{name} [{index}]"))
     }
 }
+
+/// A relocation, as both objects have it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct RelocationEntry {
+    pub(super) offset: u64,
+    pub(super) kind: u32,
+    pub(super) symbol: usize,
+    pub(super) addend: i64,
+}
+
+/// The relocation sections of an object, as (target, relocation section), by target.
+pub(super) fn by_target(object: &Object<'_>) -> Vec<(usize, usize)> {
+    let mut pairs: Vec<(usize, usize)> = object
+        .sections
+        .iter()
+        .enumerate()
+        .filter(|(_, s)| s.sh_type == sh::SHT_RELA || s.sh_type == sh::SHT_REL)
+        .map(|(i, s)| (s.sh_info as usize, i))
+        .collect();
+    pairs.sort_unstable();
+    pairs
+}
+
+pub(super) fn entries(
+    object: &Object<'_>,
+    by_target: &[(usize, usize)],
+    target: usize,
+) -> Result<Vec<RelocationEntry>> {
+    let start = by_target.partition_point(|(t, _)| *t < target);
+    let end = by_target.partition_point(|(t, _)| *t <= target);
+    let mut all = Vec::new();
+    for (_, index) in by_target.get(start..end).unwrap_or(&[]) {
+        let table = object.relocations(*index)?;
+        all.reserve(table.len());
+        all.extend(table.iter().map(|r| RelocationEntry {
+            offset: r.r_offset,
+            kind: r.r_type,
+            symbol: r.r_sym,
+            addend: r.r_addend.unwrap_or(0),
+        }));
+    }
+    Ok(all)
+}
+
+/// Whether a section is debug information.
+pub(super) fn is_debug(object: &Object<'_>, section: usize) -> bool {
+    object.section_name(section).starts_with(b".debug") && !object.is_alloc(section)
+}

@@ -6,8 +6,8 @@
 use goblin::elf::section_header as sh;
 
 use super::elf::Object;
-use super::object::Pair;
-use super::relocations::SymbolMap;
+use super::pair::Pair;
+use super::symbols::SymbolMap;
 use crate::error::Result;
 
 /// A group: its section, flags, signature and members.

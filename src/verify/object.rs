@@ -7,86 +7,18 @@
 //! Left out: whether the plan is right.
 
 use goblin::elf::section_header as sh;
-use summaries::{Atom, AtomKind, ModuleSummary};
 
 use super::addresses;
 use super::debug;
-use super::elf::{Object, error};
+use super::elf::{Object, error, is_debug};
 use super::groups;
-use super::parts::{self, ExpectedParts, Part};
-use super::relocations::{self, SymbolMap};
+use super::pair::{Expected, Pair, is_new_section};
+use super::parts::{self, Part};
+use super::relocations;
 use super::stubs;
+use super::symbols::SymbolMap;
 use super::unwind;
 use crate::error::Result;
-use crate::plan::{Action, ModulePlan};
-
-/// What the plan says of one module, in numbers of the original's ELF tables.
-#[derive(Debug, Clone, Default)]
-pub struct Expected {
-    /// By ELF section index: planned to be dropped. Sections behind the end stay.
-    pub dropped: Vec<bool>,
-    /// By ELF symbol index: another definition prevails, so a reference may outlive this one.
-    pub prevails_elsewhere: Vec<bool>,
-    /// What it says of sections of which only a part stays.
-    pub parts: ExpectedParts,
-    /// It says whether the object gets an address-significance table.
-    pub addresses: bool,
-    /// A section with several functions goes, so that debug information is written anew.
-    pub(super) drops_functions: bool,
-}
-
-impl Expected {
-    /// What a plan says. A section of several atoms is dropped if all of them are.
-    pub fn new(summary: &ModuleSummary, plan: &ModulePlan) -> Self {
-        let sections = summary.atoms.iter().map(|a| a.section).filter(|s| *s != Atom::NO_SECTION);
-        let count = sections.max().map_or(0, |s| s as usize + 1);
-        let mut dropped = vec![false; count];
-        let mut kept = vec![false; count];
-        for (atom, action) in summary.atoms.iter().zip(&plan.atoms) {
-            let set = if *action == Action::Drop { &mut dropped } else { &mut kept };
-            if let Some(slot) = set.get_mut(atom.section as usize) {
-                *slot = true;
-            }
-        }
-        for (dropped, kept) in dropped.iter_mut().zip(kept) {
-            *dropped &= !kept;
-        }
-        let is_dropped = |section: u32| dropped.get(section as usize) == Some(&true);
-        let several = |atoms: &&[Atom]| matches!(atoms, [first, _, ..] if first.kind == AtomKind::Code && is_dropped(first.section));
-        let drops_functions =
-            summary.atoms.chunk_by(|a, b| a.section == b.section).any(|atoms| several(&atoms));
-        Expected {
-            dropped,
-            prevails_elsewhere: plan.prevails_elsewhere.clone(),
-            parts: ExpectedParts::new(summary, plan),
-            addresses: plan.addresses.is_some(),
-            drops_functions,
-        }
-    }
-
-    pub(super) fn drops(&self, section: usize) -> bool {
-        self.dropped.get(section).copied().unwrap_or(false)
-    }
-
-    pub(super) fn is_replaced(&self, symbol: usize) -> bool {
-        self.prevails_elsewhere.get(symbol).copied().unwrap_or(false)
-    }
-}
-
-/// Original and emitted object, and which section of one is which of the other.
-#[derive(Debug)]
-pub(super) struct Pair<'a> {
-    pub(super) old: Object<'a>,
-    pub(super) new: Object<'a>,
-    /// By section of the original; 0 for one that is not there any more, and for one that is there in parts. Tables are
-    /// not mapped.
-    pub(super) new_of_old: Vec<usize>,
-    /// By section of the original and start.
-    pub(super) parts: Vec<Part>,
-    /// Code is in several parts, so that debug information is there in another form: [`debug`](super::debug) compares it.
-    pub(super) rewritten_debug: bool,
-    pub(super) expected: &'a Expected,
-}
 
 /// Check the object `emitted` in place of `original`. `name` is what errors call it.
 ///
@@ -101,7 +33,7 @@ fn check(original: &[u8], emitted: &[u8], expected: &Expected) -> Result<()> {
     let old = Object::read(original)?;
     let new = Object::read(emitted)?;
     well_formed(&new)?;
-    let rewritten_debug = debug::is_rewritten(&old, expected);
+    let rewritten_debug = is_rewritten(&old, expected);
     let (new_of_old, parts) = match_sections(&old, &new, expected, rewritten_debug)?;
     let pair = Pair { old, new, new_of_old, parts, rewritten_debug, expected };
     let symbols = SymbolMap::new(&pair)?;
@@ -110,6 +42,20 @@ fn check(original: &[u8], emitted: &[u8], expected: &Expected) -> Result<()> {
     unwind::check(&pair, &symbols)?;
     debug::check(&pair)?;
     addresses::check(&pair)
+}
+
+/// Whether debug information must be there in another form: some code is in several parts, or goes with several functions.
+pub(super) fn is_rewritten(old: &Object<'_>, expected: &Expected) -> bool {
+    let is_code = |i: usize| old.sections.get(i).is_some_and(|s| s.is_executable());
+    expected.drops_functions
+        || (1..old.sections.len())
+            .any(|i| is_code(i) && expected.parts.of(i).is_some_and(|atoms| atoms.len() > 1))
+}
+
+/// Whether a section is there with the contents of a compressed one.
+pub(super) fn is_decompressed(old: &Object<'_>, before: usize, new: &Object<'_>, after: usize) -> bool {
+    let alloc = old.is_alloc(before) || new.is_alloc(after);
+    !alloc && old.is_compressed(before) && !new.is_compressed(after)
 }
 
 /// Pair the sections that are not tables, in order.
@@ -137,8 +83,7 @@ fn match_sections(
         let shape = |s: &sh::SectionHeader| {
             (s.sh_type, s.sh_flags, s.sh_size, s.sh_addralign, s.sh_entsize, s.sh_addr)
         };
-        let of_any_size =
-            rewritten_debug && debug::is_debug(old, i) || debug::is_decompressed(old, i, new, j);
+        let of_any_size = rewritten_debug && is_debug(old, i) || is_decompressed(old, i, new, j);
         if old.section_name(i) != new.section_name(j) || !of_any_size && shape(before) != shape(after) {
             let found = String::from_utf8_lossy(new.section_name(j)).into_owned();
             return Err(old.about(i, format!("is planned to stay, and in its place is {found} [{j}]")));
@@ -148,7 +93,7 @@ fn match_sections(
         }
     }
     // Units whose spans became ranges may be the first that need such a section.
-    while rewritten_debug && rest.next_if(|j| debug::is_new_section(new.section_name(*j))).is_some() {}
+    while rewritten_debug && rest.next_if(|j| is_new_section(new.section_name(*j))).is_some() {}
     stubs::check(new, &all_parts, &mut rest)?;
     if let Some(extra) = rest.next() {
         return Err(new.about(extra, "is planned to be dropped, and is there"));

@@ -1,139 +1,21 @@
-//! Symbols and relocations of an emitted object against those of its original.
+//! Relocations of an emitted object against those of its original.
 //!
-//! Each symbol of the emitted object must be one of the original's, in order: defined at the same place of the same
-//! section, or undefined where the original was, or undefined because the plan dropped its definition. Each
-//! relocation of a section that stays must be there unchanged and mean the same symbol. In a section that is not
-//! allocated one may be missing whose symbol is dropped; only the bytes that it relocates may differ.
+//! Each relocation of a section that stays must be there unchanged and mean the same symbol. In a section that is not allocated
+//! one may be missing whose symbol is dropped; only the bytes that it relocates may differ.
 
 use std::borrow::Cow;
 
-use goblin::elf::section_header as sh;
-use goblin::elf::sym::{STB_LOCAL, STB_WEAK, STT_SECTION, Sym, st_bind, st_type};
+use goblin::elf::sym::{STT_SECTION, st_type};
 
-use super::debug;
-use super::elf::{Object, Place, SHN_ABS, SHN_COMMON, SHT_LLVM_ADDRSIG, SHT_LLVM_CALL_GRAPH_PROFILE, error};
-use super::object::Pair;
-use super::parts::{Part, Wanted};
+use super::elf::{
+    Place, RelocationEntry, SHN_COMMON, SHT_LLVM_ADDRSIG, SHT_LLVM_CALL_GRAPH_PROFILE, by_target, entries,
+    is_debug,
+};
+use super::pair::Pair;
+use super::part_relocations::Wanted;
+use super::parts::Part;
+use super::symbols::SymbolMap;
 use crate::error::{Error, Result};
-
-/// Which symbol of the emitted object is which of the original.
-#[derive(Debug)]
-pub(super) struct SymbolMap {
-    /// By symbol of the original; `u32::MAX` for one that is not there any more.
-    new_of_old: Vec<u32>,
-}
-
-impl SymbolMap {
-    pub(super) fn new(pair: &Pair<'_>) -> Result<Self> {
-        let count = pair.old.symbol_count();
-        let mut map = SymbolMap { new_of_old: vec![u32::MAX; count] };
-        let mut next_old = 0;
-        for j in 0..pair.new.symbol_count() {
-            let symbol = pair.new.symbol(j).ok_or_else(|| error("a symbol can't be read"))?;
-            if !pair.new.has_name(&symbol) {
-                return Err(error(format!("the name of symbol {j} is outside of its table")));
-            }
-            let local = st_bind(symbol.st_info) == STB_LOCAL;
-            if local != (j < pair.new.first_global) {
-                return Err(error(format!("symbol {j} is on the wrong side of sh_info")));
-            }
-            let Some(i) = (next_old..count).find(|i| is_same(pair, *i, j, &symbol)) else {
-                if pair.is_of_part(j, &symbol) {
-                    continue;
-                }
-                let name = String::from_utf8_lossy(pair.new.symbol_name(&symbol)).into_owned();
-                return Err(error(format!("symbol {j} is none of the original's")).at_symbol(name));
-            };
-            if let Some(slot) = map.new_of_old.get_mut(i) {
-                *slot = j as u32;
-            }
-            next_old = i + 1;
-        }
-        Ok(map)
-    }
-
-    /// Whether symbol `new` of the emitted object means what `old` of the original does.
-    pub(super) fn agrees(&self, pair: &Pair<'_>, old: usize, new: usize) -> bool {
-        match self.new_of_old.get(old) {
-            Some(mapped) if *mapped as usize == new => true,
-            // Two symbols of the original may be the same in all but their number.
-            Some(_) => pair.new.symbol(new).is_some_and(|s| is_same(pair, old, new, &s)),
-            None => false,
-        }
-    }
-}
-
-/// Whether symbol `j` of the emitted object may stand for symbol `i` of the original.
-fn is_same(pair: &Pair<'_>, i: usize, j: usize, new: &Sym) -> bool {
-    let Some(old) = pair.old.symbol(i) else { return false };
-    if i == 0 || j == 0 {
-        return i == j;
-    }
-    let (old_place, new_place) = (pair.old.place(i, &old), pair.new.place(j, new));
-    let size = match new_place {
-        Place::Section(t) if old.st_size != 0 => pair.stub_size(t).unwrap_or(old.st_size),
-        _ => old.st_size,
-    };
-    let same_shape = (old.st_info, old.st_other, size) == (new.st_info, new.st_other, new.st_size);
-    let plausible = match (old_place, new_place) {
-        (Place::Section(s), Place::Section(t)) if pair.old.is_table(s) => {
-            let types = (pair.old.sections.get(s), pair.new.sections.get(t));
-            same_shape && matches!(types, (Some(a), Some(b)) if a.sh_type == b.sh_type)
-        }
-        (Place::Section(s), Place::Section(t)) => {
-            let section = pair.parted_by_symbol(i);
-            let first = || pair.parts_of(s).first().is_some_and(|p| p.new == t) && new.st_value == 0;
-            same_shape
-                && match section {
-                    Some(_) => first(),
-                    None => pair.is_same_place(s, old.st_value, t, new.st_value),
-                }
-        }
-        (Place::Undefined, Place::Undefined) => {
-            let weakened = weak(new) && old.st_other == new.st_other && is_global(&old);
-            (same_shape && old.st_value == new.st_value) || (weakened && new.st_value == 0)
-        }
-        (Place::Section(s), Place::Undefined) => {
-            let gone = pair.is_dropped(s, old.st_value) || pair.old.is_table(s);
-            gone && may_be_undefined(pair, i, &old, new)
-        }
-        (Place::Special(SHN_COMMON), Place::Undefined) => may_be_undefined(pair, i, &old, new),
-        (Place::Special(a), Place::Special(b)) => a == b && same_shape && old.st_value == new.st_value,
-        // The local signature of a group, its own definition dropped.
-        (Place::Section(s), Place::Special(SHN_ABS)) => {
-            pair.is_dropped(s, old.st_value)
-                && !is_global(&old)
-                && old.st_info == new.st_info
-                && new.st_value == 0
-        }
-        _ => false,
-    };
-    plausible && pair.old.symbol_name(&old) == pair.new.symbol_name(new)
-}
-
-fn is_global(symbol: &Sym) -> bool {
-    st_bind(symbol.st_info) != STB_LOCAL
-}
-
-fn weak(symbol: &Sym) -> bool {
-    st_bind(symbol.st_info) == STB_WEAK
-}
-
-/// A dropped definition leaves a reference behind where another one prevails, else at most its visibility.
-fn may_be_undefined(pair: &Pair<'_>, i: usize, old: &Sym, new: &Sym) -> bool {
-    is_global(old)
-        && (new.st_other, new.st_value, new.st_size) == (old.st_other, 0, 0)
-        && (weak(new) || pair.expected.is_replaced(i))
-}
-
-/// A relocation, as both objects have it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct RelocationEntry {
-    pub(super) offset: u64,
-    pub(super) kind: u32,
-    pub(super) symbol: usize,
-    pub(super) addend: i64,
-}
 
 /// Width of the relocated field, in bytes (psABI x86-64, "Relocation Types").
 fn width(kind: u32) -> u64 {
@@ -165,40 +47,6 @@ fn tombstone(name: &[u8], kind: u32) -> Option<u64> {
 /// A field that was resolved: its place, its width, and its value if that is known.
 type Resolved = (u64, u64, Option<u64>);
 
-/// The relocation sections of an object, as (target, relocation section), by target.
-pub(super) fn by_target(object: &Object<'_>) -> Vec<(usize, usize)> {
-    let mut pairs: Vec<(usize, usize)> = object
-        .sections
-        .iter()
-        .enumerate()
-        .filter(|(_, s)| s.sh_type == sh::SHT_RELA || s.sh_type == sh::SHT_REL)
-        .map(|(i, s)| (s.sh_info as usize, i))
-        .collect();
-    pairs.sort_unstable();
-    pairs
-}
-
-pub(super) fn entries(
-    object: &Object<'_>,
-    by_target: &[(usize, usize)],
-    target: usize,
-) -> Result<Vec<RelocationEntry>> {
-    let start = by_target.partition_point(|(t, _)| *t < target);
-    let end = by_target.partition_point(|(t, _)| *t <= target);
-    let mut all = Vec::new();
-    for (_, index) in by_target.get(start..end).unwrap_or(&[]) {
-        let table = object.relocations(*index)?;
-        all.reserve(table.len());
-        all.extend(table.iter().map(|r| RelocationEntry {
-            offset: r.r_offset,
-            kind: r.r_type,
-            symbol: r.r_sym,
-            addend: r.r_addend.unwrap_or(0),
-        }));
-    }
-    Ok(all)
-}
-
 /// Check the relocations and the bytes of every section that is no table, and the tables of symbol indices.
 pub(super) fn check(pair: &Pair<'_>, symbols: &SymbolMap) -> Result<()> {
     let (old_tables, new_tables) = (by_target(&pair.old), by_target(&pair.new));
@@ -212,7 +60,7 @@ pub(super) fn check(pair: &Pair<'_>, symbols: &SymbolMap) -> Result<()> {
             check_parts(pair, symbols, parts, &old, &new_tables)?;
             continue;
         }
-        if pair.rewritten_debug && debug::is_debug(&pair.old, i) {
+        if pair.rewritten_debug && is_debug(&pair.old, i) {
             continue;
         }
         let new = entries(&pair.new, &new_tables, j)?;

@@ -5,9 +5,8 @@
 
 use goblin::elf::section_header as sh;
 
-use super::elf::Object;
+use super::elf::{Object, by_target, entries};
 use super::parts::Part;
-use super::relocations::{by_target, entries};
 use crate::error::Result;
 
 const TABLE: &[u8] = b".debug_lto_prune_stubs";

@@ -4,9 +4,10 @@
 //! CIE), the same CIE and the same relocations; no FDE of a dropped function may be. So whatever the unwinder found for
 //! a function it finds still.
 
-use super::elf::{Object, Place, error};
-use super::object::Pair;
-use super::relocations::{RelocationEntry, SymbolMap, by_target, differs, entries};
+use super::elf::{Object, Place, RelocationEntry, by_target, entries, error};
+use super::pair::Pair;
+use super::relocations::differs;
+use super::symbols::SymbolMap;
 use crate::error::Result;
 
 /// A record, by its place in its section.

@@ -1,0 +1,173 @@
+//! An emitted object and its original: which section of one is which of the other, and where a place of the original is now.
+//!
+//! What is said here follows from the sections that were matched ([`object`](super::object)) and from the plan. Left out: what
+//! must be true of them, which the checks say.
+
+use goblin::elf::sym::{STT_SECTION, Sym, st_type};
+use summaries::{Atom, AtomKind, ModuleSummary};
+
+use super::elf::{Object, Place};
+use super::parts::{ExpectedParts, Part};
+use crate::plan::{Action, ModulePlan};
+
+/// What the plan says of one module, in numbers of the original's ELF tables.
+#[derive(Debug, Clone, Default)]
+pub struct Expected {
+    /// By ELF section index: planned to be dropped. Sections behind the end stay.
+    pub dropped: Vec<bool>,
+    /// By ELF symbol index: another definition prevails, so a reference may outlive this one.
+    pub prevails_elsewhere: Vec<bool>,
+    /// What it says of sections of which only a part stays.
+    pub parts: ExpectedParts,
+    /// It says whether the object gets an address-significance table.
+    pub addresses: bool,
+    /// A section with several functions goes, so that debug information is written anew.
+    pub(super) drops_functions: bool,
+}
+
+impl Expected {
+    /// What a plan says. A section of several atoms is dropped if all of them are.
+    pub fn new(summary: &ModuleSummary, plan: &ModulePlan) -> Self {
+        let sections = summary.atoms.iter().map(|a| a.section).filter(|s| *s != Atom::NO_SECTION);
+        let count = sections.max().map_or(0, |s| s as usize + 1);
+        let mut dropped = vec![false; count];
+        let mut kept = vec![false; count];
+        for (atom, action) in summary.atoms.iter().zip(&plan.atoms) {
+            let set = if *action == Action::Drop { &mut dropped } else { &mut kept };
+            if let Some(slot) = set.get_mut(atom.section as usize) {
+                *slot = true;
+            }
+        }
+        for (dropped, kept) in dropped.iter_mut().zip(kept) {
+            *dropped &= !kept;
+        }
+        let is_dropped = |section: u32| dropped.get(section as usize) == Some(&true);
+        let several = |atoms: &&[Atom]| matches!(atoms, [first, _, ..] if first.kind == AtomKind::Code && is_dropped(first.section));
+        let drops_functions =
+            summary.atoms.chunk_by(|a, b| a.section == b.section).any(|atoms| several(&atoms));
+        Expected {
+            dropped,
+            prevails_elsewhere: plan.prevails_elsewhere.clone(),
+            parts: ExpectedParts::new(summary, plan),
+            addresses: plan.addresses.is_some(),
+            drops_functions,
+        }
+    }
+
+    pub(super) fn drops(&self, section: usize) -> bool {
+        self.dropped.get(section).copied().unwrap_or(false)
+    }
+
+    pub(super) fn is_replaced(&self, symbol: usize) -> bool {
+        self.prevails_elsewhere.get(symbol).copied().unwrap_or(false)
+    }
+}
+
+/// Original and emitted object, and which section of one is which of the other.
+#[derive(Debug)]
+pub(super) struct Pair<'a> {
+    pub(super) old: Object<'a>,
+    pub(super) new: Object<'a>,
+    /// By section of the original; 0 for one that is not there any more, and for one that is there in parts. Tables are
+    /// not mapped.
+    pub(super) new_of_old: Vec<usize>,
+    /// By section of the original and start.
+    pub(super) parts: Vec<Part>,
+    /// Code is in several parts, so that debug information is there in another form: [`debug`](super::debug) compares it.
+    pub(super) rewritten_debug: bool,
+    pub(super) expected: &'a Expected,
+}
+
+impl Pair<'_> {
+    /// The parts of a section of the original; none if it is there as a whole, or not at all.
+    pub(super) fn parts_of(&self, old: usize) -> &[Part] {
+        let start = self.parts.partition_point(|p| p.old < old);
+        let end = self.parts.partition_point(|p| p.old <= old);
+        self.parts.get(start..end).unwrap_or(&[])
+    }
+
+    /// The size of a section of the emitted object that is a stub.
+    pub(super) fn stub_size(&self, new: usize) -> Option<u64> {
+        let stub = self.part_of_new(new).is_some_and(|p| p.stub);
+        self.new.sections.get(new).filter(|_| stub).map(|s| s.sh_size)
+    }
+
+    /// The part that has the byte at `offset` of a section of the original, as it was.
+    pub(super) fn kept_at(&self, old: usize, offset: u64) -> Option<Part> {
+        self.part_at(old, offset).filter(|p| !p.stub)
+    }
+
+    /// The part that holds, or stands for, the byte at `offset` of a section of the original.
+    pub(super) fn part_at(&self, old: usize, offset: u64) -> Option<Part> {
+        let next = self.parts.partition_point(|p| (p.old, p.start) <= (old, offset));
+        self.parts.get(next.checked_sub(1)?).filter(|p| p.old == old && offset < p.end).copied()
+    }
+
+    /// Whether what is at `value` of a section of the original may be at `new_value` of section `new`.
+    pub(super) fn is_same_place(&self, old: usize, value: u64, new: usize, new_value: u64) -> bool {
+        if self.expected.parts.of(old).is_none() {
+            return value == new_value && new != 0 && self.new_of_old.get(old) == Some(&new);
+        }
+        let atom_starts = || {
+            let atoms = self.expected.parts.of(old).unwrap_or(&[]);
+            atoms.binary_search_by_key(&value, |(start, _, _)| *start).is_ok()
+        };
+        self.part_of_new(new).is_some_and(|p| {
+            p.old == old
+                && new_value.checked_add(p.start) == Some(value)
+                && (!p.stub || value == p.start)
+                && (value < p.end || (value == p.end && !atom_starts()))
+        })
+    }
+
+    /// Whether section `new` of the emitted object is a part of one of the original.
+    pub(super) fn is_part(&self, new: usize) -> bool {
+        self.part_of_new(new).is_some()
+    }
+
+    /// The part that section `new` of the emitted object is. Sections keep their order, so parts are in both orders.
+    fn part_of_new(&self, new: usize) -> Option<&Part> {
+        self.parts.binary_search_by_key(&new, |p| p.new).ok().and_then(|i| self.parts.get(i))
+    }
+
+    /// Whether a function of `size` bytes at `value` of a section of which only a part stays is in one part.
+    pub(super) fn holds(&self, old: usize, value: u64, size: u64) -> bool {
+        self.kept_at(old, value).is_some_and(|p| size <= p.end - value)
+    }
+
+    /// Whether what is at `value` of a section of the original is planned to be dropped, or to become a stub.
+    pub(super) fn is_dropped(&self, old: usize, value: u64) -> bool {
+        match self.expected.parts.of(old) {
+            None => self.expected.drops(old),
+            Some(_) => self.kept_at(old, value).is_none(),
+        }
+    }
+
+    /// The section of the original, one of which only a part stays, whose section symbol this is.
+    pub(super) fn parted_by_symbol(&self, symbol: usize) -> Option<usize> {
+        let entry = self.old.symbol(symbol)?;
+        match self.old.place(symbol, &entry) {
+            Place::Section(s)
+                if st_type(entry.st_info) == STT_SECTION && self.expected.parts.of(s).is_some() =>
+            {
+                Some(s)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the section symbol of the emitted object is that of a part.
+    pub(super) fn is_of_part(&self, index: usize, symbol: &Sym) -> bool {
+        let Place::Section(section) = self.new.place(index, symbol) else { return false };
+        st_type(symbol.st_info) == STT_SECTION
+            && (symbol.st_value, symbol.st_size, symbol.st_other, symbol.st_name) == (0, 0, 0, 0)
+            && index < self.new.first_global
+            && (self.part_of_new(section).is_some()
+                || self.rewritten_debug && is_new_section(self.new.section_name(section)))
+    }
+}
+
+/// Whether a section of this name may be there that the original has not: units whose span became ranges may need it.
+pub(super) fn is_new_section(name: &[u8]) -> bool {
+    name == b".debug_ranges" || name == b".debug_rnglists"
+}

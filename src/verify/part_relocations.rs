@@ -1,0 +1,213 @@
+//! Relocations of an emitted object that are of parts of sections, or mean one: what each must be.
+//!
+//! A relocation of the original means a place by its symbol, its addend and its form; in the emitted object it must mean the same
+//! place of the part that has it: section symbol and addend together, counted from the start of the original, are what they
+//! were. Between parts the emitted object has a relocation for what the assembler resolved.
+//!
+//! Left out: what biased addends mean, which is checked as far as the form of the relocation tells.
+
+use goblin::elf::reloc::{R_X86_64_8, R_X86_64_16, R_X86_64_32, R_X86_64_32S, R_X86_64_64};
+use goblin::elf::section_header as sh;
+use summaries::{NEAR_JUMP, SHORT_JUMP};
+
+use super::elf::{Place, RelocationEntry};
+use super::pair::Pair;
+use super::parts::Part;
+use super::symbols::SymbolMap;
+use crate::error::Result;
+
+const R_X86_64_PC32: u32 = 2;
+
+/// What a relocation must be in the emitted object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// Against the same symbol with the same addend.
+    Same,
+    /// Against the section symbol of this section of the emitted object.
+    Part { section: usize, addend: i64 },
+    /// Not there: it belonged to a dropped function.
+    Gone,
+    /// Nothing that it could be is there.
+    Dangling,
+}
+
+impl Pair<'_> {
+    /// What `entry`, a relocation of `section` of the original, must be now.
+    pub(super) fn wanted(&self, section: usize, entry: &RelocationEntry) -> Wanted {
+        let table = self.expected.parts.table(section, entry.offset);
+        if let Some((_, false)) = table {
+            return Wanted::Gone;
+        }
+        let Some(target) = self.parted_by_symbol(entry.symbol) else {
+            let may = self.stub_of(entry.symbol).is_none_or(|_| self.may_name_stub(section, entry));
+            return if may { Wanted::Same } else { Wanted::Dangling };
+        };
+        let exact = u64::try_from(entry.addend).ok();
+        let code =
+            self.old.sections.get(section).is_some_and(|s| s.sh_flags & u64::from(sh::SHF_EXECINSTR) != 0);
+        let alloc = self.old.is_alloc(section);
+        // First and last place that the form of the relocation allows the target to be at.
+        let place = if !alloc {
+            // A base that lies before the section, as in a location of debug information, is of its first object.
+            exact.or(Some(0)).map(|a| (a, a, a))
+        } else if self.old.is_unwind(section) {
+            exact.map(|a| (a, a, a))
+        } else {
+            let meant = self.expected.parts.retarget(section, entry.offset);
+            let only = self.expected.parts.of(target).and_then(|a| match a {
+                [(start, _, _)] => Some((target, *start)),
+                _ => None,
+            });
+            meant.or(only).filter(|(s, _)| *s == target).and_then(|(_, atom)| match (entry.kind, table) {
+                (R_X86_64_64 | R_X86_64_32 | R_X86_64_32S | R_X86_64_16 | R_X86_64_8, _) => {
+                    exact.map(|a| (atom, a, a))
+                }
+                (_, Some((start, _))) => {
+                    let a = exact?.checked_sub(entry.offset.checked_sub(start)?)?;
+                    Some((atom, a, a))
+                }
+                _ if code => {
+                    // Less than 4 bytes before the place, which up to 4 bytes of an immediate come before.
+                    let first = entry.addend.checked_add(4)?;
+                    let last = u64::try_from(first.checked_add(4)?).ok()?;
+                    Some((atom, u64::try_from(first).unwrap_or(0), last))
+                }
+                _ => Some((atom, atom, atom)),
+            })
+        };
+        let Some((atom, first, last)) = place else { return Wanted::Dangling };
+        let part = if !alloc || self.old.is_unwind(section) {
+            self.kept_at(target, atom)
+        } else {
+            self.part_at(target, atom)
+        };
+        let meant = |p: &Part| match p.stub {
+            true => first <= p.start && p.start <= last,
+            false => first < p.end && p.start <= last,
+        };
+        match part {
+            Some(part) if meant(&part) => {
+                Wanted::Part { section: part.new, addend: entry.addend.wrapping_sub(part.start as i64) }
+            }
+            _ => Wanted::Dangling,
+        }
+    }
+
+    /// The stub that a symbol of the original names.
+    fn stub_of(&self, symbol: usize) -> Option<Part> {
+        let entry = self.old.symbol(symbol)?;
+        let Place::Section(section) = self.old.place(symbol, &entry) else { return None };
+        self.part_at(section, entry.st_value).filter(|p| p.stub)
+    }
+
+    /// Whether a relocation may be against a symbol that names a stub: it must mean the first byte, and be of a section that
+    /// the program sees.
+    fn may_name_stub(&self, section: usize, entry: &RelocationEntry) -> bool {
+        let absolute =
+            matches!(entry.kind, R_X86_64_64 | R_X86_64_32 | R_X86_64_32S | R_X86_64_16 | R_X86_64_8);
+        self.old.is_alloc(section) && !self.old.is_unwind(section) && (!absolute || entry.addend == 0)
+    }
+
+    /// Whether `new` may stand for `old`, a relocation of `section`; their offsets aside.
+    pub(super) fn stands_for(
+        &self,
+        symbols: &SymbolMap,
+        section: usize,
+        old: &RelocationEntry,
+        new: &RelocationEntry,
+    ) -> bool {
+        new.kind == old.kind
+            && match self.wanted(section, old) {
+                Wanted::Same => new.addend == old.addend && symbols.agrees(self, old.symbol, new.symbol),
+                Wanted::Part { section, addend } => new.addend == addend && self.names(new.symbol, section),
+                Wanted::Gone | Wanted::Dangling => false,
+            }
+    }
+
+    fn names(&self, symbol: usize, section: usize) -> bool {
+        self.new.is_start_of(symbol, section)
+    }
+
+    /// Check the relocations of a part: those of the original that are in it, and one for each resolved reference to another
+    /// part, in the order of their offsets. `old` are all of the original section.
+    pub(super) fn check_part(
+        &self,
+        symbols: &SymbolMap,
+        part: &Part,
+        old: &[RelocationEntry],
+        new: &[RelocationEntry],
+    ) -> Result<()> {
+        let wrong = |offset: u64| {
+            let message =
+                format!("the relocation at {offset:#x} is missing, new or refers to something else");
+            Err(self.old.about(part.old, message))
+        };
+        if part.stub {
+            return match new.first() {
+                Some(extra) => wrong(extra.offset.saturating_add(part.start)),
+                None => Ok(()),
+            };
+        }
+        let inside = |e: &&RelocationEntry| part.start <= e.offset && e.offset < part.end;
+        let mut wanted: Vec<(RelocationEntry, Option<(usize, i64)>)> = old
+            .iter()
+            .filter(inside)
+            .filter(|e| self.wanted(part.old, e) != Wanted::Gone)
+            .map(|e| (*e, None))
+            .collect();
+        let resolved = &self.expected.parts.resolved;
+        let from = resolved.partition_point(|(s, field, _)| (*s, *field) < (part.old, part.start));
+        let (bytes, emitted) = (self.old.contents(part.old)?, self.new.contents(part.new)?);
+        let mut added = false;
+        for (section, field, target) in resolved.get(from..).unwrap_or(&[]) {
+            if *section != part.old || *field >= part.end {
+                break;
+            }
+            let window = field.checked_sub(1).and_then(|at| bytes.get(at as usize..)?.first_chunk::<5>());
+            let Some([opcode, value @ ..]) = window else { return wrong(*field) };
+            let short = *opcode == SHORT_JUMP;
+            let value = match short {
+                true => i64::from(value[0] as i8) - 3,
+                false => i64::from(i32::from_le_bytes(*value)),
+            };
+            let Some(to) = self.part_at(part.old, *target) else { return wrong(*field) };
+            // The end of the instruction is up to four bytes behind the field, and so is the place that is meant.
+            let base = (*field as i64).wrapping_add(value);
+            let reach = if to.stub { to.start + 1 } else { to.end };
+            let reaches = |k: i64| (to.start as i64..reach as i64).contains(&base.wrapping_add(4 + k));
+            if !(0..=4).any(reaches) {
+                return wrong(*field);
+            }
+            let opcode = field.checked_sub(part.start + 1).and_then(|at| emitted.get(at as usize));
+            if short && opcode != Some(if to.new == part.new { &SHORT_JUMP } else { &NEAR_JUMP }) {
+                return wrong(*field);
+            }
+            if to.new != part.new {
+                let entry = RelocationEntry { offset: *field, kind: R_X86_64_PC32, symbol: 0, addend: 0 };
+                wanted.push((entry, Some((to.new, base.wrapping_sub(to.start as i64)))));
+                added = true;
+            }
+        }
+        if added {
+            wanted.sort_by_key(|(e, _)| e.offset);
+        }
+        for (i, (entry, synthesized)) in wanted.iter().enumerate() {
+            let right = |n: &RelocationEntry| {
+                n.offset.checked_add(part.start) == Some(entry.offset)
+                    && match synthesized {
+                        None => self.stands_for(symbols, part.old, entry, n),
+                        Some((section, addend)) => {
+                            (n.kind, n.addend) == (R_X86_64_PC32, *addend) && self.names(n.symbol, *section)
+                        }
+                    }
+            };
+            if !new.get(i).is_some_and(right) {
+                return wrong(entry.offset);
+            }
+        }
+        match new.get(wanted.len()) {
+            Some(extra) => wrong(extra.offset.saturating_add(part.start)),
+            None => Ok(()),
+        }
+    }
+}
