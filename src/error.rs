@@ -107,3 +107,8 @@ impl fmt::Display for Error {
         }
     }
 }
+
+/// A name of a file or a symbol in a message: what is no UTF-8 in it is replaced.
+pub(crate) fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}

@@ -6,33 +6,28 @@
 mod bitcode;
 mod difference;
 mod dropped;
+mod limits;
 mod output;
+mod plain_link;
 mod settle;
 
 pub use bitcode::asked_libraries;
-use bitcode::of_libraries;
-use dropped::{of_discarded, of_named_parts, of_relocations, of_stack, of_start_stop};
+pub use limits::{PlacedLimit, forbids, is_failure, warning};
 pub use output::PlainOutput;
+pub use plain_link::PlainLink;
 pub use settle::{Settled, settle};
 
 use rayon::prelude::*;
-use summaries::{
-    Definition, Limit, LimitRecord, ModuleKind, ModuleSummary, Severity, SymbolKind, Visibility,
-};
+use summaries::{Definition, Limit, LimitRecord, ModuleKind, ModuleSummary, SymbolKind};
 
-use crate::config::{Config, Dialect, OutputKind};
-use crate::emit::ExplicitDebug;
-use crate::error::{Error, Result, Stage};
-use crate::ids::{DsoId, Id, ModuleId, SymbolId};
+use crate::config::{Config, OutputKind};
+use crate::error::{Error, Result, Stage, lossy};
+use crate::ids::ModuleId;
 use crate::index::{Index, LinkInputs};
-use crate::inputs::Inputs;
-use crate::plan::{Action, ModulePlan, Plan};
-use crate::propagate::Liveness;
+use crate::plan::{ModulePlan, Plan};
 use crate::propagate::values::ValueFlow;
-use crate::resolve::{DsoState, GlobalSymbol, Prevailing, entry_symbol, link_limit};
-
-/// A limit with the module that it is about.
-pub type PlacedLimit = (Option<ModuleId>, LimitRecord);
+use crate::resolve::{Prevailing, entry_symbol, link_limit};
+use dropped::{of_discarded, of_named_parts, of_relocations, of_stack, of_start_stop};
 
 /// Whether a link is pruned, and why not all of it.
 #[derive(Debug)]
@@ -118,7 +113,7 @@ fn of_link(link: LinkInputs<'_>, index: &Index, plain: &PlainLink) -> Vec<Placed
     limits.extend(bitcode::limits(link));
     limits.extend(index.limits.iter().cloned());
     if let Some(symbol) = plain.undefined {
-        let name = crate::report::lossy(resolution.symbols[symbol].name);
+        let name = lossy(resolution.symbols[symbol].name);
         limits.push((None, link_limit(Limit::LinkError, format!("undefined symbol {name}"))));
     }
     limits
@@ -128,7 +123,7 @@ fn of_link(link: LinkInputs<'_>, index: &Index, plain: &PlainLink) -> Vec<Placed
 fn of_values(link: LinkInputs<'_>, index: &Index, flow: &ValueFlow) -> Option<PlacedLimit> {
     let LinkInputs { resolution, summaries, .. } = link;
     let found = flow.fixed_mapping?;
-    let name = crate::report::lossy(resolution.symbols[found.symbol].name);
+    let name = lossy(resolution.symbols[found.symbol].name);
     let Some(by) = found.by else {
         let detail = format!(
             "{name} has another name by an option, or its address escapes: whoever has it may say where"
@@ -141,7 +136,7 @@ fn of_values(link: LinkInputs<'_>, index: &Index, flow: &ValueFlow) -> Option<Pl
     let is_own = |s: &&summaries::Symbol| {
         matches!(s.definition, Definition::Atom(atom) if atom == local) && s.kind == SymbolKind::Func
     };
-    let function = summary.symbols.iter().find(is_own).map(|s| crate::report::lossy(summary.name(s.name)));
+    let function = summary.symbols.iter().find(is_own).map(|s| lossy(summary.name(s.name)));
     let function = function.unwrap_or_else(|| "without a name".into());
     let detail = format!("function {function}: a call of {name} through a pointer may say where");
     Some((
@@ -177,149 +172,6 @@ fn unchangeable_bitcode(link: LinkInputs<'_>, plan: &Plan) -> Vec<PlacedLimit> {
         ))
     };
     touched.filter_map(why).collect()
-}
-
-/// Objects whose debug information can't be made explicit, by position, with the bytes of code and data that stay together for it.
-fn of_debug(
-    link: LinkInputs<'_>,
-    index: &Index,
-    plan: &Plan,
-    made: &[Result<Option<ExplicitDebug>>],
-) -> Vec<(usize, PlacedLimit)> {
-    let LinkInputs { summaries, .. } = link;
-    let errors =
-        made.iter().enumerate().filter_map(|(position, made)| Some((position, made.as_ref().err()?)));
-    let limit = |(position, error): (usize, &Error)| {
-        let dropped = plan.modules[position].atoms.iter().zip(&summaries[position].atoms);
-        let dropped = dropped.filter(|(action, atom)| **action != Action::Keep && atom.kind.is_alloc());
-        let bytes = dropped.map(|(_, atom)| atom.size).sum();
-        let detail = match &error.section {
-            Some(section) => format!("section {section}: {}", error.message),
-            None => error.message.clone(),
-        };
-        let limit = LimitRecord { bytes, ..link_limit(Limit::DebugInfo, detail) };
-        (position, (Some(index.modules[position].module), limit))
-    };
-    errors.map(limit).collect()
-}
-
-/// Whether any of these limits means that nothing is pruned.
-pub fn forbids(limits: &[PlacedLimit]) -> bool {
-    limits.iter().any(|(_, l)| l.limit.severity() == Severity::Link)
-}
-
-/// Whether a limit is a failure of ours on this input, which the user hears of (and which `--prune-strict` makes an
-/// error), or a plain fact about the link.
-pub fn is_failure(limit: Limit) -> bool {
-    !matches!(
-        limit,
-        Limit::LinkError
-            | Limit::DebugInfo
-            | Limit::LinkerMessage
-            | Limit::StartStopSection
-            | Limit::NamedPart
-            | Limit::RelocatableOutput
-            | Limit::AmbiguousResolution
-            | Limit::NoEntry
-            | Limit::Bitcode
-            | Limit::OpaqueBitcode
-            | Limit::BitcodeLibrary
-            | Limit::GccLto
-            | Limit::ScriptWithoutGc
-            | Limit::ScriptFilePattern
-    )
-}
-
-/// What the plain link does that pruning must not change.
-#[derive(Debug, Default)]
-pub struct PlainLink {
-    /// An undefined symbol that the plain linker reports.
-    pub undefined: Option<SymbolId>,
-    /// By DSO: the plain link refers to it, so that `--as-needed` keeps it.
-    pub needed: Vec<bool>,
-}
-
-impl PlainLink {
-    /// Ask what the plain link sees: everything, or with `--gc-sections` what is live by its rules.
-    pub fn new(link: LinkInputs<'_>, index: &Index, ours: &Liveness) -> Self {
-        let LinkInputs { config, resolution, summaries, .. } = link;
-        let mut plain = PlainLink {
-            undefined: None,
-            needed: resolution.dsos.iter().map(|d| needed_anyway(config, d)).collect(),
-        };
-        for &(from, symbol) in &index.external {
-            // Only what just dropped atoms refer to depends on the linker's own rules.
-            let is_seen =
-                || ours.is_live(from) || !config.gc_sections || index.plain_live(summaries)[from.index()];
-            let GlobalSymbol { name, prevailing, visibility, .. } = resolution.symbols[symbol];
-            // The linker relaxes calls of it away where it links no loader, and then doesn't miss it.
-            if name == b"__tls_get_addr" {
-                if is_seen() {
-                    plain.needed_by(prevailing);
-                }
-                continue;
-            }
-            // What is hidden can't come from elsewhere later: an error in a shared library too.
-            let is_reported = config.undefined_is_reported || visibility != Visibility::Default;
-            let is_undefined = match prevailing {
-                Prevailing::Undefined { weak } => !weak,
-                Prevailing::Linker => !has_section(link, index, symbol),
-                Prevailing::Dso(_) | Prevailing::Module { .. } => false,
-            };
-            if is_seen() {
-                plain.needed_by(prevailing);
-                if is_undefined && is_reported {
-                    plain.undefined.get_or_insert(symbol);
-                }
-            }
-        }
-        plain
-    }
-
-    fn needed_by(&mut self, prevailing: Prevailing) {
-        if let Prevailing::Dso(dso) = prevailing {
-            self.needed[dso.index()] = true;
-        }
-    }
-
-    /// Whether the plain link records this DSO although it is `--as-needed`.
-    pub fn needs(&self, dso: DsoId) -> bool {
-        self.needed[dso.index()]
-    }
-}
-
-/// Whether the plain link has a section that this `__start_X` or `__stop_X` means.
-fn has_section(link: LinkInputs<'_>, index: &Index, symbol: SymbolId) -> bool {
-    let LinkInputs { config, summaries, .. } = link;
-    let start = index.start_stop.partition_point(|(id, _)| *id < symbol);
-    let mut sections = index.start_stop.iter().skip(start).take_while(|(id, _)| *id == symbol);
-    sections.any(|(_, atom)| !config.gc_sections || index.plain_live(summaries)[atom.index()])
-}
-
-/// Whether the plain link records the DSO, whatever is live: GNU ld and wild do so the moment that they take one.
-fn needed_anyway(config: &Config, dso: &DsoState) -> bool {
-    match config.linker.dialect {
-        Dialect::Bfd | Dialect::Wild => dso.taken,
-        _ => dso.referenced && !lazy_needed(config),
-    }
-}
-
-/// lld with `--gc-sections` records a DSO only for references of live sections; all others count symbol tables.
-fn lazy_needed(config: &Config) -> bool {
-    config.gc_sections && config.linker.dialect == Dialect::Lld
-}
-
-/// The warning for a failure of ours, if there is one: the gravest, and of those the first.
-pub fn warning(inputs: &Inputs, limits: &[PlacedLimit]) -> Option<String> {
-    let of_severity = |severity: Severity| {
-        let failure = move |(_, l): &&PlacedLimit| l.limit.severity() == severity && is_failure(l.limit);
-        limits.iter().find(failure)
-    };
-    let whole_link = of_severity(Severity::Link);
-    let (module, record) = whole_link.or_else(|| of_severity(Severity::Module))?;
-    let place = module.map(|m| format!("{}: ", inputs.module_name(m))).unwrap_or_default();
-    let consequence = if whole_link.is_some() { "nothing is pruned" } else { "the module is kept whole" };
-    Some(format!("summarise: {place}{} ({}); {consequence}", record.detail, record.limit.name()))
 }
 
 /// Atoms that go, for the decision whether a pruned link is worth making.

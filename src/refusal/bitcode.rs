@@ -9,7 +9,8 @@ use std::ffi::OsString;
 
 use summaries::{AtomIdx, Binding, Limit, ModuleKind, ModuleSummary, SymbolIdx, Visibility};
 
-use super::PlacedLimit;
+use super::limits::PlacedLimit;
+use super::plain_link::PlainLink;
 use crate::config::{Dialect, OutputKind};
 use crate::ids::{AtomId, DsoId, Id};
 use crate::index::{Index, LinkInputs};
@@ -110,7 +111,7 @@ pub(super) fn of_libraries(
     if positions.is_empty() {
         return Vec::new();
     }
-    let plain = super::PlainLink::new(link, index, liveness);
+    let plain = PlainLink::new(link, index, liveness);
     let of_live = referred_by_live(link, index, liveness);
     let is_missed = |symbol: &GlobalSymbol<'_>| match symbol.prevailing {
         Prevailing::Dso(dso) => {
@@ -142,7 +143,7 @@ pub(super) fn of_libraries(
 pub fn asked_libraries(
     link: LinkInputs<'_>,
     index: &Index,
-    plain: &super::PlainLink,
+    plain: &PlainLink,
     liveness: &Liveness,
 ) -> Vec<DsoId> {
     let LinkInputs { inputs, summaries, .. } = link;
@@ -160,7 +161,7 @@ fn changeable(index: &Index, summaries: &[&ModuleSummary]) -> impl Iterator<Item
 }
 
 /// Whether it depends on code made of bitcode that this library is recorded.
-fn is_asked(inputs: &Inputs, plain: &super::PlainLink, dso: DsoId) -> bool {
+fn is_asked(inputs: &Inputs, plain: &PlainLink, dso: DsoId) -> bool {
     let of_this = |item: &SequenceItem, as_needed| matches!(item, SequenceItem::Dso { dso: other, as_needed: a, implicit: false, .. } if *other == dso && *a == as_needed);
     let mentions = |as_needed| inputs.sequence.iter().any(|item| of_this(item, as_needed));
     !plain.needs(dso) && mentions(true) && !mentions(false)

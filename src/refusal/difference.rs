@@ -4,7 +4,7 @@
 
 use std::ffi::OsStr;
 
-use super::PlainOutput;
+use super::output::PlainOutput;
 use crate::config::{Config, OutputKind};
 use crate::error::Result;
 use crate::verify::OutputFacts;

@@ -2,7 +2,7 @@
 //! that the plain link sees.
 //!
 //! Each is looked for in the plan, and where there is one the originals are linked. Left out: undefined symbols and libraries
-//! ([`super::PlainLink`]), and what resolution already knows.
+//! ([`super::plain_link`]), and what resolution already knows.
 
 use rayon::prelude::*;
 use summaries::{
@@ -10,8 +10,9 @@ use summaries::{
     Target, atom_flags,
 };
 
-use super::PlacedLimit;
+use super::limits::PlacedLimit;
 use crate::config::{Dialect, OutputKind};
+use crate::error::lossy;
 use crate::ids::{AtomId, Id, SymbolId};
 use crate::index::{Index, IndexedModule, LinkInputs, Root, RootReason, is_exempt_from_start_stop_gc};
 use crate::plan::{Action, ModulePlan, Plan};
@@ -137,7 +138,7 @@ pub(super) fn of_start_stop(link: LinkInputs<'_>, index: &Index, liveness: &Live
     let unexported = mentions.into_iter().find(|(_, is_dead, _)| *is_dead);
     let (symbol, atom) = lost.or(unexported.map(|(symbol, _, from)| (symbol, from)))?;
     let (position, _) = index.locate(atom);
-    let name = crate::report::lossy(resolution.symbols[symbol].name);
+    let name = lossy(resolution.symbols[symbol].name);
     let detail = format!("only dropped code refers to {name}");
     Some((Some(index.modules[position].module), link_limit(Limit::StartStopSection, detail)))
 }
@@ -165,7 +166,7 @@ pub(super) fn of_named_parts(link: LinkInputs<'_>, index: &Index) -> Option<Plac
         is_named(root) && parts.count() > 1
     };
     let root = index.roots.iter().find(is_part)?;
-    let name = root.symbol.map(|id| crate::report::lossy(resolution.symbols[id].name)).unwrap_or_default();
+    let name = root.symbol.map(|id| lossy(resolution.symbols[id].name)).unwrap_or_default();
     let detail = format!("an option names {name}, and the linker's --gc-sections would remove it by itself");
     Some((Some(index.modules[index.locate(root.atom).0].module), link_limit(Limit::NamedPart, detail)))
 }

@@ -8,7 +8,7 @@ use std::ffi::OsStr;
 use rustc_hash::FxHashMap;
 use summaries::{AtomKind, Binding, ModuleKind, ModuleSummary, Visibility, atom_flags};
 
-use super::PlainLink;
+use super::plain_link::PlainLink;
 use crate::config::{Config, Dialect, OutputKind};
 use crate::ids::ModuleId;
 use crate::index::{Index, LinkInputs, RootReason};

@@ -3,13 +3,17 @@
 //! An object whose debug information can't follow its parts is kept whole, and so is bitcode that needs libraries; either makes another plan.
 //! It ends because each round keeps a module more.
 
-use super::{PlacedLimit, of_debug, of_libraries};
+use summaries::{Limit, LimitRecord};
+
+use super::bitcode::of_libraries;
+use super::limits::PlacedLimit;
 use crate::emit::{self, ExplicitDebug};
-use crate::error::Stage;
+use crate::error::{Error, Result, Stage};
 use crate::index::{Index, LinkInputs};
-use crate::plan::{self, Plan};
+use crate::plan::{self, Action, Plan};
 use crate::propagate::Propagator;
 use crate::propagate::values::ValueFlow;
+use crate::resolve::link_limit;
 use crate::timing::Timer;
 
 /// A plan that emission can apply.
@@ -45,4 +49,28 @@ pub fn settle(
         kept.extend(refused.into_iter().map(|(_, place)| place));
         *flow = timer.stage(Stage::Propagate, || propagator.run(index));
     }
+}
+
+/// Objects whose debug information can't be made explicit, by position, with the bytes of code and data that stay together for it.
+fn of_debug(
+    link: LinkInputs<'_>,
+    index: &Index,
+    plan: &Plan,
+    made: &[Result<Option<ExplicitDebug>>],
+) -> Vec<(usize, PlacedLimit)> {
+    let LinkInputs { summaries, .. } = link;
+    let errors =
+        made.iter().enumerate().filter_map(|(position, made)| Some((position, made.as_ref().err()?)));
+    let limit = |(position, error): (usize, &Error)| {
+        let dropped = plan.modules[position].atoms.iter().zip(&summaries[position].atoms);
+        let dropped = dropped.filter(|(action, atom)| **action != Action::Keep && atom.kind.is_alloc());
+        let bytes = dropped.map(|(_, atom)| atom.size).sum();
+        let detail = match &error.section {
+            Some(section) => format!("section {section}: {}", error.message),
+            None => error.message.clone(),
+        };
+        let limit = LimitRecord { bytes, ..link_limit(Limit::DebugInfo, detail) };
+        (position, (Some(index.modules[position].module), limit))
+    };
+    errors.map(limit).collect()
 }

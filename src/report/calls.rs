@@ -4,7 +4,8 @@
 
 use serde::Serialize;
 
-use super::{Facts, describe, lossy};
+use super::facts::{Facts, describe};
+use crate::error::lossy;
 use crate::ids::Id;
 use crate::propagate::values::{CallTargets, GivenUp, OverdefinedReason};
 

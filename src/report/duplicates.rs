@@ -8,7 +8,7 @@
 use rayon::prelude::*;
 use summaries::{AtomIdx, AtomKind, Binding, Definition, ModuleSummary, Target};
 
-use super::Facts;
+use super::facts::Facts;
 use crate::ids::AtomId;
 use crate::summarize::cache::hash;
 

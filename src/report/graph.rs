@@ -8,30 +8,14 @@
 
 use serde::Serialize;
 
-use super::{Facts, edge_kind_name, lossy, why};
+use super::facts::Facts;
+use super::names::{KINDS, code, edge_kind_name};
+use super::why;
+use crate::error::lossy;
 use crate::ids::{AtomId, Id};
 use crate::index::{Edge, EdgeEffect, EdgeKind};
 use crate::plan::Action;
 use crate::propagate::Witness;
-
-/// Names of the kinds, by the codes in [`GraphReport::kind`].
-pub const KINDS: [&str; 15] = [
-    "call",
-    "address",
-    "data",
-    "got",
-    "tls",
-    "unwind",
-    "group",
-    "link-order",
-    "start-stop",
-    "same-name",
-    "called",
-    "escaped",
-    "part",
-    "label",
-    "unknown",
-];
 
 /// Edges between atoms that are kept or stubs. Those of atom `a` are number `start[a]` to `start[a + 1]`, ascending by
 /// target.
@@ -74,11 +58,6 @@ struct Arc {
     offset: i64,
     count: u8,
     flags: u8,
-}
-
-/// Position of a name in [`KINDS`].
-pub(super) fn code(name: &str) -> u8 {
-    KINDS.iter().position(|k| *k == name).unwrap_or(KINDS.len() - 1) as u8
 }
 
 pub(super) fn roots(facts: Facts<'_>) -> Vec<RootReport> {

@@ -7,8 +7,9 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 use summaries::Target;
 
-use super::graph::code;
-use super::{Facts, edge_kind_name, lossy};
+use super::facts::Facts;
+use super::names::{code, edge_kind_name};
+use crate::error::lossy;
 use crate::ids::{AtomId, Id, SymbolId};
 use crate::index::edge_kind;
 use crate::resolve::Prevailing;

@@ -10,9 +10,8 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use summaries::{Definition, SymbolIdx, SymbolKind};
 
-use super::lossy;
 use super::names::atom_kind_name;
-use crate::error::{Error, Result, Stage};
+use crate::error::{Error, Result, Stage, lossy};
 use crate::ids::{AtomId, Id};
 use crate::index::{Index, LinkInputs};
 use crate::plan::limit::Limited;

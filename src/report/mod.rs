@@ -1,12 +1,13 @@
 //! Pass 10, report: what went, what stayed and why.
 //!
 //! A pure function of the index, the witnesses, the plan, the sizes and the linked file; it decides nothing. The
-//! types here are the serialised form (docs/REPORT_FORMAT.md); [`SCHEMA`] changes when they do.
+//! types of [`schema`] are the serialised form.
 
 pub mod accounting;
 pub mod calls;
 pub mod contents;
 mod duplicates;
+mod facts;
 pub mod graph;
 pub mod imports;
 mod json;
@@ -14,192 +15,31 @@ pub mod live_code;
 pub mod log;
 mod names;
 pub mod remarks;
+mod schema;
 pub mod table;
 pub mod why;
 
-use serde::Serialize;
-use summaries::{Definition, ModuleSummary, SymbolIdx, SymbolKind, atom_flags};
+pub use facts::{Facts, describe};
+pub use names::edge_kind_name;
+pub use schema::*;
+
+use summaries::{Definition, SymbolKind, atom_flags};
 
 use crate::config::Config;
-use crate::error::{Error, Result, Stage};
+use crate::error::{Error, Result, Stage, lossy};
 use crate::ids::{AtomId, Id, ModuleId};
 use crate::index::{Index, LinkInputs};
-use crate::inputs::Inputs;
 use crate::inputs::mapped::Mapped;
 use crate::plan::{Action, Plan};
+use crate::propagate::Witness;
 use crate::propagate::values::ValueFlow;
-use crate::propagate::{Liveness, Witness};
 use crate::pruned_link::Pruned;
-use crate::resolve::Resolution;
 use crate::timing::Timer;
 use accounting::Totals;
-pub use names::edge_kind_name;
 use names::{
     atom_kind_name, binding_name, dialect_name, icf_name, level_name, module_kind_name, severity_name,
     symbol_kind_name,
 };
-
-pub const SCHEMA: u32 = 2;
-
-#[derive(Debug, Serialize)]
-pub struct Report {
-    pub schema: u32,
-    pub tool: String,
-    pub linker: LinkerReport,
-    pub output: String,
-    /// It is the level of the analysis.
-    pub level: &'static str,
-    /// `--prune-level=off`: nothing was to be pruned; the rest says what would have been.
-    pub shadow: bool,
-    /// Whether the output was linked from pruned objects.
-    pub pruned: bool,
-    /// The elements are in load order.
-    pub modules: Vec<ModuleReport>,
-    pub atoms: Vec<AtomReport>,
-    pub symbols: Vec<SymbolReport>,
-    pub functions: Counts,
-    pub live_code: live_code::LiveCode,
-    pub totals: Totals,
-    pub limits: Vec<LimitReport>,
-    /// What is live by itself, ascending by atom.
-    pub roots: Vec<graph::RootReport>,
-    pub graph: graph::GraphReport,
-    /// What is used and defined elsewhere, by symbol.
-    pub imports: Vec<imports::ImportReport>,
-    /// Atoms with the same contents, in groups: positions in `atoms`.
-    pub duplicates: Vec<Vec<u32>>,
-    /// The linked file; null if it could not be read.
-    pub file: Option<contents::FileReport>,
-    /// Counts of value flow, at the level `pointers`.
-    pub value_flow: Option<calls::FlowReport>,
-    /// Indirect calls of live functions, at the level `pointers`.
-    pub call_sites: Vec<calls::CallSiteReport>,
-}
-
-#[derive(Debug, Serialize)]
-pub struct LinkerReport {
-    pub path: String,
-    pub dialect: &'static str,
-    pub gc_sections: bool,
-    /// `none`, `safe` or `all`: whether the linker joins the same code.
-    pub icf: &'static str,
-}
-
-#[derive(Debug, Serialize)]
-pub struct ModuleReport {
-    /// It is a path, or the member's name.
-    pub name: String,
-    pub archive: Option<String>,
-    /// `native` or `bitcode`; `opaque` where it is neither.
-    pub kind: &'static str,
-    /// `pruned`, or `untouched` where nothing goes, or `would-be-pruned` in a shadow report.
-    pub status: &'static str,
-}
-
-/// An atom: a section, at this granularity.
-#[derive(Debug, Serialize)]
-pub struct AtomReport {
-    /// It is a position in `modules`.
-    pub module: usize,
-    pub section: String,
-    /// ELF index of the section; null for a common symbol.
-    pub section_index: Option<u32>,
-    /// First byte, from the start of the section.
-    pub offset: u64,
-    /// Position in `atoms` of where the function that it belongs to is entered; null for data, and for code of which the values are
-    /// not followed.
-    pub function: Option<usize>,
-    pub kind: &'static str,
-    /// It is a number of bytes.
-    pub size: u64,
-    pub live: bool,
-    /// `kept`, `stub` (only its address is needed) or `dropped`.
-    pub state: &'static str,
-    /// Another module's COMDAT group stands for it; the linker drops it in any case.
-    pub discarded: bool,
-    /// The linker joins what is the same in it (`SHF_MERGE`).
-    pub merge: bool,
-    /// Whether the plain linker's `--gc-sections` would find it live.
-    pub linker_live: bool,
-    pub symbols: Vec<String>,
-    pub witness: Option<WitnessReport>,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(tag = "by", rename_all = "kebab-case")]
-pub enum WitnessReport {
-    Root {
-        reason: &'static str,
-        symbol: Option<String>,
-    },
-    Reference {
-        /// It is a position in `atoms`.
-        from: usize,
-        kind: String,
-        /// In bytes, from the start of the section of `from` (of its `.eh_frame` for `unwind`).
-        offset: Option<u64>,
-    },
-}
-
-/// A symbol that a loaded module defines.
-#[derive(Debug, Serialize)]
-pub struct SymbolReport {
-    pub name: String,
-    /// It is a position in `modules`.
-    pub module: usize,
-    /// It is a position in `atoms`.
-    pub atom: usize,
-    pub kind: &'static str,
-    pub binding: &'static str,
-    /// In bytes, from the start of the section; null for a common symbol.
-    pub offset: Option<u64>,
-    /// It is a number of bytes.
-    pub size: u64,
-    pub live: bool,
-    /// Its definition is the one that the linker takes.
-    pub prevails: bool,
-}
-
-/// Prevailing functions of the index, as LLVM counts live and dead.
-#[derive(Debug, Clone, Copy, Default, Serialize)]
-pub struct Counts {
-    pub live: usize,
-    /// Of these only the address is needed; they are neither live nor dead.
-    pub stubs: usize,
-    pub dead: usize,
-}
-
-/// A limit, joined over its places.
-#[derive(Debug, Serialize)]
-pub struct LimitReport {
-    pub limit: &'static str,
-    pub severity: &'static str,
-    pub count: usize,
-    /// In bytes, where that is known.
-    pub bytes: u64,
-    /// The module of the first such place.
-    pub module: Option<String>,
-    pub detail: String,
-    pub lifted_by: &'static str,
-}
-
-/// What the report is made of.
-#[derive(Clone, Copy)]
-pub struct Facts<'s> {
-    pub config: &'s Config,
-    pub inputs: &'s Inputs,
-    pub resolution: &'s Resolution<'s>,
-    /// The elements are in load order.
-    pub summaries: &'s [&'s ModuleSummary],
-    pub index: &'s Index,
-    pub liveness: &'s Liveness,
-    /// What value flow found beside it; empty below the level `pointers`.
-    pub flow: &'s ValueFlow,
-    /// The elements are those of [`crate::index::Index::plain_live`], by atom.
-    pub linker_live: &'s [bool],
-    pub plan: &'s Plan,
-    pub limits: &'s [(Option<ModuleId>, summaries::LimitRecord)],
-}
 
 /// Write every form of the report of a link that was asked for. The result is what is in the JSON, if that was.
 ///
@@ -461,25 +301,4 @@ fn limit_reports(facts: Facts<'_>) -> Vec<LimitReport> {
         });
     }
     reports
-}
-
-/// The name of an atom for a person: its first function or object, else its section, with its module.
-pub fn describe(facts: Facts<'_>, atom: AtomId) -> String {
-    let (position, local) = facts.index.locate(atom);
-    let summary = facts.summaries[position];
-    let module = facts.inputs.module_name(facts.resolution.loaded[position]);
-    let named = |(i, s): (usize, &summaries::Symbol)| {
-        let here = matches!(s.definition, Definition::Atom(a) | Definition::Common(a) if a == local);
-        let plain = !matches!(s.kind, SymbolKind::Section | SymbolKind::File) && s.name.len > 0;
-        (here && plain).then(|| lossy(summary.symbol_name(SymbolIdx::new(i))))
-    };
-    let section = lossy(summary.name(summary.atoms[local.index()].name));
-    match summary.symbols.iter().enumerate().find_map(named) {
-        Some(symbol) => format!("{symbol} ({module}:({section}))"),
-        None => format!("{module}:({section})"),
-    }
-}
-
-pub(crate) fn lossy(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }

@@ -109,3 +109,27 @@ pub(super) fn binding_name(binding: Binding) -> &'static str {
         Binding::Unique => "unique",
     }
 }
+
+/// Names of the kinds, by the codes in [`GraphReport::kind`](super::graph::GraphReport::kind).
+pub(super) const KINDS: [&str; 15] = [
+    "call",
+    "address",
+    "data",
+    "got",
+    "tls",
+    "unwind",
+    "group",
+    "link-order",
+    "start-stop",
+    "same-name",
+    "called",
+    "escaped",
+    "part",
+    "label",
+    "unknown",
+];
+
+/// Position of a name in [`KINDS`].
+pub(super) fn code(name: &str) -> u8 {
+    KINDS.iter().position(|k| *k == name).unwrap_or(KINDS.len() - 1) as u8
+}

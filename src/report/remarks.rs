@@ -10,8 +10,8 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-use super::Report;
 use super::calls::CallSiteReport;
+use super::schema::Report;
 
 pub fn remarks(report: &Report) -> String {
     let mut out = String::new();

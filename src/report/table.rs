@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::Report;
 use super::accounting::CategoryTotal;
+use super::schema::Report;
 use crate::config::PruneOptions;
 
 /// The table, with a trailing newline. The options say when functions are followed at the level `pointers`.

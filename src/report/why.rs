@@ -4,9 +4,10 @@
 
 use summaries::{Definition, SymbolKind};
 
-use super::graph::KINDS;
+use super::facts::{Facts, describe};
 use super::imports::{ImportReport, imports};
-use super::{Facts, describe, edge_kind_name, lossy};
+use super::names::{KINDS, edge_kind_name};
+use crate::error::lossy;
 use crate::ids::{AtomId, Id};
 use crate::inputs::glob::Glob;
 use crate::propagate::Witness;

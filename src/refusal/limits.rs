@@ -1,0 +1,51 @@
+//! Limits with the module that they are about: which of them forbid to prune, and which the user hears of.
+//!
+//! A limit of severity `Link` means that the originals are linked. Left out: where limits come from.
+
+use summaries::{Limit, LimitRecord, Severity};
+
+use crate::ids::ModuleId;
+use crate::inputs::Inputs;
+
+/// A limit with the module that it is about.
+pub type PlacedLimit = (Option<ModuleId>, LimitRecord);
+
+/// Whether any of these limits means that nothing is pruned.
+pub fn forbids(limits: &[PlacedLimit]) -> bool {
+    limits.iter().any(|(_, l)| l.limit.severity() == Severity::Link)
+}
+
+/// Whether a limit is a failure of ours on this input, which the user hears of (and which `--prune-strict` makes an
+/// error), or a plain fact about the link.
+pub fn is_failure(limit: Limit) -> bool {
+    !matches!(
+        limit,
+        Limit::LinkError
+            | Limit::DebugInfo
+            | Limit::LinkerMessage
+            | Limit::StartStopSection
+            | Limit::NamedPart
+            | Limit::RelocatableOutput
+            | Limit::AmbiguousResolution
+            | Limit::NoEntry
+            | Limit::Bitcode
+            | Limit::OpaqueBitcode
+            | Limit::BitcodeLibrary
+            | Limit::GccLto
+            | Limit::ScriptWithoutGc
+            | Limit::ScriptFilePattern
+    )
+}
+
+/// The warning for a failure of ours, if there is one: the gravest, and of those the first.
+pub fn warning(inputs: &Inputs, limits: &[PlacedLimit]) -> Option<String> {
+    let of_severity = |severity: Severity| {
+        let failure = move |(_, l): &&PlacedLimit| l.limit.severity() == severity && is_failure(l.limit);
+        limits.iter().find(failure)
+    };
+    let whole_link = of_severity(Severity::Link);
+    let (module, record) = whole_link.or_else(|| of_severity(Severity::Module))?;
+    let place = module.map(|m| format!("{}: ", inputs.module_name(m))).unwrap_or_default();
+    let consequence = if whole_link.is_some() { "nothing is pruned" } else { "the module is kept whole" };
+    Some(format!("summarise: {place}{} ({}); {consequence}", record.detail, record.limit.name()))
+}

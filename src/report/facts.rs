@@ -1,0 +1,48 @@
+//! What a report is made of, and the names that it has for people.
+
+use summaries::{Definition, LimitRecord, ModuleSummary, SymbolIdx, SymbolKind};
+
+use crate::config::Config;
+use crate::error::lossy;
+use crate::ids::{AtomId, ModuleId};
+use crate::index::Index;
+use crate::inputs::Inputs;
+use crate::plan::Plan;
+use crate::propagate::Liveness;
+use crate::propagate::values::ValueFlow;
+use crate::resolve::Resolution;
+
+/// What the report is made of.
+#[derive(Clone, Copy)]
+pub struct Facts<'s> {
+    pub config: &'s Config,
+    pub inputs: &'s Inputs,
+    pub resolution: &'s Resolution<'s>,
+    /// The elements are in load order.
+    pub summaries: &'s [&'s ModuleSummary],
+    pub index: &'s Index,
+    pub liveness: &'s Liveness,
+    /// What value flow found beside it; empty below the level `pointers`.
+    pub flow: &'s ValueFlow,
+    /// The elements are those of [`crate::index::Index::plain_live`], by atom.
+    pub linker_live: &'s [bool],
+    pub plan: &'s Plan,
+    pub limits: &'s [(Option<ModuleId>, LimitRecord)],
+}
+
+/// The name of an atom for a person: its first function or object, else its section, with its module.
+pub fn describe(facts: Facts<'_>, atom: AtomId) -> String {
+    let (position, local) = facts.index.locate(atom);
+    let summary = facts.summaries[position];
+    let module = facts.inputs.module_name(facts.resolution.loaded[position]);
+    let named = |(i, s): (usize, &summaries::Symbol)| {
+        let here = matches!(s.definition, Definition::Atom(a) | Definition::Common(a) if a == local);
+        let plain = !matches!(s.kind, SymbolKind::Section | SymbolKind::File) && s.name.len > 0;
+        (here && plain).then(|| lossy(summary.symbol_name(SymbolIdx::new(i))))
+    };
+    let section = lossy(summary.name(summary.atoms[local.index()].name));
+    match summary.symbols.iter().enumerate().find_map(named) {
+        Some(symbol) => format!("{symbol} ({module}:({section}))"),
+        None => format!("{module}:({section})"),
+    }
+}

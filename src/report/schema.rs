@@ -1,0 +1,150 @@
+//! The serialised form of a report (docs/REPORT_FORMAT.md); [`SCHEMA`] changes when it does.
+
+use serde::Serialize;
+
+use super::accounting::Totals;
+use super::{calls, contents, graph, imports, live_code};
+
+pub const SCHEMA: u32 = 2;
+
+#[derive(Debug, Serialize)]
+pub struct Report {
+    pub schema: u32,
+    pub tool: String,
+    pub linker: LinkerReport,
+    pub output: String,
+    /// It is the level of the analysis.
+    pub level: &'static str,
+    /// `--prune-level=off`: nothing was to be pruned; the rest says what would have been.
+    pub shadow: bool,
+    /// Whether the output was linked from pruned objects.
+    pub pruned: bool,
+    /// The elements are in load order.
+    pub modules: Vec<ModuleReport>,
+    pub atoms: Vec<AtomReport>,
+    pub symbols: Vec<SymbolReport>,
+    pub functions: Counts,
+    pub live_code: live_code::LiveCode,
+    pub totals: Totals,
+    pub limits: Vec<LimitReport>,
+    /// What is live by itself, ascending by atom.
+    pub roots: Vec<graph::RootReport>,
+    pub graph: graph::GraphReport,
+    /// What is used and defined elsewhere, by symbol.
+    pub imports: Vec<imports::ImportReport>,
+    /// Atoms with the same contents, in groups: positions in `atoms`.
+    pub duplicates: Vec<Vec<u32>>,
+    /// The linked file; null if it could not be read.
+    pub file: Option<contents::FileReport>,
+    /// Counts of value flow, at the level `pointers`.
+    pub value_flow: Option<calls::FlowReport>,
+    /// Indirect calls of live functions, at the level `pointers`.
+    pub call_sites: Vec<calls::CallSiteReport>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct LinkerReport {
+    pub path: String,
+    pub dialect: &'static str,
+    pub gc_sections: bool,
+    /// `none`, `safe` or `all`: whether the linker joins the same code.
+    pub icf: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+pub struct ModuleReport {
+    /// It is a path, or the member's name.
+    pub name: String,
+    pub archive: Option<String>,
+    /// `native` or `bitcode`; `opaque` where it is neither.
+    pub kind: &'static str,
+    /// `pruned`, or `untouched` where nothing goes, or `would-be-pruned` in a shadow report.
+    pub status: &'static str,
+}
+
+/// An atom: a section, at this granularity.
+#[derive(Debug, Serialize)]
+pub struct AtomReport {
+    /// It is a position in `modules`.
+    pub module: usize,
+    pub section: String,
+    /// ELF index of the section; null for a common symbol.
+    pub section_index: Option<u32>,
+    /// First byte, from the start of the section.
+    pub offset: u64,
+    /// Position in `atoms` of where the function that it belongs to is entered; null for data, and for code of which the values are
+    /// not followed.
+    pub function: Option<usize>,
+    pub kind: &'static str,
+    /// It is a number of bytes.
+    pub size: u64,
+    pub live: bool,
+    /// `kept`, `stub` (only its address is needed) or `dropped`.
+    pub state: &'static str,
+    /// Another module's COMDAT group stands for it; the linker drops it in any case.
+    pub discarded: bool,
+    /// The linker joins what is the same in it (`SHF_MERGE`).
+    pub merge: bool,
+    /// Whether the plain linker's `--gc-sections` would find it live.
+    pub linker_live: bool,
+    pub symbols: Vec<String>,
+    pub witness: Option<WitnessReport>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "by", rename_all = "kebab-case")]
+pub enum WitnessReport {
+    Root {
+        reason: &'static str,
+        symbol: Option<String>,
+    },
+    Reference {
+        /// It is a position in `atoms`.
+        from: usize,
+        kind: String,
+        /// In bytes, from the start of the section of `from` (of its `.eh_frame` for `unwind`).
+        offset: Option<u64>,
+    },
+}
+
+/// A symbol that a loaded module defines.
+#[derive(Debug, Serialize)]
+pub struct SymbolReport {
+    pub name: String,
+    /// It is a position in `modules`.
+    pub module: usize,
+    /// It is a position in `atoms`.
+    pub atom: usize,
+    pub kind: &'static str,
+    pub binding: &'static str,
+    /// In bytes, from the start of the section; null for a common symbol.
+    pub offset: Option<u64>,
+    /// It is a number of bytes.
+    pub size: u64,
+    pub live: bool,
+    /// Its definition is the one that the linker takes.
+    pub prevails: bool,
+}
+
+/// Prevailing functions of the index, as LLVM counts live and dead.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct Counts {
+    pub live: usize,
+    /// Of these only the address is needed; they are neither live nor dead.
+    pub stubs: usize,
+    pub dead: usize,
+}
+
+/// A limit, joined over its places.
+#[derive(Debug, Serialize)]
+pub struct LimitReport {
+    pub limit: &'static str,
+    pub severity: &'static str,
+    pub count: usize,
+    /// In bytes, where that is known.
+    pub bytes: u64,
+    /// The module of the first such place.
+    pub module: Option<String>,
+    pub detail: String,
+    pub lifted_by: &'static str,
+}
