@@ -4,47 +4,19 @@
 //! are, or what they mean, must be known (`table` holds the options that take the next word). What is known and not
 //! modelled is named in [`Config::unmodelled`] and the link goes unpruned. Left out: opening any input.
 
+mod environment;
 mod line;
 pub mod linker;
 pub mod prune;
 mod table;
 pub mod words;
 
+pub use environment::Environment;
+
 use std::ffi::OsString;
 
 use crate::config::{Config, Dialect};
 use crate::error::Result;
-
-/// The environment, as a function, so that a test can bring its own.
-#[derive(Clone, Copy)]
-pub struct Environment<'a> {
-    lookup: &'a dyn Fn(&str) -> Option<OsString>,
-    names: fn() -> Vec<String>,
-}
-
-impl std::fmt::Debug for Environment<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Environment")
-    }
-}
-
-impl<'a> Environment<'a> {
-    pub fn new(lookup: &'a dyn Fn(&str) -> Option<OsString>) -> Self {
-        Environment { lookup, names: Vec::new }
-    }
-
-    /// The value of variable `name`, if it is set.
-    pub fn get(&self, name: &str) -> Option<OsString> {
-        (self.lookup)(name)
-    }
-}
-
-impl Environment<'static> {
-    pub fn process() -> Self {
-        let names = || std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned()).collect();
-        Environment { lookup: &|name| std::env::var_os(name), names }
-    }
-}
 
 /// The meaning of a linker's command line. `args` are the words after the program's name.
 ///

@@ -10,7 +10,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::args::Environment;
+use crate::args::environment::Environment;
 use crate::config::{Dialect, Linker};
 use crate::error::{Error, Result, Stage};
 

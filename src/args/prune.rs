@@ -10,7 +10,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use crate::args::Environment;
+use crate::args::environment::Environment;
 use crate::args::prune::options::OptionValue;
 use crate::config::{DropLimit, Level, LinkId, PruneOptions};
 use crate::error::{Error, Result, Stage};

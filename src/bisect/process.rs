@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::options::Options;
-use super::{Stop, status};
+use super::outcome::{Stop, status};
 use crate::args::prune::FLAGS_VARIABLE;
 use crate::args::{Environment, words};
 use crate::error::{Error, Result, Stage};

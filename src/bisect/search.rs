@@ -7,24 +7,13 @@
 
 use std::ffi::OsString;
 
+use super::outcome::{Stop, status};
 use super::process::{CommandRun, Runner};
-use super::text::{self, TextMatch};
-use super::{Stop, status};
+use super::text::{self, LoggedLink, Share, TextMatch, keep_of};
 use crate::report::log::{LogAtom, LogLine};
 
 /// Of the atoms that went together, so many are tried to be kept.
 const TRIED_KEEPS: usize = 8;
-
-/// One link of COMMAND, or several that could lose the same.
-#[derive(Debug, Clone)]
-pub(super) struct LoggedLink {
-    pub(super) id: String,
-    pub(super) outputs: Vec<String>,
-    pub(super) atoms: usize,
-}
-
-/// A number of atoms for each of some links; nothing goes from others.
-pub(super) type Share = Vec<(String, String)>;
 
 #[derive(Debug)]
 pub(super) struct BisectSearch {
@@ -186,18 +175,6 @@ impl BisectSearch {
         eprintln!("bisect: run {}: {what}: {result}, {:.1} s", self.runs, run.time.as_secs_f64());
         Ok(run)
     }
-}
-
-/// The option `--prune-keep` of exactly this name.
-pub(super) fn keep_of(symbol: &str) -> String {
-    let mut out = String::from("--prune-keep=");
-    for c in symbol.chars() {
-        if "*?[\\".contains(c) {
-            out.push('\\');
-        }
-        out.push(c);
-    }
-    out
 }
 
 /// The option that lets this go and nothing else.

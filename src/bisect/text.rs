@@ -4,7 +4,6 @@ use std::ffi::OsStr;
 use std::fmt::Write;
 
 use super::process::Runner;
-use super::search::{LoggedLink, Share, keep_of};
 use crate::args::prune::FLAGS_VARIABLE;
 use crate::args::words;
 use crate::report::log::LogAtom;
@@ -161,4 +160,27 @@ pub(super) fn contradiction(good: &str, bad: &str) -> String {
         "bisect: runs contradict each other ({good}; {bad}): the command does not always do the same. --repeat=N \
          runs it several times\n"
     )
+}
+
+/// One link of COMMAND, or several that could lose the same.
+#[derive(Debug, Clone)]
+pub(super) struct LoggedLink {
+    pub(super) id: String,
+    pub(super) outputs: Vec<String>,
+    pub(super) atoms: usize,
+}
+
+/// A number of atoms for each of some links; nothing goes from others.
+pub(super) type Share = Vec<(String, String)>;
+
+/// The option `--prune-keep` of exactly this name.
+pub(super) fn keep_of(symbol: &str) -> String {
+    let mut out = String::from("--prune-keep=");
+    for c in symbol.chars() {
+        if "*?[\\".contains(c) {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    out
 }

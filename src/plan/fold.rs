@@ -16,7 +16,7 @@ use rayon::prelude::*;
 use summaries::native::significance::{self, Addresses, Significance};
 use summaries::{AtomIdx, Definition, ModuleKind, ModuleSummary, Severity};
 
-use super::{Action, Plan};
+use super::action::{Action, Plan};
 use crate::config::{Config, Dialect, Level, LineArg, OutputKind};
 use crate::index::Index;
 use crate::inputs::Inputs;
@@ -37,7 +37,7 @@ fn folds_safely(config: &Config) -> bool {
     config.linker.dialect == Dialect::Lld && config.line.iter().filter_map(option).next_back() == Some(true)
 }
 
-/// Fill in [`ModulePlan::addresses`](super::ModulePlan::addresses) where there is something to fold.
+/// Fill in [`ModulePlan::addresses`](super::action::ModulePlan::addresses) where there is something to fold.
 pub(super) fn mark_foldable(
     config: &Config,
     inputs: &Inputs,

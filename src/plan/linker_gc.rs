@@ -7,7 +7,7 @@
 
 use summaries::{ModuleKind, ModuleSummary};
 
-use super::{Action, Plan};
+use super::action::{Action, Plan};
 use crate::config::{Config, Dialect};
 use crate::index::Index;
 

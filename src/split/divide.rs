@@ -7,14 +7,13 @@
 use summaries::native::extract_by;
 use summaries::{Granularity, ModuleSummary, Severity};
 
-use super::Options;
+use super::options::Options;
 use super::pieces::{self, Pieces};
 use super::report::{ObjectReport, SplitOutcome};
-use crate::emit;
 use crate::error::Result;
 use crate::plan::{Action, ModulePlan};
 use crate::summarize::at_once;
-use crate::verify;
+use crate::{emit, verify};
 
 /// Divide an object. `None` for one that stays as it is.
 pub(super) fn object(name: &str, bytes: &[u8], options: Options) -> (Option<Vec<u8>>, ObjectReport) {

@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
-use super::options::SplitRequest;
+use super::divide;
+use super::options::{Options, SplitRequest};
 use super::report::{ObjectReport, SplitFileReport, SplitOutcome};
-use super::{Options, divide};
 use crate::emit::archive;
 use crate::error::{Error, Result, Stage};
 use crate::inputs::FileKind;

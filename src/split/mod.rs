@@ -15,18 +15,12 @@ mod options;
 mod pieces;
 mod report;
 
+pub use options::HELP;
+
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 use crate::error::{Error, Result, Stage};
-
-pub use options::HELP;
-
-#[derive(Debug, Clone, Copy)]
-struct Options {
-    /// It says whether sections of data are divided, too.
-    data: bool,
-}
 
 /// Do what the words ask for.
 ///

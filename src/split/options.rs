@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use lexopt::prelude::{Long, Short, Value};
 
-use super::Options;
 use crate::error::{Error, Result, Stage};
 
 pub const HELP: &str = "\
@@ -30,6 +29,12 @@ Examples:
   lto-prune split libz.a -o split/libz.a && gcc -Wl,--gc-sections main.o split/libz.a -o main
   lto-prune split --data --in-place build/*.o
 ";
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Options {
+    /// It says whether sections of data are divided, too.
+    pub(super) data: bool,
+}
 
 #[derive(Debug)]
 pub(super) struct SplitRequest {

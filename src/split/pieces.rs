@@ -11,7 +11,8 @@ use summaries::{
     Target, atom_flags,
 };
 
-use super::{Options, names};
+use super::names;
+use super::options::Options;
 
 /// Bytes before or behind a table that align what follows, at most so many.
 const MAX_PADDING: u64 = 7;

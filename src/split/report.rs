@@ -10,7 +10,7 @@ use summaries::{
     Atom, AtomKind, Definition, LimitRecord, ModuleSummary, SymbolKind, atom_flags, have_debug_info,
 };
 
-use super::Options;
+use super::options::Options;
 use super::pieces::{Pieces, has_hub, may_be_divided};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
