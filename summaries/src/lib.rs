@@ -10,6 +10,7 @@
 #![allow(rustdoc::private_intra_doc_links)]
 
 pub mod bitcode;
+mod byte_string;
 pub mod cfl;
 pub mod check;
 pub mod extract;

@@ -59,7 +59,7 @@ pub struct ModuleSummary {
     /// Debug information counted for nothing: a module from which anything goes loses it, too.
     pub without_debug: bool,
     /// Backing bytes of every [`NameRef`]; a front end may leave bytes in it that no name uses.
-    #[serde(with = "crate::format::bytes")]
+    #[serde(with = "crate::byte_string")]
     pub names: Vec<u8>,
     /// One per ELF symbol, in symbol-table order, entry 0 (the null symbol) included.
     pub symbols: Vec<Symbol>,

@@ -4,7 +4,8 @@
 
 use std::fmt::Write as _;
 
-use super::{Dumper, words};
+use super::dump::Dumper;
+use super::words;
 use crate::ids::ValueIdx;
 use crate::relation::{CallSite, Callee, Constraint, FunctionSummary, Place, Register};
 use crate::summary::Target;

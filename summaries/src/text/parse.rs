@@ -4,7 +4,6 @@
 //! one; the second builds the tables. What is built has passed [`ModuleSummary::check`], so a text written by hand can't
 //! break what a front end could not.
 
-use super::TextError;
 use super::cursor::{LineCursor, Names, Result, name_of, signed};
 use super::lex::{self, Token};
 use super::words;
@@ -14,6 +13,15 @@ use crate::summary::{
     Atom, AtomKind, Binding, Definition, Group, ModuleSummary, OwnedRange, Reference, ReferenceKind,
     ResolvedReference, Retarget, Symbol, SymbolKind, Target, Visibility,
 };
+
+/// Why a text is no summary.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {message}")]
+pub struct TextError {
+    /// From 1; the last line for what is wrong with the whole.
+    pub line: usize,
+    pub message: String,
+}
 
 /// Read the text form. References may stand in any order below their atom, and the lines of a function below it;
 /// everything else is in table order.

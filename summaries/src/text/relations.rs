@@ -5,7 +5,8 @@
 
 use std::fmt::Write as _;
 
-use super::{Dumper, words};
+use super::dump::Dumper;
+use super::words;
 use crate::cfl::{Attribute, ExternalRelation, InterfaceValue, Relations, Root, relations};
 use crate::relation::FunctionSummary;
 use crate::summary::ModuleSummary;
