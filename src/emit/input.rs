@@ -21,9 +21,9 @@ pub(super) type Shdr = elf::SectionHeader64<LittleEndian>;
 pub(super) type Sym = elf::Sym64<LittleEndian>;
 pub(super) type Rela = elf::Rela64<LittleEndian>;
 
-/// `SHT_LLVM_ADDRSIG`.
+/// The type of an address-significance table (LLVM, `SHT_LLVM_ADDRSIG`), of which `object` has no name.
 pub(super) const ADDRSIG: elf::SectionType = elf::SectionType(0x6fff_4c03);
-/// `SHT_LLVM_CALL_GRAPH_PROFILE`.
+/// The type of a call-graph profile (LLVM, `SHT_LLVM_CALL_GRAPH_PROFILE`).
 const CALL_GRAPH_PROFILE: elf::SectionType = elf::SectionType(0x6fff_4c09);
 /// Types whose contents hold no index of a section or symbol, besides the generic ones.
 const OPAQUE_TYPES: &[elf::SectionType] = &[
@@ -38,19 +38,19 @@ const OPAQUE_TYPES: &[elf::SectionType] = &[
 /// What a section is to emission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
-    /// Entry 0, and inactive entries.
+    /// Entry 0 of the section table, or one of type `SHT_NULL`.
     Null,
     /// Copied as it is, its relocations aside.
     Content,
-    /// `.eh_frame`.
+    /// Unwind records: a section `.eh_frame` by name or type.
     Unwind,
-    /// `SHT_RELA`; `sh_info` is its target.
+    /// A relocation section of type `SHT_RELA`; `sh_info` is what it relocates.
     Relocations,
     /// The relocations of a [`Role::CallGraphProfile`], of either form: they name symbols and relocate nothing.
     ProfileRelocations,
     Group,
     SymbolTable,
-    /// `SHT_SYMTAB_SHNDX`.
+    /// The section indices that don't fit the symbol table (`SHT_SYMTAB_SHNDX`).
     ExtendedIndices,
     /// The string table of the symbols, of the section names, or of both.
     Names,
@@ -65,7 +65,7 @@ pub(super) enum SymbolPlace {
     Absolute,
     Common,
     Section(u32),
-    /// Another reserved index (`SHN_X86_64_LCOMMON`).
+    /// Another reserved index, such as `SHN_X86_64_LCOMMON` of the medium code model.
     Reserved(u16),
 }
 
@@ -75,7 +75,7 @@ pub(super) struct Input<'a> {
     pub(super) bytes: &'a [u8],
     pub(super) header: &'a Header,
     pub(super) sections: &'a [Shdr],
-    /// By section.
+    /// By section of the input: what emission does with it.
     pub(super) roles: Vec<Role>,
     pub(super) section_names: usize,
     pub(super) symbol_table: Option<usize>,
@@ -202,18 +202,18 @@ impl<'a> Input<'a> {
         self.added.get((symbol as usize).checked_sub(self.symbols.len())?).copied()
     }
 
-    /// An error about section `index`.
+    /// An error of this stage that names the file and section `index`.
     pub(super) fn about(&self, index: usize, message: impl Into<String>) -> Error {
         let name = String::from_utf8_lossy(self.section_name(index)).into_owned();
         malformed(message).in_section(format!("{name} [{index}]"))
     }
 
-    /// The header of section `index`.
+    /// The header of section `index`; an error if there is none.
     pub(super) fn section(&self, index: usize) -> Result<&'a Shdr> {
         self.sections.get(index).ok_or_else(|| malformed(format!("there is no section {index}")))
     }
 
-    /// What section `index` is.
+    /// What section `index` is for; of none it is the null section.
     pub(super) fn role(&self, index: usize) -> Role {
         self.roles.get(index).copied().unwrap_or(Role::Null)
     }
@@ -253,7 +253,7 @@ impl<'a> Input<'a> {
         rest.split(|b| *b == 0).next().unwrap_or(&[])
     }
 
-    /// Where symbol `index` is defined.
+    /// Where symbol `index` is defined: a section, or none.
     pub(super) fn place(&self, index: usize) -> Result<SymbolPlace> {
         let symbol =
             self.symbols.get(index).ok_or_else(|| malformed(format!("there is no symbol {index}")))?;

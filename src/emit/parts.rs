@@ -58,7 +58,7 @@ pub(super) enum OffsetLocation {
     /// In what this run, a stub, replaces.
     Stub(u32),
     Dropped,
-    /// In no atom.
+    /// It is in no atom of the section.
     Nowhere,
 }
 
@@ -79,9 +79,9 @@ pub(super) struct Synthesized {
 pub(super) struct SplitSections<'s> {
     summary: &'s ModuleSummary,
     plan: &'s ModulePlan,
-    /// By section.
+    /// The sections that are emitted in parts, by section index.
     pub(super) sections: Vec<Parted>,
-    /// By (section, field).
+    /// The relocations that the parting adds, by (section, field).
     synthesized: Vec<Synthesized>,
     /// What addresses in debug information mean where their place alone does not say, sorted.
     pub(super) meant: Vec<Meant>,
@@ -349,7 +349,7 @@ impl<'s> SplitSections<'s> {
 }
 
 impl Parted {
-    /// Where `offset` is.
+    /// In which run `offset` of the original section is, if its atom stays.
     pub(super) fn spot(&self, offset: u64) -> OffsetLocation {
         if let Some((run, found)) = self.holding(offset) {
             return if found.stub.is_some() { OffsetLocation::Stub(run) } else { OffsetLocation::Run(run) };
@@ -384,7 +384,7 @@ impl Parted {
         self.holding(offset).filter(|(_, r)| r.stub.is_none()).map(|(index, _)| index)
     }
 
-    /// The runs that are stubs.
+    /// The runs that are stubs, each with its code.
     pub(super) fn stubs(&self) -> impl Iterator<Item = (u32, Code)> + '_ {
         self.runs.iter().zip(0..).filter_map(|(r, index)| Some((index, r.stub?)))
     }
@@ -404,7 +404,7 @@ impl Parted {
         near.iter().filter(|r| r.stub.is_none()).any(|r| starts(r) || offset == r.end)
     }
 
-    /// A run of the section.
+    /// The run of this number, if the section has so many.
     pub(super) fn run(&self, run: u32) -> Option<&PartRun> {
         self.runs.get(run as usize)
     }
@@ -419,7 +419,7 @@ pub(super) fn is_biased_entry(addend: i64) -> bool {
 /// Why an atom is a run by itself, if it is.
 #[derive(Clone, Copy)]
 struct Alone {
-    /// The linker may fold it.
+    /// The linker may fold it with a function that is the same.
     foldable: bool,
     /// It gets a section of its own.
     named: bool,

@@ -26,7 +26,7 @@ use super::symbols::{SymbolDisposition, Symbols};
 use crate::error::Result;
 use crate::plan::Action;
 
-/// What becomes of one relocation.
+/// What becomes of one relocation in the emitted object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Treatment {
     Keep,
@@ -82,9 +82,9 @@ pub(super) enum Formula {
     Nothing,
     /// S + A, also relative to the TLS block.
     Address,
-    /// S + A - P.
+    /// The field holds S + A - P (psABI, "Relocation Types").
     Relative,
-    /// Z + A.
+    /// The field holds Z + A, the size of the symbol.
     Size,
 }
 

@@ -28,10 +28,10 @@ struct Patch {
     value: u64,
 }
 
-/// The outcome of [`scan`].
+/// What [`scan`] found out of all relocations, before anything is written.
 #[derive(Debug, Default)]
 pub(super) struct Scan {
-    /// By section.
+    /// The bytes that change where a relocation goes, by section.
     patches: Vec<Patch>,
     /// By section: the relocation section has an entry left.
     has_entries: Vec<bool>,

@@ -19,14 +19,14 @@ use crate::plan::{Action, ModulePlan};
 /// What happens to each section of the input.
 #[derive(Debug)]
 pub(super) struct SectionDisposition {
-    /// By old section index.
+    /// By section index of the input: it stays, whole or in parts.
     kept: Vec<bool>,
 }
 
 /// A section of the output, in old numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Slot {
-    /// As in the input.
+    /// A section that is emitted as it was in the input.
     Whole(u32),
     /// A run of a parted section.
     Part {
@@ -43,7 +43,7 @@ pub(super) enum Slot {
         target: u32,
         run: u32,
     },
-    /// The table of stubs.
+    /// The table of the stubs of this object.
     Stubs,
     StubRelocations,
     /// The address-significance table of an object that has none.
@@ -64,7 +64,7 @@ impl Slot {
 /// Which runs of parted sections have relocations, as emission found them.
 #[derive(Debug, Default)]
 pub(super) struct PartRelocations {
-    /// (old relocation section, run), sorted.
+    /// The relocation sections of parts, as (old relocation section, run), sorted.
     pub(super) old: Vec<(u32, u32)>,
     /// (old target section, run) without relocation section in the input, sorted.
     pub(super) new: Vec<(u32, u32)>,
@@ -125,7 +125,7 @@ impl SectionDisposition {
         Ok(fates)
     }
 
-    /// Whether the section stays.
+    /// Whether the section stays, whole or in parts.
     pub(super) fn keeps(&self, section: usize) -> bool {
         self.kept.get(section).copied().unwrap_or(false)
     }

@@ -13,7 +13,7 @@ pub(super) struct StringTable<'a> {
     verbatim: bool,
 }
 
-/// A compacted string table.
+/// A string table with only the names that are still in use.
 #[derive(Debug, Default)]
 pub(super) struct Compacted {
     pub(super) bytes: Vec<u8>,

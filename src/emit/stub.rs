@@ -58,7 +58,7 @@ impl Code {
         self.bytes.get(..usize::from(self.len)).unwrap_or(&[])
     }
 
-    /// In bytes.
+    /// The size of the stub's code in bytes.
     pub(super) fn size(&self) -> u64 {
         u64::from(self.len)
     }
@@ -71,7 +71,7 @@ pub(super) struct StubTable {
     pub(super) relocations: Vec<u8>,
 }
 
-/// A stub of an object.
+/// A stub of an object, with the name of its function.
 #[derive(Debug)]
 pub(super) struct Named<'n> {
     pub(super) code: Code,
@@ -115,7 +115,7 @@ pub(super) fn named<'n>(
     Ok(stubs)
 }
 
-/// The table of these stubs.
+/// The table that names these stubs, for `explain-trap`.
 pub(super) fn table(stubs: &[Named<'_>]) -> StubTable {
     let mut table = StubTable::default();
     for stub in stubs {

@@ -24,9 +24,9 @@ use crate::plan::{Action, ModulePlan};
 /// What the plan makes of a symbol's definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SymbolDisposition {
-    /// It stays defined.
+    /// Its definition stays in the emitted object.
     Defined,
-    /// It never was defined here.
+    /// The input has no definition of it either.
     Undefined,
     /// Its definition goes, and another one prevails.
     Replaced,

@@ -144,7 +144,7 @@ fn write_uleb(mut value: u32, out: &mut Vec<u8>) {
 /// A call-graph profile with the edges that stay: the weights, and the relocations that name their ends.
 #[derive(Debug, Default)]
 pub(super) struct Profile {
-    /// Old section indices.
+    /// The index of the section in the input.
     pub(super) section: usize,
     pub(super) relocation_section: usize,
     pub(super) weights: Vec<u8>,

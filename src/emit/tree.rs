@@ -84,7 +84,7 @@ fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
     haystack.windows(needle.len()).position(|w| w == needle)
 }
 
-/// The product of pass 7.
+/// The product of pass 7: where the pruned objects are, and the line that links them.
 #[derive(Debug)]
 pub struct Emitted {
     /// Arguments of the linker, but for the output.
@@ -102,13 +102,13 @@ pub enum LineWord {
     Output(Vec<OsString>),
 }
 
-/// What emission reads.
+/// What emission reads: the inputs, what is known of them, and the plan.
 #[derive(Clone, Copy)]
 pub struct EmissionInputs<'s> {
     pub config: &'s Config,
     pub inputs: &'s Inputs,
     pub resolution: &'s Resolution<'s>,
-    /// In load order.
+    /// The elements are in load order, as the plan has the modules.
     pub summaries: &'s [&'s ModuleSummary],
     pub plan: &'s Plan,
     /// What [`explicit_debug`] made, in load order.
@@ -196,7 +196,7 @@ enum Content {
     Unloaded(Vec<ModuleId>),
 }
 
-/// Files to be written.
+/// The files that are to be written, each with its contents.
 struct Files<'d> {
     dir: &'d Path,
     dialect: Dialect,

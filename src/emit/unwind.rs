@@ -17,11 +17,11 @@ use crate::error::Result;
 /// The unwind sections of an object from which something goes.
 #[derive(Debug, Default)]
 pub(super) struct Unwind {
-    /// By old section index, ascending.
+    /// The sections that change, ascending by section index of the input.
     changed: Vec<Changed>,
 }
 
-/// One `.eh_frame` section after pruning.
+/// What one `.eh_frame` section is after pruning.
 #[derive(Debug)]
 pub(super) struct Changed {
     section: u32,
@@ -91,7 +91,7 @@ impl Unwind {
         self.of(section).map_or(value, |c| c.moved(value))
     }
 
-    /// Whether nothing changes.
+    /// Whether no unwind section changes at all.
     pub(super) fn is_empty(&self) -> bool {
         self.changed.is_empty()
     }

@@ -12,7 +12,7 @@ use super::input::{Header, LE, Shdr};
 /// No section is aligned in the file to more than this, in bytes: an alignment in memory may be a huge page.
 const MAX_FILE_ALIGNMENT: u64 = 4096;
 
-/// An object being written.
+/// An object that is being written, front to back.
 #[derive(Debug)]
 pub(super) struct Writer {
     /// Everything before the section header table.

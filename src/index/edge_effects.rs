@@ -18,7 +18,7 @@ use super::regions::Regions;
 pub enum EdgeEffect {
     /// It lives, and code that isn't followed may do anything with its address.
     Escape,
-    /// It lives.
+    /// What the edge leads to lives, because its source does.
     Keep,
     /// Its address is there: it lives once something calls it, or lets the address escape.
     AddressTaken,
@@ -29,7 +29,7 @@ pub(super) struct EdgeEffects<'s> {
     summary: &'s ModuleSummary,
     functions: &'s FunctionTable,
     regions: &'s Regions,
-    /// (owner, start, end, section), sorted.
+    /// The ranges that belong to a function, as (owner, start, end, section), sorted.
     owned: Vec<(AtomIdx, u64, u64, u32)>,
     /// By function: the targets that its constraints and calls name, sorted.
     named: Vec<Vec<Target>>,

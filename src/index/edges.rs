@@ -17,7 +17,7 @@ use crate::config::Dialect;
 use crate::ids::{AtomId, Id, ModuleId, SymbolId};
 use crate::resolve::{Prevailing, start_stop_section};
 
-/// The part of one module.
+/// The edges of one module, before those of all are joined.
 #[derive(Default)]
 struct Part {
     /// Edges of each atom, in atom order.

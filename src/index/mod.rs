@@ -38,7 +38,7 @@ pub enum EdgeKind {
     Data,
     Got,
     Tls,
-    /// Its FDE's LSDA or personality.
+    /// The function's unwind record names it: its table of handlers or its personality routine.
     Unwind,
     /// They are members of one section group.
     Group,
@@ -51,7 +51,7 @@ pub enum EdgeKind {
     SameName,
 }
 
-/// An edge of the graph.
+/// An edge of the reference graph: where it goes, and what makes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Edge {
     pub target: AtomId,
@@ -113,15 +113,15 @@ pub struct IndexedModule {
     pub kept_whole: bool,
 }
 
-/// The joined, frozen graph.
+/// The joined and frozen graph of the references of all modules.
 #[derive(Debug, Default)]
 pub struct Index {
-    /// In load order.
+    /// The modules that the link loads, in load order.
     pub modules: Vec<IndexedModule>,
     /// Edges of atom `a`: `edges[edge_start[a]..edge_start[a + 1]]`.
     pub edge_start: Vec<u32>,
     pub edges: Vec<Edge>,
-    /// Sorted by atom.
+    /// What lives by itself, sorted by atom; an atom may be there for several reasons.
     pub roots: Vec<Root>,
     /// References to symbols that no loaded module defines, those that stand for sections among them, sorted: (from,
     /// symbol).
@@ -141,7 +141,7 @@ pub struct Index {
 }
 
 impl Index {
-    /// Number of atoms.
+    /// The number of atoms of all modules together.
     pub fn atom_count(&self) -> usize {
         self.discarded.len()
     }
@@ -239,7 +239,7 @@ pub struct LinkInputs<'s> {
     pub config: &'s Config,
     pub inputs: &'s Inputs,
     pub resolution: &'s Resolution<'s>,
-    /// In load order.
+    /// The elements are in load order, one for each loaded module.
     pub summaries: &'s [&'s ModuleSummary],
 }
 

@@ -17,10 +17,10 @@ pub(crate) struct Region {
     pub(crate) refers: bool,
 }
 
-/// The regions of a module.
+/// The regions of a module, and which of them each atom is in.
 #[derive(Debug, Default)]
 pub(crate) struct Regions {
-    /// By atom.
+    /// By atom of the module: the number of its region.
     of: Vec<u32>,
     regions: Vec<Region>,
 }

@@ -22,9 +22,9 @@ use crate::resolve::{GlobalSymbol, Prevailing, entry_symbol, start_stop_section,
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RootReason {
     Entry,
-    /// `-u`, `--require-defined`.
+    /// `-u`, `--undefined` or `--require-defined` names it on the line.
     Undefined,
-    /// `-init`, `-fini`.
+    /// It has the name that `-init` or `-fini` gives, `_init` and `_fini` by default.
     InitFiniSymbol,
     /// In the dynamic symbol table: `-shared`, `--export-dynamic`, a dynamic list.
     Exported,
@@ -42,12 +42,12 @@ pub enum RootReason {
     Versioned,
     /// Bitcode mentions it, or the code that the linker makes of it may.
     Bitcode,
-    /// `.init_array` and its like.
+    /// Its section is `.init_array` or one like it, which the start-up code calls.
     InitFini,
     Note,
-    /// `SHF_GNU_RETAIN`.
+    /// Its section is flagged `SHF_GNU_RETAIN`, as for `__attribute__((retain))`.
     Retain,
-    /// `KEEP()` in a linker script.
+    /// `KEEP()` in a linker script names its section.
     Keep,
     /// Its section's name is of no standard family, and the line has no `--gc-sections`.
     CustomSection,
@@ -57,16 +57,16 @@ pub enum RootReason {
     NonAlloc,
     /// A section without bytes: nothing is gained if it goes, and to GNU ld an object without sections is no object.
     Empty,
-    /// `--prune-keep`.
+    /// `--prune-keep` names it, for the user says so.
     PruneKeep,
     /// A limit keeps the whole module.
     ModuleKept,
-    /// `--prune-limit` leaves it.
+    /// `--prune-limit` leaves it, for the search of `bisect`.
     PruneLimit,
 }
 
 impl RootReason {
-    /// Stable name, as in reports.
+    /// The stable name of the reason, as reports have it.
     pub fn name(self) -> &'static str {
         match self {
             RootReason::Entry => "entry",
@@ -149,11 +149,11 @@ fn section_roots(
     }
 }
 
-/// What bitcode names besides symbols.
+/// What bitcode names besides symbols that it refers to.
 struct BitcodeNames<'s> {
     /// COMDATs: were the native group to go, the linker would take the one of bitcode.
     groups: FxHashSet<&'s [u8]>,
-    /// Sections, by `__start_X` and `__stop_X`.
+    /// The sections of which it names the start or the end, by `__start_X` and `__stop_X`.
     sections: FxHashSet<&'s [u8]>,
 }
 
@@ -227,7 +227,7 @@ struct NamedRoots<'s> {
     lists: NameMatcher,
     /// By symbol: bitcode mentions it of which we don't know what mentions it there.
     by_opaque_bitcode: Vec<bool>,
-    /// By symbol: [`RootReason::Declared`].
+    /// By symbol: a linker script or an option declares it ([`RootReason::Declared`]).
     declared: Vec<bool>,
     position_of: &'s FxHashMap<ModuleId, usize>,
 }
@@ -336,7 +336,7 @@ impl<'s> NamedRoots<'s> {
 /// `adjustSplitStackFunctionPrologues`); it must be defined, and no relocation names it.
 const MORESTACK_NON_SPLIT: &str = "__morestack_non_split";
 
-/// Whether lld may call it.
+/// Whether lld may make code call [`MORESTACK_NON_SPLIT`]: some object of the link says that its stack is split.
 fn has_split_stack(sources: &LinkInputs<'_>) -> bool {
     let marks = |summary: &&ModuleSummary| {
         let mut notes = summary.atoms.iter().filter(|a| !a.kind.is_alloc());

@@ -16,7 +16,7 @@ use crate::plan::{Action, plan};
 use crate::propagate::{Liveness, Witness, live};
 use crate::resolve::{GlobalSymbol, LoadedModule, Prevailing, Resolution};
 
-/// A link of summaries.
+/// A link that is made of summaries in text form, for tests.
 pub(crate) struct Link {
     pub(crate) summaries: Vec<ModuleSummary>,
     pub(crate) config: Config,

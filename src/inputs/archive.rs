@@ -24,11 +24,11 @@ pub struct Member {
     pub offset: usize,
 }
 
-/// A parsed archive.
+/// A parsed archive: its members, and what its symbol index says.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Archive {
     pub thin: bool,
-    /// In file order.
+    /// The members in the order of the file.
     pub members: Vec<Member>,
     /// Symbol names in table order, each with the index of its member; `None` if there is no table.
     pub symbols: Option<Vec<(Box<[u8]>, usize)>>,

@@ -20,7 +20,7 @@ pub struct DsoFacts {
     pub runpath: Vec<String>,
     /// `DF_1_PIE`: a program, which GNU ld refuses as an input.
     pub is_program: bool,
-    /// See [`super::Dso::symbols`].
+    /// The dynamic symbols that it defines or asks for ([`super::Dso::symbols`]).
     pub symbols: Vec<DsoSymbol>,
 }
 

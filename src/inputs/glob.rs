@@ -3,7 +3,7 @@
 //! `fnmatch` without flags, which GNU ld uses and the others imitate: `*` matches slashes and leading dots too. The
 //! matcher backtracks to the last star only, so time is at most pattern times text, without recursion.
 
-/// A compiled pattern.
+/// A compiled pattern of a shell, as linkers match names with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Glob {
     parts: Vec<Part>,
@@ -73,7 +73,7 @@ impl Glob {
         self.parts == [Part::Star]
     }
 
-    /// Whether all of `text` matches.
+    /// Whether all of `text` matches, from its first byte to its last.
     pub fn matches(&self, text: &[u8]) -> bool {
         let (mut p, mut t) = (0, 0);
         // Where to go on if a later part fails: after the last star, one byte further in the text.

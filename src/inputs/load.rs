@@ -77,7 +77,7 @@ enum DraftItem {
 struct Loader<'a> {
     search: LibrarySearch<'a>,
     by_path: FxHashMap<PathBuf, Option<FileId>>,
-    /// What was opened ahead.
+    /// The files that threads opened ahead of the loader, by path.
     opened: FxHashMap<PathBuf, io::Result<(Mapped, FileKind)>>,
     drafts: Vec<Draft>,
     script_inputs: usize,
@@ -232,7 +232,7 @@ impl Loader<'_> {
     }
 }
 
-/// Where an input is mentioned.
+/// Where on the line an input is mentioned, and what holds there.
 #[derive(Clone, Copy)]
 struct Place {
     origin: usize,
@@ -306,7 +306,7 @@ struct Builder<'a> {
     config: &'a Config,
     inputs: &'a mut Inputs,
     parsed: FxHashMap<FileId, Parsed>,
-    /// By `DsoId`.
+    /// By `DsoId`: the folders in which its own libraries are looked for.
     runpaths: Vec<Vec<String>>,
 }
 

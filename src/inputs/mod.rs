@@ -29,11 +29,11 @@ pub enum FileKind {
     Object,
     Archive,
     ThinArchive,
-    /// `ET_DYN` ELF.
+    /// A shared library: ELF of the type `ET_DYN`.
     SharedLibrary,
-    /// LLVM bitcode, raw or wrapped.
+    /// LLVM bitcode, raw or in LLVM's wrapper.
     Bitcode,
-    /// Text: a linker script.
+    /// A linker script: text that names other inputs.
     Script,
     Unknown,
 }
@@ -65,7 +65,7 @@ pub struct Module {
 #[derive(Debug)]
 pub struct Dso {
     pub file: FileId,
-    /// `DT_SONAME`, if it has one.
+    /// Its `DT_SONAME`; without one the output records the path.
     pub soname: Option<String>,
     pub needed: Vec<String>,
     /// The global entries of `.dynsym` in table order, without definitions that a version script made local
@@ -79,7 +79,7 @@ pub enum SymbolType {
     /// `STT_NOTYPE`: anything; undefined symbols are that mostly.
     Untyped,
     Data,
-    /// `STT_FUNC`, `STT_GNU_IFUNC`.
+    /// A function: of the types `STT_FUNC` and `STT_GNU_IFUNC`.
     Code,
     Tls,
 }
@@ -103,14 +103,14 @@ pub struct DsoSymbol {
     pub defined: bool,
     pub weak: bool,
     pub ty: SymbolType,
-    /// In bytes.
+    /// Its size in bytes, as its table says it.
     pub size: u64,
     /// Defined under a non-default version (`VERSYM_HIDDEN`): satisfies only `name@version`.
     pub hidden_version: bool,
     /// GNU ld takes it before a common symbol of a module: data with contents in the file, not weak (bfd/elflink.c
     /// `_bfd_elf_merge_symbol`).
     pub overrides_common: bool,
-    /// Version name, if any.
+    /// The name of its version; `None` where it has none.
     pub version: Option<Box<[u8]>>,
 }
 
@@ -120,14 +120,14 @@ pub struct DsoSymbol {
 pub enum SequenceItem {
     Object {
         module: ModuleId,
-        /// Between `--start-lib` and `--end-lib`.
+        /// It stands between `--start-lib` and `--end-lib`, so that it is loaded as a member of an archive.
         lazy: bool,
         /// How to name it on a line for the linker again.
         token: String,
     },
     Archive {
         file: FileId,
-        /// Members in archive order.
+        /// The members, in the order of the archive.
         modules: Vec<ModuleId>,
         /// Names in the archive's symbol table with the member that each names; `None` where it has none.
         armap: Option<Vec<(Box<[u8]>, ModuleId)>>,
@@ -148,7 +148,7 @@ pub enum SequenceItem {
     GroupEnd,
 }
 
-/// The product of pass 1.
+/// The product of pass 1: every input, opened and told by its kind.
 #[derive(Debug, Default)]
 pub struct Inputs {
     pub files: IdVec<FileId, InputFile>,
@@ -167,7 +167,7 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// The bytes of a module.
+    /// The bytes of a module, in the map of its file.
     pub fn module_bytes(&self, module: ModuleId) -> &[u8] {
         let m = &self.modules[module];
         self.files[m.file].bytes.get(m.range.clone()).unwrap_or(&[])

@@ -33,7 +33,7 @@ pub struct Pattern {
     pub quoted: bool,
 }
 
-/// `PROVIDE(symbol = expression)`.
+/// An assignment `PROVIDE(symbol = expression)`, which counts where nothing defines the symbol.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Provided {
     pub symbol: String,
@@ -44,7 +44,7 @@ pub struct Provided {
 /// What the scripts of a link say, joined.
 #[derive(Debug, Default)]
 pub struct ScriptFacts {
-    /// `ENTRY(symbol)` of a `-T` script.
+    /// The symbol of `ENTRY(symbol)` in a script of `-T`.
     pub entry: Option<String>,
     /// Symbols named in expressions, assignments, `EXTERN()`, `ASSERT`: roots.
     pub referenced_symbols: Vec<String>,
@@ -55,7 +55,7 @@ pub struct ScriptFacts {
     /// Symbols in `DEFINED(symbol)`: what they are decides a value, but no archive member is extracted for them.
     /// Roots where they are defined.
     pub tested_symbols: Vec<String>,
-    /// `KEEP(file-pattern(section-pattern...))`.
+    /// The file and section patterns of each `KEEP(file-pattern(section-pattern...))`.
     pub keep: Vec<(String, Vec<String>)>,
     /// Every file pattern of an input section description that is not `*`.
     pub file_patterns: Vec<String>,
@@ -65,9 +65,9 @@ pub struct ScriptFacts {
     pub version_global: Option<Vec<Pattern>>,
     /// The version that version scripts give to each name that they make global by itself, and nowhere local; `None` where they give several.
     pub versions: FxHashMap<Vec<u8>, Option<String>>,
-    /// `local:` patterns of version scripts.
+    /// The patterns behind `local:` in version scripts.
     pub version_local: Vec<Pattern>,
-    /// `--dynamic-list`, `--export-dynamic-symbol(-list)`.
+    /// The patterns of `--dynamic-list` and `--export-dynamic-symbol(-list)`.
     pub dynamic_list: Vec<Pattern>,
     /// Symbols, local ones too, of which the linker warns if they are missing: `--symbol-ordering-file`,
     /// `--call-graph-ordering-file`, `--keep-unique`.

@@ -73,7 +73,7 @@ pub struct PlainLinker {
 }
 
 impl PlainLinker {
-    /// Start it.
+    /// Start the linker on the originals, before anything is decided.
     pub fn start(config: &Config) -> Result<Self> {
         let failed = |e| Error::io(Stage::Link, &config.linker.path, "run the linker", e);
         match start(bound::command(&config.linker.path).args(&config.linker_args)) {
@@ -87,7 +87,7 @@ impl PlainLinker {
         }
     }
 
-    /// Wait for its end.
+    /// Wait until it has ended, and take its status.
     pub fn wait(mut self) -> Result<ExitStatus> {
         let status = self.process.wait();
         ended(self.process.id());

@@ -46,7 +46,7 @@ pub(super) fn link(line: &[OsString]) -> Option<std::io::Result<Output>> {
     Some(bound::outcome(process, give))
 }
 
-/// End it: another linker links.
+/// End the linker that waits, for another one does this link.
 pub(super) fn end() {
     if let Some(waiting) = take() {
         kill(waiting.process);

@@ -60,10 +60,10 @@ pub(super) fn remove_for_good(then: impl FnOnce()) {
     then();
 }
 
-/// The folders of one link.
+/// The folders of one link, which go when it ends.
 #[derive(Debug)]
 pub struct Workspace {
-    /// For the copies of inputs.
+    /// The folder for copies of inputs that are named by other files.
     pub copies: PathBuf,
     /// In a folder beside the output under its own basename; or the output itself, where only the linker knows how
     /// to replace it.

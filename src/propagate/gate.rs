@@ -16,7 +16,7 @@ use crate::index::{Edge, EdgeKind, Index, Root, RootReason};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MentionedCode {
     pub live: u64,
-    /// Those that no call reaches.
+    /// In bytes: the code of which only the address is mentioned, so that no call reaches it.
     pub candidates: u64,
 }
 

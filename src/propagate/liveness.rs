@@ -25,10 +25,10 @@ pub enum Witness {
     Label(AtomId),
 }
 
-/// What is live.
+/// What is live, and for each atom why: the result of this pass.
 #[derive(Debug, Clone, Default)]
 pub struct Liveness {
-    /// By atom; `None` is dead.
+    /// By atom: the reason why it lives; `None` means that it is dead.
     pub witness: Vec<Option<Witness>>,
     /// By atom: its address is needed and its body is not. Empty: of none.
     pub stub: Vec<bool>,
@@ -95,7 +95,7 @@ impl<F: Fn(AtomId, &Edge) -> bool + Sync> Problem for Reachability<'_, F> {
     }
 }
 
-/// What the program can reach.
+/// What the program can reach from the roots, by every edge of the index.
 pub fn live(index: &Index) -> Liveness {
     reach(index, &|_| true, &|_, _| true)
 }

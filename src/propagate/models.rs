@@ -35,7 +35,7 @@ const CXX_ALLOCATION: [&[u8]; 4] = [b"_Znw", b"_Zna", b"_Zdl", b"_Zda"];
 /// The library of which nearly all allocates or frees.
 const CXX_LIBRARY: &str = "libstdc++.so.6";
 
-/// The tables of models.
+/// The models of library functions that come with the tool, by library.
 #[derive(Debug, Default)]
 pub struct Models {
     by_soname: FxHashMap<String, Library>,
@@ -57,7 +57,7 @@ impl Models {
         Ok(Models { by_soname, ..Models::default() })
     }
 
-    /// Those of this link.
+    /// The models that hold in this link: what it, or a library without models, defines for itself has none of them.
     #[must_use]
     pub fn of_link(self, inputs: &Inputs, resolution: &Resolution<'_>) -> Self {
         let own = resolution.symbols.iter().filter(|symbol| match symbol.prevailing {

@@ -19,7 +19,7 @@ pub trait Lattice: Clone + Send + Sync {
 pub trait Problem: Sync {
     type Fact: Lattice;
 
-    /// Keys are `0..keys()`.
+    /// How many keys there are: they are the numbers from 0 to it.
     fn keys(&self) -> usize;
 
     /// What `fact` at `key` implies for other keys. Must be monotone in `fact`.
@@ -114,7 +114,7 @@ mod tests {
 
     struct Graph {
         keys: usize,
-        /// (from, to, weight)
+        /// The edges as (from, to, weight), in no order.
         edges: Vec<(u32, u32, u32)>,
     }
 

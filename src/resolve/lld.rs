@@ -18,7 +18,7 @@ use crate::inputs::SequenceItem;
 /// What is known of a symbol while files are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Nobody mentioned it.
+    /// The name is in the table, and nobody has mentioned it.
     Placeholder,
     Undefined {
         weak: bool,
@@ -33,10 +33,10 @@ enum State {
     Shared,
 }
 
-/// Who refers to a symbol.
+/// Who refers to a symbol, and so extracts its definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Referrer {
-    /// A module, or the line.
+    /// A loaded module refers to it, or an option of the line.
     Module,
     Dso,
 }
@@ -44,7 +44,7 @@ enum Referrer {
 /// A module whose undefined symbols are being looked at.
 struct Frame {
     module: ModuleId,
-    /// Next global to look at.
+    /// The position of the next global symbol to look at.
     next: usize,
 }
 

@@ -54,7 +54,7 @@ pub(crate) fn link_limit(limit: Limit, detail: String) -> LimitRecord {
     LimitRecord { limit, section: None, bytes: 0, detail }
 }
 
-/// Which definition the linker takes.
+/// Which definition of a name the linker takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prevailing {
     /// No definition. Strong if any loaded module refers to it strongly.
@@ -75,7 +75,7 @@ pub enum Prevailing {
 pub struct GlobalSymbol<'a> {
     pub name: &'a [u8],
     pub prevailing: Prevailing,
-    /// Merged over all loaded modules.
+    /// The strictest visibility that any loaded module gives it (gABI, "Symbol Table").
     pub visibility: Visibility,
     /// A DSO on the line refers to it.
     pub referenced_by_dso: bool,
@@ -119,7 +119,7 @@ struct Extraction {
 /// module: for the version of a symbol that both define, for the size of a common one, for what is weak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DsoMention {
-    /// Index into [`Inputs::sequence`].
+    /// The position of the library in [`Inputs::sequence`].
     pub item: usize,
     /// How many modules are loaded before it.
     pub after: usize,
@@ -136,7 +136,7 @@ pub struct DsoState {
     pub referenced: bool,
 }
 
-/// The product of pass 2.
+/// The product of pass 2: what is loaded, and which definitions prevail.
 #[derive(Debug, Default)]
 pub struct Resolution<'a> {
     pub symbols: IdVec<SymbolId, GlobalSymbol<'a>>,
@@ -145,7 +145,7 @@ pub struct Resolution<'a> {
     /// By module; `None` is an archive member that stays out.
     pub modules: IdVec<ModuleId, Option<LoadedModule>>,
     pub dsos: IdVec<DsoId, DsoState>,
-    /// By `after`.
+    /// The mentions of libraries, sorted by what they come after.
     pub dso_mentions: Vec<DsoMention>,
     pub limits: Vec<(Option<ModuleId>, LimitRecord)>,
     /// A module of bitcode is in the link.

@@ -49,13 +49,13 @@ struct Seen {
     data_size: u64,
     dso_data_size: u64,
     dso: Option<DsoId>,
-    /// See [`crate::inputs::DsoSymbol::overrides_common`]; of `dso`.
+    /// The library's definition overrides a common symbol (`DsoSymbol::overrides_common`).
     dso_overrides_common: bool,
     referenced_by_dso: bool,
     strongly_referenced_by_dso: bool,
 }
 
-/// Decide for every name.
+/// Decide for every name which definition prevails, and what else is known of it.
 pub(super) fn decide<'a>(world: &LinkSymbols<'a>, extraction: Extraction) -> Resolution<'a> {
     let Extraction { loaded, taken, mentions, looked_for, limits } = extraction;
     let taken = &taken[..];

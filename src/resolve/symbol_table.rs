@@ -14,11 +14,11 @@ use crate::ids::{Id, SymbolId};
 /// The table while and after it is built; frozen once `intern` returns.
 #[derive(Debug)]
 pub struct SymbolTable<'a> {
-    /// By name, the provisional number.
+    /// By name: the provisional number that the first thread to meet it gave it.
     map: DashMap<&'a [u8], u32, FxBuildHasher>,
     /// The id of each provisional number.
     ids: Vec<SymbolId>,
-    /// By id.
+    /// By final number: the name, in the bytes of an input.
     pub names: Vec<&'a [u8]>,
 }
 

@@ -20,13 +20,13 @@ pub(super) enum Entry {
     Undefined,
     /// A tentative definition of this many bytes.
     Common(u64),
-    /// In this ELF section.
+    /// It is defined in the ELF section of this index.
     Section(u32),
-    /// `SHN_ABS`, with its value.
+    /// It is absolute (`SHN_ABS`), with this value.
     Absolute(u64),
 }
 
-/// A non-local symbol table entry.
+/// An entry of the symbol table that is not local.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Global<'a> {
     /// As in the string table: may carry `@version`.
@@ -35,12 +35,12 @@ pub(super) struct Global<'a> {
     /// `STB_WEAK`, or `STB_GNU_UNIQUE`, which lld treats so between definitions.
     pub(super) weak: bool,
     pub(super) ty: SymbolType,
-    /// In bytes.
+    /// Its size in bytes, as `st_size` says it.
     pub(super) size: u64,
     pub(super) visibility: Visibility,
 }
 
-/// A COMDAT group.
+/// A COMDAT group: its signature, and its sections.
 #[derive(Debug, Clone)]
 pub(super) struct Comdat<'a> {
     pub(super) section: u32,
@@ -48,10 +48,10 @@ pub(super) struct Comdat<'a> {
     pub(super) members: Vec<u32>,
 }
 
-/// The symbols of a module.
+/// The global symbols and the groups of a module, as its tables have them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ModuleSymbols<'a> {
-    /// Symbol table index of `globals[0]`.
+    /// The index in the symbol table that `globals[0]` has.
     pub(super) first_global: u32,
     pub(super) globals: Vec<Global<'a>>,
     pub(super) comdats: Vec<Comdat<'a>>,

@@ -46,7 +46,7 @@ const FIRST: &[&str] = &[
     "etext",
 ];
 
-/// Who defines each name.
+/// Who defines each name, in the order in which wild asks.
 struct Definers<'f> {
     files: &'f [MoldFile],
     /// By symbol, the first file in the order of the line.
@@ -128,7 +128,7 @@ pub(super) fn extract(world: &LinkSymbols<'_>) -> Extraction {
     extraction
 }
 
-/// By file: it is loaded.
+/// Which files are loaded, by the number of the file.
 fn load(world: &LinkSymbols<'_>, definers: &Definers<'_>) -> Vec<bool> {
     let files = definers.files;
     let mut alive = vec![false; files.len()];

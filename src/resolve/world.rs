@@ -18,7 +18,7 @@ pub(super) fn stem(name: &[u8]) -> &[u8] {
     at.map_or(name, |at| &name[..at])
 }
 
-/// Everything that extraction reads.
+/// Everything that the simulations of extraction read: symbols, files, and the line.
 #[derive(Debug)]
 pub(super) struct LinkSymbols<'a> {
     pub(super) inputs: &'a Inputs,
@@ -34,7 +34,7 @@ pub(super) struct LinkSymbols<'a> {
     pub(super) table: SymbolTable<'a>,
     /// By archive in `Inputs::sequence` order, the armap with ids; empty for items that are no archive.
     pub(super) armaps: Vec<Vec<(SymbolId, ModuleId)>>,
-    /// Names of the form `name@version`.
+    /// The names that have the form `name@version`, as a number each.
     pub(super) versioned: Vec<SymbolId>,
 }
 
@@ -132,7 +132,7 @@ impl<'a> LinkSymbols<'a> {
         &self.wrapped_ids.as_ref().unwrap_or(&self.ids)[module.index()]
     }
 
-    /// [`LinkSymbols::globals`] with [`LinkSymbols::linked_ids`].
+    /// The globals of a module together with the numbers of their names ([`LinkSymbols::globals`], [`LinkSymbols::linked_ids`]).
     pub(super) fn linked_globals(
         &self,
         module: ModuleId,

@@ -50,7 +50,7 @@ pub(super) fn hash_without(bytes: &[u8], range: Range<usize>) -> InputHash {
 #[derive(Debug)]
 pub struct Cache {
     dir: PathBuf,
-    /// In bytes.
+    /// How many bytes the folder may have before old entries go.
     limit: u64,
     /// Bytes that this process has written since it last looked through the folder.
     written: AtomicU64,

@@ -126,7 +126,7 @@ fn parse_arguments(args: &[OsString]) -> Result<(Vec<PathBuf>, PathBuf, Granular
     }
 }
 
-/// A module to summarise.
+/// A module to summarise: a file, or the member of an archive.
 struct Source {
     /// Fit to be a file name.
     name: String,

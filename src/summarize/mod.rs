@@ -29,15 +29,15 @@ pub fn granularity(level: Level) -> Granularity {
     }
 }
 
-/// Where a summary came from.
+/// Where the summary of a module came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     /// The front end read the module.
     Extracted,
     Cache,
-    /// `X.ltosum` beside the object.
+    /// The file `X.ltosum` that lies beside the object.
     Sidecar,
-    /// The object's section `.lto_prune.summary`.
+    /// The section `.lto_prune.summary` in the object itself.
     Section,
 }
 

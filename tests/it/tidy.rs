@@ -151,28 +151,11 @@ fn public_types_have_names_of_their_own() {
     none(findings);
 }
 
-/// Folders whose short docs are still to be written out, or to go.
-const SHORT_DOCS: &[&str] = &[
-    "src/propagate/",
-    "src/index/",
-    "src/resolve/",
-    "src/inputs/",
-    "src/link",
-    "src/summarize/",
-    "src/emit/",
-    "summaries/src/native/",
-    "summaries/src/cfl/",
-];
-
 /// A doc comment is a sentence that stands alone. Where there is nothing to say that the name doesn't, there is none.
 #[test]
 fn docs_are_sentences() {
     let mut findings = Vec::new();
     for (path, text) in rust_files() {
-        let is_done = path.starts_with("src/emit/debug/") || path.starts_with("src/emit/bitcode/");
-        if starts_with_any(&path, SHORT_DOCS) && !is_done {
-            continue;
-        }
         let (mut words, mut first) = (0, 0);
         for (number, line) in text.lines().enumerate() {
             match line.trim_start().strip_prefix("///") {

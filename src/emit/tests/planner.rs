@@ -32,7 +32,7 @@ fn definition_rank(summary: &ModuleSummary, symbol: usize) -> Option<(u8, AtomId
 }
 
 impl Program {
-    /// Plan the objects from `roots`.
+    /// Plan the objects as if `roots` were all that the program needs.
     pub(super) fn new(objects: Vec<(String, Vec<u8>)>, roots: &[&str]) -> Self {
         let summaries: Vec<ModuleSummary> = objects.iter().map(|(_, b)| native::extract(b)).collect();
         for (summary, (name, _)) in summaries.iter().zip(&objects) {

@@ -44,7 +44,7 @@ fn load_line(dir: &Path, linker: &str, line: &str) -> Inputs {
     load(&config).unwrap()
 }
 
-/// The sequence, shortly.
+/// The sequence of inputs in short form, a word for each item.
 fn shown(inputs: &Inputs) -> String {
     let base = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
     let items = inputs.sequence.iter().map(|item| match item {

@@ -6,12 +6,12 @@
 use super::ScriptFacts;
 use super::lexer::{Lexer, Token};
 
-/// Symbols that an expression names.
+/// The symbols that an expression of a linker script names.
 #[derive(Debug, Default)]
 pub(super) struct References {
-    /// In its value.
+    /// Those whose value is part of its value.
     pub(super) symbols: Vec<String>,
-    /// In `DEFINED()`.
+    /// Those that it only asks about, in `DEFINED()`.
     pub(super) tested: Vec<String>,
 }
 

@@ -8,14 +8,14 @@ use super::lexer::{Lexer, Token};
 /// What a script asks for, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ScriptCommand {
-    /// A file name or `-lNAME`.
+    /// A file name, or `-lNAME` for a library to look for.
     Input {
         name: String,
         as_needed: bool,
     },
     GroupStart,
     GroupEnd,
-    /// `SEARCH_DIR(path)`: as if after `-L`.
+    /// A folder of `SEARCH_DIR(path)`, which is searched as if after `-L`.
     SearchDir(String),
 }
 

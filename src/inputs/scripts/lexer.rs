@@ -9,14 +9,14 @@ pub(super) struct Lexer<'a> {
     text: &'a [u8],
 }
 
-/// A token.
+/// A token of the language of linker scripts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Token {
-    /// A name, pattern or number.
+    /// A name, a pattern or a number: the lexer does not tell.
     Word(String),
     /// The same in double quotes: never a keyword, never a pattern.
     Quoted(String),
-    /// One byte of punctuation.
+    /// One byte of punctuation that stands for itself.
     Punct(u8),
 }
 

@@ -10,14 +10,14 @@ use super::super::glob::Glob;
 use super::{Pattern, ScriptFacts};
 use crate::config::Dialect;
 
-/// Which way doubt goes.
+/// What an undecided name is taken for: exported, or not.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Doubt {
     Matches,
     DoesNot,
 }
 
-/// Patterns by rank.
+/// Patterns by rank: exact names before globs, and `*` last.
 #[derive(Debug, Default)]
 struct Set {
     literals: FxHashSet<Vec<u8>>,

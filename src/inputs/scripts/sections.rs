@@ -144,7 +144,7 @@ impl Parser<'_, '_> {
         Ok(true)
     }
 
-    /// The body of SECTIONS.
+    /// Read the body of `SECTIONS`, up to its closing brace.
     fn sections(&mut self) -> Result<(), String> {
         loop {
             let token = self.lexer.name();

@@ -12,7 +12,7 @@
 
 use super::graph::{ConstraintGraph, MemoryClass, NodeId};
 
-/// What a link may cost.
+/// How much work a link may cost before something is no longer told apart.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Budget {
     /// Objects of memory that a set tells apart.
@@ -25,7 +25,7 @@ pub(super) struct Budget {
     pub(super) instances: usize,
     /// Elements of sets that are made before those that nobody holds are forgotten.
     pub(super) room: usize,
-    /// Steps that are always free.
+    /// Steps that are free for every link, however small it is.
     pub(super) free: usize,
     /// Steps for each constraint after which a set tells no objects apart, after which all memory is one, and after which
     /// everything is unknown.
@@ -73,7 +73,7 @@ impl ConstraintGraph {
         self.work.steps + self.sets.steps > self.budget.free.saturating_add(steps)
     }
 
-    /// Give up the next thing.
+    /// Give up the next thing that costs precision: objects, then memory, then values.
     pub(super) fn give_up(&mut self) {
         if self.given_up == GivenUp::Nothing {
             self.given_up = GivenUp::Objects;

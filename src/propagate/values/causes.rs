@@ -58,7 +58,7 @@ impl Causes {
         }
     }
 
-    /// Those of a node.
+    /// The causes for which a node may hold anything.
     pub(super) fn of(
         &self,
         graph: &ConstraintGraph,

@@ -24,7 +24,7 @@ impl ConstraintGraph {
         self.copies.get(copy as usize).copied().filter(|c| !c.at_once)
     }
 
-    /// Where a node points.
+    /// The places in memory that a node points to, each once.
     pub(super) fn places(&self, node: NodeId) -> Vec<Element> {
         let mut places = self.set(node).to_vec();
         if self.has(self.find(node), OVERDEFINED) {

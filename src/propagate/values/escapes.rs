@@ -24,7 +24,7 @@ impl Flow<'_> {
         }
     }
 
-    /// An address escaped.
+    /// Note that unseen code may have the address, and what follows from it for what lies there.
     pub(super) fn escape(&mut self, element: Element) {
         let atom = match self.meaning.get(element.object() as usize).copied() {
             Some(ObjectKind::Code(atom)) => atom,
@@ -41,7 +41,7 @@ impl Flow<'_> {
         }
     }
 
-    /// Unseen code calls the function.
+    /// Unseen code may call the function: its parameters may be anything, and its results escape.
     fn open(&mut self, function: u32) {
         let summary = self.summary(function);
         let unknown = OverdefinedReason::Parameter;

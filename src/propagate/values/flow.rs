@@ -41,19 +41,19 @@ pub(super) enum ObjectKind {
 
 /// Bytes of a frame that are told apart, below and above the stack pointer at entry.
 const FRAME: (i64, i64) = (-(1 << 18), 1 << 12);
-/// Where stack parameters begin.
+/// The offset in the callee's frame where stack parameters begin: behind the return address.
 pub(super) const FIRST_STACK_PARAMETER: i64 = 8;
 
 pub(super) struct Flow<'s> {
     pub(super) world: LinkPlaces<'s>,
     pub(super) graph: ConstraintGraph,
-    /// By object.
+    /// By object: what it stands for in the link.
     pub(super) meaning: Vec<ObjectKind>,
     object_of: Vec<Option<u32>>,
     first_function: Vec<u32>,
     /// Each function as all enter it that have no instance of their own, then those instances.
     pub(super) functions: Vec<Instance>,
-    /// How many functions there are.
+    /// How many functions there are; behind them come the instances that calls have for themselves.
     pub(super) common: usize,
     /// Instances of which nothing is in the graph yet, and the atoms of their functions.
     pub(super) made: Vec<(u32, AtomId)>,
@@ -80,11 +80,11 @@ pub(super) struct Flow<'s> {
     pub(super) fixed_mapping: Option<FixedMapping>,
     /// Somebody has the address of what maps memory.
     pub(super) taken_mapping: Option<FixedMapping>,
-    /// By atom.
+    /// By atom: the reason why it lives, `None` while nothing reaches it.
     pub(super) witness: Vec<Option<Witness>>,
     /// By atom: the first edge from a live atom that mentions it.
     pub(super) mention: Vec<Option<u32>>,
-    /// By atom.
+    /// By atom: unseen code may have its address.
     pub(super) escaped: Vec<bool>,
     pending: VecDeque<AtomId>,
 }

@@ -30,15 +30,15 @@ pub(super) const SHARED: u32 = 1;
 /// Why a value may be anything that escaped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OverdefinedReason {
-    /// The front end lost it.
+    /// The front end did not follow where the value comes from.
     FrontEnd,
     /// A parameter of something that escaped, or a value at a label that did.
     Parameter,
-    /// Read from memory that escaped.
+    /// It was read from memory that escaped.
     Memory,
     /// The result of a call that goes to something unknown.
     Result,
-    /// Defined outside of the modules.
+    /// It is defined outside of the modules of the link.
     Outside,
     /// The work that a link may be was spent.
     Budget,
@@ -71,7 +71,7 @@ impl OverdefinedReason {
 /// What an object is to memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MemoryClass {
-    /// It has contents.
+    /// It has contents, which loads read and stores write.
     Memory,
     /// Loads read no address, stores write nothing that can be read.
     Opaque,
@@ -91,7 +91,7 @@ impl MemoryClass {
     }
 }
 
-/// Bytes in a cell.
+/// How many bytes a cell of memory has: those of an address.
 pub(super) const CELL: i64 = 8;
 /// How far an offset may leave its object and still be known.
 const MARGIN: i64 = 4096;
@@ -106,7 +106,7 @@ pub(super) struct AbstractObject {
     pub(super) cells: BTreeMap<i64, NodeId>,
     /// What was stored at an unknown offset.
     pub(super) anywhere: Option<NodeId>,
-    /// The union of all cells.
+    /// The union of all cells, for loads at an unknown offset.
     pub(super) whole: Option<NodeId>,
     /// What was stored at an unknown offset not below the given one: parameters on the stack of a frame.
     pub(super) above: Option<(i64, NodeId)>,
@@ -134,7 +134,7 @@ pub(super) struct RangeCopy {
 /// What each element of a node implies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum ComplexConstraint {
-    /// `to` holds it, displaced.
+    /// `to` holds what the node holds, displaced by so many bytes; `None` is any number.
     Displace { to: NodeId, by: Option<i64> },
     /// `to` holds what memory there holds.
     Load { to: NodeId, offset: Option<i64>, size: u32 },
@@ -156,11 +156,11 @@ pub(super) struct MemoryCopy {
     pub(super) from: (NodeId, Option<i64>),
     pub(super) to: (NodeId, Option<i64>),
     pub(super) size: u32,
-    /// Places are not told apart.
+    /// Places are not told apart: one copy is of all that is there.
     pub(super) at_once: bool,
 }
 
-/// What the builder is told.
+/// What the graph tells the builder, which makes more of the graph for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Event {
     Called {
@@ -183,7 +183,7 @@ pub(super) const END: u32 = u32::MAX;
 
 /// It may hold anything that escaped.
 pub(super) const OVERDEFINED: u8 = 1;
-/// All that it holds escapes.
+/// All that the node holds, now or later, escapes.
 pub(super) const ESCAPES: u8 = 2;
 /// A cell of memory that escaped.
 pub(super) const IS_SHARED: u8 = 4;
@@ -209,7 +209,7 @@ pub(super) struct Node {
 }
 
 impl Node {
-    /// One that stands for itself.
+    /// A node that stands for itself, with nothing in it.
     fn new(id: NodeId, marks: u8) -> Node {
         Node { parent: id, edges: END, uses: END, held: END, degree: 0, marks, causes: 0 }
     }
@@ -224,9 +224,9 @@ pub(super) struct ConstraintGraph {
     pub(super) displacements: FxHashMap<(SetId, Option<i64>), SetId>,
     /// How often objects were joined or escaped.
     pub(super) epoch: u32,
-    /// Lists of (node, next).
+    /// The edges of all nodes as linked lists of (node, next).
     pub(super) edges: Vec<(NodeId, u32)>,
-    /// Lists of (use, next).
+    /// The constraints that wait for a node, as linked lists of (use, next).
     pub(super) uses: Vec<(ComplexConstraint, u32)>,
     pub(super) copies: Vec<MemoryCopy>,
     pub(super) objects: Vec<AbstractObject>,
@@ -239,7 +239,7 @@ pub(super) struct ConstraintGraph {
     /// Nodes whose sets exceed the budget of objects.
     pub(super) over_budget: Vec<NodeId>,
     pub(super) joined_objects: usize,
-    /// Of nodes with many edges.
+    /// The edges of nodes that have many, so that none is made twice.
     pub(super) known_edges: FxHashSet<(NodeId, NodeId)>,
     pub(super) work: super::solve::Work,
     pub(super) events: Vec<Event>,
@@ -342,7 +342,7 @@ impl ConstraintGraph {
         of.start.saturating_sub(MARGIN).checked_add(i64::from(code))
     }
 
-    /// An element displaced.
+    /// The element so many bytes further on in its object; with `None` anywhere in it.
     pub(super) fn displaced(&self, element: Element, by: Option<i64>) -> Element {
         if element.is_unknown() {
             return element;
@@ -351,7 +351,7 @@ impl ConstraintGraph {
         self.element(element.object(), offset)
     }
 
-    /// All of a set displaced.
+    /// The set with each of its elements displaced as [`Self::displaced`] says.
     pub(super) fn displaced_set(&mut self, set: SetId, by: Option<i64>) -> SetId {
         if let Some(known) = self.displacements.get(&(set, by)) {
             return *known;

@@ -95,7 +95,7 @@ impl ConstraintGraph {
         true
     }
 
-    /// Make one node of these.
+    /// Make one node of these, which holds what each of them held.
     fn one_of(&mut self, mut nodes: Vec<NodeId>) -> NodeId {
         nodes.iter_mut().for_each(|n| *n = self.find(*n));
         nodes.sort_unstable();

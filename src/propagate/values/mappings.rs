@@ -16,7 +16,7 @@ use crate::ids::{AtomId, SymbolId};
 /// Why a program may make addresses of numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FixedMapping {
-    /// The function that maps memory.
+    /// The function of a library that maps memory where it is told.
     pub symbol: SymbolId,
     /// The code that calls it or takes its address; `None` where its address escaped, or it has another name by an option.
     pub by: Option<AtomId>,
@@ -83,7 +83,7 @@ impl Flow<'_> {
         }
     }
 
-    /// At the end.
+    /// What turns value flow off in the link, once all of it is followed.
     pub(super) fn fixed_mapping(&self) -> Option<FixedMapping> {
         self.fixed_mapping.or(self.taken_mapping.filter(|_| self.graph.given_up != GivenUp::Nothing))
     }

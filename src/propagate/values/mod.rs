@@ -47,14 +47,14 @@ pub use places::{FlowInputs, ModelOf};
 /// What an indirect call site of a live function calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallTargets {
-    /// The atom of the function.
+    /// The atom in which the function that calls is entered.
     pub caller: AtomId,
     /// Of the instruction: section index in the caller's module, and bytes from its start.
     pub section: u32,
     pub offset: u64,
     /// Sorted: code atoms, with the offset from the start of the section where it is known.
     pub targets: Vec<(AtomId, Option<i64>)>,
-    /// Sorted: functions of shared libraries.
+    /// Functions of shared libraries that it may call, sorted.
     pub externals: Vec<SymbolId>,
     /// Why it may call anything that escaped, sorted; empty if it is resolved. Then the targets say nothing.
     pub overdefined: Vec<OverdefinedReason>,
@@ -62,22 +62,22 @@ pub struct CallTargets {
     pub because: Option<(OverdefinedReason, Option<AtomId>)>,
 }
 
-/// Counts of the fixpoint.
+/// Counts of the fixpoint, over the functions that live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Statistics {
-    /// Live functions with a summary.
+    /// Functions that live and have a summary.
     pub functions: usize,
     pub indirect_sites: usize,
     /// A finite set that isn't empty.
     pub resolved: usize,
-    /// Nothing is ever called there.
+    /// Sites where no function ever arrives, so that they never run.
     pub empty: usize,
     pub overdefined: usize,
     /// Overdefined sites by cause, in the order of [`OverdefinedReason::ALL`]; a site may have several.
     pub by_cause: [usize; OverdefinedReason::ALL.len()],
     /// Code atoms that live code calls directly, or some live site whose callees are known.
     pub called: usize,
-    /// Code atoms whose address escaped.
+    /// Code atoms of which unseen code may have the address.
     pub escaped: usize,
     /// Code atoms whose address live code or data mentions.
     pub mentioned: usize,
@@ -88,13 +88,13 @@ pub struct Statistics {
     pub instances: usize,
     /// Memory objects that a budget joined with others.
     pub joined_objects: usize,
-    /// Work, in elements looked at.
+    /// The work that was done, in elements of sets looked at.
     pub steps: usize,
-    /// Because that was too much.
+    /// What was no longer told apart because that was too much.
     pub given_up: GivenUp,
 }
 
-/// The fixpoint.
+/// The fixpoint: what lives, and where each indirect call may go.
 #[derive(Debug, Clone, Default)]
 pub struct ValueFlow {
     pub liveness: Liveness,
@@ -129,7 +129,7 @@ pub fn flow(sources: FlowInputs<'_>, explain: bool) -> ValueFlow {
     flow_within(sources, explain, budget::BUDGET)
 }
 
-/// The same with another budget.
+/// Value flow with another budget than the one for links of this size.
 fn flow_within(sources: FlowInputs<'_>, explain: bool, budget: budget::Budget) -> ValueFlow {
     let mut flow = flow::Flow::new(places::LinkPlaces::new(sources), budget);
     flow.graph.explain = explain;

@@ -18,12 +18,12 @@ use crate::resolve::{Prevailing, Resolution};
 /// The model of a function of a shared library, by its symbol.
 pub type ModelOf<'m> = &'m dyn Fn(SymbolId) -> Option<&'m Model>;
 
-/// What value flow reads.
+/// What value flow reads: the joined link, and the summaries behind it.
 #[derive(Clone, Copy)]
 pub struct FlowInputs<'s> {
     pub config: &'s Config,
     pub resolution: &'s Resolution<'s>,
-    /// In load order.
+    /// The elements are in load order, as the index has the modules.
     pub summaries: &'s [&'s ModuleSummary],
     pub index: &'s Index,
     /// What references alone reach: no more than that is looked at, so that no link keeps more for what it is told of values.
@@ -38,7 +38,7 @@ pub struct FlowInputs<'s> {
     pub can_stub: &'s dyn Fn(AtomId) -> bool,
 }
 
-/// A place in the link.
+/// What a place of a module's summary means in the link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ResolvedPlace {
     /// In an atom, in bytes from the start of its section.
@@ -48,7 +48,7 @@ pub(super) enum ResolvedPlace {
     /// What the resolver function there returns.
     Resolver(AtomId, i64),
     Unknown,
-    /// No address at all.
+    /// It is no address at all, as of an undefined weak symbol.
     Nothing,
 }
 
@@ -206,7 +206,7 @@ impl<'s> LinkPlaces<'s> {
         Some((self.global(position, region.first), region))
     }
 
-    /// All atoms.
+    /// The number of atoms in the link, dead ones too.
     pub(super) fn atoms(&self) -> usize {
         self.sources.index.atom_count()
     }
@@ -251,6 +251,6 @@ pub(super) enum Content {
     /// Constants without addresses, which nothing can write: a pointer to them leads nowhere.
     Constant,
     Data,
-    /// Anything may happen to it.
+    /// Anything may happen to it: nobody followed its code.
     Unfollowed,
 }

@@ -12,12 +12,12 @@ use super::sets::{Element, SetId};
 /// A node with more edges than this waits for the others.
 const HUB: u16 = 8;
 
-/// What a node holds.
+/// The set of elements that a node holds, and what is on its way there.
 #[derive(Default)]
 pub(super) struct PointsToSet {
     /// What has been handed on, unless it is to be done again.
     pub(super) set: SetId,
-    /// On their way here.
+    /// The set that arrived first and has not been handed on yet.
     first: SetId,
     more: Vec<SetId>,
     /// The edges and uses have not seen all of the set.
@@ -29,7 +29,7 @@ impl PointsToSet {
         std::iter::once(self.first).chain(self.more.iter().copied())
     }
 
-    /// Take what another one holds.
+    /// Take all that another one holds, as not handed on yet.
     pub(super) fn absorb(&mut self, other: PointsToSet) {
         self.more.extend([other.set, other.first]);
         self.more.extend(other.more);
@@ -46,13 +46,13 @@ impl PointsToSet {
 }
 
 impl ConstraintGraph {
-    /// What a representative holds.
+    /// The set that a node which stands for itself has handed on.
     pub(super) fn set_of(&self, id: NodeId) -> SetId {
         let held = self.nodes.get(id as usize).and_then(|n| self.held.get(n.held as usize));
         held.map_or(SetId::EMPTY, |h| h.set)
     }
 
-    /// What a node holds.
+    /// The elements that a node holds, whatever node stands for it.
     pub(super) fn set(&self, node: NodeId) -> &[Element] {
         self.sets.elements(self.set_of(self.find(node)))
     }
@@ -62,7 +62,7 @@ impl ConstraintGraph {
         self.held.get_mut(self.nodes[id as usize].held as usize)
     }
 
-    /// What a representative holds.
+    /// The set of a node that stands for itself, made when it is first asked for.
     pub(super) fn hold(&mut self, id: NodeId) -> &mut PointsToSet {
         let node = &mut self.nodes[id as usize];
         if node.held == END {
@@ -77,7 +77,7 @@ impl ConstraintGraph {
         self.held(id).map(std::mem::take).unwrap_or_default()
     }
 
-    /// `node` holds `element`.
+    /// Let the node hold the element, and put it on the list if that is new.
     pub(super) fn add(&mut self, node: NodeId, element: Element) {
         match OverdefinedReason::of(element) {
             Some(cause) => self.add_unknown(node, cause),

@@ -8,7 +8,7 @@
 
 use super::graph::NodeId;
 
-/// Ranks begin with 1.
+/// The rank of a node that has none yet; ranks begin with 1.
 const UNRANKED: u32 = 0;
 
 /// The three parts of a round.
@@ -35,7 +35,7 @@ pub(super) struct Queue {
 #[derive(Default)]
 struct Round {
     unranked: Numbers,
-    /// By rank.
+    /// The nodes that wait, by their rank in topological order.
     ranked: Numbers,
     hubs: Numbers,
 }

@@ -12,7 +12,7 @@ use std::hash::Hasher;
 
 use rustc_hash::{FxHashMap, FxHasher};
 
-/// (object, offset).
+/// An object and an offset in it, in one word: the object in the upper half.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Element(u64);
 
@@ -36,7 +36,7 @@ impl Element {
         self.0 as u32
     }
 
-    /// Whatever escaped, for whatever cause.
+    /// The element that stands for whatever escaped, for whatever cause.
     pub(super) const OVERDEFINED: Element = Element((UNKNOWN_OBJECT as u64) << 32 | u32::MAX as u64);
 
     pub(super) fn is_unknown(self) -> bool {
@@ -66,9 +66,9 @@ impl SetId {
 pub(super) struct SetFacts {
     /// With the objects that stand for others.
     pub(super) canonical: (u32, SetId),
-    /// That, without what has escaped.
+    /// The same with the epoch in which it was made, without what has escaped.
     pub(super) unescaped: (u32, SetId),
-    /// All of it has.
+    /// Every object of the set has escaped, so that nothing is left to tell.
     pub(super) escaped: bool,
     /// How many objects of memory it tells apart.
     pub(super) told_apart: Option<u32>,
@@ -76,7 +76,7 @@ pub(super) struct SetFacts {
     pub(super) code: Option<SetId>,
 }
 
-/// The table of sets.
+/// The table of sets, each of which is there once.
 pub(super) struct Sets {
     /// Of all sets, one after the other; each sorted.
     elements: Vec<Element>,
@@ -91,7 +91,7 @@ pub(super) struct Sets {
     pub(super) steps: usize,
     /// Elements that were kept after the last collection.
     kept: usize,
-    /// Room; empty between uses.
+    /// Room for a result that is being made; it is empty between uses.
     room: Vec<Element>,
 }
 
@@ -115,7 +115,7 @@ impl Default for Sets {
 }
 
 impl Sets {
-    /// Sorted.
+    /// The elements of a set, sorted by object and offset.
     pub(super) fn elements(&self, set: SetId) -> &[Element] {
         let at = set.0 as usize;
         let start = at.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
@@ -137,7 +137,7 @@ impl Sets {
         set
     }
 
-    /// What either holds.
+    /// The set of what either of the two holds.
     pub(super) fn union(&mut self, one: SetId, other: SetId) -> SetId {
         if one == other || other.is_empty() {
             return one;
@@ -157,7 +157,7 @@ impl Sets {
         union
     }
 
-    /// What any of them holds.
+    /// The set of what any of these sets holds.
     pub(super) fn union_of(&mut self, sets: &[SetId]) -> SetId {
         let mut sets = sets.to_vec();
         sets.sort_unstable();

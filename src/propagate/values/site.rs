@@ -37,7 +37,7 @@ impl CallInterface<'_> {
         self.stack.iter().map(|(o, v)| (*o, self.first + v.0))
     }
 
-    /// What unseen code can find.
+    /// The values that unseen code can find where the convention passes arguments.
     pub(super) fn by_convention(&self) -> impl Iterator<Item = NodeId> {
         let passed = self.actuals.iter().filter(|(register, _)| PASSED & 1 << (register & 63) != 0);
         passed.map(|a| self.first + a.1.0).chain(self.stack().map(|s| s.1))
@@ -59,7 +59,7 @@ pub(super) struct PendingStackArguments<'s> {
 }
 
 impl<'s> PendingStackArguments<'s> {
-    /// `None`: nothing is.
+    /// The arguments on the stack that a call passes; `None` if it passes nothing there.
     pub(super) fn of(passed: &CallInterface<'s>) -> Option<Self> {
         let is_any = !passed.stack.is_empty() || passed.in_frame.is_some();
         is_any.then_some(PendingStackArguments {

@@ -15,10 +15,10 @@ use super::groups::{Access, Grown};
 use super::queue::Queue;
 use super::sets::{Element, SetId, difference};
 
-/// What is to be done.
+/// The work that is to be done before the graph is at its fixpoint.
 #[derive(Default)]
 pub(super) struct Work {
-    /// Nodes that have become unknown.
+    /// Nodes that have become unknown since they were last looked at.
     pub(super) unknown: Vec<NodeId>,
     /// Objects of memory that have escaped.
     pub(super) shared: Vec<u32>,
@@ -32,7 +32,7 @@ pub(super) struct Work {
     /// Sets that were handed on, elements that were looked at; and how many at the last search.
     pub(super) steps: usize,
     pub(super) steps_searched: usize,
-    /// Room; empty between uses.
+    /// Room for the elements that are new at a node; it is empty between uses.
     news: Vec<Element>,
 }
 

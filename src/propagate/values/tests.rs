@@ -127,7 +127,7 @@ pub(super) fn module(functions: &[(&str, &str)], data: &[(&str, &str)], outside:
     text + &flow
 }
 
-/// Whether an atom is code.
+/// Whether the atom of this number is one of code.
 fn is_code(summary: &ModuleSummary, atom: u32) -> bool {
     summary.atoms[atom as usize].kind == AtomKind::Code
 }

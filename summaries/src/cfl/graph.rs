@@ -20,7 +20,7 @@ use crate::summary::Target;
 /// A node of the graph. The values come first, by number.
 pub(super) type NodeId = u32;
 
-/// What a node is.
+/// What a node of the graph stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Node {
     Value(ValueIdx),
@@ -32,13 +32,13 @@ pub(super) enum Node {
     },
     /// The address of a symbol, or of a place in the module.
     Symbol(Target),
-    /// The stack pointer at entry.
+    /// The address of the frame: the stack pointer at entry.
     Frame,
-    /// Whatever escaped.
+    /// Whatever escaped, from this function or from others.
     Unknown,
 }
 
-/// What is around the function.
+/// What is assumed of the code around the function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Surroundings {
     /// Nothing: no caller passes anything, no callee does anything.
@@ -55,11 +55,11 @@ pub(super) struct Assignment {
     pub(super) offset: Option<i64>,
 }
 
-/// The graph of a function.
+/// The graph of a function: its values, and its assignments and dereferences as edges.
 pub(super) struct Graph {
     pub(super) nodes: Vec<Node>,
     pub(super) assignments: Vec<Assignment>,
-    /// By node: numbers of assignments.
+    /// By node: the numbers of the assignments that leave it.
     out: Adjacency,
     into: Adjacency,
     /// By node: what is read or written through it.

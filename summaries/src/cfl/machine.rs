@@ -14,20 +14,20 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::graph::{Graph, Node, NodeId};
 
-/// Where a path is.
+/// Where in the grammar a path is: the state of the automaton.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum MatchState {
-    /// It has not begun.
+    /// The path has not begun: it is at its source.
     Start,
-    /// Back along assignments.
+    /// The path went back along assignments, and nothing else.
     FlowFromReadOnly,
     /// At the same memory under another name, with no assignment before.
     FlowFromMemAliasNoReadWrite,
     /// The same, with assignments back before.
     FlowFromMemAliasReadOnly,
-    /// Forth along assignments, none back.
+    /// The path went forth along assignments, and never back.
     FlowToWriteOnly,
-    /// Forth, after some back.
+    /// The path went forth, after some steps back.
     FlowToReadWrite,
     /// At the same memory under another name, on the way forth.
     FlowToMemAliasWriteOnly,
@@ -35,7 +35,7 @@ pub(super) enum MatchState {
 }
 
 impl MatchState {
-    /// Back along an assignment.
+    /// The state after a step back along an assignment; `None` if no path goes so.
     fn back(self) -> Option<MatchState> {
         use MatchState::*;
         match self {
@@ -46,7 +46,7 @@ impl MatchState {
         }
     }
 
-    /// Forth along one.
+    /// The state after a step forth along an assignment.
     fn forth(self) -> MatchState {
         use MatchState::*;
         match self {
@@ -96,7 +96,7 @@ pub(super) struct Machine<'g> {
     /// By pair and state; any displacement is `[None]`.
     known: FxHashMap<(NodeId, NodeId, MatchState), Vec<Option<i64>>>,
     pub(super) facts: Vec<Fact>,
-    /// Facts that have been followed.
+    /// How many facts have been followed; those behind it wait.
     followed: usize,
     asked: FxHashSet<NodeId>,
     /// By content: others of the same memory.

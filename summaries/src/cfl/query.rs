@@ -9,7 +9,7 @@ use super::machine::Machine;
 use crate::ids::ValueIdx;
 use crate::relation::{FunctionSummary, Place};
 
-/// What is asked about.
+/// Which two values, or accesses of memory, are asked about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Query {
     /// Both values may hold an address in the same object.
@@ -31,7 +31,7 @@ pub struct Answer {
 /// Facts after which a question counts as unanswered.
 pub const MOST_FACTS: usize = 1 << 20;
 
-/// Ask.
+/// Ask whether two values of a function may alias, within the budget.
 pub fn may_alias(
     function: &FunctionSummary,
     surroundings: Surroundings,

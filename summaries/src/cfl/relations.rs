@@ -29,19 +29,19 @@ pub enum Root {
     Actual(u32, Register),
     StackActual(u32, i32),
     Returned(u32, Register),
-    /// What a call site calls.
+    /// What the call site of this number calls.
     Called(u32),
-    /// What comes in at labels.
+    /// What comes in where the function is entered at labels.
     Label,
     /// The address of a symbol, or of a place in the module.
     Global(Target),
-    /// The stack pointer at entry.
+    /// The address of the frame: the stack pointer at entry.
     Frame,
     /// Whatever escaped; what goes there escapes.
     Unknown,
 }
 
-/// A root, dereferenced `level` times.
+/// A root of the interface, dereferenced `level` times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct InterfaceValue {
     pub root: Root,
@@ -59,13 +59,13 @@ pub struct ExternalRelation {
 /// What an interface value may hold besides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Attribute {
-    /// It escapes.
+    /// Unseen code may have the value's address.
     Escaped,
-    /// Whatever escaped.
+    /// It holds whatever escaped, from anywhere.
     Unknown,
-    /// Something that the caller passed.
+    /// It holds something that the caller passed.
     Caller,
-    /// The address of a symbol.
+    /// It holds the address of a symbol.
     Global,
 }
 
@@ -141,7 +141,7 @@ pub fn relations(function: &FunctionSummary, most_facts: usize) -> Relations {
 
 /// What roots hold, carried forth along assignments.
 struct Flow {
-    /// By node.
+    /// By node: the interface values that it holds, each displaced.
     held: Vec<BTreeSet<(InterfaceValue, Option<i64>)>>,
     work: Vec<(NodeId, InterfaceValue, Option<i64>)>,
     count: usize,
@@ -160,7 +160,7 @@ impl Flow {
     }
 }
 
-/// Where addresses come in.
+/// Where addresses come into the function, and the nodes that hold them then.
 fn sources(function: &FunctionSummary, graph: &Graph) -> Vec<(Root, NodeId)> {
     let mut sources: Vec<(Root, NodeId)> = vec![(Root::Unknown, graph.unknown)];
     sources.extend(function.parameters.iter().map(|(r, v)| (Root::Parameter(*r), v.0)));
@@ -179,7 +179,7 @@ fn sources(function: &FunctionSummary, graph: &Graph) -> Vec<(Root, NodeId)> {
     sources
 }
 
-/// Where they leave.
+/// Where addresses leave the function, and the nodes that hold them then.
 fn sinks(function: &FunctionSummary, graph: &Graph) -> Vec<(Root, NodeId)> {
     let mut sinks: Vec<(Root, NodeId)> = vec![(Root::Unknown, graph.unknown)];
     sinks.extend(function.results.iter().map(|(r, v)| (Root::Result(*r), v.0)));

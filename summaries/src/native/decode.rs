@@ -15,19 +15,19 @@ use iced_x86::{
 /// Where control goes behind an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flow {
-    /// To the next instruction.
+    /// It goes on with the next instruction and nowhere else.
     Next,
-    /// `jmp` to [`Instruction::target`].
+    /// `jmp` to the place that [`Instruction::target`] says.
     Jump,
     /// `jcc`, `loop`, `jrcxz`, `xbegin`: to the target or the next instruction.
     Conditional,
-    /// `call` to the target.
+    /// `call` of the place that [`Instruction::target`] says.
     Call,
     /// `call` through a register or memory.
     IndirectCall,
-    /// `jmp` through a register.
+    /// `jmp` to the place that a register holds.
     JumpRegister,
-    /// `jmp` through memory.
+    /// `jmp` to the place that memory holds.
     JumpMemory,
     /// `ret`, `ud2`, `hlt`, `int3` and their like: not to the next instruction.
     Stop,
@@ -38,7 +38,7 @@ pub(crate) enum Flow {
 pub(crate) enum Field {
     /// None that is 4 bytes or wider, or a branch of less than 4 bytes.
     None,
-    /// A branch of 32 bits.
+    /// A branch, direct, with a field of 32 bits.
     Branch,
     /// A RIP-relative memory operand. `access` says that memory is read or written there: `lea` only takes the address.
     RipRelative { access: bool },
@@ -52,11 +52,11 @@ pub(crate) struct Instruction {
     pub(crate) offset: u32,
     pub(crate) len: u8,
     pub(crate) flow: Flow,
-    /// What [`Instruction::displacement`] is.
+    /// What the field at [`Instruction::displacement`] means.
     pub(crate) field: Field,
     /// Offset in the instruction and size in bytes of the displacement or branch distance; size 0 if there is none.
     pub(crate) displacement: (u8, u8),
-    /// The same of an immediate.
+    /// The immediate's offset in the instruction and its size, in bytes, like the displacement's.
     pub(crate) immediate: (u8, u8),
     /// Where a direct branch (of any width) or a RIP-relative operand leads if no relocation says otherwise.
     pub(crate) target: Option<i64>,
@@ -65,7 +65,7 @@ pub(crate) struct Instruction {
 }
 
 impl Instruction {
-    /// The first byte behind it.
+    /// The offset of the first byte behind the instruction.
     pub(crate) fn end(&self) -> u64 {
         u64::from(self.offset) + u64::from(self.len)
     }
@@ -216,7 +216,7 @@ fn flow(decoded: &Decoded, branch: bool) -> Option<Flow> {
 pub(crate) enum StackChange {
     /// It moves up by so many bytes. A call comes back with the stack pointer where it was.
     By(i64),
-    /// `mov %rsp, %rbp`.
+    /// `mov %rsp, %rbp`: rbp is the frame's from here on.
     Frame,
     Leave,
     Unknown,
@@ -259,25 +259,25 @@ pub(crate) enum Step {
     /// A 32-bit load from `base` + `index`, sign-extended or not, without displacement. `plain` says that the index is not
     /// scaled, so that either register may hold the base.
     Load32 { to: Gpr, base: Gpr, index: Gpr, plain: bool },
-    /// A RIP-relative 32-bit load.
+    /// A load of 32 bits relative to the instruction pointer.
     LoadConstant32 { to: Gpr },
-    /// `mov` between 64-bit registers.
+    /// `mov` from one 64-bit register to another.
     Move { to: Gpr, from: Gpr },
-    /// `movsxd` from a register, `cdqe`.
+    /// `movsxd` from a register, or `cdqe`: the low half, with its sign.
     Extend { to: Gpr, from: Gpr },
-    /// `add` of 64-bit registers.
+    /// `add` of one 64-bit register to another.
     Add { to: Gpr, from: Gpr },
-    /// A 64-bit load or `pop`.
+    /// A load of 64 bits, or `pop`, with the registers that it writes.
     Load64 { to: Gpr, written: u16 },
     /// A constant: `mov` of an immediate, `xor` of a register with itself.
     Constant { to: Gpr, value: u64 },
     /// A conditional move of 64 bits, from memory if from no register.
     Select { to: Gpr, from: Option<Gpr> },
-    /// A call.
+    /// A call: what the convention does not preserve is lost.
     Call,
-    /// A form of `nop`.
+    /// A form of `nop`, which changes nothing.
     Padding,
-    /// `jmp` through this register.
+    /// `jmp` to the place that this register holds.
     Jump { through: Gpr },
     /// Anything else: bits of the registers that it writes or may write.
     Other { written: u16 },

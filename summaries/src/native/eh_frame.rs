@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-/// What a record is.
+/// What a record of `.eh_frame` is (LSB Core, "Exception Frames").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordKind {
     /// Common information entry; a relocation in it is the personality.

@@ -74,7 +74,7 @@ pub(crate) mod types {
     pub(crate) const R_X86_64_CODE_6_GOTPC32_TLSDESC: u32 = elf::R_X86_64_CODE_6_GOTPC32_TLSDESC.0;
     /// Of the psABI before 1.0: `R_X86_64_PC32` of a branch with a `bnd` prefix.
     pub(crate) const PC32_BND: u32 = 39;
-    /// The same of `R_X86_64_PLT32`.
+    /// The form of `R_X86_64_PLT32` behind a `bnd` prefix, which assemblers of MPX code wrote.
     pub(crate) const PLT32_BND: u32 = 40;
 }
 
@@ -213,7 +213,7 @@ pub(crate) fn entries<'a>(tables: &Tables<'a>, index: u32, section: &Section) ->
 /// What relocations of divided sections mean, where they alone don't say; both tables are sorted by place.
 #[derive(Clone, Copy)]
 pub(crate) struct Meanings<'m> {
-    /// Some section has several atoms.
+    /// Some section of the module has several atoms.
     pub(crate) divided: bool,
     pub(crate) owned: &'m [OwnedRange],
     pub(crate) retargets: &'m [Retarget],

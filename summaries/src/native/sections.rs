@@ -32,7 +32,7 @@ pub fn is_standard_family(name: &[u8]) -> bool {
         b".lrodata",
         b".lbss",
     ];
-    /// The name itself only.
+    /// Names that count only by themselves, not as the beginning of longer ones.
     const EXACT: &[&[u8]] = &[b".eh_frame", b".sdata", b".sbss"];
     const LINKONCE: &[&[u8]] = &[b"t.", b"r.", b"d.", b"b.", b"s.", b"sb.", b"td.", b"tb."];
     if let Some(rest) = name.strip_prefix(b".gnu.linkonce.") {

@@ -38,7 +38,7 @@ pub struct Significance {
     pub mentioned: Vec<bool>,
 }
 
-/// What an object says.
+/// What an object says of which addresses matter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Addresses {
     /// It can't be told, or the object is not understood: every address counts.
@@ -81,12 +81,12 @@ fn has_table(bytes: &[u8]) -> bool {
     Tables::read(bytes).is_ok_and(|tables| table_of(&tables).is_some())
 }
 
-/// A frame description entry.
+/// A frame description entry, as far as folding asks about it.
 struct Description {
     section: u32,
     start: u64,
     end: u64,
-    /// It has no exception table.
+    /// Nothing but its function's first byte is referred to: there is no exception table.
     plain: bool,
 }
 
@@ -95,9 +95,9 @@ struct Reader<'a, 's> {
     summary: &'s ModuleSummary,
     /// The first atom of each section.
     by_section: SectionAtoms,
-    /// By (section, place).
+    /// The relocations of the module, each with the section that it is in, by (section, place).
     relas: Vec<(u32, Rela)>,
-    /// By (section, start).
+    /// The frame description entries, by (section, start) of what they describe.
     descriptions: Vec<Description>,
 }
 
@@ -362,7 +362,7 @@ impl Found {
     }
 }
 
-/// An atom that decodes.
+/// The bytes of an atom that decodes, with its relocations.
 struct Code<'a, 'r> {
     atom: &'r Atom,
     bytes: &'a [u8],

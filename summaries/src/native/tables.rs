@@ -36,12 +36,12 @@ pub(crate) fn record(limit: Limit, section: Option<u32>, detail: impl Into<Strin
     LimitRecord { limit, section, bytes: 0, detail: detail.into() }
 }
 
-/// [`Limit::MalformedObject`], of the whole file.
+/// The limit [`Limit::MalformedObject`], about the whole file.
 pub(crate) fn malformed(detail: impl Into<String>) -> LimitRecord {
     record(Limit::MalformedObject, None, detail)
 }
 
-/// A section header, decoded.
+/// A section header, decoded, in the host's numbers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Section {
     pub(crate) name: NameRef,
@@ -120,7 +120,7 @@ pub(crate) struct Symtab<'a> {
     pub(crate) extended: Option<&'a [u8]>,
 }
 
-/// A relocatable object's tables.
+/// The tables of a relocatable object, bounded by the file.
 #[derive(Debug)]
 pub(crate) struct Tables<'a> {
     pub(crate) bytes: &'a [u8],
@@ -194,7 +194,7 @@ impl<'a> Tables<'a> {
         Ok(Tables { bytes, sections, symtab, names, symbol_names })
     }
 
-    /// The bytes of a name.
+    /// The bytes of a name, in the table that it is of.
     pub(crate) fn name(&self, name: NameRef) -> &[u8] {
         let start = name.start as usize;
         self.names.get(start..start.saturating_add(name.len as usize)).unwrap_or(&[])
@@ -378,7 +378,7 @@ fn read_symtab<'a>(bytes: &'a [u8], sections: &[Section]) -> Result<Option<Symta
     Ok(Some(Symtab { section: index as u32, entries, first_global: section.info, extended }))
 }
 
-/// See [`super::find_section`].
+/// Find a section by its name without reading anything else ([`super::find_section`]).
 pub(crate) fn find_section(bytes: &[u8], name: &[u8]) -> Option<Range<usize>> {
     let raw = section_headers(bytes).ok()?;
     let names = section_bytes(bytes, &decode(raw.headers.get(raw.shstrndx as usize)?))?;

@@ -17,7 +17,7 @@ impl Numbers {
 
 /// Constraints of a function, calls among them.
 const LINES: usize = 60;
-/// Values of a function.
+/// How many values each function of the random program has.
 const VALUES: usize = 40;
 
 /// The body of a function. Of a hundred lines 45 copy, 12 displace, 12 load, 7 store, 3 make addresses, and the others call: those

@@ -13,7 +13,7 @@ use summaries::{AtomIdx, ModuleSummary, ReferenceKind, Target};
 /// (object, offset); `None` is the unknown.
 type Address = Option<(AbstractObject, Option<i64>)>;
 
-/// (atom, offset)
+/// Where a call goes: atoms, each with its offset where that is known.
 type Targets = BTreeSet<(u32, Option<i64>)>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -157,7 +157,7 @@ impl Oracle {
         }
     }
 
-    /// An atom without summary.
+    /// An atom without a summary: all that it mentions escapes.
     fn plain(&mut self, summary: &ModuleSummary, atom: u32) {
         for r in summary.references_of(AtomIdx(atom)) {
             let Some(target) = defined(summary, r.target) else {

@@ -172,7 +172,7 @@ fn sum(a: Option<i64>, b: Option<i64>) -> Option<Option<i64>> {
     }
 }
 
-/// What a constraint adds to.
+/// The value to which a constraint adds something, if it is one.
 fn target(constraint: &mut Constraint) -> Option<&mut ValueIdx> {
     match constraint {
         Constraint::Address { to, .. }

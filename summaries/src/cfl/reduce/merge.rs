@@ -11,7 +11,7 @@ use crate::cfl::components::Adjacency;
 use crate::ids::ValueIdx;
 use crate::relation::{Callee, Constraint, FunctionSummary, Place};
 
-/// Merge equal values.
+/// Merge the values that hold the same, whatever is around the function.
 pub(super) fn merge(function: &mut FunctionSummary) {
     let numbering = number(function);
     let mut writer = Writer {

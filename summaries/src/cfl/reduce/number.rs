@@ -39,18 +39,18 @@ enum Base {
     Class(u32),
     /// A component whose class isn't known yet.
     Later(u32),
-    /// The stack pointer at entry.
+    /// The address of the frame: the stack pointer at entry.
     Frame,
 }
 
-/// Number of a [`Thing`].
+/// The number of a [`Thing`] in the order of their discovery.
 type ThingId = u32;
 
-/// A class of equal values.
+/// A class of values that hold the same.
 pub(super) struct Class {
-    /// Sorted.
+    /// The things that each value of the class holds, sorted.
     pub(super) things: Box<[ThingId]>,
-    /// The first of its values.
+    /// The value that stands for the class: the first of its values.
     pub(super) stands_for: ValueIdx,
     /// The one thing in it is a displaced copy of this, or an address in the frame.
     origin: Option<(Base, Option<i64>)>,
@@ -60,7 +60,7 @@ pub(super) struct Class {
 pub(super) struct ValueNumbering {
     /// In an order in which what a class holds undisplaced comes before it.
     pub(super) classes: Vec<Class>,
-    /// By value.
+    /// By value: the number of its class.
     class_of: Vec<u32>,
     /// By constraint that adds to a value: the thing that it adds; `None` for plain copies and for what adds nothing.
     pub(super) adds: Vec<Option<ThingId>>,
@@ -72,7 +72,7 @@ pub(super) struct ValueNumbering {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NumberRoot {
     Value(ValueIdx),
-    /// The stack pointer at entry.
+    /// The address of the frame: the stack pointer at entry.
     Frame,
 }
 
@@ -83,9 +83,9 @@ struct Builder {
     things: Vec<Thing>,
     by_things: FxHashMap<Box<[ThingId]>, u32>,
     classes: Vec<Class>,
-    /// By component.
+    /// By component of the graph: its class, once that is known.
     class_of: Vec<Option<u32>>,
-    /// By component.
+    /// By component of the graph: its first value.
     first: Vec<ValueIdx>,
 }
 

@@ -16,7 +16,7 @@ use iced_x86::{
 /// [`X87`] and [`MASKS`], each of which stands for all registers of its kind, and [`FLAGS`].
 pub(crate) type RegisterId = u8;
 
-/// Number of slots.
+/// The number of slots, which registers have in all.
 pub(crate) const SLOTS: usize = 51;
 pub(crate) const RSP: RegisterId = 4;
 pub(crate) const RBP: RegisterId = 5;
@@ -45,7 +45,7 @@ impl Segment {
     }
 }
 
-/// A memory operand.
+/// A memory operand: registers, a displacement, and what may be added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Address {
     pub(crate) base: Option<RegisterId>,
@@ -54,13 +54,13 @@ pub(crate) struct Address {
     /// RIP-relative: the displacement is where it leads from the start of the section, if no relocation says otherwise.
     pub(crate) relative: bool,
     pub(crate) segment: Segment,
-    /// In bytes; 0 if unknown.
+    /// The size of what is accessed, in bytes; 0 if unknown.
     pub(crate) size: u32,
     /// It is the operand that the displacement field is of, so that a relocation there is about it.
     pub(crate) field: bool,
 }
 
-/// A source or destination.
+/// Where a move takes something from, or puts it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Operand {
     Register(RegisterId),
@@ -83,14 +83,14 @@ pub(crate) struct Transfer {
     pub(crate) moves: bool,
 }
 
-/// What an instruction does.
+/// What an instruction does with registers and memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum InstructionEffect {
-    /// To neither registers nor memory.
+    /// It does nothing that is followed, to neither registers nor memory.
     Nothing,
     /// To flags alone, of which none is a bit of an operand.
     Compare,
-    /// A form of `nop`.
+    /// A form of `nop`, which compilers align with.
     Padding,
     /// Memory gets what it holds: a barrier (`lock orq $0x0,(%rsp)`), if no relocation is added to the constant.
     Keep,
@@ -117,7 +117,7 @@ pub(crate) enum InstructionEffect {
     },
     Push(Operand),
     Pop(RegisterId),
-    /// `mov %rbp,%rsp; pop %rbp`.
+    /// `leave`: the same as `mov %rbp,%rsp; pop %rbp`.
     Leave,
     /// To a place in the code, by [`Instruction::target`](super::Instruction::target) or a relocation.
     Call,
@@ -125,7 +125,7 @@ pub(crate) enum InstructionEffect {
     Jump,
     JumpThrough(Operand),
     Return,
-    /// Does not go on.
+    /// Control does not go on behind it.
     Stop,
     /// `movs`: bytes at `rsi` go to bytes at `rdi`; size 0 with a repeat prefix.
     StringMove {

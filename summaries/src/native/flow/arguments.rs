@@ -65,7 +65,7 @@ fn is_outlined(name: &[u8]) -> bool {
     name.starts_with(b"OUTLINED_FUNCTION_")
 }
 
-/// What compilers call by themselves.
+/// Whether compilers call a function of this name by themselves, so that it may come between the arguments of another.
 fn is_routine(name: &[u8]) -> bool {
     name.starts_with(b"__") || matches!(name, b"memcpy" | b"memmove" | b"memset")
 }

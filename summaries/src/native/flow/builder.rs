@@ -21,15 +21,15 @@ use crate::summary::Target;
 /// What a value is the value of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Key {
-    /// A register at entry.
+    /// What a register holds when the function is entered.
     Parameter(u8),
-    /// A register on return.
+    /// What a register holds when the function returns.
     Result(u8),
     /// The join of a register at the start of a block.
     Join(usize, u8),
     /// Made by an instruction; the second number tells its values apart.
     Op(usize, u8),
-    /// An address in the frame.
+    /// The address of a place in the frame, by its offset.
     Frame(i64),
     FrameSomewhere,
     Place(u32, i64),
@@ -66,7 +66,7 @@ pub(super) enum Raw {
 #[derive(Default)]
 pub(super) struct ConstraintBuilder {
     keys: FxHashMap<Key, ValueIdx>,
-    /// The key of each value.
+    /// What each value stands for, by its number.
     pub(super) values: Vec<Key>,
     targets: Vec<Target>,
     target_numbers: FxHashMap<Target, u32>,
@@ -74,7 +74,7 @@ pub(super) struct ConstraintBuilder {
     pub(super) calls: Vec<PendingCall>,
     /// A frame that is an object escapes.
     pub(super) frame_escapes: bool,
-    /// Constraints are kept.
+    /// The states are final, so that what the walk says of an instruction is kept.
     pub(super) recording: bool,
     /// Memory is copied to a place that may be in the frame by what is not a plain store.
     pub(super) copy_to_frame: bool,

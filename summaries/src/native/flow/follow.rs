@@ -15,7 +15,7 @@ use crate::relation::FunctionSummary;
 /// Functions of a piece: enough that handing it out costs nothing, and few enough that there are pieces for all.
 const PIECE: usize = 16;
 
-/// What came of a piece.
+/// What came of following a piece of the module's functions.
 #[derive(Default)]
 pub(super) struct FollowedPiece {
     pub(super) functions: Vec<FunctionSummary>,

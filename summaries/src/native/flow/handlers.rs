@@ -12,11 +12,11 @@ use crate::ids::AtomIdx;
 use crate::native::relocations::{Rela, symbol_of};
 use crate::summary::{AtomKind, Definition, Reference, ReferenceKind, SymbolKind, Target};
 
-/// No value (`DW_EH_PE_omit`).
+/// The encoding that says there is no value (`DW_EH_PE_omit`).
 const OMIT: u8 = 0xff;
-/// `DW_EH_PE_uleb128`.
+/// The encoding of an unsigned number in LEB128 (`DW_EH_PE_uleb128`).
 const ULEB: u8 = 0x01;
-/// `DW_EH_PE_udata4`.
+/// The encoding of an unsigned number in 4 bytes (`DW_EH_PE_udata4`).
 const UDATA4: u8 = 0x03;
 
 /// The table of an atom, to which its FDE refers: its section, and where it begins there, or -1 if that isn't known or the FDE begins elsewhere than the atom. Sorted by atom.
@@ -27,7 +27,7 @@ pub(super) struct Lsda {
     offset: i64,
 }
 
-/// The tables of all atoms.
+/// The tables of handlers of all atoms that have one.
 pub(super) fn tables(module: &FlowModule<'_, '_>, references: &[Reference]) -> Vec<Lsda> {
     let mut unwind: Vec<u32> =
         module.relas.iter().map(|(s, _)| *s).filter(|s| module.is_unwind(*s)).collect();

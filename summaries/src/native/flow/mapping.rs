@@ -25,11 +25,11 @@ enum Use {
     /// It calls it, and leaves the place open.
     LeavesOpen,
     MayChoose,
-    /// It takes its address.
+    /// The code takes the function's address, and calls it elsewhere or not at all.
     Takes,
 }
 
-/// The code of an atom.
+/// The code of an atom, decoded, with its relocations.
 struct Code<'a> {
     atom: AtomIdx,
     /// From the start of the section.
@@ -49,7 +49,7 @@ impl Code<'_> {
         self.bytes.get(at..at.saturating_add(usize::from(instruction.len))).unwrap_or(&[])
     }
 
-    /// `int3`, `int n`, `int1`.
+    /// Whether the instruction is a call of the kernel or a debugger: `int3`, `int n`, `int1`.
     fn is_interrupt(&self, number: usize) -> bool {
         let of = self.instructions.get(number).map(|i| self.bytes_of(i));
         of.and_then(|bytes| bytes.first()).is_some_and(|byte| matches!(byte, 0xcc | 0xcd | 0xf1))
@@ -77,7 +77,7 @@ impl Code<'_> {
     }
 }
 
-/// Reads code for [`FlowModule::used`].
+/// Reads the code of a module for [`FlowModule::used`].
 struct Reader<'s, 'p> {
     plan: &'p Plan,
     /// Where there is a name, or another atom leads to: (section, offset), sorted.

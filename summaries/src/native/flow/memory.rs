@@ -34,7 +34,7 @@ const NULL_PAGE: i64 = 4096;
 const STACK_GUARD: i64 = 0x28;
 
 impl Walk<'_, '_, '_, '_> {
-    /// What a memory operand means.
+    /// What a memory operand means: a place in the frame, in a symbol, or what a value points to.
     pub(super) fn address(
         &mut self,
         at: usize,

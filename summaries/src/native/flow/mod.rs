@@ -61,7 +61,7 @@ pub(crate) struct FlowModule<'a, 't> {
     by_section: &'t SectionAtoms,
     atoms: &'t [Atom],
     symbols: &'t [Symbol],
-    /// By (section, place).
+    /// The relocations of the module, each with the section that it is in, by (section, place).
     relas: Vec<(u32, Rela)>,
     /// Where function symbols are, without those of cold parts: sorted.
     entries: Vec<(AtomIdx, u64)>,
@@ -73,7 +73,7 @@ pub(crate) struct FlowModule<'a, 't> {
     routines: Vec<AtomIdx>,
     /// Pieces that LLVM's outliner has taken out of functions, sorted.
     outlined: Vec<AtomIdx>,
-    /// Sorted.
+    /// The places in code that a symbol or a table names, sorted.
     labels: Vec<Label>,
     /// With an unwind table that refers to something, sorted; and their tables of handlers.
     handled: Vec<AtomIdx>,
@@ -94,7 +94,7 @@ pub(crate) struct References<'r> {
     pub(crate) owned: &'r [OwnedRange],
     /// By atom, if only what lives is followed: whether control may come to it.
     pub(crate) live: Option<&'r [bool]>,
-    /// Runs the pieces.
+    /// How pieces of the work are run: one after the other, or on threads.
     pub(crate) each: ParallelMap<'r>,
 }
 

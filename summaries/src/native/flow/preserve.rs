@@ -20,7 +20,7 @@ const SOMEWHERE: i64 = i64::MIN;
 /// Where registers were put, and what is not put back.
 #[derive(Default)]
 pub(super) struct Preserved {
-    /// (offset in the frame, register)
+    /// Where registers are saved, as (offset in the frame, register).
     saved: rustc_hash::FxHashSet<(i64, RegisterId)>,
     /// The registers of `saved`, a bit each.
     anywhere: u64,

@@ -7,20 +7,20 @@
 use crate::ids::ValueIdx;
 use crate::native::decode::effects::SLOTS;
 
-/// What a slot may hold.
+/// What a slot may hold at a point of the function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Val {
-    /// No path comes here yet.
+    /// No path has come here yet.
     Undefined,
     /// What the caller left in a register that passes nothing: this function may save and restore it and no more.
     Saved,
-    /// No address.
+    /// It is a number, and no address of anything.
     None,
     /// An address in the frame: bytes from the stack pointer at entry.
     Frame(i64),
     /// Interned target number, and bytes from it.
     Place(u32, i64),
-    /// What a value holds, displaced.
+    /// What a value holds, displaced by so many bytes.
     Node(ValueIdx, i64),
 }
 
@@ -45,7 +45,7 @@ impl Val {
         }
     }
 
-    /// The same address, displaced.
+    /// The same address so many bytes further on.
     pub(super) fn plus(self, by: i64) -> Val {
         match self {
             Val::Frame(o) => Val::Frame(o.wrapping_add(by)),
@@ -59,9 +59,9 @@ impl Val {
 /// A set of which nobody needs to know the members where there are many.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct BoundedSet<T> {
-    /// Sorted.
+    /// The elements that are listed, sorted.
     pub(super) items: Vec<T>,
-    /// Too many to list: any.
+    /// They are too many to list: it may be any.
     pub(super) any: bool,
 }
 
@@ -117,7 +117,7 @@ pub(super) struct Pending {
     pub(super) through: BoundedSet<ValueIdx>,
 }
 
-/// A point of the function.
+/// What all slots hold at a point of the function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RegisterState {
     pub(super) slots: [Val; SLOTS],

@@ -34,15 +34,15 @@ pub(super) struct Walk<'u, 'm, 'a, 't> {
 /// Where control goes from the end of a block, besides to the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Leaves {
-    /// To the next instruction only.
+    /// Control goes to the next instruction only.
     Falls,
     /// To this instruction, and to the next one if that is said.
     To(usize, bool),
     /// To a thunk in the function, which jumps to what returns behind the call.
     Through(usize),
-    /// To every label.
+    /// Control goes to any label of the function.
     Labels,
-    /// Nowhere in the function.
+    /// Control goes nowhere in the function.
     Ends,
 }
 
@@ -65,7 +65,7 @@ pub(super) fn at_entry(builder: &mut ConstraintBuilder) -> RegisterState {
 }
 
 impl Walk<'_, '_, '_, '_> {
-    /// Go through one instruction.
+    /// Go through one instruction, and say where control leaves it to.
     pub(super) fn step(&mut self, at: usize, op: &Op, state: &mut RegisterState) -> Result<Leaves, Refusal> {
         let strange = |what: &str| Err(format!("{what} at {:#x}", op.offset));
         if op.tls_call {

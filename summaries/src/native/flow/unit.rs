@@ -20,7 +20,7 @@ use crate::summary::Target;
 /// What a relocation makes of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meaning {
-    /// There is none.
+    /// The instruction has no such operand.
     Absent,
     /// This address (for a displacement with registers: the constant part of one).
     Place(Target, i64),
@@ -30,7 +30,7 @@ pub(super) enum Meaning {
     Tls,
 }
 
-/// An instruction.
+/// An instruction of the unit, with what its fields mean.
 #[derive(Debug, Clone)]
 pub(super) struct Op {
     pub(super) atom: AtomIdx,
@@ -47,12 +47,12 @@ pub(super) struct Op {
     pub(super) tls_call: bool,
 }
 
-/// Where a direct branch leads.
+/// Where a direct branch leads, in the unit or out of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Destination {
-    /// This instruction of the unit.
+    /// It leads to the instruction of this number in the unit.
     Inner(usize),
-    /// Out of it.
+    /// It leads out of the unit, to a place so many bytes into the target.
     Outer(Target, i64),
 }
 
@@ -62,7 +62,7 @@ pub(super) struct Block {
 }
 
 pub(super) struct Unit {
-    /// Ascending.
+    /// The atoms of the unit in ascending order, the function's own among them.
     pub(super) atoms: Vec<AtomIdx>,
     /// In the order of atoms and offsets.
     pub(super) ops: Vec<Op>,
@@ -195,7 +195,7 @@ impl Unit {
         Ok(())
     }
 
-    /// The instruction at this place.
+    /// The number of the instruction at this place, if one begins there.
     pub(super) fn find(&self, atom: AtomIdx, offset: u64) -> Option<usize> {
         self.ops.binary_search_by_key(&(atom, offset), |op| (op.atom, op.offset)).ok()
     }

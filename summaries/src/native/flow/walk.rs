@@ -62,7 +62,7 @@ struct Flow<'u> {
     block_of: Vec<Option<u32>>,
     /// The join of the states after calls.
     after_calls: RegisterState,
-    /// Blocks that the unwinder enters.
+    /// The blocks that the unwinder enters, at landing pads.
     pads: Vec<usize>,
     /// Something may be on the stack at a call that the unwinder takes off.
     pushes: bool,

@@ -82,7 +82,7 @@ struct DecodedRun {
     instructions: Vec<Instruction>,
     /// For each function where its instructions end.
     ends: Vec<usize>,
-    /// [`Text::boundaries`] from this word on.
+    /// The word of [`Text::boundaries`] that `boundaries` begins with.
     first_word: usize,
     boundaries: Vec<u64>,
 }
@@ -209,7 +209,7 @@ fn follow(context: &Context<'_, '_>, text: &mut Text<'_>) -> Outcome {
 /// What follows from functions that lie one after the other.
 #[derive(Default)]
 struct FollowedRun {
-    /// Functions that stay together.
+    /// Pairs of functions that stay together, by number.
     ties: Vec<(usize, usize)>,
     intra_section_refs: Vec<Resolved>,
     jumps: Vec<(u64, u64)>,

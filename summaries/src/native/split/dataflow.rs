@@ -61,7 +61,7 @@ impl TableIndex {
     }
 }
 
-/// What a register holds.
+/// What a register holds, as far as a jump through a table needs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Value {
     Unknown,
@@ -79,7 +79,7 @@ enum Value {
         table: Option<TableIndex>,
         bases: u16,
     },
-    /// The sum of both.
+    /// The address of a table and what was read from it, added.
     Sum(TableIndex),
     /// The sum of an entry and of what it was loaded from, which isn't followed.
     AnySum,
@@ -206,14 +206,14 @@ struct Flowing<'f, 'c, 'a, 't> {
     context: &'c Context<'a, 't>,
     found: &'f SplitReferences,
     section: u32,
-    /// Position of the text.
+    /// The position of the section in the list of texts.
     index: usize,
     function: &'f Function,
     own: &'f [Instruction],
-    /// The relocations of the function.
+    /// The relocations of the function, ascending by place.
     relas: &'f [(u32, Rela)],
     steps: Vec<Step>,
-    /// Before each instruction.
+    /// What holds before each instruction; `None` where no path has come yet.
     states: Vec<Option<State>>,
     work: Vec<usize>,
     /// How many entries of tables may still be followed.

@@ -35,7 +35,7 @@ pub(super) fn places(atoms: &[Atom], symbols: &[Symbol]) -> Vec<(u32, u64)> {
     places
 }
 
-/// A sized symbol.
+/// What a sized symbol covers of the section.
 struct Extent {
     text: usize,
     range: Range<u64>,

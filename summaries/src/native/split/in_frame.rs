@@ -15,7 +15,7 @@ use crate::native::decode::{self, Flow, Gpr, Instruction, StackChange, Step, Ste
 /// How many bytes lie on the stack above the return address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Depth {
-    /// `None` if it isn't known.
+    /// Bytes on the stack since the entry; `None` if that isn't known.
     now: Option<i64>,
     /// Where the frame pointer points, if it does.
     frame: Option<i64>,

@@ -40,11 +40,11 @@ use crate::summary::{Atom, AtomKind, Granularity, SummaryOptions, Symbol, atom_f
 pub(crate) struct Plan {
     /// Where the parts begin, for each divided section, ascending; the first is 0, and there are two at least.
     pub(crate) parts: Vec<(u32, Vec<u64>)>,
-    /// Sorted by place.
+    /// For relocations by section symbol what they mean, sorted by place.
     pub(crate) retargets: Vec<(SectionPlace, SectionPlace)>,
-    /// Sorted by place.
+    /// References that the assembler resolved between parts, sorted by place.
     pub(crate) resolved: Vec<Resolved>,
-    /// Sorted by place.
+    /// Jump tables and whose they are, sorted by place.
     pub(crate) owned: Vec<Owned>,
     /// Every reference to a place in code whose target is known, in divided sections and others: (from, to), sorted.
     pub(crate) exact: Vec<(SectionPlace, SectionPlace)>,
@@ -69,7 +69,7 @@ pub(crate) struct Resolved {
     pub(crate) target: u64,
     /// The first byte behind the instruction.
     pub(crate) end: u64,
-    /// A branch, not an operand.
+    /// It is a branch, and no operand with an address.
     pub(crate) branch: bool,
 }
 
@@ -79,7 +79,7 @@ pub(crate) struct Owned {
     pub(crate) section: u32,
     pub(crate) start: u64,
     pub(crate) end: u64,
-    /// Somewhere in the function.
+    /// Some place in the function that jumps through it.
     pub(crate) owner: SectionPlace,
 }
 
@@ -115,7 +115,7 @@ impl Function {
 struct Text<'a> {
     section: u32,
     bytes: &'a [u8],
-    /// Ascending, apart from each other.
+    /// The functions of the section, ascending and apart from each other.
     functions: Vec<Function>,
     /// How many places have a function symbol: with one there is nothing to gain.
     places: usize,
@@ -129,7 +129,7 @@ struct Text<'a> {
     boundaries: Vec<u64>,
     /// All instructions of all functions are known.
     decoded: bool,
-    /// References between functions without relocation.
+    /// References from one function to another that have no relocation.
     intra_section_refs: Vec<Resolved>,
     /// Jumps from one function to another without relocation: the displacement and where it leads.
     jumps: Vec<(u64, u64)>,
@@ -165,7 +165,7 @@ impl Text<'_> {
         self.functions.get(found).filter(|f| offset < f.end).map(|_| found)
     }
 
-    /// The function that begins there.
+    /// The number of the function that begins at this offset.
     fn starting_at(&self, offset: u64) -> Option<usize> {
         self.functions.binary_search_by_key(&offset, |f| f.start).ok()
     }
@@ -250,7 +250,7 @@ impl Text<'_> {
         self.close_ties();
     }
 
-    /// Work out [`Text::part`].
+    /// Work out [`Text::part`] from the ties that were found.
     fn close_ties(&mut self) {
         let (mut depth, mut first) = (0, 0);
         self.part.clear();
@@ -273,7 +273,7 @@ impl Text<'_> {
 #[derive(Debug, Default)]
 struct InstructionCursor {
     function: usize,
-    /// In those of the function.
+    /// The position of the next one in the function's instructions.
     next: usize,
 }
 
@@ -291,7 +291,7 @@ impl InstructionCursor {
     }
 }
 
-/// All that the steps share.
+/// All that the steps of dividing a module share.
 struct Context<'a, 't> {
     tables: &'t Tables<'a>,
     atoms: &'t [Atom],

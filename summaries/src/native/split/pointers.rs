@@ -25,7 +25,7 @@ use crate::native::relocations::{self, Rela, symbol_of, type_of};
 use crate::native::tables::{Result, record};
 use crate::summary::{Definition, SymbolKind, Target};
 
-/// A relocation by section symbol.
+/// What a relocation by section symbol may mean.
 struct Meaning {
     at: SectionPlace,
     /// Position in the list of data sections.

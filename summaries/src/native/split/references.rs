@@ -56,7 +56,7 @@ pub(super) struct SplitReferences {
     pub(super) retargets: Vec<Retargeted>,
     /// Jumps by section symbol: the field, and where it leads.
     pub(super) jumps: Vec<(TextPlace, TextPlace)>,
-    /// Sorted by place.
+    /// Fields that hold a distance, sorted by place.
     pub(super) relative: Vec<Relative>,
     /// Sorted; only collected if there are relative ones or addresses that look like no label.
     pub(super) data: Vec<DataReference>,
@@ -73,11 +73,11 @@ pub(super) struct SplitReferences {
 pub(super) enum ReferenceSource {
     /// Decoded code: position of the text.
     Code(usize),
-    /// Code that was not decoded.
+    /// It is in code that was not decoded.
     Raw,
     Data,
     Unwind,
-    /// Not loaded.
+    /// It is in a section that is not loaded.
     Other,
 }
 
