@@ -3,7 +3,7 @@
 //! Anything unknown gives an opaque summary with a limit, so that nothing of the link that holds it is pruned: what such a
 //! file refers to is not known. An object with bitcode in it is native: whether the linker takes the bitcode is the driver's to know.
 
-use std::sync::OnceLock;
+pub use crate::parallel::{ParallelMap, in_order};
 
 use crate::limit::{Limit, LimitRecord};
 use crate::summary::{Granularity, ModuleKind, ModuleSummary, SummaryOptions};
@@ -11,28 +11,6 @@ use crate::{bitcode, mapping, native};
 
 /// First bytes of an ELF file.
 const ELF: &[u8] = b"\x7fELF";
-
-/// Runs a piece of work for every number below a count, each once, in any order and on any thread, and comes back when all are done.
-pub type ParallelMap<'e> = &'e (dyn Fn(usize, &(dyn Fn(usize) + Sync)) + Sync);
-
-/// What comes of a piece of work for every number below `count`, in their order.
-pub(crate) fn collect<T: Send + Sync>(
-    each: ParallelMap<'_>,
-    count: usize,
-    piece: impl Fn(usize) -> T + Sync,
-) -> Vec<T> {
-    let slots: Vec<OnceLock<T>> = (0..count).map(|_| OnceLock::new()).collect();
-    each(count, &|number| {
-        if let Some(slot) = slots.get(number) {
-            slot.get_or_init(|| piece(number));
-        }
-    });
-    slots.into_iter().enumerate().map(|(i, done)| done.into_inner().unwrap_or_else(|| piece(i))).collect()
-}
-
-pub fn in_order(count: usize, piece: &(dyn Fn(usize) + Sync)) {
-    (0..count).for_each(piece);
-}
 
 /// Summarise a module of any kind. Only native objects are divided more finely than by sections. Total, as the front ends are.
 pub fn extract(bytes: &[u8], asked: impl Into<SummaryOptions>) -> ModuleSummary {

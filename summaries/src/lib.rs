@@ -20,6 +20,7 @@ pub mod limit;
 mod mapping;
 pub mod models;
 pub mod native;
+mod parallel;
 pub mod relation;
 pub mod summary;
 pub mod text;

@@ -23,9 +23,9 @@ use std::ops::Range;
 
 use object::elf;
 
-use crate::extract::{ParallelMap, in_order};
 use crate::ids::{AtomIdx, SymbolIdx};
 use crate::limit::{LimitRecord, Severity};
+use crate::parallel::{ParallelMap, in_order};
 use crate::summary::{
     Atom, Granularity, ModuleKind, ModuleSummary, Reference, ReferenceKind, SummaryOptions, Target,
 };

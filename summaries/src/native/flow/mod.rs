@@ -35,10 +35,10 @@ use super::relocations::{Rela, symbol_of, type_of};
 use super::split::{self, Plan};
 use super::symbols::SectionAtoms;
 use super::tables::{Result, Tables};
-use crate::extract::ParallelMap;
 use crate::ids::{AtomIdx, SymbolIdx};
 use crate::limit::LimitRecord;
 use crate::native::relocations::types::{R_X86_64_32, R_X86_64_32S, R_X86_64_64, R_X86_64_PC32};
+use crate::parallel::ParallelMap;
 use crate::relation::FunctionSummary;
 use crate::summary::{
     Atom, AtomKind, Binding, Definition, OwnedRange, Reference, ReferenceKind, ResolvedReference, Symbol,

@@ -9,8 +9,10 @@
 
 use object::endian::LittleEndian as LE;
 
-use super::{Context, Function, Resolved, Text, in_frame};
-use crate::extract::collect;
+use super::context::Context;
+use super::in_frame;
+use super::plan::Resolved;
+use super::text::{Function, Text};
 use crate::limit::Limit;
 use crate::native::decode::{self, Field, Flow, Instruction};
 use crate::native::relocations::types::{
@@ -20,6 +22,7 @@ use crate::native::relocations::types::{
     R_X86_64_TLSDESC_CALL, R_X86_64_TPOFF64,
 };
 use crate::native::relocations::{Rela, symbol_of, type_of};
+use crate::parallel::collect;
 use crate::summary::SHORT_JUMP;
 
 /// Decode the section and set its parts; on failure it is refused, and only [`Text::decoded`] says how far it got.

@@ -14,10 +14,12 @@
 use object::elf;
 use object::endian::LittleEndian as LE;
 
+use super::context::Context;
 use super::objects::is_eligible;
+use super::plan::{Owned, SectionPlace};
 use super::pointers::displacement;
 use super::references::{ReferenceSource, source};
-use super::{Context, InstructionCursor, Owned, SectionPlace, Text};
+use super::text::{InstructionCursor, Text};
 use crate::native::relocations::types::{
     R_X86_64_32, R_X86_64_32S, R_X86_64_64, R_X86_64_PC32, R_X86_64_PLT32,
 };

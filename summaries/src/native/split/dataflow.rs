@@ -19,12 +19,14 @@ use std::num::NonZeroU32;
 use object::endian::LittleEndian as LE;
 
 use super::code::is_noreturn;
+use super::context::Context;
+use super::plan::SectionPlace;
 use super::references::{Relative, SplitReferences};
-use super::{Context, Function, SectionPlace, Text};
-use crate::extract::collect;
+use super::text::{Function, Text};
 use crate::native::decode::{Field, Flow, Gpr, Instruction, Step, Steps};
 use crate::native::relocations::types::{R_X86_64_PC32, R_X86_64_PLT32};
 use crate::native::relocations::{Rela, symbol_of, type_of};
+use crate::parallel::collect;
 use crate::summary::Definition;
 
 /// A jump through a register that is not through a pointer.

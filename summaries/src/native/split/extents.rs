@@ -6,14 +6,15 @@
 //! them together. A function without FDE (`-fno-asynchronous-unwind-tables`, assembly) is what its symbol says; since
 //! assembly may go on behind a last call, [`super::code`] asks whether one described it.
 
-use crate::native::relocations::types::{R_X86_64_32, R_X86_64_64, R_X86_64_PC32, R_X86_64_PC64};
 use std::ops::Range;
 
 use object::endian::LittleEndian as LE;
 
-use super::{Context, Function, Text, is_text};
+use super::context::Context;
+use super::text::{Function, Text, is_text};
 use crate::limit::Limit;
 use crate::native::eh_frame::{self, RecordKind};
+use crate::native::relocations::types::{R_X86_64_32, R_X86_64_64, R_X86_64_PC32, R_X86_64_PC64};
 use crate::native::relocations::{symbol_of, type_of};
 use crate::native::sections::is_eh_frame;
 use crate::native::tables::Result;

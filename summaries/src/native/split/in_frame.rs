@@ -9,7 +9,7 @@
 //! What no branch leads to a jump through a register or memory leads to, with the stack as it is there. Left out: stack pointers
 //! that are computed (`and $-16, %rsp`): there the depth isn't known.
 
-use super::{Function, Text};
+use super::text::{Function, Text};
 use crate::native::decode::{self, Flow, Gpr, Instruction, StackChange, Step, Steps};
 
 /// How many bytes lie on the stack above the return address.

@@ -11,328 +11,34 @@
 //! Left out: sections of groups with several functions.
 
 mod code;
+mod context;
 mod cut;
 mod dataflow;
 mod extents;
 mod in_frame;
 mod objects;
+mod plan;
 mod pointers;
 mod references;
 mod tables;
+mod text;
 mod unnamed;
 
 pub(crate) use extents::{is_part, part_of};
+pub(crate) use plan::{Owned, Plan, Resolved};
+pub(crate) use text::is_text;
 
 use object::endian::LittleEndian as LE;
 
-use super::decode::{Flow, Instruction};
 use super::relocations::{self, Rela};
 use super::sections::{self, is_eh_frame};
 use super::symbols::SectionAtoms;
 use super::tables::{Result, Tables, record};
-use crate::extract::ParallelMap;
-use crate::ids::AtomIdx;
 use crate::limit::{Limit, LimitRecord, Severity};
-use crate::summary::{Atom, AtomKind, Granularity, SummaryOptions, Symbol, atom_flags};
-
-/// What a divided section refers to and how it is referred to, by section and offset: atoms don't exist yet.
-#[derive(Debug, Default)]
-pub(crate) struct Plan {
-    /// Where the parts begin, for each divided section, ascending; the first is 0, and there are two at least.
-    pub(crate) parts: Vec<(u32, Vec<u64>)>,
-    /// For relocations by section symbol what they mean, sorted by place.
-    pub(crate) retargets: Vec<(SectionPlace, SectionPlace)>,
-    /// References that the assembler resolved between parts, sorted by place.
-    pub(crate) resolved: Vec<Resolved>,
-    /// Jump tables and whose they are, sorted by place.
-    pub(crate) owned: Vec<Owned>,
-    /// Every reference to a place in code whose target is known, in divided sections and others: (from, to), sorted.
-    pub(crate) exact: Vec<(SectionPlace, SectionPlace)>,
-    /// The sections that hold functions that decode and nothing else, sorted.
-    pub(crate) understood: Vec<u32>,
-    /// Parts of divided data sections that refer to all other parts of theirs, each by its start.
-    pub(crate) hubs: Vec<SectionPlace>,
-}
-
-/// An ELF section index and an offset in it, in bytes.
-pub(crate) type SectionPlace = (u32, u64);
-
-/// The position of a [`Text`] in the list of them and an offset in it, in bytes.
-type TextPlace = (usize, u64);
-
-/// A reference that the assembler resolved, from one part of a section to another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Resolved {
-    pub(crate) section: u32,
-    pub(crate) field: u64,
-    /// What the field leads to, from the start of the section.
-    pub(crate) target: u64,
-    /// The first byte behind the instruction.
-    pub(crate) end: u64,
-    /// It is a branch, and no operand with an address.
-    pub(crate) branch: bool,
-}
-
-/// A jump table of one function.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Owned {
-    pub(crate) section: u32,
-    pub(crate) start: u64,
-    pub(crate) end: u64,
-    /// Some place in the function that jumps through it.
-    pub(crate) owner: SectionPlace,
-}
-
-/// How far before a function an address still means it, in bytes: tags of pointers are smaller.
-const MAX_BIAS: u64 = 8;
-
-/// A function, or several that share bytes.
-#[derive(Debug, Clone)]
-struct Function {
-    /// Of the code that belongs to it: the symbol, or earlier where an FDE begins earlier.
-    start: u64,
-    /// Behind the last byte that a symbol covers.
-    end: u64,
-    /// The largest power of two that divides the offset of a symbol of it: what the section may have guaranteed.
-    align: u64,
-    /// An FDE describes its first instruction.
-    described: bool,
-    /// The name of a symbol at its start says that it is a part that another function jumps into.
-    cold: bool,
-    /// Its instructions: the piece of [`Text::instructions`] and where in it.
-    instructions: (usize, std::ops::Range<usize>),
-}
-
-impl Function {
-    /// Whether a compiler wrote it: it is described, or named as compilers name parts. Others may be compiled or not.
-    fn is_compiled(&self) -> bool {
-        self.described || self.cold
-    }
-}
-
-/// An executable section that may be divided, or from which references into such sections go.
-#[derive(Debug)]
-struct Text<'a> {
-    section: u32,
-    bytes: &'a [u8],
-    /// The functions of the section, ascending and apart from each other.
-    functions: Vec<Function>,
-    /// How many places have a function symbol: with one there is nothing to gain.
-    places: usize,
-    /// `ties[i]`: function i stays together with function i + 1. Kept as differences until [`Text::close_ties`].
-    ties: Vec<i32>,
-    /// For each function its part, ascending; the number of the part's first function.
-    part: Vec<usize>,
-    /// Of all functions, ascending, in the pieces that were decoded apart from each other.
-    instructions: Vec<Vec<Instruction>>,
-    /// A bit for each byte: whether an instruction begins there.
-    boundaries: Vec<u64>,
-    /// All instructions of all functions are known.
-    decoded: bool,
-    /// References from one function to another that have no relocation.
-    intra_section_refs: Vec<Resolved>,
-    /// Jumps from one function to another without relocation: the displacement and where it leads.
-    jumps: Vec<(u64, u64)>,
-    /// The functions that others lead into by fields too short for a relocation, or by falling into them.
-    short: Vec<usize>,
-    /// Addresses in the section that code of it has without a relocation.
-    formed: Vec<u64>,
-    /// A table leads into it whose base is not proved: it is divided, but not understood.
-    has_loose_tables: bool,
-    refusal: Option<(Limit, String)>,
-    /// Why it may not be divided although it is understood.
-    whole: Option<(Limit, String)>,
-}
-
-impl Text<'_> {
-    /// Keep the section whole. The first reason is the one that counts.
-    fn refuse(&mut self, limit: Limit, detail: impl Into<String>) {
-        if self.refusal.is_none() {
-            self.refusal = Some((limit, detail.into()));
-        }
-    }
-
-    /// Keep the section whole, for a reason that says nothing of what is in it.
-    fn keep_whole(&mut self, limit: Limit, detail: impl Into<String>) {
-        if self.whole.is_none() {
-            self.whole = Some((limit, detail.into()));
-        }
-    }
-
-    /// The function whose code holds this offset; `None` in padding and outside.
-    fn function_at(&self, offset: u64) -> Option<usize> {
-        let found = self.functions.partition_point(|f| f.start <= offset).checked_sub(1)?;
-        self.functions.get(found).filter(|f| offset < f.end).map(|_| found)
-    }
-
-    /// The number of the function that begins at this offset.
-    fn starting_at(&self, offset: u64) -> Option<usize> {
-        self.functions.binary_search_by_key(&offset, |f| f.start).ok()
-    }
-
-    fn instructions_of(&self, function: &Function) -> &[Instruction] {
-        let (piece, range) = &function.instructions;
-        self.instructions.get(*piece).and_then(|piece| piece.get(range.clone())).unwrap_or(&[])
-    }
-
-    /// The instruction that holds the byte at this offset of a function.
-    fn instruction_at(&self, offset: u64) -> Option<&Instruction> {
-        let own = self.instructions_of(self.functions.get(self.function_at(offset)?)?);
-        own.get(own.partition_point(|i| i.end() <= offset)).filter(|i| u64::from(i.offset) <= offset)
-    }
-
-    fn is_boundary(&self, offset: u64) -> bool {
-        let word = usize::try_from(offset / 64).ok().and_then(|w| self.boundaries.get(w));
-        word.is_some_and(|w| w & (1 << (offset % 64)) != 0)
-    }
-
-    /// Whether a function of this part jumps through a register or memory.
-    fn jumps_indirectly(&self, part: usize) -> bool {
-        let own = self.functions.iter().zip(&self.part).skip(part).take_while(|(_, p)| **p == part);
-        let mut instructions = own.flat_map(|(f, _)| self.instructions_of(f));
-        instructions.any(|i| matches!(i.flow, Flow::JumpRegister | Flow::JumpMemory))
-    }
-
-    /// The part that holds this offset of a function.
-    fn part_at(&self, offset: u64) -> Option<usize> {
-        self.part.get(self.function_at(offset)?).copied()
-    }
-
-    /// Where a part begins. Padding belongs to the function before it, and what is before the first one to that.
-    fn part_start(&self, part: usize) -> u64 {
-        if part == 0 { 0 } else { self.functions.get(part).map_or(0, |f| f.start) }
-    }
-
-    /// Keep the functions `a` to `b` together.
-    fn tie(&mut self, a: usize, b: usize) {
-        let (a, b) = (a.min(b), a.max(b));
-        for (at, by) in [(a, 1), (b, -1)] {
-            if let Some(tie) = self.ties.get_mut(at) {
-                *tie += by;
-            }
-        }
-    }
-
-    /// Keep the function that holds `offset` with the next one if that begins within the reach of a bias. Programs store
-    /// `f - 1` where they tag pointers; it looks like an address in the function before.
-    fn tie_biased(&mut self, offset: u64) {
-        let Some(function) = self.function_at(offset) else { return };
-        let next = self.functions.get(function + 1);
-        if next.is_some_and(|next| next.start - offset <= MAX_BIAS) {
-            self.tie(function, function + 1);
-        }
-    }
-
-    /// Whether an address in code is neither that of a function nor that of the next one with a bias. Compilers add what a program
-    /// adds to an address (`(uintptr_t)f + 77`), so that it may mean any function.
-    fn is_far_from_start(&self, offset: u64) -> bool {
-        let Some(function) = self.function_at(offset) else { return false };
-        let starts = |f: usize| self.functions.get(f).map(|f| f.start);
-        starts(function) != Some(offset) && starts(function + 1).is_none_or(|next| next - offset > MAX_BIAS)
-    }
-
-    /// Parts begin where the alignment of each function in them can be kept: a part is moved as a whole, and one that begins
-    /// at a multiple of 16 can't hold a function that is aligned to 64. It takes in the functions before it instead.
-    fn tie_aligned(&mut self, section_align: u64) {
-        let mut align = 1;
-        for i in (1..self.functions.len()).rev() {
-            let Some(function) = self.functions.get(i) else { continue };
-            align = section_align.min(function.align).max(align);
-            // Parts have the number of their first function.
-            if self.part.get(i) != Some(&i) {
-                continue;
-            }
-            match function.start.is_multiple_of(align) {
-                true => align = 1,
-                false => self.tie(i - 1, i),
-            }
-        }
-        self.close_ties();
-    }
-
-    /// Work out [`Text::part`] from the ties that were found.
-    fn close_ties(&mut self) {
-        let (mut depth, mut first) = (0, 0);
-        self.part.clear();
-        for (i, tie) in self.ties.iter().enumerate() {
-            if depth == 0 {
-                first = i;
-            }
-            self.part.push(first);
-            depth += tie;
-        }
-    }
-
-    /// Whether anything would come of dividing it.
-    fn is_worth_it(&self) -> bool {
-        self.places > 1
-    }
-}
-
-/// A place in the instructions of a [`Text`] that only goes forward.
-#[derive(Debug, Default)]
-struct InstructionCursor {
-    function: usize,
-    /// The position of the next one in the function's instructions.
-    next: usize,
-}
-
-impl InstructionCursor {
-    /// The instruction that holds the byte at this offset, which is not before the one that was asked for last.
-    fn seek<'t>(&mut self, text: &'t Text<'_>, offset: u64) -> Option<&'t Instruction> {
-        while text.functions.get(self.function)?.end <= offset {
-            *self = InstructionCursor { function: self.function + 1, next: 0 };
-        }
-        let own = text.instructions_of(text.functions.get(self.function)?);
-        while own.get(self.next)?.end() <= offset {
-            self.next += 1;
-        }
-        own.get(self.next).filter(|i| u64::from(i.offset) <= offset)
-    }
-}
-
-/// All that the steps of dividing a module share.
-struct Context<'a, 't> {
-    tables: &'t Tables<'a>,
-    atoms: &'t [Atom],
-    symbols: &'t [Symbol],
-    /// Runs the pieces of what can be done in pieces.
-    each: ParallelMap<'t>,
-    /// By section index: the position in the list of [`Text`]s.
-    text_of: Vec<Option<u32>>,
-    /// Sections of data that may be divided, ascending.
-    data: Vec<u32>,
-    /// Relocations of every section but debug information, by (section, place).
-    relas: Vec<(u32, Rela)>,
-    /// By section index: where its relocations begin in that list.
-    rela_starts: Vec<usize>,
-}
-
-impl Context<'_, '_> {
-    /// The relocations of a section, by place.
-    fn relas_of(&self, section: u32) -> &[(u32, Rela)] {
-        let start = |section: usize| self.rela_starts.get(section).copied().unwrap_or(self.relas.len());
-        self.relas.get(start(section as usize)..start(section as usize + 1)).unwrap_or(&[])
-    }
-
-    fn text_of(&self, section: u32) -> Option<usize> {
-        self.text_of.get(section as usize).copied().flatten().map(|t| t as usize)
-    }
-
-    /// The position of a section in the list of [`objects::Data`].
-    fn data_of(&self, section: u32) -> Option<usize> {
-        self.data.binary_search(&section).ok()
-    }
-
-    fn describe(&self, section: u32) -> String {
-        self.tables.describe(section)
-    }
-
-    /// The section that an atom is or was made from.
-    fn section_of(&self, atom: AtomIdx) -> Option<u32> {
-        self.atoms.get(atom.index()).map(|a| a.section).filter(|s| *s != Atom::NO_SECTION)
-    }
-}
+use crate::parallel::ParallelMap;
+use crate::summary::{Atom, AtomKind, Granularity, SummaryOptions, Symbol};
+use context::Context;
+use text::{Function, Text};
 
 /// Decide how sections are divided. Where values are followed, those of a single function are read too, for [`Plan::understood`].
 /// `atoms` has an atom for each section, as at the granularity of sections.
@@ -438,11 +144,6 @@ fn candidates<'a>(tables: &Tables<'a>, atoms: &[Atom], symbols: &[Symbol]) -> Re
         });
     }
     Ok(texts)
-}
-
-/// Whether an atom is a section of code that may be divided, by its header.
-pub(crate) fn is_text(atom: &Atom) -> bool {
-    atom.kind == AtomKind::Code && !atom.has(atom_flags::MERGE | atom_flags::LINK_ORDER)
 }
 
 /// The relocations of every section but debug information, by section and place.

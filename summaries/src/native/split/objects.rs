@@ -12,7 +12,8 @@ use object::elf;
 use object::endian::LittleEndian as LE;
 
 use super::code::width;
-use super::{Context, SectionPlace};
+use super::context::Context;
+use super::plan::SectionPlace;
 use crate::native::relocations::type_of;
 use crate::native::tables::{Result, Tables};
 use crate::summary::{Atom, AtomKind, Definition, Symbol, SymbolKind, atom_flags};

@@ -12,10 +12,12 @@
 
 use object::endian::LittleEndian as LE;
 
+use super::context::Context;
 use super::cut::{self, Cut};
 use super::objects::{self, Data};
+use super::plan::{Plan, SectionPlace};
 use super::references::{ReferenceSource, source};
-use super::{Context, InstructionCursor, Plan, SectionPlace, Text};
+use super::text::{InstructionCursor, Text};
 use crate::limit::{Limit, LimitRecord};
 use crate::native::decode::{self, Field, Instruction};
 use crate::native::relocations::types::{

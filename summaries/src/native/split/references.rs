@@ -12,7 +12,9 @@
 
 use object::endian::LittleEndian as LE;
 
-use super::{Context, InstructionCursor, SectionPlace, Text, TextPlace};
+use super::context::Context;
+use super::plan::{SectionPlace, TextPlace};
+use super::text::{InstructionCursor, Text};
 use crate::ids::SymbolIdx;
 use crate::limit::Limit;
 use crate::native::decode::{Field, Instruction};

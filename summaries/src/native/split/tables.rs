@@ -10,11 +10,14 @@
 //! A proved table that only one part refers to is owned by it; entries of a shared one refer from the data as any other
 //! relocation does.
 
-use super::dataflow::{self, Jump};
-use super::references::{DataReference, Relative, Retargeted, SplitReferences};
-use super::{Context, SectionPlace, Text, TextPlace, part_of};
 use object::endian::LittleEndian as LE;
 
+use super::context::Context;
+use super::dataflow::{self, Jump};
+use super::extents::part_of;
+use super::plan::{SectionPlace, TextPlace};
+use super::references::{DataReference, Relative, Retargeted, SplitReferences};
+use super::text::Text;
 use crate::limit::Limit;
 use crate::summary::{Definition, Symbol, SymbolKind};
 

@@ -11,8 +11,10 @@
 //! Left out: a local function that something else refers to besides, where the other one is local too. With
 //! `-ffat-lto-objects` gcc emits many functions that nothing refers to, so that one far away says nothing.
 
+use super::context::Context;
+use super::plan::SectionPlace;
 use super::references::{SplitReferences, is_hand_written};
-use super::{Context, SectionPlace, Text};
+use super::text::Text;
 use crate::limit::Limit;
 use crate::summary::{Binding, Definition, SymbolKind};
 

@@ -1,0 +1,219 @@
+//! A section of code on its way to being divided: its functions, which of them stay together, and what was read of it.
+
+use super::plan::Resolved;
+use crate::limit::Limit;
+use crate::native::decode::{Flow, Instruction};
+use crate::summary::{Atom, AtomKind, atom_flags};
+
+/// How far before a function an address still means it, in bytes: tags of pointers are smaller.
+pub(super) const MAX_BIAS: u64 = 8;
+
+/// A function, or several that share bytes.
+#[derive(Debug, Clone)]
+pub(super) struct Function {
+    /// Of the code that belongs to it: the symbol, or earlier where an FDE begins earlier.
+    pub(super) start: u64,
+    /// Behind the last byte that a symbol covers.
+    pub(super) end: u64,
+    /// The largest power of two that divides the offset of a symbol of it: what the section may have guaranteed.
+    pub(super) align: u64,
+    /// An FDE describes its first instruction.
+    pub(super) described: bool,
+    /// The name of a symbol at its start says that it is a part that another function jumps into.
+    pub(super) cold: bool,
+    /// Its instructions: the piece of [`Text::instructions`] and where in it.
+    pub(super) instructions: (usize, std::ops::Range<usize>),
+}
+
+impl Function {
+    /// Whether a compiler wrote it: it is described, or named as compilers name parts. Others may be compiled or not.
+    pub(super) fn is_compiled(&self) -> bool {
+        self.described || self.cold
+    }
+}
+
+/// An executable section that may be divided, or from which references into such sections go.
+#[derive(Debug)]
+pub(super) struct Text<'a> {
+    pub(super) section: u32,
+    pub(super) bytes: &'a [u8],
+    /// The functions of the section, ascending and apart from each other.
+    pub(super) functions: Vec<Function>,
+    /// How many places have a function symbol: with one there is nothing to gain.
+    pub(super) places: usize,
+    /// `ties[i]`: function i stays together with function i + 1. Kept as differences until [`Text::close_ties`].
+    pub(super) ties: Vec<i32>,
+    /// For each function its part, ascending; the number of the part's first function.
+    pub(super) part: Vec<usize>,
+    /// Of all functions, ascending, in the pieces that were decoded apart from each other.
+    pub(super) instructions: Vec<Vec<Instruction>>,
+    /// A bit for each byte: whether an instruction begins there.
+    pub(super) boundaries: Vec<u64>,
+    /// All instructions of all functions are known.
+    pub(super) decoded: bool,
+    /// References from one function to another that have no relocation.
+    pub(super) intra_section_refs: Vec<Resolved>,
+    /// Jumps from one function to another without relocation: the displacement and where it leads.
+    pub(super) jumps: Vec<(u64, u64)>,
+    /// The functions that others lead into by fields too short for a relocation, or by falling into them.
+    pub(super) short: Vec<usize>,
+    /// Addresses in the section that code of it has without a relocation.
+    pub(super) formed: Vec<u64>,
+    /// A table leads into it whose base is not proved: it is divided, but not understood.
+    pub(super) has_loose_tables: bool,
+    pub(super) refusal: Option<(Limit, String)>,
+    /// Why it may not be divided although it is understood.
+    pub(super) whole: Option<(Limit, String)>,
+}
+
+impl Text<'_> {
+    /// Keep the section whole. The first reason is the one that counts.
+    pub(super) fn refuse(&mut self, limit: Limit, detail: impl Into<String>) {
+        if self.refusal.is_none() {
+            self.refusal = Some((limit, detail.into()));
+        }
+    }
+
+    /// Keep the section whole, for a reason that says nothing of what is in it.
+    pub(super) fn keep_whole(&mut self, limit: Limit, detail: impl Into<String>) {
+        if self.whole.is_none() {
+            self.whole = Some((limit, detail.into()));
+        }
+    }
+
+    /// The function whose code holds this offset; `None` in padding and outside.
+    pub(super) fn function_at(&self, offset: u64) -> Option<usize> {
+        let found = self.functions.partition_point(|f| f.start <= offset).checked_sub(1)?;
+        self.functions.get(found).filter(|f| offset < f.end).map(|_| found)
+    }
+
+    /// The number of the function that begins at this offset.
+    pub(super) fn starting_at(&self, offset: u64) -> Option<usize> {
+        self.functions.binary_search_by_key(&offset, |f| f.start).ok()
+    }
+
+    pub(super) fn instructions_of(&self, function: &Function) -> &[Instruction] {
+        let (piece, range) = &function.instructions;
+        self.instructions.get(*piece).and_then(|piece| piece.get(range.clone())).unwrap_or(&[])
+    }
+
+    /// The instruction that holds the byte at this offset of a function.
+    pub(super) fn instruction_at(&self, offset: u64) -> Option<&Instruction> {
+        let own = self.instructions_of(self.functions.get(self.function_at(offset)?)?);
+        own.get(own.partition_point(|i| i.end() <= offset)).filter(|i| u64::from(i.offset) <= offset)
+    }
+
+    pub(super) fn is_boundary(&self, offset: u64) -> bool {
+        let word = usize::try_from(offset / 64).ok().and_then(|w| self.boundaries.get(w));
+        word.is_some_and(|w| w & (1 << (offset % 64)) != 0)
+    }
+
+    /// Whether a function of this part jumps through a register or memory.
+    pub(super) fn jumps_indirectly(&self, part: usize) -> bool {
+        let own = self.functions.iter().zip(&self.part).skip(part).take_while(|(_, p)| **p == part);
+        let mut instructions = own.flat_map(|(f, _)| self.instructions_of(f));
+        instructions.any(|i| matches!(i.flow, Flow::JumpRegister | Flow::JumpMemory))
+    }
+
+    /// The part that holds this offset of a function.
+    pub(super) fn part_at(&self, offset: u64) -> Option<usize> {
+        self.part.get(self.function_at(offset)?).copied()
+    }
+
+    /// Where a part begins. Padding belongs to the function before it, and what is before the first one to that.
+    pub(super) fn part_start(&self, part: usize) -> u64 {
+        if part == 0 { 0 } else { self.functions.get(part).map_or(0, |f| f.start) }
+    }
+
+    /// Keep the functions `a` to `b` together.
+    pub(super) fn tie(&mut self, a: usize, b: usize) {
+        let (a, b) = (a.min(b), a.max(b));
+        for (at, by) in [(a, 1), (b, -1)] {
+            if let Some(tie) = self.ties.get_mut(at) {
+                *tie += by;
+            }
+        }
+    }
+
+    /// Keep the function that holds `offset` with the next one if that begins within the reach of a bias. Programs store
+    /// `f - 1` where they tag pointers; it looks like an address in the function before.
+    pub(super) fn tie_biased(&mut self, offset: u64) {
+        let Some(function) = self.function_at(offset) else { return };
+        let next = self.functions.get(function + 1);
+        if next.is_some_and(|next| next.start - offset <= MAX_BIAS) {
+            self.tie(function, function + 1);
+        }
+    }
+
+    /// Whether an address in code is neither that of a function nor that of the next one with a bias. Compilers add what a program
+    /// adds to an address (`(uintptr_t)f + 77`), so that it may mean any function.
+    pub(super) fn is_far_from_start(&self, offset: u64) -> bool {
+        let Some(function) = self.function_at(offset) else { return false };
+        let starts = |f: usize| self.functions.get(f).map(|f| f.start);
+        starts(function) != Some(offset) && starts(function + 1).is_none_or(|next| next - offset > MAX_BIAS)
+    }
+
+    /// Parts begin where the alignment of each function in them can be kept: a part is moved as a whole, and one that begins
+    /// at a multiple of 16 can't hold a function that is aligned to 64. It takes in the functions before it instead.
+    pub(super) fn tie_aligned(&mut self, section_align: u64) {
+        let mut align = 1;
+        for i in (1..self.functions.len()).rev() {
+            let Some(function) = self.functions.get(i) else { continue };
+            align = section_align.min(function.align).max(align);
+            // Parts have the number of their first function.
+            if self.part.get(i) != Some(&i) {
+                continue;
+            }
+            match function.start.is_multiple_of(align) {
+                true => align = 1,
+                false => self.tie(i - 1, i),
+            }
+        }
+        self.close_ties();
+    }
+
+    /// Work out [`Text::part`] from the ties that were found.
+    pub(super) fn close_ties(&mut self) {
+        let (mut depth, mut first) = (0, 0);
+        self.part.clear();
+        for (i, tie) in self.ties.iter().enumerate() {
+            if depth == 0 {
+                first = i;
+            }
+            self.part.push(first);
+            depth += tie;
+        }
+    }
+
+    /// Whether anything would come of dividing it.
+    pub(super) fn is_worth_it(&self) -> bool {
+        self.places > 1
+    }
+}
+
+/// A place in the instructions of a [`Text`] that only goes forward.
+#[derive(Debug, Default)]
+pub(super) struct InstructionCursor {
+    pub(super) function: usize,
+    /// The position of the next one in the function's instructions.
+    pub(super) next: usize,
+}
+
+impl InstructionCursor {
+    /// The instruction that holds the byte at this offset, which is not before the one that was asked for last.
+    pub(super) fn seek<'t>(&mut self, text: &'t Text<'_>, offset: u64) -> Option<&'t Instruction> {
+        while text.functions.get(self.function)?.end <= offset {
+            *self = InstructionCursor { function: self.function + 1, next: 0 };
+        }
+        let own = text.instructions_of(text.functions.get(self.function)?);
+        while own.get(self.next)?.end() <= offset {
+            self.next += 1;
+        }
+        own.get(self.next).filter(|i| u64::from(i.offset) <= offset)
+    }
+}
+
+/// Whether an atom is a section of code that may be divided, by its header.
+pub(crate) fn is_text(atom: &Atom) -> bool {
+    atom.kind == AtomKind::Code && !atom.has(atom_flags::MERGE | atom_flags::LINK_ORDER)
+}

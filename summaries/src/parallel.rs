@@ -1,0 +1,25 @@
+//! Pieces of work that the caller runs, on threads or not: this crate starts none.
+
+use std::sync::OnceLock;
+
+/// Runs a piece of work for every number below a count, each once, in any order and on any thread, and comes back when all are done.
+pub type ParallelMap<'e> = &'e (dyn Fn(usize, &(dyn Fn(usize) + Sync)) + Sync);
+
+/// What comes of a piece of work for every number below `count`, in their order.
+pub(crate) fn collect<T: Send + Sync>(
+    each: ParallelMap<'_>,
+    count: usize,
+    piece: impl Fn(usize) -> T + Sync,
+) -> Vec<T> {
+    let slots: Vec<OnceLock<T>> = (0..count).map(|_| OnceLock::new()).collect();
+    each(count, &|number| {
+        if let Some(slot) = slots.get(number) {
+            slot.get_or_init(|| piece(number));
+        }
+    });
+    slots.into_iter().enumerate().map(|(i, done)| done.into_inner().unwrap_or_else(|| piece(i))).collect()
+}
+
+pub fn in_order(count: usize, piece: &(dyn Fn(usize) + Sync)) {
+    (0..count).for_each(piece);
+}
