@@ -7,11 +7,11 @@
 //!
 //! Left out: a copy that another function of the program's makes, but for those that compilers call by themselves.
 
-use super::FlowModule;
 use super::builder::{ConstraintBuilder, Raw};
+use super::module::FlowModule;
 use super::state::{Pending, RegisterState, Val};
-use super::transfer::Walk;
 use super::unit::Refusal;
+use super::walker::Walk;
 use crate::cfl::components::Adjacency;
 use crate::ids::{AtomIdx, ValueIdx};
 use crate::relation::{Callee, Constraint};

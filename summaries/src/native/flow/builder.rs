@@ -8,10 +8,8 @@ use std::collections::BTreeSet;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::memory::cells;
-use super::needed::Left;
-use super::preserve::Preserved;
-use super::state::{Pending, Val};
+use super::saved::{Left, Preserved};
+use super::state::{Pending, Val, cells};
 use super::unit::{CALLERS_REGISTER, Refusal};
 use crate::ids::{AtomIdx, ValueIdx};
 use crate::native::decode::effects::{RegisterId, SLOTS};

@@ -10,8 +10,8 @@
 use super::builder::{ConstraintBuilder, Key, PendingCall};
 use super::memory::Memory;
 use super::state::{RegisterState, Val};
-use super::transfer::{Leaves, RESULTS, Walk};
 use super::unit::{Destination, Op, Refusal};
+use super::walker::{Leaves, RESULTS, Walk};
 use crate::native::decode::Flow;
 use crate::native::decode::effects::{InstructionEffect, Operand, RSP, RegisterId, SLOTS};
 use crate::relation::Callee;

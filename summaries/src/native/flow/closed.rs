@@ -9,7 +9,7 @@
 //! first byte without a gap, and its end isn't reached. Whatever else is odd in it, the walk over it refuses, as everywhere.
 //! Left out: code with relocations, calls or jumps through registers, and anything that talks to the kernel.
 
-use super::FlowModule;
+use super::module::FlowModule;
 use crate::ids::AtomIdx;
 use crate::native::decode::effects::{Effects, InstructionEffect};
 use crate::native::decode::{self, Flow};

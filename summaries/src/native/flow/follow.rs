@@ -5,8 +5,9 @@
 
 use std::sync::OnceLock;
 
+use super::module::{FlowModule, References};
 use super::unit::{CALLERS_REGISTER, Unit};
-use super::{FlowModule, References, nonstandard_registers, walk};
+use super::{nonstandard_registers, walk};
 use crate::ids::AtomIdx;
 use crate::limit::LimitRecord;
 use crate::native::decode::effects::Effects;

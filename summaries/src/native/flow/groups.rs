@@ -8,11 +8,12 @@
 
 use object::endian::LittleEndian as LE;
 
+use super::module::FlowModule;
 use super::unit::Meaning;
-use super::{FlowModule, split};
 use crate::ids::AtomIdx;
 use crate::native::decode::{self, Flow};
 use crate::native::relocations::symbol_of;
+use crate::native::split;
 use crate::summary::{Atom, AtomKind, Definition, SymbolKind};
 
 impl FlowModule<'_, '_> {

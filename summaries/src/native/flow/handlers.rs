@@ -6,7 +6,7 @@
 
 use object::endian::LittleEndian as LE;
 
-use super::FlowModule;
+use super::module::{FlowModule, Lsda};
 use super::unit::Refusal;
 use crate::ids::AtomIdx;
 use crate::native::relocations::{Rela, symbol_of};
@@ -18,14 +18,6 @@ const OMIT: u8 = 0xff;
 const ULEB: u8 = 0x01;
 /// The encoding of an unsigned number in 4 bytes (`DW_EH_PE_udata4`).
 const UDATA4: u8 = 0x03;
-
-/// The table of an atom, to which its FDE refers: its section, and where it begins there, or -1 if that isn't known or the FDE begins elsewhere than the atom. Sorted by atom.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Lsda {
-    of: AtomIdx,
-    section: u32,
-    offset: i64,
-}
 
 /// The tables of handlers of all atoms that have one.
 pub(super) fn tables(module: &FlowModule<'_, '_>, references: &[Reference]) -> Vec<Lsda> {

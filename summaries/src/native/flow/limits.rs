@@ -2,7 +2,7 @@
 //!
 //! A function is told by the symbol at its start. Left out: what is kept because of it, which the severity of the limit says.
 
-use super::FlowModule;
+use super::module::FlowModule;
 use crate::ids::AtomIdx;
 use crate::limit::{Limit, LimitRecord};
 use crate::summary::{Definition, Symbol, SymbolKind};

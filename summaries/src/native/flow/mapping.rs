@@ -8,7 +8,7 @@
 use object::endian::LittleEndian as LE;
 use rustc_hash::FxHashSet;
 
-use super::FlowModule;
+use super::module::FlowModule;
 use crate::ids::{AtomIdx, SymbolIdx};
 use crate::limit::{Limit, LimitRecord};
 use crate::mapping::{Mapping, mapping};

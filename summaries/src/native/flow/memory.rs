@@ -4,9 +4,9 @@
 //! each of them. Thread-local storage is not followed: what is there has escaped. Nor is memory at a number.
 
 use super::builder::Key;
-use super::state::{RegisterState, Val};
-use super::transfer::Walk;
+use super::state::{RegisterState, Val, cells};
 use super::unit::{Meaning, Op, Refusal};
+use super::walker::Walk;
 use crate::ids::ValueIdx;
 use crate::native::decode::effects::{Address, RSP, Segment};
 use crate::summary::Target;
@@ -182,11 +182,4 @@ impl Walk<'_, '_, '_, '_> {
             _ => Err("the stack pointer is lost".to_owned()),
         }
     }
-}
-
-/// The cells that `size` bytes at an offset touch.
-pub(super) fn cells(offset: i64, size: u32) -> impl Iterator<Item = i64> {
-    let first = offset.div_euclid(8);
-    let last = offset.saturating_add(i64::from(size.max(1)) - 1).div_euclid(8);
-    (first..=last).map(|cell| cell * 8)
 }

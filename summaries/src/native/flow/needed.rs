@@ -9,21 +9,11 @@ use rustc_hash::FxHashSet;
 use super::builder::{ConstraintBuilder, Key, Raw};
 use super::memory::Memory;
 use super::state::{RegisterState, Val};
-use super::transfer::Walk;
 use super::unit::{Op, Refusal, Unit};
+use super::walker::Walk;
 use crate::cfl::components::Adjacency;
-use crate::ids::AtomIdx;
 use crate::native::decode::effects::{Operand, RegisterId, Transfer};
 use crate::relation::{Callee, Constraint};
-
-/// Registers that the caller left, and the frame.
-#[derive(Default)]
-pub(super) struct Left {
-    /// (cell, register, where) of what was put there.
-    put: FxHashSet<(i64, RegisterId, (AtomIdx, u64))>,
-    /// (cell, register, where) of what is loaded from there.
-    taken: FxHashSet<(i64, RegisterId, (AtomIdx, u64))>,
-}
 
 impl Walk<'_, '_, '_, '_> {
     /// A register is stored; the state is that before it.

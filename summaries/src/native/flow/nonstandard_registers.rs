@@ -5,7 +5,7 @@
 //! the caller's value away first, which functions that are passed something there don't. Code of which nothing is known counts.
 //! Left out: rax, r11 and xmm8 to xmm15, which any function may use, and which are passed only behind others or by `regcall`.
 
-use super::FlowModule;
+use super::module::FlowModule;
 use crate::ids::AtomIdx;
 use crate::native::decode;
 use crate::native::decode::effects::{Effects, InstructionEffect, Operand};

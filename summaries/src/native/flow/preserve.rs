@@ -8,44 +8,12 @@
 
 use super::builder::{ConstraintBuilder, Key};
 use super::memory::Memory;
+use super::saved::SOMEWHERE;
 use super::state::{RegisterState, Val};
-use super::transfer::Walk;
 use super::unit::{Op, Refusal};
+use super::walker::Walk;
 use crate::native::decode::effects::{Address, Operand, RBP, RSP, RegisterId, SLOTS, Transfer};
 use crate::relation::PRESERVABLE;
-
-/// A place in the frame that isn't known any closer.
-const SOMEWHERE: i64 = i64::MIN;
-
-/// Where registers were put, and what is not put back.
-#[derive(Default)]
-pub(super) struct Preserved {
-    /// Where registers are saved, as (offset in the frame, register).
-    saved: rustc_hash::FxHashSet<(i64, RegisterId)>,
-    /// The registers of `saved`, a bit each.
-    anywhere: u64,
-    /// What is clobbered at some return; `None` if the function never does.
-    clobbered: Option<u64>,
-}
-
-impl Preserved {
-    /// The registers that may be preserved, a bit each.
-    pub(super) fn mask(&self) -> u64 {
-        self.clobbered.map_or(0, |clobbered| PRESERVABLE & !clobbered)
-    }
-
-    fn save(&mut self, place: i64, slot: RegisterId) {
-        self.saved.insert((place, slot));
-        self.anywhere |= 1 << slot;
-    }
-
-    fn may_be_saved(&self, place: i64, slot: RegisterId) -> bool {
-        match place {
-            SOMEWHERE => self.anywhere & (1 << slot) != 0,
-            place => self.saved.contains(&(place, slot)) || self.saved.contains(&(SOMEWHERE, slot)),
-        }
-    }
-}
 
 impl Walk<'_, '_, '_, '_> {
     /// The function returns in this state.

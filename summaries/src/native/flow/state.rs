@@ -170,3 +170,10 @@ impl RegisterState {
         changed | self.pending.through.join(&other.pending.through)
     }
 }
+
+/// The cells that `size` bytes at an offset touch.
+pub(super) fn cells(offset: i64, size: u32) -> impl Iterator<Item = i64> {
+    let first = offset.div_euclid(8);
+    let last = offset.saturating_add(i64::from(size.max(1)) - 1).div_euclid(8);
+    (first..=last).map(|cell| cell * 8)
+}

@@ -5,7 +5,7 @@
 //! of `&&label`; any jump through a register or memory may lead to each of them. Code that no jump leads to is what the
 //! unwinder enters (landing pads), or dead.
 
-use super::FlowModule;
+use super::module::FlowModule;
 use crate::ids::{AtomIdx, SymbolIdx};
 use crate::native::decode::effects::{Effects, InstructionEffect, Operand, RSP};
 use crate::native::decode::{self, Field, Flow, Instruction};

@@ -7,12 +7,12 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::FlowModule;
 use super::builder::{ConstraintBuilder, Key};
 use super::compact::compact;
+use super::module::FlowModule;
 use super::state::{RegisterState, Val};
-use super::transfer::{Leaves, Walk, at_entry};
 use super::unit::{CALLERS_REGISTER, Destination, Refusal, Unit};
+use super::walker::{Leaves, Walk, at_entry};
 use crate::ids::ValueIdx;
 use crate::native::decode::effects::{InstructionEffect, RBP, RSP, SLOTS};
 use crate::relation::{FunctionSummary, PRESERVABLE};

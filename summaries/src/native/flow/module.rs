@@ -1,0 +1,268 @@
+//! What of a module the analysis of a function looks at: places, entries, labels and what refers to them.
+
+use object::endian::LittleEndian as LE;
+
+use super::unit::Meaning;
+use crate::ids::{AtomIdx, SymbolIdx};
+use crate::native::relocations::types::{R_X86_64_32, R_X86_64_32S, R_X86_64_64, R_X86_64_PC32};
+use crate::native::relocations::{Rela, symbol_of, type_of};
+use crate::native::split::{self, Plan};
+use crate::native::symbols::SectionAtoms;
+use crate::native::tables::Tables;
+use crate::parallel::ParallelMap;
+use crate::relation::FunctionSummary;
+use crate::summary::{
+    Atom, AtomKind, Binding, Definition, OwnedRange, Reference, ResolvedReference, Symbol, SymbolKind, Target,
+};
+
+/// A place inside a function that something refers to by address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Label {
+    pub(super) atom: AtomIdx,
+    pub(super) offset: u64,
+    /// The address is a value that the program can hold, not only an entry of a relative jump table.
+    pub(super) is_value: bool,
+}
+
+/// What of the module the analysis of a function looks at.
+pub(crate) struct FlowModule<'a, 't> {
+    pub(super) tables: &'t Tables<'a>,
+    pub(super) by_section: &'t SectionAtoms,
+    pub(super) atoms: &'t [Atom],
+    pub(super) symbols: &'t [Symbol],
+    /// The relocations of the module, each with the section that it is in, by (section, place).
+    pub(super) relas: Vec<(u32, Rela)>,
+    /// Where function symbols are, without those of cold parts: sorted.
+    pub(super) entries: Vec<(AtomIdx, u64)>,
+    /// By atom: the symbols at its start say that it is a part of another function.
+    pub(super) cold: Vec<bool>,
+    /// There is code that is part of no function that is known.
+    pub(super) has_loose_parts: bool,
+    /// Functions of its own that compilers call by themselves, sorted.
+    pub(super) routines: Vec<AtomIdx>,
+    /// Pieces that LLVM's outliner has taken out of functions, sorted.
+    pub(super) outlined: Vec<AtomIdx>,
+    /// The places in code that a symbol or a table names, sorted.
+    pub(super) labels: Vec<Label>,
+    /// With an unwind table that refers to something, sorted; and their tables of handlers.
+    pub(super) handled: Vec<AtomIdx>,
+    pub(super) lsdas: Vec<Lsda>,
+    /// Sections whose code is followed, ascending.
+    pub(super) followed: Vec<u32>,
+    /// The module asks for a stack that is executable: frames may hold code, as trampolines of nested functions are.
+    pub(super) executes_stack: bool,
+    /// By atom, if only what lives is followed.
+    pub(super) live: Option<&'t [bool]>,
+}
+
+/// The tables of the summary that say what the references of the module mean, and what is asked for.
+#[derive(Clone, Copy)]
+pub(crate) struct References<'r> {
+    pub(crate) references: &'r [Reference],
+    pub(crate) resolved: &'r [ResolvedReference],
+    pub(crate) owned: &'r [OwnedRange],
+    /// By atom, if only what lives is followed: whether control may come to it.
+    pub(crate) live: Option<&'r [bool]>,
+    /// How pieces of the work are run: one after the other, or on threads.
+    pub(crate) each: ParallelMap<'r>,
+}
+
+/// What is found out about the code of a module.
+#[derive(Default)]
+pub(crate) struct FlowTables {
+    /// Of every function that is understood, ascending by atom.
+    pub(crate) functions: Vec<FunctionSummary>,
+    /// What is not, because it uses registers of its caller that pass nothing.
+    pub(crate) takes_registers: Vec<AtomIdx>,
+}
+
+/// The table of an atom, to which its FDE refers: its section, and where it begins there, or -1 if that isn't known or the FDE begins elsewhere than the atom. Sorted by atom.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Lsda {
+    pub(super) of: AtomIdx,
+    pub(super) section: u32,
+    pub(super) offset: i64,
+}
+
+impl FlowModule<'_, '_> {
+    pub(super) fn find_entries(&mut self) {
+        for symbol in self.symbols {
+            let Definition::Atom(atom) = symbol.definition else { continue };
+            let Some(start) = self.atoms.get(atom.index()).map(|a| a.offset) else { continue };
+            match split::is_part(self.tables.name(symbol.name)) {
+                false if !matches!(symbol.kind, SymbolKind::Func | SymbolKind::Ifunc) => {}
+                true if symbol.value == start => {
+                    if let Some(cold) = self.cold.get_mut(atom.index()) {
+                        *cold = true;
+                    }
+                }
+                true => {}
+                false => self.entries.push((atom, symbol.value)),
+            }
+        }
+        self.entries.sort_unstable();
+        self.entries.dedup();
+    }
+
+    pub(super) fn find_labels(&mut self, plan: &Plan) {
+        let mut labels = Vec::new();
+        for (from, to) in &plan.exact {
+            let Some((atom, offset)) = self.place(to.0, to.1) else { continue };
+            let table =
+                self.relas_of(from.0, from.1, from.1 + 1).iter().any(|(_, r)| type_of(r) == R_X86_64_PC32)
+                    && !self.is_code(from.0);
+            labels.push(Label { atom, offset, is_value: !table });
+        }
+        for (section, rela) in &self.relas {
+            // By the name of a function, but not to its start.
+            let Some(symbol) = self.symbols.get(symbol_of(rela).index()) else { continue };
+            let (Definition::Atom(_), SymbolKind::Func | SymbolKind::Ifunc) =
+                (symbol.definition, symbol.kind)
+            else {
+                continue;
+            };
+            if matches!(type_of(rela), R_X86_64_64 | R_X86_64_32 | R_X86_64_32S)
+                && rela.r_addend.get(LE) != 0
+                && !self.is_unwind(*section)
+                && let Some(offset) = symbol.value.checked_add_signed(rela.r_addend.get(LE))
+                && let Some(section) = self.section_of(symbol)
+                && let Some((atom, offset)) = self.place(section, offset)
+            {
+                labels.push(Label { atom, offset, is_value: true });
+            }
+        }
+        labels.retain(|l| self.entries.binary_search(&(l.atom, l.offset)).is_err());
+        labels.sort_unstable();
+        labels.dedup();
+        self.labels = labels;
+    }
+
+    /// Whether control may come to the atom in the link.
+    pub(super) fn may_run(&self, atom: AtomIdx) -> bool {
+        self.live.is_none_or(|live| live.get(atom.index()).copied().unwrap_or(true))
+    }
+
+    pub(super) fn is_code(&self, section: u32) -> bool {
+        let atom = self.by_section.get(section).and_then(|a| self.atoms.get(a.index()));
+        atom.is_some_and(|a| a.kind == AtomKind::Code)
+    }
+
+    pub(super) fn is_unwind(&self, section: u32) -> bool {
+        self.by_section.get(section).is_none()
+    }
+
+    pub(super) fn section_of(&self, symbol: &Symbol) -> Option<u32> {
+        let Definition::Atom(atom) = symbol.definition else { return None };
+        self.atoms.get(atom.index()).map(|a| a.section).filter(|s| *s != Atom::NO_SECTION)
+    }
+
+    /// Where function symbols of this atom are.
+    pub(super) fn entries_of(&self, atom: AtomIdx) -> Vec<u64> {
+        let start = self.entries.partition_point(|e| e.0 < atom);
+        let own = self.entries.get(start..).unwrap_or(&[]).iter().take_while(|e| e.0 == atom);
+        own.map(|e| e.1).collect()
+    }
+
+    pub(super) fn labels_in(&self, atoms: &[AtomIdx]) -> Vec<Label> {
+        let of = |atom: &AtomIdx| {
+            let first = self.labels.partition_point(|l| l.atom < *atom);
+            let end = self.labels.partition_point(|l| l.atom <= *atom);
+            self.labels.get(first..end).unwrap_or(&[])
+        };
+        atoms.iter().flat_map(of).copied().collect()
+    }
+
+    /// The atom at an offset of a section; the end of the section belongs to the last one.
+    pub(super) fn place(&self, section: u32, offset: u64) -> Option<(AtomIdx, u64)> {
+        let size = self.tables.sections.get(section as usize)?.size;
+        let atom = self.by_section.at(self.atoms, section, offset)?;
+        (offset <= size).then_some((atom, offset))
+    }
+
+    /// The section of an atom of code, where it begins there, and its bytes.
+    pub(super) fn code(&self, atom: AtomIdx) -> Option<(u32, u64, &[u8])> {
+        let atom = self.atoms.get(atom.index())?;
+        let data = self.tables.data(atom.section).ok()?;
+        let end = atom.offset.checked_add(atom.size)?;
+        let bytes = data.get(usize::try_from(atom.offset).ok()?..usize::try_from(end).ok()?)?;
+        Some((atom.section, atom.offset, bytes))
+    }
+
+    pub(super) fn relas_of(&self, section: u32, start: u64, end: u64) -> &[(u32, Rela)] {
+        let key = |(s, r): &(u32, Rela)| (*s, r.r_offset.get(LE));
+        let from = self.relas.partition_point(|r| key(r) < (section, start));
+        let to = self.relas.partition_point(|r| key(r) < (section, end));
+        self.relas.get(from..to).unwrap_or(&[])
+    }
+
+    /// What a symbol plus an offset is. Local symbols are places.
+    pub(super) fn target(&self, symbol: SymbolIdx, offset: i64) -> Option<Meaning> {
+        let entry = self.symbols.get(symbol.index())?;
+        if entry.kind == SymbolKind::Tls {
+            return Some(Meaning::Tls);
+        }
+        match entry.definition {
+            Definition::Atom(_) if entry.binding == Binding::Local => {
+                let section = self.section_of(entry)?;
+                let offset = offset.checked_add_unsigned(entry.value)?;
+                // A base may lie before the section, and is then of its first atom.
+                let at = u64::try_from(offset).unwrap_or(0);
+                let atom = self.by_section.at(self.atoms, section, at)?;
+                Some(Meaning::Place(Target::Atom(atom), offset))
+            }
+            Definition::Atom(_) | Definition::Common(_) | Definition::Undefined
+                if entry.binding != Binding::Local =>
+            {
+                Some(Meaning::Place(Target::Symbol(symbol), offset))
+            }
+            _ => None,
+        }
+    }
+
+    /// The place in this module that a target means, if it is one.
+    pub(super) fn local(&self, target: Target, offset: i64) -> Option<(AtomIdx, u64)> {
+        match target {
+            Target::Atom(atom) => Some((atom, u64::try_from(offset).ok()?)),
+            Target::Symbol(symbol) => {
+                let entry = self.symbols.get(symbol.index())?;
+                self.place(self.section_of(entry)?, entry.value.checked_add_signed(offset)?)
+            }
+        }
+    }
+
+    pub(super) fn is_local(&self, target: Target) -> bool {
+        match target {
+            Target::Atom(_) => true,
+            Target::Symbol(symbol) => {
+                self.symbols.get(symbol.index()).is_some_and(|s| matches!(s.definition, Definition::Atom(_)))
+            }
+        }
+    }
+
+    pub(super) fn name(&self, target: Target) -> &[u8] {
+        match target {
+            Target::Symbol(symbol) => {
+                self.symbols.get(symbol.index()).map_or(&[], |s| self.tables.name(s.name))
+            }
+            Target::Atom(_) => &[],
+        }
+    }
+
+    /// Functions that every register survives, by their own conventions.
+    pub(super) fn preserves_all(&self, target: Target) -> bool {
+        let known: [&[u8]; 7] = [
+            b"__fentry__",
+            b"mcount",
+            b"_mcount",
+            b"__morestack",
+            b"__rust_probestack",
+            b"__xray_FunctionEntry",
+            b"__xray_FunctionExit",
+        ];
+        known.contains(&self.name(target))
+    }
+
+    pub(super) fn is_tls_get_addr(&self, target: Target) -> bool {
+        self.name(target) == b"__tls_get_addr"
+    }
+}

@@ -1,0 +1,49 @@
+//! Registers in the frame: which were put there, and which come back.
+
+use rustc_hash::FxHashSet;
+
+use crate::ids::AtomIdx;
+use crate::native::decode::effects::RegisterId;
+use crate::relation::PRESERVABLE;
+
+/// A place in the frame that isn't known any closer.
+pub(super) const SOMEWHERE: i64 = i64::MIN;
+
+/// Where registers were put, and what is not put back.
+#[derive(Default)]
+pub(super) struct Preserved {
+    /// Where registers are saved, as (offset in the frame, register).
+    pub(super) saved: rustc_hash::FxHashSet<(i64, RegisterId)>,
+    /// The registers of `saved`, a bit each.
+    pub(super) anywhere: u64,
+    /// What is clobbered at some return; `None` if the function never does.
+    pub(super) clobbered: Option<u64>,
+}
+
+impl Preserved {
+    /// The registers that may be preserved, a bit each.
+    pub(super) fn mask(&self) -> u64 {
+        self.clobbered.map_or(0, |clobbered| PRESERVABLE & !clobbered)
+    }
+
+    pub(super) fn save(&mut self, place: i64, slot: RegisterId) {
+        self.saved.insert((place, slot));
+        self.anywhere |= 1 << slot;
+    }
+
+    pub(super) fn may_be_saved(&self, place: i64, slot: RegisterId) -> bool {
+        match place {
+            SOMEWHERE => self.anywhere & (1 << slot) != 0,
+            place => self.saved.contains(&(place, slot)) || self.saved.contains(&(SOMEWHERE, slot)),
+        }
+    }
+}
+
+/// Registers that the caller left, and the frame.
+#[derive(Default)]
+pub(super) struct Left {
+    /// (cell, register, where) of what was put there.
+    pub(super) put: FxHashSet<(i64, RegisterId, (AtomIdx, u64))>,
+    /// (cell, register, where) of what is loaded from there.
+    pub(super) taken: FxHashSet<(i64, RegisterId, (AtomIdx, u64))>,
+}

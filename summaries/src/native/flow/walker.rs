@@ -1,0 +1,57 @@
+//! What goes through a function: the state in which it is entered, and where control goes from a block.
+
+use super::builder::{ConstraintBuilder, Key};
+use super::module::FlowModule;
+use super::state::{RegisterState, Val};
+use super::unit::Unit;
+use crate::native::decode::effects::{FIRST_VECTOR, FLAGS, MASKS, RSP, RegisterId, SLOTS, X87};
+
+/// Registers that carry a result (psABI 3.2.3): rax and rdx for the class INTEGER, xmm0 and xmm1 for SSE, and st0; xmm2 and xmm3 for
+/// vectors that are larger than registers, as clang has it. An address comes in the latter when a program keeps its bytes in a vector or in a floating-point number.
+pub(super) const RESULTS: [RegisterId; 7] =
+    [0, 2, FIRST_VECTOR, FIRST_VECTOR + 1, FIRST_VECTOR + 2, FIRST_VECTOR + 3, X87];
+/// The first register that vectors and floating-point numbers are not passed in: those before it are xmm0 to xmm7.
+const FIRST_UNPASSED: RegisterId = FIRST_VECTOR + 8;
+/// rsp, and what a callee saves.
+const SAVED: [RegisterId; 6] = [3, 5, 12, 13, 14, 15];
+
+pub(super) struct Walk<'u, 'm, 'a, 't> {
+    pub(super) unit: &'u Unit,
+    pub(super) module: &'m FlowModule<'a, 't>,
+    pub(super) builder: &'u mut ConstraintBuilder,
+    /// The function may write where its return address lies, or return to what it pushed.
+    pub(super) returns_elsewhere: bool,
+}
+
+/// Where control goes from the end of a block, besides to the next one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Leaves {
+    /// Control goes to the next instruction only.
+    Falls,
+    /// To this instruction, and to the next one if that is said.
+    To(usize, bool),
+    /// To a thunk in the function, which jumps to what returns behind the call.
+    Through(usize),
+    /// Control goes to any label of the function.
+    Labels,
+    /// Control goes nowhere in the function.
+    Ends,
+}
+
+/// The state in which a function is entered.
+pub(super) fn at_entry(builder: &mut ConstraintBuilder) -> RegisterState {
+    let mut state = RegisterState::unreached();
+    for slot in 0..SLOTS as RegisterId {
+        let value = match slot {
+            RSP => Val::Frame(0),
+            X87 | MASKS | FLAGS => Val::None,
+            // rax passes nothing but the number of vector registers, and r11 nothing.
+            0 | 11 | FIRST_UNPASSED..X87 => Val::Saved,
+            slot if SAVED.contains(&slot) => Val::Saved,
+            slot => Val::Node(builder.value(Key::Parameter(slot)), 0),
+        };
+        state.set(slot, value);
+    }
+    state.clobbered = 0;
+    state
+}
