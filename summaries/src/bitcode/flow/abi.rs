@@ -4,10 +4,10 @@
 //! numbers and vectors of at most 128. A call or function with anything else passes everything everywhere ([`Places::Any`]), and
 //! one with a convention of its own is not followed. Left out: stack slots of what is passed by value, which are somewhere in the caller's frame.
 
-use super::super::ir::IrModule;
 use super::super::ir::attributes::{AttributeList, kind};
 use super::super::ir::layout::Sizes;
-use super::super::ir::types::{FloatKind, Type, TypeId};
+use super::super::ir::types::{FloatKind, Type};
+use super::super::ir::{IrModule, TypeId};
 use crate::relation::{PASSED, Register};
 
 /// rdi, rsi, rdx, rcx, r8, r9.

@@ -10,11 +10,12 @@ use std::collections::BTreeMap;
 use super::super::ir::constants::ConstantKind;
 use super::super::ir::function::{Body, ValueDefinition};
 use super::super::ir::instruction::{InstructionKind as Kind, IrInstruction, binary, cast};
-use super::super::ir::types::{Type, TypeId};
-use super::super::ir::{IrModule, ValueId};
+use super::super::ir::types::Type;
+use super::super::ir::{IrModule, TypeId, ValueId};
 use super::abi::{self, Places, Slot};
+use super::names::{GlobalNames, NotFollowed};
+use super::numbers;
 use super::places::Values;
-use super::{GlobalNames, NotFollowed, numbers};
 use crate::ids::{AtomIdx, ValueIdx};
 use crate::relation::{CallSite, Constraint, FunctionSummary, PRESERVABLE, Place};
 

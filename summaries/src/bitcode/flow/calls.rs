@@ -10,7 +10,8 @@ use super::super::ir::constants::ConstantKind;
 use super::super::ir::instruction::{CallArgument, CallKind, IrCall, IrInstruction};
 use super::abi::{self, Places, Slot};
 use super::body::Builder;
-use super::{NotFollowed, assembly, intrinsics};
+use super::names::NotFollowed;
+use super::{assembly, intrinsics};
 use crate::ids::ValueIdx;
 use crate::relation::{CallSite, Callee, Constraint, Place, Register};
 

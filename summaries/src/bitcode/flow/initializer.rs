@@ -3,9 +3,9 @@
 //! Safe because an address of 8 bytes with a known distance is a reference of kind `data`, which value flow follows as contents; every
 //! other mention is of kind `address`, by which its target escapes. Left out: bytes that are no address.
 
-use super::super::ir::ValueId;
 use super::super::ir::constants::ConstantKind;
-use super::super::ir::types::{Type, TypeId};
+use super::super::ir::types::Type;
+use super::super::ir::{TypeId, ValueId};
 use super::places::{Place, Values};
 
 pub(super) struct StoredConstant {

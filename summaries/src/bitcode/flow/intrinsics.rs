@@ -6,8 +6,8 @@
 
 use super::super::ir::ValueId;
 use super::super::ir::instruction::{CallArgument, IrCall, IrInstruction};
-use super::NotFollowed;
 use super::body::Builder;
+use super::names::NotFollowed;
 use crate::ids::ValueIdx;
 use crate::relation::{Constraint, Place};
 

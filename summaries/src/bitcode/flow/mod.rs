@@ -13,33 +13,30 @@ mod initializer;
 mod intrinsics;
 mod mapping;
 mod numbers;
+mod names;
 mod places;
 
 use rustc_hash::FxHashSet;
 
 use super::file::BitcodeFile;
-use super::ir::attributes::{AttributeList, kind};
+use super::ir::attributes::kind;
 use super::ir::constants::ConstantKind;
 use super::ir::function::Body;
 use super::ir::mentions::Mentions;
-use super::ir::types::TypeId;
 use super::ir::{self, BodyReader, GlobalKind, IrModule, ValueId};
-use super::linkage::Linkage;
 use super::lower::Numbering;
-use super::module::{Module, ValueKind};
+use super::module::Module;
 use super::symbols;
-use crate::ids::{AtomIdx, SymbolIdx, ValueIdx};
+use crate::ids::{AtomIdx, ValueIdx};
 use crate::limit::{Limit, LimitRecord};
 use crate::relation::FunctionSummary;
 use crate::summary::{Reference, ReferenceKind, Target};
 use body::Summarised;
+use names::{GlobalNames, NotFollowed, Numbers};
 use places::{LABEL, Values};
 
 /// Constants that the initializers of a module may be made of, besides as many as it has.
 const INITIALIZER_BUDGET: usize = 1 << 20;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct NotFollowed(pub(super) &'static str);
 
 /// Which values of a function's summary the values of its body are, for whoever holds the one against the other.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,54 +62,6 @@ pub(super) struct Followed {
     pub(super) locals: Vec<LocalValues>,
 }
 
-/// What is asked of a function.
-pub(super) struct Function {
-    pub(super) attributes: AttributeList,
-    pub(super) convention: u32,
-    pub(super) result: TypeId,
-    pub(super) variadic: bool,
-}
-
-/// The global values of a module as targets of references.
-pub(super) struct GlobalNames<'m> {
-    module: &'m Module<'m>,
-    ir: &'m IrModule,
-    /// The elements are indexed by value id.
-    targets: Vec<Vec<Target>>,
-}
-
-impl<'m> GlobalNames<'m> {
-    fn new(module: &'m Module<'m>, ir: &'m IrModule, numbers: &Numbers<'_>) -> Self {
-        let targets = (0..module.values.len()).map(|v| targets_of(module, numbers, v)).collect();
-        GlobalNames { module, ir, targets }
-    }
-
-    /// What a mention of a global value mentions: whatever definition prevails, and the module's own.
-    pub(super) fn targets(&self, value: ValueId) -> Vec<Target> {
-        self.targets.get(value.0 as usize).cloned().unwrap_or_default()
-    }
-
-    /// The name of an intrinsic function, without `llvm.`.
-    pub(super) fn intrinsic(&self, value: ValueId) -> Option<&'m [u8]> {
-        let value = self.module.values.get(value.0 as usize)?;
-        value.name.strip_prefix(b"llvm.").filter(|_| value.is_intrinsic())
-    }
-
-    /// Whether it is a function, or a name of one.
-    pub(super) fn is_function(&self, value: ValueId) -> bool {
-        let base = symbols::base_object(self.module, value.0);
-        let base = base.and_then(|base| self.module.values.get(base as usize));
-        base.is_some_and(|base| base.kind == ValueKind::Function)
-    }
-
-    pub(super) fn function(&self, value: ValueId) -> Option<Function> {
-        let global = self.ir.global(value)?;
-        let GlobalKind::Function { calling_convention, attributes, .. } = global.kind else { return None };
-        let (result, _, variadic) = self.ir.types.function(global.ty)?;
-        Some(Function { attributes, convention: calling_convention, result, variadic })
-    }
-}
-
 /// The functions of whose basic blocks a body takes addresses, ascending.
 fn labelled(body: &Body) -> Vec<ValueId> {
     let of = body.constants.all.iter().filter_map(|constant| match constant.kind {
@@ -130,33 +79,6 @@ fn insert(list: &mut Vec<ValueId>, value: ValueId) {
     if let Err(at) = list.binary_search(&value) {
         list.insert(at, value);
     }
-}
-
-/// The numbering of one module of a file, by value id.
-struct Numbers<'n> {
-    atoms: &'n [Option<AtomIdx>],
-    symbols: &'n [Option<SymbolIdx>],
-}
-
-impl Numbers<'_> {
-    fn atom(&self, value: usize) -> Option<AtomIdx> {
-        self.atoms.get(value).copied().flatten()
-    }
-}
-
-fn targets_of(module: &Module<'_>, numbers: &Numbers<'_>, value: usize) -> Vec<Target> {
-    let mut targets = Vec::new();
-    let Some(of) = module.values.get(value) else { return targets };
-    let symbol = numbers.symbols.get(value).copied().flatten();
-    targets.extend(symbol.map(Target::Symbol));
-    // Another definition may prevail over it, and this one be used all the same.
-    let has_rivals = !of.linkage.is_local() && of.linkage != Linkage::External;
-    if has_rivals && !matches!(of.kind, ValueKind::Ifunc { .. }) {
-        let base = symbols::base_object(module, value as u32);
-        let own = base.and_then(|b| numbers.atom(b as usize));
-        targets.extend(own.map(Target::Atom));
-    }
-    targets
 }
 
 /// What is asked of the IR; each with what stands before it.

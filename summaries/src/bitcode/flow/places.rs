@@ -7,8 +7,8 @@ use super::super::ir::constants::{Constant, ConstantKind};
 use super::super::ir::function::{Body, ValueDefinition};
 use super::super::ir::instruction::{binary, cast};
 use super::super::ir::layout::Sizes;
-use super::super::ir::types::{Type, TypeId};
-use super::super::ir::{IrModule, ValueId};
+use super::super::ir::types::Type;
+use super::super::ir::{IrModule, TypeId, ValueId};
 
 /// A place in a global value: bytes from its beginning, `None` where that is not known.
 pub(super) type Place = (ValueId, Option<i64>);

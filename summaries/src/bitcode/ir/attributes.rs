@@ -4,15 +4,15 @@
 //! numbers that LLVM never changes, and unknown kinds are kept as such. An attribute in an unknown form ends its group, whose rest is then not known: the table says so.
 //! Source: LLVM, `LLVMBitCodes.h` (`AttributeKindCodes`), `parseAttributeGroupBlock`. Left out: ranges and the values of string attributes.
 
-use super::super::codes::attributes::{GROUP, LIST};
 use rustc_hash::FxHashMap;
 
+use super::super::codes::attributes::{GROUP, LIST};
 use super::super::error::Result;
 use super::super::module::MAX_NOTES;
 use super::super::stream::{Event, Stream};
 use super::constants::{pass_bounds, pass_range};
+use super::ids::TypeId;
 use super::record::{Record, short};
-use super::types::TypeId;
 
 /// Kinds that change how an argument is passed or what a function does to its caller.
 pub mod kind {

@@ -4,12 +4,12 @@
 //! or too few is malformed. Source: LLVM, `LLVMBitCodes.h` (`CallMarkersFlags`), `parseFunctionBody`. Left out: fast-math flags.
 
 use super::super::codes::instruction as code;
-use super::ValueId;
 use super::attributes::AttributeList;
+use super::ids::{TypeId, ValueId};
 use super::instruction::{CallArgument, CallKind, InstructionKind, IrCall, OperandBundle};
 use super::parse::{Context, Parsed, blocks};
 use super::record::Record;
-use super::types::{Type, TypeId};
+use super::types::Type;
 
 /// In place of a distance in an operand bundle: metadata follows (LLVM 21, `OB_METADATA`).
 const BUNDLE_METADATA: u64 = 0x8000_0000;

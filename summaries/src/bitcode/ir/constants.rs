@@ -8,9 +8,8 @@ use super::super::codes::constants as code;
 use super::super::error::Result;
 use super::super::module::MAX_NOTES;
 use super::super::stream::{Event, Stream};
-use super::ValueId;
+use super::ids::{TypeId, ValueId};
 use super::record::{Record, short, signed};
-use super::types::TypeId;
 
 /// A constant: its type and what it is.
 #[derive(Debug, Clone, PartialEq, Eq)]

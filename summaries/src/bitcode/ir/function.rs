@@ -9,11 +9,12 @@ use super::super::error::Result;
 use super::super::module::MAX_NOTES;
 use super::super::stream::{Event, Stream};
 use super::constants::Constants;
+use super::ids::{TypeId, ValueId};
 use super::instruction::{InstructionKind, IrInstruction};
+use super::ir_module::IrModule;
 use super::parse::{Context, Parsed};
 use super::record::{Record, short};
-use super::types::{Type, TypeId, Types};
-use super::{IrModule, ValueId};
+use super::types::{Type, Types};
 
 /// Blocks of a body that define no value.
 const IN_FUNCTION: &[u32] = &[block::VALUE_SYMTAB, block::METADATA, block::USELIST];

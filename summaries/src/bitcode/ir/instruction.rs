@@ -3,9 +3,8 @@
 //! Operands may be forward. Types are those that records give or that follow from the operands without a search: where `None` stands, an analysis has to do
 //! without. Source: LLVM, `LLVMBitCodes.h`. Left out: flags of arithmetic, alignment, synchronisation scopes, weights, and debug records, which are no instructions.
 
-use super::ValueId;
 use super::attributes::AttributeList;
-use super::types::TypeId;
+use super::ids::{TypeId, ValueId};
 
 /// The opcodes of casts, in instructions and constants.
 pub mod cast {

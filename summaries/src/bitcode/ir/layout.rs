@@ -4,7 +4,8 @@
 //! LLVM 18 (and which a newer LLVM changes on reading), need to be named in it. `None` means that the size is not known, never that it is none. A type that contains itself, or
 //! whose size does not fit, has no size. Source: LLVM, "Language Reference", Data Layout. Left out: scalable vectors, target types, address spaces' index sizes.
 
-use super::types::{FloatKind, Type, TypeId, Types};
+use super::ids::TypeId;
+use super::types::{FloatKind, Type, Types};
 
 /// The size of a type and how it is aligned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,8 @@
 
 use super::constants::Constants;
 use super::function::Body;
-use super::{IrModule, ValueId};
+use super::ids::ValueId;
+use super::ir_module::IrModule;
 
 /// Answers which global values are mentioned, with room that is used again for each question.
 #[derive(Debug)]

@@ -9,136 +9,27 @@ pub mod attributes;
 mod call;
 pub mod constants;
 pub mod function;
+mod ids;
 pub mod instruction;
+mod ir_module;
 pub mod layout;
 pub mod mentions;
 mod parse;
 mod record;
 pub mod types;
 
+pub use ids::{TypeId, ValueId};
+pub use ir_module::{BodyPlace, Global, GlobalKind, IrModule};
+
 use super::codes::{block, module as code};
 use super::container;
 use super::error::{BitcodeError, BitcodeErrorKind, Result};
-use super::module::MAX_NOTES;
-use super::stream::{Event, Info, Stream, StreamPlace};
-
-use attributes::{AttributeList, Attributes};
-use constants::{Constant, Constants};
+use super::stream::{Event, Info, Stream};
+use attributes::AttributeList;
 use function::Body;
 use layout::DataLayout;
 use record::{Record, short};
-use types::{TypeId, Types};
-
-/// The number of a value, within a module or one of its bodies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ValueId(pub u32);
-
-/// What a global value is made of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GlobalKind {
-    Variable {
-        initializer: Option<ValueId>,
-    },
-    Function {
-        calling_convention: u32,
-        attributes: AttributeList,
-        prologue: Option<ValueId>,
-        prefix: Option<ValueId>,
-        personality: Option<ValueId>,
-        /// It is an index into [`IrModule::bodies`].
-        body: Option<u32>,
-    },
-    Alias {
-        aliasee: ValueId,
-    },
-    Ifunc {
-        resolver: ValueId,
-    },
-}
-
-/// A global value; its id is its place in [`IrModule::globals`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Global {
-    /// Of what it names, not of its address: of a variable's contents, of a function the function type.
-    pub ty: TypeId,
-    pub address_space: u32,
-    pub kind: GlobalKind,
-}
-
-impl Global {
-    /// Every value that it is made of; a body's mentions are the body's.
-    pub fn each_operand(&self, see: impl FnMut(ValueId)) {
-        match self.kind {
-            GlobalKind::Variable { initializer } => initializer.into_iter().for_each(see),
-            GlobalKind::Function { prologue, prefix, personality, .. } => {
-                [prologue, prefix, personality].into_iter().flatten().for_each(see);
-            }
-            GlobalKind::Alias { aliasee: id } | GlobalKind::Ifunc { resolver: id } => {
-                [id].into_iter().for_each(see)
-            }
-        }
-    }
-}
-
-/// Where the body of a function is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BodyPlace {
-    /// The function that it is of, a global value.
-    pub function: ValueId,
-    place: StreamPlace,
-}
-
-#[derive(Debug, Clone, Default)]
-pub struct IrModule {
-    pub types: Types,
-    pub layout: DataLayout,
-    pub attributes: Attributes,
-    pub globals: Vec<Global>,
-    /// Their ids follow those of the global values.
-    pub constants: Constants,
-    /// Names of the tags of operand bundles.
-    pub bundle_tags: Vec<Vec<u8>>,
-    /// In the order of their functions.
-    pub bodies: Vec<BodyPlace>,
-    info: Option<StreamPlace>,
-    /// Why its values are not understood.
-    pub unknown: Vec<String>,
-}
-
-impl IrModule {
-    /// Whether types, global values and constants were all understood. Bodies and attributes say so of themselves.
-    pub fn is_understood(&self) -> bool {
-        self.unknown.is_empty() && self.types.unknown.is_empty() && self.constants.unknown.is_empty()
-    }
-
-    /// How many values it has outside of bodies.
-    pub fn values(&self) -> u32 {
-        self.globals.len().saturating_add(self.constants.all.len()) as u32
-    }
-
-    /// A global value by its id.
-    pub fn global(&self, value: ValueId) -> Option<&Global> {
-        self.globals.get(value.0 as usize)
-    }
-
-    pub fn constant(&self, value: ValueId) -> Option<&Constant> {
-        self.constants.all.get((value.0 as usize).checked_sub(self.globals.len())?)
-    }
-
-    /// The type of a global value's address or of a constant, where it is known.
-    pub fn type_of(&self, value: ValueId) -> Option<TypeId> {
-        match self.global(value) {
-            Some(global) => self.types.pointer().filter(|_| global.address_space == 0),
-            None => self.constant(value).map(|c| c.ty),
-        }
-    }
-
-    fn note(&mut self, what: String) {
-        if self.unknown.len() < MAX_NOTES {
-            self.unknown.push(what);
-        }
-    }
-}
+use types::Types;
 
 /// What a file of bitcode is made of.
 #[derive(Debug, Clone)]

@@ -5,10 +5,10 @@
 //! sources, debug records).
 
 use super::super::codes::instruction as code;
-use super::ValueId;
+use super::ids::{TypeId, ValueId};
 use super::instruction::{InstructionKind as Kind, OperandBundle};
 use super::record::Record;
-use super::types::{Type, TypeId, Types};
+use super::types::{Type, Types};
 
 pub(super) enum Parsed {
     /// With the type of its value where that is known.

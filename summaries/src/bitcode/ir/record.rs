@@ -5,8 +5,7 @@
 
 use super::super::error::{BitcodeError, BitcodeErrorKind};
 use super::super::stream::Stream;
-use super::ValueId;
-use super::types::TypeId;
+use super::ids::{TypeId, ValueId};
 
 /// Operands that have not been taken yet.
 #[derive(Debug, Clone, Copy)]

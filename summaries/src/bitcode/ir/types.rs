@@ -3,16 +3,14 @@
 //! Ids count the records of the table that are a type, so a record of an unknown code leaves every later id in doubt: the table then says that it is not
 //! understood. Source: LLVM, `LLVMBitCodes.h` (`TypeCodes`), `TypeFinder`. Left out: names of structures, parameters of target types.
 
-use super::super::codes::types as code;
 use rustc_hash::FxHashMap;
 
+use super::super::codes::types as code;
 use super::super::error::Result;
 use super::super::module::MAX_NOTES;
 use super::super::stream::{Event, Stream};
+use super::ids::TypeId;
 use super::record::{Record, short};
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TypeId(pub u32);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FloatKind {

@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use summaries::bitcode::error::BitcodeErrorKind;
+use summaries::bitcode::ir::TypeId;
 use summaries::bitcode::ir::instruction::InstructionKind;
 use summaries::bitcode::ir::mentions::Mentions;
-use summaries::bitcode::ir::types::TypeId;
 use summaries::bitcode::stream::walk;
 use summaries::{Granularity, Limit, ModuleKind};
 

@@ -7,10 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 use summaries::bitcode::file::BitcodeFile;
+use summaries::bitcode::ir::TypeId;
 use summaries::bitcode::ir::function::Body;
 use summaries::bitcode::ir::instruction::{CallKind, InstructionKind as Kind, IrCall, IrInstruction, binary};
 use summaries::bitcode::ir::mentions::Mentions;
-use summaries::bitcode::ir::types::{Type, TypeId};
+use summaries::bitcode::ir::types::Type;
 use summaries::bitcode::ir::{IrModule, ValueId, read};
 
 use super::corpus::{run, sample, samples};
