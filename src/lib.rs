@@ -63,7 +63,7 @@ pub fn link_main(config: &Config) -> ExitCode {
     if prune.off {
         return shadow::link(config);
     }
-    if !link::can_publish(config) {
+    if !link::workspace::can_publish(config) {
         return link::exec_plain(config);
     }
     link::waiting::start(config);

@@ -8,15 +8,18 @@
 
 pub mod bound;
 pub mod plain;
+mod response_file;
 pub mod system;
 pub mod waiting;
 pub mod workspace;
+
+pub use response_file::response_file;
 
 use std::ffi::OsString;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
-use std::path::{Component, Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitCode, Output, Stdio};
 
 use crate::config::{Config, Dialect, InputArg};
@@ -75,19 +78,6 @@ fn wait_for_plain(config: &Config, warning: Option<&str>) -> ExitCode {
     status
 }
 
-/// Whether the output is ours to put into its place: it is a file (or a link to one) or nothing yet. A device, a pipe
-/// or a folder is the linker's own to write to or to refuse, and so is `-o -`, the standard output for all but GNU ld.
-pub fn can_publish(config: &Config) -> bool {
-    if config.linker.dialect != Dialect::Bfd && config.output == Path::new("-") {
-        return false;
-    }
-    match std::fs::metadata(&config.output) {
-        Ok(meta) => meta.is_file(),
-        // Through a symbolic link that leads nowhere some linkers write, and fail if they can't.
-        Err(e) => e.kind() == std::io::ErrorKind::NotFound && !config.output.is_symlink(),
-    }
-}
-
 /// Run the linker on the pruned objects, its messages held back.
 pub fn link_pruned(config: &Config, emitted: &Emitted, workspace: &Workspace) -> Result<Output> {
     let line = words(config, emitted, &workspace.temporary_output);
@@ -137,22 +127,6 @@ fn run(config: &Config, line: &[OsString], folder: &Path) -> Result<Output> {
     bound::output(&mut command).map_err(failed)
 }
 
-/// The line in the syntax that all GNU-like linkers read: one quoted word a line.
-pub fn response_file(line: &[OsString]) -> Vec<u8> {
-    let mut out = Vec::new();
-    for word in line {
-        out.push(b'"');
-        for &byte in word.as_bytes() {
-            if byte == b'"' || byte == b'\\' {
-                out.push(b'\\');
-            }
-            out.push(byte);
-        }
-        out.extend_from_slice(b"\"\n");
-    }
-    out
-}
-
 /// Let out what the linker printed, with the names that the user knows.
 pub fn print_messages(output: &Output, names: &CopyNames, workspace: &Workspace, config: &Config) {
     let restore = |text: &[u8]| restore_paths(text, names, workspace, config);
@@ -197,21 +171,6 @@ pub fn rewrite_side_outputs(
         std::fs::write(path, text).map_err(failed)?;
     }
     Ok(())
-}
-
-/// A path without `.` and `..`, by its text alone, as lld and mold write it.
-pub fn without_dots(path: &Path) -> String {
-    let mut out = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::CurDir => {}
-            Component::ParentDir if matches!(out.components().next_back(), Some(Component::Normal(_))) => {
-                out.pop();
-            }
-            part => out.push(part),
-        }
-    }
-    out.display().to_string()
 }
 
 /// The files of wild's dependency file: what is named by its path as it is named, the rest by an absolute path; the
@@ -274,6 +233,7 @@ fn dependencies(text: &[u8], opened: &[String], dialect: Dialect) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::emit::tree::without_dots;
 
     #[test]
     fn response_file_quotes() {

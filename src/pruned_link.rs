@@ -196,7 +196,7 @@ fn opened_paths(config: &Config, inputs: &Inputs, resolution: &Resolution<'_>) -
         config.linker.dialect == Dialect::Lld && config.call_graph_orderings.contains(&file.path)
     };
     let name = |file: &inputs::InputFile| match config.linker.dialect {
-        Dialect::Lld | Dialect::Mold => link::without_dots(&file.path),
+        Dialect::Lld | Dialect::Mold => crate::emit::tree::without_dots(&file.path),
         Dialect::Bfd | Dialect::Gold | Dialect::Wild => file.path.display().to_string(),
     };
     let named = inputs.files.iter().zip(named).filter(|(file, named)| *named && !late(file));

@@ -12,7 +12,7 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use rayon::prelude::*;
 use summaries::{ModuleKind, ModuleSummary};
@@ -75,7 +75,7 @@ impl CopyNames {
 fn folder(original: &str) -> String {
     let archive = original.split_once('(').filter(|_| original.ends_with(')'));
     let file = archive.map_or(original, |(archive, _)| archive);
-    let mut path = crate::link::without_dots(&Path::new(file).with_file_name("_"));
+    let mut path = without_dots(&Path::new(file).with_file_name("_"));
     path.pop();
     path
 }
@@ -211,7 +211,7 @@ impl Files<'_> {
         let folder = self.dir.join(self.names.originals.len().to_string());
         let path = folder.join(&base);
         let named = match self.dialect {
-            Dialect::Mold => crate::link::without_dots(Path::new(original)),
+            Dialect::Mold => without_dots(Path::new(original)),
             Dialect::Lld | Dialect::Bfd | Dialect::Gold | Dialect::Wild => original.to_owned(),
         };
         self.names.originals.push((base, named));
@@ -403,4 +403,19 @@ fn is_implicit(inputs: &Inputs, wanted: DsoId) -> bool {
 
 fn member_of(inputs: &Inputs, module: ModuleId) -> Option<(FileId, &str)> {
     inputs.modules[module].archive.as_ref().map(|(archive, name)| (*archive, name.as_str()))
+}
+
+/// A path without `.` and `..`, by its text alone, as lld and mold write it.
+pub fn without_dots(path: &Path) -> String {
+    let mut out = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir if matches!(out.components().next_back(), Some(Component::Normal(_))) => {
+                out.pop();
+            }
+            part => out.push(part),
+        }
+    }
+    out.display().to_string()
 }

@@ -11,8 +11,9 @@ use std::path::Path;
 use std::process::{Child, Command, ExitCode, ExitStatus};
 use std::sync::Mutex;
 
+use super::bound;
+use super::response_file::response_file;
 use super::workspace::Workspace;
-use super::{bound, response_file};
 use crate::config::Config;
 use crate::error::{Error, Result, Stage};
 

@@ -14,7 +14,8 @@ use std::sync::{Mutex, PoisonError};
 
 use rustix::io::{FdFlags, fcntl_setfd};
 
-use super::{bound, response_file};
+use super::bound;
+use super::response_file::response_file;
 use crate::config::{Config, Dialect, LineArg, OutputKind};
 
 /// The linker that waits for its line. One process links once.

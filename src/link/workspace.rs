@@ -119,7 +119,7 @@ impl Workspace {
         if self.temporary_output == config.output {
             return Ok(());
         }
-        if !super::can_publish(config) {
+        if !can_publish(config) {
             return Err(Error::new(Stage::Link, "the output has become something else than a file")
                 .in_file(config.output.display().to_string()));
         }
@@ -204,6 +204,19 @@ fn sweep(base: &Path) {
 fn is_our_folder(path: &Path) -> bool {
     let user = rustix::process::geteuid().as_raw();
     path.symlink_metadata().is_ok_and(|meta| meta.is_dir() && meta.uid() == user)
+}
+
+/// Whether the output is ours to put into its place: it is a file (or a link to one) or nothing yet. A device, a pipe
+/// or a folder is the linker's own to write to or to refuse, and so is `-o -`, the standard output for all but GNU ld.
+pub fn can_publish(config: &Config) -> bool {
+    if config.linker.dialect != Dialect::Bfd && config.output == Path::new("-") {
+        return false;
+    }
+    match std::fs::metadata(&config.output) {
+        Ok(meta) => meta.is_file(),
+        // Through a symbolic link that leads nowhere some linkers write, and fail if they can't.
+        Err(e) => e.kind() == std::io::ErrorKind::NotFound && !config.output.is_symlink(),
+    }
 }
 
 #[cfg(test)]

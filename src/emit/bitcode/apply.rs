@@ -8,7 +8,10 @@ use summaries::bitcode::symbols::{self, ValueAt};
 use summaries::bitcode::{Numbering, numbering};
 use summaries::{AtomIdx, ModuleSummary};
 
-use super::{RewriteError, Survey, ValueFate, rewrite};
+use super::error::RewriteError;
+use super::fate::ValueFate;
+use super::rewrite;
+use super::survey::Survey;
 use crate::error::{Error, Result, Stage};
 use crate::plan::{self, ModulePlan};
 

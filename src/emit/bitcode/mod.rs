@@ -13,6 +13,7 @@ mod apply;
 mod bits;
 mod copier;
 mod error;
+mod fate;
 mod module;
 mod names;
 mod stub;
@@ -20,26 +21,18 @@ mod summary;
 mod survey;
 mod values;
 
+pub use apply::{apply, obstacle, with_fates};
+pub use error::{Obstacle, RewriteError, Unsupported};
+pub use fate::ValueFate;
+pub use stub::assembly;
+pub use survey::Survey;
+
 use summaries::bitcode::codes::block;
 use summaries::bitcode::stream::Event;
 use summaries::bitcode::symbols::ValueAt;
 
-pub use apply::{apply, obstacle, with_fates};
 use copier::Copier;
-pub use error::{Obstacle, RewriteError, Unsupported};
 use names::ValueNames;
-pub use stub::assembly;
-pub use survey::Survey;
-
-/// What is done with a global value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ValueFate {
-    Keep,
-    /// It is gone: a definition, a declaration, an alias, anything. Only what is dropped may refer to it.
-    Drop,
-    /// Of a function with a body: it is there, and traps if it is called.
-    Stub,
-}
 
 /// The bitcode of a survey with `actions` applied; raw, whether it was wrapped or not.
 ///

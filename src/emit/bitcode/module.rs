@@ -10,11 +10,11 @@ use summaries::bitcode::symbols::ValueAt;
 
 use super::copier::Copier;
 use super::error::{RewriteError, Unsupported};
+use super::fate::ValueFate;
 use super::names::ValueNames;
 use super::stub::{self, StubTypes};
 use super::survey::{Survey, Types};
-use super::values;
-use super::{ValueFate, summary};
+use super::{summary, values};
 use crate::summarize::cache;
 
 /// What is done with each value of a module, by value id, and whether it may be.

@@ -10,9 +10,9 @@ use summaries::bitcode::codes::summary as code;
 use summaries::bitcode::stream::Event;
 use summaries::bitcode::symbols::ValueAt;
 
-use super::ValueFate;
 use super::copier::Copier;
 use super::error::{RewriteError, Unsupported};
+use super::fate::ValueFate;
 
 /// Of an entry's flags: no other module may import it.
 const NOT_ELIGIBLE_TO_IMPORT: u64 = 1 << 4;

@@ -1,0 +1,11 @@
+//! What becomes of a global value of bitcode.
+
+/// What is done with a global value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ValueFate {
+    Keep,
+    /// It is gone: a definition, a declaration, an alias, anything. Only what is dropped may refer to it.
+    Drop,
+    /// Of a function with a body: it is there, and traps if it is called.
+    Stub,
+}
