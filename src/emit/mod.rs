@@ -20,6 +20,7 @@ mod relocations;
 mod sections;
 mod strings;
 mod stub;
+mod stub_code;
 mod symbol_table;
 mod symbols;
 mod tables;

@@ -9,8 +9,7 @@
 //! A section of which only a part stays is written as several ([`parts`](super::parts)), each followed by nothing but the
 //! next; so are its relocations.
 
-use object::elf;
-use object::{U32, U64};
+use object::{U32, U64, elf};
 use summaries::{ModuleSummary, NEAR_JUMP};
 
 use super::debug::{self, ExplicitDebug};
@@ -19,12 +18,11 @@ use super::parts::{PartRun, SplitSections};
 use super::relocations::{self, Output, Scan};
 use super::sections::{Numbering, SectionDisposition, Slot};
 use super::strings::{Compacted, StringTable};
-use super::stub;
 use super::symbol_table::EmittedSymbols;
 use super::symbols::Symbols;
-use super::tables;
 use super::unwind::Unwind;
 use super::write::Writer;
+use super::{stub, tables};
 use crate::error::{Error, Result, Stage};
 use crate::plan::ModulePlan;
 
@@ -167,8 +165,12 @@ impl Model<'_, '_> {
         let shared = self.input.symbol_names == Some(self.input.section_names);
         let names = symbol_names.as_mut();
         let mut none = Compacted::default();
-        let (symbols, extended) =
-            self.table.write(self.input, &self.sections, &self.unwind, names.unwrap_or(&mut none))?;
+        let (symbols, extended) = self.table.write(
+            self.input,
+            &self.sections,
+            &|s, v| self.unwind.moved(s, v),
+            names.unwrap_or(&mut none),
+        )?;
         let names = match (shared, symbol_names.as_mut()) {
             (true, Some(names)) => names,
             _ => &mut section_names,

@@ -21,7 +21,7 @@ use summaries::{Atom, AtomIdx, ModuleSummary, SHORT_JUMP};
 
 use super::debug::Meant;
 use super::input::{Input, LE, Role, SymbolPlace};
-use super::stub::Code;
+use super::stub_code::Code;
 use crate::error::{Error, Result, Stage};
 use crate::plan::{Action, ModulePlan};
 

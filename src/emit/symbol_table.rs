@@ -11,7 +11,6 @@ use object::{U16, U32, U64, pod};
 use super::input::{Input, LE, Sym, SymbolPlace};
 use super::sections::Numbering;
 use super::strings::{Compacted, StringTable};
-use super::unwind::Unwind;
 use crate::error::{Error, Result, Stage};
 
 /// How a symbol appears in the output.
@@ -110,12 +109,13 @@ impl EmittedSymbols {
         }
     }
 
-    /// The bytes of the symbol table, and of `SHT_SYMTAB_SHNDX` if some section number needs it.
+    /// The bytes of the symbol table, and of `SHT_SYMTAB_SHNDX` if some section number needs it. `moved` says where an offset of a
+    /// section is that is emitted whole.
     pub(super) fn write(
         &self,
         input: &Input<'_>,
         sections: &Numbering,
-        unwind: &Unwind,
+        moved: &dyn Fn(u32, u64) -> u64,
         names: &mut Compacted,
     ) -> Result<(Vec<u8>, Option<Vec<u8>>)> {
         let mut out = Vec::with_capacity(std::mem::size_of_val(input.symbols));
@@ -147,7 +147,7 @@ impl EmittedSymbols {
                             high = new;
                         }
                         let value = match (home, old.st_type()) {
-                            (None, _) => unwind.moved(section, old.st_value.get(LE)),
+                            (None, _) => moved(section, old.st_value.get(LE)),
                             (Some(_), elf::STT_SECTION) => 0,
                             (Some(home), _) => old.st_value.get(LE).wrapping_sub(home.start),
                         };

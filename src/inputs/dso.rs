@@ -9,7 +9,7 @@ use object::read::SymbolIndex;
 use object::read::elf::{FileHeader, SectionHeader, Sym};
 use summaries::Limit;
 
-use super::{DsoSymbol, SymbolType};
+use super::files::{DsoSymbol, SymbolType};
 
 /// A shared library as read from its bytes.
 #[derive(Debug, Default)]

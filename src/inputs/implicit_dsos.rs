@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 use rustc_hash::{FxHashMap, FxHashSet};
 use summaries::Limit;
 
+use super::files::{Dso, FileKind, InputFile, Inputs, SequenceItem};
 use super::search::LibrarySearch;
-use super::{Dso, FileKind, InputFile, Inputs, SequenceItem, dso, glob::Glob, mapped::Mapped, recognise};
+use super::{dso, glob::Glob, mapped::Mapped, recognise};
 use crate::config::Config;
 use crate::ids::DsoId;
 

@@ -17,11 +17,12 @@ use summaries::{Limit, LimitRecord, bitcode};
 
 use super::archive::{self, Archive};
 use super::dso::{self, DsoFacts};
+use super::files::{Dso, FileKind, InputFile, Inputs, Module, SequenceItem};
 use super::mapped::Mapped;
 use super::recognise::recognise;
 use super::scripts::implicit::{self, ScriptCommand};
-use super::search::{FoundLibrary, LibrarySearch};
-use super::{Dso, FileKind, InputFile, Inputs, Module, SequenceItem, implicit_dsos, scripts};
+use super::search::{FoundLibrary, LibrarySearch, open};
+use super::{implicit_dsos, scripts};
 use crate::config::{Config, Dialect, InputArg, InputState};
 use crate::error::Result;
 use crate::ids::{DsoId, FileId, IdVec, ModuleId};
@@ -82,17 +83,6 @@ struct Loader<'a> {
     drafts: Vec<Draft>,
     script_inputs: usize,
     inputs: Inputs,
-}
-
-/// Open a file for good: only a regular one, since what we read of a pipe the linker could not read again.
-pub(super) fn open(path: &Path) -> io::Result<(Mapped, FileKind)> {
-    let meta = path.metadata()?;
-    if !meta.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
-    }
-    let bytes = Mapped::open(path)?;
-    let kind = recognise(&bytes);
-    Ok((bytes, kind))
 }
 
 fn open_in_parallel(config: &Config) -> FxHashMap<PathBuf, io::Result<(Mapped, FileKind)>> {

@@ -3,7 +3,7 @@
 //! Whatever is neither ELF, archive nor bitcode and looks like text is a linker script: that is what every GNU linker
 //! makes of it. An empty file is an empty script.
 
-use super::FileKind;
+use super::files::FileKind;
 
 /// Magic of a regular archive, and of a thin one.
 pub(crate) const ARCHIVE: &[u8] = b"!<arch>\n";

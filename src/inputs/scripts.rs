@@ -5,74 +5,23 @@
 //! widely as is safe (see [`names`]).
 
 mod expression;
+pub(super) mod facts;
 pub mod implicit;
 mod lexer;
 pub mod names;
 mod sections;
 mod version;
 
+pub use facts::{Pattern, Provided, ScriptFacts};
+
 use std::path::Path;
 
-use rustc_hash::{FxHashMap, FxHashSet};
 use summaries::Limit;
 
-use self::lexer::{Lexer, Token};
+use super::files::{InputFile, Inputs};
 use super::search::{FoundLibrary, LibrarySearch};
-use super::{InputFile, Inputs};
 use crate::config::Config;
 use crate::ids::FileId;
-
-/// A name or a shell pattern (`*`, `?`, `[...]`), as scripts write them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pattern {
-    pub text: String,
-    /// Inside `extern "C++" { }`: matches the demangled name, which we don't compute. See [`names::NameMatcher`] for
-    /// what follows.
-    pub cplusplus: bool,
-    /// Written in quotes: for GNU ld and gold a name even if it contains `*`.
-    pub quoted: bool,
-}
-
-/// An assignment `PROVIDE(symbol = expression)`, which counts where nothing defines the symbol.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Provided {
-    pub symbol: String,
-    /// Symbols in the expression: referred to only if the symbol is provided.
-    pub references: Vec<String>,
-}
-
-/// What the scripts of a link say, joined.
-#[derive(Debug, Default)]
-pub struct ScriptFacts {
-    /// The symbol of `ENTRY(symbol)` in a script of `-T`.
-    pub entry: Option<String>,
-    /// Symbols named in expressions, assignments, `EXTERN()`, `ASSERT`: roots.
-    pub referenced_symbols: Vec<String>,
-    /// Symbols that a script assigns: defined by the linker.
-    pub assigned_symbols: Vec<String>,
-    /// `PROVIDE`, `PROVIDE_HIDDEN`: defined by the linker if they are referred to and no input defines them.
-    pub provided: Vec<Provided>,
-    /// Symbols in `DEFINED(symbol)`: what they are decides a value, but no archive member is extracted for them.
-    /// Roots where they are defined.
-    pub tested_symbols: Vec<String>,
-    /// The file and section patterns of each `KEEP(file-pattern(section-pattern...))`.
-    pub keep: Vec<(String, Vec<String>)>,
-    /// Every file pattern of an input section description that is not `*`.
-    pub file_patterns: Vec<String>,
-    /// A `-T` script with a SECTIONS command is in the link.
-    pub has_sections: bool,
-    /// `global:` patterns of version scripts; `None` where there is no version script.
-    pub version_global: Option<Vec<Pattern>>,
-    /// The version that version scripts give to each name that they make global by itself, and nowhere local; `None` where they give several.
-    pub versions: FxHashMap<Vec<u8>, Option<String>>,
-    /// The patterns behind `local:` in version scripts.
-    pub version_local: Vec<Pattern>,
-    /// The patterns of `--dynamic-list` and `--export-dynamic-symbol(-list)`.
-    pub dynamic_list: Vec<Pattern>,
-    /// Symbols, local ones too, of which the linker warns if they are missing: `--symbol-ordering-file`,
-    /// `--call-graph-ordering-file`, `--keep-unique`.
-    pub ordered_symbols: FxHashSet<Vec<u8>>,
-}
 
 /// Read every script that the options name.
 pub(super) fn read_all(config: &Config, search: &LibrarySearch<'_>, inputs: &mut Inputs) {
@@ -126,7 +75,7 @@ fn open(path: &Path, search: &LibrarySearch<'_>, inputs: &mut Inputs) -> Option<
             _ => path.to_owned(),
         },
     };
-    match super::load::open(&found) {
+    match super::search::open(&found) {
         Ok((bytes, kind)) => {
             let file = inputs.files.push(InputFile { path: found, kind, bytes });
             inputs.opened.push(file);
@@ -136,18 +85,6 @@ fn open(path: &Path, search: &LibrarySearch<'_>, inputs: &mut Inputs) -> Option<
             inputs.refuse(None, Limit::UnreadableInput, format!("{}: {error}", path.display()));
             None
         }
-    }
-}
-
-/// What was found where something else was expected, for a limit's detail.
-fn describe(token: Option<&Token>, lexer: &Lexer<'_>) -> String {
-    let rest = lexer.rest();
-    let near = String::from_utf8_lossy(rest.get(..rest.len().min(24)).unwrap_or_default()).into_owned();
-    let near = near.lines().next().unwrap_or_default().to_owned();
-    match token {
-        Some(Token::Word(text) | Token::Quoted(text)) => format!("`{text}` before `{near}`"),
-        Some(Token::Punct(b)) => format!("`{}` before `{near}`", char::from(*b)),
-        None => "the end of the script".to_owned(),
     }
 }
 

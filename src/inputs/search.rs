@@ -6,13 +6,15 @@
 
 use std::cell::OnceCell;
 use std::ffi::OsStr;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::archive;
+use super::files::FileKind;
 use super::mapped::Mapped;
 use super::recognise::{is_foreign_elf, recognise};
-use super::{FileKind, archive};
 use crate::config::{Config, Dialect};
 
 /// The search path of a link.
@@ -188,4 +190,15 @@ fn is_under(path: &Path, root: &Path) -> bool {
 
 fn same_file(a: &Path, b: &Path) -> bool {
     matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
+}
+
+/// Open a file for good: only a regular one, since what we read of a pipe the linker could not read again.
+pub(super) fn open(path: &Path) -> io::Result<(Mapped, FileKind)> {
+    let meta = path.metadata()?;
+    if !meta.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+    }
+    let bytes = Mapped::open(path)?;
+    let kind = recognise(&bytes);
+    Ok((bytes, kind))
 }

@@ -15,9 +15,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use summaries::bitcode::{self, hidden, symbols};
 use summaries::{Limit, LimitRecord};
 
+use super::linker_defined::start_stop_section;
+use super::resolution::link_limit;
 use super::symtab::{Comdat, Entry, Global, ModuleSymbols};
 use super::world::LinkSymbols;
-use super::{link_limit, start_stop_section};
 use crate::ids::{Id, ModuleId, SymbolId};
 use crate::inputs::{FileKind, SymbolType};
 

@@ -5,6 +5,9 @@
 //! `verify` then finds. The list is the union over lld (Writer.cpp `addReservedSymbols`), GNU ld's default
 //! script, gold (defstd.cc) and mold (passes.cc).
 
+use crate::config::{Config, OutputKind};
+use crate::inputs::scripts::ScriptFacts;
+
 const NAMES: &[&str] = &[
     "_DYNAMIC",
     "_GLOBAL_OFFSET_TABLE_",
@@ -45,6 +48,15 @@ pub(crate) fn start_stop_section(name: &[u8]) -> Option<&[u8]> {
     let word = |c: &u8| c.is_ascii_alphanumeric() || *c == b'_';
     let first_ok = section.first().is_some_and(|c| !c.is_ascii_digit());
     (first_ok && section.iter().all(word)).then_some(section)
+}
+
+/// The symbol at which the program starts; `None` for a shared library without `-e`.
+pub(crate) fn entry_symbol(config: &Config, scripts: &ScriptFacts) -> Option<String> {
+    let default = || match config.output_kind {
+        OutputKind::Shared | OutputKind::Relocatable => None,
+        OutputKind::Executable | OutputKind::Pie | OutputKind::StaticPie => Some("_start".to_owned()),
+    };
+    config.entry.clone().or_else(|| scripts.entry.clone()).or_else(default)
 }
 
 #[cfg(test)]

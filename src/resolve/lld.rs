@@ -9,9 +9,10 @@
 
 use summaries::Limit;
 
+use super::linker_defined::entry_symbol;
+use super::resolution::{DsoMention, Extraction, link_limit};
 use super::symtab::Entry;
 use super::world::LinkSymbols;
-use super::{DsoMention, Extraction, link_limit};
 use crate::ids::{DsoId, Id, ModuleId, SymbolId};
 use crate::inputs::SequenceItem;
 
@@ -103,7 +104,7 @@ pub(super) fn extract(world: &LinkSymbols<'_>) -> Extraction {
             mentions.push(DsoMention { item: i, after, taken: true });
         }
     }
-    if let Some(entry) = super::entry_symbol(world.config, &world.inputs.scripts)
+    if let Some(entry) = entry_symbol(world.config, &world.inputs.scripts)
         && let Some(symbol) = world.table.find(entry.as_bytes())
     {
         lld.demand_if_lazy(symbol);

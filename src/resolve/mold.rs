@@ -2,9 +2,10 @@
 //! once, then what the loaded files refer to strongly is loaded, transitively (mold's `resolve_symbols` and
 //! `mark_live_objects`, input-files.cc). Modules then stand in the order of the line, members in that of their archive.
 
+use super::linker_defined::entry_symbol;
+use super::resolution::{DsoMention, Extraction};
 use super::symtab::Entry;
 use super::world::LinkSymbols;
-use super::{DsoMention, Extraction};
 use crate::ids::{DsoId, Id, ModuleId, SymbolId};
 use crate::inputs::SequenceItem;
 
@@ -36,7 +37,7 @@ pub(super) fn extract(world: &LinkSymbols<'_>) -> Extraction {
             mark(i, &mut work);
         }
     }
-    let entry = super::entry_symbol(world.config, &world.inputs.scripts);
+    let entry = entry_symbol(world.config, &world.inputs.scripts);
     let entry = entry.and_then(|e| world.table.find(e.as_bytes()));
     for symbol in world.demanded().into_iter().chain(entry) {
         if let Some((_, file)) = best[symbol.index()] {

@@ -9,12 +9,13 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use summaries::{Limit, SymbolIdx, Visibility};
 
-use super::bitcode;
 use super::linker_defined::is_linker_defined;
+use super::resolution::{
+    DsoState, Extraction, GlobalSymbol, LoadedModule, Prevailing, Resolution, link_limit,
+};
 use super::symtab::{self, Entry};
-use super::wild;
 use super::world::LinkSymbols;
-use super::{DsoState, Extraction, GlobalSymbol, LoadedModule, Prevailing, Resolution, link_limit};
+use super::{bitcode, wild};
 use crate::config::Dialect;
 use crate::ids::{DsoId, Id, IdVec, ModuleId, SymbolId};
 use crate::inputs::{FileKind, SequenceItem, SymbolType};

@@ -11,10 +11,11 @@
 use rustc_hash::FxHashSet;
 use summaries::{Limit, LimitRecord, SymbolIdx, Visibility};
 
+use super::linker_defined::entry_symbol;
 use super::mold::{self, MoldFile, Provider};
+use super::resolution::{Extraction, Prevailing, Resolution, link_limit};
 use super::symtab::{Entry, Global, ModuleSymbols};
 use super::world::LinkSymbols;
-use super::{Extraction, Prevailing, Resolution, link_limit};
 use crate::ids::{Id, ModuleId, SymbolId};
 use crate::inputs::{DsoSymbol, FileKind, SequenceItem};
 
@@ -144,8 +145,7 @@ fn load(world: &LinkSymbols<'_>, definers: &Definers<'_>) -> Vec<bool> {
         }
     }
     // It looks for the default entry for a shared library too.
-    let entry =
-        super::entry_symbol(world.config, &world.inputs.scripts).unwrap_or_else(|| "_start".to_owned());
+    let entry = entry_symbol(world.config, &world.inputs.scripts).unwrap_or_else(|| "_start".to_owned());
     for symbol in world.demanded().into_iter().chain(world.table.find(entry.as_bytes())) {
         if let Some(file) = definers.meant(world.wrapped_reference(symbol), Visibility::Default) {
             mark(file, &mut work);

@@ -45,6 +45,7 @@ mod run;
 mod shadow;
 mod splitting;
 mod stubs;
+mod cycles;
 mod tidy;
 mod tools;
 mod vtables;

@@ -77,7 +77,7 @@ fn read(path: &Path) -> String {
 }
 
 /// Our own Rust files, not the fixtures.
-fn rust_files() -> Vec<(String, String)> {
+pub(crate) fn rust_files() -> Vec<(String, String)> {
     let is_ours = |p: &PathBuf| p.extension().is_some_and(|e| e == "rs") && !p.starts_with("fixtures");
     files().into_iter().filter(is_ours).map(|p| (p.to_string_lossy().into_owned(), read(&p))).collect()
 }

@@ -3,7 +3,7 @@
 //! Every identifier that isn't a function, a keyword or the argument of a function of sections or memory regions
 //! counts as a symbol; a name too many is only looked up in vain. An unknown function is an error.
 
-use super::ScriptFacts;
+use super::facts::ScriptFacts;
 use super::lexer::{Lexer, Token};
 
 /// The symbols that an expression of a linker script names.

@@ -31,7 +31,7 @@ pub fn parse(text: &[u8]) -> Result<Vec<ScriptCommand>, String> {
         let keyword = match &token {
             Some(Token::Word(word)) if lexer.eat(b'(') => word.as_str(),
             Some(Token::Punct(b';')) => continue,
-            _ => return Err(super::describe(token.as_ref(), &lexer)),
+            _ => return Err(super::facts::describe(token.as_ref(), &lexer)),
         };
         match keyword {
             "INPUT" => list(&mut lexer, &mut commands)?,
@@ -87,9 +87,9 @@ fn list(lexer: &mut Lexer<'_>, commands: &mut Vec<ScriptCommand>) -> Result<(), 
                 Some(Token::Word(name) | Token::Quoted(name)) => {
                     commands.push(ScriptCommand::Input { name: format!("={name}"), as_needed });
                 }
-                other => return Err(super::describe(other.as_ref(), lexer)),
+                other => return Err(super::facts::describe(other.as_ref(), lexer)),
             },
-            other => return Err(super::describe(other.as_ref(), lexer)),
+            other => return Err(super::facts::describe(other.as_ref(), lexer)),
         }
     }
 }

@@ -7,7 +7,7 @@
 use rustc_hash::FxHashSet;
 
 use super::super::glob::Glob;
-use super::{Pattern, ScriptFacts};
+use super::facts::{Pattern, ScriptFacts};
 use crate::config::Dialect;
 
 /// What an undecided name is taken for: exported, or not.

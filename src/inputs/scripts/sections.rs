@@ -5,8 +5,9 @@
 //! Left out, each an error: INPUT, GROUP, STARTUP, OUTPUT, INCLUDE and OVERLAY.
 
 use super::expression::{References, scan};
+use super::facts::{Provided, ScriptFacts, describe};
 use super::lexer::{Lexer, Token};
-use super::{Provided, ScriptFacts, describe, version};
+use super::version;
 
 /// Read a `-T` script into `facts`.
 ///

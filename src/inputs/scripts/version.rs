@@ -4,8 +4,8 @@
 //! another (it adds no names).
 
 use super::super::glob::Glob;
+use super::facts::{Pattern, ScriptFacts, describe};
 use super::lexer::{Lexer, Token};
-use super::{Pattern, ScriptFacts, describe};
 
 /// Read a `--version-script`.
 ///

@@ -6,19 +6,13 @@
 use super::budget::GivenUp;
 use super::graph::{
     ComplexConstraint, ConstraintGraph, ESCAPED, ESCAPES, NodeId, OVERDEFINED, OverdefinedReason,
+    SuppressedEdge,
 };
 use super::groups::Grown;
 use super::sets::SetId;
 
 /// Of a node with more edges than this a table says which it has; of others the list is looked through.
 const FEW_EDGES: u16 = 14;
-
-/// What would say nothing new of a node that may be anything and lets all escape.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum SuppressedEdge {
-    Edge(NodeId),
-    ComplexConstraint(ComplexConstraint),
-}
 
 impl ConstraintGraph {
     /// `to` holds all that `from` holds; said once.

@@ -16,7 +16,6 @@ use super::budget::Budget;
 use super::graph::{
     CELL, ComplexConstraint, ConstraintGraph, ESCAPED, Event, MemoryClass, NodeId, OverdefinedReason,
 };
-use super::heap_cloning::Instance;
 use super::mappings::FixedMapping;
 use super::places::{Content, LinkPlaces, ResolvedPlace};
 use super::sets::Element;
@@ -43,6 +42,25 @@ pub(super) enum ObjectKind {
 const FRAME: (i64, i64) = (-(1 << 18), 1 << 12);
 /// The offset in the callee's frame where stack parameters begin: behind the return address.
 pub(super) const FIRST_STACK_PARAMETER: i64 = 8;
+
+/// How many functions may stand between one and the library.
+pub(super) const MAX_DEPTH: usize = 3;
+
+/// A function that has a summary, for all that enters it or for one call.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Instance {
+    pub(super) position: usize,
+    pub(super) local: usize,
+    /// The node of its value 0, once anything asks for it.
+    pub(super) values: Option<NodeId>,
+    pub(super) frame: Option<u32>,
+    pub(super) active: bool,
+    pub(super) escaped: bool,
+    /// Whether it hands out memory, by how many functions may stand between it and the library, once somebody asked.
+    pub(super) hands_out: [Option<bool>; MAX_DEPTH + 1],
+    /// How many others of the same function there are.
+    pub(super) others: usize,
+}
 
 pub(super) struct Flow<'s> {
     pub(super) world: LinkPlaces<'s>,

@@ -13,9 +13,8 @@ use std::collections::BTreeMap;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::budget::{Budget, GivenUp};
-use super::edges::SuppressedEdge;
-use super::groups::Access;
 use super::points_to::PointsToSet;
+use super::queue::Queue;
 use super::sets::{Element, SetId, Sets, UNKNOWN_OBJECT};
 
 /// A node: index into the table of nodes. Collapsed nodes have one representative.
@@ -160,6 +159,42 @@ pub(super) struct MemoryCopy {
     pub(super) at_once: bool,
 }
 
+/// An access through all of a set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Access {
+    pub(super) offset: Option<i64>,
+    pub(super) size: u32,
+    pub(super) store: bool,
+}
+
+/// What would say nothing new of a node that may be anything and lets all escape.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum SuppressedEdge {
+    Edge(NodeId),
+    ComplexConstraint(ComplexConstraint),
+}
+
+/// The work that is to be done before the graph is at its fixpoint.
+#[derive(Default)]
+pub(super) struct Work {
+    /// Nodes that have become unknown since they were last looked at.
+    pub(super) unknown: Vec<NodeId>,
+    /// Objects of memory that have escaped.
+    pub(super) shared: Vec<u32>,
+    /// Nodes with elements to hand on.
+    pub(super) queue: Queue,
+    /// Edges since the last search for cycles.
+    pub(super) new_edges: usize,
+    pub(super) edges_searched: usize,
+    /// Elements of what was handed on since.
+    pub(super) since_search: usize,
+    /// Sets that were handed on, elements that were looked at; and how many at the last search.
+    pub(super) steps: usize,
+    pub(super) steps_searched: usize,
+    /// Room for the elements that are new at a node; it is empty between uses.
+    pub(super) news: Vec<Element>,
+}
+
 /// What the graph tells the builder, which makes more of the graph for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Event {
@@ -241,7 +276,7 @@ pub(super) struct ConstraintGraph {
     pub(super) joined_objects: usize,
     /// The edges of nodes that have many, so that none is made twice.
     pub(super) known_edges: FxHashSet<(NodeId, NodeId)>,
-    pub(super) work: super::solve::Work,
+    pub(super) work: Work,
     pub(super) events: Vec<Event>,
     /// Keep what is left out, to tell where the unknown came from.
     pub(super) explain: bool,
@@ -272,7 +307,7 @@ impl ConstraintGraph {
             over_budget: Vec::new(),
             joined_objects: 0,
             known_edges: FxHashSet::default(),
-            work: super::solve::Work::default(),
+            work: Work::default(),
             events: Vec::new(),
             explain: false,
             suppressed: Vec::new(),

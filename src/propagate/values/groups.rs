@@ -5,16 +5,8 @@
 //! goes on from the node of what it was. The solution is the same, with as many edges as there are sets and accesses, not their product.
 //! Left out: copies, which have two sets, see `copies`.
 
-use super::graph::{ConstraintGraph, NodeId};
+use super::graph::{Access, ConstraintGraph, NodeId};
 use super::sets::{Element, SetId};
-
-/// An access through all of a set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Access {
-    pub(super) offset: Option<i64>,
-    pub(super) size: u32,
-    pub(super) store: bool,
-}
 
 /// A set that a node holds, and how it came to that.
 #[derive(Clone, Copy)]

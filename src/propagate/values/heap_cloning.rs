@@ -8,37 +8,17 @@
 
 use summaries::ValueIdx;
 use summaries::models::{Effect, RESULT_REGISTER};
-use summaries::relation::Register;
-use summaries::relation::{CallSite, Callee, Constraint, FunctionSummary};
+use summaries::relation::{CallSite, Callee, Constraint, FunctionSummary, Register};
 
-use super::flow::Flow;
-use super::graph::NodeId;
+use super::flow::{Flow, Instance, MAX_DEPTH};
 use super::places::ResolvedPlace;
 use crate::ids::AtomId;
 
 /// Values of a function that has instances, at most: one that checks what it got and reports a failure has no more.
 const MAX_VALUES: u32 = 24;
-/// How many functions may stand between one and the library.
-const MAX_DEPTH: usize = 3;
 
 /// Instances that a link may have; a larger one as many as it has functions.
 const ALWAYS: usize = 1024;
-
-/// A function that has a summary, for all that enters it or for one call.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Instance {
-    pub(super) position: usize,
-    pub(super) local: usize,
-    /// The node of its value 0, once anything asks for it.
-    pub(super) values: Option<NodeId>,
-    pub(super) frame: Option<u32>,
-    pub(super) active: bool,
-    pub(super) escaped: bool,
-    /// Whether it hands out memory, by how many functions may stand between it and the library, once somebody asked.
-    hands_out: [Option<bool>; MAX_DEPTH + 1],
-    /// How many others of the same function there are.
-    others: usize,
-}
 
 impl Instance {
     pub(super) fn new(position: usize, local: usize) -> Self {

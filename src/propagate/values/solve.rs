@@ -8,33 +8,11 @@
 //! fixpoint.
 
 use super::graph::{
-    CELL, ComplexConstraint, ConstraintGraph, END, ESCAPED, Event, MemoryClass, NodeId, OVERDEFINED,
+    Access, CELL, ComplexConstraint, ConstraintGraph, END, ESCAPED, Event, MemoryClass, NodeId, OVERDEFINED,
     OverdefinedReason, QUEUED, SHARED,
 };
-use super::groups::{Access, Grown};
-use super::queue::Queue;
+use super::groups::Grown;
 use super::sets::{Element, SetId, difference};
-
-/// The work that is to be done before the graph is at its fixpoint.
-#[derive(Default)]
-pub(super) struct Work {
-    /// Nodes that have become unknown since they were last looked at.
-    pub(super) unknown: Vec<NodeId>,
-    /// Objects of memory that have escaped.
-    pub(super) shared: Vec<u32>,
-    /// Nodes with elements to hand on.
-    pub(super) queue: Queue,
-    /// Edges since the last search for cycles.
-    pub(super) new_edges: usize,
-    pub(super) edges_searched: usize,
-    /// Elements of what was handed on since.
-    pub(super) since_search: usize,
-    /// Sets that were handed on, elements that were looked at; and how many at the last search.
-    pub(super) steps: usize,
-    pub(super) steps_searched: usize,
-    /// Room for the elements that are new at a node; it is empty between uses.
-    news: Vec<Element>,
-}
 
 impl ConstraintGraph {
     /// Propagate what escapes and what may be anything.

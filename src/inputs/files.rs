@@ -1,0 +1,187 @@
+//! What is among the inputs, as the later passes see it.
+
+use std::path::PathBuf;
+
+use object::elf;
+use summaries::LimitRecord;
+
+use super::mapped::Mapped;
+use super::scripts::facts::ScriptFacts;
+use crate::ids::{DsoId, FileId, IdVec, ModuleId};
+
+/// What a file was recognised as, by content (never by name, as linkers do).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileKind {
+    /// `ET_REL` ELF of any machine; the front end decides whether it is ours.
+    Object,
+    Archive,
+    ThinArchive,
+    /// A shared library: ELF of the type `ET_DYN`.
+    SharedLibrary,
+    /// LLVM bitcode, raw or in LLVM's wrapper.
+    Bitcode,
+    /// A linker script: text that names other inputs.
+    Script,
+    Unknown,
+}
+
+/// A file that was opened. Everything downstream borrows its bytes.
+#[derive(Debug)]
+pub struct InputFile {
+    /// The path that it was opened by: what the linker would open, relative to the working directory.
+    pub path: PathBuf,
+    pub kind: FileKind,
+    pub bytes: Mapped,
+}
+
+/// A relocatable object (or bitcode, or something unknown in an archive), loaded or not. What is named twice to be loaded
+/// twice is two modules of the same bytes.
+#[derive(Debug, Clone)]
+pub struct Module {
+    /// The file itself, or the archive that holds it. Members of thin archives: the member's own file.
+    pub file: FileId,
+    /// The archive through which it is named, and the member's name in it.
+    pub archive: Option<(FileId, String)>,
+    /// Range of its bytes in `file`.
+    pub range: std::ops::Range<usize>,
+    pub kind: FileKind,
+}
+
+/// A shared library on the line, or, for bfd, one that such a library needs. Those are found for every library on
+/// the line; bfd itself leaves out what only an `--as-needed` library needs that turns out not to be needed.
+#[derive(Debug)]
+pub struct Dso {
+    pub file: FileId,
+    /// Its `DT_SONAME`; without one the output records the path.
+    pub soname: Option<String>,
+    pub needed: Vec<String>,
+    /// The global entries of `.dynsym` in table order, without definitions that a version script made local
+    /// (`VER_NDX_LOCAL`).
+    pub symbols: Vec<DsoSymbol>,
+}
+
+/// What a symbol is of (`st_type`), as far as linkers mind when two files differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SymbolType {
+    /// `STT_NOTYPE`: anything; undefined symbols are that mostly.
+    Untyped,
+    Data,
+    /// A function: of the types `STT_FUNC` and `STT_GNU_IFUNC`.
+    Code,
+    Tls,
+}
+
+impl SymbolType {
+    /// The type of an ELF symbol.
+    pub fn of(st_type: elf::SymbolType) -> Self {
+        match st_type {
+            elf::STT_OBJECT | elf::STT_COMMON => SymbolType::Data,
+            elf::STT_FUNC | elf::STT_GNU_IFUNC => SymbolType::Code,
+            elf::STT_TLS => SymbolType::Tls,
+            _ => SymbolType::Untyped,
+        }
+    }
+}
+
+/// An entry of a shared library's `.dynsym`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DsoSymbol {
+    pub name: Box<[u8]>,
+    pub defined: bool,
+    pub weak: bool,
+    pub ty: SymbolType,
+    /// Its size in bytes, as its table says it.
+    pub size: u64,
+    /// Defined under a non-default version (`VERSYM_HIDDEN`): satisfies only `name@version`.
+    pub hidden_version: bool,
+    /// GNU ld takes it before a common symbol of a module: data with contents in the file, not weak (bfd/elflink.c
+    /// `_bfd_elf_merge_symbol`).
+    pub overrides_common: bool,
+    /// The name of its version; `None` where it has none.
+    pub version: Option<Box<[u8]>>,
+}
+
+/// What the command line says, flattened: scripts and `-l` expanded, one entry per file in the order in which
+/// the linker meets them.
+#[derive(Debug)]
+pub enum SequenceItem {
+    Object {
+        module: ModuleId,
+        /// It stands between `--start-lib` and `--end-lib`, so that it is loaded as a member of an archive.
+        lazy: bool,
+        /// How to name it on a line for the linker again.
+        token: String,
+    },
+    Archive {
+        file: FileId,
+        /// The members, in the order of the archive.
+        modules: Vec<ModuleId>,
+        /// Names in the archive's symbol table with the member that each names; `None` where it has none.
+        armap: Option<Vec<(Box<[u8]>, ModuleId)>>,
+        whole: bool,
+        /// Basename of the archive and of nothing else is what `--exclude-libs` matches.
+        token: String,
+    },
+    Dso {
+        dso: DsoId,
+        as_needed: bool,
+        /// How to name it on a line for the linker again: `-lX` stays `-lX`, since a DSO without soname is recorded so.
+        token: String,
+        /// Named by the linker itself through another DSO's `DT_NEEDED`: not on the line.
+        implicit: bool,
+    },
+    /// `--start-group` or an opening parenthesis of a script's GROUP.
+    GroupStart,
+    GroupEnd,
+}
+
+/// The product of pass 1: every input, opened and told by its kind.
+#[derive(Debug, Default)]
+pub struct Inputs {
+    pub files: IdVec<FileId, InputFile>,
+    pub modules: IdVec<ModuleId, Module>,
+    pub dsos: IdVec<DsoId, Dso>,
+    pub sequence: Vec<SequenceItem>,
+    /// For each item of `sequence` the index into [`Config::inputs`](crate::config::Config::inputs) of the word that
+    /// brought it; `None` for what the linker names itself.
+    pub origins: Vec<Option<usize>>,
+    /// What implicit and `-T` scripts, version scripts and dynamic lists say about roots.
+    pub scripts: ScriptFacts,
+    /// Files that were opened to find the inputs (scripts), for the dependency file.
+    pub opened: Vec<FileId>,
+    /// Why nothing of this link may be pruned, if so.
+    pub limits: Vec<(Option<FileId>, LimitRecord)>,
+}
+
+impl Inputs {
+    /// The bytes of a module, in the map of its file.
+    pub fn module_bytes(&self, module: ModuleId) -> &[u8] {
+        let m = &self.modules[module];
+        self.files[m.file].bytes.get(m.range.clone()).unwrap_or(&[])
+    }
+
+    /// The name by which others need a DSO: its `DT_SONAME`, or the name of its file.
+    pub fn dso_name(&self, dso: DsoId) -> &str {
+        let dso = &self.dsos[dso];
+        let base = || self.files[dso.file].path.file_name().and_then(|n| n.to_str());
+        dso.soname.as_deref().or_else(base).unwrap_or_default()
+    }
+
+    /// The name by which GNU ld records a library: without a soname its path as it stands on the line, or the name of the file that `-l` found.
+    pub fn recorded_name(&self, dso: DsoId) -> &str {
+        let by_path = |item: &SequenceItem| matches!(item, SequenceItem::Dso { dso: other, token, implicit: false, .. } if *other == dso && !token.starts_with("-l"));
+        let dso_facts = &self.dsos[dso];
+        let path =
+            || self.sequence.iter().any(by_path).then(|| self.files[dso_facts.file].path.to_str()).flatten();
+        dso_facts.soname.as_deref().or_else(path).unwrap_or_else(|| self.dso_name(dso))
+    }
+
+    /// The module as a linker would name it: `path` or `archive(member)`.
+    pub fn module_name(&self, module: ModuleId) -> String {
+        let m = &self.modules[module];
+        match &m.archive {
+            Some((archive, member)) => format!("{}({member})", self.files[*archive].path.display()),
+            None => self.files[m.file].path.display().to_string(),
+        }
+    }
+}
