@@ -7,7 +7,7 @@
 use summaries::native::extract_by;
 use summaries::{Granularity, ModuleSummary, Severity};
 
-use super::options::Options;
+use super::options::SplitOptions;
 use super::pieces::{self, Pieces};
 use super::report::{ObjectReport, SplitOutcome};
 use crate::error::Result;
@@ -16,7 +16,7 @@ use crate::summarize::at_once;
 use crate::{emit, verify};
 
 /// Divide an object. `None` for one that stays as it is.
-pub(super) fn object(name: &str, bytes: &[u8], options: Options) -> (Option<Vec<u8>>, ObjectReport) {
+pub(super) fn object(name: &str, bytes: &[u8], options: SplitOptions) -> (Option<Vec<u8>>, ObjectReport) {
     let summary = extract_by(bytes, Granularity::Functions, &at_once);
     if let Some(limit) = summary.limits.iter().find(|l| l.limit.severity() >= Severity::Module) {
         let detail = if limit.detail.is_empty() { limit.limit.lifted_by() } else { &limit.detail };
@@ -24,7 +24,7 @@ pub(super) fn object(name: &str, bytes: &[u8], options: Options) -> (Option<Vec<
         return (None, ObjectReport::new(name, &summary, None, outcome, options));
     }
     let mut failure = None;
-    let plain = Options { data: false };
+    let plain = SplitOptions { data: false };
     for (tables, tried) in [(true, options), (false, plain)] {
         let pieces = pieces::choose(&summary, tables, tried);
         if pieces.iter().all(Option::is_none) {

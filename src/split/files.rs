@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use rayon::prelude::*;
 
 use super::divide;
-use super::options::{Options, SplitRequest};
+use super::options::{SplitOptions, SplitRequest};
 use super::report::{ObjectReport, SplitFileReport, SplitOutcome};
 use crate::emit::archive;
 use crate::error::{Error, Result, Stage};
@@ -151,7 +151,7 @@ fn walk(folder: &Path) -> Result<Vec<PathBuf>> {
 /// The files of a folder, rewritten where they are.
 fn in_folder(
     folder: &Path,
-    options: Options,
+    options: SplitOptions,
     written: &mut Vec<Written>,
     reports: &mut Vec<SplitFileReport>,
 ) -> Result<()> {
@@ -166,7 +166,7 @@ fn in_folder(
 fn in_place(
     path: &Path,
     unknown: Unknown,
-    options: Options,
+    options: SplitOptions,
     written: &mut Vec<Written>,
     reports: &mut Vec<SplitFileReport>,
 ) -> Result<()> {
@@ -182,7 +182,12 @@ fn in_place(
 }
 
 /// A copy of a folder with objects and archives divided. It is made beside the place where it is to be.
-fn folder(input: &Path, output: &Path, options: Options, reports: &mut Vec<SplitFileReport>) -> Result<()> {
+fn folder(
+    input: &Path,
+    output: &Path,
+    options: SplitOptions,
+    reports: &mut Vec<SplitFileReport>,
+) -> Result<()> {
     if is_pipe(output) || fs::symlink_metadata(output).is_ok() {
         return Err(refused(output, "a folder is divided into a new folder, and this is there already"));
     }
@@ -219,7 +224,7 @@ fn contents(
     path: &Path,
     bytes: &[u8],
     unknown: Unknown,
-    options: Options,
+    options: SplitOptions,
 ) -> Result<(Option<Vec<u8>>, Option<SplitFileReport>)> {
     let name = path.display().to_string();
     let wrong = |message: String| Error::new(Stage::Load, message).in_file(name.clone());
@@ -252,7 +257,7 @@ fn members(
     name: &str,
     bytes: &[u8],
     archive: &Archive,
-    options: Options,
+    options: SplitOptions,
 ) -> std::result::Result<(Option<Vec<u8>>, Vec<ObjectReport>), String> {
     let divide = |member: &crate::inputs::archive::Member| {
         let contents = bytes.get(member.data.clone()).unwrap_or_default();

@@ -18,7 +18,7 @@ Usage:
                                                     OUT: a file, a new folder, or - (standard output)
   lto-prune split [--data] --in-place FILE...       rewrite objects, archives and folders where they are
 
-Options:
+SplitOptions:
   --data                                            objects of data too, as with -fdata-sections
   --report=FILE                                     what was divided and what was not, as JSON, in place of the text on
                                                     standard error
@@ -31,7 +31,7 @@ Examples:
 ";
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Options {
+pub(super) struct SplitOptions {
     /// It says whether sections of data are divided, too.
     pub(super) data: bool,
 }
@@ -41,7 +41,7 @@ pub(super) struct SplitRequest {
     pub(super) inputs: Vec<PathBuf>,
     /// Without it the inputs are rewritten in place.
     pub(super) output: Option<PathBuf>,
-    pub(super) options: Options,
+    pub(super) options: SplitOptions,
     pub(super) report: Option<PathBuf>,
 }
 
@@ -54,8 +54,12 @@ pub(super) fn parse(words: &[OsString]) -> Result<Option<SplitRequest>> {
         )
     };
     let mistake = |e: lexopt::Error| wrong(e.to_string());
-    let mut request =
-        SplitRequest { inputs: Vec::new(), output: None, options: Options { data: false }, report: None };
+    let mut request = SplitRequest {
+        inputs: Vec::new(),
+        output: None,
+        options: SplitOptions { data: false },
+        report: None,
+    };
     let mut in_place = false;
     let mut parser = lexopt::Parser::from_args(words);
     while let Some(arg) = parser.next().map_err(mistake)? {

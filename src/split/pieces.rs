@@ -12,7 +12,7 @@ use summaries::{
 };
 
 use super::names;
-use super::options::Options;
+use super::options::SplitOptions;
 
 /// Bytes before or behind a table that align what follows, at most so many.
 const MAX_PADDING: u64 = 7;
@@ -21,7 +21,7 @@ const MAX_PADDING: u64 = 7;
 pub(super) type Pieces = Vec<Option<Box<[u8]>>>;
 
 /// How the object is divided. Without `tables` those of jumps stay where they are.
-pub(super) fn choose(summary: &ModuleSummary, tables: bool, options: Options) -> Pieces {
+pub(super) fn choose(summary: &ModuleSummary, tables: bool, options: SplitOptions) -> Pieces {
     let labels = labels(summary);
     let owners = if tables { owners(summary) } else { BTreeMap::new() };
     let mut all = vec![None; summary.atoms.len()];

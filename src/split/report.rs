@@ -10,7 +10,7 @@ use summaries::{
     Atom, AtomKind, Definition, LimitRecord, ModuleSummary, SymbolKind, atom_flags, have_debug_info,
 };
 
-use super::options::Options;
+use super::options::SplitOptions;
 use super::pieces::{Pieces, has_hub, may_be_divided};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,7 +97,7 @@ impl ObjectReport {
         summary: &ModuleSummary,
         pieces: Option<&Pieces>,
         outcome: SplitOutcome,
-        options: Options,
+        options: SplitOptions,
     ) -> Self {
         let counts = places(summary);
         let mut sections = Vec::new();

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::tidy::rust_files;
 
-/// Names, `::` and single characters.
+/// The tokens of code: names, `::` and single characters.
 fn tokens(code: &str) -> Vec<&str> {
     let mut tokens = Vec::new();
     let mut rest = code.trim_start();
@@ -31,7 +31,7 @@ fn tree<'a>(rest: &mut std::slice::Iter<'_, &'a str>, before: &[&'a str], found:
     while let Some(token) = rest.as_slice().first().copied().filter(|t| !matches!(*t, "," | "}" | ";")) {
         rest.next();
         if token == "{" {
-            while rest.as_slice().first().is_some_and(|t| *t != "}") {
+            while rest.as_slice().first().is_some_and(|t| !matches!(*t, "}" | ";")) {
                 tree(rest, &path, found);
                 while rest.as_slice().first() == Some(&",") {
                     rest.next();
@@ -47,7 +47,7 @@ fn tree<'a>(rest: &mut std::slice::Iter<'_, &'a str>, before: &[&'a str], found:
     found.push(path);
 }
 
-/// All paths that code names.
+/// All paths that the code names, each as a list of names.
 fn paths(code: &str) -> Vec<Vec<&str>> {
     let tokens = tokens(code);
     let mut found = Vec::new();
@@ -75,11 +75,17 @@ fn paths(code: &str) -> Vec<Vec<&str>> {
 /// What the library is compiled of: without comments, tests at the end, and visibilities.
 fn code(text: &str) -> String {
     let text = text.split("#[cfg(test)]").next().unwrap_or("");
-    let lines = text.lines().map(|line| line.split("//").next().unwrap_or("").replace("pub(in ", "("));
-    lines.collect::<Vec<_>>().join("\n").replace("(crate::cfl)", "")
+    let without_comment = |line: &str| {
+        let line = line.split("//").next().unwrap_or("");
+        match line.split_once("pub(in ").and_then(|(before, rest)| Some((before, rest.split_once(')')?.1))) {
+            Some((before, behind)) => format!("{before}{behind}\n"),
+            None => format!("{line}\n"),
+        }
+    };
+    text.lines().map(without_comment).collect()
 }
 
-/// By module path, its file.
+/// The number of a file, by the path of its module.
 type Modules<'f> = BTreeMap<Vec<&'f str>, usize>;
 
 /// The file that a path in `module` leads to.

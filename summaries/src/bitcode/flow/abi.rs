@@ -54,7 +54,7 @@ pub(super) fn passing(module: &IrModule, list: AttributeList, convention: u32) -
     if !matches!(convention, 0 | 8 | 9 | 14 | 15 | 78) || !module.attributes.unknown.is_empty() {
         return None;
     }
-    // Numbers with a point in general registers; `None` for its callers too, who have the same attribute.
+    // GlobalNumbers with a point in general registers; `None` for its callers too, who have the same attribute.
     if module.attributes.has_key(list, b"use-soft-float")? {
         return None;
     }

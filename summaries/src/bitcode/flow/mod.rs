@@ -32,7 +32,7 @@ use crate::limit::{Limit, LimitRecord};
 use crate::relation::FunctionSummary;
 use crate::summary::{Reference, ReferenceKind, Target};
 use body::Summarised;
-use names::{GlobalNames, NotFollowed, Numbers};
+use names::{GlobalNames, GlobalNumbers, NotFollowed};
 use places::{LABEL, Values};
 
 /// Constants that the initializers of a module may be made of, besides as many as it has.
@@ -119,7 +119,7 @@ pub(super) fn follow(
         else {
             return Err("LLVM bitcode whose values are not understood".to_owned());
         };
-        let numbers = Numbers { atoms, symbols };
+        let numbers = GlobalNumbers { atoms, symbols };
         let sizes = ir_module.layout.sizes(&ir_module.types);
         let names = GlobalNames::new(module, ir_module, &numbers);
         let values = Values { module: ir_module, sizes: &sizes, body: None };
@@ -147,7 +147,7 @@ pub(super) fn follow(
 struct Following<'m> {
     module: &'m Module<'m>,
     ir: &'m IrModule,
-    numbers: Numbers<'m>,
+    numbers: GlobalNumbers<'m>,
     names: &'m GlobalNames<'m>,
     values: Values<'m>,
     mentions: Mentions<'m>,

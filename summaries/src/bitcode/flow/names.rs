@@ -12,7 +12,7 @@ use crate::summary::Target;
 pub(super) struct NotFollowed(pub(super) &'static str);
 
 /// What is asked of a function.
-pub(super) struct Function {
+pub(super) struct IrFunction {
     pub(super) attributes: AttributeList,
     pub(super) convention: u32,
     pub(super) result: TypeId,
@@ -28,7 +28,7 @@ pub(super) struct GlobalNames<'m> {
 }
 
 impl<'m> GlobalNames<'m> {
-    pub(super) fn new(module: &'m Module<'m>, ir: &'m IrModule, numbers: &Numbers<'_>) -> Self {
+    pub(super) fn new(module: &'m Module<'m>, ir: &'m IrModule, numbers: &GlobalNumbers<'_>) -> Self {
         let targets = (0..module.values.len()).map(|v| targets_of(module, numbers, v)).collect();
         GlobalNames { module, ir, targets }
     }
@@ -51,27 +51,27 @@ impl<'m> GlobalNames<'m> {
         base.is_some_and(|base| base.kind == ValueKind::Function)
     }
 
-    pub(super) fn function(&self, value: ValueId) -> Option<Function> {
+    pub(super) fn function(&self, value: ValueId) -> Option<IrFunction> {
         let global = self.ir.global(value)?;
         let GlobalKind::Function { calling_convention, attributes, .. } = global.kind else { return None };
         let (result, _, variadic) = self.ir.types.function(global.ty)?;
-        Some(Function { attributes, convention: calling_convention, result, variadic })
+        Some(IrFunction { attributes, convention: calling_convention, result, variadic })
     }
 }
 
 /// The numbering of one module of a file, by value id.
-pub(super) struct Numbers<'n> {
+pub(super) struct GlobalNumbers<'n> {
     pub(super) atoms: &'n [Option<AtomIdx>],
     pub(super) symbols: &'n [Option<SymbolIdx>],
 }
 
-impl Numbers<'_> {
+impl GlobalNumbers<'_> {
     pub(super) fn atom(&self, value: usize) -> Option<AtomIdx> {
         self.atoms.get(value).copied().flatten()
     }
 }
 
-pub(super) fn targets_of(module: &Module<'_>, numbers: &Numbers<'_>, value: usize) -> Vec<Target> {
+pub(super) fn targets_of(module: &Module<'_>, numbers: &GlobalNumbers<'_>, value: usize) -> Vec<Target> {
     let mut targets = Vec::new();
     let Some(of) = module.values.get(value) else { return targets };
     let symbol = numbers.symbols.get(value).copied().flatten();

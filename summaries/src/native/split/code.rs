@@ -9,7 +9,7 @@
 
 use object::endian::LittleEndian as LE;
 
-use super::context::Context;
+use super::context::SplitContext;
 use super::in_frame;
 use super::plan::Resolved;
 use super::text::{Function, Text};
@@ -26,7 +26,7 @@ use crate::parallel::collect;
 use crate::summary::SHORT_JUMP;
 
 /// Decode the section and set its parts; on failure it is refused, and only [`Text::decoded`] says how far it got.
-pub(super) fn read(context: &Context<'_, '_>, text: &mut Text<'_>) {
+pub(super) fn read(context: &SplitContext<'_, '_>, text: &mut Text<'_>) {
     text.boundaries = vec![0; text.bytes.len() / 64 + 1];
     text.close_ties();
     // What is refused for its symbols may be anything, and is not decoded.
@@ -50,7 +50,7 @@ type Outcome<T = ()> = Result<T, (Limit, String)>;
 /// Bytes of code that are decoded as one piece: enough that handing it out costs nothing.
 const PIECE: u64 = 1 << 15;
 
-fn decode_functions(context: &Context<'_, '_>, text: &mut Text<'_>) -> Outcome {
+fn decode_functions(context: &SplitContext<'_, '_>, text: &mut Text<'_>) -> Outcome {
     let pieces: Vec<&[Function]> =
         text.functions.chunk_by(|a, b| a.start / PIECE == b.start / PIECE).collect();
     let behind = |piece: usize| {
@@ -131,7 +131,7 @@ fn gap(bytes: &[u8], start: u64, end: u64) -> Outcome {
 }
 
 /// Each relocation must be a field of an instruction.
-fn check_relocations(context: &Context<'_, '_>, text: &Text<'_>) -> Outcome {
+fn check_relocations(context: &SplitContext<'_, '_>, text: &Text<'_>) -> Outcome {
     let mut instructions = text.instructions.iter().flatten().peekable();
     let mut field_end = 0;
     for (_, rela) in context.relas_of(text.section) {
@@ -176,7 +176,7 @@ pub(super) fn width(ty: u32) -> Option<u8> {
 }
 
 /// Collect the references between functions that have no relocation, and tie what can't be parted.
-fn follow(context: &Context<'_, '_>, text: &mut Text<'_>) -> Outcome {
+fn follow(context: &SplitContext<'_, '_>, text: &mut Text<'_>) -> Outcome {
     let mut starts = Vec::with_capacity(text.instructions.len() + 1);
     for (index, function) in text.functions.iter().enumerate() {
         starts.resize(starts.len().max(function.instructions.0 + 1), index);
@@ -221,7 +221,7 @@ struct FollowedRun {
 }
 
 fn follow_run(
-    context: &Context<'_, '_>,
+    context: &SplitContext<'_, '_>,
     text: &Text<'_>,
     functions: std::ops::Range<usize>,
 ) -> Outcome<FollowedRun> {
@@ -320,7 +320,7 @@ const NORETURN: &[&[u8]] = &[
 ];
 
 /// Whether a call in this section is one of a function that doesn't return, by its name.
-pub(super) fn is_noreturn(context: &Context<'_, '_>, section: u32, call: &Instruction) -> bool {
+pub(super) fn is_noreturn(context: &SplitContext<'_, '_>, section: u32, call: &Instruction) -> bool {
     let own = context.relas_of(section);
     let found = own.binary_search_by_key(&call.displacement_at(), |(_, r)| r.r_offset.get(LE)).ok();
     let symbol = found.and_then(|r| own.get(r)).and_then(|(_, r)| context.symbols.get(symbol_of(r).index()));

@@ -7,7 +7,7 @@ use crate::parallel::ParallelMap;
 use crate::summary::{Atom, Symbol};
 
 /// All that the steps of dividing a module share.
-pub(super) struct Context<'a, 't> {
+pub(super) struct SplitContext<'a, 't> {
     pub(super) tables: &'t Tables<'a>,
     pub(super) atoms: &'t [Atom],
     pub(super) symbols: &'t [Symbol],
@@ -23,7 +23,7 @@ pub(super) struct Context<'a, 't> {
     pub(super) rela_starts: Vec<usize>,
 }
 
-impl Context<'_, '_> {
+impl SplitContext<'_, '_> {
     /// The relocations of a section, by place.
     pub(super) fn relas_of(&self, section: u32) -> &[(u32, Rela)] {
         let start = |section: usize| self.rela_starts.get(section).copied().unwrap_or(self.relas.len());

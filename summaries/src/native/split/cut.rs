@@ -14,7 +14,7 @@
 use object::elf;
 use object::endian::LittleEndian as LE;
 
-use super::context::Context;
+use super::context::SplitContext;
 use super::objects::is_eligible;
 use super::plan::{Owned, SectionPlace};
 use super::pointers::displacement;
@@ -72,7 +72,7 @@ struct Naming {
 }
 
 /// The sections that can be cut, ascending. `owned` are the tables with one owner, by section and start.
-pub(super) fn cuts(context: &Context<'_, '_>, texts: &[Text<'_>], owned: &[Owned]) -> Result<Vec<Cut>> {
+pub(super) fn cuts(context: &SplitContext<'_, '_>, texts: &[Text<'_>], owned: &[Owned]) -> Result<Vec<Cut>> {
     if owned.is_empty() {
         return Ok(Vec::new());
     }
@@ -140,7 +140,7 @@ fn naming(
 
 /// A read-only section that holds jump tables, and all that refers to it.
 struct Rodata<'c, 'a, 't> {
-    context: &'c Context<'a, 't>,
+    context: &'c SplitContext<'a, 't>,
     texts: &'c [Text<'a>],
     section: u32,
     align: u64,
@@ -154,7 +154,7 @@ struct Rodata<'c, 'a, 't> {
 
 impl<'c, 'a, 't> Rodata<'c, 'a, 't> {
     /// `None` for a section that compilers don't put tables into.
-    fn read(context: &'c Context<'a, 't>, texts: &'c [Text<'a>], section: u32) -> Result<Option<Self>> {
+    fn read(context: &'c SplitContext<'a, 't>, texts: &'c [Text<'a>], section: u32) -> Result<Option<Self>> {
         let is_ordered_after = |s: u32| {
             context.atoms.iter().any(|a| a.link_order.and_then(|a| context.section_of(a)) == Some(s))
         };

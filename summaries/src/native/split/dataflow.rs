@@ -19,7 +19,7 @@ use std::num::NonZeroU32;
 use object::endian::LittleEndian as LE;
 
 use super::code::is_noreturn;
-use super::context::Context;
+use super::context::SplitContext;
 use super::plan::SectionPlace;
 use super::references::{Relative, SplitReferences};
 use super::text::{Function, Text};
@@ -121,7 +121,11 @@ fn joined(a: Value, b: Value) -> Value {
 
 /// Every jump of every decoded function through a register that is not a pointer. Where there is no table only code is looked at that a compiler
 /// need not have written, and that may work out how far one function is from another.
-pub(super) fn jumps(context: &Context<'_, '_>, texts: &[Text<'_>], found: &SplitReferences) -> Vec<Jump> {
+pub(super) fn jumps(
+    context: &SplitContext<'_, '_>,
+    texts: &[Text<'_>],
+    found: &SplitReferences,
+) -> Vec<Jump> {
     // Where code is entered otherwise than by falling or branching within the function.
     let mut entered: Vec<(usize, u64)> = found.retargets.iter().map(|r| (r.text, r.target)).collect();
     for (i, text) in texts.iter().enumerate() {
@@ -170,7 +174,7 @@ pub(super) fn jumps(context: &Context<'_, '_>, texts: &[Text<'_>], found: &Split
 }
 
 /// Whether a function that no compiler need have written has the address of another one as an operand.
-fn takes_functions(context: &Context<'_, '_>, text: &Text<'_>, function: &Function) -> bool {
+fn takes_functions(context: &SplitContext<'_, '_>, text: &Text<'_>, function: &Function) -> bool {
     let own = text.instructions_of(function);
     let relas = context.relas_of(text.section);
     let within = |t: i64| u64::try_from(t).is_ok_and(|t| (function.start..function.end).contains(&t));
@@ -205,7 +209,7 @@ fn relas_within<'r>(relas: &'r [(u32, Rela)], function: &Function) -> &'r [(u32,
 }
 
 struct Flowing<'f, 'c, 'a, 't> {
-    context: &'c Context<'a, 't>,
+    context: &'c SplitContext<'a, 't>,
     found: &'f SplitReferences,
     section: u32,
     /// The position of the section in the list of texts.

@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use object::endian::LittleEndian as LE;
 
-use super::context::Context;
+use super::context::SplitContext;
 use super::text::{Function, Text, is_text};
 use crate::limit::Limit;
 use crate::native::eh_frame::{self, RecordKind};
@@ -44,7 +44,7 @@ struct Extent {
 }
 
 /// Set the functions of every section and tie those that an FDE spans.
-pub(super) fn read(context: &Context<'_, '_>, texts: &mut [Text<'_>]) -> Result<()> {
+pub(super) fn read(context: &SplitContext<'_, '_>, texts: &mut [Text<'_>]) -> Result<()> {
     let mut extents = Vec::new();
     for symbol in context.symbols {
         let Definition::Atom(atom) = symbol.definition else { continue };
@@ -136,7 +136,7 @@ struct Description {
 }
 
 /// The FDEs of all sections, by section and start.
-fn descriptions(context: &Context<'_, '_>, texts: &mut [Text<'_>]) -> Result<Vec<Description>> {
+fn descriptions(context: &SplitContext<'_, '_>, texts: &mut [Text<'_>]) -> Result<Vec<Description>> {
     let mut found = Vec::new();
     let tables = context.tables;
     for (i, section) in (0u32..).zip(&tables.sections) {

@@ -37,7 +37,7 @@ use super::tables::{Result, Tables, record};
 use crate::limit::{Limit, LimitRecord, Severity};
 use crate::parallel::ParallelMap;
 use crate::summary::{Atom, AtomKind, Granularity, SummaryOptions, Symbol};
-use context::Context;
+use context::SplitContext;
 use text::{Function, Text};
 
 /// Decide how sections are divided. Where values are followed, those of a single function are read too, for [`Plan::understood`].
@@ -77,7 +77,7 @@ pub(crate) fn plan(
             rela_starts.resize(*section as usize + 1, i);
         }
     }
-    let context = Context {
+    let context = SplitContext {
         tables,
         atoms,
         symbols,
@@ -176,7 +176,7 @@ pub(crate) fn relocations_beside_debug(
 }
 
 /// Sections that are tied to others as wholes.
-fn ordered_and_grouped(context: &Context<'_, '_>, texts: &mut [Text<'_>]) {
+fn ordered_and_grouped(context: &SplitContext<'_, '_>, texts: &mut [Text<'_>]) {
     for atom in context.atoms {
         if let Some(text) = context.text_of(atom.section).and_then(|t| texts.get_mut(t))
             && atom.group.is_some()

@@ -12,7 +12,7 @@ use object::elf;
 use object::endian::LittleEndian as LE;
 
 use super::code::width;
-use super::context::Context;
+use super::context::SplitContext;
 use super::plan::SectionPlace;
 use crate::native::relocations::type_of;
 use crate::native::tables::{Result, Tables};
@@ -229,7 +229,7 @@ fn merge(extents: &[(u32, Object)]) -> Vec<Object> {
 }
 
 /// Look at what is between the objects, and keep together what a relocated field reaches over.
-pub(super) fn read(context: &Context<'_, '_>, data: &mut Data) -> Result<()> {
+pub(super) fn read(context: &SplitContext<'_, '_>, data: &mut Data) -> Result<()> {
     let header = context.tables.sections.get(data.section as usize);
     let bytes = match header.is_some_and(|h| h.ty == elf::SHT_NOBITS.0) {
         true => None,

@@ -12,7 +12,7 @@
 
 use object::endian::LittleEndian as LE;
 
-use super::context::Context;
+use super::context::SplitContext;
 use super::cut::{self, Cut};
 use super::objects::{self, Data};
 use super::plan::{Plan, SectionPlace};
@@ -38,7 +38,7 @@ struct Meaning {
 
 /// Add to `plan` how data sections are divided. The plan has what there is to say about code.
 pub(super) fn divide(
-    context: &Context<'_, '_>,
+    context: &SplitContext<'_, '_>,
     texts: &[Text<'_>],
     all: &mut [Data],
     plan: &mut Plan,
@@ -180,7 +180,7 @@ fn is_ambiguous(cut: &Cut, plan: &Plan, meanings: &[Meaning]) -> bool {
 }
 
 struct Reader<'c, 'a, 't> {
-    context: &'c Context<'a, 't>,
+    context: &'c SplitContext<'a, 't>,
     texts: &'c [Text<'a>],
     section: u32,
     source: ReferenceSource,

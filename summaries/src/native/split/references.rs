@@ -12,7 +12,7 @@
 
 use object::endian::LittleEndian as LE;
 
-use super::context::Context;
+use super::context::SplitContext;
 use super::plan::{SectionPlace, TextPlace};
 use super::text::{InstructionCursor, Text};
 use crate::ids::SymbolIdx;
@@ -83,7 +83,7 @@ pub(super) enum ReferenceSource {
     Other,
 }
 
-pub(super) fn read(context: &Context<'_, '_>, texts: &mut [Text<'_>]) -> Result<SplitReferences> {
+pub(super) fn read(context: &SplitContext<'_, '_>, texts: &mut [Text<'_>]) -> Result<SplitReferences> {
     let mut found = SplitReferences::default();
     for own in context.relas.chunk_by(|a, b| a.0 == b.0) {
         let Some((section, _)) = own.first() else { continue };
@@ -140,7 +140,7 @@ pub(super) fn one_meaning_each(texts: &mut [Text<'_>], retargets: &mut [Retarget
     }
 }
 
-pub(super) fn source(context: &Context<'_, '_>, texts: &[Text<'_>], section: u32) -> ReferenceSource {
+pub(super) fn source(context: &SplitContext<'_, '_>, texts: &[Text<'_>], section: u32) -> ReferenceSource {
     let Some(header) = context.tables.sections.get(section as usize) else { return ReferenceSource::Other };
     if is_eh_frame(header.ty, context.tables.name(header.name)) {
         return ReferenceSource::Unwind;
@@ -160,7 +160,7 @@ pub(super) fn source(context: &Context<'_, '_>, texts: &[Text<'_>], section: u32
 }
 
 /// Where the FDEs of an unwind section have their `pc_begin`.
-fn begins(context: &Context<'_, '_>, section: u32) -> Result<Vec<u64>> {
+fn begins(context: &SplitContext<'_, '_>, section: u32) -> Result<Vec<u64>> {
     let places: Vec<u64> = context.relas_of(section).iter().map(|(_, r)| r.r_offset.get(LE)).collect();
     let records = eh_frame::split(context.tables.data(section)?, &places).unwrap_or_default();
     let fdes = records.iter().filter(|r| matches!(r.kind, RecordKind::Fde { .. }));
@@ -168,7 +168,7 @@ fn begins(context: &Context<'_, '_>, section: u32) -> Result<Vec<u64>> {
 }
 
 struct Reader<'c, 'a, 't> {
-    context: &'c Context<'a, 't>,
+    context: &'c SplitContext<'a, 't>,
     section: u32,
     source: ReferenceSource,
     begins: Vec<u64>,
@@ -387,7 +387,7 @@ impl Reader<'_, '_, '_> {
 
 /// Whether a place in data is of assembly's own (`1: nop; .pushsection places; .quad 1b`), which names places in code as they
 /// are: no object has it, and the name of the section is none that compilers choose.
-pub(super) fn is_hand_written(context: &Context<'_, '_>, (section, place): SectionPlace) -> bool {
+pub(super) fn is_hand_written(context: &SplitContext<'_, '_>, (section, place): SectionPlace) -> bool {
     let header = context.tables.sections.get(section as usize);
     let chosen = header.is_none_or(|header| context.tables.name(header.name).starts_with(b"."));
     let holds = |symbol: &Symbol| match symbol.definition {

@@ -12,7 +12,7 @@
 
 use object::endian::LittleEndian as LE;
 
-use super::context::Context;
+use super::context::SplitContext;
 use super::dataflow::{self, Jump};
 use super::extents::part_of;
 use super::plan::{SectionPlace, TextPlace};
@@ -36,7 +36,7 @@ type Part = (usize, usize);
 
 /// Find the table of each relative relocation, and add what the entries mean to `found.retargets`.
 pub(super) fn claim(
-    context: &Context<'_, '_>,
+    context: &SplitContext<'_, '_>,
     texts: &mut [Text<'_>],
     found: &mut SplitReferences,
 ) -> Vec<Claimed> {
@@ -108,7 +108,7 @@ pub(super) fn claim(
 /// Refuse the sections with addresses in the middle of a function, but for entries of absolute tables: what follows, without a
 /// gap, a place in data that code with an indirect jump names, and leads into that code or a part that it shares jumps with.
 fn refuse_middles(
-    context: &Context<'_, '_>,
+    context: &SplitContext<'_, '_>,
     texts: &mut [Text<'_>],
     found: &mut SplitReferences,
     partners: &[(Part, Part)],
@@ -141,7 +141,7 @@ fn refuse_middles(
 }
 
 /// Whether from a place to an offset behind it there is a relocation for every 8 bytes.
-fn is_run(context: &Context<'_, '_>, base: SectionPlace, end: u64) -> bool {
+fn is_run(context: &SplitContext<'_, '_>, base: SectionPlace, end: u64) -> bool {
     let own = context.relas_of(base.0);
     let at = |offset: u64| own.binary_search_by_key(&offset, |(_, r)| r.r_offset.get(LE)).ok();
     let count = at(base.1).zip(at(end)).and_then(|(first, last)| last.checked_sub(first));
@@ -265,7 +265,7 @@ fn only_from(texts: &[Text<'_>], data: &[DataReference], base: SectionPlace, end
 
 /// Pairs of parts of which one jumps to the other (a function and its cold part), or that are so by name, in both orders, sorted.
 fn partners(
-    context: &Context<'_, '_>,
+    context: &SplitContext<'_, '_>,
     texts: &[Text<'_>],
     jumps: &[(TextPlace, TextPlace)],
 ) -> Vec<(Part, Part)> {
@@ -287,7 +287,7 @@ fn partners(
 }
 
 /// Text and offset of each part that is named as one, with those of its function.
-fn named_parts(context: &Context<'_, '_>) -> Vec<(TextPlace, TextPlace)> {
+fn named_parts(context: &SplitContext<'_, '_>) -> Vec<(TextPlace, TextPlace)> {
     let place = |symbol: &Symbol| match symbol.definition {
         Definition::Atom(atom) if matches!(symbol.kind, SymbolKind::Func | SymbolKind::Ifunc) => {
             Some((context.text_of(context.section_of(atom)?)?, symbol.value))

@@ -11,7 +11,7 @@
 //! Left out: a local function that something else refers to besides, where the other one is local too. With
 //! `-ffat-lto-objects` gcc emits many functions that nothing refers to, so that one far away says nothing.
 
-use super::context::Context;
+use super::context::SplitContext;
 use super::plan::SectionPlace;
 use super::references::{SplitReferences, is_hand_written};
 use super::text::Text;
@@ -33,7 +33,7 @@ struct Known {
 }
 
 /// Refuse the sections in which an address is in doubt.
-pub(super) fn refuse(context: &Context<'_, '_>, texts: &mut [Text<'_>], found: &SplitReferences) {
+pub(super) fn refuse(context: &SplitContext<'_, '_>, texts: &mut [Text<'_>], found: &SplitReferences) {
     let mut known: Vec<Vec<Known>> =
         texts.iter().map(|t| vec![Known::default(); t.functions.len()]).collect();
     let mut at = |text: usize, function: Option<usize>, set: &dyn Fn(&mut Known)| {
