@@ -65,7 +65,7 @@ pub(super) fn read_register(word: &str) -> Option<Register> {
         return Some(X87);
     }
     let number = word.strip_prefix("xmm").filter(|n| !n.starts_with('+'))?.parse::<Register>().ok()?;
-    (number < 32).then_some(number + 16)
+    (number < 32).then(|| number + 16)
 }
 
 pub(super) fn read_limit(word: &str) -> Option<Limit> {

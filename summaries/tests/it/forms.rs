@@ -118,6 +118,7 @@ fn errors_name_the_line() {
         ("site section 1 @0 direct a", 1, "below a function"),
         ("atom t code\nfunction [t]\n%0 = %x", 3, "a value such as %3"),
         ("atom t code\nfunction [t]\nparam eax %0", 3, "no register"),
+        ("atom t code\nfunction [t]\nparam xmm250 %0", 3, "no register"),
         ("atom t code\nfunction [t]\n%0 = frame +8", 3, "function 0"),
         ("atom t code\nfunction [t]\nfunction [t]", 3, "out of order"),
         ("atom t data\nfunction [t]", 2, "function 0"),
