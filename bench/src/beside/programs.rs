@@ -82,7 +82,7 @@ fn programs(package: &Package, options: &Options, scratch: &Path) -> Result<Vec<
     let _ = fs::remove_dir_all(scratch.join("found"));
     fs::create_dir_all(scratch.join("found"))?;
     let mut good = vec![true; package.units.len()];
-    for compiler in COMPILERS {
+    for compiler in COMPILERS.into_iter().rev() {
         let compiled = compiling(package, options, &package.units, compiler, &object)?;
         good.iter_mut().zip(compiled).for_each(|(good, compiled)| *good &= compiled);
     }
