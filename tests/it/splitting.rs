@@ -141,6 +141,32 @@ fn nothing_else_changes() {
     }
 }
 
+/// A short jump to another function is relaxed over its padding: the same target, and no other byte.
+#[test]
+fn short_jumps_alone_are_relaxed() {
+    let mut session = Session::new("splitting/relaxed");
+    let fixture = tools::repository().join("fixtures/split/short.s");
+    session.must(&Job::new(session.dir(), "gcc").words("-c -o short.o").arg(fixture));
+    split(&mut session, "short.o -o divided.o");
+    let mut linked = |object: &str, more: &str| {
+        let job = Job::new(session.dir(), Linker::Lld.path()).words("-e first -o out --image-base=0x400000");
+        session.must(&job.words(more).arg(object));
+        let bytes = fs::read(session.path("out")).unwrap();
+        let file = object::File::parse(&*bytes).unwrap();
+        file.section_by_name(".text").unwrap().data().unwrap().to_vec()
+    };
+    // `first` jumps over `second` to `last`, 32 bytes on, and `second` to itself.
+    let plain = linked("short.o", "");
+    assert_eq!((&plain[..5], &plain[16..18]), (&[0xeb, 30, 0xcc, 0xcc, 0xcc][..], &[0xeb, 0xfe][..]));
+    let mut wanted = plain.clone();
+    wanted[..5].copy_from_slice(&[0xe9, 27, 0, 0, 0]);
+    assert_eq!(linked("divided.o", ""), wanted, "linked whole");
+    let without_second = [&wanted[..16], &plain[32..]].concat();
+    let mut pruned = without_second.clone();
+    pruned[1] = 11;
+    assert_eq!(linked("divided.o", "--gc-sections"), pruned, "without `second`");
+}
+
 /// Sections are named as by the compiler.
 #[test]
 fn names_are_the_compiler_s() {

@@ -3,12 +3,13 @@
 //! What is looked at is chosen by rules that know nothing of the outcome: static libraries of Debian's `-dev` packages
 //! ([`libraries`]), and units of Debian's source packages in many configurations ([`programs`]). What is divided is what the report
 //! of `split --data` says. Each archive is also linked whole by lld, as it was and divided: the two files must be the same, byte by
-//! byte, since sections that are all there lie where they lay.
+//! byte, since sections that are all there lie where they lay; but for jumps that were relaxed ([`mod@whole`]).
 //!
 //! Left out: how well a linker prunes what was divided (the tests and `reach` look at that).
 
 pub(crate) mod libraries;
 pub(crate) mod programs;
+mod whole;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,6 +22,7 @@ use crate::corpus::{Corpus, find_linker};
 use crate::process::{self, run_ok};
 use crate::table::{Table, count, publish};
 use crate::{Options, Result};
+use whole::Whole;
 
 /// In the order of the tables.
 const KINDS: [&str; 3] = ["code", "data", "bss"];
@@ -53,15 +55,6 @@ impl Sum {
     fn limit(&self, name: &str) -> u64 {
         self.limits.get(name).copied().unwrap_or(0)
     }
-}
-
-/// How two links of a whole archive compare.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Whole {
-    Same,
-    Differs,
-    /// lld links neither the originals nor the copies.
-    Unlinked,
 }
 
 /// What was found of an archive.
@@ -132,11 +125,7 @@ fn look(corpus: &Corpus, name: &str, archive: &Path, scratch: &Path) -> Result<R
         process::run(&mut command, &scratch.join("link.out"), &scratch.join("link.err"))?;
         Ok(fs::read(dir.join("out")).ok())
     };
-    let whole = match (link(&plain)?, link(&divided)?) {
-        (None, None) => Whole::Unlinked,
-        (a, b) if a == b => Whole::Same,
-        _ => Whole::Differs,
-    };
+    let whole = whole::compare(link(&plain)?.as_deref(), link(&divided)?.as_deref());
     let objects = report["files"][0]["objects"].as_array().into_iter().flatten();
     let failed = objects.filter_map(|o| {
         let trouble = o["trouble"].as_str()?;
@@ -186,10 +175,21 @@ fn summary(rows: &[Row], body: &mut String) {
     body.push_str("\nWhat is left whole, by limit:\n\n");
     body.push_str(limits.as_str());
     let of = |whole: Whole| rows.iter().filter(|row| row.whole == whole).count();
-    let (same, differs, unlinked) = (of(Whole::Same), of(Whole::Differs), of(Whole::Unlinked));
+    let (differs, unlinked) = (of(Whole::Differs), of(Whole::Unlinked));
+    let relaxed: Vec<usize> = rows
+        .iter()
+        .filter_map(|row| match row.whole {
+            Whole::Same { relaxed } if relaxed > 0 => Some(relaxed),
+            _ => None,
+        })
+        .collect();
     body.push_str(&format!(
-        "\nLinked whole by lld, as it was and divided: {same} of {} give the same file, {differs} differ, {unlinked} link neither way.\n",
-        rows.len()
+        "\nLinked whole by lld, as it was and divided: {} of {} give the same file, {differs} differ, {unlinked} link neither way. \
+         {} of the same have relaxed jumps, {} in sum.\n",
+        rows.len() - differs - unlinked,
+        rows.len(),
+        relaxed.len(),
+        relaxed.iter().sum::<usize>()
     ));
     for row in rows.iter().filter(|row| row.whole == Whole::Differs) {
         body.push_str(&format!("\n- DIFFERS: {}\n", row.name));
@@ -209,7 +209,7 @@ fn each(rows: &[Row], body: &mut String) {
         let limits: Vec<String> =
             row.sums[0].limits.iter().map(|(name, bytes)| format!("{name} {}", count(*bytes))).collect();
         let whole = match row.whole {
-            Whole::Same => "same",
+            Whole::Same { .. } => "same",
             Whole::Differs => "DIFFERS",
             Whole::Unlinked => "none",
         };
