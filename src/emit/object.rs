@@ -242,7 +242,7 @@ impl Model<'_, '_> {
                 } else {
                     let start = writer.out.len();
                     writer.out.extend_from_slice(self.run_bytes(index, run)?);
-                    self.grow_jumps(section, run, writer.out.get_mut(start..).unwrap_or(&mut []));
+                    self.relax_jumps(section, run, writer.out.get_mut(start..).unwrap_or(&mut []));
                 }
                 writer.end(header);
                 continue;
@@ -329,10 +329,10 @@ impl Model<'_, '_> {
     }
 
     /// Write the near form of the short jumps of a run that lead out of it; their fields are relocated.
-    fn grow_jumps(&self, section: u32, run: &PartRun, bytes: &mut [u8]) {
+    fn relax_jumps(&self, section: u32, run: &PartRun, bytes: &mut [u8]) {
         let all = self.parts.synthesized(section);
         let own = all.get(all.partition_point(|s| s.field <= run.start)..).unwrap_or(&[]);
-        for added in own.iter().take_while(|s| s.field < run.end).filter(|s| s.grows) {
+        for added in own.iter().take_while(|s| s.field < run.end).filter(|s| s.relaxed) {
             if let Some(opcode) = bytes.get_mut((added.field - 1 - run.start) as usize) {
                 *opcode = NEAR_JUMP;
             }

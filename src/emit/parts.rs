@@ -70,8 +70,8 @@ pub(super) struct Synthesized {
     pub(super) field: u64,
     pub(super) target: u32,
     pub(super) addend: i64,
-    /// The opcode before the field is that of a short jump, which becomes a near one.
-    pub(super) grows: bool,
+    /// The field is that of a short jump, which is relaxed to a near one.
+    pub(super) relaxed: bool,
 }
 
 /// All sections that are emitted in parts, and the relocations that the parting adds and removes.
@@ -279,7 +279,7 @@ impl<'s> SplitSections<'s> {
     /// all in offsets of the original section. `R_X86_64_PC32` stores `S + A - P` (psABI, "Relocation Types"). With
     /// `S` the start of the run that holds `T`, it must be as far from `P` as `(T - run) - 4 - k`, so
     /// `A = T - run - 4 - k = F + value - run`. The field of a short jump has one byte and nothing behind it: it holds
-    /// `T - (F + 1)`, three more than the one that it grows to.
+    /// `T - (F + 1)`, three more than that of a near jump at the same place.
     fn synthesize(&mut self, input: &Input<'_>) -> Result<()> {
         let mut all = Vec::new();
         for resolved in &self.summary.resolved {
@@ -317,8 +317,8 @@ impl<'s> SplitSections<'s> {
             let Some([opcode, field @ ..]) = window.and_then(|d| d.first_chunk::<5>()) else {
                 return about("is outside of the section");
             };
-            let grows = *opcode == SHORT_JUMP;
-            let value = match grows {
+            let relaxed = *opcode == SHORT_JUMP;
+            let value = match relaxed {
                 true => i64::from(field[0] as i8) - 3,
                 false => i64::from(i32::from_le_bytes(*field)),
             };
@@ -331,7 +331,7 @@ impl<'s> SplitSections<'s> {
                 field: resolved.field,
                 target: there,
                 addend,
-                grows,
+                relaxed,
             });
         }
         all.sort_by_key(|s| (s.section, s.field));

@@ -1,15 +1,10 @@
-//! The body of a stub, and the table that says of which function each stub is.
-//!
-//! Decides the bytes: an `endbr64` where the original begins with one, then `ud2`; what is not that large has the
-//! longest end of it that fits, and a single byte is `into`, which 64-bit mode does not have (Intel SDM, "INT n"). So a
-//! stub is never larger than what it replaces, and running it is SIGILL. The trap number is the processor's own, so no
-//! handler of the program takes it for something that it planned.
+//! The table that says of which function each stub is.
 //!
 //! The table is a section `.debug_lto_prune_stubs` of each object with stubs: for each a relocated 64-bit address, 32 bits
 //! of size, and the name with a NUL, without padding. Its name makes it debug information to linkers: GNU ld drops any
 //! other section without flags that has relocations under `--gc-sections`, and gold refuses it if a stub goes there.
 //!
-//! Left out: what becomes a stub; the plan says so.
+//! Left out: what becomes a stub, which the plan says, and its body ([`stub_code`](super::stub_code)).
 
 use object::{I64, U32, U64, elf, pod};
 

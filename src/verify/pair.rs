@@ -68,8 +68,8 @@ impl Expected {
 pub(super) struct Pair<'a> {
     pub(super) old: Object<'a>,
     pub(super) new: Object<'a>,
-    /// By section of the original; 0 for one that is not there any more, and for one that is there in parts. Tables are
-    /// not mapped.
+    /// By section of the original; 0 for one that is not there any more, and for one that is there in
+    /// parts. Tables are not mapped.
     pub(super) new_of_old: Vec<usize>,
     /// By section of the original and start.
     pub(super) parts: Vec<Part>,

@@ -1,7 +1,8 @@
 //! Relocations of an emitted object against those of its original.
 //!
 //! Each relocation of a section that stays must be there unchanged and mean the same symbol. In a section that is not allocated
-//! one may be missing whose symbol is dropped; only the bytes that it relocates may differ.
+//! one may be missing whose symbol is dropped; only the bytes that it relocates may differ. Left out: sections in parts, and
+//! relocations that mean a part (`part_relocations`).
 
 use std::borrow::Cow;
 

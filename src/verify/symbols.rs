@@ -1,7 +1,8 @@
 //! Symbols of an emitted object against those of its original.
 //!
 //! Each must be one of the original's, in order: defined at the same place of the same section, or undefined where the original
-//! was, or undefined because the plan dropped its definition.
+//! was, or undefined because the plan dropped its definition. Left out: whether a symbol that is missing is missed, which
+//! relocations show.
 
 use goblin::elf::sym::{STB_LOCAL, STB_WEAK, Sym, st_bind};
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use goblin::elf::Elf;
-use summaries::native;
+use summaries::{Definition, Granularity, extract, native};
 
 use super::{Expected, OutputType, closure, object, output};
 use crate::emit::object::rewrite;
@@ -115,6 +115,66 @@ fn every_changed_section_header_field_that_matters_is_found() {
         _ => ![40, 44].contains(field),
     });
     assert!(missed.is_empty(), "{missed:?}");
+}
+
+/// Two functions that end in short jumps to a third: one beside it, in the same part, and one of which what was between goes.
+const SHORT_JUMPS: &str = "
+ .macro function name, body:vararg
+ .p2align 4
+ .globl \\name
+ .type \\name, @function
+\\name: .cfi_startproc
+ \\body
+ .cfi_endproc
+ .size \\name, .-\\name
+ .endm
+ .text
+ function far, jmp .Lcallee
+ function dead, ret
+ function beside, jmp .Lcallee
+ .p2align 4
+ .type callee, @function
+callee:
+.Lcallee: .cfi_startproc
+ ret
+ .cfi_endproc
+ .size callee, .-callee
+";
+
+/// A jump that was not relaxed would run what lies where its target was; one that was relaxed for nothing would have no target.
+#[test]
+fn short_jumps_are_relaxed_where_they_leave_a_part_and_nowhere_else() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("j.s"), SHORT_JUMPS).unwrap();
+    run(Command::new("gcc").current_dir(dir.path()).args(["-c", "j.s", "-o", "j.o"]));
+    let original = std::fs::read(dir.path().join("j.o")).unwrap();
+    let summary = extract::extract(&original, Granularity::Functions);
+    let named =
+        |name: &[u8]| summary.symbols.iter().find(|s| summary.name(s.name) == name).unwrap().definition;
+    let mut plan = ModulePlan { atoms: vec![Action::Keep; summary.atoms.len()], ..ModulePlan::default() };
+    let Definition::Atom(dead) = named(b"dead") else { unreachable!() };
+    plan.atoms[dead.index()] = Action::Drop;
+    let emitted = rewrite(&original, &summary, &plan).unwrap();
+    let expected = Expected::new(&summary, &plan);
+    object("j.o", &original, &emitted, &expected).unwrap();
+    let file = Elf::parse(&emitted).unwrap();
+    let parts: Vec<_> =
+        file.section_headers.iter().filter(|s| s.sh_flags & 4 != 0 && s.sh_size > 0).collect();
+    let [far, rest] = parts[..] else { unreachable!("{} parts", parts.len()) };
+    let (far, rest) = (far.file_range().unwrap(), rest.file_range().unwrap());
+    assert_eq!((emitted[far.start], emitted[rest.start]), (0xe9, 0xeb));
+    for (at, opcode) in [(far.start, 0xeb), (rest.start, 0xe9)] {
+        let mut damaged = emitted.clone();
+        damaged[at] = opcode;
+        object("j.o", &original, &damaged, &expected).unwrap_err();
+    }
+    // Every byte of code, and of the relocation that leads to the target.
+    let relocations = file.section_headers.iter().filter(|s| s.sh_type == 4).flat_map(|s| s.file_range());
+    for at in relocations.chain([far, rest]).flatten() {
+        let mut damaged = emitted.clone();
+        damaged[at] ^= 0x01;
+        assert!(object("j.o", &original, &damaged, &expected).is_err(), "the byte at {at:#x}");
+    }
 }
 
 #[test]

@@ -1,4 +1,6 @@
-//! What becomes of a global value of bitcode.
+//! What becomes of a global value of bitcode: the plan's decision, by value and not by atom.
+//!
+//! Left out: who decides it ([`apply`](super::apply())), and what stands for a dropped value (`values`).
 
 /// What is done with a global value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

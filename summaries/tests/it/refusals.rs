@@ -228,9 +228,9 @@ fn ties() {
     }
 }
 
-/// A short jump at the end of a function can grow where three bytes of padding follow that nothing leads to.
+/// A short jump at the end of a function can be relaxed to a near one where three bytes of padding follow that nothing leads to.
 #[test]
-fn short_jumps_that_can_grow() {
+fn short_jumps_that_can_be_relaxed() {
     for (last, expected) in [
         (" jmp g", [2, 1]),
         (" .zero 11, 0x90\n jmp g", [2, 1]),

@@ -2,7 +2,7 @@
 //!
 //! Every byte of a function must belong to an instruction and every relocation to a field of one, so that no reference is
 //! hidden in bytes that were read wrongly. A branch or operand without relocation that leads into another function is a
-//! crossing; with a field of 32 bits, or one that can grow ([`may_grow`]), it can become a relocation, and else the functions
+//! crossing; with a field of 32 bits, or in a short jump that can be relaxed ([`may_be_relaxed`]), it can become a relocation, and else the functions
 //! are tied. Control that can fall out of a function's end ties it to the next. A call at the end is taken not to return where an FDE, or the name of a
 //! part, says that a compiler wrote the function: compilers end one so only after a call of a `noreturn` function. Without
 //! either it is so only if the callee is known by name not to return, or the next function would not find its way back ([`in_frame`]).
@@ -262,7 +262,7 @@ fn follow_run(
             };
             match instruction.displacement.1 {
                 4 => resolved(instruction.end(), instruction.field == Field::Branch),
-                _ if may_grow(text, index, instruction) => resolved(field + 4, true),
+                _ if may_be_relaxed(text, index, instruction) => resolved(field + 4, true),
                 _ => ties.push((index, to)),
             }
         }
@@ -337,9 +337,10 @@ fn leads_to_end(text: &Text<'_>, from: usize, instruction: &Instruction) -> bool
         && end.is_some_and(|end| text.function_at(end).is_none())
 }
 
-/// Whether `jmp rel8` (two bytes) can become `jmp rel32` (five) where it stands: it ends its function, and the three bytes
-/// behind it are padding that no branch leads to. Emission writes the longer one where the target is in another part.
-fn may_grow(text: &Text<'_>, from: usize, jump: &Instruction) -> bool {
+/// Branch relaxation, as an assembler does it: whether `jmp rel8` (two bytes) can become `jmp rel32` (five) where it stands. It
+/// must end its function, and the three bytes behind it must be padding that no branch leads to. Emission writes the longer one
+/// where the target is in another part.
+fn may_be_relaxed(text: &Text<'_>, from: usize, jump: &Instruction) -> bool {
     let Some(function) = text.functions.get(from) else { return false };
     let end = jump.end();
     let own = text.instructions_of(function);

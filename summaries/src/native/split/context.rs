@@ -1,4 +1,6 @@
-//! What all steps of dividing a module read.
+//! What all steps of dividing a module read: its tables, its relocations by section, and which sections are in question.
+//!
+//! Made once and never changed. Left out: what the steps find out, which each section's `Text` holds.
 
 use crate::ids::AtomIdx;
 use crate::native::relocations::Rela;

@@ -1,4 +1,6 @@
-//! What dividing a module says of its sections, by section and offset: atoms don't exist yet.
+//! The result of dividing a module, by section and offset: atoms don't exist yet.
+//!
+//! Left out: the atoms that are made of it ([`parts`](crate::native::parts)).
 
 /// What a divided section refers to and how it is referred to, by section and offset: atoms don't exist yet.
 #[derive(Debug, Default)]

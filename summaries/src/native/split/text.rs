@@ -1,4 +1,7 @@
-//! A section of code on its way to being divided: its functions, which of them stay together, and what was read of it.
+//! A section of code while it is divided: its functions, what was read of it, and which functions stay together.
+//!
+//! Ties only add up, and the first reason to keep the section whole is the one that counts, so the order of the steps does not
+//! decide what is divided. Left out: the steps themselves.
 
 use super::plan::Resolved;
 use crate::limit::Limit;
@@ -6,7 +9,7 @@ use crate::native::decode::{Flow, Instruction};
 use crate::summary::{Atom, AtomKind, atom_flags};
 
 /// How far before a function an address still means it, in bytes: tags of pointers are smaller.
-pub(super) const MAX_BIAS: u64 = 8;
+const MAX_BIAS: u64 = 8;
 
 /// A function, or several that share bytes.
 #[derive(Debug, Clone)]
