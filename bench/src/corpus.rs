@@ -80,7 +80,7 @@ impl Corpus {
     /// As [`Corpus::open`], and behind them the programs with debug information that are built.
     ///
     /// # Errors
-    /// As [`Corpus::open`].
+    /// If nothing fits, or lto-prune isn't built.
     pub(crate) fn timed(root: PathBuf, only: &[String]) -> Result<Corpus> {
         let with_debug = Corpus::in_modes(root.clone(), only, &DEBUG_MODES)?;
         let mut corpus = Corpus::built(root, only)?;

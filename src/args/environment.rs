@@ -1,4 +1,6 @@
-//! The environment of a link, which tests bring with them.
+//! The variables that a link sees, as a function, so that a test can bring its own.
+//!
+//! Safe because nothing else in the analysis reads the process's environment. Left out: what the variables mean.
 
 use std::ffi::OsString;
 

@@ -1,4 +1,6 @@
-//! How a search ends, and the exit status that says so.
+//! How a search ends otherwise than by finding, and the exit status that says so.
+//!
+//! Left out: the words for it, see [`text`](super::text).
 
 /// Exit statuses; 1 is a mistake in our own words, as everywhere.
 pub mod status {

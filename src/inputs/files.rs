@@ -1,4 +1,6 @@
-//! What is among the inputs, as the later passes see it.
+//! The files and the order of the inputs, as pass 1 leaves them: tables by id, and the sequence of the command line.
+//!
+//! Later passes only read them. Left out: how inputs are found and recognised ([`load`](super::load())).
 
 use std::path::PathBuf;
 
@@ -55,8 +57,8 @@ pub struct Dso {
     /// Its `DT_SONAME`; without one the output records the path.
     pub soname: Option<String>,
     pub needed: Vec<String>,
-    /// The global entries of `.dynsym` in table order, without definitions that a version script made local
-    /// (`VER_NDX_LOCAL`).
+    /// The global entries of `.dynsym` in table order. Definitions that a version script made local
+    /// (`VER_NDX_LOCAL`) are left out.
     pub symbols: Vec<DsoSymbol>,
 }
 
@@ -94,15 +96,15 @@ pub struct DsoSymbol {
     pub size: u64,
     /// Defined under a non-default version (`VERSYM_HIDDEN`): satisfies only `name@version`.
     pub hidden_version: bool,
-    /// GNU ld takes it before a common symbol of a module: data with contents in the file, not weak (bfd/elflink.c
-    /// `_bfd_elf_merge_symbol`).
+    /// GNU ld takes it before a common symbol of a module: data with contents in the file, not weak
+    /// (`_bfd_elf_merge_symbol` in bfd/elflink.c).
     pub overrides_common: bool,
     /// The name of its version; `None` where it has none.
     pub version: Option<Box<[u8]>>,
 }
 
-/// What the command line says, flattened: scripts and `-l` expanded, one entry per file in the order in which
-/// the linker meets them.
+/// What the command line says, flattened: scripts and `-l` expanded, one entry per file, in the order in
+/// which the linker meets the files.
 #[derive(Debug)]
 pub enum SequenceItem {
     Object {

@@ -1,4 +1,6 @@
-//! Response files: the words of a line in a file, where the line is longer than the system takes.
+//! Response files: the words of a line in a file, in the one syntax that all linkers of the GNU family read alike.
+//!
+//! Each word is quoted, with a backslash before quotes and backslashes, so that any byte but NUL comes through. Left out: reading them.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;

@@ -114,7 +114,7 @@ impl Workspace {
         Ok(Workspace { copies: copies.map_err(failed)?, temporary_output: config.output.clone() })
     }
 
-    /// Put the finished output into its place, which [`can_publish`](super::can_publish) has looked at.
+    /// Put the finished output into its place, which [`can_publish`] has looked at.
     pub fn publish(&self, config: &Config) -> Result<()> {
         if self.temporary_output == config.output {
             return Ok(());

@@ -1,4 +1,6 @@
 //! The plan as emission takes it: what becomes of each atom, and what follows for symbols and groups.
+//!
+//! Everything that emission must not decide is in these tables. Left out: how they are filled ([`plan`](super::plan())).
 
 use summaries::AtomIdx;
 use summaries::native::significance::Significance;

@@ -1,4 +1,6 @@
-//! What a report is made of, and the names that it has for people.
+//! What a report is made of: the frozen results of all passes, borrowed, and the name of an atom for a person.
+//!
+//! Left out: the serialised form, see [`schema`](super::schema).
 
 use summaries::{Definition, LimitRecord, ModuleSummary, SymbolIdx, SymbolKind};
 

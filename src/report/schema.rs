@@ -1,4 +1,6 @@
-//! The serialised form of a report (docs/REPORT_FORMAT.md); [`SCHEMA`] changes when it does.
+//! The serialised form of a report (docs/REPORT_FORMAT.md): the types that serde writes. [`SCHEMA`] changes when they do.
+//!
+//! Left out: the parts that have a file of their own ([`graph`], [`imports`], [`calls`], [`contents`], [`live_code`]).
 
 use serde::Serialize;
 
@@ -72,8 +74,8 @@ pub struct AtomReport {
     pub section_index: Option<u32>,
     /// First byte, from the start of the section.
     pub offset: u64,
-    /// Position in `atoms` of where the function that it belongs to is entered; null for data, and for code of which the values are
-    /// not followed.
+    /// Position in `atoms` of where the function that it belongs to is entered; null for data, and for
+    /// code of which the values are not followed.
     pub function: Option<usize>,
     pub kind: &'static str,
     /// It is a number of bytes.

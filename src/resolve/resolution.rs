@@ -1,4 +1,6 @@
-//! What is loaded, and which definition of each name prevails: the tables that the later passes read.
+//! The symbol resolution of a link: what is loaded, and which definition of each name prevails.
+//!
+//! Frozen after pass 2; later passes read it by id. Left out: how it is decided, which is each linker's own ([`resolve`](super::resolve())).
 
 use summaries::{Limit, LimitRecord, SymbolIdx, Visibility};
 
@@ -40,7 +42,7 @@ pub struct GlobalSymbol<'a> {
     pub versioned: bool,
     /// A loaded module has a strong undefined symbol of this name.
     pub strong_reference: bool,
-    /// A module of bitcode that is in the link mentions it, or the code that is made of it may: see [`bitcode`].
+    /// A module of bitcode that is in the link mentions it, or the code that is made of it may: see [`bitcode`](super::bitcode).
     pub by_bitcode: bool,
     /// The code that is made of bitcode may refer to it, whatever is mentioned.
     pub by_generated_code: bool,
@@ -74,7 +76,7 @@ pub(super) struct Extraction {
 /// module: for the version of a symbol that both define, for the size of a common one, for what is weak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DsoMention {
-    /// The position of the library in [`Inputs::sequence`].
+    /// The position of the library in [`Inputs::sequence`](crate::inputs::Inputs::sequence).
     pub item: usize,
     /// How many modules are loaded before it.
     pub after: usize,

@@ -2,8 +2,8 @@
 //!
 //! Nothing is configured, as in `bench survey`: of a package the units count that both compilers compile by themselves. Those
 //! with a `main` are the programs; the units that lld takes for one from an archive of all the others are on its line. Each is
-//! compiled by gcc and clang, with `-g` and without unwind tables, linked by lld with `--gc-sections`, plain, through lto-prune,
-//! and recompiled.
+//! compiled by gcc and clang, with `-g` and without unwind tables, linked by lld with `--gc-sections` three ways: plain,
+//! through lto-prune, and recompiled.
 //!
 //! Compared are sizes, what the programs do when they are run with a few arguments, and what debug information says.
 

@@ -1,6 +1,6 @@
 //! The files that a build left, and which of them differ.
 //!
-//! Programs and shared libraries are compared by what others see of them ([`faces`](super::faces)). All else must be the
+//! Programs and shared libraries are compared by what others see of them ([`faces`]). All else must be the
 //! same, byte for byte, as the build had no reason to notice the pruner: objects, archives, what configure scripts and CMake wrote.
 //! Left out is what has times, process numbers or other accidents in it, by name; of `config.log` the conclusions are compared.
 

@@ -1,4 +1,7 @@
-//! What scripts and lists say that matters for pruning.
+//! What linker scripts, version scripts and dynamic lists say that matters for pruning, as lists of patterns and names.
+//!
+//! They are kept as they were written: whoever asks whether a name matches says which way doubt goes
+//! ([`names`](super::names)). Left out: the languages, which `sections` and `version` read.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -8,8 +11,8 @@ use crate::inputs::scripts::lexer::{Lexer, Token};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern {
     pub text: String,
-    /// Inside `extern "C++" { }`: matches the demangled name, which we don't compute. See [`names::NameMatcher`] for
-    /// what follows.
+    /// Inside `extern "C++" { }`: matches the demangled name, which we don't compute
+    /// ([`NameMatcher`](super::names::NameMatcher)).
     pub cplusplus: bool,
     /// Written in quotes: for GNU ld and gold a name even if it contains `*`.
     pub quoted: bool,
@@ -51,8 +54,8 @@ pub struct ScriptFacts {
     pub version_local: Vec<Pattern>,
     /// The patterns of `--dynamic-list` and `--export-dynamic-symbol(-list)`.
     pub dynamic_list: Vec<Pattern>,
-    /// Symbols, local ones too, of which the linker warns if they are missing: `--symbol-ordering-file`,
-    /// `--call-graph-ordering-file`, `--keep-unique`.
+    /// Symbols, local ones too, of which the linker warns if they are missing: those of
+    /// `--symbol-ordering-file`, `--call-graph-ordering-file` and `--keep-unique`.
     pub ordered_symbols: FxHashSet<Vec<u8>>,
 }
 

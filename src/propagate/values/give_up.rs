@@ -1,4 +1,7 @@
-//! What is given up when a link's budget is spent, and when that is.
+//! Giving up precision when a link's budget of work is spent: objects, then memory, then values are told apart no longer.
+//!
+//! Sound because each step only joins objects, or makes values unknown and lets what they hold escape. Left out: how large the
+//! budget is, see `budget`.
 
 use super::budget::GivenUp;
 use super::graph::{ConstraintGraph, MemoryClass, NodeId};

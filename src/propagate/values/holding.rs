@@ -1,4 +1,8 @@
-//! What nodes hold, and how it gets there.
+//! Points-to sets with difference propagation: what is new at a node and waits, the union of what was propagated, and what its marks cover.
+//!
+//! A node that may be anything holds no element that has escaped, and one that besides lets all escape holds none at all. Sets that
+//! speak of objects that were joined since, or of memory that has escaped, are brought up to date when they are next looked at.
+//! Left out: what follows from a set, see `solve`.
 
 use super::graph::{
     ConstraintGraph, END, ESCAPES, Event, MemoryClass, NodeId, OVERDEFINED, OverdefinedReason, QUEUED, SHARED,

@@ -1,8 +1,7 @@
-//! Points-to sets with difference propagation: what is new at a node and waits, the union of what was propagated, and what its marks cover.
+//! The points-to set of a node, with what is on its way there: the state of difference propagation.
 //!
-//! A node that may be anything holds no element that has escaped, and one that besides lets all escape holds none at all. Sets that
-//! speak of objects that were joined since, or of memory that has escaped, are brought up to date when they are next looked at.
-//! Left out: what follows from a set, see `solve`.
+//! What was handed on, what arrived first and what came besides are apart, so that each element is handed on once. Left out: what
+//! the graph does with it, see `holding`.
 
 use super::sets::SetId;
 

@@ -1,4 +1,6 @@
-//! The printer of the text form.
+//! The printer of the text form: one entry a line, in the order of the tables.
+//!
+//! What it prints the parser reads as the same summary. Left out: functions and relations, which `functions` and `relations` print.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;

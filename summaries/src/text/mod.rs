@@ -21,7 +21,7 @@
 //! limit unknown-section-type section 9 bytes 24 "what was found"
 //! ```
 //!
-//! For a summary that passes [`ModuleSummary::check`], `parse(&dump(x))` is `x.with_canonical_names()`. Left out: bytes
+//! For a summary that passes [`ModuleSummary::check`](crate::ModuleSummary::check), `parse(&dump(x))` is `x.with_canonical_names()`. Left out: bytes
 //! of the table of names that no entry uses. docs/SUMMARY_FORMAT.md has the grammar.
 
 mod cursor;

@@ -1,4 +1,7 @@
-//! The global values of a module as a summary names them, and why a body is not followed.
+//! The global values of a module as targets of references: the symbol, and beside it the module's own definition where another
+//! may prevail over it.
+//!
+//! Safe because a mention of both keeps both. Left out: values of bodies (`places`).
 
 use crate::bitcode::ir::attributes::AttributeList;
 use crate::bitcode::ir::{GlobalKind, IrModule, TypeId, ValueId};
@@ -71,7 +74,7 @@ impl GlobalNumbers<'_> {
     }
 }
 
-pub(super) fn targets_of(module: &Module<'_>, numbers: &GlobalNumbers<'_>, value: usize) -> Vec<Target> {
+fn targets_of(module: &Module<'_>, numbers: &GlobalNumbers<'_>, value: usize) -> Vec<Target> {
     let mut targets = Vec::new();
     let Some(of) = module.values.get(value) else { return targets };
     let symbol = numbers.symbols.get(value).copied().flatten();

@@ -1,4 +1,6 @@
-//! Numbers of values and types.
+//! Numbers of values and types in LLVM's IR, as bitcode counts them.
+//!
+//! A number says nothing without its module. Left out: what it stands for.
 
 /// The number of a value, within a module or one of its bodies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,4 +1,7 @@
-//! A module of LLVM's IR, without the bodies of its functions.
+//! A module of LLVM's IR without the bodies of its functions: types, global values, constants, and where the bodies are.
+//!
+//! What was not understood is noted in the table that it is of, and a caller must ask before it believes one. Left out: reading
+//! (`ir`), and bodies ([`function`](super::function)).
 
 use super::attributes::{AttributeList, Attributes};
 use super::constants::{Constant, Constants};

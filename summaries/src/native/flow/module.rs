@@ -1,4 +1,7 @@
-//! What of a module the analysis of a function looks at: places, entries, labels and what refers to them.
+//! What the analysis of a function looks at beyond its own code: places, entries, labels, and what refers to them.
+//!
+//! Frozen before the first function is followed, so that functions can be followed in any order. Left out: the code of one
+//! function (`unit`).
 
 use object::endian::LittleEndian as LE;
 

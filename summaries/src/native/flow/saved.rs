@@ -1,4 +1,7 @@
-//! Registers in the frame: which were put there, and which come back.
+//! Registers that a function puts into its frame: which were put where, and which come back.
+//!
+//! Both walks add to the same sets, and nothing is taken out of them. Left out: what follows for callers (`preserve`) and for
+//! registers that pass more than the convention says (`needed`).
 
 use rustc_hash::FxHashSet;
 

@@ -1,4 +1,7 @@
-//! What goes through a function: the state in which it is entered, and where control goes from a block.
+//! An abstract interpreter's state and results: what a function is entered with, and where control goes from an instruction.
+//!
+//! At entry the registers that the psABI passes nothing in hold what the caller left there, which is no value of the function's
+//! (psABI 3.2.1 and 3.2.3). Left out: what instructions do (`transfer`), and in which order blocks are visited (`walk`).
 
 use super::builder::{ConstraintBuilder, Key};
 use super::module::FlowModule;
