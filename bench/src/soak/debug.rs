@@ -5,11 +5,14 @@
 //! says of both as far as it goes (it may leave out what is inlined), that is no difference: binutils 2.40 takes another file for
 //! the first of a sequence of DWARF 5 that does not name it, and ours do. Left out: variables, functions of which there are
 //! several of one name, and functions with several names, of which a reader takes any (a resolver has that of its IFUNC too,
-//! unless dead code took the address).
+//! unless dead code took the address). And functions of which an object without debug information has a copy ([`Undescribed`]), where
+//! linkers have them described by debug information of other code.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+
+use object::{Object, ObjectSection};
 
 use super::case::ran;
 use crate::symbols::sized_functions;
@@ -51,6 +54,49 @@ fn stubs(report: &Path) -> Result<Vec<String>> {
     Ok(names.filter_map(|name| name.as_str().map(str::to_owned)).collect())
 }
 
+/// Functions that an object without debug information defines, or none of the case's own objects.
+///
+/// Linkers put debug information of what they discard at 0, over what a small program has there, and GNU ld and gold let that of a copy
+/// of a group that they discard describe the one that stays (docs/SOUNDNESS.md). Which code that is differs when some went.
+struct Undescribed {
+    /// The number of objects that define each function, and how many of them have debug information.
+    objects: BTreeMap<String, (usize, usize)>,
+    /// Debug information of no discarded section reaches higher.
+    reach: u64,
+}
+
+impl Undescribed {
+    /// Read the objects of a case.
+    fn read(dir: &Path) -> Result<Self> {
+        let mut found = Undescribed { objects: BTreeMap::new(), reach: 0 };
+        for entry in fs::read_dir(dir)? {
+            let path = entry?.path();
+            if path.extension().is_none_or(|e| e != "o") {
+                continue;
+            }
+            let data = fs::read(path)?;
+            // A unit may be bitcode, of which all that is asked about is made in the link.
+            let Ok(file) = object::File::parse(&*data) else { continue };
+            let is_described = file.sections().any(|s| s.name().is_ok_and(|n| n.contains("debug_line")));
+            for (_, _, name) in sized_functions(&file) {
+                let (all, described) = found.objects.entry(name).or_default();
+                *all += 1;
+                *described += usize::from(is_described);
+            }
+            let code = file.sections().filter(|s| s.kind() == object::SectionKind::Text);
+            found.reach = code.map(|s| s.size()).fold(found.reach, u64::max);
+        }
+        Ok(found)
+    }
+
+    /// Whether what describes a place may be of other code.
+    fn may_mislead(&self, place: &AskedPlace<'_>) -> bool {
+        let (all, described) = self.objects.get(place.name).copied().unwrap_or((0, 0));
+        let low = place.plain.min(place.pruned) < self.reach;
+        described < all.max(1) && (all > 1 || low)
+    }
+}
+
 /// What differs between the answers of `a.plain` and `a.pruned` in `dir`, in words.
 ///
 /// # Errors
@@ -66,6 +112,8 @@ pub(crate) fn difference(dir: &Path) -> Result<Option<String>> {
         let place = |offset| AskedPlace { name, offset, plain: before + offset, pruned: at + offset };
         places.extend((0..*of).step_by(STEP as usize).map(place));
     }
+    let undescribed = Undescribed::read(dir)?;
+    places.retain(|place| !undescribed.may_mislead(place));
     places.truncate(MOST);
     let mut first: Vec<String> = Vec::new();
     for reader in [&["llvm-symbolizer-19", "-i", "-a", "-e"][..], &["addr2line", "-f", "-i", "-a", "-e"]] {
