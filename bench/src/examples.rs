@@ -11,11 +11,12 @@ use crate::process::run_ok;
 use crate::{Options, Result};
 
 /// The reports of the document: (name, output, program, mode, level).
-const REPORTS: [(&str, &str, &str, &str, &str); 6] = [
+const REPORTS: [(&str, &str, &str, &str, &str); 7] = [
     ("zstd.json", "zstd", "zstd", "gcc-mono", "functions"),
     ("clang.json", "zstd", "zstd", "clang-mono", "functions"),
     ("sections.json", "zstd", "zstd", "gcc-fs", "functions"),
     ("shadow.json", "zstd", "zstd", "gcc-fs", "off"),
+    ("called.json", "zstd", "zstd", "gcc-fs", "pointers"),
     ("lua.json", "lua", "lua", "gcc-mono", "pointers"),
     ("hexyl.json", "hexyl", "hexyl", "rust", "functions"),
 ];

@@ -25,6 +25,7 @@ pub(crate) enum Command {
     Garbage,
     Duplicates,
     Limits,
+    Calls,
     Imports,
     Diff,
     Budget,
@@ -32,7 +33,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    pub(crate) const ALL: [(&'static str, Command); 11] = [
+    pub(crate) const ALL: [(&'static str, Command); 12] = [
         ("top", Command::Top),
         ("dominators", Command::Dominators),
         ("why", Command::Why),
@@ -40,6 +41,7 @@ impl Command {
         ("garbage", Command::Garbage),
         ("duplicates", Command::Duplicates),
         ("limits", Command::Limits),
+        ("calls", Command::Calls),
         ("imports", Command::Imports),
         ("diff", Command::Diff),
         ("budget", Command::Budget),

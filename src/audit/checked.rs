@@ -26,6 +26,9 @@ pub(super) fn checked<'a>(path: &str, report: read::ReadReport<'a>) -> Result<Mo
     if !report.duplicates.iter().flatten().all(|a| is_atom(*a)) {
         return Err("a duplicate is an atom that isn't there".to_owned());
     }
+    if !report.call_sites.iter().all(|s| is_atom(s.caller) && s.targets.iter().all(|t| is_atom(t.atom))) {
+        return Err("an indirect call is of an atom, or to one, that isn't there".to_owned());
+    }
     let edges = edges(&report.graph, atoms)?;
     let import_edges = import_edges(&report.imports, atoms)?;
     let (file_size, parts) = match report.file {
@@ -59,6 +62,7 @@ pub(super) fn checked<'a>(path: &str, report: read::ReadReport<'a>) -> Result<Mo
         parts,
         file_size,
         value_flow: report.value_flow,
+        call_sites: report.call_sites,
     };
     model.name(&symbols);
     model.place();

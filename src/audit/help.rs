@@ -12,6 +12,7 @@ pub(super) fn text(command: Option<Command>) -> &'static str {
         Some(Command::Garbage) => GARBAGE,
         Some(Command::Duplicates) => DUPLICATES,
         Some(Command::Limits) => LIMITS,
+        Some(Command::Calls) => CALLS,
         Some(Command::Imports) => IMPORTS,
         Some(Command::Diff) => DIFF,
         Some(Command::Budget) => BUDGET,
@@ -35,6 +36,7 @@ Commands:
   garbage            what was dropped, and why
   duplicates         the same code or data in several places
   limits             what was kept because it was not understood, and what to do about it
+  calls              what indirect calls may call, or what stops following them, and what they keep
   imports            what is used and defined elsewhere, by library
   diff OLD NEW       what a change cost; the differences add up exactly
   budget FILE        limits of size, for CI: status 1 where one is broken
@@ -155,6 +157,23 @@ Usage: lto-prune audit limits [options] REPORT.json | LINK LINE
 
 Examples:
   lto-prune audit limits main.json
+";
+
+const CALLS: &str = "\
+lto-prune audit calls: what indirect calls may call, or what stops following them, and what they keep
+
+Usage: lto-prune audit calls [options] REPORT.json | LINK LINE
+
+  -n N               rows (default: 20; 0: all)
+  --json, --csv, --format=table|json|csv|markdown
+
+The calls are those of functions that live, of a link with --prune-level=pointers (the default) in which values were
+followed; --prune-gate=0 follows them in every link. Bytes are what would go without the call. Those that nobody knows
+may call every function whose address escaped, and what these keep hangs on all such calls together.
+
+Examples:
+  lto-prune audit calls main.json
+  lto-prune audit calls -n 0 --prune-gate=0 main.o util.o
 ";
 
 const IMPORTS: &str = "\

@@ -65,6 +65,7 @@ fn answer(request: &Request, env: &Environment<'_>) -> Result<Answer> {
         Command::Garbage => Ok(commands::garbage::answer(&model, request)),
         Command::Duplicates => Ok(commands::duplicates::answer(&model, request)),
         Command::Limits => Ok(commands::limits::answer(&model)),
+        Command::Calls => Ok(commands::calls::answer(&model, request)),
         Command::Imports => Ok(commands::imports::answer(&model, request)),
         Command::Diff => {
             let old_text = read_text(Path::new(&*name(0)))?;

@@ -146,7 +146,12 @@ pub(crate) struct Model<'a> {
     /// Length of the linked file; `None` where the report doesn't say.
     pub(crate) file_size: Option<u64>,
     pub(crate) value_flow: Option<read::ReadValueFlow<'a>>,
+    /// Indirect calls of what lives, where values were followed.
+    pub(crate) call_sites: Vec<read::ReadCallSite<'a>>,
 }
+
+/// Compilers align functions to as much: they lie behind less of padding, in bytes.
+const PADDED: u64 = 16;
 
 /// What a report says of the link.
 #[derive(Debug)]
@@ -200,10 +205,10 @@ impl<'a> Model<'a> {
                 (symbol.1, !is_label(*at), std::cmp::Reverse(*at))
             };
             let best = symbols.iter().enumerate().max_by_key(better);
-            // What is most of a section gives it its name; where many share it, none does.
+            // What is most of a section, padding aside, gives it its name; where many share it, none does.
             let names = |(_, symbol): &(usize, &(Option<u64>, u64))| match symbol.1 {
                 0 => atom.symbols.len() == 1,
-                size => size >= atom.size / 2 && atom.shares.is_empty(),
+                size => size.saturating_add(PADDED) > atom.size / 2 && atom.shares.is_empty(),
             };
             atom.main = best.filter(names).map(|b| b.0);
         }

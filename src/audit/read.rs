@@ -38,6 +38,9 @@ pub(super) struct ReadReport<'a> {
     pub(super) file: Option<ReadFile<'a>>,
     #[serde(borrow)]
     pub(super) value_flow: Option<ReadValueFlow<'a>>,
+    /// Reports of older versions have none.
+    #[serde(borrow, default)]
+    pub(super) call_sites: Vec<ReadCallSite<'a>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -169,4 +172,23 @@ pub(super) struct ReadValueFlow<'a> {
     pub(super) by_cause: Vec<(Text<'a>, u64)>,
     #[serde(borrow)]
     pub(super) given_up: Text<'a>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct ReadCallSite<'a> {
+    pub(super) caller: u32,
+    pub(super) section: u32,
+    pub(super) offset: u64,
+    #[serde(borrow)]
+    pub(super) state: Text<'a>,
+    pub(super) targets: Vec<ReadTarget>,
+    #[serde(borrow)]
+    pub(super) externals: Vec<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) because: Option<Text<'a>>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct ReadTarget {
+    pub(super) atom: u32,
 }

@@ -45,7 +45,7 @@ fn report() -> Value {
             { "atom": 5, "reason": "exported", "symbol": null }],
         "graph": { "kinds": ["call", "data"], "start": [0, 2, 4, 5, 5, 5, 5, 5], "target": [1, 2, 2, 3, 6],
             "kind": [0, 1, 0, 0, 0], "offset": [1, 2, -1, 4, 5], "count": [1, 1, 255, 1, 1],
-            "flags": [1, 1, 3, 1, 5] },
+            "flags": [9, 1, 3, 1, 5] },
         "imports": [{ "symbol": "_ZSt4cout", "defined_by": "library", "library": "libstdc++.so.6",
                 "from": [1, 2], "kind": [0, 1], "offset": [1, -1], "count": [1, 255] },
             { "symbol": "weak", "defined_by": "nothing", "library": null, "from": [2], "kind": [1],
@@ -55,7 +55,11 @@ fn report() -> Value {
             part(".text", "section", "text", 60, 60), part(".rodata", "section", "rodata", 70, 70),
             part("padding", "padding", "padding", 6, 6), part(".bss", "section", "bss", 64, 0)] },
         "value_flow": { "indirect_sites": 3, "overdefined": 1, "by_cause": [["memory", 2]],
-            "given_up": "nothing" }
+            "given_up": "nothing" },
+        "call_sites": [{ "module": 0, "caller": 0, "section": 1, "offset": 4, "state": "resolved",
+                "targets": [{ "atom": 1, "offset": 0 }], "externals": ["_ZSt4cout"], "causes": [], "because": null },
+            { "module": 0, "caller": 1, "section": 2, "offset": 8, "state": "overdefined", "targets": [],
+                "externals": [], "causes": ["memory"], "because": "b" }]
     })
 }
 
@@ -90,6 +94,7 @@ fn ask_all(text: &str) -> Result<usize> {
         commands::why::paths(&model, "main", "weak", &of("paths a b")),
         Ok(commands::imports::answer(&model, &of("imports -n 1"))),
         Ok(commands::limits::answer(&model)),
+        Ok(commands::calls::answer(&model, &of("calls"))),
         commands::diff::answer(&good, &model, &some),
         commands::diff::answer(&model, &good, &all),
         commands::budget::answer(&model, "b.toml", budget),
@@ -109,7 +114,7 @@ fn ask_all(text: &str) -> Result<usize> {
 
 #[test]
 fn a_report_that_is_whole_is_answered() {
-    assert_eq!(ask_all(&report().to_string()).unwrap(), 19 * 4 + 3);
+    assert_eq!(ask_all(&report().to_string()).unwrap(), 20 * 4 + 3);
 }
 
 /// Every value in it, depth first: how many there are, or `change` of number `at`.

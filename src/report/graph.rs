@@ -32,7 +32,7 @@ pub struct GraphReport {
     pub offset: Vec<i64>,
     /// Places that it stands for; 255 is that or more.
     pub count: Vec<u8>,
-    /// The bits are [`HOLDS`], [`STRUCTURAL`] and [`ESCAPED`].
+    /// The bits are [`HOLDS`], [`STRUCTURAL`], [`ESCAPED`] and [`BY_SITE`].
     pub flags: Vec<u8>,
 }
 
@@ -50,6 +50,11 @@ pub const HOLDS: u8 = 1;
 pub const STRUCTURAL: u8 = 2;
 /// It keeps its target only because the address escaped.
 pub const ESCAPED: u8 = 4;
+/// It keeps its target only because an indirect call of its source may lead there.
+pub const BY_SITE: u8 = 8;
+
+/// What alone may keep the target of an edge.
+const REASONS: u8 = ESCAPED | BY_SITE;
 
 #[derive(Clone, Copy)]
 struct Arc {
@@ -130,17 +135,21 @@ pub(super) fn graph(facts: Facts<'_>) -> GraphReport {
                 let kind = code(kind);
                 arcs.extend(mine.map(|p| Arc { target: p.1, kind, offset: -1, count: 1, flags }));
             };
-            extra(&facts.flow.called, "called", HOLDS, &mut arcs);
+            extra(&facts.flow.called, "called", HOLDS | BY_SITE, &mut arcs);
             extra(&parts, "part", HOLDS | STRUCTURAL, &mut arcs);
             let first = witnesses.partition_point(|w| w.0 < atom);
             let mine = witnesses.iter().skip(first).take_while(|w| w.0 == atom);
-            let escapes = |kind: u8| if kind == code("escaped") { HOLDS | ESCAPED } else { HOLDS };
+            let reason = |kind: u8| match kind {
+                kind if kind == code("escaped") => ESCAPED,
+                kind if kind == code("called") => BY_SITE,
+                _ => 0,
+            };
             let arc = |w: &(AtomId, AtomId, u8)| Arc {
                 target: w.1,
                 kind: w.2,
                 offset: -1,
                 count: 1,
-                flags: escapes(w.2),
+                flags: HOLDS | reason(w.2),
             };
             arcs.extend(mine.map(arc));
         } else if facts.liveness.is_stub(atom) {
@@ -203,17 +212,16 @@ fn lives_by_mention(facts: Facts<'_>, atom: AtomId) -> bool {
     edge.is_some_and(|e| e.effect == EdgeEffect::AddressTaken)
 }
 
-/// One edge for each target: the first has the place, and it holds if any of them does.
+/// One edge for each target: the first has the place, it holds if any of them does, and for one reason alone if those that hold all do.
 fn join(arcs: &mut Vec<Arc>) {
     arcs.sort_by_key(|a| (a.target, a.offset < 0));
     arcs.dedup_by(|next, first| {
         let same = next.target == first.target;
         if same {
-            let held_otherwise = [&*next, &*first].iter().any(|a| a.flags & (HOLDS | ESCAPED) == HOLDS);
-            first.flags |= next.flags;
-            if held_otherwise {
-                first.flags &= !ESCAPED;
-            }
+            let reasons = |arc: &Arc| if arc.flags & HOLDS == 0 { None } else { Some(arc.flags & REASONS) };
+            let of_both = reasons(first).zip(reasons(next)).map(|(a, b)| a & b);
+            let alone = of_both.or(reasons(first)).or(reasons(next)).unwrap_or(0);
+            first.flags = (first.flags | next.flags) & !REASONS | alone;
         }
         same
     });

@@ -447,6 +447,7 @@ fn bad_reports_are_named() {
             "garbage",
             "duplicates",
             "limits",
+            "calls",
             "imports",
             "html",
         ] {
@@ -472,6 +473,7 @@ fn bad_reports_are_named() {
         "garbage",
         "duplicates",
         "limits",
+        "calls",
         "imports",
         "diff",
         "budget",

@@ -11,6 +11,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod audit;
+mod audit_calls;
 mod audit_imports;
 mod audit_names;
 mod audit_page;

@@ -8,6 +8,7 @@
 use crate::audit::commands::dominators::weights;
 use crate::audit::graph::ROOT;
 use crate::audit::model::Model;
+use crate::audit::read::ReadValueFlow;
 use crate::audit::table::{Answer, Cell, Table, count};
 use crate::report::graph::ESCAPED;
 
@@ -33,12 +34,36 @@ const CAUSES: [(&str, &str); 6] = [
 ];
 
 /// Bytes that live only through what `without` takes away (an edge number of the graph), and how many atoms.
-fn only_through(model: &Model<'_>, without: impl Fn(u32) -> bool) -> (u64, u64) {
+pub(super) fn only_through(model: &Model<'_>, without: impl Fn(u32) -> bool) -> (u64, u64) {
     let graph = model.graph();
     let after = graph.reached(ROOT, |_, _, number| !without(number));
     let before = graph.reached(ROOT, |_, _, _| true);
     let gone = weights(model).into_iter().zip(before.iter().zip(after)).filter(|(_, (b, a))| **b && !a);
     gone.fold((0, 0), |sum, (weight, _)| (sum.0 + weight, sum.1 + 1))
+}
+
+/// Bytes and atoms that live only because their address escaped.
+fn escaped(model: &Model<'_>) -> (u64, u64) {
+    only_through(model, |n| {
+        model.edges.get(n as usize).is_some_and(|e| e.flags & ESCAPED != 0)
+            || model.root_of(n).is_some_and(|r| r.reason == "escaped")
+    })
+}
+
+/// What indirect calls of unknown callees cost, in lines of text.
+pub(super) fn unknown_calls(model: &Model<'_>, flow: &ReadValueFlow<'_>) -> Vec<String> {
+    let (bytes, atoms) = escaped(model);
+    let mut lines = vec![format!(
+        "{} of {} indirect calls may lead anywhere; {} bytes ({} atoms) live only because their address escaped",
+        count(flow.overdefined),
+        count(flow.indirect_sites),
+        count(bytes),
+        count(atoms)
+    )];
+    if flow.given_up != "nothing" {
+        lines.push(format!("value flow took too long, and was given up for {}", flow.given_up));
+    }
+    lines
 }
 
 pub(crate) fn answer(model: &Model<'_>) -> Answer {
@@ -75,23 +100,8 @@ pub(crate) fn answer(model: &Model<'_>) -> Answer {
     let mut calls =
         Table::new("calls", "indirect calls that may lead anywhere", &["calls", "cause", "lifted by"]);
     if let Some(flow) = &model.value_flow {
-        let escaped = |n: u32| {
-            let edge = model.edges.get(n as usize);
-            edge.is_some_and(|e| e.flags & ESCAPED != 0)
-                || model.root_of(n).is_some_and(|r| r.reason == "escaped")
-        };
-        let (bytes, atoms) = only_through(model, escaped);
-        answer.lines.push(format!(
-            "{} of {} indirect calls may lead anywhere; {} bytes ({} atoms) live only because their address escaped",
-            count(flow.overdefined),
-            count(flow.indirect_sites),
-            count(bytes),
-            count(atoms)
-        ));
-        if flow.given_up != "nothing" {
-            answer.lines.push(format!("value flow took too long, and was given up for {}", flow.given_up));
-        }
-        answer.facts.push(("escaped", bytes.into()));
+        answer.lines.extend(unknown_calls(model, flow));
+        answer.facts.push(("escaped", escaped(model).0.into()));
         for (cause, number) in flow.by_cause.iter().filter(|c| c.1 > 0) {
             let advice = CAUSES.iter().find(|c| c.0 == cause).map_or("", |c| c.1);
             calls.row(vec![Cell::Number(*number), Cell::text(&**cause), Cell::text(advice)]);

@@ -1,6 +1,7 @@
 //! The commands: each a function from a report, and what was asked, to an answer.
 
 pub(super) mod budget;
+pub(super) mod calls;
 pub(super) mod diff;
 pub(super) mod dominators;
 pub(super) mod duplicates;

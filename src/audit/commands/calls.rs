@@ -1,0 +1,99 @@
+//! `audit calls`: the callees of each indirect call by value flow, or what stops following it, and the bytes that hang on it.
+//!
+//! What hangs on a call is what the graph no longer reaches without the edges that are there only for it. That is a lower bound: a callee
+//! that another call of the same function may reach too, or that is kept by a mention, hangs on none. Calls that nobody knows
+//! share what they keep, as each of them may call all that escaped; so it is one number. Left out: direct calls.
+
+use std::collections::BTreeMap;
+
+use crate::audit::args::Request;
+use crate::audit::attribute::{place, symbol};
+use crate::audit::commands::limits::{only_through, unknown_calls};
+use crate::audit::demangle::demangle;
+use crate::audit::model::Model;
+use crate::audit::read::ReadCallSite;
+use crate::audit::table::{Answer, Cell, Table};
+use crate::audit::{ROWS, rows};
+use crate::report::graph::BY_SITE;
+
+const COLUMNS: [&str; 6] = ["bytes", "atoms", "call", "in", "state", "leads to"];
+
+/// Callees that a row of a table names; of more it says how many.
+const NAMED: usize = 4;
+
+pub(crate) fn answer(model: &Model<'_>, request: &Request) -> Answer {
+    let mut answer = Answer::default();
+    let mut table = Table::new("calls", "indirect calls of what lives", &COLUMNS);
+    let title = "what stops following values, by the first place where it does";
+    let mut stops = Table::new("stops", title, &["calls", "because"]);
+    match &model.value_flow {
+        None => answer.lines.push(
+            "values were not followed in this link: it takes --prune-level=pointers, and --prune-gate=0 where the gate finds too little"
+                .to_owned(),
+        ),
+        Some(flow) => answer.lines.extend(unknown_calls(model, flow)),
+    }
+    let mut found: Vec<(u64, u64, &ReadCallSite<'_>)> = Vec::new();
+    let mut because: BTreeMap<&str, u64> = BTreeMap::new();
+    for site in &model.call_sites {
+        let (bytes, atoms) = hanging(model, site);
+        found.push((bytes, atoms, site));
+        if let Some(why) = site.because.as_deref() {
+            *because.entry(why).or_default() += 1;
+        }
+    }
+    // Stable: those of one size stay in the order of the link.
+    found.sort_by_key(|(bytes, _, _)| std::cmp::Reverse(*bytes));
+    for (bytes, atoms, site) in found {
+        let caller = model.atoms.get(site.caller as usize);
+        let at = caller.map(|caller| match caller.section_index == Some(site.section) {
+            true => place(model, caller, Some(site.offset)),
+            false => format!("{} [section {}+{:#x}]", place(model, caller, None), site.section, site.offset),
+        });
+        table.row(vec![
+            Cell::Number(bytes),
+            Cell::Number(atoms),
+            Cell::Text(at.unwrap_or_default()),
+            Cell::Text(caller.map(|caller| symbol(model, caller)).unwrap_or_default()),
+            Cell::text(&*site.state),
+            Cell::Text(callees(model, site)),
+        ]);
+    }
+    table.limit(rows(request, ROWS));
+    let mut sorted: Vec<(&str, u64)> = because.into_iter().collect();
+    sorted.sort_by_key(|(why, calls)| (std::cmp::Reverse(*calls), *why));
+    for (why, calls) in sorted {
+        stops.row(vec![Cell::Number(calls), Cell::text(why)]);
+    }
+    stops.limit(rows(request, ROWS));
+    answer.facts = vec![("sites", model.call_sites.len().into())];
+    answer.tables = vec![table, stops];
+    answer
+}
+
+/// Bytes and atoms that live only through a call.
+fn hanging(model: &Model<'_>, site: &ReadCallSite<'_>) -> (u64, u64) {
+    let leads =
+        |s: &ReadCallSite<'_>, to: u32| s.caller == site.caller && s.targets.iter().any(|t| t.atom == to);
+    let mut own: Vec<u32> = site.targets.iter().map(|t| t.atom).collect();
+    own.retain(|target| model.call_sites.iter().filter(|s| leads(s, *target)).count() == 1);
+    let is_own = |number: u32| {
+        let edge = model.edges.get(number as usize);
+        edge.is_some_and(|e| e.from == site.caller && e.flags & BY_SITE != 0 && own.contains(&e.to))
+    };
+    if own.is_empty() { (0, 0) } else { only_through(model, is_own) }
+}
+
+/// What a call may call, in words.
+fn callees(model: &Model<'_>, site: &ReadCallSite<'_>) -> String {
+    if let Some(because) = &site.because {
+        return because.clone().into_owned();
+    }
+    let own = site.targets.iter().filter_map(|t| model.atoms.get(t.atom as usize)).map(|a| symbol(model, a));
+    let mut names: Vec<String> = own.chain(site.externals.iter().map(|e| demangle(e).into_owned())).collect();
+    // Functions that stay together are one atom.
+    names.dedup();
+    let more = names.len().saturating_sub(NAMED);
+    let named = names.into_iter().take(NAMED).collect::<Vec<_>>().join(", ");
+    if more == 0 { named } else { format!("{named}, … and {more} more") }
+}
