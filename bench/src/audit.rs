@@ -21,7 +21,7 @@ const GROUPINGS: [&str; 8] =
 const LONGEST: Duration = Duration::from_secs(1);
 
 /// The words of each command, in the order of the table; REPORT, OTHER and SYMBOL are replaced.
-const COMMANDS: [(&str, &[&str]); 10] = [
+const COMMANDS: [(&str, &[&str]); 11] = [
     ("top", &["top", "REPORT"]),
     ("dominators", &["dominators", "REPORT"]),
     ("why", &["why", "SYMBOL", "REPORT"]),
@@ -30,6 +30,7 @@ const COMMANDS: [(&str, &[&str]); 10] = [
     ("imports", &["imports", "REPORT"]),
     ("duplicates", &["duplicates", "REPORT"]),
     ("limits", &["limits", "REPORT"]),
+    ("calls", &["calls", "REPORT"]),
     ("diff", &["diff", "OTHER", "REPORT"]),
     ("budget", &["budget", "BUDGET", "REPORT"]),
 ];

@@ -4,11 +4,11 @@
 //! that another call of the same function may reach too, or that is kept by a mention, hangs on none. Calls that nobody knows
 //! share what they keep, as each of them may call all that escaped; so it is one number. Left out: direct calls.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::audit::args::Request;
 use crate::audit::attribute::{place, symbol};
-use crate::audit::commands::limits::{only_through, unknown_calls};
+use crate::audit::commands::limits::{Reachable, escaped, unknown_calls};
 use crate::audit::demangle::demangle;
 use crate::audit::model::Model;
 use crate::audit::read::ReadCallSite;
@@ -26,17 +26,24 @@ pub(crate) fn answer(model: &Model<'_>, request: &Request) -> Answer {
     let mut table = Table::new("calls", "indirect calls of what lives", &COLUMNS);
     let title = "what stops following values, by the first place where it does";
     let mut stops = Table::new("stops", title, &["calls", "because"]);
+    let reachable = Reachable::new(model);
     match &model.value_flow {
         None => answer.lines.push(
             "values were not followed in this link: it takes --prune-level=pointers, and --prune-gate=0 where the gate finds too little"
                 .to_owned(),
         ),
-        Some(flow) => answer.lines.extend(unknown_calls(model, flow)),
+        Some(flow) => answer.lines.extend(unknown_calls(flow, escaped(model, &reachable))),
+    }
+    let mut sites_of: BTreeMap<(u32, u32), usize> = BTreeMap::new();
+    for site in &model.call_sites {
+        for target in callees_of(site) {
+            *sites_of.entry((site.caller, target)).or_default() += 1;
+        }
     }
     let mut found: Vec<(u64, u64, &ReadCallSite<'_>)> = Vec::new();
     let mut because: BTreeMap<&str, u64> = BTreeMap::new();
     for site in &model.call_sites {
-        let (bytes, atoms) = hanging(model, site);
+        let (bytes, atoms) = hanging(model, &reachable, &sites_of, site);
         found.push((bytes, atoms, site));
         if let Some(why) = site.because.as_deref() {
             *because.entry(why).or_default() += 1;
@@ -71,17 +78,25 @@ pub(crate) fn answer(model: &Model<'_>, request: &Request) -> Answer {
     answer
 }
 
-/// Bytes and atoms that live only through a call.
-fn hanging(model: &Model<'_>, site: &ReadCallSite<'_>) -> (u64, u64) {
-    let leads =
-        |s: &ReadCallSite<'_>, to: u32| s.caller == site.caller && s.targets.iter().any(|t| t.atom == to);
-    let mut own: Vec<u32> = site.targets.iter().map(|t| t.atom).collect();
-    own.retain(|target| model.call_sites.iter().filter(|s| leads(s, *target)).count() == 1);
+/// The atoms that a call may call, ascending.
+fn callees_of(site: &ReadCallSite<'_>) -> BTreeSet<u32> {
+    site.targets.iter().map(|t| t.atom).collect()
+}
+
+/// Bytes and atoms that live only through a call. `sites_of` has the number of calls from each atom to another.
+fn hanging(
+    model: &Model<'_>,
+    reachable: &Reachable,
+    sites_of: &BTreeMap<(u32, u32), usize>,
+    site: &ReadCallSite<'_>,
+) -> (u64, u64) {
+    let mut own = callees_of(site);
+    own.retain(|target| sites_of.get(&(site.caller, *target)) == Some(&1));
     let is_own = |number: u32| {
         let edge = model.edges.get(number as usize);
         edge.is_some_and(|e| e.from == site.caller && e.flags & BY_SITE != 0 && own.contains(&e.to))
     };
-    if own.is_empty() { (0, 0) } else { only_through(model, is_own) }
+    if own.is_empty() { (0, 0) } else { reachable.only_through(is_own) }
 }
 
 /// What a call may call, in words.

@@ -6,7 +6,7 @@
 //! escaped, with why calls are not known.
 
 use crate::audit::commands::dominators::weights;
-use crate::audit::graph::ROOT;
+use crate::audit::graph::{Graph, ROOT};
 use crate::audit::model::Model;
 use crate::audit::read::ReadValueFlow;
 use crate::audit::table::{Answer, Cell, Table, count};
@@ -33,26 +33,38 @@ const CAUSES: [(&str, &str); 6] = [
     ("value-flow-budget", "a smaller link: the work that is allowed was spent"),
 ];
 
-/// Bytes that live only through what `without` takes away (an edge number of the graph), and how many atoms.
-pub(super) fn only_through(model: &Model<'_>, without: impl Fn(u32) -> bool) -> (u64, u64) {
-    let graph = model.graph();
-    let after = graph.reached(ROOT, |_, _, number| !without(number));
-    let before = graph.reached(ROOT, |_, _, _| true);
-    let gone = weights(model).into_iter().zip(before.iter().zip(after)).filter(|(_, (b, a))| **b && !a);
-    gone.fold((0, 0), |sum, (weight, _)| (sum.0 + weight, sum.1 + 1))
+/// What the roots reach, for asking what they would not reach without some edges.
+pub(super) struct Reachable {
+    graph: Graph,
+    weights: Vec<u64>,
+    nodes: Vec<bool>,
+}
+
+impl Reachable {
+    pub(super) fn new(model: &Model<'_>) -> Self {
+        let graph = model.graph();
+        let nodes = graph.reached(ROOT, |_, _, _| true);
+        Reachable { graph, weights: weights(model), nodes }
+    }
+
+    /// Bytes that live only through what `without` takes away (an edge number of the graph), and how many atoms.
+    pub(super) fn only_through(&self, without: impl Fn(u32) -> bool) -> (u64, u64) {
+        let after = self.graph.reached(ROOT, |_, _, number| !without(number));
+        let gone = self.weights.iter().zip(self.nodes.iter().zip(after)).filter(|(_, (b, a))| **b && !a);
+        gone.fold((0, 0), |sum, (weight, _)| (sum.0 + weight, sum.1 + 1))
+    }
 }
 
 /// Bytes and atoms that live only because their address escaped.
-fn escaped(model: &Model<'_>) -> (u64, u64) {
-    only_through(model, |n| {
+pub(super) fn escaped(model: &Model<'_>, reachable: &Reachable) -> (u64, u64) {
+    reachable.only_through(|n| {
         model.edges.get(n as usize).is_some_and(|e| e.flags & ESCAPED != 0)
             || model.root_of(n).is_some_and(|r| r.reason == "escaped")
     })
 }
 
 /// What indirect calls of unknown callees cost, in lines of text.
-pub(super) fn unknown_calls(model: &Model<'_>, flow: &ReadValueFlow<'_>) -> Vec<String> {
-    let (bytes, atoms) = escaped(model);
+pub(super) fn unknown_calls(flow: &ReadValueFlow<'_>, (bytes, atoms): (u64, u64)) -> Vec<String> {
     let mut lines = vec![format!(
         "{} of {} indirect calls may lead anywhere; {} bytes ({} atoms) live only because their address escaped",
         count(flow.overdefined),
@@ -84,12 +96,13 @@ pub(crate) fn answer(model: &Model<'_>) -> Answer {
     }
     let title = "what lives only through roots that stand for not knowing";
     let mut roots = Table::new("roots", title, &["bytes", "atoms", "roots", "reason", "lifted by"]);
+    let reachable = Reachable::new(model);
     for (reason, advice) in ROOTS {
         let count = model.roots.iter().filter(|r| r.reason == reason).count() as u64;
         if count == 0 {
             continue;
         }
-        let (bytes, atoms) = only_through(model, |n| model.root_of(n).is_some_and(|r| r.reason == reason));
+        let (bytes, atoms) = reachable.only_through(|n| model.root_of(n).is_some_and(|r| r.reason == reason));
         if atoms == 0 {
             continue;
         }
@@ -100,8 +113,9 @@ pub(crate) fn answer(model: &Model<'_>) -> Answer {
     let mut calls =
         Table::new("calls", "indirect calls that may lead anywhere", &["calls", "cause", "lifted by"]);
     if let Some(flow) = &model.value_flow {
-        answer.lines.extend(unknown_calls(model, flow));
-        answer.facts.push(("escaped", escaped(model).0.into()));
+        let escaped = escaped(model, &reachable);
+        answer.lines.extend(unknown_calls(flow, escaped));
+        answer.facts.push(("escaped", escaped.0.into()));
         for (cause, number) in flow.by_cause.iter().filter(|c| c.1 > 0) {
             let advice = CAUSES.iter().find(|c| c.0 == cause).map_or("", |c| c.1);
             calls.row(vec![Cell::Number(*number), Cell::text(&**cause), Cell::text(advice)]);
