@@ -5,6 +5,7 @@
 //! instead, must go too.
 
 mod action;
+mod empty_fdes;
 mod fold;
 pub mod limit;
 mod linker_gc;
@@ -25,6 +26,7 @@ pub fn of_link(link: LinkInputs<'_>, index: &Index, liveness: &Liveness) -> Plan
     let mut plan = plan(index, liveness, resolution, summaries);
     fold::mark_foldable(config, inputs, index, summaries, &mut plan);
     linker_gc::leave_to_linker(config, index, summaries, &mut plan);
+    empty_fdes::leave_out(config, inputs, index, summaries, &mut plan);
     plan
 }
 
@@ -67,6 +69,7 @@ pub fn plan(
             discarded_groups: loaded.map_or_else(Vec::new, |m| discarded_groups(summary, m)),
             untouched,
             addresses: None,
+            drops_empty_fdes: false,
             section_names: Vec::new(),
         });
     }

@@ -120,6 +120,11 @@ impl<'p> Symbols<'p> {
         found.and_then(|h| self.homes.get(h)).is_some_and(|h| h.stub.is_some())
     }
 
+    /// Whether FDEs that describe no byte are left out.
+    pub(super) fn drops_empty_fdes(&self) -> bool {
+        self.plan.drops_empty_fdes
+    }
+
     /// The definition that prevails elsewhere is itself dropped there; `None` where the plan does not say.
     pub(super) fn prevailing_dropped(&self, symbol: u32) -> Option<bool> {
         self.plan.prevailing_dropped.get(symbol as usize).copied()

@@ -3,10 +3,12 @@
 //! An FDE goes if its function does, or becomes a stub (the relocation at its `pc_begin`; against the symbol of a section of which only a
 //! part stays, the addend is the place of the function); a CIE goes if no FDE is left that uses
 //! it, which also lets go of its personality routine. What stays is moved together, the CIE pointers being
-//! recomputed; terminators stay where they are in the order. Safe because the unwinder finds entries only by
+//! recomputed. Where the plan says so, an FDE of no bytes goes too. Terminators stay where they are in the order. Safe because the unwinder finds entries only by
 //! their `pc_begin`, and because a section from which nothing goes is left as it is, byte for byte.
 //!
 //! Left out: 64-bit records, which no linker takes. Source: LSB Core 5.0, "Exception Frames".
+
+use object::elf;
 
 use super::input::{Input, LE, Rela, Role};
 use super::parts::{OffsetLocation, SplitSections};
@@ -124,6 +126,12 @@ impl Changed {
     }
 }
 
+/// Whether an FDE at `start` describes no byte. Its range, as wide as its `pc_begin`, is a difference that the assembler knew.
+fn is_empty(data: &[u8], start: usize, wide: bool) -> bool {
+    let range = start + if wide { 16 } else { 12 };
+    data.get(range..range + if wide { 8 } else { 4 }).is_some_and(|bytes| bytes.iter().all(|b| *b == 0))
+}
+
 fn word(data: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(data.get(at..at.checked_add(4)?)?.try_into().ok()?))
 }
@@ -191,14 +199,15 @@ fn prune_section(
 ) -> Result<Option<Changed>> {
     let index = section as usize;
     let data = input.data(index)?;
-    // (offset, whether its target goes) of every relocation, by offset.
-    let mut targets: Vec<(u64, bool)> = Vec::new();
+    // (offset, whether its target goes, whether its field has 64 bits) of every relocation, by offset.
+    let mut targets: Vec<(u64, bool, bool)> = Vec::new();
     let mut any_gone = false;
     for &(_, r) in relocation_sections {
         for entry in input.table::<Rela>(r)? {
             let gone = is_gone(input, symbols, parts, entry)?;
             any_gone |= gone;
-            targets.push((entry.r_offset.get(LE), gone));
+            let wide = matches!(entry.r_type(LE, false), elf::R_X86_64_64 | elf::R_X86_64_PC64);
+            targets.push((entry.r_offset.get(LE), gone, wide));
         }
     }
     if !targets.is_sorted() {
@@ -214,9 +223,10 @@ fn prune_section(
     for record in &mut records {
         let Kind::Fde(cie) = record.kind else { continue };
         let pc_begin = record.start as u64 + 8;
-        let at = targets.partition_point(|(offset, _)| *offset < pc_begin);
-        if let Some((_, gone)) = targets.get(at).filter(|(offset, _)| *offset == pc_begin) {
-            record.kept = !gone;
+        let at = targets.partition_point(|(offset, _, _)| *offset < pc_begin);
+        if let Some((_, gone, wide)) = targets.get(at).filter(|(offset, _, _)| *offset == pc_begin) {
+            let is_empty = symbols.drops_empty_fdes() && is_empty(data, record.start, *wide);
+            record.kept = !gone && !is_empty;
         }
         if let (true, Some(used)) = (record.kept, cie_used.get_mut(cie)) {
             *used = true;
@@ -228,7 +238,7 @@ fn prune_section(
     if records.iter().all(|r| r.kept) {
         return Ok(None);
     }
-    if targets.last().is_some_and(|(offset, _)| *offset >= data.len() as u64) {
+    if targets.last().is_some_and(|(offset, _, _)| *offset >= data.len() as u64) {
         return Err(input.about(index, "a relocation is outside of the section"));
     }
     Ok(Some(write(section, data, records)))

@@ -37,6 +37,8 @@ pub struct ModulePlan {
     pub untouched: bool,
     /// What its address-significance table says, if it gets one ([`mark_foldable`](super::fold::mark_foldable)).
     pub addresses: Option<Significance>,
+    /// FDEs that describe no byte are left out.
+    pub drops_empty_fdes: bool,
     /// By `AtomIdx`: the atom is emitted as a section of its own, with this name. Empty means "none of them".
     pub section_names: Vec<Option<Box<[u8]>>>,
 }

@@ -23,6 +23,8 @@ pub struct Expected {
     pub addresses: bool,
     /// A section with several functions goes, so that debug information is written anew.
     pub(super) drops_functions: bool,
+    /// FDEs that describe no byte are left out.
+    pub(super) drops_empty_fdes: bool,
 }
 
 impl Expected {
@@ -51,6 +53,7 @@ impl Expected {
             parts: ExpectedParts::new(summary, plan),
             addresses: plan.addresses.is_some(),
             drops_functions,
+            drops_empty_fdes: plan.drops_empty_fdes,
         }
     }
 

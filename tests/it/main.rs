@@ -49,4 +49,5 @@ mod stubs;
 mod cycles;
 mod tidy;
 mod tools;
+mod unwinding;
 mod vtables;

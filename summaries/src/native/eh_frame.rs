@@ -7,6 +7,11 @@
 
 use std::ops::Range;
 
+use object::elf;
+
+use super::sections::is_eh_frame;
+use super::tables::Tables;
+
 /// What a record of `.eh_frame` is (LSB Core, "Exception Frames").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordKind {
@@ -102,6 +107,22 @@ pub fn split(data: &[u8], relocations: &[u64]) -> Result<Vec<EhFrameRecord>, Spl
         Some(place) => Err(SplitError::Relocation(*place)),
         None => Ok(records),
     }
+}
+
+/// Whether some FDE of an object describes no byte. How wide its range is only its relocation tells: true also where a `pc_begin`
+/// of 64 bits ends in zeros, and for what can't be split.
+pub fn may_have_empty_fdes(object: &[u8]) -> bool {
+    let Ok(tables) = Tables::read(object) else { return true };
+    let unwind = (0u32..).zip(&tables.sections);
+    let mut unwind =
+        unwind.filter(|(_, s)| is_eh_frame(s.ty, tables.name(s.name)) && s.ty != elf::SHT_RELA.0);
+    unwind.any(|(index, _)| {
+        let Ok(data) = tables.data(index) else { return true };
+        let Ok(records) = split(data, &[]) else { return true };
+        let range =
+            |record: &EhFrameRecord| word(data, usize::try_from(record.pc_begin()).ok()?.checked_add(4)?);
+        records.iter().any(|r| matches!(r.kind, RecordKind::Fde { .. }) && range(r) == Some(0))
+    })
 }
 
 fn record_kind(
