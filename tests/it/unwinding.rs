@@ -38,8 +38,8 @@ fn entries_of_no_bytes_are_left_out_behind_mold() {
     let second = [("other", "call nothing\n call last\n ret"), ("nothing", ""), ("last", "ret")];
     let text =
         |functions: &[(&str, &str)]| -> String { functions.iter().map(|(n, b)| function(n, b)).collect() };
-    session.write("first.s", &text(&first));
-    session.write("second.s", &text(&second));
+    session.write("first.s", text(&first));
+    session.write("second.s", text(&second));
     session.must(&Job::new(&dir, "gcc").words("-c first.s second.s"));
     for (linker, left_in_plain) in [(Linker::Mold, 2), (Linker::Lld, 0)] {
         let line = "--eh-frame-hdr first.o second.o -o out";
