@@ -5,8 +5,8 @@
 //! says of both as far as it goes (it may leave out what is inlined), that is no difference: binutils 2.40 takes another file for
 //! the first of a sequence of DWARF 5 that does not name it, and ours do. Left out: variables, functions of which there are
 //! several of one name, and functions with several names, of which a reader takes any (a resolver has that of its IFUNC too,
-//! unless dead code took the address). And functions of which an object without debug information has a copy ([`Undescribed`]), where
-//! linkers have them described by debug information of other code.
+//! unless dead code took the address). And places that debug information of other code may describe
+//! ([`MisleadingLines`]).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -54,21 +54,30 @@ fn stubs(report: &Path) -> Result<Vec<String>> {
     Ok(names.filter_map(|name| name.as_str().map(str::to_owned)).collect())
 }
 
-/// Functions that an object without debug information defines, or none of the case's own objects.
+/// Places that debug information of other code may describe.
 ///
-/// Linkers put debug information of what they discard at 0, over what a small program has there, and GNU ld and gold let that of a copy
-/// of a group that they discard describe the one that stays (docs/SOUNDNESS.md). Which code that is differs when some went.
-struct Undescribed {
+/// Linkers put debug information of code that goes at 0, over what a small program has there, and GNU ld and gold let that of a copy of a
+/// group that they discard describe the one that stays (docs/SOUNDNESS.md). Which code that is differs when some went.
+struct MisleadingLines {
     /// The number of objects that define each function, and how many of them have debug information.
     objects: BTreeMap<String, (usize, usize)>,
-    /// Debug information of no discarded section reaches higher.
+    /// The most bytes of code that went out of one section: what is said of it reaches no higher.
     reach: u64,
 }
 
-impl Undescribed {
-    /// Read the objects of a case.
+impl MisleadingLines {
+    /// Read the objects and the report of a case.
     fn read(dir: &Path) -> Result<Self> {
-        let mut found = Undescribed { objects: BTreeMap::new(), reach: 0 };
+        let report = report::read(&dir.join("report.json"))?;
+        let mut gone: BTreeMap<(Option<u64>, Option<u64>), u64> = BTreeMap::new();
+        for atom in report::list(&report, "atoms")? {
+            if atom["state"] == "dropped" && atom["kind"] == "code" {
+                let section = (atom["module"].as_u64(), atom["section_index"].as_u64());
+                *gone.entry(section).or_default() += atom["size"].as_u64().unwrap_or(0);
+            }
+        }
+        let reach = gone.into_values().max().unwrap_or(0);
+        let mut found = MisleadingLines { objects: BTreeMap::new(), reach };
         for entry in fs::read_dir(dir)? {
             let path = entry?.path();
             if path.extension().is_none_or(|e| e != "o") {
@@ -83,17 +92,14 @@ impl Undescribed {
                 *all += 1;
                 *described += usize::from(is_described);
             }
-            let code = file.sections().filter(|s| s.kind() == object::SectionKind::Text);
-            found.reach = code.map(|s| s.size()).fold(found.reach, u64::max);
         }
         Ok(found)
     }
 
-    /// Whether what describes a place may be of other code.
     fn may_mislead(&self, place: &AskedPlace<'_>) -> bool {
         let (all, described) = self.objects.get(place.name).copied().unwrap_or((0, 0));
-        let low = place.plain.min(place.pruned) < self.reach;
-        described < all.max(1) && (all > 1 || low)
+        let has_undescribed_copy = all > 1 && described < all;
+        has_undescribed_copy || place.plain.min(place.pruned) < self.reach
     }
 }
 
@@ -112,8 +118,8 @@ pub(crate) fn difference(dir: &Path) -> Result<Option<String>> {
         let place = |offset| AskedPlace { name, offset, plain: before + offset, pruned: at + offset };
         places.extend((0..*of).step_by(STEP as usize).map(place));
     }
-    let undescribed = Undescribed::read(dir)?;
-    places.retain(|place| !undescribed.may_mislead(place));
+    let misleading = MisleadingLines::read(dir)?;
+    places.retain(|place| !misleading.may_mislead(place));
     places.truncate(MOST);
     let mut first: Vec<String> = Vec::new();
     for reader in [&["llvm-symbolizer-19", "-i", "-a", "-e"][..], &["addr2line", "-f", "-i", "-a", "-e"]] {
