@@ -82,8 +82,7 @@ pub struct PruneOptions {
     pub keep: Vec<String>,
     pub emit_dir: Option<PathBuf>,
     pub linker: Option<PathBuf>,
-    /// The directory of the summary cache (`--prune-cache=DIR`); `None`: no cache. None by default: at section
-    /// granularity reading an object takes less time than hashing it (docs/REJECTED.md).
+    /// The directory of the cache of summaries and pruned objects (`--prune-cache=DIR`); `None`: no cache.
     pub cache: Option<PathBuf>,
     pub jobs: Option<usize>,
     /// At the level `pointers`: per cent of the live code that only mentions must keep, for functions to be followed.

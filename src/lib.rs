@@ -45,6 +45,7 @@ use crate::modes::Mode;
 use crate::propagate::{Liveness, Propagator};
 use crate::report::Report;
 use crate::summarize::Summarised;
+use crate::summarize::cache::{Cache, LinkCache};
 use crate::timing::Timer;
 
 #[derive(Debug)]
@@ -124,13 +125,16 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
     repro::write_if_asked(config, &inputs)?;
     let resolution = ManuallyDrop::new(timer.stage(Stage::Resolve, || resolve::resolve(&inputs, config)));
     // The modules in the link, their order and every prevailing definition are fixed.
-    let modules = timer.stage(Stage::Summarise, || summarize::of_link(config, &inputs, &resolution));
-    let mut modules = ManuallyDrop::new(modules);
-    let (index, followed) = index_modules(config, &inputs, &resolution, &mut modules, timer);
+    let cache = Cache::of_link(config);
+    let summarise = || summarize::of_link(config, &inputs, &resolution, cache.as_ref());
+    let mut modules = ManuallyDrop::new(timer.stage(Stage::Summarise, summarise));
+    let (index, followed) = index_modules(config, &inputs, &resolution, &mut modules, cache.as_ref(), timer);
     let mut index = ManuallyDrop::new(index);
     // The index is frozen, but for roots; nothing looks at names or files again until emit.
     let summaries = summaries_of(&modules);
-    let link = LinkInputs { config, inputs: &inputs, resolution: &resolution, summaries: &summaries };
+    let keys: Vec<_> = modules.iter().map(|module| module.key).collect();
+    let cached = LinkCache { cache: cache.as_ref(), keys: &keys };
+    let link = LinkInputs { config, inputs: &inputs, resolution: &resolution, summaries: &summaries, cached };
     let propagator = Propagator::new(link, followed)?;
     let mut flow = timer.stage(Stage::Propagate, || propagator.run(&index));
     let limited = plan::limit::apply(link, &mut index, &mut flow, &propagator);
@@ -158,17 +162,19 @@ fn index_modules(
     inputs: &inputs::Inputs,
     resolution: &resolve::Resolution<'_>,
     modules: &mut [Summarised],
+    cache: Option<&Cache>,
     timer: &mut Timer,
 ) -> (Index, Option<Liveness>) {
-    let build =
-        |summaries: &[&ModuleSummary]| index::build(LinkInputs { config, inputs, resolution, summaries });
+    let build = |summaries: &[&ModuleSummary]| {
+        index::build(LinkInputs { config, inputs, resolution, summaries, cached: LinkCache::default() })
+    };
     let index = timer.stage(Stage::Index, || build(&summaries_of(modules)));
     let followed = |modules: &[Summarised]| propagate::followed(config, &summaries_of(modules), &index);
     let Some(followed) = timer.stage(Stage::Propagate, || followed(modules)) else {
         return (index, None);
     };
     let live = |position| index.atoms_of(position).map(|atom| followed.is_live(AtomId::new(atom))).collect();
-    let fits = timer.stage(Stage::Summarise, || summarize::follow(config, inputs, modules, &live));
+    let fits = timer.stage(Stage::Summarise, || summarize::follow(inputs, modules, cache, &live));
     (timer.stage(Stage::Index, || build(&summaries_of(modules))), Some(followed).filter(|_| fits))
 }
 

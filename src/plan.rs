@@ -22,7 +22,7 @@ use crate::resolve::{LoadedModule, Prevailing, Resolution, start_stop_section};
 
 /// The plan of a link, with what its linker may fold, and without what the linker removes by itself.
 pub fn of_link(link: LinkInputs<'_>, index: &Index, liveness: &Liveness) -> Plan {
-    let LinkInputs { config, inputs, resolution, summaries } = link;
+    let LinkInputs { config, inputs, resolution, summaries, .. } = link;
     let mut plan = plan(index, liveness, resolution, summaries);
     fold::mark_foldable(config, inputs, index, summaries, &mut plan);
     linker_gc::leave_to_linker(config, index, summaries, &mut plan);

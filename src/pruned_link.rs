@@ -3,6 +3,8 @@
 //! Safe because nothing is published before what was emitted agrees with its plan, the linker took it, and the output has what the plain one has.
 //! Whatever fails means that the originals are linked. Left out: whether there is anything to prune ([`crate::refusal`]).
 
+use std::borrow::Cow;
+
 use rayon::prelude::*;
 use summaries::{Limit, LimitRecord};
 
@@ -54,9 +56,10 @@ pub fn prune(
     verdict: &Verdict,
     timer: &mut Timer,
 ) -> Result<Pruned> {
-    let LinkInputs { config, inputs, resolution, summaries } = link;
+    let LinkInputs { config, inputs, resolution, summaries, .. } = link;
     if !verdict.allows() || !refusal::drops_anything(&settled.plan) {
         let totals = if config.prune.wants_report() { account(link, &[]) } else { Totals::default() };
+        link.cached.put_new(summaries);
         return Ok(Pruned { totals, ..Pruned::default() });
     }
     let plain = &verdict.plain;
@@ -66,12 +69,12 @@ pub fn prune(
         resolution,
         summaries,
         plan: &settled.plan,
-        explicit: &settled.explicit,
+        prepared: &settled.prepared,
         needed: &|dso| plain.needs(dso),
     };
     if config.prune.off {
         let objects = timer.stage(Stage::Emit, || emit::tree::objects(sources))?;
-        timer.stage(Stage::Verify, || verify_emitted(sources, &objects))?;
+        timer.stage(Stage::Verify, || verify_emitted(link, sources, &objects))?;
         return Ok(Pruned { totals: account(link, &objects), ..Pruned::default() });
     }
     let mut expected = plain.output(link, index, &settled.plan);
@@ -101,7 +104,7 @@ fn prune_and_link(
         std::thread::scope(|scope| {
             let linker = || link::link_pruned(config, &emitted, &workspace);
             let linker = std::thread::Builder::new().spawn_scoped(scope, linker).map_err(no_thread);
-            let verified = verify_emitted(sources, &emitted.objects);
+            let verified = verify_emitted(link, sources, &emitted.objects);
             let panicked = |_| Err(Error::new(Stage::Link, "internal error"));
             (linker.and_then(|linker| linker.join().unwrap_or_else(panicked)), verified)
         })
@@ -135,8 +138,12 @@ fn prune_and_link(
     Ok(Pruned { linked: true, totals: account(link, &emitted.objects), ..Pruned::default() })
 }
 
-/// Each pruned object agrees with its plan, and every strong reference has the definition that it had.
-fn verify_emitted(sources: EmissionInputs<'_>, objects: &[Option<Vec<u8>>]) -> Result<()> {
+/// Each pruned object agrees with its plan, and every strong reference has the definition that it had. Objects that do, and are new, go into the cache.
+fn verify_emitted(
+    link: LinkInputs<'_>,
+    sources: EmissionInputs<'_>,
+    objects: &[Option<Cow<'_, [u8]>>],
+) -> Result<()> {
     let resolution = sources.resolution;
     let facts: Vec<verify::SymbolFacts<'_>> = (0..resolution.loaded.len())
         .into_par_iter()
@@ -156,9 +163,13 @@ fn verify_emitted(sources: EmissionInputs<'_>, objects: &[Option<Vec<u8>>]) -> R
             }
             let Some(pruned) = &objects[position] else { return verify::facts(&name, original) };
             verify::object(&name, original, pruned, &verify::Expected::new(summary, plan))?;
+            if let Cow::Owned(object) = pruned {
+                emit::cached::put(link.cached, position, plan, object);
+            }
             verify::facts(&name, pruned)
         })
         .collect::<Result<_>>()?;
+    link.cached.put_new(link.summaries);
     let elsewhere = resolution.names_defined_elsewhere();
     verify::closure_of(&facts, &|name| elsewhere.contains(name), &|_| false)
 }
@@ -213,7 +224,7 @@ fn opened_paths(config: &Config, inputs: &Inputs, resolution: &Resolution<'_>) -
 }
 
 /// The bytes of all modules in the link, before and after; those without pruned bytes stay as they are.
-fn account(link: LinkInputs<'_>, objects: &[Option<Vec<u8>>]) -> Totals {
+fn account(link: LinkInputs<'_>, objects: &[Option<Cow<'_, [u8]>>]) -> Totals {
     Totals::new(link.resolution.loaded.iter().enumerate().map(|(i, module)| {
         let before = sizes(link.inputs.module_bytes(*module));
         let after = objects.get(i).and_then(Option::as_ref).map_or(before, |bytes| sizes(bytes));

@@ -4,7 +4,7 @@
 //! a machine that slows down slows all of them; the first round warms the page cache and isn't counted. The median
 //! is reported: a link has no lucky runs, only disturbed ones.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -29,24 +29,60 @@ fn cost(runs: &[Finished]) -> Cost {
     }
 }
 
+/// A link in which one object is another one each time: of those on the line the middle one by size.
+struct Changed {
+    link: Link,
+    original: Vec<u8>,
+    copy: PathBuf,
+}
+
+impl Changed {
+    fn of(link: &Link, scratch: &Path) -> Result<Self> {
+        let is_object = |word: &&String| !word.starts_with('/') && word.ends_with(".o");
+        let size = |word: &String| std::fs::metadata(link.dir.join(word)).map_or(0, |meta| meta.len());
+        let mut objects: Vec<&String> = link.linker_args.iter().filter(is_object).collect();
+        objects.sort_by_key(|word| size(word));
+        let middle = objects.len().saturating_sub(1) / 2;
+        let object = (*objects.get(middle).ok_or("no object on the line")?).clone();
+        let mut changed = link.clone();
+        let copy = scratch.join("changed.o");
+        let words = changed.linker_args.iter_mut().filter(|word| **word == object);
+        words.for_each(|word| *word = copy.display().to_string());
+        Ok(Changed { link: changed, original: std::fs::read(link.dir.join(object))?, copy })
+    }
+
+    /// Make it another one: bytes behind its end mean nothing.
+    fn again(&self, round: usize) -> Result<()> {
+        Ok(std::fs::write(&self.copy, [self.original.as_slice(), &vec![0; round + 1]].concat())?)
+    }
+}
+
 /// Measure one link; the cells of its row.
 fn measure(corpus: &Corpus, options: &Options, link: &Link, lld: &Path, ours: &Path) -> Result<Vec<String>> {
     let scratch = corpus.scratch(&format!("links/{}-{}", link.program, link.mode))?;
-    let cache = scratch.join("cache");
-    let pruned = |output: &str, flags: &[&str]| -> Command {
+    let changed = Changed::of(link, &scratch)?;
+    let pruned = |link: &Link, output: &str, caches: &str| -> Command {
         let mut command = corpus.linker_command(link, ours, &scratch.join(output));
-        command.env("LTO_PRUNE_LINKER", lld).env_remove("LTO_PRUNE_FLAGS").args(flags);
+        command.env("LTO_PRUNE_LINKER", lld).env_remove("LTO_PRUNE_FLAGS");
+        command.env("XDG_CACHE_HOME", scratch.join(caches));
         command
     };
-    let cached = format!("--prune-cache={}", cache.display());
+    let mut functions = pruned(link, "functions", "");
+    functions.args(["--prune-no-cache", "--prune-level=functions"]);
     let mut contestants = [
         corpus.linker_command(link, lld, &scratch.join("plain")),
-        pruned("functions", &["--prune-no-cache", "--prune-level=functions"]),
-        pruned("cold", &["--prune-no-cache"]),
-        pruned("warm", &[&cached]),
+        functions,
+        pruned(link, "cold", "empty"),
+        pruned(link, "warm", "full"),
+        pruned(&changed.link, "changed", "full"),
     ];
-    let mut runs: [Vec<Finished>; 4] = Default::default();
+    std::fs::create_dir_all(scratch.join("full"))?;
+    let mut runs: [Vec<Finished>; 5] = Default::default();
     for round in 0..=options.runs {
+        changed.again(round)?;
+        let empty = scratch.join("empty");
+        let _ = std::fs::remove_dir_all(&empty);
+        std::fs::create_dir(empty)?;
         for (command, results) in contestants.iter_mut().zip(&mut runs) {
             let done = run_ok(command, &scratch)?;
             if round > 0 {
@@ -57,7 +93,7 @@ fn measure(corpus: &Corpus, options: &Options, link: &Link, lld: &Path, ours: &P
     let mut gc = corpus.linker_command(link, lld, &scratch.join("gc"));
     run_ok(gc.arg("--gc-sections"), &scratch)?;
 
-    let [plain, functions, cold, warm] = runs.each_ref().map(|r| cost(r));
+    let [plain, functions, cold, warm, one] = runs.each_ref().map(|r| cost(r));
     let ms = |c: &Cost| format!("{:.1}", c.wall.as_secs_f64() * 1e3);
     let mb = |c: &Cost| format!("{:.1}", c.peak_kib as f64 / 1024.0);
     let ratio = |c: &Cost| format!("{:.2}", c.wall.as_secs_f64() / plain.wall.as_secs_f64());
@@ -69,6 +105,8 @@ fn measure(corpus: &Corpus, options: &Options, link: &Link, lld: &Path, ours: &P
         format!("{:.2}", cold.wall.as_secs_f64() / functions.wall.as_secs_f64()),
         ms(&warm),
         ratio(&warm),
+        ms(&one),
+        ratio(&one),
         mb(&plain),
         mb(&cold),
         mb(&warm),
@@ -85,14 +123,16 @@ pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
     let mut table = Table::new(&[
         "link",
         "lld, ms",
-        "ours, no cache, ms",
+        "ours, cold, ms",
         "ratio",
         "to functions",
-        "ours, cache, ms",
+        "warm, ms",
+        "ratio",
+        "one changed, ms",
         "ratio",
         "lld, MiB",
-        "ours, no cache, MiB",
-        "ours, cache, MiB",
+        "ours, cold, MiB",
+        "warm, MiB",
         "`.text` lld",
         "`.text` lld gc",
         "`.text` ours",
@@ -100,8 +140,9 @@ pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
     let good = table.links(corpus, |link| measure(corpus, options, link, &lld, &ours));
     let body = format!(
         "Wall time (median of {} interleaved runs) and peak memory (`ru_maxrss`, largest of the process tree) of the \
-         linker step; ours at the default level with lld behind, without a summary cache and with a warm one; *to functions*: its time without a cache, \
-         beside that at `--prune-level=functions`.\n\n{}",
+         linker step; ours at the default level with lld behind. Cold: with an empty cache, which it fills; warm: with what an earlier \
+         link left there; one changed: the same, but one object, the middle one by size, is new. *to functions*: the cold link beside one at \
+         `--prune-level=functions` without a cache.\n\n{}",
         options.runs,
         table.as_str()
     );

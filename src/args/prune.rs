@@ -8,7 +8,8 @@ pub mod options;
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 use crate::args::environment::Environment;
 use crate::args::prune::options::OptionValue;
@@ -37,7 +38,7 @@ fn error(message: impl Into<String>) -> Error {
 /// # Errors
 /// An unknown option, a value that is missing, superfluous or wrong, or a word in `LTO_PRUNE_FLAGS` that isn't ours.
 pub fn parse(words: &[OsString], env: &Environment<'_>) -> Result<PruneOptions> {
-    let mut options = PruneOptions::default();
+    let mut options = PruneOptions { cache: default_cache(env), ..PruneOptions::default() };
     let flags = super::words::split(env.get(FLAGS_VARIABLE).unwrap_or_default().as_bytes());
     if let Some(word) = flags.iter().find(|w| !is_ours(w)) {
         let word = word.to_string_lossy();
@@ -49,6 +50,18 @@ pub fn parse(words: &[OsString], env: &Environment<'_>) -> Result<PruneOptions> 
         }
     }
     Ok(options)
+}
+
+/// `lto-prune` in the user's folder of caches (XDG Base Directory Specification). `None` where there is no such folder, and no home to make
+/// one in, or where it is somebody else's, as with `sudo`: who runs builds as another user finds files there that are not theirs.
+fn default_cache(env: &Environment<'_>) -> Option<PathBuf> {
+    let own = |name: &str| {
+        let folder = env.get(name).map(PathBuf::from).filter(|path| path.is_absolute())?;
+        let [owner, ours] = [&folder, Path::new("/proc/self")].map(|p| std::fs::metadata(p).ok());
+        (owner?.uid() == ours?.uid()).then_some(folder)
+    };
+    let caches = own("XDG_CACHE_HOME").or_else(|| Some(own("HOME")?.join(".cache")))?;
+    Some(caches.join("lto-prune"))
 }
 
 fn apply(options: &mut PruneOptions, body: &[u8]) -> Result<()> {

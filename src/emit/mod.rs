@@ -10,6 +10,7 @@
 
 pub mod archive;
 pub mod bitcode;
+pub mod cached;
 mod debug;
 mod input;
 pub use debug::ExplicitDebug;

@@ -9,6 +9,7 @@
 //! Copies lie in numbered folders and keep the basename, so that file patterns of scripts, `--exclude-libs` and
 //! messages see the names that they know; [`CopyNames`] turns a copy's path back into the original's.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -17,13 +18,14 @@ use std::path::{Component, Path, PathBuf};
 use rayon::prelude::*;
 use summaries::{ModuleKind, ModuleSummary};
 
-use super::{ExplicitDebug, archive, bitcode, object};
+use super::{ExplicitDebug, archive, bitcode, cached, object};
 use crate::config::{Config, Dialect, LineArg};
 use crate::error::{Error, Result, Stage};
 use crate::ids::{DsoId, FileId, ModuleId};
 use crate::inputs::{Inputs, SequenceItem};
-use crate::plan::{ModulePlan, Plan};
+use crate::plan::Plan;
 use crate::resolve::Resolution;
+use crate::summarize::cache::LinkCache;
 
 /// What a copy's path stands for.
 #[derive(Debug, Default)]
@@ -86,12 +88,25 @@ fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
 
 /// The product of pass 7: where the pruned objects are, and the line that links them.
 #[derive(Debug)]
-pub struct Emitted {
+pub struct Emitted<'s> {
     /// Arguments of the linker, but for the output.
     pub line: Vec<LineWord>,
     pub names: CopyNames,
-    /// By load position: the bytes of each pruned module; `None` where it is untouched.
-    pub objects: Vec<Option<Vec<u8>>>,
+    pub objects: PrunedObjects<'s>,
+}
+
+/// By load position: the bytes of each pruned module; `None` where it is untouched. They are borrowed if an earlier link made them.
+pub type PrunedObjects<'s> = Vec<Option<Cow<'s, [u8]>>>;
+
+/// What is there of a module before it is emitted.
+#[derive(Debug)]
+pub enum Prepared {
+    /// Emission begins with the module itself.
+    Original,
+    /// The object with explicit debug information: its code is divided.
+    Explicit(ExplicitDebug),
+    /// What an earlier link made of it by the same plan.
+    Pruned(Vec<u8>),
 }
 
 /// A word of the new line.
@@ -111,14 +126,14 @@ pub struct EmissionInputs<'s> {
     /// The elements are in load order, as the plan has the modules.
     pub summaries: &'s [&'s ModuleSummary],
     pub plan: &'s Plan,
-    /// What [`explicit_debug`] made, in load order.
-    pub explicit: &'s [Option<ExplicitDebug>],
+    /// What [`prepare`] made, in load order.
+    pub prepared: &'s [Prepared],
     /// DSOs on the line that the plain link records in DT_NEEDED.
     pub needed: &'s (dyn Fn(DsoId) -> bool + Sync),
 }
 
 /// Rewrite what is touched and write the files into `dir`.
-pub fn emit(sources: EmissionInputs<'_>, dir: &Path) -> Result<Emitted> {
+pub fn emit<'s>(sources: EmissionInputs<'s>, dir: &Path) -> Result<Emitted<'s>> {
     let objects = objects(sources)?;
     let mut files = Files {
         dir,
@@ -147,43 +162,55 @@ pub fn emit(sources: EmissionInputs<'_>, dir: &Path) -> Result<Emitted> {
     Ok(Emitted { line, names: files.names, objects })
 }
 
-/// The objects whose code is divided, with explicit debug information, in load order; what has none, and what is not divided, is
-/// not among them. The error of a module says why nothing of it may go.
-pub fn explicit_debug(
+/// All modules before emission, in load order: taken from the cache, or with explicit debug information where code is divided and there is some. The
+/// error of a module says why nothing of it may go.
+pub fn prepare(
     inputs: &Inputs,
     resolution: &Resolution<'_>,
     summaries: &[&ModuleSummary],
+    cache: LinkCache<'_>,
     plan: &Plan,
-) -> Vec<Result<Option<ExplicitDebug>>> {
-    let one = |((&module, summary), plan): ((&ModuleId, &&ModuleSummary), &ModulePlan)| {
-        let is_divided = summary.kind == ModuleKind::Native && !plan.is_untouched();
-        match is_divided && summaries::have_debug_info(&summary.atoms) {
-            true => object::explicit_debug(inputs.module_bytes(module), summary, plan),
-            false => Ok(None),
+) -> Vec<Result<Prepared>> {
+    let one = |(position, (&module, summary)): (usize, (&ModuleId, &&ModuleSummary))| {
+        let plan = &plan.modules[position];
+        if plan.is_untouched() {
+            return Ok(Prepared::Original);
         }
+        if let Some(pruned) = cached::get(cache, position, plan) {
+            return Ok(Prepared::Pruned(pruned));
+        }
+        let may_have = summary.kind == ModuleKind::Native && summaries::have_debug_info(&summary.atoms);
+        let explicit = match may_have {
+            true => object::explicit_debug(inputs.module_bytes(module), summary, plan)?,
+            false => None,
+        };
+        Ok(explicit.map_or(Prepared::Original, Prepared::Explicit))
     };
-    resolution.loaded.par_iter().zip(summaries).zip(&plan.modules).map(one).collect()
+    resolution.loaded.par_iter().zip(summaries).enumerate().map(one).collect()
 }
 
 /// The pruned bytes of each touched module, by load position.
-pub fn objects(sources: EmissionInputs<'_>) -> Result<Vec<Option<Vec<u8>>>> {
-    let EmissionInputs { inputs, resolution, summaries, plan, explicit, .. } = sources;
-    let one = |(((&module, summary), plan), explicit): (((&ModuleId, _), _), _)| {
-        let (summary, plan): (&&ModuleSummary, &ModulePlan) = (summary, plan);
-        let explicit: &Option<ExplicitDebug> = explicit;
+pub fn objects(sources: EmissionInputs<'_>) -> Result<PrunedObjects<'_>> {
+    let EmissionInputs { inputs, resolution, summaries, plan, prepared, .. } = sources;
+    let one = |position: usize| {
+        let (module, summary, plan) =
+            (resolution.loaded[position], summaries[position], &plan.modules[position]);
         if plan.is_untouched() {
             return Ok(None);
         }
         let original = inputs.module_bytes(module);
         let in_file = |e: Error| e.in_file(inputs.module_name(module));
-        let rewritten = match summary.kind {
-            ModuleKind::Bitcode => bitcode::apply(original, summary, plan),
-            _ => object::rewrite_explicit(original, summary, plan, explicit.as_ref()),
+        let rewritten = match (&prepared[position], summary.kind) {
+            (Prepared::Pruned(object), _) => return Ok(Some(Cow::Borrowed(object.as_slice()))),
+            (_, ModuleKind::Bitcode) => bitcode::apply(original, summary, plan),
+            (Prepared::Explicit(explicit), _) => {
+                object::rewrite_explicit(original, summary, plan, Some(explicit))
+            }
+            (Prepared::Original, _) => object::rewrite_explicit(original, summary, plan, None),
         };
-        rewritten.map_err(in_file).map(Some)
+        rewritten.map_err(in_file).map(|object| Some(Cow::Owned(object)))
     };
-    let modules = resolution.loaded.par_iter().zip(summaries).zip(&plan.modules);
-    modules.zip(explicit).map(one).collect()
+    (0..resolution.loaded.len()).into_par_iter().map(one).collect()
 }
 
 /// What a file to be written holds.
@@ -219,7 +246,7 @@ impl Files<'_> {
         path.into_os_string()
     }
 
-    fn write(&self, sources: EmissionInputs<'_>, objects: &[Option<Vec<u8>>]) -> Result<()> {
+    fn write(&self, sources: EmissionInputs<'_>, objects: &[Option<Cow<'_, [u8]>>]) -> Result<()> {
         self.outputs.par_iter().try_for_each(|(path, content)| {
             let failed = |e| Error::io(Stage::Emit, path, "write a pruned copy", e);
             if let Some(folder) = path.parent() {
@@ -264,7 +291,7 @@ fn write_archive(path: &Path, members: &[(&str, &[u8])]) -> std::io::Result<()> 
 /// The words that stand for all inputs.
 fn input_block(
     sources: EmissionInputs<'_>,
-    objects: &[Option<Vec<u8>>],
+    objects: &[Option<Cow<'_, [u8]>>],
     files: &mut Files<'_>,
 ) -> Vec<OsString> {
     let EmissionInputs { inputs, resolution, .. } = sources;

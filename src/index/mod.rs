@@ -24,6 +24,7 @@ use crate::config::Config;
 use crate::ids::{AtomId, Id, ModuleId, SymbolId};
 use crate::inputs::Inputs;
 use crate::resolve::{Resolution, link_limit};
+use crate::summarize::cache::LinkCache;
 pub use edge_effects::EdgeEffect;
 pub(crate) use edge_effects::{FunctionTable, is_ordinary_data};
 pub(crate) use edges::{edge_kind, is_exempt_from_start_stop_gc};
@@ -241,6 +242,7 @@ pub struct LinkInputs<'s> {
     pub resolution: &'s Resolution<'s>,
     /// The elements are in load order, one for each loaded module.
     pub summaries: &'s [&'s ModuleSummary],
+    pub cached: LinkCache<'s>,
 }
 
 impl LinkInputs<'_> {

@@ -15,6 +15,7 @@ use crate::inputs::Inputs;
 use crate::plan::{Action, plan};
 use crate::propagate::{Liveness, Witness, live};
 use crate::resolve::{GlobalSymbol, LoadedModule, Prevailing, Resolution};
+use crate::summarize::cache::LinkCache;
 
 /// A link that is made of summaries in text form, for tests.
 pub(crate) struct Link {
@@ -73,7 +74,7 @@ impl Link {
         resolution: &'l Resolution<'l>,
         summaries: &'l [&'l ModuleSummary],
     ) -> LinkInputs<'l> {
-        LinkInputs { config: &self.config, inputs, resolution, summaries }
+        LinkInputs { config: &self.config, inputs, resolution, summaries, cached: LinkCache::default() }
     }
 
     /// Index and liveness, and the plan's kept atoms by "module.section".

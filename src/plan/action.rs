@@ -5,7 +5,7 @@
 use summaries::AtomIdx;
 use summaries::native::significance::Significance;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Action {
     Keep,
     Drop,
@@ -14,7 +14,7 @@ pub enum Action {
 }
 
 /// The plan of one loaded module.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Hash)]
 pub struct ModulePlan {
     /// The elements are indexed by `AtomIdx`.
     pub atoms: Vec<Action>,

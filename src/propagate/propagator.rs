@@ -40,7 +40,7 @@ impl<'s> Propagator<'s> {
 
     /// What lives, given the roots of the index.
     pub fn run(&self, index: &Index) -> ValueFlow {
-        let LinkInputs { config, inputs, resolution, summaries } = self.link;
+        let LinkInputs { config, inputs, resolution, summaries, .. } = self.link;
         let chosen = stub::chosen_stubs(config, index, summaries);
         let reachable = live(index);
         // What is kept for a reason that came later was not summarised for this.

@@ -106,7 +106,7 @@ pub(super) fn of_libraries(
     index: &Index,
     liveness: &Liveness,
 ) -> Vec<(usize, PlacedLimit)> {
-    let LinkInputs { config, inputs, resolution, summaries } = link;
+    let LinkInputs { config, inputs, resolution, summaries, .. } = link;
     let positions: Vec<usize> = changeable(index, summaries).collect();
     if positions.is_empty() {
         return Vec::new();

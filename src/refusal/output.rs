@@ -48,7 +48,7 @@ pub struct PlainOutput<'a> {
 impl PlainLink {
     /// What the output of the plain link has, by the rules of the linker behind us.
     pub fn output<'a>(&self, link: LinkInputs<'a>, index: &Index, plan: &Plan) -> PlainOutput<'a> {
-        let LinkInputs { config, inputs, resolution, summaries } = link;
+        let LinkInputs { config, inputs, resolution, summaries, .. } = link;
         let mut output = PlainOutput::default();
         // What of code that is made of bitcode refers to a library, and which constructors it has, is the linker's to see.
         if !resolution.has_bitcode && config.output_kind != OutputKind::Relocatable {
@@ -132,7 +132,7 @@ impl PlainLink {
 
 /// Exports with their versions: what `.symver` says, and names of version scripts.
 fn versions<'a>(link: LinkInputs<'a>, index: &Index) -> Vec<(&'a [u8], &'a [u8], bool)> {
-    let LinkInputs { config, inputs, resolution, summaries } = link;
+    let LinkInputs { config, inputs, resolution, summaries, .. } = link;
     let mut versions = Vec::new();
     // wild exports them by its own rules, and GNU ld not those whose undecorated name a version script makes local.
     let exports_versioned = match config.linker.dialect {
@@ -196,7 +196,7 @@ fn defines(resolution: &Resolution<'_>, name: &str) -> Option<bool> {
 
 /// What stays of thread-local data, if the linker doesn't collect it; and whether there was any.
 fn thread_local(link: LinkInputs<'_>, index: &Index, plan: &Plan) -> (bool, bool) {
-    let LinkInputs { config, inputs, resolution, summaries } = link;
+    let LinkInputs { config, inputs, resolution, summaries, .. } = link;
     let is_tls = |kind| matches!(kind, AtomKind::TlsData | AtomKind::TlsBss);
     let (mut certain, mut possible) = (false, resolution.has_bitcode || inputs.scripts.has_sections);
     for ((module, summary), plan) in index.modules.iter().zip(summaries).zip(&plan.modules) {

@@ -7,7 +7,7 @@ use summaries::{Limit, LimitRecord};
 
 use super::bitcode::of_libraries;
 use super::limits::PlacedLimit;
-use crate::emit::{self, ExplicitDebug};
+use crate::emit::tree::{Prepared, prepare};
 use crate::error::{Error, Result, Stage};
 use crate::index::{Index, LinkInputs};
 use crate::plan::{self, Action, Plan};
@@ -20,8 +20,8 @@ use crate::timing::Timer;
 #[derive(Debug)]
 pub struct Settled {
     pub plan: Plan,
-    /// By load position: the object with explicit debug information, where its code is divided.
-    pub explicit: Vec<Option<ExplicitDebug>>,
+    /// By load position: what emission begins with.
+    pub prepared: Vec<Prepared>,
     pub kept: Vec<PlacedLimit>,
 }
 
@@ -36,14 +36,13 @@ pub fn settle(
     let mut kept = Vec::new();
     loop {
         let plan = timer.stage(Stage::Plan, || plan::of_link(link, index, &flow.liveness));
-        let made = timer.stage(Stage::Emit, || {
-            emit::tree::explicit_debug(link.inputs, link.resolution, link.summaries, &plan)
-        });
+        let made = timer
+            .stage(Stage::Emit, || prepare(link.inputs, link.resolution, link.summaries, link.cached, &plan));
         let mut refused = of_debug(link, index, &plan, &made);
         refused.extend(of_libraries(link, index, &flow.liveness));
         if refused.is_empty() {
-            let explicit = made.into_iter().map(|made| made.ok().flatten()).collect();
-            return Settled { plan, explicit, kept };
+            let prepared = made.into_iter().map(|made| made.unwrap_or(Prepared::Original)).collect();
+            return Settled { plan, prepared, kept };
         }
         refused.iter().for_each(|(position, _)| index.keep_module(*position));
         kept.extend(refused.into_iter().map(|(_, place)| place));
@@ -56,7 +55,7 @@ fn of_debug(
     link: LinkInputs<'_>,
     index: &Index,
     plan: &Plan,
-    made: &[Result<Option<ExplicitDebug>>],
+    made: &[Result<Prepared>],
 ) -> Vec<(usize, PlacedLimit)> {
     let LinkInputs { summaries, .. } = link;
     let errors =

@@ -54,7 +54,7 @@ pub fn of_link(
     pruned: &Pruned,
     timer: &mut Timer,
 ) -> Result<Option<Box<Report>>> {
-    let LinkInputs { config, inputs, resolution, summaries } = link;
+    let LinkInputs { config, inputs, resolution, summaries, .. } = link;
     if !config.prune.wants_report() {
         return Ok(None);
     }

@@ -1,9 +1,13 @@
-//! The cache of summaries: a folder of files that are named by the hash of what they are of.
+//! The cache of summaries and of pruned objects: a folder of files that are named by the hash of what they are made of.
 //!
-//! The key covers the bytes of the module, what was asked (the granularity of its atoms), the schema version and the version of this program, so an entry is never stale.
+//! The key of a summary covers the bytes of the module, what was asked (the granularity of its atoms), the schema version and the version of
+//! this program; that of an object covers the key of its summary, its plan and this executable, so an entry is never stale.
 //! An entry ends with its own hash: what a crash or a full disk left behind is seen, ignored and replaced. Entries
 //! appear by rename, so concurrent links see whole ones only. No error of the cache is an error of the link.
 //! All hashing of the driver is here (blake3).
+//!
+//! Modules are found by their bytes, not by path and time: hashing them takes less than a tenth of what dividing them does, and a file that is
+//! written twice within one tick of the clock is no other's. Left out: modules that are read as fast as an entry is ([`pays`]).
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -12,8 +16,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
+use rayon::prelude::*;
 use summaries::format::{self, InputHash, SCHEMA_VERSION};
-use summaries::{Granularity, ModuleSummary, SummaryOptions};
+use summaries::{Granularity, ModuleSummary, SummaryOptions, native};
+
+use crate::config::Config;
 
 /// How much the cache may hold, in bytes, unless said otherwise.
 pub const DEFAULT_LIMIT: u64 = 1 << 30;
@@ -22,8 +29,42 @@ pub const DEFAULT_LIMIT: u64 = 1 << 30;
 const TOUCH_INTERVAL: Duration = Duration::from_secs(60 * 60);
 /// The folder is looked through at most this often, unless one process alone fills an eighth of it.
 const TRIM_INTERVAL: Duration = Duration::from_secs(10 * 60);
+/// A section of code of so many bytes takes longer to divide than an entry takes to find and to read.
+const LARGE_SECTION: u64 = 8 << 10;
 /// Name of the file whose time says when the folder was last looked through.
 const STAMP: &str = "trimmed";
+
+/// What an entry is found by.
+pub type CacheKey = [u8; 32];
+
+/// What the summary of a module is found by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ModuleKey {
+    pub key: CacheKey,
+    /// It was not found in the cache.
+    pub is_new: bool,
+}
+
+/// The cache of a link, and what the summaries of its modules are found by.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LinkCache<'c> {
+    pub cache: Option<&'c Cache>,
+    /// The elements are in load order; `None` where the cache was not asked.
+    pub keys: &'c [Option<ModuleKey>],
+}
+
+impl LinkCache<'_> {
+    /// Keep the new ones of these summaries, which are in load order. It is time that a link need not wait for.
+    pub fn put_new(&self, summaries: &[&ModuleSummary]) {
+        let Some(cache) = self.cache else { return };
+        self.keys.par_iter().zip(summaries).for_each(|(key, summary)| {
+            if let Some(ModuleKey { key, is_new: true }) = key {
+                cache.put(key, summary);
+            }
+        });
+        cache.trim_when_due();
+    }
+}
 
 /// The hash of an input: what a summary in a file is bound to.
 pub fn hash(bytes: &[u8]) -> InputHash {
@@ -32,10 +73,7 @@ pub fn hash(bytes: &[u8]) -> InputHash {
 
 /// The hash that stands for what is known of an input if only some of its atoms live.
 pub(super) fn hash_of_part(input: &InputHash, live: &[bool]) -> InputHash {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(input);
-    hasher.update(&live.iter().map(|live| u8::from(*live)).collect::<Vec<_>>());
-    *hasher.finalize().as_bytes()
+    key_of(&[input, &live.iter().map(|live| u8::from(*live)).collect::<Vec<_>>()])
 }
 
 /// The hash of `bytes` without those in `range`, which lies in them.
@@ -46,7 +84,13 @@ pub(super) fn hash_without(bytes: &[u8], range: Range<usize>) -> InputHash {
     *hasher.finalize().as_bytes()
 }
 
-/// A folder of summaries, shared by any number of processes.
+/// Whether a module is asked for in the cache at all. Objects with a section for each function are summarised in the time that it takes to hash
+/// them, and so is LLVM bitcode.
+pub(super) fn pays(bytes: &[u8]) -> bool {
+    native::largest_code_section(bytes) >= LARGE_SECTION
+}
+
+/// A folder of entries, shared by any number of processes.
 #[derive(Debug)]
 pub struct Cache {
     dir: PathBuf,
@@ -57,37 +101,58 @@ pub struct Cache {
 }
 
 impl Cache {
+    /// The cache that the options of a link ask for.
+    pub fn of_link(config: &Config) -> Option<Self> {
+        config.prune.cache.as_ref().map(|dir| Cache::new(dir, DEFAULT_LIMIT))
+    }
+
     /// The cache in `dir`, which is made on first use, held below `limit` bytes (see [`DEFAULT_LIMIT`]).
     pub fn new(dir: impl Into<PathBuf>, limit: u64) -> Self {
         Cache { dir: dir.into(), limit, written: AtomicU64::new(0) }
     }
 
-    /// The summary of the input with this [`hash`], if it says what is asked.
-    pub fn get(&self, input: &InputHash, asked: impl Into<SummaryOptions>) -> Option<ModuleSummary> {
-        let asked = asked.into();
-        let path = self.path(input, asked);
-        let bytes = fs::read(&path).ok()?;
-        let (encoded, seal) = bytes.split_last_chunk::<32>()?;
-        if hash(encoded) != *seal {
-            return None;
-        }
-        let (summary, of) = format::decode(encoded).ok()?;
-        if of != *input || !summary.answers(asked) {
-            return None;
-        }
-        mark_used(&path);
-        Some(summary)
+    /// The summary with this key, if there is one.
+    pub fn get(&self, key: &CacheKey) -> Option<ModuleSummary> {
+        let (summary, of) = format::decode(&self.read(key)?).ok()?;
+        (of == *key).then_some(summary)
     }
 
-    /// Keep a summary of the input with this [`hash`].
-    pub fn put(&self, input: &InputHash, asked: impl Into<SummaryOptions>, summary: &ModuleSummary) {
-        let mut bytes = format::encode(summary, *input);
-        let seal = hash(&bytes);
-        bytes.extend_from_slice(&seal);
-        // A cache that can't be written costs time and nothing else.
-        if write_entry(&self.path(input, asked), &bytes).is_ok() {
-            self.written.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+    /// Make the entry of a summary.
+    pub fn put(&self, key: &CacheKey, summary: &ModuleSummary) {
+        self.write(key, &format::encode(summary, *key));
+    }
+
+    /// The contents of the entry with this key.
+    pub fn read(&self, key: &CacheKey) -> Option<Vec<u8>> {
+        let path = self.path(key);
+        let mut bytes = fs::read(&path).ok()?;
+        let (contents, seal) = bytes.split_last_chunk::<32>()?;
+        if hash(contents) != *seal {
+            return None;
         }
+        bytes.truncate(bytes.len() - seal.len());
+        mark_used(&path);
+        Some(bytes)
+    }
+
+    /// Make an entry. A cache that can't be written costs time and nothing else.
+    pub fn write(&self, key: &CacheKey, contents: &[u8]) {
+        if self.write_entry(key, contents).is_ok() {
+            self.written.fetch_add(contents.len() as u64, Ordering::Relaxed);
+        }
+    }
+
+    fn write_entry(&self, key: &CacheKey, contents: &[u8]) -> std::io::Result<()> {
+        // Dropped on an error, and then removed; left behind by a kill, it is trimmed like an entry.
+        let temporary = || tempfile::Builder::new().prefix(".new").tempfile_in(&self.dir);
+        let mut file = temporary().or_else(|_| {
+            fs::create_dir_all(&self.dir)?;
+            temporary()
+        })?;
+        file.write_all(contents)?;
+        file.write_all(&hash(contents))?;
+        file.persist(self.path(key))?;
+        Ok(())
     }
 
     /// Remove the entries that were not used for longest, if the folder holds too much. Looks only if this process wrote
@@ -110,12 +175,10 @@ impl Cache {
     /// Bring the folder below three quarters of its limit if it is above it.
     fn trim(&self) {
         let mut entries: Vec<(SystemTime, PathBuf, u64)> = Vec::new();
-        for folder in list(&self.dir).into_iter().filter(|p| p.is_dir()) {
-            for path in list(&folder) {
-                let Ok(meta) = fs::symlink_metadata(&path) else { continue };
-                if let (true, Ok(modified)) = (meta.is_file(), meta.modified()) {
-                    entries.push((modified, path, meta.len()));
-                }
+        for entry in fs::read_dir(&self.dir).into_iter().flatten().flatten() {
+            let Ok(meta) = entry.metadata() else { continue };
+            if let (true, Ok(modified)) = (meta.is_file(), meta.modified()) {
+                entries.push((modified, entry.path(), meta.len()));
             }
         }
         let mut total: u64 = entries.iter().map(|(_, _, size)| size).sum();
@@ -133,26 +196,32 @@ impl Cache {
         }
     }
 
-    /// One folder for each first byte of the key.
-    fn path(&self, input: &InputHash, asked: impl Into<SummaryOptions>) -> PathBuf {
-        let asked = asked.into();
-        let mut hasher = blake3::Hasher::new();
-        hasher.update(input);
-        let granularity: &[u8] = match asked.granularity {
-            Granularity::Sections => b"sections",
-            Granularity::Functions => b"functions",
-            Granularity::Pointers => b"pointers",
-        };
-        hasher.update(granularity);
-        if asked.without_debug {
-            hasher.update(b" without debug");
-        }
-        hasher.update(&SCHEMA_VERSION.to_le_bytes());
-        hasher.update(env!("CARGO_PKG_VERSION").as_bytes());
-        let key = hasher.finalize().to_hex();
-        let (folder, name) = key.split_at(2);
-        self.dir.join(folder).join(name)
+    fn path(&self, key: &CacheKey) -> PathBuf {
+        self.dir.join(blake3::Hash::from_bytes(*key).to_hex().as_str())
     }
+}
+
+/// The key of the summary of an input.
+pub(super) fn key(input: &InputHash, asked: impl Into<SummaryOptions>) -> CacheKey {
+    let asked = asked.into();
+    let granularity: &[u8] = match asked.granularity {
+        Granularity::Sections => b"sections",
+        Granularity::Functions => b"functions",
+        Granularity::Pointers => b"pointers",
+    };
+    let debug: &[u8] = if asked.without_debug { b" without debug" } else { b"" };
+    let version = [&SCHEMA_VERSION.to_le_bytes(), env!("CARGO_PKG_VERSION").as_bytes()].concat();
+    key_of(&[input, granularity, debug, &version])
+}
+
+/// A key that is made of these.
+pub fn key_of(parts: &[&[u8]]) -> CacheKey {
+    let mut hasher = blake3::Hasher::new();
+    parts.iter().for_each(|part| {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part);
+    });
+    *hasher.finalize().as_bytes()
 }
 
 fn younger_than(time: SystemTime, age: Duration) -> bool {
@@ -171,21 +240,6 @@ fn mark_used(path: &Path) {
     }
 }
 
-fn write_entry(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder)?;
-    // Dropped on an error, and then removed; left behind by a kill, it is trimmed like an entry.
-    let mut file = tempfile::Builder::new().prefix(".new").tempfile_in(folder)?;
-    file.write_all(bytes)?;
-    file.persist(path)?;
-    Ok(())
-}
-
-fn list(dir: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(dir) else { return Vec::new() };
-    entries.filter_map(|e| e.ok().map(|e| e.path())).collect()
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -197,60 +251,59 @@ mod tests {
         summary
     }
 
+    fn key_of_input(bytes: &[u8]) -> CacheKey {
+        key(&hash(bytes), Granularity::Sections)
+    }
+
     #[test]
     fn an_entry_comes_back_and_a_damaged_one_is_replaced() {
         let dir = tempfile::tempdir().unwrap();
         let cache = Cache::new(dir.path().join("not/yet/there"), DEFAULT_LIMIT);
-        let key = hash(b"module");
-        assert_eq!(cache.get(&key, Granularity::Sections), None);
-        cache.put(&key, Granularity::Sections, &summary(b"x"));
-        assert_eq!(cache.get(&key, Granularity::Sections), Some(summary(b"x")));
-        assert_eq!(cache.get(&hash(b"other"), Granularity::Sections), None);
+        let key = key_of_input(b"module");
+        assert_eq!(cache.get(&key), None);
+        cache.put(&key, &summary(b"x"));
+        assert_eq!(cache.get(&key), Some(summary(b"x")));
+        assert_eq!(cache.get(&key_of_input(b"other")), None);
 
-        let path = cache.path(&key, Granularity::Sections);
+        let path = cache.path(&key);
         let good = fs::read(&path).unwrap();
         for at in 0..good.len() {
             let mut bad = good.clone();
             bad[at] ^= 1;
             fs::write(&path, bad).unwrap();
-            assert_eq!(cache.get(&key, Granularity::Sections), None, "byte {at}");
+            assert_eq!(cache.get(&key), None, "byte {at}");
         }
         fs::write(&path, &good[..good.len() / 2]).unwrap();
-        assert_eq!(cache.get(&key, Granularity::Sections), None);
-        cache.put(&key, Granularity::Sections, &summary(b"y"));
-        assert_eq!(cache.get(&key, Granularity::Sections), Some(summary(b"y")));
-        // Nor does one granularity stand for the other.
-        assert_eq!(cache.get(&key, Granularity::Functions), None);
-        let finer = cache.path(&key, Granularity::Functions);
-        fs::create_dir_all(finer.parent().unwrap()).unwrap();
-        fs::copy(&path, finer).unwrap();
-        assert_eq!(cache.get(&key, Granularity::Functions), None);
-        // An entry under the name of another is not taken for it.
-        let other = hash(b"other");
-        fs::create_dir_all(cache.path(&other, Granularity::Sections).parent().unwrap()).unwrap();
-        fs::copy(&path, cache.path(&other, Granularity::Sections)).unwrap();
-        assert_eq!(cache.get(&other, Granularity::Sections), None);
+        assert_eq!(cache.get(&key), None);
+        cache.put(&key, &summary(b"y"));
+        assert_eq!(cache.get(&key), Some(summary(b"y")));
+        // An entry under the name of another is not taken for it, nor does one granularity stand for the other.
+        for other in [key_of_input(b"other"), super::key(&hash(b"module"), Granularity::Functions)] {
+            assert_eq!(cache.get(&other), None);
+            fs::copy(&path, cache.path(&other)).unwrap();
+            assert_eq!(cache.get(&other), None);
+        }
     }
 
     #[test]
     fn the_least_recently_used_go() {
         let dir = tempfile::tempdir().unwrap();
         let cache = Cache::new(dir.path(), 10_000);
-        let keys: Vec<InputHash> = (0..20u8).map(|i| hash(&[i])).collect();
+        let keys: Vec<CacheKey> = (0..20u8).map(|i| key_of_input(&[i])).collect();
         let old = SystemTime::now() - Duration::from_secs(100_000);
         for (i, key) in keys.iter().enumerate() {
-            cache.put(key, Granularity::Sections, &summary(&[0; 1000]));
-            let file = File::options().append(true).open(cache.path(key, Granularity::Sections)).unwrap();
+            cache.put(key, &summary(&[0; 1000]));
+            let file = File::options().append(true).open(cache.path(key)).unwrap();
             file.set_modified(old + Duration::from_secs(i as u64)).unwrap();
         }
         // The oldest is used and so becomes the youngest.
-        assert!(cache.get(&keys[0], Granularity::Sections).is_some());
+        assert!(cache.get(&keys[0]).is_some());
         cache.trim_when_due();
-        let left: Vec<bool> = keys.iter().map(|k| cache.get(k, Granularity::Sections).is_some()).collect();
+        let left: Vec<bool> = keys.iter().map(|k| cache.get(k).is_some()).collect();
         assert!(left[0] && left[19] && !left[1] && !left[10], "{left:?}");
         assert!((4..8).contains(&left.iter().filter(|l| **l).count()), "{left:?}");
         // Just looked through, and little was written since: not again.
-        cache.put(&keys[1], Granularity::Sections, &summary(&[0; 100]));
+        cache.put(&keys[1], &summary(&[0; 100]));
         cache.trim_when_due();
         assert!(cache.written.load(Ordering::Relaxed) > 0);
     }
@@ -259,8 +312,8 @@ mod tests {
     fn an_unusable_folder_is_no_error() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let cache = Cache::new(file.path(), DEFAULT_LIMIT);
-        cache.put(&hash(b""), Granularity::Sections, &summary(b""));
-        assert_eq!(cache.get(&hash(b""), Granularity::Sections), None);
+        cache.put(&key_of_input(b""), &summary(b""));
+        assert_eq!(cache.get(&key_of_input(b"")), None);
         cache.trim_when_due();
     }
 
@@ -272,11 +325,11 @@ mod tests {
                 scope.spawn(|| {
                     let cache = Cache::new(dir.path(), 3000);
                     for i in 0..200u8 {
-                        let key = hash(&[i % 8]);
-                        if let Some(found) = cache.get(&key, Granularity::Sections) {
+                        let key = key_of_input(&[i % 8]);
+                        if let Some(found) = cache.get(&key) {
                             assert_eq!(found, summary(&[i % 8; 700]));
                         }
-                        cache.put(&key, Granularity::Sections, &summary(&[i % 8; 700]));
+                        cache.put(&key, &summary(&[i % 8; 700]));
                         cache.trim_when_due();
                     }
                 });

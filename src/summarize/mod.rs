@@ -1,8 +1,8 @@
 //! Pass 3, summarise: a summary for every loaded module, in parallel, in load order.
 //!
 //! A summary that was made ahead of the link is used if it has the granularity of the link's level and its hash fits the
-//! bytes that are linked: one beside the object
-//! (`a.o.ltosum`), or one in its section `.lto_prune.summary`. Otherwise the cache is asked, and else the front end reads
+//! bytes that are linked: one beside the object (`a.o.ltosum`) or beside the archive (in the folder `lib.a.ltosum`), or one in its section
+//! `.lto_prune.summary`. Otherwise the cache is asked, and else the front end reads
 //! the module. Whichever way it came, a summary says the same: the result depends on the bytes alone. Nothing here fails;
 //! what can't be read is a limit in the summary.
 
@@ -15,10 +15,10 @@ use rayon::prelude::*;
 use summaries::{Granularity, ModuleSummary, SummaryOptions, extract, format, native};
 
 use crate::config::{Config, Level};
-use crate::ids::ModuleId;
-use crate::inputs::{FileKind, Inputs};
+use crate::ids::{Id, ModuleId};
+use crate::inputs::{FileKind, InputFile, Inputs};
 use crate::resolve::Resolution;
-pub use cache::Cache;
+use cache::{Cache, ModuleKey};
 pub use commands::{dump_command, summarize_command};
 
 /// How finely the modules are divided at a level. At `pointers` [`follow`] reads again what value flow asks for.
@@ -35,7 +35,7 @@ pub enum Origin {
     /// The front end read the module.
     Extracted,
     Cache,
-    /// The file `X.ltosum` that lies beside the object.
+    /// A file `X.ltosum` beside the object, or in the folder of that name beside the archive.
     Sidecar,
     /// The section `.lto_prune.summary` in the object itself.
     Section,
@@ -47,17 +47,20 @@ pub struct Summarised {
     pub module: ModuleId,
     pub summary: ModuleSummary,
     pub origin: Origin,
+    /// What it is found by in the cache; `None` where the cache was not asked.
+    pub key: Option<ModuleKey>,
 }
 
 /// Summarise the loaded modules of a link, as its level and options ask.
-pub fn of_link(config: &Config, inputs: &Inputs, resolution: &Resolution<'_>) -> Vec<Summarised> {
+pub fn of_link(
+    config: &Config,
+    inputs: &Inputs,
+    resolution: &Resolution<'_>,
+    cache: Option<&Cache>,
+) -> Vec<Summarised> {
     let asked =
         SummaryOptions { granularity: granularity(config.prune.level), without_debug: config.drops_debug() };
-    summarise(inputs, &resolution.loaded, asked, cache_of(config).as_ref())
-}
-
-fn cache_of(config: &Config) -> Option<Cache> {
-    config.prune.cache.as_ref().map(|dir| Cache::new(dir, cache::DEFAULT_LIMIT))
+    summarise(inputs, &resolution.loaded, asked, cache)
 }
 
 /// Summarise the loaded modules. The result has their order, whatever the number of threads.
@@ -68,42 +71,29 @@ pub fn summarise(
     cache: Option<&Cache>,
 ) -> Vec<Summarised> {
     let asked = asked.into();
-    let summarised = loaded
-        .par_iter()
-        .map(|module| {
-            let (summary, origin) = summarise_one(inputs, *module, asked, cache);
-            Summarised { module: *module, summary, origin }
-        })
-        .collect();
-    if let Some(cache) = cache {
-        cache.trim_when_due();
-    }
-    summarised
+    let sidecars = Sidecars::new(inputs);
+    loaded.par_iter().map(|module| summarise_one(inputs, *module, asked, &sidecars, cache)).collect()
 }
 
 /// Summarise the modules once more for value flow, in parallel: those with an atom that lives, and of native ones the live functions.
 /// `live` says it of the atoms of the module at a position, in their order. False if the atoms of a module came out differently, so that it
 /// was said of others.
 pub fn follow(
-    config: &Config,
     inputs: &Inputs,
     summarised: &mut [Summarised],
+    cache: Option<&Cache>,
     live: &(dyn Fn(usize) -> Vec<bool> + Sync),
 ) -> bool {
-    let cache = cache_of(config);
     let one = |(position, of): (usize, &mut Summarised)| {
         let live = live(position);
         if live.contains(&true) {
             let before = extent(&of.summary);
-            of.summary = follow_one(inputs.module_bytes(of.module), &of.summary, &live, cache.as_ref());
+            follow_one(inputs.module_bytes(of.module), of, &live, cache);
             return extent(&of.summary) == before;
         }
         true
     };
     let fits: Vec<bool> = summarised.par_iter_mut().enumerate().map(one).collect();
-    if let Some(cache) = cache {
-        cache.trim_when_due();
-    }
     !fits.contains(&false)
 }
 
@@ -112,17 +102,21 @@ fn extent(summary: &ModuleSummary) -> Vec<(u32, u64, u64)> {
     summary.atoms.iter().map(|a| (a.section, a.offset, a.size)).collect()
 }
 
-fn follow_one(bytes: &[u8], known: &ModuleSummary, live: &[bool], cache: Option<&Cache>) -> ModuleSummary {
-    let asked = SummaryOptions { granularity: Granularity::Pointers, without_debug: known.without_debug };
-    let key = cache.map(|cache| (cache, cache::hash_of_part(&cache::hash(bytes), live)));
-    if let Some(summary) = key.and_then(|(cache, key)| cache.get(&key, asked)) {
-        return summary;
+/// Following takes far longer than reading an entry, so that the cache is asked for every module.
+fn follow_one(bytes: &[u8], of: &mut Summarised, live: &[bool], cache: Option<&Cache>) {
+    let asked =
+        SummaryOptions { granularity: Granularity::Pointers, without_debug: of.summary.without_debug };
+    let Some(cache) = cache else {
+        of.summary = extract::follow(bytes, &of.summary, live, &at_once);
+        return;
+    };
+    if let Some(ModuleKey { key, is_new: true }) = &of.key {
+        cache.put(key, &of.summary);
     }
-    let summary = extract::follow(bytes, known, live, &at_once);
-    if let Some((cache, key)) = key {
-        cache.put(&key, asked, &summary);
-    }
-    summary
+    let key = cache::key(&cache::hash_of_part(&cache::hash(bytes), live), asked);
+    let found = cache.get(&key);
+    of.key = Some(ModuleKey { key, is_new: found.is_none() });
+    of.summary = found.unwrap_or_else(|| extract::follow(bytes, &of.summary, live, &at_once));
 }
 
 /// The pieces of a large module, on whatever threads have nothing else to do.
@@ -134,46 +128,70 @@ fn summarise_one(
     inputs: &Inputs,
     module: ModuleId,
     asked: SummaryOptions,
+    sidecars: &Sidecars,
     cache: Option<&Cache>,
-) -> (ModuleSummary, Origin) {
+) -> Summarised {
     let bytes = inputs.module_bytes(module);
-    if let Some(object) = object_file(inputs, module)
-        && let Some(summary) = from_sidecar(object, bytes)
+    let of = |summary, origin, key| Summarised { module, summary, origin, key };
+    if let Some(sidecar) = sidecars.path(inputs, module)
+        && let Some(summary) = from_sidecar(&sidecar, bytes)
         && summary.answers(asked)
     {
-        return (summary, Origin::Sidecar);
+        return of(summary, Origin::Sidecar, None);
     }
     if let Some(summary) = from_section(bytes).filter(|s| s.answers(asked)) {
-        return (summary, Origin::Section);
+        return of(summary, Origin::Section, None);
     }
-    let Some(cache) = cache else {
-        return (extract::extract_by(bytes, asked, &at_once), Origin::Extracted);
+    let Some(cache) = cache.filter(|_| cache::pays(bytes)) else {
+        return of(extract::extract_by(bytes, asked, &at_once), Origin::Extracted, None);
     };
-    let hash = cache::hash(bytes);
-    if let Some(summary) = cache.get(&hash, asked) {
-        return (summary, Origin::Cache);
+    let key = cache::key(&cache::hash(bytes), asked);
+    match cache.get(&key) {
+        Some(summary) => of(summary, Origin::Cache, Some(ModuleKey { key, is_new: false })),
+        None => {
+            let summary = extract::extract_by(bytes, asked, &at_once);
+            of(summary, Origin::Extracted, Some(ModuleKey { key, is_new: true }))
+        }
     }
-    let summary = extract::extract_by(bytes, asked, &at_once);
-    cache.put(&hash, asked, &summary);
-    (summary, Origin::Extracted)
 }
 
-/// The path of a module that is an object file of its own.
-fn object_file(inputs: &Inputs, module: ModuleId) -> Option<&Path> {
-    let entry = inputs.modules.get(module).filter(|m| m.archive.is_none() && m.kind == FileKind::Object)?;
-    inputs.files.get(entry.file).map(|f| f.path.as_path())
+/// Where summaries that were made ahead would lie: `.ltosum` behind the whole name of an object or an archive, and of an archive that is a folder
+/// with a file for each member, as [`summarize_command`] writes it.
+struct Sidecars {
+    /// By file: the folder beside an archive, where there is one.
+    folders: Vec<Option<PathBuf>>,
 }
 
-/// Where the summary of an object file would lie: `.ltosum` behind its whole name.
-fn sidecar_path(object: &Path) -> PathBuf {
-    let mut path = object.as_os_str().to_owned();
+impl Sidecars {
+    fn new(inputs: &Inputs) -> Self {
+        let of_file = |file: &InputFile| {
+            let is_archive = matches!(file.kind, FileKind::Archive | FileKind::ThinArchive);
+            Some(beside(&file.path)).filter(|folder| is_archive && folder.is_dir())
+        };
+        Sidecars { folders: inputs.files.iter().map(of_file).collect() }
+    }
+
+    fn path(&self, inputs: &Inputs, module: ModuleId) -> Option<PathBuf> {
+        let entry = inputs.modules.get(module)?;
+        let Some((archive, member)) = &entry.archive else {
+            let is_object = entry.kind == FileKind::Object;
+            return inputs.files.get(entry.file).filter(|_| is_object).map(|file| beside(&file.path));
+        };
+        let folder = self.folders.get(archive.index())?.as_ref()?;
+        let name = inputs.files.get(*archive)?.path.file_name()?.to_string_lossy();
+        Some(folder.join(format!("{name}({}).ltosum", member.replace(['/', '\0'], "_"))))
+    }
+}
+
+fn beside(file: &Path) -> PathBuf {
+    let mut path = file.as_os_str().to_owned();
     path.push(".ltosum");
     path.into()
 }
 
-/// The summary beside an object, if it is of these very bytes. They are hashed only if there is one.
-fn from_sidecar(object: &Path, bytes: &[u8]) -> Option<ModuleSummary> {
-    let encoded = std::fs::read(sidecar_path(object)).ok()?;
+/// The summary in a file, if it is of these very bytes. They are hashed only if there is one.
+fn from_sidecar(file: &Path, bytes: &[u8]) -> Option<ModuleSummary> {
+    let encoded = std::fs::read(file).ok()?;
     let hash = format::input_hash(&encoded).ok()?;
     if hash != cache::hash(bytes) {
         return None;

@@ -34,19 +34,26 @@ fn command(words: &[&str], dir: &Path) -> Vec<std::ffi::OsString> {
 #[test]
 fn order_and_cache() {
     let dir = tempfile::tempdir().unwrap();
-    let objects: Vec<_> = (0..5)
-        .map(|i| compile(dir.path(), &format!("m{i}"), &format!("int f{i}(void) {{ return {i}; }}")))
-        .collect();
+    // Of these two have a section that is worth an entry.
+    let large =
+        |i: usize| (0..2000).map(|n| format!("int f{i}_{n}(int x) {{ return x ^ {n}; }}\n")).collect();
+    let small = |i: usize| format!("int f{i}(void) {{ return {i}; }}");
+    let source = |i: usize| -> String { if i < 2 { large(i) } else { small(i) } };
+    let objects: Vec<_> = (0..5).map(|i| compile(dir.path(), &format!("m{i}"), &source(i))).collect();
     let (inputs, mut loaded) = inputs(&objects);
     loaded.reverse();
     let cache = Cache::new(dir.path().join("cache"), cache::DEFAULT_LIMIT);
     let plain = summarise(&inputs, &loaded, Granularity::Sections, None);
     for origin in [Origin::Extracted, Origin::Cache] {
         let cached = summarise(&inputs, &loaded, Granularity::Sections, Some(&cache));
-        assert!(cached.iter().all(|s| s.origin == origin));
+        let expected = [Origin::Extracted, Origin::Extracted, Origin::Extracted, origin, origin];
+        assert_eq!(cached.iter().map(|s| s.origin).collect::<Vec<_>>(), expected);
         for (a, b) in plain.iter().zip(&cached) {
             assert_eq!((a.module, &a.summary), (b.module, &b.summary));
         }
+        let keys: Vec<_> = cached.iter().map(|s| s.key).collect();
+        let summaries: Vec<_> = cached.iter().map(|s| &s.summary).collect();
+        cache::LinkCache { cache: Some(&cache), keys: &keys }.put_new(&summaries);
     }
     assert_eq!(plain.iter().map(|s| s.module).collect::<Vec<_>>(), loaded);
 }
@@ -126,6 +133,40 @@ fn archives_give_one_summary_a_member() {
     for dumped in ["DIR/out/a.o.ltosum", "DIR/a.o", "DIR/thin.a"] {
         dump_command(&command(&[dumped], dir.path())).unwrap();
     }
+}
+
+#[test]
+fn summaries_beside_an_archive_are_used_while_they_fit() {
+    let dir = tempfile::tempdir().unwrap();
+    compile(dir.path(), "a", "int f(void) { return 1; }");
+    compile(dir.path(), "b", "int g(void) { return 2; }");
+    let ar = || {
+        let words = ["rcs", "lib.a", "a.o", "b.o"];
+        assert!(Command::new("ar").current_dir(dir.path()).args(words).status().unwrap().success());
+        let path = dir.path().join("lib.a");
+        let bytes = fs::read(&path).unwrap();
+        let archive = object::read::archive::ArchiveFile::parse(bytes.as_slice()).unwrap();
+        let mut inputs = Inputs::default();
+        let kind = FileKind::Archive;
+        let file = inputs.files.push(InputFile { bytes: Mapped::open(&path).unwrap(), path, kind });
+        let mut loaded = Vec::new();
+        for member in archive.members().map(Result::unwrap) {
+            let name = String::from_utf8(member.name().to_vec()).unwrap();
+            let (start, size) = member.file_range();
+            let (range, kind) = (start as usize..(start + size) as usize, FileKind::Object);
+            loaded.push(inputs.modules.push(Module { file, archive: Some((file, name)), range, kind }));
+        }
+        (inputs, loaded)
+    };
+    let origins = |(inputs, loaded): &(Inputs, Vec<ModuleId>)| -> Vec<Origin> {
+        summarise(inputs, loaded, Granularity::Functions, None).iter().map(|s| s.origin).collect()
+    };
+    let before = ar();
+    assert_eq!(origins(&before), [Origin::Extracted; 2]);
+    summarize_command(&command(&["DIR/lib.a", "-o", "DIR/lib.a.ltosum"], dir.path())).unwrap();
+    assert_eq!(origins(&before), [Origin::Sidecar; 2]);
+    compile(dir.path(), "b", "int g(void) { return 3; }");
+    assert_eq!(origins(&ar()), [Origin::Sidecar, Origin::Extracted]);
 }
 
 #[test]

@@ -17,6 +17,7 @@ mod audit_names;
 mod audit_page;
 mod bisect;
 mod bitcode;
+mod cache;
 mod call_sites;
 mod called_values;
 mod cases;

@@ -162,6 +162,8 @@ impl Job {
         command.args(&self.args).current_dir(&self.dir);
         // Messages are compared and parsed; the developer's own settings must not reach the links.
         command.env("LC_ALL", "C").env_remove("LTO_PRUNE_FLAGS").env_remove("LTO_PRUNE_LINKER");
+        // One cache for all tests, of their own.
+        command.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
         command.envs(self.env.iter().map(|(k, v)| (k, v)));
         command
     }

@@ -119,8 +119,14 @@ pub const OPTIONS: &[(&str, &[PruneOption])] = &[
                  mentioned (default: 2)",
             ),
             option("jobs", Other, "N", "threads (default: one for each processor)"),
-            option("cache", Folder, "DIR", "where summaries are cached (default: nowhere)"),
-            option("no-cache", None, "", "no cache of summaries, whatever came before"),
+            option(
+                "cache",
+                Folder,
+                "DIR",
+                "the cache of what large sections of code were divided into, and of pruned objects (default: lto-prune in \
+                 $XDG_CACHE_HOME or ~/.cache, at most 1 GiB)",
+            ),
+            option("no-cache", None, "", "no cache"),
         ],
     ),
 ];

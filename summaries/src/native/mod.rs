@@ -78,6 +78,12 @@ pub fn find_section(bytes: &[u8], name: &[u8]) -> Option<Range<usize>> {
     tables::find_section(bytes, name)
 }
 
+/// The size in bytes of the largest section of code, from the section headers alone; 0 for what is no such object. What it costs to divide
+/// an object's sections is about in proportion to it.
+pub fn largest_code_section(bytes: &[u8]) -> u64 {
+    tables::largest_code_section(bytes)
+}
+
 fn read(
     bytes: &[u8],
     asked: SummaryOptions,

@@ -30,7 +30,7 @@ use crate::native::relocations::types::{
 use crate::summary::{Atom, AtomKind, Definition, ModuleKind, ModuleSummary, SymbolKind, atom_flags as flag};
 
 /// What an object without `.llvm_addrsig` says of addresses.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Significance {
     /// By `AtomIdx`: code of which nothing in the object forms the address.
     pub foldable: Vec<bool>,

@@ -1,0 +1,52 @@
+//! Pruned objects of earlier links: emission is a function of the module, its summary and its plan, so that equal keys mean equal bytes.
+//!
+//! The key of an object is made of the key of its summary, of its whole plan and of this executable. An entry is written after
+//! the object was verified, and what comes from the cache is verified like what was emitted just now. Left out: modules whose summary was
+//! not asked for in the cache ([`crate::summarize::cache`]).
+
+use std::fs;
+use std::hash::{Hash, Hasher};
+use std::os::unix::fs::MetadataExt;
+
+use crate::plan::ModulePlan;
+use crate::summarize::cache::{CacheKey, LinkCache, key_of};
+
+/// What this plan made of the module at a load position in an earlier link.
+pub fn get(cached: LinkCache<'_>, position: usize, plan: &ModulePlan) -> Option<Vec<u8>> {
+    cached.cache?.read(&key(cached, position, plan)?)
+}
+
+/// Keep what this plan made of the module at a load position.
+pub fn put(cached: LinkCache<'_>, position: usize, plan: &ModulePlan, object: &[u8]) {
+    if let (Some(cache), Some(key)) = (cached.cache, key(cached, position, plan)) {
+        cache.write(&key, object);
+    }
+}
+
+fn key(cached: LinkCache<'_>, position: usize, plan: &ModulePlan) -> Option<CacheKey> {
+    let summary = cached.keys.get(position)?.as_ref()?;
+    let mut planned = Hashed::default();
+    plan.hash(&mut planned);
+    Some(key_of(&[&summary.key, &executable()?, &planned.0]))
+}
+
+/// The bytes that a value gives to a hasher.
+#[derive(Default)]
+struct Hashed(Vec<u8>);
+
+impl Hasher for Hashed {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0.len() as u64
+    }
+}
+
+/// Size and time of this executable: other sources make other objects. `None` where that can't be told.
+fn executable() -> Option<[u8; 24]> {
+    let meta = fs::metadata("/proc/self/exe").ok()?;
+    let numbers = [meta.size(), meta.mtime() as u64, meta.mtime_nsec() as u64];
+    numbers.map(u64::to_le_bytes).concat().try_into().ok()
+}
