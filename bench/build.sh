@@ -1,7 +1,7 @@
 #!/bin/sh
 # Build the objects of the benchmark programs, and record how each is linked, so that the link alone can be run again.
 #
-#   build.sh [--bitcode|--debug|--lto] [lua bzip2 minigzip zstd sqlite3 cpp calls hexyl]      default: all; sources by fetch.sh
+#   build.sh [--bitcode|--debug|--lto|--large] [lua bzip2 minigzip zstd sqlite3 cpp calls hexyl]      default: all; sources by fetch.sh
 #
 # Each PROGRAM in each MODE (gcc-mono, gcc-fs, clang-mono, clang-fs; fs = -ffunction-sections -fdata-sections; for Rust
 # just "rust") gets a folder work/obj/PROGRAM/MODE with
@@ -10,6 +10,8 @@
 # both to be used from inside that folder.
 # --bitcode: instead of all modes just clang-bitcode, whose objects are LLVM's, for `bench sites`; not for Rust.
 # --debug: instead gcc-debug and clang-debug, as gcc-mono and clang-mono but with -g, for `bench links`; not for Rust.
+# --large: instead the program llvm in mode gcc-large, a small program against the static libraries of llvm-19-dev, for `bench links`; it needs
+# that package, libz3-dev, zlib1g-dev, libzstd-dev and libxml2-dev.
 # --lto: instead the modes of `bench lto`, all linked by lld: lto-thin (bitcode with summaries), lto-full, lto-fat (both bitcode and
 # code, linked as code), lto-taken (the same, linked as bitcode), lto-half (every other object is native). For Rust: rustc -C linker-plugin-lto, rustc's own fat LTO, bitcode
 # embedded in code, and bitcode of the program alone.
@@ -26,6 +28,7 @@ case ${1-} in
     kind=${1#--}
     shift
     ;;
+--large) set -- llvm ;;
 esac
 [ $# -gt 0 ] || set -- lua bzip2 minigzip zstd sqlite3 cpp calls hexyl
 
@@ -137,6 +140,13 @@ build_calls() {
     line "$cc" ./*.o
 }
 
+build_llvm() {
+    # shellcheck disable=SC2046 # the names are words
+    compile "$cxx" "$flags -std=c++17 -fno-rtti -I$(llvm-config-19 --includedir)" "$here/llvm/optimise.cpp"
+    # shellcheck disable=SC2046
+    line "$cxx" optimise.o $(llvm-config-19 --link-static --ldflags --libs --system-libs passes irreader)
+}
+
 hexyl_version=0.16.0
 build_hexyl() {
     # As `cargo install` builds it, but without the crate's own choice of LTO, which would leave one object to link;
@@ -227,6 +237,7 @@ for program in "$@"; do
         ;;
     lto-*) lto "$program" ;;
     *-hexyl) mode hexyl rust cc c++ "" ;;
+    *-llvm) mode llvm gcc-large "$GCC" "$GXX" "-O2 -w" ;;
     *)
         fs="-ffunction-sections -fdata-sections"
         mode "$program" gcc-mono "$GCC" "$GXX" "-O2 -w"

@@ -12,10 +12,10 @@ use std::process::Command;
 use crate::Result;
 
 /// Programs in the order of every table.
-const PROGRAMS: [&str; 8] = ["lua", "bzip2", "minigzip", "zstd", "sqlite3", "cpp", "calls", "hexyl"];
+const PROGRAMS: [&str; 9] = ["lua", "bzip2", "minigzip", "zstd", "sqlite3", "cpp", "calls", "hexyl", "llvm"];
 const MODES: [&str; 5] = ["gcc-mono", "gcc-fs", "clang-mono", "clang-fs", "rust"];
-/// Modes with debug information, for what it costs.
-const DEBUG_MODES: [&str; 2] = ["gcc-debug", "clang-debug"];
+/// Modes of which the cost alone is of interest: large, and with debug information.
+const TIMED_MODES: [&str; 3] = ["gcc-large", "gcc-debug", "clang-debug"];
 /// Modes with LLVM bitcode, for lld alone.
 const LTO_MODES: [&str; 5] = ["lto-thin", "lto-full", "lto-fat", "lto-taken", "lto-half"];
 
@@ -77,14 +77,14 @@ impl Corpus {
         Ok(self)
     }
 
-    /// As [`Corpus::open`], and behind them the programs with debug information that are built.
+    /// As [`Corpus::open`], and behind them the large programs and those with debug information that are built.
     ///
     /// # Errors
     /// If nothing fits, or lto-prune isn't built.
     pub(crate) fn timed(root: PathBuf, only: &[String]) -> Result<Corpus> {
-        let with_debug = Corpus::in_modes(root.clone(), only, &DEBUG_MODES)?;
+        let timed = Corpus::in_modes(root.clone(), only, &TIMED_MODES)?;
         let mut corpus = Corpus::built(root, only)?;
-        corpus.links.extend(with_debug.links);
+        corpus.links.extend(timed.links);
         corpus.having_links()
     }
 

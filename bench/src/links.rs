@@ -116,8 +116,71 @@ fn measure(corpus: &Corpus, options: &Options, link: &Link, lld: &Path, ours: &P
     ])
 }
 
+/// Each linker alone and behind lto-prune, beside lld alone; the cells of a row.
+fn measure_linkers(
+    corpus: &Corpus,
+    options: &Options,
+    link: &Link,
+    linkers: &[PathBuf],
+    ours: &Path,
+) -> Result<Vec<String>> {
+    let scratch = corpus.scratch(&format!("links/{}-{}", link.program, link.mode))?;
+    let mut commands = Vec::new();
+    for linker in linkers {
+        commands.push(corpus.linker_command(link, linker, &scratch.join("plain")));
+        let mut pruned = corpus.linker_command(link, ours, &scratch.join("pruned"));
+        pruned.env("LTO_PRUNE_LINKER", linker).env_remove("LTO_PRUNE_FLAGS").arg("--prune-no-cache");
+        commands.push(pruned);
+    }
+    let mut runs: Vec<Vec<Finished>> = commands.iter().map(|_| Vec::new()).collect();
+    for round in 0..=options.runs {
+        for (command, results) in commands.iter_mut().zip(&mut runs) {
+            let done = run_ok(command, &scratch)?;
+            if round > 0 {
+                results.push(done);
+            }
+        }
+    }
+    let walls: Vec<f64> = runs.iter().map(|r| cost(r).wall.as_secs_f64() * 1e3).collect();
+    let lld = walls.first().copied().unwrap_or_default();
+    let cells = walls.chunks(2).enumerate().flat_map(|(i, wall)| {
+        let [alone, pruned] = [wall[0], wall[1]].map(|ms| format!("{ms:.1}"));
+        let ratio = |ms: f64| format!("{:.2}", ms / lld);
+        if i == 0 {
+            vec![alone, pruned, ratio(wall[1])]
+        } else {
+            vec![alone, ratio(wall[0]), pruned, ratio(wall[1])]
+        }
+    });
+    Ok(std::iter::once(link.name()).chain(cells).collect())
+}
+
+/// What each of these linkers costs behind lto-prune.
+fn linkers(corpus: &Corpus, options: &Options) -> Result<bool> {
+    let ours = corpus.shims()?.join("ld.lto-prune");
+    let others = options.linkers.iter().filter(|name| *name != "lld");
+    let names: Vec<&str> = std::iter::once("lld").chain(others.map(String::as_str)).collect();
+    let paths = names.iter().map(|name| find_linker(name)).collect::<Result<Vec<_>>>()?;
+    let mut columns = vec!["link".to_owned(), "lld, ms".into(), "with ours, ms".into(), "ratio".into()];
+    for name in names.iter().skip(1) {
+        columns.extend([format!("{name}, ms"), "to lld".into(), "with ours, ms".into(), "to lld".into()]);
+    }
+    let mut table = Table::new(&columns.iter().map(String::as_str).collect::<Vec<_>>());
+    let good = table.links(corpus, |link| measure_linkers(corpus, options, link, &paths, &ours));
+    let body = format!(
+        "Wall time (median of {} interleaved runs) of each linker alone, and behind lto-prune at the default level without a cache; every ratio is to \
+         lld alone.\n\n{}",
+        options.runs,
+        table.as_str()
+    );
+    publish_good(good, corpus, options, "linkers", "What a link costs behind each linker", &body)
+}
+
 /// The command. True unless a link failed.
 pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
+    if !options.linkers.is_empty() {
+        return linkers(corpus, options);
+    }
     let lld = find_linker("lld")?;
     let ours = corpus.shims()?.join("ld.lto-prune");
     let mut table = Table::new(&[

@@ -72,7 +72,8 @@ options
   --only=A,B        these programs, or PROGRAM/MODE; reach: these mains; differ: these features; builds: these projects, or PROJECT/LINKER, again;
                     survey: libraries, programs; recompiled: these packages; split: these mains and packages
   --runs=N          links, propagate, audit, lto: runs of each (default 11)
-  --linkers=A,B     check, soak, soak-links, reach: of lld, mold, bfd, gold (default: all four), wild; differ: rust-lld too
+  --linkers=A,B     links: beside lld these, each alone and behind lto-prune;
+                    check, soak, soak-links, reach: of lld, mold, bfd, gold (default: all four), wild; differ: rust-lld too
   --count=N         differ, kills, mutate: so many links (default: 500, 100 and 1000); survey: so many packages with libraries (default: 200);
                     recompiled: so many programs (default: 25); split: so many packages (default: 20)
   --seed=N          differ: the first seed (default 0)

@@ -84,10 +84,13 @@ pub(super) fn hash_without(bytes: &[u8], range: Range<usize>) -> InputHash {
     *hasher.finalize().as_bytes()
 }
 
-/// Whether a module is asked for in the cache at all. Objects with a section for each function are summarised in the time that it takes to hash
-/// them, and so is LLVM bitcode.
+/// Whether a module is asked for in the cache at all: one section has most of its code. Objects with a section for each function are
+/// summarised in the time that it takes to hash them, and so is LLVM bitcode.
 pub(super) fn pays(bytes: &[u8]) -> bool {
-    native::largest_code_section(bytes) >= LARGE_SECTION
+    let sizes = native::code_section_sizes(bytes);
+    let largest = sizes.iter().copied().max().unwrap_or(0);
+    largest >= LARGE_SECTION
+        && largest >= sizes.iter().fold(0, |sum: u64, size| sum.saturating_add(*size)) / 2
 }
 
 /// A folder of entries, shared by any number of processes.

@@ -78,10 +78,9 @@ pub fn find_section(bytes: &[u8], name: &[u8]) -> Option<Range<usize>> {
     tables::find_section(bytes, name)
 }
 
-/// The size in bytes of the largest section of code, from the section headers alone; 0 for what is no such object. What it costs to divide
-/// an object's sections is about in proportion to it.
-pub fn largest_code_section(bytes: &[u8]) -> u64 {
-    tables::largest_code_section(bytes)
+/// The sizes in bytes of the sections of code, from the section headers alone; none for what is no such object.
+pub fn code_section_sizes(bytes: &[u8]) -> Vec<u64> {
+    tables::code_section_sizes(bytes)
 }
 
 fn read(

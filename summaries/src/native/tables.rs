@@ -378,13 +378,11 @@ fn read_symtab<'a>(bytes: &'a [u8], sections: &[Section]) -> Result<Option<Symta
     Ok(Some(Symtab { section: index as u32, entries, first_global: section.info, extended }))
 }
 
-/// The bytes of the largest section of code ([`super::largest_code_section`]).
-pub(crate) fn largest_code_section(bytes: &[u8]) -> u64 {
-    let sizes = section_headers(bytes).map(|raw| {
-        let is_code = |s: &Section| s.ty == elf::SHT_PROGBITS.0 && s.flags & elf::SHF_EXECINSTR.0 != 0;
-        raw.headers.iter().map(decode).filter(is_code).map(|section| section.size).max()
-    });
-    sizes.ok().flatten().unwrap_or(0)
+/// The sizes of all sections of code ([`super::code_section_sizes`]).
+pub(crate) fn code_section_sizes(bytes: &[u8]) -> Vec<u64> {
+    let is_code = |s: &Section| s.ty == elf::SHT_PROGBITS.0 && s.flags & elf::SHF_EXECINSTR.0 != 0;
+    let headers = section_headers(bytes).map(|raw| raw.headers).unwrap_or_default();
+    headers.iter().map(decode).filter(is_code).map(|section| section.size).collect()
 }
 
 /// Find a section by its name without reading anything else ([`super::find_section`]).
