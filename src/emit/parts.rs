@@ -15,6 +15,8 @@
 //! Left out: where atoms begin and end, and what their references mean; the summary says so. Bytes before the first
 //! atom, and between a run and the next atom, are padding and go.
 
+use std::cell::Cell;
+
 use object::elf;
 use summaries::native::significance::Significance;
 use summaries::{Atom, AtomIdx, ModuleSummary, SHORT_JUMP};
@@ -81,10 +83,14 @@ pub(super) struct SplitSections<'s> {
     plan: &'s ModulePlan,
     /// The sections that are emitted in parts, by section index.
     pub(super) sections: Vec<Parted>,
+    /// By section: the first of its atoms and the one behind its last.
+    atoms: Vec<(u32, u32)>,
     /// The relocations that the parting adds, by (section, field).
     synthesized: Vec<Synthesized>,
     /// What addresses in debug information mean where their place alone does not say, sorted.
     pub(super) meant: Vec<Meant>,
+    /// Where in `meant` the last answer was found.
+    near: Cell<usize>,
     /// (section, start, end) of ranges whose relocations go with their dropped owner; sorted and apart.
     ownerless: Vec<(u32, u64, u64)>,
 }
@@ -112,8 +118,10 @@ impl<'s> SplitSections<'s> {
             summary,
             plan,
             sections: Vec::new(),
+            atoms: vec![(0, 0); input.sections.len()],
             synthesized: Vec::new(),
             meant: Vec::new(),
+            near: Cell::new(0),
             ownerless: Vec::new(),
         };
         let planned: Vec<(&Atom, Action)> = summary.atoms.iter().zip(plan.atoms.iter().copied()).collect();
@@ -123,6 +131,9 @@ impl<'s> SplitSections<'s> {
             let range = first_atom..first_atom + atoms.len();
             first_atom = range.end;
             let Some((first, _)) = atoms.first() else { continue };
+            if let Some(slot) = parts.atoms.get_mut(first.section as usize) {
+                *slot = (range.start as u32, range.end as u32);
+            }
             if first.section != Atom::NO_SECTION && plan.parts(range) {
                 let only = (atoms.len() == 1).then_some(index);
                 let alone = |i: usize| {
@@ -190,9 +201,8 @@ impl<'s> SplitSections<'s> {
 
     /// The atoms of a section, and the number of the first.
     pub(super) fn atoms_of(&self, section: u32) -> (usize, &'s [Atom]) {
-        let first = self.summary.atoms.partition_point(|a| a.section < section);
-        let end = self.summary.atoms.partition_point(|a| a.section <= section);
-        (first, self.summary.atoms.get(first..end).unwrap_or(&[]))
+        let (first, end) = self.atoms.get(section as usize).copied().unwrap_or_default();
+        (first as usize, self.summary.atoms.get(first as usize..end as usize).unwrap_or(&[]))
     }
 
     /// What the plan says of a section that is not parted; `None` if it is no atom.
@@ -204,12 +214,23 @@ impl<'s> SplitSections<'s> {
     /// The atom that an address in debug information means: `offset` of `section` holds one of `place` in `parted`. Padding
     /// belongs to the atom before it.
     pub(super) fn described(&self, section: u32, offset: u64, parted: u32, place: u64) -> Option<AtomIdx> {
-        if let Ok(found) = self.meant.binary_search_by_key(&(section, offset), |(at, _)| *at) {
-            return self.meant.get(found).map(|(_, atom)| *atom);
+        if let Some(atom) = self.meant_at((section, offset)) {
+            return Some(atom);
         }
         let (first, atoms) = self.atoms_of(parted);
         let next = atoms.partition_point(|a| a.offset <= place);
         (!atoms.is_empty()).then(|| AtomIdx::new(first + next.saturating_sub(1)))
+    }
+
+    /// What is noted for a place. Relocations are asked about in the order of their places, so that the next answer is here or one further.
+    fn meant_at(&self, place: (u32, u64)) -> Option<AtomIdx> {
+        let is_before = |i: usize| self.meant.get(i).is_some_and(|(at, _)| *at < place);
+        let begins = |i: &usize| i.checked_sub(1).is_none_or(is_before) && !is_before(*i);
+        let near = self.near.get();
+        let found = [near, near + 1].into_iter().find(begins);
+        let found = found.unwrap_or_else(|| self.meant.partition_point(|(at, _)| *at < place));
+        self.near.set(found);
+        self.meant.get(found).filter(|(at, _)| *at == place).map(|(_, atom)| *atom)
     }
 
     /// What the address-significance table of the module says, if it gets one.
@@ -219,9 +240,8 @@ impl<'s> SplitSections<'s> {
 
     /// Whether all of a section that is not parted is one function that the linker may fold.
     pub(super) fn is_foldable(&self, section: u32) -> bool {
-        let first = self.summary.atoms.partition_point(|a| a.section < section);
-        let of_section = self.summary.atoms.get(first).is_some_and(|a| a.section == section);
-        of_section && self.plan.is_foldable(AtomIdx::new(first))
+        let (first, atoms) = self.atoms_of(section);
+        !atoms.is_empty() && self.plan.is_foldable(AtomIdx::new(first))
     }
 
     /// Whether something is emitted as a stub.

@@ -154,8 +154,8 @@ fn treat_part(
     parted: &Parted,
 ) -> Result<Treatment> {
     let (offset, addend) = (entry.r_offset.get(LE), entry.r_addend.get(LE));
-    let of = String::from_utf8_lossy(input.section_name(parted.section as usize)).into_owned();
     let error = |what: &str| {
+        let of = String::from_utf8_lossy(input.section_name(parted.section as usize));
         let message = format!("the relocation at {offset:#x} against section {of} + {addend:#x} {what}");
         Err(input.about(target.section as usize, message))
     };

@@ -11,7 +11,7 @@ const HEADER: u64 = 12;
 
 pub(super) fn rewrite(section: &DebugSection<'_>, layout: Layout<'_>) -> Result<Draft> {
     let invalid = |what: &str| Error::new(Stage::Emit, format!("a table of address ranges {what}"));
-    let mut draft = Draft::new(section.index);
+    let mut draft = Draft::in_place_of(section);
     let mut at = 0;
     while at < section.linked.len() as u64 {
         let mut cursor = Cursor::new(&section.linked, at);

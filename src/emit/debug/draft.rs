@@ -22,11 +22,23 @@ pub(super) struct Draft {
     pub(super) bytes: Vec<u8>,
     pub(super) relocations: Vec<Rela>,
     pub(super) meant: Vec<Meant>,
+    /// Where the relocations of what was copied last end, in the old section.
+    copied: usize,
 }
 
 impl Draft {
     pub(super) fn new(index: usize) -> Self {
-        Draft { index, bytes: Vec::new(), relocations: Vec::new(), meant: Vec::new() }
+        Draft { index, bytes: Vec::new(), relocations: Vec::new(), meant: Vec::new(), copied: 0 }
+    }
+
+    /// A draft that takes the place of a section, with room for a little more than that has.
+    pub(super) fn in_place_of(old: &DebugSection<'_>) -> Self {
+        let room = |len: usize| len + len / 4;
+        Draft {
+            bytes: Vec::with_capacity(room(old.raw.len())),
+            relocations: Vec::with_capacity(room(old.relocations.len())),
+            ..Draft::new(old.index)
+        }
     }
 
     /// How long it is so far, in bytes.
@@ -65,7 +77,7 @@ impl Draft {
         let bytes = range.and_then(|(start, end)| old.raw.get(start..end));
         let bytes = bytes.ok_or_else(|| Error::new(Stage::Emit, "debug information ends early"))?;
         let to = self.len();
-        for entry in old.relocations_in(start, end) {
+        for entry in old.relocations_in(start, end, &mut self.copied) {
             let mut entry = *entry;
             entry.r_offset = U64::new(LE, entry.r_offset.get(LE) - start + to);
             self.relocations.push(entry);

@@ -109,7 +109,9 @@ impl Layout<'_> {
             let stays = meant.is_some_and(|a| self.parts.atom(a).is_ok_and(|(_, a)| a == Action::Keep));
             return Ok(if stays { vec![(begin, end)] } else { Vec::new() });
         }
-        let runs = parted.runs.iter().filter(|r| r.stub.is_none());
+        let next = parted.runs.partition_point(|r| r.end as i64 <= first);
+        let runs = parted.runs.get(next..).unwrap_or(&[]).iter();
+        let runs = runs.take_while(|r| (r.start as i64) < last).filter(|r| r.stub.is_none());
         let cut = runs.map(|r| (first.max(r.start as i64), last.min(r.end as i64))).filter(|(b, e)| b < e);
         Ok(cut.filter_map(|(b, e)| encode(section, b).zip(encode(section, e))).collect())
     }

@@ -73,7 +73,7 @@ impl Registers {
 }
 
 pub(super) fn rewrite(section: &DebugSection<'_>, layout: Layout<'_>) -> Result<(Draft, OffsetMap)> {
-    let (mut draft, mut map) = (Draft::new(section.index), OffsetMap::default());
+    let (mut draft, mut map) = (Draft::in_place_of(section), OffsetMap::default());
     let mut at = 0;
     while at < section.linked.len() as u64 {
         let mut cursor = Cursor::new(&section.linked, at);
@@ -157,7 +157,6 @@ fn write_sequence(
         if begin == behind {
             continue;
         }
-        let in_part = rows.iter().filter(|r| r.address < behind);
         // The row in force at the start: the last one before it.
         let from = rows.partition_point(|r| r.address < begin);
         // The file is always said: readers differ about which one DWARF 5 begins with.
@@ -170,7 +169,8 @@ fn write_sequence(
         {
             write_row(draft, header, &mut registers, Registers { address: begin, ..*in_force });
         }
-        for row in in_part.skip(from) {
+        let to = rows.partition_point(|r| r.address < behind);
+        for row in rows.get(from..to).unwrap_or(&[]) {
             write_row(draft, header, &mut registers, *row);
         }
         if behind > registers.address {

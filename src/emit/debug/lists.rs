@@ -135,7 +135,7 @@ pub(super) struct ListSection<'s, 'a> {
 impl ListSection<'_, '_> {
     /// Write the section anew. `uses` are all lists of it that attributes refer to, sorted by offset.
     pub(super) fn rewrite(self, uses: &[ListUse]) -> Result<(Draft, OffsetMap)> {
-        let (mut draft, mut map) = (Draft::new(self.section.index), OffsetMap::default());
+        let (mut draft, mut map) = (Draft::in_place_of(self.section), OffsetMap::default());
         let mut at = 0;
         for (i, list) in uses.iter().enumerate() {
             if let Some(before) = i.checked_sub(1).and_then(|i| uses.get(i))

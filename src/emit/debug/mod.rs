@@ -239,7 +239,7 @@ fn write(
         });
     }
     for draft in drafts {
-        let Draft { index, bytes, relocations, mut meant } = draft;
+        let Draft { index, bytes, relocations, mut meant, .. } = draft;
         needs.meant.append(&mut meant);
         let relocations = Some(maps.apply(input, relocations)?);
         surgery.changes.push(Change { section: index, bytes: Some(bytes), relocations });

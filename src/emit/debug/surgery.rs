@@ -58,8 +58,16 @@ impl Surgery {
 
     /// The bytes of the new object.
     pub(super) fn perform(self, input: &Input<'_>) -> Result<Vec<u8>> {
+        let relocations = |relocations: &[Rela]| size_of_val(relocations) + 64;
+        let added = self.additions.iter().map(|a| a.bytes.len() + relocations(&a.relocations));
+        let changed = self.changes.iter().map(|change| {
+            change.bytes.as_ref().map_or(0, Vec::len) + change.relocations.as_deref().map_or(0, relocations)
+        });
+        let more: usize = added.chain(changed).sum();
+        let mut out = Vec::with_capacity(input.bytes.len() + more + (1 << 16));
+        out.extend_from_slice(input.bytes);
         let mut file = File {
-            out: input.bytes.to_vec(),
+            out,
             headers: input.sections.to_vec(),
             names: input.data(input.section_names)?.to_vec(),
             symbol_table: input.symbol_table.unwrap_or(0) as u32,
