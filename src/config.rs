@@ -1,7 +1,7 @@
 //! What the command line means, once: every option that changes what we decide, validated and typed.
 //!
 //! The words of the line itself stay in [`Config::linker_args`], untouched and in order, because every argument
-//! that is not ours is the linker's. Left out: opening any file; that is pass 1.
+//! that is not ours is the linker's. Left out: opening any file; that is the pass load.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;

@@ -130,7 +130,7 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
     let mut modules = ManuallyDrop::new(timer.stage(Stage::Summarise, summarise));
     let (index, followed) = index_modules(config, &inputs, &resolution, &mut modules, cache.as_ref(), timer);
     let mut index = ManuallyDrop::new(index);
-    // The index is frozen, but for roots; nothing looks at names or files again until emit.
+    // Edges are frozen; roots may be added by `settle` and `--prune-limit`.
     let summaries = summaries_of(&modules);
     let keys: Vec<_> = modules.iter().map(|module| module.key).collect();
     let cached = LinkCache { cache: cache.as_ref(), keys: &keys };

@@ -1,4 +1,4 @@
-//! Pass 8, link: the real linker, on the pruned objects or, wherever we are not sure, on the originals.
+//! The pass link: the real linker, on the pruned objects or, wherever we are not sure, on the originals.
 //!
 //! The pruned link writes into a hidden folder beside the output, so that the output appears complete or not at
 //! all. Where a rename would not do what the linker does (the output is a symbolic link or one of several names of a

@@ -1,4 +1,4 @@
-//! Pass 6, plan: liveness becomes keep, drop or stub for each atom, per module.
+//! The pass plan: liveness becomes keep, drop or stub for each atom, per module.
 //!
 //! Emission applies a plan and decides nothing. A module is touched only if something goes from it, or if the
 //! COMDAT group that stands for one of its own lost something: then its own copy, which the linker would take

@@ -1,4 +1,4 @@
-//! Passes 7 to 9 of a link in which something goes: emit the pruned objects, link them, verify both.
+//! The last passes of a link in which something goes: emit the pruned objects, link them, verify both.
 //!
 //! Safe because nothing is published before what was emitted agrees with its plan, the linker took it, and the output has what the plain one has.
 //! Whatever fails means that the originals are linked. Left out: whether there is anything to prune ([`crate::refusal`]).
@@ -138,7 +138,7 @@ fn prune_and_link(
     Ok(Pruned { linked: true, totals: account(link, &emitted.objects), ..Pruned::default() })
 }
 
-/// Each pruned object agrees with its plan, and every strong reference has the definition that it had. Objects that do, and are new, go into the cache.
+/// Each pruned object agrees with its plan, and every reference of an allocated section still has a definition. Objects that do, and are new, go into the cache.
 fn verify_emitted(
     link: LinkInputs<'_>,
     sources: EmissionInputs<'_>,
@@ -170,7 +170,7 @@ fn verify_emitted(
         })
         .collect::<Result<_>>()?;
     link.cached.put_new(link.summaries);
-    let elsewhere = resolution.names_defined_elsewhere();
+    let elsewhere = resolution.names_needing_no_module();
     verify::closure_of(&facts, &|name| elsewhere.contains(name), &|_| false)
 }
 

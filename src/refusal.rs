@@ -1,7 +1,8 @@
 //! Whether the link may be pruned at all: the limits of severity `Link`, from every source, in one place.
 //!
 //! Any of them means that the originals are linked. That is always right, so in doubt there is a limit. Left out:
-//! limits of one module, which the index turned into roots.
+//! limits of one module, which the index turned into roots; that lld drops all of it by itself ([`crate::plan`]); and what is found out later,
+//! when the linker refuses or a check fails ([`crate::pruned_link`]).
 
 mod bitcode;
 mod difference;
@@ -174,7 +175,7 @@ fn unchangeable_bitcode(link: LinkInputs<'_>, plan: &Plan) -> Vec<PlacedLimit> {
     touched.filter_map(why).collect()
 }
 
-/// Atoms that go, for the decision whether a pruned link is worth making.
+/// Whether any module is to be rewritten, so that a pruned link is worth making.
 pub fn drops_anything(plan: &Plan) -> bool {
     plan.modules.iter().any(|m| !m.is_untouched())
 }

@@ -1,4 +1,4 @@
-//! Pass 9, verify: what was emitted and what was linked, read again and held against the plan.
+//! The pass verify: what was emitted and what was linked, read again and held against the plan.
 //!
 //! Decides whether the pruned link may be published. It shares no parser of objects with emission (goblin reads here; of bitcode there is but one reader), so that
 //! a misreading there is not repeated here, and it computes nothing that it could take over from emission: it

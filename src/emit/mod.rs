@@ -1,11 +1,11 @@
-//! Pass 7, emit: a plan applied to the bytes of a module, and archives written.
+//! The pass emit: a plan applied to the bytes of a module, and archives written.
 //!
 //! Emission decides nothing: what goes stands in the [`ModulePlan`](crate::plan::ModulePlan), and a plan that
 //! would leave a reference without a definition is an error here, never a guess. A module from which nothing
 //! goes is not rewritten at all; its bytes are passed on.
 //!
 //! LLVM bitcode is rewritten by [`bitcode`]. [`object::rewrite`] is the list of the steps for one native module. They work on one model: sections by their old
-//! index with a fate each ([`sections`]), symbols by their old index with a standing each ([`symbols`]), and the
+//! index with a disposition each ([`sections`]), symbols by their old index with a disposition each ([`symbols`]), and the
 //! relocations that tie them ([`relocations`]); the new numbering is computed once, just before writing.
 
 pub mod archive;
@@ -28,6 +28,6 @@ mod tables;
 pub mod tree;
 #[cfg(test)]
 mod tests;
-mod relocation_action;
+mod treatment;
 mod unwind;
 mod write;

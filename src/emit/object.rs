@@ -1,7 +1,7 @@
 //! One module rewritten: the plan applied to the bytes of an object.
 //!
-//! [`rewrite`] is the list of the steps. First everything is decided in old numbers (fates of sections, unwind
-//! records, standings of symbols, relocations that are resolved), then sections and symbols are numbered anew, then
+//! [`rewrite`] is the list of the steps. First everything is decided in old numbers (dispositions of sections, unwind
+//! records, dispositions of symbols, relocations that are resolved), then sections and symbols are numbered anew, then
 //! the output is written once, front to back. The contents of a section that stays are copied bit by bit, but for
 //! `.eh_frame` and for fields of sections that are not allocated; order, names, flags, alignments and entry sizes
 //! stay.
@@ -33,7 +33,7 @@ const RELA: &[u8] = b".rela";
 struct Model<'a, 'p> {
     input: &'a Input<'a>,
     parts: &'a SplitSections<'a>,
-    fates: SectionDisposition,
+    dispositions: SectionDisposition,
     symbols: Symbols<'p>,
     unwind: Unwind,
     scan: Scan,
@@ -95,63 +95,64 @@ fn rewrite_without(
         input.added.clone_from(&explicit.added);
         parts.meant.clone_from(&explicit.meant);
     }
-    let mut fates = SectionDisposition::decide(&input, summary, plan, &parts)?;
-    emptied.iter().for_each(|section| fates.drop(*section));
-    let mut symbols = Symbols::new(&input, summary, plan, &fates, &parts)?;
-    let unwind = Unwind::prune(&input, &fates, &symbols, &parts)?;
-    let scan = relocations::scan(&input, &fates, &unwind, &parts, &mut symbols)?;
-    drop_emptied(&input, &mut fates, &unwind, &scan, &symbols)?;
-    let table = symbols.number(&input, &fates, &parts, &scan.section_symbols)?;
+    let mut dispositions = SectionDisposition::decide(&input, summary, plan, &parts)?;
+    emptied.iter().for_each(|section| dispositions.drop(*section));
+    let mut symbols = Symbols::new(&input, summary, plan, &dispositions, &parts)?;
+    let unwind = Unwind::prune(&input, &dispositions, &symbols, &parts)?;
+    let scan = relocations::scan(&input, &dispositions, &unwind, &parts, &mut symbols)?;
+    drop_emptied(&input, &mut dispositions, &unwind, &scan, &symbols)?;
+    let table = symbols.number(&input, &dispositions, &parts, &scan.section_symbols)?;
     let profile = tables::profile(&input, &table)?;
     if let Some(profile) = profile.as_ref().filter(|p| p.weights.is_empty() && emptied.is_empty()) {
         // lld warns of a profile without relocations. Symbols of it go too, so their numbers are others.
         let emptied = [profile.section, profile.relocation_section];
         return rewrite_without(bytes, summary, plan, explicit, &emptied);
     }
-    let sections = number_sections(&input, &mut fates, &parts, &scan)?;
+    let sections = number_sections(&input, &mut dispositions, &parts, &scan)?;
     let input = &input;
-    Model { input, parts: &parts, fates, symbols, unwind, scan, sections, table, profile }.write()
+    Model { input, parts: &parts, dispositions, symbols, unwind, scan, sections, table, profile }.write()
 }
 
 /// Relocation sections whose entries all went go; so does an `.eh_frame` of which nothing is left, unless a symbol
 /// marks its place.
 fn drop_emptied(
     input: &Input<'_>,
-    fates: &mut SectionDisposition,
+    dispositions: &mut SectionDisposition,
     unwind: &Unwind,
     scan: &Scan,
     symbols: &Symbols<'_>,
 ) -> Result<()> {
     for index in 1..input.sections.len() {
         if input.role(index) == Role::Relocations && !scan.has_entries(index) {
-            fates.drop(index);
+            dispositions.drop(index);
         }
     }
     let needed = symbols.needed_sections(input)?;
     for index in unwind.emptied() {
         if needed.get(index) != Some(&true) {
-            fates.drop(index);
+            dispositions.drop(index);
         }
     }
     Ok(())
 }
 
-/// The table of extended section numbers is needed only if there are that many sections.
+/// Number the sections of the output. The table of extended section numbers goes where there are too few sections to need it, and then the
+/// others are numbered once more.
 fn number_sections(
     input: &Input<'_>,
-    fates: &mut SectionDisposition,
+    dispositions: &mut SectionDisposition,
     parts: &SplitSections<'_>,
     scan: &Scan,
 ) -> Result<Numbering> {
-    let sections = fates.number(input, parts, &scan.of_parts);
+    let sections = dispositions.number(input, parts, &scan.of_parts);
     let extended: Vec<usize> =
         (1..input.sections.len()).filter(|i| input.role(*i) == Role::ExtendedIndices).collect();
     if sections.order.len() <= usize::from(elf::SHN_LORESERVE) {
-        if extended.iter().all(|i| !fates.keeps(*i)) {
+        if extended.iter().all(|i| !dispositions.keeps(*i)) {
             return Ok(sections);
         }
-        extended.iter().for_each(|i| fates.drop(*i));
-        return Ok(fates.number(input, parts, &scan.of_parts));
+        extended.iter().for_each(|i| dispositions.drop(*i));
+        return Ok(dispositions.number(input, parts, &scan.of_parts));
     }
     match extended.is_empty() {
         false => Ok(sections),
@@ -258,8 +259,10 @@ impl Model<'_, '_> {
                     _ => Slot::NewRelocations { target: old, run: 0 },
                 };
                 if of_runs.0 != Some(all) {
-                    of_runs =
-                        (Some(all), relocations::write_parts(output, &self.fates, section, relocations)?);
+                    of_runs = (
+                        Some(all),
+                        relocations::write_parts(output, &self.dispositions, section, relocations)?,
+                    );
                 }
                 writer.out.extend_from_slice(of_runs.1.get(run as usize).map_or(&[], |r| r));
                 writer.end(header);

@@ -4,7 +4,7 @@
 //! flags of the original. Safe because within a run every distance is what it was, and what reaches from one run to
 //! another gets a relocation here or is an error. A run ends before an atom that is aligned better than the run's
 //! start is, so that every atom keeps its alignment. A section from which nothing goes is none of these, however many
-//! atoms it has: it is copied.
+//! atoms it has, unless functions of it may be folded: it is copied.
 //!
 //! A function that the linker may fold is a run by itself, also in a section from which nothing goes: folding moves whole sections.
 //! So is an atom that the plan gives a section of its own ([`ModulePlan::section_names`]).
@@ -15,7 +15,7 @@
 //! Left out: where atoms begin and end, and what their references mean; the summary says so. Bytes before the first
 //! atom, and between a run and the next atom, are padding and go.
 
-use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use object::elf;
 use summaries::native::significance::Significance;
@@ -90,7 +90,7 @@ pub(super) struct SplitSections<'s> {
     /// What addresses in debug information mean where their place alone does not say, sorted.
     pub(super) meant: Vec<Meant>,
     /// Where in `meant` the last answer was found.
-    near: Cell<usize>,
+    near: AtomicUsize,
     /// (section, start, end) of ranges whose relocations go with their dropped owner; sorted and apart.
     ownerless: Vec<(u32, u64, u64)>,
 }
@@ -121,7 +121,7 @@ impl<'s> SplitSections<'s> {
             atoms: vec![(0, 0); input.sections.len()],
             synthesized: Vec::new(),
             meant: Vec::new(),
-            near: Cell::new(0),
+            near: AtomicUsize::new(0),
             ownerless: Vec::new(),
         };
         let planned: Vec<(&Atom, Action)> = summary.atoms.iter().zip(plan.atoms.iter().copied()).collect();
@@ -226,10 +226,10 @@ impl<'s> SplitSections<'s> {
     fn meant_at(&self, place: (u32, u64)) -> Option<AtomIdx> {
         let is_before = |i: usize| self.meant.get(i).is_some_and(|(at, _)| *at < place);
         let begins = |i: &usize| i.checked_sub(1).is_none_or(is_before) && !is_before(*i);
-        let near = self.near.get();
+        let near = self.near.load(Ordering::Relaxed);
         let found = [near, near + 1].into_iter().find(begins);
         let found = found.unwrap_or_else(|| self.meant.partition_point(|(at, _)| *at < place));
-        self.near.set(found);
+        self.near.store(found, Ordering::Relaxed);
         self.meant.get(found).filter(|(at, _)| *at == place).map(|(_, atom)| *atom)
     }
 

@@ -11,11 +11,11 @@ use object::{I64, U64, pod};
 
 use super::input::{Input, LE, Rela, Role};
 use super::parts::SplitSections;
-use super::relocation_action::{Target, Treatment, field_of, treat};
 use super::sections::{PartRelocations, SectionDisposition};
 use super::symbol_table::EmittedSymbols;
 use super::symbols::Symbols;
 use super::tables;
+use super::treatment::{Target, Treatment, field_of, treat};
 use super::unwind::Unwind;
 use crate::error::{Error, Result, Stage};
 
@@ -48,7 +48,7 @@ fn truncate(value: u64, width: u8) -> u64 {
 /// Look at every relocation: which symbols stay in use, which fields are resolved here.
 pub(super) fn scan(
     input: &Input<'_>,
-    fates: &SectionDisposition,
+    dispositions: &SectionDisposition,
     unwind: &Unwind,
     parts: &SplitSections<'_>,
     symbols: &mut Symbols<'_>,
@@ -60,7 +60,7 @@ pub(super) fn scan(
         }
         let target_index = section.sh_info.get(LE) as usize;
         let entries: &[Rela] = input.table(index)?;
-        if !fates.keeps(index) {
+        if !dispositions.keeps(index) {
             entries.iter().for_each(|e| symbols.note_input(e.r_sym(LE, false)));
             continue;
         }
@@ -110,7 +110,7 @@ pub(super) fn scan(
         }
     }
     scan.patches.sort_by_key(|p| p.section);
-    scan.synthesize(input, fates, parts)?;
+    scan.synthesize(input, dispositions, parts)?;
     Ok(scan)
 }
 
@@ -133,9 +133,9 @@ fn check_unmoved(input: &Input<'_>, unwind: &Unwind, target: Target, entry: &Rel
 }
 
 /// The relocation section that takes the synthesised relocations of `section`: the first that stays.
-fn carrier(input: &Input<'_>, fates: &SectionDisposition, section: u32) -> Option<usize> {
+fn carrier(input: &Input<'_>, dispositions: &SectionDisposition, section: u32) -> Option<usize> {
     let relocates = |(i, s): &(usize, &super::input::Shdr)| {
-        input.role(*i) == Role::Relocations && s.sh_info.get(LE) == section && fates.keeps(*i)
+        input.role(*i) == Role::Relocations && s.sh_info.get(LE) == section && dispositions.keeps(*i)
     };
     input.sections.iter().enumerate().skip(1).find(relocates).map(|(i, _)| i)
 }
@@ -145,7 +145,7 @@ impl Scan {
     fn synthesize(
         &mut self,
         input: &Input<'_>,
-        fates: &SectionDisposition,
+        dispositions: &SectionDisposition,
         parts: &SplitSections<'_>,
     ) -> Result<()> {
         if parts.is_empty() {
@@ -157,7 +157,7 @@ impl Scan {
                 self.section_symbols.extend(listed.map(|(_, run)| (parted.section, run)));
             }
             self.section_symbols.extend(parted.stubs().map(|(run, _)| (parted.section, run)));
-            let carrier = carrier(input, fates, parted.section);
+            let carrier = carrier(input, dispositions, parted.section);
             for added in parts.synthesized(parted.section) {
                 let Some(run) = parted.run_at(added.field) else { continue };
                 self.section_symbols.push((parted.section, added.target));
@@ -242,7 +242,7 @@ pub(super) fn write(output: Output<'_>, index: usize, out: &mut Vec<u8>) -> Resu
 /// `index` also the calls of stubs that report.
 pub(super) fn write_parts(
     output: Output<'_>,
-    fates: &SectionDisposition,
+    dispositions: &SectionDisposition,
     section: u32,
     index: Option<usize>,
 ) -> Result<Vec<Vec<u8>>> {
@@ -268,7 +268,7 @@ pub(super) fn write_parts(
             }
         }
     }
-    let added = match index == carrier(input, fates, section) {
+    let added = match index == carrier(input, dispositions, section) {
         true => parts.synthesized(section),
         false => &[],
     };

@@ -110,19 +110,19 @@ impl SectionDisposition {
             }
         }
         let kept = by_atom.iter().map(|a| *a != Some(Action::Drop)).collect();
-        let mut fates = SectionDisposition { kept };
-        fates.replace_groups(input, plan, &by_atom)?;
+        let mut dispositions = SectionDisposition { kept };
+        dispositions.replace_groups(input, plan, &by_atom)?;
         for index in 1..input.sections.len() {
             if input.role(index) == Role::Relocations {
                 let target = input.section(index)?.sh_info.get(LE) as usize;
                 input.section(target)?;
-                let stays = fates.keeps(target);
-                fates.set(index, stays && fates.keeps(index));
+                let stays = dispositions.keeps(target);
+                dispositions.set(index, stays && dispositions.keeps(index));
             }
         }
-        fates.empty_groups(input)?;
-        fates.check_order(input, parts)?;
-        Ok(fates)
+        dispositions.empty_groups(input)?;
+        dispositions.check_order(input, parts)?;
+        Ok(dispositions)
     }
 
     /// Whether the section stays, whole or in parts.

@@ -38,7 +38,7 @@ pub(super) enum SymbolDisposition {
 pub(super) struct Symbols<'p> {
     plan: &'p ModulePlan,
     first_global: usize,
-    standing: Vec<SymbolDisposition>,
+    disposition: Vec<SymbolDisposition>,
     /// Some relocation of the input names it.
     was_referenced: Vec<bool>,
     /// Some relocation that stays names it.
@@ -51,12 +51,12 @@ fn malformed(message: impl Into<String>) -> Error {
 }
 
 impl<'p> Symbols<'p> {
-    /// Find the standing of every symbol.
+    /// Find the disposition of every symbol.
     pub(super) fn new(
         input: &Input<'_>,
         summary: &ModuleSummary,
         plan: &'p ModulePlan,
-        fates: &SectionDisposition,
+        dispositions: &SectionDisposition,
         parts: &SplitSections<'_>,
     ) -> Result<Self> {
         let mut homes = Vec::new();
@@ -64,7 +64,7 @@ impl<'p> Symbols<'p> {
         if summary.symbols.len() != count {
             return Err(malformed("the summary is not of this module: its symbols differ"));
         }
-        let mut standing = Vec::with_capacity(count);
+        let mut disposition = Vec::with_capacity(count);
         for (i, symbol) in summary.symbols.iter().enumerate() {
             let planned = match symbol.definition {
                 Definition::Atom(a) | Definition::Common(a) => {
@@ -83,11 +83,11 @@ impl<'p> Symbols<'p> {
                         None => true,
                     }
                 }
-                SymbolPlace::Section(s) => planned || !fates.keeps(s as usize),
+                SymbolPlace::Section(s) => planned || !dispositions.keeps(s as usize),
                 SymbolPlace::Undefined => false,
                 _ => planned,
             };
-            standing.push(match place {
+            disposition.push(match place {
                 SymbolPlace::Undefined => SymbolDisposition::Undefined,
                 _ if !dropped => SymbolDisposition::Defined,
                 _ if i >= input.first_global && plan.prevails_elsewhere.get(i) == Some(&true) => {
@@ -99,7 +99,7 @@ impl<'p> Symbols<'p> {
         Ok(Symbols {
             plan,
             first_global: input.first_global,
-            standing,
+            disposition,
             was_referenced: vec![false; count],
             is_referenced: vec![false; count],
             homes,
@@ -107,8 +107,8 @@ impl<'p> Symbols<'p> {
     }
 
     /// What becomes of the symbol's definition. An error if there is no such symbol.
-    pub(super) fn standing(&self, symbol: u32) -> Result<SymbolDisposition> {
-        self.standing
+    pub(super) fn disposition(&self, symbol: u32) -> Result<SymbolDisposition> {
+        self.disposition
             .get(symbol as usize)
             .copied()
             .ok_or_else(|| malformed(format!("a relocation names symbol {symbol}, not there")))
@@ -171,13 +171,13 @@ impl<'p> Symbols<'p> {
     pub(super) fn number(
         &self,
         input: &Input<'_>,
-        fates: &SectionDisposition,
+        dispositions: &SectionDisposition,
         parts: &SplitSections<'_>,
         runs: &[(u32, u32)],
     ) -> Result<EmittedSymbols> {
         let mut signature = vec![false; input.symbols.len()];
         for (index, section) in input.sections.iter().enumerate() {
-            if input.role(index) == Role::Group && fates.keeps(index) {
+            if input.role(index) == Role::Group && dispositions.keeps(index) {
                 let symbol = section.sh_info.get(LE) as usize;
                 *signature
                     .get_mut(symbol)
@@ -200,15 +200,17 @@ impl<'p> Symbols<'p> {
                 next = table.end_locals(next, runs);
             }
             let flag = |flags: &[bool]| flags.get(i).copied().unwrap_or(false);
-            // Tables and unwind sections may have been found empty since the standings were taken.
-            let standing = match (self.standing.get(i).copied(), input.place(i)?) {
-                (Some(SymbolDisposition::Defined), SymbolPlace::Section(s)) if !fates.keeps(s as usize) => {
+            // Tables and unwind sections may have been found empty since the dispositions were taken.
+            let disposition = match (self.disposition.get(i).copied(), input.place(i)?) {
+                (Some(SymbolDisposition::Defined), SymbolPlace::Section(s))
+                    if !dispositions.keeps(s as usize) =>
+                {
                     SymbolDisposition::Gone
                 }
-                (standing, _) => standing.unwrap_or(SymbolDisposition::Gone),
+                (disposition, _) => disposition.unwrap_or(SymbolDisposition::Gone),
             };
             let pinned = flag(&self.plan.pin_mention);
-            let entry = match standing {
+            let entry = match disposition {
                 _ if i == 0 => EmittedSymbol::AsItWas,
                 SymbolDisposition::Defined => EmittedSymbol::AsItWas,
                 SymbolDisposition::Undefined

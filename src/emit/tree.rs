@@ -1,4 +1,4 @@
-//! Pass 7, emit: the files that the linker gets, and the line that names them.
+//! The pass emit: the files that the linker gets, and the line that names them.
 //!
 //! The linker is left no choice that pruning could change. Each module in the link is named outright, in the
 //! order in which the plain link loads it; members of an archive come as an archive of the same basename under
@@ -86,7 +86,7 @@ fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
     haystack.windows(needle.len()).position(|w| w == needle)
 }
 
-/// The product of pass 7: where the pruned objects are, and the line that links them.
+/// The product of emission: where the pruned objects are, and the line that links them.
 #[derive(Debug)]
 pub struct Emitted<'s> {
     /// Arguments of the linker, but for the output.

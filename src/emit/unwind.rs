@@ -54,7 +54,7 @@ impl Unwind {
     /// Prune every `.eh_frame` that stays. An error is a section that must change and does not follow the LSB.
     pub(super) fn prune(
         input: &Input<'_>,
-        fates: &SectionDisposition,
+        dispositions: &SectionDisposition,
         symbols: &Symbols<'_>,
         parts: &SplitSections<'_>,
     ) -> Result<Self> {
@@ -63,7 +63,7 @@ impl Unwind {
         let mut sections: Vec<u32> = Vec::new();
         for (index, section) in input.sections.iter().enumerate().skip(1) {
             match input.role(index) {
-                Role::Unwind if fates.keeps(index) => sections.push(index as u32),
+                Role::Unwind if dispositions.keeps(index) => sections.push(index as u32),
                 Role::Relocations if input.role(section.sh_info.get(LE) as usize) == Role::Unwind => {
                     pairs.push((section.sh_info.get(LE), index));
                 }
@@ -175,8 +175,8 @@ fn is_gone(
 ) -> Result<bool> {
     let symbol = entry.r_sym(LE, false);
     let Some(parted) = parts.of_symbol(input, symbol)? else {
-        let standing = symbols.standing(symbol)?;
-        return Ok(matches!(standing, SymbolDisposition::Gone | SymbolDisposition::Replaced)
+        let disposition = symbols.disposition(symbol)?;
+        return Ok(matches!(disposition, SymbolDisposition::Gone | SymbolDisposition::Replaced)
             || symbols.is_stub(symbol));
     };
     let addend = entry.r_addend.get(LE);

@@ -1,4 +1,4 @@
-//! Pass 4, index: the summaries of all loaded modules joined into one graph of atoms, then frozen.
+//! The pass index: the summaries of all loaded modules joined into one graph of atoms, then frozen.
 //!
 //! Nothing after this looks at names or files again until emit. An edge goes from an atom to the atom that the
 //! linker will take for the reference; a reference that leaves the modules (to a DSO, to nothing) is kept

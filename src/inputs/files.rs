@@ -1,4 +1,4 @@
-//! The files and the order of the inputs, as pass 1 leaves them: tables by id, and the sequence of the command line.
+//! The files and the order of the inputs, as the pass load leaves them: tables by id, and the sequence of the command line.
 //!
 //! Later passes only read them. Left out: how inputs are found and recognised ([`load`](super::load())).
 
@@ -137,7 +137,7 @@ pub enum SequenceItem {
     GroupEnd,
 }
 
-/// The product of pass 1: every input, opened and told by its kind.
+/// The product of loading: every input, opened and told by its kind.
 #[derive(Debug, Default)]
 pub struct Inputs {
     pub files: IdVec<FileId, InputFile>,

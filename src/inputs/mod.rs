@@ -1,4 +1,4 @@
-//! Pass 1, load: the files of the link, opened, mapped, recognised, in the order of the command line.
+//! The pass load: the files of the link, opened, mapped, recognised, in the order of the command line.
 //!
 //! After this pass no file is added to the link. An archive member is a module of its own, identified by path
 //! and offset because member names repeat. What can't be read becomes a limit: the linker gives the message.

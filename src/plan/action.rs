@@ -33,7 +33,7 @@ pub struct ModulePlan {
     pub pin_mention: Vec<bool>,
     /// ELF section indices of `SHT_GROUP` sections that another module's group replaces, sorted. All their atoms are dropped.
     pub discarded_groups: Vec<u32>,
-    /// The module is passed to the linker as it is, the same bytes.
+    /// The module is passed to the linker as it is, the same bytes. Atoms may be dropped all the same, by the linker itself.
     pub untouched: bool,
     /// What its address-significance table says, if it gets one ([`mark_foldable`](super::fold::mark_foldable)).
     pub addresses: Option<Significance>,

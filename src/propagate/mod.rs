@@ -1,9 +1,9 @@
-//! Pass 5, propagate: from the preserved roots to all that is live, one fixpoint.
+//! The pass propagate: from the preserved roots to all that is live, one fixpoint.
 //!
 //! `solver` is generic; `liveness` is its client, by references alone. `values` follows addresses besides, at the level
 //! `pointers`; see docs/ARCHITECTURE.md.
 
-mod gate;
+mod mentioned_code;
 mod liveness;
 mod models;
 mod propagator;
@@ -11,10 +11,10 @@ pub mod solver;
 mod stub;
 pub mod values;
 
-pub(crate) use gate::code_sizes;
-pub use gate::{MentionedCode, followed};
 pub(crate) use liveness::reach;
 pub use liveness::{Liveness, Witness, live};
+pub(crate) use mentioned_code::code_sizes;
+pub use mentioned_code::{MentionedCode, followed};
 pub use models::Models;
 pub use propagator::Propagator;
 pub use stub::{can_stub, may_fold};

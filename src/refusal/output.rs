@@ -16,7 +16,7 @@ use crate::inputs::SequenceItem;
 use crate::plan::{Action, Plan};
 use crate::resolve::{GlobalSymbol, Prevailing, Resolution};
 
-/// What the plain link's output has that the pruned one's must have too; the driver compares.
+/// What the plain link's output has that the pruned one's must have too; [`PlainOutput::difference`] compares.
 #[derive(Debug, Default)]
 pub struct PlainOutput<'a> {
     /// `DT_NEEDED` in order, by the libraries' sonames; `None` for one without. `None` where it isn't known.

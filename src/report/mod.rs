@@ -1,4 +1,4 @@
-//! Pass 10, report: what went, what stayed and why.
+//! The pass report: what went, what stayed and why.
 //!
 //! A pure function of the index, the witnesses, the plan, the sizes and the linked file; it decides nothing. The
 //! types of [`schema`] are the serialised form.
@@ -258,6 +258,7 @@ fn add_module(facts: Facts<'_>, position: usize, report: &mut Report) {
     }
 }
 
+/// The form of a witness in the report. Whatever keeps an atom by an edge is a reference there, also a call, an escape or a label.
 fn witness_report(facts: Facts<'_>, witness: Witness) -> Option<WitnessReport> {
     match witness {
         Witness::Root(number) => {

@@ -1,4 +1,4 @@
-//! Pass 2, resolve: which members are in the link, which definition prevails, what each symbol means.
+//! The pass resolve: which members are in the link, which definition prevails, what each symbol means.
 //!
 //! Decided exactly as the linker behind us would (see the dialects). After this pass the set of modules, their
 //! order and every prevailing definition are fixed.

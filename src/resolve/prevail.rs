@@ -2,7 +2,7 @@
 //!
 //! Common to all dialects: the first group of a COMDAT signature stands; of several definitions a strong one,
 //! else a common one (the largest), else the first weak one; a definition in a module beats one in a DSO. mold
-//! ranks a weak definition, and a DSO's, above a common one; wild discards no group. Where dialects differ in a way that we haven't
+//! ranks a weak definition, and a DSO's, above a common one, GNU ld a DSO's that is data with contents; wild discards no group. Where dialects differ in a way that we haven't
 //! held against the linker, or the linker will refuse the link, the answer is a limit and nothing is pruned.
 
 use rayon::prelude::*;

@@ -1,6 +1,6 @@
 //! The symbol resolution of a link: what is loaded, and which definition of each name prevails.
 //!
-//! Frozen after pass 2; later passes read it by id. Left out: how it is decided, which is each linker's own ([`resolve`](super::resolve())).
+//! Frozen once it is made; later passes read it by id. Left out: how it is decided, which is each linker's own ([`resolve`](super::resolve())).
 
 use summaries::{Limit, LimitRecord, SymbolIdx, Visibility};
 
@@ -93,7 +93,7 @@ pub struct DsoState {
     pub referenced: bool,
 }
 
-/// The product of pass 2: what is loaded, and which definitions prevail.
+/// The product of resolution: what is loaded, and which definitions prevail.
 #[derive(Debug, Default)]
 pub struct Resolution<'a> {
     pub symbols: IdVec<SymbolId, GlobalSymbol<'a>>,
@@ -113,8 +113,8 @@ pub struct Resolution<'a> {
 }
 
 impl Resolution<'_> {
-    /// Names for which no loaded module's definition prevails: a reference to one needs none.
-    pub fn names_defined_elsewhere(&self) -> rustc_hash::FxHashSet<&[u8]> {
+    /// Names of which no loaded module's definition prevails, undefined ones among them: a reference to one needs no module.
+    pub fn names_needing_no_module(&self) -> rustc_hash::FxHashSet<&[u8]> {
         let elsewhere = self.symbols.iter().filter(|s| !matches!(s.prevailing, Prevailing::Module { .. }));
         elsewhere.map(|s| s.name).collect()
     }

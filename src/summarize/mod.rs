@@ -1,4 +1,4 @@
-//! Pass 3, summarise: a summary for every loaded module, in parallel, in load order.
+//! The pass summarise: a summary for every loaded module, in parallel, in load order.
 //!
 //! A summary that was made ahead of the link is used if it has the granularity of the link's level and its hash fits the
 //! bytes that are linked: one beside the object (`a.o.ltosum`) or beside the archive (in the folder `lib.a.ltosum`), or one in its section

@@ -1,6 +1,6 @@
 //! The linked file: that it is one, and the facts of it that the plain link must agree on.
 //!
-//! Decides nothing by itself but that the file is a whole ELF64 executable or shared library; the driver compares the
+//! Decides nothing by itself but that the file is a whole ELF64 executable or shared library; `PlainOutput::difference` compares the
 //! facts. Left out: relocatable outputs, and everything behind the dynamic section.
 
 use std::path::Path;

@@ -12,7 +12,7 @@ pub enum Severity {
     Function,
     /// One section is not divided: it lives and dies whole, with all that it refers to.
     Section,
-    /// Addresses are followed nowhere in the link: the level `pointers` is `functions`.
+    /// Addresses are followed nowhere in the link: the level `pointers` falls back to `functions`.
     Values,
     /// Every atom of the module is a root, and the module is passed through as it is.
     Module,

@@ -21,7 +21,7 @@ use crate::plan::{self, ModulePlan};
 /// What [`obstacle`] says, and what is kept and refers to what is dropped.
 pub fn apply(original: &[u8], summary: &ModuleSummary, plan: &ModulePlan) -> Result<Vec<u8>> {
     let survey = Survey::new(original).map_err(|e| Error::new(Stage::Emit, e.to_string()))?;
-    let fates = SectionDisposition::new(&survey, summary, plan);
+    let fates = ValueFates::new(&survey, summary, plan);
     rewrite(&survey, &|at| fates.of(at)).map_err(|e| {
         let error = Error::new(Stage::Emit, e.to_string());
         match e {
@@ -51,7 +51,7 @@ pub fn with_fates<T>(
     ask: impl Fn(&dyn Fn(ValueAt) -> ValueFate) -> Result<T>,
 ) -> Result<T> {
     let survey = Survey::new(original).map_err(|e| Error::new(Stage::Emit, e.to_string()))?;
-    let fates = SectionDisposition::new(&survey, summary, plan);
+    let fates = ValueFates::new(&survey, summary, plan);
     ask(&|at| fates.of(at))
 }
 
@@ -61,7 +61,7 @@ pub fn obstacle(original: &[u8], summary: &ModuleSummary, plan: &ModulePlan) -> 
         Ok(survey) => survey,
         Err(error) => return Some(error.to_string()),
     };
-    let fates = SectionDisposition::new(&survey, summary, plan);
+    let fates = ValueFates::new(&survey, summary, plan);
     for (m, module) in survey.file().modules.iter().enumerate() {
         for v in 0..module.values.len() {
             let at = ValueAt { module: m as u32, value: v as u32 };
@@ -73,15 +73,16 @@ pub fn obstacle(original: &[u8], summary: &ModuleSummary, plan: &ModulePlan) -> 
     None
 }
 
-struct SectionDisposition<'s> {
+/// What is done with each value of the module, by the plan.
+struct ValueFates<'s> {
     survey: &'s Survey<'s>,
     numbering: Numbering,
     plan: &'s ModulePlan,
 }
 
-impl<'s> SectionDisposition<'s> {
+impl<'s> ValueFates<'s> {
     fn new(survey: &'s Survey<'s>, summary: &ModuleSummary, plan: &'s ModulePlan) -> Self {
-        SectionDisposition { survey, numbering: numbering(survey.file(), summary.granularity), plan }
+        ValueFates { survey, numbering: numbering(survey.file(), summary.granularity), plan }
     }
 
     /// What is done with a value.

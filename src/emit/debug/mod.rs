@@ -83,8 +83,40 @@ pub(super) fn rewrite(input: &Input<'_>, parts: &SplitSections<'_>) -> Result<Op
     let symbols = &SectionSymbols::read(input)?;
     let layout = Layout { input, parts, symbols };
     let sections = Sections::read(input)?;
+    let (lines, lists) = rayon::join(
+        || lines_and_aranges(input, layout, &sections),
+        || units_and_lists(input, layout, &sections),
+    );
+    let (needs, lists) = lists?;
+    let rewritten = [lines?, lists].into_iter().flatten().collect();
+    write(input, layout, &sections, needs, rewritten).map(Some)
+}
+
+/// The sections that no unit needs to have been read for.
+fn lines_and_aranges(
+    input: &Input<'_>,
+    layout: Layout<'_>,
+    sections: &Sections<'_>,
+) -> Result<Vec<(Draft, OffsetMap)>> {
+    let mut rewritten = Vec::new();
+    if let Some(lines) = &sections.lines {
+        rewritten.push(lines::rewrite(lines, layout).map_err(|e| e.in_section(name(input, lines.index)))?);
+    }
+    if let Some(aranges) = &sections.aranges {
+        let draft = aranges::rewrite(aranges, layout);
+        let draft = draft.map_err(|e| e.in_section(name(input, aranges.index)))?;
+        rewritten.push((draft, OffsetMap::default()));
+    }
+    Ok(rewritten)
+}
+
+/// What the units need, and the sections of lists, by what the units say of them.
+fn units_and_lists(
+    input: &Input<'_>,
+    layout: Layout<'_>,
+    sections: &Sections<'_>,
+) -> Result<(Needs, Vec<(Draft, OffsetMap)>)> {
     let mut needs = Needs::default();
-    let mut rewritten: Vec<(Draft, OffsetMap)> = Vec::new();
     for info in &sections.units {
         let Some(abbreviations) = &sections.abbreviations else {
             return Err(input.about(info.index, "has no abbreviations"));
@@ -100,14 +132,7 @@ pub(super) fn rewrite(input: &Input<'_>, parts: &SplitSections<'_>) -> Result<Op
         };
         units::read(info, tables, &mut needs).map_err(|e| e.in_section(name(input, info.index)))?;
     }
-    if let Some(lines) = &sections.lines {
-        rewritten.push(lines::rewrite(lines, layout).map_err(|e| e.in_section(name(input, lines.index)))?);
-    }
-    if let Some(aranges) = &sections.aranges {
-        let draft = aranges::rewrite(aranges, layout);
-        let draft = draft.map_err(|e| e.in_section(name(input, aranges.index)))?;
-        rewritten.push((draft, OffsetMap::default()));
-    }
+    let mut rewritten = Vec::new();
     for (tables, uses, is_locations) in
         [(&sections.ranges, &mut needs.ranges, false), (&sections.locations, &mut needs.locations, true)]
     {
@@ -120,7 +145,7 @@ pub(super) fn rewrite(input: &Input<'_>, parts: &SplitSections<'_>) -> Result<Op
             rewritten.push(lists);
         }
     }
-    write(input, layout, &sections, needs, rewritten).map(Some)
+    Ok((needs, rewritten))
 }
 
 /// The object with all sections that are relocated decompressed; `None` if none is compressed.

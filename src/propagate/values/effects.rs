@@ -189,7 +189,8 @@ impl<'s> Flow<'s> {
         }
     }
 
-    /// Whatever comes out is in one of the registers of results, or in memory.
+    /// A function that calculates: any number that it is given may flow, displaced by an unknown amount, into every result and into the
+    /// memory of the arguments `into` (a bit each).
     fn compute(&mut self, site: u32, with: Numbers, into: u8) {
         let outcome = self.graph.node();
         let passed = self.sites[site as usize].passed.clone();
@@ -207,7 +208,7 @@ impl<'s> Flow<'s> {
         for (_, result) in passed.results.iter() {
             self.graph.assign(outcome, passed.first + result.0);
         }
-        for n in (0..6).filter(|n| into & 1 << n != 0) {
+        for n in (0..ARGUMENT_REGISTERS.len() as u8).filter(|n| into & 1 << n != 0) {
             if let Some(to) = self.argument(site, n) {
                 self.graph.add_use(to, ComplexConstraint::Store { from: outcome, offset: None, size: 0 });
             }

@@ -179,6 +179,7 @@ impl Following<'_> {
         Ok(())
     }
 
+    /// Add a reference to each target of a value: one that may be replaced means both definitions.
     fn refer(&mut self, from: AtomIdx, offset: u64, kind: ReferenceKind, value: ValueId, addend: i64) {
         for target in self.names.targets(value) {
             self.out.references.push(Reference { from, offset, kind, target, addend });
@@ -334,7 +335,7 @@ impl Following<'_> {
             // Intrinsic functions are nothing that is linked.
             if summary.is_some() && !self.names.targets(value).is_empty() {
                 let targets = self.names.targets(value);
-                // What no operand led to and nobody compares has been forgotten: it escapes.
+                // A mention that neither a constraint nor a comparison accounts for escapes.
                 if compared.binary_search(&value).is_ok() || targets.iter().all(|t| named.contains(t)) {
                     covered_references.push((section, at));
                     unused.extend(targets.into_iter().filter(|t| !named.contains(t)));

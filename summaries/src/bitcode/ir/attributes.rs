@@ -145,7 +145,7 @@ impl Attributes {
         Some(found)
     }
 
-    fn note(&mut self, what: String) {
+    fn note_unknown(&mut self, what: String) {
         if self.unknown.len() < MAX_NOTES {
             self.unknown.push(what);
         }
@@ -162,12 +162,12 @@ impl Attributes {
                     let head = record.take().zip(record.take()).ok_or_else(|| short(stream, GROUP))?;
                     let (group, complete) = group(head.1, record);
                     if !complete {
-                        self.note(format!("attribute group {}", head.0));
+                        self.note_unknown(format!("attribute group {}", head.0));
                     }
                     self.numbers.insert(head.0, self.groups.len() as u32);
                     self.groups.push(group);
                 }
-                Event::Record(code) => self.note(format!("attribute group record {code}")),
+                Event::Record(code) => self.note_unknown(format!("attribute group record {code}")),
             }
         }
     }
@@ -180,7 +180,7 @@ impl Attributes {
                 Event::Leave | Event::End => return Ok(()),
                 Event::Record(LIST) => self.lists.push(stream.operands().into()),
                 Event::Record(code) => {
-                    self.note(format!("attribute list record {code}"));
+                    self.note_unknown(format!("attribute list record {code}"));
                     self.lists.push(Box::default());
                 }
             }

@@ -374,10 +374,10 @@ impl Flow<'_> {
         Ok(!self.queue.is_empty())
     }
 
-    /// The instructions that a block leads to.
+    /// The instructions, by their number in the unit, that the block of this number leads to.
     fn successors(&self, block: usize, leaves: Leaves) -> Vec<usize> {
         let mut next = self.unit.blocks.get(block).map(|b| b.end);
-        // Padding does nothing, and behind a callee that never returns it hides that others lead to what follows.
+        // Padding does nothing: what follows it follows the block, and whether others lead there is asked of that.
         while let Some(behind) = next.and_then(|n| self.block(n))
             && self.is_padding(behind)
             && self.is_target.get(behind) != Some(&true)

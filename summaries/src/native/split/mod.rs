@@ -20,7 +20,7 @@ mod objects;
 mod plan;
 mod pointers;
 mod references;
-mod tables;
+mod jump_tables;
 mod text;
 mod unnamed;
 
@@ -94,7 +94,7 @@ pub(crate) fn plan(
     }
     let mut found = references::read(&context, &mut texts)?;
     unnamed::refuse(&context, &mut texts, &found);
-    let claimed = tables::claim(&context, &mut texts, &mut found);
+    let claimed = jump_tables::claim(&context, &mut texts, &mut found);
     references::one_meaning_each(&mut texts, &mut found.retargets);
     for text in &mut texts {
         text.close_ties();
@@ -181,11 +181,11 @@ fn ordered_and_grouped(context: &SplitContext<'_, '_>, texts: &mut [Text<'_>]) {
         if let Some(text) = context.text_of(atom.section).and_then(|t| texts.get_mut(t))
             && atom.group.is_some()
         {
-            text.keep_whole(Limit::GroupedSection, "several functions in a section of a group");
+            text.keep_undivided(Limit::GroupedSection, "several functions in a section of a group");
         }
         let after = atom.link_order.and_then(|a| context.section_of(a)).and_then(|s| context.text_of(s));
         if let Some(text) = after.and_then(|t| texts.get_mut(t)) {
-            text.keep_whole(
+            text.keep_undivided(
                 Limit::OrderedSection,
                 format!("section {} is ordered after it", context.describe(atom.section)),
             );
@@ -194,7 +194,11 @@ fn ordered_and_grouped(context: &SplitContext<'_, '_>, texts: &mut [Text<'_>]) {
 }
 
 /// Put together what holds for the sections that are divided.
-fn assemble(texts: &[Text<'_>], retargets: Vec<references::Retargeted>, owned: Vec<tables::Claimed>) -> Plan {
+fn assemble(
+    texts: &[Text<'_>],
+    retargets: Vec<references::Retargeted>,
+    owned: Vec<jump_tables::Claimed>,
+) -> Plan {
     let mut plan = Plan::default();
     let mut divided = vec![false; texts.len()];
     for (text, divided) in texts.iter().zip(&mut divided) {

@@ -3,7 +3,7 @@
 //! A relocation by section symbol means a place: `addend` for an absolute one, and for a PC-relative one in code `addend`
 //! plus the distance from the field to the end of the instruction, which decoding tells. In code that was not decoded that
 //! distance is 4 to 8 bytes. The place must be one instruction of one function, or the target section is refused. A
-//! PC-relative one in data means a place only if it is known what is added to it: see [`super::tables`].
+//! PC-relative one in data means a place only if it is known what is added to it: see [`super::jump_tables`].
 //!
 //! Addresses may be biased by a tag: one that lies just before a function is taken to mean that one as well.
 //!
@@ -64,8 +64,8 @@ pub(super) struct SplitReferences {
     pub(super) data: Vec<DataReference>,
     /// Text and offset of addresses that may mean the function behind them ([`Text::tie_biased`]), and where they are.
     pub(super) addresses: Vec<(usize, u64, SectionPlace)>,
-    /// Addresses in data that look like no label and are none, unless a table is there ([`super::tables`]).
-    pub(super) middles: Vec<Retargeted>,
+    /// Addresses in data that look like no label and are none, unless a table is there ([`super::jump_tables`]).
+    pub(super) mid_function_addresses: Vec<Retargeted>,
     /// Text and offset of the functions that relocations name.
     pub(super) named: Vec<(usize, u64)>,
 }
@@ -99,7 +99,7 @@ pub(super) fn read(context: &SplitContext<'_, '_>, texts: &mut [Text<'_>]) -> Re
         }
     }
     found.relative.sort_unstable();
-    if found.relative.is_empty() && found.middles.is_empty() {
+    if found.relative.is_empty() && found.mid_function_addresses.is_empty() {
         found.data = Vec::new();
     } else {
         for symbol in context.symbols.iter().filter(|s| s.kind != SymbolKind::Section) {
@@ -200,7 +200,7 @@ impl Reader<'_, '_, '_> {
             let why = format!("relocation of type {ty} at {place:#x} of section {from}: {what}");
             match self.source {
                 // What is not loaded says nothing of what code does.
-                ReferenceSource::Other => target.keep_whole(limit, why),
+                ReferenceSource::Other => target.keep_undivided(limit, why),
                 _ => target.refuse(limit, why),
             }
         }
@@ -266,7 +266,11 @@ impl Reader<'_, '_, '_> {
                         if !matches!(self.source, ReferenceSource::Data) {
                             return unclear("an address in the middle of a function");
                         }
-                        found.middles.push(Retargeted { at: (self.section, place), text, target: offset });
+                        found.mid_function_addresses.push(Retargeted {
+                            at: (self.section, place),
+                            text,
+                            target: offset,
+                        });
                     }
                     found.addresses.push((text, offset, (self.section, place)));
                 }

@@ -64,21 +64,22 @@ pub(super) struct Text<'a> {
     pub(super) formed: Vec<u64>,
     /// A table leads into it whose base is not proved: it is divided, but not understood.
     pub(super) has_loose_tables: bool,
+    /// Why it is not understood: its functions are neither told apart nor followed.
     pub(super) refusal: Option<(Limit, String)>,
     /// Why it may not be divided although it is understood.
     pub(super) whole: Option<(Limit, String)>,
 }
 
 impl Text<'_> {
-    /// Keep the section whole. The first reason is the one that counts.
+    /// The section is not understood. The first reason is the one that counts.
     pub(super) fn refuse(&mut self, limit: Limit, detail: impl Into<String>) {
         if self.refusal.is_none() {
             self.refusal = Some((limit, detail.into()));
         }
     }
 
-    /// Keep the section whole, for a reason that says nothing of what is in it.
-    pub(super) fn keep_whole(&mut self, limit: Limit, detail: impl Into<String>) {
+    /// The section is understood, but may not be divided. The first reason is the one that counts.
+    pub(super) fn keep_undivided(&mut self, limit: Limit, detail: impl Into<String>) {
         if self.whole.is_none() {
             self.whole = Some((limit, detail.into()));
         }

@@ -41,9 +41,9 @@ pub(super) fn claim(
     found: &mut SplitReferences,
 ) -> Vec<Claimed> {
     let mut claimed = Vec::new();
-    let asked = !found.relative.is_empty() || !found.middles.is_empty();
+    let asked = !found.relative.is_empty() || !found.mid_function_addresses.is_empty();
     let partners = if asked { partners(context, texts, &found.jumps) } else { Vec::new() };
-    refuse_middles(context, texts, found, &partners);
+    refuse_mid_function_addresses(context, texts, found, &partners);
     let jumps = dataflow::jumps(context, texts, found);
     let mut proofs: Vec<(SectionPlace, Part)> = Vec::new();
     let mut any: Vec<Part> = Vec::new();
@@ -107,15 +107,17 @@ pub(super) fn claim(
 
 /// Refuse the sections with addresses in the middle of a function, but for entries of absolute tables: what follows, without a
 /// gap, a place in data that code with an indirect jump names, and leads into that code or a part that it shares jumps with.
-fn refuse_middles(
+fn refuse_mid_function_addresses(
     context: &SplitContext<'_, '_>,
     texts: &mut [Text<'_>],
     found: &mut SplitReferences,
     partners: &[(Part, Part)],
 ) {
-    found.middles.sort_unstable();
+    found.mid_function_addresses.sort_unstable();
     let part = |texts: &[Text<'_>], text: usize, at: u64| Some((text, texts.get(text)?.part_at(at)?));
-    for table in found.middles.chunk_by(|a, b| base_of(a.at, &found.data) == base_of(b.at, &found.data)) {
+    for table in
+        found.mid_function_addresses.chunk_by(|a, b| base_of(a.at, &found.data) == base_of(b.at, &found.data))
+    {
         let base = table.first().and_then(|first| base_of(first.at, &found.data));
         let start = found.data.partition_point(|d| Some(d.to) < base);
         let named = found.data.get(start..).unwrap_or(&[]).iter().take_while(|d| Some(d.to) == base);

@@ -1,4 +1,4 @@
-//! The action for each relocation (keep, retarget, resolve here, drop): one decision for both passes over them.
+//! The treatment of each relocation (keep, retarget, resolve here, remove): one decision for both passes over them.
 //!
 //! In an allocated section every relocation stays, and one whose symbol has no definition left is an error: the
 //! plan was wrong. In a section that is not allocated (debug information above all) a relocation to what is
@@ -126,15 +126,15 @@ pub(super) fn treat(
     if let Some(parted) = parts.of_symbol(input, symbol)? {
         return treat_part(input, parts, target, entry, parted);
     }
-    let standing = symbols.standing(symbol)?;
+    let disposition = symbols.disposition(symbol)?;
     let stub = symbols.is_stub(symbol);
     if stub && target.alloc && !means_entry(target, entry, entry.r_addend.get(LE)) {
         return Err(into_stub(input, target, entry));
     }
     let dangles = if target.alloc {
-        standing == SymbolDisposition::Gone
+        disposition == SymbolDisposition::Gone
     } else {
-        match standing {
+        match disposition {
             SymbolDisposition::Defined => stub,
             SymbolDisposition::Undefined => symbols.prevailing_dropped(symbol) == Some(true),
             // A reference from debug information keeps nothing, so the other definition must be known to stay.
