@@ -1,4 +1,4 @@
-//! Errors of the driver: typed, each with the stage, file, section and symbol that it is about.
+//! Errors of the tool: typed, each with the stage, file, section and symbol that it is about.
 //!
 //! An error here means "a stage of ours failed"; what follows from it (the originals are linked, or with
 //! `--prune-strict` exit status 1) is decided once, in [`crate::run`]. A condition that the linker would report
@@ -54,7 +54,7 @@ pub struct Error {
     pub source: Option<std::io::Error>,
 }
 
-/// The result type of the driver's stages.
+/// The result type of the stages of the tool.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {

@@ -4,7 +4,7 @@
 //! this program; that of an object covers the key of its summary, its plan and this executable, so an entry is never stale.
 //! An entry ends with its own hash: what a crash or a full disk left behind is seen, ignored and replaced. Entries
 //! appear by rename, so concurrent links see whole ones only. No error of the cache is an error of the link.
-//! All hashing of the driver is here (blake3).
+//! All hashing of this crate is here (blake3).
 //!
 //! Modules are found by their bytes, not by path and time: hashing them takes less than a tenth of what dividing them does, and a file that is
 //! written twice within one tick of the clock is no other's. Left out: modules that are read as fast as an entry is ([`pays`]).

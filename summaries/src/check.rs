@@ -1,6 +1,6 @@
 //! Whether a summary that came from outside keeps the invariants that everything downstream indexes by.
 //!
-//! A summary is a table of ids; the driver follows them without looking. So what was read from a file or parsed from
+//! A summary is a table of ids; the tool follows them without looking. So what was read from a file or parsed from
 //! text is checked here, once, and what fails is not used. That an accepted summary *describes* some object is not
 //! checked: that is what the hash of the input in its file is for.
 

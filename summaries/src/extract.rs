@@ -1,7 +1,7 @@
 //! Recognises what a file is, by its first bytes as linkers do, and calls the front end for it.
 //!
 //! Anything unknown gives an opaque summary with a limit, so that nothing of the link that holds it is pruned: what such a
-//! file refers to is not known. An object with bitcode in it is native: whether the linker takes the bitcode is the driver's to know.
+//! file refers to is not known. An object with bitcode in it is native: whether the linker takes the bitcode is for the tool to know.
 
 pub use crate::parallel::{ParallelMap, in_order};
 

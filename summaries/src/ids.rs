@@ -1,6 +1,6 @@
 //! File-local ids: dense `u32` newtypes, one a table of a [`ModuleSummary`](crate::ModuleSummary).
 //!
-//! They mean nothing outside their module; the driver's index has its own, program-wide ids. A newtype per
+//! They mean nothing outside their module; the index of a link has its own, program-wide ids. A newtype per
 //! table makes it a type error to look up a symbol in the table of atoms.
 
 use serde::{Deserialize, Serialize};

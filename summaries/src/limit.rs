@@ -1,7 +1,7 @@
 //! Limits: every named reason why something was kept because it was not understood.
 //!
 //! A give-up is never silent: it is a variant here, it is counted, it is in the report, and its [`Severity`]
-//! says how much it keeps. The driver adds its own link-wide ones through the same enum so that one table
+//! says how much it keeps. The tool adds its own link-wide ones through the same enum so that one table
 //! of a report lists them all.
 
 use serde::{Deserialize, Serialize};

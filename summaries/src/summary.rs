@@ -1,4 +1,4 @@
-//! The module summary: the only serialised boundary type between the front ends and the driver.
+//! The module summary: the only serialised boundary type between the front ends and the tool that links.
 //!
 //! It is a plain table of facts. Invariants, kept by every front end and checked by `ModuleSummary::check`
 //! when one is read from outside: every id is in range of its table; `references` is sorted by

@@ -1,7 +1,7 @@
 //! Where bitcode is in a file: raw, in its wrapper, or in a section of an object.
 //!
 //! A fat object (`-ffat-lto-objects`) has it in `.llvm.lto`, one of rustc or of `-fembed-bitcode` in `.llvmbc`, which
-//! linkers don't take. Left out: archives, which are the driver's.
+//! linkers don't take. Left out: archives, which the tool reads.
 
 use std::ops::Range;
 

@@ -100,24 +100,24 @@ fn read(
     let mut groups = groups::read(&tables, &by_section, &mut atoms)?;
     groups::read_link_order(&tables, &by_section, atoms.get_mut(..sections_end).unwrap_or(&mut []))?;
 
-    let plan = match granularity {
-        Granularity::Sections => split::Plan::default(),
+    let division = match granularity {
+        Granularity::Sections => split::Division::default(),
         Granularity::Functions | Granularity::Pointers => {
-            split::plan(&tables, &by_section, &atoms, &symbols, asked, each, &mut limits)?
+            split::divide(&tables, &by_section, &atoms, &symbols, asked, each, &mut limits)?
         }
     };
-    if !plan.parts.is_empty() {
-        parts::divide(&plan, &mut atoms, &mut by_section, &mut symbols, &mut groups);
+    if !division.parts.is_empty() {
+        parts::divide(&division, &mut atoms, &mut by_section, &mut symbols, &mut groups);
     }
-    let parts::SplitTables { resolved, owned, retargets } = parts::tables(&plan, &atoms, &by_section);
+    let parts::SplitTables { resolved, owned, retargets } = parts::tables(&division, &atoms, &by_section);
 
     let mut references = Vec::new();
-    let divided = !plan.parts.is_empty();
+    let divided = !division.parts.is_empty();
     let meanings = relocations::Meanings { divided, owned: &owned, retargets: &retargets };
     relocations::read(&tables, &by_section, &atoms, &symbols, meanings, &mut references, &mut limits)?;
     relocations::mark_fixed_addresses(&tables, &by_section, &mut atoms)?;
-    parts::refer(&plan, &resolved, &atoms, &mut references);
-    parts::connect(&plan, &atoms, &by_section, &mut references);
+    parts::refer(&division, &resolved, &atoms, &mut references);
+    parts::connect(&division, &atoms, &by_section, &mut references);
     let before = limits.len();
     unwind::read(&tables, &by_section, &atoms, &symbols, &mut references, &mut limits)?;
     hidden |= limits.len() > before;
@@ -133,7 +133,7 @@ fn read(
         Granularity::Pointers => {
             let of =
                 flow::References { references: &references, resolved: &resolved, owned: &owned, live, each };
-            flow::read(&tables, &by_section, &atoms, &symbols, &plan, of, &mut limits)?
+            flow::read(&tables, &by_section, &atoms, &symbols, &division, of, &mut limits)?
         }
         Granularity::Sections | Granularity::Functions => flow::FlowTables::default(),
     };

@@ -1,9 +1,9 @@
-//! Makes the atoms of divided sections, and turns what a plan says by section and offset into what a summary says by atom.
+//! Makes the atoms of divided sections, and turns what a division says by section and offset into what a summary says by atom.
 //!
 //! Each part takes over name, kind, flags and group of its section. Its alignment is the largest that its place in the
 //! section guaranteed: a function may rely on no more. Decisions are all in [`super::split`].
 
-use super::split::Plan;
+use super::split::Division;
 use super::symbols::SectionAtoms;
 use crate::ids::AtomIdx;
 use crate::summary::{
@@ -20,7 +20,7 @@ pub(crate) struct SplitTables {
 
 /// Replace the atom of each divided section by its parts, and renumber what names atoms.
 pub(crate) fn divide(
-    plan: &Plan,
+    division: &Division,
     atoms: &mut Vec<Atom>,
     by_section: &mut SectionAtoms,
     symbols: &mut [Symbol],
@@ -31,8 +31,8 @@ pub(crate) fn divide(
     let mut moved = Vec::with_capacity(old.len());
     for atom in old {
         moved.push(AtomIdx::new(atoms.len()));
-        let parts = plan.parts.binary_search_by_key(&atom.section, |(section, _)| *section);
-        let Some((_, starts)) = parts.ok().and_then(|p| plan.parts.get(p)) else {
+        let parts = division.parts.binary_search_by_key(&atom.section, |(section, _)| *section);
+        let Some((_, starts)) = parts.ok().and_then(|p| division.parts.get(p)) else {
             atoms.push(atom);
             continue;
         };
@@ -67,18 +67,18 @@ pub(crate) fn divide(
     }
 }
 
-/// The tables of a plan, by atom.
-pub(crate) fn tables(plan: &Plan, atoms: &[Atom], by_section: &SectionAtoms) -> SplitTables {
+/// The tables of a division, by atom.
+pub(crate) fn tables(division: &Division, atoms: &[Atom], by_section: &SectionAtoms) -> SplitTables {
     let at = |(section, offset)| by_section.at(atoms, section, offset);
-    let resolved = plan.resolved.iter().filter_map(|r| {
+    let resolved = division.resolved.iter().filter_map(|r| {
         let (from, target) = (at((r.section, r.field))?, at((r.section, r.target))?);
         Some(ResolvedReference { section: r.section, field: r.field, from, target })
     });
-    let owned = plan.owned.iter().filter_map(|o| {
+    let owned = division.owned.iter().filter_map(|o| {
         let (atom, owner) = (at((o.section, o.start))?, at(o.owner)?);
         Some(OwnedRange { atom, start: o.start, end: o.end, owner })
     });
-    let retargets = plan.retargets.iter().filter_map(|((section, offset), target)| {
+    let retargets = division.retargets.iter().filter_map(|((section, offset), target)| {
         Some(Retarget { section: *section, offset: *offset, target: at(*target)? })
     });
     SplitTables { resolved: resolved.collect(), owned: owned.collect(), retargets: retargets.collect() }
@@ -87,12 +87,12 @@ pub(crate) fn tables(plan: &Plan, atoms: &[Atom], by_section: &SectionAtoms) -> 
 /// Append a reference for each resolved one, as a relocation would give it: the addend is that of the `R_X86_64_PC32`
 /// that takes the place of the field, against the start of the target.
 pub(crate) fn refer(
-    plan: &Plan,
+    division: &Division,
     resolved: &[ResolvedReference],
     atoms: &[Atom],
     references: &mut Vec<Reference>,
 ) {
-    for (planned, resolved) in plan.resolved.iter().zip(resolved) {
+    for (planned, resolved) in division.resolved.iter().zip(resolved) {
         let start = atoms.get(resolved.target.index()).map_or(0, |a| a.offset);
         let into = planned.target.saturating_sub(start) as i64;
         let behind = planned.end.saturating_sub(planned.field) as i64;
@@ -108,12 +108,12 @@ pub(crate) fn refer(
 
 /// Append what hubs refer to: all other parts of their sections.
 pub(crate) fn connect(
-    plan: &Plan,
+    division: &Division,
     atoms: &[Atom],
     by_section: &SectionAtoms,
     references: &mut Vec<Reference>,
 ) {
-    for (section, start) in &plan.hubs {
+    for (section, start) in &division.hubs {
         let first = by_section.get(*section).map_or(0, AtomIdx::index);
         let Some(from) = by_section.at(atoms, *section, *start) else { continue };
         let parts = atoms.iter().enumerate().skip(first).take_while(|(_, a)| a.section == *section);

@@ -2,7 +2,7 @@
 //!
 //! The families of names are those that linkers' default scripts know; a wrong guess here is safe in one
 //! direction only (a section wrongly called standard could be dropped in a link without `--gc-sections`), so
-//! the list holds what compilers emit and nothing more. Which atoms are roots is decided by the driver.
+//! the list holds what compilers emit and nothing more. Which atoms are roots is decided by the index of a link.
 
 use object::elf;
 

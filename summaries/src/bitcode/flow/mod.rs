@@ -3,7 +3,7 @@
 //! Here values have names, memory is typed and every call says what it passes, so nothing has to be recovered; but the module is optimised further
 //! before it runs. So each mention of a definition that another one may prevail over mentions both: link-time optimisation may use either's body or
 //! contents. Safe because what isn't understood of a function lets all that it mentions escape, and of a module makes it one that is
-//! linked as it is. Left out: metadata, and what code generation adds (the driver's `resolve`).
+//! linked as it is. Left out: metadata, and what code generation adds (`resolve` in the tool).
 
 mod abi;
 mod assembly;

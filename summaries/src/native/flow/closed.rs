@@ -14,15 +14,15 @@ use crate::ids::AtomIdx;
 use crate::native::decode::effects::{Effects, InstructionEffect};
 use crate::native::decode::{self, Flow};
 use crate::native::relocations::symbol_of;
-use crate::native::split::{Plan, is_text};
+use crate::native::split::{Division, is_text};
 use crate::summary::{Binding, Definition, SymbolKind};
 
 impl FlowModule<'_, '_> {
     /// The closed sections, ascending, without those that are understood as functions.
-    pub(super) fn closed_sections(&self, plan: &Plan) -> Vec<u32> {
+    pub(super) fn closed_sections(&self, division: &Division) -> Vec<u32> {
         let mut closed: Vec<u32> = Vec::new();
         for (i, atom) in self.atoms.iter().enumerate() {
-            let known = plan.understood.binary_search(&atom.section).is_ok();
+            let known = division.understood.binary_search(&atom.section).is_ok();
             if is_text(atom) && !known && self.is_closed(AtomIdx::new(i)) {
                 closed.push(atom.section);
             }

@@ -15,7 +15,7 @@ use crate::mapping::{Mapping, mapping};
 use crate::native::decode::{self, Flow, Instruction, Step, Steps};
 use crate::native::relocations::types::{R_X86_64_PC32, R_X86_64_PLT32};
 use crate::native::relocations::{symbol_of, type_of};
-use crate::native::split::Plan;
+use crate::native::split::Division;
 use crate::relation::{Callee, FunctionSummary};
 use crate::summary::{Symbol, SymbolKind, Target};
 
@@ -79,7 +79,7 @@ impl Code<'_> {
 
 /// Reads the code of a module for [`FlowModule::used`].
 struct Reader<'s, 'p> {
-    plan: &'p Plan,
+    division: &'p Division,
     /// Where there is a name, or another atom leads to: (section, offset), sorted.
     places: Vec<(u32, u64)>,
     /// Of the atom that was asked for last.
@@ -90,7 +90,7 @@ impl<'s> Reader<'s, '_> {
     /// Reads the code of an atom, if it wasn't the last.
     fn turn_to(&mut self, module: &'s FlowModule<'_, '_>, atom: AtomIdx) {
         if self.last.as_ref().is_none_or(|code| code.atom != atom) {
-            self.last = module.decoded(self.plan, &self.places, atom);
+            self.last = module.decoded(self.division, &self.places, atom);
         }
     }
 
@@ -111,7 +111,7 @@ impl FlowModule<'_, '_> {
     /// Count the calls that may choose a place.
     pub(super) fn find_mappings(
         &self,
-        plan: &Plan,
+        division: &Division,
         functions: &[FunctionSummary],
         limits: &mut Vec<LimitRecord>,
     ) {
@@ -125,7 +125,7 @@ impl FlowModule<'_, '_> {
             |f: &FunctionSummary| std::iter::once(f.atom).chain(f.parts.iter().copied()).collect::<Vec<_>>();
         let mut followed: Vec<AtomIdx> = functions.iter().flat_map(own).collect();
         followed.sort_unstable();
-        let mut code = Reader { plan, places: self.places_led_to(plan), last: None };
+        let mut code = Reader { division, places: self.places_led_to(division), last: None };
         let mut chooses = |atom: AtomIdx, at: u64, mapping: &Mapping| {
             let why = format!("a call of {} at {at:#x} may say where", String::from_utf8_lossy(mapping.name));
             self.limit(Limit::FixedMapping, &[atom], &why, limits);
@@ -171,8 +171,8 @@ impl FlowModule<'_, '_> {
 
     /// Wherever there is a name, or control may come from another atom: by a field that the assembler resolved, or by the name of a function
     /// and a distance from there.
-    fn places_led_to(&self, plan: &Plan) -> Vec<(u32, u64)> {
-        let branches = plan.resolved.iter().filter(|r| r.branch).map(|r| (r.section, r.target));
+    fn places_led_to(&self, division: &Division) -> Vec<(u32, u64)> {
+        let branches = division.resolved.iter().filter(|r| r.branch).map(|r| (r.section, r.target));
         let place = |symbol: &Symbol| Some((self.section_of(symbol)?, symbol.value));
         let named = self.symbols.iter().filter(|s| s.kind != SymbolKind::Section).filter_map(place);
         let by_distance = self.relas.iter().filter_map(|(_, rela)| {
@@ -189,9 +189,9 @@ impl FlowModule<'_, '_> {
     }
 
     /// `None` if it isn't known what the code is, or where it is entered. `places` are those of [`Self::places_led_to`].
-    fn decoded(&self, plan: &Plan, places: &[(u32, u64)], atom: AtomIdx) -> Option<Code<'_>> {
+    fn decoded(&self, division: &Division, places: &[(u32, u64)], atom: AtomIdx) -> Option<Code<'_>> {
         let (section, start, bytes) = self.code(atom)?;
-        plan.understood.binary_search(&section).ok()?;
+        division.understood.binary_search(&section).ok()?;
         let mut instructions = Vec::new();
         decode::decode(bytes, u32::try_from(start).ok()?, &mut instructions).ok()?;
         let mut entered = self.entries_of(atom);

@@ -36,7 +36,7 @@ pub(crate) use module::{FlowModule, FlowTables, References};
 use object::endian::LittleEndian as LE;
 
 use super::decode::effects::Effects;
-use super::split::{self, Plan};
+use super::split::{self, Division};
 use super::symbols::SectionAtoms;
 use super::tables::{Result, Tables};
 use crate::ids::AtomIdx;
@@ -51,7 +51,7 @@ pub(crate) fn read(
     by_section: &SectionAtoms,
     atoms: &[Atom],
     symbols: &[Symbol],
-    plan: &Plan,
+    division: &Division,
     of: References<'_>,
     limits: &mut Vec<LimitRecord>,
 ) -> Result<FlowTables> {
@@ -82,13 +82,13 @@ pub(crate) fn read(
     module.handled = unwind.map(|r| r.from).collect();
     module.handled.sort_unstable();
     module.lsdas = handlers::tables(&module, of.references);
-    let closed = module.closed_sections(plan);
+    let closed = module.closed_sections(division);
     module.find_entries();
     module.entries.extend(module.closed_entries(&closed));
     module.entries.sort_unstable();
     module.entries.dedup();
-    module.find_labels(plan);
-    module.followed = plan.understood.iter().copied().chain(closed).collect();
+    module.find_labels(division);
+    module.followed = division.understood.iter().copied().chain(closed).collect();
     module.followed.sort_unstable();
     module.find_routines();
     let groups = module.groups();
@@ -103,7 +103,7 @@ pub(crate) fn read(
     }
     let mut effects = Effects::new();
     for (i, atom) in module.atoms.iter().enumerate() {
-        let left = atom.kind == AtomKind::Code && plan.understood.binary_search(&atom.section).is_err();
+        let left = atom.kind == AtomKind::Code && division.understood.binary_search(&atom.section).is_err();
         let number = AtomIdx::new(i);
         if left && atom.size > 0 && module.may_run(number) {
             if module.may_take_registers(number, &mut effects) {
@@ -120,7 +120,7 @@ pub(crate) fn read(
         }
     }
     found.functions.sort_by_key(|f| f.atom);
-    module.find_mappings(plan, &found.functions, limits);
+    module.find_mappings(division, &found.functions, limits);
     Ok(found)
 }
 

@@ -9,7 +9,7 @@ use super::unit::Meaning;
 use crate::ids::{AtomIdx, SymbolIdx};
 use crate::native::relocations::types::{R_X86_64_32, R_X86_64_32S, R_X86_64_64, R_X86_64_PC32};
 use crate::native::relocations::{Rela, symbol_of, type_of};
-use crate::native::split::{self, Plan};
+use crate::native::split::{self, Division};
 use crate::native::symbols::SectionAtoms;
 use crate::native::tables::Tables;
 use crate::parallel::ParallelMap;
@@ -107,9 +107,9 @@ impl FlowModule<'_, '_> {
         self.entries.dedup();
     }
 
-    pub(super) fn find_labels(&mut self, plan: &Plan) {
+    pub(super) fn find_labels(&mut self, division: &Division) {
         let mut labels = Vec::new();
-        for (from, to) in &plan.exact {
+        for (from, to) in &division.exact {
             let Some((atom, offset)) = self.place(to.0, to.1) else { continue };
             let table =
                 self.relas_of(from.0, from.1, from.1 + 1).iter().any(|(_, r)| type_of(r) == R_X86_64_PC32)

@@ -10,8 +10,8 @@
 use object::endian::LittleEndian as LE;
 
 use super::context::SplitContext;
+use super::division::Resolved;
 use super::in_frame;
-use super::plan::Resolved;
 use super::text::{Function, Text};
 use crate::limit::Limit;
 use crate::native::decode::{self, Field, Flow, Instruction};

@@ -15,8 +15,8 @@ use object::elf;
 use object::endian::LittleEndian as LE;
 
 use super::context::SplitContext;
+use super::division::{OwnedTable, SectionPlace};
 use super::objects::is_eligible;
-use super::plan::{Owned, SectionPlace};
 use super::pointers::displacement;
 use super::references::{ReferenceSource, source};
 use super::text::{InstructionCursor, Text};
@@ -72,7 +72,11 @@ struct Naming {
 }
 
 /// The sections that can be cut, ascending. `owned` are the tables with one owner, by section and start.
-pub(super) fn cuts(context: &SplitContext<'_, '_>, texts: &[Text<'_>], owned: &[Owned]) -> Result<Vec<Cut>> {
+pub(super) fn cuts(
+    context: &SplitContext<'_, '_>,
+    texts: &[Text<'_>],
+    owned: &[OwnedTable],
+) -> Result<Vec<Cut>> {
     if owned.is_empty() {
         return Ok(Vec::new());
     }
@@ -202,7 +206,7 @@ impl<'c, 'a, 't> Rodata<'c, 'a, 't> {
     }
 
     /// The pieces, if there are two at least.
-    fn cut(&self, owned: &[Owned]) -> Option<Cut> {
+    fn cut(&self, owned: &[OwnedTable]) -> Option<Cut> {
         let own = owned.iter().filter(|o| o.section == self.section);
         let mut tables: Vec<Table> = own
             .map(|o| Table { start: o.start, end: o.end, owner: o.owner, bases: Vec::new(), unclear: false })

@@ -20,7 +20,7 @@ use object::endian::LittleEndian as LE;
 
 use super::code::is_noreturn;
 use super::context::SplitContext;
-use super::plan::SectionPlace;
+use super::division::SectionPlace;
 use super::references::{Relative, SplitReferences};
 use super::text::{Function, Text};
 use crate::native::decode::{Field, Flow, Gpr, Instruction, Step, Steps};

@@ -14,8 +14,8 @@ use object::endian::LittleEndian as LE;
 
 use super::context::SplitContext;
 use super::dataflow::{self, Jump};
+use super::division::{SectionPlace, TextPlace};
 use super::extents::part_of;
-use super::plan::{SectionPlace, TextPlace};
 use super::references::{DataReference, Relative, Retargeted, SplitReferences};
 use super::text::Text;
 use crate::limit::Limit;
@@ -23,7 +23,7 @@ use crate::summary::{Definition, Symbol, SymbolKind};
 
 /// A range of data that belongs to the part that holds an offset of a text.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Claimed {
+pub(super) struct ClaimedTable {
     pub(super) section: u32,
     pub(super) start: u64,
     pub(super) end: u64,
@@ -39,7 +39,7 @@ pub(super) fn claim(
     context: &SplitContext<'_, '_>,
     texts: &mut [Text<'_>],
     found: &mut SplitReferences,
-) -> Vec<Claimed> {
+) -> Vec<ClaimedTable> {
     let mut claimed = Vec::new();
     let asked = !found.relative.is_empty() || !found.mid_function_addresses.is_empty();
     let partners = if asked { partners(context, texts, &found.jumps) } else { Vec::new() };
@@ -85,7 +85,12 @@ pub(super) fn claim(
                     && let Some(start) =
                         texts.get(owner.0).and_then(|t| t.functions.get(owner.1)).map(|f| f.start)
                 {
-                    claimed.push(Claimed { section: base.0, start: base.1, end, owner: (owner.0, start) });
+                    claimed.push(ClaimedTable {
+                        section: base.0,
+                        start: base.1,
+                        end,
+                        owner: (owner.0, start),
+                    });
                 }
             }
             Err(what) => unclaimed.push((table, what)),

@@ -17,15 +17,15 @@ mod dataflow;
 mod extents;
 mod in_frame;
 mod objects;
-mod plan;
+mod division;
 mod pointers;
 mod references;
 mod jump_tables;
 mod text;
 mod unnamed;
 
+pub(crate) use division::{Division, OwnedTable, Resolved};
 pub(crate) use extents::{is_part, part_of};
-pub(crate) use plan::{Owned, Plan, Resolved};
 pub(crate) use text::is_text;
 
 use object::endian::LittleEndian as LE;
@@ -40,11 +40,11 @@ use crate::summary::{Atom, AtomKind, Granularity, SummaryOptions, Symbol};
 use context::SplitContext;
 use text::{Function, Text};
 
-/// Decide how sections are divided. Where values are followed, those of a single function are read too, for [`Plan::understood`].
+/// Decide how sections are divided. Where values are followed, those of a single function are read too, for [`Division::understood`].
 /// `atoms` has an atom for each section, as at the granularity of sections.
 ///
 /// Time and memory are linear in the size of the object, but for sorting and binary searches.
-pub(crate) fn plan(
+pub(crate) fn divide(
     tables: &Tables<'_>,
     by_section: &SectionAtoms,
     atoms: &[Atom],
@@ -52,16 +52,16 @@ pub(crate) fn plan(
     asked: SummaryOptions,
     each: ParallelMap<'_>,
     limits: &mut Vec<LimitRecord>,
-) -> Result<Plan> {
+) -> Result<Division> {
     let every = asked.granularity >= Granularity::Pointers;
     // Such a module is passed through as it is.
     if limits.iter().any(|l| l.limit.severity() >= Severity::Module) {
-        return Ok(Plan::default());
+        return Ok(Division::default());
     }
     let mut texts = candidates(tables, atoms, symbols)?;
     let mut data = objects::candidates(tables, atoms, symbols);
     if data.is_empty() && (texts.is_empty() || !every && !texts.iter().any(Text::is_worth_it)) {
-        return Ok(Plan::default());
+        return Ok(Division::default());
     }
     let mut text_of = vec![None; tables.sections.len()];
     for (i, text) in (0u32..).zip(&texts) {
@@ -100,8 +100,8 @@ pub(crate) fn plan(
         text.close_ties();
         text.tie_aligned(tables.sections.get(text.section as usize).map_or(1, |s| s.align.max(1)));
     }
-    let mut plan = assemble(&texts, found.retargets, claimed);
-    pointers::divide(&context, &texts, &mut data, &mut plan, limits)?;
+    let mut division = assemble(&texts, found.retargets, claimed);
+    pointers::divide(&context, &texts, &mut data, &mut division, limits)?;
     for text in texts.iter().filter(|t| t.is_worth_it()) {
         if let Some((limit, detail)) = text.whole.as_ref().or(text.refusal.as_ref()) {
             let detail = format!("section {}: {detail}", tables.describe(text.section));
@@ -111,7 +111,7 @@ pub(crate) fn plan(
             });
         }
     }
-    Ok(plan)
+    Ok(division)
 }
 
 /// The executable sections with a function symbol.
@@ -197,9 +197,9 @@ fn ordered_and_grouped(context: &SplitContext<'_, '_>, texts: &mut [Text<'_>]) {
 fn assemble(
     texts: &[Text<'_>],
     retargets: Vec<references::Retargeted>,
-    owned: Vec<jump_tables::Claimed>,
-) -> Plan {
-    let mut plan = Plan::default();
+    owned: Vec<jump_tables::ClaimedTable>,
+) -> Division {
+    let mut division = Division::default();
     let mut divided = vec![false; texts.len()];
     for (text, divided) in texts.iter().zip(&mut divided) {
         let mut parts: Vec<u64> = text.part.iter().map(|p| text.part_start(*p)).collect();
@@ -208,31 +208,36 @@ fn assemble(
             continue;
         }
         if !text.has_loose_tables && text.functions.iter().all(Function::is_compiled) {
-            plan.understood.push(text.section);
+            division.understood.push(text.section);
         }
         let operands = text.intra_section_refs.iter().filter(|c| !c.branch);
-        plan.exact.extend(operands.map(|c| ((c.section, c.field), (c.section, c.target))));
+        division.exact.extend(operands.map(|c| ((c.section, c.field), (c.section, c.target))));
         if text.whole.is_some() || parts.len() < 2 {
             continue;
         }
         *divided = true;
-        plan.parts.push((text.section, parts));
+        division.parts.push((text.section, parts));
         let apart = |c: &&Resolved| text.part_at(c.field) != text.part_at(c.target);
-        plan.resolved.extend(text.intra_section_refs.iter().filter(apart));
+        division.resolved.extend(text.intra_section_refs.iter().filter(apart));
     }
     let is_divided = |text: usize| divided.get(text).copied().unwrap_or(false);
     let section = |text: usize| texts.get(text).map_or(0, |t| t.section);
-    plan.exact.extend(retargets.iter().map(|r| (r.at, (section(r.text), r.target))));
-    plan.exact.sort_unstable();
-    plan.understood.sort_unstable();
+    division.exact.extend(retargets.iter().map(|r| (r.at, (section(r.text), r.target))));
+    division.exact.sort_unstable();
+    division.understood.sort_unstable();
     let known = retargets.into_iter().filter(|r| is_divided(r.text));
-    plan.retargets = known.map(|r| (r.at, (section(r.text), r.target))).collect();
+    division.retargets = known.map(|r| (r.at, (section(r.text), r.target))).collect();
     for claimed in owned.into_iter().filter(|c| is_divided(c.owner.0)) {
         let owner = (section(claimed.owner.0), claimed.owner.1);
-        plan.owned.push(Owned { section: claimed.section, start: claimed.start, end: claimed.end, owner });
+        division.owned.push(OwnedTable {
+            section: claimed.section,
+            start: claimed.start,
+            end: claimed.end,
+            owner,
+        });
     }
-    plan.resolved.sort_unstable();
-    plan.retargets.sort_unstable();
-    plan.owned.sort_unstable();
-    plan
+    division.resolved.sort_unstable();
+    division.retargets.sort_unstable();
+    division.owned.sort_unstable();
+    division
 }

@@ -13,7 +13,7 @@ use object::endian::LittleEndian as LE;
 
 use super::code::width;
 use super::context::SplitContext;
-use super::plan::SectionPlace;
+use super::division::SectionPlace;
 use crate::native::relocations::type_of;
 use crate::native::tables::{Result, Tables};
 use crate::summary::{Atom, AtomKind, Definition, Symbol, SymbolKind, atom_flags};

@@ -14,8 +14,8 @@ use object::endian::LittleEndian as LE;
 
 use super::context::SplitContext;
 use super::cut::{self, Cut};
+use super::division::{Division, SectionPlace};
 use super::objects::{self, Data};
-use super::plan::{Plan, SectionPlace};
 use super::references::{ReferenceSource, source};
 use super::text::{InstructionCursor, Text};
 use crate::limit::{Limit, LimitRecord};
@@ -36,12 +36,12 @@ struct Meaning {
     object: Option<usize>,
 }
 
-/// Add to `plan` how data sections are divided. The plan has what there is to say about code.
+/// Add to `division` how data sections are divided. The division has what there is to say about code.
 pub(super) fn divide(
     context: &SplitContext<'_, '_>,
     texts: &[Text<'_>],
     all: &mut [Data],
-    plan: &mut Plan,
+    division: &mut Division,
     limits: &mut Vec<LimitRecord>,
 ) -> Result<()> {
     for data in all.iter_mut() {
@@ -54,7 +54,7 @@ pub(super) fn divide(
         }
     }
     // A table of one function is of one part.
-    for owned in &plan.owned {
+    for owned in &division.owned {
         if let Some(data) = context.data_of(owned.section).and_then(|d| all.get_mut(d)) {
             data.tie_range(owned.start, owned.end);
         }
@@ -69,12 +69,12 @@ pub(super) fn divide(
             meanings.extend(reader.relocation(rela, all));
         }
     }
-    one_meaning_each(plan, all, &mut meanings);
+    one_meaning_each(division, all, &mut meanings);
     for data in all.iter_mut() {
         data.tie_aligned(context.tables.sections.get(data.section as usize).map_or(1, |s| s.align.max(1)));
     }
-    let mut cuts = cut::cuts(context, texts, &plan.owned)?;
-    cuts.retain(|cut| !is_ambiguous(cut, plan, &meanings));
+    let mut cuts = cut::cuts(context, texts, &division.owned)?;
+    cuts.retain(|cut| !is_ambiguous(cut, division, &meanings));
     for (i, data) in all.iter_mut().enumerate() {
         let found = cuts.iter().position(|cut| cut.section == data.section);
         let cut = found.map(|found| cuts.swap_remove(found));
@@ -113,7 +113,7 @@ pub(super) fn divide(
             parts.extend(&cut.pieces);
             parts.sort_unstable();
             parts.dedup();
-            plan.retargets.extend(cut.bases.iter().map(|(at, start)| (*at, (data.section, *start))));
+            division.retargets.extend(cut.bases.iter().map(|(at, start)| (*at, (data.section, *start))));
         }
         let rest = cut.as_ref().and_then(|cut| cut.rest).map_or(0, |(start, _)| start);
         let part = |object: usize| {
@@ -122,23 +122,23 @@ pub(super) fn divide(
             parts.get(found).copied().unwrap_or(0)
         };
         let hub = most_frequent(data.unclear.iter().map(|(_, object)| *object)).map(part);
-        plan.hubs.extend(hub.map(|start| (data.section, start)));
+        division.hubs.extend(hub.map(|start| (data.section, start)));
         let of_table = |at: SectionPlace| cut.as_ref().is_some_and(|cut| cut.is_base(at));
         for meaning in meanings.iter().filter(|m| m.data == i && !of_table(m.at)) {
             let start = meaning.object.map(part).or(hub).unwrap_or(0);
-            plan.retargets.push((meaning.at, (data.section, start)));
+            division.retargets.push((meaning.at, (data.section, start)));
         }
-        plan.parts.push((data.section, parts));
+        division.parts.push((data.section, parts));
     }
     for cut in cuts {
         let section = cut.section;
-        plan.retargets.extend(cut.bases.iter().map(|(at, start)| (*at, (section, *start))));
+        division.retargets.extend(cut.bases.iter().map(|(at, start)| (*at, (section, *start))));
         let rest = cut.rest.map_or(0, |(start, _)| start);
-        plan.retargets.extend(cut.others.iter().map(|at| (*at, (section, rest))));
-        plan.parts.push((section, cut.pieces));
+        division.retargets.extend(cut.others.iter().map(|at| (*at, (section, rest))));
+        division.parts.push((section, cut.pieces));
     }
-    plan.parts.sort_unstable();
-    plan.retargets.sort_unstable();
+    division.parts.sort_unstable();
+    division.retargets.sort_unstable();
     Ok(())
 }
 
@@ -151,7 +151,7 @@ fn most_frequent(numbers: impl Iterator<Item = usize>) -> Option<usize> {
 }
 
 /// Places of relocations are unique, or what a table by place says would be a guess.
-fn one_meaning_each(plan: &Plan, all: &mut [Data], meanings: &mut [Meaning]) {
+fn one_meaning_each(division: &Division, all: &mut [Data], meanings: &mut [Meaning]) {
     meanings.sort_by_key(|m| (m.at, m.data));
     let mut twice = Vec::new();
     for pair in meanings.windows(2) {
@@ -161,7 +161,7 @@ fn one_meaning_each(plan: &Plan, all: &mut [Data], meanings: &mut [Meaning]) {
             twice.extend([a.data, b.data]);
         }
     }
-    let in_plan = |m: &&Meaning| plan.retargets.binary_search_by_key(&m.at, |(at, _)| *at).is_ok();
+    let in_plan = |m: &&Meaning| division.retargets.binary_search_by_key(&m.at, |(at, _)| *at).is_ok();
     twice.extend(meanings.iter().filter(in_plan).map(|m| m.data));
     for data in twice {
         if let Some(data) = all.get_mut(data) {
@@ -171,11 +171,11 @@ fn one_meaning_each(plan: &Plan, all: &mut [Data], meanings: &mut [Meaning]) {
 }
 
 /// Whether a relocation against a section that would be cut has another one at its place.
-fn is_ambiguous(cut: &Cut, plan: &Plan, meanings: &[Meaning]) -> bool {
+fn is_ambiguous(cut: &Cut, division: &Division, meanings: &[Meaning]) -> bool {
     cut.bases.iter().map(|(at, _)| at).chain(&cut.others).any(|at| {
         let first = meanings.partition_point(|m| m.at < *at);
         let here = meanings.get(first..).unwrap_or(&[]).iter().take_while(|m| m.at == *at).count();
-        here > 1 || plan.retargets.binary_search_by_key(at, |(at, _)| *at).is_ok()
+        here > 1 || division.retargets.binary_search_by_key(at, |(at, _)| *at).is_ok()
     })
 }
 

@@ -13,7 +13,7 @@
 use object::endian::LittleEndian as LE;
 
 use super::context::SplitContext;
-use super::plan::{SectionPlace, TextPlace};
+use super::division::{SectionPlace, TextPlace};
 use super::text::{InstructionCursor, Text};
 use crate::ids::SymbolIdx;
 use crate::limit::Limit;

@@ -3,7 +3,7 @@
 //! Ties only add up, and the first reason to keep the section whole is the one that counts, so the order of the steps does not
 //! decide what is divided. Left out: the steps themselves.
 
-use super::plan::Resolved;
+use super::division::Resolved;
 use crate::limit::Limit;
 use crate::native::decode::{Flow, Instruction};
 use crate::summary::{Atom, AtomKind, atom_flags};

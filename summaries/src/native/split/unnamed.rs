@@ -12,7 +12,7 @@
 //! `-ffat-lto-objects` gcc emits many functions that nothing refers to, so that one far away says nothing.
 
 use super::context::SplitContext;
-use super::plan::SectionPlace;
+use super::division::SectionPlace;
 use super::references::{SplitReferences, is_hand_written};
 use super::text::Text;
 use crate::limit::Limit;

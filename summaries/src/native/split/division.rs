@@ -4,7 +4,7 @@
 
 /// What a divided section refers to and how it is referred to, by section and offset: atoms don't exist yet.
 #[derive(Debug, Default)]
-pub(crate) struct Plan {
+pub(crate) struct Division {
     /// Where the parts begin, for each divided section, ascending; the first is 0, and there are two at least.
     pub(crate) parts: Vec<(u32, Vec<u64>)>,
     /// For relocations by section symbol what they mean, sorted by place.
@@ -12,7 +12,7 @@ pub(crate) struct Plan {
     /// References that the assembler resolved between parts, sorted by place.
     pub(crate) resolved: Vec<Resolved>,
     /// Jump tables and whose they are, sorted by place.
-    pub(crate) owned: Vec<Owned>,
+    pub(crate) owned: Vec<OwnedTable>,
     /// Every reference to a place in code whose target is known, in divided sections and others: (from, to), sorted.
     pub(crate) exact: Vec<(SectionPlace, SectionPlace)>,
     /// The sections that hold functions that decode and nothing else, sorted.
@@ -42,7 +42,7 @@ pub(crate) struct Resolved {
 
 /// A jump table of one function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Owned {
+pub(crate) struct OwnedTable {
     pub(crate) section: u32,
     pub(crate) start: u64,
     pub(crate) end: u64,
