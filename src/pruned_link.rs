@@ -59,7 +59,7 @@ pub fn prune(
     let LinkInputs { config, inputs, resolution, summaries, .. } = link;
     if !verdict.allows() || !refusal::drops_anything(&settled.plan) {
         let totals = if config.prune.wants_report() { account(link, &[]) } else { Totals::default() };
-        link.cached.put_new(summaries);
+        link.cached.put_new(inputs, summaries);
         return Ok(Pruned { totals, ..Pruned::default() });
     }
     let plain = &verdict.plain;
@@ -127,8 +127,7 @@ fn prune_and_link(
         return Ok(Pruned { missing_library: Some(limit), ..originals() });
     }
     let opened = opened_paths(config, sources.inputs, sources.resolution);
-    let changed = |file: &&inputs::InputFile| !file.bytes.is_unchanged(&file.path);
-    if let Some(file) = sources.inputs.files.iter().find(changed) {
+    if let Some(file) = sources.inputs.changed_file() {
         let name = file.path.display().to_string();
         return Err(Error::new(Stage::Link, "the file changed while it was linked").in_file(name));
     }
@@ -162,14 +161,21 @@ fn verify_emitted(
                 return Ok(verify::bitcode_facts(name, original, Some(pruned)));
             }
             let Some(pruned) = &objects[position] else { return verify::facts(&name, original) };
-            verify::object(&name, original, pruned, &verify::Expected::new(summary, plan))?;
-            if let Cow::Owned(object) = pruned {
-                emit::cached::put(link.cached, position, plan, object);
+            let agrees = verify::object(&name, original, pruned, &verify::Expected::new(summary, plan));
+            if agrees.is_err() && matches!(pruned, Cow::Borrowed(_)) {
+                emit::cached::forget(link.cached, position, plan);
             }
+            agrees?;
             verify::facts(&name, pruned)
         })
         .collect::<Result<_>>()?;
-    link.cached.put_new(link.summaries);
+    let changed = sources.inputs.changed_file().is_some();
+    objects.par_iter().enumerate().for_each(|(position, object)| {
+        if let Some(Cow::Owned(object)) = object.as_ref().filter(|_| !changed) {
+            emit::cached::put(link.cached, position, &sources.plan.modules[position], object);
+        }
+    });
+    link.cached.put_new(sources.inputs, link.summaries);
     let elsewhere = resolution.names_needing_no_module();
     verify::closure_of(&facts, &|name| elsewhere.contains(name), &|_| false)
 }

@@ -52,16 +52,16 @@ pub fn parse(words: &[OsString], env: &Environment<'_>) -> Result<PruneOptions> 
     Ok(options)
 }
 
-/// `lto-prune` in the user's folder of caches (XDG Base Directory Specification). `None` where there is no such folder, and no home to make
-/// one in, or where it is somebody else's, as with `sudo`: who runs builds as another user finds files there that are not theirs.
+/// `lto-prune` in the user's folder of caches (XDG Base Directory Specification). `None` where there is no home, or where it is somebody
+/// else's, as with `sudo`: its owner would find files there that are not theirs.
 fn default_cache(env: &Environment<'_>) -> Option<PathBuf> {
-    let own = |name: &str| {
-        let folder = env.get(name).map(PathBuf::from).filter(|path| path.is_absolute())?;
-        let [owner, ours] = [&folder, Path::new("/proc/self")].map(|p| std::fs::metadata(p).ok());
-        (owner?.uid() == ours?.uid()).then_some(folder)
+    let folder = |name: &str| env.get(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = || {
+        let home = folder("HOME")?;
+        let [owner, ours] = [home.as_path(), Path::new("/proc/self")].map(|p| std::fs::metadata(p).ok());
+        (owner?.uid() == ours?.uid()).then(|| home.join(".cache"))
     };
-    let caches = own("XDG_CACHE_HOME").or_else(|| Some(own("HOME")?.join(".cache")))?;
-    Some(caches.join("lto-prune"))
+    Some(folder("XDG_CACHE_HOME").or_else(home)?.join("lto-prune"))
 }
 
 fn apply(options: &mut PruneOptions, body: &[u8]) -> Result<()> {

@@ -16,6 +16,13 @@ pub fn get(cached: LinkCache<'_>, position: usize, plan: &ModulePlan) -> Option<
     cached.cache?.read(&key(cached, position, plan)?)
 }
 
+/// Forget what an earlier link made of the module at a load position: it is not what this plan asks for.
+pub fn forget(cached: LinkCache<'_>, position: usize, plan: &ModulePlan) {
+    if let (Some(cache), Some(key)) = (cached.cache, key(cached, position, plan)) {
+        cache.forget(&key);
+    }
+}
+
 /// Keep what this plan made of the module at a load position.
 pub fn put(cached: LinkCache<'_>, position: usize, plan: &ModulePlan, object: &[u8]) {
     if let (Some(cache), Some(key)) = (cached.cache, key(cached, position, plan)) {
@@ -44,9 +51,9 @@ impl Hasher for Hashed {
     }
 }
 
-/// Size and time of this executable: other sources make other objects. `None` where that can't be told.
-fn executable() -> Option<[u8; 24]> {
+/// Which file this executable is, and when it came there: other sources make other objects. `None` where that can't be told.
+fn executable() -> Option<[u8; 40]> {
     let meta = fs::metadata("/proc/self/exe").ok()?;
-    let numbers = [meta.size(), meta.mtime() as u64, meta.mtime_nsec() as u64];
+    let numbers = [meta.dev(), meta.ino(), meta.size(), meta.ctime() as u64, meta.ctime_nsec() as u64];
     numbers.map(u64::to_le_bytes).concat().try_into().ok()
 }

@@ -162,6 +162,11 @@ impl Inputs {
         self.files[m.file].bytes.get(m.range.clone()).unwrap_or(&[])
     }
 
+    /// A file that is not what it was when it was opened, if there is one.
+    pub fn changed_file(&self) -> Option<&InputFile> {
+        self.files.iter().find(|file| !file.bytes.is_unchanged(&file.path))
+    }
+
     /// The name by which others need a DSO: its `DT_SONAME`, or the name of its file.
     pub fn dso_name(&self, dso: DsoId) -> &str {
         let dso = &self.dsos[dso];

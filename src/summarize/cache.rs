@@ -3,7 +3,8 @@
 //! The key of a summary covers the bytes of the module, what was asked (the granularity of its atoms), the schema version and the version of
 //! this program; that of an object covers the key of its summary, its plan and this executable, so an entry is never stale.
 //! An entry ends with its own hash: what a crash or a full disk left behind is seen, ignored and replaced. Entries
-//! appear by rename, so concurrent links see whole ones only. No error of the cache is an error of the link.
+//! appear by rename, so concurrent links see whole ones only. No error of the cache is an error of the link. It is written to once the inputs
+//! were found to be what they were when they were hashed. A folder of somebody else, or to which others may write, is not used.
 //! All hashing of this crate is here (blake3).
 //!
 //! Modules are found by their bytes, not by path and time: hashing them takes less than a tenth of what dividing them does, and a file that is
@@ -12,16 +13,22 @@
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::ops::Range;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use rayon::prelude::*;
+use rustix::process::{Resource, geteuid, getrlimit};
 use summaries::format::{self, InputHash, SCHEMA_VERSION};
 use summaries::{Granularity, ModuleSummary, SummaryOptions, native};
 
 use crate::config::Config;
+use crate::inputs::Inputs;
 
+/// What names of files begin with that are no entries yet.
+const TEMPORARY: &str = ".lto-prune-new-";
 /// How much the cache may hold, in bytes, unless said otherwise.
 pub const DEFAULT_LIMIT: u64 = 1 << 30;
 
@@ -54,9 +61,10 @@ pub struct LinkCache<'c> {
 }
 
 impl LinkCache<'_> {
-    /// Keep the new ones of these summaries, which are in load order. It is time that a link need not wait for.
-    pub fn put_new(&self, summaries: &[&ModuleSummary]) {
-        let Some(cache) = self.cache else { return };
+    /// Keep the new ones of these summaries, which are in load order, if the inputs are still what was hashed. It is time that a link need not
+    /// wait for.
+    pub fn put_new(&self, inputs: &Inputs, summaries: &[&ModuleSummary]) {
+        let Some(cache) = self.cache.filter(|_| inputs.changed_file().is_none()) else { return };
         self.keys.par_iter().zip(summaries).for_each(|(key, summary)| {
             if let Some(ModuleKey { key, is_new: true }) = key {
                 cache.put(key, summary);
@@ -101,6 +109,7 @@ pub struct Cache {
     limit: u64,
     /// Bytes that this process has written since it last looked through the folder.
     written: AtomicU64,
+    is_ours: OnceLock<bool>,
 }
 
 impl Cache {
@@ -111,7 +120,7 @@ impl Cache {
 
     /// The cache in `dir`, which is made on first use, held below `limit` bytes (see [`DEFAULT_LIMIT`]).
     pub fn new(dir: impl Into<PathBuf>, limit: u64) -> Self {
-        Cache { dir: dir.into(), limit, written: AtomicU64::new(0) }
+        Cache { dir: dir.into(), limit, written: AtomicU64::new(0), is_ours: OnceLock::new() }
     }
 
     /// The summary with this key, if there is one.
@@ -128,13 +137,14 @@ impl Cache {
     /// The contents of the entry with this key.
     pub fn read(&self, key: &CacheKey) -> Option<Vec<u8>> {
         let path = self.path(key);
+        let meta = fs::symlink_metadata(&path).ok().filter(|meta| meta.is_file() && self.is_ours())?;
         let mut bytes = fs::read(&path).ok()?;
         let (contents, seal) = bytes.split_last_chunk::<32>()?;
         if hash(contents) != *seal {
             return None;
         }
         bytes.truncate(bytes.len() - seal.len());
-        mark_used(&path);
+        mark_used(&path, &meta);
         Some(bytes)
     }
 
@@ -146,16 +156,36 @@ impl Cache {
     }
 
     fn write_entry(&self, key: &CacheKey, contents: &[u8]) -> std::io::Result<()> {
+        // A signal would end the link where a limit of the size of files is reached.
+        let room = getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX);
+        if contents.len() as u64 + 32 > room {
+            return Err(std::io::ErrorKind::FileTooLarge.into());
+        }
+        if !self.dir.is_dir() {
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.dir)?;
+        }
+        if !self.is_ours() {
+            return Err(std::io::ErrorKind::PermissionDenied.into());
+        }
         // Dropped on an error, and then removed; left behind by a kill, it is trimmed like an entry.
-        let temporary = || tempfile::Builder::new().prefix(".new").tempfile_in(&self.dir);
-        let mut file = temporary().or_else(|_| {
-            fs::create_dir_all(&self.dir)?;
-            temporary()
-        })?;
+        let mut file = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(&self.dir)?;
         file.write_all(contents)?;
         file.write_all(&hash(contents))?;
         file.persist(self.path(key))?;
         Ok(())
+    }
+
+    /// Remove the entry with this key.
+    pub fn forget(&self, key: &CacheKey) {
+        let _ = fs::remove_file(self.path(key));
+    }
+
+    /// Whether the folder is one to which nobody else can write.
+    fn is_ours(&self) -> bool {
+        *self.is_ours.get_or_init(|| {
+            let ours = |meta: fs::Metadata| meta.uid() == geteuid().as_raw() && meta.mode() & 0o022 == 0;
+            fs::symlink_metadata(&self.dir).is_ok_and(|meta| meta.is_dir() && ours(meta))
+        })
     }
 
     /// Remove the entries that were not used for longest, if the folder holds too much. Looks only if this process wrote
@@ -179,7 +209,15 @@ impl Cache {
     fn trim(&self) {
         let mut entries: Vec<(SystemTime, PathBuf, u64)> = Vec::new();
         for entry in fs::read_dir(&self.dir).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let is_entry = |name: &[u8]| name.len() == 64 && name.iter().all(u8::is_ascii_hexdigit);
             let Ok(meta) = entry.metadata() else { continue };
+            // Whoever names a folder that holds other files keeps those.
+            if !is_entry(name.as_encoded_bytes())
+                && !name.as_encoded_bytes().starts_with(TEMPORARY.as_bytes())
+            {
+                continue;
+            }
             if let (true, Ok(modified)) = (meta.is_file(), meta.modified()) {
                 entries.push((modified, entry.path(), meta.len()));
             }
@@ -228,14 +266,13 @@ pub fn key_of(parts: &[&[u8]]) -> CacheKey {
 }
 
 fn younger_than(time: SystemTime, age: Duration) -> bool {
-    // A time in the future (another clock) counts as now.
-    SystemTime::now().duration_since(time).map_or(true, |elapsed| elapsed < age)
+    // A time in the future is one of another clock.
+    SystemTime::now().duration_since(time).is_ok_and(|elapsed| elapsed < age)
 }
 
 /// Set the time of an entry by which [`Cache::trim`] sorts; access times are often not kept.
-fn mark_used(path: &Path) {
-    let modified = fs::metadata(path).and_then(|m| m.modified());
-    if modified.is_ok_and(|t| younger_than(t, TOUCH_INTERVAL)) {
+fn mark_used(path: &Path, meta: &fs::Metadata) {
+    if meta.modified().is_ok_and(|t| younger_than(t, TOUCH_INTERVAL)) {
         return;
     }
     if let Ok(file) = File::options().append(true).open(path) {
@@ -246,6 +283,8 @@ fn mark_used(path: &Path) {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     fn summary(name: &[u8]) -> ModuleSummary {
@@ -301,7 +340,12 @@ mod tests {
         }
         // The oldest is used and so becomes the youngest.
         assert!(cache.get(&keys[0]).is_some());
+        // What is no entry stays, however old and large it is.
+        let other = dir.path().join("thesis.txt");
+        fs::write(&other, [0; 20_000]).unwrap();
+        File::options().append(true).open(&other).unwrap().set_modified(old).unwrap();
         cache.trim_when_due();
+        assert!(other.exists());
         let left: Vec<bool> = keys.iter().map(|k| cache.get(k).is_some()).collect();
         assert!(left[0] && left[19] && !left[1] && !left[10], "{left:?}");
         assert!((4..8).contains(&left.iter().filter(|l| **l).count()), "{left:?}");
@@ -318,6 +362,19 @@ mod tests {
         cache.put(&key_of_input(b""), &summary(b""));
         assert_eq!(cache.get(&key_of_input(b"")), None);
         cache.trim_when_due();
+    }
+
+    #[test]
+    fn a_folder_of_others_is_not_used() {
+        let dir = tempfile::tempdir().unwrap();
+        let key = key_of_input(b"module");
+        for (mode, is_used) in [(0o777, false), (0o775, false), (0o755, true)] {
+            fs::set_permissions(dir.path(), fs::Permissions::from_mode(mode)).unwrap();
+            Cache::new(dir.path(), DEFAULT_LIMIT).put(&key, &summary(b"x"));
+            assert_eq!(Cache::new(dir.path(), DEFAULT_LIMIT).get(&key).is_some(), is_used, "{mode:o}");
+        }
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        assert_eq!(Cache::new(dir.path(), DEFAULT_LIMIT).get(&key), None);
     }
 
     #[test]

@@ -110,9 +110,6 @@ fn follow_one(bytes: &[u8], of: &mut Summarised, live: &[bool], cache: Option<&C
         of.summary = extract::follow(bytes, &of.summary, live, &at_once);
         return;
     };
-    if let Some(ModuleKey { key, is_new: true }) = &of.key {
-        cache.put(key, &of.summary);
-    }
     let key = cache::key(&cache::hash_of_part(&cache::hash(bytes), live), asked);
     let found = cache.get(&key);
     of.key = Some(ModuleKey { key, is_new: found.is_none() });

@@ -53,9 +53,31 @@ fn order_and_cache() {
         }
         let keys: Vec<_> = cached.iter().map(|s| s.key).collect();
         let summaries: Vec<_> = cached.iter().map(|s| &s.summary).collect();
-        cache::LinkCache { cache: Some(&cache), keys: &keys }.put_new(&summaries);
+        cache::LinkCache { cache: Some(&cache), keys: &keys }.put_new(&inputs, &summaries);
     }
     assert_eq!(plain.iter().map(|s| s.module).collect::<Vec<_>>(), loaded);
+}
+
+#[test]
+fn an_input_that_changes_is_not_cached() {
+    let dir = tempfile::tempdir().unwrap();
+    let source: String = (0..2000).map(|n| format!("int f{n}(int x) {{ return x ^ {n}; }}\n")).collect();
+    let (inputs, loaded) = inputs(&[compile(dir.path(), "a", &source)]);
+    let cache = Cache::new(dir.path().join("cache"), cache::DEFAULT_LIMIT);
+    let keep = || {
+        let made = summarise(&inputs, &loaded, Granularity::Functions, Some(&cache));
+        let keys: Vec<_> = made.iter().map(|s| s.key).collect();
+        let summaries: Vec<_> = made.iter().map(|s| &s.summary).collect();
+        cache::LinkCache { cache: Some(&cache), keys: &keys }.put_new(&inputs, &summaries);
+        made[0].origin
+    };
+    let object = dir.path().join("a.o");
+    let (bytes, time) = (fs::read(&object).unwrap(), fs::metadata(&object).unwrap().modified().unwrap());
+    fs::write(&object, b"something else").unwrap();
+    assert_eq!([keep(), keep()], [Origin::Extracted; 2]);
+    fs::write(&object, bytes).unwrap();
+    fs::File::options().append(true).open(&object).unwrap().set_modified(time).unwrap();
+    assert_eq!([keep(), keep()], [Origin::Extracted, Origin::Cache]);
 }
 
 #[test]

@@ -72,12 +72,15 @@ fn warm_links_are_the_same() {
     std::fs::write(&by_size[1], &objects[0]).unwrap();
     let outcome = session.run(&job(&session, "one.o large.o -o out"));
     session.check(outcome.stderr.contains("linking the originals"), &outcome.stderr);
+    let outcome = session.must(&job(&session, "one.o large.o -o out"));
+    session.check_eq(&outcome.stderr, &String::new(), "what the next link says");
+    session.check(read(&session.path("out")) == expected[0], "the next link is another one");
 }
 
 #[test]
 fn no_folder_of_caches_is_no_error() {
     let mut session = prepare("cache/none");
-    for home in ["missing", "relative/path"] {
+    for home in ["/dev/null", "missing", "relative/path"] {
         let job = job(&session, "one.o large.o -o out").env("XDG_CACHE_HOME", home).env("HOME", home);
         session.must(&job);
         let dir = session.dir().to_owned();
@@ -85,6 +88,11 @@ fn no_folder_of_caches_is_no_error() {
     }
     session.write("file", "");
     session.must(&job(&session, "one.o large.o -o out -Wl,--prune-cache=file"));
+    // Entries are larger than files may be (in blocks of 512 bytes), the output is not.
+    std::fs::create_dir(session.path("caches")).unwrap();
+    let limited = format!("ulimit -f 20; {}", job(&session, "one.o large.o -s -o out"));
+    let dir = session.dir().to_owned();
+    session.must(&Job::new(&dir, "sh").arg("-c").arg(limited));
 }
 
 #[test]

@@ -124,7 +124,7 @@ pub const OPTIONS: &[(&str, &[PruneOption])] = &[
                 Folder,
                 "DIR",
                 "the cache of what large sections of code were divided into, and of pruned objects (default: lto-prune in \
-                 $XDG_CACHE_HOME or ~/.cache, at most 1 GiB)",
+                 $XDG_CACHE_HOME or ~/.cache; about 1 GiB at most); nobody else may be able to write to it",
             ),
             option("no-cache", None, "", "no cache"),
         ],
