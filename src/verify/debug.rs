@@ -3,7 +3,7 @@
 //! Emission makes every address in it explicit, so that lists, line number programs and abbreviations are others than in the
 //! original. Held here: entries of units keep their places, so their section keeps its length; programs, lists and tables of
 //! ranges are chains of lengths that end where their sections do; and each relocation means a place in a part that stays, or its
-//! end. That the answers of debuggers are those of the plain link is held by tests (`it::debuginfo`).
+//! end, unless the original means a place outside of the section too: a pointer may be said to lie before its object. That the answers of debuggers are those of the plain link is held by tests (`it::debuginfo`).
 
 use goblin::elf::section_header as sh;
 use goblin::elf::sym::{STT_SECTION, st_type};
@@ -48,14 +48,35 @@ pub(super) fn check(pair: &Pair<'_>) -> Result<()> {
             }
             let room = pair.new.sections.get(target).map_or(0, |s| s.sh_size);
             let inside = u64::try_from(entry.addend).is_ok_and(|place| place <= room);
-            let is_part = pair.is_part(target);
-            if is_part && !inside || !pair.new.is_compressed(j) && entry.offset >= size {
+            let is_lost = !inside && pair.is_part(target) && !was_outside(pair, target, entry.addend)?;
+            if is_lost || !pair.new.is_compressed(j) && entry.offset >= size {
                 let message = format!("the relocation at {:#x} means no place of a part", entry.offset);
                 return Err(pair.new.about(j, message));
             }
         }
     }
     Ok(())
+}
+
+/// Whether debug information of the original means the place `addend` of the part `new`, and that place is outside of the section.
+fn was_outside(pair: &Pair<'_>, new: usize, addend: i64) -> Result<bool> {
+    let Some(part) = pair.part_of_new(new) else { return Ok(false) };
+    let place = addend.wrapping_add(part.start as i64);
+    let room = pair.old.sections.get(part.old).map_or(0, |s| s.sh_size);
+    if u64::try_from(place).is_ok_and(|place| place <= room) {
+        return Ok(false);
+    }
+    let tables = by_target(&pair.old);
+    for i in (1..pair.old.sections.len()).filter(|i| is_debug(&pair.old, *i)) {
+        for entry in entries(&pair.old, &tables, i)? {
+            let symbol = pair.old.symbol(entry.symbol).ok_or_else(|| error("a symbol can't be read"))?;
+            let target = pair.old.place(entry.symbol, &symbol);
+            if entry.addend == place && matches!(target, Place::Section(section) if section == part.old) {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
 }
 
 /// Units, each with its 32-bit length before it, up to the end of the section (DWARF 5, 7.2.2).

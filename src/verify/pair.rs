@@ -129,7 +129,7 @@ impl Pair<'_> {
     }
 
     /// The part that section `new` of the emitted object is. Sections keep their order, so parts are in both orders.
-    fn part_of_new(&self, new: usize) -> Option<&Part> {
+    pub(super) fn part_of_new(&self, new: usize) -> Option<&Part> {
         self.parts.binary_search_by_key(&new, |p| p.new).ok().and_then(|i| self.parts.get(i))
     }
 

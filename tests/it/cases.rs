@@ -160,6 +160,7 @@ cases! {
     fn_cxx
     fn_data_immediate
     fn_debug
+    fn_debug_before_data
     fn_debug_forms
     fn_debug_tails
     fn_flags
