@@ -9,7 +9,8 @@ use rayon::prelude::*;
 use summaries::{Limit, LimitRecord};
 
 use crate::config::{Config, Dialect};
-use crate::emit::{self, tree::EmissionInputs};
+use crate::emit;
+use crate::emit::tree::{EmissionInputs, PrunedObject};
 use crate::error::{Error, Result, Stage};
 use crate::ids::Id;
 use crate::index::{Index, LinkInputs};
@@ -141,7 +142,7 @@ fn prune_and_link(
 fn verify_emitted(
     link: LinkInputs<'_>,
     sources: EmissionInputs<'_>,
-    objects: &[Option<Cow<'_, [u8]>>],
+    objects: &[PrunedObject<'_>],
 ) -> Result<()> {
     let resolution = sources.resolution;
     let facts: Vec<verify::SymbolFacts<'_>> = (0..resolution.loaded.len())
@@ -230,7 +231,7 @@ fn opened_paths(config: &Config, inputs: &Inputs, resolution: &Resolution<'_>) -
 }
 
 /// The bytes of all modules in the link, before and after; those without pruned bytes stay as they are.
-fn account(link: LinkInputs<'_>, objects: &[Option<Cow<'_, [u8]>>]) -> Totals {
+fn account(link: LinkInputs<'_>, objects: &[PrunedObject<'_>]) -> Totals {
     Totals::new(link.resolution.loaded.iter().enumerate().map(|(i, module)| {
         let before = sizes(link.inputs.module_bytes(*module));
         let after = objects.get(i).and_then(Option::as_ref).map_or(before, |bytes| sizes(bytes));

@@ -92,11 +92,12 @@ pub struct Emitted<'s> {
     /// Arguments of the linker, but for the output.
     pub line: Vec<LineWord>,
     pub names: CopyNames,
-    pub objects: PrunedObjects<'s>,
+    /// The elements are in load order.
+    pub objects: Vec<PrunedObject<'s>>,
 }
 
-/// By load position: the bytes of each pruned module; `None` where it is untouched. They are borrowed if an earlier link made them.
-pub type PrunedObjects<'s> = Vec<Option<Cow<'s, [u8]>>>;
+/// The bytes of a pruned module; `None` where it is untouched. They are borrowed if an earlier link made them.
+pub type PrunedObject<'s> = Option<Cow<'s, [u8]>>;
 
 /// What is there of a module before it is emitted.
 #[derive(Debug)]
@@ -190,7 +191,7 @@ pub fn prepare(
 }
 
 /// The pruned bytes of each touched module, by load position.
-pub fn objects(sources: EmissionInputs<'_>) -> Result<PrunedObjects<'_>> {
+pub fn objects(sources: EmissionInputs<'_>) -> Result<Vec<PrunedObject<'_>>> {
     let EmissionInputs { inputs, resolution, summaries, plan, prepared, .. } = sources;
     let one = |position: usize| {
         let (module, summary, plan) =
@@ -246,7 +247,7 @@ impl Files<'_> {
         path.into_os_string()
     }
 
-    fn write(&self, sources: EmissionInputs<'_>, objects: &[Option<Cow<'_, [u8]>>]) -> Result<()> {
+    fn write(&self, sources: EmissionInputs<'_>, objects: &[PrunedObject<'_>]) -> Result<()> {
         self.outputs.par_iter().try_for_each(|(path, content)| {
             let failed = |e| Error::io(Stage::Emit, path, "write a pruned copy", e);
             if let Some(folder) = path.parent() {
@@ -291,7 +292,7 @@ fn write_archive(path: &Path, members: &[(&str, &[u8])]) -> std::io::Result<()> 
 /// The words that stand for all inputs.
 fn input_block(
     sources: EmissionInputs<'_>,
-    objects: &[Option<Cow<'_, [u8]>>],
+    objects: &[PrunedObject<'_>],
     files: &mut Files<'_>,
 ) -> Vec<OsString> {
     let EmissionInputs { inputs, resolution, .. } = sources;

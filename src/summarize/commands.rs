@@ -13,7 +13,7 @@ use lexopt::prelude::{Long, Short, Value};
 use object::read::archive::ArchiveFile;
 use summaries::{Granularity, bitcode, extract, format, text};
 
-use super::{cache, granularity};
+use super::{cache, granularity, member_name};
 use crate::config::Level;
 use crate::error::{Error, Result, Stage};
 
@@ -156,9 +156,7 @@ fn split_modules(path: &Path, bytes: Vec<u8>, modules: &mut Vec<Source>) -> Resu
     let first = modules.len();
     for member in archive.members() {
         let member = member.map_err(bad)?;
-        // A member's name may be a path; in a file name it must not be one.
-        let shown = String::from_utf8_lossy(member.name()).replace(['/', '\0'], "_");
-        let mut name = format!("{file}({shown})");
+        let mut name = member_name(&file, &String::from_utf8_lossy(member.name()));
         if modules.iter().skip(first).any(|m| m.name == name) {
             name = format!("{name}@{}", member.file_range().0);
         }

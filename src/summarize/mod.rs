@@ -176,8 +176,13 @@ impl Sidecars {
         };
         let folder = self.folders.get(archive.index())?.as_ref()?;
         let name = inputs.files.get(*archive)?.path.file_name()?.to_string_lossy();
-        Some(folder.join(format!("{name}({}).ltosum", member.replace(['/', '\0'], "_"))))
+        Some(folder.join(format!("{}.ltosum", member_name(&name, member))))
     }
+}
+
+/// What the summary of an archive's member is called. The member's name may be a path; in a file name it must not be one.
+fn member_name(archive: &str, member: &str) -> String {
+    format!("{archive}({})", member.replace(['/', '\0'], "_"))
 }
 
 fn beside(file: &Path) -> PathBuf {

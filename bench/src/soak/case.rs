@@ -64,7 +64,8 @@ impl Tools {
             linkers,
             paths,
             flags: format!(
-                "--prune-level={} --prune-strict --prune-no-cache --prune-jobs=1 --prune-report=report.json",
+                // The linkers of a program share what the first of them put into the cache.
+                "--prune-level={} --prune-strict --prune-cache=cache --prune-jobs=1 --prune-report=report.json",
                 options.level,
             ),
             keep: corpus.root.join("work/soak"),

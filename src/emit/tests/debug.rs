@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use object::{Object, ObjectSection};
-use summaries::native;
+use summaries::{Granularity, native};
 
 use super::planner::{Program, plan};
 use super::tools::{LINKERS, Workshop, run};
@@ -78,6 +78,27 @@ fn addr2line(tool: &str, exe: &Path, addresses: &[u64]) -> (String, bool) {
     let answers = String::from_utf8_lossy(&output.stdout).into_owned();
     let answers = answers.lines().map(|l| if l.starts_with("0x") { "--" } else { l }).collect::<Vec<_>>();
     (answers.join("\n"), output.stderr.is_empty())
+}
+
+/// Debug information may say that a pointer is before the first object of its section, as the original does, and no further.
+#[test]
+fn places_before_divided_data() {
+    let shop = Workshop::new();
+    let source = include_str!("../../../fixtures/fn_debug_before_data/main.c");
+    let object = shop.compile("gcc", "main.c", source, &["-O3", "-g"]);
+    let summary = native::extract_at(&object, Granularity::Functions);
+    let plan = plan(std::slice::from_ref(&summary), &["main"]).remove(0);
+    let expected = verify::Expected::new(&summary, &plan);
+    let emitted = rewrite(&object, &summary, &plan).unwrap();
+    verify::object("main.o", &object, &emitted, &expected).unwrap();
+    let file = object::File::parse(emitted.as_slice()).unwrap();
+    let (start, size) = file.section_by_name(".rela.debug_loclists").unwrap().file_range().unwrap();
+    let mut entries = (start as usize..(start + size) as usize).step_by(24);
+    let at = entries.find(|at| emitted[at + 16..at + 24] == (-4i64).to_le_bytes()).unwrap();
+    let mut damaged = emitted.clone();
+    damaged[at + 16..at + 24].copy_from_slice(&(-8i64).to_le_bytes());
+    let error = verify::object("main.o", &object, &damaged, &expected).unwrap_err().to_string();
+    assert!(error.contains("means no place of a part"), "{error}");
 }
 
 #[test]
