@@ -60,7 +60,7 @@ pub fn prune(
     let LinkInputs { config, inputs, resolution, summaries, .. } = link;
     if !verdict.allows() || !refusal::drops_anything(&settled.plan) {
         let totals = if config.prune.wants_report() { account(link, &[]) } else { Totals::default() };
-        link.cached.put_new(inputs, summaries);
+        link.cached.if_unchanged(inputs).put_new(summaries);
         return Ok(Pruned { totals, ..Pruned::default() });
     }
     let plain = &verdict.plain;
@@ -145,40 +145,46 @@ fn verify_emitted(
     objects: &[PrunedObject<'_>],
 ) -> Result<()> {
     let resolution = sources.resolution;
-    let facts: Vec<verify::SymbolFacts<'_>> = (0..resolution.loaded.len())
-        .into_par_iter()
-        .map(|position| {
-            let module = resolution.loaded[position];
-            let name = sources.inputs.module_name(module);
-            let original = sources.inputs.module_bytes(module);
-            let (summary, plan) = (sources.summaries[position], &sources.plan.modules[position]);
-            if sources.inputs.modules[module].kind == inputs::FileKind::Bitcode {
-                let Some(pruned) = &objects[position] else {
-                    return Ok(verify::bitcode_facts(name, original, None));
-                };
-                emit::bitcode::with_fates(original, summary, plan, |fate| {
-                    verify::bitcode(&name, original, pruned, fate)
-                })?;
-                return Ok(verify::bitcode_facts(name, original, Some(pruned)));
-            }
-            let Some(pruned) = &objects[position] else { return verify::facts(&name, original) };
-            let agrees = verify::object(&name, original, pruned, &verify::Expected::new(summary, plan));
-            if agrees.is_err() && matches!(pruned, Cow::Borrowed(_)) {
-                emit::cached::forget(link.cached, position, plan);
-            }
-            agrees?;
-            verify::facts(&name, pruned)
-        })
-        .collect::<Result<_>>()?;
-    let changed = sources.inputs.changed_file().is_some();
+    let verified = |position: usize| {
+        let facts = verify_module(sources, position, objects[position].as_deref());
+        if facts.is_err() && matches!(objects[position], Some(Cow::Borrowed(_))) {
+            emit::cached::forget(link.cached, position, &sources.plan.modules[position]);
+        }
+        facts
+    };
+    let facts: Vec<verify::SymbolFacts<'_>> =
+        (0..resolution.loaded.len()).into_par_iter().map(verified).collect::<Result<_>>()?;
+    let cached = link.cached.if_unchanged(sources.inputs);
     objects.par_iter().enumerate().for_each(|(position, object)| {
-        if let Some(Cow::Owned(object)) = object.as_ref().filter(|_| !changed) {
-            emit::cached::put(link.cached, position, &sources.plan.modules[position], object);
+        if let Some(Cow::Owned(object)) = object {
+            emit::cached::put(cached, position, &sources.plan.modules[position], object);
         }
     });
-    link.cached.put_new(sources.inputs, link.summaries);
+    cached.put_new(link.summaries);
     let elsewhere = resolution.names_needing_no_module();
     verify::closure_of(&facts, &|name| elsewhere.contains(name), &|_| false)
+}
+
+/// One module agrees with its plan: what its symbols are then. `pruned` is what it was rewritten to.
+fn verify_module<'s>(
+    sources: EmissionInputs<'s>,
+    position: usize,
+    pruned: Option<&'s [u8]>,
+) -> Result<verify::SymbolFacts<'s>> {
+    let module = sources.resolution.loaded[position];
+    let name = sources.inputs.module_name(module);
+    let original = sources.inputs.module_bytes(module);
+    let (summary, plan) = (sources.summaries[position], &sources.plan.modules[position]);
+    if sources.inputs.modules[module].kind == inputs::FileKind::Bitcode {
+        let Some(pruned) = pruned else { return Ok(verify::bitcode_facts(name, original, None)) };
+        emit::bitcode::with_fates(original, summary, plan, |fate| {
+            verify::bitcode(&name, original, pruned, fate)
+        })?;
+        return Ok(verify::bitcode_facts(name, original, Some(pruned)));
+    }
+    let Some(pruned) = pruned else { return verify::facts(&name, original) };
+    verify::object(&name, original, pruned, &verify::Expected::new(summary, plan))?;
+    verify::facts(&name, pruned)
 }
 
 /// The output, held against what the plain one has.

@@ -61,9 +61,14 @@ pub struct LinkCache<'c> {
 }
 
 impl LinkCache<'_> {
-    /// Keep the new ones of these summaries, which are in load order, if the inputs are still what was hashed. No link needs to wait for it.
-    pub fn put_new(&self, inputs: &Inputs, summaries: &[&ModuleSummary]) {
-        let Some(cache) = self.cache.filter(|_| inputs.changed_file().is_none()) else { return };
+    /// The cache for writing: none where an input is not what was hashed any more.
+    pub fn if_unchanged(self, inputs: &Inputs) -> Self {
+        LinkCache { cache: self.cache.filter(|_| inputs.changed_file().is_none()), ..self }
+    }
+
+    /// Keep the new ones of these summaries, which are in load order. No link needs to wait for it.
+    pub fn put_new(&self, summaries: &[&ModuleSummary]) {
+        let Some(cache) = self.cache else { return };
         self.keys.par_iter().zip(summaries).for_each(|(key, summary)| {
             if let Some(ModuleKey { key, is_new: true }) = key {
                 cache.put(key, summary);

@@ -53,7 +53,7 @@ fn order_and_cache() {
         }
         let keys: Vec<_> = cached.iter().map(|s| s.key).collect();
         let summaries: Vec<_> = cached.iter().map(|s| &s.summary).collect();
-        cache::LinkCache { cache: Some(&cache), keys: &keys }.put_new(&inputs, &summaries);
+        cache::LinkCache { cache: Some(&cache), keys: &keys }.if_unchanged(&inputs).put_new(&summaries);
     }
     assert_eq!(plain.iter().map(|s| s.module).collect::<Vec<_>>(), loaded);
 }
@@ -68,7 +68,7 @@ fn an_input_that_changes_is_not_cached() {
         let made = summarise(&inputs, &loaded, Granularity::Functions, Some(&cache));
         let keys: Vec<_> = made.iter().map(|s| s.key).collect();
         let summaries: Vec<_> = made.iter().map(|s| &s.summary).collect();
-        cache::LinkCache { cache: Some(&cache), keys: &keys }.put_new(&inputs, &summaries);
+        cache::LinkCache { cache: Some(&cache), keys: &keys }.if_unchanged(&inputs).put_new(&summaries);
         made[0].origin
     };
     let object = dir.path().join("a.o");
