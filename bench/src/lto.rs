@@ -13,13 +13,23 @@ use serde_json::Value;
 use crate::check::{link_pair, same_behaviour};
 use crate::corpus::{Corpus, Link, find_linker, rust_linker};
 use crate::process::{run, run_ok};
-use crate::propagate::{median, pass};
 use crate::symbols::text_size;
 use crate::table::{Table, count, publish};
 use crate::{Options, Result};
 
 /// Passes of lto-prune that read and decide, as `--prune-time` names them.
 const THIN_LINK: [&str; 6] = ["load", "resolve", "summarise", "index", "propagate", "plan"];
+
+fn median(mut times: Vec<f64>) -> f64 {
+    times.sort_unstable_by(f64::total_cmp);
+    times.get(times.len() / 2).copied().unwrap_or_default()
+}
+
+/// Milliseconds of a pass, from what `--prune-time` printed.
+fn pass(text: &str, name: &str) -> Option<f64> {
+    let line = text.lines().find(|l| l.split_whitespace().last() == Some(name))?;
+    line.split_whitespace().next()?.parse().ok()
+}
 
 /// What a link is made of.
 struct Made {

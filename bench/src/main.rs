@@ -21,13 +21,13 @@ mod mutate;
 mod oracle;
 mod pages;
 mod process;
-mod propagate;
 mod sites;
 mod link_programs;
 mod soak_links;
 mod reach;
 mod report;
 mod soak;
+mod stops;
 mod survey;
 mod symbols;
 mod table;
@@ -45,9 +45,9 @@ type Error = Box<dyn std::error::Error + Send + Sync>;
 type Result<T> = std::result::Result<T, Error>;
 
 const USAGE: &str =
-    "usage: bench links|propagate|folds|audit|pages|examples|gcdiff|check|builds|lto|soak|soak-links|differ|reach|trace|sites|oracle|kills|mutate|survey|recompiled|split [options]
+    "usage: bench links|stops|folds|audit|pages|examples|gcdiff|check|builds|lto|soak|soak-links|differ|reach|trace|sites|oracle|kills|mutate|survey|recompiled|split [options]
   links             time and memory of each link, the linker alone beside lto-prune, and .text sizes
-  propagate         time and steps of propagation at the level pointers, beside the linker
+  stops             what becomes of code that only mentions of its address reach, and what keeps it, in bytes
   folds             .text with --icf=safe, the linker alone beside lto-prune
   audit             what `lto-prune audit` says of each link adds up, and in which time it does
   pages             the page of `lto-prune audit html` in a browser: whether it is right, and its times
@@ -71,7 +71,7 @@ const USAGE: &str =
 options
   --only=A,B        these programs, or PROGRAM/MODE; reach: these mains; differ: these features; builds: these projects, or PROJECT/LINKER, again;
                     survey: libraries, programs; recompiled: these packages; split: these mains and packages
-  --runs=N          links, propagate, audit, lto: runs of each (default 11)
+  --runs=N          links, audit, lto: runs of each (default 11)
   --linkers=A,B     links: beside lld these, each alone and behind lto-prune;
                     check, soak, soak-links, reach: of lld, mold, bfd, gold (default: all four), wild; differ: rust-lld too
   --count=N         differ, kills, mutate: so many links (default: 500, 100 and 1000); survey: so many packages with libraries (default: 200);
@@ -194,7 +194,7 @@ fn run(args: &[String]) -> Result<bool> {
     }
     let corpus = Corpus::open(root, &options.only)?;
     match command.as_str() {
-        "propagate" => propagate::run(&corpus, &options),
+        "stops" => stops::run(&corpus, &options),
         "folds" => folds::run(&corpus, &options),
         "audit" => audit::run(&corpus, &options),
         "pages" => pages::run(&corpus, &options),

@@ -170,8 +170,19 @@ pub(super) struct ReadValueFlow<'a> {
     pub(super) overdefined: u64,
     #[serde(borrow)]
     pub(super) by_cause: Vec<(Text<'a>, u64)>,
+    /// Reports of older builds have none.
+    #[serde(borrow, default)]
+    pub(super) candidates: Vec<ReadCandidates<'a>>,
     #[serde(borrow)]
     pub(super) given_up: Text<'a>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct ReadCandidates<'a> {
+    #[serde(borrow)]
+    pub(super) what: Text<'a>,
+    pub(super) atoms: u64,
+    pub(super) bytes: u64,
 }
 
 #[derive(Debug, Deserialize)]

@@ -55,6 +55,7 @@ fn report() -> Value {
             part(".text", "section", "text", 60, 60), part(".rodata", "section", "rodata", 70, 70),
             part("padding", "padding", "padding", 6, 6), part(".bss", "section", "bss", 64, 0)] },
         "value_flow": { "indirect_sites": 3, "overdefined": 1, "by_cause": [["memory", 2]],
+            "candidates": [{ "what": "stored", "atoms": 1, "bytes": 8 }],
             "given_up": "nothing" },
         "call_sites": [{ "module": 0, "caller": 0, "section": 1, "offset": 4, "state": "resolved",
                 "targets": [{ "atom": 1, "offset": 0 }], "externals": ["_ZSt4cout"], "causes": [], "because": null },

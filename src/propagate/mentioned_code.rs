@@ -24,18 +24,11 @@ impl MentionedCode {
     /// Count the code of a link, of which this is the plain liveness.
     pub fn of(index: &Index, summaries: &[&ModuleSummary], liveness: &Liveness) -> Self {
         let code = code_sizes(index, summaries);
-        // The start file's code has the address of `main` to have it called.
-        let entry = |root: &&Root| root.reason == RootReason::Entry;
-        let entries: Vec<AtomId> = index.roots.iter().filter(entry).map(|root| root.atom).collect();
-        let is_mention = |edge: &Edge| {
-            let by_address = matches!(edge.kind, EdgeKind::Address | EdgeKind::Data | EdgeKind::Got);
-            by_address && !edge.has(Edge::STRUCTURAL | Edge::CALLS) && code[edge.target.index()] > 0
-        };
-        let called = reach(index, &|_| true, &|from, edge| entries.contains(&from) || !is_mention(edge));
+        let candidates = candidates(index, &code, liveness);
         let mut bytes = MentionedCode::default();
         for (atom, size) in code.iter().enumerate().filter(|(atom, _)| liveness.is_live(AtomId::new(*atom))) {
             bytes.live += size;
-            bytes.candidates += if called.is_live(AtomId::new(atom)) { 0 } else { *size };
+            bytes.candidates += if candidates[atom] { *size } else { 0 };
         }
         bytes
     }
@@ -45,6 +38,20 @@ impl MentionedCode {
         self.candidates > 0
             && self.candidates.saturating_mul(100) >= self.live.saturating_mul(u64::from(percent))
     }
+}
+
+/// By atom: it lives, and no call reaches it. `code` has the bytes of code of each atom.
+pub(crate) fn candidates(index: &Index, code: &[u64], liveness: &Liveness) -> Vec<bool> {
+    // The start file's code has the address of `main` to have it called.
+    let entry = |root: &&Root| root.reason == RootReason::Entry;
+    let entries: Vec<AtomId> = index.roots.iter().filter(entry).map(|root| root.atom).collect();
+    let is_mention = |edge: &Edge| {
+        let by_address = matches!(edge.kind, EdgeKind::Address | EdgeKind::Data | EdgeKind::Got);
+        by_address && !edge.has(Edge::STRUCTURAL | Edge::CALLS) && code[edge.target.index()] > 0
+    };
+    let called = reach(index, &|_| true, &|from, edge| entries.contains(&from) || !is_mention(edge));
+    let atoms = (0..index.atom_count()).map(AtomId::new);
+    atoms.map(|atom| liveness.is_live(atom) && !called.is_live(atom)).collect()
 }
 
 /// The atoms whose functions are summarised for value flow, at the level `pointers`: those that live by references. `None` where the gate is

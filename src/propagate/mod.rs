@@ -13,8 +13,8 @@ pub mod values;
 
 pub(crate) use liveness::reach;
 pub use liveness::{Liveness, Witness, live};
-pub(crate) use mentioned_code::code_sizes;
 pub use mentioned_code::{MentionedCode, followed};
+pub(crate) use mentioned_code::{candidates, code_sizes};
 pub use models::Models;
 pub use propagator::Propagator;
 pub use stub::{can_stub, may_fold};

@@ -5,6 +5,7 @@
 use serde::Serialize;
 
 use super::facts::{Facts, describe};
+use super::stops::{self, StopReport};
 use crate::error::lossy;
 use crate::ids::Id;
 use crate::propagate::values::{CallTargets, GivenUp, OverdefinedReason};
@@ -50,6 +51,8 @@ pub struct FlowReport {
     pub overdefined: usize,
     /// Overdefined sites by cause; a site may have several.
     pub by_cause: Vec<(&'static str, usize)>,
+    /// What became of the code that only mentions reach.
+    pub candidates: Vec<StopReport>,
     /// Functions and parts of functions that live code calls directly, or a live site whose callees are known.
     pub called: usize,
     /// The number of those whose address escaped.
@@ -91,6 +94,7 @@ pub(super) fn counts(facts: Facts<'_>) -> Option<FlowReport> {
         never: counts.empty,
         overdefined: counts.overdefined,
         by_cause,
+        candidates: stops::of(facts),
         called: counts.called,
         escaped: counts.escaped,
         mentioned: counts.mentioned,

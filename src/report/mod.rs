@@ -16,6 +16,7 @@ pub mod log;
 mod names;
 pub mod remarks;
 mod schema;
+mod stops;
 pub mod table;
 pub mod why;
 

@@ -56,6 +56,9 @@ fn calls_have_callees_or_what_stops_and_bytes() {
     session.check_eq(&callees("by_table").as_str(), &"add, both", "callees by a table");
     session.check_eq(&callees("by_field").as_str(), &"sub, both", "callees by a field");
     session.check_eq(&row(&answer, "from_outside")["state"].as_str(), &Some("overdefined"), "of a library");
+    let fates: Vec<&str> =
+        answer["candidates"].as_array().unwrap().iter().map(|row| row["what"].as_str().unwrap()).collect();
+    session.check(fates.contains(&"called"), &format!("what becomes of candidates: {fates:?}"));
     let stops = answer["stops"].as_array().unwrap();
     session.check(
         stops.iter().any(|s| s["because"] == callees("from_outside").as_str() && s["calls"] == 1),

@@ -18,6 +18,21 @@ use crate::report::graph::BY_SITE;
 
 const COLUMNS: [&str; 6] = ["bytes", "atoms", "call", "in", "state", "leads to"];
 
+/// What may become of a function that only mentions of its address reach, in words.
+const FATES: [(&str, &str); 11] = [
+    ("dropped", "nothing needs it or its address"),
+    ("stub", "its address is needed, and nothing calls it"),
+    ("called", "a call whose callees are known leads there"),
+    ("kept-whole", "what refers to it is not followed, or it can be no stub"),
+    ("unfollowed", "code or data that is not followed has its address"),
+    ("not-modelled", "an instruction that is not modelled has its address"),
+    ("unseen-callee", "it is passed to a function that is not followed"),
+    ("unknown-callee", "it is passed by a call that may lead anywhere"),
+    ("stored", "it is stored where anything may read it"),
+    ("returned", "a function returns it that anything may call"),
+    ("library", "a library keeps it"),
+];
+
 /// Callees that a row of a table names; of more it says how many.
 const NAMED: usize = 4;
 
@@ -26,13 +41,24 @@ pub(crate) fn answer(model: &Model<'_>, request: &Request) -> Answer {
     let mut table = Table::new("calls", "indirect calls of what lives", &COLUMNS);
     let title = "what stops following values, by the first place where it does";
     let mut stops = Table::new("stops", title, &["calls", "because"]);
+    let title = "code that only mentions of its address reach, by what became of it";
+    let mut fates = Table::new("candidates", title, &["bytes", "atoms", "what", "that is"]);
     let reachable = Reachable::new(model);
     match &model.value_flow {
         None => answer.lines.push(
             "values were not followed in this link: it takes --prune-level=pointers, and --prune-gate=0 where the gate finds too little"
                 .to_owned(),
         ),
-        Some(flow) => answer.lines.extend(unknown_calls(flow, escaped(model, &reachable))),
+        Some(flow) => {
+            answer.lines.extend(unknown_calls(flow, escaped(model, &reachable)));
+            let mut candidates: Vec<_> = flow.candidates.iter().collect();
+            candidates.sort_by_key(|c| std::cmp::Reverse(c.bytes));
+            for found in candidates {
+                let words = FATES.iter().find(|fate| fate.0 == found.what).map_or("", |fate| fate.1);
+                let numbers = [found.bytes, found.atoms].map(Cell::Number);
+                fates.row(numbers.into_iter().chain([Cell::text(&*found.what), Cell::text(words)]).collect());
+            }
+        }
     }
     let mut sites_of: BTreeMap<(u32, u32), usize> = BTreeMap::new();
     for site in &model.call_sites {
@@ -74,7 +100,7 @@ pub(crate) fn answer(model: &Model<'_>, request: &Request) -> Answer {
     }
     stops.limit(rows(request, ROWS));
     answer.facts = vec![("sites", model.call_sites.len().into())];
-    answer.tables = vec![table, stops];
+    answer.tables = vec![table, stops, fates];
     answer
 }
 

@@ -13,7 +13,7 @@ use summaries::models::{
 };
 
 use super::flow::{Flow, ObjectKind};
-use super::graph::{CELL, ComplexConstraint, ESCAPED, MemoryClass, NodeId, OverdefinedReason};
+use super::graph::{CELL, ComplexConstraint, EscapeReason, MemoryClass, NodeId, OverdefinedReason};
 use super::sets::Element;
 use super::site::{CallInterface, Site};
 use crate::ids::SymbolId;
@@ -170,7 +170,7 @@ impl<'s> Flow<'s> {
             Effect::Frees => {}
             Effect::Escapes(n) => {
                 if let Some(from) = argument(n) {
-                    self.graph.assign(from, ESCAPED);
+                    self.graph.let_escape(from, EscapeReason::UnseenCallee);
                 }
             }
             Effect::Calls { function, arguments, returned } => {

@@ -7,7 +7,7 @@ use summaries::models::{Effect, Passed, Returned, Stored};
 use summaries::relation::PASSED;
 
 use super::flow::{FIRST_STACK_PARAMETER, Flow, ObjectKind};
-use super::graph::{ESCAPED, OverdefinedReason};
+use super::graph::{ESCAPED, EscapeReason, OverdefinedReason};
 use super::sets::Element;
 use crate::ids::{AtomId, Id, SymbolId};
 use crate::propagate::Witness;
@@ -60,7 +60,7 @@ impl Flow<'_> {
         }
         for (_, value) in &summary.results {
             let node = self.value(function, *value);
-            self.graph.assign(node, ESCAPED);
+            self.graph.let_escape(node, EscapeReason::Returned);
         }
     }
 
@@ -103,7 +103,7 @@ impl Flow<'_> {
         };
         if model.numbers {
             let numbers = self.numbers();
-            self.graph.include(numbers, ESCAPED, true);
+            self.graph.let_escape(numbers, EscapeReason::Library);
         }
         if model.effects.iter().all(by_arguments) {
             return;

@@ -14,7 +14,8 @@ use summaries::{AtomIdx, AtomKind, ReferenceKind, ValueIdx, atom_flags};
 
 use super::budget::Budget;
 use super::graph::{
-    CELL, ComplexConstraint, ConstraintGraph, ESCAPED, Event, MemoryClass, NodeId, OverdefinedReason,
+    CELL, ComplexConstraint, ConstraintGraph, ESCAPED, EscapeReason, Event, Leak, MemoryClass, NodeId,
+    OverdefinedReason,
 };
 use super::mappings::FixedMapping;
 use super::places::{Content, LinkPlaces, ResolvedPlace};
@@ -404,7 +405,11 @@ impl<'s> Flow<'s> {
             let start = (r.offset.min(i64::MAX as u64 / 2) as i64).div_euclid(CELL) * CELL;
             let crosses = r.offset % CELL as u64 != 0;
             for cell in [Some(start), crosses.then_some(start + CELL)].into_iter().flatten() {
-                let cell = self.graph.cell(object, cell);
+                let mut cell = self.graph.cell(object, cell);
+                if cell == ESCAPED && self.graph.explain {
+                    cell = self.graph.node();
+                    self.graph.leak_by(cell, Leak::Into(object));
+                }
                 self.hold(cell, place);
             }
         }
@@ -480,7 +485,7 @@ impl<'s> Flow<'s> {
             }
             Constraint::Escape { from } => {
                 let from = node(from);
-                self.graph.assign(from, ESCAPED);
+                self.graph.let_escape(from, EscapeReason::FrontEnd);
             }
         }
     }

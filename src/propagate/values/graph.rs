@@ -67,6 +67,45 @@ impl OverdefinedReason {
     }
 }
 
+/// Where an address goes that code which is not followed may call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EscapeReason {
+    /// Code or data that is not followed refers to it, or it is a root.
+    Unfollowed,
+    /// The front end did not follow where it goes.
+    FrontEnd,
+    /// A call passes it to a function that has no summary and no model, or that keeps it.
+    UnseenCallee,
+    /// A call of a value that may be anything passes it.
+    UnknownCallee,
+    /// It is stored through a pointer that may be anything, or in memory of others.
+    Stored,
+    /// A function returns it whose own address escaped.
+    Returned,
+    /// A library keeps it, and unseen code has what that library keeps.
+    Library,
+}
+
+impl EscapeReason {
+    pub const ALL: [EscapeReason; 7] = [
+        EscapeReason::Unfollowed,
+        EscapeReason::FrontEnd,
+        EscapeReason::UnseenCallee,
+        EscapeReason::UnknownCallee,
+        EscapeReason::Stored,
+        EscapeReason::Returned,
+        EscapeReason::Library,
+    ];
+}
+
+/// How what a node holds escapes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Leak {
+    By(EscapeReason),
+    /// It is stored in an object, whose address escaped.
+    Into(u32),
+}
+
 /// What an object is to memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MemoryClass {
@@ -285,6 +324,10 @@ pub(super) struct ConstraintGraph {
     pub(super) constraints: usize,
     /// Nodes that may be anything by themselves, for explanations.
     pub(super) seeds: Vec<(NodeId, OverdefinedReason)>,
+    /// Nodes all of which escapes by itself, for explanations.
+    pub(super) leaks: Vec<(NodeId, Leak)>,
+    /// By object, for explanations: the node that held its address when that escaped.
+    pub(super) leaked_by: FxHashMap<u32, NodeId>,
 }
 
 impl ConstraintGraph {
@@ -313,6 +356,8 @@ impl ConstraintGraph {
             suppressed: Vec::new(),
             constraints: 0,
             seeds: Vec::new(),
+            leaks: Vec::new(),
+            leaked_by: FxHashMap::default(),
         };
         let escaped = graph.node();
         graph.mark(escaped, OVERDEFINED | ESCAPES | IS_SHARED);
@@ -431,6 +476,18 @@ impl ConstraintGraph {
         let marks = &mut self.nodes[id as usize].marks;
         let was = std::mem::replace(marks, *marks | mark);
         was & mark == 0
+    }
+
+    /// All that `node` holds escapes, for a reason of its own.
+    pub(super) fn let_escape(&mut self, node: NodeId, reason: EscapeReason) {
+        self.leak_by(node, Leak::By(reason));
+    }
+
+    pub(super) fn leak_by(&mut self, node: NodeId, leak: Leak) {
+        if self.explain {
+            self.leaks.push((node, leak));
+        }
+        self.assign(node, ESCAPED);
     }
 
     /// `node` may hold anything that escaped.

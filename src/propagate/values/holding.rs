@@ -65,7 +65,7 @@ impl ConstraintGraph {
         self.work.steps += 1;
         self.work.since_search += self.sets.elements(set).len();
         if self.has(id, ESCAPES) {
-            self.escape_all(set);
+            self.escape_all(set, id);
             if self.has(id, OVERDEFINED) {
                 return;
             }
@@ -188,25 +188,29 @@ impl ConstraintGraph {
         if unknown {
             *held = PointsToSet::default();
         }
-        sets.into_iter().for_each(|set| self.escape_all(set));
+        sets.into_iter().for_each(|set| self.escape_all(set, id));
     }
 
-    fn escape_all(&mut self, set: SetId) {
+    /// All elements of a set that is at the node `by` escape.
+    fn escape_all(&mut self, set: SetId, by: NodeId) {
         if set.is_empty() || std::mem::replace(&mut self.sets.facts(set).escaped, true) {
             return;
         }
         let elements = self.sets.elements(set).to_vec();
         self.work.steps += elements.len();
-        elements.into_iter().for_each(|e| self.escape(e));
+        elements.into_iter().for_each(|e| self.escape(e, by));
     }
 
-    fn escape(&mut self, element: Element) {
+    fn escape(&mut self, element: Element, by: NodeId) {
         let object = self.object_of(element.object());
         let of = &mut self.objects[object as usize];
         if std::mem::replace(&mut of.escaped, true) {
             return;
         }
         self.epoch += 1;
+        if self.explain {
+            self.leaked_by.insert(object, by);
+        }
         if matches!(of.kind, MemoryClass::Memory | MemoryClass::Owned) {
             self.same[object as usize] = SHARED;
             self.work.shared.push(object);

@@ -11,7 +11,7 @@ use summaries::models::{
 use summaries::relation::Register;
 
 use super::flow::{Flow, ObjectKind};
-use super::graph::{ComplexConstraint, ESCAPED, MemoryClass, NodeId, OverdefinedReason};
+use super::graph::{ComplexConstraint, EscapeReason, MemoryClass, NodeId, OverdefinedReason};
 use super::sets::Element;
 use crate::ids::SymbolId;
 
@@ -112,7 +112,7 @@ impl<'s> Flow<'s> {
         self.share_text();
         for object in self.owned.values() {
             let stored = self.graph.anywhere(*object);
-            self.graph.assign(stored, ESCAPED);
+            self.graph.let_escape(stored, EscapeReason::Library);
         }
     }
 
@@ -120,7 +120,7 @@ impl<'s> Flow<'s> {
     pub(super) fn share_text(&mut self) {
         for all in [self.files(), self.text()] {
             self.graph.add_unknown(all, OverdefinedReason::Memory);
-            self.graph.assign(all, ESCAPED);
+            self.graph.let_escape(all, EscapeReason::Library);
         }
     }
 
@@ -133,7 +133,7 @@ impl<'s> Flow<'s> {
         self.owned.insert(memory, object);
         if self.shared {
             let stored = self.graph.anywhere(object);
-            self.graph.assign(stored, ESCAPED);
+            self.graph.let_escape(stored, EscapeReason::Library);
         }
         self.graph.element(object, None)
     }

@@ -30,6 +30,7 @@ mod sets;
 mod site;
 mod sites;
 mod solve;
+mod stops;
 #[cfg(test)]
 mod tests;
 
@@ -41,7 +42,7 @@ use super::{Liveness, Witness};
 use crate::ids::{AtomId, Id, SymbolId};
 pub use budget::GivenUp;
 use causes::Causes;
-pub use graph::OverdefinedReason;
+pub use graph::{EscapeReason, OverdefinedReason};
 pub use mappings::FixedMapping;
 use origins::Origins;
 pub use places::{FlowInputs, ModelOf};
@@ -106,6 +107,8 @@ pub struct ValueFlow {
     pub called: Vec<(AtomId, AtomId)>,
     /// By atom: its address escaped. Only if that was asked for.
     pub escaped: Vec<bool>,
+    /// Code atoms whose address escaped, in order, and why. Only if that was asked for.
+    pub stops: Vec<(AtomId, EscapeReason)>,
     /// Why values are followed nowhere, although there are some: then all else is empty, or as without them.
     pub fixed_mapping: Option<FixedMapping>,
     /// `None` where values were not followed, or nobody asked.
@@ -153,8 +156,9 @@ fn flow_within(sources: FlowInputs<'_>, explain: bool, budget: budget::Budget) -
     for (atom, _) in stub.iter().enumerate().filter(|(_, stub)| **stub) {
         witness[atom] = flow.mention[atom].map(Witness::Edge);
     }
-    let (mut called, mut escaped) = (Vec::new(), Vec::new());
+    let (mut called, mut escaped, mut stops) = (Vec::new(), Vec::new(), Vec::new());
     if explain {
+        stops = stops::stops(&flow);
         let pairs = |s: &site::Site<'_>| s.targets.iter().map(|t| (s.caller, t.0)).collect::<Vec<_>>();
         called = flow.sites.iter().flat_map(pairs).collect();
         called.sort_unstable();
@@ -165,7 +169,7 @@ fn flow_within(sources: FlowInputs<'_>, explain: bool, budget: budget::Budget) -
     // It takes a while, and nobody waits for it.
     rayon::spawn(move || drop(graph));
     let liveness = Liveness { witness, stub };
-    ValueFlow { liveness, sites, called, escaped, fixed_mapping: None, statistics }
+    ValueFlow { liveness, sites, called, escaped, stops, fixed_mapping: None, statistics }
 }
 
 /// What the indirect call sites of live functions call.

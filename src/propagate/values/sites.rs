@@ -10,7 +10,7 @@ use summaries::ValueIdx;
 use summaries::relation::{Callee, PASSED};
 
 use super::flow::{FIRST_STACK_PARAMETER, Flow, ObjectKind};
-use super::graph::{CELL, ComplexConstraint, ESCAPED, NodeId, OverdefinedReason};
+use super::graph::{CELL, ComplexConstraint, EscapeReason, NodeId, OVERDEFINED, OverdefinedReason};
 use super::places::ResolvedPlace;
 use super::sets::Element;
 use super::site::{CallInterface, PendingStackArguments, Site, both, pairs};
@@ -238,28 +238,39 @@ impl<'s> Flow<'s> {
 
     /// Unseen code is called: it may do anything with what it is passed, and return anything.
     pub(super) fn call_unknown(&mut self, site: u32) {
+        let reason = self.callee_reason(site);
         let this = &mut self.sites[site as usize];
         if std::mem::replace(&mut this.calls_unknown, true) {
             return;
         }
         let passed = this.passed.clone();
-        passed.by_convention().for_each(|node| self.graph.assign(node, ESCAPED));
+        passed.by_convention().for_each(|node| self.graph.let_escape(node, reason));
         if self.unknown_takes_all {
             self.pass_all(site);
         }
         if let Some((frame, _)) = passed.in_frame {
             // All of the frame: more than what is above the callee's stack pointer.
             let whole = self.graph.whole(frame);
-            self.graph.assign(whole, ESCAPED);
+            self.graph.let_escape(whole, reason);
         }
         let results = passed.results.iter().map(|r| passed.first + r.1.0);
         results.for_each(|node| self.graph.add_unknown(node, OverdefinedReason::Result));
     }
 
+    /// Why what the site passes escapes.
+    fn callee_reason(&self, site: u32) -> EscapeReason {
+        let callee = self.sites[site as usize].callee.map(|node| self.graph.find(node));
+        match callee.is_some_and(|node| self.graph.has(node, OVERDEFINED)) {
+            true => EscapeReason::UnknownCallee,
+            false => EscapeReason::UnseenCallee,
+        }
+    }
+
     /// The site calls code of the link that was not understood: it may look into any register.
     fn pass_all(&mut self, site: u32) {
+        let reason = self.callee_reason(site);
         let passed = self.sites[site as usize].passed.clone();
-        passed.all().for_each(|node| self.graph.assign(node, ESCAPED));
+        passed.all().for_each(|node| self.graph.let_escape(node, reason));
     }
 
     /// Code lives that takes arguments in registers where no convention has any. What calls it may have been passed them by its own
@@ -273,11 +284,12 @@ impl<'s> Flow<'s> {
 
     /// What the function has in such registers at its calls may be looked at.
     pub(super) fn pass_unusual_of(&mut self, function: u32) {
+        let reason = EscapeReason::UnseenCallee;
         for call in &self.summary(function).call_sites {
             let is_any = |register: u8| (PASSED | NEVER_PASSED) & 1 << (register & 63) == 0;
             for (_, value) in call.actuals.iter().filter(|a| is_any(a.0)) {
                 let node = self.value(function, *value);
-                self.graph.assign(node, ESCAPED);
+                self.graph.let_escape(node, reason);
             }
         }
     }

@@ -8,8 +8,8 @@
 //! fixpoint.
 
 use super::graph::{
-    Access, CELL, ComplexConstraint, ConstraintGraph, END, ESCAPED, Event, MemoryClass, NodeId, OVERDEFINED,
-    OverdefinedReason, QUEUED, SHARED,
+    Access, CELL, ComplexConstraint, ConstraintGraph, END, EscapeReason, Event, Leak, MemoryClass, NodeId,
+    OVERDEFINED, OverdefinedReason, QUEUED, SHARED,
 };
 use super::groups::Grown;
 use super::sets::{Element, SetId, difference};
@@ -146,7 +146,7 @@ impl ConstraintGraph {
                 self.set_unknown(to);
             }
             ComplexConstraint::Load { to, .. } => self.add_unknown(to, OverdefinedReason::Memory),
-            ComplexConstraint::Store { from, .. } => self.assign(from, ESCAPED),
+            ComplexConstraint::Store { from, .. } => self.let_escape(from, EscapeReason::Stored),
             ComplexConstraint::CopyFrom(copy) => {
                 let Some(copy) = self.pairwise(copy) else { return };
                 for to in self.set(copy.to.0).to_vec() {
@@ -256,11 +256,13 @@ impl ConstraintGraph {
     }
 
     pub(super) fn store(&mut self, from: NodeId, element: Element, offset: Option<i64>, size: u32) {
+        let into = element.object();
         let element = self.canonical(element);
         let object = element.object();
         self.touch(object);
         match self.objects[object as usize].kind {
-            MemoryClass::Foreign | MemoryClass::Raw => self.include(from, ESCAPED, true),
+            MemoryClass::Foreign if into != SHARED => self.leak_by(from, Leak::Into(into)),
+            MemoryClass::Foreign | MemoryClass::Raw => self.let_escape(from, EscapeReason::Stored),
             MemoryClass::Opaque => {}
             MemoryClass::Memory | MemoryClass::Owned => {
                 let Some((mut cell, end)) = self.overlapped(element, offset, size) else {

@@ -8,6 +8,7 @@ mod oracle;
 mod library_models;
 mod random;
 mod stack;
+mod stops;
 
 use summaries::models::{Effect, MemoryIdx, Model, Passed, Returned, Source};
 use summaries::{AtomKind, Definition, ModuleSummary, Target};

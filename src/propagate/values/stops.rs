@@ -1,0 +1,96 @@
+//! Why addresses of code escaped: the nearest place of each where what isn't followed gets it, for the report.
+//!
+//! A search backwards over the solved graph, from all nodes that escape by themselves; what lies in memory that escaped goes by the
+//! address of that memory. It explains and decides nothing; the place is one of perhaps many.
+
+use std::collections::VecDeque;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::flow::{Flow, ObjectKind};
+use super::graph::{ComplexConstraint, ConstraintGraph, ESCAPED, EscapeReason, Leak, NodeId, SHARED};
+use crate::ids::AtomId;
+
+/// For each code atom whose address escaped, in order: why.
+pub(super) fn stops(flow: &Flow<'_>) -> Vec<(AtomId, EscapeReason)> {
+    let leaks = Leaks::new(&flow.graph);
+    let mut stops: Vec<(AtomId, EscapeReason)> = Vec::new();
+    for (object, kind) in (0..).zip(&flow.meaning) {
+        if let ObjectKind::Code(atom) = *kind
+            && flow.escaped[atom.0 as usize]
+        {
+            stops.push((atom, leaks.of(&flow.graph, object)));
+        }
+    }
+    stops.sort_unstable();
+    stops
+}
+
+struct Leaks {
+    /// By node, for representatives: the nearest leak, as an index in the graph's list.
+    nearest: Vec<Option<u32>>,
+    /// By representative of a cell of memory that escaped: the object.
+    cells: FxHashMap<NodeId, u32>,
+}
+
+impl Leaks {
+    fn new(graph: &ConstraintGraph) -> Self {
+        let mut sources: Vec<(NodeId, NodeId)> = Vec::new();
+        for (from, node) in (0..).zip(&graph.nodes).filter(|(id, node)| node.parent == *id) {
+            let mut at = node.edges;
+            while let Some((to, next)) = graph.edges.get(at as usize).copied() {
+                sources.push((graph.find(to), from));
+                at = next;
+            }
+            let mut at = node.uses;
+            while let Some((what, next)) = graph.uses.get(at as usize).copied() {
+                if let ComplexConstraint::Displace { to, .. } = what {
+                    sources.push((graph.find(to), from));
+                }
+                at = next;
+            }
+        }
+        sources.sort_unstable();
+        let mut nearest: Vec<Option<u32>> = vec![None; graph.nodes.len()];
+        let mut work: VecDeque<(NodeId, u32)> = VecDeque::new();
+        work.extend((0..).zip(&graph.leaks).map(|(number, leak)| (graph.find(leak.0), number)));
+        while let Some((node, leak)) = work.pop_front() {
+            if nearest[node as usize].is_some() {
+                continue;
+            }
+            nearest[node as usize] = Some(leak);
+            let first = sources.partition_point(|s| s.0 < node);
+            let own = sources.iter().skip(first).take_while(|s| s.0 == node);
+            work.extend(own.map(|s| (s.1, leak)));
+        }
+        let mut cells = FxHashMap::default();
+        for (number, object) in (0..).zip(&graph.objects).filter(|(_, object)| object.escaped) {
+            let above = object.above.map(|a| a.1);
+            let own = object.cells.values().copied().chain(object.anywhere).chain(object.whole).chain(above);
+            for cell in own {
+                cells.entry(graph.find(cell)).or_insert(number);
+            }
+        }
+        Leaks { nearest, cells }
+    }
+
+    /// Why the address of an object escaped.
+    fn of(&self, graph: &ConstraintGraph, mut object: u32) -> EscapeReason {
+        let mut seen = FxHashSet::default();
+        while seen.insert(object) {
+            let Some(by) = graph.leaked_by.get(&object).map(|by| graph.find(*by)) else { break };
+            if by == ESCAPED {
+                return EscapeReason::Unfollowed;
+            }
+            let leak = self.nearest.get(by as usize).copied().flatten();
+            let leak = leak.and_then(|number| graph.leaks.get(number as usize)).map(|leak| leak.1);
+            match (leak, self.cells.get(&by)) {
+                (Some(Leak::By(reason)), _) => return reason,
+                (Some(Leak::Into(into)), _) if into != SHARED => object = into,
+                (_, Some(memory)) if *memory != SHARED => object = *memory,
+                _ => break,
+            }
+        }
+        EscapeReason::Stored
+    }
+}
