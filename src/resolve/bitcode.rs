@@ -39,6 +39,7 @@ pub(super) fn read(data: &[u8]) -> Option<ModuleSymbols<'_>> {
     };
     let globals = found.symbols.iter().map(|s| Global {
         name: s.name,
+        versioned: s.name.contains(&b'@'),
         entry: global(s),
         weak: s.weak,
         // lld doesn't ask.

@@ -7,6 +7,9 @@
 //! common symbol only under `--fortran-common` (whose help says that it is the default; it isn't). Extraction nests, so the order of loading is a preorder; the stack here is explicit because an
 //! archive may be as deep as it likes.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rayon::prelude::*;
 use summaries::Limit;
 
 use super::linker_defined::entry_symbol;
@@ -52,6 +55,8 @@ struct Frame {
 struct Lld<'w, 'a> {
     world: &'w LinkSymbols<'a>,
     states: Vec<State>,
+    /// By symbol, a bit each: its state may decide what is loaded. Of most names no member that is loaded on demand has a definition.
+    decides: Vec<AtomicU64>,
     /// By symbol: a module or the line refers to it.
     referenced: Vec<bool>,
     is_loaded: Vec<bool>,
@@ -67,6 +72,7 @@ pub(super) fn extract(world: &LinkSymbols<'_>) -> Extraction {
     let mut lld = Lld {
         world,
         states: vec![State::Placeholder; world.table.names.len()],
+        decides: deciding(world),
         referenced: vec![false; world.table.names.len()],
         is_loaded: vec![false; world.modules.len()],
         loaded: Vec::new(),
@@ -140,6 +146,32 @@ pub(super) fn extract(world: &LinkSymbols<'_>) -> Extraction {
     Extraction { loaded: lld.loaded, taken, mentions, looked_for, limits }
 }
 
+/// The names that members define which are loaded only on demand, and those that `--wrap` asks about.
+fn deciding(world: &LinkSymbols<'_>) -> Vec<AtomicU64> {
+    let decides: Vec<AtomicU64> =
+        (0..world.table.names.len().div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
+    let add = |symbol: SymbolId| {
+        if let Some(word) = decides.get(symbol.index() / 64) {
+            word.fetch_or(1 << (symbol.index() % 64), Ordering::Relaxed);
+        }
+    };
+    let lazy = world.inputs.sequence.iter().flat_map(|item| match item {
+        SequenceItem::Object { module, lazy: true, .. } => std::slice::from_ref(module),
+        SequenceItem::Archive { modules, whole: false, .. } => modules,
+        _ => &[],
+    });
+    lazy.collect::<Vec<_>>().into_par_iter().for_each(|module| {
+        let defined = world.globals(*module).filter(|(_, global)| global.entry != Entry::Undefined);
+        defined.for_each(|(id, _)| add(id));
+    });
+    for name in &world.config.wrap {
+        for name in [name.clone(), format!("__wrap_{name}"), format!("__real_{name}")] {
+            world.table.find(name.as_bytes()).into_iter().for_each(add);
+        }
+    }
+    decides
+}
+
 /// Whether the last of `--fortran-common` and `--no-fortran-common` is the former.
 fn fortran_common(args: &[std::ffi::OsString]) -> bool {
     let says = |arg: &std::ffi::OsString| match arg.to_str()?.trim_start_matches('-') {
@@ -148,6 +180,11 @@ fn fortran_common(args: &[std::ffi::OsString]) -> bool {
         _ => None,
     };
     args.iter().rev().find_map(says).unwrap_or(false)
+}
+
+fn decides(bits: &[AtomicU64], symbol: SymbolId) -> bool {
+    let word = bits.get(symbol.index() / 64);
+    word.is_some_and(|word| word.load(Ordering::Relaxed) & 1 << (symbol.index() % 64) != 0)
 }
 
 impl Lld<'_, '_> {
@@ -200,6 +237,9 @@ impl Lld<'_, '_> {
         }
         self.loaded.push(module);
         for (id, global) in self.world.globals(module) {
+            if !decides(&self.decides, id) {
+                continue;
+            }
             let state = &mut self.states[id.index()];
             match global.entry {
                 Entry::Undefined => {}
@@ -221,15 +261,18 @@ impl Lld<'_, '_> {
     /// Go on with the innermost module until all have been read.
     fn run(&mut self) {
         while let Some(Frame { module, next }) = self.stack.last_mut() {
-            let (module, i) = (*module, *next);
-            *next += 1;
+            let module = *module;
+            let rest = self.world.ids[module.index()].iter().enumerate().skip(*next);
+            let found =
+                rest.map(|(i, symbol)| (i, *symbol)).find(|(_, symbol)| decides(&self.decides, *symbol));
+            *next = found.map_or(usize::MAX, |(i, _)| i + 1);
             let symbols = self.world.modules[module.index()].as_ref();
-            let Some(global) = symbols.and_then(|m| m.globals.get(i)) else {
+            let global = found.zip(symbols).and_then(|((i, symbol), m)| Some((m.globals.get(i)?, symbol)));
+            let Some((global, symbol)) = global else {
                 self.stack.pop();
                 continue;
             };
             if global.entry == Entry::Undefined {
-                let symbol = self.world.ids[module.index()][i];
                 let archive =
                     |m: ModuleId| self.world.inputs.modules[m].archive.as_ref().map(|(file, _)| file);
                 if let State::Lazy { module: definer, .. } = self.states[symbol.index()]

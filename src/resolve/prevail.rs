@@ -7,16 +7,17 @@
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
-use summaries::{Limit, SymbolIdx, Visibility};
+use summaries::{Limit, LimitRecord, SymbolIdx, Visibility};
 
 use super::linker_defined::is_linker_defined;
 use super::resolution::{
     DsoState, Extraction, GlobalSymbol, LoadedModule, Prevailing, Resolution, link_limit,
 };
 use super::symtab::{self, Entry};
-use super::world::LinkSymbols;
+use super::world::{GRAIN, LinkSymbols};
 use super::{bitcode, wild};
 use crate::config::Dialect;
+use crate::error::lossy;
 use crate::ids::{DsoId, Id, IdVec, ModuleId, SymbolId};
 use crate::inputs::{FileKind, SequenceItem, SymbolType};
 
@@ -83,43 +84,20 @@ pub(super) fn decide<'a>(world: &LinkSymbols<'a>, extraction: Extraction) -> Res
         strongly_referenced_by_dso: false,
     };
     let mut seen = vec![unseen; world.table.names.len()];
-    let mold = world.config.linker.dialect == Dialect::Mold;
-    let is_wild = world.config.linker.dialect == Dialect::Wild;
-    for (&module, discarded) in loaded.iter().zip(&discarded) {
-        let Some(symbols) = &world.modules[module.index()] else { continue };
-        let is_bitcode = world.inputs.modules[module].kind == FileKind::Bitcode;
-        for (i, (id, global)) in world.linked_globals(module).enumerate() {
-            let s = &mut seen[id.index()];
-            s.by_bitcode |= is_bitcode;
-            s.visibility = s.visibility.merge(global.visibility);
-            s.types |= type_bit(global.ty) | MENTIONED;
-            if global.ty == SymbolType::Data && global.entry != Entry::Undefined && s.data_size == 0 {
-                s.data_size = global.size;
-            }
-            let is_discarded =
-                matches!(global.entry, Entry::Section(n) if discarded.binary_search(&n).is_ok());
-            if global.entry == Entry::Undefined || is_discarded {
-                s.strong_reference |= !global.weak;
-                s.strong_native_reference |= !global.weak && !is_bitcode;
-                s.weak_reference |= global.weak;
-                continue;
-            }
-            let symbol = SymbolIdx(symbols.first_global + i as u32);
-            let versioned = global.name.contains(&b'@');
-            let new = Best { entry: global.entry, weak: global.weak, versioned, module, symbol };
-            s.has_common |= matches!(new.entry, Entry::Common(_));
-            s.has_weak |= new.weak;
-            match prefer(s.best, new, mold) {
-                Ok(best) => s.best = Some(best),
-                Err(()) if world.config.allow_multiple_definition => {}
-                Err(()) if is_wild && both_in_groups(world, s.best, new) => {}
-                Err(()) => {
-                    let name = String::from_utf8_lossy(world.table.names[id.index()]);
-                    let detail = format!("several strong definitions of symbol {name}");
-                    resolution.limits.push((Some(module), link_limit(Limit::LinkError, detail)));
-                }
-            }
+    // Each thread goes over all modules, for the names of its share: what is seen of a name depends on the order of the modules.
+    let share = seen.len().div_ceil(rayon::current_num_threads()).max(GRAIN);
+    let conflicts = seen.par_chunks_mut(share).enumerate().map(|(number, seen)| {
+        let mut conflicts = Vec::new();
+        for (position, (&module, discarded)) in loaded.iter().zip(&discarded).enumerate() {
+            see_module(world, (position, module), discarded, (number * share, seen), &mut conflicts);
         }
+        conflicts
+    });
+    let mut conflicts = conflicts.flatten_iter().collect::<Vec<_>>();
+    conflicts.sort_unstable();
+    for (position, _, id) in conflicts {
+        let detail = format!("several strong definitions of symbol {}", lossy(world.table.names[id.index()]));
+        resolution.limits.push((Some(loaded[position]), link_limit(Limit::LinkError, detail)));
     }
     see_dsos(world, taken, &mut seen);
     let late = bitcode::Late::new(world, &loaded);
@@ -132,53 +110,28 @@ pub(super) fn decide<'a>(world: &LinkSymbols<'a>, extraction: Extraction) -> Res
     resolution.late.extend(looked_for);
     resolution.late.sort_unstable();
     resolution.late.dedup();
-    let dialect = world.config.linker.dialect;
-    for (i, s) in seen.iter().enumerate() {
-        let name = world.table.names[i];
-        if dialect == Dialect::Gold && s.has_common && s.has_weak {
-            let detail = format!("symbol {}: common and weak definitions", String::from_utf8_lossy(name));
-            resolution.limits.push((None, link_limit(Limit::AmbiguousResolution, detail)));
-        }
-        let prevailing = prevailing(world, taken, name, s, mold);
-        let text = || String::from_utf8_lossy(name);
-        if let (Prevailing::Dso(dso), true) = (prevailing, s.strong_reference)
-            && !taken[dso.index()]
-        {
-            let detail = format!("symbol {}: its library is missing from the command line", text());
-            resolution.limits.push((None, link_limit(Limit::LinkError, detail)));
-        }
-        if dialect == Dialect::Gold
-            && prevailing == (Prevailing::Undefined { weak: true })
-            && s.strongly_referenced_by_dso
-        {
-            // Weak or strong is what the first file says that mentions it, be it a library.
-            let detail = format!("symbol {}: a weak reference beside that of a library", text());
-            resolution.limits.push((None, link_limit(Limit::AmbiguousResolution, detail)));
-        }
-        resolution.symbols.push(GlobalSymbol {
-            name,
-            prevailing,
-            visibility: s.visibility,
-            referenced_by_dso: s.referenced_by_dso,
-            defined_by_dso: s.dso.is_some(),
-            versioned: name.contains(&b'@') || s.best.is_some_and(|b| b.versioned),
-            strong_reference: s.strong_reference,
-            by_bitcode: s.by_bitcode,
-            by_generated_code: s.by_generated_code,
-        });
-    }
+    let mold = world.config.linker.dialect == Dialect::Mold;
+    let each = || seen.par_iter().zip(&world.table.names).with_min_len(GRAIN);
+    let symbols = each().map(|(s, name)| GlobalSymbol {
+        name,
+        prevailing: prevailing(world, taken, name, s, mold),
+        visibility: s.visibility,
+        referenced_by_dso: s.referenced_by_dso,
+        defined_by_dso: s.dso.is_some(),
+        versioned: name.contains(&b'@') || s.best.is_some_and(|b| b.versioned),
+        strong_reference: s.strong_reference,
+        by_bitcode: s.by_bitcode,
+        by_generated_code: s.by_generated_code,
+    });
+    resolution.symbols = IdVec::from(symbols.collect::<Vec<_>>());
+    let both = || each().zip(resolution.symbols.as_slice());
+    let found = both().flat_map_iter(|((s, name), symbol)| symbol_limits(world, taken, name, s, symbol));
+    let found: Vec<LimitRecord> = found.collect();
+    let referenced = both().flat_map_iter(|((s, _), symbol)| referenced_dsos(s, symbol, mold));
+    let referenced: Vec<DsoId> = referenced.collect();
+    resolution.limits.extend(found.into_iter().map(|limit| (None, limit)));
     let mut dsos: Vec<DsoState> = taken.iter().map(|t| DsoState { taken: *t, referenced: false }).collect();
-    for (symbol, seen) in resolution.symbols.iter().zip(&seen) {
-        // What bitcode refers to counts only if the code that is made of it does, which is the linker's to see.
-        if let (Prevailing::Dso(dso), true) = (symbol.prevailing, seen.strong_native_reference) {
-            dsos[dso.index()].referenced = true;
-        }
-        // mold takes a library for a hidden reference too, which it then reports as undefined, or not where it removes the code.
-        if let (Prevailing::Undefined { weak: false }, Some(dso), true) = (symbol.prevailing, seen.dso, mold)
-        {
-            dsos[dso.index()].referenced |= seen.strong_native_reference;
-        }
-    }
+    referenced.into_iter().for_each(|dso| dsos[dso.index()].referenced = true);
     let messages = messages(world, &loaded, taken, &seen).into_iter();
     resolution.limits.extend(messages.map(|detail| (None, link_limit(Limit::LinkerMessage, detail))));
     lazy_unknowns(world, &modules, &mut resolution);
@@ -188,6 +141,83 @@ pub(super) fn decide<'a>(world: &LinkSymbols<'a>, extraction: Extraction) -> Res
     resolution.modules = IdVec::from(modules);
     resolution.dsos = IdVec::from(dsos);
     resolution
+}
+
+/// What one module says of the names of a share, which begin with the one of this number. Two strong definitions are a conflict: (position of the
+/// module, number among its globals, name).
+fn see_module(
+    world: &LinkSymbols<'_>,
+    (position, module): (usize, ModuleId),
+    discarded: &[u32],
+    (first, seen): (usize, &mut [Seen]),
+    conflicts: &mut Vec<(usize, usize, SymbolId)>,
+) {
+    let Some(symbols) = &world.modules[module.index()] else { return };
+    let dialect = world.config.linker.dialect;
+    let is_bitcode = world.inputs.modules[module].kind == FileKind::Bitcode;
+    for (i, (id, global)) in world.linked_globals(module).enumerate() {
+        let Some(s) = id.index().checked_sub(first).and_then(|at| seen.get_mut(at)) else { continue };
+        s.by_bitcode |= is_bitcode;
+        s.visibility = s.visibility.merge(global.visibility);
+        s.types |= type_bit(global.ty) | MENTIONED;
+        if global.ty == SymbolType::Data && global.entry != Entry::Undefined && s.data_size == 0 {
+            s.data_size = global.size;
+        }
+        let is_discarded = matches!(global.entry, Entry::Section(n) if discarded.binary_search(&n).is_ok());
+        if global.entry == Entry::Undefined || is_discarded {
+            s.strong_reference |= !global.weak;
+            s.strong_native_reference |= !global.weak && !is_bitcode;
+            s.weak_reference |= global.weak;
+            continue;
+        }
+        let symbol = SymbolIdx(symbols.first_global + i as u32);
+        let versioned = global.versioned;
+        let new = Best { entry: global.entry, weak: global.weak, versioned, module, symbol };
+        s.has_common |= matches!(new.entry, Entry::Common(_));
+        s.has_weak |= new.weak;
+        match prefer(s.best, new, dialect == Dialect::Mold) {
+            Ok(best) => s.best = Some(best),
+            Err(()) if world.config.allow_multiple_definition => {}
+            Err(()) if dialect == Dialect::Wild && both_in_groups(world, s.best, new) => {}
+            Err(()) => conflicts.push((position, i, id)),
+        }
+    }
+}
+
+/// What can't be said of a name, or makes the link fail.
+fn symbol_limits(
+    world: &LinkSymbols<'_>,
+    taken: &[bool],
+    name: &[u8],
+    s: &Seen,
+    symbol: &GlobalSymbol<'_>,
+) -> impl Iterator<Item = LimitRecord> {
+    let is_gold = world.config.linker.dialect == Dialect::Gold;
+    let limit = |limit, what: &str| link_limit(limit, format!("symbol {}: {what}", lossy(name)));
+    let mixed = is_gold && s.has_common && s.has_weak;
+    let missing =
+        matches!(symbol.prevailing, Prevailing::Dso(dso) if s.strong_reference && !taken[dso.index()]);
+    // Weak or strong is what the first file says that mentions it, be it a library.
+    let beside = is_gold
+        && symbol.prevailing == (Prevailing::Undefined { weak: true })
+        && s.strongly_referenced_by_dso;
+    let mixed = mixed.then(|| limit(Limit::AmbiguousResolution, "common and weak definitions"));
+    let missing = missing.then(|| limit(Limit::LinkError, "its library is missing from the command line"));
+    let beside =
+        beside.then(|| limit(Limit::AmbiguousResolution, "a weak reference beside that of a library"));
+    [mixed, missing, beside].into_iter().flatten()
+}
+
+/// The libraries to which the name is a reference.
+fn referenced_dsos(s: &Seen, symbol: &GlobalSymbol<'_>, mold: bool) -> Option<DsoId> {
+    // What bitcode refers to counts only if the code that is made of it does, which is the linker's to see.
+    let dso = match symbol.prevailing {
+        Prevailing::Dso(dso) => Some(dso),
+        // mold takes a library for a hidden reference too, which it then reports as undefined, or not where it removes the code.
+        Prevailing::Undefined { weak: false } if mold => s.dso,
+        _ => None,
+    };
+    dso.filter(|_| s.strong_native_reference)
 }
 
 /// Give each loaded module its [`LoadedModule`], and for each the sorted sections of groups that do not stand.
@@ -366,9 +396,9 @@ fn messages(world: &LinkSymbols<'_>, loaded: &[ModuleId], taken: &[bool], seen: 
         details.push("--warn-common, and common symbols".to_owned());
     }
     let dialect = world.config.linker.dialect;
-    let mismatches = seen.iter().zip(&world.table.names).filter(|(s, _)| is_mismatch(s, dialect));
-    let mut names = mismatches.map(|(_, name)| String::from_utf8_lossy(name));
-    details.extend(names.next().map(|name| format!("files differ in type or size of symbol {name}")));
+    let mismatch = seen.par_iter().with_min_len(GRAIN).position_first(|s| is_mismatch(s, dialect));
+    let name = mismatch.and_then(|at| world.table.names.get(at)).map(|name| lossy(name));
+    details.extend(name.map(|name| format!("files differ in type or size of symbol {name}")));
     if matches!(dialect, Dialect::Bfd | Dialect::Gold) {
         let modules = loaded.par_iter().map(|m| world.inputs.module_bytes(*m));
         let dsos: Vec<DsoId> = world.inputs.dsos.ids().filter(|dso| taken[dso.index()]).collect();

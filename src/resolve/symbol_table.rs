@@ -3,6 +3,8 @@
 //! Interning runs in parallel on a sharded map, yet ids don't depend on the schedule: a name gets a provisional number as it comes, and in the
 //! end the rank of its first mention (by list, then by place in the list). Nothing iterates over the map.
 
+use std::borrow::Borrow;
+use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use dashmap::DashMap;
@@ -11,11 +13,61 @@ use rustc_hash::FxBuildHasher;
 
 use crate::ids::{Id, SymbolId};
 
+/// A name with its hash, so that the map grows without a look at the names, which lie all over the inputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct HashedName<'a> {
+    hash: u64,
+    name: &'a [u8],
+}
+
+impl<'a> HashedName<'a> {
+    fn new(name: &'a [u8]) -> Self {
+        HashedName { hash: FxBuildHasher.hash_one(name), name }
+    }
+}
+
+impl Hash for HashedName<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.hash);
+    }
+}
+
+/// A name of any lifetime, as the map is asked for one.
+trait AnyName {
+    fn hashed(&self) -> HashedName<'_>;
+}
+
+impl AnyName for HashedName<'_> {
+    fn hashed(&self) -> HashedName<'_> {
+        *self
+    }
+}
+
+impl<'n, 'a: 'n> Borrow<dyn AnyName + 'n> for HashedName<'a> {
+    fn borrow(&self) -> &(dyn AnyName + 'n) {
+        self
+    }
+}
+
+impl Hash for dyn AnyName + '_ {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.hashed().hash(state);
+    }
+}
+
+impl PartialEq for dyn AnyName + '_ {
+    fn eq(&self, other: &Self) -> bool {
+        self.hashed() == other.hashed()
+    }
+}
+
+impl Eq for dyn AnyName + '_ {}
+
 /// The table while and after it is built; frozen once `intern` returns.
 #[derive(Debug)]
 pub struct SymbolTable<'a> {
     /// By name: the provisional number that the first thread to meet it gave it.
-    map: DashMap<&'a [u8], u32, FxBuildHasher>,
+    map: DashMap<HashedName<'a>, u32, FxBuildHasher>,
     /// The id of each provisional number.
     ids: Vec<SymbolId>,
     /// By final number: the name, in the bytes of an input.
@@ -26,7 +78,7 @@ impl<'a> SymbolTable<'a> {
     /// Intern lists of names; returns the table and, for each list, the id of each name.
     pub fn intern(lists: &[Vec<&'a [u8]>]) -> (Self, Vec<Vec<SymbolId>>) {
         let total: usize = lists.iter().map(Vec::len).sum();
-        let map: DashMap<&'a [u8], u32, FxBuildHasher> =
+        let map: DashMap<HashedName<'a>, u32, FxBuildHasher> =
             DashMap::with_capacity_and_hasher(total / 2, FxBuildHasher);
         // By provisional number, the first mention. No number is before its entry is in the map.
         let firsts: Vec<AtomicU64> = (0..total).into_par_iter().map(|_| AtomicU64::new(u64::MAX)).collect();
@@ -36,7 +88,9 @@ impl<'a> SymbolTable<'a> {
             .enumerate()
             .map(|(l, names)| {
                 let number = |(i, name): (usize, &&'a [u8])| {
-                    let number = *map.entry(name).or_insert_with(|| next.fetch_add(1, Ordering::Relaxed));
+                    let number = *map
+                        .entry(HashedName::new(name))
+                        .or_insert_with(|| next.fetch_add(1, Ordering::Relaxed));
                     firsts[number as usize].fetch_min((l as u64) << 32 | i as u64, Ordering::Relaxed);
                     SymbolId(number)
                 };
@@ -52,13 +106,13 @@ impl<'a> SymbolTable<'a> {
         for (rank, (_, number)) in order.iter().enumerate() {
             ranks[*number as usize] = SymbolId::new(rank);
         }
-        ids.par_iter_mut().flatten().for_each(|id| *id = ranks[id.index()]);
+        ids.par_iter_mut().for_each(|list| list.iter_mut().for_each(|id| *id = ranks[id.index()]));
         (SymbolTable { map, ids: ranks, names }, ids)
     }
 
     /// The id of a name, if anything in the link mentions it.
     pub fn find(&self, name: &[u8]) -> Option<SymbolId> {
-        self.map.get(name).map(|number| self.ids[*number as usize])
+        self.map.get(&HashedName::new(name) as &dyn AnyName).map(|number| self.ids[*number as usize])
     }
 }
 

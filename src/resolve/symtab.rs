@@ -31,6 +31,8 @@ pub(super) enum Entry {
 pub(super) struct Global<'a> {
     /// As in the string table: may carry `@version`.
     pub(super) name: &'a [u8],
+    /// There is an `@` in the name, so that it may carry a version.
+    pub(super) versioned: bool,
     pub(super) entry: Entry,
     /// `STB_WEAK`, or `STB_GNU_UNIQUE`, which lld treats so between definitions.
     pub(super) weak: bool,
@@ -38,6 +40,20 @@ pub(super) struct Global<'a> {
     /// Its size in bytes, as `st_size` says it.
     pub(super) size: u64,
     pub(super) visibility: Visibility,
+}
+
+impl<'a> Global<'a> {
+    /// The name by which it is resolved.
+    pub(super) fn stem(&self) -> &'a [u8] {
+        if self.versioned { stem(self.name) } else { self.name }
+    }
+}
+
+/// The name by which a symbol is resolved: `foo@@V` is the default version of `foo` and means it.
+pub(super) fn stem(name: &[u8]) -> &[u8] {
+    // Nearly no name has one.
+    let at = name.contains(&b'@').then(|| name.windows(2).position(|w| w == b"@@")).flatten();
+    at.map_or(name, |at| &name[..at])
 }
 
 /// A COMDAT group: its signature, and its sections.
@@ -98,8 +114,10 @@ pub(super) fn read(data: &[u8]) -> Option<ModuleSymbols<'_>> {
             _ => Entry::Section(u32::from(shndx.0)),
         };
         let bind = symbol.st_bind();
+        let name = symbols.symbol_name(LE, symbol).ok()?;
         out.globals.push(Global {
-            name: symbols.symbol_name(LE, symbol).ok()?,
+            name,
+            versioned: name.contains(&b'@'),
             entry,
             weak: bind == elf::STB_WEAK || bind == elf::STB_GNU_UNIQUE,
             ty: SymbolType::of(symbol.st_type()),

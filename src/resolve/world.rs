@@ -6,17 +6,13 @@ use rayon::prelude::*;
 
 use super::bitcode;
 use super::symbol_table::SymbolTable;
-use super::symtab::{self, Entry, ModuleSymbols};
+use super::symtab::{self, Entry, Global, ModuleSymbols};
 use crate::config::{Config, Dialect};
 use crate::ids::{DsoId, Id, ModuleId, SymbolId};
 use crate::inputs::{FileKind, Inputs, SequenceItem, SymbolType};
 
-/// The name by which a symbol is resolved: `foo@@V` is the default version of `foo` and means it.
-pub(super) fn stem(name: &[u8]) -> &[u8] {
-    // Nearly no name has one.
-    let at = name.contains(&b'@').then(|| name.windows(2).position(|w| w == b"@@")).flatten();
-    at.map_or(name, |at| &name[..at])
-}
+/// So many symbols at least are looked at by one thread: of fewer, handing them out costs more.
+pub(super) const GRAIN: usize = 1 << 13;
 
 /// Everything that the simulations of extraction read: symbols, files, and the line.
 #[derive(Debug)]
@@ -53,7 +49,7 @@ impl<'a> LinkSymbols<'a> {
             .collect();
         let mut lists: Vec<Vec<&'a [u8]>> = modules
             .par_iter()
-            .map(|m| m.as_ref().map_or_else(Vec::new, |m| m.globals.iter().map(|g| stem(g.name)).collect()))
+            .map(|m| m.as_ref().map_or_else(Vec::new, |m| m.globals.iter().map(Global::stem).collect()))
             .collect();
         let n_modules = lists.len();
         let mut dso_places: Vec<Vec<u32>> = Vec::new();
@@ -67,7 +63,7 @@ impl<'a> LinkSymbols<'a> {
         for item in &inputs.sequence {
             lists.push(match item {
                 SequenceItem::Archive { armap: Some(armap), .. } => {
-                    armap.iter().map(|(name, _)| stem(name)).collect()
+                    armap.iter().map(|(name, _)| symtab::stem(name)).collect()
                 }
                 _ => Vec::new(),
             });
@@ -88,7 +84,8 @@ impl<'a> LinkSymbols<'a> {
             .collect();
         let dso_ids = dso_places.into_iter().zip(dso_symbol_ids).map(|(p, i)| p.into_iter().zip(i).collect());
         let is_versioned = |(i, name): (usize, &&[u8])| name.contains(&b'@').then(|| SymbolId::new(i));
-        let versioned = table.names.iter().enumerate().filter_map(is_versioned).collect();
+        let versioned =
+            table.names.par_iter().with_min_len(GRAIN).enumerate().filter_map(is_versioned).collect();
         let dso_ids = dso_ids.collect();
         let mut world = LinkSymbols {
             inputs,
@@ -109,7 +106,7 @@ impl<'a> LinkSymbols<'a> {
     }
 
     /// `--wrap=foo` renames what is undefined in a module.
-    fn wrapped(&self, symbol: SymbolId, global: &symtab::Global<'_>) -> SymbolId {
+    fn wrapped(&self, symbol: SymbolId, global: &Global<'_>) -> SymbolId {
         if global.entry == Entry::Undefined { self.wrapped_reference(symbol) } else { symbol }
     }
 
@@ -133,10 +130,7 @@ impl<'a> LinkSymbols<'a> {
     }
 
     /// The globals of a module together with the numbers of their names ([`LinkSymbols::globals`], [`LinkSymbols::linked_ids`]).
-    pub(super) fn linked_globals(
-        &self,
-        module: ModuleId,
-    ) -> impl Iterator<Item = (SymbolId, &symtab::Global<'a>)> {
+    pub(super) fn linked_globals(&self, module: ModuleId) -> impl Iterator<Item = (SymbolId, &Global<'a>)> {
         self.linked_ids(module).iter().copied().zip(self.globals(module).map(|(_, g)| g))
     }
 
@@ -149,7 +143,7 @@ impl<'a> LinkSymbols<'a> {
     }
 
     /// The globals of a module with their ids, in symbol table order.
-    pub(super) fn globals(&self, module: ModuleId) -> impl Iterator<Item = (SymbolId, &symtab::Global<'a>)> {
+    pub(super) fn globals(&self, module: ModuleId) -> impl Iterator<Item = (SymbolId, &Global<'a>)> {
         let symbols = self.modules[module.index()].as_ref();
         let globals = symbols.map_or(&[][..], |m| &m.globals[..]);
         self.ids[module.index()].iter().copied().zip(globals)
