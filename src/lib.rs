@@ -128,7 +128,8 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
     let cache = Cache::of_link(config);
     let summarise = || summarize::of_link(config, &inputs, &resolution, cache.as_ref());
     let mut modules = ManuallyDrop::new(timer.stage(Stage::Summarise, summarise));
-    let (index, followed) = index_modules(config, &inputs, &resolution, &mut modules, cache.as_ref(), timer);
+    let (index, live, followed) =
+        index_modules(config, &inputs, &resolution, &mut modules, cache.as_ref(), timer);
     let mut index = ManuallyDrop::new(index);
     // Edges are frozen; roots may be added by `settle` and `--prune-limit`.
     let summaries = summaries_of(&modules);
@@ -136,7 +137,7 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
     let cached = LinkCache { cache: cache.as_ref(), keys: &keys };
     let link = LinkInputs { config, inputs: &inputs, resolution: &resolution, summaries: &summaries, cached };
     let propagator = Propagator::new(link, followed)?;
-    let mut flow = timer.stage(Stage::Propagate, || propagator.run(&index));
+    let mut flow = timer.stage(Stage::Propagate, || propagator.run(&index, live));
     let limited = plan::limit::apply(link, &mut index, &mut flow, &propagator);
     let settled = refusal::settle(link, &mut index, &mut flow, &propagator, timer);
     // Each atom is kept, dropped or a stub.
@@ -156,7 +157,8 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
     Ok(Outcome::Originals(report, pruned.refusal().or(warning)))
 }
 
-/// The modules joined; at the level `pointers` once more, with summaries of the functions of live atoms, which are the second result.
+/// The modules joined, and what lives by references; where values are followed once more, with summaries of the functions of live atoms, which
+/// are the last.
 fn index_modules(
     config: &Config,
     inputs: &inputs::Inputs,
@@ -164,18 +166,25 @@ fn index_modules(
     modules: &mut [Summarised],
     cache: Option<&Cache>,
     timer: &mut Timer,
-) -> (Index, Option<Liveness>) {
+) -> (Index, Liveness, Option<Liveness>) {
     let build = |summaries: &[&ModuleSummary]| {
         index::build(LinkInputs { config, inputs, resolution, summaries, cached: LinkCache::default() })
     };
     let index = timer.stage(Stage::Index, || build(&summaries_of(modules)));
-    let followed = |modules: &[Summarised]| propagate::followed(config, &summaries_of(modules), &index);
-    let Some(followed) = timer.stage(Stage::Propagate, || followed(modules)) else {
-        return (index, None);
-    };
-    let live = |position| index.atoms_of(position).map(|atom| followed.is_live(AtomId::new(atom))).collect();
-    let fits = timer.stage(Stage::Summarise, || summarize::follow(inputs, modules, cache, &live));
-    (timer.stage(Stage::Index, || build(&summaries_of(modules))), Some(followed).filter(|_| fits))
+    let live = timer.stage(Stage::Propagate, || propagate::live(&index));
+    let is_followed = || propagate::is_followed(config, &summaries_of(modules), &index, &live);
+    if !timer.stage(Stage::Propagate, is_followed) {
+        return (index, live, None);
+    }
+    // Atoms that are kept for a limit live besides.
+    let all = config.prune.limit.is_some();
+    let followed = if all { Liveness::of_all(index.atom_count()) } else { live };
+    let of_module =
+        |position| index.atoms_of(position).map(|atom| followed.is_live(AtomId::new(atom))).collect();
+    let fits = timer.stage(Stage::Summarise, || summarize::follow(inputs, modules, cache, &of_module));
+    let index = timer.stage(Stage::Index, || build(&summaries_of(modules)));
+    let live = timer.stage(Stage::Propagate, || propagate::live(&index));
+    (index, live, Some(followed).filter(|_| fits))
 }
 
 fn summaries_of(modules: &[Summarised]) -> Vec<&ModuleSummary> {

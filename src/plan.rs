@@ -12,11 +12,12 @@ mod linker_gc;
 
 pub use action::{Action, ModulePlan, Plan};
 
+use rayon::prelude::*;
 use rustc_hash::FxHashSet;
 use summaries::{AtomKind, Definition, ModuleKind, ModuleSummary, SymbolIdx};
 
-use crate::ids::{AtomId, Id, ModuleId};
-use crate::index::{Index, LinkInputs, has_code_or_data};
+use crate::ids::{AtomId, Id, ModuleId, SymbolId};
+use crate::index::{Index, IndexedModule, LinkInputs, has_code_or_data};
 use crate::propagate::Liveness;
 use crate::resolve::{LoadedModule, Prevailing, Resolution, start_stop_section};
 
@@ -37,46 +38,22 @@ pub fn plan(
     resolution: &Resolution<'_>,
     summaries: &[&ModuleSummary],
 ) -> Plan {
-    let (mut dropped, mut stubs) = (0, 0);
-    let mut modules = Vec::with_capacity(summaries.len());
-    for (this, summary) in index.modules.iter().zip(summaries) {
-        let mut untouched = true;
-        let mut atoms = Vec::with_capacity(summary.atoms.len());
-        for i in 0..summary.atoms.len() {
-            let id = AtomId::new(this.first_atom as usize + i);
-            let action = if index.discarded[id.index()] {
-                Action::Drop
-            } else if liveness.is_stub(id) {
-                stubs += 1;
-                untouched = false;
-                Action::Stub
-            } else if liveness.is_live(id) {
-                Action::Keep
-            } else {
-                dropped += 1;
-                untouched = false;
-                Action::Drop
-            };
-            atoms.push(action);
-        }
-        let loaded = resolution.modules[this.module].as_ref();
-        modules.push(ModulePlan {
-            atoms,
-            prevails_elsewhere: Vec::new(),
-            prevailing_dropped: Vec::new(),
-            pin_visibility: Vec::new(),
-            pin_mention: Vec::new(),
-            discarded_groups: loaded.map_or_else(Vec::new, |m| discarded_groups(summary, m)),
-            untouched,
-            addresses: None,
-            drops_empty_fdes: false,
-            section_names: Vec::new(),
-        });
-    }
+    let both = || index.modules.par_iter().zip(summaries);
+    let modules: Vec<ModulePlan> =
+        both().map(|(this, summary)| of_module(index, liveness, resolution, this, summary)).collect();
+    let count = |of: Action| {
+        let atoms = modules.par_iter().map(|module| &module.atoms).enumerate();
+        let of_module = |(position, atoms): (usize, &Vec<Action>)| {
+            let prevail = index.discarded.get(index.atoms_of(position)).unwrap_or(&[]);
+            atoms.iter().zip(prevail).filter(|(action, discarded)| **action == of && !**discarded).count()
+        };
+        atoms.map(of_module).sum()
+    };
+    let (dropped, stubs) = (count(Action::Drop), count(Action::Stub));
     let mut plan = Plan { modules, dropped, stubs };
     touch_copies_of_shrunk_groups(&mut plan, summaries);
     let gone = dropped_definitions(&plan, index, resolution, summaries);
-    for ((module, this), summary) in plan.modules.iter_mut().zip(&index.modules).zip(summaries) {
+    plan.modules.par_iter_mut().zip(both()).for_each(|(module, (this, summary))| {
         symbols(module, this.module, summary, resolution, &gone);
         // What can't be rewritten is passed as it is, and nothing of it went but what the linker discards.
         module.untouched |= summary.kind == ModuleKind::Bitcode && this.kept_whole;
@@ -87,8 +64,38 @@ pub fn plan(
                 *action = Action::Drop;
             }
         }
-    }
+    });
     plan
+}
+
+/// What becomes of the atoms of one module.
+fn of_module(
+    index: &Index,
+    liveness: &Liveness,
+    resolution: &Resolution<'_>,
+    this: &IndexedModule,
+    summary: &ModuleSummary,
+) -> ModulePlan {
+    let ids = (this.first_atom..).map(AtomId).take(summary.atoms.len());
+    let action = |id: AtomId| match () {
+        () if index.discarded[id.index()] => Action::Drop,
+        () if liveness.is_stub(id) => Action::Stub,
+        () if liveness.is_live(id) => Action::Keep,
+        () => Action::Drop,
+    };
+    let loaded = resolution.modules[this.module].as_ref();
+    ModulePlan {
+        untouched: ids.clone().all(|id| index.discarded[id.index()] || action(id) == Action::Keep),
+        atoms: ids.map(action).collect(),
+        prevails_elsewhere: Vec::new(),
+        prevailing_dropped: Vec::new(),
+        pin_visibility: Vec::new(),
+        pin_mention: Vec::new(),
+        discarded_groups: loaded.map_or_else(Vec::new, |m| discarded_groups(summary, m)),
+        addresses: None,
+        drops_empty_fdes: false,
+        section_names: Vec::new(),
+    }
 }
 
 /// The groups of a module that another module's group replaces, without those that are left to the linker.
@@ -107,17 +114,22 @@ fn dropped_definitions(
     resolution: &Resolution<'_>,
     summaries: &[&ModuleSummary],
 ) -> Vec<bool> {
-    let mut gone = vec![false; resolution.symbols.len()];
-    for ((module, this), summary) in plan.modules.iter().zip(&index.modules).zip(summaries) {
-        for (i, symbol) in summary.symbols.iter().enumerate() {
-            let (Definition::Atom(atom) | Definition::Common(atom)) = symbol.definition else { continue };
+    let modules = plan.modules.par_iter().zip(&index.modules).zip(summaries);
+    let dropped = modules.flat_map_iter(|((module, this), summary)| {
+        let symbols = summary.symbols.iter().enumerate();
+        symbols.filter_map(move |(i, symbol)| {
+            let (Definition::Atom(atom) | Definition::Common(atom)) = symbol.definition else { return None };
             let symbol = SymbolIdx::new(i);
-            let Some(id) = resolution.symbol_id(this.module, symbol) else { continue };
-            let prevails =
-                resolution.symbols[id].prevailing == Prevailing::Module { module: this.module, symbol };
-            gone[id.index()] |= prevails && module.atoms[atom.index()] == Action::Drop;
-        }
-    }
+            let id = resolution.symbol_id(this.module, symbol)?;
+            let prevailing = Prevailing::Module { module: this.module, symbol };
+            let is_gone =
+                module.atoms[atom.index()] == Action::Drop && resolution.symbols[id].prevailing == prevailing;
+            is_gone.then_some(id)
+        })
+    });
+    let dropped: Vec<SymbolId> = dropped.collect();
+    let mut gone = vec![false; resolution.symbols.len()];
+    dropped.into_iter().for_each(|id| gone[id.index()] = true);
     gone
 }
 

@@ -39,7 +39,7 @@ pub fn apply(
     let prune = &link.config.prune;
     let (wanted, explain) = (prune.limit.as_ref(), prune.log.is_some());
     let is_asked = wanted.is_some() || explain;
-    is_asked.then(|| limit(wanted, explain, link, index, flow, &|index| propagator.run(index)))
+    is_asked.then(|| limit(wanted, explain, link, index, flow, &|index| propagator.run_again(index)))
 }
 
 /// Leave all but the first of what would go. `explain`: say also what the last of them let go.

@@ -7,7 +7,7 @@
 
 use summaries::{AtomKind, ModuleSummary};
 
-use super::liveness::{Liveness, live, reach};
+use super::liveness::{Liveness, reach};
 use crate::config::{Config, Level};
 use crate::ids::{AtomId, Id};
 use crate::index::{Edge, EdgeKind, Index, Root, RootReason};
@@ -54,21 +54,21 @@ pub(crate) fn candidates(index: &Index, code: &[u64], liveness: &Liveness) -> Ve
     atoms.map(|atom| liveness.is_live(atom) && !called.is_live(atom)).collect()
 }
 
-/// The atoms whose functions are summarised for value flow, at the level `pointers`: those that live by references. `None` where the gate is
-/// shut, and at other levels.
-pub fn followed(config: &Config, summaries: &[&ModuleSummary], index: &Index) -> Option<Liveness> {
+/// Whether the functions of what lives by references are summarised for value flow: at the level `pointers`, where the gate is open.
+pub fn is_followed(
+    config: &Config,
+    summaries: &[&ModuleSummary],
+    index: &Index,
+    liveness: &Liveness,
+) -> bool {
     let prune = &config.prune;
     if prune.level != Level::Pointers {
-        return None;
+        return false;
     }
-    let liveness = live(index);
-    let code = MentionedCode::of(index, summaries, &liveness);
-    if code.live > prune.budget() || !code.reaches(prune.gate) {
-        return None;
-    }
-    // Atoms that are kept for a limit live besides.
-    let all = prune.limit.is_some();
-    Some(if all { Liveness::of_all(index.atom_count()) } else { liveness })
+    let code = code_sizes(index, summaries);
+    let live: u64 =
+        code.iter().zip(&liveness.witness).filter(|(_, w)| w.is_some()).map(|(size, _)| size).sum();
+    live <= prune.budget() && MentionedCode::of(index, summaries, liveness).reaches(prune.gate)
 }
 
 /// By atom, the bytes of code. How large functions of LLVM bitcode become is not known; each counts by its bitcode.

@@ -23,7 +23,7 @@ pub struct Propagator<'s> {
 }
 
 impl<'s> Propagator<'s> {
-    /// A propagator for one link; `followed` is what [`super::followed`] said of it.
+    /// A propagator for one link; `followed` are the atoms whose functions were summarised.
     ///
     /// # Errors
     /// None, unless a table of models was built in that can't be read.
@@ -38,11 +38,15 @@ impl<'s> Propagator<'s> {
         Ok(Propagator { link, followed, models, can_stub })
     }
 
-    /// What lives, given the roots of the index.
-    pub fn run(&self, index: &Index) -> ValueFlow {
+    /// What lives, once the index has more roots.
+    pub fn run_again(&self, index: &Index) -> ValueFlow {
+        self.run(index, live(index))
+    }
+
+    /// What lives, given the roots of the index; `reachable` is what lives by references.
+    pub fn run(&self, index: &Index, reachable: Liveness) -> ValueFlow {
         let LinkInputs { config, inputs, resolution, summaries, .. } = self.link;
         let chosen = stub::chosen_stubs(config, index, summaries);
-        let reachable = live(index);
         // What is kept for a reason that came later was not summarised for this.
         let all_followed = self.followed.as_ref().is_some_and(|followed| followed.covers(&reachable));
         let mut fixed_mapping = None;

@@ -46,7 +46,7 @@ pub fn settle(
         }
         refused.iter().for_each(|(position, _)| index.keep_module(*position));
         kept.extend(refused.into_iter().map(|(_, place)| place));
-        *flow = timer.stage(Stage::Propagate, || propagator.run(index));
+        *flow = timer.stage(Stage::Propagate, || propagator.run_again(index));
     }
 }
 
