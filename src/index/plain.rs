@@ -8,10 +8,12 @@
 //! It decides what the plain link reports and needs: undefined symbols, libraries, sections behind `__start_X`. Left
 //! out: string pieces of merge sections, which the linker marks one by one and which refer to nothing.
 
+use rayon::prelude::*;
 use summaries::{Atom, AtomIdx, AtomKind, ModuleSummary, ReferenceKind, Target, atom_flags};
 
 use super::{Edge, EdgeKind, Index, RootReason, defining_atom};
 use crate::ids::{AtomId, Id};
+use crate::propagate::solver::{Lattice, Problem, solve};
 
 /// By atom: whether the linker keeps it.
 pub(super) fn mark(index: &Index, summaries: &[&ModuleSummary]) -> Vec<bool> {
@@ -33,30 +35,60 @@ pub(super) fn mark(index: &Index, summaries: &[&ModuleSummary]) -> Vec<bool> {
         )
     };
     let roots = index.roots.iter().filter(|r| of_linker(r.reason));
-    let mut work: Vec<AtomId> = roots.map(|root| root.atom).collect();
+    let mut first: Vec<(u32, Marked)> = roots.map(|root| (root.atom.0, Marked)).collect();
     let metadata = atom_flags::EXEC | atom_flags::LINK_ORDER | atom_flags::GROUPED;
-    for id in (0..index.atom_count()).map(AtomId::new).filter(|id| !index.discarded[id.index()]) {
-        let unwind = index.edges_of(id).1.iter().filter(|e| e.kind == EdgeKind::Unwind).map(|e| e.target);
+    let of_unwind = (0..index.atom_count()).into_par_iter().map(AtomId::new).flat_map_iter(|id| {
+        let edges = if index.discarded[id.index()] { &[] } else { index.edges_of(id).1 };
+        let targets = edges.iter().filter(|e| e.kind == EdgeKind::Unwind).map(|e| e.target);
         let is_root = |target: &AtomId| {
             !index.discarded[target.index()]
                 && atom(*target).is_some_and(|a| a.kind != AtomKind::Lsda || !a.has(metadata))
         };
-        work.extend(unwind.filter(is_root));
+        targets.filter(is_root).map(|target| (target.0, Marked))
+    });
+    first.par_extend(of_unwind);
+    solve(&Marking { index, joined, tables }, first).into_iter().map(|mark| mark.is_some()).collect()
+}
+
+/// An atom is marked, or not.
+#[derive(Debug, Clone, Copy)]
+struct Marked;
+
+impl Lattice for Marked {
+    fn join(&mut self, _: &Self) -> bool {
+        false
     }
-    let mut marked = vec![false; index.atom_count()];
-    while let Some(id) = work.pop() {
-        if std::mem::replace(&mut marked[id.index()], true) {
-            continue;
-        }
+}
+
+struct Marking<'i> {
+    index: &'i Index,
+    joined: Vec<bool>,
+    tables: Vec<(AtomId, AtomId)>,
+}
+
+impl Problem for Marking<'_> {
+    type Fact = Marked;
+
+    fn keys(&self) -> usize {
+        self.index.atom_count()
+    }
+
+    fn transfer(&self, key: u32, _: &Marked, implies: &mut dyn FnMut(u32, Marked)) {
+        let id = AtomId(key);
         let keeps = |edge: &&Edge| edge.kind != EdgeKind::SameName && !edge.is_described();
-        let edges = index.edges_of(id).1.iter().filter(keeps).filter(|e| index.follows(id, e));
-        work.extend(edges.map(|e| e.target));
-        let first = tables.partition_point(|(from, _)| *from < id);
-        work.extend(tables.iter().skip(first).take_while(|(from, _)| *from == id).map(|(_, to)| *to));
-        work.extend(joined[id.index()].then(|| AtomId(id.0 - 1)));
-        work.extend(joined[id.index() + 1].then(|| AtomId(id.0 + 1)));
+        let edges = self.index.edges_of(id).1.iter().filter(keeps);
+        edges.filter(|e| self.index.follows(id, e)).for_each(|e| implies(e.target.0, Marked));
+        let first = self.tables.partition_point(|(from, _)| *from < id);
+        let of_tables = self.tables.iter().skip(first).take_while(|(from, _)| *from == id);
+        of_tables.for_each(|(_, to)| implies(to.0, Marked));
+        // One input section stays or goes.
+        if self.joined[id.index()] {
+            implies(key - 1, Marked);
+        }
+        if self.joined[id.index() + 1] {
+            implies(key + 1, Marked);
+        }
     }
-    marked
 }
 
 /// Pairs of (data, code), sorted: what the jump tables in the data lead to. In the index a table belongs to the function that jumps by
