@@ -21,6 +21,7 @@ mod mutate;
 mod oracle;
 mod pages;
 mod process;
+mod scale;
 mod sites;
 mod link_programs;
 mod soak_links;
@@ -45,7 +46,7 @@ type Error = Box<dyn std::error::Error + Send + Sync>;
 type Result<T> = std::result::Result<T, Error>;
 
 const USAGE: &str =
-    "usage: bench links|stops|folds|audit|pages|examples|gcdiff|check|builds|lto|soak|soak-links|differ|reach|trace|sites|oracle|kills|mutate|survey|recompiled|split [options]
+    "usage: bench links|stops|folds|audit|pages|examples|gcdiff|check|builds|lto|soak|soak-links|differ|reach|trace|sites|oracle|kills|mutate|scale|survey|recompiled|split [options]
   links             time and memory of each link, the linker alone beside lto-prune, and .text sizes
   stops             what becomes of code that only mentions of its address reach, and what keeps it, in bytes
   folds             .text with --icf=safe, the linker alone beside lto-prune
@@ -65,6 +66,7 @@ const USAGE: &str =
   oracle            what LLVM's own analyses say of the programs as bitcode, beside what lto-prune says
   kills             links killed at any moment leave the old output or the new one, and nothing else
   mutate            links with a damaged input end alike, plain and through lto-prune
+  scale             time and memory of links as the program doubles, up to 30,000 objects (--count=N) made up on the spot
   survey            how much of Debian's static libraries, and of units of its sources, is divided, and what each limit costs
   recompiled        programs of Debian's sources, pruned, beside the same recompiled with sections for functions and data
   split             what each linker's own --gc-sections keeps of split archives, beside what lto-prune keeps
@@ -179,6 +181,7 @@ fn run(args: &[String]) -> Result<bool> {
         "mutate" => return mutate::run(&Corpus::tools(root)?, &options),
         "kills" => return kills::run(&Corpus::tools(root)?, &options),
         "reach" => return reach::run(&Corpus::tools(root)?, &options),
+        "scale" => return scale::run(&Corpus::tools(root)?, &options),
         "survey" => return survey::run(&Corpus::tools(root)?, &options),
         "recompiled" => return beside::recompiled(&Corpus::tools(root)?, &options),
         "split" => return beside::split(&Corpus::tools(root)?, &options),
