@@ -5,6 +5,7 @@
 //! instead, must go too.
 
 mod action;
+mod demanded;
 mod empty_fdes;
 mod fold;
 pub mod limit;
@@ -28,6 +29,7 @@ pub fn of_link(link: LinkInputs<'_>, index: &Index, liveness: &Liveness) -> Plan
     fold::mark_foldable(config, inputs, index, summaries, &mut plan);
     linker_gc::leave_to_linker(config, index, summaries, &mut plan);
     empty_fdes::leave_out(config, inputs, index, summaries, &mut plan);
+    plan.demanded = demanded::of_link(config, index, resolution, summaries);
     plan
 }
 
@@ -50,7 +52,7 @@ pub fn plan(
         atoms.map(of_module).sum()
     };
     let (dropped, stubs) = (count(Action::Drop), count(Action::Stub));
-    let mut plan = Plan { modules, dropped, stubs };
+    let mut plan = Plan { modules, dropped, stubs, demanded: Vec::new() };
     touch_copies_of_shrunk_groups(&mut plan, summaries);
     let gone = dropped_definitions(&plan, index, resolution, summaries);
     plan.modules.par_iter_mut().zip(both()).for_each(|(module, (this, summary))| {

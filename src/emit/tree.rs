@@ -10,9 +10,10 @@
 //! messages see the names that they know; [`CopyNames`] turns a copy's path back into the original's.
 
 use std::borrow::Cow;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{BufWriter, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 use rayon::prelude::*;
@@ -323,6 +324,9 @@ fn input_block(
     libraries.add(usize::MAX, &mut words);
     words.extend(libraries.defined.iter().flat_map(|(_, words)| *words).cloned());
     unloaded(sources, files, &mut words);
+    for symbol in &sources.plan.demanded {
+        words.extend(["-u".into(), OsStr::from_bytes(resolution.symbols[*symbol].name).to_owned()]);
+    }
     words
 }
 

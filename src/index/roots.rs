@@ -33,7 +33,7 @@ pub enum RootReason {
     /// Named by a linker script or `--defsym`, or by a version script or dynamic list for a linker that looks for all that those name.
     Script,
     /// A module has it as undefined without a reference to it: linkers export such a symbol as undefined, or ask for its
-    /// definition, if it has none.
+    /// definition, if it has none. Or gold exports it if its own collection keeps it (`STB_GNU_UNIQUE`).
     Declared,
     /// Named by `--symbol-ordering-file`, `--call-graph-ordering-file` or `--keep-unique`, which ask for its definition.
     Ordered,
@@ -274,6 +274,9 @@ impl<'s> NamedRoots<'s> {
         let hidden = is_hidden(symbol.visibility);
         let relocatable = config.output_kind == OutputKind::Relocatable;
         let dynamic = !hidden && !relocatable;
+        // gold exports one from a program if its collection keeps it, for another reason than that (`plan::demanded`).
+        let unique = dynamic && self.is_unique_for_gold(symbol);
+        let collects = config.gc_sections && config.output_kind != OutputKind::Shared;
         let reasons = [
             (RootReason::Entry, self.entry.as_deref().is_some_and(is)),
             (RootReason::Undefined, config.undefined.iter().any(|n| is(n))),
@@ -283,12 +286,15 @@ impl<'s> NamedRoots<'s> {
                 RootReason::Script,
                 self.script.contains(symbol.name) || self.lists.must_be_defined(symbol.name),
             ),
-            (RootReason::Declared, self.declared[id.index()]),
+            (RootReason::Declared, self.declared[id.index()] || collects && unique),
             (RootReason::Versioned, symbol.versioned),
             (RootReason::Bitcode, symbol.by_generated_code || self.by_opaque_bitcode[id.index()]),
             (RootReason::ReferencedByDso, dynamic && symbol.referenced_by_dso),
             (RootReason::DefinedByDso, dynamic && symbol.defined_by_dso),
-            (RootReason::Exported, relocatable || dynamic && self.is_exported(symbol)),
+            (
+                RootReason::Exported,
+                relocatable || dynamic && (self.is_exported(symbol) || unique && !collects),
+            ),
         ];
         found.extend(reasons.iter().filter(|r| r.1).map(|r| r.0));
     }
@@ -297,7 +303,7 @@ impl<'s> NamedRoots<'s> {
     /// can't evaluate (a pattern for demangled names) we say that it is.
     fn is_exported(&self, symbol: &GlobalSymbol<'_>) -> bool {
         let config = self.sources.config;
-        if self.lists.dynamic_list_names(symbol.name) || self.is_unique_for_gold(symbol) {
+        if self.lists.dynamic_list_names(symbol.name) {
             return true;
         }
         let by_default = config.output_kind == OutputKind::Shared || config.export_dynamic;

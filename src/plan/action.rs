@@ -5,6 +5,8 @@
 use summaries::AtomIdx;
 use summaries::native::significance::Significance;
 
+use crate::ids::SymbolId;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Action {
     Keep,
@@ -79,4 +81,6 @@ pub struct Plan {
     pub dropped: usize,
     /// The number of atoms that become stubs.
     pub stubs: usize,
+    /// Definitions that the linker is asked for by name.
+    pub demanded: Vec<SymbolId>,
 }

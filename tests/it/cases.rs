@@ -256,6 +256,7 @@ cases! {
     undefined_option
     undefined_weak_live
     unique_exported
+    unique_exported_gc
     unprunable_sections
     version_script
     version_script_hidden
