@@ -62,7 +62,7 @@ const USAGE: &str =
   differ            small links with features of every kind, plain and pruned, differ only as rules say
   reach             what is kept of static libraries beside what can be reached
   trace             what programs call through pointers as they run is in what value flow says they can
-  sites             indirect call sites resolved, here and by LLVM; functions called and not; bytes and time
+  sites             indirect call sites resolved, here and by LLVM; functions called and not; bytes
   oracle            what LLVM's own analyses say of the programs as bitcode, beside what lto-prune says
   kills             links killed at any moment leave the old output or the new one, and nothing else
   mutate            links with a damaged input end alike, plain and through lto-prune

@@ -1,16 +1,14 @@
 //! `bench sites`: what value flow makes of indirect calls: sites resolved, by LLVM's pass and here, functions called and not, bytes,
-//! and what it costs.
+//! by level.
 //!
-//! Sites are of code that is kept. Those that ran are the tracer's (`bench trace`), on the same link. Times are medians
-//! of interleaved runs: propagation by `--prune-time`, the linker alone on the same arguments. A link that takes long is timed
-//! once.
+//! Sites are of code that is kept. Those that ran are the tracer's (`bench trace`), on the same link. Left out: times, which `bench links`
+//! and `bench stops` have.
 
 pub(crate) mod llvm;
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
-use crate::corpus::{Corpus, find_linker};
+use crate::corpus::Corpus;
 use crate::process::run_ok;
 use crate::symbols::text_size;
 use crate::table::{Table, count, publish_good};
@@ -18,11 +16,6 @@ use crate::trace::report::State;
 use crate::trace::{self, Case, Outcome};
 use crate::{Options, Result, reach};
 use llvm::Llvm;
-
-/// Propagation that takes longer than this is timed once.
-const LONG: Duration = Duration::from_secs(2);
-/// Times of others are medians of so many.
-const RUNS: usize = 5;
 
 /// Of the places where causes began, so many are named for each link.
 const ORIGINS: usize = 3;
@@ -37,8 +30,6 @@ struct Row {
     llvm: Option<Llvm>,
     /// Bytes of `.text` at `sections`, `functions`, `pointers`.
     text: [u64; 3],
-    propagate: Duration,
-    linker: Duration,
 }
 
 impl Row {
@@ -47,16 +38,10 @@ impl Row {
     }
 }
 
-fn median(mut times: Vec<Duration>) -> Duration {
-    times.sort_unstable();
-    times.get(times.len() / 2).copied().unwrap_or_default()
-}
-
 fn measure(corpus: &Corpus, options: &Options, case: &Case) -> Result<Row> {
     let outcome = trace::observe(corpus, case, options.hits)?;
     let link = &case.link;
     let scratch = corpus.scratch(&format!("sites/{}-{}", link.program, link.mode))?;
-    let lld = find_linker("lld")?;
     let mut text = [0; 3];
     for (level, size) in ["sections", "functions", "pointers"].iter().zip(&mut text) {
         let output = scratch.join(level);
@@ -67,16 +52,6 @@ fn measure(corpus: &Corpus, options: &Options, case: &Case) -> Result<Row> {
         }
         *size = text_size(&output)?;
     }
-    let (mut propagate, mut linker) = (vec![outcome.propagate], Vec::new());
-    for round in 0..RUNS {
-        let plain = scratch.join("plain");
-        linker.push(run_ok(&mut corpus.linker_command(link, &lld, &plain), &scratch)?.wall);
-        if round > 0 && outcome.propagate < LONG {
-            let mut command = trace::pruned_link(corpus, link, &scratch, &scratch.join("timed"), "pointers")?;
-            run_ok(&mut command, &scratch)?;
-            propagate.push(trace::stage_time(&scratch, "propagate")?);
-        }
-    }
     Ok(Row {
         name: link.name(),
         is_static: link.program.starts_with("static"),
@@ -84,8 +59,6 @@ fn measure(corpus: &Corpus, options: &Options, case: &Case) -> Result<Row> {
         outcome,
         llvm: None,
         text,
-        propagate: median(propagate),
-        linker: median(linker),
     })
 }
 
@@ -172,9 +145,6 @@ fn functions_table(rows: &[Row]) -> String {
         "functions",
         "pointers",
         "pointers / functions",
-        "propagate, ms",
-        "linker, ms",
-        "ratio",
         "joined objects",
     ]);
     for row in rows {
@@ -184,8 +154,6 @@ fn functions_table(rows: &[Row]) -> String {
         cells.extend(["mentioned", "escaped", "called", "stubs"].map(number));
         cells.extend(row.text.map(count));
         cells.push(format!("{:.4}", row.ratio()));
-        cells.extend([row.propagate, row.linker].map(|t| format!("{:.1}", t.as_secs_f64() * 1e3)));
-        cells.push(format!("{:.2}", row.propagate.as_secs_f64() / row.linker.as_secs_f64()));
         cells.push(number("joined_objects"));
         table.row(&cells);
     }
@@ -233,7 +201,7 @@ pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
          Overdefined sites by cause; a site may have several.\n\n{}\n\
          The {ORIGINS} places at which the first cause of most sites began.\n\n{}\n\
          Bytes of code that references reach, those of them that only mentions of addresses reach, which is the most that can be gained, and those that \
-         became stubs; functions by what is done with their address, bytes of `.text` by level, and cost.\n\n{}\n\
+         became stubs; functions by what is done with their address, bytes of `.text` by level.\n\n{}\n\
          `.text` at `pointers` / `functions`, geometric mean: {} over all {} links that are not `closed-`, {} over the static ones.\n",
         llvm::PASSES,
         sites_table(&rows),
@@ -253,8 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_and_medians() {
+    fn shares() {
         assert_eq!((percent(1, 4), percent(0, 0)), ("25.0%".to_owned(), "n/a".to_owned()));
-        assert_eq!(median([3, 1, 2].map(Duration::from_millis).to_vec()), Duration::from_millis(2));
     }
 }

@@ -49,8 +49,6 @@ pub(crate) struct Case {
 pub(crate) struct Outcome {
     pub(crate) report: Report,
     pub(crate) live: Live,
-    /// It is that of the pruned link.
-    pub(crate) propagate: Duration,
     comparison: Comparison,
     trace: Trace,
     /// What ran and lies in no section that is known, by address and function.
@@ -205,7 +203,6 @@ pub(crate) fn observe(corpus: &Corpus, case: &Case, limit: u64) -> Result<Outcom
     let mut command = pruned_link(corpus, link, &scratch, &scratch.join("pruned"), "pointers")?;
     command.arg(format!("--prune-report={}", json.display()));
     run_ok(&mut command, &scratch).map_err(|e| format!("pruned link: {e}"))?;
-    let propagate = stage_time(&scratch, "propagate")?;
 
     let binary = plain.as_os_str();
     let args: Vec<&OsStr> = match &case.script {
@@ -222,7 +219,7 @@ pub(crate) fn observe(corpus: &Corpus, case: &Case, limit: u64) -> Result<Outcom
         let status = outcome.trace.status;
         return Err(format!("the traced program fails its check, status {status}\n{errors}").into());
     }
-    Ok(Outcome { propagate, ..outcome })
+    Ok(outcome)
 }
 
 /// What a comparison is made of.
@@ -255,7 +252,6 @@ pub(crate) fn hold(files: &Files<'_>, run: &Run<'_>) -> Result<Outcome> {
         comparison,
         trace,
         report,
-        propagate: Duration::ZERO,
     })
 }
 
