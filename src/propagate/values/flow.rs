@@ -14,8 +14,7 @@ use summaries::{AtomIdx, AtomKind, ReferenceKind, ValueIdx, atom_flags};
 
 use super::budget::Budget;
 use super::graph::{
-    CELL, ComplexConstraint, ConstraintGraph, ESCAPED, EscapeReason, Event, Leak, MemoryClass, NodeId,
-    OverdefinedReason,
+    CELL, ComplexConstraint, ConstraintGraph, EscapeReason, Event, MemoryClass, NodeId, OverdefinedReason,
 };
 use super::mappings::FixedMapping;
 use super::places::{Content, LinkPlaces, ResolvedPlace};
@@ -405,12 +404,10 @@ impl<'s> Flow<'s> {
             let start = (r.offset.min(i64::MAX as u64 / 2) as i64).div_euclid(CELL) * CELL;
             let crosses = r.offset % CELL as u64 != 0;
             for cell in [Some(start), crosses.then_some(start + CELL)].into_iter().flatten() {
-                let mut cell = self.graph.cell(object, cell);
-                if cell == ESCAPED && self.graph.explain {
-                    cell = self.graph.node();
-                    self.graph.leak_by(cell, Leak::Into(object));
-                }
+                let cell = self.graph.cell(object, cell);
+                self.graph.filled = Some(object);
                 self.hold(cell, place);
+                self.graph.filled = None;
             }
         }
     }

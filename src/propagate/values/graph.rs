@@ -106,6 +106,14 @@ pub(super) enum Leak {
     Into(u32),
 }
 
+/// Where the address of an object was when it escaped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LeakedBy {
+    Node(NodeId),
+    /// It is among the contents of an object that had escaped before.
+    Contents(u32),
+}
+
 /// What an object is to memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MemoryClass {
@@ -327,7 +335,9 @@ pub(super) struct ConstraintGraph {
     /// Nodes all of which escapes by itself, for explanations.
     pub(super) leaks: Vec<(NodeId, Leak)>,
     /// By object, for explanations: the node that held its address when that escaped.
-    pub(super) leaked_by: FxHashMap<u32, NodeId>,
+    pub(super) leaked_by: FxHashMap<u32, LeakedBy>,
+    /// For explanations: the object that has escaped and whose contents are being said.
+    pub(super) filled: Option<u32>,
 }
 
 impl ConstraintGraph {
@@ -358,6 +368,7 @@ impl ConstraintGraph {
             seeds: Vec::new(),
             leaks: Vec::new(),
             leaked_by: FxHashMap::default(),
+            filled: None,
         };
         let escaped = graph.node();
         graph.mark(escaped, OVERDEFINED | ESCAPES | IS_SHARED);

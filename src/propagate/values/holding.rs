@@ -5,7 +5,8 @@
 //! Left out: what follows from a set, see `solve`.
 
 use super::graph::{
-    ConstraintGraph, END, ESCAPES, Event, MemoryClass, NodeId, OVERDEFINED, OverdefinedReason, QUEUED, SHARED,
+    ConstraintGraph, END, ESCAPED, ESCAPES, Event, LeakedBy, MemoryClass, NodeId, OVERDEFINED,
+    OverdefinedReason, QUEUED, SHARED,
 };
 use super::points_to::PointsToSet;
 use super::sets::{Element, SetId};
@@ -209,7 +210,8 @@ impl ConstraintGraph {
         }
         self.epoch += 1;
         if self.explain {
-            self.leaked_by.insert(object, by);
+            let filled = self.filled.filter(|_| by == ESCAPED);
+            self.leaked_by.insert(object, filled.map_or(LeakedBy::Node(by), LeakedBy::Contents));
         }
         if matches!(of.kind, MemoryClass::Memory | MemoryClass::Owned) {
             self.same[object as usize] = SHARED;

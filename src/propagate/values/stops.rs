@@ -8,7 +8,9 @@ use std::collections::VecDeque;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::flow::{Flow, ObjectKind};
-use super::graph::{ComplexConstraint, ConstraintGraph, ESCAPED, EscapeReason, Leak, NodeId, SHARED};
+use super::graph::{
+    ComplexConstraint, ConstraintGraph, ESCAPED, EscapeReason, Leak, LeakedBy, NodeId, SHARED,
+};
 use crate::ids::AtomId;
 
 /// For each code atom whose address escaped, in order: why.
@@ -78,7 +80,14 @@ impl Leaks {
     fn of(&self, graph: &ConstraintGraph, mut object: u32) -> EscapeReason {
         let mut seen = FxHashSet::default();
         while seen.insert(object) {
-            let Some(by) = graph.leaked_by.get(&object).map(|by| graph.find(*by)) else { break };
+            let by = match graph.leaked_by.get(&object) {
+                Some(LeakedBy::Contents(of)) => {
+                    object = *of;
+                    continue;
+                }
+                Some(LeakedBy::Node(node)) => graph.find(*node),
+                None => break,
+            };
             if by == ESCAPED {
                 return EscapeReason::Unfollowed;
             }
