@@ -157,8 +157,8 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
     Ok(Outcome::Originals(report, pruned.refusal().or(warning)))
 }
 
-/// The modules joined, and what lives by references; where values are followed once more, with summaries of the functions of live atoms, which
-/// are the last.
+/// The index of the modules, the liveness by its references, and where values are followed the atoms whose functions were summarised: then
+/// the index is made once more, with the summaries of those functions.
 fn index_modules(
     config: &Config,
     inputs: &inputs::Inputs,

@@ -29,7 +29,7 @@ pub fn of_link(link: LinkInputs<'_>, index: &Index, liveness: &Liveness) -> Plan
     fold::mark_foldable(config, inputs, index, summaries, &mut plan);
     linker_gc::leave_to_linker(config, index, summaries, &mut plan);
     empty_fdes::leave_out(config, inputs, index, summaries, &mut plan);
-    plan.demanded = demanded::of_link(config, index, resolution, summaries);
+    plan.demanded = demanded::of_link(index, summaries);
     plan
 }
 

@@ -31,6 +31,7 @@ pub(super) fn mark(index: &Index, summaries: &[&ModuleSummary]) -> Vec<bool> {
                 | RootReason::ModuleKept
                 | RootReason::Ordered
                 | RootReason::Declared
+                | RootReason::Unique
                 | RootReason::Empty
         )
     };

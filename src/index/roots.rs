@@ -33,8 +33,10 @@ pub enum RootReason {
     /// Named by a linker script or `--defsym`, or by a version script or dynamic list for a linker that looks for all that those name.
     Script,
     /// A module has it as undefined without a reference to it: linkers export such a symbol as undefined, or ask for its
-    /// definition, if it has none. Or gold exports it if its own collection keeps it (`STB_GNU_UNIQUE`).
+    /// definition, if it has none.
     Declared,
+    /// A definition of `STB_GNU_UNIQUE`, which gold exports if its collection keeps it: `plan::demanded` asks for it by name.
+    Unique,
     /// Named by `--symbol-ordering-file`, `--call-graph-ordering-file` or `--keep-unique`, which ask for its definition.
     Ordered,
     Wrap,
@@ -77,6 +79,7 @@ impl RootReason {
             RootReason::DefinedByDso => "defined-by-dso",
             RootReason::Script => "script-symbol",
             RootReason::Declared => "declared",
+            RootReason::Unique => "unique",
             RootReason::Ordered => "ordered",
             RootReason::Wrap => "wrap",
             RootReason::Versioned => "versioned",
@@ -286,7 +289,8 @@ impl<'s> NamedRoots<'s> {
                 RootReason::Script,
                 self.script.contains(symbol.name) || self.lists.must_be_defined(symbol.name),
             ),
-            (RootReason::Declared, self.declared[id.index()] || collects && unique),
+            (RootReason::Declared, self.declared[id.index()]),
+            (RootReason::Unique, unique && collects),
             (RootReason::Versioned, symbol.versioned),
             (RootReason::Bitcode, symbol.by_generated_code || self.by_opaque_bitcode[id.index()]),
             (RootReason::ReferencedByDso, dynamic && symbol.referenced_by_dso),

@@ -81,6 +81,6 @@ pub struct Plan {
     pub dropped: usize,
     /// The number of atoms that become stubs.
     pub stubs: usize,
-    /// Definitions that the linker is asked for by name.
+    /// Definitions that the linker is asked for by name, and then exports.
     pub demanded: Vec<SymbolId>,
 }

@@ -78,6 +78,9 @@ impl PlainLink {
         let by_script =
             |name: &&[u8]| scripts.version_global.is_none() || scripts.versions.contains_key(*name);
         output.exported = names.filter(|name| !versioned(name)).filter(by_script).collect();
+        if config.exclude_libs.is_empty() && scripts.version_global.is_none() {
+            output.exported.extend(plan.demanded.iter().map(|symbol| resolution.symbols[*symbol].name));
+        }
         if certain {
             output.versions = versions(link, index);
         }

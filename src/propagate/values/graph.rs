@@ -86,18 +86,6 @@ pub enum EscapeReason {
     Library,
 }
 
-impl EscapeReason {
-    pub const ALL: [EscapeReason; 7] = [
-        EscapeReason::Unfollowed,
-        EscapeReason::FrontEnd,
-        EscapeReason::UnseenCallee,
-        EscapeReason::UnknownCallee,
-        EscapeReason::Stored,
-        EscapeReason::Returned,
-        EscapeReason::Library,
-    ];
-}
-
 /// How what a node holds escapes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Leak {
