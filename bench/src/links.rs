@@ -15,12 +15,12 @@ use crate::table::{Table, count, publish_good};
 use crate::{Options, Result};
 
 /// Median time and largest peak of several runs.
-struct Cost {
-    wall: Duration,
-    peak_kib: u64,
+pub(crate) struct Cost {
+    pub(crate) wall: Duration,
+    pub(crate) peak_kib: u64,
 }
 
-fn cost(runs: &[Finished]) -> Cost {
+pub(crate) fn cost(runs: &[Finished]) -> Cost {
     let mut walls: Vec<Duration> = runs.iter().map(|r| r.wall).collect();
     walls.sort_unstable();
     Cost {

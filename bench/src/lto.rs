@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::check::{link_pair, same_behaviour};
 use crate::corpus::{Corpus, Link, find_linker, rust_linker};
-use crate::process::{run, run_ok};
+use crate::process::{pass, run, run_ok};
 use crate::symbols::text_size;
 use crate::table::{Table, count, publish};
 use crate::{Options, Result};
@@ -23,12 +23,6 @@ const THIN_LINK: [&str; 6] = ["load", "resolve", "summarise", "index", "propagat
 fn median(mut times: Vec<f64>) -> f64 {
     times.sort_unstable_by(f64::total_cmp);
     times.get(times.len() / 2).copied().unwrap_or_default()
-}
-
-/// Milliseconds of a pass, from what `--prune-time` printed.
-fn pass(text: &str, name: &str) -> Option<f64> {
-    let line = text.lines().find(|l| l.split_whitespace().last() == Some(name))?;
-    line.split_whitespace().next()?.parse().ok()
 }
 
 /// What a link is made of.
@@ -101,7 +95,7 @@ fn thin_link(corpus: &Corpus, options: &Options, link: &Link, lld: &Path, scratc
         command.arg(format!("--prune-level={}", options.level));
         run_ok(&mut command, scratch)?;
         let text = fs::read_to_string(scratch.join("stderr"))?;
-        let time = |name: &str| pass(&text, name).ok_or_else(|| format!("--prune-time has no {name}"));
+        let time = |name: &str| pass(&text, name);
         let thin_link = THIN_LINK.iter().map(|name| time(name)).sum::<std::result::Result<f64, _>>()?;
         Ok((thin_link, time("emit")?))
     };

@@ -70,3 +70,34 @@ pub(crate) fn run_ok(command: &mut Command, scratch: &Path) -> Result<Finished> 
     }
     Ok(done)
 }
+
+/// What `--prune-time` said of each pass, in their order: its name, and milliseconds. `text` is standard error, with whatever else is there.
+pub(crate) fn passes(text: &str) -> Vec<(&str, f64)> {
+    let pass = |line| {
+        let mut words = str::split_whitespace(line);
+        let milliseconds = words.next()?.parse().ok()?;
+        Some((words.next_back()?, milliseconds)).filter(|_| words.next() == Some("ms"))
+    };
+    text.lines().filter_map(pass).collect()
+}
+
+/// The milliseconds of one pass.
+///
+/// # Errors
+/// If nothing is said of it.
+pub(crate) fn pass(text: &str, name: &str) -> Result<f64> {
+    let found = passes(text).into_iter().find(|pass| pass.0 == name);
+    Ok(found.ok_or_else(|| format!("--prune-time has no {name}"))?.1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passes_are_told_from_messages() {
+        let text = "lto-prune: warning: 2 of 3\n     0.312 ms  load\n 4.000 ms  emit\n";
+        assert_eq!(passes(text), [("load", 0.312), ("emit", 4.0)]);
+        assert!(pass(text, "emit").is_ok_and(|time| time == 4.0) && pass(text, "link").is_err());
+    }
+}

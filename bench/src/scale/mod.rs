@@ -1,7 +1,8 @@
 //! `bench scale`: what a link costs as the program doubles, up to the size of a browser: 30,000 objects, 10 million symbols.
 //!
 //! The program is made up on the spot ([`object`]): every size has objects of the same kind, so that twice as many objects are twice the
-//! program. lld and lto-prune link the same line, in turns; the passes are those of one more link, on one thread and on all.
+//! program. lld and lto-prune link it in turns; the passes are those of one more link, on one thread and on all. A link that fails, or in which
+//! the originals had to be linked, fails the command. Left out: data, debug information, archives, and running what was linked.
 
 mod object;
 
@@ -11,7 +12,8 @@ use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::corpus::{Corpus, find_linker};
-use crate::process::{Finished, run_ok};
+use crate::links::cost;
+use crate::process::{Finished, passes, run_ok};
 use crate::table::{Table, count, publish};
 use crate::{Options, Result};
 
@@ -42,18 +44,6 @@ fn make(dir: &Path, objects: usize) -> Result<()> {
     Ok(fs::write(dir.join("objects"), line)?)
 }
 
-struct Cost {
-    seconds: f64,
-    peak_mib: f64,
-}
-
-fn cost(mut runs: Vec<Finished>) -> Cost {
-    runs.sort_by_key(|run| run.wall);
-    let seconds = runs.get(runs.len() / 2).map_or(0.0, |run| run.wall.as_secs_f64());
-    let peak_kib = runs.iter().map(|run| run.peak_kib).max().unwrap_or(0);
-    Cost { seconds, peak_mib: peak_kib as f64 / 1024.0 }
-}
-
 fn command(dir: &Path, linker: &Path, output: &str, collects: bool) -> Command {
     let mut command = Command::new(linker);
     command.current_dir(dir).env_remove("LTO_PRUNE_FLAGS").args(["@objects", "-e", "_start", "-o", output]);
@@ -61,18 +51,7 @@ fn command(dir: &Path, linker: &Path, output: &str, collects: bool) -> Command {
     command
 }
 
-/// The milliseconds of each pass, in their order.
-fn passes(scratch: &Path) -> Result<Vec<(String, f64)>> {
-    let text = fs::read_to_string(scratch.join("stderr"))?;
-    let pass = |line: &str| {
-        let mut words = line.split_whitespace();
-        let milliseconds: f64 = words.next()?.parse().ok()?;
-        Some((words.nth(1)?.to_owned(), milliseconds))
-    };
-    Ok(text.lines().filter_map(pass).collect())
-}
-
-/// The command. It is always true: what it prints is to be judged.
+/// The command. It is true whatever the times are.
 pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
     let lld = find_linker("lld")?;
     let most = options.count.unwrap_or(OBJECTS).max(1 << DOUBLINGS) as usize;
@@ -117,29 +96,30 @@ pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
             }
         }
         let symbols = objects * (object::FUNCTIONS + object::INLINE);
-        let costs = results.map(cost);
-        let [lld_alone, in_front, alone] = &costs;
-        let seconds = [lld_alone, in_front, alone].map(|cost| cost.seconds);
-        let ratio = |cost: &Cost| format!("{:.2}", cost.seconds / lld_alone.seconds);
+        let costs = results.each_ref().map(|results| cost(results));
+        let seconds = costs.each_ref().map(|cost| cost.wall.as_secs_f64());
+        let [alone, in_front, pruned_link] = seconds;
         let mut row = [objects, symbols, symbols * object::CALLS].map(|n| count(n as u64)).to_vec();
-        row.push(format!("{:.2}", lld_alone.seconds));
-        for cost in [in_front, alone] {
-            row.extend([format!("{:.2}", cost.seconds), ratio(cost)]);
+        row.push(format!("{alone:.2}"));
+        for ours in [in_front, pruned_link] {
+            row.extend([format!("{ours:.2}"), format!("{:.2}", ours / alone)]);
         }
         let twice =
             |i: usize| before.map_or(String::new(), |before| format!("{:.2}", seconds[i] / before[i]));
         row.extend([0, 1, 2].map(twice));
-        row.extend([lld_alone, in_front, alone].map(|cost| format!("{:.0}", cost.peak_mib)));
+        row.extend(costs.map(|cost| format!("{:.0}", cost.peak_kib as f64 / 1024.0)));
         table.row(&row);
         before = Some(seconds);
         if doubling == 0 {
             for (line, collects) in [("with --gc-sections", true), ("pruned", false)] {
-                run_ok(pruned(collects).args(["--prune-time", "--prune-jobs=1"]), &scratch)?;
-                let one = passes(&scratch)?;
-                run_ok(pruned(collects).arg("--prune-time"), &scratch)?;
-                for ((name, one), (_, all)) in one.into_iter().zip(passes(&scratch)?) {
-                    let each = format!("{:.0}", all * 1e6 / symbols as f64);
-                    shares.row(&[line.to_owned(), name, format!("{one:.0}"), format!("{all:.0}"), each]);
+                let said = |options: &[&str]| -> Result<String> {
+                    run_ok(pruned(collects).arg("--prune-time").args(options), &scratch)?;
+                    Ok(fs::read_to_string(scratch.join("stderr"))?)
+                };
+                let (one, all) = (said(&["--prune-jobs=1"])?, said(&[])?);
+                for ((name, one), (_, all)) in passes(&one).into_iter().zip(passes(&all)) {
+                    let times = [one, all, all * 1e6 / symbols as f64].map(|time| format!("{time:.0}"));
+                    shares.row(&[&[line.to_owned(), name.to_owned()], times.as_slice()].concat());
                 }
             }
         }

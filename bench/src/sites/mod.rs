@@ -1,8 +1,8 @@
-//! `bench sites`: what value flow makes of indirect calls: sites resolved, by LLVM's pass and here, functions called and not, bytes,
-//! by level.
+//! `bench sites`: what value flow makes of indirect calls: sites resolved, by LLVM's pass and here, functions called and not, bytes
+//! of `.text` at each level.
 //!
-//! Sites are of code that is kept. Those that ran are the tracer's (`bench trace`), on the same link. Left out: times, which `bench links`
-//! and `bench stops` have.
+//! Sites are of code that is kept. Those that ran are the tracer's (`bench trace`), on the same link. Left out: times, for which there are
+//! `bench links` and `bench stops`.
 
 pub(crate) mod llvm;
 

@@ -23,7 +23,6 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 use iced_x86::FlowControl;
 
@@ -175,20 +174,6 @@ pub(crate) fn pruned_link(
         .args(["--prune-strict", "--prune-time", "--prune-gate=0"])
         .arg(format!("--prune-level={level}"));
     Ok(command)
-}
-
-/// Time of a stage, from the standard error that `run_ok` left in `scratch`.
-///
-/// # Errors
-/// If it isn't there.
-pub(crate) fn stage_time(scratch: &Path, stage: &str) -> Result<Duration> {
-    let text = fs::read_to_string(scratch.join("stderr"))?;
-    let time = text.lines().find_map(|line| {
-        let mut words = line.split_whitespace();
-        let milliseconds = words.next()?.parse::<f64>().ok()?;
-        (words.nth(1)? == stage).then(|| Duration::from_secs_f64(milliseconds.abs() / 1e3))
-    });
-    Ok(time.ok_or_else(|| format!("no time of {stage}"))?)
 }
 
 /// Link plain and pruned, trace the plain program, and compare.
