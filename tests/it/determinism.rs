@@ -138,3 +138,46 @@ fn emitted_tree_links_again() {
         session.check_eq(&again, &printed, "the program of the script");
     }
 }
+
+/// More names than one thread decides about (`GRAIN` in `resolve`): each has a strong definition in one of three modules and weak ones in the others.
+#[test]
+fn many_names_on_many_threads() {
+    const NAMES: usize = 20_000;
+    let mut session = Session::new("determinism/names");
+    let dir = session.dir().to_owned();
+    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    for number in 0..3 {
+        let mut text = ".data\n".to_owned();
+        for name in 0..NAMES {
+            let binding = if name % 3 == number { "globl" } else { "weak" };
+            text += &format!(
+                ".{binding} n{name}\n.type n{name}, @object\n.size n{name}, 4\nn{name}: .long {number}\n"
+            );
+        }
+        session.write(&format!("m{number}.s"), text);
+    }
+    session.write(
+        "start.s",
+        ".globl _start\n_start: mov n0(%rip), %eax\nmov n19999(%rip), %ebx\nret\n.size _start, .-_start\n",
+    );
+    session.must(&Job::new(&dir, "gcc").words("-c start.s m0.s m1.s m2.s"));
+    let mut runs = Vec::new();
+    for jobs in [1, 4] {
+        let link = Job::new(&dir, session.path("shims/ld.lld")).env("LTO_PRUNE_LINKER", Linker::Lld.path());
+        let link = link.words("start.o m0.o m1.o m2.o -o out --prune-no-cache --prune-report=report.json");
+        session.must(&link.arg(format!("--prune-jobs={jobs}")));
+        let read = |name: &str| std::fs::read(session.path(name)).unwrap();
+        runs.push((read("out"), read("report.json")));
+    }
+    session.check(runs[0] == runs[1], "four threads link another program than one");
+    let report: serde_json::Value = serde_json::from_slice(&runs[0].1).unwrap();
+    let mut prevailing = 0;
+    for symbol in report["symbols"].as_array().unwrap().iter().filter(|s| s["prevails"] == true) {
+        let Some(name) = symbol["name"].as_str().unwrap().strip_prefix('n') else { continue };
+        let module = &report["modules"][symbol["module"].as_u64().unwrap() as usize]["name"];
+        let expected = format!("m{}.o", name.parse::<usize>().unwrap() % 3);
+        session.check_eq(&module.as_str(), &Some(expected.as_str()), &format!("the definition of n{name}"));
+        prevailing += 1;
+    }
+    session.check_eq(&prevailing, &NAMES, "names that have a definition");
+}
