@@ -23,6 +23,12 @@ impl Facts {
         let name = export.split([' ', '@']).next().unwrap_or_default();
         self.copies.contains(name)
     }
+
+    /// Whether a name that the loader says it found nowhere is one that this output leaves to others.
+    pub(crate) fn imports_what_was_not_found(&self, said: &str) -> bool {
+        let name = said.split_once("undefined symbol: ").and_then(|(_, rest)| rest.split_whitespace().next());
+        name.is_some_and(|name| self.imports.contains(name))
+    }
 }
 
 /// Names that linkers define themselves, at places that move.
@@ -32,8 +38,11 @@ pub(crate) fn facts(path: &Path) -> Result<Facts, String> {
     let mut command = Command::new("readelf");
     command.args(["-W", "-d", "-l", "-r", "--dyn-syms"]).arg(path).env("LC_ALL", "C");
     let output = command.output().map_err(|e| format!("readelf: {e}"))?;
-    // wild exports an IFUNC as a function once code refers to it, and else in a file of no OS that readelf knows.
-    let text = String::from_utf8_lossy(&output.stdout).replace("<OS specific>: 10", "FUNC");
+    // wild, and GNU ld in a program at fixed addresses, export an IFUNC as a function once code refers to it. wild's other
+    // ones are in a file of no OS that readelf knows.
+    let text = String::from_utf8_lossy(&output.stdout)
+        .replace("<OS specific>: 10", "FUNC")
+        .replace(" IFUNC ", " FUNC ");
     let mut facts = Facts::default();
     for line in text.lines() {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -48,10 +57,11 @@ pub(crate) fn facts(path: &Path) -> Result<Facts, String> {
             && number.ends_with(':')
             && number.trim_end_matches(':').parse::<u32>().is_ok()
         {
-            // An undefined one with a value is the address of a function in the program's own PLT.
+            // An undefined one with a value is the address of a function in the program's own PLT. A local one is there for a
+            // dynamic relocation of code alone.
             if section == "UND" {
                 facts.imports.insert(name.to_owned());
-            } else if !PLACES.contains(&name) {
+            } else if binding != "LOCAL" && !PLACES.contains(&name) {
                 facts.exports.insert(format!("{name} {kind} {binding} {visibility}"));
             }
         }

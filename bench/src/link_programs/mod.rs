@@ -172,7 +172,10 @@ fn try_linker(
     }
     let outputs: Vec<String> =
         ["plain", "pruned"].iter().map(|name| execute(dir, program, name)).collect::<Result<_, _>>()?;
-    if outputs[0] != outputs[1] {
+    // A library may leave to others what only code refers to that is dropped: then the plain one alone can't be loaded.
+    let only_plain_needs =
+        |said: &str| before.imports_what_was_not_found(said) && !after.imports_what_was_not_found(said);
+    if outputs[0] != outputs[1] && !only_plain_needs(&outputs[0]) {
         return Err(format!("plain prints\n{}pruned prints\n{}", outputs[0], outputs[1]));
     }
     let size = |name: &str| std::fs::metadata(dir.join(name)).map_or(0, |m| m.len());
