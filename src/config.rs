@@ -205,6 +205,15 @@ pub enum LineArg {
     Other(Vec<OsString>),
 }
 
+/// A `--defsym` of the command line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Defsym {
+    pub name: String,
+    pub expression: String,
+    /// How many input files stand before it, which counts for GNU ld: it looks the expression's names up when it comes to them.
+    pub inputs_before: usize,
+}
+
 /// The meaning of a command line.
 #[derive(Debug)]
 pub struct Config {
@@ -248,8 +257,7 @@ pub struct Config {
     /// Symbols that `-u` or `--require-defined` name are roots.
     pub undefined: Vec<String>,
     pub wrap: Vec<String>,
-    /// Each `--defsym` is a name and its expression.
-    pub defsym: Vec<(String, String)>,
+    pub defsym: Vec<Defsym>,
     pub exclude_libs: Vec<String>,
     /// `-z start-stop-gc` / `-z nostart-stop-gc`; `None`: the linker's default.
     pub start_stop_gc: Option<bool>,

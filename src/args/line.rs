@@ -8,7 +8,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use super::table::{self, Arity};
-use crate::config::{Config, Dialect, InputArg, InputState, LineArg, Linker, OutputKind, PruneOptions};
+use crate::config::{
+    Config, Defsym, Dialect, InputArg, InputState, LineArg, Linker, OutputKind, PruneOptions,
+};
 
 /// What becomes known only at the end of the line.
 #[derive(Debug, Default)]
@@ -352,7 +354,9 @@ impl Parser {
             "wrap" => self.config.wrap.push(opt.text()),
             "defsym" => match opt.text().split_once('=') {
                 Some((name, value)) => {
-                    self.config.defsym.push((name.to_owned(), value.to_owned()));
+                    let (name, expression) = (name.to_owned(), value.to_owned());
+                    let inputs_before = self.config.inputs.len();
+                    self.config.defsym.push(Defsym { name, expression, inputs_before });
                     self.config.line.push(LineArg::Defsym(opt.words));
                     return;
                 }

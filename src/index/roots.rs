@@ -242,7 +242,7 @@ impl<'s> NamedRoots<'s> {
             .config
             .defsym
             .iter()
-            .flat_map(|(name, value)| std::iter::once(name.as_str()).chain(symbols_of(value)));
+            .flat_map(|d| std::iter::once(d.name.as_str()).chain(symbols_of(&d.expression)));
         // What a PROVIDE refers to counts only if the linker uses it, and what DEFINED() asks only by being there:
         // both stay, because which it will be is the linker's to say.
         let provided = scripts.provided.iter().flat_map(|p| p.references.iter().chain([&p.symbol]));

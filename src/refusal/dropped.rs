@@ -152,7 +152,7 @@ pub(super) fn of_named_parts(link: LinkInputs<'_>, index: &Index) -> Option<Plac
     }
     let by_defsym = |symbol: SymbolId| {
         let name = resolution.symbols[symbol].name;
-        config.defsym.iter().any(|(_, value)| symbols_of(value).any(|word| word.as_bytes() == name))
+        config.defsym.iter().any(|d| symbols_of(&d.expression).any(|word| word.as_bytes() == name))
     };
     let is_named = |root: &Root| match root.reason {
         RootReason::InitFiniSymbol => true,

@@ -52,7 +52,7 @@ impl PlainLink {
         let mut output = PlainOutput::default();
         // What of code that is made of bitcode refers to a library, and which constructors it has, is the linker's to see.
         if !resolution.has_bitcode && config.output_kind != OutputKind::Relocatable {
-            output.needed = self.libraries(link);
+            output.needed = Some(self.libraries(link));
         }
         let versioned = |name: &[u8]| name.contains(&b'@');
         for symbol in resolution.symbols.iter().filter(|s| !versioned(s.name)) {
@@ -109,9 +109,8 @@ impl PlainLink {
     }
 
     /// The libraries that the plain link records, in the order in which it reads them.
-    /// `None` where gold may have taken a library for what a module defines later.
-    fn libraries<'a>(&self, link: LinkInputs<'a>) -> Option<Vec<Option<&'a str>>> {
-        let LinkInputs { config, inputs, resolution, .. } = link;
+    fn libraries<'a>(&self, link: LinkInputs<'a>) -> Vec<Option<&'a str>> {
+        let LinkInputs { inputs, resolution, .. } = link;
         let mut seen: Vec<&str> = Vec::new();
         let mut names = Vec::new();
         for mention in resolution.dso_mentions.iter().filter(|m| m.taken) {
@@ -121,15 +120,12 @@ impl PlainLink {
             // A later mention without `--as-needed` takes back an earlier one with it.
             let outright = |item: &SequenceItem| matches!(item, SequenceItem::Dso { dso: other, as_needed: false, implicit: false, .. } if other == dso);
             let recorded = !as_needed || self.needs(*dso) || inputs.sequence.iter().any(outright);
-            if !recorded && config.linker.dialect == Dialect::Gold {
-                return None;
-            }
             if recorded && !seen.contains(&inputs.dso_name(*dso)) {
                 seen.push(inputs.dso_name(*dso));
                 names.push(inputs.dsos[*dso].soname.as_deref());
             }
         }
-        Some(names)
+        names
     }
 }
 

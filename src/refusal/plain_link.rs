@@ -77,10 +77,10 @@ fn has_section(link: LinkInputs<'_>, index: &Index, symbol: SymbolId) -> bool {
     sections.any(|(_, atom)| !config.gc_sections || index.plain_live(summaries)[atom.index()])
 }
 
-/// Whether the plain link records the DSO, whatever is live: GNU ld and wild do so the moment that they take one.
+/// Whether the plain link records the DSO, whatever is live: GNU ld, mold and wild do so the moment that they take one.
 fn needed_anyway(config: &Config, dso: &DsoState) -> bool {
     match config.linker.dialect {
-        Dialect::Bfd | Dialect::Wild => dso.taken,
+        Dialect::Bfd | Dialect::Mold | Dialect::Wild => dso.taken,
         _ => dso.referenced && !lazy_needed(config),
     }
 }

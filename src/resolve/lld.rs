@@ -80,7 +80,7 @@ pub(super) fn extract(world: &LinkSymbols<'_>) -> Extraction {
         fortran_common: fortran_common(&world.config.linker_args),
         backward_reference: None,
     };
-    for symbol in world.demanded() {
+    for symbol in world.demanded_by_name() {
         lld.refer(symbol, false, Referrer::Module);
     }
     let mut seen_sonames: Vec<DsoId> = Vec::new();
@@ -109,6 +109,11 @@ pub(super) fn extract(world: &LinkSymbols<'_>) -> Extraction {
         if let SequenceItem::Dso { implicit: false, .. } = item {
             mentions.push(DsoMention { item: i, after, taken: true });
         }
+    }
+    // Expressions and the entry demand what no file defined so far (`LinkerDriver::link`, lld/ELF/Driver.cpp).
+    for symbol in world.named_in_expressions() {
+        lld.refer(symbol, false, Referrer::Module);
+        lld.run();
     }
     if let Some(entry) = entry_symbol(world.config, &world.inputs.scripts)
         && let Some(symbol) = world.table.find(entry.as_bytes())
@@ -143,7 +148,7 @@ pub(super) fn extract(world: &LinkSymbols<'_>) -> Extraction {
     }
     let looked_for = lld.looked_for();
     let taken = vec![true; world.inputs.dsos.len()];
-    Extraction { loaded: lld.loaded, taken, mentions, looked_for, limits }
+    Extraction { loaded: lld.loaded, taken, mentions, looked_for, limits, ..Extraction::default() }
 }
 
 /// The names that members define which are loaded only on demand, and those that `--wrap` asks about.

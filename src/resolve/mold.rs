@@ -57,10 +57,19 @@ pub(super) fn extract(world: &LinkSymbols<'_>) -> Extraction {
         match file.provider {
             Provider::Module(m) if *alive => extraction.loaded.push(m),
             Provider::Module(_) => {}
-            Provider::Dso(dso) => first_after[dso.index()] = Some(extraction.loaded.len()),
+            Provider::Dso(dso) => {
+                first_after[dso.index()] = Some(extraction.loaded.len());
+                // What looked for definitions marked it, even if that of a member prevails, once that is loaded.
+                extraction.taken[dso.index()] = *alive;
+            }
         }
     }
     extraction.mentions = mentions(world, first_after, extraction.loaded.len());
+    for mention in &mut extraction.mentions {
+        if let SequenceItem::Dso { dso, .. } = &world.inputs.sequence[mention.item] {
+            mention.taken = extraction.taken[dso.index()];
+        }
+    }
     extraction
 }
 

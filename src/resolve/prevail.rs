@@ -59,7 +59,7 @@ struct Seen {
 
 /// Decide for every name which definition prevails, and what else is known of it.
 pub(super) fn decide<'a>(world: &LinkSymbols<'a>, extraction: Extraction) -> Resolution<'a> {
-    let Extraction { loaded, taken, mentions, looked_for, limits } = extraction;
+    let Extraction { loaded, taken, mentions, referenced: overtaken, looked_for, limits } = extraction;
     let taken = &taken[..];
     let mut resolution = Resolution { dso_mentions: mentions, ..Resolution::default() };
     resolution.limits.extend(limits.into_iter().map(|l| (None, l)));
@@ -127,11 +127,11 @@ pub(super) fn decide<'a>(world: &LinkSymbols<'a>, extraction: Extraction) -> Res
     let both = || each().zip(resolution.symbols.as_slice());
     let found = both().flat_map_iter(|((s, name), symbol)| symbol_limits(world, taken, name, s, symbol));
     let found: Vec<LimitRecord> = found.collect();
-    let referenced = both().flat_map_iter(|((s, _), symbol)| referenced_dsos(s, symbol, mold));
+    let referenced = both().flat_map_iter(|((s, _), symbol)| referenced_dsos(s, symbol));
     let referenced: Vec<DsoId> = referenced.collect();
     resolution.limits.extend(found.into_iter().map(|limit| (None, limit)));
     let mut dsos: Vec<DsoState> = taken.iter().map(|t| DsoState { taken: *t, referenced: false }).collect();
-    referenced.into_iter().for_each(|dso| dsos[dso.index()].referenced = true);
+    referenced.into_iter().chain(overtaken).for_each(|dso| dsos[dso.index()].referenced = true);
     let messages = messages(world, &loaded, taken, &seen).into_iter();
     resolution.limits.extend(messages.map(|detail| (None, link_limit(Limit::LinkerMessage, detail))));
     lazy_unknowns(world, &modules, &mut resolution);
@@ -194,7 +194,10 @@ fn symbol_limits(
 ) -> impl Iterator<Item = LimitRecord> {
     let is_gold = world.config.linker.dialect == Dialect::Gold;
     let limit = |limit, what: &str| link_limit(limit, format!("symbol {}: {what}", lossy(name)));
-    let mixed = is_gold && s.has_common && s.has_weak;
+    // lld exports a common symbol that replaces a library's under the library's version, but not if a weak definition stood
+    // between them.
+    let is_versioned = world.config.linker.dialect == Dialect::Lld && s.dso.is_some();
+    let mixed = (is_gold || is_versioned) && s.has_common && s.has_weak;
     let missing =
         matches!(symbol.prevailing, Prevailing::Dso(dso) if s.strong_reference && !taken[dso.index()]);
     // Weak or strong is what the first file says that mentions it, be it a library.
@@ -209,15 +212,12 @@ fn symbol_limits(
 }
 
 /// The libraries to which the name is a reference.
-fn referenced_dsos(s: &Seen, symbol: &GlobalSymbol<'_>, mold: bool) -> Option<DsoId> {
+fn referenced_dsos(s: &Seen, symbol: &GlobalSymbol<'_>) -> Option<DsoId> {
     // What bitcode refers to counts only if the code that is made of it does, which is the linker's to see.
-    let dso = match symbol.prevailing {
-        Prevailing::Dso(dso) => Some(dso),
-        // mold takes a library for a hidden reference too, which it then reports as undefined, or not where it removes the code.
-        Prevailing::Undefined { weak: false } if mold => s.dso,
+    match symbol.prevailing {
+        Prevailing::Dso(dso) if s.strong_native_reference => Some(dso),
         _ => None,
-    };
-    dso.filter(|_| s.strong_native_reference)
+    }
 }
 
 /// Give each loaded module its [`LoadedModule`], and for each the sorted sections of groups that do not stand.
@@ -303,7 +303,7 @@ fn see_dsos(world: &LinkSymbols<'_>, taken: &[bool], seen: &mut [Seen]) {
 fn prevailing(world: &LinkSymbols<'_>, taken: &[bool], name: &[u8], s: &Seen, mold: bool) -> Prevailing {
     let config = world.config;
     let is = |names: &[String]| names.iter().any(|n| n.as_bytes() == name);
-    let by_defsym = config.defsym.iter().any(|(n, _)| n.as_bytes() == name);
+    let by_defsym = config.defsym.iter().any(|defsym| defsym.name.as_bytes() == name);
     if by_defsym || is(&world.inputs.scripts.assigned_symbols) {
         return Prevailing::Linker;
     }

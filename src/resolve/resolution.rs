@@ -66,6 +66,8 @@ pub(super) struct Extraction {
     /// By DSO: the linker takes it.
     pub(super) taken: Vec<bool>,
     pub(super) mentions: Vec<DsoMention>,
+    /// Libraries that are needed whatever prevails.
+    pub(super) referenced: Vec<DsoId>,
     /// Members that stay out and define what the linker looks for by name, without loading it.
     pub(super) looked_for: Vec<ModuleId>,
     /// What can't be said of it.
@@ -87,9 +89,9 @@ pub struct DsoMention {
 /// What resolve knows of a shared library.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DsoState {
-    /// The linker reads it: false for one that GNU ld forgets because nothing before it needed it.
+    /// The linker reads it: false for one that GNU ld forgets because nothing before it needed it, or mold because nothing needed it.
     pub taken: bool,
-    /// A loaded module refers strongly to a symbol for which its definition prevails.
+    /// A loaded module refers strongly to a symbol for which its definition prevails, or for gold prevailed for a while.
     pub referenced: bool,
 }
 

@@ -9,16 +9,23 @@
 use super::resolution::{DsoMention, Extraction};
 use super::symtab::Entry;
 use super::world::LinkSymbols;
-use crate::config::Dialect;
+use crate::config::{Defsym, Dialect};
 use crate::ids::{DsoId, Id, ModuleId, SymbolId};
 use crate::inputs::SequenceItem;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     New,
-    Undefined { weak: bool },
+    Undefined {
+        weak: bool,
+    },
     Common,
-    Defined,
+    /// `weak`: a common symbol takes its place.
+    Defined {
+        weak: bool,
+    },
+    /// By a library: a common symbol takes its place.
+    Shared(DsoId),
 }
 
 struct Sequential<'w, 'a> {
@@ -35,6 +42,11 @@ struct Sequential<'w, 'a> {
     loaded: Vec<ModuleId>,
     dso_seen: Vec<bool>,
     mentions: Vec<DsoMention>,
+    /// Libraries that had the definition of what a module refers to strongly: gold records them, whatever prevails later
+    /// (`Symbol_table::resolve`, gold/resolve.cc).
+    referenced: Vec<DsoId>,
+    /// What GNU ld has not come to.
+    defsym: &'w [Defsym],
 }
 
 /// The modules in the link, in the order of loading, and the libraries between them.
@@ -51,14 +63,15 @@ pub(super) fn extract(world: &LinkSymbols<'_>) -> Extraction {
         loaded: Vec::new(),
         dso_seen: vec![false; world.inputs.dsos.len()],
         mentions: Vec::new(),
+        referenced: Vec::new(),
+        defsym: &world.config.defsym,
     };
-    for symbol in world.demanded() {
-        s.refer(symbol, false, true);
-    }
-    if let Some(entry) = &world.config.entry
-        && let Some(symbol) = world.table.find(entry.as_bytes())
-    {
-        s.refer(symbol, false, true);
+    // None of these makes a library needed (`ldlang_add_undef`, ld/ldlang.c).
+    let by_defsym = world.config.defsym.iter().filter(|_| s.gold).flat_map(|d| world.named_by(d));
+    let entry = world.config.entry.as_ref().and_then(|entry| world.table.find(entry.as_bytes()));
+    let demanded = world.demanded_by_name().into_iter().chain(world.named_in_scripts()).chain(by_defsym);
+    for symbol in demanded.chain(entry).collect::<Vec<_>>() {
+        s.refer(symbol, false, false);
     }
     let sequence = &world.inputs.sequence;
     let mut i = 0;
@@ -78,7 +91,10 @@ pub(super) fn extract(world: &LinkSymbols<'_>) -> Extraction {
         }
         i = end + 1;
     }
-    Extraction { loaded: s.loaded, taken: s.dso_seen, mentions: s.mentions, ..Extraction::default() }
+    let Sequential { loaded, dso_seen: taken, mentions, mut referenced, .. } = s;
+    referenced.sort_unstable();
+    referenced.dedup();
+    Extraction { loaded, taken, mentions, referenced, ..Extraction::default() }
 }
 
 /// Index of the item that closes the group opened at `start` (groups nest in scripts).
@@ -98,7 +114,22 @@ fn group_end(sequence: &[SequenceItem], start: usize) -> usize {
 }
 
 impl Sequential<'_, '_> {
+    /// GNU ld refers to what the expression of a `--defsym` names where the option stands (`open_input_bfds`, ld/ldlang.c).
+    fn come_to_expressions(&mut self, input: usize) {
+        while let Some((defsym, rest)) = self.defsym.split_first()
+            && defsym.inputs_before <= input
+        {
+            self.defsym = rest;
+            for symbol in self.world.named_by(defsym) {
+                self.refer(symbol, false, false);
+            }
+        }
+    }
+
     fn item(&mut self, i: usize) {
+        if let (false, Some(input)) = (self.gold, self.world.inputs.origins[i]) {
+            self.come_to_expressions(input);
+        }
         match &self.world.inputs.sequence[i] {
             // GNU ld has no --start-lib before 2.42 and loads such objects; gold searches them as an archive of one.
             SequenceItem::Object { module, lazy, .. } if self.gold && *lazy => {
@@ -156,11 +187,15 @@ impl Sequential<'_, '_> {
                 Entry::Common(_) => {
                     // To GNU ld a common symbol is a reference that may end in a definition of its own.
                     self.regular_reference[id.index()] = true;
-                    if *state != State::Defined {
+                    if *state != (State::Defined { weak: false }) {
                         *state = State::Common;
                     }
                 }
-                Entry::Section(_) | Entry::Absolute(_) => *state = State::Defined,
+                Entry::Section(_) | Entry::Absolute(_) if global.weak && *state == State::Common => {}
+                Entry::Section(_) | Entry::Absolute(_) => {
+                    let was_strong = *state == State::Defined { weak: false };
+                    *state = State::Defined { weak: global.weak && !was_strong };
+                }
             }
         }
     }
@@ -170,6 +205,7 @@ impl Sequential<'_, '_> {
         let state = &mut self.states[symbol.index()];
         match *state {
             State::New => *state = State::Undefined { weak },
+            State::Shared(dso) if regular && !weak => self.referenced.push(dso),
             // gold leaves what a module said alone when a DSO says otherwise.
             State::Undefined { weak: true } if regular || !self.gold => *state = State::Undefined { weak },
             _ => {}
@@ -201,7 +237,10 @@ impl Sequential<'_, '_> {
             } else if matches!(self.states[id.index()], State::New | State::Undefined { .. })
                 || !self.gold && symbol.overrides_common
             {
-                self.states[id.index()] = State::Defined;
+                if self.regular_reference[id.index()] {
+                    self.referenced.push(dso);
+                }
+                self.states[id.index()] = State::Shared(dso);
             }
         }
     }

@@ -87,7 +87,8 @@ impl<'f> Definers<'f> {
                 }
             }
         }
-        let first = FIRST.iter().copied().chain(world.config.defsym.iter().map(|(name, _)| name.as_str()));
+        let first =
+            FIRST.iter().copied().chain(world.config.defsym.iter().map(|defsym| defsym.name.as_str()));
         for id in first.filter_map(|name| world.table.find(name.as_bytes())) {
             definers.first[id.index()] = None;
         }
@@ -294,7 +295,8 @@ fn of_options(world: &LinkSymbols<'_>, resolution: &Resolution<'_>) -> Vec<Strin
         let defines = |(id, g): (SymbolId, &Global<'_>)| id == wanted && g.entry != Entry::Undefined;
         world.inputs.modules.ids().any(|m| world.globals(m).any(defines))
     };
-    let assigned = config.defsym.iter().map(|(name, _)| name).chain(&world.inputs.scripts.assigned_symbols);
+    let assigned =
+        config.defsym.iter().map(|defsym| &defsym.name).chain(&world.inputs.scripts.assigned_symbols);
     // A definition in a file prevails over it.
     details
         .extend(assigned.filter(|n| is_defined(n)).map(|n| format!("{n} is defined by a file and assigned")));

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use super::bitcode;
 use super::symbol_table::SymbolTable;
 use super::symtab::{self, Entry, Global, ModuleSymbols};
-use crate::config::{Config, Dialect};
+use crate::config::{Config, Defsym, Dialect};
 use crate::ids::{DsoId, Id, ModuleId, SymbolId};
 use crate::inputs::{FileKind, Inputs, SequenceItem, SymbolType};
 
@@ -172,12 +172,30 @@ impl<'a> LinkSymbols<'a> {
         self.dso_ids[dso.index()].iter().map(move |(i, id)| (*id, &symbols[*i as usize]))
     }
 
-    /// Names that the command line and scripts demand, before any file is read (`-u` and its like).
+    /// Names that the command line and scripts demand (`-u` and its like, expressions), before any file is read.
     pub(super) fn demanded(&self) -> Vec<SymbolId> {
-        let c = self.config;
-        let names = c.undefined.iter().chain(&self.inputs.scripts.referenced_symbols);
-        let of_defsym = c.defsym.iter().flat_map(|(_, expression)| symbols_of(expression));
-        names.map(String::as_str).chain(of_defsym).filter_map(|n| self.table.find(n.as_bytes())).collect()
+        self.demanded_by_name().into_iter().chain(self.named_in_expressions()).collect()
+    }
+
+    /// Names that `-u` and its like demand.
+    pub(super) fn demanded_by_name(&self) -> Vec<SymbolId> {
+        self.config.undefined.iter().filter_map(|name| self.table.find(name.as_bytes())).collect()
+    }
+
+    /// Names that linker scripts and the expressions of `--defsym` refer to.
+    pub(super) fn named_in_expressions(&self) -> Vec<SymbolId> {
+        let of_defsym = self.config.defsym.iter().flat_map(|defsym| self.named_by(defsym));
+        self.named_in_scripts().into_iter().chain(of_defsym).collect()
+    }
+
+    pub(super) fn named_in_scripts(&self) -> Vec<SymbolId> {
+        let names = &self.inputs.scripts.referenced_symbols;
+        names.iter().filter_map(|name| self.table.find(name.as_bytes())).collect()
+    }
+
+    /// The symbols that the expression of a `--defsym` refers to.
+    pub(super) fn named_by(&self, defsym: &Defsym) -> Vec<SymbolId> {
+        symbols_of(&defsym.expression).filter_map(|name| self.table.find(name.as_bytes())).collect()
     }
 }
 

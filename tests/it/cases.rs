@@ -23,6 +23,8 @@ cases! {
     archive_twice
     archive_twice_thin
     as_needed_by_library
+    as_needed_by_member
+    as_needed_by_option
     as_needed_dead
     as_needed_overridden
     as_needed_unused
@@ -57,7 +59,9 @@ cases! {
     common
     common_alignment
     common_and_library
+    common_and_library_weak
     common_member
+    common_over_weak
     common_replaced
     compressed_debug
     computed_goto
@@ -137,6 +141,7 @@ cases! {
     declared_hidden
     defsym
     defsym_collected
+    defsym_extracts
     discarded_reference
     dso_reference
     duplicate_definition

@@ -194,6 +194,30 @@ fn archive_order_matters() {
     compare("order", "gcc", "main.o libone.a libtwo.a", &sources, &prepare);
 }
 
+#[test]
+fn expressions_extract() {
+    // bfd looks at what an expression names where the option stands, lld once it has read all, the others before all.
+    let sources = [
+        (
+            "main.c",
+            "int renamed(void); __attribute__((weak)) int target(void); int main(void) { return renamed() - 1; }",
+        ),
+        ("one.c", "int target(void) { return 1; }"),
+        ("two.c", "int target(void) { return 1; } int two(void) { return 2; }"),
+    ];
+    let prepare =
+        [("gcc", "-O1 -c main.c one.c two.c"), ("ar", "qcs libone.a one.o"), ("ar", "qcs libtwo.a two.o")];
+    for (name, line) in [
+        ("expression-first", "-Wl,--defsym=renamed=target main.o libone.a libtwo.a"),
+        ("expression-between", "main.o libone.a -Wl,--defsym=renamed=target libtwo.a"),
+    ] {
+        // mold 1.10 ends in an assertion where it writes a map of an expression.
+        for linker in [Linker::Lld, Linker::Bfd, Linker::Gold] {
+            compare_by(linker, &linker.path(), linker.name(), (name, "gcc", line), &sources, &prepare);
+        }
+    }
+}
+
 /// Bitcode by the symbols that it carries, in archives with native members, by two versions of lld: the second reads what an older LLVM wrote.
 #[test]
 fn bitcode_and_native_members() {

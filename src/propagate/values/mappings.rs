@@ -38,8 +38,8 @@ impl Flow<'_> {
             let split = text.split(|c: char| !c.is_ascii_alphanumeric() && !"_$.@".contains(c));
             split.into_iter().any(|word| summaries::maps_memory(word.as_bytes()))
         };
-        let renamed =
-            config.wrap.iter().any(|w| words(w)) || config.defsym.iter().any(|(_, value)| words(value));
+        let renamed = config.wrap.iter().any(|w| words(w))
+            || config.defsym.iter().any(|defsym| words(&defsym.expression));
         let symbols = &self.world.sources.resolution.symbols;
         if renamed
             && let Some((symbol, _)) = symbols.enumerated().find(|(_, s)| summaries::maps_memory(s.name))
