@@ -149,8 +149,15 @@ fn try_linker(
 ) -> Result<Tally, String> {
     let link = |shim: &Path, output: &str| {
         let _ = std::fs::remove_file(dir.join(output));
-        let mut command = Command::new(driver(program));
-        command.current_dir(dir).arg("-B").arg(shim).args(words).args(["-o", output]);
+        // mold 1.10 may ask for memory without end.
+        let mut command = Command::new("prlimit");
+        command
+            .args(["--as=8589934592", driver(program)])
+            .current_dir(dir)
+            .arg("-B")
+            .arg(shim)
+            .args(words)
+            .args(["-o", output]);
         command.env("LTO_PRUNE_LINKER", &linker.path).env_remove("LTO_PRUNE_FLAGS").env("LC_ALL", "C");
         command.output().map_err(|e| e.to_string())
     };
