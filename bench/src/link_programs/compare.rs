@@ -18,7 +18,7 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
-    /// Whether an entry of `exports` is there for a copy relocation only.
+    /// Whether an entry of `exports`, or of the imports of another output, is there for a copy relocation only.
     pub(crate) fn is_copy(&self, export: &str) -> bool {
         let name = export.split([' ', '@']).next().unwrap_or_default();
         self.copies.contains(name)
