@@ -194,10 +194,13 @@ fn symbol_limits(
 ) -> impl Iterator<Item = LimitRecord> {
     let is_gold = world.config.linker.dialect == Dialect::Gold;
     let limit = |limit, what: &str| link_limit(limit, format!("symbol {}: {what}", lossy(name)));
-    // lld exports a common symbol that replaces a library's under the library's version, but not if a weak definition stood
-    // between them.
-    let is_versioned = world.config.linker.dialect == Dialect::Lld && s.dso.is_some();
-    let mixed = (is_gold || is_versioned) && s.has_common && s.has_weak;
+    let mixed = is_gold && s.has_common && s.has_weak;
+    // lld exports a common symbol that replaces a library's, or what takes the place of a protected reference to one, under the
+    // library's version, but not if a weak definition stood between them.
+    let overtaken = world.config.linker.dialect == Dialect::Lld
+        && s.dso.is_some()
+        && s.has_weak
+        && (s.has_common || s.visibility == Visibility::Protected);
     let missing =
         matches!(symbol.prevailing, Prevailing::Dso(dso) if s.strong_reference && !taken[dso.index()]);
     // Weak or strong is what the first file says that mentions it, be it a library.
@@ -205,10 +208,12 @@ fn symbol_limits(
         && symbol.prevailing == (Prevailing::Undefined { weak: true })
         && s.strongly_referenced_by_dso;
     let mixed = mixed.then(|| limit(Limit::AmbiguousResolution, "common and weak definitions"));
+    let overtaken = overtaken
+        .then(|| limit(Limit::AmbiguousResolution, "a weak definition beside that of a library and another"));
     let missing = missing.then(|| limit(Limit::LinkError, "its library is missing from the command line"));
     let beside =
         beside.then(|| limit(Limit::AmbiguousResolution, "a weak reference beside that of a library"));
-    [mixed, missing, beside].into_iter().flatten()
+    [mixed, overtaken, missing, beside].into_iter().flatten()
 }
 
 /// The libraries to which the name is a reference.

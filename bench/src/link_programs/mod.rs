@@ -25,7 +25,7 @@ pub(crate) struct Linker {
     pub(crate) path: PathBuf,
 }
 
-#[derive(Debug, Default, Clone, Copy)]
+#[derive(Debug, Default)]
 pub(crate) struct Tally {
     /// Links that succeeded, plain and pruned, and were compared.
     pub(crate) compared: usize,
@@ -33,8 +33,8 @@ pub(crate) struct Tally {
     pub(crate) smaller: usize,
     /// These links failed in the same way with both.
     pub(crate) failed: usize,
-    /// Pruned links that fell back to the originals with a warning.
-    pub(crate) warned: usize,
+    /// The warnings of pruned links that fell back to the originals, a line each.
+    pub(crate) warned: Vec<String>,
 }
 
 impl Tally {
@@ -42,7 +42,7 @@ impl Tally {
         self.compared += other.compared;
         self.smaller += other.smaller;
         self.failed += other.failed;
-        self.warned += other.warned;
+        self.warned.extend(other.warned);
     }
 }
 
@@ -67,7 +67,12 @@ pub(crate) fn run_seed(seed: u64, ours: &Path, linkers: &[Linker], dir: &Path) -
             continue;
         }
         match try_linker(dir, &program, &words, ours, linker) {
-            Ok(one) => tally.add(one),
+            Ok(mut one) => {
+                one.warned
+                    .iter_mut()
+                    .for_each(|line| *line = format!("seed {seed}, {}: {line}", linker.name));
+                tally.add(one);
+            }
             Err(text) => differences.push_str(&format!("seed {seed}, {}: {text}\n", linker.name)),
         }
     }
@@ -171,7 +176,7 @@ fn try_linker(
     if !plain.status.success() {
         return Ok(Tally { failed: 1, ..Tally::default() });
     }
-    let warned = messages.contains("lto-prune: ");
+    let warned = messages.lines().find(|line| line.contains("lto-prune: ")).map(str::to_owned);
     let (before, after) = (facts(&dir.join("plain"))?, facts(&dir.join("pruned"))?);
     compare(&before, &after)?;
     if program.mode == Mode::Shared {
@@ -188,7 +193,7 @@ fn try_linker(
     }
     let size = |name: &str| std::fs::metadata(dir.join(name)).map_or(0, |m| m.len());
     let smaller = usize::from(size("pruned") < size("plain"));
-    Ok(Tally { compared: 1, smaller, failed: 0, warned: usize::from(warned) })
+    Ok(Tally { compared: 1, smaller, failed: 0, warned: warned.into_iter().collect() })
 }
 
 fn compare(plain: &Facts, pruned: &Facts) -> Result<(), String> {
