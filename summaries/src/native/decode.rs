@@ -46,28 +46,56 @@ pub(crate) enum Field {
     Displacement { registers: bool },
 }
 
-/// A decoded instruction; offsets are in bytes from the start of its section.
+/// A decoded instruction; offsets are in bytes from the start of its section. A large section has a million: 16 bytes each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Instruction {
     pub(crate) offset: u32,
+    /// From its end to [`Instruction::target`], if it has one.
+    distance: i32,
     pub(crate) len: u8,
     pub(crate) flow: Flow,
     /// What the field at [`Instruction::displacement`] means.
     pub(crate) field: Field,
-    /// Offset in the instruction and size in bytes of the displacement or branch distance; size 0 if there is none.
-    pub(crate) displacement: (u8, u8),
-    /// The immediate's offset in the instruction and its size, in bytes, like the displacement's.
-    pub(crate) immediate: (u8, u8),
-    /// Where a direct branch (of any width) or a RIP-relative operand leads if no relocation says otherwise.
-    pub(crate) target: Option<i64>,
+    displacement: Constant,
+    immediate: Constant,
+    has_target: bool,
     /// The first byte is a `lock` prefix, over which code may jump.
     pub(crate) lock: bool,
+}
+
+/// Where a constant lies in an instruction of at most 15 bytes: its offset in the high half, its size in bytes in the low one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Constant(u8);
+
+impl Constant {
+    fn new(offset: usize, size: usize) -> Self {
+        Constant((offset as u8 & 15) << 4 | size as u8 & 15)
+    }
+
+    fn offset_and_size(self) -> (u8, u8) {
+        (self.0 >> 4, self.0 & 15)
+    }
 }
 
 impl Instruction {
     /// The offset of the first byte behind the instruction.
     pub(crate) fn end(&self) -> u64 {
         u64::from(self.offset) + u64::from(self.len)
+    }
+
+    /// Where a direct branch (of any width) or a RIP-relative operand leads if no relocation says otherwise.
+    pub(crate) fn target(&self) -> Option<i64> {
+        self.has_target.then(|| self.end() as i64 + i64::from(self.distance))
+    }
+
+    /// Offset in the instruction and size in bytes of the displacement or branch distance; size 0 if there is none.
+    pub(crate) fn displacement(&self) -> (u8, u8) {
+        self.displacement.offset_and_size()
+    }
+
+    /// The immediate's offset in the instruction and its size, in bytes, like the displacement's.
+    pub(crate) fn immediate(&self) -> (u8, u8) {
+        self.immediate.offset_and_size()
     }
 
     /// Whether control may go from it to [`Instruction::target`] and not come back.
@@ -77,7 +105,7 @@ impl Instruction {
 
     /// Where the displacement lies in the section.
     pub(crate) fn displacement_at(&self) -> u64 {
-        u64::from(self.offset) + u64::from(self.displacement.0)
+        u64::from(self.offset) + u64::from(self.displacement().0)
     }
 }
 
@@ -151,19 +179,20 @@ fn translate(
     }
     let branch = first == OpKind::NearBranch64;
     let rip = decoded.memory_base() == Register::RIP;
-    let (mut displacement, mut immediate) = ((0, 0), (0, 0));
+    let none = Constant::new(0, 0);
+    let (mut displacement, mut immediate) = (none, none);
     if constants.has_displacement() {
-        displacement = (constants.displacement_offset() as u8, constants.displacement_size() as u8);
+        displacement = Constant::new(constants.displacement_offset(), constants.displacement_size());
     }
     if constants.has_immediate() {
-        immediate = (constants.immediate_offset() as u8, constants.immediate_size() as u8);
+        immediate = Constant::new(constants.immediate_offset(), constants.immediate_size());
     }
     if branch {
         displacement = immediate;
-        immediate = (0, 0);
+        immediate = none;
     }
     let has_memory = || decoded.op_kinds().any(|k| k == OpKind::Memory);
-    let field = match (branch, displacement.1) {
+    let field = match (branch, displacement.offset_and_size().1) {
         (true, 4) => Field::Branch,
         (true, _) => Field::None,
         (false, _) if rip => {
@@ -179,14 +208,17 @@ fn translate(
         (false, true) => Some(decoded.ip_rel_memory_address() as i64),
         _ => None,
     };
+    let end = at.checked_add(decoded.len() as u64)?;
+    let distance = target.map(|target: i64| i32::try_from(target.wrapping_sub(end as i64)));
     Some(Instruction {
         offset: u32::try_from(at).ok()?,
+        distance: distance.unwrap_or(Ok(0)).ok()?,
         len: decoded.len() as u8,
         flow: flow(decoded, branch)?,
         field,
         displacement,
         immediate,
-        target,
+        has_target: target.is_some(),
         lock: bytes.get((at - u64::from(base)) as usize) == Some(&0xf0),
     })
 }
@@ -284,8 +316,8 @@ pub(crate) enum Step {
 }
 
 impl Step {
-    /// Whether the register may hold something else behind it, at the next instruction.
-    pub(crate) fn may_write(self, register: Gpr) -> bool {
+    /// The register that it computes; of a call, the one that its result comes back in.
+    pub(crate) fn to(self) -> Option<Gpr> {
         match self {
             Step::Address { to }
             | Step::Sum { to, .. }
@@ -294,12 +326,21 @@ impl Step {
             | Step::Move { to, .. }
             | Step::Extend { to, .. }
             | Step::Add { to, .. }
+            | Step::Load64 { to, .. }
             | Step::Constant { to, .. }
-            | Step::Select { to, .. } => to == register,
+            | Step::Select { to, .. } => Some(to),
+            Step::Call => Some(0),
+            Step::Padding | Step::Jump { .. } | Step::Other { .. } => None,
+        }
+    }
+
+    /// Whether the register may hold something else behind it, at the next instruction.
+    pub(crate) fn may_write(self, register: Gpr) -> bool {
+        match self {
             Step::Load64 { to, written } => to == register || written & 1 << register != 0,
             Step::Other { written } => written & 1 << register != 0,
             Step::Call => true,
-            Step::Padding | Step::Jump { .. } => false,
+            _ => self.to() == Some(register),
         }
     }
 }
@@ -437,6 +478,11 @@ mod tests {
     }
 
     #[test]
+    fn instructions_are_small() {
+        assert_eq!(size_of::<Instruction>(), 16);
+    }
+
+    #[test]
     fn fields_and_flow() {
         // call +0; jne +2; lea 0x10(%rip),%rax; mov $1,%eax; cmpb $5,4(%rip); jmp *%rax; ret
         let bytes = [
@@ -445,7 +491,7 @@ mod tests {
         ];
         let found = all(&bytes);
         let facts: Vec<_> =
-            found.iter().map(|i| (i.flow, i.field, i.displacement, i.immediate, i.target)).collect();
+            found.iter().map(|i| (i.flow, i.field, i.displacement(), i.immediate(), i.target())).collect();
         assert_eq!(
             facts,
             [
@@ -461,7 +507,7 @@ mod tests {
         // The long forms of thread-local access: data16 lea; data16 data16 rex.w call.
         let tls = [0x66, 0x48, 0x8d, 0x3d, 0, 0, 0, 0, 0x66, 0x66, 0x48, 0xe8, 0, 0, 0, 0];
         let found = all(&tls);
-        assert_eq!((found[0].displacement, found[1].displacement), ((4, 4), (4, 4)));
+        assert_eq!((found[0].displacement(), found[1].displacement()), ((4, 4), (4, 4)));
     }
 
     #[test]

@@ -287,7 +287,7 @@ impl<'a, 's> Reader<'a, 's> {
 
     /// What an instruction without relocation says.
     fn unrelocated(&self, code: &Code<'_, '_>, index: AtomIdx, instruction: &Instruction, found: &mut Found) {
-        let Some(target) = instruction.target else { return };
+        let Some(target) = instruction.target() else { return };
         let field = instruction.displacement_at();
         if code.relas.binary_search_by_key(&field, |(_, r)| r.r_offset.get(LE)).is_ok() {
             return;

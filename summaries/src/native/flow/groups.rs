@@ -52,7 +52,7 @@ impl FlowModule<'_, '_> {
                         }
                     }
                     None => instruction
-                        .target
+                        .target()
                         .and_then(|t| u64::try_from(t).ok())
                         .and_then(|t| self.place(atom.section, t)),
                 };

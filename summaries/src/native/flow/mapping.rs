@@ -199,7 +199,7 @@ impl FlowModule<'_, '_> {
         entered.extend(self.landing_pads(&[atom]).ok()?.into_iter().map(|(_, pad)| pad));
         let mut jumps = Vec::new();
         for (number, i) in instructions.iter().enumerate() {
-            let Some(target) = i.target.and_then(|t| u64::try_from(t).ok()) else { continue };
+            let Some(target) = i.target().and_then(|t| u64::try_from(t).ok()) else { continue };
             match i.flow {
                 Flow::Jump | Flow::Conditional => jumps.push((target, number)),
                 _ => entered.push(target),

@@ -184,7 +184,7 @@ impl Unit {
                 effect: effects.effect(own, u64::from(instruction.offset)),
                 displacement: Meaning::Absent,
                 immediate: Meaning::Absent,
-                target: instruction.target.and_then(|t| u64::try_from(t).ok()),
+                target: instruction.target().and_then(|t| u64::try_from(t).ok()),
                 tls_call: false,
             };
             while let Some((_, rela)) = relas.next_if(|(_, r)| place_of(r) < instruction.end()) {
@@ -284,8 +284,8 @@ fn apply(
         return Ok(());
     }
     let in_instruction = place.wrapping_sub(op.offset) as u8;
-    let displacement = instruction.displacement.1 != 0 && instruction.displacement.0 == in_instruction;
-    let immediate = instruction.immediate.1 != 0 && instruction.immediate.0 == in_instruction;
+    let displacement = instruction.displacement().1 != 0 && instruction.displacement().0 == in_instruction;
+    let immediate = instruction.immediate().1 != 0 && instruction.immediate().0 == in_instruction;
     if !displacement && !immediate {
         return Err(format!("a relocation at {place:#x} in no field"));
     }

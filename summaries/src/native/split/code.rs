@@ -95,7 +95,7 @@ fn decode_run(bytes: &[u8], functions: &[Function], mut behind: u64) -> Outcome<
     let start = functions.first().map_or(0, |f| f.start) as usize;
     let end = functions.last().map_or(0, |f| f.end) as usize;
     let mut run = DecodedRun {
-        instructions: Vec::with_capacity(end.saturating_sub(start) / 4),
+        instructions: Vec::with_capacity(end.saturating_sub(start) / 3),
         ends: Vec::with_capacity(functions.len()),
         first_word: start / 64,
         boundaries: vec![0; (end / 64 + 1).saturating_sub(start / 64)],
@@ -151,7 +151,7 @@ fn check_relocations(context: &SplitContext<'_, '_>, text: &Text<'_>) -> Outcome
         let Some(width) = width(ty) else { continue };
         let in_instruction = (place - u64::from(instruction.offset)) as u8;
         let is_field = |(at, size): (u8, u8)| at == in_instruction && size == width;
-        if !is_field(instruction.displacement) && !is_field(instruction.immediate) {
+        if !is_field(instruction.displacement()) && !is_field(instruction.immediate()) {
             return bad("no field of an instruction");
         }
         if place < field_end {
@@ -233,7 +233,7 @@ fn follow_run(
     for (index, function) in text.functions.iter().enumerate().take(functions.end).skip(functions.start) {
         let own = text.instructions_of(function);
         for instruction in own {
-            if instruction.target.is_none() || is_relocated(relas, &mut next, instruction) {
+            if instruction.target().is_none() || is_relocated(relas, &mut next, instruction) {
                 continue;
             }
             if leads_to_end(text, index, instruction) {
@@ -260,7 +260,7 @@ fn follow_run(
             let mut resolved = |end, branch| {
                 intra_section_refs.push(Resolved { section: text.section, field, target, end, branch });
             };
-            match instruction.displacement.1 {
+            match instruction.displacement().1 {
                 4 => resolved(instruction.end(), instruction.field == Field::Branch),
                 _ if may_be_relaxed(text, index, instruction) => resolved(field + 4, true),
                 _ => ties.push((index, to)),
@@ -292,7 +292,7 @@ pub(super) fn is_label(text: &Text<'_>, from: Option<usize>, target: u64) -> boo
     let aligns = |i: &&Instruction| decode::is_padding(slice(text.bytes, i.offset.into(), i.end()));
     let before = own.get(..at).unwrap_or(&[]).iter().rev().find(|i| !aligns(i));
     let behind = before.is_some_and(|before| !falls(before));
-    let leads = |i: &Instruction| i.flow != Flow::Next && i.target == i64::try_from(target).ok();
+    let leads = |i: &Instruction| i.flow != Flow::Next && i.target() == i64::try_from(target).ok();
     let jumps = |i: &Instruction| matches!(i.flow, Flow::JumpRegister | Flow::JumpMemory);
     behind || own.iter().any(leads) || from == to && own.iter().any(jumps)
 }
@@ -333,7 +333,7 @@ fn leads_to_end(text: &Text<'_>, from: usize, instruction: &Instruction) -> bool
     let end = text.functions.get(from).map(|f| f.end);
     let branch = matches!(instruction.flow, Flow::Jump | Flow::Conditional);
     branch
-        && instruction.target.and_then(|t| u64::try_from(t).ok()) == end
+        && instruction.target().and_then(|t| u64::try_from(t).ok()) == end
         && end.is_some_and(|end| text.function_at(end).is_none())
 }
 
@@ -374,7 +374,7 @@ fn destination(text: &Text<'_>, from: usize, instruction: &Instruction) -> Outco
     let at = instruction.offset;
     let nowhere =
         |what: &str| Err((Limit::BranchNowhere, format!("the instruction at {at:#x} leads {what}")));
-    let target = instruction.target.and_then(|t| u64::try_from(t).ok());
+    let target = instruction.target().and_then(|t| u64::try_from(t).ok());
     let Some(target) = target.filter(|t| *t < text.bytes.len() as u64) else { return nowhere("outside") };
     let is_own = text.functions.get(from).is_some_and(|f| (f.start..f.end).contains(&target));
     let to = if is_own { Some(from) } else { text.function_at(target) };

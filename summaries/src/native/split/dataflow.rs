@@ -162,7 +162,10 @@ pub(super) fn jumps(
             own,
             relas: relas_within(context.relas_of(text.section), function),
             steps: steps.collect(),
-            states: vec![None; own.len()],
+            leaders: vec![0; own.len()],
+            states: Vec::new(),
+            reached: vec![false; own.len()],
+            jumped: vec![None; own.len()],
             work: Vec::new(),
             budget: (own.len() + tables).saturating_mul(64),
         };
@@ -196,7 +199,7 @@ fn takes_functions(context: &SplitContext<'_, '_>, text: &Text<'_>, function: &F
             let first = relas.partition_point(|(_, r)| r.r_offset.get(LE) < u64::from(i.offset));
             let inside =
                 relas.get(first..).unwrap_or(&[]).iter().take_while(|(_, r)| r.r_offset.get(LE) < i.end());
-            let resolved = matches!(i.field, Field::RipRelative { .. }) && !i.target.is_some_and(within);
+            let resolved = matches!(i.field, Field::RipRelative { .. }) && !i.target().is_some_and(within);
             let mut inside = inside.peekable();
             if inside.peek().is_none() { resolved } else { inside.any(|(_, rela)| is_other(rela, i)) }
         })
@@ -219,8 +222,14 @@ struct Flowing<'f, 'c, 'a, 't> {
     /// The relocations of the function, ascending by place.
     relas: &'f [(u32, Rela)],
     steps: Vec<Step>,
-    /// What holds before each instruction; `None` where no path has come yet.
-    states: Vec<Option<State>>,
+    /// By instruction, if it begins a basic block: one more than the position of what holds before it in `states`. Else 0.
+    leaders: Vec<u32>,
+    states: Vec<State>,
+    /// By instruction: a path has come there.
+    reached: Vec<bool>,
+    /// By jump through a register, what that holds, as far as paths have come.
+    jumped: Vec<Option<Value>>,
+    /// Instructions that begin blocks.
     work: Vec<usize>,
     /// How many entries of tables may still be followed.
     budget: usize,
@@ -246,12 +255,12 @@ impl Flowing<'_, '_, '_, '_> {
                 self.visit(at);
             }
             // Landing pads and the like; padding is reached by nothing, and is passed over.
-            while self.states.get(unreached).is_some_and(Option::is_some)
+            while self.reached.get(unreached) == Some(&true)
                 || self.steps.get(unreached) == Some(&Step::Padding)
             {
                 unreached += 1;
             }
-            if unreached >= self.states.len() {
+            if unreached >= self.reached.len() {
                 return;
             }
             self.enter(unreached, &[Value::Unknown; 16]);
@@ -262,11 +271,22 @@ impl Flowing<'_, '_, '_, '_> {
         self.own.binary_search_by_key(&offset, |i| u64::from(i.offset)).ok()
     }
 
+    /// A path comes to an instruction, which begins a block from now on.
     fn enter(&mut self, at: usize, state: &State) {
-        match self.states.get_mut(at) {
-            Some(slot @ None) => *slot = Some(*state),
-            Some(Some(old)) => {
-                if !join(old, state) {
+        let next = self.states.len();
+        match self.leaders.get_mut(at) {
+            Some(leader @ 0) => {
+                *leader = u32::try_from(next + 1).unwrap_or(u32::MAX);
+                self.states.push(*state);
+                // What fell into it so far has to come again.
+                if self.reached.get(at) == Some(&true) {
+                    let before = self.leaders.get(..at).unwrap_or(&[]);
+                    self.work.extend(before.iter().rposition(|leader| *leader != 0));
+                }
+            }
+            Some(leader) => {
+                let state_of = self.states.get_mut(*leader as usize - 1);
+                if !state_of.is_some_and(|old| join(old, state)) {
                     return;
                 }
             }
@@ -275,32 +295,50 @@ impl Flowing<'_, '_, '_, '_> {
         self.work.push(at);
     }
 
-    fn visit(&mut self, at: usize) {
-        let (Some(Some(state)), Some(instruction), Some(step)) =
-            (self.states.get(at).copied(), self.own.get(at).copied(), self.steps.get(at).copied())
-        else {
-            return;
-        };
-        let mut after = state;
-        self.apply(&instruction, step, &mut after);
-        if matches!(instruction.flow, Flow::Jump | Flow::Conditional)
-            && let Some(target) = instruction.target.and_then(|t| u64::try_from(t).ok())
-            && !self.is_relocated(&instruction)
-            && let Some(to) = self.at(target)
-        {
-            self.enter(to, &after);
-        }
-        match instruction.flow {
-            Flow::Call if is_noreturn(self.context, self.section, &instruction) => {}
-            Flow::Next | Flow::Conditional | Flow::Call | Flow::IndirectCall => self.enter(at + 1, &after),
-            Flow::JumpRegister => {
-                if let Step::Jump { through } = step
-                    && let Value::Sum(base) = get(&state, through)
-                {
-                    self.enter_targets(base, &after);
-                }
+    fn is_leader(&self, at: usize) -> bool {
+        self.leaders.get(at).is_some_and(|leader| *leader != 0)
+    }
+
+    /// Go through a block, and into what follows it.
+    fn visit(&mut self, leader: usize) {
+        let position = self.leaders.get(leader).and_then(|leader| leader.checked_sub(1));
+        let Some(mut state) = position.and_then(|p| self.states.get(p as usize)).copied() else { return };
+        for at in leader.. {
+            if at != leader && self.is_leader(at) {
+                return self.enter(at, &state);
             }
-            Flow::Jump | Flow::JumpMemory | Flow::Stop => {}
+            let (Some(instruction), Some(step)) = (self.own.get(at), self.steps.get(at).copied()) else {
+                return;
+            };
+            if let Some(reached) = self.reached.get_mut(at) {
+                *reached = true;
+            }
+            let through = match step {
+                Step::Jump { through } => Some(get(&state, through)),
+                _ => None,
+            };
+            self.apply(instruction, step, &mut state);
+            if matches!(instruction.flow, Flow::Jump | Flow::Conditional)
+                && let Some(target) = instruction.target().and_then(|t| u64::try_from(t).ok())
+                && !self.is_relocated(instruction)
+                && let Some(to) = self.at(target)
+            {
+                self.enter(to, &state);
+            }
+            match instruction.flow {
+                Flow::Call if is_noreturn(self.context, self.section, instruction) => return,
+                Flow::Next | Flow::Conditional | Flow::Call | Flow::IndirectCall => {}
+                Flow::JumpRegister => {
+                    if let Some(slot) = self.jumped.get_mut(at) {
+                        *slot = through;
+                    }
+                    if let Some(Value::Sum(base)) = through {
+                        self.enter_targets(base, &state);
+                    }
+                    return;
+                }
+                Flow::Jump | Flow::JumpMemory | Flow::Stop => return,
+            }
         }
     }
 
@@ -341,7 +379,7 @@ impl Flowing<'_, '_, '_, '_> {
         let code = |own: bool| if own { Value::Code } else { Value::Pointer };
         let rela = self.relocation(instruction).and_then(|r| self.relas.get(r)).map(|(_, r)| r);
         let Some(rela) = rela else {
-            return code(instruction.target.and_then(|t| u64::try_from(t).ok()).is_some_and(is_own));
+            return code(instruction.target().and_then(|t| u64::try_from(t).ok()).is_some_and(is_own));
         };
         if type_of(rela) != R_X86_64_PC32 {
             return Value::Pointer;
@@ -366,8 +404,35 @@ impl Flowing<'_, '_, '_, '_> {
     }
 
     fn apply(&self, instruction: &Instruction, step: Step, state: &mut State) {
-        let old = *state;
-        let of = |r: Gpr| get(&old, r);
+        if matches!(step, Step::Padding | Step::Jump { .. } | Step::Other { written: 0 }) {
+            return;
+        }
+        let value = self.value(instruction, step, state);
+        Self::keep_bases(step, state);
+        match step {
+            Step::Load64 { written, .. } | Step::Other { written } => {
+                set_all(state, written, Value::Arithmetic);
+            }
+            Step::Call => set_all(state, CALLER_SAVED, Value::Unknown),
+            _ => {}
+        }
+        let (to, value) = match (step, value) {
+            // Of an entry without the register itself, if it is one of its bases.
+            (Step::Move { to, from } | Step::Extend { to, from }, None) => (to, get(state, from)),
+            (step, Some(value)) => match step.to() {
+                Some(to) => (to, value),
+                None => return,
+            },
+            (_, None) => return,
+        };
+        if let Some(slot) = state.get_mut(usize::from(to)) {
+            *slot = value;
+        }
+    }
+
+    /// What the instruction leaves in the register that it computes, by what is there before it; `None` if that is what another register has behind it.
+    fn value(&self, instruction: &Instruction, step: Step, state: &State) -> Option<Value> {
+        let of = |r: Gpr| get(state, r);
         let is_of =
             |entry: Value, base: Gpr| matches!(entry, Value::Entry { bases, .. } if bases & 1 << base != 0);
         let sum = |a: Gpr, b: Gpr| match (of(a), of(b)) {
@@ -387,26 +452,13 @@ impl Flowing<'_, '_, '_, '_> {
             (Value::Unknown, _) | (_, Value::Unknown) => Value::Unknown,
             _ => Value::Arithmetic,
         };
-        // A base that is moved is in both registers.
-        let moved = match step {
-            Step::Move { to, from } => 1 << to | 1 << from,
-            _ => 0u16,
-        };
-        for slot in state.iter_mut() {
-            if let Value::Entry { table, bases } = *slot {
-                let kept = (0..16).filter(|r| bases & 1 << r != 0 && !step.may_write(*r));
-                let kept = kept.fold(0u16, |all, r| all | 1 << r);
-                let kept = kept | if kept & moved != 0 { moved } else { 0 };
-                *slot = entry(table, kept).unwrap_or(Value::Arithmetic);
-            }
-        }
-        let (to, value) = match step {
-            Step::Address { to } => (to, self.address(instruction)),
-            Step::Sum { to, a, b } => (to, sum(a, b)),
-            Step::LoadConstant32 { to } => match self.address(instruction) {
+        Some(match step {
+            Step::Address { .. } => self.address(instruction),
+            Step::Sum { a, b, .. } => sum(a, b),
+            Step::LoadConstant32 { .. } => match self.address(instruction) {
                 // The index is known to be 0.
-                Value::Base(base) => (to, Value::Entry { table: Some(base), bases: 0 }),
-                _ => (to, Value::Arithmetic),
+                Value::Base(base) => Value::Entry { table: Some(base), bases: 0 },
+                _ => Value::Arithmetic,
             },
             Step::Load32 { to, base, index, plain } => {
                 let table = match (of(base), of(index)) {
@@ -422,39 +474,45 @@ impl Flowing<'_, '_, '_, '_> {
                     _ => false,
                 };
                 let bases = u16::from(may_be(base)) << base | u16::from(plain && may_be(index)) << index;
-                let value = entry(table, bases).unwrap_or(Value::Arithmetic);
-                (to, value)
+                entry(table, bases).unwrap_or(Value::Arithmetic)
             }
-            // Of an entry without the register itself, if it is one of its bases.
-            Step::Move { to, from } => (to, get(state, from)),
-            Step::Extend { to, from } => match of(from) {
-                Value::Entry { .. } => (to, get(state, from)),
-                _ => (to, Value::Arithmetic),
+            Step::Move { .. } => return None,
+            Step::Extend { from, .. } => match of(from) {
+                Value::Entry { .. } => return None,
+                _ => Value::Arithmetic,
             },
-            Step::Add { to, from } => (to, sum(to, from)),
-            Step::Load64 { to, written } => {
-                set_all(state, written, Value::Arithmetic);
-                (to, Value::Pointer)
-            }
-            Step::Constant { to, .. } => (to, Value::Pointer),
-            Step::Select { to, from } => (to, joined(of(to), from.map_or(Value::Pointer, of))),
-            Step::Call => {
-                set_all(state, CALLER_SAVED, Value::Unknown);
-                (0, Value::Pointer)
-            }
-            Step::Jump { .. } | Step::Padding => return,
-            Step::Other { written } => return set_all(state, written, Value::Arithmetic),
+            Step::Add { to, from } => sum(to, from),
+            Step::Load64 { .. } | Step::Constant { .. } | Step::Call => Value::Pointer,
+            Step::Select { to, from } => joined(of(to), from.map_or(Value::Pointer, of)),
+            Step::Jump { .. } | Step::Padding | Step::Other { .. } => return None,
+        })
+    }
+
+    /// Take from each entry the bases that the instruction overwrites.
+    fn keep_bases(step: Step, state: &mut State) {
+        if !state.iter().any(|value| matches!(value, Value::Entry { .. })) {
+            return;
+        }
+        // A base that is moved is in both registers.
+        let moved = match step {
+            Step::Move { to, from } => 1 << to | 1 << from,
+            _ => 0u16,
         };
-        if let Some(slot) = state.get_mut(usize::from(to)) {
-            *slot = value;
+        for slot in state.iter_mut() {
+            if let Value::Entry { table, bases } = *slot {
+                let kept = (0..16).filter(|r| bases & 1 << r != 0 && !step.may_write(*r));
+                let kept = kept.fold(0u16, |all, r| all | 1 << r);
+                let kept = kept | if kept & moved != 0 { moved } else { 0 };
+                *slot = entry(table, kept).unwrap_or(Value::Arithmetic);
+            }
         }
     }
 
     fn results(&self, jumps: &mut Vec<Jump>) {
-        for ((instruction, step), state) in self.own.iter().zip(&self.steps).zip(&self.states) {
-            let (Step::Jump { through }, Some(state)) = (step, state) else { continue };
+        for (instruction, through) in self.own.iter().zip(&self.jumped) {
+            let Some(through) = *through else { continue };
             let (text, offset) = (self.index, u64::from(instruction.offset));
-            match get(state, *through) {
+            match through {
                 // What isn't followed leads to what some relocation or table names.
                 Value::Pointer | Value::Code | Value::Unknown => {}
                 // So does a number in compiled code, whatever was done to get it.

@@ -78,7 +78,7 @@ fn depths(text: &Text<'_>, function: &Function) -> Vec<Option<Depth>> {
                 }
             }
             if matches!(instruction.flow, Flow::Jump | Flow::Conditional) {
-                let target = instruction.target.and_then(|t| u64::try_from(t).ok());
+                let target = instruction.target().and_then(|t| u64::try_from(t).ok());
                 let to = target.and_then(|t| own.binary_search_by_key(&t, |i| u64::from(i.offset)).ok());
                 work.extend(to.map(|to| (to, after)));
             }

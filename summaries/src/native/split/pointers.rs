@@ -270,7 +270,7 @@ impl Reader<'_, '_, '_> {
 /// The offset in the target's section that the displacement of an instruction means, if that is what is relocated.
 pub(super) fn displacement(rela: &Rela, instruction: &Instruction) -> Option<i64> {
     let (place, addend) = (rela.r_offset.get(LE), rela.r_addend.get(LE));
-    if place != instruction.displacement_at() || instruction.displacement.1 == 0 {
+    if place != instruction.displacement_at() || instruction.displacement().1 == 0 {
         return None;
     }
     match (type_of(rela), instruction.field) {

@@ -414,7 +414,7 @@ fn accesses(instruction: &Instruction, place: u64) -> bool {
 /// where that can't be told.
 fn meaning(rela: &Rela, instruction: &Instruction) -> Option<i64> {
     let (place, addend) = (rela.r_offset.get(LE), rela.r_addend.get(LE));
-    let is_displacement = place == instruction.displacement_at() && instruction.displacement.1 != 0;
+    let is_displacement = place == instruction.displacement_at() && instruction.displacement().1 != 0;
     match type_of(rela) {
         R_X86_64_PC32 | R_X86_64_PLT32
             if is_displacement && matches!(instruction.field, Field::Branch | Field::RipRelative { .. }) =>
