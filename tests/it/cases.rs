@@ -186,6 +186,7 @@ cases! {
     gcc_lto_slim
     gnu_warning
     gnu_warning_library
+    hidden_for_library
     hidden_in_library
     hidden_merge
     ifunc
