@@ -28,12 +28,11 @@ pub(crate) fn run(options: &Options, ours: &Path) -> Result<bool> {
                     if seed >= last {
                         break;
                     }
-                    let dir = base.join(seed.to_string());
-                    let result = run_seed(seed, ours, &linkers, &dir);
+                    let result = run_seed(seed, ours, &linkers, &base.join(seed.to_string()));
                     let mut total = total.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
                     match result {
                         Ok(tally) => {
-                            tally.warned.iter().for_each(|line| println!("{line}\nin {}\n", dir.display()));
+                            tally.warned.iter().for_each(|line| println!("{line}\n"));
                             total.0.add(tally);
                         }
                         Err(text) => {

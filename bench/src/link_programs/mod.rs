@@ -33,7 +33,7 @@ pub(crate) struct Tally {
     pub(crate) smaller: usize,
     /// These links failed in the same way with both.
     pub(crate) failed: usize,
-    /// The warnings of pruned links that fell back to the originals, a line each.
+    /// The warnings of pruned links that fell back to the originals, each with its seed and line.
     pub(crate) warned: Vec<String>,
 }
 
@@ -60,6 +60,7 @@ pub(crate) fn run_seed(seed: u64, ours: &Path, linkers: &[Linker], dir: &Path) -
         write(dir, name, &contents)?;
     }
     build(dir, &program, &mut rng)?;
+    let place = format!("in {}: {} {}", dir.display(), driver(&program), words.join(" "));
     let mut tally = Tally::default();
     let mut differences = String::new();
     for linker in linkers {
@@ -68,9 +69,9 @@ pub(crate) fn run_seed(seed: u64, ours: &Path, linkers: &[Linker], dir: &Path) -
         }
         match try_linker(dir, &program, &words, ours, linker) {
             Ok(mut one) => {
-                one.warned
-                    .iter_mut()
-                    .for_each(|line| *line = format!("seed {seed}, {}: {line}", linker.name));
+                let told =
+                    |said: &mut String| *said = format!("seed {seed}, {}: {said}\n{place}", linker.name);
+                one.warned.iter_mut().for_each(told);
                 tally.add(one);
             }
             Err(text) => differences.push_str(&format!("seed {seed}, {}: {text}\n", linker.name)),
@@ -82,7 +83,7 @@ pub(crate) fn run_seed(seed: u64, ours: &Path, linkers: &[Linker], dir: &Path) -
         }
         return Ok(tally);
     }
-    Err(format!("{differences}in {}: {} {}", dir.display(), driver(&program), words.join(" ")))
+    Err(format!("{differences}{place}"))
 }
 
 fn driver(program: &Program) -> &'static str {
