@@ -90,8 +90,12 @@ fn own_mode(words: &[OsString]) -> Result<Mode> {
     let Some((first, rest)) = words.split_first() else {
         return usage("nothing to do: lto-prune a.o b.o -o main, or lto-prune --help");
     };
+    let asks_help = matches!(rest, [word] if word == "--help" || word == "-h");
     match first.to_str() {
         Some("--help" | "-h" | "help") => Ok(Mode::Help(None)),
+        Some("install-shims" | "completions" | "summarize" | "dump" | "explain-trap") if asks_help => {
+            Ok(Mode::Help(None))
+        }
         Some("--version" | "-V") => Ok(Mode::Version),
         Some("install-shims") => match rest {
             [directory] => Ok(Mode::InstallShims(PathBuf::from(directory))),

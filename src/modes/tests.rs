@@ -38,6 +38,15 @@ fn modes() {
     assert!(decide("ld --prune-typo a.o").is_err());
     assert!(decide("lto-prune").is_err(), "nothing to do is a mistake");
     assert!(matches!(decide("lto-prune --version"), Ok(Mode::Version)));
+    for line in [
+        "lto-prune --help",
+        "lto-prune summarize --help",
+        "lto-prune dump -h",
+        "lto-prune completions --help",
+    ] {
+        assert!(matches!(decide(line), Ok(Mode::Help(None))), "{line}");
+    }
+    assert!(matches!(decide("lto-prune a.o --help"), Ok(Mode::Standalone(_))));
     assert!(matches!(decide("lto-prune a.o -o x"), Ok(Mode::Standalone(w)) if w.len() == 3));
     assert!(matches!(decide("lto-prune install-shims d"), Ok(Mode::InstallShims(_))));
     assert!(matches!(decide("lto-prune dump f"), Ok(Mode::Dump(_))));

@@ -154,6 +154,11 @@ fn versions<'a>(link: LinkInputs<'a>, index: &Index) -> Vec<(&'a [u8], &'a [u8],
                 let Some(at) = name.iter().position(|b| *b == b'@') else { continue };
                 let version = name[at + 1..].strip_prefix(b"@");
                 let (version, by_default) = version.map_or((&name[at + 1..], false), |v| (v, true));
+                // lld makes local what is of another version than the default one and matches a local pattern of that version.
+                let dialect = config.linker.dialect;
+                if dialect == Dialect::Lld && !by_default && !inputs.scripts.version_local.is_empty() {
+                    continue;
+                }
                 versions.push((&name[..at], version, by_default));
             }
             RootReason::Exported if !symbol.versioned => {

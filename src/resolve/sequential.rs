@@ -34,15 +34,15 @@ struct Sequential<'w, 'a> {
     states: Vec<State>,
     /// Referred to strongly by a module, not only by a DSO.
     regular_reference: Vec<bool>,
-    /// Referred to strongly by a DSO that was taken.
-    dynamic_reference: Vec<bool>,
+    /// The first DSO that was taken and refers to it strongly.
+    dynamic_reference: Vec<Option<DsoId>>,
     /// What the DSOs so far name in their DT_NEEDED, with the name of the DSO that does, and whether it was taken.
     needed_names: Vec<(&'w str, &'w str, bool)>,
     is_loaded: Vec<bool>,
     loaded: Vec<ModuleId>,
     dso_seen: Vec<bool>,
     mentions: Vec<DsoMention>,
-    /// Libraries that had the definition of what a module refers to strongly: gold records them, whatever prevails later
+    /// Libraries to which a symbol belonged when a module referred to it: gold records them, whatever prevails later
     /// (`Symbol_table::resolve`, gold/resolve.cc).
     referenced: Vec<DsoId>,
     /// What GNU ld has not come to.
@@ -57,7 +57,7 @@ pub(super) fn extract(world: &LinkSymbols<'_>) -> Extraction {
         gold: world.config.linker.dialect == Dialect::Gold,
         states: vec![State::New; symbols],
         regular_reference: vec![false; symbols],
-        dynamic_reference: vec![false; symbols],
+        dynamic_reference: vec![None; symbols],
         needed_names: Vec::new(),
         is_loaded: vec![false; world.modules.len()],
         loaded: Vec::new(),
@@ -206,6 +206,12 @@ impl Sequential<'_, '_> {
         match *state {
             State::New => *state = State::Undefined { weak },
             State::Shared(dso) if regular && !weak => self.referenced.push(dso),
+            // To gold the symbol stays that of the DSO that left it undefined, and a module refers to it.
+            State::Undefined { weak: false }
+                if regular && weak && !self.regular_reference[symbol.index()] =>
+            {
+                self.referenced.extend(self.dynamic_reference[symbol.index()]);
+            }
             // gold leaves what a module said alone when a DSO says otherwise.
             State::Undefined { weak: true } if regular || !self.gold => *state = State::Undefined { weak },
             _ => {}
@@ -229,7 +235,9 @@ impl Sequential<'_, '_> {
             if !symbol.defined {
                 // Both linkers look up what a library leaves undefined as what a module does.
                 let reference = self.world.wrapped_reference(id);
-                self.dynamic_reference[reference.index()] |= !symbol.weak;
+                if !symbol.weak {
+                    self.dynamic_reference[reference.index()].get_or_insert(dso);
+                }
                 // Else it means `name@version`, which no archive's symbol table has. gold lets the version go with the name.
                 if symbol.version.is_none() || self.gold && reference != id {
                     self.refer(reference, symbol.weak, false);
@@ -254,7 +262,7 @@ impl Sequential<'_, '_> {
         };
         let by_dso = !is_on_list(world.inputs.recorded_name(dso), &self.needed_names);
         let referenced = |id: SymbolId| {
-            self.regular_reference[id.index()] || (by_dso && self.dynamic_reference[id.index()])
+            self.regular_reference[id.index()] || (by_dso && self.dynamic_reference[id.index()].is_some())
         };
         let plain = |(id, s): (SymbolId, &crate::inputs::DsoSymbol)| {
             s.defined && (missing(id) || overridden(id, s)) && referenced(id)

@@ -27,6 +27,7 @@ cases! {
     as_needed_by_option
     as_needed_dead
     as_needed_overridden
+    as_needed_undefined
     as_needed_unused
     bitcode
     bitcode_as_needed
@@ -221,6 +222,7 @@ cases! {
     relocation_for_outputs
     retain
     script_keep
+    section_falls_through
     short_address
     split_stack
     stapsdt
@@ -247,6 +249,7 @@ cases! {
     symver
     symver_exported
     symver_local
+    symver_local_node
     symver_referenced
     thin_archive
     tls

@@ -8,6 +8,7 @@
 
 pub(crate) mod decode;
 pub mod eh_frame;
+mod fall_through;
 mod flow;
 mod groups;
 mod parts;
@@ -118,6 +119,7 @@ fn read(
     relocations::mark_fixed_addresses(&tables, &by_section, &mut atoms)?;
     parts::refer(&division, &resolved, &atoms, &mut references);
     parts::connect(&division, &atoms, &by_section, &mut references);
+    let goes_on = fall_through::read(&tables, &atoms, &mut references)?;
     let before = limits.len();
     unwind::read(&tables, &by_section, &atoms, &symbols, &mut references, &mut limits)?;
     hidden |= limits.len() > before;
@@ -131,8 +133,14 @@ fn read(
     }
     let found = match granularity {
         Granularity::Pointers => {
-            let of =
-                flow::References { references: &references, resolved: &resolved, owned: &owned, live, each };
+            let of = flow::References {
+                references: &references,
+                resolved: &resolved,
+                owned: &owned,
+                live,
+                each,
+                goes_on: &goes_on,
+            };
             flow::read(&tables, &by_section, &atoms, &symbols, &division, of, &mut limits)?
         }
         Granularity::Sections | Granularity::Functions => flow::FlowTables::default(),

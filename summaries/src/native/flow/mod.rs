@@ -112,6 +112,7 @@ pub(crate) fn read(
             module.give_up(&[number], "its section is not understood as functions", limits);
         }
     }
+    entered.extend(of.goes_on.iter().map(|atom| (*atom, "it may go on in the next section".to_owned())));
     entered.sort_unstable();
     for (atom, why) in entered {
         if let Some(at) = found.functions.iter().position(|f| f.atom == atom || f.parts.contains(&atom)) {

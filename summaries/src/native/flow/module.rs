@@ -68,6 +68,8 @@ pub(crate) struct References<'r> {
     pub(crate) live: Option<&'r [bool]>,
     /// How pieces of the work are run: one after the other, or on threads.
     pub(crate) each: ParallelMap<'r>,
+    /// Code that may go on in the next section.
+    pub(crate) goes_on: &'r [AtomIdx],
 }
 
 /// What is found out about the code of a module.

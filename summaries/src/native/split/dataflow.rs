@@ -229,7 +229,7 @@ struct Flowing<'f, 'c, 'a, 't> {
     reached: Vec<bool>,
     /// By jump through a register, what that holds, as far as paths have come.
     jumped: Vec<Option<Value>>,
-    /// Instructions that begin blocks.
+    /// Instructions that begin basic blocks, to be visited.
     work: Vec<usize>,
     /// How many entries of tables may still be followed.
     budget: usize,
