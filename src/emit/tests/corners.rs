@@ -262,8 +262,8 @@ fn unwind_of_a_kept_function_with_a_dropped_table_is_an_error() {
 #[test]
 fn index_tables_are_renumbered() {
     let shop = Workshop::new();
-    let source = ".section .text._start,\"ax\",@progbits\n.globl _start\n_start: call a\ncall b\n\
-        .section .text.dead,\"ax\",@progbits\n.globl dead\ndead: call c\n\
+    let source = ".section .text._start,\"ax\",@progbits\n.globl _start\n_start: call a\ncall b\nud2\n\
+        .section .text.dead,\"ax\",@progbits\n.globl dead\ndead: call c\nud2\n\
         .section .text.a,\"ax\",@progbits\n.globl a\na: ret\n.section .text.b,\"ax\",@progbits\n.globl b\nb: ret\n\
         .section .text.c,\"ax\",@progbits\n.globl c\nc: ret\n\
         .cg_profile _start, a, 10\n.cg_profile dead, c, 20\n.cg_profile dead, a, 30\n.cg_profile _start, b, 40\n\

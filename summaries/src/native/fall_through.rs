@@ -1,7 +1,7 @@
 //! Control that goes on behind the end of a section, as assembly written by hand may have it: linkers put the next section of the file there.
 //!
 //! The last function of such a section refers to the first one of the next section. Safe because all that does not provably end
-//! counts as going on, a call too, which may come back. Left out: modules in which a compiler has left its name (`.comment`): there
+//! counts as going on, a call too, which may come back; bytes behind the last jump or return count if anything may lead there. Left out: modules in which a compiler has left its name (`.comment`): there
 //! a function that goes on behind its end has no more meaning in C, and what inline assembly does across sections is not looked at.
 
 use rustc_hash::FxHashMap;
@@ -9,12 +9,13 @@ use rustc_hash::FxHashMap;
 use super::decode::{self, Flow, Instruction};
 use super::tables::{Result, Tables};
 use crate::ids::AtomIdx;
-use crate::summary::{Atom, AtomKind, Reference, ReferenceKind, Target};
+use crate::summary::{Atom, AtomKind, Definition, Reference, ReferenceKind, Symbol, Target};
 
 /// Add a reference from each section of code that may go on to the next one of the same family. The result is the atoms that may.
 pub(super) fn read(
     tables: &Tables<'_>,
     atoms: &[Atom],
+    symbols: &[Symbol],
     references: &mut Vec<Reference>,
 ) -> Result<Vec<AtomIdx>> {
     if tables.sections.iter().any(|section| tables.name(section.name) == b".comment") {
@@ -25,13 +26,14 @@ pub(super) fn read(
     code.sort_by_key(|(_, atom)| (atom.section, atom.offset));
     let mut next: FxHashMap<&[u8], usize> = FxHashMap::default();
     let (mut behind, mut goes_on) = (None, Vec::new());
+    let farthest = farthest(atoms, symbols, references);
     for (number, atom) in code.iter().rev() {
         let name =
             tables.sections.get(atom.section as usize).map_or(&[][..], |section| tables.name(section.name));
         let family = family(name);
         if behind.replace(atom.section) != Some(atom.section)
             && let Some(target) = next.get(family)
-            && may_go_on(tables, atom)?
+            && may_go_on(tables, atom, farthest.get(*number).copied().unwrap_or(u64::MAX))?
         {
             goes_on.push(AtomIdx::new(*number));
             references.push(Reference {
@@ -54,18 +56,59 @@ fn family(name: &[u8]) -> &[u8] {
     dot.and_then(|dot| name.get(..=dot)).unwrap_or(name)
 }
 
-/// Whether control may leave the atom at its end.
-fn may_go_on(tables: &Tables<'_>, atom: &Atom) -> Result<bool> {
+/// By atom, the last place in its section that a symbol or a reference names, or up to 8 bytes behind it (a reference may be relative to the
+/// end of its instruction).
+fn farthest(atoms: &[Atom], symbols: &[Symbol], references: &[Reference]) -> Vec<u64> {
+    let mut farthest = vec![0u64; atoms.len()];
+    let mut name = |atom: AtomIdx, place: u64| {
+        if let Some(last) = farthest.get_mut(atom.index()) {
+            *last = (*last).max(place);
+        }
+    };
+    for symbol in symbols {
+        if let Definition::Atom(atom) = symbol.definition {
+            name(atom, symbol.value);
+        }
+    }
+    for reference in references {
+        let (definition, value) = match reference.target {
+            Target::Atom(atom) => (Definition::Atom(atom), 0),
+            Target::Symbol(symbol) => match symbols.get(symbol.index()) {
+                Some(symbol) => (symbol.definition, symbol.value),
+                None => continue,
+            },
+        };
+        if let Definition::Atom(atom) = definition {
+            name(atom, value.saturating_add_signed(reference.addend.saturating_add(8)));
+        }
+    }
+    farthest
+}
+
+/// Whether control may leave the atom at its end. `farthest` is the last place in its section that is named.
+fn may_go_on(tables: &Tables<'_>, atom: &Atom, farthest: u64) -> Result<bool> {
     let section = tables.data(atom.section)?;
     let at = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
     let bytes = section.get(at(atom.offset)..at(atom.offset.saturating_add(atom.size))).unwrap_or(&[]);
     let mut instructions = Vec::new();
-    if decode::decode(bytes, 0, &mut instructions).is_err() {
-        return Ok(true);
-    }
-    let of = |i: &Instruction| bytes.get(i.offset as usize..at(i.end())).unwrap_or(&[]);
-    let last = instructions.iter().rfind(|i| !decode::is_padding(of(i)));
+    // What is no instruction ends the list.
+    let is_code = decode::decode(bytes, 0, &mut instructions).is_ok();
     let ends =
         |i: &Instruction| matches!(i.flow, Flow::Jump | Flow::JumpRegister | Flow::JumpMemory | Flow::Stop);
-    Ok(!last.is_some_and(ends))
+    let is_padding =
+        |i: &Instruction| decode::is_padding(bytes.get(i.offset as usize..at(i.end())).unwrap_or(&[]));
+    let Some(barrier) = instructions.iter().rposition(ends) else { return Ok(true) };
+    let behind = instructions.get(barrier + 1..).unwrap_or(&[]);
+    if is_code && behind.iter().all(is_padding) {
+        return Ok(false);
+    }
+    // It may be data. A part of a section has names that are not looked at here.
+    let start = instructions.get(barrier).map_or(0, Instruction::end);
+    let is_whole = bytes.len() == section.len();
+    let leads = |i: &Instruction| {
+        let target = i.target().and_then(|t| u64::try_from(t).ok());
+        matches!(i.flow, Flow::JumpRegister | Flow::JumpMemory)
+            || i.flow != Flow::Next && target.is_some_and(|t| t >= start)
+    };
+    Ok(!is_whole || farthest >= start || instructions.iter().any(leads))
 }

@@ -119,7 +119,7 @@ fn read(
     relocations::mark_fixed_addresses(&tables, &by_section, &mut atoms)?;
     parts::refer(&division, &resolved, &atoms, &mut references);
     parts::connect(&division, &atoms, &by_section, &mut references);
-    let goes_on = fall_through::read(&tables, &atoms, &mut references)?;
+    let goes_on = fall_through::read(&tables, &atoms, &symbols, &mut references)?;
     let before = limits.len();
     unwind::read(&tables, &by_section, &atoms, &symbols, &mut references, &mut limits)?;
     hidden |= limits.len() > before;

@@ -125,8 +125,8 @@ fn unwind_limits() {
 fn unwind_of_two_sections() {
     let s = summary(&assembled(
         "
-        .section .text.f,\"ax\"; f: nop
-        .section .text.g,\"ax\"; g: nop
+        .section .text.f,\"ax\"; f: ret
+        .section .text.g,\"ax\"; g: ret
         .section .eh_frame,\"a\",@progbits
         .long 0xffffffff; .quad 16; .long 0; .quad personality; .long 0
         .long 16; .long 32; .long f - .; .long 1; .long 0
