@@ -143,6 +143,7 @@ cases! {
     defsym
     defsym_collected
     defsym_extracts
+    defsym_extracts_nothing
     discarded_reference
     dso_reference
     duplicate_definition
