@@ -6,7 +6,6 @@ use super::linker_defined::entry_symbol;
 use super::resolution::{DsoMention, Extraction};
 use super::symtab::Entry;
 use super::world::LinkSymbols;
-use crate::config::Defsym;
 use crate::ids::{DsoId, Id, ModuleId, SymbolId};
 use crate::inputs::SequenceItem;
 
@@ -123,13 +122,7 @@ pub(super) fn files(world: &LinkSymbols<'_>) -> Vec<MoldFile> {
 /// By symbol, the best (rank, file); mold's `get_rank`.
 fn rank(world: &LinkSymbols<'_>, files: &[MoldFile]) -> Vec<Option<(u8, usize)>> {
     let mut best: Vec<Option<(u8, usize)>> = vec![None; world.table.names.len()];
-    // What `--defsym` defines is its own, and no file is looked for.
-    let assigned = |defsym: &Defsym| world.table.find(defsym.name.as_bytes());
-    let assigned: Vec<SymbolId> = world.config.defsym.iter().filter_map(assigned).collect();
     let mut offer = |symbol: SymbolId, rank: u8, file: usize| {
-        if assigned.contains(&symbol) {
-            return;
-        }
         let slot = &mut best[symbol.index()];
         if slot.is_none_or(|b| (rank, file) < b) {
             *slot = Some((rank, file));
@@ -152,6 +145,12 @@ fn rank(world: &LinkSymbols<'_>, files: &[MoldFile]) -> Vec<Option<(u8, usize)>>
                     offer(id, 3 + u8::from(s.weak), i);
                 }
             }
+        }
+    }
+    // What `--defsym` defines is its own, and no file is looked for.
+    for defsym in &world.config.defsym {
+        if let Some(symbol) = world.table.find(defsym.name.as_bytes()) {
+            best[symbol.index()] = None;
         }
     }
     best

@@ -42,11 +42,13 @@ struct Sequential<'w, 'a> {
     loaded: Vec<ModuleId>,
     dso_seen: Vec<bool>,
     mentions: Vec<DsoMention>,
-    /// Libraries to which a symbol belonged when a module referred to it: gold records them, whatever prevails later
-    /// (`Symbol_table::resolve`, gold/resolve.cc).
+    /// Libraries to which a symbol belonged when a module referred to it: gold records them, whatever prevails later, as
+    /// `Symbol_table::resolve` in gold/resolve.cc says.
     referenced: Vec<DsoId>,
     /// What GNU ld has not come to.
     defsym: &'w [Defsym],
+    /// What expressions define in the end: gold extracts no member for it (`Archive::should_include_member`, gold/archive.cc).
+    pending: Vec<SymbolId>,
 }
 
 /// The modules in the link, in the order of loading, and the libraries between them.
@@ -65,7 +67,13 @@ pub(super) fn extract(world: &LinkSymbols<'_>) -> Extraction {
         mentions: Vec::new(),
         referenced: Vec::new(),
         defsym: &world.config.defsym,
+        pending: Vec::new(),
     };
+    if s.gold {
+        let assigned = world.config.defsym.iter().map(|defsym| &defsym.name);
+        let assigned = assigned.chain(&world.inputs.scripts.assigned_symbols);
+        s.pending.extend(assigned.filter_map(|name| world.table.find(name.as_bytes())));
+    }
     // None of these makes a library needed (`ldlang_add_undef`, ld/ldlang.c).
     let by_defsym = world.config.defsym.iter().filter(|_| s.gold).flat_map(|d| world.named_by(d));
     let entry = world.config.entry.as_ref().and_then(|entry| world.table.find(entry.as_bytes()));
@@ -114,12 +122,23 @@ fn group_end(sequence: &[SequenceItem], start: usize) -> usize {
 }
 
 impl Sequential<'_, '_> {
-    /// GNU ld refers to what the expression of a `--defsym` names where the option stands (`open_input_bfds`, ld/ldlang.c).
+    /// GNU ld defines the name if no file has mentioned it, or if the expression has a value already.
+    fn assign(&mut self, defsym: &Defsym) {
+        let Some(name) = self.world.table.find(defsym.name.as_bytes()) else { return };
+        let is_defined = |id: &SymbolId| matches!(self.states[id.index()], State::Defined { .. });
+        if self.states[name.index()] == State::New || self.world.named_by(defsym).iter().all(is_defined) {
+            self.states[name.index()] = State::Defined { weak: false };
+        }
+    }
+
+    /// GNU ld defines the name of a `--defsym`, and refers to what its expression names, where the option stands (`open_input_bfds`,
+    /// ld/ldlang.c).
     fn come_to_expressions(&mut self, input: usize) {
         while let Some((defsym, rest)) = self.defsym.split_first()
             && defsym.inputs_before <= input
         {
             self.defsym = rest;
+            self.assign(defsym);
             for symbol in self.world.named_by(defsym) {
                 self.refer(symbol, false, false);
             }
@@ -135,7 +154,9 @@ impl Sequential<'_, '_> {
             SequenceItem::Object { module, lazy, .. } if self.gold && *lazy => {
                 let definitions: Vec<_> = self.world.globals(*module).collect();
                 let wanted = |(id, g): &(SymbolId, &super::symtab::Global<'_>)| {
-                    g.entry != Entry::Undefined && self.states[id.index()] == State::Undefined { weak: false }
+                    g.entry != Entry::Undefined
+                        && self.states[id.index()] == State::Undefined { weak: false }
+                        && !self.pending.contains(id)
                 };
                 if definitions.iter().any(wanted) {
                     self.load(*module);
@@ -162,7 +183,7 @@ impl Sequential<'_, '_> {
                     continue;
                 }
                 match self.states[symbol.index()] {
-                    State::Undefined { weak: false } => self.load(*module),
+                    State::Undefined { weak: false } if !self.pending.contains(symbol) => self.load(*module),
                     State::Common if !self.gold && self.world.has_data_definition(*module, *symbol) => {
                         self.load(*module);
                     }

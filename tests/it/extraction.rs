@@ -204,12 +204,19 @@ fn expressions_extract() {
         ),
         ("one.c", "int target(void) { return 1; }"),
         ("two.c", "int target(void) { return 1; } int two(void) { return 2; }"),
+        ("other.c", "int renamed(void) { return 1; }"),
     ];
-    let prepare =
-        [("gcc", "-O1 -c main.c one.c two.c"), ("ar", "qcs libone.a one.o"), ("ar", "qcs libtwo.a two.o")];
+    let prepare = [
+        ("gcc", "-O1 -c main.c one.c two.c other.c"),
+        ("ar", "qcs libone.a one.o"),
+        ("ar", "qcs libtwo.a two.o"),
+        ("ar", "qcs libother.a other.o"),
+    ];
     for (name, line) in [
         ("expression-first", "-Wl,--defsym=renamed=target main.o libone.a libtwo.a"),
         ("expression-between", "main.o libone.a -Wl,--defsym=renamed=target libtwo.a"),
+        ("defined-first", "-Wl,--defsym=renamed=main main.o libother.a"),
+        ("defined-behind", "main.o -Wl,--defsym=renamed=main libother.a"),
     ] {
         // mold 1.10 ends in an assertion where it writes a map of an expression.
         for linker in [Linker::Lld, Linker::Bfd, Linker::Gold] {

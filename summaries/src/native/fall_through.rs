@@ -1,8 +1,9 @@
 //! Control that goes on behind the end of a section, as assembly written by hand may have it: linkers put the next section of the file there.
 //!
 //! The last function of such a section refers to the first one of the next section. Safe because all that does not provably end
-//! counts as going on, a call too, which may come back; bytes behind the last jump or return count if anything may lead there. Left out: modules in which a compiler has left its name (`.comment`): there
-//! a function that goes on behind its end has no more meaning in C, and what inline assembly does across sections is not looked at.
+//! counts as going on, a call too, which may come back; bytes behind the last jump or return count if anything may lead there.
+//! Left out: modules in which a compiler has left its name (`.comment`), where a function that goes on behind its end has no
+//! meaning in C and inline assembly across sections is not looked at; and data before the end that decodes as other instructions.
 
 use rustc_hash::FxHashMap;
 
@@ -56,8 +57,8 @@ fn family(name: &[u8]) -> &[u8] {
     dot.and_then(|dot| name.get(..=dot)).unwrap_or(name)
 }
 
-/// By atom, the last place in its section that a symbol or a reference names, or up to 8 bytes behind it (a reference may be relative to the
-/// end of its instruction).
+/// By atom, the last place in its section that a symbol or a reference names, or up to 8 bytes behind it: a reference may be relative to
+/// where its instruction ends.
 fn farthest(atoms: &[Atom], symbols: &[Symbol], references: &[Reference]) -> Vec<u64> {
     let mut farthest = vec![0u64; atoms.len()];
     let mut name = |atom: AtomIdx, place: u64| {

@@ -114,12 +114,16 @@ pub(crate) fn read(
     }
     entered.extend(of.goes_on.iter().map(|atom| (*atom, "it may go on in the next section".to_owned())));
     entered.sort_unstable();
-    for (atom, why) in entered {
-        if let Some(at) = found.functions.iter().position(|f| f.atom == atom || f.parts.contains(&atom)) {
-            found.functions.remove(at);
-            module.give_up(&[atom], &why, limits);
+    entered.dedup_by_key(|of| of.0);
+    let why =
+        |atom: &AtomIdx| entered.binary_search_by_key(atom, |of| of.0).ok().and_then(|at| entered.get(at));
+    found.functions.retain(|f| {
+        let given_up = std::iter::once(&f.atom).chain(&f.parts).find_map(why);
+        if let Some((atom, why)) = given_up {
+            module.give_up(&[*atom], why, limits);
         }
-    }
+        given_up.is_none()
+    });
     found.functions.sort_by_key(|f| f.atom);
     module.find_mappings(division, &found.functions, limits);
     Ok(found)
