@@ -92,6 +92,12 @@ fn measure(corpus: &Corpus, options: &Options, link: &Link, lld: &Path, ours: &P
     }
     let mut gc = corpus.linker_command(link, lld, &scratch.join("gc"));
     run_ok(gc.arg("--gc-sections"), &scratch)?;
+    let text = |output: &str| text_size(&scratch.join(output));
+    let (text_plain, text_gc, text_ours) = (text("plain")?, text("gc")?, text("cold")?);
+    if text_ours * 100 > text_gc * 101 {
+        let kept = format!("{} keeps {text_ours} bytes of .text, lld --gc-sections {text_gc}", link.name());
+        return Err(kept.into());
+    }
 
     let [plain, functions, cold, warm, one] = runs.each_ref().map(|r| cost(r));
     let ms = |c: &Cost| format!("{:.1}", c.wall.as_secs_f64() * 1e3);
@@ -110,9 +116,9 @@ fn measure(corpus: &Corpus, options: &Options, link: &Link, lld: &Path, ours: &P
         mb(&plain),
         mb(&cold),
         mb(&warm),
-        count(text_size(&scratch.join("plain"))?),
-        count(text_size(&scratch.join("gc"))?),
-        count(text_size(&scratch.join("cold"))?),
+        count(text_plain),
+        count(text_gc),
+        count(text_ours),
     ])
 }
 
@@ -176,7 +182,7 @@ fn linkers(corpus: &Corpus, options: &Options) -> Result<bool> {
     publish_good(good, corpus, options, "linkers", "What a link costs behind each linker", &body)
 }
 
-/// The command. True unless a link failed.
+/// The command. True unless a link failed, or keeps more than lld's `--gc-sections`.
 pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
     if !options.linkers.is_empty() {
         return linkers(corpus, options);

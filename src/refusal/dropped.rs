@@ -81,6 +81,12 @@ pub(super) fn of_discarded(link: LinkInputs<'_>, index: &Index, liveness: &Liven
         if !(0..summary.atoms.len()).map(AtomIdx::new).any(is_discarded) {
             return None;
         }
+        // At the end of its section an atom refers to the next one by no relocation (`fall_through`).
+        let falls_through = |reference: &Reference| {
+            let from = summary.atoms.get(reference.from.index());
+            reference.kind == ReferenceKind::Call
+                && from.is_some_and(|from| reference.offset == from.offset.saturating_add(from.size))
+        };
         let is_refused = |reference: &&Reference| {
             let target = match reference.target {
                 Target::Atom(atom) => atom,
@@ -93,6 +99,7 @@ pub(super) fn of_discarded(link: LinkInputs<'_>, index: &Index, liveness: &Liven
             is_discarded(target)
                 && index.alloc[from.index()]
                 && !matches!(reference.kind, ReferenceKind::Unwind | ReferenceKind::Debug)
+                && !falls_through(reference)
                 && !index.discarded[from.index()]
                 && !liveness.is_live(from)
                 && is_seen(from)

@@ -51,6 +51,7 @@ cases! {
     bitcode_split
     bitcode_types
     bitcode_wrap
+    call_ends_section
     call_graph_ordering
     call_graph_profile
     called_values

@@ -1,7 +1,9 @@
 //! Control that goes on behind the end of a section, as assembly written by hand may have it: linkers put the next section of the file there.
 //!
 //! The last function of such a section refers to the first one of the next section. Safe because all that does not provably end
-//! counts as going on, a call too, which may come back; bytes behind the last jump or return count if anything may lead there.
+//! counts as going on; bytes behind the last jump or return count if anything may lead there. A call that ends a function with
+//! a size does not come back: compilers end functions so whose callee never returns, and archives are shipped without the name of
+//! the compiler (`strip --remove-section=.comment`).
 //! Left out: modules in which a compiler has left its name (`.comment`), where a function that goes on behind its end has no
 //! meaning in C and inline assembly across sections is not looked at; and data before the end that decodes as other instructions.
 
@@ -10,7 +12,7 @@ use rustc_hash::FxHashMap;
 use super::decode::{self, Flow, Instruction};
 use super::tables::{Result, Tables};
 use crate::ids::AtomIdx;
-use crate::summary::{Atom, AtomKind, Definition, Reference, ReferenceKind, Symbol, Target};
+use crate::summary::{Atom, AtomKind, Definition, Reference, ReferenceKind, Symbol, SymbolKind, Target};
 
 /// Add a reference from each section of code that may go on to the next one of the same family. The result is the atoms that may.
 pub(super) fn read(
@@ -28,13 +30,19 @@ pub(super) fn read(
     let mut next: FxHashMap<&[u8], usize> = FxHashMap::default();
     let (mut behind, mut goes_on) = (None, Vec::new());
     let farthest = farthest(atoms, symbols, references);
+    let functions_end = functions_end(atoms.len(), symbols);
     for (number, atom) in code.iter().rev() {
         let name =
             tables.sections.get(atom.section as usize).map_or(&[][..], |section| tables.name(section.name));
         let family = family(name);
         if behind.replace(atom.section) != Some(atom.section)
             && let Some(target) = next.get(family)
-            && may_go_on(tables, atom, farthest.get(*number).copied().unwrap_or(u64::MAX))?
+            && may_go_on(
+                tables,
+                atom,
+                farthest.get(*number).copied().unwrap_or(u64::MAX),
+                functions_end.get(*number).copied().unwrap_or(0),
+            )?
         {
             goes_on.push(AtomIdx::new(*number));
             references.push(Reference {
@@ -86,8 +94,22 @@ fn farthest(atoms: &[Atom], symbols: &[Symbol], references: &[Reference]) -> Vec
     farthest
 }
 
-/// Whether control may leave the atom at its end. `farthest` is the last place in its section that is named.
-fn may_go_on(tables: &Tables<'_>, atom: &Atom, farthest: u64) -> Result<bool> {
+/// By atom, where the last of its functions with a size ends, in bytes from the start of the section; 0 if there is none.
+fn functions_end(atoms: usize, symbols: &[Symbol]) -> Vec<u64> {
+    let mut ends = vec![0u64; atoms];
+    for symbol in symbols.iter().filter(|s| s.kind == SymbolKind::Func && s.size > 0) {
+        if let Definition::Atom(atom) = symbol.definition
+            && let Some(end) = ends.get_mut(atom.index())
+        {
+            *end = (*end).max(symbol.value.saturating_add(symbol.size));
+        }
+    }
+    ends
+}
+
+/// Whether control may leave the atom at its end. `farthest` is the last place in its section that is named, `functions_end` where the
+/// last of its functions with a size ends.
+fn may_go_on(tables: &Tables<'_>, atom: &Atom, farthest: u64, functions_end: u64) -> Result<bool> {
     let section = tables.data(atom.section)?;
     let at = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
     let bytes = section.get(at(atom.offset)..at(atom.offset.saturating_add(atom.size))).unwrap_or(&[]);
@@ -98,6 +120,11 @@ fn may_go_on(tables: &Tables<'_>, atom: &Atom, farthest: u64) -> Result<bool> {
         |i: &Instruction| matches!(i.flow, Flow::Jump | Flow::JumpRegister | Flow::JumpMemory | Flow::Stop);
     let is_padding =
         |i: &Instruction| decode::is_padding(bytes.get(i.offset as usize..at(i.end())).unwrap_or(&[]));
+    let last = instructions.iter().rfind(|i| !is_padding(i));
+    let is_call = |i: &&Instruction| matches!(i.flow, Flow::Call | Flow::IndirectCall);
+    if is_code && last.filter(is_call).is_some_and(|i| atom.offset + i.end() == functions_end) {
+        return Ok(false);
+    }
     let Some(barrier) = instructions.iter().rposition(ends) else { return Ok(true) };
     let behind = instructions.get(barrier + 1..).unwrap_or(&[]);
     if is_code && behind.iter().all(is_padding) {
