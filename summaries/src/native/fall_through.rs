@@ -4,13 +4,15 @@
 //! counts as going on; bytes behind the last jump or return count if anything may lead there. A call that ends a function with
 //! a size does not come back: compilers end functions so whose callee never returns, and archives are shipped without the name of
 //! the compiler (`strip --remove-section=.comment`).
-//! Left out: modules in which a compiler has left its name (`.comment`), where a function that goes on behind its end has no
-//! meaning in C and inline assembly across sections is not looked at; and data before the end that decodes as other instructions.
+//! Left out: modules of compilers, which leave their name (`.comment`) or groups of sections, where a function that goes on behind
+//! its end has no meaning in C and inline assembly across sections is not looked at; and data before the end that decodes as other
+//! instructions.
 
+use object::elf;
 use rustc_hash::FxHashMap;
 
 use super::decode::{self, Flow, Instruction};
-use super::tables::{Result, Tables};
+use super::tables::{Result, Section, Tables};
 use crate::ids::AtomIdx;
 use crate::summary::{Atom, AtomKind, Definition, Reference, ReferenceKind, Symbol, SymbolKind, Target};
 
@@ -21,7 +23,9 @@ pub(super) fn read(
     symbols: &[Symbol],
     references: &mut Vec<Reference>,
 ) -> Result<Vec<AtomIdx>> {
-    if tables.sections.iter().any(|section| tables.name(section.name) == b".comment") {
+    let is_compilers =
+        |section: &Section| section.ty == elf::SHT_GROUP.0 || tables.name(section.name) == b".comment";
+    if tables.sections.iter().any(is_compilers) {
         return Ok(Vec::new());
     }
     let code = |(_, atom): &(usize, &Atom)| atom.kind == AtomKind::Code && atom.size > 0;
