@@ -1,10 +1,11 @@
 //! `bench stops`: what becomes of code that only mentions of its address reach, and what keeps the rest of it, in bytes.
 //!
-//! The links are those of `bench sites`: the corpus, the same without exports, and the mains against static libraries. Followed without a budget or a
-//! gate, so that a row says what could be had. The last column is what time following takes, in one run.
+//! The links are those of `bench sites`: the corpus, the same without exports, and the mains against static libraries; `bench recompiled` has the same rows of
+//! the programs of sources. Followed without a budget or a gate, so that a row says what could be had. The last column is what time following takes, in one run.
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 
 use crate::corpus::Corpus;
 use crate::process::{pass, run_ok};
@@ -34,10 +35,18 @@ fn measure(corpus: &Corpus, case: &Case) -> Result<Vec<String>> {
     let file = scratch.join("report.json");
     let mut command = trace::pruned_link(corpus, link, &scratch, &scratch.join("pruned"), "pointers")?;
     run_ok(command.arg(format!("--prune-report={}", file.display())), &scratch)?;
-    let report = crate::report::read(&file)?;
+    row(&link.name(), &file, &fs::read_to_string(scratch.join("stderr"))?)
+}
+
+/// The row of the link `name` at the level `pointers`, which left a report in `file` and `said` how long its stages took.
+///
+/// # Errors
+/// If the report is of another level, or its parts are not the whole.
+pub(crate) fn row(name: &str, file: &Path, said: &str) -> Result<Vec<String>> {
+    let report = crate::report::read(file)?;
     let bytes = |name: &str| report["live_code"][name].as_u64().ok_or("the report has no live_code");
     let (live, mentioned) = (bytes("live")?, bytes("by_mentions")?);
-    let mut row = vec![link.name(), count(live), count(mentioned)];
+    let mut row = vec![name.to_owned(), count(live), count(mentioned)];
     if report["value_flow"].is_null() {
         let nowhere = list(&report, "limits")?.iter().find(|l| l["severity"] == "values");
         let why = nowhere.and_then(|l| l["limit"].as_str()).unwrap_or("nothing to follow");
@@ -51,18 +60,22 @@ fn measure(corpus: &Corpus, case: &Case) -> Result<Vec<String>> {
         sums.insert(name, fate["bytes"].as_u64().ok_or("no bytes")?);
     }
     if sums.values().sum::<u64>() != mentioned {
-        return Err(format!("{}: the parts are not the whole", link.name()).into());
+        return Err(format!("{name}: the parts are not the whole").into());
     }
     row.extend(FATES.map(|name| count(sums.get(name).copied().unwrap_or(0))));
-    let said = fs::read_to_string(scratch.join("stderr"))?;
-    row.push(format!("{:.0}", pass(&said, "propagate")?));
+    row.push(format!("{:.0}", pass(said, "propagate")?));
     Ok(row)
+}
+
+/// A table of such rows.
+pub(crate) fn table() -> Table {
+    let columns = ["link", "live code", "by mentions"].into_iter().chain(FATES);
+    Table::new(&columns.chain(["propagate, ms"]).collect::<Vec<_>>())
 }
 
 /// The command. True unless a link failed.
 pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
-    let columns = ["link", "live code", "by mentions"].into_iter().chain(FATES);
-    let mut table = Table::new(&columns.chain(["propagate, ms"]).collect::<Vec<_>>());
+    let mut table = table();
     let mut failures = String::new();
     for case in trace::cases(corpus, &options.only, trace::Mains::All)? {
         eprintln!("{}", case.link.name());

@@ -5,7 +5,8 @@
 //! compiled by gcc and clang, with `-g` and without unwind tables, linked by lld with `--gc-sections` three ways: plain,
 //! through lto-prune, and recompiled.
 //!
-//! Compared are sizes, what the programs do when they are run with a few arguments, and what debug information says.
+//! Compared are sizes, what the programs do when they are run with a few arguments, and what debug information says. Pruned again at the level
+//! `pointers`, without a gate or a budget, each keeps at most as much code and does the same; what stops its called values is a row as of `bench stops`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -21,7 +22,7 @@ use crate::process::run_ok;
 use crate::soak::debug;
 use crate::survey::programs::{PACKAGES, Package, compile, compiling, fetch, is_cxx, parallel};
 use crate::table::{Table, publish};
-use crate::{Options, Result, report};
+use crate::{Options, Result, report, stops};
 
 /// Programs that are looked at, if nobody says how many.
 const COUNT: u64 = 25;
@@ -125,6 +126,9 @@ struct Row {
     debug: Option<String>,
     /// Code and data that were left whole, by limit, with bytes.
     limits: Vec<(String, u64, u64)>,
+    /// `.text` at the level `pointers`, in bytes, and the cells of `bench stops`.
+    pointers: u64,
+    stops: Vec<String>,
 }
 
 fn compile_all(
@@ -175,13 +179,22 @@ fn measure(
     let said = format!("--prune-level={} --prune-strict --prune-report={}", options.level, report.display());
     pruned.env("LTO_PRUNE_LINKER", find_linker("lld")?).env("LTO_PRUNE_FLAGS", said);
     run_ok(&mut pruned, scratch)?;
+    let values = scratch.join("values.json");
+    let mut pointers = link(units, "ours", scratch, &mono, "a.pointers");
+    let said = format!(
+        "--prune-level=pointers --prune-gate=0 --prune-strict --prune-time --prune-report={}",
+        values.display()
+    );
+    pointers.env("LTO_PRUNE_LINKER", find_linker("lld")?).env("LTO_PRUNE_FLAGS", said);
+    run_ok(&mut pointers, scratch)?;
+    let stops = stops::row(&program.name, &values, &fs::read_to_string(scratch.join("stderr"))?)?;
     let mut alike = (0, 0);
     for args in ARGUMENTS {
         let run = |file: &str| behaviour(&scratch.join(file), args, scratch);
         let plain = run("a.plain")?;
         if plain.0 != TIMED_OUT && run("a.plain")? == plain {
             alike.1 += 1;
-            alike.0 += usize::from(run("a.pruned")? == plain);
+            alike.0 += usize::from(run("a.pruned")? == plain && run("a.pointers")? == plain);
         }
     }
     let size = |file: &str| Sizes::of(&scratch.join(file));
@@ -194,6 +207,8 @@ fn measure(
         alike,
         debug: if flags.contains("-g") { debug::difference(scratch)? } else { None },
         limits: report::limits(&report::read(&report)?).into_iter().filter(|l| l.2 > 0).collect(),
+        pointers: size("a.pointers")?.text,
+        stops,
     })
 }
 
@@ -249,6 +264,15 @@ fn print(rows: &[Row], compiler: &str, flags: &str, body: &mut String) {
         total(&|s| s.rodata),
         total(&|s| s.data)
     ));
+    let mut table = stops::table();
+    rows.iter().for_each(|row| table.row(&row.stops));
+    body.push_str(&format!(
+        "\nWhat stops called values, as in `bench stops`; `.text` at the level `pointers` beside the level above {}, larger in {} of {}:\n\n{}",
+        excess(sum(&|r| r.pointers), sum(&|r| r.pruned.text)),
+        rows.iter().filter(|r| r.pointers > r.pruned.text).count(),
+        rows.len(),
+        table.as_str()
+    ));
     for row in rows {
         if let Some(said) = &row.debug {
             body.push_str(&format!("\n- {}: {said}\n", row.name));
@@ -256,7 +280,7 @@ fn print(rows: &[Row], compiler: &str, flags: &str, body: &mut String) {
     }
 }
 
-/// The command. True if each program runs alike and its debug information says the same.
+/// The command. True if each program runs alike, its debug information says the same, and none keeps more at the level `pointers`.
 pub(crate) fn recompiled(corpus: &Corpus, options: &Options) -> Result<bool> {
     let scratch = corpus.scratch("recompiled")?;
     for (dir, file) in [("ours", &corpus.pruner), ("bin", &find_linker("lld")?)] {
@@ -304,5 +328,6 @@ pub(crate) fn recompiled(corpus: &Corpus, options: &Options) -> Result<bool> {
         body.push_str(&format!("\nFAILED {failure}\n"));
     }
     publish(corpus, options, "recompiled", "Pruned beside recompiled", &body)?;
-    Ok(failures.is_empty() && rows.iter().flatten().all(|r| r.alike.0 == r.alike.1 && r.debug.is_none()))
+    let good = |r: &Row| r.alike.0 == r.alike.1 && r.debug.is_none() && r.pointers <= r.pruned.text;
+    Ok(failures.is_empty() && rows.iter().flatten().all(good))
 }
