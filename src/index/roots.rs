@@ -277,8 +277,8 @@ impl<'s> NamedRoots<'s> {
         let hidden = is_hidden(symbol.visibility);
         let relocatable = config.output_kind == OutputKind::Relocatable;
         let dynamic = !hidden && !relocatable;
-        // GNU ld's links of programs fail for what a library refers to and can't find.
-        let is_reported = !relocatable && config.linker.dialect == Dialect::Bfd;
+        // Links of programs by GNU ld and gold fail for what a library refers to and nothing defines, hidden or not.
+        let is_reported = !relocatable && matches!(config.linker.dialect, Dialect::Bfd | Dialect::Gold);
         // gold exports one from a program if its collection keeps it, for another reason than that (`plan::demanded`).
         let unique = dynamic && self.is_unique_for_gold(symbol);
         let collects = config.gc_sections && config.output_kind != OutputKind::Shared;

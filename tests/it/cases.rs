@@ -190,6 +190,7 @@ cases! {
     gnu_warning
     gnu_warning_library
     hidden_for_library
+    hidden_for_library_gold
     hidden_in_library
     hidden_merge
     ifunc
