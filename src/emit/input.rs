@@ -11,6 +11,7 @@ use object::elf;
 use object::read::ReadRef;
 use object::read::elf::{FileHeader, SectionHeader};
 
+use super::debug::{Contents, ExplicitDebug, Overlay};
 use crate::error::{Error, Result, Stage};
 
 /// The byte order of every file that is rewritten.
@@ -84,6 +85,8 @@ pub(super) struct Input<'a> {
     /// Index of the first non-local symbol.
     pub(super) first_global: usize,
     extended: &'a [object::U32<LittleEndian>],
+    /// By section: what stands in place of its contents in the file.
+    replaced: &'a [Option<Contents>],
     /// Debug sections that have no section symbol yet; relocations refer to the first by the number of symbols, to the next
     /// by one more.
     pub(super) added: Vec<u32>,
@@ -93,10 +96,24 @@ fn malformed(message: impl Into<String>) -> Error {
     Error::new(Stage::Emit, message)
 }
 
+fn has_bytes(section: &Shdr) -> bool {
+    !matches!(section.sh_type(LE), elf::SHT_NOBITS | elf::SHT_NULL)
+}
+
 impl<'a> Input<'a> {
     /// Read the tables of `bytes`. An error is a file that is no ELF64 x86-64 relocatable object, a table
     /// outside the file, or a section of a type that can't be renumbered.
     pub(super) fn parse(bytes: &'a [u8]) -> Result<Self> {
+        Self::read(bytes, None)
+    }
+
+    /// The same object with explicit debug information. Errors are those of [`parse`](Self::parse).
+    pub(super) fn explicit(bytes: &'a [u8], explicit: &'a ExplicitDebug) -> Result<Self> {
+        let input = Self::read(bytes, Some(&explicit.overlay))?;
+        Ok(Input { added: explicit.added.clone(), ..input })
+    }
+
+    fn read(bytes: &'a [u8], overlay: Option<&'a Overlay>) -> Result<Self> {
         let header = Header::parse(bytes).map_err(|e| malformed(e.to_string()))?;
         if !header.is_little_endian()
             || header.e_type(LE) != elf::ET_REL
@@ -108,6 +125,8 @@ impl<'a> Input<'a> {
         if sections.is_empty() {
             return Err(malformed("no section header table"));
         }
+        let (in_file, replaced) = (sections, overlay.map_or(&[][..], |o| &o.contents));
+        let sections = overlay.map_or(in_file, |o| &o.headers);
         let section_names = header.shstrndx(LE, bytes).map_err(|e| malformed(e.to_string()))? as usize;
         let mut input = Input {
             bytes,
@@ -120,6 +139,7 @@ impl<'a> Input<'a> {
             symbols: &[],
             first_global: 0,
             extended: &[],
+            replaced,
             added: Vec::new(),
         };
         for (i, section) in sections.iter().enumerate() {
@@ -135,8 +155,8 @@ impl<'a> Input<'a> {
             input.first_global = section.sh_info(LE) as usize;
         }
         // In a real object no two sections share bytes; a hostile one could make the output huge by it.
-        let in_file = |s: &&Shdr| !matches!(s.sh_type(LE), elf::SHT_NOBITS | elf::SHT_NULL);
-        let total = sections.iter().filter(in_file).fold(0u64, |sum, s| sum.saturating_add(s.sh_size(LE)));
+        let total =
+            in_file.iter().filter(|s| has_bytes(s)).fold(0u64, |sum, s| sum.saturating_add(s.sh_size(LE)));
         if total > bytes.len() as u64 {
             return Err(malformed("the sections together are larger than the file"));
         }
@@ -197,6 +217,11 @@ impl<'a> Input<'a> {
         }
     }
 
+    /// How many bytes its sections have together.
+    pub(super) fn size(&self) -> usize {
+        self.sections.iter().filter(|s| has_bytes(s)).map(|s| s.sh_size(LE) as usize).sum()
+    }
+
     /// The section that a symbol behind the last one stands for.
     pub(super) fn added_section(&self, symbol: u32) -> Option<u32> {
         self.added.get((symbol as usize).checked_sub(self.symbols.len())?).copied()
@@ -220,7 +245,11 @@ impl<'a> Input<'a> {
 
     /// The bytes of a section in the file; none for `SHT_NOBITS`.
     pub(super) fn data(&self, index: usize) -> Result<&'a [u8]> {
-        self.section(index)?.data(LE, self.bytes).map_err(|e| self.about(index, e.to_string()))
+        let section = self.section(index)?;
+        if let Some(Some(contents)) = self.replaced.get(index) {
+            return Ok(contents.bytes());
+        }
+        section.data(LE, self.bytes).map_err(|e| self.about(index, e.to_string()))
     }
 
     /// The bytes of a section as whole entries of type `T`.
@@ -248,7 +277,10 @@ impl<'a> Input<'a> {
 
     fn string(&self, table: usize, offset: u32) -> &'a [u8] {
         // Not by `data`: its error would ask for a name again.
-        let bytes = self.sections.get(table).and_then(|s| s.data(LE, self.bytes).ok());
+        let bytes = match self.replaced.get(table) {
+            Some(Some(contents)) => Some(contents.bytes()),
+            _ => self.sections.get(table).and_then(|s| s.data(LE, self.bytes).ok()),
+        };
         let rest = bytes.and_then(|d| d.get(offset as usize..)).unwrap_or(&[]);
         rest.split(|b| *b == 0).next().unwrap_or(&[])
     }

@@ -91,8 +91,7 @@ fn rewrite_without(
     let mut input = Input::parse(bytes)?;
     let mut parts = SplitSections::decide(&input, summary, plan)?;
     if let Some(explicit) = explicit {
-        input = Input::parse(&explicit.bytes)?;
-        input.added.clone_from(&explicit.added);
+        input = Input::explicit(bytes, explicit)?;
         parts.meant.clone_from(&explicit.meant);
     }
     let mut dispositions = SectionDisposition::decide(&input, summary, plan, &parts)?;
@@ -200,7 +199,9 @@ impl Model<'_, '_> {
             unwind: &self.unwind,
         };
 
-        let mut writer = Writer::new(self.input.header, self.input.bytes.len(), self.sections.order.len());
+        // With room for headers and alignment.
+        let size = self.input.size() + self.sections.order.len() * 2 * size_of::<Shdr>();
+        let mut writer = Writer::new(self.input.header, size, self.sections.order.len());
         // The relocations of a parted section, by run: made when the first of them is written.
         let mut of_runs: (Option<Slot>, Vec<Vec<u8>>) = (None, Vec::new());
         for (&slot, number) in self.sections.order.iter().zip(0u32..) {

@@ -138,10 +138,14 @@ impl OffsetMap {
         self.segments.push((start, end, new, copied));
     }
 
-    /// The new offset for an old one.
-    pub(super) fn map(&self, old: u64) -> Option<u64> {
-        let next = self.segments.partition_point(|(start, ..)| *start <= old);
-        let (start, end, new, copied) = *self.segments.get(next.checked_sub(1)?)?;
+    /// The new offset for an old one. `near` is the segment of the last question, and that of the next one is mostly the one behind it.
+    pub(super) fn map(&self, old: u64, near: &mut usize) -> Option<u64> {
+        let begins = |segment: usize| self.segments.get(segment).is_some_and(|(start, ..)| *start <= old);
+        let holds = |segment: &usize| begins(*segment) && !begins(*segment + 1);
+        let found = (*near..*near + 3).find(holds);
+        let search = || self.segments.partition_point(|(start, ..)| *start <= old).checked_sub(1);
+        *near = found.or_else(search)?;
+        let (start, end, new, copied) = *self.segments.get(*near)?;
         match copied {
             true if old <= end => Some(new + (old - start)),
             false if old == start => Some(new),

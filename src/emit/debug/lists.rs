@@ -7,6 +7,8 @@
 //! Left out: pairs of views inside of location lists (`DW_LLE_GNU_view_pair`), and lists that two units share with
 //! different bases; both are errors.
 
+use std::sync::Arc;
+
 use gimli::constants as dw;
 use summaries::AtomIdx;
 
@@ -33,7 +35,7 @@ pub(super) struct ListUse {
     pub(super) offset: u64,
     pub(super) of: ListBase,
     /// The atoms of the function that it describes a part of.
-    pub(super) within: Vec<AtomIdx>,
+    pub(super) within: Arc<[AtomIdx]>,
     /// It has a number of views for each entry (`DW_AT_GNU_locviews`).
     pub(super) has_views: bool,
 }
@@ -336,7 +338,7 @@ impl ListSection<'_, '_> {
     /// Lengths of contributions, and the offsets in their tables.
     fn correct_headers(self, draft: &mut Draft, map: &OffsetMap) -> Result<()> {
         let old = &self.section.linked;
-        let mut at = 0;
+        let (mut at, mut near) = (0, 0);
         while at < old.len() as u64 {
             let mut cursor = Cursor::new(old, at);
             let length = cursor.u32()?;
@@ -344,7 +346,8 @@ impl ListSection<'_, '_> {
                 return Err(invalid("is of the 64-bit format"));
             }
             let end = cursor.at + length;
-            let moved = |old: u64| map.map(old).ok_or_else(|| invalid("is referred to where none begins"));
+            let mut moved =
+                |old: u64| map.map(old, &mut near).ok_or_else(|| invalid("is referred to where none begins"));
             let new_end = if end == old.len() as u64 { draft.len() } else { moved(end)? };
             let start = moved(at)?;
             draft.set_u32(start, new_end.wrapping_sub(start + 4))?;

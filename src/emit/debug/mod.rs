@@ -25,12 +25,14 @@ mod units;
 mod view;
 
 use object::elf;
+use rayon::prelude::*;
 
 pub(super) use self::draft::Meant;
 use self::draft::{Draft, OffsetMap, relocation};
 use self::layout::{Layout, SectionSymbols};
 use self::lists::{ListSection, ListUse, append_ranges};
 use self::surgery::{Addition, Change, Surgery};
+pub(super) use self::surgery::{Contents, Overlay};
 use self::units::{Needs, SpanUnit, Tables};
 use self::view::DebugSection;
 use super::input::{Input, LE, Rela, Role, SymbolPlace};
@@ -41,8 +43,8 @@ use crate::plan::Action;
 /// An object with explicit debug information.
 #[derive(Debug)]
 pub struct ExplicitDebug {
-    /// The object: the sections of the input in their order, then new ones.
-    pub(super) bytes: Vec<u8>,
+    /// The sections of the input in their order, then new ones.
+    pub(super) overlay: Overlay,
     /// The new sections, by index. Relocations refer to the first by the number of symbols, to the second by one more.
     pub(super) added: Vec<u32>,
     /// What addresses at the seams of parts mean, sorted.
@@ -89,7 +91,7 @@ pub(super) fn rewrite(input: &Input<'_>, parts: &SplitSections<'_>) -> Result<Op
     );
     let (needs, lists) = lists?;
     let rewritten = [lines?, lists].into_iter().flatten().collect();
-    write(input, layout, &sections, needs, rewritten).map(Some)
+    write(input, layout, sections, needs, rewritten).map(Some)
 }
 
 /// The sections that no unit needs to have been read for.
@@ -155,7 +157,7 @@ fn decompressed(input: &Input<'_>) -> Result<Option<ExplicitDebug>> {
     if surgery.changes.is_empty() {
         return Ok(None);
     }
-    Ok(Some(ExplicitDebug { bytes: surgery.perform(input)?, added: Vec::new(), meant: Vec::new() }))
+    Ok(Some(ExplicitDebug { overlay: surgery.perform(input)?, added: Vec::new(), meant: Vec::new() }))
 }
 
 fn name(input: &Input<'_>, index: usize) -> String {
@@ -176,16 +178,17 @@ struct Sections<'a> {
 
 impl<'a> Sections<'a> {
     fn read(input: &Input<'a>) -> Result<Self> {
+        let of_name = |index: usize| input.role(index) == Role::Content && is_read(input.section_name(index));
+        let wanted: Vec<usize> = (1..input.sections.len()).filter(|i| of_name(*i)).collect();
+        let read: Vec<Result<DebugSection<'a>>> =
+            wanted.par_iter().map(|index| DebugSection::read(input, *index)).collect();
         let mut sections = Sections::default();
-        for index in 1..input.sections.len() {
-            if input.role(index) != Role::Content {
-                continue;
-            }
+        for (index, section) in wanted.into_iter().zip(read) {
             let [ranges, rnglists] = &mut sections.ranges;
             let [locations, loclists] = &mut sections.locations;
             let slot = match input.section_name(index) {
                 b".debug_info" => {
-                    sections.units.push(DebugSection::read(input, index)?);
+                    sections.units.push(section?);
                     continue;
                 }
                 b".debug_abbrev" => &mut sections.abbreviations,
@@ -196,24 +199,30 @@ impl<'a> Sections<'a> {
                 n if n == RANGES[1] => rnglists,
                 n if n == LOCATIONS[0] => locations,
                 n if n == LOCATIONS[1] => loclists,
-                n if n.starts_with(b".debug_line.") || n.ends_with(b".dwo") => {
-                    return Err(input.about(index, "debug information in sections of an unknown name"));
-                }
-                _ => continue,
+                _ => return Err(input.about(index, "debug information in sections of an unknown name")),
             };
             if slot.is_some() {
                 return Err(input.about(index, "is there twice"));
             }
-            *slot = Some(DebugSection::read(input, index)?);
+            *slot = Some(section?);
         }
         Ok(sections)
     }
 }
 
+/// Whether a section of this name is read, or refused for it.
+fn is_read(name: &[u8]) -> bool {
+    let known: [&[u8]; 5] =
+        [b".debug_info", b".debug_abbrev", b".debug_addr", b".debug_line", b".debug_aranges"];
+    [&known[..], &RANGES, &LOCATIONS].iter().any(|names| names.contains(&name))
+        || name.starts_with(b".debug_line.")
+        || name.ends_with(b".dwo")
+}
+
 fn write(
     input: &Input<'_>,
     layout: Layout<'_>,
-    sections: &Sections<'_>,
+    sections: Sections<'_>,
     mut needs: Needs,
     mut rewritten: Vec<(Draft, OffsetMap)>,
 ) -> Result<ExplicitDebug> {
@@ -252,15 +261,15 @@ fn write(
     let sections_of: Vec<usize> = drafts.iter().map(|draft| draft.index).collect();
     let maps = Maps::new(input, &sections_of, &offsets)?;
     let mut abbreviations = sections.abbreviations.as_ref().map(|a| a.raw.to_vec()).unwrap_or_default();
-    for units in &sections.units {
-        let relocations = maps.apply(input, units.relocations.clone())?;
+    for mut units in sections.units {
+        let relocations = maps.apply(input, std::mem::take(&mut units.relocations).into_owned())?;
         surgery.changes.push(change_units(units, relocations, &needs, &places, &mut abbreviations)?);
     }
     if let Some(old) = sections.abbreviations.as_ref().filter(|old| old.raw.len() < abbreviations.len()) {
         surgery.changes.push(Change {
             section: old.index,
             bytes: Some(abbreviations),
-            relocations: Some(old.relocations.clone()),
+            relocations: Some(old.relocations.to_vec()),
         });
     }
     for draft in drafts {
@@ -274,20 +283,20 @@ fn write(
     needs.meant.sort_unstable();
     needs.meant.dedup();
     let added = (0..surgery.additions.len()).map(|i| surgery::index_of_addition(input, i) as u32).collect();
-    Ok(ExplicitDebug { bytes: surgery.perform(input)?, added, meant: needs.meant })
+    Ok(ExplicitDebug { overlay: surgery.perform(input)?, added, meant: needs.meant })
 }
 
 /// The units of a section, with ranges in place of spans. `relocations` are those of the section, `places` the symbols
 /// and offsets of the lists of ranges; tables of abbreviations are appended.
 fn change_units(
-    units: &DebugSection<'_>,
+    units: DebugSection<'_>,
     mut relocations: Vec<Rela>,
     needs: &Needs,
     places: &[(u32, u64)],
     abbreviations: &mut Vec<u8>,
 ) -> Result<Change> {
     let early = || Error::new(Stage::Emit, "a unit ends early");
-    let mut bytes = units.raw.to_vec();
+    let mut bytes = units.raw.into_owned();
     let here = |section: &usize| *section == units.index;
     let mut zeroed: Vec<u64> = needs.zeroed.iter().filter(|(s, _)| here(s)).map(|(_, at)| *at).collect();
     zeroed.sort_unstable();
@@ -346,12 +355,13 @@ impl<'m> Maps<'m> {
 
     /// Let offsets into rewritten sections be those of the new contents.
     fn apply(&self, input: &Input<'_>, mut relocations: Vec<Rela>) -> Result<Vec<Rela>> {
+        let mut near = 0;
         for entry in &mut relocations {
             let symbol = entry.r_sym(LE, false);
             let Ok(found) = self.maps.binary_search_by_key(&symbol, |(symbol, ..)| *symbol) else { continue };
             let Some((_, section, map)) = self.maps.get(found) else { continue };
             let old = entry.r_addend.get(LE);
-            let new = u64::try_from(old).ok().and_then(|old| map.map(old));
+            let new = u64::try_from(old).ok().and_then(|old| map.map(old, &mut near));
             let unknown = || input.about(*section, format!("what is referred to at {old:#x} is not known"));
             entry.r_addend.set(LE, new.ok_or_else(unknown)? as i64);
         }

@@ -1,14 +1,14 @@
-//! An object with other contents in some sections, and with some sections more: the old file, the new contents behind it,
-//! and a new table of section headers.
+//! An object with other contents in some sections, and with some sections more: a table of section headers, and the contents
+//! that are not those of the file.
 //!
 //! Indices of sections and symbols stay what they were, so that a plan of the old object is one of the new.
 
 use object::elf;
-use object::{U16, U32, U64, pod};
+use object::{U32, U64, pod};
 
 use super::view::{contents, is_compressed};
 use crate::emit::input::{Input, LE, Rela, Role, Shdr};
-use crate::error::{Error, Result, Stage};
+use crate::error::Result;
 
 #[derive(Debug)]
 pub(super) struct Change {
@@ -56,132 +56,115 @@ impl Surgery {
         Ok(())
     }
 
-    /// The bytes of the new object.
-    pub(super) fn perform(self, input: &Input<'_>) -> Result<Vec<u8>> {
-        let relocations = |relocations: &[Rela]| size_of_val(relocations) + 64;
-        let added = self.additions.iter().map(|a| a.bytes.len() + relocations(&a.relocations));
-        let changed = self.changes.iter().map(|change| {
-            change.bytes.as_ref().map_or(0, Vec::len) + change.relocations.as_deref().map_or(0, relocations)
-        });
-        let more: usize = added.chain(changed).sum();
-        let mut out = Vec::with_capacity(input.bytes.len() + more + (1 << 16));
-        out.extend_from_slice(input.bytes);
-        let mut file = File {
-            out,
+    /// The object that this makes of `input`.
+    pub(super) fn perform(self, input: &Input<'_>) -> Result<Overlay> {
+        let mut overlay = Overlay {
             headers: input.sections.to_vec(),
-            names: input.data(input.section_names)?.to_vec(),
-            symbol_table: input.symbol_table.unwrap_or(0) as u32,
+            contents: (0..input.sections.len()).map(|_| None).collect(),
         };
+        let mut names = input.data(input.section_names)?.to_vec();
+        let symbols = input.symbol_table.unwrap_or(0) as u32;
         for addition in self.additions {
-            let name = file.name(addition.name);
-            let target = file.headers.len() as u32;
-            let mut header = empty(elf::SHT_PROGBITS, name, 1);
-            file.append(&mut header, &addition.bytes);
-            file.headers.push(header);
-            file.add_relocations(addition.name, target, &addition.relocations);
+            let target = overlay.headers.len() as u32;
+            let header = empty(elf::SHT_PROGBITS, name(&mut names, &[addition.name]), 1);
+            overlay.push(header, Contents::Bytes(addition.bytes));
+            let header = relocation_header(&mut names, addition.name, symbols, target);
+            overlay.push(header, Contents::Relocations(addition.relocations));
         }
         for change in self.changes {
-            if let Some(bytes) = &change.bytes {
+            if let Some(bytes) = change.bytes {
                 let mut header = *input.section(change.section)?;
                 let flags = header.sh_flags.get(LE).0;
                 if flags & elf::SHF_COMPRESSED.0 != 0 {
                     header.sh_flags = U64::new(LE, elf::SectionFlags(flags & !elf::SHF_COMPRESSED.0));
                     header.sh_addralign = U64::new(LE, 1);
                 }
-                file.append(&mut header, bytes);
-                file.set(change.section, header);
+                overlay.set(change.section, header, Contents::Bytes(bytes));
             }
-            if let Some(relocations) = &change.relocations {
-                file.relocate(input, change.section, relocations)?;
+            let Some(mut relocations) = change.relocations else { continue };
+            let mut tables = tables_of(input, change.section).peekable();
+            if tables.peek().is_none() && !relocations.is_empty() {
+                if input.section(change.section)?.sh_flags.get(LE).0 & elf::SHF_GROUP.0 != 0 {
+                    return Err(input.about(change.section, "is of a group, and would need relocations"));
+                }
+                let section = input.section_name(change.section);
+                let header = relocation_header(&mut names, section, symbols, change.section as u32);
+                overlay.push(header, Contents::Relocations(std::mem::take(&mut relocations)));
+            }
+            // The first table has all of them.
+            for table in tables {
+                let all = Contents::Relocations(std::mem::take(&mut relocations));
+                overlay.set(table, *input.section(table)?, all);
             }
         }
-        file.finish(input)
+        overlay.set(input.section_names, *input.section(input.section_names)?, Contents::Bytes(names));
+        Ok(overlay)
     }
 }
 
-struct File {
-    out: Vec<u8>,
-    headers: Vec<Shdr>,
-    names: Vec<u8>,
-    symbol_table: u32,
+/// The sections of the object as they are now.
+#[derive(Debug)]
+pub(in crate::emit) struct Overlay {
+    pub(in crate::emit) headers: Vec<Shdr>,
+    /// By section: what stands in place of its contents in the file. The header says how long that is.
+    pub(in crate::emit) contents: Vec<Option<Contents>>,
 }
 
-impl File {
-    fn set(&mut self, index: usize, header: Shdr) {
-        if let Some(slot) = self.headers.get_mut(index) {
-            *slot = header;
+#[derive(Debug)]
+pub(in crate::emit) enum Contents {
+    Bytes(Vec<u8>),
+    Relocations(Vec<Rela>),
+}
+
+impl Contents {
+    pub(in crate::emit) fn bytes(&self) -> &[u8] {
+        match self {
+            Contents::Bytes(bytes) => bytes,
+            Contents::Relocations(relocations) => pod::bytes_of_slice(relocations),
         }
     }
+}
 
-    /// Append contents, and say in the header where they are.
-    fn append(&mut self, header: &mut Shdr, bytes: &[u8]) {
-        self.out.resize(self.out.len().next_multiple_of(8), 0);
-        header.sh_offset = U64::new(LE, self.out.len() as u64);
-        header.sh_size = U64::new(LE, bytes.len() as u64);
-        self.out.extend_from_slice(bytes);
-    }
-
-    fn name(&mut self, name: &[u8]) -> u32 {
-        let offset = self.names.len() as u32;
-        self.names.extend_from_slice(name);
-        self.names.push(0);
-        offset
-    }
-
-    fn add_relocations(&mut self, name: &[u8], target: u32, relocations: &[Rela]) {
-        let name = self.name(&[b".rela", name].concat());
-        let mut header = empty(elf::SHT_RELA, name, 8);
-        header.sh_flags = U64::new(LE, elf::SectionFlags(elf::SHF_INFO_LINK.0));
-        header.sh_link = U32::new(LE, self.symbol_table);
-        header.sh_info = U32::new(LE, target);
-        header.sh_entsize = U64::new(LE, size_of::<Rela>() as u64);
-        self.append(&mut header, pod::bytes_of_slice(relocations));
+impl Overlay {
+    fn push(&mut self, header: Shdr, contents: Contents) {
+        let index = self.headers.len();
         self.headers.push(header);
+        self.contents.push(None);
+        self.set(index, header, contents);
     }
 
-    /// Give a section these relocations and no others.
-    fn relocate(&mut self, input: &Input<'_>, section: usize, relocations: &[Rela]) -> Result<()> {
-        let of_section = |table: &usize| {
-            let target = input.sections.get(*table).map_or(0, |s| s.sh_info.get(LE) as usize);
-            input.role(*table) == Role::Relocations && target == section
-        };
-        let tables: Vec<usize> = (1..input.sections.len()).filter(of_section).collect();
-        let mut rest = pod::bytes_of_slice(relocations);
-        for table in tables.iter().copied() {
-            let mut header = *input.section(table)?;
-            self.append(&mut header, rest);
-            self.set(table, header);
-            rest = &[];
+    fn set(&mut self, index: usize, mut header: Shdr, contents: Contents) {
+        header.sh_size = U64::new(LE, contents.bytes().len() as u64);
+        if let (Some(old), Some(slot)) = (self.headers.get_mut(index), self.contents.get_mut(index)) {
+            (*old, *slot) = (header, Some(contents));
         }
-        if tables.is_empty() && !rest.is_empty() {
-            if input.section(section)?.sh_flags.get(LE).0 & elf::SHF_GROUP.0 != 0 {
-                return Err(input.about(section, "is of a group, and would need relocations"));
-            }
-            self.add_relocations(input.section_name(section), section as u32, relocations);
-        }
-        Ok(())
     }
+}
 
-    fn finish(mut self, input: &Input<'_>) -> Result<Vec<u8>> {
-        let names = std::mem::take(&mut self.names);
-        let mut header = *input.section(input.section_names)?;
-        self.append(&mut header, &names);
-        self.set(input.section_names, header);
-        self.out.resize(self.out.len().next_multiple_of(8), 0);
-        let mut file = *input.header;
-        file.e_shoff = U64::new(LE, self.out.len() as u64);
-        let count = self.headers.len();
-        // gABI, "ELF Header": a count that does not fit is in section 0.
-        let fits = count < usize::from(elf::SHN_LORESERVE);
-        file.e_shnum = U16::new(LE, if fits { count as u16 } else { 0 });
-        if let Some(null) = self.headers.first_mut() {
-            null.sh_size = U64::new(LE, if fits { 0 } else { count as u64 });
-        }
-        self.out.extend_from_slice(pod::bytes_of_slice(&self.headers));
-        let early = || Error::new(Stage::Emit, "no ELF header");
-        self.out.get_mut(..size_of_val(&file)).ok_or_else(early)?.copy_from_slice(pod::bytes_of(&file));
-        Ok(self.out)
-    }
+/// The relocation sections of a section.
+fn tables_of<'i>(input: &'i Input<'_>, section: usize) -> impl Iterator<Item = usize> + 'i {
+    (1..input.sections.len()).filter(move |table| {
+        let target = input.sections.get(*table).map_or(0, |s| s.sh_info.get(LE) as usize);
+        input.role(*table) == Role::Relocations && target == section
+    })
+}
+
+/// Append a name of these pieces; where it is.
+fn name(names: &mut Vec<u8>, pieces: &[&[u8]]) -> u32 {
+    let offset = names.len() as u32;
+    pieces.iter().for_each(|piece| names.extend_from_slice(piece));
+    names.push(0);
+    offset
+}
+
+/// The header of a new relocation section of section `target`, which is called `section`.
+fn relocation_header(names: &mut Vec<u8>, section: &[u8], symbols: u32, target: u32) -> Shdr {
+    let mut header = empty(elf::SHT_RELA, name(names, &[b".rela", section]), 8);
+    header.sh_flags = U64::new(LE, elf::SectionFlags(elf::SHF_INFO_LINK.0));
+    header.sh_link = U32::new(LE, symbols);
+    header.sh_info = U32::new(LE, target);
+    header.sh_entsize = U64::new(LE, size_of::<Rela>() as u64);
+    header
 }
 
 fn empty(ty: elf::SectionType, name: u32, align: u64) -> Shdr {

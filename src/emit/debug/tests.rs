@@ -30,12 +30,23 @@ fn offsets_follow_what_they_mean() {
     map.push(30, 40, 50, true);
     map.push(40, 60, 60, false);
     map.push(60, 60, 90, true);
-    for (old, new) in [(0, Some(0)), (7, Some(7)), (12, Some(12)), (20, None), (30, Some(50)), (35, Some(55))]
-    {
-        assert_eq!(map.map(old), new, "{old}");
-    }
-    for (old, new) in [(40, Some(60)), (41, None), (60, Some(90)), (61, None)] {
-        assert_eq!(map.map(old), new, "{old}");
+    let offsets = [
+        (0, Some(0)),
+        (7, Some(7)),
+        (12, Some(12)),
+        (20, None),
+        (30, Some(50)),
+        (35, Some(55)),
+        (40, Some(60)),
+        (41, None),
+        (60, Some(90)),
+        (61, None),
+    ];
+    // Wherever the last question ended.
+    for near in 0..8 {
+        for (old, new) in offsets {
+            assert_eq!(map.map(old, &mut near.clone()), new, "{old} from {near}");
+        }
     }
 }
 

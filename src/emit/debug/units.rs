@@ -9,6 +9,8 @@
 //! Left out: skeleton units, whose entries are in a file that can't be rewritten; the 64-bit format; a span whose length is
 //! written in fewer bytes than an offset needs. Each is an error, and the object is kept whole.
 
+use std::sync::Arc;
+
 use gimli::constants as dw;
 use gimli::{AttributeSpecification, AttributeValue, EndianSlice, LittleEndian};
 use summaries::AtomIdx;
@@ -90,6 +92,7 @@ pub(super) fn read(section: &DebugSection<'_>, tables: Tables<'_, '_>, needs: &m
             start,
             of: ListBase::default(),
             stack: Vec::new(),
+            none: Arc::default(),
             bases: Bases::default(),
         }
         .read(needs)?;
@@ -113,7 +116,9 @@ struct UnitReader<'r, 't, 'a> {
     of: ListBase,
     bases: Bases,
     /// The functions that are open, by depth, each with its atoms.
-    stack: Vec<(isize, Vec<AtomIdx>)>,
+    stack: Vec<(isize, Arc<[AtomIdx]>)>,
+    /// The atoms of what is in no function.
+    none: Arc<[AtomIdx]>,
 }
 
 impl<'r> UnitReader<'r, '_, '_> {
@@ -231,7 +236,7 @@ impl<'r> UnitReader<'r, '_, '_> {
             });
         }
         for attribute in attributes {
-            self.refer(attribute, needs, &[], false)?;
+            self.refer(attribute, needs, &self.none, false)?;
         }
         Ok(())
     }
@@ -245,19 +250,22 @@ impl<'r> UnitReader<'r, '_, '_> {
     ) -> Result<()> {
         let layout = self.tables.layout;
         let is_function = tag == dw::DW_TAG_subprogram;
-        let enclosing = self.stack.last().map_or(&[][..], |(_, atoms)| atoms).to_vec();
-        let mut within = if is_function { Vec::new() } else { enclosing };
+        let mut own = Vec::new();
         let mut low = None;
         for attribute in attributes.iter().filter(|a| a.name == dw::DW_AT_low_pc) {
             low = self.address(&attribute.value)?;
             if is_function && let Some((section, place)) = low.and_then(decode) {
-                within.extend(layout.meant(section, place, &[], true));
+                own.extend(layout.meant(section, place, &[], true));
             }
         }
         if is_function && let Some(list) = self.ranges_of(attributes)? {
             let read = self.begins(list)?;
-            within.extend(read.into_iter().filter_map(|(s, place)| layout.meant(s, place, &[], true)));
+            own.extend(read.into_iter().filter_map(|(s, place)| layout.meant(s, place, &[], true)));
         }
+        let within: Arc<[AtomIdx]> = match is_function {
+            true => own.into(),
+            false => Arc::clone(self.stack.last().map_or(&self.none, |(_, atoms)| atoms)),
+        };
         let has_views = attributes.iter().any(|a| a.name == dw::DW_AT_GNU_locviews);
         for attribute in attributes {
             match (attribute.name, attribute.value) {
@@ -359,7 +367,7 @@ impl<'r> UnitReader<'r, '_, '_> {
             is_locations: false,
             is_coded: self.of.version >= 5,
         };
-        let list = ListUse { offset, of: self.of, within: Vec::new(), has_views: false };
+        let list = ListUse { offset, of: self.of, within: Arc::clone(&self.none), has_views: false };
         Ok(lists
             .ranges(&list)?
             .into_iter()
@@ -373,7 +381,7 @@ impl<'r> UnitReader<'r, '_, '_> {
         &self,
         attribute: &Found<'r>,
         needs: &mut Needs,
-        within: &[AtomIdx],
+        within: &Arc<[AtomIdx]>,
         has_views: bool,
     ) -> Result<()> {
         let coded = usize::from(self.of.version >= 5);
@@ -392,7 +400,7 @@ impl<'r> UnitReader<'r, '_, '_> {
         };
         if let Some(lists) = lists.get_mut(coded) {
             let has_views = has_views && attribute.name == dw::DW_AT_location;
-            lists.push(ListUse { offset, of: self.of, within: within.to_vec(), has_views });
+            lists.push(ListUse { offset, of: self.of, within: Arc::clone(within), has_views });
         }
         Ok(())
     }

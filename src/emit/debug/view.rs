@@ -42,7 +42,7 @@ pub(super) struct DebugSection<'a> {
     /// The bytes with all relocations applied.
     pub(super) linked: Vec<u8>,
     /// They are in ascending order of offset.
-    pub(super) relocations: Vec<Rela>,
+    pub(super) relocations: Cow<'a, [Rela]>,
 }
 
 impl<'a> DebugSection<'a> {
@@ -52,15 +52,21 @@ impl<'a> DebugSection<'a> {
     /// A compression that is not known, contents that can't be decompressed, a relocation outside of the section.
     pub(super) fn read(input: &Input<'a>, index: usize) -> Result<Self> {
         let raw = contents(input, index)?;
-        let mut relocations: Vec<Rela> = Vec::new();
+        let mut relocations: Cow<'a, [Rela]> = Cow::default();
         for (table, header) in input.sections.iter().enumerate() {
             if input.role(table) == Role::Relocations && header.sh_info.get(LE) as usize == index {
-                relocations.extend_from_slice(input.table(table)?);
+                match relocations.is_empty() {
+                    true => relocations = Cow::Borrowed(input.table(table)?),
+                    false => relocations.to_mut().extend_from_slice(input.table(table)?),
+                }
             }
         }
-        relocations.sort_by_key(|r| r.r_offset.get(LE));
+        let at = |entry: &Rela| entry.r_offset.get(LE);
+        if !relocations.is_sorted_by_key(at) {
+            relocations.to_mut().sort_by_key(at);
+        }
         let mut linked = raw.to_vec();
-        for entry in &relocations {
+        for entry in relocations.iter() {
             let Some((width, Formula::Address)) = field_of(entry.r_type(LE, false)) else { continue };
             let at = usize::try_from(entry.r_offset.get(LE)).unwrap_or(usize::MAX);
             let field = at.checked_add(usize::from(width)).and_then(|end| linked.get_mut(at..end));
