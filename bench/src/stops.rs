@@ -67,7 +67,7 @@ pub(crate) fn row(name: &str, file: &Path, said: &str) -> Result<Vec<String>> {
     Ok(row)
 }
 
-/// A table of such rows.
+/// An empty table for rows of [`row`].
 pub(crate) fn table() -> Table {
     let columns = ["link", "live code", "by mentions"].into_iter().chain(FATES);
     Table::new(&columns.chain(["propagate, ms"]).collect::<Vec<_>>())

@@ -5,8 +5,8 @@
 //! says of both as far as it goes (it may leave out what is inlined), that is no difference: binutils 2.40 takes another file for
 //! the first of a sequence of DWARF 5 that does not name it, and ours do. Left out: variables, functions of which there are
 //! several of one name, and functions with several names, of which a reader takes any (a resolver has that of its IFUNC too,
-//! unless dead code took the address). And places that debug information of other code may describe
-//! ([`MisleadingLines`]).
+//! unless dead code took the address). And places that debug information of other code may describe, or whose code
+//! is made in the link ([`MisleadingLines`]).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -84,7 +84,7 @@ impl MisleadingLines {
                 continue;
             }
             let data = fs::read(path)?;
-            // A unit may be bitcode, of which all that is asked about is made in the link.
+            // A unit may be bitcode.
             let Ok(file) = object::File::parse(&*data) else { continue };
             let is_described = file.sections().any(|s| s.name().is_ok_and(|n| n.contains("debug_line")));
             for (_, _, name) in sized_functions(&file) {
@@ -97,7 +97,8 @@ impl MisleadingLines {
     }
 
     fn may_mislead(&self, place: &AskedPlace<'_>) -> bool {
-        let (all, described) = self.objects.get(place.name).copied().unwrap_or((0, 0));
+        // What no object defines is made in the link, of bitcode: its code is another where less is linked, if only by a constant.
+        let Some((all, described)) = self.objects.get(place.name).copied() else { return true };
         let has_undescribed_copy = all > 1 && described < all;
         has_undescribed_copy || place.plain.min(place.pruned) < self.reach
     }
