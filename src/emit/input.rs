@@ -1,4 +1,4 @@
-//! The object as it came: raw tables of an ELF64 x86-64 relocatable file, each range checked once.
+//! The object as it came, or with an [`Overlay`]: raw tables of an ELF64 x86-64 relocatable file, each range checked once.
 //!
 //! Decides what every section is to emission (its [`Role`]), because tables that hold section or symbol indices
 //! must be rewritten while everything else is copied bit by bit. Safe because the list of known section types is
@@ -11,7 +11,7 @@ use object::elf;
 use object::read::ReadRef;
 use object::read::elf::{FileHeader, SectionHeader};
 
-use super::debug::{Contents, ExplicitDebug, Overlay};
+use super::overlay::{Contents, Overlay};
 use crate::error::{Error, Result, Stage};
 
 /// The byte order of every file that is rewritten.
@@ -73,7 +73,7 @@ pub(super) enum SymbolPlace {
 /// An object, its tables found. Indices in it are the old ones.
 #[derive(Debug)]
 pub(super) struct Input<'a> {
-    pub(super) bytes: &'a [u8],
+    bytes: &'a [u8],
     pub(super) header: &'a Header,
     pub(super) sections: &'a [Shdr],
     /// By section of the input: what emission does with it.
@@ -107,10 +107,10 @@ impl<'a> Input<'a> {
         Self::read(bytes, None)
     }
 
-    /// The same object with explicit debug information. Errors are those of [`parse`](Self::parse).
-    pub(super) fn explicit(bytes: &'a [u8], explicit: &'a ExplicitDebug) -> Result<Self> {
-        let input = Self::read(bytes, Some(&explicit.overlay))?;
-        Ok(Input { added: explicit.added.clone(), ..input })
+    /// The same object with the sections of an overlay, of which these were added. Errors are those of [`parse`](Self::parse).
+    pub(super) fn overlaid(bytes: &'a [u8], overlay: &'a Overlay, added: &[u32]) -> Result<Self> {
+        let input = Self::read(bytes, Some(overlay))?;
+        Ok(Input { added: added.to_vec(), ..input })
     }
 
     fn read(bytes: &'a [u8], overlay: Option<&'a Overlay>) -> Result<Self> {
@@ -243,7 +243,7 @@ impl<'a> Input<'a> {
         self.roles.get(index).copied().unwrap_or(Role::Null)
     }
 
-    /// The bytes of a section in the file; none for `SHT_NOBITS`.
+    /// The bytes of a section: those that stand in place of the file's, or the file's, which are none for `SHT_NOBITS`.
     pub(super) fn data(&self, index: usize) -> Result<&'a [u8]> {
         let section = self.section(index)?;
         if let Some(Some(contents)) = self.replaced.get(index) {

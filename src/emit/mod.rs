@@ -16,6 +16,7 @@ mod input;
 pub use debug::ExplicitDebug;
 pub mod keep;
 pub mod object;
+mod overlay;
 mod parts;
 mod relocations;
 mod sections;

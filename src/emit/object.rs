@@ -91,7 +91,7 @@ fn rewrite_without(
     let mut input = Input::parse(bytes)?;
     let mut parts = SplitSections::decide(&input, summary, plan)?;
     if let Some(explicit) = explicit {
-        input = Input::explicit(bytes, explicit)?;
+        input = Input::overlaid(bytes, &explicit.overlay, &explicit.added)?;
         parts.meant.clone_from(&explicit.meant);
     }
     let mut dispositions = SectionDisposition::decide(&input, summary, plan, &parts)?;
@@ -199,7 +199,7 @@ impl Model<'_, '_> {
             unwind: &self.unwind,
         };
 
-        // With room for headers and alignment.
+        // There is room for headers and alignment besides.
         let size = self.input.size() + self.sections.order.len() * 2 * size_of::<Shdr>();
         let mut writer = Writer::new(self.input.header, size, self.sections.order.len());
         // The relocations of a parted section, by run: made when the first of them is written.

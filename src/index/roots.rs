@@ -277,8 +277,8 @@ impl<'s> NamedRoots<'s> {
         let hidden = is_hidden(symbol.visibility);
         let relocatable = config.output_kind == OutputKind::Relocatable;
         let dynamic = !hidden && !relocatable;
-        // Links of programs by GNU ld and gold fail for what a library refers to and nothing defines, hidden or not.
-        let is_reported = !relocatable && matches!(config.linker.dialect, Dialect::Bfd | Dialect::Gold);
+        // GNU ld reports a hidden definition that a library refers to; gold takes it for what the library needs.
+        let hidden_counts = !relocatable && matches!(config.linker.dialect, Dialect::Bfd | Dialect::Gold);
         // gold exports one from a program if its collection keeps it, for another reason than that (`plan::demanded`).
         let unique = dynamic && self.is_unique_for_gold(symbol);
         let collects = config.gc_sections && config.output_kind != OutputKind::Shared;
@@ -295,7 +295,7 @@ impl<'s> NamedRoots<'s> {
             (RootReason::Unique, unique && collects),
             (RootReason::Versioned, symbol.versioned),
             (RootReason::Bitcode, symbol.by_generated_code || self.by_opaque_bitcode[id.index()]),
-            (RootReason::ReferencedByDso, (dynamic || is_reported) && symbol.referenced_by_dso),
+            (RootReason::ReferencedByDso, (dynamic || hidden_counts) && symbol.referenced_by_dso),
             (RootReason::DefinedByDso, dynamic && symbol.defined_by_dso),
             (
                 RootReason::Exported,

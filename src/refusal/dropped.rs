@@ -81,7 +81,7 @@ pub(super) fn of_discarded(link: LinkInputs<'_>, index: &Index, liveness: &Liven
         if !(0..summary.atoms.len()).map(AtomIdx::new).any(is_discarded) {
             return None;
         }
-        // At the end of its section an atom refers to the next one by no relocation (`fall_through`).
+        // The reference that `fall_through` adds at the end of a section has no relocation.
         let falls_through = |reference: &Reference| {
             let from = summary.atoms.get(reference.from.index());
             reference.kind == ReferenceKind::Call

@@ -225,6 +225,7 @@ cases! {
     relocation_for_outputs
     retain
     script_keep
+    section_end_led_to
     section_falls_through
     short_address
     split_stack

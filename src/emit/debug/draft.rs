@@ -138,7 +138,8 @@ impl OffsetMap {
         self.segments.push((start, end, new, copied));
     }
 
-    /// The new offset for an old one. `near` is the segment of the last question, and that of the next one is mostly the one behind it.
+    /// The new offset for an old one. `near` is any number to begin with, and after that where the last question was answered: most
+    /// questions come in order, so that the answer is there or in one of the next two segments.
     pub(super) fn map(&self, old: u64, near: &mut usize) -> Option<u64> {
         let begins = |segment: usize| self.segments.get(segment).is_some_and(|(start, ..)| *start <= old);
         let holds = |segment: &usize| begins(*segment) && !begins(*segment + 1);

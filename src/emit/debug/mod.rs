@@ -32,10 +32,10 @@ use self::draft::{Draft, OffsetMap, relocation};
 use self::layout::{Layout, SectionSymbols};
 use self::lists::{ListSection, ListUse, append_ranges};
 use self::surgery::{Addition, Change, Surgery};
-pub(super) use self::surgery::{Contents, Overlay};
 use self::units::{Needs, SpanUnit, Tables};
 use self::view::DebugSection;
 use super::input::{Input, LE, Rela, Role, SymbolPlace};
+use super::overlay::Overlay;
 use super::parts::SplitSections;
 use crate::error::{Error, Result, Stage};
 use crate::plan::Action;
@@ -178,45 +178,75 @@ struct Sections<'a> {
 
 impl<'a> Sections<'a> {
     fn read(input: &Input<'a>) -> Result<Self> {
-        let of_name = |index: usize| input.role(index) == Role::Content && is_read(input.section_name(index));
-        let wanted: Vec<usize> = (1..input.sections.len()).filter(|i| of_name(*i)).collect();
-        let read: Vec<Result<DebugSection<'a>>> =
-            wanted.par_iter().map(|index| DebugSection::read(input, *index)).collect();
-        let mut sections = Sections::default();
-        for (index, section) in wanted.into_iter().zip(read) {
-            let [ranges, rnglists] = &mut sections.ranges;
-            let [locations, loclists] = &mut sections.locations;
-            let slot = match input.section_name(index) {
-                b".debug_info" => {
-                    sections.units.push(section?);
-                    continue;
+        let mut wanted: Vec<(Kind, usize)> = Vec::new();
+        for index in 1..input.sections.len() {
+            let name = input.section_name(index);
+            if input.role(index) != Role::Content
+                || !(name.starts_with(b".debug_") || name.ends_with(b".dwo"))
+            {
+                continue;
+            }
+            let Some(kind) = Kind::of(name) else {
+                if name.starts_with(b".debug_line.") || name.ends_with(b".dwo") {
+                    return Err(input.about(index, "debug information in sections of an unknown name"));
                 }
-                b".debug_abbrev" => &mut sections.abbreviations,
-                b".debug_addr" => &mut sections.addresses,
-                b".debug_line" => &mut sections.lines,
-                b".debug_aranges" => &mut sections.aranges,
-                n if n == RANGES[0] => ranges,
-                n if n == RANGES[1] => rnglists,
-                n if n == LOCATIONS[0] => locations,
-                n if n == LOCATIONS[1] => loclists,
-                _ => return Err(input.about(index, "debug information in sections of an unknown name")),
+                continue;
             };
-            if slot.is_some() {
+            if kind != Kind::Units && wanted.iter().any(|(other, _)| *other == kind) {
                 return Err(input.about(index, "is there twice"));
             }
-            *slot = Some(section?);
+            wanted.push((kind, index));
+        }
+        let read: Vec<Result<DebugSection<'a>>> =
+            wanted.par_iter().map(|(_, index)| DebugSection::read(input, *index)).collect();
+        let mut sections = Sections::default();
+        for ((kind, _), section) in wanted.into_iter().zip(read) {
+            let section = section?;
+            let slot = match kind {
+                Kind::Units => {
+                    sections.units.push(section);
+                    continue;
+                }
+                Kind::Abbreviations => &mut sections.abbreviations,
+                Kind::Addresses => &mut sections.addresses,
+                Kind::Lines => &mut sections.lines,
+                Kind::Aranges => &mut sections.aranges,
+                Kind::Ranges(version) => &mut sections.ranges[usize::from(version)],
+                Kind::Locations(version) => &mut sections.locations[usize::from(version)],
+            };
+            *slot = Some(section);
         }
         Ok(sections)
     }
 }
 
-/// Whether a section of this name is read, or refused for it.
-fn is_read(name: &[u8]) -> bool {
-    let known: [&[u8]; 5] =
-        [b".debug_info", b".debug_abbrev", b".debug_addr", b".debug_line", b".debug_aranges"];
-    [&known[..], &RANGES, &LOCATIONS].iter().any(|names| names.contains(&name))
-        || name.starts_with(b".debug_line.")
-        || name.ends_with(b".dwo")
+/// What a debug section that is read holds. Of lists, whether it is the section of DWARF 5 and later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Units,
+    Abbreviations,
+    Addresses,
+    Lines,
+    Aranges,
+    Ranges(bool),
+    Locations(bool),
+}
+
+impl Kind {
+    fn of(name: &[u8]) -> Option<Kind> {
+        Some(match name {
+            b".debug_info" => Kind::Units,
+            b".debug_abbrev" => Kind::Abbreviations,
+            b".debug_addr" => Kind::Addresses,
+            b".debug_line" => Kind::Lines,
+            b".debug_aranges" => Kind::Aranges,
+            n if n == RANGES[0] => Kind::Ranges(false),
+            n if n == RANGES[1] => Kind::Ranges(true),
+            n if n == LOCATIONS[0] => Kind::Locations(false),
+            n if n == LOCATIONS[1] => Kind::Locations(true),
+            _ => return None,
+        })
+    }
 }
 
 fn write(

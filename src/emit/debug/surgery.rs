@@ -4,10 +4,11 @@
 //! Indices of sections and symbols stay what they were, so that a plan of the old object is one of the new.
 
 use object::elf;
-use object::{U32, U64, pod};
+use object::{U32, U64};
 
 use super::view::{contents, is_compressed};
 use crate::emit::input::{Input, LE, Rela, Role, Shdr};
+use crate::emit::overlay::{Contents, Overlay};
 use crate::error::Result;
 
 #[derive(Debug)]
@@ -91,7 +92,7 @@ impl Surgery {
                 let header = relocation_header(&mut names, section, symbols, change.section as u32);
                 overlay.push(header, Contents::Relocations(std::mem::take(&mut relocations)));
             }
-            // The first table has all of them.
+            // The first table gets all of them, the others become empty.
             for table in tables {
                 let all = Contents::Relocations(std::mem::take(&mut relocations));
                 overlay.set(table, *input.section(table)?, all);
@@ -99,45 +100,6 @@ impl Surgery {
         }
         overlay.set(input.section_names, *input.section(input.section_names)?, Contents::Bytes(names));
         Ok(overlay)
-    }
-}
-
-/// The sections of the object as they are now.
-#[derive(Debug)]
-pub(in crate::emit) struct Overlay {
-    pub(in crate::emit) headers: Vec<Shdr>,
-    /// By section: what stands in place of its contents in the file. The header says how long that is.
-    pub(in crate::emit) contents: Vec<Option<Contents>>,
-}
-
-#[derive(Debug)]
-pub(in crate::emit) enum Contents {
-    Bytes(Vec<u8>),
-    Relocations(Vec<Rela>),
-}
-
-impl Contents {
-    pub(in crate::emit) fn bytes(&self) -> &[u8] {
-        match self {
-            Contents::Bytes(bytes) => bytes,
-            Contents::Relocations(relocations) => pod::bytes_of_slice(relocations),
-        }
-    }
-}
-
-impl Overlay {
-    fn push(&mut self, header: Shdr, contents: Contents) {
-        let index = self.headers.len();
-        self.headers.push(header);
-        self.contents.push(None);
-        self.set(index, header, contents);
-    }
-
-    fn set(&mut self, index: usize, mut header: Shdr, contents: Contents) {
-        header.sh_size = U64::new(LE, contents.bytes().len() as u64);
-        if let (Some(old), Some(slot)) = (self.headers.get_mut(index), self.contents.get_mut(index)) {
-            (*old, *slot) = (header, Some(contents));
-        }
     }
 }
 
@@ -149,7 +111,7 @@ fn tables_of<'i>(input: &'i Input<'_>, section: usize) -> impl Iterator<Item = u
     })
 }
 
-/// Append a name of these pieces; where it is.
+/// Append a name of these pieces, and return its offset.
 fn name(names: &mut Vec<u8>, pieces: &[&[u8]]) -> u32 {
     let offset = names.len() as u32;
     pieces.iter().for_each(|piece| names.extend_from_slice(piece));
@@ -157,9 +119,9 @@ fn name(names: &mut Vec<u8>, pieces: &[&[u8]]) -> u32 {
     offset
 }
 
-/// The header of a new relocation section of section `target`, which is called `section`.
-fn relocation_header(names: &mut Vec<u8>, section: &[u8], symbols: u32, target: u32) -> Shdr {
-    let mut header = empty(elf::SHT_RELA, name(names, &[b".rela", section]), 8);
+/// The header of a new relocation section of section `target`, of which this is the name.
+fn relocation_header(names: &mut Vec<u8>, of_target: &[u8], symbols: u32, target: u32) -> Shdr {
+    let mut header = empty(elf::SHT_RELA, name(names, &[b".rela", of_target]), 8);
     header.sh_flags = U64::new(LE, elf::SectionFlags(elf::SHF_INFO_LINK.0));
     header.sh_link = U32::new(LE, symbols);
     header.sh_info = U32::new(LE, target);

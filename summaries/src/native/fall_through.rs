@@ -1,12 +1,14 @@
 //! Control that goes on behind the end of a section, as assembly written by hand may have it: linkers put the next section of the file there.
 //!
-//! The last function of such a section refers to the first one of the next section. Safe because all that does not provably end
-//! counts as going on; bytes behind the last jump or return count if anything may lead there. A call that ends a function with
-//! a size does not come back: compilers end functions so whose callee never returns, and archives are shipped without the name of
-//! the compiler (`strip --remove-section=.comment`).
-//! Left out: modules of compilers, which leave their name (`.comment`) or groups of sections, where a function that goes on behind
-//! its end has no meaning in C and inline assembly across sections is not looked at; and data before the end that decodes as other
-//! instructions.
+//! The last function of such a section refers to the first one of the next section. Safe because whatever does not provably end
+//! counts as going on: a jump to the end, code whose last instruction is not a jump or a return, and bytes behind the last jump
+//! or return if anything may lead there. One thing is assumed: a call that ends a function with a size does not come back.
+//! Compilers end a function like that if the callee never returns, and archives are shipped without the name of their compiler
+//! (`strip --remove-section=.comment`).
+//!
+//! Left out: modules of compilers, told by their name (`.comment`), or by a group of sections where all symbols of code have a
+//! type. There a function that goes on behind its end has no meaning in C, and inline assembly across sections is not looked
+//! at. And data before the end that decodes as other instructions.
 
 use object::elf;
 use rustc_hash::FxHashMap;
@@ -23,9 +25,7 @@ pub(super) fn read(
     symbols: &[Symbol],
     references: &mut Vec<Reference>,
 ) -> Result<Vec<AtomIdx>> {
-    let is_compilers =
-        |section: &Section| section.ty == elf::SHT_GROUP.0 || tables.name(section.name) == b".comment";
-    if tables.sections.iter().any(is_compilers) {
+    if is_of_compiler(tables, atoms, symbols) {
         return Ok(Vec::new());
     }
     let code = |(_, atom): &(usize, &Atom)| atom.kind == AtomKind::Code && atom.size > 0;
@@ -63,13 +63,29 @@ pub(super) fn read(
     Ok(goes_on)
 }
 
+/// Whether a compiler made the module, as far as that can be told.
+fn is_of_compiler(tables: &Tables<'_>, atoms: &[Atom], symbols: &[Symbol]) -> bool {
+    let is_named = |section: &Section| tables.name(section.name) == b".comment";
+    let is_group = |section: &Section| section.ty == elf::SHT_GROUP.0;
+    // Compilers give code no symbols without a type.
+    let is_label = |symbol: &Symbol| match symbol.definition {
+        Definition::Atom(atom) => {
+            symbol.kind == SymbolKind::NoType
+                && atoms.get(atom.index()).is_some_and(|a| a.kind == AtomKind::Code)
+        }
+        _ => false,
+    };
+    tables.sections.iter().any(is_named)
+        || tables.sections.iter().any(is_group) && !symbols.iter().any(is_label)
+}
+
 /// The name of the section that linkers put it in: `.text` of `.text.f`.
 fn family(name: &[u8]) -> &[u8] {
     let dot = name.iter().skip(1).position(|byte| *byte == b'.');
     dot.and_then(|dot| name.get(..=dot)).unwrap_or(name)
 }
 
-/// By atom, the last place in its section that a symbol or a reference names, or up to 8 bytes behind it: a reference may be relative to
+/// By atom, the last place in its section that a symbol or a reference names, and 4 to 8 bytes more: a reference may be relative to
 /// where its instruction ends.
 fn farthest(atoms: &[Atom], symbols: &[Symbol], references: &[Reference]) -> Vec<u64> {
     let mut farthest = vec![0u64; atoms.len()];
@@ -80,7 +96,7 @@ fn farthest(atoms: &[Atom], symbols: &[Symbol], references: &[Reference]) -> Vec
     };
     for symbol in symbols {
         if let Definition::Atom(atom) = symbol.definition {
-            name(atom, symbol.value);
+            name(atom, symbol.value.saturating_add(4));
         }
     }
     for reference in references {
@@ -111,8 +127,8 @@ fn functions_end(atoms: usize, symbols: &[Symbol]) -> Vec<u64> {
     ends
 }
 
-/// Whether control may leave the atom at its end. `farthest` is the last place in its section that is named, `functions_end` where the
-/// last of its functions with a size ends.
+/// Whether control may leave the atom at its end. `farthest` is the last place in its section that is named, and 4 to 8 bytes more,
+/// `functions_end` where the last of its functions with a size ends.
 fn may_go_on(tables: &Tables<'_>, atom: &Atom, farthest: u64, functions_end: u64) -> Result<bool> {
     let section = tables.data(atom.section)?;
     let at = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
@@ -124,23 +140,33 @@ fn may_go_on(tables: &Tables<'_>, atom: &Atom, farthest: u64, functions_end: u64
         |i: &Instruction| matches!(i.flow, Flow::Jump | Flow::JumpRegister | Flow::JumpMemory | Flow::Stop);
     let is_padding =
         |i: &Instruction| decode::is_padding(bytes.get(i.offset as usize..at(i.end())).unwrap_or(&[]));
-    let last = instructions.iter().rfind(|i| !is_padding(i));
+    let last = instructions.iter().rposition(|i| !is_padding(i)).unwrap_or(0);
+    let end = instructions.get(last).map_or(0, Instruction::end);
+    let to = |i: &Instruction| i.target().and_then(|t| u64::try_from(t).ok());
+    // A near jump at the end is relocated, or it would be a short one.
+    let leads_to_end = |(number, i): (usize, &Instruction)| {
+        matches!(i.flow, Flow::Jump | Flow::Conditional)
+            && (number != last || i.len == 2)
+            && to(i).is_some_and(|to| to >= end)
+    };
+    let is_led_to = farthest >= atom.offset.saturating_add(end).saturating_add(4)
+        || instructions.iter().enumerate().any(leads_to_end);
     let is_call = |i: &&Instruction| matches!(i.flow, Flow::Call | Flow::IndirectCall);
-    if is_code && last.filter(is_call).is_some_and(|i| atom.offset + i.end() == functions_end) {
+    let is_last_call = instructions.get(last).filter(is_call).is_some();
+    if is_code && !is_led_to && is_last_call && atom.offset.saturating_add(end) == functions_end {
         return Ok(false);
     }
     let Some(barrier) = instructions.iter().rposition(ends) else { return Ok(true) };
     let behind = instructions.get(barrier + 1..).unwrap_or(&[]);
     if is_code && behind.iter().all(is_padding) {
-        return Ok(false);
+        return Ok(is_led_to);
     }
     // It may be data. A part of a section has names that are not looked at here.
     let start = instructions.get(barrier).map_or(0, Instruction::end);
     let is_whole = bytes.len() == section.len();
     let leads = |i: &Instruction| {
-        let target = i.target().and_then(|t| u64::try_from(t).ok());
         matches!(i.flow, Flow::JumpRegister | Flow::JumpMemory)
-            || i.flow != Flow::Next && target.is_some_and(|t| t >= start)
+            || i.flow != Flow::Next && to(i).is_some_and(|to| to >= start)
     };
     Ok(!is_whole || farthest >= start || instructions.iter().any(leads))
 }
