@@ -7,7 +7,8 @@
 //! And nothing that the pruner keeps may refer to what it drops: that holds however the reason is called.
 //!
 //! Kept by the pruner alone. Sections outside the standard families are its roots where the line has no
-//! `--gc-sections`; what they reach stays with them. A section without bytes is nobody's concern.
+//! `--gc-sections`; what they reach stays with them. So does what an object has as undefined without referring to it (rustc's list of
+//! what is exported): lld removes the section and leaves the symbol defined. A section without bytes is nobody's concern.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
@@ -24,6 +25,9 @@ pub(super) enum Reason {
     BehindDeadUnwind,
     NonStandardName,
     BehindNonStandardName,
+    /// An object has it as undefined and does not refer to it.
+    Declared,
+    BehindDeclared,
     /// The pruner keeps something that refers to it.
     Dangling,
     Unexplained,
@@ -38,6 +42,8 @@ impl Reason {
             Reason::BehindDeadUnwind => "reached only from such a table or personality",
             Reason::NonStandardName => "name outside the standard families, and no --gc-sections on the line",
             Reason::BehindNonStandardName => "reached from a section with such a name",
+            Reason::Declared => "an object has it as undefined, so that the link fails unless it is defined",
+            Reason::BehindDeclared => "reached from what has to be defined",
             Reason::Dangling => "DANGLING: something kept refers to it",
             Reason::Unexplained => "UNEXPLAINED",
         }
@@ -114,6 +120,17 @@ impl Comparison<'_> {
             }
         }
         self.spread(&mut reasons, queue, &differs, Reason::BehindNonStandardName);
+        let mut queue = VecDeque::new();
+        for (o, object) in self.world.objects.iter().enumerate() {
+            let declared = object.declared.iter().flat_map(|target| self.world.resolve(o, target));
+            for node in declared.filter(|n| differs(*n)) {
+                if let Entry::Vacant(entry) = reasons.entry(node) {
+                    entry.insert(Reason::Declared);
+                    queue.push_back(node);
+                }
+            }
+        }
+        self.spread(&mut reasons, queue, &differs, Reason::BehindDeclared);
         self.all(&differs, &reasons)
     }
 

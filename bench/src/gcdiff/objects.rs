@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 
 use object::read::archive::ArchiveFile;
 use object::read::elf::{ElfFile64, SectionHeader as _};
-use object::{Endianness, Object, ObjectComdat, ObjectSection, ObjectSymbol, RelocationTarget, elf};
+use object::{
+    Endianness, Object, ObjectComdat, ObjectSection, ObjectSymbol, RelocationTarget, SymbolIndex, elf,
+};
 
 use crate::Result;
 
@@ -51,6 +53,8 @@ pub(super) struct InputObject {
     pub(super) sections: Vec<Section>,
     pub(super) references: Vec<(usize, Target)>,
     pub(super) frames: Vec<Frame>,
+    /// Undefined symbols to which no relocation refers: the link fails unless they are defined.
+    pub(super) declared: Vec<Target>,
     definitions: Vec<(String, usize)>,
 }
 
@@ -200,6 +204,15 @@ fn read_object(data: &[u8], label: String, signatures: &mut HashSet<String>) -> 
             object.frames.extend(frames(section.data()?, &places));
         }
     }
+    let targets = file.sections().flat_map(|s| s.relocations()).map(|(_, r)| r.target());
+    let referenced: HashSet<SymbolIndex> = targets
+        .filter_map(|target| match target {
+            RelocationTarget::Symbol(index) => Some(index),
+            _ => None,
+        })
+        .collect();
+    let declared = file.symbols().filter(|s| s.is_undefined() && !referenced.contains(&s.index()));
+    object.declared.extend(declared.filter_map(|s| Some(Target::Name(s.name().ok()?.to_owned()))));
     Ok(Some(object))
 }
 
