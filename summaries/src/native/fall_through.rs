@@ -8,7 +8,7 @@
 //!
 //! Left out: modules of compilers, told by their name (`.comment`), or by a group of sections where all symbols of code have a
 //! type. There a function that goes on behind its end has no meaning in C, and inline assembly across sections is not looked
-//! at. And data before the end that decodes as other instructions.
+//! at. And data before the end that decodes as other instructions, and a jump from another section to the end behind a last call or return.
 
 use object::elf;
 use rustc_hash::FxHashMap;
@@ -85,7 +85,7 @@ fn family(name: &[u8]) -> &[u8] {
     dot.and_then(|dot| name.get(..=dot)).unwrap_or(name)
 }
 
-/// By atom, the last place in its section that a symbol or a reference names, and 4 to 8 bytes more: a reference may be relative to
+/// By atom, the last place in its section that a symbol or a reference names, or up to 8 bytes behind it: a reference may be relative to
 /// where its instruction ends.
 fn farthest(atoms: &[Atom], symbols: &[Symbol], references: &[Reference]) -> Vec<u64> {
     let mut farthest = vec![0u64; atoms.len()];
@@ -96,7 +96,7 @@ fn farthest(atoms: &[Atom], symbols: &[Symbol], references: &[Reference]) -> Vec
     };
     for symbol in symbols {
         if let Definition::Atom(atom) = symbol.definition {
-            name(atom, symbol.value.saturating_add(4));
+            name(atom, symbol.value);
         }
     }
     for reference in references {
@@ -127,8 +127,8 @@ fn functions_end(atoms: usize, symbols: &[Symbol]) -> Vec<u64> {
     ends
 }
 
-/// Whether control may leave the atom at its end. `farthest` is the last place in its section that is named, and 4 to 8 bytes more,
-/// `functions_end` where the last of its functions with a size ends.
+/// Whether control may leave the atom at its end. `farthest` is the last place in its section that is named, `functions_end` where the
+/// last of its functions with a size ends.
 fn may_go_on(tables: &Tables<'_>, atom: &Atom, farthest: u64, functions_end: u64) -> Result<bool> {
     let section = tables.data(atom.section)?;
     let at = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
@@ -149,8 +149,7 @@ fn may_go_on(tables: &Tables<'_>, atom: &Atom, farthest: u64, functions_end: u64
             && (number != last || i.len == 2)
             && to(i).is_some_and(|to| to >= end)
     };
-    let is_led_to = farthest >= atom.offset.saturating_add(end).saturating_add(4)
-        || instructions.iter().enumerate().any(leads_to_end);
+    let is_led_to = instructions.iter().enumerate().any(leads_to_end);
     let is_call = |i: &&Instruction| matches!(i.flow, Flow::Call | Flow::IndirectCall);
     let is_last_call = instructions.get(last).filter(is_call).is_some();
     if is_code && !is_led_to && is_last_call && atom.offset.saturating_add(end) == functions_end {
