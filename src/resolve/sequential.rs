@@ -42,8 +42,8 @@ struct Sequential<'w, 'a> {
     loaded: Vec<ModuleId>,
     dso_seen: Vec<bool>,
     mentions: Vec<DsoMention>,
-    /// Libraries to which a symbol belonged when a module referred to it: gold records them, whatever prevails later, as
-    /// `Symbol_table::resolve` in gold/resolve.cc says.
+    /// Libraries to which a symbol belonged when a module referred to it. gold records them, whatever prevails later (gold/resolve.cc,
+    /// `Symbol_table::resolve`, which marks the library at the reference).
     referenced: Vec<DsoId>,
     /// What GNU ld has not come to.
     defsym: &'w [Defsym],
@@ -131,8 +131,8 @@ impl Sequential<'_, '_> {
         }
     }
 
-    /// GNU ld defines the name of a `--defsym`, and refers to what its expression names, where the option stands (`open_input_bfds`,
-    /// ld/ldlang.c).
+    /// Where the option stands GNU ld defines the name of a `--defsym` and refers to what its expression names. That is done by
+    /// `open_input_bfds` in ld/ldlang.c.
     fn come_to_expressions(&mut self, input: usize) {
         while let Some((defsym, rest)) = self.defsym.split_first()
             && defsym.inputs_before <= input

@@ -226,6 +226,7 @@ cases! {
     retain
     script_keep
     section_end_led_to
+    section_falls_into_group
     section_falls_through
     short_address
     split_stack

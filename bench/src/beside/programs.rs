@@ -193,8 +193,12 @@ fn measure(
         let run = |file: &str| behaviour(&scratch.join(file), args, scratch);
         let plain = run("a.plain")?;
         if plain.0 != TIMED_OUT && run("a.plain")? == plain {
-            alike.1 += 1;
-            alike.0 += usize::from(run("a.pruned")? == plain && run("a.pointers")? == plain);
+            let same = run("a.pruned")? == plain && run("a.pointers")? == plain;
+            // One that prints times may do so twice alike by chance.
+            let is_steady =
+                same || (0..4).map(|_| run("a.plain")).all(|again| again.is_ok_and(|a| a == plain));
+            alike.0 += usize::from(same);
+            alike.1 += usize::from(is_steady);
         }
     }
     let size = |file: &str| Sizes::of(&scratch.join(file));

@@ -3,12 +3,13 @@
 //! The last function of such a section refers to the first one of the next section. Safe because whatever does not provably end
 //! counts as going on: a jump to the end, code whose last instruction is not a jump or a return, and bytes behind the last jump
 //! or return if anything may lead there. One thing is assumed: a call that ends a function with a size does not come back.
-//! Compilers end a function like that if the callee never returns, and archives are shipped without the name of their compiler
-//! (`strip --remove-section=.comment`).
+//! Compilers end a function like that if the callee never returns, and distributions take the name of the compiler out of their
+//! archives (by `strip --remove-section=.comment`).
 //!
 //! Left out: modules of compilers, told by their name (`.comment`), or by a group of sections where all symbols of code have a
 //! type. There a function that goes on behind its end has no meaning in C, and inline assembly across sections is not looked
-//! at. And data before the end that decodes as other instructions, and a jump from another section to the end behind a last call or return.
+//! at. Data before the end that decodes as other instructions, a jump from other code to the end behind a last call or return,
+//! and what is behind more than 64 sections of groups in a row are left out too.
 
 use object::elf;
 use rustc_hash::FxHashMap;
@@ -28,40 +29,44 @@ pub(super) fn read(
     if is_of_compiler(tables, atoms, symbols) {
         return Ok(Vec::new());
     }
-    let code = |(_, atom): &(usize, &Atom)| atom.kind == AtomKind::Code && atom.size > 0;
-    let mut code: Vec<(usize, &Atom)> = atoms.iter().enumerate().filter(code).collect();
+    let is_code = |(_, atom): &(usize, &Atom)| atom.kind == AtomKind::Code && atom.size > 0;
+    let mut code: Vec<(usize, &Atom)> = atoms.iter().enumerate().filter(is_code).collect();
     code.sort_by_key(|(_, atom)| (atom.section, atom.offset));
-    let mut next: FxHashMap<&[u8], usize> = FxHashMap::default();
-    let (mut behind, mut goes_on) = (None, Vec::new());
     let farthest = farthest(atoms, symbols, references);
     let functions_end = functions_end(atoms.len(), symbols);
-    for (number, atom) in code.iter().rev() {
-        let name =
-            tables.sections.get(atom.section as usize).map_or(&[][..], |section| tables.name(section.name));
-        let family = family(name);
-        if behind.replace(atom.section) != Some(atom.section)
-            && let Some(target) = next.get(family)
-            && may_go_on(
-                tables,
-                atom,
-                farthest.get(*number).copied().unwrap_or(u64::MAX),
-                functions_end.get(*number).copied().unwrap_or(0),
-            )?
+    // By family: the first atoms of the sections that may come next.
+    let mut next: FxHashMap<&[u8], Vec<usize>> = FxHashMap::default();
+    let mut goes_on = Vec::new();
+    for section in code.chunk_by(|a, b| a.1.section == b.1.section).rev() {
+        let (Some((first, _)), Some((last, atom))) = (section.first(), section.last()) else { continue };
+        let name = tables.sections.get(atom.section as usize).map_or(&[][..], |s| tables.name(s.name));
+        let next = next.entry(family(name)).or_default();
+        let of_last = |ends: &[u64], none: u64| ends.get(*last).copied().unwrap_or(none);
+        if !next.is_empty()
+            && may_go_on(tables, atom, of_last(&farthest, u64::MAX), of_last(&functions_end, 0))?
         {
-            goes_on.push(AtomIdx::new(*number));
-            references.push(Reference {
-                from: AtomIdx::new(*number),
+            goes_on.push(AtomIdx::new(*last));
+            references.extend(next.iter().map(|target| Reference {
+                from: AtomIdx::new(*last),
                 offset: atom.offset.saturating_add(atom.size),
                 kind: ReferenceKind::Call,
                 target: Target::Atom(AtomIdx::new(*target)),
                 addend: 0,
-            });
+            }));
         }
-        // In the end that is the first one of its section.
-        next.insert(family, *number);
+        // In place of a group that is another module's there is nothing, and what is behind it comes next.
+        match atom.group.is_some() {
+            true => next.truncate(MOST_GROUPED),
+            false => next.clear(),
+        }
+        next.insert(0, *first);
     }
     Ok(goes_on)
 }
+
+/// Through so many sections of groups in a row what comes next is looked for: without a bound an object could ask for references
+/// in the square of its sections.
+const MOST_GROUPED: usize = 64;
 
 /// Whether a compiler made the module, as far as that can be told.
 fn is_of_compiler(tables: &Tables<'_>, atoms: &[Atom], symbols: &[Symbol]) -> bool {
@@ -85,8 +90,8 @@ fn family(name: &[u8]) -> &[u8] {
     dot.and_then(|dot| name.get(..=dot)).unwrap_or(name)
 }
 
-/// By atom, the last place in its section that a symbol or a reference names, or up to 8 bytes behind it: a reference may be relative to
-/// where its instruction ends.
+/// By atom, the last place in its section that a symbol or a reference names, or up to 8 bytes behind it, since a reference may be
+/// relative to where its instruction ends.
 fn farthest(atoms: &[Atom], symbols: &[Symbol], references: &[Reference]) -> Vec<u64> {
     let mut farthest = vec![0u64; atoms.len()];
     let mut name = |atom: AtomIdx, place: u64| {
@@ -149,16 +154,18 @@ fn may_go_on(tables: &Tables<'_>, atom: &Atom, farthest: u64, functions_end: u64
             && (number != last || i.len == 2)
             && to(i).is_some_and(|to| to >= end)
     };
-    let is_led_to = instructions.iter().enumerate().any(leads_to_end);
-    let is_call = |i: &&Instruction| matches!(i.flow, Flow::Call | Flow::IndirectCall);
-    let is_last_call = instructions.get(last).filter(is_call).is_some();
-    if is_code && !is_led_to && is_last_call && atom.offset.saturating_add(end) == functions_end {
+    if instructions.iter().enumerate().any(leads_to_end) {
+        return Ok(true);
+    }
+    let is_call = |i: &Instruction| matches!(i.flow, Flow::Call | Flow::IndirectCall);
+    let ends_function = atom.offset.saturating_add(end) == functions_end;
+    if is_code && ends_function && instructions.get(last).is_some_and(is_call) {
         return Ok(false);
     }
     let Some(barrier) = instructions.iter().rposition(ends) else { return Ok(true) };
     let behind = instructions.get(barrier + 1..).unwrap_or(&[]);
     if is_code && behind.iter().all(is_padding) {
-        return Ok(is_led_to);
+        return Ok(false);
     }
     // It may be data. A part of a section has names that are not looked at here.
     let start = instructions.get(barrier).map_or(0, Instruction::end);
