@@ -86,6 +86,9 @@ pub(crate) enum Source {
     Link(Vec<OsString>),
 }
 
+/// Lines that a table has on a terminal, and in a pipe, unless `-n` says otherwise.
+pub(crate) const ROWS: usize = 20;
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Request {
     pub(crate) command: Command,
@@ -101,6 +104,15 @@ pub(crate) struct Request {
     /// The report to compare with, and where the page goes.
     pub(crate) old: Option<OsString>,
     pub(crate) output: Option<OsString>,
+}
+
+/// The most lines of a table; `None` if all are asked for.
+pub(crate) fn rows(request: &Request, usual: usize) -> Option<usize> {
+    match request.number {
+        Some(0) => None,
+        Some(number) => Some(number),
+        None => Some(usual),
+    }
 }
 
 #[derive(Debug, PartialEq, Eq)]

@@ -32,9 +32,6 @@ use args::{AuditRequest, Command, Request, Source};
 use model::Model;
 use table::{Answer, Format, Screen};
 
-/// Lines that a table has on a terminal, and in a pipe, unless `-n` says otherwise.
-const ROWS: usize = 20;
-
 /// Answer the question in `words`, those behind `audit`.
 ///
 /// # Errors
@@ -119,14 +116,6 @@ fn path_of(source: &Source) -> String {
     match source {
         Source::Report(path) => path.to_string_lossy().into_owned(),
         Source::Link(_) => "the link's report".to_owned(),
-    }
-}
-
-fn rows(request: &Request, usual: usize) -> Option<usize> {
-    match request.number {
-        Some(0) => None,
-        Some(number) => Some(number),
-        None => Some(usual),
     }
 }
 

@@ -21,11 +21,13 @@ use object::elf;
 use summaries::native::significance::Significance;
 use summaries::{Atom, AtomIdx, ModuleSummary, SHORT_JUMP};
 
-use super::debug::Meant;
 use super::input::{Input, LE, Role, SymbolPlace};
 use super::stub_code::Code;
 use crate::error::{Error, Result, Stage};
 use crate::plan::{Action, ModulePlan};
+
+/// What a relocation of a debug section means where the address alone does not say: (section, offset) and the atom.
+pub(super) type Meant = ((u32, u64), AtomIdx);
 
 /// One part of a section. Offsets are in bytes from the start of the original section.
 #[derive(Debug, Clone, Copy)]

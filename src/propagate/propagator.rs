@@ -6,8 +6,10 @@
 
 use rayon::prelude::*;
 
+use super::liveness::{Liveness, live};
+use super::models::Models;
+use super::stub;
 use super::values::{self, FlowInputs, ValueFlow};
-use super::{Liveness, Models, live, stub};
 use crate::error::Result;
 use crate::ids::AtomId;
 use crate::index::{Index, LinkInputs};

@@ -72,8 +72,15 @@ fn paths(code: &str) -> Vec<Vec<&str>> {
     found
 }
 
-/// What the library is compiled of: without comments, tests at the end, and visibilities.
+/// What the library is compiled of: without comments, declarations of modules of tests, tests at the end, and visibilities.
 fn code(text: &str) -> String {
+    let mut text = text.to_owned();
+    while let Some((before, behind)) = text.split_once("#[cfg(test)]")
+        && let Some((item, rest)) = behind.split_once("mod tests;")
+        && item.lines().all(|line| line.is_empty() || line.starts_with("#["))
+    {
+        text = format!("{before}{rest}");
+    }
     let text = text.split("#[cfg(test)]").next().unwrap_or("");
     let without_comment = |line: &str| {
         let line = line.split("//").next().unwrap_or("");

@@ -6,14 +6,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::audit::args::Request;
+use crate::audit::args::{ROWS, Request, rows};
 use crate::audit::attribute::{place, symbol};
 use crate::audit::commands::limits::{Reachable, escaped, unknown_calls};
 use crate::audit::demangle::demangle;
 use crate::audit::model::Model;
 use crate::audit::read::ReadCallSite;
 use crate::audit::table::{Answer, Cell, Table};
-use crate::audit::{ROWS, rows};
 use crate::report::graph::BY_SITE;
 
 const COLUMNS: [&str; 6] = ["bytes", "atoms", "call", "in", "state", "leads to"];

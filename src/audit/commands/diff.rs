@@ -1,11 +1,10 @@
 //! `audit diff`: what two links differ in, by name. The differences add up to that of the files, which is checked.
 
-use crate::audit::args::Request;
+use crate::audit::args::{ROWS, Request, rows};
 use crate::audit::attribute::{By, Sum, items, sums};
 use crate::audit::matching::{self, Matched};
 use crate::audit::model::{AuditedModule, Model};
 use crate::audit::table::{Answer, Cell, Table, count};
-use crate::audit::{ROWS, rows};
 use crate::error::{Error, Result, Stage};
 
 /// What is of one module or archive in both links is one thing: its number there, by position; see [`matching`].

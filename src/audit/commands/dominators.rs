@@ -1,12 +1,11 @@
 //! `audit dominators`: what would go if something went, as a list or as a tree.
 
-use crate::audit::args::Request;
+use crate::audit::args::{ROWS, Request, rows};
 use crate::audit::attribute::symbol;
 use crate::audit::graph::dominators::Dominators;
 use crate::audit::graph::{NONE, ROOT};
 use crate::audit::model::Model;
 use crate::audit::table::{Answer, Cell, Table, count};
-use crate::audit::{ROWS, rows};
 
 const COLUMNS: [&str; 6] = ["retained", "%", "own", "atoms", "symbol", "module"];
 

@@ -1,11 +1,10 @@
 //! `audit duplicates`: the same code or data in several places of the program. What the linker joined is told apart from
 //! what takes room twice: constants that it merges by itself, and code that it was asked to fold.
 
-use crate::audit::args::Request;
+use crate::audit::args::{ROWS, Request, rows};
 use crate::audit::attribute::symbol;
 use crate::audit::model::{Atom, Model};
 use crate::audit::table::{Answer, Cell, Table, count};
-use crate::audit::{ROWS, rows};
 
 /// What the linker does with copies of an atom.
 fn joined(model: &Model<'_>, atom: &Atom<'_>) -> &'static str {

@@ -1,11 +1,10 @@
 //! `audit garbage`: what was dropped, and by which reason. Bytes are those of the input, memory of zero-initialised sections
 //! included: what never was in an output has no bytes there.
 
-use crate::audit::args::Request;
+use crate::audit::args::{ROWS, Request, rows};
 use crate::audit::attribute::{By, Item, divide, sums};
 use crate::audit::model::{Atom, Model, State};
 use crate::audit::table::{Answer, Cell, Format, Table, count};
-use crate::audit::{ROWS, rows};
 
 /// Why something isn't in the program.
 const REASONS: [(&str, &str); 5] = [

@@ -5,12 +5,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::audit::args::Request;
+use crate::audit::args::{ROWS, Request, rows};
 use crate::audit::attribute::symbol;
 use crate::audit::demangle::demangle;
 use crate::audit::model::{Definer, GraphEdge, Model};
 use crate::audit::table::{Answer, Cell, Table, count};
-use crate::audit::{ROWS, rows};
 
 /// Symbols, atoms that refer to them.
 type Sum = (u64, u64);

@@ -1,10 +1,9 @@
 //! `audit top`: what the bytes of the linked file are, the largest first. The lines add up to the length of the file.
 
-use crate::audit::args::Request;
+use crate::audit::args::{ROWS, Request, rows};
 use crate::audit::attribute::{By, Sum, items, sums};
 use crate::audit::model::Model;
 use crate::audit::table::{Answer, Cell, Table, count};
-use crate::audit::{ROWS, rows};
 use crate::error::Result;
 
 /// The answer.

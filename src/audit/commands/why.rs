@@ -4,7 +4,7 @@
 //! Several things of one name are asked about together: they go when none of them is reached. The cut keeps the entry and `main`,
 //! without which every answer would be "don't call main", and what the user wants to keep.
 
-use crate::audit::args::Request;
+use crate::audit::args::{ROWS, Request, rows};
 use crate::audit::attribute::{place, symbol};
 use crate::audit::commands::dominators::weights;
 use crate::audit::demangle::demangle;
@@ -13,7 +13,6 @@ use crate::audit::graph::cut::cut;
 use crate::audit::graph::{Arc, Graph, NONE, ROOT};
 use crate::audit::model::{Model, State};
 use crate::audit::table::{Answer, Cell, Table, count};
-use crate::audit::{ROWS, rows};
 use crate::error::{Error, Result, Stage};
 
 const PATH: [&str; 3] = ["reference", "place", "to"];

@@ -10,10 +10,8 @@ use summaries::AtomIdx;
 use super::layout::Layout;
 use super::view::{DebugSection, decode};
 use crate::emit::input::{LE, Rela};
+use crate::emit::parts::Meant;
 use crate::error::{Error, Result, Stage};
-
-/// What a relocation of a debug section means where the address alone does not say: (section, offset) and the atom.
-pub(in crate::emit) type Meant = ((u32, u64), AtomIdx);
 
 #[derive(Debug)]
 pub(super) struct Draft {

@@ -27,7 +27,6 @@ mod view;
 use object::elf;
 use rayon::prelude::*;
 
-pub(super) use self::draft::Meant;
 use self::draft::{Draft, OffsetMap, relocation};
 use self::layout::{Layout, SectionSymbols};
 use self::lists::{ListSection, ListUse, append_ranges};
@@ -36,7 +35,7 @@ use self::units::{Needs, SpanUnit, Tables};
 use self::view::DebugSection;
 use super::input::{Input, LE, Rela, Role, SymbolPlace};
 use super::overlay::Overlay;
-use super::parts::SplitSections;
+use super::parts::{Meant, SplitSections};
 use crate::error::{Error, Result, Stage};
 use crate::plan::Action;
 

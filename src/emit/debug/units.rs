@@ -15,10 +15,11 @@ use gimli::constants as dw;
 use gimli::{AttributeSpecification, AttributeValue, EndianSlice, LittleEndian};
 use summaries::AtomIdx;
 
-use super::draft::{Meant, uleb};
+use super::draft::uleb;
 use super::layout::Layout;
 use super::lists::{Cursor, ListBase, ListUse};
 use super::view::{DebugSection, decode};
+use crate::emit::parts::Meant;
 use crate::error::{Error, Result, Stage};
 
 type Slice<'r> = EndianSlice<'r, LittleEndian>;

@@ -10,7 +10,7 @@ use super::flow::{FIRST_STACK_PARAMETER, Flow, ObjectKind};
 use super::graph::{ESCAPED, EscapeReason, OverdefinedReason};
 use super::sets::Element;
 use crate::ids::{AtomId, Id, SymbolId};
-use crate::propagate::Witness;
+use crate::propagate::liveness::Witness;
 
 impl Flow<'_> {
     /// Let the address of an atom escape, wherever in it.

@@ -22,7 +22,7 @@ use super::sets::Element;
 use super::site::{PendingStackArguments, Site};
 use crate::ids::{AtomId, Id, SymbolId};
 use crate::index::{EdgeEffect, EdgeKind};
-use crate::propagate::Witness;
+use crate::propagate::liveness::Witness;
 
 /// What an object of the graph is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

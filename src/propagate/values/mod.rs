@@ -38,7 +38,7 @@ use std::collections::BTreeSet;
 
 use summaries::{ModuleSummary, Severity};
 
-use super::{Liveness, Witness};
+use super::liveness::{Liveness, Witness};
 use crate::ids::{AtomId, Id, SymbolId};
 pub use budget::GivenUp;
 use causes::Causes;

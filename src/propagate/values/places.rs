@@ -12,7 +12,7 @@ use summaries::{
 use crate::config::{Config, OutputKind};
 use crate::ids::{AtomId, Id, ModuleId, SymbolId};
 use crate::index::{Index, Region, is_ordinary_data};
-use crate::propagate::Liveness;
+use crate::propagate::liveness::Liveness;
 use crate::resolve::{Prevailing, Resolution};
 
 /// The model of a function of a shared library, by its symbol.

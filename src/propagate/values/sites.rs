@@ -15,7 +15,7 @@ use super::places::ResolvedPlace;
 use super::sets::Element;
 use super::site::{CallInterface, PendingStackArguments, Site, both, pairs};
 use crate::ids::{AtomId, Id};
-use crate::propagate::Witness;
+use crate::propagate::liveness::Witness;
 
 /// rbp: no convention passes anything there, and it may be the frame's.
 const NEVER_PASSED: u64 = 0b10_0000;
