@@ -81,6 +81,12 @@ pub struct PruneOptions {
     pub why: Vec<String>,
     pub keep: Vec<String>,
     pub emit_dir: Option<PathBuf>,
+    /// `--prune-plan`: nothing is linked, and the plans of objects and archives are written into this folder.
+    pub plan_dir: Option<PathBuf>,
+    /// `--prune-interfaces`: the folder of the interfaces that were made ahead.
+    pub interface_dir: Option<PathBuf>,
+    /// `--prune-emitted`: the folder of the pruned objects that were made ahead.
+    pub emitted_dir: Option<PathBuf>,
     pub linker: Option<PathBuf>,
     /// The directory of the cache of summaries and pruned objects (`--prune-cache=DIR`); `None`: no cache.
     pub cache: Option<PathBuf>,
@@ -114,6 +120,9 @@ impl Default for PruneOptions {
             why: Vec::new(),
             keep: Vec::new(),
             emit_dir: None,
+            plan_dir: None,
+            interface_dir: None,
+            emitted_dir: None,
             linker: None,
             cache: None,
             jobs: None,
@@ -142,8 +151,11 @@ impl PruneOptions {
     /// Replace `%o` in the names of files that a link writes by the file name of its output, so that each link of a build writes its own.
     pub fn name_files_after(&mut self, output: &Path) {
         let name = output.file_name().unwrap_or_default();
-        let files = [&mut self.report, &mut self.remarks, &mut self.log, &mut self.repro, &mut self.emit_dir];
-        for file in files.into_iter().flatten() {
+        let folders =
+            [&mut self.emit_dir, &mut self.plan_dir, &mut self.interface_dir, &mut self.emitted_dir];
+        let files =
+            [&mut self.report, &mut self.remarks, &mut self.log, &mut self.repro].into_iter().chain(folders);
+        for file in files.flatten() {
             let mut named = OsString::new();
             let mut rest = file.as_os_str().as_bytes();
             while let Some(at) = rest.windows(2).position(|two| two == b"%o") {

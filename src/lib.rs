@@ -18,6 +18,7 @@ pub mod refusal;
 pub mod emit;
 pub mod link;
 pub mod pruned_link;
+pub mod actions;
 pub mod shadow;
 pub mod verify;
 pub mod report;
@@ -26,6 +27,7 @@ pub mod split;
 pub mod audit;
 pub mod compression;
 pub mod error;
+pub mod hashing;
 pub mod ids;
 pub mod repro;
 pub mod timing;
@@ -54,6 +56,8 @@ pub enum Outcome {
     Linked,
     /// Nothing was linked: the caller links the originals, completes the report if there is one, and says why.
     Originals(Option<Box<Report>>, Option<String>),
+    /// Nothing was to be linked: the plans are written.
+    Planned,
     /// Nothing was linked, and it is for the compiler driver's own linker to do: see [`link::system`].
     System,
 }
@@ -64,12 +68,15 @@ pub fn link_main(config: &Config) -> ExitCode {
     if prune.off {
         return shadow::link(config);
     }
+    if prune.plan_dir.is_some() {
+        return plan_main(config);
+    }
     if !link::workspace::can_publish(config) {
         return link::exec_plain(config);
     }
     link::waiting::start(config);
     let (report, warning) = match run_caught(config) {
-        Ok(Outcome::Linked) => return ExitCode::SUCCESS,
+        Ok(Outcome::Linked | Outcome::Planned) => return ExitCode::SUCCESS,
         Ok(Outcome::System) => {
             let system = config.linker.system.as_ref();
             return system.map_or_else(|| link::exec_plain(config), |s| link::system::exec(config, s));
@@ -85,6 +92,17 @@ pub fn link_main(config: &Config) -> ExitCode {
         return link::exec_plain(config);
     }
     complete(config, link::run_plain(config, warning.as_deref()), report)
+}
+
+/// Plan a link and link nothing: what goes wrong is an error, since somebody else links.
+fn plan_main(config: &Config) -> ExitCode {
+    match run_caught(config) {
+        Ok(_) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("lto-prune: error: {error}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// The passes, timed; what went wrong with them, a panic too, is a message.
@@ -142,6 +160,11 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
     let settled = refusal::settle(link, &mut index, &mut flow, &propagator, timer);
     // Each atom is kept, dropped or a stub.
     let mut verdict = refusal::gate(link, &index, &flow, &settled);
+    if let Some(dir) = &config.prune.plan_dir {
+        verdict.warning(link)?.iter().for_each(|warning| eprintln!("lto-prune: warning: {warning}"));
+        actions::write_plans(link, Some(&settled.plan).filter(|_| verdict.allows()), dir)?;
+        return Ok(Outcome::Planned);
+    }
     if verdict.needs_system_linker(config) {
         return Ok(Outcome::System);
     }
@@ -216,6 +239,7 @@ fn dispatch(mode: Mode, env: &args::Environment<'_>) -> Result<ExitCode> {
         Mode::Completions(shell) => modes::run_completions(&shell),
         Mode::Summarize(words) => done(summarize::summarize_command(&words)),
         Mode::Dump(file) => done(summarize::dump_command(&[file.into_os_string()])),
+        Mode::Emit(words) => done(actions::emit_command(&words)),
         Mode::Bisect(words) => bisect::main(&words, env),
         Mode::Split(words) => split::run(&words),
         Mode::ExplainTrap(words) => modes::run_explain_trap(&words),

@@ -36,6 +36,8 @@ pub enum Mode {
     Completions(OsString),
     /// The subcommand `summarize`, with the words behind it.
     Summarize(Vec<OsString>),
+    /// The subcommand `emit`, with the words behind it.
+    Emit(Vec<OsString>),
     /// The subcommand `dump`, with the file to print.
     Dump(PathBuf),
     /// `lto-prune audit COMMAND ...`, see [`crate::audit`].
@@ -93,7 +95,9 @@ fn own_mode(words: &[OsString]) -> Result<Mode> {
     let asks_help = matches!(rest, [word] if word == "--help" || word == "-h");
     match first.to_str() {
         Some("--help" | "-h" | "help") => Ok(Mode::Help(None)),
-        Some("install-shims" | "completions" | "summarize" | "dump" | "explain-trap") if asks_help => {
+        Some("install-shims" | "completions" | "summarize" | "emit" | "dump" | "explain-trap")
+            if asks_help =>
+        {
             Ok(Mode::Help(None))
         }
         Some("--version" | "-V") => Ok(Mode::Version),
@@ -106,6 +110,7 @@ fn own_mode(words: &[OsString]) -> Result<Mode> {
             _ => usage("completions takes one shell: lto-prune completions bash|zsh|fish"),
         },
         Some("summarize") => Ok(Mode::Summarize(rest.to_vec())),
+        Some("emit") => Ok(Mode::Emit(rest.to_vec())),
         Some("dump") => match rest {
             [file] => Ok(Mode::Dump(PathBuf::from(file))),
             _ => usage("dump takes one file: lto-prune dump FILE"),

@@ -7,6 +7,7 @@
 mod action;
 mod demanded;
 mod empty_fdes;
+pub mod file;
 mod fold;
 pub mod limit;
 mod linker_gc;

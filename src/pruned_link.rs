@@ -6,16 +6,17 @@
 use std::borrow::Cow;
 
 use rayon::prelude::*;
-use summaries::{Limit, LimitRecord};
+use summaries::{Limit, LimitRecord, ModuleKind, ModuleSummary};
 
 use crate::config::{Config, Dialect};
 use crate::emit;
-use crate::emit::tree::{EmissionInputs, PrunedObject};
+use crate::emit::tree::{EmissionInputs, Prepared, PrunedObject};
 use crate::error::{Error, Result, Stage};
 use crate::ids::Id;
 use crate::index::{Index, LinkInputs};
 use crate::inputs::{self, Inputs};
 use crate::link::{self, bound, workspace::Workspace};
+use crate::plan::ModulePlan;
 use crate::propagate::Liveness;
 use crate::refusal::{self, PlainOutput, Settled, Verdict};
 use crate::report::accounting::{Totals, sizes};
@@ -94,6 +95,7 @@ fn prune_and_link(
     let config = sources.config;
     let originals = || Pruned { totals: account(link, &[]), ..Pruned::default() };
     let no_thread = |e| Error::io(Stage::Link, &config.linker.path, "start a thread for", e);
+    not_emitted_ahead(sources)?;
     bound::clean_up_on_signals().map_err(no_thread)?;
     let workspace = Workspace::new(config)?;
     let emitted = timer.stage(Stage::Emit, || emit::tree::emit(sources, &workspace.copies))?;
@@ -138,6 +140,34 @@ fn prune_and_link(
     Ok(Pruned { linked: true, totals: account(link, &emitted.objects), ..Pruned::default() })
 }
 
+/// With `--prune-emitted`, say if something of a file with an interface is to be emitted here that should have been there: then an action was not
+/// run, or with other inputs.
+fn not_emitted_ahead(sources: EmissionInputs<'_>) -> Result<()> {
+    let EmissionInputs { config, inputs, resolution, plan, prepared, .. } = sources;
+    let Some(dir) = &config.prune.emitted_dir else { return Ok(()) };
+    let has_interface =
+        |at: usize| inputs.files[inputs.modules[resolution.loaded[at]].file].interface.is_some();
+    let is_missing = |at: &usize| {
+        let is_emitted = plan.modules[*at].is_untouched() || matches!(prepared[*at], Prepared::Pruned(_));
+        !is_emitted && has_interface(*at)
+    };
+    let missing: Vec<usize> = (0..plan.modules.len()).filter(is_missing).collect();
+    let Some(first) = missing.first() else { return Ok(()) };
+    let count = missing.len();
+    let message = format!(
+        "{count} pruned object{} that this link needs {} not in {}, and emitted in the link: the action was not run, or with other inputs; the first",
+        if count == 1 { "" } else { "s" },
+        if count == 1 { "is" } else { "are" },
+        dir.display()
+    );
+    let error = Error::new(Stage::Emit, message).in_file(inputs.module_name(resolution.loaded[*first]));
+    if config.prune.strict {
+        return Err(error);
+    }
+    eprintln!("lto-prune: warning: {error}");
+    Ok(())
+}
+
 /// Each pruned object agrees with its plan, and every reference of an allocated section still has a definition. Objects that do, and are new, go into the cache.
 fn verify_emitted(
     link: LinkInputs<'_>,
@@ -175,16 +205,32 @@ fn verify_module<'s>(
     let name = sources.inputs.module_name(module);
     let original = sources.inputs.module_bytes(module);
     let (summary, plan) = (sources.summaries[position], &sources.plan.modules[position]);
-    if sources.inputs.modules[module].kind == inputs::FileKind::Bitcode {
-        let Some(pruned) = pruned else { return Ok(verify::bitcode_facts(name, original, None)) };
-        emit::bitcode::with_fates(original, summary, plan, |fate| {
-            verify::bitcode(&name, original, pruned, fate)
-        })?;
-        return Ok(verify::bitcode_facts(name, original, Some(pruned)));
+    if let Some(pruned) = pruned {
+        verify_rewritten(&name, original, pruned, summary, plan)?;
     }
-    let Some(pruned) = pruned else { return verify::facts(&name, original) };
-    verify::object(&name, original, pruned, &verify::Expected::new(summary, plan))?;
-    verify::facts(&name, pruned)
+    if sources.inputs.modules[module].kind == inputs::FileKind::Bitcode {
+        return Ok(verify::bitcode_facts(name, original, pruned));
+    }
+    verify::facts(&name, pruned.unwrap_or(original))
+}
+
+/// A module that was rewritten agrees with its plan.
+///
+/// # Errors
+/// It does not: section and symbol are named.
+pub fn verify_rewritten(
+    name: &str,
+    original: &[u8],
+    pruned: &[u8],
+    summary: &ModuleSummary,
+    plan: &ModulePlan,
+) -> Result<()> {
+    if summary.kind == ModuleKind::Bitcode {
+        return emit::bitcode::with_fates(original, summary, plan, |fate| {
+            verify::bitcode(name, original, pruned, fate)
+        });
+    }
+    verify::object(name, original, pruned, &verify::Expected::new(summary, plan))
 }
 
 /// The output, held against what the plain one has.

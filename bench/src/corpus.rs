@@ -108,6 +108,18 @@ impl Corpus {
         Ok(corpus)
     }
 
+    /// As [`Corpus::timed`], and behind them those of bitcode that are built.
+    ///
+    /// # Errors
+    /// If nothing fits, or lto-prune isn't built.
+    pub(crate) fn all(root: PathBuf, only: &[String]) -> Result<Corpus> {
+        let bitcode = Corpus::in_modes(root.clone(), only, &LTO_MODES)?;
+        let mut corpus = Corpus::in_modes(root.clone(), only, &MODES)?;
+        corpus.links.extend(Corpus::in_modes(root, only, &TIMED_MODES)?.links);
+        corpus.links.extend(bitcode.links);
+        corpus.having_links()
+    }
+
     fn in_modes(root: PathBuf, only: &[String], modes: &[&str]) -> Result<Corpus> {
         let mut links = Vec::new();
         for program in PROGRAMS {

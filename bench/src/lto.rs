@@ -119,7 +119,8 @@ fn thin_link(corpus: &Corpus, options: &Options, link: &Link, lld: &Path, scratc
     Ok(Times { cold, warm, emission, index_only })
 }
 
-fn linker(link: &Link) -> Result<PathBuf> {
+/// The lld that reads the bitcode of a program, and the objects of its compiler.
+pub(crate) fn linker(link: &Link) -> Result<PathBuf> {
     if link.program == "hexyl" { rust_linker() } else { find_linker("lld") }
 }
 

@@ -4,6 +4,7 @@
 //! `soak`, `reach`, `trace`, `sites`, `differ`, `kills` and `mutate` compile.
 //! Exit status: 0, or 1 when a comparison failed, or 2 when a command could not run.
 
+mod actions;
 mod audit;
 mod beside;
 mod builds;
@@ -46,8 +47,9 @@ type Error = Box<dyn std::error::Error + Send + Sync>;
 type Result<T> = std::result::Result<T, Error>;
 
 const USAGE: &str =
-    "usage: bench links|stops|folds|audit|pages|examples|gcdiff|check|builds|lto|soak|soak-links|differ|reach|trace|sites|oracle|kills|mutate|scale|survey|recompiled|split [options]
+    "usage: bench links|actions|stops|folds|audit|pages|examples|gcdiff|check|builds|lto|soak|soak-links|differ|reach|trace|sites|oracle|kills|mutate|scale|survey|recompiled|split [options]
   links             time and memory of each link, the linker alone beside lto-prune, and .text sizes
+  actions           each link in actions (docs/ACTIONS.md) is the link by one command; sizes and times
   stops             what becomes of code that only mentions of its address reach, and what keeps it, in bytes
   folds             .text with --icf=safe, the linker alone beside lto-prune
   audit             what `lto-prune audit` says of each link adds up, and in which time it does
@@ -192,6 +194,7 @@ fn run(args: &[String]) -> Result<bool> {
         "oracle" => return oracle::run(&Corpus::bitcode(root, &options.only)?, &options),
         "lto" => return lto::run_all(&Corpus::bitcode(root, &options.only)?, &options),
         "links" => return links::run(&Corpus::timed(root, &options.only)?, &options),
+        "actions" => return actions::run(&Corpus::all(root, &options.only)?, &options),
         "sites" => return sites::run(&Corpus::built(root, &options.only)?, &options),
         _ => {}
     }

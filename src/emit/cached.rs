@@ -8,8 +8,9 @@ use std::fs;
 use std::hash::{Hash, Hasher};
 use std::os::unix::fs::MetadataExt;
 
+use crate::hashing::hash_of_parts;
 use crate::plan::ModulePlan;
-use crate::summarize::cache::{CacheKey, LinkCache, key_of};
+use crate::summarize::cache::{CacheKey, LinkCache};
 
 /// What this plan made of the module at a load position in an earlier link.
 pub fn get(cached: LinkCache<'_>, position: usize, plan: &ModulePlan) -> Option<Vec<u8>> {
@@ -34,7 +35,7 @@ fn key(cached: LinkCache<'_>, position: usize, plan: &ModulePlan) -> Option<Cach
     let summary = cached.keys.get(position)?.as_ref()?;
     let mut planned = Hashed::default();
     plan.hash(&mut planned);
-    Some(key_of(&[&summary.key, &executable()?, &planned.0]))
+    Some(hash_of_parts(&[&summary.key, &executable()?, &planned.0]))
 }
 
 /// The bytes that a value gives to a hasher.

@@ -8,6 +8,7 @@
 //! index with a disposition each ([`sections`]), symbols by their old index with a disposition each ([`symbols`]), and the
 //! relocations that tie them ([`relocations`]); the new numbering is computed once, just before writing.
 
+pub mod ahead;
 pub mod archive;
 pub mod bitcode;
 pub mod cached;

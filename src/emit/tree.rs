@@ -19,14 +19,15 @@ use std::path::{Component, Path, PathBuf};
 use rayon::prelude::*;
 use summaries::{ModuleKind, ModuleSummary};
 
+use super::ahead::EmittedAhead;
 use super::{ExplicitDebug, archive, bitcode, cached, object};
 use crate::config::{Config, Dialect, LineArg};
 use crate::error::{Error, Result, Stage};
 use crate::ids::{DsoId, FileId, ModuleId};
+use crate::index::LinkInputs;
 use crate::inputs::{Inputs, SequenceItem};
-use crate::plan::Plan;
+use crate::plan::{ModulePlan, Plan};
 use crate::resolve::Resolution;
-use crate::summarize::cache::LinkCache;
 
 /// What a copy's path stands for.
 #[derive(Debug, Default)]
@@ -166,19 +167,16 @@ pub fn emit<'s>(sources: EmissionInputs<'s>, dir: &Path) -> Result<Emitted<'s>> 
 
 /// All modules before emission, in load order: taken from the cache, or with explicit debug information where code is divided and there is some. The
 /// error of a module says why nothing of it may go.
-pub fn prepare(
-    inputs: &Inputs,
-    resolution: &Resolution<'_>,
-    summaries: &[&ModuleSummary],
-    cache: LinkCache<'_>,
-    plan: &Plan,
-) -> Vec<Result<Prepared>> {
+pub fn prepare(link: LinkInputs<'_>, plan: &Plan) -> Vec<Result<Prepared>> {
+    let LinkInputs { config, inputs, resolution, summaries, cached: cache, .. } = link;
+    let ahead = EmittedAhead::of_link(config, inputs, resolution, plan);
     let one = |(position, (&module, summary)): (usize, (&ModuleId, &&ModuleSummary))| {
         let plan = &plan.modules[position];
         if plan.is_untouched() {
             return Ok(Prepared::Original);
         }
-        if let Some(pruned) = cached::get(cache, position, plan) {
+        let ahead = ahead.as_ref().and_then(|ahead| ahead.get(inputs, module, summary, plan));
+        if let Some(pruned) = ahead.or_else(|| cached::get(cache, position, plan)) {
             return Ok(Prepared::Pruned(pruned));
         }
         let may_have = summary.kind == ModuleKind::Native && summaries::have_debug_info(&summary.atoms);
@@ -202,17 +200,33 @@ pub fn objects(sources: EmissionInputs<'_>) -> Result<Vec<PrunedObject<'_>>> {
         }
         let original = inputs.module_bytes(module);
         let in_file = |e: Error| e.in_file(inputs.module_name(module));
-        let rewritten = match (&prepared[position], summary.kind) {
-            (Prepared::Pruned(object), _) => return Ok(Some(Cow::Borrowed(object.as_slice()))),
-            (_, ModuleKind::Bitcode) => bitcode::apply(original, summary, plan),
-            (Prepared::Explicit(explicit), _) => {
-                object::rewrite_explicit(original, summary, plan, Some(explicit))
-            }
-            (Prepared::Original, _) => object::rewrite_explicit(original, summary, plan, None),
-        };
+        if let Prepared::Pruned(object) = &prepared[position] {
+            return Ok(Some(Cow::Borrowed(object.as_slice())));
+        }
+        let rewritten = rewrite_module(original, summary, plan, &prepared[position]);
         rewritten.map_err(in_file).map(|object| Some(Cow::Owned(object)))
     };
     (0..resolution.loaded.len()).into_par_iter().map(one).collect()
+}
+
+/// One module by its plan; `prepared` is what there is of it already.
+///
+/// # Errors
+/// It can't be emitted as planned.
+pub fn rewrite_module(
+    original: &[u8],
+    summary: &ModuleSummary,
+    plan: &ModulePlan,
+    prepared: &Prepared,
+) -> Result<Vec<u8>> {
+    match (prepared, summary.kind) {
+        (Prepared::Pruned(object), _) => Ok(object.clone()),
+        (_, ModuleKind::Bitcode) => bitcode::apply(original, summary, plan),
+        (Prepared::Explicit(explicit), _) => {
+            object::rewrite_explicit(original, summary, plan, Some(explicit))
+        }
+        (Prepared::Original, _) => object::rewrite_explicit(original, summary, plan, None),
+    }
 }
 
 /// What a file to be written holds.

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use object::elf;
 use summaries::LimitRecord;
 
+use super::interface::Interface;
 use super::mapped::Mapped;
 use super::scripts::facts::ScriptFacts;
 use crate::ids::{DsoId, FileId, IdVec, ModuleId};
@@ -34,6 +35,15 @@ pub struct InputFile {
     pub path: PathBuf,
     pub kind: FileKind,
     pub bytes: Mapped,
+    /// What was made of it ahead of the link, where the link was told to look for that.
+    pub interface: Option<Interface>,
+}
+
+impl InputFile {
+    /// A file with these bytes, of which nothing was made ahead.
+    pub fn new(path: PathBuf, kind: FileKind, bytes: Mapped) -> Self {
+        InputFile { path, kind, bytes, interface: None }
+    }
 }
 
 /// A relocatable object (or bitcode, or something unknown in an archive), loaded or not. What is named twice to be loaded

@@ -66,7 +66,7 @@ pub(super) fn append(
             };
             let kind = FileKind::SharedLibrary;
             let token = path.to_string_lossy().into_owned();
-            let file = inputs.files.push(InputFile { path, kind, bytes });
+            let file = inputs.files.push(InputFile::new(path, kind, bytes));
             known.insert(own_name(facts.soname.as_deref(), inputs.files.get(file)));
             runpaths.push(facts.runpath);
             let new = Dso { file, soname: facts.soname, needed: facts.needed, symbols: facts.symbols };

@@ -18,13 +18,12 @@ use summaries::{Limit, LimitRecord, bitcode};
 use super::archive::{self, Archive};
 use super::dso::{self, DsoFacts};
 use super::files::{Dso, FileKind, InputFile, Inputs, Module, SequenceItem};
-use super::mapped::Mapped;
 use super::recognise::recognise;
 use super::scripts::implicit::{self, ScriptCommand};
 use super::search::{FoundLibrary, LibrarySearch, open};
 use super::{implicit_dsos, scripts};
 use crate::config::{Config, Dialect, InputArg, InputState};
-use crate::error::Result;
+use crate::error::{Error, Result, Stage};
 use crate::ids::{DsoId, FileId, IdVec, ModuleId};
 
 /// Scripts may name scripts; a chain or a crowd beyond these is not a sane link.
@@ -34,9 +33,10 @@ const MAX_SCRIPT_INPUTS: usize = 10_000;
 /// Open, map and recognise everything on the line.
 ///
 /// # Errors
-/// None today: what can't be read is a limit.
+/// Where a link is only planned, an input that can't be read, and has no interface. Otherwise such a one is a limit.
 pub fn load(config: &Config) -> Result<Inputs> {
     let mut loader = Loader {
+        config,
         search: LibrarySearch::new(config),
         by_path: FxHashMap::default(),
         opened: open_in_parallel(config),
@@ -55,10 +55,20 @@ pub fn load(config: &Config) -> Result<Inputs> {
     if let Some(file) = output_among(config, &inputs) {
         inputs.refuse(Some(file), Limit::LinkError, "the output is an input");
     }
-    let parsed = parse_in_parallel(&inputs, &drafts);
+    let parsed = parse_in_parallel(config, &inputs, &drafts);
     let mut runpaths = Builder { config, inputs: &mut inputs, parsed, runpaths: Vec::new() }.build(drafts);
     if config.linker.dialect == Dialect::Bfd && !config.static_link {
         implicit_dsos::append(config, &search, &mut inputs, &mut runpaths);
+    }
+    let unreadable = |(_, record): &&(_, LimitRecord)| record.limit == Limit::UnreadableInput;
+    if let Some((file, record)) =
+        inputs.limits.iter().find(unreadable).filter(|_| config.prune.plan_dir.is_some())
+    {
+        let error = Error::new(Stage::Load, &record.detail);
+        return Err(match file {
+            Some(file) => error.in_file(inputs.files[*file].path.display().to_string()),
+            None => error,
+        });
     }
     Ok(inputs)
 }
@@ -76,22 +86,23 @@ enum DraftItem {
 }
 
 struct Loader<'a> {
+    config: &'a Config,
     search: LibrarySearch<'a>,
     by_path: FxHashMap<PathBuf, Option<FileId>>,
     /// The files that threads opened ahead of the loader, by path.
-    opened: FxHashMap<PathBuf, io::Result<(Mapped, FileKind)>>,
+    opened: FxHashMap<PathBuf, io::Result<InputFile>>,
     drafts: Vec<Draft>,
     script_inputs: usize,
     inputs: Inputs,
 }
 
-fn open_in_parallel(config: &Config) -> FxHashMap<PathBuf, io::Result<(Mapped, FileKind)>> {
+fn open_in_parallel(config: &Config) -> FxHashMap<PathBuf, io::Result<InputFile>> {
     let named = config.inputs.iter().filter_map(|input| match input {
         InputArg::File { path, .. } => Some(path),
         _ => None,
     });
     let named: Vec<&OsString> = named.collect();
-    named.par_iter().map(|path| (PathBuf::from(path), open(Path::new(path)))).collect()
+    named.par_iter().map(|path| (PathBuf::from(path), open(config, Path::new(path)))).collect()
 }
 
 /// A limit of the whole link.
@@ -135,11 +146,9 @@ impl Loader<'_> {
         if let Some(known) = self.by_path.get(path) {
             return *known;
         }
-        let opened = self.opened.remove(path).unwrap_or_else(|| open(path));
+        let opened = self.opened.remove(path).unwrap_or_else(|| open(self.config, path));
         let id = match opened {
-            Ok((bytes, kind)) => {
-                Some(self.inputs.files.push(InputFile { path: path.to_owned(), kind, bytes }))
-            }
+            Ok(file) => Some(self.inputs.files.push(file)),
             Err(error) => {
                 self.inputs.refuse(None, Limit::UnreadableInput, format!("{}: {error}", path.display()));
                 None
@@ -241,24 +250,24 @@ enum Parsed {
 /// The own file of a thin archive's member.
 struct ThinMember {
     path: PathBuf,
-    opened: io::Result<(Mapped, FileKind)>,
+    opened: io::Result<InputFile>,
 }
 
-fn parse_in_parallel(inputs: &Inputs, drafts: &[Draft]) -> FxHashMap<FileId, Parsed> {
+fn parse_in_parallel(config: &Config, inputs: &Inputs, drafts: &[Draft]) -> FxHashMap<FileId, Parsed> {
     let mut files: Vec<FileId> = drafts
         .iter()
         .filter_map(|d| if let DraftItem::File { file, .. } = &d.item { Some(*file) } else { None })
         .collect();
     files.sort_unstable();
     files.dedup();
-    files.par_iter().filter_map(|id| Some((*id, parse(inputs.files.get(*id)?)?))).collect()
+    files.par_iter().filter_map(|id| Some((*id, parse(config, inputs.files.get(*id)?)?))).collect()
 }
 
-fn parse(file: &InputFile) -> Option<Parsed> {
+fn parse(config: &Config, file: &InputFile) -> Option<Parsed> {
     match file.kind {
         FileKind::Archive | FileKind::ThinArchive => Some(match archive::parse(&file.bytes) {
             Ok(archive) => {
-                let thin = if archive.thin { open_members(&file.path, &archive) } else { Vec::new() };
+                let thin = if archive.thin { open_members(config, &file.path, &archive) } else { Vec::new() };
                 Parsed::Archive(archive, thin)
             }
             Err(detail) => Parsed::Failed(Limit::MalformedObject, detail),
@@ -271,11 +280,11 @@ fn parse(file: &InputFile) -> Option<Parsed> {
     }
 }
 
-fn open_members(archive_path: &Path, archive: &Archive) -> Vec<ThinMember> {
+fn open_members(config: &Config, archive_path: &Path, archive: &Archive) -> Vec<ThinMember> {
     let directory = archive_path.parent().unwrap_or(Path::new(""));
     let open_member = |member: &archive::Member| {
         let path = directory.join(&member.name);
-        let opened = open(&path);
+        let opened = open(config, &path);
         ThinMember { path, opened }
     };
     archive.members.par_iter().map(open_member).collect()
@@ -450,9 +459,9 @@ impl Builder<'_> {
             let (in_file, range, kind) = if archive.thin {
                 let Some(ThinMember { path, opened }) = thin.next() else { continue };
                 match opened {
-                    Ok((bytes, kind)) => {
-                        let size = bytes.len();
-                        (self.inputs.files.push(InputFile { path, kind, bytes }), 0..size, kind)
+                    Ok(file) => {
+                        let (size, kind) = (file.bytes.len(), file.kind);
+                        (self.inputs.files.push(file), 0..size, kind)
                     }
                     Err(error) => {
                         let detail = format!("member {}: {error}", path.display());

@@ -68,6 +68,11 @@ impl Mapped {
         Ok(Mapped { bytes: Bytes::Read(bytes), stamp: meta.is_file().then(|| stamp(&meta)) })
     }
 
+    /// Bytes that are in no file, which stay what they are.
+    pub fn from_bytes(bytes: Vec<u8>) -> Self {
+        Mapped { bytes: Bytes::Read(bytes), stamp: None }
+    }
+
     /// Whether the file at `path` is still the one that was opened there, unchanged.
     pub fn is_unchanged(&self, path: &Path) -> bool {
         self.stamp.is_none_or(|before| path.metadata().is_ok_and(|meta| stamp(&meta) == before))

@@ -8,6 +8,7 @@ pub mod dso;
 mod files;
 pub mod glob;
 mod implicit_dsos;
+pub mod interface;
 mod load;
 pub mod mapped;
 pub mod recognise;

@@ -18,7 +18,7 @@ use std::path::Path;
 
 use summaries::Limit;
 
-use super::files::{InputFile, Inputs};
+use super::files::Inputs;
 use super::search::{FoundLibrary, LibrarySearch};
 use crate::config::Config;
 use crate::ids::FileId;
@@ -75,9 +75,9 @@ fn open(path: &Path, search: &LibrarySearch<'_>, inputs: &mut Inputs) -> Option<
             _ => path.to_owned(),
         },
     };
-    match super::search::open(&found) {
-        Ok((bytes, kind)) => {
-            let file = inputs.files.push(InputFile { path: found, kind, bytes });
+    match search.open(&found) {
+        Ok(file) => {
+            let file = inputs.files.push(file);
             inputs.opened.push(file);
             Some(file)
         }

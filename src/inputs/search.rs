@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::archive;
-use super::files::FileKind;
+use super::files::{FileKind, InputFile};
+use super::interface::{self, Interface};
 use super::mapped::Mapped;
 use super::recognise::{is_foreign_elf, recognise};
 use crate::config::{Config, Dialect};
@@ -86,7 +87,7 @@ impl<'a> LibrarySearch<'a> {
             let beside = script.and_then(real_folder);
             let directories = beside.iter().chain(&self.directories);
             return names.iter().find_map(|n| {
-                directories.clone().map(|d| d.join(OsStr::from_bytes(n))).find(|p| p.exists())
+                directories.clone().map(|d| d.join(OsStr::from_bytes(n))).find(|p| self.is_there(p))
             });
         }
         if self.config.linker.dialect == Dialect::Gold && name.as_bytes().contains(&b'/') {
@@ -99,14 +100,23 @@ impl<'a> LibrarySearch<'a> {
         found.or_else(|| self.defaults().iter().find_map(|d| candidates(d)))
     }
 
+    pub(super) fn open(&self, path: &Path) -> io::Result<InputFile> {
+        open(self.config, path)
+    }
+
+    /// Whether there is something by this name: a file, or where a link is only planned what stands for one.
+    fn is_there(&self, path: &Path) -> bool {
+        path.exists() || stand_in(self.config, path).is_some()
+    }
+
     fn acceptable(&self, path: &Path) -> bool {
-        if !path.exists() {
+        if !self.is_there(path) {
             return false;
         }
         match self.config.linker.dialect {
             Dialect::Lld | Dialect::Wild => true,
             Dialect::Bfd | Dialect::Gold | Dialect::Mold => {
-                path.is_file() && !Mapped::open(path).is_ok_and(|bytes| is_foreign(&bytes))
+                open(self.config, path).is_ok_and(|file| !is_foreign(&file.bytes))
             }
         }
     }
@@ -114,7 +124,8 @@ impl<'a> LibrarySearch<'a> {
     /// The file that `name` in the script at `script` means (not for `-lNAME`).
     pub(super) fn named_in_script(&self, name: &OsStr, script: &Path) -> FoundLibrary {
         let path = Path::new(name);
-        let at = |path: PathBuf| if path.exists() { FoundLibrary::At(path) } else { FoundLibrary::Nowhere };
+        let at =
+            |path: PathBuf| if self.is_there(&path) { FoundLibrary::At(path) } else { FoundLibrary::Nowhere };
         if matches!(name.as_bytes().first(), Some(b'=' | b'$')) {
             return at(self.in_sysroot(path));
         }
@@ -124,22 +135,25 @@ impl<'a> LibrarySearch<'a> {
                 let mut inside = root.as_os_str().to_owned();
                 inside.push(name);
                 let inside = PathBuf::from(inside);
-                if inside.exists() {
+                if self.is_there(&inside) {
                     return FoundLibrary::At(inside);
                 }
             }
             return at(path.to_owned());
         }
         if self.config.linker.dialect == Dialect::Wild {
-            let beside = real_folder(script).map(|d| d.join(path)).filter(|p| p.exists());
-            return match (beside.map_or_else(|| self.on_search_path(path), FoundLibrary::At), path.exists()) {
+            let beside = real_folder(script).map(|d| d.join(path)).filter(|p| self.is_there(p));
+            return match (
+                beside.map_or_else(|| self.on_search_path(path), FoundLibrary::At),
+                self.is_there(path),
+            ) {
                 (FoundLibrary::Nowhere, true) => FoundLibrary::At(path.to_owned()),
                 (found, _) => found,
             };
         }
         // lld, gold and mold look beside the script first, GNU ld in the working directory.
-        let beside = script.parent().map(|d| d.join(path)).filter(|p| p.exists());
-        let here = Some(path.to_owned()).filter(|p| p.exists());
+        let beside = script.parent().map(|d| d.join(path)).filter(|p| self.is_there(p));
+        let here = Some(path.to_owned()).filter(|p| self.is_there(p));
         match (beside, here) {
             (Some(beside), Some(here)) if !same_file(&beside, &here) => FoundLibrary::Ambiguous,
             (Some(beside), None) => match self.config.linker.dialect {
@@ -155,7 +169,7 @@ impl<'a> LibrarySearch<'a> {
     /// `name` in a directory of the search path.
     pub(super) fn on_search_path(&self, name: &Path) -> FoundLibrary {
         let directories = self.directories.iter().chain(self.defaults());
-        let found = directories.map(|d| d.join(name)).find(|p| p.exists());
+        let found = directories.map(|d| d.join(name)).find(|p| self.is_there(p));
         found.map_or(FoundLibrary::Nowhere, FoundLibrary::At)
     }
 
@@ -192,13 +206,30 @@ fn same_file(a: &Path, b: &Path) -> bool {
     matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
 }
 
-/// Open a file for good: only a regular one, since what we read of a pipe the linker could not read again.
-pub(super) fn open(path: &Path) -> io::Result<(Mapped, FileKind)> {
-    let meta = path.metadata()?;
-    if !meta.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+/// What stands for the file at `path` where a link is only planned.
+fn stand_in(config: &Config, path: &Path) -> Option<PathBuf> {
+    let dir = config.prune.interface_dir.as_ref().filter(|_| config.prune.plan_dir.is_some())?;
+    Some(interface::path_of(dir, path, interface::SUFFIX)).filter(|path| path.is_file())
+}
+
+/// Open a file for good: only a regular one, since what we read of a pipe the linker could not read again. Where a link is only planned, what has an
+/// interface is not read itself.
+pub(super) fn open(config: &Config, path: &Path) -> io::Result<InputFile> {
+    let error = |message: String| io::Error::new(io::ErrorKind::InvalidInput, message);
+    if let Some(found) = stand_in(config, path)
+        && let (interface, Some(bytes)) = Interface::open(&found, true)?
+    {
+        let kind = recognise(&bytes);
+        return Ok(InputFile { path: path.to_owned(), kind, bytes, interface: Some(interface) });
+    }
+    if !path.metadata()?.is_file() {
+        return Err(error("not a regular file".to_owned()));
     }
     let bytes = Mapped::open(path)?;
     let kind = recognise(&bytes);
-    Ok((bytes, kind))
+    let made =
+        config.prune.interface_dir.as_ref().map(|dir| interface::path_of(dir, path, interface::SUFFIX));
+    // One that can't be read is none: the file itself is here.
+    let interface = made.and_then(|made| Interface::open(&made, false).ok()).map(|(interface, _)| interface);
+    Ok(InputFile { path: path.to_owned(), kind, bytes, interface })
 }

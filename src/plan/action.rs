@@ -2,12 +2,13 @@
 //!
 //! Everything that emission must not decide is in these tables. Left out: how they are filled ([`plan`](super::plan())).
 
+use serde::{Deserialize, Serialize};
 use summaries::AtomIdx;
 use summaries::native::significance::Significance;
 
 use crate::ids::SymbolId;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Action {
     Keep,
     Drop,
@@ -16,7 +17,7 @@ pub enum Action {
 }
 
 /// The plan of one loaded module.
-#[derive(Debug, Clone, Default, Hash)]
+#[derive(Debug, Clone, Default, Hash, Serialize, Deserialize)]
 pub struct ModulePlan {
     /// The elements are indexed by `AtomIdx`.
     pub atoms: Vec<Action>,

@@ -36,8 +36,7 @@ pub fn settle(
     let mut kept = Vec::new();
     loop {
         let plan = timer.stage(Stage::Plan, || plan::of_link(link, index, &flow.liveness));
-        let made = timer
-            .stage(Stage::Emit, || prepare(link.inputs, link.resolution, link.summaries, link.cached, &plan));
+        let made = timer.stage(Stage::Emit, || prepare(link, &plan));
         let mut refused = of_debug(link, index, &plan, &made);
         refused.extend(of_libraries(link, index, &flow.liveness));
         if refused.is_empty() {

@@ -9,8 +9,8 @@ use rayon::prelude::*;
 use summaries::{AtomIdx, AtomKind, Binding, Definition, ModuleSummary, Target};
 
 use super::facts::Facts;
+use crate::hashing::hash;
 use crate::ids::AtomId;
-use crate::summarize::cache::hash;
 
 type Hash = [u8; 32];
 

@@ -18,7 +18,7 @@ Usage:
                                                     OUT: a file, a new folder, or - (standard output)
   lto-prune split [--data] --in-place FILE...       rewrite objects, archives and folders where they are
 
-SplitOptions:
+Options:
   --data                                            objects of data too, as with -fdata-sections
   --report=FILE                                     what was divided and what was not, as JSON, in place of the text on
                                                     standard error

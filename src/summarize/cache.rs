@@ -5,14 +5,12 @@
 //! An entry ends with its own hash: what a crash or a full disk left behind is seen, ignored and replaced. Entries
 //! appear by rename, so concurrent links see whole ones only. No error of the cache is an error of the link. It is written to once the inputs
 //! were found to be what they were when they were hashed. A folder of somebody else, or to which others may write, is not used.
-//! All hashing of this crate is here (blake3).
 //!
 //! Modules are found by their bytes, not by path and time: a file that is written twice within one tick of the clock has one time and other bytes,
 //! and hashing costs little beside dividing. Left out: modules that are read as fast as an entry is (`pays`).
 
 use std::fs::{self, File};
 use std::io::Write as _;
-use std::ops::Range;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -25,6 +23,7 @@ use summaries::format::{self, InputHash, SCHEMA_VERSION};
 use summaries::{Granularity, ModuleSummary, SummaryOptions, native};
 
 use crate::config::Config;
+use crate::hashing::{hash, hash_of_parts, hex, unsealed};
 use crate::inputs::Inputs;
 
 /// What names of files begin with that are no entries yet.
@@ -78,22 +77,9 @@ impl LinkCache<'_> {
     }
 }
 
-/// The hash of an input: what a summary in a file is bound to.
-pub fn hash(bytes: &[u8]) -> InputHash {
-    *blake3::hash(bytes).as_bytes()
-}
-
 /// The hash that stands for what is known of an input if only some of its atoms live.
 pub(super) fn hash_of_part(input: &InputHash, live: &[bool]) -> InputHash {
-    key_of(&[input, &live.iter().map(|live| u8::from(*live)).collect::<Vec<_>>()])
-}
-
-/// The hash of `bytes` without those in `range`, which lies in them.
-pub(super) fn hash_without(bytes: &[u8], range: Range<usize>) -> InputHash {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(bytes.get(..range.start).unwrap_or(&[]));
-    hasher.update(bytes.get(range.end..).unwrap_or(&[]));
-    *hasher.finalize().as_bytes()
+    hash_of_parts(&[input, &live.iter().map(|live| u8::from(*live)).collect::<Vec<_>>()])
 }
 
 /// Whether a module is asked for in the cache at all: one section has most of its code. Objects with a section for each function are
@@ -143,11 +129,8 @@ impl Cache {
         let path = self.path(key);
         let meta = fs::symlink_metadata(&path).ok().filter(|meta| meta.is_file() && self.is_ours())?;
         let mut bytes = fs::read(&path).ok()?;
-        let (contents, seal) = bytes.split_last_chunk::<32>()?;
-        if hash(contents) != *seal {
-            return None;
-        }
-        bytes.truncate(bytes.len() - seal.len());
+        let size = unsealed(&bytes)?.len();
+        bytes.truncate(size);
         mark_used(&path, &meta);
         Some(bytes)
     }
@@ -242,7 +225,7 @@ impl Cache {
     }
 
     fn path(&self, key: &CacheKey) -> PathBuf {
-        self.dir.join(blake3::Hash::from_bytes(*key).to_hex().as_str())
+        self.dir.join(hex(key))
     }
 }
 
@@ -256,17 +239,7 @@ pub(super) fn key(input: &InputHash, asked: impl Into<SummaryOptions>) -> CacheK
     };
     let debug: &[u8] = if asked.without_debug { b" without debug" } else { b"" };
     let version = [&SCHEMA_VERSION.to_le_bytes(), env!("CARGO_PKG_VERSION").as_bytes()].concat();
-    key_of(&[input, granularity, debug, &version])
-}
-
-/// A key that is made of these.
-pub fn key_of(parts: &[&[u8]]) -> CacheKey {
-    let mut hasher = blake3::Hasher::new();
-    parts.iter().for_each(|part| {
-        hasher.update(&(part.len() as u64).to_le_bytes());
-        hasher.update(part);
-    });
-    *hasher.finalize().as_bytes()
+    hash_of_parts(&[input, granularity, debug, &version])
 }
 
 fn younger_than(time: SystemTime, age: Duration) -> bool {

@@ -13,12 +13,13 @@ use lexopt::prelude::{Long, Short, Value};
 use object::read::archive::ArchiveFile;
 use summaries::{Granularity, bitcode, extract, format, text};
 
-use super::{cache, granularity, member_name};
+use super::{granularity, interfaces, member_name};
 use crate::config::Level;
 use crate::error::{Error, Result, Stage};
+use crate::hashing;
+use crate::inputs::interface;
 
-const SUMMARIZE_USAGE: &str =
-    "usage: lto-prune summarize [--prune-level=LEVEL] IN... -o OUT (a file for one object, else a folder)";
+const SUMMARIZE_USAGE: &str = "usage: lto-prune summarize [--prune-level=LEVEL] [--interface] IN... -o OUT (a file for one object, else a folder)";
 
 /// `lto-prune summarize IN... -o OUT`, without the first two words.
 ///
@@ -26,7 +27,11 @@ const SUMMARIZE_USAGE: &str =
 /// `NAME` the file's name or `archive(member)`. A summary serves links at levels that divide modules as finely as the given
 /// level does (`--prune-level`, as in a link; by default the finest).
 pub fn summarize_command(args: &[OsString]) -> Result<()> {
-    let (inputs, output, granularity) = parse_arguments(args)?;
+    let SummarizeRequest { inputs, output, level, interface } = parse_arguments(args)?;
+    if interface {
+        return write_interfaces(&inputs, &output, level);
+    }
+    let granularity = granularity(level);
     let mut modules = Vec::new();
     for input in &inputs {
         read_modules(input, &mut modules)?;
@@ -48,10 +53,27 @@ pub fn summarize_command(args: &[OsString]) -> Result<()> {
     for (target, module) in targets {
         let encoded = format::encode(
             &extract::extract_by(&module.bytes, granularity, &super::at_once),
-            cache::hash(&module.bytes),
+            hashing::hash(&module.bytes),
         );
-        fs::write(&target, encoded)
+        fs::write(&target, hashing::sealed(encoded))
             .map_err(|e| Error::io(Stage::Summarise, &target, "write the summary", e))?;
+    }
+    Ok(())
+}
+
+/// The interface of each input: `OUT` for one, below it at the input's path for several, as a link looks for them.
+fn write_interfaces(inputs: &[PathBuf], output: &Path, level: Level) -> Result<()> {
+    let single = inputs.len() == 1 && !output.is_dir();
+    for input in inputs {
+        let encoded =
+            interfaces::of_file(input, &read(input)?, granularity(level), level == Level::Pointers)?;
+        let target =
+            if single { output.to_owned() } else { interface::path_of(output, input, interface::SUFFIX) };
+        let failed = |e| Error::io(Stage::Summarise, &target, "write the interface", e);
+        if let Some(folder) = target.parent().filter(|_| !single) {
+            fs::create_dir_all(folder).map_err(failed)?;
+        }
+        fs::write(&target, encoded).map_err(failed)?;
     }
     Ok(())
 }
@@ -70,8 +92,11 @@ pub fn dump_command(args: &[OsString]) -> Result<()> {
     let mut out = String::new();
     let bytes = read(path)?;
     if bytes.starts_with(&format::MAGIC) {
-        let (summary, _) = format::decode(&bytes)
-            .map_err(|e| Error::new(Stage::Summarise, e.to_string()).in_file(path.display().to_string()))?;
+        let bad = |what: String| Error::new(Stage::Summarise, what).in_file(path.display().to_string());
+        // Of another version it has another end, and that is what there is to say of it.
+        format::input_hash(&bytes).map_err(|e| bad(e.to_string()))?;
+        let whole = hashing::unsealed(&bytes).ok_or_else(|| bad("the summary is damaged".to_owned()))?;
+        let (summary, _) = format::decode(whole).map_err(|e| bad(e.to_string()))?;
         out = text::dump_with_relations(&summary);
     } else {
         let mut modules = Vec::new();
@@ -95,15 +120,23 @@ pub fn dump_command(args: &[OsString]) -> Result<()> {
     }
 }
 
-fn parse_arguments(args: &[OsString]) -> Result<(Vec<PathBuf>, PathBuf, Granularity)> {
+struct SummarizeRequest {
+    inputs: Vec<PathBuf>,
+    output: PathBuf,
+    level: Level,
+    interface: bool,
+}
+
+fn parse_arguments(args: &[OsString]) -> Result<SummarizeRequest> {
     let usage = || Error::new(Stage::Arguments, SUMMARIZE_USAGE);
     let mistake = |e: lexopt::Error| Error::new(Stage::Arguments, format!("{e}; {SUMMARIZE_USAGE}"));
     let (mut inputs, mut output) = (Vec::new(), None);
-    let mut level = Level::Pointers;
+    let (mut level, mut interface) = (Level::Pointers, false);
     let mut parser = lexopt::Parser::from_args(args);
     while let Some(arg) = parser.next().map_err(mistake)? {
         match arg {
             Short('o') | Long("output") => output = Some(PathBuf::from(parser.value().map_err(mistake)?)),
+            Long("interface") => interface = true,
             Long("prune-level") => {
                 let value = parser.value().map_err(mistake)?;
                 level = match value.to_str() {
@@ -121,7 +154,7 @@ fn parse_arguments(args: &[OsString]) -> Result<(Vec<PathBuf>, PathBuf, Granular
         }
     }
     match output {
-        Some(output) if !inputs.is_empty() => Ok((inputs, output, granularity(level))),
+        Some(output) if !inputs.is_empty() => Ok(SummarizeRequest { inputs, output, level, interface }),
         _ => Err(usage()),
     }
 }

@@ -8,14 +8,17 @@
 
 pub mod cache;
 mod commands;
+mod interfaces;
 
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
-use summaries::{Granularity, ModuleSummary, SummaryOptions, extract, format, native};
+use summaries::{Granularity, Limit, LimitRecord, ModuleSummary, SummaryOptions, extract, format, native};
 
 use crate::config::{Config, Level};
+use crate::hashing;
 use crate::ids::{Id, ModuleId};
+use crate::inputs::interface::Interface;
 use crate::inputs::{FileKind, InputFile, Inputs};
 use crate::resolve::Resolution;
 use cache::{Cache, ModuleKey};
@@ -84,6 +87,14 @@ pub fn follow(
     cache: Option<&Cache>,
     live: &(dyn Fn(usize) -> Vec<bool> + Sync),
 ) -> bool {
+    // What an interface stands in for can't be read again.
+    let is_there = |of: &Summarised| {
+        interface_of(inputs, of.module)
+            .is_none_or(|(interface, is_whole, _)| is_whole || !interface.stands_in)
+    };
+    if !summarised.iter().enumerate().all(|(position, of)| is_there(of) || !live(position).contains(&true)) {
+        return false;
+    }
     let one = |(position, of): (usize, &mut Summarised)| {
         let live = live(position);
         if live.contains(&true) {
@@ -110,7 +121,7 @@ fn follow_one(bytes: &[u8], of: &mut Summarised, live: &[bool], cache: Option<&C
         of.summary = extract::follow(bytes, &of.summary, live, &at_once);
         return;
     };
-    let key = cache::key(&cache::hash_of_part(&cache::hash(bytes), live), asked);
+    let key = cache::key(&cache::hash_of_part(&hashing::hash(bytes), live), asked);
     let found = cache.get(&key);
     of.key = Some(ModuleKey { key, is_new: found.is_none() });
     of.summary = found.unwrap_or_else(|| extract::follow(bytes, &of.summary, live, &at_once));
@@ -130,6 +141,9 @@ fn summarise_one(
 ) -> Summarised {
     let bytes = inputs.module_bytes(module);
     let of = |summary, origin, key| Summarised { module, summary, origin, key };
+    if let Some(summary) = from_interface(inputs, module, asked) {
+        return of(summary, Origin::Sidecar, None);
+    }
     if let Some(sidecar) = sidecars.path(inputs, module)
         && let Some(summary) = from_sidecar(&sidecar, bytes)
         && summary.answers(asked)
@@ -142,7 +156,7 @@ fn summarise_one(
     let Some(cache) = cache.filter(|_| cache::pays(bytes)) else {
         return of(extract::extract_by(bytes, asked, &at_once), Origin::Extracted, None);
     };
-    let key = cache::key(&cache::hash(bytes), asked);
+    let key = cache::key(&hashing::hash(bytes), asked);
     match cache.get(&key) {
         Some(summary) => of(summary, Origin::Cache, Some(ModuleKey { key, is_new: false })),
         None => {
@@ -191,14 +205,54 @@ fn beside(file: &Path) -> PathBuf {
     path.into()
 }
 
+/// The interface of the file that a module is in, and what that has of the module: whether all of it, and its summaries.
+fn interface_of(inputs: &Inputs, module: ModuleId) -> Option<(&Interface, bool, Vec<&[u8]>)> {
+    let entry = inputs.modules.get(module)?;
+    let interface = inputs.files.get(entry.file)?.interface.as_ref()?;
+    let (of_module, summaries) = interface.module(&entry.range)?;
+    Some((interface, of_module.is_whole, summaries))
+}
+
+/// The summary in the interface of the file that a module is in. Where that stands in for the file and holds none of this kind, there is none: a summary
+/// that says so, which keeps all.
+fn from_interface(inputs: &Inputs, module: ModuleId, asked: SummaryOptions) -> Option<ModuleSummary> {
+    let (interface, is_whole, summaries) = interface_of(inputs, module)?;
+    let decoded = |encoded: &&[u8]| {
+        let is_of_module =
+            || format::input_hash(encoded).ok() == Some(hashing::hash(inputs.module_bytes(module)));
+        let of_module = interface.stands_in || is_of_module();
+        let summary = of_module.then(|| format::decode(encoded).ok()).flatten()?.0;
+        summary.answers(asked).then_some(summary)
+    };
+    let found = summaries.iter().find_map(decoded);
+    if found.is_some() || is_whole || !interface.stands_in {
+        return found;
+    }
+    let mut none = ModuleSummary::opaque();
+    none.granularity = asked.granularity;
+    let detail = "its interface has no summary for this --prune-level".to_owned();
+    none.limits.push(LimitRecord { limit: Limit::UnreadableInput, section: None, bytes: 0, detail });
+    Some(none)
+}
+
+/// The hash of a module: of its bytes, and where an interface stands in for them what that says.
+pub fn module_hash(inputs: &Inputs, module: ModuleId) -> format::InputHash {
+    let stated = || {
+        let (interface, _, summaries) = interface_of(inputs, module)?;
+        let first = summaries.first().filter(|_| interface.stands_in)?;
+        format::input_hash(first).ok()
+    };
+    stated().unwrap_or_else(|| hashing::hash(inputs.module_bytes(module)))
+}
+
 /// The summary in a file, if it is of these very bytes. They are hashed only if there is one.
 fn from_sidecar(file: &Path, bytes: &[u8]) -> Option<ModuleSummary> {
-    let encoded = std::fs::read(file).ok()?;
-    let hash = format::input_hash(&encoded).ok()?;
-    if hash != cache::hash(bytes) {
+    let bytes_ahead = std::fs::read(file).ok()?;
+    let hash = format::input_hash(&bytes_ahead).ok()?;
+    if hash != hashing::hash(bytes) {
         return None;
     }
-    format::decode(&encoded).ok().map(|(summary, _)| summary)
+    format::decode(hashing::unsealed(&bytes_ahead)?).ok().map(|(summary, _)| summary)
 }
 
 /// The summary in an object. Its hash is that of the object without the contents of the section, since these can't hold
@@ -207,10 +261,10 @@ fn from_section(bytes: &[u8]) -> Option<ModuleSummary> {
     let range = native::find_section(bytes, format::SECTION_NAME)?;
     let encoded = bytes.get(range.clone())?;
     let hash = format::input_hash(encoded).ok()?;
-    if hash != cache::hash_without(bytes, range) {
+    if hash != hashing::hash_without(bytes, range) {
         return None;
     }
-    format::decode(encoded).ok().map(|(summary, _)| summary)
+    format::decode(hashing::unsealed(encoded)?).ok().map(|(summary, _)| summary)
 }
 
 #[cfg(test)]

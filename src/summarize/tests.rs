@@ -21,7 +21,7 @@ fn inputs(objects: &[PathBuf]) -> (Inputs, Vec<ModuleId>) {
     for path in objects {
         let bytes = Mapped::open(path).unwrap();
         let range = 0..bytes.len();
-        let file = inputs.files.push(InputFile { path: path.clone(), kind: FileKind::Object, bytes });
+        let file = inputs.files.push(InputFile::new(path.clone(), FileKind::Object, bytes));
         loaded.push(inputs.modules.push(Module { file, archive: None, range, kind: FileKind::Object }));
     }
     (inputs, loaded)
@@ -92,6 +92,18 @@ fn a_sidecar_is_used_while_it_fits() {
     assert_eq!(summarise(&before, &loaded, Granularity::Functions, None)[0].origin, Origin::Extracted);
     assert_eq!(found.summary, extract::extract(before.module_bytes(loaded[0]), Granularity::Sections));
 
+    // Whatever byte of it is another one, also where it still says something.
+    let path = dir.path().join("a.o.ltosum");
+    let good = fs::read(&path).unwrap();
+    for at in 0..good.len() {
+        let mut bad = good.clone();
+        bad[at] ^= 1;
+        fs::write(&path, bad).unwrap();
+        let origin = summarise(&before, &loaded, Granularity::Sections, None)[0].origin;
+        assert_eq!(origin, Origin::Extracted, "byte {at}");
+    }
+    fs::write(&path, good).unwrap();
+
     let (after, loaded) = inputs(&[compile(dir.path(), "a", "int f(void) { return g(); }")]);
     assert_eq!(summarise(&after, &loaded, Granularity::Sections, None)[0].origin, Origin::Extracted);
 }
@@ -113,7 +125,8 @@ fn a_section_is_used_while_it_fits() {
     let mut size = 100;
     let mut bytes = loop {
         let bytes = with_section(&vec![0; size]);
-        let encoded = format::encode(&extract::extract(&bytes, Granularity::Sections), [0; 32]);
+        let summary = extract::extract(&bytes, Granularity::Sections);
+        let encoded = hashing::sealed(format::encode(&summary, [0; 32]));
         if encoded.len() == size {
             break bytes;
         }
@@ -121,7 +134,7 @@ fn a_section_is_used_while_it_fits() {
     };
     let range = native::find_section(&bytes, format::SECTION_NAME).unwrap();
     let summary = extract::extract(&bytes, Granularity::Sections);
-    let encoded = format::encode(&summary, cache::hash_without(&bytes, range.clone()));
+    let encoded = hashing::sealed(format::encode(&summary, hashing::hash_without(&bytes, range.clone())));
     bytes[range].copy_from_slice(&encoded);
     assert_eq!(from_section(&bytes), Some(summary));
     let last = bytes.len() - 1;
@@ -170,7 +183,7 @@ fn summaries_beside_an_archive_are_used_while_they_fit() {
         let archive = object::read::archive::ArchiveFile::parse(bytes.as_slice()).unwrap();
         let mut inputs = Inputs::default();
         let kind = FileKind::Archive;
-        let file = inputs.files.push(InputFile { bytes: Mapped::open(&path).unwrap(), path, kind });
+        let file = inputs.files.push(InputFile::new(path.clone(), kind, Mapped::open(&path).unwrap()));
         let mut loaded = Vec::new();
         for member in archive.members().map(Result::unwrap) {
             let name = String::from_utf8(member.name().to_vec()).unwrap();

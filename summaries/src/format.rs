@@ -6,6 +6,8 @@
 //! input (each element takes at least a byte), and what is decoded has passed [`ModuleSummary::check`].
 
 use bincode::config::{self, Config};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::check::CheckError;
 use crate::summary::ModuleSummary;
@@ -22,6 +24,9 @@ pub const MAGIC: [u8; 8] = *b"LTOSUM\r\n";
 /// In bytes: magic, version, hash, body length.
 pub const HEADER_SIZE: usize = 8 + 4 + 32 + 8;
 
+/// The bytes before the value of [`encode_file`]: magic, version, length.
+const FILE_HEADER: usize = 8 + 4 + 8;
+
 /// The name of the section that may hold a summary in the object that it is of.
 pub const SECTION_NAME: &[u8] = b".lto_prune.summary";
 
@@ -31,7 +36,7 @@ pub type InputHash = [u8; 32];
 /// Why bytes are no summary that we can use.
 #[derive(Debug, thiserror::Error)]
 pub enum FormatError {
-    #[error("not a module summary")]
+    #[error("not a file of this kind")]
     Magic,
     #[error("a summary of schema version {0:08x}, not {SCHEMA_VERSION:08x}")]
     Version(u32),
@@ -93,6 +98,47 @@ pub fn decode(bytes: &[u8]) -> Result<(ModuleSummary, InputHash), FormatError> {
     }
     summary.check()?;
     Ok((summary, hash))
+}
+
+/// A file of the tool's own that holds a value and bytes behind it: this magic, the schema version, the length of the value, the value in the
+/// encoding of summaries, the bytes.
+pub fn encode_file<T: Serialize>(magic: [u8; 8], value: &T, contents: &[&[u8]]) -> Vec<u8> {
+    let value = encode_value(value);
+    let mut bytes =
+        Vec::with_capacity(FILE_HEADER + value.len() + contents.iter().map(|c| c.len()).sum::<usize>());
+    bytes.extend_from_slice(&magic);
+    bytes.extend_from_slice(&SCHEMA_VERSION.to_le_bytes());
+    bytes.extend_from_slice(&(value.len() as u64).to_le_bytes());
+    bytes.extend_from_slice(&value);
+    contents.iter().for_each(|part| bytes.extend_from_slice(part));
+    bytes
+}
+
+/// What [`encode_file`] wrote: the value, and where the bytes behind it begin.
+///
+/// # Errors
+/// Another magic, another schema version, a value that is cut off or damaged. The bytes behind it are not looked at.
+pub fn decode_file<T: DeserializeOwned>(magic: [u8; 8], bytes: &[u8]) -> Result<(T, usize), FormatError> {
+    let rest = bytes.strip_prefix(&magic).ok_or(FormatError::Magic)?;
+    let (version, rest) = rest.split_first_chunk::<4>().ok_or(FormatError::Length)?;
+    let version = u32::from_le_bytes(*version);
+    if version != SCHEMA_VERSION {
+        return Err(FormatError::Version(version));
+    }
+    let (length, rest) = rest.split_first_chunk::<8>().ok_or(FormatError::Length)?;
+    let length = usize::try_from(u64::from_le_bytes(*length)).map_err(|_| FormatError::Length)?;
+    let body = rest.get(..length).ok_or(FormatError::Length)?;
+    let (value, read) = bincode::serde::decode_from_slice::<T, _>(body, encoding())?;
+    if read != body.len() {
+        return Err(FormatError::Length);
+    }
+    Ok((value, FILE_HEADER + length))
+}
+
+/// A value in the encoding of summaries.
+pub fn encode_value<T: Serialize>(value: &T) -> Vec<u8> {
+    // A vector takes every byte and the types have no unsupported shape; what is cut off does not decode.
+    bincode::serde::encode_to_vec(value, encoding()).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod actions;
 mod audit;
 mod audit_calls;
 mod audit_imports;

@@ -14,7 +14,7 @@ const MAX_LINES: usize = 600;
 const HOMES: &[(&str, &[&str])] = &[
     ("memmap2", &["src/inputs/mapped.rs"]),
     ("bincode", &["summaries/src/format.rs"]),
-    ("blake3", &["src/summarize/cache.rs", "src/plan/limit.rs"]),
+    ("blake3", &["src/hashing.rs", "src/plan/limit.rs"]),
     ("goblin", &["src/verify.rs", "src/verify/"]),
     ("gimli", &["src/emit/debug/"]),
     ("md5", &["summaries/src/bitcode/guid.rs"]),
@@ -31,6 +31,7 @@ const HOMES: &[(&str, &[&str])] = &[
     (
         "lexopt",
         &[
+            "src/actions/emit.rs",
             "src/audit/args.rs",
             "src/bisect/options.rs",
             "src/split/options.rs",

@@ -96,6 +96,24 @@ pub const OPTIONS: &[(&str, &[PruneOption])] = &[
         ],
     ),
     (
+        "A link in actions of its own, for build systems (docs/ACTIONS.md)",
+        &[
+            option("plan", Folder, "DIR", "link nothing: write DIR/FILE.ltoplan for each FILE that has an interface"),
+            option(
+                "interfaces",
+                Folder,
+                "DIR",
+                "take summaries from DIR/FILE.ltoif; with --prune-plan, in place of FILE",
+            ),
+            option(
+                "emitted",
+                Folder,
+                "DIR",
+                "take pruned objects from DIR/FILE, where they are what this link would make",
+            ),
+        ],
+    ),
+    (
         "How it runs",
         &[
             option(
@@ -151,7 +169,12 @@ pub const SUBCOMMANDS: &[(&str, &str, &str)] = &[
          (split --help)",
     ),
     ("explain-trap", "BINARY ADDRESS|CORE", "which pruned function was run, should one ever be"),
-    ("summarize", "IN... -o OUT", "write a module summary ahead of the link"),
+    (
+        "summarize",
+        "[--interface] IN... -o OUT",
+        "write a module summary ahead of the link, or what a link can be planned with in place of IN",
+    ),
+    ("emit", "--plan=FILE IN -o OUT", "prune the object or archive IN by its plan (docs/ACTIONS.md)"),
     ("dump", "FILE", "print a summary as text"),
     ("completions", "bash|zsh|fish", "print a script that completes our options in this shell"),
 ];

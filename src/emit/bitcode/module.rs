@@ -15,7 +15,7 @@ use super::names::ValueNames;
 use super::stub::{self, StubTypes};
 use super::survey::{Survey, Types};
 use super::{summary, values};
-use crate::summarize::cache;
+use crate::hashing;
 
 /// What is done with each value of a module, by value id, and whether it may be.
 pub(super) fn fates(
@@ -175,7 +175,7 @@ impl<'c, 'a> Rewriter<'c, 'a> {
                 let mut what =
                     self.copier.out.bytes().get((self.base.1 / 8) as usize..).unwrap_or_default().to_vec();
                 what.extend(self.copier.operands().iter().flat_map(|word| word.to_le_bytes()));
-                let digest = cache::hash(&what);
+                let digest = hashing::hash(&what);
                 let words = digest.chunks_exact(4).map(|w| w.iter().fold(0, |v, b| v << 8 | u64::from(*b)));
                 let words: Vec<u64> = words.take(5).collect();
                 self.copier.replace(code, &words);

@@ -1,0 +1,82 @@
+//! Pruned objects that an action made ahead of the link: an object, or an archive of those of one archive, each with its key behind its end.
+//!
+//! Bytes behind the end of an object mean nothing to its readers, so that any tool shows what goes into the link. Safe because a key covers the
+//! module, its summary and its plan; and what has the right key is verified like what was emitted just now.
+
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+use summaries::{ModuleSummary, format};
+
+use crate::config::Config;
+use crate::hashing::{hash, sealed, unsealed};
+use crate::ids::ModuleId;
+use crate::inputs::{Inputs, archive, interface, mapped::Mapped};
+use crate::plan::{ModulePlan, Plan, file::PlannedModule};
+use crate::resolve::Resolution;
+use crate::summarize::cache::CacheKey;
+
+/// The last bytes of a pruned object that was made ahead of the link.
+const MARK: [u8; 8] = *b"LTOPRUNE";
+
+/// A pruned object with its key behind its end, and a seal.
+pub fn with_key(mut object: Vec<u8>, key: &CacheKey) -> Vec<u8> {
+    object.extend_from_slice(key);
+    let mut object = sealed(object);
+    object.extend_from_slice(&MARK);
+    object
+}
+
+/// The key and the object, if there is a key.
+fn split_key(bytes: &[u8]) -> Option<(CacheKey, &[u8])> {
+    let (object, key) = unsealed(bytes.strip_suffix(&MARK)?)?.split_last_chunk::<32>()?;
+    Some((*key, object))
+}
+
+/// What was emitted ahead for the files of a link.
+#[derive(Debug)]
+pub struct EmittedAhead {
+    objects: FxHashMap<CacheKey, Vec<u8>>,
+}
+
+impl EmittedAhead {
+    /// Read what is there for the modules that are touched; `None` where the link was not told to look for it. What can't be read is not there.
+    pub fn of_link(
+        config: &Config,
+        inputs: &Inputs,
+        resolution: &Resolution<'_>,
+        plan: &Plan,
+    ) -> Option<Self> {
+        let dir = config.prune.emitted_dir.as_ref()?;
+        let touched = resolution.loaded.iter().zip(&plan.modules).filter(|(_, plan)| !plan.is_untouched());
+        let mut files: Vec<_> = touched.map(|(module, _)| inputs.modules[*module].file).collect();
+        files.sort_unstable();
+        files.dedup();
+        let of_file = |file| {
+            let path = interface::path_of(dir, &inputs.files[file].path, "");
+            let Ok(bytes) = Mapped::open(&path) else { return Vec::new() };
+            let members = archive::parse(&bytes).map(|archive| archive.members);
+            let Ok(members) = members else { return split_key(&bytes).map(owned).into_iter().collect() };
+            let objects = members.iter().filter_map(|member| split_key(bytes.get(member.data.clone())?));
+            objects.map(owned).collect()
+        };
+        let owned_objects: Vec<Vec<(CacheKey, Vec<u8>)>> = files.into_par_iter().map(of_file).collect();
+        Some(EmittedAhead { objects: owned_objects.into_iter().flatten().collect() })
+    }
+
+    /// What was made of this module by this plan.
+    pub fn get(
+        &self,
+        inputs: &Inputs,
+        module: ModuleId,
+        summary: &ModuleSummary,
+        plan: &ModulePlan,
+    ) -> Option<Vec<u8>> {
+        let summary = format::encode(summary, hash(inputs.module_bytes(module)));
+        let planned = PlannedModule::new(&inputs.modules[module].range, None, summary, plan);
+        self.objects.get(&planned.key()).cloned()
+    }
+}
+
+fn owned((key, object): (CacheKey, &[u8])) -> (CacheKey, Vec<u8>) {
+    (key, object.to_vec())
+}

@@ -1,0 +1,181 @@
+//! Interfaces of objects and archives: with these a link can be planned where the objects are not.
+//!
+//! As with interface stubs of shared libraries, what a link decides by is kept and the rest left out: the file without the contents of its code and
+//! data and their relocations, and a summary of each native module, which says what those hold. Every byte that is kept stays at its offset,
+//! and the others read as zero, so that all readers of objects and archives read an interface as they read the file itself.
+//!
+//! Safe because nothing that is planned so is linked by it: the link plans once more from the files themselves, and a pruned object is used
+//! only where it was made by that plan. So a reader that asks for what is left out costs time and no byte.
+//! LLVM bitcode and small objects are kept whole, so that links of these can be followed at the level `pointers`.
+
+use std::io;
+use std::ops::Range;
+use std::path::{Component, Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use summaries::format;
+
+use super::mapped::Mapped;
+use crate::hashing::{sealed, unsealed};
+
+const MAGIC: [u8; 8] = *b"LTOIF\r\n\x1a";
+/// What the name of an interface has behind that of the input.
+pub const SUFFIX: &str = ".ltoif";
+
+/// Where in an input file something is: the first byte, and the one behind the last.
+type Place = (u64, u64);
+
+/// What is in an interface, in the order of the file that it stands for. The bytes that are kept lie behind it, then the summaries.
+#[derive(Debug, Serialize, Deserialize)]
+struct InterfaceContents {
+    /// The size of the file that it stands for, in bytes.
+    size: u64,
+    kept: Vec<Place>,
+    modules: Vec<InterfaceModule>,
+}
+
+/// What an interface has of a module of its file.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct InterfaceModule {
+    place: Place,
+    pub is_whole: bool,
+    /// The sizes of its summaries, in bytes, each for other options.
+    summaries: Vec<u64>,
+}
+
+/// The interface of an input file.
+#[derive(Debug)]
+pub struct Interface {
+    bytes: Mapped,
+    /// By module, sorted by place: where in `bytes` its first summary begins.
+    modules: Vec<(InterfaceModule, usize)>,
+    /// It was read in place of the file: the hashes of modules are taken from it.
+    pub stands_in: bool,
+}
+
+impl Interface {
+    /// Read one, and with `stands_in` make the image of the file that it stands for.
+    ///
+    /// # Errors
+    /// The file can't be read, is none of this version or is damaged.
+    pub(super) fn open(path: &Path, stands_in: bool) -> io::Result<(Self, Option<Mapped>)> {
+        let bad = |message: String| {
+            io::Error::new(io::ErrorKind::InvalidData, format!("{}: {message}", path.display()))
+        };
+        let damaged = || bad("the interface is damaged".to_owned());
+        let bytes = Mapped::open(path)?;
+        let contents = unsealed(&bytes).ok_or_else(damaged)?;
+        let (contents, mut at) =
+            format::decode_file::<InterfaceContents>(MAGIC, contents).map_err(|e| bad(e.to_string()))?;
+        let image = stands_in.then(|| image(&contents, bytes.get(at..)?));
+        let image = match image {
+            Some(None) => return Err(damaged()),
+            Some(Some(image)) => Some(Mapped::from_bytes(image)),
+            None => None,
+        };
+        for (start, end) in &contents.kept {
+            at = end.checked_sub(*start).and_then(|n| at.checked_add(n as usize)).ok_or_else(damaged)?;
+        }
+        let mut modules = Vec::with_capacity(contents.modules.len());
+        for module in contents.modules {
+            let first = at;
+            for size in &module.summaries {
+                at = at.checked_add(*size as usize).ok_or_else(damaged)?;
+            }
+            modules.push((module, first));
+        }
+        modules.sort_by_key(|(module, _)| module.place);
+        Ok((Interface { bytes, modules, stands_in }, image))
+    }
+
+    /// The module that is in this range of the file, with its summaries in the form of [`format`](mod@format).
+    pub fn module(&self, range: &Range<usize>) -> Option<(&InterfaceModule, Vec<&[u8]>)> {
+        let place = (range.start as u64, range.end as u64);
+        let found = self.modules.binary_search_by_key(&place, |(module, _)| module.place).ok()?;
+        let (module, first) = self.modules.get(found)?;
+        let mut at = *first;
+        let mut summaries = Vec::new();
+        for size in &module.summaries {
+            let end = at.checked_add(*size as usize)?;
+            summaries.push(self.bytes.get(at..end)?);
+            at = end;
+        }
+        Some((module, summaries))
+    }
+}
+
+/// The file, with zeros for what is not kept. `kept` begins with the bytes that are.
+fn image(contents: &InterfaceContents, mut kept: &[u8]) -> Option<Vec<u8>> {
+    let size = usize::try_from(contents.size).ok()?;
+    // What claims to be larger than memory is damaged.
+    Vec::<u8>::new().try_reserve_exact(size).ok()?;
+    let mut image = vec![0; size];
+    for (start, end) in &contents.kept {
+        let bytes = kept.split_off(..usize::try_from(end.checked_sub(*start)?).ok()?)?;
+        image.get_mut(*start as usize..*end as usize)?.copy_from_slice(bytes);
+    }
+    Some(image)
+}
+
+/// The path below `dir` of what was made ahead for the input at `path`: the same path with each `..` worked out by its text, `__` for one that leads
+/// out of the working directory, and `suffix` behind it.
+pub fn path_of(dir: &Path, path: &Path, suffix: &str) -> PathBuf {
+    let mut below = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::Normal(name) => below.push(name),
+            Component::ParentDir if below.file_name().is_some_and(|name| name != "__") => {
+                below.pop();
+            }
+            Component::ParentDir => below.push("__"),
+            Component::Prefix(_) | Component::RootDir | Component::CurDir => {}
+        }
+    }
+    let mut out = dir.join(below).into_os_string();
+    out.push(suffix);
+    PathBuf::from(out)
+}
+
+/// A module of a file, as an interface is made of it.
+#[derive(Debug)]
+pub struct ModuleForInterface {
+    /// Where it is in the file.
+    pub range: Range<usize>,
+    /// What of it is not kept, in its own offsets.
+    pub left_out: Vec<Range<usize>>,
+    /// Its summaries, in the form of [`format`](mod@format).
+    pub summaries: Vec<Vec<u8>>,
+}
+
+/// The interface of the file with these bytes and modules.
+pub fn encode(bytes: &[u8], modules: &[ModuleForInterface]) -> Vec<u8> {
+    let mut left_out: Vec<Range<usize>> = Vec::new();
+    for module in modules {
+        let in_file = |at: usize| module.range.start.saturating_add(at);
+        left_out.extend(module.left_out.iter().map(|range| in_file(range.start)..in_file(range.end)));
+    }
+    left_out.sort_by_key(|range| range.start);
+    let mut kept: Vec<Range<usize>> = Vec::new();
+    let mut at = 0;
+    for range in left_out {
+        if range.start > at {
+            kept.push(at..range.start);
+        }
+        at = at.max(range.end);
+    }
+    kept.push(at..bytes.len());
+    let place = |range: &Range<usize>| (range.start as u64, range.end as u64);
+    let entry = |module: &ModuleForInterface| InterfaceModule {
+        place: place(&module.range),
+        is_whole: module.left_out.is_empty(),
+        summaries: module.summaries.iter().map(|summary| summary.len() as u64).collect(),
+    };
+    let contents = InterfaceContents {
+        size: bytes.len() as u64,
+        kept: kept.iter().map(place).collect(),
+        modules: modules.iter().map(entry).collect(),
+    };
+    let kept = kept.iter().map(|range| bytes.get(range.clone()).unwrap_or_default());
+    let summaries = modules.iter().flat_map(|module| &module.summaries).map(Vec::as_slice);
+    sealed(format::encode_file(MAGIC, &contents, &kept.chain(summaries).collect::<Vec<_>>()))
+}

@@ -1,0 +1,239 @@
+//! A link in actions (docs/ACTIONS.md): the same bytes as by one command, whatever the actions did, and only what changed runs again.
+
+use std::fs;
+
+use crate::elf::Facts;
+use crate::run::{Job, Outcome, Session};
+use crate::tools::{self, Linker};
+
+const MAIN: &str = "#include <stdio.h>\nint helper(int);\nint thin(int);\nint dead(int x) { return helper(x); }\n\
+    int main(int argc, char **argv) { printf(\"%d\\n\", helper(argc) + thin(argc)); return argv == 0; }\n";
+const HELPER: &str = "int helper(int x) { return x + 1; }\nint dead_helper(int x) { return x - 1; }\n";
+const THIN: &str = "int thin(int x) { return x + 2; }\nint dead_thin(int x) { return x - 2; }\n";
+/// The files of the link, as an interface is made of each; a thin archive names a file of its own.
+const FILES: [&str; 5] = ["main.o", "sub/helper.o", "libhelper.a", "thin.o", "libthin.a"];
+const LINE: &str = "main.o libhelper.a libthin.a";
+
+/// Objects with debug information, without function sections; a member, and one of a thin archive.
+fn prepare(name: &str, flags: &str) -> Session {
+    let mut session = Session::new(&format!("actions/{name}"));
+    let dir = session.dir().to_owned();
+    session.mkdir("sub");
+    for (file, text) in [("main.c", MAIN), ("helper.c", HELPER), ("thin.c", THIN)] {
+        session.write(file, text);
+    }
+    session.must(&Job::new(&dir, "clang-19").words(flags).words("-O1 -c main.c thin.c"));
+    session.must(&Job::new(&dir, "clang-19").words(flags).words("-O1 -c helper.c -o sub/helper.o"));
+    session.must(&Job::new(&dir, "ar").words("rcs libhelper.a sub/helper.o"));
+    session.must(&Job::new(&dir, "ar").words("rcsT libthin.a thin.o"));
+    session
+}
+
+/// A link of `line` by the standalone command.
+fn link(session: &mut Session, linker: Linker, line: &str) -> Outcome {
+    let dir = session.dir().to_owned();
+    let job = Job::new(&dir, tools::lto_prune()).words(line).words("--prune-no-cache");
+    session.run(&job.env("LTO_PRUNE_LINKER", linker.path()))
+}
+
+fn must_link(session: &mut Session, linker: Linker, line: &str) -> String {
+    let outcome = link(session, linker, line);
+    session.check(outcome.ok(), &outcome.stderr);
+    outcome.stderr
+}
+
+fn summarize(session: &mut Session) {
+    let dir = session.dir().to_owned();
+    let job = Job::new(&dir, tools::lto_prune()).words("summarize --interface").args(FILES).words("-o prune");
+    session.mkdir("prune");
+    session.must(&job);
+}
+
+/// The line for a plan, which names the objects so that no driver asks for them.
+fn plan_line() -> String {
+    format!("-Wl,{} -o out --prune-interfaces=prune --prune-plan=prune", LINE.replace(' ', ","))
+}
+
+fn emit(session: &mut Session, file: &str) -> Outcome {
+    let dir = session.dir().to_owned();
+    let output = session.path("emitted").join(file);
+    fs::create_dir_all(output.parent().unwrap()).unwrap();
+    let words = format!("emit --plan=prune/{file}.ltoplan {file} -o emitted/{file}");
+    session.run(&Job::new(&dir, tools::lto_prune()).words(&words))
+}
+
+const EMITTED: &str = "--prune-interfaces=prune --prune-emitted=emitted";
+
+/// All actions, the plan where none of the files is; then the link is that by one command.
+fn all(name: &str, flags: &str, linker: Linker) {
+    let mut session = prepare(name, flags);
+    must_link(&mut session, linker, &format!("{LINE} -o single"));
+    summarize(&mut session);
+    let away: Vec<_> = FILES.map(|file| (session.path(file), session.path(&format!("{file}.away")))).into();
+    away.iter().for_each(|(file, away)| fs::rename(file, away).unwrap());
+    must_link(&mut session, linker, &plan_line());
+    session.check(!session.path("out").exists(), "a plan has an output");
+    away.iter().for_each(|(file, away)| fs::rename(away, file).unwrap());
+    for file in FILES.iter().filter(|file| **file != "sub/helper.o") {
+        let outcome = emit(&mut session, file);
+        session.check(outcome.ok(), &outcome.stderr);
+    }
+    // A member is emitted as one of its archive, a file that a thin archive names as itself.
+    let members = Job::new(session.dir(), "ar").words("t emitted/libhelper.a");
+    let listed = session.must(&members).stdout;
+    session.check_eq(
+        &listed.as_str(),
+        &"helper.o
+",
+        "what is emitted of the archive",
+    );
+    must_link(&mut session, linker, &format!("{LINE} -o linked --prune-strict {EMITTED}"));
+    let read = |name: &str| fs::read(session.path(name)).unwrap();
+    session.check(read("linked") == read("single"), "another program than by one command");
+    let facts = Facts::read(&session.path("linked")).unwrap();
+    for dead in ["dead", "dead_helper", "dead_thin"] {
+        session.check(!facts.defined.contains(dead), dead);
+    }
+}
+
+#[test]
+fn the_bytes_of_one_command() {
+    for linker in [Linker::Lld, Linker::Mold, Linker::Bfd, Linker::Gold] {
+        all(&format!("same-{}", linker.name()), "-g", linker);
+    }
+    all("same-stripped", "-g -Wl,-S -Wno-unused-command-line-argument", Linker::Lld);
+    all("same-bitcode", "-flto=thin", Linker::Lld);
+    all("same-sections", "-ffunction-sections -fno-addrsig", Linker::Lld);
+}
+
+/// What was made for other inputs, or is damaged, is not taken: the link says so, and is the same.
+#[test]
+fn what_does_not_fit_is_made_in_the_link() {
+    let mut session = prepare("stale", "-g");
+    summarize(&mut session);
+    must_link(&mut session, Linker::Lld, &plan_line());
+    for file in ["main.o", "libhelper.a"] {
+        let outcome = emit(&mut session, file);
+        session.check(outcome.ok(), &outcome.stderr);
+    }
+    must_link(&mut session, Linker::Lld, &format!("{LINE} -o single"));
+    let expected = fs::read(session.path("single")).unwrap();
+    // One was not emitted.
+    let missing = must_link(&mut session, Linker::Lld, &format!("{LINE} -o linked {EMITTED}"));
+    session.check(missing.contains("thin.o") && missing.contains("1 pruned object"), &missing);
+    let strict = link(&mut session, Linker::Lld, &format!("{LINE} -o strict --prune-strict {EMITTED}"));
+    session.check(!strict.ok() && strict.stderr.contains("thin.o"), &strict.stderr);
+    // Any byte of what the actions wrote may be another one.
+    for file in ["emitted/main.o", "emitted/libhelper.a", "prune/main.o.ltoif", "prune/libhelper.a.ltoif"] {
+        let good = fs::read(session.path(file)).unwrap();
+        for at in (0..good.len()).step_by(good.len() / 12 + 1).chain([good.len() - 1, good.len() - 20]) {
+            let mut bad = good.clone();
+            bad[at] ^= 0x41;
+            fs::write(session.path(file), bad).unwrap();
+            let said = must_link(&mut session, Linker::Lld, &format!("{LINE} -o linked {EMITTED}"));
+            session.check(!said.contains("panicked"), &said);
+            let same = fs::read(session.path("linked")).unwrap() == expected;
+            session
+                .check(same || said.contains("linking the originals"), &format!("{file}, byte {at}: {said}"));
+        }
+        fs::write(session.path(file), &good[..good.len() / 2]).unwrap();
+        must_link(&mut session, Linker::Lld, &format!("{LINE} -o linked {EMITTED}"));
+        session.check(fs::read(session.path("linked")).unwrap() == expected, &format!("{file} cut off"));
+        fs::write(session.path(file), good).unwrap();
+    }
+    // An object that changed is not what was planned.
+    session.write("main.c", MAIN.replace("x) { return helper(x)", "x) { return helper(x + 1)"));
+    let dir = session.dir().to_owned();
+    session.must(&Job::new(&dir, "clang-19").words("-g -O1 -c main.c"));
+    let outcome = emit(&mut session, "main.o");
+    session.check(
+        !outcome.ok() && outcome.stderr.contains("emit: main.o: it is not what was planned"),
+        &outcome.stderr,
+    );
+    must_link(&mut session, Linker::Lld, &format!("{LINE} -o single"));
+    must_link(&mut session, Linker::Lld, &format!("{LINE} -o linked {EMITTED}"));
+    session.check(
+        fs::read(session.path("linked")).unwrap() == fs::read(session.path("single")).unwrap(),
+        "stale",
+    );
+}
+
+/// A plan of what is not there, or of what is damaged, is an error that names the file, and never a panic.
+#[test]
+fn plans_of_damaged_interfaces() {
+    let mut session = prepare("damaged", "-g");
+    summarize(&mut session);
+    let interface = session.path("prune/main.o.ltoif");
+    let good = fs::read(&interface).unwrap();
+    for at in (0..good.len()).step_by(good.len() / 40 + 1) {
+        let mut bad = good.clone();
+        bad[at] ^= 0x81;
+        fs::write(&interface, bad).unwrap();
+        let outcome = link(&mut session, Linker::Lld, &plan_line());
+        session.check(!outcome.stderr.contains("panicked"), &outcome.stderr);
+        let emitted = emit(&mut session, "main.o");
+        session.check(!emitted.stderr.contains("panicked"), &emitted.stderr);
+    }
+    fs::write(&interface, &good[..good.len() / 2]).unwrap();
+    let outcome = link(&mut session, Linker::Lld, &plan_line());
+    session.check(!outcome.ok() && outcome.stderr.contains("main.o.ltoif"), &outcome.stderr);
+    fs::write(&interface, good).unwrap();
+    must_link(&mut session, Linker::Lld, &plan_line());
+    let plan = session.path("prune/main.o.ltoplan");
+    let good = fs::read(&plan).unwrap();
+    for at in (0..good.len()).step_by(good.len() / 40 + 1) {
+        let mut bad = good.clone();
+        bad[at] ^= 0x81;
+        fs::write(&plan, bad).unwrap();
+        let outcome = emit(&mut session, "main.o");
+        session.check(!outcome.stderr.contains("panicked"), &outcome.stderr);
+    }
+    for words in [
+        "emit main.o -o x",
+        "emit --plan=prune/main.o.ltoplan -o x",
+        "emit --plan=x main.o",
+        "emit --plan=nowhere main.o -o x",
+    ] {
+        let dir = session.dir().to_owned();
+        let outcome = session.run(&Job::new(&dir, tools::lto_prune()).words(words));
+        session.check(!outcome.ok() && outcome.stderr.starts_with("lto-prune: error: "), &outcome.stderr);
+    }
+}
+
+/// The block of docs/ACTIONS.md, as it stands there.
+#[test]
+fn ninja_runs_what_changed() {
+    let page = fs::read_to_string(tools::repository().join("docs/ACTIONS.md")).unwrap();
+    let (_, block) = page.split_once("```ninja\n").unwrap();
+    let mut session = Session::new("actions/ninja");
+    let dir = session.dir().to_owned();
+    session.write("build.ninja", block.split_once("```").unwrap().0);
+    session.write("main.c", MAIN.replace(" + thin(argc)", ""));
+    session.write("helper.c", HELPER);
+    let mut path = tools::lto_prune().parent().unwrap().as_os_str().to_owned();
+    path.push(":");
+    path.push(std::env::var_os("PATH").unwrap());
+    let ninja = Job::new(&dir, "ninja").words("-v").env("PATH", path);
+    let ninja = ninja.env("LTO_PRUNE_LINKER", Linker::Lld.path()).env("HOME", &dir);
+    let actions = |output: &str| {
+        let of = |line: &str| {
+            let words = ["gcc", "ar rcs", "summarize", "prune-plan", "emit ", "prune-emitted"];
+            words.iter().find(|word| line.contains(*word)).map_or("", |word| word.split(' ').next().unwrap())
+        };
+        output.lines().filter(|line| line.starts_with('[')).map(of).collect::<Vec<_>>().join(" ")
+    };
+    let first = session.must(&ninja).stdout;
+    session.check_eq(&first.matches(" emit ").count(), &2, "files that are emitted");
+    let printed = session.must(&Job::new(&dir, "./app")).stdout;
+    session.check_eq(&printed.as_str(), &"2\n", "output");
+    let facts = Facts::read(&session.path("app")).unwrap();
+    session.check(!facts.defined.contains("dead") && !facts.defined.contains("dead_helper"), "dead code");
+    session.write("helper.c", HELPER.replace("x + 1", "x + 10"));
+    let second = session.must(&ninja).stdout;
+    let expected = "gcc ar summarize prune-plan emit prune-emitted";
+    session.check_eq(&actions(&second).as_str(), &expected, "actions after a change");
+    let printed = session.must(&Job::new(&dir, "./app")).stdout;
+    session.check_eq(&printed.as_str(), &"11\n", "output");
+    let third = session.must(&ninja).stdout;
+    session.check_eq(&actions(&third).as_str(), &"", "actions after none");
+}
