@@ -51,6 +51,13 @@ fn command(dir: &Path, linker: &Path, output: &str, collects: bool) -> Command {
     command
 }
 
+/// The share of a pass that is serial, by Amdahl's law from its times on one thread and on all. `None` where there is nothing to tell by: the linker has its own
+/// threads, and what takes no time has no share.
+fn serial_share(one: f64, all: f64) -> Option<f64> {
+    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get) as f64;
+    (one >= 10.0 && threads > 1.0).then(|| ((threads * all / one - 1.0) / (threads - 1.0)).clamp(0.0, 1.0))
+}
+
 /// The command. It is true whatever the times are.
 pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
     let lld = find_linker("lld")?;
@@ -72,8 +79,15 @@ pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
         "before lld, MiB",
         "pruned, MiB",
     ]);
-    let mut shares =
-        Table::new(&["line", "pass", "one thread, ms", "all threads, ms", "per symbol on all, ns"]);
+    let mut shares = Table::new(&[
+        "line",
+        "pass",
+        "one thread, ms",
+        "all threads, ms",
+        "per symbol on all, ns",
+        "serial share",
+        "64 cores, ms",
+    ]);
     let mut before: Option<[f64; 3]> = None;
     for doubling in (0..=DOUBLINGS).rev() {
         let objects = most >> doubling;
@@ -118,8 +132,14 @@ pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
                 };
                 let (one, all) = (said(&["--prune-jobs=1"])?, said(&[])?);
                 for ((name, one), (_, all)) in passes(&one).into_iter().zip(passes(&all)) {
-                    let times = [one, all, all * 1e6 / symbols as f64].map(|time| format!("{time:.0}"));
-                    shares.row(&[&[line.to_owned(), name.to_owned()], times.as_slice()].concat());
+                    let mut cells = vec![line.to_owned(), name.to_owned()];
+                    cells.extend([one, all, all * 1e6 / symbols as f64].map(|time| format!("{time:.0}")));
+                    let is_ours = name != "link" && name != "total";
+                    let serial = serial_share(one, all).filter(|_| is_ours);
+                    let on_64 = serial.map(|serial| one * (serial + (1.0 - serial) / 64.0));
+                    cells.push(serial.map_or(String::new(), |share| format!("{share:.2}")));
+                    cells.push(on_64.map_or(String::new(), |time| format!("{time:.0}")));
+                    shares.row(&cells);
                 }
             }
         }
@@ -130,7 +150,8 @@ pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
          sections for functions, {} calls in each function, unwind entries; a third of the functions is dead. Medians of {runs} interleaved runs and the peak of the \
          process tree, at the default level without a cache: `ld.lld --gc-sections` alone; lto-prune before it on the same line, where all is left to lld; and lto-prune without \
          `--gc-sections` on the line, so that it prunes. *Twice*: the time beside that of the row before.\n\n{}\n\
-         The passes of the largest link.\n\n{}",
+         The passes of the largest link. The serial share is what Amdahl's law makes of the two times, and the last column the time on 64 cores by it, if memory kept \
+         up; *link* is the linker, which has threads of its own.\n\n{}",
         object::FUNCTIONS,
         object::INLINE,
         object::CALLS,
