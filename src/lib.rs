@@ -29,6 +29,7 @@ pub mod compression;
 pub mod error;
 pub mod hashing;
 pub mod ids;
+pub mod made_ahead;
 pub mod repro;
 pub mod timing;
 
@@ -65,11 +66,11 @@ pub enum Outcome {
 /// Link: pruned where that is safe, and otherwise as if we weren't there.
 pub fn link_main(config: &Config) -> ExitCode {
     let prune = &config.prune;
-    if prune.off {
-        return shadow::link(config);
-    }
     if prune.plan_dir.is_some() {
         return plan_main(config);
+    }
+    if prune.off {
+        return shadow::link(config);
     }
     if !link::workspace::can_publish(config) {
         return link::exec_plain(config);
@@ -140,7 +141,9 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
     // The process ends with the link, and the kernel frees tables faster than they free themselves.
     let inputs = ManuallyDrop::new(timer.stage(Stage::Load, || inputs::load(config))?);
     // No file is added to the link after this.
-    repro::write_if_asked(config, &inputs)?;
+    if config.prune.plan_dir.is_none() {
+        repro::write_if_asked(config, &inputs)?;
+    }
     let resolution = ManuallyDrop::new(timer.stage(Stage::Resolve, || resolve::resolve(&inputs, config)));
     // The modules in the link, their order and every prevailing definition are fixed.
     let cache = Cache::of_link(config);
@@ -161,8 +164,10 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
     // Each atom is kept, dropped or a stub.
     let mut verdict = refusal::gate(link, &index, &flow, &settled);
     if let Some(dir) = &config.prune.plan_dir {
-        verdict.warning(link)?.iter().for_each(|warning| eprintln!("lto-prune: warning: {warning}"));
-        actions::write_plans(link, Some(&settled.plan).filter(|_| verdict.allows()), dir)?;
+        let warning = verdict.warning(link)?.or_else(|| verdict.why_nothing(link));
+        warning.iter().for_each(|warning| eprintln!("lto-prune: warning: {warning}"));
+        let is_pruned = verdict.allows() && !config.prune.off;
+        actions::write_plans(link, Some(&settled.plan).filter(|_| is_pruned), dir)?;
         return Ok(Outcome::Planned);
     }
     if verdict.needs_system_linker(config) {

@@ -145,6 +145,12 @@ fn prune_and_link(
 fn not_emitted_ahead(sources: EmissionInputs<'_>) -> Result<()> {
     let EmissionInputs { config, inputs, resolution, plan, prepared, .. } = sources;
     let Some(dir) = &config.prune.emitted_dir else { return Ok(()) };
+    if inputs.files.iter().all(|file| file.interface.is_none()) {
+        eprintln!(
+            "lto-prune: warning: emit: no file of this link has an interface, so that none is looked for in {}",
+            dir.display()
+        );
+    }
     let has_interface =
         |at: usize| inputs.files[inputs.modules[resolution.loaded[at]].file].interface.is_some();
     let is_missing = |at: &usize| {

@@ -19,7 +19,7 @@ pub use plain_link::PlainLink;
 pub use settle::{Settled, settle};
 
 use rayon::prelude::*;
-use summaries::{Definition, Limit, LimitRecord, ModuleKind, ModuleSummary, SymbolKind};
+use summaries::{Definition, Limit, LimitRecord, ModuleKind, ModuleSummary, Severity, SymbolKind};
 
 use crate::config::{Config, OutputKind};
 use crate::error::{Error, Result, Stage, lossy};
@@ -52,6 +52,13 @@ impl Verdict {
             Some(warning) if prune.strict => Err(Error::new(Stage::Summarise, warning)),
             warning => Ok(warning),
         }
+    }
+
+    /// Why nothing is pruned, whatever that is; `None` where something may be.
+    pub fn why_nothing(&self, link: LinkInputs<'_>) -> Option<String> {
+        let (module, record) = self.limits.iter().find(|(_, l)| l.limit.severity() == Severity::Link)?;
+        let place = module.map(|m| format!("{}: ", link.inputs.module_name(m))).unwrap_or_default();
+        Some(format!("plan: {place}{} ({}); nothing is pruned", record.detail, record.limit.name()))
     }
 
     /// Whether the compiler driver's own linker must do it, because ours has no plugin for objects of gcc's link-time optimisation.

@@ -10,53 +10,50 @@
 
 mod emit;
 
-use std::fs;
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use summaries::format;
 
 pub use emit::emit_command;
 
 use crate::error::{Error, Result, Stage};
-use crate::ids::Id;
 use crate::index::LinkInputs;
-use crate::inputs::interface;
+use crate::inputs::{InputFile, interface};
+use crate::made_ahead;
 use crate::plan::file::PlannedModule;
 use crate::plan::{Plan, file as plan_file};
 
-/// Write the plan of each file of the link that has an interface into `dir`, and leave those alone that are there already: who compares times
-/// runs no action again for them. Without a plan every file stays as it is.
+/// Write the plan of each file of the link that has an interface into `dir`. Without a plan every file stays as it is. Files that have one path there are
+/// one file by several names, with the modules of all of them.
 ///
 /// # Errors
 /// A plan can't be written.
 pub fn write_plans(link: LinkInputs<'_>, plan: Option<&Plan>, dir: &Path) -> Result<()> {
     let LinkInputs { inputs, resolution, summaries, .. } = link;
-    let mut by_file: Vec<Vec<PlannedModule>> = inputs.files.iter().map(|_| Vec::new()).collect();
+    let path_of = |file: &InputFile| interface::path_of(dir, &file.path, plan_file::SUFFIX);
+    let with_interface = inputs.files.iter().filter(|file| file.interface.is_some());
+    let mut plans: BTreeMap<PathBuf, Vec<PlannedModule>> =
+        with_interface.map(|file| (path_of(file), Vec::new())).collect();
     for (position, module) in resolution.loaded.iter().enumerate() {
         let Some(of_module) = plan.map(|plan| &plan.modules[position]).filter(|plan| !plan.is_untouched())
         else {
             continue;
         };
         let entry = &inputs.modules[*module];
+        let Some(planned) = plans.get_mut(&path_of(&inputs.files[entry.file])) else { continue };
         let summary = format::encode(summaries[position], crate::summarize::module_hash(inputs, *module));
         let member = entry.archive.as_ref().filter(|(archive, _)| *archive == entry.file);
         let member = member.map(|(_, name)| name.clone());
-        by_file[entry.file.index()].push(PlannedModule::new(&entry.range, member, summary, of_module));
+        planned.push(PlannedModule::new(&entry.range, member, summary, of_module));
     }
-    for (file, planned) in inputs.files.iter().zip(by_file) {
-        if file.interface.is_none() {
-            continue;
-        }
-        let path = interface::path_of(dir, &file.path, plan_file::SUFFIX);
-        let failed = |e| Error::io(Stage::Plan, &path, "write the plan", e);
-        let bytes = plan_file::encode(&planned);
-        if fs::read(&path).is_ok_and(|old| old == bytes) {
-            continue;
-        }
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).map_err(failed)?;
-        }
-        fs::write(&path, bytes).map_err(failed)?;
+    if plans.is_empty() {
+        eprintln!(
+            "lto-prune: warning: plan: no file of this link has an interface, so that there is no plan to write"
+        );
     }
-    Ok(())
+    plans.iter().try_for_each(|(path, planned)| {
+        let written = made_ahead::write(path, &plan_file::encode(planned));
+        written.map_err(|e| Error::io(Stage::Plan, path, "write the plan", e))
+    })
 }

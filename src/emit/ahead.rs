@@ -11,6 +11,7 @@ use crate::config::Config;
 use crate::hashing::{hash, sealed, unsealed};
 use crate::ids::ModuleId;
 use crate::inputs::{Inputs, archive, interface, mapped::Mapped};
+use crate::made_ahead::is_there;
 use crate::plan::{ModulePlan, Plan, file::PlannedModule};
 use crate::resolve::Resolution;
 use crate::summarize::cache::CacheKey;
@@ -53,7 +54,8 @@ impl EmittedAhead {
         files.dedup();
         let of_file = |file| {
             let path = interface::path_of(dir, &inputs.files[file].path, "");
-            let Ok(bytes) = Mapped::open(&path) else { return Vec::new() };
+            let opened = is_there(&path).then(|| Mapped::open(&path));
+            let Some(Ok(bytes)) = opened else { return Vec::new() };
             let members = archive::parse(&bytes).map(|archive| archive.members);
             let Ok(members) = members else { return split_key(&bytes).map(owned).into_iter().collect() };
             let objects = members.iter().filter_map(|member| split_key(bytes.get(member.data.clone())?));

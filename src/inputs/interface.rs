@@ -17,6 +17,7 @@ use summaries::format;
 
 use super::mapped::Mapped;
 use crate::hashing::{sealed, unsealed};
+use crate::made_ahead::is_there;
 
 const MAGIC: [u8; 8] = *b"LTOIF\r\n\x1a";
 /// What the name of an interface has behind that of the input.
@@ -63,10 +64,16 @@ impl Interface {
             io::Error::new(io::ErrorKind::InvalidData, format!("{}: {message}", path.display()))
         };
         let damaged = || bad("the interface is damaged".to_owned());
+        if !is_there(path) {
+            return Err(bad("not a regular file".to_owned()));
+        }
         let bytes = Mapped::open(path)?;
-        let contents = unsealed(&bytes).ok_or_else(damaged)?;
         let (contents, mut at) =
-            format::decode_file::<InterfaceContents>(MAGIC, contents).map_err(|e| bad(e.to_string()))?;
+            format::decode_file::<InterfaceContents>(MAGIC, &bytes).map_err(|e| bad(e.to_string()))?;
+        // Beside the file itself only summaries are read, and each has a seal of its own.
+        if stands_in && unsealed(&bytes).is_none() {
+            return Err(damaged());
+        }
         let image = stands_in.then(|| image(&contents, bytes.get(at..)?));
         let image = match image {
             Some(None) => return Err(damaged()),
@@ -88,7 +95,7 @@ impl Interface {
         Ok((Interface { bytes, modules, stands_in }, image))
     }
 
-    /// The module that is in this range of the file, with its summaries in the form of [`format`](mod@format).
+    /// The module that is in this range of the file, with its summaries in the form of [`format`](mod@format), each sealed.
     pub fn module(&self, range: &Range<usize>) -> Option<(&InterfaceModule, Vec<&[u8]>)> {
         let place = (range.start as u64, range.end as u64);
         let found = self.modules.binary_search_by_key(&place, |(module, _)| module.place).ok()?;
@@ -143,7 +150,7 @@ pub struct ModuleForInterface {
     pub range: Range<usize>,
     /// What of it is not kept, in its own offsets.
     pub left_out: Vec<Range<usize>>,
-    /// Its summaries, in the form of [`format`](mod@format).
+    /// Its summaries, in the form of [`format`](mod@format), each sealed.
     pub summaries: Vec<Vec<u8>>,
 }
 

@@ -41,6 +41,7 @@ pub fn load(config: &Config) -> Result<Inputs> {
         by_path: FxHashMap::default(),
         opened: open_in_parallel(config),
         drafts: Vec::new(),
+        missing: None,
         script_inputs: 0,
         inputs: Inputs::default(),
     };
@@ -51,7 +52,7 @@ pub fn load(config: &Config) -> Result<Inputs> {
         loader.inputs.refuse(None, Limit::UnmodelledOption, option.clone());
     }
     scripts::read_all(config, &loader.search, &mut loader.inputs);
-    let Loader { search, drafts, mut inputs, .. } = loader;
+    let Loader { search, drafts, mut inputs, missing, .. } = loader;
     if let Some(file) = output_among(config, &inputs) {
         inputs.refuse(Some(file), Limit::LinkError, "the output is an input");
     }
@@ -60,17 +61,10 @@ pub fn load(config: &Config) -> Result<Inputs> {
     if config.linker.dialect == Dialect::Bfd && !config.static_link {
         implicit_dsos::append(config, &search, &mut inputs, &mut runpaths);
     }
-    let unreadable = |(_, record): &&(_, LimitRecord)| record.limit == Limit::UnreadableInput;
-    if let Some((file, record)) =
-        inputs.limits.iter().find(unreadable).filter(|_| config.prune.plan_dir.is_some())
-    {
-        let error = Error::new(Stage::Load, &record.detail);
-        return Err(match file {
-            Some(file) => error.in_file(inputs.files[*file].path.display().to_string()),
-            None => error,
-        });
+    match missing.filter(|_| config.prune.plan_dir.is_some()) {
+        Some(missing) => Err(Error::new(Stage::Load, missing)),
+        None => Ok(inputs),
     }
-    Ok(inputs)
 }
 
 /// An input whose file is known, before ids are given.
@@ -92,6 +86,8 @@ struct Loader<'a> {
     /// The files that threads opened ahead of the loader, by path.
     opened: FxHashMap<PathBuf, io::Result<InputFile>>,
     drafts: Vec<Draft>,
+    /// The first input that is not there or can't be read.
+    missing: Option<String>,
     script_inputs: usize,
     inputs: Inputs,
 }
@@ -136,6 +132,7 @@ impl Loader<'_> {
             Some(path) => self.file(&path, format!("-l{}", name.to_string_lossy()), at),
             None => {
                 let detail = format!("cannot find -l{}", name.to_string_lossy());
+                self.missing.get_or_insert_with(|| detail.clone());
                 self.inputs.refuse(None, Limit::UnreadableInput, detail);
             }
         }
@@ -150,7 +147,9 @@ impl Loader<'_> {
         let id = match opened {
             Ok(file) => Some(self.inputs.files.push(file)),
             Err(error) => {
-                self.inputs.refuse(None, Limit::UnreadableInput, format!("{}: {error}", path.display()));
+                let detail = format!("{}: {error}", path.display());
+                self.missing.get_or_insert_with(|| detail.clone());
+                self.inputs.refuse(None, Limit::UnreadableInput, detail);
                 None
             }
         };

@@ -209,7 +209,7 @@ fn same_file(a: &Path, b: &Path) -> bool {
 /// What stands for the file at `path` where a link is only planned.
 fn stand_in(config: &Config, path: &Path) -> Option<PathBuf> {
     let dir = config.prune.interface_dir.as_ref().filter(|_| config.prune.plan_dir.is_some())?;
-    Some(interface::path_of(dir, path, interface::SUFFIX)).filter(|path| path.is_file())
+    Some(interface::path_of(dir, path, interface::SUFFIX)).filter(|path| path.exists())
 }
 
 /// Open a file for good: only a regular one, since what we read of a pipe the linker could not read again. Where a link is only planned, what has an

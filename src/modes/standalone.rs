@@ -14,6 +14,7 @@ use std::sync::atomic::AtomicBool;
 
 use crate::args::{Environment, prune, words};
 use crate::error::{Error, Result, Stage};
+use crate::inputs::interface;
 use crate::inputs::mapped::Mapped;
 
 /// Link `args` through a compiler driver.
@@ -26,7 +27,7 @@ pub(super) fn run(args: &[OsString], env: &Environment<'_>) -> Result<ExitCode> 
         word.push(linker);
         ours.insert(0, word);
     }
-    let driver = driver(&theirs, env)?;
+    let driver = driver(&theirs, &ours, env)?;
     let own = super::shims::own_executable()?;
     let folder = tempfile::Builder::new().prefix("lto-prune-").tempdir();
     let folder = folder.map_err(|e| Error::io(Stage::Link, std::env::temp_dir(), "make a folder in", e))?;
@@ -60,12 +61,21 @@ fn chosen_linker(word: &OsStr) -> Option<&OsStr> {
 }
 
 /// The words of the compiler driver: `$CXX`, c++, g++, clang++ for C++ objects, else `$CC`, cc, gcc, clang.
-fn driver(args: &[OsString], env: &Environment<'_>) -> Result<Vec<OsString>> {
+fn driver(args: &[OsString], ours: &[OsString], env: &Environment<'_>) -> Result<Vec<OsString>> {
     let chosen = |name| env.get(name).map(|v| words::split(v.as_bytes())).filter(|w| !w.is_empty());
+    let mut interfaces = ours.iter().filter_map(|word| word.as_bytes().strip_prefix(b"--prune-interfaces="));
+    let interfaces = interfaces.next_back().map(|dir| Path::new(OsStr::from_bytes(dir)));
+    // A line for a plan names objects by `-Wl,`.
+    let mut words = args.iter().flat_map(|arg| match arg.as_bytes().strip_prefix(b"-Wl,") {
+        Some(words) => words.split(|byte| *byte == b',').map(OsStr::from_bytes).collect(),
+        None => vec![arg.as_os_str()],
+    });
     // A CC that is set is the user's word; without it C++ objects need the driver that knows libstdc++.
     let (variable, names) = match chosen("CC") {
         Some(words) if chosen("CXX").is_none() => return Ok(words),
-        _ if args.iter().any(|a| is_cplusplus(Path::new(a))) => ("CXX", ["c++", "g++", "clang++"]),
+        _ if words.any(|word| is_cplusplus(Path::new(word), interfaces)) => {
+            ("CXX", ["c++", "g++", "clang++"])
+        }
         _ => ("CC", ["cc", "gcc", "clang"]),
     };
     if let Some(words) = chosen(variable) {
@@ -87,14 +97,15 @@ fn is_executable(path: &Path) -> bool {
     path.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
 }
 
-/// Whether an object or archive refers to the C++ runtime, or a source file is C++. A guess that only chooses the driver.
-fn is_cplusplus(path: &Path) -> bool {
+/// Whether an object or archive, or its interface, refers to the C++ runtime, or a source file is C++. A guess that only chooses the driver.
+fn is_cplusplus(path: &Path, interfaces: Option<&Path>) -> bool {
     match path.extension().and_then(OsStr::to_str) {
         Some("cc" | "cpp" | "cxx" | "C" | "c++" | "cp" | "ii") => return true,
         Some("o" | "a" | "obj" | "lo") => {}
         _ => return false,
     }
-    let Ok(bytes) = Mapped::open(path) else { return false };
+    let interface = || Mapped::open(&interface::path_of(interfaces?, path, interface::SUFFIX)).ok();
+    let Some(bytes) = Mapped::open(path).ok().or_else(interface) else { return false };
     // Names as string tables hold them, each after the NUL of its predecessor.
     let marks: [&[u8]; 4] = [b"\0__gxx_personality_v0\0", b"\0_ZNSt", b"\0_ZNKSt", b"\0_Znwm\0"];
     marks.iter().any(|mark| contains(&bytes, mark))
@@ -131,7 +142,7 @@ mod tests {
                 set.or_else(|| (name == "PATH").then(|| "/usr/bin".into()))
             };
             let args: Vec<OsString> = args.iter().map(|a| (*a).clone()).collect();
-            driver(&args, &Environment::new(&lookup)).unwrap().join(OsStr::new(" "))
+            driver(&args, &[], &Environment::new(&lookup)).unwrap().join(OsStr::new(" "))
         };
         assert_eq!(choose(&[&c_object], &[]), "/usr/bin/cc");
         assert_eq!(choose(&[&c_object, &cxx], &[]), "/usr/bin/c++");

@@ -64,8 +64,9 @@ impl PlannedModule {
 
     /// What its emission is known by: equal keys are equal bytes.
     pub fn key(&self) -> CacheKey {
-        let version = env!("CARGO_PKG_VERSION").as_bytes();
-        hash_of_parts(&[b"emitted", version, &self.summary, &format::encode_value(&self.plan)])
+        // What emits has a version too.
+        let sources = env!("LTO_PRUNE_SOURCES").as_bytes();
+        hash_of_parts(&[b"emitted", sources, &self.summary, &format::encode_value(&self.plan)])
     }
 }
 

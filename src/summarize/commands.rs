@@ -3,7 +3,7 @@
 //! Unlike the pass, these are asked for by a person or a build system, so what can't be read or written is an error.
 //! Input kinds are told by content. A limit in a summary is none: it says how the link will treat the module.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::Write as _;
@@ -18,6 +18,7 @@ use crate::config::Level;
 use crate::error::{Error, Result, Stage};
 use crate::hashing;
 use crate::inputs::interface;
+use crate::made_ahead;
 
 const SUMMARIZE_USAGE: &str = "usage: lto-prune summarize [--prune-level=LEVEL] [--interface] IN... -o OUT (a file for one object, else a folder)";
 
@@ -64,16 +65,18 @@ pub fn summarize_command(args: &[OsString]) -> Result<()> {
 /// The interface of each input: `OUT` for one, below it at the input's path for several, as a link looks for them.
 fn write_interfaces(inputs: &[PathBuf], output: &Path, level: Level) -> Result<()> {
     let single = inputs.len() == 1 && !output.is_dir();
+    let mut targets = BTreeSet::new();
     for input in inputs {
         let encoded =
             interfaces::of_file(input, &read(input)?, granularity(level), level == Level::Pointers)?;
         let target =
             if single { output.to_owned() } else { interface::path_of(output, input, interface::SUFFIX) };
-        let failed = |e| Error::io(Stage::Summarise, &target, "write the interface", e);
-        if let Some(folder) = target.parent().filter(|_| !single) {
-            fs::create_dir_all(folder).map_err(failed)?;
+        if !targets.insert(target.clone()) {
+            return Err(Error::new(Stage::Summarise, "another input has the same path there")
+                .in_file(target.display().to_string()));
         }
-        fs::write(&target, encoded).map_err(failed)?;
+        let written = made_ahead::write(&target, &encoded);
+        written.map_err(|e| Error::io(Stage::Summarise, &target, "write the interface", e))?;
     }
     Ok(())
 }

@@ -38,8 +38,8 @@ pub(super) fn of_file(
     keeps_small: bool,
 ) -> Result<Vec<u8>> {
     let bad = |message: String| Error::new(Stage::Summarise, message).in_file(path.display().to_string());
-    let ranges = match recognise(bytes) {
-        FileKind::Object | FileKind::Bitcode => vec![0..bytes.len()],
+    let ranges: Vec<Range<usize>> = match recognise(bytes) {
+        FileKind::Object | FileKind::Bitcode => std::iter::once(0..bytes.len()).collect(),
         // Its members are files of their own.
         FileKind::ThinArchive => Vec::new(),
         FileKind::Archive => {
@@ -78,7 +78,10 @@ fn summaries_of(bytes: &[u8], granularity: Granularity) -> Vec<Vec<u8>> {
     let summary = |without_debug| extract::extract(bytes, SummaryOptions { granularity, without_debug });
     let with = summary(false);
     let without = have_debug_info(&with.atoms).then(|| summary(true));
-    std::iter::once(with).chain(without).map(|summary| format::encode(&summary, hash)).collect()
+    std::iter::once(with)
+        .chain(without)
+        .map(|summary| hashing::sealed(format::encode(&summary, hash)))
+        .collect()
 }
 
 /// Where in an object the contents of its code and data are, and the relocations of these. Unwind tables are none of them.

@@ -217,11 +217,13 @@ fn interface_of(inputs: &Inputs, module: ModuleId) -> Option<(&Interface, bool, 
 /// that says so, which keeps all.
 fn from_interface(inputs: &Inputs, module: ModuleId, asked: SummaryOptions) -> Option<ModuleSummary> {
     let (interface, is_whole, summaries) = interface_of(inputs, module)?;
+    let bytes = inputs.module_bytes(module);
+    if !interface.stands_in && !cache::pays(bytes) {
+        return None;
+    }
     let decoded = |encoded: &&[u8]| {
-        let is_of_module =
-            || format::input_hash(encoded).ok() == Some(hashing::hash(inputs.module_bytes(module)));
-        let of_module = interface.stands_in || is_of_module();
-        let summary = of_module.then(|| format::decode(encoded).ok()).flatten()?.0;
+        let of_module = interface.stands_in || format::input_hash(encoded).ok() == Some(hashing::hash(bytes));
+        let summary = of_module.then(|| format::decode(hashing::unsealed(encoded)?).ok()).flatten()?.0;
         summary.answers(asked).then_some(summary)
     };
     let found = summaries.iter().find_map(decoded);

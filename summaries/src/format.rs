@@ -38,9 +38,9 @@ pub type InputHash = [u8; 32];
 pub enum FormatError {
     #[error("not a file of this kind")]
     Magic,
-    #[error("a summary of schema version {0:08x}, not {SCHEMA_VERSION:08x}")]
+    #[error("of schema version {0:08x}, not {SCHEMA_VERSION:08x}: another lto-prune made it")]
     Version(u32),
-    #[error("the summary is cut off or has bytes behind its end")]
+    #[error("it is cut off or has bytes behind its end")]
     Length,
     #[error("the summary is damaged: {0}")]
     Body(#[from] bincode::error::DecodeError),

@@ -158,6 +158,77 @@ fn what_does_not_fit_is_made_in_the_link() {
     );
 }
 
+/// An object by two names is two files with one plan; what is linked by C++'s driver is planned by it.
+#[test]
+fn names_and_drivers() {
+    let mut session = prepare("names", "-g");
+    let dir = session.dir().to_owned();
+    // The object is loaded by its name, and its archive names it for what refers to it: it isn't loaded again.
+    session.write(
+        "start.cc",
+        "#include <iostream>\nextern \"C\" int thin(int);\nint dead() { return thin(1); }\n\
+        int main(int argc, char **) { std::cout << thin(argc) << std::endl; }\n",
+    );
+    session.must(&Job::new(&dir, "g++").words("-O1 -c start.cc"));
+    let files = ["start.o", "thin.o", "libthin.a"];
+    session.mkdir("prune");
+    let summarize = Job::new(&dir, tools::lto_prune()).words("summarize --interface").args(files);
+    session.must(&summarize.words("-o prune"));
+    let line = "start.o ./thin.o libthin.a";
+    must_link(&mut session, Linker::Lld, &format!("{line} -o single"));
+    let plan = "-Wl,start.o,./thin.o,libthin.a -o out --prune-interfaces=prune --prune-plan=prune";
+    let said = must_link(&mut session, Linker::Lld, plan);
+    session.check_eq(&said.as_str(), &"", "what the plan says");
+    let before = fs::metadata(session.path("prune/thin.o.ltoplan")).unwrap().modified().unwrap();
+    must_link(&mut session, Linker::Lld, plan);
+    let after = fs::metadata(session.path("prune/thin.o.ltoplan")).unwrap().modified().unwrap();
+    session.check_eq(&after, &before, "when the plan was written");
+    for file in files {
+        let outcome = emit(&mut session, file);
+        session.check(outcome.ok(), &outcome.stderr);
+    }
+    must_link(&mut session, Linker::Lld, &format!("{line} -o linked --prune-strict {EMITTED}"));
+    let same = fs::read(session.path("linked")).unwrap() == fs::read(session.path("single")).unwrap();
+    session.check(same, "another program than by one command");
+    // A plan for a link that can't succeed, or with nothing to plan, says so.
+    let said = must_link(
+        &mut session,
+        Linker::Lld,
+        "-Wl,start.o -o out --prune-interfaces=prune --prune-plan=prune",
+    );
+    session.check(said.contains("undefined symbol thin") && said.contains("nothing is pruned"), &said);
+    let said = must_link(
+        &mut session,
+        Linker::Lld,
+        &format!("{line} -o out --prune-interfaces=none --prune-plan=prune"),
+    );
+    session.check(said.contains("no file of this link has an interface"), &said);
+    let said = must_link(
+        &mut session,
+        Linker::Lld,
+        &format!("{line} -o out --prune-interfaces=none --prune-emitted=emitted"),
+    );
+    session.check(said.contains("no file of this link has an interface"), &said);
+    // Switched off, a plan is still no link.
+    fs::remove_file(session.path("out")).unwrap();
+    must_link(&mut session, Linker::Lld, &format!("{plan} --prune-level=off"));
+    session.check(!session.path("out").exists(), "a plan is linked");
+    let outcome = session
+        .run(&Job::new(&dir, tools::lto_prune()).words("emit --plan=prune/thin.o.ltoplan thin.o -o thin.o"));
+    session.check(!outcome.ok() && outcome.stderr.contains("the output is an input"), &outcome.stderr);
+    // A pipe in the place of what was made ahead never ends.
+    for pipe in ["prune/start.o.ltoif", "emitted/start.o"] {
+        fs::remove_file(session.path(pipe)).unwrap();
+        session.must(&Job::new(&dir, "mkfifo").arg(pipe));
+        must_link(&mut session, Linker::Lld, &format!("{line} -o linked {EMITTED}"));
+    }
+    let outcome = link(&mut session, Linker::Lld, plan);
+    session.check(
+        !outcome.ok() && outcome.stderr.contains("start.o.ltoif: not a regular file"),
+        &outcome.stderr,
+    );
+}
+
 /// A plan of what is not there, or of what is damaged, is an error that names the file, and never a panic.
 #[test]
 fn plans_of_damaged_interfaces() {

@@ -98,7 +98,12 @@ pub const OPTIONS: &[(&str, &[PruneOption])] = &[
     (
         "A link in actions of its own, for build systems (docs/ACTIONS.md)",
         &[
-            option("plan", Folder, "DIR", "link nothing: write DIR/FILE.ltoplan for each FILE that has an interface"),
+            option(
+                "plan",
+                Folder,
+                "DIR",
+                "link nothing: write DIR/FILE.ltoplan for each FILE that has an interface",
+            ),
             option(
                 "interfaces",
                 Folder,

@@ -1,0 +1,26 @@
+//! Files that are made ahead of a link: written where something changed, and read where there is one.
+//!
+//! A file that stays the same is not written again, so that a build system that compares times runs nothing again for it. Only regular files are read: a
+//! pipe in the place of one would never end.
+
+use std::path::Path;
+use std::{fs, io};
+
+/// Write `bytes` to `path`, in a folder that is made if it isn't there, unless that is what it has.
+///
+/// # Errors
+/// The folder or the file can't be written.
+pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    if is_there(path) && fs::read(path).is_ok_and(|old| old == bytes) {
+        return Ok(());
+    }
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    fs::write(path, bytes)
+}
+
+/// Whether there is a regular file.
+pub fn is_there(path: &Path) -> bool {
+    path.metadata().is_ok_and(|meta| meta.is_file())
+}
