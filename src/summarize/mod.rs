@@ -223,8 +223,11 @@ fn from_interface(inputs: &Inputs, module: ModuleId, asked: SummaryOptions) -> O
     }
     let decoded = |encoded: &&[u8]| {
         let of_module = interface.stands_in || format::input_hash(encoded).ok() == Some(hashing::hash(bytes));
-        let summary = of_module.then(|| format::decode(hashing::unsealed(encoded)?).ok()).flatten()?.0;
-        summary.answers(asked).then_some(summary)
+        let mut summary = of_module.then(|| format::decode(hashing::unsealed(encoded)?).ok()).flatten()?.0;
+        let answers = summary.answers(asked);
+        // Without debug information it says the same, and to the letter what the front end would say now.
+        summary.without_debug = asked.without_debug;
+        answers.then_some(summary)
     };
     let found = summaries.iter().find_map(decoded);
     if found.is_some() || is_whole || !interface.stands_in {

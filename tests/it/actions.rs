@@ -65,13 +65,13 @@ fn emit(session: &mut Session, file: &str) -> Outcome {
 const EMITTED: &str = "--prune-interfaces=prune --prune-emitted=emitted";
 
 /// All actions, the plan where none of the files is; then the link is that by one command.
-fn all(name: &str, flags: &str, linker: Linker) {
+fn all(name: &str, flags: &str, linker: Linker, more: &str) {
     let mut session = prepare(name, flags);
-    must_link(&mut session, linker, &format!("{LINE} -o single"));
+    must_link(&mut session, linker, &format!("{LINE} {more} -o single"));
     summarize(&mut session);
     let away: Vec<_> = FILES.map(|file| (session.path(file), session.path(&format!("{file}.away")))).into();
     away.iter().for_each(|(file, away)| fs::rename(file, away).unwrap());
-    must_link(&mut session, linker, &plan_line());
+    must_link(&mut session, linker, &format!("{} {more}", plan_line()));
     session.check(!session.path("out").exists(), "a plan has an output");
     away.iter().for_each(|(file, away)| fs::rename(away, file).unwrap());
     for file in FILES.iter().filter(|file| **file != "sub/helper.o") {
@@ -87,7 +87,7 @@ fn all(name: &str, flags: &str, linker: Linker) {
 ",
         "what is emitted of the archive",
     );
-    must_link(&mut session, linker, &format!("{LINE} -o linked --prune-strict {EMITTED}"));
+    must_link(&mut session, linker, &format!("{LINE} {more} -o linked --prune-strict {EMITTED}"));
     let read = |name: &str| fs::read(session.path(name)).unwrap();
     session.check(read("linked") == read("single"), "another program than by one command");
     let facts = Facts::read(&session.path("linked")).unwrap();
@@ -99,11 +99,13 @@ fn all(name: &str, flags: &str, linker: Linker) {
 #[test]
 fn the_bytes_of_one_command() {
     for linker in [Linker::Lld, Linker::Mold, Linker::Bfd, Linker::Gold] {
-        all(&format!("same-{}", linker.name()), "-g", linker);
+        all(&format!("same-{}", linker.name()), "-g", linker, "");
     }
-    all("same-stripped", "-g -Wl,-S -Wno-unused-command-line-argument", Linker::Lld);
-    all("same-bitcode", "-flto=thin", Linker::Lld);
-    all("same-sections", "-ffunction-sections -fno-addrsig", Linker::Lld);
+    for (name, flags) in [("same-stripped-debug", "-g"), ("same-stripped", "")] {
+        all(name, flags, Linker::Lld, "-Wl,-S");
+    }
+    all("same-bitcode", "-flto=thin", Linker::Lld, "");
+    all("same-sections", "-ffunction-sections -fno-addrsig", Linker::Lld, "");
 }
 
 /// What was made for other inputs, or is damaged, is not taken: the link says so, and is the same.
