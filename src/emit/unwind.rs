@@ -203,7 +203,10 @@ fn prune_section(
     let mut targets: Vec<(u64, bool, bool)> = Vec::new();
     let mut any_gone = false;
     for &(_, r) in relocation_sections {
-        for entry in input.table::<Rela>(r)? {
+        // What `ld.bfd -r` leaves of a record that it took out may be at the place of another one's function.
+        let is_left_over =
+            |entry: &&Rela| entry.r_type(LE, false) == elf::R_X86_64_NONE && entry.r_sym(LE, false) == 0;
+        for entry in input.table::<Rela>(r)?.iter().filter(|entry| !is_left_over(entry)) {
             let gone = is_gone(input, symbols, parts, entry)?;
             any_gone |= gone;
             let wide = matches!(entry.r_type(LE, false), elf::R_X86_64_64 | elf::R_X86_64_PC64);

@@ -4,6 +4,8 @@
 //! CIE), the same CIE and the same relocations; no FDE of a dropped function may be, nor where the plan says so one of no bytes. So whatever the unwinder found for
 //! a function it finds still.
 
+use goblin::elf::reloc::R_X86_64_NONE;
+
 use super::elf::{Object, Place, RelocationEntry, by_target, entries, error};
 use super::pair::Pair;
 use super::relocations::differs;
@@ -149,7 +151,7 @@ fn unchanged(pair: &Pair<'_>, symbols: &SymbolMap, old: &[usize], new: &[usize])
 /// Whether an FDE is of a function that the plan drops: the relocation at its `pc_begin` says so.
 fn describes_dropped(pair: &Pair<'_>, relocations: &[RelocationEntry], start: usize) -> bool {
     let at = start as u64 + 8;
-    let Some(entry) = relocations.iter().find(|r| r.offset == at) else { return false };
+    let Some(entry) = relocations.iter().find(|r| r.offset == at && !is_left_over(r)) else { return false };
     let Some(symbol) = pair.old.symbol(entry.symbol) else { return false };
     let Place::Section(section) = pair.old.place(entry.symbol, &symbol) else { return false };
     match pair.parted_by_symbol(entry.symbol) {
@@ -192,7 +194,12 @@ fn same_fde(
 /// The relocation of an FDE's `pc_begin`.
 fn begin<'t>(table: &'t Table<'_>, record: &Record) -> Option<&'t RelocationEntry> {
     let begin = record.start as u64 + 8;
-    table.of(record).iter().find(|e| e.offset == begin)
+    table.of(record).iter().find(|e| e.offset == begin && !is_left_over(e))
+}
+
+/// Whether a relocation means nothing: `ld.bfd -r` leaves such of a record that it took out, at any place in another one.
+fn is_left_over(entry: &RelocationEntry) -> bool {
+    entry.kind == R_X86_64_NONE && entry.symbol == 0
 }
 
 /// Bytes that an FDE with a relocated `pc_begin` describes. The width of the range is that of `pc_begin`.

@@ -227,6 +227,7 @@ cases! {
     script_keep
     section_end_led_to
     section_falls_into_group
+    unwind_left_over
     section_falls_through
     short_address
     split_stack
