@@ -35,15 +35,15 @@ pub fn hex(hash: &InputHash) -> String {
     blake3::Hash::from_bytes(*hash).to_hex().to_string()
 }
 
-/// The contents with their own hash behind them.
-pub fn sealed(mut contents: Vec<u8>) -> Vec<u8> {
-    let seal = hash(&contents);
-    contents.extend_from_slice(&seal);
+/// The contents with their checksum behind them, which is their hash.
+pub fn with_checksum(mut contents: Vec<u8>) -> Vec<u8> {
+    let checksum = hash(&contents);
+    contents.extend_from_slice(&checksum);
     contents
 }
 
-/// What [`sealed`] was given; `None` if it is not whole.
-pub fn unsealed(bytes: &[u8]) -> Option<&[u8]> {
-    let (contents, seal) = bytes.split_last_chunk::<32>()?;
-    (hash(contents) == *seal).then_some(contents)
+/// What [`with_checksum`] was given; `None` if it is not whole.
+pub fn without_checksum(bytes: &[u8]) -> Option<&[u8]> {
+    let (contents, checksum) = bytes.split_last_chunk::<32>()?;
+    (hash(contents) == *checksum).then_some(contents)
 }

@@ -141,9 +141,7 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
     // The process ends with the link, and the kernel frees tables faster than they free themselves.
     let inputs = ManuallyDrop::new(timer.stage(Stage::Load, || inputs::load(config))?);
     // No file is added to the link after this.
-    if config.prune.plan_dir.is_none() {
-        repro::write_if_asked(config, &inputs)?;
-    }
+    repro::write_if_asked(config, &inputs)?;
     let resolution = ManuallyDrop::new(timer.stage(Stage::Resolve, || resolve::resolve(&inputs, config)));
     // The modules in the link, their order and every prevailing definition are fixed.
     let cache = Cache::of_link(config);
@@ -164,10 +162,7 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
     // Each atom is kept, dropped or a stub.
     let mut verdict = refusal::gate(link, &index, &flow, &settled);
     if let Some(dir) = &config.prune.plan_dir {
-        let warning = verdict.warning(link)?.or_else(|| verdict.why_nothing(link));
-        warning.iter().for_each(|warning| eprintln!("lto-prune: warning: {warning}"));
-        let is_pruned = verdict.allows() && !config.prune.off;
-        actions::write_plans(link, Some(&settled.plan).filter(|_| is_pruned), dir)?;
+        actions::write_plans(link, &settled.plan, &verdict, dir)?;
         return Ok(Outcome::Planned);
     }
     if verdict.needs_system_linker(config) {

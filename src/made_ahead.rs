@@ -3,6 +3,7 @@
 //! A file that stays the same is not written again, so that a build system that compares times runs nothing again for it. Only regular files are read: a
 //! pipe in the place of one would never end.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::{fs, io};
 
@@ -23,4 +24,10 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// Whether there is a regular file.
 pub fn is_there(path: &Path) -> bool {
     path.metadata().is_ok_and(|meta| meta.is_file())
+}
+
+/// Whether two paths are one regular file.
+pub fn same_file(a: &Path, b: &Path) -> bool {
+    let identity = |path: &Path| fs::metadata(path).ok().filter(|m| m.is_file()).map(|m| (m.dev(), m.ino()));
+    identity(a).is_some_and(|a| Some(a) == identity(b))
 }

@@ -57,8 +57,7 @@ impl Verdict {
     /// Why nothing is pruned, whatever that is; `None` where something may be.
     pub fn why_nothing(&self, link: LinkInputs<'_>) -> Option<String> {
         let (module, record) = self.limits.iter().find(|(_, l)| l.limit.severity() == Severity::Link)?;
-        let place = module.map(|m| format!("{}: ", link.inputs.module_name(m))).unwrap_or_default();
-        Some(format!("plan: {place}{} ({}); nothing is pruned", record.detail, record.limit.name()))
+        Some(format!("plan: {}; nothing is pruned", limits::sentence(link.inputs, *module, record)))
     }
 
     /// Whether the compiler driver's own linker must do it, because ours has no plugin for objects of gcc's link-time optimisation.

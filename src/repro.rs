@@ -15,12 +15,13 @@ use crate::link::response_file;
 
 const FOLDER: &str = "repro";
 
-/// Write the archive, if `--prune-repro` names one.
+/// Write the archive, if `--prune-repro` names one; not where a link is only planned, maybe without its files.
 ///
 /// # Errors
 /// The archive can't be written.
 pub fn write_if_asked(config: &Config, inputs: &Inputs) -> Result<()> {
-    config.prune.repro.as_ref().map_or(Ok(()), |path| write(config, inputs, path))
+    let path = config.prune.repro.as_ref().filter(|_| config.prune.plan_dir.is_none());
+    path.map_or(Ok(()), |path| write(config, inputs, path))
 }
 
 fn write(config: &Config, inputs: &Inputs, path: &Path) -> Result<()> {

@@ -1,7 +1,7 @@
-//! Gives the front ends a number of their own: a hash of their sources.
+//! Gives a crate a number of its own: a hash of its sources.
 //!
-//! Summaries are kept from one run to the next, and what made them is a part of what they are kept by. A version that someone has to
-//! remember to raise is forgotten once too often: then a summary from before a mend is used after it. Left out: the compiler and the
+//! Summaries and pruned objects are kept from one run to the next, and what made them is a part of what they are kept by. A version that someone has to
+//! remember to raise is forgotten once too often: then what was made before a mend is used after it. Left out: the compiler and the
 //! libraries, whose versions the lock file fixes for a release.
 
 use std::io;
@@ -33,6 +33,6 @@ fn main() -> io::Result<()> {
             hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         }
     }
-    println!("cargo::rustc-env=SUMMARIES_SOURCES={:08x}", (hash >> 32) as u32 ^ hash as u32);
+    println!("cargo::rustc-env=CRATE_SOURCES={:08x}", (hash >> 32) as u32 ^ hash as u32);
     Ok(())
 }

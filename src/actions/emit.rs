@@ -9,10 +9,9 @@ use std::path::{Path, PathBuf};
 
 use lexopt::prelude::{Long, Short, Value};
 use rayon::prelude::*;
-use summaries::{ModuleKind, ModuleSummary};
+use summaries::ModuleSummary;
 
-use crate::emit::tree::{self, Prepared};
-use crate::emit::{ahead, archive, object};
+use crate::emit::{ahead, archive, tree};
 use crate::error::{Error, Result, Stage};
 use crate::hashing;
 use crate::inputs::FileKind;
@@ -34,13 +33,9 @@ pub fn emit_command(words: &[OsString]) -> Result<()> {
     let name = input.display().to_string();
     let planned = file::decode(&read(&plan)?).map_err(|e| e.in_file(plan.display().to_string()))?;
     let bytes = read(&input)?;
-    if [&input, &plan]
-        .iter()
-        .any(|file| file.canonicalize().is_ok_and(|file| output.canonicalize().is_ok_and(|o| o == file)))
-    {
-        return Err(
-            Error::new(Stage::Arguments, "the output is an input").in_file(output.display().to_string())
-        );
+    if [&input, &plan].into_iter().any(|file| made_ahead::same_file(file, &output)) {
+        let error = Error::new(Stage::Arguments, "the output is an input");
+        return Err(error.in_file(output.display().to_string()));
     }
     let one = |module: &PlannedModule| {
         let name = module.member.as_ref().map_or_else(|| name.clone(), |member| format!("{name}({member})"));
@@ -54,27 +49,31 @@ pub fn emit_command(words: &[OsString]) -> Result<()> {
             }
         }
     };
-    let emitted: Vec<Option<Vec<u8>>> = planned.par_iter().map(one).collect::<Result<_>>()?;
-    let emitted = planned.iter().zip(emitted).filter_map(|(module, object)| Some((module, object?)));
-    let (planned, objects): (Vec<&PlannedModule>, Vec<Vec<u8>>) = emitted.unzip();
+    let objects: Vec<Option<Vec<u8>>> = planned.par_iter().map(one).collect::<Result<_>>()?;
+    let emitted = planned.iter().zip(objects).filter_map(|(module, object)| Some((module, object?)));
+    let mut emitted: Vec<(&PlannedModule, Vec<u8>)> = emitted.collect();
     let is_archive = matches!(recognise(&bytes), FileKind::Archive | FileKind::ThinArchive);
-    let emitted = match objects.as_slice() {
-        [] if !is_archive => bytes,
-        [object] if !is_archive => object.clone(),
-        // A file that is named twice is two modules, and each has a plan of its own.
-        objects => {
-            let base = input.file_name().unwrap_or_default().to_string_lossy();
-            let name_of = |module: &&PlannedModule| module.member.clone().unwrap_or_else(|| base.to_string());
-            let names: Vec<String> = planned.iter().map(name_of).collect();
-            let members: Vec<(&str, &[u8])> =
-                names.iter().zip(objects).map(|(name, object)| (name.as_str(), object.as_slice())).collect();
-            let mut archive = Vec::new();
-            let written = archive::write(&mut archive, &members);
-            written.map_err(|e| Error::io(Stage::Emit, &output, "write", e))?;
-            archive
-        }
+    let written = match emitted.len() {
+        0 if !is_archive => made_ahead::write(&output, &bytes),
+        1 if !is_archive => made_ahead::write(&output, &emitted.remove(0).1),
+        // An object that is named twice is two modules, and each has a plan of its own.
+        _ => archive_of(&input, &emitted).and_then(|archive| made_ahead::write(&output, &archive)),
     };
-    made_ahead::write(&output, &emitted).map_err(|e| Error::io(Stage::Emit, &output, "write", e))
+    written.map_err(|e| Error::io(Stage::Emit, &output, "write", e))
+}
+
+/// An archive of the emitted modules of the file `input`, by their names in it.
+fn archive_of(input: &Path, emitted: &[(&PlannedModule, Vec<u8>)]) -> std::io::Result<Vec<u8>> {
+    let base = input.file_name().unwrap_or_default().to_string_lossy();
+    let member = |(module, object): &(&'_ PlannedModule, Vec<u8>)| {
+        (module.member.clone().unwrap_or_else(|| base.to_string()), object.clone())
+    };
+    let members: Vec<(String, Vec<u8>)> = emitted.iter().map(member).collect();
+    let members: Vec<(&str, &[u8])> =
+        members.iter().map(|(name, object)| (name.as_str(), object.as_slice())).collect();
+    let mut archive = Vec::new();
+    archive::write(&mut archive, &members)?;
+    Ok(archive)
 }
 
 /// The summary and the plan of a module, and its bytes in `file`.
@@ -90,13 +89,9 @@ fn planned_module<'f, 'p>(
 
 /// One module by its plan, verified.
 fn emit_module(name: &str, summary: &ModuleSummary, plan: &ModulePlan, original: &[u8]) -> Result<Vec<u8>> {
-    let in_file = |e: Error| e.in_file(name);
-    let explicit = match summary.kind == ModuleKind::Native {
-        true => object::explicit_debug(original, summary, plan).map_err(in_file)?,
-        false => None,
-    };
-    let prepared = explicit.map_or(Prepared::Original, Prepared::Explicit);
-    let pruned = tree::rewrite_module(original, summary, plan, &prepared).map_err(in_file)?;
+    let rewritten = tree::prepare_module(original, summary, plan)
+        .and_then(|prepared| tree::rewrite_module(original, summary, plan, &prepared));
+    let pruned = rewritten.map_err(|e| e.in_file(name))?;
     verify_rewritten(name, original, &pruned, summary, plan)?;
     Ok(pruned)
 }
@@ -128,5 +123,54 @@ fn parse(words: &[OsString]) -> Result<EmitRequest> {
         (None, _, _) => Err(wrong("no --plan".to_owned())),
         (_, None, _) => Err(wrong("no file to emit".to_owned())),
         (_, _, None) => Err(wrong("no -o".to_owned())),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
+mod tests {
+    use std::process::Command;
+
+    use summaries::{Granularity, extract, format};
+
+    use super::*;
+    use crate::plan::Action;
+
+    /// A plan that can't be applied ends no build: the file stays as it is, and the link says what it makes of it.
+    #[test]
+    fn what_cannot_be_emitted_is_left_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        fs::write(
+            path("a.c"),
+            "int callee(int x) { return x; }\nint caller(int x) { return callee(x) + 1; }\n",
+        )
+        .unwrap();
+        let gcc =
+            Command::new("gcc").current_dir(dir.path()).args(["-O1", "-fno-inline", "-c", "a.c"]).status();
+        assert!(gcc.unwrap().success());
+        let bytes = fs::read(path("a.o")).unwrap();
+        let summary = extract::extract(&bytes, Granularity::Functions);
+        let symbol = |name: &[u8]| summary.symbols.iter().find(|s| summary.name(s.name) == name).unwrap();
+        for (dropped, is_emitted) in [(&b"caller"[..], true), (b"callee", false)] {
+            let summaries::Definition::Atom(atom) = symbol(dropped).definition else {
+                panic!("no definition")
+            };
+            let action = |at: usize| if at == atom.index() { Action::Drop } else { Action::Keep };
+            let plan =
+                ModulePlan { atoms: (0..summary.atoms.len()).map(action).collect(), ..ModulePlan::default() };
+            let encoded = format::encode(&summary, hashing::hash(&bytes));
+            let planned = [PlannedModule::new(&(0..bytes.len()), None, encoded, &plan)];
+            fs::write(path("plan"), file::encode(&planned)).unwrap();
+            let words = [
+                format!("--plan={}", path("plan").display()),
+                path("a.o").display().to_string(),
+                "-o".to_owned(),
+            ];
+            let words: Vec<OsString> =
+                words.into_iter().chain([path("out.o").display().to_string()]).map(OsString::from).collect();
+            emit_command(&words).unwrap();
+            assert_eq!(fs::read(path("out.o")).unwrap() != bytes, is_emitted);
+        }
     }
 }

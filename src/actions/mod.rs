@@ -2,8 +2,8 @@
 //!
 //! Each action reads what it is given and nothing else, so that a build system runs it where it likes and again only where its inputs changed.
 //! `summarize --interface` makes the interface of a file ([`crate::inputs::interface`]), a link with `--prune-plan` writes a plan for each file from
-//! interfaces alone ([`write_plans`]), `emit` makes pruned modules of a file by its plan ([`emit_command`]), and a link with `--prune-emitted` takes
-//! those ([`EmittedAhead`](crate::emit::ahead::EmittedAhead)).
+//! interfaces alone ([`write_plans`]), `emit` makes pruned modules of a file by its plan ([`emit_command`]), and a link with `--prune-emitted` takes what
+//! is in [`EmittedAhead`](crate::emit::ahead::EmittedAhead).
 //!
 //! Safe because the link decides everything once more from the files themselves: it takes what was emitted only under the key of the module, summary and
 //! plan that it has itself, verifies it, and else emits the module, so that its output is that of a link by one command whatever the actions did.
@@ -23,23 +23,27 @@ use crate::inputs::{InputFile, interface};
 use crate::made_ahead;
 use crate::plan::file::PlannedModule;
 use crate::plan::{Plan, file as plan_file};
+use crate::refusal::Verdict;
 
-/// Write the plan of each file of the link that has an interface into `dir`. Without a plan every file stays as it is. Files that have one path there are
-/// one file by several names, with the modules of all of them.
+/// Write the plan of each file of the link that has an interface into `dir`, and say why, where every file stays as it is. Files that have one path there
+/// are one file by several names, with the modules of all of them.
 ///
 /// # Errors
-/// A plan can't be written.
-pub fn write_plans(link: LinkInputs<'_>, plan: Option<&Plan>, dir: &Path) -> Result<()> {
-    let LinkInputs { inputs, resolution, summaries, .. } = link;
+/// A plan can't be written; under `--prune-strict`, a failure of ours keeps something.
+pub fn write_plans(link: LinkInputs<'_>, plan: &Plan, verdict: &Verdict, dir: &Path) -> Result<()> {
+    let LinkInputs { config, inputs, resolution, summaries, .. } = link;
+    let warning = verdict.warning(link)?.or_else(|| verdict.why_nothing(link));
+    warning.iter().for_each(|warning| eprintln!("lto-prune: warning: {warning}"));
+    let is_pruned = verdict.allows() && !config.prune.off;
     let path_of = |file: &InputFile| interface::path_of(dir, &file.path, plan_file::SUFFIX);
     let with_interface = inputs.files.iter().filter(|file| file.interface.is_some());
     let mut plans: BTreeMap<PathBuf, Vec<PlannedModule>> =
         with_interface.map(|file| (path_of(file), Vec::new())).collect();
     for (position, module) in resolution.loaded.iter().enumerate() {
-        let Some(of_module) = plan.map(|plan| &plan.modules[position]).filter(|plan| !plan.is_untouched())
-        else {
+        let of_module = &plan.modules[position];
+        if !is_pruned || of_module.is_untouched() {
             continue;
-        };
+        }
         let entry = &inputs.modules[*module];
         let Some(planned) = plans.get_mut(&path_of(&inputs.files[entry.file])) else { continue };
         let summary = format::encode(summaries[position], crate::summarize::module_hash(inputs, *module));

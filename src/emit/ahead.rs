@@ -8,28 +8,28 @@ use rustc_hash::FxHashMap;
 use summaries::{ModuleSummary, format};
 
 use crate::config::Config;
-use crate::hashing::{hash, sealed, unsealed};
+use crate::hashing::{hash, with_checksum, without_checksum};
 use crate::ids::ModuleId;
 use crate::inputs::{Inputs, archive, interface, mapped::Mapped};
 use crate::made_ahead::is_there;
-use crate::plan::{ModulePlan, Plan, file::PlannedModule};
+use crate::plan::{ModulePlan, Plan, file as plan_file};
 use crate::resolve::Resolution;
 use crate::summarize::cache::CacheKey;
 
 /// The last bytes of a pruned object that was made ahead of the link.
 const MARK: [u8; 8] = *b"LTOPRUNE";
 
-/// A pruned object with its key behind its end, and a seal.
+/// A pruned object with its key behind its end, and their checksum.
 pub fn with_key(mut object: Vec<u8>, key: &CacheKey) -> Vec<u8> {
     object.extend_from_slice(key);
-    let mut object = sealed(object);
+    let mut object = with_checksum(object);
     object.extend_from_slice(&MARK);
     object
 }
 
 /// The key and the object, if there is a key.
 fn split_key(bytes: &[u8]) -> Option<(CacheKey, &[u8])> {
-    let (object, key) = unsealed(bytes.strip_suffix(&MARK)?)?.split_last_chunk::<32>()?;
+    let (object, key) = without_checksum(bytes.strip_suffix(&MARK)?)?.split_last_chunk::<32>()?;
     Some((*key, object))
 }
 
@@ -74,8 +74,7 @@ impl EmittedAhead {
         plan: &ModulePlan,
     ) -> Option<Vec<u8>> {
         let summary = format::encode(summary, hash(inputs.module_bytes(module)));
-        let planned = PlannedModule::new(&inputs.modules[module].range, None, summary, plan);
-        self.objects.get(&planned.key()).cloned()
+        self.objects.get(&plan_file::key(&summary, plan)).cloned()
     }
 }
 

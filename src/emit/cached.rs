@@ -5,8 +5,9 @@
 //! not asked for in the cache ([`crate::summarize::cache`]).
 
 use std::fs;
-use std::hash::{Hash, Hasher};
 use std::os::unix::fs::MetadataExt;
+
+use summaries::format;
 
 use crate::hashing::hash_of_parts;
 use crate::plan::ModulePlan;
@@ -33,23 +34,7 @@ pub fn put(cached: LinkCache<'_>, position: usize, plan: &ModulePlan, object: &[
 
 fn key(cached: LinkCache<'_>, position: usize, plan: &ModulePlan) -> Option<CacheKey> {
     let summary = cached.keys.get(position)?.as_ref()?;
-    let mut planned = Hashed::default();
-    plan.hash(&mut planned);
-    Some(hash_of_parts(&[&summary.key, &executable()?, &planned.0]))
-}
-
-/// The bytes that a value gives to a hasher.
-#[derive(Default)]
-struct Hashed(Vec<u8>);
-
-impl Hasher for Hashed {
-    fn write(&mut self, bytes: &[u8]) {
-        self.0.extend_from_slice(bytes);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0.len() as u64
-    }
+    Some(hash_of_parts(&[&summary.key, &executable()?, &format::encode_value(plan)]))
 }
 
 /// Which file this executable is, and when it came there: other sources make other objects. `None` where that can't be told.

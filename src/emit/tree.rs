@@ -179,14 +179,22 @@ pub fn prepare(link: LinkInputs<'_>, plan: &Plan) -> Vec<Result<Prepared>> {
         if let Some(pruned) = ahead.or_else(|| cached::get(cache, position, plan)) {
             return Ok(Prepared::Pruned(pruned));
         }
-        let may_have = summary.kind == ModuleKind::Native && summaries::have_debug_info(&summary.atoms);
-        let explicit = match may_have {
-            true => object::explicit_debug(inputs.module_bytes(module), summary, plan)?,
-            false => None,
-        };
-        Ok(explicit.map_or(Prepared::Original, Prepared::Explicit))
+        prepare_module(inputs.module_bytes(module), summary, plan)
     };
     resolution.loaded.par_iter().zip(summaries).enumerate().map(one).collect()
+}
+
+/// A module before emission: with explicit debug information where its code is divided and there is some.
+///
+/// # Errors
+/// Its debug information can't be made explicit, so that nothing of it may go.
+pub fn prepare_module(original: &[u8], summary: &ModuleSummary, plan: &ModulePlan) -> Result<Prepared> {
+    let may_have = summary.kind == ModuleKind::Native && summaries::have_debug_info(&summary.atoms);
+    let explicit = match may_have {
+        true => object::explicit_debug(original, summary, plan)?,
+        false => None,
+    };
+    Ok(explicit.map_or(Prepared::Original, Prepared::Explicit))
 }
 
 /// The pruned bytes of each touched module, by load position.

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use summaries::format;
 
 use super::mapped::Mapped;
-use crate::hashing::{sealed, unsealed};
+use crate::hashing::{with_checksum, without_checksum};
 use crate::made_ahead::is_there;
 
 const MAGIC: [u8; 8] = *b"LTOIF\r\n\x1a";
@@ -70,8 +70,8 @@ impl Interface {
         let bytes = Mapped::open(path)?;
         let (contents, mut at) =
             format::decode_file::<InterfaceContents>(MAGIC, &bytes).map_err(|e| bad(e.to_string()))?;
-        // Beside the file itself only summaries are read, and each has a seal of its own.
-        if stands_in && unsealed(&bytes).is_none() {
+        // Beside the file itself only summaries are read, and each has a checksum of its own.
+        if stands_in && without_checksum(&bytes).is_none() {
             return Err(damaged());
         }
         let image = stands_in.then(|| image(&contents, bytes.get(at..)?));
@@ -95,7 +95,7 @@ impl Interface {
         Ok((Interface { bytes, modules, stands_in }, image))
     }
 
-    /// The module that is in this range of the file, with its summaries in the form of [`format`](mod@format), each sealed.
+    /// The module that is in this range of the file, with its summaries in the form of [`format`](mod@format), each with its checksum.
     pub fn module(&self, range: &Range<usize>) -> Option<(&InterfaceModule, Vec<&[u8]>)> {
         let place = (range.start as u64, range.end as u64);
         let found = self.modules.binary_search_by_key(&place, |(module, _)| module.place).ok()?;
@@ -150,7 +150,7 @@ pub struct ModuleForInterface {
     pub range: Range<usize>,
     /// What of it is not kept, in its own offsets.
     pub left_out: Vec<Range<usize>>,
-    /// Its summaries, in the form of [`format`](mod@format), each sealed.
+    /// Its summaries, in the form of [`format`](mod@format), each with its checksum.
     pub summaries: Vec<Vec<u8>>,
 }
 
@@ -184,5 +184,5 @@ pub fn encode(bytes: &[u8], modules: &[ModuleForInterface]) -> Vec<u8> {
     };
     let kept = kept.iter().map(|range| bytes.get(range.clone()).unwrap_or_default());
     let summaries = modules.iter().flat_map(|module| &module.summaries).map(Vec::as_slice);
-    sealed(format::encode_file(MAGIC, &contents, &kept.chain(summaries).collect::<Vec<_>>()))
+    with_checksum(format::encode_file(MAGIC, &contents, &kept.chain(summaries).collect::<Vec<_>>()))
 }

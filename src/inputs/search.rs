@@ -215,7 +215,6 @@ fn stand_in(config: &Config, path: &Path) -> Option<PathBuf> {
 /// Open a file for good: only a regular one, since what we read of a pipe the linker could not read again. Where a link is only planned, what has an
 /// interface is not read itself.
 pub(super) fn open(config: &Config, path: &Path) -> io::Result<InputFile> {
-    let error = |message: String| io::Error::new(io::ErrorKind::InvalidInput, message);
     if let Some(found) = stand_in(config, path)
         && let (interface, Some(bytes)) = Interface::open(&found, true)?
     {
@@ -223,7 +222,7 @@ pub(super) fn open(config: &Config, path: &Path) -> io::Result<InputFile> {
         return Ok(InputFile { path: path.to_owned(), kind, bytes, interface: Some(interface) });
     }
     if !path.metadata()?.is_file() {
-        return Err(error("not a regular file".to_owned()));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
     }
     let bytes = Mapped::open(path)?;
     let kind = recognise(&bytes);

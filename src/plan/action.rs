@@ -8,7 +8,7 @@ use summaries::native::significance::Significance;
 
 use crate::ids::SymbolId;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Action {
     Keep,
     Drop,
@@ -17,7 +17,7 @@ pub enum Action {
 }
 
 /// The plan of one loaded module.
-#[derive(Debug, Clone, Default, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct ModulePlan {
     /// The elements are indexed by `AtomIdx`.
     pub atoms: Vec<Action>,

@@ -10,7 +10,7 @@ use summaries::{ModuleSummary, format};
 
 use super::action::ModulePlan;
 use crate::error::{Error, Result, Stage};
-use crate::hashing::{hash_of_parts, sealed, unsealed};
+use crate::hashing::{hash_of_parts, with_checksum, without_checksum};
 use crate::summarize::cache::CacheKey;
 
 const MAGIC: [u8; 8] = *b"LTOPLAN\n";
@@ -62,17 +62,21 @@ impl PlannedModule {
         Ok((hash, summary, plan))
     }
 
-    /// What its emission is known by: equal keys are equal bytes.
+    /// The key by which its emission is known, see [`key()`].
     pub fn key(&self) -> CacheKey {
-        // What emits has a version too.
-        let sources = env!("LTO_PRUNE_SOURCES").as_bytes();
-        hash_of_parts(&[b"emitted", sources, &self.summary, &format::encode_value(&self.plan)])
+        key(&self.summary, &self.plan)
     }
+}
+
+/// What the emission of a module by its serialised summary and its plan is known by: equal keys are equal bytes. What emits is part of it.
+pub fn key(summary: &[u8], plan: &ModulePlan) -> CacheKey {
+    let sources = env!("CRATE_SOURCES").as_bytes();
+    hash_of_parts(&[b"emitted", sources, summary, &format::encode_value(plan)])
 }
 
 /// The bytes of a plan file.
 pub fn encode(modules: &[PlannedModule]) -> Vec<u8> {
-    sealed(format::encode_file(MAGIC, &modules, &[]))
+    with_checksum(format::encode_file(MAGIC, &modules, &[]))
 }
 
 /// The modules of a plan file, in the order of the link.
@@ -81,6 +85,6 @@ pub fn encode(modules: &[PlannedModule]) -> Vec<u8> {
 /// It is none of this version.
 pub fn decode(bytes: &[u8]) -> Result<Vec<PlannedModule>> {
     let bad = |e: format::FormatError| Error::new(Stage::Emit, e.to_string());
-    let bytes = unsealed(bytes).ok_or_else(|| Error::new(Stage::Emit, "the plan is damaged"))?;
+    let bytes = without_checksum(bytes).ok_or_else(|| Error::new(Stage::Emit, "the plan is damaged"))?;
     format::decode_file(MAGIC, bytes).map(|(modules, _)| modules).map_err(bad)
 }

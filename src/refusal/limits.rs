@@ -45,7 +45,12 @@ pub fn warning(inputs: &Inputs, limits: &[PlacedLimit]) -> Option<String> {
     };
     let whole_link = of_severity(Severity::Link);
     let (module, record) = whole_link.or_else(|| of_severity(Severity::Module))?;
-    let place = module.map(|m| format!("{}: ", inputs.module_name(m))).unwrap_or_default();
     let consequence = if whole_link.is_some() { "nothing is pruned" } else { "the module is kept whole" };
-    Some(format!("summarise: {place}{} ({}); {consequence}", record.detail, record.limit.name()))
+    Some(format!("summarise: {}; {consequence}", sentence(inputs, *module, record)))
+}
+
+/// What a limit says, and where.
+pub(super) fn sentence(inputs: &Inputs, module: Option<ModuleId>, record: &LimitRecord) -> String {
+    let place = module.map(|m| format!("{}: ", inputs.module_name(m))).unwrap_or_default();
+    format!("{place}{} ({})", record.detail, record.limit.name())
 }

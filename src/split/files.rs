@@ -21,6 +21,7 @@ use crate::error::{Error, Result, Stage};
 use crate::inputs::FileKind;
 use crate::inputs::archive::{Archive, parse};
 use crate::inputs::recognise::{is_foreign_elf, recognise};
+use crate::made_ahead::same_file;
 
 const PIPE: &str = "-";
 
@@ -81,12 +82,6 @@ pub(super) fn split(request: &SplitRequest) -> Result<Vec<SplitFileReport>> {
 
 fn is_pipe(path: &Path) -> bool {
     path.as_os_str() == PIPE
-}
-
-fn same_file(a: &Path, b: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    let identity = |p: &Path| fs::metadata(p).ok().filter(|m| m.is_file()).map(|m| (m.dev(), m.ino()));
-    identity(a).is_some_and(|a| Some(a) == identity(b))
 }
 
 fn refused(path: &Path, message: &str) -> Error {

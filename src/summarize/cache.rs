@@ -23,7 +23,7 @@ use summaries::format::{self, InputHash, SCHEMA_VERSION};
 use summaries::{Granularity, ModuleSummary, SummaryOptions, native};
 
 use crate::config::Config;
-use crate::hashing::{hash, hash_of_parts, hex, unsealed};
+use crate::hashing::{hash, hash_of_parts, hex, without_checksum};
 use crate::inputs::Inputs;
 
 /// What names of files begin with that are no entries yet.
@@ -129,7 +129,7 @@ impl Cache {
         let path = self.path(key);
         let meta = fs::symlink_metadata(&path).ok().filter(|meta| meta.is_file() && self.is_ours())?;
         let mut bytes = fs::read(&path).ok()?;
-        let size = unsealed(&bytes)?.len();
+        let size = without_checksum(&bytes)?.len();
         bytes.truncate(size);
         mark_used(&path, &meta);
         Some(bytes)

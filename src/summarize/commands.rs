@@ -56,7 +56,7 @@ pub fn summarize_command(args: &[OsString]) -> Result<()> {
             &extract::extract_by(&module.bytes, granularity, &super::at_once),
             hashing::hash(&module.bytes),
         );
-        fs::write(&target, hashing::sealed(encoded))
+        fs::write(&target, hashing::with_checksum(encoded))
             .map_err(|e| Error::io(Stage::Summarise, &target, "write the summary", e))?;
     }
     Ok(())
@@ -98,7 +98,8 @@ pub fn dump_command(args: &[OsString]) -> Result<()> {
         let bad = |what: String| Error::new(Stage::Summarise, what).in_file(path.display().to_string());
         // Of another version it has another end, and that is what there is to say of it.
         format::input_hash(&bytes).map_err(|e| bad(e.to_string()))?;
-        let whole = hashing::unsealed(&bytes).ok_or_else(|| bad("the summary is damaged".to_owned()))?;
+        let whole =
+            hashing::without_checksum(&bytes).ok_or_else(|| bad("the summary is damaged".to_owned()))?;
         let (summary, _) = format::decode(whole).map_err(|e| bad(e.to_string()))?;
         out = text::dump_with_relations(&summary);
     } else {

@@ -21,8 +21,6 @@ use crate::inputs::recognise::recognise;
 use crate::inputs::{FileKind, archive};
 
 const LE: LittleEndian = LittleEndian;
-/// `SHT_CREL`: relocations in the compact form of LLVM 20.
-const SHT_CREL: u32 = 0x4000_0014;
 
 /// At the level `pointers` all is kept of a module whose code and data and their relocations have so many bytes, so that it can be followed in a small link.
 const WHOLE_BELOW: usize = 4 * DEFAULT_BUDGET as usize;
@@ -80,7 +78,7 @@ fn summaries_of(bytes: &[u8], granularity: Granularity) -> Vec<Vec<u8>> {
     let without = have_debug_info(&with.atoms).then(|| summary(true));
     std::iter::once(with)
         .chain(without)
-        .map(|summary| hashing::sealed(format::encode(&summary, hash)))
+        .map(|summary| hashing::with_checksum(format::encode(&summary, hash)))
         .collect()
 }
 
@@ -95,7 +93,7 @@ fn contents_of(object: &[u8]) -> Option<Vec<Range<usize>>> {
     };
     let mut ranges = Vec::new();
     for section in sections.iter() {
-        let is_relocations = matches!(section.sh_type(LE).0, ty if ty == elf::SHT_RELA.0 || ty == SHT_CREL);
+        let is_relocations = section.sh_type(LE) == elf::SHT_RELA;
         let target = || sections.section(object::SectionIndex(section.sh_info(LE) as usize)).ok();
         if is_contents(section) || is_relocations && target().is_some_and(is_contents) {
             let (offset, size) = section.file_range(LE)?;

@@ -223,7 +223,8 @@ fn from_interface(inputs: &Inputs, module: ModuleId, asked: SummaryOptions) -> O
     }
     let decoded = |encoded: &&[u8]| {
         let of_module = interface.stands_in || format::input_hash(encoded).ok() == Some(hashing::hash(bytes));
-        let mut summary = of_module.then(|| format::decode(hashing::unsealed(encoded)?).ok()).flatten()?.0;
+        let mut summary =
+            of_module.then(|| format::decode(hashing::without_checksum(encoded)?).ok()).flatten()?.0;
         let answers = summary.answers(asked);
         // Without debug information it says the same, and to the letter what the front end would say now.
         summary.without_debug = asked.without_debug;
@@ -257,7 +258,7 @@ fn from_sidecar(file: &Path, bytes: &[u8]) -> Option<ModuleSummary> {
     if hash != hashing::hash(bytes) {
         return None;
     }
-    format::decode(hashing::unsealed(&bytes_ahead)?).ok().map(|(summary, _)| summary)
+    format::decode(hashing::without_checksum(&bytes_ahead)?).ok().map(|(summary, _)| summary)
 }
 
 /// The summary in an object. Its hash is that of the object without the contents of the section, since these can't hold
@@ -269,7 +270,7 @@ fn from_section(bytes: &[u8]) -> Option<ModuleSummary> {
     if hash != hashing::hash_without(bytes, range) {
         return None;
     }
-    format::decode(hashing::unsealed(encoded)?).ok().map(|(summary, _)| summary)
+    format::decode(hashing::without_checksum(encoded)?).ok().map(|(summary, _)| summary)
 }
 
 #[cfg(test)]

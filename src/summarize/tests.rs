@@ -126,7 +126,7 @@ fn a_section_is_used_while_it_fits() {
     let mut bytes = loop {
         let bytes = with_section(&vec![0; size]);
         let summary = extract::extract(&bytes, Granularity::Sections);
-        let encoded = hashing::sealed(format::encode(&summary, [0; 32]));
+        let encoded = hashing::with_checksum(format::encode(&summary, [0; 32]));
         if encoded.len() == size {
             break bytes;
         }
@@ -134,7 +134,8 @@ fn a_section_is_used_while_it_fits() {
     };
     let range = native::find_section(&bytes, format::SECTION_NAME).unwrap();
     let summary = extract::extract(&bytes, Granularity::Sections);
-    let encoded = hashing::sealed(format::encode(&summary, hashing::hash_without(&bytes, range.clone())));
+    let encoded =
+        hashing::with_checksum(format::encode(&summary, hashing::hash_without(&bytes, range.clone())));
     bytes[range].copy_from_slice(&encoded);
     assert_eq!(from_section(&bytes), Some(summary));
     let last = bytes.len() - 1;

@@ -14,7 +14,7 @@ use crate::summary::ModuleSummary;
 
 /// Version of the body: a hash of this crate's sources (`build.rs`), so that it changes with every change of the types *and* of what a front end
 /// finds in the same bytes. A summary of another version is never used.
-pub const SCHEMA_VERSION: u32 = match u32::from_str_radix(env!("SUMMARIES_SOURCES"), 16) {
+pub const SCHEMA_VERSION: u32 = match u32::from_str_radix(env!("CRATE_SOURCES"), 16) {
     Ok(version) => version,
     Err(_) => panic!("the build script gives a number"),
 };

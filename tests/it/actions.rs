@@ -9,6 +9,8 @@ use crate::tools::{self, Linker};
 const MAIN: &str = "#include <stdio.h>\nint helper(int);\nint thin(int);\nint dead(int x) { return helper(x); }\n\
     int main(int argc, char **argv) { printf(\"%d\\n\", helper(argc) + thin(argc)); return argv == 0; }\n";
 const HELPER: &str = "int helper(int x) { return x + 1; }\nint dead_helper(int x) { return x - 1; }\n";
+/// So many functions beside them that a link takes the summary of their object from its interface.
+const FUNCTIONS: usize = 400;
 const THIN: &str = "int thin(int x) { return x + 2; }\nint dead_thin(int x) { return x - 2; }\n";
 /// The files of the link, as an interface is made of each; a thin archive names a file of its own.
 const FILES: [&str; 5] = ["main.o", "sub/helper.o", "libhelper.a", "thin.o", "libthin.a"];
@@ -19,7 +21,10 @@ fn prepare(name: &str, flags: &str) -> Session {
     let mut session = Session::new(&format!("actions/{name}"));
     let dir = session.dir().to_owned();
     session.mkdir("sub");
-    for (file, text) in [("main.c", MAIN), ("helper.c", HELPER), ("thin.c", THIN)] {
+    let function =
+        |i: usize| format!("int f{i}(int x) {{ for (int i = 0; i < x; i++) x ^= i * {i}; return x; }}\n");
+    let helper = HELPER.to_owned() + &(0..FUNCTIONS).map(function).collect::<String>();
+    for (file, text) in [("main.c", MAIN), ("helper.c", &helper), ("thin.c", THIN)] {
         session.write(file, text);
     }
     session.must(&Job::new(&dir, "clang-19").words(flags).words("-O1 -c main.c thin.c"));
@@ -42,9 +47,10 @@ fn must_link(session: &mut Session, linker: Linker, line: &str) -> String {
     outcome.stderr
 }
 
-fn summarize(session: &mut Session) {
+fn summarize(session: &mut Session, options: &str) {
     let dir = session.dir().to_owned();
-    let job = Job::new(&dir, tools::lto_prune()).words("summarize --interface").args(FILES).words("-o prune");
+    let job = Job::new(&dir, tools::lto_prune()).words("summarize --interface").words(options).args(FILES);
+    let job = job.words("-o prune");
     session.mkdir("prune");
     session.must(&job);
 }
@@ -64,11 +70,16 @@ fn emit(session: &mut Session, file: &str) -> Outcome {
 
 const EMITTED: &str = "--prune-interfaces=prune --prune-emitted=emitted";
 
+fn read(session: &Session, name: &str) -> Vec<u8> {
+    fs::read(session.path(name)).unwrap()
+}
+
 /// All actions, the plan where none of the files is; then the link is that by one command.
 fn all(name: &str, flags: &str, linker: Linker, more: &str) {
     let mut session = prepare(name, flags);
     must_link(&mut session, linker, &format!("{LINE} {more} -o single"));
-    summarize(&mut session);
+    let level = more.split(' ').find(|word| word.starts_with("--prune-level=")).unwrap_or_default();
+    summarize(&mut session, level);
     let away: Vec<_> = FILES.map(|file| (session.path(file), session.path(&format!("{file}.away")))).into();
     away.iter().for_each(|(file, away)| fs::rename(file, away).unwrap());
     must_link(&mut session, linker, &format!("{} {more}", plan_line()));
@@ -78,6 +89,12 @@ fn all(name: &str, flags: &str, linker: Linker, more: &str) {
         let outcome = emit(&mut session, file);
         session.check(outcome.ok(), &outcome.stderr);
     }
+    // At the level `functions` nothing is followed, so that no code of a native object is in its interface.
+    let code = [0x89, 0xf8, 0x85, 0xff, 0x7e]; // mov %edi,%eax; test %edi,%edi; jle
+    let has_code = |name: &str| read(&session, name).windows(code.len()).any(|bytes| bytes == code);
+    let is_left_out = !level.is_empty();
+    session.check(!is_left_out || has_code("sub/helper.o"), "the functions begin in another way");
+    session.check(!is_left_out || !has_code("prune/sub/helper.o.ltoif"), "code is in an interface");
     // A member is emitted as one of its archive, a file that a thin archive names as itself.
     let members = Job::new(session.dir(), "ar").words("t emitted/libhelper.a");
     let listed = session.must(&members).stdout;
@@ -88,8 +105,8 @@ fn all(name: &str, flags: &str, linker: Linker, more: &str) {
         "what is emitted of the archive",
     );
     must_link(&mut session, linker, &format!("{LINE} {more} -o linked --prune-strict {EMITTED}"));
-    let read = |name: &str| fs::read(session.path(name)).unwrap();
-    session.check(read("linked") == read("single"), "another program than by one command");
+    session
+        .check(read(&session, "linked") == read(&session, "single"), "another program than by one command");
     let facts = Facts::read(&session.path("linked")).unwrap();
     for dead in ["dead", "dead_helper", "dead_thin"] {
         session.check(!facts.defined.contains(dead), dead);
@@ -104,6 +121,9 @@ fn the_bytes_of_one_command() {
     for (name, flags) in [("same-stripped-debug", "-g"), ("same-stripped", "")] {
         all(name, flags, Linker::Lld, "-Wl,-S");
     }
+    for (name, flags) in [("same-left-out", ""), ("same-left-out-debug", "-g")] {
+        all(name, flags, Linker::Lld, "--prune-level=functions");
+    }
     all("same-bitcode", "-flto=thin", Linker::Lld, "");
     all("same-sections", "-ffunction-sections -fno-addrsig", Linker::Lld, "");
 }
@@ -112,7 +132,7 @@ fn the_bytes_of_one_command() {
 #[test]
 fn what_does_not_fit_is_made_in_the_link() {
     let mut session = prepare("stale", "-g");
-    summarize(&mut session);
+    summarize(&mut session, "");
     must_link(&mut session, Linker::Lld, &plan_line());
     for file in ["main.o", "libhelper.a"] {
         let outcome = emit(&mut session, file);
@@ -211,6 +231,9 @@ fn names_and_drivers() {
         &format!("{line} -o out --prune-interfaces=none --prune-emitted=emitted"),
     );
     session.check(said.contains("no file of this link has an interface"), &said);
+    // What a link only warns of is no error of a plan.
+    session.must(&Job::new(&dir, "ar").words("rcs nest.a libthin.a"));
+    must_link(&mut session, Linker::Lld, &format!("{plan} -Wl,nest.a"));
     // Switched off, a plan is still no link.
     fs::remove_file(session.path("out")).unwrap();
     must_link(&mut session, Linker::Lld, &format!("{plan} --prune-level=off"));
@@ -235,7 +258,7 @@ fn names_and_drivers() {
 #[test]
 fn plans_of_damaged_interfaces() {
     let mut session = prepare("damaged", "-g");
-    summarize(&mut session);
+    summarize(&mut session, "");
     let interface = session.path("prune/main.o.ltoif");
     let good = fs::read(&interface).unwrap();
     for at in (0..good.len()).step_by(good.len() / 40 + 1) {

@@ -31,7 +31,7 @@ use crate::native::relocations::types::{
 use crate::summary::{Atom, AtomKind, Definition, ModuleKind, ModuleSummary, SymbolKind, atom_flags as flag};
 
 /// What an object without `.llvm_addrsig` says of addresses.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Significance {
     /// By `AtomIdx`: code of which nothing in the object forms the address.
     pub foldable: Vec<bool>,
