@@ -160,7 +160,7 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
     let limited = plan::limit::apply(link, &mut index, &mut flow, &propagator);
     let settled = refusal::settle(link, &mut index, &mut flow, &propagator, timer);
     // Each atom is kept, dropped or a stub.
-    let mut verdict = refusal::gate(link, &index, &flow, &settled);
+    let mut verdict = timer.stage(Stage::Gate, || refusal::gate(link, &index, &flow, &settled));
     if let Some(dir) = &config.prune.plan_dir {
         actions::write_plans(link, &settled.plan, &verdict, dir)?;
         return Ok(Outcome::Planned);

@@ -6,13 +6,14 @@
 use std::borrow::Cow;
 
 use rayon::prelude::*;
+use rustc_hash::FxHashSet;
 use summaries::{Limit, LimitRecord, ModuleKind, ModuleSummary};
 
 use crate::config::{Config, Dialect};
 use crate::emit;
-use crate::emit::tree::{EmissionInputs, Prepared, PrunedObject};
+use crate::emit::tree::{EmissionInputs, Prepared, pruned_module};
 use crate::error::{Error, Result, Stage};
-use crate::ids::Id;
+use crate::ids::{Id, ModuleId};
 use crate::index::{Index, LinkInputs};
 use crate::inputs::{self, Inputs};
 use crate::link::{self, bound, workspace::Workspace};
@@ -60,7 +61,7 @@ pub fn prune(
 ) -> Result<Pruned> {
     let LinkInputs { config, inputs, resolution, summaries, .. } = link;
     if !verdict.allows() || !refusal::drops_anything(&settled.plan) {
-        let totals = if config.prune.wants_report() { account(link, &[]) } else { Totals::default() };
+        let totals = account(link, &|_| Ok(None))?;
         link.cached.if_unchanged(inputs).put_new(summaries);
         return Ok(Pruned { totals, ..Pruned::default() });
     }
@@ -75,9 +76,9 @@ pub fn prune(
         needed: &|dso| plain.needs(dso),
     };
     if config.prune.off {
-        let objects = timer.stage(Stage::Emit, || emit::tree::objects(sources))?;
-        timer.stage(Stage::Verify, || verify_emitted(link, sources, &objects))?;
-        return Ok(Pruned { totals: account(link, &objects), ..Pruned::default() });
+        let pruned = |position| pruned_module(sources, position);
+        timer.stage(Stage::Emit, || verify_emitted(link, sources, &pruned))?;
+        return Ok(Pruned { totals: account(link, &pruned)?, ..Pruned::default() });
     }
     let mut expected = plain.output(link, index, &settled.plan);
     let asked = refusal::asked_libraries(link, index, plain, liveness);
@@ -93,21 +94,22 @@ fn prune_and_link(
     timer: &mut Timer,
 ) -> Result<Pruned> {
     let config = sources.config;
-    let originals = || Pruned { totals: account(link, &[]), ..Pruned::default() };
+    let originals = || Ok(Pruned { totals: account(link, &|_| Ok(None))?, ..Pruned::default() });
     let no_thread = |e| Error::io(Stage::Link, &config.linker.path, "start a thread for", e);
     not_emitted_ahead(sources)?;
     bound::clean_up_on_signals().map_err(no_thread)?;
-    let workspace = Workspace::new(config)?;
+    let workspace = Workspace::new(config, emit::tree::most_written(sources))?;
     let emitted = timer.stage(Stage::Emit, || emit::tree::emit(sources, &workspace.copies))?;
     if let Some(dir) = &config.prune.emit_dir {
         emit::keep::keep(sources, &emitted, &workspace.copies, dir)?;
     }
     // What was emitted is verified while the linker works on it: nothing is published before both are done.
+    let read = |position| emitted.read(position).map(|object| object.map(Cow::Owned));
     let (output, verified) = timer.stage(Stage::Link, || {
         std::thread::scope(|scope| {
             let linker = || link::link_pruned(config, &emitted, &workspace);
             let linker = std::thread::Builder::new().spawn_scoped(scope, linker).map_err(no_thread);
-            let verified = verify_emitted(link, sources, &emitted.objects);
+            let verified = verify_emitted(link, sources, &read);
             let panicked = |_| Err(Error::new(Stage::Link, "internal error"));
             (linker.and_then(|linker| linker.join().unwrap_or_else(panicked)), verified)
         })
@@ -115,7 +117,7 @@ fn prune_and_link(
     verified?;
     let output = output?;
     if !output.status.success() {
-        return Ok(Pruned { refused: Some(output.stderr), ..originals() });
+        return Ok(Pruned { refused: Some(output.stderr), ..originals()? });
     }
     let facts = timer.stage(Stage::Verify, || verified_output(sources, &workspace, plain))?;
     let is_missing = |name: &&&str| {
@@ -127,7 +129,7 @@ fn prune_and_link(
     if let Some(name) = plain.asked.iter().find(is_missing) {
         let detail = format!("LLVM bitcode refers to {name}, which the pruned link does not record");
         let limit = resolve::link_limit(Limit::BitcodeLibrary, detail);
-        return Ok(Pruned { missing_library: Some(limit), ..originals() });
+        return Ok(Pruned { missing_library: Some(limit), ..originals()? });
     }
     let opened = opened_paths(config, sources.inputs, sources.resolution);
     if let Some(file) = sources.inputs.changed_file() {
@@ -135,9 +137,10 @@ fn prune_and_link(
         return Err(Error::new(Stage::Link, "the file changed while it was linked").in_file(name));
     }
     link::rewrite_side_outputs(config, &emitted.names, &workspace, Some(&opened))?;
+    let totals = account(link, &read)?;
     workspace.publish(config)?;
     link::print_messages(&output, &emitted.names, &workspace, config);
-    Ok(Pruned { linked: true, totals: account(link, &emitted.objects), ..Pruned::default() })
+    Ok(Pruned { linked: true, totals, ..Pruned::default() })
 }
 
 /// With `--prune-emitted`, say if something of a file with an interface is to be emitted here that should have been there: then an action was not
@@ -174,39 +177,47 @@ fn not_emitted_ahead(sources: EmissionInputs<'_>) -> Result<()> {
     Ok(())
 }
 
+/// The pruned module at a load position, `None` if it is untouched.
+type PrunedModules<'f, 's> = &'f (dyn Fn(usize) -> Result<Option<Cow<'s, [u8]>>> + Sync);
+
 /// Each pruned object agrees with its plan, and every reference of an allocated section still has a definition. Objects that do, and are new, go into the cache.
 fn verify_emitted(
     link: LinkInputs<'_>,
     sources: EmissionInputs<'_>,
-    objects: &[PrunedObject<'_>],
+    pruned: PrunedModules<'_, '_>,
 ) -> Result<()> {
-    let resolution = sources.resolution;
+    let EmissionInputs { inputs, resolution, plan, prepared, .. } = sources;
+    let is_new = |position: usize| !matches!(prepared[position], Prepared::Pruned(_));
     let verified = |position: usize| {
-        let facts = verify_module(sources, position, objects[position].as_deref());
-        if facts.is_err() && matches!(objects[position], Some(Cow::Borrowed(_))) {
-            emit::cached::forget(link.cached, position, &sources.plan.modules[position]);
+        let facts = verify_module(sources, position, pruned(position)?.as_deref());
+        if facts.is_err() && !is_new(position) {
+            emit::cached::forget(link.cached, position, &plan.modules[position]);
         }
         facts
     };
-    let facts: Vec<verify::SymbolFacts<'_>> =
+    let facts: Vec<verify::SymbolFacts> =
         (0..resolution.loaded.len()).into_par_iter().map(verified).collect::<Result<_>>()?;
-    let cached = link.cached.if_unchanged(sources.inputs);
-    objects.par_iter().enumerate().for_each(|(position, object)| {
-        if let Some(Cow::Owned(object)) = object {
-            emit::cached::put(cached, position, &sources.plan.modules[position], object);
-        }
-    });
+    let cached = link.cached.if_unchanged(inputs);
+    (0..resolution.loaded.len()).into_par_iter().filter(|position| is_new(*position)).try_for_each(
+        |position| emit::cached::put(cached, position, &plan.modules[position], &|| pruned(position)),
+    )?;
     cached.put_new(link.summaries);
-    let elsewhere = resolution.names_needing_no_module();
-    verify::closure_of(&facts, &|name| elsewhere.contains(name), &|_| false)
+    let elsewhere: FxHashSet<_> = resolution.names_needing_no_module().map(verify::NameHash::of).collect();
+    let Some((position, name)) = verify::missing(&facts, &|name| elsewhere.contains(&name)) else {
+        return Ok(());
+    };
+    let module = resolution.loaded[position];
+    let object = pruned(position)?;
+    let object = object.as_deref().unwrap_or_else(|| inputs.module_bytes(module));
+    Err(verify::missing_error(&inputs.module_name(module), object, name))
 }
 
 /// One module agrees with its plan: what its symbols are then. `pruned` is what it was rewritten to.
-fn verify_module<'s>(
-    sources: EmissionInputs<'s>,
+fn verify_module(
+    sources: EmissionInputs<'_>,
     position: usize,
-    pruned: Option<&'s [u8]>,
-) -> Result<verify::SymbolFacts<'s>> {
+    pruned: Option<&[u8]>,
+) -> Result<verify::SymbolFacts> {
     let module = sources.resolution.loaded[position];
     let name = sources.inputs.module_name(module);
     let original = sources.inputs.module_bytes(module);
@@ -215,7 +226,7 @@ fn verify_module<'s>(
         verify_rewritten(&name, original, pruned, summary, plan)?;
     }
     if sources.inputs.modules[module].kind == inputs::FileKind::Bitcode {
-        return Ok(verify::bitcode_facts(name, original, pruned));
+        return Ok(verify::bitcode_facts(original, pruned));
     }
     verify::facts(&name, pruned.unwrap_or(original))
 }
@@ -288,11 +299,15 @@ fn opened_paths(config: &Config, inputs: &Inputs, resolution: &Resolution<'_>) -
     opened.into_iter().map(name).collect()
 }
 
-/// The bytes of all modules in the link, before and after; those without pruned bytes stay as they are.
-fn account(link: LinkInputs<'_>, objects: &[PrunedObject<'_>]) -> Totals {
-    Totals::new(link.resolution.loaded.iter().enumerate().map(|(i, module)| {
+/// The bytes of all modules in the link, before and after; those without pruned bytes stay as they are. Nothing if nobody asks for a report.
+fn account(link: LinkInputs<'_>, pruned: PrunedModules<'_, '_>) -> Result<Totals> {
+    if !link.config.prune.wants_report() {
+        return Ok(Totals::default());
+    }
+    let of_module = |(position, module): (usize, &ModuleId)| {
         let before = sizes(link.inputs.module_bytes(*module));
-        let after = objects.get(i).and_then(Option::as_ref).map_or(before, |bytes| sizes(bytes));
-        (before, after)
-    }))
+        Ok((before, pruned(position)?.map_or(before, |bytes| sizes(&bytes))))
+    };
+    let all = link.resolution.loaded.par_iter().enumerate().map(of_module).collect::<Result<Vec<_>>>()?;
+    Ok(Totals::new(all.into_iter()))
 }

@@ -25,7 +25,7 @@ mod symbols;
 mod unwind;
 
 pub use self::bitcode::{bitcode, bitcode_facts};
-pub use self::closure::{SymbolFacts, closure, closure_of, facts};
+pub use self::closure::{NameHash, SymbolFacts, facts, missing, missing_error};
 pub use self::object::object;
 pub use self::output::{DynamicSymbols, ExportedSymbol, OutputFacts, OutputType, output};
 pub use self::pair::Expected;

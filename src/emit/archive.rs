@@ -19,11 +19,11 @@ const MEMBER_HEADER: usize = 60;
 /// Longest name that is written in the member header itself, a slash behind it.
 const SHORT_NAME: usize = 15;
 
-/// An archive with a symbol table that holds `members`, in order; names may repeat.
+/// An archive with a symbol table that holds `members`, in order; names may repeat. The offsets are those of the members' bytes.
 ///
 /// # Errors
 /// `out` can't be written to.
-pub fn write(out: &mut impl Write, members: &[(&str, &[u8])]) -> io::Result<()> {
+pub fn write(out: &mut impl Write, members: &[(&str, &[u8])]) -> io::Result<Vec<u64>> {
     let symbols: Vec<(usize, &[u8])> = members
         .iter()
         .enumerate()
@@ -40,7 +40,7 @@ pub fn write_indexed(
     out: &mut impl Write,
     members: &[(&str, &[u8])],
     symbols: &[(usize, &[u8])],
-) -> io::Result<()> {
+) -> io::Result<Vec<u64>> {
     let mut long_names = Vec::new();
     let name_fields: Vec<String> =
         members.iter().map(|(name, _)| name_field(name, &mut long_names)).collect();
@@ -84,7 +84,7 @@ pub fn write_indexed(
         write_header(out, field, bytes.len(), "100644")?;
         write_padded(out, bytes)?;
     }
-    Ok(())
+    Ok(offsets.iter().map(|header| header + MEMBER_HEADER as u64).collect())
 }
 
 /// Bytes that a member takes, header and padding included.

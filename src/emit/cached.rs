@@ -4,11 +4,13 @@
 //! the object was verified, and what comes from the cache is verified like what was emitted just now. Left out: modules whose summary was
 //! not asked for in the cache ([`crate::summarize::cache`]).
 
+use std::borrow::Cow;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
 use summaries::format;
 
+use crate::error::Result;
 use crate::hashing::hash_of_parts;
 use crate::plan::ModulePlan;
 use crate::summarize::cache::{CacheKey, LinkCache};
@@ -25,11 +27,22 @@ pub fn forget(cached: LinkCache<'_>, position: usize, plan: &ModulePlan) {
     }
 }
 
-/// Keep what this plan made of the module at a load position.
-pub fn put(cached: LinkCache<'_>, position: usize, plan: &ModulePlan, object: &[u8]) {
-    if let (Some(cache), Some(key)) = (cached.cache, key(cached, position, plan)) {
-        cache.write(&key, object);
+/// Keep what this plan made of the module at a load position: what `object` reads, if it is touched at all.
+///
+/// # Errors
+/// What was made can't be read.
+pub fn put<'s>(
+    cached: LinkCache<'_>,
+    position: usize,
+    plan: &ModulePlan,
+    object: &dyn Fn() -> Result<Option<Cow<'s, [u8]>>>,
+) -> Result<()> {
+    if let (Some(cache), Some(key)) = (cached.cache, key(cached, position, plan))
+        && let Some(object) = object()?
+    {
+        cache.write(&key, &object);
     }
+    Ok(())
 }
 
 fn key(cached: LinkCache<'_>, position: usize, plan: &ModulePlan) -> Option<CacheKey> {

@@ -14,6 +14,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
 use std::path::{Component, Path, PathBuf};
 
 use rayon::prelude::*;
@@ -90,16 +91,38 @@ fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
 
 /// The product of emission: where the pruned objects are, and the line that links them.
 #[derive(Debug)]
-pub struct Emitted<'s> {
+pub struct Emitted {
     /// Arguments of the linker, but for the output.
     pub line: Vec<LineWord>,
     pub names: CopyNames,
-    /// The elements are in load order.
-    pub objects: Vec<PrunedObject<'s>>,
+    /// The files that were written, in the order of the line.
+    files: Vec<PathBuf>,
+    /// By load position, where a pruned module lies. `None`: it is untouched.
+    objects: Vec<Option<Place>>,
 }
 
-/// The bytes of a pruned module; `None` where it is untouched. They are borrowed if an earlier link made them.
-pub type PrunedObject<'s> = Option<Cow<'s, [u8]>>;
+/// Where a module lies in the files that were written.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    file: usize,
+    offset: u64,
+    size: usize,
+}
+
+impl Emitted {
+    /// The pruned module at this load position, as the linker reads it; `None` if it is untouched.
+    ///
+    /// # Errors
+    /// The file can't be read.
+    pub fn read(&self, position: usize) -> Result<Option<Vec<u8>>> {
+        let Some(Place { file, offset, size }) = self.objects[position] else { return Ok(None) };
+        let path = &self.files[file];
+        let mut bytes = vec![0; size];
+        let read = File::open(path).and_then(|file| file.read_exact_at(&mut bytes, offset));
+        read.map_err(|e| Error::io(Stage::Verify, path, "read", e).in_file(path.display().to_string()))?;
+        Ok(Some(bytes))
+    }
+}
 
 /// What is there of a module before it is emitted.
 #[derive(Debug)]
@@ -135,9 +158,18 @@ pub struct EmissionInputs<'s> {
     pub needed: &'s (dyn Fn(DsoId) -> bool + Sync),
 }
 
-/// Rewrite what is touched and write the files into `dir`.
-pub fn emit<'s>(sources: EmissionInputs<'s>, dir: &Path) -> Result<Emitted<'s>> {
-    let objects = objects(sources)?;
+/// How many bytes [`emit`] writes at most, if no module grows.
+pub fn most_written(sources: EmissionInputs<'_>) -> u64 {
+    let EmissionInputs { inputs, resolution, plan, .. } = sources;
+    let is_written = |position: usize, module: ModuleId| {
+        inputs.modules[module].archive.is_some() || !plan.modules[position].is_untouched()
+    };
+    let loaded = resolution.loaded.iter().enumerate().filter(|(i, m)| is_written(*i, **m)).map(|(_, m)| m);
+    loaded.chain(&resolution.late).map(|module| inputs.module_bytes(*module).len() as u64).sum()
+}
+
+/// Rewrite what is touched and write the files into `dir`. No more of what is written is in memory than what the threads are at.
+pub fn emit(sources: EmissionInputs<'_>, dir: &Path) -> Result<Emitted> {
     let mut files = Files {
         dir,
         dialect: sources.config.linker.dialect,
@@ -145,8 +177,8 @@ pub fn emit<'s>(sources: EmissionInputs<'s>, dir: &Path) -> Result<Emitted<'s>> 
         outputs: Vec::new(),
     };
     files.names.prefix = format!("{}/", dir.display());
-    let block = input_block(sources, &objects, &mut files);
-    files.write(sources, &objects)?;
+    let block = input_block(sources, &mut files);
+    let objects = files.write(sources)?;
     let mut line = Vec::new();
     let mut block = Some(block);
     for arg in &sources.config.line {
@@ -162,7 +194,8 @@ pub fn emit<'s>(sources: EmissionInputs<'s>, dir: &Path) -> Result<Emitted<'s>> 
             }
         }
     }
-    Ok(Emitted { line, names: files.names, objects })
+    let written = files.outputs.into_iter().map(|(path, _)| path).collect();
+    Ok(Emitted { line, names: files.names, files: written, objects })
 }
 
 /// All modules before emission, in load order: taken from the cache, or with explicit debug information where code is divided and there is some. The
@@ -197,24 +230,21 @@ pub fn prepare_module(original: &[u8], summary: &ModuleSummary, plan: &ModulePla
     Ok(explicit.map_or(Prepared::Original, Prepared::Explicit))
 }
 
-/// The pruned bytes of each touched module, by load position.
-pub fn objects(sources: EmissionInputs<'_>) -> Result<Vec<PrunedObject<'_>>> {
+/// The pruned module at this load position; `None` if it is untouched. It is borrowed if an earlier link made it.
+///
+/// # Errors
+/// It can't be emitted as planned.
+pub fn pruned_module(sources: EmissionInputs<'_>, position: usize) -> Result<Option<Cow<'_, [u8]>>> {
     let EmissionInputs { inputs, resolution, summaries, plan, prepared, .. } = sources;
-    let one = |position: usize| {
-        let (module, summary, plan) =
-            (resolution.loaded[position], summaries[position], &plan.modules[position]);
-        if plan.is_untouched() {
-            return Ok(None);
-        }
-        let original = inputs.module_bytes(module);
-        let in_file = |e: Error| e.in_file(inputs.module_name(module));
-        if let Prepared::Pruned(object) = &prepared[position] {
-            return Ok(Some(Cow::Borrowed(object.as_slice())));
-        }
-        let rewritten = rewrite_module(original, summary, plan, &prepared[position]);
-        rewritten.map_err(in_file).map(|object| Some(Cow::Owned(object)))
-    };
-    (0..resolution.loaded.len()).into_par_iter().map(one).collect()
+    let (module, summary, plan) = (resolution.loaded[position], summaries[position], &plan.modules[position]);
+    if plan.is_untouched() {
+        return Ok(None);
+    }
+    if let Prepared::Pruned(object) = &prepared[position] {
+        return Ok(Some(Cow::Borrowed(object.as_slice())));
+    }
+    let rewritten = rewrite_module(inputs.module_bytes(module), summary, plan, &prepared[position]);
+    rewritten.map(|object| Some(Cow::Owned(object))).map_err(|e| e.in_file(inputs.module_name(module)))
 }
 
 /// One module by its plan; `prepared` is what there is of it already.
@@ -270,8 +300,9 @@ impl Files<'_> {
         path.into_os_string()
     }
 
-    fn write(&self, sources: EmissionInputs<'_>, objects: &[PrunedObject<'_>]) -> Result<()> {
-        self.outputs.par_iter().try_for_each(|(path, content)| {
+    /// Write all files: where each pruned module came to lie, by load position.
+    fn write(&self, sources: EmissionInputs<'_>) -> Result<Vec<Option<Place>>> {
+        let one = |(file, (path, content)): (usize, &(PathBuf, Content))| {
             let failed = |e| Error::io(Stage::Emit, path, "write a pruned copy", e);
             if let Some(folder) = path.parent() {
                 // The folder that it is in is not made again: a signal may just have removed it.
@@ -279,46 +310,59 @@ impl Files<'_> {
             }
             match content {
                 Content::Object(position) => {
-                    std::fs::write(path, objects[*position].as_deref().unwrap_or_default())
+                    let object = pruned_module(sources, *position)?.unwrap_or_default();
+                    std::fs::write(path, &object).map_err(failed)?;
+                    Ok(vec![(*position, Place { file, offset: 0, size: object.len() })])
                 }
                 Content::Archive(positions) => {
-                    let position = |k: usize| {
-                        let module = sources.resolution.loaded[k];
+                    let pruned = |position: usize| pruned_module(sources, position);
+                    let objects: Vec<_> =
+                        positions.clone().into_par_iter().map(pruned).collect::<Result<_>>()?;
+                    let member = |k: usize| {
+                        let module = sources.resolution.loaded[positions.start + k];
                         let original = || sources.inputs.module_bytes(module);
                         Some((
                             member_of(sources.inputs, module)?.1,
                             objects[k].as_deref().unwrap_or_else(original),
                         ))
                     };
-                    write_archive(path, &positions.clone().filter_map(position).collect::<Vec<_>>())
+                    let members: Vec<_> = (0..objects.len()).filter_map(member).collect();
+                    let offsets = write_archive(path, &members).map_err(failed)?;
+                    let place = |(k, offset): (usize, u64)| {
+                        let size = objects[k].as_ref()?.len();
+                        Some((positions.start + k, Place { file, offset, size }))
+                    };
+                    Ok(offsets.into_iter().enumerate().filter_map(place).collect())
                 }
                 Content::Unloaded(modules) => {
                     let member = |m: &ModuleId| {
                         let (_, name) = member_of(sources.inputs, *m)?;
                         Some((name, sources.inputs.module_bytes(*m)))
                     };
-                    write_archive(path, &modules.iter().filter_map(member).collect::<Vec<_>>())
+                    let members: Vec<_> = modules.iter().filter_map(member).collect();
+                    write_archive(path, &members).map(|_| Vec::new()).map_err(failed)
                 }
             }
-            .map_err(failed)
-        })
+        };
+        let placed: Vec<Vec<(usize, Place)>> =
+            self.outputs.par_iter().enumerate().map(one).collect::<Result<_>>()?;
+        let mut places = vec![None; sources.resolution.loaded.len()];
+        placed.into_iter().flatten().for_each(|(position, place)| places[position] = Some(place));
+        Ok(places)
     }
 }
 
-/// Large members go to the file as they are: there is no copy of the archive in memory.
-fn write_archive(path: &Path, members: &[(&str, &[u8])]) -> std::io::Result<()> {
+/// The offsets of the members. Large ones go to the file as they are: there is no copy of the archive in memory.
+fn write_archive(path: &Path, members: &[(&str, &[u8])]) -> std::io::Result<Vec<u64>> {
     let mut file = BufWriter::with_capacity(1 << 16, File::create(path)?);
-    archive::write(&mut file, members)?;
-    file.flush()
+    let offsets = archive::write(&mut file, members)?;
+    file.flush()?;
+    Ok(offsets)
 }
 
 /// The words that stand for all inputs.
-fn input_block(
-    sources: EmissionInputs<'_>,
-    objects: &[PrunedObject<'_>],
-    files: &mut Files<'_>,
-) -> Vec<OsString> {
-    let EmissionInputs { inputs, resolution, .. } = sources;
+fn input_block(sources: EmissionInputs<'_>, files: &mut Files<'_>) -> Vec<OsString> {
+    let EmissionInputs { inputs, resolution, plan, .. } = sources;
     let mut words: Vec<OsString> = Vec::new();
     let loaded = &resolution.loaded;
     let defined = defined_among_inputs(sources.config);
@@ -328,9 +372,9 @@ fn input_block(
         libraries.add(i, &mut words);
         let module = &inputs.modules[loaded[i]];
         let Some((archive, _)) = &module.archive else {
-            words.push(match &objects[i] {
-                Some(_) => files.add(&inputs.files[module.file].path.to_string_lossy(), Content::Object(i)),
-                None => inputs.files[module.file].path.clone().into_os_string(),
+            words.push(match plan.modules[i].is_untouched() {
+                false => files.add(&inputs.files[module.file].path.to_string_lossy(), Content::Object(i)),
+                true => inputs.files[module.file].path.clone().into_os_string(),
             });
             i += 1;
             continue;

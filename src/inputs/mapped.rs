@@ -1,7 +1,7 @@
 //! The bytes of an input file: the one place where a file is mapped.
 //!
 //! Linkers rely on nobody writing to an input during the link. A file that shrinks while it is mapped ends the process (SIGBUS), so
-//! only large ones are mapped: what a build writes while it links is objects, and reading those takes no longer. One that has changed in the end is
+//! only large ones are mapped, and of a link with very many objects those that memory would have to be found for: what a build writes while it links is objects. One that has changed in the end is
 //! found by [`Mapped::is_unchanged`]. [`Mapped`] hides whether the bytes are mapped or were read.
 
 use std::fs::{File, Metadata};
@@ -9,9 +9,17 @@ use std::io;
 use std::ops::Deref;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// From this size on a file is mapped: archives, of which little may be in the link, and shared libraries.
 const MAPPED_FROM: u64 = 1 << 20;
+/// From this size on it is, once so many bytes of other files were read: reading takes a tenth of the analysis of a link of thousands of objects, and the
+/// memory of what was read can't be used for anything else.
+const MAPPED_THEN_FROM: u64 = 1 << 16;
+const READ_BEFORE: u64 = 64 << 20;
+
+/// The bytes of files that were read and not mapped.
+static READ: AtomicU64 = AtomicU64::new(0);
 
 /// Bytes of a file, mapped where that saves something.
 pub struct Mapped {
@@ -56,7 +64,11 @@ impl Mapped {
         if meta.is_dir() {
             return Err(io::Error::from(io::ErrorKind::IsADirectory));
         }
-        if meta.is_file() && meta.len() >= MAPPED_FROM {
+        let is_large = |size: u64| {
+            size >= MAPPED_FROM
+                || size >= MAPPED_THEN_FROM && READ.fetch_add(size, Ordering::Relaxed) >= READ_BEFORE
+        };
+        if meta.is_file() && is_large(meta.len()) {
             // SAFETY: the map is private and read-only. The file must not be cut short while we run; that is the
             // contract of every linker with its inputs. One that is changed in place is found by `is_unchanged`.
             #[allow(unsafe_code)]

@@ -80,7 +80,7 @@ impl PlainLinker {
         match start(bound::command(&config.linker.path).args(&config.linker_args)) {
             Ok(process) => Ok(PlainLinker { process, _line: None }),
             Err(error) if error.kind() == ErrorKind::ArgumentListTooLong => {
-                let line = Workspace::without_output(config)?;
+                let line = Workspace::without_output(config, 0)?;
                 let process = start(&mut with_response_file(config, &line.copies)?).map_err(failed)?;
                 Ok(PlainLinker { process, _line: Some(line) })
             }

@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use rayon::prelude::*;
+
 use crate::config::{Config, Dialect, OutputKind};
 use crate::error::{Error, Result, Stage};
 
@@ -93,9 +95,9 @@ fn writes_its_name(config: &Config) -> bool {
 }
 
 impl Workspace {
-    /// Make the folders. Where none can be made beside the output the linker writes there itself, or says why not.
-    pub fn new(config: &Config) -> Result<Self> {
-        let mut workspace = Workspace::without_output(config)?;
+    /// Make the folders, for copies of at most so many bytes. Where none can be made beside the output the linker writes there itself, or says why not.
+    pub fn new(config: &Config, bytes: u64) -> Result<Self> {
+        let mut workspace = Workspace::without_output(config, bytes)?;
         if is_replaceable(&config.output, config.linker.dialect)
             && !writes_its_name(config)
             && let Some(folder) = beside(&config.output, &workspace.copies)
@@ -106,12 +108,10 @@ impl Workspace {
         Ok(workspace)
     }
 
-    /// Only the folder for copies; the linker writes to the output itself.
-    pub fn without_output(config: &Config) -> Result<Self> {
-        let (memory, temporary) = (PathBuf::from("/dev/shm"), std::env::temp_dir());
-        let copies = copies_in(&memory).or_else(|_| copies_in(&temporary));
-        let failed = |e| Error::io(Stage::Link, &temporary, "make a temporary folder", e);
-        Ok(Workspace { copies: copies.map_err(failed)?, temporary_output: config.output.clone() })
+    /// Only the folder for copies, of at most so many bytes; the linker writes to the output itself.
+    pub fn without_output(config: &Config, bytes: u64) -> Result<Self> {
+        let failed = |e| Error::io(Stage::Link, std::env::temp_dir(), "make a temporary folder", e);
+        Ok(Workspace { copies: copies(bytes).map_err(failed)?, temporary_output: config.output.clone() })
     }
 
     /// Put the finished output into its place, which [`can_publish`] has looked at.
@@ -130,8 +130,35 @@ impl Workspace {
 
 impl Drop for Workspace {
     fn drop(&mut self) {
+        // Memory files take as long to remove as to write: all threads do.
+        let copies: Vec<_> = std::fs::read_dir(&self.copies).into_iter().flatten().flatten().collect();
+        copies.par_iter().for_each(|folder| {
+            let _ = std::fs::remove_dir_all(folder.path());
+        });
         remove(&mut folders());
     }
+}
+
+/// Make a locked folder for so many bytes of copies: in memory, or on disk where they have no room there.
+fn copies(bytes: u64) -> std::io::Result<PathBuf> {
+    let memory = Path::new("/dev/shm");
+    let in_memory = room(memory).filter(|room| bytes <= *room).and_then(|_| copies_in(memory).ok());
+    in_memory.map_or_else(|| copies_in(&std::env::temp_dir()), Ok)
+}
+
+/// The bytes that copies may take in the memory files of `folder`; `None` if there are none. Copies are half of what is free there at most, a container
+/// often has 64 MiB in all, and a quarter of the memory that is left for them, the linker and everybody else: of the machine, and of the control group
+/// of a container. Debug information may grow as it is pruned, and what other links write at the same time is not known.
+fn room(folder: &Path) -> Option<u64> {
+    let files = rustix::fs::statvfs(folder).ok()?;
+    let number = |text: &str| text.trim().trim_end_matches("kB").trim().parse::<u64>().ok();
+    let available = || {
+        let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+        Some(number(text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?)? * 1024)
+    };
+    let group = || number(&std::fs::read_to_string("/sys/fs/cgroup/memory.max").ok()?);
+    let memory = available().unwrap_or(u64::MAX).min(group().unwrap_or(u64::MAX));
+    Some((files.f_bavail.saturating_mul(files.f_frsize) / 2).min(memory / 4))
 }
 
 /// Make a locked folder in `base`, after removing there what is nobody's.
@@ -223,6 +250,21 @@ pub fn can_publish(config: &Config) -> bool {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn memory_files_have_room_for_a_part_of_what_is_free() {
+        let free = |folder: &str| {
+            let files = rustix::fs::statvfs(folder).unwrap();
+            files.f_bavail * files.f_frsize
+        };
+        let room = room(Path::new("/dev/shm")).unwrap();
+        assert!(room > 0 && room < free("/dev/shm"), "{room}");
+        assert_eq!(super::room(Path::new("/dev/shm/there is none")), None);
+        let (small, large) = (copies(room / 2).unwrap(), copies(u64::MAX).unwrap());
+        assert!(small.starts_with("/dev/shm") && !large.starts_with("/dev/shm"));
+        remove(&mut folders());
+        assert!(!small.exists() && !large.exists());
+    }
 
     #[test]
     fn a_locked_folder_stays_and_another_goes() {

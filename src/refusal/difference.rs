@@ -40,7 +40,7 @@ impl PlainOutput<'_> {
                     return Ok(Some(format!("does not export {name}{at}{version}")));
                 }
             }
-            if let Some(name) = symbols.undefined.iter().find(|name| self.defined.binary_search(name).is_ok())
+            if let Some(name) = self.defined.iter().find(|name| symbols.undefined.binary_search(name).is_ok())
             {
                 return Ok(Some(format!("has {} as undefined", String::from_utf8_lossy(name))));
             }

@@ -25,7 +25,7 @@ pub struct PlainOutput<'a> {
     pub asked: Vec<&'a str>,
     /// Names that `.dynsym` defines, if there is one.
     pub exported: Vec<&'a [u8]>,
-    /// Names that a module defines, so that `.dynsym` has none of them as undefined, sorted.
+    /// Names that a module defines, so that `.dynsym` has none of them as undefined, in no order.
     pub defined: Vec<&'a [u8]>,
     /// Bytes of the init and fini arrays: at least, and at most.
     pub init_array: (u64, u64),
@@ -60,7 +60,6 @@ impl PlainLink {
                 output.defined.push(symbol.name);
             }
         }
-        output.defined.sort_unstable();
         let exported = index.roots.iter().filter(|r| r.reason == RootReason::Exported);
         let certain = config.output_kind == OutputKind::Shared && config.exclude_libs.is_empty();
         // What may be merged with copies in other files lld leaves out, where the address is of no matter.

@@ -116,9 +116,9 @@ pub struct Resolution<'a> {
 
 impl Resolution<'_> {
     /// Names of which no loaded module's definition prevails, undefined ones among them: a reference to one needs no module.
-    pub fn names_needing_no_module(&self) -> rustc_hash::FxHashSet<&[u8]> {
+    pub fn names_needing_no_module(&self) -> impl Iterator<Item = &[u8]> {
         let elsewhere = self.symbols.iter().filter(|s| !matches!(s.prevailing, Prevailing::Module { .. }));
-        elsewhere.map(|s| s.name).collect()
+        elsewhere.map(|s| s.name)
     }
 
     /// The global symbol that symbol table entry `symbol` of `module` names; `None` for a local one.

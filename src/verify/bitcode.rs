@@ -184,15 +184,15 @@ fn is_right(old: &GlobalValue<'_>, new: &GlobalValue<'_>, action: ValueFate) -> 
 
 /// What a module of bitcode, rewritten or as it was, defines and refers to. A rewritten one has no symbol table, and what
 /// inline assembly names is in that of the `original` alone; the assembly stays.
-pub fn bitcode_facts<'a>(name: String, original: &'a [u8], pruned: Option<&'a [u8]>) -> SymbolFacts<'a> {
+pub fn bitcode_facts<'a>(original: &'a [u8], pruned: Option<&'a [u8]>) -> SymbolFacts {
     let symbols = |bytes: &'a [u8]| bitcode::read(bytes).map(|file| symbols::of_file(&file).symbols);
     let mut all = symbols(pruned.unwrap_or(original)).unwrap_or_default();
     if pruned.is_some() {
         let of_assembly = symbols(original).unwrap_or_default().into_iter().filter(|s| s.value.is_none());
         all.extend(of_assembly);
     }
-    let defined = all.iter().filter(|s| !s.undefined).map(|s| s.name).collect();
+    let defined = all.iter().filter(|s| !s.undefined).map(|s| s.name);
     // What is weak needs no definition.
-    let referenced = all.iter().filter(|s| s.undefined && !s.weak).map(|s| s.name).collect();
-    SymbolFacts { name, defined, referenced }
+    let referenced = all.iter().filter(|s| s.undefined && !s.weak).map(|s| s.name);
+    SymbolFacts::new(defined, referenced)
 }

@@ -4,31 +4,69 @@
 //! (a shared library, the linker), or have been undefined in the plain link too. Weak references count as well:
 //! one that the pruning left without definition would silently become a null pointer.
 //!
-//! Left out: which of several definitions is taken; references of debug information, which keep nothing.
+//! Names are compared by hashes of 64 bits, so that no object has to stay in memory for the sake of its names: that a missing definition is
+//! overlooked for one of ten million others takes a chance of one in 10^12. Left out: which of several definitions is taken; references of
+//! debug information, which keep nothing.
+
+use std::hash::BuildHasher;
 
 use goblin::elf::sym::{STB_LOCAL, st_bind};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxBuildHasher, FxHashSet};
 
 use super::elf::{Object, Place, by_target, error};
-use crate::error::Result;
+use crate::error::{Error, Result};
+
+/// A name of a symbol, by its hash of 64 bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NameHash(u64);
+
+impl NameHash {
+    pub fn of(name: &[u8]) -> Self {
+        NameHash(FxBuildHasher.hash_one(name))
+    }
+}
 
 /// What one object contributes: names it defines, and names that it refers to and does not define.
 #[derive(Debug, Default)]
-pub struct SymbolFacts<'a> {
-    /// It is the name of the object in errors.
-    pub name: String,
-    /// The names are in symbol-table order.
-    pub defined: Vec<&'a [u8]>,
-    /// The names are in symbol-table order.
-    pub referenced: Vec<&'a [u8]>,
+pub struct SymbolFacts {
+    defined: Vec<NameHash>,
+    referenced: Vec<NameHash>,
+}
+
+impl SymbolFacts {
+    pub(super) fn new<'a>(
+        defined: impl Iterator<Item = &'a [u8]>,
+        referenced: impl Iterator<Item = &'a [u8]>,
+    ) -> Self {
+        // `NAME@@VERSION` is the default version, and defines NAME too.
+        let stem = |name: &'a [u8]| {
+            let at = name.windows(2).position(|w| w == b"@@");
+            at.and_then(|at| name.get(..at))
+        };
+        let defined = defined.flat_map(|name| [Some(name), stem(name)]).flatten();
+        SymbolFacts {
+            defined: defined.map(NameHash::of).collect(),
+            referenced: referenced.map(NameHash::of).collect(),
+        }
+    }
 }
 
 /// Read what an object contributes; can be done for all objects in parallel.
-pub fn facts<'a>(name: &str, bytes: &'a [u8]) -> Result<SymbolFacts<'a>> {
-    read(bytes).map(|facts| SymbolFacts { name: name.to_owned(), ..facts }).map_err(|e| e.in_file(name))
+///
+/// # Errors
+/// Stage verify: it is no object that can be read.
+pub fn facts(name: &str, bytes: &[u8]) -> Result<SymbolFacts> {
+    let names = names(bytes).map_err(|e| e.in_file(name))?;
+    Ok(SymbolFacts::new(names.defined.into_iter(), names.referenced.into_iter()))
 }
 
-fn read(bytes: &[u8]) -> Result<SymbolFacts<'_>> {
+/// The names of an object's symbols that other objects can see.
+struct Names<'a> {
+    defined: Vec<&'a [u8]>,
+    referenced: Vec<&'a [u8]>,
+}
+
+fn names(bytes: &[u8]) -> Result<Names<'_>> {
     let object = Object::read(bytes)?;
     let count = object.symbol_count();
     let mut is_referenced = vec![false; count];
@@ -43,58 +81,39 @@ fn read(bytes: &[u8]) -> Result<SymbolFacts<'_>> {
                 true;
         }
     }
-    let mut facts = SymbolFacts::default();
+    let mut names = Names { defined: Vec::new(), referenced: Vec::new() };
     for (i, is_referenced) in is_referenced.into_iter().enumerate().skip(1) {
         let Some(symbol) = object.symbol(i) else { continue };
         if st_bind(symbol.st_info) == STB_LOCAL {
             continue;
         }
         match object.place(i, &symbol) {
-            Place::Undefined if is_referenced => facts.referenced.push(object.symbol_name(&symbol)),
+            Place::Undefined if is_referenced => names.referenced.push(object.symbol_name(&symbol)),
             Place::Undefined => {}
-            _ => facts.defined.push(object.symbol_name(&symbol)),
+            _ => names.defined.push(object.symbol_name(&symbol)),
         }
     }
-    Ok(facts)
+    Ok(names)
 }
 
-/// Check that the objects, as they are linked, refer to nothing that the pruning took away.
-///
-/// `defined_elsewhere` says whether a shared library or the linker defines a name; `undefined_in_plain` whether the
-/// link of the originals has no definition of it either.
-///
-/// # Errors
-/// Stage verify, naming the object and the symbol that is missing.
-pub fn closure<'a>(
-    objects: impl Iterator<Item = (&'a str, &'a [u8])>,
-    defined_elsewhere: &dyn Fn(&[u8]) -> bool,
-    undefined_in_plain: &dyn Fn(&[u8]) -> bool,
-) -> Result<()> {
-    let facts = objects.map(|(name, bytes)| facts(name, bytes)).collect::<Result<Vec<_>>>()?;
-    closure_of(&facts, defined_elsewhere, undefined_in_plain)
+/// The first reference of the objects, as they are linked, to a name that none of them defines: the position of the object, and the name.
+/// `defined_elsewhere` says whether a name needs no definition of theirs: a shared library or the linker defines it, or nothing does in the plain link.
+pub fn missing(
+    objects: &[SymbolFacts],
+    defined_elsewhere: &dyn Fn(NameHash) -> bool,
+) -> Option<(usize, NameHash)> {
+    let defined: FxHashSet<NameHash> = objects.iter().flat_map(|o| o.defined.iter().copied()).collect();
+    let referenced =
+        objects.iter().enumerate().flat_map(|(i, o)| o.referenced.iter().map(move |name| (i, *name)));
+    referenced.into_iter().find(|(_, name)| !defined.contains(name) && !defined_elsewhere(*name))
 }
 
-/// [`closure`] of objects that were read already.
-pub fn closure_of<'a>(
-    objects: &[SymbolFacts<'a>],
-    defined_elsewhere: &dyn Fn(&[u8]) -> bool,
-    undefined_in_plain: &dyn Fn(&[u8]) -> bool,
-) -> Result<()> {
-    // `NAME@@VERSION` is the default version, and defines NAME too.
-    let stem = |name: &'a [u8]| {
-        let at = name.windows(2).position(|w| w == b"@@");
-        at.and_then(|at| name.get(..at))
-    };
-    let names = objects.iter().flat_map(|o| o.defined.iter().copied());
-    let defined: FxHashSet<&[u8]> = names.flat_map(|name| [Some(name), stem(name)]).flatten().collect();
-    for object in objects {
-        for name in &object.referenced {
-            if !defined.contains(name) && !defined_elsewhere(name) && !undefined_in_plain(name) {
-                return Err(error("is referred to, and its definition was dropped")
-                    .in_file(object.name.as_str())
-                    .at_symbol(String::from_utf8_lossy(name)));
-            }
-        }
+/// What is said of a reference that [`missing`] found in the object `bytes`.
+pub fn missing_error(file: &str, bytes: &[u8], missing: NameHash) -> Error {
+    let error = error("is referred to, and its definition was dropped").in_file(file);
+    let names = names(bytes).map(|names| names.referenced).unwrap_or_default();
+    match names.into_iter().find(|name| NameHash::of(name) == missing) {
+        Some(name) => error.at_symbol(String::from_utf8_lossy(name)),
+        None => error,
     }
-    Ok(())
 }

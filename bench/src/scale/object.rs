@@ -113,12 +113,16 @@ pub(super) fn object(number: usize, objects: usize) -> Vec<u8> {
             outside.push((symbols.add(&name(of, function), 0x10, 0, 0), (of, function)));
         }
     }
+    let outside =
+        |dead: bool| -> Vec<u32> { outside.iter().filter(|o| is_dead(o.1.1) == dead).map(|o| o.0).collect() };
+    let outside = [false, true].map(outside);
     let callees = |dead: bool| {
-        let own =
-            functions.iter().take(FUNCTIONS).enumerate().filter(|(f, _)| is_dead(*f) == dead).map(|f| *f.1);
-        own.chain(outside.iter().filter(|o| is_dead(o.1.1) == dead).map(|o| o.0)).collect::<Vec<u32>>()
+        let own = (0..FUNCTIONS).zip(&functions).filter(|(function, _)| is_dead(*function) == dead);
+        own.map(|(_, symbol)| *symbol).chain(outside[usize::from(dead)].iter().copied()).collect::<Vec<u32>>()
     };
     let (live, dead) = (callees(false), callees(true));
+    // Each function of other objects is called: symbols that nothing refers to are roots.
+    let mut uncalled = outside.each_ref().map(|symbols| symbols.iter());
     let inline = functions.get(FUNCTIONS..).unwrap_or(&[]);
     let section = |name: Vec<u8>, ty: u32, flags: u64, data: Vec<u8>| Section {
         name,
@@ -149,11 +153,13 @@ pub(super) fn object(number: usize, objects: usize) -> Vec<u8> {
         let mut bytes: Vec<u8> = CALL.repeat(CALLS);
         bytes.push(0xc3);
         let mut relas = Vec::with_capacity(24 * CALLS);
-        let all = if function < FUNCTIONS && is_dead(function) { &dead } else { &live };
+        let is_dead = function < FUNCTIONS && is_dead(function);
+        let all = if is_dead { &dead } else { &live };
         for call in 0..CALLS {
             let callee = match (function, call) {
                 (0, 0) => next.unwrap_or(0),
                 (_, 1) if function < FUNCTIONS => inline.get(rng.below(INLINE)).copied().unwrap_or(0),
+                (_, 2) if let Some(symbol) = uncalled[usize::from(is_dead)].next() => *symbol,
                 _ => all.get(rng.below(all.len())).copied().unwrap_or(0),
             };
             let callee = if callee == 0 { functions.first().copied().unwrap_or(0) } else { callee };

@@ -57,18 +57,15 @@ impl Program {
                 .unwrap_or_else(|e| panic!("{e}"));
             pruned.push((name.clone(), new));
         }
-        let facts = |objects: &[(String, Vec<u8>)]| -> (BTreeSet<Vec<u8>>, BTreeSet<Vec<u8>>) {
-            let facts: Vec<_> = objects.iter().map(|(n, b)| verify::facts(n, b).unwrap()).collect();
-            let set = |names: Vec<&[u8]>| names.into_iter().map(<[u8]>::to_vec).collect();
-            (
-                set(facts.iter().flat_map(|f| f.defined.clone()).collect()),
-                set(facts.iter().flat_map(|f| f.referenced.clone()).collect()),
-            )
+        let facts = |objects: &[(String, Vec<u8>)]| -> Vec<verify::SymbolFacts> {
+            objects.iter().map(|(n, b)| verify::facts(n, b).unwrap()).collect()
         };
-        let (defined, referenced) = facts(&self.objects);
-        let undefined = |name: &[u8]| referenced.contains(name) && !defined.contains(name);
-        let objects = pruned.iter().map(|(n, b)| (n.as_str(), b.as_slice()));
-        verify::closure(objects, &|_| false, &undefined).unwrap_or_else(|e| panic!("{e}"));
+        let mut undefined = BTreeSet::new();
+        while let Some((_, name)) = verify::missing(&facts(&self.objects), &|name| undefined.contains(&name))
+        {
+            undefined.insert(name);
+        }
+        assert_eq!(verify::missing(&facts(&pruned), &|name| undefined.contains(&name)), None);
         pruned
     }
 
