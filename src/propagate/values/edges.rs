@@ -8,8 +8,6 @@ use super::graph::{
     ComplexConstraint, ConstraintGraph, ESCAPED, ESCAPES, NodeId, OVERDEFINED, OverdefinedReason,
     SuppressedEdge,
 };
-use super::groups::Grown;
-use super::sets::SetId;
 
 /// Of a node with more edges than this a table says which it has; of others the list is looked through.
 const FEW_EDGES: u16 = 14;
@@ -52,7 +50,7 @@ impl ConstraintGraph {
         }
         self.edge(from, to);
         self.work.new_edges += 1;
-        self.propagate_delta(self.set_of(from), to);
+        self.propagate_set(self.set_of(from), to);
     }
 
     /// Whether there is an edge between two representatives. Of one with many edges, some that were there before cycles were collapsed
@@ -123,8 +121,7 @@ impl ConstraintGraph {
         self.used(id, what);
         let set = self.set_of(id);
         if !set.is_empty() {
-            let elements = self.sets.elements(set).to_vec();
-            self.apply(what, Grown { set, seen: SetId::EMPTY, news: &elements });
+            self.apply(what, set);
         }
     }
 }

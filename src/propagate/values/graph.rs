@@ -226,8 +226,8 @@ pub(super) struct Work {
     /// Sets that were handed on, elements that were looked at; and how many at the last search.
     pub(super) steps: usize,
     pub(super) steps_searched: usize,
-    /// Room for the elements that are new at a node; it is empty between uses.
-    pub(super) news: Vec<Element>,
+    /// Room for the elements of a node; it is empty between uses.
+    pub(super) elements: Vec<Element>,
 }
 
 /// What the graph tells the builder, which makes more of the graph for it.

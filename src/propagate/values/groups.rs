@@ -1,44 +1,25 @@
 //! Loads and stores through large sets of addresses: one node for all that access the same places.
 //!
 //! Thousands of values may hold the same hundred addresses. What is loaded through one of them is loaded through all, so a node that stands
-//! for (set, offset, size) gets the hundred edges, and each load one from there; stores likewise. The node of a set that has grown
-//! goes on from the node of what it was. The solution is the same, with as many edges as there are sets and accesses, not their product.
+//! for (set, offset, size) gets the hundred edges, and each load one from there; stores likewise. The solution is the same, with as many
+//! edges as there are sets and accesses, not their product.
 //! Left out: copies, which have two sets, see `copies`.
 
 use super::graph::{Access, ConstraintGraph, NodeId};
 use super::sets::{Element, SetId};
 
-/// A set that a node holds, and how it came to that.
-#[derive(Clone, Copy)]
-pub(super) struct Grown<'e> {
-    pub(super) set: SetId,
-    /// What uses of the node have seen, and what they haven't.
-    pub(super) seen: SetId,
-    pub(super) news: &'e [Element],
-}
-
 impl ConstraintGraph {
     /// The node that stands for an access through all of a set; none for small ones.
-    pub(super) fn group(&mut self, access: Access, grown: Grown<'_>) -> Option<NodeId> {
-        if self.sets.elements(grown.set).len() < self.budget.alike {
+    pub(super) fn group(&mut self, access: Access, set: SetId, elements: &[Element]) -> Option<NodeId> {
+        if elements.len() < self.budget.alike {
             return None;
         }
-        if let Some(known) = self.groups.get(&(grown.set, access)) {
+        if let Some(known) = self.groups.get(&(set, access)) {
             return Some(*known);
         }
         let group = self.node();
-        self.groups.insert((grown.set, access), group);
-        match self.groups.get(&(grown.seen, access)).copied() {
-            Some(before) => {
-                let (from, to) = if access.store { (group, before) } else { (before, group) };
-                self.assign(from, to);
-                self.access_each(access, group, grown.news);
-            }
-            None => {
-                let elements = self.sets.elements(grown.set).to_vec();
-                self.access_each(access, group, &elements);
-            }
-        }
+        self.groups.insert((set, access), group);
+        self.access_each(access, group, elements);
         Some(group)
     }
 
@@ -54,10 +35,10 @@ impl ConstraintGraph {
     }
 
     /// Access memory through what a node holds now.
-    pub(super) fn access(&mut self, access: Access, node: NodeId, grown: Grown<'_>) {
-        match self.group(access, grown) {
+    pub(super) fn access(&mut self, access: Access, node: NodeId, (set, elements): (SetId, &[Element])) {
+        match self.group(access, set, elements) {
             Some(group) => self.access_through(group, access, node),
-            None => self.access_each(access, node, grown.news),
+            None => self.access_each(access, node, elements),
         }
     }
 

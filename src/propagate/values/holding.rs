@@ -1,4 +1,4 @@
-//! Points-to sets with difference propagation: what is new at a node and waits, the union of what was propagated, and what its marks cover.
+//! Points-to sets: what has come to a node and waits, the union of what was propagated, and what its marks cover.
 //!
 //! A node that may be anything holds no element that has escaped, and one that besides lets all escape holds none at all. Sets that
 //! speak of objects that were joined since, or of memory that has escaped, are brought up to date when they are next looked at.
@@ -52,13 +52,13 @@ impl ConstraintGraph {
             Some(cause) => self.add_unknown(node, cause),
             None => {
                 let set = self.sets.of([element]);
-                self.propagate_delta(set, node);
+                self.propagate_set(set, node);
             }
         }
     }
 
     /// A set is on its way to a node.
-    pub(super) fn propagate_delta(&mut self, set: SetId, to: NodeId) {
+    pub(super) fn propagate_set(&mut self, set: SetId, to: NodeId) {
         if set.is_empty() {
             return;
         }
@@ -98,23 +98,22 @@ impl ConstraintGraph {
         self.current(joined, id)
     }
 
-    /// Join what is on its way to a node: what its edges and uses have seen, and what it holds now. The same if that is over the
-    /// budget of objects, which comes first.
-    pub(super) fn receive(&mut self, id: NodeId) -> (SetId, SetId) {
+    /// Join what is on its way to a node: what it holds now, unless its edges and uses have seen that. Nothing changes if that is over the budget of
+    /// objects, which comes first.
+    pub(super) fn receive(&mut self, id: NodeId) -> Option<SetId> {
         let new = self.expected(id);
         let is_over = self.told_apart(new) > self.budget.objects;
-        let Some(held) = self.held(id) else { return (new, new) };
-        let old = held.set;
-        if new != old && is_over {
+        let held = self.held(id)?;
+        if new != held.set && is_over {
             self.over_budget.push(id);
             self.queue(id);
-            return (old, old);
+            return None;
         }
-        held.set = new;
+        let is_new = std::mem::replace(&mut held.set, new) != new;
         held.first = SetId::EMPTY;
         held.more = Vec::new();
         let again = std::mem::take(&mut held.again);
-        (if again { SetId::EMPTY } else { old }, new)
+        (is_new || again && !new.is_empty()).then_some(new)
     }
 
     /// How many objects of memory a set tells apart; of a small set the number of elements, which is no less.

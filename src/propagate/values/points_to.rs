@@ -1,6 +1,6 @@
-//! The points-to set of a node, with what is on its way there: the state of difference propagation.
+//! The points-to set of a node, with what is on its way there: the state of propagation.
 //!
-//! What was handed on, what arrived first and what came besides are apart, so that each element is handed on once. Left out: what
+//! What was handed on, what arrived first and what came besides are apart, so that each set is handed on once. Left out: what
 //! the graph does with it, see `holding`.
 
 use super::sets::SetId;

@@ -260,21 +260,6 @@ fn shorten(elements: &mut Vec<Element>) {
     elements.truncate(kept);
 }
 
-/// Those of a sorted list that another one has not.
-pub(super) fn difference(of: &[Element], mut other: &[Element], found: &mut Vec<Element>) {
-    for element in of {
-        while let [first, rest @ ..] = other
-            && first < element
-        {
-            other = rest;
-        }
-        match other {
-            [first, rest @ ..] if first == element => other = rest,
-            _ => found.push(*element),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -319,18 +304,6 @@ mod tests {
             }
             prop_assert_eq!(sets.union_of(&held), held[made.len()]);
             prop_assert!(held[made.len() + 1].is_empty());
-        }
-
-        #[test]
-        fn differences_are_those_of_the_definition(
-            one in prop::collection::vec((0u32..9, 1u32..9), 0..60),
-            other in prop::collection::vec((0u32..9, 1u32..9), 0..60),
-        ) {
-            let (one, other) = (plain(&elements(&one)), plain(&elements(&other)));
-            let mut found = Vec::new();
-            difference(&one, &other, &mut found);
-            let expected: Vec<_> = one.iter().filter(|e| !other.contains(e)).copied().collect();
-            prop_assert_eq!(found, expected);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Solving the constraint graph by wave propagation of differences until the least fixpoint.
+//! Solving the constraint graph by wave propagation until the least fixpoint.
 //!
 //! What escapes and what may be anything goes before everything else, and the builder is told of what follows from it before
 //! any set is handed on: both cover much of the rest. A node that may be anything is handed no element that has escaped, and one
@@ -8,11 +8,10 @@
 //! fixpoint.
 
 use super::graph::{
-    Access, CELL, ComplexConstraint, ConstraintGraph, END, EscapeReason, Event, Leak, MemoryClass, NodeId,
+    Access, CELL, ComplexConstraint, ConstraintGraph, EscapeReason, Event, Leak, MemoryClass, NodeId,
     OVERDEFINED, OverdefinedReason, QUEUED, SHARED,
 };
-use super::groups::Grown;
-use super::sets::{Element, SetId, difference};
+use super::sets::{Element, SetId};
 
 impl ConstraintGraph {
     /// Propagate what escapes and what may be anything.
@@ -83,49 +82,43 @@ impl ConstraintGraph {
         }
     }
 
-    /// Hand on what a node has got.
+    /// Hand on what a node has got: the whole set, since a set is a number and each is looked at once. Telling apart what is new in it took
+    /// 5% to 7% longer on zstd.
     fn process_node(&mut self, id: NodeId) {
-        let (seen, set) = self.receive(id);
-        if seen == set {
-            return;
-        }
+        let Some(set) = self.receive(id) else { return };
         // What comes in the meantime goes before the first of each list, and has seen the whole set.
         let node = &self.nodes[id as usize];
         let (mut at, mut using) = (node.edges, node.uses);
         while let Some((to, next)) = self.edges.get(at as usize).copied() {
-            self.propagate_delta(set, to);
+            self.propagate_set(set, to);
             at = next;
         }
-        if using == END {
-            return;
-        }
-        let mut news = std::mem::take(&mut self.work.news);
-        let mut are_told_apart = false;
+        let mut elements = std::mem::take(&mut self.work.elements);
         while let Some((what, next)) = self.uses.get(using as usize).copied() {
             if !self.apply_whole(what, set) {
-                if !std::mem::replace(&mut are_told_apart, true) {
-                    difference(self.sets.elements(set), self.sets.elements(seen), &mut news);
+                if elements.is_empty() {
+                    elements.extend_from_slice(self.sets.elements(set));
                 }
-                self.apply_each(what, Grown { set, seen, news: &news });
+                self.apply_each(what, set, &elements);
             }
             using = next;
         }
-        news.clear();
-        self.work.news = news;
+        elements.clear();
+        self.work.elements = elements;
     }
 
-    /// What a use says of a set, where that takes no look at what is new in it; false where it does.
+    /// What a use says of a set, where that takes no look at its elements; false where it does.
     fn apply_whole(&mut self, what: ComplexConstraint, set: SetId) -> bool {
         self.work.steps += 1;
         match what {
             ComplexConstraint::Displace { to, by } => {
                 let displaced = self.displaced_set(set, by);
-                self.propagate_delta(displaced, to);
+                self.propagate_set(displaced, to);
                 true
             }
             ComplexConstraint::Code { to } => {
                 let code = self.code_in(set);
-                self.propagate_delta(code, to);
+                self.propagate_set(code, to);
                 true
             }
             ComplexConstraint::Load { to, offset, size } => {
@@ -167,24 +160,24 @@ impl ConstraintGraph {
         }
     }
 
-    /// A node that is used so has grown.
-    pub(super) fn apply(&mut self, what: ComplexConstraint, grown: Grown<'_>) {
-        if !self.apply_whole(what, grown.set) {
-            self.apply_each(what, grown);
+    /// A node that is used so holds a set.
+    pub(super) fn apply(&mut self, what: ComplexConstraint, set: SetId) {
+        if !self.apply_whole(what, set) {
+            let elements = self.sets.elements(set).to_vec();
+            self.apply_each(what, set, &elements);
         }
     }
 
-    /// The same, by what is new.
-    fn apply_each(&mut self, what: ComplexConstraint, grown: Grown<'_>) {
-        let elements = grown.news;
+    /// The same, by the elements of the set.
+    fn apply_each(&mut self, what: ComplexConstraint, set: SetId, elements: &[Element]) {
         match what {
             // Of whole sets.
             ComplexConstraint::Displace { .. } | ComplexConstraint::Code { .. } => {}
             ComplexConstraint::Load { to, offset, size } => {
-                self.access(Access { offset, size, store: false }, to, grown);
+                self.access(Access { offset, size, store: false }, to, (set, elements));
             }
             ComplexConstraint::Store { from, offset, size } => {
-                self.access(Access { offset, size, store: true }, from, grown);
+                self.access(Access { offset, size, store: true }, from, (set, elements));
             }
             ComplexConstraint::CopyFrom(number) => {
                 let Some(copy) = self.pairwise(number) else { return };
