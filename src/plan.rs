@@ -7,6 +7,7 @@
 mod action;
 mod demanded;
 mod empty_fdes;
+mod excluded;
 pub mod file;
 mod fold;
 pub mod limit;
@@ -30,6 +31,7 @@ pub fn of_link(link: LinkInputs<'_>, index: &Index, liveness: &Liveness) -> Plan
     fold::mark_foldable(config, inputs, index, summaries, &mut plan);
     linker_gc::leave_to_linker(config, index, summaries, &mut plan);
     empty_fdes::leave_out(config, inputs, index, summaries, &mut plan);
+    excluded::leave_out(config, summaries, &mut plan);
     plan.demanded = demanded::of_link(index, summaries);
     plan
 }

@@ -7,7 +7,7 @@ use crate::audit::model::{Atom, Model, State};
 use crate::audit::table::{Answer, Cell, Format, Table, count};
 
 /// Why something isn't in the program.
-const REASONS: [(&str, &str); 5] = [
+const REASONS: [(&str, &str); 6] = [
     ("duplicate", "another module's COMDAT group stands for it; every linker drops it"),
     (
         "unreachable",
@@ -16,6 +16,7 @@ const REASONS: [(&str, &str); 5] = [
     ("unreachable here", "nothing that lives refers to it; --gc-sections would keep it"),
     ("stub", "only its address is needed: its body was replaced by a trap"),
     ("debug information", "it is not wanted in the output, and says by numbers where code was"),
+    ("excluded", "no output has it (SHF_EXCLUDE): it is not written for nothing"),
 ];
 
 fn reason(atom: &Atom<'_>) -> Option<usize> {
@@ -25,6 +26,7 @@ fn reason(atom: &Atom<'_>) -> Option<usize> {
         State::Stub => Some(3),
         State::Dropped if atom.discarded => Some(0),
         State::Dropped if atom.kind == "debug" => Some(4),
+        State::Dropped if atom.kind == "non-alloc" && atom.linker_live => Some(5),
         State::Dropped if atom.linker_live => Some(2),
         State::Dropped => Some(1),
     }

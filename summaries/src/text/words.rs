@@ -85,6 +85,7 @@ const FLAGS: &[(u32, &str)] = &[
     (atom_flags::TAKES_REGISTERS, "takes-registers"),
     (atom_flags::FIXED_ADDRESS, "fixed-address"),
     (atom_flags::RARE_RELOCATION, "rare-relocation"),
+    (atom_flags::EXCLUDED, "excluded"),
 ];
 
 /// Flags, separated by commas; a bit without a name is `bitN`.
