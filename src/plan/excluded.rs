@@ -3,12 +3,14 @@
 //! Each module of Rust's standard library has its bitcode in such a section, `.llvmbc`, which is most of its bytes. Linkers put none of them
 //! into an executable or a shared library (gABI, "Section Attribute Flags"), so that writing and reading them is for nothing. Safe because what a linker
 //! reads such a section for has a type or a name of its own and no [`EXCLUDED`](atom_flags::EXCLUDED) then; a plugin other than gcc's may take the
-//! bitcode in place of the code, and then they stay. Left out: modules from which nothing else goes.
+//! bitcode in place of the code, and then they stay. Left out: modules from which nothing else goes, and sections that
+//! something else names.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
 
-use summaries::{ModuleKind, ModuleSummary, atom_flags};
+use rayon::prelude::*;
+use summaries::{Atom, Binding, Definition, ModuleKind, ModuleSummary, SymbolIdx, Target, atom_flags};
 
 use super::action::{Action, Plan};
 use crate::config::{Config, Dialect, OutputKind};
@@ -20,13 +22,45 @@ pub(super) fn leave_out(config: &Config, summaries: &[&ModuleSummary], plan: &mu
     {
         return;
     }
-    let modules = plan.modules.iter_mut().zip(summaries);
-    for (module, summary) in modules.filter(|(m, s)| !m.is_untouched() && s.kind == ModuleKind::Native) {
-        let excluded = module.atoms.iter_mut().zip(&summary.atoms);
-        let excluded =
-            excluded.filter(|(_, atom)| atom.has(atom_flags::EXCLUDED) && !atom.has(atom_flags::GROUPED));
-        excluded.for_each(|(action, _)| *action = Action::Drop);
+    let modules = plan.modules.par_iter_mut().zip(summaries);
+    let rewritten = modules.filter(|(m, s)| !m.is_untouched() && s.kind == ModuleKind::Native);
+    rewritten.for_each(|(module, summary)| {
+        let tied = atom_flags::GROUPED | atom_flags::LINK_ORDER;
+        let is_excluded = |atom: &Atom| atom.has(atom_flags::EXCLUDED) && !atom.has(tied);
+        if !summary.atoms.iter().any(is_excluded) {
+            return;
+        }
+        let needed = needed_elsewhere(summary);
+        let excluded = module.atoms.iter_mut().zip(&summary.atoms).zip(needed);
+        let excluded = excluded.filter(|((_, atom), needed)| is_excluded(atom) && !needed);
+        excluded.for_each(|((action, _), _)| *action = Action::Drop);
+    });
+}
+
+/// By atom: it defines what other modules can name, or another atom refers to it or is ordered after it. Linkers refuse, report or export such
+/// definitions, each in its way.
+fn needed_elsewhere(summary: &ModuleSummary) -> Vec<bool> {
+    let mut needed = vec![false; summary.atoms.len()];
+    let definition = |symbol: SymbolIdx| match summary.symbols.get(symbol.index())?.definition {
+        Definition::Atom(atom) => Some(atom),
+        _ => None,
+    };
+    let visible = summary.symbols.iter().enumerate().filter(|(_, symbol)| symbol.binding != Binding::Local);
+    let visible = visible.filter_map(|(i, _)| definition(SymbolIdx::new(i)));
+    let referred = summary.references.iter().filter_map(|reference| {
+        let target = match reference.target {
+            Target::Atom(atom) => atom,
+            Target::Symbol(symbol) => definition(symbol)?,
+        };
+        (target != reference.from).then_some(target)
+    });
+    let ordered = summary.atoms.iter().filter_map(|atom| atom.link_order);
+    for atom in visible.chain(referred).chain(ordered) {
+        if let Some(slot) = needed.get_mut(atom.index()) {
+            *slot = true;
+        }
     }
+    needed
 }
 
 /// Whether GNU ld or gold shows each input to a plugin that isn't gcc's; the others have none.

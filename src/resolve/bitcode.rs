@@ -17,6 +17,7 @@ use summaries::{Limit, LimitRecord};
 
 use super::linker_defined::start_stop_section;
 use super::resolution::link_limit;
+use super::symbol_table::HashedName;
 use super::symtab::{Comdat, Entry, Global, ModuleSymbols};
 use super::world::LinkSymbols;
 use crate::ids::{Id, ModuleId, SymbolId};
@@ -49,7 +50,7 @@ pub(super) fn read(data: &[u8]) -> Option<ModuleSymbols<'_>> {
     });
     let comdats = found.comdats.iter().enumerate().filter(|(_, c)| !c.keeps_all).map(|(i, c)| {
         let section = symbols::group_section(i as u32);
-        Comdat { section, signature: c.name, members: vec![section] }
+        Comdat { section, signature: HashedName::new(c.name), members: vec![section] }
     });
     Some(ModuleSymbols {
         first_global: symbols::FIRST_GLOBAL as u32,

@@ -6,13 +6,14 @@
 //! held against the linker, or the linker will refuse the link, the answer is a limit and nothing is pruned.
 
 use rayon::prelude::*;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use summaries::{Limit, LimitRecord, SymbolIdx, Visibility};
 
 use super::linker_defined::is_linker_defined;
 use super::resolution::{
     DsoState, Extraction, GlobalSymbol, LoadedModule, Prevailing, Resolution, link_limit,
 };
+use super::symbol_table::HashedName;
 use super::symtab::{self, Entry};
 use super::world::{GRAIN, LinkSymbols};
 use super::{bitcode, wild};
@@ -231,7 +232,7 @@ fn discard_groups(
     loaded: &[ModuleId],
     modules: &mut [Option<LoadedModule>],
 ) -> Vec<Vec<u32>> {
-    let mut standing: FxHashMap<&[u8], ()> = FxHashMap::default();
+    let mut standing: FxHashSet<HashedName<'_>> = FxHashSet::default();
     let mut all = Vec::with_capacity(loaded.len());
     for module in loaded {
         let mut discarded = Vec::new();
@@ -242,7 +243,7 @@ fn discard_groups(
             // wild discards none.
             let keeps_all = world.config.linker.dialect == Dialect::Wild;
             for group in symbols.comdats.iter().filter(|_| !keeps_all) {
-                if standing.insert(group.signature, ()).is_some() {
+                if !standing.insert(group.signature) {
                     state.discarded_groups.push(group.section);
                     discarded.extend_from_slice(&group.members);
                 }

@@ -15,13 +15,13 @@ use crate::ids::{Id, SymbolId};
 
 /// A name with its hash, so that the map grows without a look at the names, which lie all over the inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct HashedName<'a> {
+pub(super) struct HashedName<'a> {
     hash: u64,
     name: &'a [u8],
 }
 
 impl<'a> HashedName<'a> {
-    fn new(name: &'a [u8]) -> Self {
+    pub(super) fn new(name: &'a [u8]) -> Self {
         HashedName { hash: FxBuildHasher.hash_one(name), name }
     }
 }

@@ -9,6 +9,7 @@ use object::elf;
 use object::read::elf::{FileHeader, SectionHeader, Sym};
 use summaries::Visibility;
 
+use super::symbol_table::HashedName;
 use crate::inputs::SymbolType;
 
 type Elf = elf::FileHeader64<LittleEndian>;
@@ -60,7 +61,7 @@ pub(super) fn stem(name: &[u8]) -> &[u8] {
 #[derive(Debug, Clone)]
 pub(super) struct Comdat<'a> {
     pub(super) section: u32,
-    pub(super) signature: &'a [u8],
+    pub(super) signature: HashedName<'a>,
     pub(super) members: Vec<u32>,
 }
 
@@ -148,7 +149,7 @@ pub(super) fn read(data: &[u8]) -> Option<ModuleSymbols<'_>> {
         }
         out.comdats.push(Comdat {
             section: index.0 as u32,
-            signature: name,
+            signature: HashedName::new(name),
             members: members.iter().map(|m| m.get(LE)).collect(),
         });
     }
