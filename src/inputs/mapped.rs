@@ -1,21 +1,21 @@
 //! The bytes of an input file: the one place where a file is mapped.
 //!
 //! Linkers rely on nobody writing to an input during the link. A file that shrinks while it is mapped ends the process (SIGBUS), so
-//! objects are read unless they are large or very many: what a build writes while it links is objects. One that has changed in the end is
+//! files are read unless they are large or very many: what a build writes while it links is objects and small archives. One that has changed in the end is
 //! found by [`Mapped::is_unchanged`]. [`Mapped`] hides whether the bytes are mapped or were read.
 
 use std::fs::{File, Metadata};
 use std::io;
 use std::ops::Deref;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// From this size on archives and shared libraries are mapped: little of them may be in the link.
-const MAPPED_FROM: u64 = 1 << 16;
-/// From this size on objects are, and smaller ones of [`MAPPED_FROM`] once so many bytes were read: reading takes a tenth of the analysis of a link of
-/// thousands of objects, and the memory of what was read can't be used for anything else.
-const OBJECT_MAPPED_FROM: u64 = 1 << 20;
+/// From this size on a file is mapped: archives, of which little may be in the link, and shared libraries.
+const MAPPED_FROM: u64 = 1 << 20;
+/// From this size on it is once so many bytes of others were read: reading takes a tenth of the analysis of a link of thousands of objects, and the
+/// memory of what was read can't be used for anything else.
+const MAPPED_THEN_FROM: u64 = 1 << 16;
 const READ_BEFORE: u64 = 64 << 20;
 
 /// The bytes of files that were read and not mapped.
@@ -37,12 +37,6 @@ type Stamp = (u64, u64, u64, i64, i64);
 
 fn stamp(meta: &Metadata) -> Stamp {
     (meta.dev(), meta.ino(), meta.len(), meta.mtime(), meta.mtime_nsec())
-}
-
-/// Whether a file begins as a relocatable object does, of whatever machine.
-fn is_object(file: &File) -> bool {
-    let mut header = [0; 18];
-    file.read_exact_at(&mut header, 0).is_ok() && header.starts_with(b"\x7fELF") && header.ends_with(&[1, 0])
 }
 
 impl std::fmt::Debug for Mapped {
@@ -71,9 +65,8 @@ impl Mapped {
             return Err(io::Error::from(io::ErrorKind::IsADirectory));
         }
         let is_mapped = |size: u64| {
-            size >= OBJECT_MAPPED_FROM
-                || size >= MAPPED_FROM
-                    && (!is_object(&file) || READ.fetch_add(size, Ordering::Relaxed) >= READ_BEFORE)
+            size >= MAPPED_FROM
+                || size >= MAPPED_THEN_FROM && READ.fetch_add(size, Ordering::Relaxed) >= READ_BEFORE
         };
         if meta.is_file() && is_mapped(meta.len()) {
             // SAFETY: the map is private and read-only. The file must not be cut short while we run; that is the

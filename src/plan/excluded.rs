@@ -1,10 +1,9 @@
-//! Sections that no output has (`SHF_EXCLUDE`): they go from every module that is rewritten.
+//! Bitcode beside code, in sections that no output has (`SHF_EXCLUDE`): it goes from every module that is rewritten.
 //!
 //! Each module of Rust's standard library has its bitcode in such a section, `.llvmbc`, which is most of its bytes. Linkers put none of them
-//! into an executable or a shared library (gABI, "Section Attribute Flags"), so that writing and reading them is for nothing. Safe because what a linker
-//! reads such a section for has a type or a name of its own and no [`EXCLUDED`](atom_flags::EXCLUDED) then; a plugin other than gcc's may take the
-//! bitcode in place of the code, and then they stay. Left out: modules from which nothing else goes, and sections that
-//! something else names.
+//! into an executable or a shared library (gABI, "Section Attribute Flags") and read none, so that writing and reading them is for nothing. A plugin other than
+//! gcc's may take the bitcode in place of the code: then they stay. Left out: modules from which nothing else goes; sections that something else names, or
+//! that name something; and others with the flag, of which a linker may make something by their name (`.note.GNU-stack`).
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -14,6 +13,9 @@ use summaries::{Atom, Binding, Definition, ModuleKind, ModuleSummary, SymbolIdx,
 
 use super::action::{Action, Plan};
 use crate::config::{Config, Dialect, OutputKind};
+
+/// Names of sections with bitcode beside code, and with the options by which it was made (`-fembed-bitcode`, rustc).
+const BITCODE: [&[u8]; 2] = [b".llvmbc", b".llvmcmd"];
 
 /// Drop the sections without which the output is the same.
 pub(super) fn leave_out(config: &Config, summaries: &[&ModuleSummary], plan: &mut Plan) {
@@ -26,7 +28,10 @@ pub(super) fn leave_out(config: &Config, summaries: &[&ModuleSummary], plan: &mu
     let rewritten = modules.filter(|(m, s)| !m.is_untouched() && s.kind == ModuleKind::Native);
     rewritten.for_each(|(module, summary)| {
         let tied = atom_flags::GROUPED | atom_flags::LINK_ORDER;
-        let is_excluded = |atom: &Atom| atom.has(atom_flags::EXCLUDED) && !atom.has(tied);
+        let is_excluded = |atom: &Atom| {
+            let is_bitcode = || BITCODE.contains(&summary.name(atom.name));
+            atom.has(atom_flags::EXCLUDED) && !atom.has(tied) && is_bitcode()
+        };
         if !summary.atoms.iter().any(is_excluded) {
             return;
         }
@@ -37,8 +42,8 @@ pub(super) fn leave_out(config: &Config, summaries: &[&ModuleSummary], plan: &mu
     });
 }
 
-/// By atom: it defines what other modules can name, or another atom refers to it or is ordered after it. Linkers refuse, report or export such
-/// definitions, each in its way.
+/// By atom: it defines what other modules can name, refers to something, or another atom refers to it or is ordered after it. Linkers refuse, report or export
+/// what is defined or referred to there, each in its way.
 fn needed_elsewhere(summary: &ModuleSummary) -> Vec<bool> {
     let mut needed = vec![false; summary.atoms.len()];
     let definition = |symbol: SymbolIdx| match summary.symbols.get(symbol.index())?.definition {
@@ -49,11 +54,12 @@ fn needed_elsewhere(summary: &ModuleSummary) -> Vec<bool> {
     let visible = visible.filter_map(|(i, _)| definition(SymbolIdx::new(i)));
     let referred = summary.references.iter().filter_map(|reference| {
         let target = match reference.target {
-            Target::Atom(atom) => atom,
-            Target::Symbol(symbol) => definition(symbol)?,
+            Target::Atom(atom) => Some(atom),
+            Target::Symbol(symbol) => definition(symbol),
         };
-        (target != reference.from).then_some(target)
+        (target != Some(reference.from)).then_some([target, Some(reference.from)])
     });
+    let referred = referred.flatten().flatten();
     let ordered = summary.atoms.iter().filter_map(|atom| atom.link_order);
     for atom in visible.chain(referred).chain(ordered) {
         if let Some(slot) = needed.get_mut(atom.index()) {

@@ -5,16 +5,13 @@
 
 use std::ffi::OsStr;
 
-use rayon::prelude::*;
 use rustc_hash::FxHashMap;
-use summaries::{
-    Atom, AtomKind, Binding, Definition, ModuleKind, ModuleSummary, SymbolIdx, Visibility, atom_flags,
-};
+use summaries::{AtomKind, Binding, ModuleKind, ModuleSummary, Visibility, atom_flags};
 
 use super::plain_link::PlainLink;
 use crate::config::{Config, Dialect, OutputKind};
 use crate::ids::ModuleId;
-use crate::index::{Index, IndexedModule, LinkInputs, RootReason};
+use crate::index::{Index, LinkInputs, RootReason};
 use crate::inputs::SequenceItem;
 use crate::plan::{Action, Plan};
 use crate::resolve::{GlobalSymbol, Prevailing, Resolution};
@@ -48,23 +45,6 @@ pub struct PlainOutput<'a> {
     pub tls: (bool, bool),
 }
 
-/// The definitions in sections with `SHF_EXCLUDE`: lld has them as undefined in its output, the others not at all.
-fn excluded_definitions(link: LinkInputs<'_>, index: &Index) -> Vec<Prevailing> {
-    let of_module = |(this, summary): (&IndexedModule, &&ModuleSummary)| {
-        let is_excluded = |atom: &Atom| atom.has(atom_flags::EXCLUDED);
-        if !summary.atoms.iter().any(is_excluded) {
-            return Vec::new();
-        }
-        let symbols = summary.symbols.iter().enumerate().filter(|(_, symbol)| {
-            let visible = symbol.binding != Binding::Local;
-            matches!(symbol.definition, Definition::Atom(atom) if visible && is_excluded(&summary.atoms[atom.index()]))
-        });
-        let module = this.module;
-        symbols.map(|(i, _)| Prevailing::Module { module, symbol: SymbolIdx::new(i) }).collect()
-    };
-    index.modules.par_iter().zip(link.summaries).flat_map_iter(of_module).collect()
-}
-
 impl PlainLink {
     /// What the output of the plain link has, by the rules of the linker behind us.
     pub fn output<'a>(&self, link: LinkInputs<'a>, index: &Index, plan: &Plan) -> PlainOutput<'a> {
@@ -75,12 +55,8 @@ impl PlainLink {
             output.needed = Some(self.libraries(link));
         }
         let versioned = |name: &[u8]| name.contains(&b'@');
-        let excluded = excluded_definitions(link, index);
         for symbol in resolution.symbols.iter().filter(|s| !versioned(s.name)) {
-            if matches!(symbol.prevailing, Prevailing::Module { .. })
-                && !symbol.by_bitcode
-                && !excluded.contains(&symbol.prevailing)
-            {
+            if matches!(symbol.prevailing, Prevailing::Module { .. }) && !symbol.by_bitcode {
                 output.defined.push(symbol.name);
             }
         }
@@ -96,7 +72,6 @@ impl PlainLink {
             _ => false,
         };
         let symbols = exported.filter(|_| certain).filter_map(|r| Some(&resolution.symbols[r.symbol?]));
-        let symbols = symbols.filter(|symbol| !excluded.contains(&symbol.prevailing));
         let names = symbols.filter(|symbol| !is_merged(symbol)).map(|symbol| symbol.name);
         let scripts = &inputs.scripts;
         let by_script =

@@ -56,6 +56,7 @@ pub(super) fn read(data: &[u8]) -> Option<ModuleSymbols<'_>> {
         first_global: symbols::FIRST_GLOBAL as u32,
         globals: globals.collect(),
         comdats: comdats.collect(),
+        excluded: None,
     })
 }
 

@@ -360,6 +360,11 @@ fn unmodelled_names(world: &LinkSymbols<'_>, loaded: &[ModuleId]) -> Vec<String>
         let any = !world.versioned.is_empty() && loaded.iter().any(undefined);
         details.extend(any.then(|| "a reference to a symbol of an explicit version".to_owned()));
     }
+    // Undefined to lld, and something else to each of the others: it is exported, extracts, or is an error.
+    let excluded = loaded.iter().find_map(|m| world.modules[m.index()].as_ref()?.excluded);
+    details.extend(excluded.map(|name| {
+        format!("symbol {} is defined in a section that no output has (SHF_EXCLUDE)", lossy(name))
+    }));
     let mut by_name: FxHashMap<&str, DsoId> = FxHashMap::default();
     for (id, dso) in world.inputs.dsos.enumerated() {
         // Most linkers ignore the second; that matters only if it has something else.

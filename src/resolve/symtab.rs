@@ -72,6 +72,8 @@ pub(super) struct ModuleSymbols<'a> {
     pub(super) first_global: u32,
     pub(super) globals: Vec<Global<'a>>,
     pub(super) comdats: Vec<Comdat<'a>>,
+    /// A global symbol that is defined in a section which no output has.
+    pub(super) excluded: Option<&'a [u8]>,
 }
 
 /// The symbols of which GNU ld and gold print a warning when something refers to them: those with a section
@@ -131,7 +133,13 @@ pub(super) fn read(data: &[u8]) -> Option<ModuleSymbols<'_>> {
             },
         });
     }
+    let mut excluded = Vec::new();
     for (index, section) in sections.enumerate() {
+        // Those of types of LLVM's are tables for linkers.
+        let flags = section.sh_flags(LE).0 & (elf::SHF_EXCLUDE.0 | elf::SHF_ALLOC.0);
+        if flags == elf::SHF_EXCLUDE.0 && section.sh_type(LE).0 < elf::SHT_LOOS {
+            excluded.push(index.0 as u32);
+        }
         if section.sh_type(LE) != elf::SHT_GROUP || section.sh_link(LE) as usize != symtab_index.0 {
             continue;
         }
@@ -152,6 +160,11 @@ pub(super) fn read(data: &[u8]) -> Option<ModuleSymbols<'_>> {
             signature: HashedName::new(name),
             members: members.iter().map(|m| m.get(LE)).collect(),
         });
+    }
+    if !excluded.is_empty() {
+        let is_there =
+            |global: &&Global<'_>| matches!(global.entry, Entry::Section(n) if excluded.contains(&n));
+        out.excluded = out.globals.iter().find(is_there).map(|global| global.name);
     }
     Some(out)
 }

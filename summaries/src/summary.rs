@@ -210,7 +210,7 @@ pub mod atom_flags {
     pub const FIXED_ADDRESS: u32 = 1 << 10;
     /// A relocation of it is of 16 bits or 8, where hardly any address fits, or of a type that linkers write: they refuse it in an object.
     pub const RARE_RELOCATION: u32 = 1 << 11;
-    /// `SHF_EXCLUDE`, and nothing reads the section as it is linked: only a relocatable output has it.
+    /// The section has the flag `SHF_EXCLUDE` and takes no memory: only a relocatable output has it.
     pub const EXCLUDED: u32 = 1 << 12;
 }
 

@@ -155,6 +155,7 @@ cases! {
     entry
     exclude_libs
     exclude_libs_weak
+    excluded_definition
     excluded_section
     export_dynamic
     export_hidden

@@ -124,20 +124,10 @@ pub(crate) fn flags(section: &Section, name: &[u8]) -> u32 {
     if is_standard_family(name) {
         flags |= atom_flags::STANDARD_FAMILY;
     }
-    if is_excluded(section, name) {
+    if section.flags & elf::SHF_EXCLUDE.0 != 0 && !section.is_alloc() {
         flags |= atom_flags::EXCLUDED;
     }
     flags
-}
-
-/// Whether only a relocatable output has the section, and nothing reads it before: what linkers read has a type of its own (`SHT_LLVM_*`), and what gcc's
-/// plugin reads a name that begins with `.gnu.`.
-fn is_excluded(section: &Section, name: &[u8]) -> bool {
-    let flags = section.flags & (elf::SHF_EXCLUDE.0 | elf::SHF_ALLOC.0);
-    section.ty == elf::SHT_PROGBITS.0
-        && flags == elf::SHF_EXCLUDE.0
-        && !name.starts_with(b".gnu.")
-        && !is_c_identifier(name)
 }
 
 /// What a section that we do not (wholly) understand costs.
