@@ -76,8 +76,11 @@ pub fn prune(
         needed: &|dso| plain.needs(dso),
     };
     if config.prune.off {
-        let pruned = |position| pruned_module(sources, position);
-        timer.stage(Stage::Emit, || verify_emitted(link, sources, &pruned))?;
+        let all = 0..resolution.loaded.len();
+        let emit = || all.into_par_iter().map(|position| pruned_module(sources, position)).collect();
+        let objects: Vec<Option<Cow<'_, [u8]>>> = timer.stage(Stage::Emit, || -> Result<_> { emit() })?;
+        let pruned = |position: usize| Ok(objects[position].as_deref().map(Cow::Borrowed));
+        timer.stage(Stage::Verify, || verify_emitted(link, sources, &pruned))?;
         return Ok(Pruned { totals: account(link, &pruned)?, ..Pruned::default() });
     }
     let mut expected = plain.output(link, index, &settled.plan);

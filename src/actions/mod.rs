@@ -2,8 +2,8 @@
 //!
 //! Each action reads what it is given and nothing else, so that a build system runs it where it likes and again only where its inputs changed.
 //! `summarize --interface` makes the interface of a file ([`crate::inputs::interface`]), a link with `--prune-plan` writes a plan for each file from
-//! interfaces alone ([`write_plans`]), `emit` makes pruned modules of a file by its plan ([`emit_command`]), and a link with `--prune-emitted` takes what
-//! is in [`EmittedAhead`](crate::emit::ahead::EmittedAhead).
+//! interfaces alone ([`write_plans`]), and `emit` makes pruned modules of a file by its plan ([`emit_command`]). A link with `--prune-emitted` takes them
+//! from where `emit` wrote them ([`EmittedAhead`](crate::emit::ahead::EmittedAhead)).
 //!
 //! Safe because the link decides everything once more from the files themselves: it takes what was emitted only under the key of the module, summary and
 //! plan that it has itself, verifies it, and else emits the module, so that its output is that of a link by one command whatever the actions did.

@@ -2,8 +2,9 @@
 //!
 //! Each module of Rust's standard library has its bitcode in such a section, `.llvmbc`, which is most of its bytes. Linkers put none of them
 //! into an executable or a shared library (gABI, "Section Attribute Flags") and read none, so that writing and reading them is for nothing. A plugin other than
-//! gcc's may take the bitcode in place of the code: then they stay. Left out: modules from which nothing else goes; sections that something else names, or
-//! that name something; and others with the flag, of which a linker may make something by their name (`.note.GNU-stack`).
+//! gcc's may take the bitcode in place of the code: then they stay. Left out: modules from which nothing else goes; sections that something else names;
+//! references from such sections, which are in no summary and no compiler writes; and others with the flag, of which a linker may make something by
+//! their name (`.note.GNU-stack`).
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -42,8 +43,8 @@ pub(super) fn leave_out(config: &Config, summaries: &[&ModuleSummary], plan: &mu
     });
 }
 
-/// By atom: it defines what other modules can name, refers to something, or another atom refers to it or is ordered after it. Linkers refuse, report or export
-/// what is defined or referred to there, each in its way.
+/// By atom: it defines what other modules can name, or another atom refers to it or is ordered after it. Linkers refuse, report or export such
+/// definitions, each in its way.
 fn needed_elsewhere(summary: &ModuleSummary) -> Vec<bool> {
     let mut needed = vec![false; summary.atoms.len()];
     let definition = |symbol: SymbolIdx| match summary.symbols.get(symbol.index())?.definition {
@@ -57,9 +58,8 @@ fn needed_elsewhere(summary: &ModuleSummary) -> Vec<bool> {
             Target::Atom(atom) => Some(atom),
             Target::Symbol(symbol) => definition(symbol),
         };
-        (target != Some(reference.from)).then_some([target, Some(reference.from)])
+        target.filter(|target| *target != reference.from)
     });
-    let referred = referred.flatten().flatten();
     let ordered = summary.atoms.iter().filter_map(|atom| atom.link_order);
     for atom in visible.chain(referred).chain(ordered) {
         if let Some(slot) = needed.get_mut(atom.index()) {

@@ -98,8 +98,8 @@ impl ConstraintGraph {
         self.current(joined, id)
     }
 
-    /// Join what is on its way to a node: what it holds now, unless its edges and uses have seen that. Nothing changes if that is over the budget of
-    /// objects, which comes first.
+    /// Join what is on its way to a node: what it holds now, unless its edges and uses have seen that. Nothing changes if that is over the
+    /// budget of objects, since the node is brought within the budget before it hands on anything.
     pub(super) fn receive(&mut self, id: NodeId) -> Option<SetId> {
         let new = self.expected(id);
         let is_over = self.told_apart(new) > self.budget.objects;
