@@ -144,6 +144,9 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
     repro::write_if_asked(config, &inputs)?;
     let resolution = ManuallyDrop::new(timer.stage(Stage::Resolve, || resolve::resolve(&inputs, config)));
     // The modules in the link, their order and every prevailing definition are fixed.
+    if timer.stage(Stage::Gate, || plan::needs_no_analysis(config, &inputs, &resolution)) {
+        return Ok(Outcome::Originals(None, None));
+    }
     let cache = Cache::of_link(config);
     let summarise = || summarize::of_link(config, &inputs, &resolution, cache.as_ref());
     let mut modules = ManuallyDrop::new(timer.stage(Stage::Summarise, summarise));

@@ -14,6 +14,7 @@ pub mod limit;
 mod linker_gc;
 
 pub use action::{Action, ModulePlan, Plan};
+pub use linker_gc::needs_no_analysis;
 
 use rayon::prelude::*;
 use rustc_hash::FxHashSet;
@@ -29,7 +30,7 @@ pub fn of_link(link: LinkInputs<'_>, index: &Index, liveness: &Liveness) -> Plan
     let LinkInputs { config, inputs, resolution, summaries, .. } = link;
     let mut plan = plan(index, liveness, resolution, summaries);
     fold::mark_foldable(config, inputs, index, summaries, &mut plan);
-    linker_gc::leave_to_linker(config, index, summaries, &mut plan);
+    linker_gc::leave_to_linker(link, index, &mut plan);
     empty_fdes::leave_out(config, inputs, index, summaries, &mut plan);
     excluded::leave_out(config, summaries, &mut plan);
     plan.demanded = demanded::of_link(index, summaries);

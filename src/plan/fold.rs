@@ -26,7 +26,7 @@ use crate::inputs::Inputs;
 const MAX_ATOMS: usize = 20_000;
 
 /// Whether the linker folds what no table lists, and only that: the last of lld's options counts.
-fn folds_safely(config: &Config) -> bool {
+pub(super) fn folds_safely(config: &Config) -> bool {
     let option = |arg: &LineArg| {
         let LineArg::Other(words) = arg else { return None };
         let [word] = words.as_slice() else { return None };

@@ -2,24 +2,67 @@
 //!
 //! Objects whose functions have sections of their own are like that. Then the originals are linked: nothing is rewritten, nothing can be
 //! wrong, and the link costs the analysis and no more. Which sections the linker removes is a model of lld's ([`Index::plain_live`]);
-//! were it wrong, code would stay that we could drop, and nothing else. Left out: other linkers, whose collection is not modelled as closely;
+//! were it wrong, code would stay that we could drop, and nothing else. In a link of many objects the analysis is most of what we cost, so that it is
+//! not even begun where headers and symbols say that next to nothing can come of it. Left out: other linkers, whose collection is not modelled as closely;
 //! links in which only some modules have more to drop, where archives of originals would be as much to write as pruned ones.
 
+use rayon::prelude::*;
+use summaries::native::divisible::{SectionBytes, section_bytes};
 use summaries::{ModuleKind, ModuleSummary};
 
 use super::action::{Action, Plan};
-use crate::config::{Config, Dialect};
-use crate::index::Index;
+use super::fold;
+use crate::config::{Config, Dialect, Level};
+use crate::index::{Index, LinkInputs};
+use crate::inputs::{FileKind, Inputs};
+use crate::resolve::Resolution;
 
-/// Pass every module to the linker as it is if it removes by itself all that the plan drops.
-pub(super) fn leave_to_linker(config: &Config, index: &Index, summaries: &[&ModuleSummary], plan: &mut Plan) {
+/// Of so many bytes that are loaded into memory one may stay that could go.
+const BYTES_FOR_ONE: u64 = 1_000;
+
+/// A link of so many times as much code as may live where functions are followed has more live code than that.
+const BUDGETS: u64 = 16;
+
+/// Whether the link is the plain one, and nobody asks what goes from it: then nothing has to be summarised.
+pub fn needs_no_analysis(config: &Config, inputs: &Inputs, resolution: &Resolution<'_>) -> bool {
+    !wants_plan(config) && removes_nearly_all(config, inputs, resolution)
+}
+
+/// Whether what goes is asked for, though it may be left to the linker.
+fn wants_plan(config: &Config) -> bool {
+    let prune = &config.prune;
+    prune.off || prune.strict || prune.plan_dir.is_some() || prune.wants_report()
+}
+
+/// Whether the linker removes by itself all that can go, but for a thousandth.
+fn removes_nearly_all(config: &Config, inputs: &Inputs, resolution: &Resolution<'_>) -> bool {
+    if !is_for_linker(config) || fold::folds_safely(config) {
+        return false;
+    }
+    let of_module = |module| {
+        let is_native = inputs.modules[module].kind == FileKind::Object;
+        is_native.then(|| section_bytes(inputs.module_bytes(module))).flatten()
+    };
+    let bytes = resolution.loaded.par_iter().map(|module| of_module(*module));
+    let sum = bytes.try_reduce(SectionBytes::default, |a, b| Some(a.plus(b)));
+    let followed = if config.prune.level == Level::Pointers { config.prune.budget() } else { 0 };
+    sum.is_some_and(|sum| {
+        sum.code > followed.saturating_mul(BUDGETS) && sum.divisible.saturating_mul(BYTES_FOR_ONE) <= sum.all
+    })
+}
+
+/// Whether the linker collects sections in a way that is modelled, and nobody wants to see pruned objects.
+fn is_for_linker(config: &Config) -> bool {
     let prune = &config.prune;
     let wants_objects = prune.emit_dir.is_some() || prune.limit.is_some() || prune.log.is_some();
-    if config.gc_sections
-        && config.linker.dialect == Dialect::Lld
-        && !wants_objects
-        && removes_all(index, summaries, plan)
-    {
+    config.gc_sections && config.linker.dialect == Dialect::Lld && !wants_objects
+}
+
+/// Pass every module to the linker as it is if it removes by itself all that the plan drops, or nearly all: a report changes nothing of the link.
+pub(super) fn leave_to_linker(link: LinkInputs<'_>, index: &Index, plan: &mut Plan) {
+    let LinkInputs { config, inputs, resolution, summaries, .. } = link;
+    let nearly_all = || wants_plan(config) && removes_nearly_all(config, inputs, resolution);
+    if is_for_linker(config) && (nearly_all() || removes_all(index, summaries, plan)) {
         plan.modules.iter_mut().for_each(|module| module.untouched = true);
     }
 }

@@ -66,3 +66,46 @@ fn functions_that_share_a_section_are_not() {
     let found = outcome(&mut session, "", "");
     session.check_eq(&found, &(false, true), "pruned objects");
 }
+
+/// Compile many functions with `flags`, link them with `options`; whether more than the symbols were read of it.
+fn is_analysed(session: &mut Session, functions: usize, flags: &str, options: &str) -> bool {
+    let dir = session.dir().to_owned();
+    let function = |i: usize| format!("void f{i}(void) {{ __asm__(\".skip 4096, 0x90\"); }}\n");
+    let data = "int a[2000] = {1}, b[2000] = {2};\nint main(void) { f0(); return a[0] - 1; }\n";
+    let source: String = (0..functions).map(function).chain([data.to_owned()]).collect();
+    session.write("many.c", source);
+    session.must(&Job::new(&dir, "gcc").words("-O1 -c many.c").words(flags));
+    let job = Job::new(&dir, "gcc").words("many.o -Wl,--gc-sections -B shims -o many").words(options);
+    let job = job.words("-Wl,--prune-time -Wl,--prune-no-cache").env("LTO_PRUNE_LINKER", Linker::Lld.path());
+    let outcome = session.must(&job);
+    session.must(&Job::new(&dir, "./many"));
+    outcome.stderr.contains("summarise")
+}
+
+#[test]
+fn a_link_of_whole_sections_is_not_analysed() {
+    let mut session = Session::new("linker_gc/whole");
+    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    let sections = "-ffunction-sections -fdata-sections";
+    for (functions, flags, options, expected) in [
+        (200, sections, "", false),
+        (200, sections, "-Wl,--prune-level=functions", false),
+        // A tenth of its code: all of it may be worth following.
+        (20, sections, "", true),
+        (200, sections, "-Wl,--prune-level=pointers", true),
+        (200, sections, "-Wl,--prune-stats", true),
+        (200, sections, "-Wl,--icf=safe", true),
+        (200, "-ffunction-sections", "", true),
+        (200, "-fdata-sections", "", true),
+    ] {
+        let found = is_analysed(&mut session, functions, flags, options);
+        session.check_eq(&found, &expected, &format!("{functions} functions, {flags} {options}"));
+    }
+    // A report changes nothing of the link.
+    let mut link = |options| {
+        is_analysed(&mut session, 200, sections, options);
+        fs::read(session.path("many")).unwrap()
+    };
+    let same = link("") == link("-Wl,--prune-report=report.json");
+    session.check(same, "the same output with a report");
+}

@@ -7,6 +7,7 @@
 //! limit; one with a part that we don't understand gives a whole summary in which that part refers to everything.
 
 pub(crate) mod decode;
+pub mod divisible;
 pub mod eh_frame;
 mod fall_through;
 mod flow;
