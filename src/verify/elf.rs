@@ -4,6 +4,7 @@
 //! costs more than all else here.
 
 use std::borrow::Cow;
+use std::ffi::CStr;
 
 use goblin::container::{Container, Ctx, Endian};
 use goblin::elf::header::{EM_X86_64, ET_REL, Header};
@@ -51,6 +52,8 @@ pub(super) struct Object<'a> {
     pub(super) symbol_table: usize,
     pub(super) first_global: usize,
     extended: &'a [u8],
+    /// By section: whether it is a table, see [`Object::is_table`].
+    tables: Vec<bool>,
 }
 
 impl std::fmt::Debug for Object<'_> {
@@ -95,8 +98,7 @@ pub(super) fn contents<'a>(bytes: &'a [u8], section: &SectionHeader) -> Option<&
 /// The string at `offset` of a table, without its NUL.
 pub(super) fn string(table: &[u8], offset: usize) -> Option<&[u8]> {
     let rest = table.get(offset..)?;
-    let end = rest.iter().position(|b| *b == 0)?;
-    rest.get(..end)
+    CStr::from_bytes_until_nul(rest).ok().map(CStr::to_bytes)
 }
 
 /// The symbols of a table section.
@@ -115,8 +117,16 @@ impl<'a> Object<'a> {
         if header.e_type != ET_REL || header.e_machine != EM_X86_64 {
             return Err(error("not an x86-64 relocatable object"));
         }
-        let mut object =
-            Object { bytes, sections, names, symbols: None, symbol_table: 0, first_global: 0, extended: &[] };
+        let mut object = Object {
+            bytes,
+            sections,
+            names,
+            symbols: None,
+            symbol_table: 0,
+            first_global: 0,
+            extended: &[],
+            tables: Vec::new(),
+        };
         for (i, section) in object.sections.iter().enumerate() {
             match section.sh_type {
                 sh::SHT_SYMTAB if object.symbols.is_some() => return Err(error("two symbol tables")),
@@ -129,6 +139,7 @@ impl<'a> Object<'a> {
                 _ => {}
             }
         }
+        object.tables = (0..object.sections.len()).map(|i| object.follows_others(i)).collect();
         Ok(object)
     }
 
@@ -203,6 +214,10 @@ impl<'a> Object<'a> {
 
     /// Whether a section is a table that follows the others: no part of the program by itself.
     pub(super) fn is_table(&self, index: usize) -> bool {
+        self.tables.get(index).copied().unwrap_or(true)
+    }
+
+    fn follows_others(&self, index: usize) -> bool {
         let Some(section) = self.sections.get(index) else { return true };
         let link = self.sections.get(self.symbol_table).map_or(0, |s| s.sh_link as usize);
         match section.sh_type {
