@@ -14,7 +14,7 @@ pub mod summarize;
 pub mod index;
 pub mod propagate;
 pub mod plan;
-pub mod refusal;
+pub mod gate;
 pub mod emit;
 pub mod link;
 pub mod pruned_link;
@@ -161,9 +161,9 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
     let propagator = Propagator::new(link, followed)?;
     let mut flow = timer.stage(Stage::Propagate, || propagator.run(&index, live));
     let limited = plan::limit::apply(link, &mut index, &mut flow, &propagator);
-    let settled = refusal::settle(link, &mut index, &mut flow, &propagator, timer);
+    let settled = gate::settle(link, &mut index, &mut flow, &propagator, timer);
     // Each atom is kept, dropped or a stub.
-    let mut verdict = timer.stage(Stage::Gate, || refusal::gate(link, &index, &flow, &settled));
+    let mut verdict = timer.stage(Stage::Gate, || gate::gate(link, &index, &flow, &settled));
     if let Some(dir) = &config.prune.plan_dir {
         actions::write_plans(link, &settled.plan, &verdict, dir)?;
         return Ok(Outcome::Planned);

@@ -23,7 +23,8 @@ use std::path::Path;
 use std::process::{Command, ExitCode, Output, Stdio};
 
 use crate::config::{Config, Dialect, InputArg};
-use crate::emit::tree::{CopyNames, Emitted, LineWord};
+use crate::emit::CopyNames;
+use crate::emit::tree::{Emitted, LineWord};
 use crate::error::{Error, Result, Stage};
 use crate::ids::Id;
 use crate::inputs::{FileKind, Inputs};
@@ -233,7 +234,7 @@ fn dependencies(text: &[u8], opened: &[String], dialect: Dialect) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::emit::tree::without_dots;
+    use crate::emit::without_dots;
 
     #[test]
     fn response_file_quotes() {

@@ -1,7 +1,7 @@
 //! The last passes of a link in which something goes: emit the pruned objects, link them, verify both.
 //!
 //! Safe because nothing is published before what was emitted agrees with its plan, the linker took it, and the output has what the plain one has.
-//! Whatever fails means that the originals are linked. Left out: whether there is anything to prune ([`crate::refusal`]).
+//! Whatever fails means that the originals are linked. Left out: whether there is anything to prune ([`crate::gate`]).
 
 use std::borrow::Cow;
 
@@ -13,13 +13,13 @@ use crate::config::{Config, Dialect};
 use crate::emit;
 use crate::emit::tree::{EmissionInputs, Prepared, pruned_module};
 use crate::error::{Error, Result, Stage};
+use crate::gate::{self, PlainOutput, Settled, Verdict};
 use crate::ids::{Id, ModuleId};
 use crate::index::{Index, LinkInputs};
 use crate::inputs::{self, Inputs};
 use crate::link::{self, bound, workspace::Workspace};
 use crate::plan::ModulePlan;
 use crate::propagate::Liveness;
-use crate::refusal::{self, PlainOutput, Settled, Verdict};
 use crate::report::accounting::{Totals, sizes};
 use crate::resolve::{self, Resolution};
 use crate::timing::Timer;
@@ -60,7 +60,7 @@ pub fn prune(
     timer: &mut Timer,
 ) -> Result<Pruned> {
     let LinkInputs { config, inputs, resolution, summaries, .. } = link;
-    if !verdict.allows() || !refusal::drops_anything(&settled.plan) {
+    if !verdict.allows() || !gate::drops_anything(&settled.plan) {
         let totals = account(link, &|_| Ok(None))?;
         link.cached.if_unchanged(inputs).put_new(summaries);
         return Ok(Pruned { totals, ..Pruned::default() });
@@ -84,7 +84,7 @@ pub fn prune(
         return Ok(Pruned { totals: account(link, &pruned)?, ..Pruned::default() });
     }
     let mut expected = plain.output(link, index, &settled.plan);
-    let asked = refusal::asked_libraries(link, index, plain, liveness);
+    let asked = gate::asked_libraries(link, index, plain, liveness);
     expected.asked = asked.into_iter().map(|dso| inputs.dso_name(dso)).collect();
     prune_and_link(link, sources, &expected, timer)
 }
@@ -286,7 +286,7 @@ fn opened_paths(config: &Config, inputs: &Inputs, resolution: &Resolution<'_>) -
         config.linker.dialect == Dialect::Lld && config.call_graph_orderings.contains(&file.path)
     };
     let name = |file: &inputs::InputFile| match config.linker.dialect {
-        Dialect::Lld | Dialect::Mold => crate::emit::tree::without_dots(&file.path),
+        Dialect::Lld | Dialect::Mold => crate::emit::without_dots(&file.path),
         Dialect::Bfd | Dialect::Gold | Dialect::Wild => file.path.display().to_string(),
     };
     let named = inputs.files.iter().zip(named).filter(|(file, named)| *named && !late(file));

@@ -1,7 +1,7 @@
 //! The pass verify: what was emitted and what was linked, read again and held against the plan.
 //!
 //! Decides whether the pruned link may be published. It shares no parser of objects with emission (goblin reads here; of bitcode there is but one reader), so that
-//! a misreading there is not repeated here, and it computes nothing that it could take over from emission: it
+//! a misreading there is not repeated here. Of emission it takes nothing but what LLVM bitcode needs: the fate of each value and the text of a stub. It
 //! compares each emitted object with its original section by section and relocation by relocation
 //! ([`object`]), the emitted objects with each other ([`closure`]), and looks at the output ([`output`]).
 //!

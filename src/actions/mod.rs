@@ -18,12 +18,12 @@ use summaries::format;
 pub use emit::emit_command;
 
 use crate::error::{Error, Result, Stage};
+use crate::gate::Verdict;
 use crate::index::LinkInputs;
 use crate::inputs::{InputFile, interface};
 use crate::made_ahead;
 use crate::plan::file::PlannedModule;
 use crate::plan::{Plan, file as plan_file};
-use crate::refusal::Verdict;
 
 /// Write the plan of each file of the link that has an interface into `dir`, and say why, where every file stays as it is. Files that have one path there
 /// are one file by several names, with the modules of all of them.

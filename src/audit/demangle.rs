@@ -67,10 +67,11 @@ pub(crate) fn loose(name: &str) -> String {
     out
 }
 
-/// A name in at most so many characters where leaving out parameters does it.
+/// `ns::f(…)` for the name of a function, if that fits into `width` characters.
 pub(crate) fn brief(name: &str, width: usize) -> Option<String> {
     let is_place = name.contains(":(");
     let called = qualified(name);
+    // With parameters it ends in `)`, or in `const`.
     let brief = (!is_place && name.ends_with([')', 't']) && name.contains(&format!("{called}(")))
         .then(|| format!("{called}(…)"))?;
     (brief.chars().count() <= width).then_some(brief)
@@ -126,7 +127,7 @@ impl Iterator for Depths<'_> {
 }
 
 /// The demangled name without parameters and return type: what is called, with its template arguments.
-fn qualified(name: &str) -> &str {
+pub(crate) fn qualified(name: &str) -> &str {
     // `vtable for X`, `guard variable for X`: of X.
     let name = match name.find(" for ") {
         Some(at) if !name.get(..at).is_some_and(|n| n.contains(['(', '<'])) => {
@@ -152,11 +153,6 @@ fn qualified(name: &str) -> &str {
         }
     }
     name.get(start..end).unwrap_or(name)
-}
-
-/// The demangled name as one refers to it: without parameters and return type.
-pub(crate) fn plain(name: &str) -> &str {
-    qualified(name)
 }
 
 /// The first `depth` segments of the path that a demangled name is in (the last segment is its own): namespaces and

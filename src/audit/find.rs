@@ -82,11 +82,11 @@ pub(crate) fn is_called(shown: &str, name: &str) -> bool {
     let (loose, wanted) = (demangle::loose(shown), demangle::loose(name));
     let glob = Glob::new(name);
     shown == name
-        || demangle::plain(shown) == name
+        || demangle::qualified(shown) == name
         || loose == wanted
-        || demangle::plain(&loose) == wanted
+        || demangle::qualified(&loose) == wanted
         || glob.matches(shown.as_bytes())
-        || glob.matches(demangle::plain(shown).as_bytes())
+        || glob.matches(demangle::qualified(shown).as_bytes())
 }
 
 /// Whether a symbol, as the linker writes it and demangled, has a name.
@@ -112,14 +112,14 @@ impl<'m, 'a> Demangled<'m, 'a> {
         let ways: [Way<'_>; 6] = [
             &|symbol, _| symbol == name,
             &|_, shown| shown == name,
-            &|_, shown| demangle::plain(shown) == name,
+            &|_, shown| demangle::qualified(shown) == name,
             &|_, shown| {
                 let loose = demangle::loose(shown);
-                loose == wanted || demangle::plain(&loose) == wanted
+                loose == wanted || demangle::qualified(&loose) == wanted
             },
             &|_, shown| demangle::generic(shown).as_deref() == Some(name),
             &|symbol, shown| {
-                [symbol, shown, demangle::plain(shown)].iter().any(|n| glob.matches(n.as_bytes()))
+                [symbol, shown, demangle::qualified(shown)].iter().any(|n| glob.matches(n.as_bytes()))
             },
         ];
         let is_of =
@@ -168,7 +168,7 @@ pub(crate) fn matching(model: &Model<'_>, patterns: &[String]) -> Vec<bool> {
     let globs: Vec<Glob> = patterns.iter().map(|p| Glob::new(p)).collect();
     let matches = |symbol: &str| {
         let shown = demangle(symbol);
-        let names = [symbol, &*shown, demangle::plain(&shown)];
+        let names = [symbol, &*shown, demangle::qualified(&shown)];
         globs.iter().any(|g| names.iter().any(|n| g.matches(n.as_bytes())))
     };
     model.atoms.iter().map(|a| !globs.is_empty() && a.symbols.iter().any(|s| matches(s))).collect()

@@ -1,93 +1,30 @@
-//! The pass emit: the files that the linker gets, and the line that names them.
-//!
-//! The linker is left no choice that pruning could change. Each module in the link is named outright, in the
-//! order in which the plain link loads it; members of an archive come as an archive of the same basename under
-//! `--whole-archive`, cut into several where members of other files were loaded in between; a DSO that the plain
-//! link needs is not left to `--as-needed`, and stands between the modules where it stood. A module from which
-//! nothing goes and that is no member is named by its original path. Members that stay out and are looked at follow.
+//! The files that the linker gets: pruned objects, and archives of them.
 //!
 //! Copies lie in numbered folders and keep the basename, so that file patterns of scripts, `--exclude-libs` and
-//! messages see the names that they know; [`CopyNames`] turns a copy's path back into the original's.
+//! messages see the names that they know; [`CopyNames`] turns a copy's path back into the original's. Safe because each is written as it is made, and
+//! read again from its file to be verified. Left out: the words by which the linker finds them ([`input_block`]).
 
 use std::borrow::Cow;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 use summaries::{ModuleKind, ModuleSummary};
 
 use super::ahead::EmittedAhead;
+use super::copy_names::{CopyNames, without_dots};
+use super::link_line::{input_block, member_of};
 use super::{ExplicitDebug, archive, bitcode, cached, object};
 use crate::config::{Config, Dialect, LineArg};
 use crate::error::{Error, Result, Stage};
-use crate::ids::{DsoId, FileId, ModuleId};
+use crate::ids::{DsoId, ModuleId};
 use crate::index::LinkInputs;
-use crate::inputs::{Inputs, SequenceItem};
+use crate::inputs::Inputs;
 use crate::plan::{ModulePlan, Plan};
 use crate::resolve::Resolution;
-
-/// What a copy's path stands for.
-#[derive(Debug, Default)]
-pub struct CopyNames {
-    /// The folder of the numbered folders, with a trailing slash.
-    prefix: String,
-    /// By number: the copy's basename and the original's path.
-    originals: Vec<(String, String)>,
-}
-
-impl CopyNames {
-    /// Replace each copy's path by the original's, and its folder by the original's where something else lies in it: lld names what it makes of bitcode so.
-    pub fn restore(&self, text: &[u8]) -> Vec<u8> {
-        let prefix = self.prefix.as_bytes();
-        let mut out = Vec::with_capacity(text.len());
-        let mut rest = text;
-        while !prefix.is_empty()
-            && let Some(at) = find(rest, prefix)
-        {
-            out.extend_from_slice(&rest[..at]);
-            rest = &rest[at..];
-            let tail = &rest[prefix.len()..];
-            let digits = tail.iter().take_while(|c| c.is_ascii_digit()).count();
-            let number = std::str::from_utf8(&tail[..digits]).ok().and_then(|n| n.parse::<usize>().ok());
-            let known = number.and_then(|n| self.originals.get(n));
-            match known.filter(|_| tail.get(digits) == Some(&b'/')) {
-                Some((base, original)) => match tail[digits + 1..].strip_prefix(base.as_bytes()) {
-                    Some(behind) => {
-                        out.extend_from_slice(original.as_bytes());
-                        rest = behind;
-                    }
-                    None => {
-                        out.extend_from_slice(folder(original).as_bytes());
-                        rest = &tail[digits + 1..];
-                    }
-                },
-                None => {
-                    out.extend_from_slice(prefix);
-                    rest = tail;
-                }
-            }
-        }
-        out.extend_from_slice(rest);
-        out
-    }
-}
-
-/// The folder of a file, or of an archive, as lld writes it before a name: with a slash, or nothing.
-fn folder(original: &str) -> String {
-    let archive = original.split_once('(').filter(|_| original.ends_with(')'));
-    let file = archive.map_or(original, |(archive, _)| archive);
-    let mut path = without_dots(&Path::new(file).with_file_name("_"));
-    path.pop();
-    path
-}
-
-fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
-    haystack.windows(needle.len()).position(|w| w == needle)
-}
 
 /// The product of emission: where the pruned objects are, and the line that links them.
 #[derive(Debug)]
@@ -268,7 +205,7 @@ pub fn rewrite_module(
 }
 
 /// What a file to be written holds.
-enum Content {
+pub(super) enum FileContent {
     /// The pruned object at this load position.
     Object(usize),
     /// An archive of the modules at these load positions.
@@ -278,16 +215,16 @@ enum Content {
 }
 
 /// The files that are to be written, each with its contents.
-struct Files<'d> {
+pub(super) struct Files<'d> {
     dir: &'d Path,
     dialect: Dialect,
     names: CopyNames,
-    outputs: Vec<(PathBuf, Content)>,
+    outputs: Vec<(PathBuf, FileContent)>,
 }
 
 impl Files<'_> {
     /// A path in a folder of its own, under the basename of `original`.
-    fn add(&mut self, original: &str, content: Content) -> OsString {
+    pub(super) fn add(&mut self, original: &str, content: FileContent) -> OsString {
         let base = original.rsplit('/').next().unwrap_or(original).to_owned();
         let folder = self.dir.join(self.names.originals.len().to_string());
         let path = folder.join(&base);
@@ -302,19 +239,19 @@ impl Files<'_> {
 
     /// Write all files: where each pruned module came to lie, by load position.
     fn write(&self, sources: EmissionInputs<'_>) -> Result<Vec<Option<Place>>> {
-        let one = |(file, (path, content)): (usize, &(PathBuf, Content))| {
+        let one = |(file, (path, content)): (usize, &(PathBuf, FileContent))| {
             let failed = |e| Error::io(Stage::Emit, path, "write a pruned copy", e);
             if let Some(folder) = path.parent() {
                 // The folder that it is in is not made again: a signal may just have removed it.
                 std::fs::create_dir(folder).map_err(failed)?;
             }
             match content {
-                Content::Object(position) => {
+                FileContent::Object(position) => {
                     let object = pruned_module(sources, *position)?.unwrap_or_default();
                     std::fs::write(path, &object).map_err(failed)?;
                     Ok(vec![(*position, Place { file, offset: 0, size: object.len() })])
                 }
-                Content::Archive(positions) => {
+                FileContent::Archive(positions) => {
                     let pruned = |position: usize| pruned_module(sources, position);
                     let objects: Vec<_> =
                         positions.clone().into_par_iter().map(pruned).collect::<Result<_>>()?;
@@ -334,7 +271,7 @@ impl Files<'_> {
                     };
                     Ok(offsets.into_iter().enumerate().filter_map(place).collect())
                 }
-                Content::Unloaded(modules) => {
+                FileContent::Unloaded(modules) => {
                     let member = |m: &ModuleId| {
                         let (_, name) = member_of(sources.inputs, *m)?;
                         Some((name, sources.inputs.module_bytes(*m)))
@@ -358,162 +295,4 @@ fn write_archive(path: &Path, members: &[(&str, &[u8])]) -> std::io::Result<Vec<
     let offsets = archive::write(&mut file, members)?;
     file.flush()?;
     Ok(offsets)
-}
-
-/// The words that stand for all inputs.
-fn input_block(sources: EmissionInputs<'_>, files: &mut Files<'_>) -> Vec<OsString> {
-    let EmissionInputs { inputs, resolution, plan, .. } = sources;
-    let mut words: Vec<OsString> = Vec::new();
-    let loaded = &resolution.loaded;
-    let defined = defined_among_inputs(sources.config);
-    let mut libraries = Libraries { sources, seen: Vec::new(), next: 0, defined: defined.as_slice() };
-    let mut i = 0;
-    while i < loaded.len() {
-        libraries.add(i, &mut words);
-        let module = &inputs.modules[loaded[i]];
-        let Some((archive, _)) = &module.archive else {
-            words.push(match plan.modules[i].is_untouched() {
-                false => files.add(&inputs.files[module.file].path.to_string_lossy(), Content::Object(i)),
-                true => inputs.files[module.file].path.clone().into_os_string(),
-            });
-            i += 1;
-            continue;
-        };
-        let same = |m: &ModuleId| member_of(inputs, *m).is_some_and(|(a, _)| a == *archive);
-        let room = libraries.until_next(i).unwrap_or(usize::MAX);
-        let run = loaded[i..].iter().take_while(|m| same(m)).count().min(room);
-        words.push("--whole-archive".into());
-        words.push(files.add(&inputs.files[*archive].path.to_string_lossy(), Content::Archive(i..i + run)));
-        words.push("--no-whole-archive".into());
-        i += run;
-    }
-    libraries.add(usize::MAX, &mut words);
-    words.extend(libraries.defined.iter().flat_map(|(_, words)| *words).cloned());
-    unloaded(sources, files, &mut words);
-    for symbol in &sources.plan.demanded {
-        words.extend(["-u".into(), OsStr::from_bytes(resolution.symbols[*symbol].name).to_owned()]);
-    }
-    words
-}
-
-/// Name the members that the plain link does not load and looks at: native ones when it makes code of bitcode, which it may load for that
-/// code, and those that define a name that the linker looks for.
-///
-/// Behind everything else and without those that are loaded they give what they give in the plain link: of what is undefined
-/// there, nothing is defined by one of them, or it would be loaded; and a library's definition comes before theirs wherever it stands.
-fn unloaded(sources: EmissionInputs<'_>, files: &mut Files<'_>, words: &mut Vec<OsString>) {
-    let EmissionInputs { inputs, resolution, .. } = sources;
-    let late = |m: &ModuleId| resolution.late.binary_search(m).is_ok();
-    let mut named: Vec<FileId> = Vec::new();
-    for item in &inputs.sequence {
-        match item {
-            SequenceItem::Archive { file, modules, .. } if !named.contains(file) => {
-                named.push(*file);
-                let members: Vec<ModuleId> = modules.iter().copied().filter(late).collect();
-                if !members.is_empty() {
-                    let path = inputs.files[*file].path.to_string_lossy();
-                    words.push(files.add(&path, Content::Unloaded(members)));
-                }
-            }
-            SequenceItem::Object { module, lazy: true, .. } if late(module) => {
-                let path = inputs.files[inputs.modules[*module].file].path.clone().into_os_string();
-                words.extend(["--start-lib".into(), path, "--end-lib".into()]);
-            }
-            _ => {}
-        }
-    }
-}
-
-/// Each `--defsym` that stands behind an input, with the number of inputs before it.
-fn defined_among_inputs(config: &Config) -> Vec<(usize, &[OsString])> {
-    let mut before = 0;
-    let mut begun = false;
-    let mut defined = Vec::new();
-    for arg in &config.line {
-        match arg {
-            LineArg::Input(_) => before += 1,
-            LineArg::Defsym(words) if begun => defined.push((before, words.as_slice())),
-            _ => {}
-        }
-        begun |= matches!(arg, LineArg::Input(_) | LineArg::State(_));
-    }
-    defined
-}
-
-/// Names the shared libraries, each where the plain link reads it.
-struct Libraries<'s> {
-    sources: EmissionInputs<'s>,
-    seen: Vec<DsoId>,
-    /// The `--defsym` that aren't named yet: each comes before the first library that it is before in the plain link. Which
-    /// modules are loaded is decided, so its place among those says nothing any more.
-    defined: &'s [(usize, &'s [OsString])],
-    /// The first mention that isn't named yet.
-    next: usize,
-}
-
-impl Libraries<'_> {
-    /// How many modules come before the next one, `loaded` of them being named.
-    fn until_next(&self, loaded: usize) -> Option<usize> {
-        self.sources.resolution.dso_mentions.get(self.next).map(|m| m.after.saturating_sub(loaded))
-    }
-
-    /// Name those that come before module number `loaded`.
-    fn add(&mut self, loaded: usize, words: &mut Vec<OsString>) {
-        let EmissionInputs { inputs, resolution, needed, .. } = self.sources;
-        while let Some(mention) = resolution.dso_mentions.get(self.next).filter(|m| m.after <= loaded) {
-            self.next += 1;
-            let input = inputs.origins.get(mention.item).copied().flatten();
-            while let [(before, of), rest @ ..] = self.defined
-                && input.is_none_or(|input| *before <= input)
-            {
-                words.extend(of.iter().cloned());
-                self.defined = rest;
-            }
-            let Some(SequenceItem::Dso { dso, as_needed, token, .. }) = inputs.sequence.get(mention.item)
-            else {
-                continue;
-            };
-            // The first mention counts; a later one can only take back an earlier --as-needed.
-            let again = self.seen.contains(dso);
-            // What GNU ld forgot here it may open in the end for another library, by its path on the line. Of such a
-            // one we know that no module needs it.
-            let opened = mention.taken || is_implicit(inputs, *dso);
-            if again && *as_needed || !opened {
-                continue;
-            }
-            let forced = !*as_needed || mention.taken && needed(*dso);
-            if mention.taken {
-                self.seen.push(*dso);
-            }
-            words.push(if forced { "--no-as-needed" } else { "--as-needed" }.into());
-            words.push("-Bdynamic".into());
-            words.push(token.into());
-        }
-    }
-}
-
-/// Whether GNU ld opens the library for the sake of another one.
-fn is_implicit(inputs: &Inputs, wanted: DsoId) -> bool {
-    let implicit =
-        |item: &SequenceItem| matches!(item, SequenceItem::Dso { dso, implicit: true, .. } if *dso == wanted);
-    inputs.sequence.iter().any(implicit)
-}
-
-fn member_of(inputs: &Inputs, module: ModuleId) -> Option<(FileId, &str)> {
-    inputs.modules[module].archive.as_ref().map(|(archive, name)| (*archive, name.as_str()))
-}
-
-/// A path without `.` and `..`, by its text alone, as lld and mold write it.
-pub fn without_dots(path: &Path) -> String {
-    let mut out = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::CurDir => {}
-            Component::ParentDir if matches!(out.components().next_back(), Some(Component::Normal(_))) => {
-                out.pop();
-            }
-            part => out.push(part),
-        }
-    }
-    out.display().to_string()
 }

@@ -20,7 +20,7 @@ use super::dso::{self, DsoFacts};
 use super::files::{Dso, FileKind, InputFile, Inputs, Module, SequenceItem};
 use super::recognise::recognise;
 use super::scripts::implicit::{self, ScriptCommand};
-use super::search::{FoundLibrary, LibrarySearch, open};
+use super::search::{FoundFile, LibrarySearch, open};
 use super::{implicit_dsos, scripts};
 use crate::config::{Config, Dialect, InputArg, InputState};
 use crate::error::{Error, Result, Stage};
@@ -208,17 +208,15 @@ impl Loader<'_> {
                         continue;
                     }
                     match self.search.named_in_script(OsStr::new(&name), path) {
-                        FoundLibrary::At(found) => {
-                            self.file(&found, found.to_string_lossy().into_owned(), at)
-                        }
-                        FoundLibrary::Nowhere => {
+                        FoundFile::At(found) => self.file(&found, found.to_string_lossy().into_owned(), at),
+                        FoundFile::Nowhere => {
                             self.inputs.refuse(
                                 Some(file),
                                 Limit::UnreadableInput,
                                 format!("cannot find {name}"),
                             );
                         }
-                        FoundLibrary::Ambiguous => {
+                        FoundFile::Ambiguous => {
                             let detail =
                                 format!("{name} is both beside the script and in the working directory");
                             self.inputs.refuse(Some(file), Limit::UnmodelledScript, detail);

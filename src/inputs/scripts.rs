@@ -19,7 +19,7 @@ use std::path::Path;
 use summaries::Limit;
 
 use super::files::Inputs;
-use super::search::{FoundLibrary, LibrarySearch};
+use super::search::{FoundFile, LibrarySearch};
 use crate::config::Config;
 use crate::ids::FileId;
 
@@ -71,7 +71,7 @@ fn open(path: &Path, search: &LibrarySearch<'_>, inputs: &mut Inputs) -> Option<
     let found = match path.exists() {
         true => path.to_owned(),
         false => match search.on_search_path(path) {
-            FoundLibrary::At(found) => found,
+            FoundFile::At(found) => found,
             _ => path.to_owned(),
         },
     };

@@ -28,7 +28,7 @@ pub(super) struct LibrarySearch<'a> {
 
 /// What became of a name in a script.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum FoundLibrary {
+pub(super) enum FoundFile {
     At(PathBuf),
     Nowhere,
     /// Linkers differ in where they look first, and there is a file in both places.
@@ -122,10 +122,9 @@ impl<'a> LibrarySearch<'a> {
     }
 
     /// The file that `name` in the script at `script` means (not for `-lNAME`).
-    pub(super) fn named_in_script(&self, name: &OsStr, script: &Path) -> FoundLibrary {
+    pub(super) fn named_in_script(&self, name: &OsStr, script: &Path) -> FoundFile {
         let path = Path::new(name);
-        let at =
-            |path: PathBuf| if self.is_there(&path) { FoundLibrary::At(path) } else { FoundLibrary::Nowhere };
+        let at = |path: PathBuf| if self.is_there(&path) { FoundFile::At(path) } else { FoundFile::Nowhere };
         if matches!(name.as_bytes().first(), Some(b'=' | b'$')) {
             return at(self.in_sysroot(path));
         }
@@ -136,7 +135,7 @@ impl<'a> LibrarySearch<'a> {
                 inside.push(name);
                 let inside = PathBuf::from(inside);
                 if self.is_there(&inside) {
-                    return FoundLibrary::At(inside);
+                    return FoundFile::At(inside);
                 }
             }
             return at(path.to_owned());
@@ -144,10 +143,10 @@ impl<'a> LibrarySearch<'a> {
         if self.config.linker.dialect == Dialect::Wild {
             let beside = real_folder(script).map(|d| d.join(path)).filter(|p| self.is_there(p));
             return match (
-                beside.map_or_else(|| self.on_search_path(path), FoundLibrary::At),
+                beside.map_or_else(|| self.on_search_path(path), FoundFile::At),
                 self.is_there(path),
             ) {
-                (FoundLibrary::Nowhere, true) => FoundLibrary::At(path.to_owned()),
+                (FoundFile::Nowhere, true) => FoundFile::At(path.to_owned()),
                 (found, _) => found,
             };
         }
@@ -155,22 +154,22 @@ impl<'a> LibrarySearch<'a> {
         let beside = script.parent().map(|d| d.join(path)).filter(|p| self.is_there(p));
         let here = Some(path.to_owned()).filter(|p| self.is_there(p));
         match (beside, here) {
-            (Some(beside), Some(here)) if !same_file(&beside, &here) => FoundLibrary::Ambiguous,
+            (Some(beside), Some(here)) if !same_file(&beside, &here) => FoundFile::Ambiguous,
             (Some(beside), None) => match self.config.linker.dialect {
                 // GNU ld finds it only if the directory is on the search path too.
                 Dialect::Bfd => self.on_search_path(path),
-                _ => FoundLibrary::At(beside),
+                _ => FoundFile::At(beside),
             },
-            (_, Some(here)) => FoundLibrary::At(here),
+            (_, Some(here)) => FoundFile::At(here),
             (None, None) => self.on_search_path(path),
         }
     }
 
     /// `name` in a directory of the search path.
-    pub(super) fn on_search_path(&self, name: &Path) -> FoundLibrary {
+    pub(super) fn on_search_path(&self, name: &Path) -> FoundFile {
         let directories = self.directories.iter().chain(self.defaults());
         let found = directories.map(|d| d.join(name)).find(|p| self.is_there(p));
-        found.map_or(FoundLibrary::Nowhere, FoundLibrary::At)
+        found.map_or(FoundFile::Nowhere, FoundFile::At)
     }
 
     /// Every directory in which GNU ld looks for libraries that shared libraries need, after the rpaths.

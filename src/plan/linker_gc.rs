@@ -17,10 +17,10 @@ use crate::index::{Index, LinkInputs};
 use crate::inputs::{FileKind, Inputs};
 use crate::resolve::Resolution;
 
-/// Of so many bytes that are loaded into memory one may stay that could go.
+/// The analysis is left out if at most one of so many bytes that are loaded into memory could go.
 const BYTES_FOR_ONE: u64 = 1_000;
 
-/// A link of so many times as much code as may live where functions are followed has more live code than that.
+/// A link with so many times the budget of code is taken to have more live code than the budget, so that no values are followed.
 const BUDGETS: u64 = 16;
 
 /// Whether the link is the plain one, and nobody asks what goes from it: then nothing has to be summarised.

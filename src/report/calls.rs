@@ -147,7 +147,9 @@ fn because(facts: Facts<'_>, (cause, atom): (OverdefinedReason, Option<crate::id
         }
         OverdefinedReason::Memory => format!("read through an address that escaped, in {place}"),
         OverdefinedReason::Result => format!("the result of a call of something unknown in {place}"),
-        OverdefinedReason::Outside => format!("something defined outside of the modules, used by {place}"),
+        OverdefinedReason::Outside => format!(
+            "something that is or may be defined outside of the modules, or code in a section of data, used by {place}"
+        ),
         OverdefinedReason::Budget => "the work that a link may be was spent".to_owned(),
     }
 }

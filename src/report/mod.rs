@@ -129,7 +129,7 @@ fn write_file(path: &std::path::Path, text: &[u8]) -> Result<()> {
 /// Make the report. `totals` are the sizes of plain and emitted modules.
 pub fn report(facts: Facts<'_>, totals: Totals, pruned: bool) -> Report {
     let config = facts.config;
-    let would_prune = config.prune.off && !crate::refusal::forbids(facts.limits);
+    let would_prune = config.prune.off && !crate::gate::forbids(facts.limits);
     let mut report = Report {
         schema: SCHEMA,
         tool: format!("lto-prune {}", env!("CARGO_PKG_VERSION")),

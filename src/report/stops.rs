@@ -28,8 +28,8 @@ fn name(reason: EscapeReason) -> &'static str {
     match reason {
         EscapeReason::Unfollowed => "unfollowed",
         EscapeReason::FrontEnd => "not-modelled",
-        EscapeReason::UnseenCallee => "unseen-callee",
-        EscapeReason::UnknownCallee => "unknown-callee",
+        EscapeReason::CalleeWithoutSummary => "unseen-callee",
+        EscapeReason::OverdefinedCallee => "unknown-callee",
         EscapeReason::Stored => "stored",
         EscapeReason::Returned => "returned",
         EscapeReason::Library => "library",

@@ -190,7 +190,7 @@ fn code_at<'d>(file: &object::File<'d>, address: u64, size: u64) -> Option<&'d [
     })
 }
 
-/// Code sections of an object, or of the members of an archive that have the name: of several none.
+/// Code sections of an object, or of the one member of an archive that has the name; none if several have it.
 fn candidates(path: &Path, member: Option<&String>) -> Result<Vec<Candidate>> {
     let bytes = fs::read(path).map_err(|e| format!("{}: {e}", path.display()))?;
     let Some(member) = member else { return code_sections(&bytes) };

@@ -40,7 +40,7 @@ fn name(survey: &Survey<'_>, at: ValueAt) -> String {
     String::from_utf8_lossy(value.map_or(&[][..], |v| v.name)).into_owned()
 }
 
-/// Ask something of the fates that a plan gives to the values of a module of bitcode.
+/// Call `ask` with the fate of each value of a module of bitcode by a plan, which is what verification expects.
 ///
 /// # Errors
 /// What is asked, and bitcode that can't be rewritten.

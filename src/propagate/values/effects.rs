@@ -170,7 +170,7 @@ impl<'s> Flow<'s> {
             Effect::Frees => {}
             Effect::Escapes(n) => {
                 if let Some(from) = argument(n) {
-                    self.graph.let_escape(from, EscapeReason::UnseenCallee);
+                    self.graph.let_escape(from, EscapeReason::CalleeWithoutSummary);
                 }
             }
             Effect::Calls { function, arguments, returned } => {

@@ -37,7 +37,7 @@ pub enum OverdefinedReason {
     Memory,
     /// The result of a call that goes to something unknown.
     Result,
-    /// It is defined outside of the modules of the link.
+    /// It is, or at run time may be, defined outside of the modules of the link; or it is code in a section of data.
     Outside,
     /// The work that a link may be was spent.
     Budget,
@@ -75,9 +75,9 @@ pub enum EscapeReason {
     /// The front end did not follow where it goes.
     FrontEnd,
     /// A call passes it to a function that has no summary and no model, or that keeps it.
-    UnseenCallee,
+    CalleeWithoutSummary,
     /// A call of a value that may be anything passes it.
-    UnknownCallee,
+    OverdefinedCallee,
     /// It is stored through a pointer that may be anything, or in memory of others.
     Stored,
     /// A function returns it whose own address escaped.

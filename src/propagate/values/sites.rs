@@ -261,8 +261,8 @@ impl<'s> Flow<'s> {
     fn callee_reason(&self, site: u32) -> EscapeReason {
         let callee = self.sites[site as usize].callee.map(|node| self.graph.find(node));
         match callee.is_some_and(|node| self.graph.has(node, OVERDEFINED)) {
-            true => EscapeReason::UnknownCallee,
-            false => EscapeReason::UnseenCallee,
+            true => EscapeReason::OverdefinedCallee,
+            false => EscapeReason::CalleeWithoutSummary,
         }
     }
 
@@ -284,7 +284,7 @@ impl<'s> Flow<'s> {
 
     /// What the function has in such registers at its calls may be looked at.
     pub(super) fn pass_unusual_of(&mut self, function: u32) {
-        let reason = EscapeReason::UnseenCallee;
+        let reason = EscapeReason::CalleeWithoutSummary;
         for call in &self.summary(function).call_sites {
             let is_any = |register: u8| (PASSED | NEVER_PASSED) & 1 << (register & 63) == 0;
             for (_, value) in call.actuals.iter().filter(|a| is_any(a.0)) {

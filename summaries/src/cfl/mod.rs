@@ -17,4 +17,6 @@ pub use graph::Surroundings;
 pub use passthrough::merge_passthrough;
 pub use query::{Answer, MOST_FACTS, Query, may_alias};
 pub use reduce::reduce;
-pub use relations::{Attribute, ExternalRelation, InterfaceValue, MOST_LEVELS, Relations, Root, relations};
+pub use relations::{
+    Attribute, ExternalRelation, InterfaceBase, InterfaceValue, MOST_LEVELS, Relations, relations,
+};

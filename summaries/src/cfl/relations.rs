@@ -20,7 +20,7 @@ pub const MOST_LEVELS: u8 = 3;
 
 /// What both sides of the border name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Root {
+pub enum InterfaceBase {
     Parameter(Register),
     /// A cell of the stack at entry, by offset.
     StackParameter(i32),
@@ -41,10 +41,10 @@ pub enum Root {
     Unknown,
 }
 
-/// A root of the interface, dereferenced `level` times.
+/// A base of the interface, dereferenced `level` times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct InterfaceValue {
-    pub root: Root,
+    pub base: InterfaceBase,
     pub level: u8,
 }
 
@@ -96,8 +96,8 @@ pub fn relations(function: &FunctionSummary, most_facts: usize) -> Relations {
         return Relations::Everything;
     }
     let mut flow = Flow { held: vec![BTreeSet::new(); graph.nodes.len()], work: Vec::new(), count: 0 };
-    for (root, node) in sources(function, &graph) {
-        flow.add(node, InterfaceValue { root, level: 0 }, Some(0));
+    for (base, node) in sources(function, &graph) {
+        flow.add(node, InterfaceValue { base, level: 0 }, Some(0));
     }
     let mut named: Vec<BTreeSet<InterfaceValue>> = vec![BTreeSet::new(); graph.nodes.len()];
     while let Some((node, value, offset)) = flow.work.pop() {
@@ -114,8 +114,10 @@ pub fn relations(function: &FunctionSummary, most_facts: usize) -> Relations {
         let level = (value.level + 1).min(MOST_LEVELS);
         for content in graph.contents(node) {
             // What escaped is one, however deep.
-            let inside =
-                InterfaceValue { level: if value.root == Root::Unknown { 0 } else { level }, ..value };
+            let inside = InterfaceValue {
+                level: if value.base == InterfaceBase::Unknown { 0 } else { level },
+                ..value
+            };
             for name in std::iter::once(content).chain(machine.aliases(*content)) {
                 named[*name as usize].insert(inside);
             }
@@ -126,10 +128,10 @@ pub fn relations(function: &FunctionSummary, most_facts: usize) -> Relations {
     let sinks = sinks(function, &graph);
     let memory =
         named.iter().enumerate().flat_map(|(node, names)| names.iter().map(move |n| (node as NodeId, *n)));
-    for (node, to) in sinks.into_iter().map(|(root, n)| (n, InterfaceValue { root, level: 0 })).chain(memory)
+    for (node, to) in sinks.into_iter().map(|(base, n)| (n, InterfaceValue { base, level: 0 })).chain(memory)
     {
         for (from, offset) in flow.held.get(node as usize).into_iter().flatten() {
-            let nothing = *from == to && (*offset == Some(0) || to.root == Root::Unknown);
+            let nothing = *from == to && (*offset == Some(0) || to.base == InterfaceBase::Unknown);
             if !nothing {
                 found.insert(ExternalRelation { from: *from, to, offset: *offset });
             }
@@ -161,18 +163,18 @@ impl Flow {
 }
 
 /// Where addresses come into the function, and the nodes that hold them then.
-fn sources(function: &FunctionSummary, graph: &Graph) -> Vec<(Root, NodeId)> {
-    let mut sources: Vec<(Root, NodeId)> = vec![(Root::Unknown, graph.unknown)];
-    sources.extend(function.parameters.iter().map(|(r, v)| (Root::Parameter(*r), v.0)));
-    sources.extend(function.stack_parameters.iter().map(|(o, v)| (Root::StackParameter(*o), v.0)));
-    sources.extend(function.indirect_entry_values.iter().map(|v| (Root::Label, v.0)));
+fn sources(function: &FunctionSummary, graph: &Graph) -> Vec<(InterfaceBase, NodeId)> {
+    let mut sources: Vec<(InterfaceBase, NodeId)> = vec![(InterfaceBase::Unknown, graph.unknown)];
+    sources.extend(function.parameters.iter().map(|(r, v)| (InterfaceBase::Parameter(*r), v.0)));
+    sources.extend(function.stack_parameters.iter().map(|(o, v)| (InterfaceBase::StackParameter(*o), v.0)));
+    sources.extend(function.indirect_entry_values.iter().map(|v| (InterfaceBase::Label, v.0)));
     for (i, site) in (0..).zip(&function.call_sites) {
-        sources.extend(site.results.iter().map(|(r, v)| (Root::Returned(i, *r), v.0)));
+        sources.extend(site.results.iter().map(|(r, v)| (InterfaceBase::Returned(i, *r), v.0)));
     }
     for (i, node) in (0..).zip(&graph.nodes) {
         match node {
-            Node::Symbol(target) => sources.push((Root::Global(*target), i)),
-            Node::Frame => sources.push((Root::Frame, i)),
+            Node::Symbol(target) => sources.push((InterfaceBase::Global(*target), i)),
+            Node::Frame => sources.push((InterfaceBase::Frame, i)),
             Node::Value(_) | Node::Content { .. } | Node::Unknown => {}
         }
     }
@@ -180,14 +182,14 @@ fn sources(function: &FunctionSummary, graph: &Graph) -> Vec<(Root, NodeId)> {
 }
 
 /// Where addresses leave the function, and the nodes that hold them then.
-fn sinks(function: &FunctionSummary, graph: &Graph) -> Vec<(Root, NodeId)> {
-    let mut sinks: Vec<(Root, NodeId)> = vec![(Root::Unknown, graph.unknown)];
-    sinks.extend(function.results.iter().map(|(r, v)| (Root::Result(*r), v.0)));
+fn sinks(function: &FunctionSummary, graph: &Graph) -> Vec<(InterfaceBase, NodeId)> {
+    let mut sinks: Vec<(InterfaceBase, NodeId)> = vec![(InterfaceBase::Unknown, graph.unknown)];
+    sinks.extend(function.results.iter().map(|(r, v)| (InterfaceBase::Result(*r), v.0)));
     for (i, site) in (0..).zip(&function.call_sites) {
-        sinks.extend(site.actuals.iter().map(|(r, v)| (Root::Actual(i, *r), v.0)));
-        sinks.extend(site.stack.iter().map(|(o, v)| (Root::StackActual(i, *o), v.0)));
+        sinks.extend(site.actuals.iter().map(|(r, v)| (InterfaceBase::Actual(i, *r), v.0)));
+        sinks.extend(site.stack.iter().map(|(o, v)| (InterfaceBase::StackActual(i, *o), v.0)));
         if let Callee::Indirect(value) = site.callee {
-            sinks.push((Root::Called(i), value.0));
+            sinks.push((InterfaceBase::Called(i), value.0));
         }
     }
     sinks
@@ -196,13 +198,15 @@ fn sinks(function: &FunctionSummary, graph: &Graph) -> Vec<(Root, NodeId)> {
 fn attributes(relations: &BTreeSet<ExternalRelation>) -> Vec<(InterfaceValue, Attribute)> {
     let mut attributes = BTreeSet::new();
     for ExternalRelation { from, to, .. } in relations {
-        if to.root == Root::Unknown {
+        if to.base == InterfaceBase::Unknown {
             attributes.insert((*from, Attribute::Escaped));
         }
-        match from.root {
-            Root::Unknown => attributes.insert((*to, Attribute::Unknown)),
-            Root::Parameter(_) | Root::StackParameter(_) => attributes.insert((*to, Attribute::Caller)),
-            Root::Global(_) => attributes.insert((*to, Attribute::Global)),
+        match from.base {
+            InterfaceBase::Unknown => attributes.insert((*to, Attribute::Unknown)),
+            InterfaceBase::Parameter(_) | InterfaceBase::StackParameter(_) => {
+                attributes.insert((*to, Attribute::Caller))
+            }
+            InterfaceBase::Global(_) => attributes.insert((*to, Attribute::Global)),
             _ => false,
         };
     }

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use super::dump::Dumper;
 use super::words;
-use crate::cfl::{Attribute, ExternalRelation, InterfaceValue, Relations, Root, relations};
+use crate::cfl::{Attribute, ExternalRelation, InterfaceBase, InterfaceValue, Relations, relations};
 use crate::relation::FunctionSummary;
 use crate::summary::ModuleSummary;
 
@@ -54,22 +54,24 @@ impl Dumper<'_> {
 
     fn interface_value(&mut self, value: InterfaceValue) {
         self.out.push('(');
-        match value.root {
-            Root::Parameter(register) => _ = write!(self.out, "parameter {}", words::register(register)),
-            Root::StackParameter(offset) => _ = write!(self.out, "stack parameter {offset}"),
-            Root::Result(register) => _ = write!(self.out, "result {}", words::register(register)),
-            Root::Actual(site, register) => {
+        match value.base {
+            InterfaceBase::Parameter(register) => {
+                _ = write!(self.out, "parameter {}", words::register(register))
+            }
+            InterfaceBase::StackParameter(offset) => _ = write!(self.out, "stack parameter {offset}"),
+            InterfaceBase::Result(register) => _ = write!(self.out, "result {}", words::register(register)),
+            InterfaceBase::Actual(site, register) => {
                 _ = write!(self.out, "site {site} actual {}", words::register(register));
             }
-            Root::StackActual(site, offset) => _ = write!(self.out, "site {site} stack {offset}"),
-            Root::Returned(site, register) => {
+            InterfaceBase::StackActual(site, offset) => _ = write!(self.out, "site {site} stack {offset}"),
+            InterfaceBase::Returned(site, register) => {
                 _ = write!(self.out, "site {site} result {}", words::register(register));
             }
-            Root::Called(site) => _ = write!(self.out, "site {site} callee"),
-            Root::Label => self.out.push_str("label"),
-            Root::Global(target) => self.target(target),
-            Root::Frame => self.out.push_str("frame"),
-            Root::Unknown => self.out.push_str("unknown"),
+            InterfaceBase::Called(site) => _ = write!(self.out, "site {site} callee"),
+            InterfaceBase::Label => self.out.push_str("label"),
+            InterfaceBase::Global(target) => self.target(target),
+            InterfaceBase::Frame => self.out.push_str("frame"),
+            InterfaceBase::Unknown => self.out.push_str("unknown"),
         }
         let _ = write!(self.out, ", {})", value.level);
     }

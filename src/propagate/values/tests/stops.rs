@@ -31,16 +31,16 @@ fn each_way_out_is_told() {
         ("%0 = address f; call indirect %0", None),
         ("mention f", Some(Unfollowed)),
         ("%0 = address f; escape %0", Some(FrontEnd)),
-        ("%0 = address f; call direct unseen actual rdi %0", Some(UnseenCallee)),
-        ("%0 = address f; call direct keep actual rdi %0", Some(UnseenCallee)),
-        ("%0 = address f; %1 = unknown; call indirect %1 actual rdi %0", Some(UnknownCallee)),
+        ("%0 = address f; call direct unseen actual rdi %0", Some(CalleeWithoutSummary)),
+        ("%0 = address f; call direct keep actual rdi %0", Some(CalleeWithoutSummary)),
+        ("%0 = address f; %1 = unknown; call indirect %1 actual rdi %0", Some(OverdefinedCallee)),
         ("%0 = address f; %1 = unknown; store %0 -> %1 +0 size 8", Some(Stored)),
         // By way of memory whose address escapes: what let that escape.
-        ("%0 = address table; call direct unseen actual rdi %0", Some(UnseenCallee)),
+        ("%0 = address table; call direct unseen actual rdi %0", Some(CalleeWithoutSummary)),
         ("%0 = address table; escape %0", Some(FrontEnd)),
         (
             "%0 = address f; %1 = address cell; store %0 -> %1 +0 size 8; call direct unseen actual rdi %1",
-            Some(UnseenCallee),
+            Some(CalleeWithoutSummary),
         ),
         // By way of a copy of it.
         ("%0 = address f; %1 = %0 +0; %2 = %1 unknown; escape %2", Some(FrontEnd)),

@@ -2,8 +2,8 @@
 //!
 //! A section is divided if sized function symbols and padding cover it ([`extents`]), every function decodes from end to
 //! end ([`code`]), every relocation that means a place in it means one function ([`references`]), and PC-relative tables
-//! that lead into it are jump tables with a proved base ([`tables`]). Anything else leaves the section one atom, with a
-//! named limit. Functions that a short branch or a fall through ties stay together.
+//! that lead into it are jump tables with a proved base ([`jump_tables`]), and no address is in doubt ([`unnamed`]). Anything else leaves the section one
+//! atom, with a named limit. Functions that a short branch, a fall through, or a table without a proved base ties stay together.
 //!
 //! Sections of data are divided into objects where that is proved ([`objects`], [`pointers`]), and jump tables are
 //! cut off ([`cut`]).

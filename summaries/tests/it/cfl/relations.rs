@@ -1,6 +1,8 @@
 //! What callers see of a function: LLVM's examples for its CFL alias analyses, by dereference level, and the fallback.
 
-use summaries::cfl::{Attribute, ExternalRelation, InterfaceValue, MOST_FACTS, Relations, Root, relations};
+use summaries::cfl::{
+    Attribute, ExternalRelation, InterfaceBase, InterfaceValue, MOST_FACTS, Relations, relations,
+};
 use summaries::relation::FunctionSummary;
 
 fn function(body: &str) -> FunctionSummary {
@@ -8,9 +10,9 @@ fn function(body: &str) -> FunctionSummary {
     summaries::text::parse(&format!("{head}{body}")).unwrap().functions.remove(0)
 }
 
-const FIRST: Root = Root::Parameter(7);
-const SECOND: Root = Root::Parameter(6);
-const RESULT: Root = Root::Result(0);
+const FIRST: InterfaceBase = InterfaceBase::Parameter(7);
+const SECOND: InterfaceBase = InterfaceBase::Parameter(6);
+const RESULT: InterfaceBase = InterfaceBase::Result(0);
 
 fn seen(body: &str) -> (Vec<ExternalRelation>, Vec<(InterfaceValue, Attribute)>) {
     match relations(&function(body), MOST_FACTS) {
@@ -19,12 +21,12 @@ fn seen(body: &str) -> (Vec<ExternalRelation>, Vec<(InterfaceValue, Attribute)>)
     }
 }
 
-fn relation(from: (Root, u8), to: (Root, u8), offset: Option<i64>) -> ExternalRelation {
-    let value = |(root, level)| InterfaceValue { root, level };
+fn relation(from: (InterfaceBase, u8), to: (InterfaceBase, u8), offset: Option<i64>) -> ExternalRelation {
+    let value = |(base, level)| InterfaceValue { base, level };
     ExternalRelation { from: value(from), to: value(to), offset }
 }
 
-fn has(body: &str, from: (Root, u8), to: (Root, u8)) -> bool {
+fn has(body: &str, from: (InterfaceBase, u8), to: (InterfaceBase, u8)) -> bool {
     seen(body).0.iter().any(|r| *r == ExternalRelation { offset: r.offset, ..relation(from, to, None) })
 }
 
@@ -32,7 +34,7 @@ fn has(body: &str, from: (Root, u8), to: (Root, u8)) -> bool {
 fn a_parameter_is_returned() {
     let (found, attributes) = seen("\n param rdi %0\n param rsi %1\n result rax %2\n %2 = %0 +8");
     assert_eq!(found, [relation((FIRST, 0), (RESULT, 0), Some(8))]);
-    assert_eq!(attributes, [(InterfaceValue { root: RESULT, level: 0 }, Attribute::Caller)]);
+    assert_eq!(attributes, [(InterfaceValue { base: RESULT, level: 0 }, Attribute::Caller)]);
 }
 
 #[test]
@@ -52,9 +54,13 @@ fn levels_of_dereference() {
     let found = seen(body);
     assert!(matches!(
         found.0[..],
-        [ExternalRelation { from: InterfaceValue { root: Root::Global(_), level: 0 }, offset: Some(4), .. }]
+        [ExternalRelation {
+            from: InterfaceValue { base: InterfaceBase::Global(_), level: 0 },
+            offset: Some(4),
+            ..
+        }]
     ));
-    assert_eq!(found.1, [(InterfaceValue { root: FIRST, level: 1 }, Attribute::Global)]);
+    assert_eq!(found.1, [(InterfaceValue { base: FIRST, level: 1 }, Attribute::Global)]);
 }
 
 #[test]
@@ -72,12 +78,15 @@ fn through_memory_of_its_own() {
 #[test]
 fn calls_and_what_escapes() {
     let body = "\n param rdi %0\n site section 1 @0x4 indirect %0 actual rsi %1 result rax %2\n %1 = load %0 +8 size 8\n result rax %2\n escape %1";
-    assert!(has(body, (FIRST, 0), (Root::Called(0), 0)) && has(body, (FIRST, 1), (Root::Actual(0, 6), 0)));
-    assert!(has(body, (Root::Returned(0, 0), 0), (RESULT, 0)));
-    let escaped = (InterfaceValue { root: FIRST, level: 1 }, Attribute::Escaped);
+    assert!(
+        has(body, (FIRST, 0), (InterfaceBase::Called(0), 0))
+            && has(body, (FIRST, 1), (InterfaceBase::Actual(0, 6), 0))
+    );
+    assert!(has(body, (InterfaceBase::Returned(0, 0), 0), (RESULT, 0)));
+    let escaped = (InterfaceValue { base: FIRST, level: 1 }, Attribute::Escaped);
     assert!(seen(body).1.contains(&escaped));
     let unknown = seen("\n param rdi %0\n store %1 -> %0 +0 size 8\n %1 = unknown").1;
-    assert!(unknown.contains(&(InterfaceValue { root: FIRST, level: 1 }, Attribute::Unknown)));
+    assert!(unknown.contains(&(InterfaceValue { base: FIRST, level: 1 }, Attribute::Unknown)));
 }
 
 #[test]

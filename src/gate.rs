@@ -49,7 +49,7 @@ impl Verdict {
     pub fn warning(&self, link: LinkInputs<'_>) -> Result<Option<String>> {
         let prune = &link.config.prune;
         match warning(link.inputs, &self.limits).filter(|_| !prune.off) {
-            Some(warning) if prune.strict => Err(Error::new(Stage::Summarise, warning)),
+            Some(warning) if prune.strict => Err(Error::new(Stage::Gate, warning)),
             warning => Ok(warning),
         }
     }
