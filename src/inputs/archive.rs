@@ -96,6 +96,8 @@ pub fn parse(bytes: &[u8]) -> Result<Archive, String> {
                     if index.contains(&b':') {
                         return Err(bad("a member of a nested archive"));
                     }
+                    // A thin archive's member with a basename of 15 characters: GNU ar leaves the `/` that it padded that with.
+                    let index = index.split(|b| *b == b' ').next().unwrap_or_default();
                     let index = decimal(index).ok_or_else(|| bad("bad reference to a long name"))?;
                     let names = bytes.get(long_names.clone()).unwrap_or_default();
                     text(long_name(names.get(index..).ok_or_else(|| bad("no such long name"))?))

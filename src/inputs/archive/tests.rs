@@ -35,6 +35,19 @@ fn expected(long: &str) -> Vec<(String, String)> {
 
 const LONG: &str = "sub/a_rather_long_member_name.o";
 
+/// Of a basename of 15 characters GNU ar leaves the padding behind the number of the long name.
+#[test]
+fn thin_members_of_any_length() {
+    for length in 12..19 {
+        let dir = objects();
+        let member = format!("{:x<1$}.o", "", length - 2);
+        std::fs::rename(dir.path().join("a.o"), dir.path().join("sub").join(&member)).unwrap();
+        run(dir.path(), "ar", &["csrDT", "thin.a", &format!("sub/{member}")]);
+        let archive = parse(&std::fs::read(dir.path().join("thin.a")).unwrap()).unwrap();
+        assert_eq!(archive.members[0].name, format!("sub/{member}"));
+    }
+}
+
 #[test]
 fn archives_of_real_tools() {
     let dir = objects();
