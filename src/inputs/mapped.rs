@@ -1,25 +1,22 @@
 //! The bytes of an input file: the one place where a file is mapped.
 //!
 //! Linkers rely on nobody writing to an input during the link. A file that shrinks while it is mapped ends the process (SIGBUS), so
-//! files are read unless they are large or very many: what a build writes while it links is objects and small archives. One that has changed in the end is
-//! found by [`Mapped::is_unchanged`]. [`Mapped`] hides whether the bytes are mapped or were read.
+//! what was written a moment ago is read, for it may be written again: that is what a build with a missing dependency does, with objects and small
+//! archives. One that has changed in the end is found by [`Mapped::is_unchanged`]. [`Mapped`] hides whether the bytes are mapped or were read.
 
 use std::fs::{File, Metadata};
 use std::io;
 use std::ops::Deref;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-/// From this size on a file is mapped: archives, of which little may be in the link, and shared libraries.
+/// From this size on, in bytes, a file is mapped whatever its age: archives, of which little may be in the link, and shared libraries.
 const MAPPED_FROM: u64 = 1 << 20;
-/// From this size on it is once so many bytes of others were read: reading takes a tenth of the analysis of a link of thousands of objects, and the
-/// memory of what was read can't be used for anything else.
-const MAPPED_THEN_FROM: u64 = 1 << 16;
-const READ_BEFORE: u64 = 64 << 20;
-
-/// The bytes of files that were read and not mapped.
-static READ: AtomicU64 = AtomicU64::new(0);
+/// From this size on, in bytes, it is mapped if nobody wrote to it for a while. Smaller ones take as long to map as to read.
+const MAPPED_OLD_FROM: u64 = 1 << 16;
+/// Whoever wrote to a file and has not done so again for so long has done with it.
+const SETTLED: Duration = Duration::from_secs(10);
 
 /// Bytes of a file, mapped where that saves something.
 pub struct Mapped {
@@ -64,11 +61,9 @@ impl Mapped {
         if meta.is_dir() {
             return Err(io::Error::from(io::ErrorKind::IsADirectory));
         }
-        let is_mapped = |size: u64| {
-            size >= MAPPED_FROM
-                || size >= MAPPED_THEN_FROM && READ.fetch_add(size, Ordering::Relaxed) >= READ_BEFORE
-        };
-        if meta.is_file() && is_mapped(meta.len()) {
+        let is_settled = || meta.modified().is_ok_and(|at| at.elapsed().is_ok_and(|age| age >= SETTLED));
+        let is_mapped = meta.len() >= MAPPED_FROM || meta.len() >= MAPPED_OLD_FROM && is_settled();
+        if meta.is_file() && is_mapped {
             // SAFETY: the map is private and read-only. The file must not be cut short while we run; that is the
             // contract of every linker with its inputs. One that is changed in place is found by `is_unchanged`.
             #[allow(unsafe_code)]
@@ -88,5 +83,28 @@ impl Mapped {
     /// Whether the file at `path` is still the one that was opened there, unchanged.
     pub fn is_unchanged(&self, path: &Path) -> bool {
         self.stamp.is_none_or(|before| path.metadata().is_ok_and(|meta| stamp(&meta) == before))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use std::time::SystemTime;
+
+    #[test]
+    fn what_was_just_written_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.o");
+        let is_mapped = |size: u64, age: u64| {
+            let file = File::create(&path).unwrap();
+            file.set_len(size).unwrap();
+            file.set_modified(SystemTime::now() - Duration::from_secs(age)).unwrap();
+            let mapped = Mapped::open(&path).unwrap();
+            assert_eq!(mapped.len() as u64, size);
+            matches!(mapped.bytes, Bytes::Map(_))
+        };
+        assert!(!is_mapped(MAPPED_OLD_FROM, 0) && is_mapped(MAPPED_OLD_FROM, 60));
+        assert!(!is_mapped(MAPPED_OLD_FROM - 1, 60) && is_mapped(MAPPED_FROM, 0));
     }
 }
