@@ -4,6 +4,7 @@
 //! malformed archive is an error with the offset, never a partial list: a member that we missed could be one that the
 //! linker extracts. Left out: nested archives (named as such) and COFF's second linker member.
 
+use std::ffi::CStr;
 use std::ops::Range;
 
 use rustc_hash::FxHashMap;
@@ -30,8 +31,8 @@ pub struct Archive {
     pub thin: bool,
     /// The members in the order of the file.
     pub members: Vec<Member>,
-    /// Symbol names in table order, each with the index of its member; `None` if there is no table.
-    pub symbols: Option<Vec<(Box<[u8]>, usize)>>,
+    /// Where each symbol name is in the archive, in table order, with the index of its member; `None` if there is no table.
+    pub symbols: Option<Vec<(Range<usize>, usize)>>,
     /// The offset of a header whose name ends without a slash, as BSD writes them.
     pub without_slash: Option<usize>,
     /// Whether the symbol table or the name of a member is in BSD's form.
@@ -153,17 +154,21 @@ fn decimal(field: &[u8]) -> Option<usize> {
 
 impl Table {
     /// Names with member indices; `None` if a count or an offset is wrong.
-    fn read(&self, bytes: &[u8], by_offset: &FxHashMap<usize, usize>) -> Option<Vec<(Box<[u8]>, usize)>> {
+    fn read(&self, bytes: &[u8], by_offset: &FxHashMap<usize, usize>) -> Option<Vec<(Range<usize>, usize)>> {
         match self {
             Table::Gnu { data, word } => {
                 let table = bytes.get(data.clone())?;
                 let count = usize::try_from(integer(table, 0, *word, true)?).ok()?;
                 let names_at = count.checked_add(1)?.checked_mul(*word)?;
-                let mut names = table.get(names_at..)?.split(|b| *b == 0);
+                // No more entries than there are bytes.
+                table.get(names_at..)?;
+                let mut name = data.start.checked_add(names_at)?;
                 let mut symbols = Vec::with_capacity(count);
                 for i in 1..=count {
                     let offset = usize::try_from(integer(table, i.checked_mul(*word)?, *word, true)?).ok()?;
-                    symbols.push((names.next()?.into(), *by_offset.get(&offset)?));
+                    let end = string_end(bytes.get(..data.end)?, name)?;
+                    symbols.push((name..end, *by_offset.get(&offset)?));
+                    name = end + 1;
                 }
                 Some(symbols)
             }
@@ -171,18 +176,25 @@ impl Table {
                 let table = bytes.get(data.clone())?;
                 let entries_size = usize::try_from(integer(table, 0, *word, false)?).ok()?;
                 let entries = table.get(*word..word.checked_add(entries_size)?)?;
-                let names = table.get(word.checked_mul(2)?.checked_add(entries_size)?..)?;
+                let names_at = data.start.checked_add(word.checked_mul(2)?)?.checked_add(entries_size)?;
                 let mut symbols = Vec::with_capacity(entries.len() / (2 * word));
                 for entry in entries.chunks_exact(2 * word) {
                     let name = usize::try_from(integer(entry, 0, *word, false)?).ok()?;
                     let offset = usize::try_from(integer(entry, *word, *word, false)?).ok()?;
-                    let name = names.get(name..)?.split(|b| *b == 0).next()?;
-                    symbols.push((name.into(), *by_offset.get(&offset)?));
+                    let name = names_at.checked_add(name)?;
+                    symbols.push((name..string_end(bytes.get(..data.end)?, name)?, *by_offset.get(&offset)?));
                 }
                 Some(symbols)
             }
         }
     }
+}
+
+/// Where the string at `start` ends: before a NUL, or with the bytes.
+fn string_end(bytes: &[u8], start: usize) -> Option<usize> {
+    let rest = bytes.get(start..)?;
+    let length = CStr::from_bytes_until_nul(rest).map_or(rest.len(), CStr::count_bytes);
+    start.checked_add(length)
 }
 
 fn integer(bytes: &[u8], at: usize, width: usize, big_endian: bool) -> Option<u64> {

@@ -128,7 +128,7 @@ pub enum SequenceItem {
         file: FileId,
         /// The members, in the order of the archive.
         modules: Vec<ModuleId>,
-        /// Names in the archive's symbol table with the member that each names; `None` where it has none.
+        /// Names in the archive's symbol table with the member that each names, for linkers that read it; `None` where it has none.
         armap: Option<Vec<(Box<[u8]>, ModuleId)>>,
         whole: bool,
         /// Basename of the archive and of nothing else is what `--exclude-libs` matches.

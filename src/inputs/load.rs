@@ -480,8 +480,13 @@ impl Builder<'_> {
             modules.push(self.inputs.modules.push(module));
         }
         let module_of = |index: usize| modules.get(index).copied();
-        let armap = archive.symbols.map(|symbols| {
-            symbols.into_iter().filter_map(|(name, index)| Some((name, module_of(index)?))).collect()
+        // lld and wild look at the members themselves.
+        let reads_index = !matches!(self.config.linker.dialect, Dialect::Lld | Dialect::Wild);
+        let name = |at: Range<usize>| Some(self.inputs.files.get(file)?.bytes.get(at)?.into());
+        let entry = |(at, index): (Range<usize>, usize)| Some((name(at)?, module_of(index)?));
+        let armap = archive.symbols.map(|symbols| match reads_index {
+            true => symbols.into_iter().filter_map(entry).collect(),
+            false => Vec::new(),
         });
         Built::Archive(modules, armap)
     }

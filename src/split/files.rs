@@ -284,7 +284,8 @@ fn members(
     let mut written = Vec::new();
     match &archive.symbols {
         Some(symbols) => {
-            let symbols: Vec<(usize, &[u8])> = symbols.iter().map(|(name, i)| (*i, &**name)).collect();
+            let symbols: Vec<(usize, &[u8])> =
+                symbols.iter().map(|(name, i)| (*i, bytes.get(name.clone()).unwrap_or_default())).collect();
             archive::write_indexed(&mut written, &contents, &symbols)
         }
         None => archive::write(&mut written, &contents),

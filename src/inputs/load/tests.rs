@@ -44,6 +44,11 @@ fn load_line(dir: &Path, linker: &str, line: &str) -> Inputs {
     load(&config).unwrap()
 }
 
+/// What is shown of archives of two members: lld reads no symbol table of an archive.
+fn as_read(linker: &str, shown: &str) -> String {
+    if linker == "ld.lld-19" { shown.replace("/2]", "/0]") } else { shown.to_owned() }
+}
+
 /// The sequence of inputs in short form, a word for each item.
 fn shown(inputs: &Inputs) -> String {
     let base = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
@@ -87,7 +92,7 @@ fn libraries_and_scripts_in_the_order_of_the_line() {
                 libthin.a[2/2]:whole"
             }
         };
-        assert_eq!(shown(&inputs), want, "{linker}: {:?}", inputs.limits);
+        assert_eq!(shown(&inputs), as_read(linker, want), "{linker}: {:?}", inputs.limits);
         assert!(inputs.limits.is_empty(), "{linker}: {:?}", inputs.limits);
         assert_eq!(inputs.sequence.len(), inputs.origins.len());
         assert_eq!(inputs.origins[5], Some(4));
@@ -172,7 +177,7 @@ fn sysroot_prefixes() {
     for linker in ["ld.lld-19", "ld.bfd", "ld.gold", "ld.mold"] {
         let inputs = load_line(dir.path(), linker, "--sysroot=DIR/root -L=/lib -ly -ls");
         let want = if linker == "ld.mold" { "liby.a[2/2] ( )" } else { "liby.a[2/2] ( liby.a[2/2] )" };
-        assert_eq!(shown(&inputs), want, "{linker} {:?}", inputs.limits);
+        assert_eq!(shown(&inputs), as_read(linker, want), "{linker} {:?}", inputs.limits);
     }
 }
 
