@@ -63,6 +63,11 @@ impl PartialEq for dyn AnyName + '_ {
 
 impl Eq for dyn AnyName + '_ {}
 
+/// Locks of the map: so many more than threads that these seldom wait for each other.
+fn shards() -> usize {
+    (64 * rayon::current_num_threads()).next_power_of_two()
+}
+
 /// The table while and after it is built; frozen once `intern` returns.
 #[derive(Debug)]
 pub struct SymbolTable<'a> {
@@ -79,7 +84,7 @@ impl<'a> SymbolTable<'a> {
     pub fn intern(lists: &[Vec<&'a [u8]>]) -> (Self, Vec<Vec<SymbolId>>) {
         let total: usize = lists.iter().map(Vec::len).sum();
         let map: DashMap<HashedName<'a>, u32, FxBuildHasher> =
-            DashMap::with_capacity_and_hasher(total / 2, FxBuildHasher);
+            DashMap::with_capacity_and_hasher_and_shard_amount(total / 2, FxBuildHasher, shards());
         // By provisional number, the first mention. No number is before its entry is in the map.
         let firsts: Vec<AtomicU64> = (0..total).into_par_iter().map(|_| AtomicU64::new(u64::MAX)).collect();
         let next = AtomicU32::new(0);
@@ -91,7 +96,11 @@ impl<'a> SymbolTable<'a> {
                     let number = *map
                         .entry(HashedName::new(name))
                         .or_insert_with(|| next.fetch_add(1, Ordering::Relaxed));
-                    firsts[number as usize].fetch_min((l as u64) << 32 | i as u64, Ordering::Relaxed);
+                    let (first, here) = (&firsts[number as usize], (l as u64) << 32 | i as u64);
+                    // Most are no first mention, and reading is cheaper than writing where several threads do.
+                    if here < first.load(Ordering::Relaxed) {
+                        first.fetch_min(here, Ordering::Relaxed);
+                    }
                     SymbolId(number)
                 };
                 names.iter().enumerate().map(number).collect()
