@@ -1,6 +1,7 @@
 //! Paths of copies, and what they stand for.
 //!
-//! A copy lies in a numbered folder, under the basename of its original, and what the linker says or writes of it is for people who know the original.
+//! A copy lies in a numbered folder, under the basename of its original, and what the linker says or writes of it is for people who know the original. Safe because the folder
+//! is ours alone: no other path begins like a copy's.
 //! Left out: which files have the linker's words in them ([`crate::link`]).
 
 use std::path::{Component, Path, PathBuf};

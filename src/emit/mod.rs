@@ -2,7 +2,7 @@
 //!
 //! Emission decides nothing: what goes stands in the [`ModulePlan`](crate::plan::ModulePlan), and a plan that
 //! would leave a reference without a definition is an error here, never a guess. A module from which nothing
-//! goes is not rewritten at all; its bytes are passed on.
+//! goes is not rewritten at all; its bytes are passed on. [`tree`] writes the files that the linker gets, and [`link_line`] the words that name them.
 //!
 //! LLVM bitcode is rewritten by [`bitcode`]. [`object::rewrite`] is the list of the steps for one native module. They work on one model: sections by their old
 //! index with a disposition each ([`sections`]), symbols by their old index with a disposition each ([`symbols`]), and the
@@ -12,11 +12,9 @@ pub mod ahead;
 pub mod archive;
 pub mod bitcode;
 pub mod cached;
-mod debug;
 mod copy_names;
+mod debug;
 mod input;
-pub use copy_names::{CopyNames, without_dots};
-pub use debug::ExplicitDebug;
 pub mod keep;
 mod link_line;
 pub mod object;
@@ -36,3 +34,6 @@ mod tests;
 mod treatment;
 mod unwind;
 mod write;
+
+pub use copy_names::{CopyNames, without_dots};
+pub use debug::ExplicitDebug;

@@ -3,8 +3,8 @@
 //! Each module of Rust's standard library has its bitcode in such a section, `.llvmbc`, which is most of its bytes. Linkers put none of them
 //! into an executable or a shared library (gABI, "Section Attribute Flags") and read none, so that writing and reading them is for nothing. A plugin other than
 //! gcc's may take the bitcode in place of the code: then they stay. Left out: modules from which nothing else goes; sections that something else names;
-//! references from such sections, which are in no summary and no compiler writes; and others with the flag, of which a linker may make something by
-//! their name (`.note.GNU-stack`).
+//! references from such sections, which are in no summary and no compiler writes; and other sections with the flag, such as `.note.GNU-stack`, of which a
+//! linker may make something by their name.
 
 use std::borrow::Cow;
 use std::ffi::OsString;

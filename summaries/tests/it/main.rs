@@ -7,6 +7,7 @@ mod choices;
 mod closed;
 mod compilers;
 mod data;
+mod divisible;
 mod flow;
 mod flow_corners;
 mod flow_parts;
