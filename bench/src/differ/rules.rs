@@ -169,7 +169,7 @@ pub(crate) const RULES: &[Rule] = &[
         reason: "a link that succeeds may say by which limit something was not pruned",
         applies: |d| {
             d.plain_linked
-                && d.line.starts_with("+stderr: lto-prune: warning: summarise: ")
+                && d.line.starts_with("+stderr: lto-prune: warning: gate: ")
                 && (d.line.ends_with("; nothing is pruned") || d.line.ends_with("; the module is kept whole"))
         },
     },
