@@ -30,11 +30,10 @@ use crate::plan::ModulePlan;
 const RELA: &[u8] = b".rela";
 
 /// Everything that was decided, in old numbers and new.
-struct Model<'a, 'p> {
+struct Model<'a> {
     input: &'a Input<'a>,
     parts: &'a SplitSections<'a>,
     dispositions: SectionDisposition,
-    symbols: Symbols<'p>,
     unwind: Unwind,
     scan: Scan,
     sections: Numbering,
@@ -109,7 +108,7 @@ fn rewrite_without(
     }
     let sections = number_sections(&input, &mut dispositions, &parts, &scan)?;
     let input = &input;
-    Model { input, parts: &parts, dispositions, symbols, unwind, scan, sections, table, profile }.write()
+    Model { input, parts: &parts, dispositions, unwind, scan, sections, table, profile }.write()
 }
 
 /// Relocation sections whose entries all went go; so does an `.eh_frame` of which nothing is left, unless a symbol
@@ -159,7 +158,7 @@ fn number_sections(
     }
 }
 
-impl Model<'_, '_> {
+impl Model<'_> {
     fn write(&self) -> Result<Vec<u8>> {
         let (mut symbol_names, mut section_names) = self.names()?;
         let shared = self.input.symbol_names == Some(self.input.section_names);
@@ -193,8 +192,8 @@ impl Model<'_, '_> {
         };
         let output = Output {
             input: self.input,
-            symbols: &self.symbols,
             parts: self.parts,
+            scan: &self.scan,
             table: &self.table,
             unwind: &self.unwind,
         };

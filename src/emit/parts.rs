@@ -15,8 +15,6 @@
 //! Left out: where atoms begin and end, and what their references mean; the summary says so. Bytes before the first
 //! atom, and between a run and the next atom, are padding and go.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use object::elf;
 use summaries::native::significance::Significance;
 use summaries::{Atom, AtomIdx, ModuleSummary, SHORT_JUMP};
@@ -91,8 +89,6 @@ pub(super) struct SplitSections<'s> {
     synthesized: Vec<Synthesized>,
     /// What addresses in debug information mean where their place alone does not say, sorted.
     pub(super) meant: Vec<Meant>,
-    /// Where in `meant` the last answer was found.
-    near: AtomicUsize,
     /// (section, start, end) of ranges whose relocations go with their dropped owner; sorted and apart.
     ownerless: Vec<(u32, u64, u64)>,
 }
@@ -123,7 +119,6 @@ impl<'s> SplitSections<'s> {
             atoms: vec![(0, 0); input.sections.len()],
             synthesized: Vec::new(),
             meant: Vec::new(),
-            near: AtomicUsize::new(0),
             ownerless: Vec::new(),
         };
         let planned: Vec<(&Atom, Action)> = summary.atoms.iter().zip(plan.atoms.iter().copied()).collect();
@@ -213,10 +208,16 @@ impl<'s> SplitSections<'s> {
         self.plan.atoms.get(first).copied().filter(|_| !atoms.is_empty())
     }
 
-    /// The atom that an address in debug information means: `offset` of `section` holds one of `place` in `parted`. Padding
-    /// belongs to the atom before it.
-    pub(super) fn described(&self, section: u32, offset: u64, parted: u32, place: u64) -> Option<AtomIdx> {
-        if let Some(atom) = self.meant_at((section, offset)) {
+    /// The atom that an address in debug information means: `at` (section and offset) holds one of `place` in `parted`. Padding
+    /// belongs to the atom before it. `near` is where the last answer was found in what is noted.
+    pub(super) fn described(
+        &self,
+        at: (u32, u64),
+        parted: u32,
+        place: u64,
+        near: &mut usize,
+    ) -> Option<AtomIdx> {
+        if let Some(atom) = self.meant_at(at, near) {
             return Some(atom);
         }
         let (first, atoms) = self.atoms_of(parted);
@@ -225,14 +226,12 @@ impl<'s> SplitSections<'s> {
     }
 
     /// What is noted for a place. Relocations are asked about in the order of their places, so that the next answer is here or one further.
-    fn meant_at(&self, place: (u32, u64)) -> Option<AtomIdx> {
+    fn meant_at(&self, place: (u32, u64), near: &mut usize) -> Option<AtomIdx> {
         let is_before = |i: usize| self.meant.get(i).is_some_and(|(at, _)| *at < place);
         let begins = |i: &usize| i.checked_sub(1).is_none_or(is_before) && !is_before(*i);
-        let near = self.near.load(Ordering::Relaxed);
-        let found = [near, near + 1].into_iter().find(begins);
-        let found = found.unwrap_or_else(|| self.meant.partition_point(|(at, _)| *at < place));
-        self.near.store(found, Ordering::Relaxed);
-        self.meant.get(found).filter(|(at, _)| *at == place).map(|(_, atom)| *atom)
+        let found = [*near, *near + 1].into_iter().find(begins);
+        *near = found.unwrap_or_else(|| self.meant.partition_point(|(at, _)| *at < place));
+        self.meant.get(*near).filter(|(at, _)| *at == place).map(|(_, atom)| *atom)
     }
 
     /// What the address-significance table of the module says, if it gets one.

@@ -1,13 +1,14 @@
 //! The relocations of an object: which symbols and parts they keep in use, and the bytes of relocation sections.
 //!
-//! What becomes of each is decided in [`treatment`](super::treatment), the same way in both passes: [`scan`] before symbols
-//! and sections are numbered, [`write`] and [`write_parts`] after. What the parting of a section adds
+//! What becomes of each is decided once, by [`scan`], before symbols and sections are numbered
+//! ([`treatment`](super::treatment)); [`write()`] and [`write_parts`] do it. What the parting of a section adds
 //! ([`SplitSections::synthesized`]) goes into its first relocation section, or into a new one, in the order of offsets.
 //!
 //! Left out: REL relocations; the front end keeps modules that have them as they are.
 
 use object::elf;
 use object::{I64, U64, pod};
+use rayon::prelude::*;
 
 use super::input::{Input, LE, Rela, Role};
 use super::parts::SplitSections;
@@ -28,9 +29,15 @@ struct Patch {
     value: u64,
 }
 
+/// So many relocations of a section are one piece of work, which another thread may take. Only large objects have more, and
+/// tests of this crate.
+const SHARE: usize = if cfg!(test) { 3 } else { 1 << 14 };
+
 /// What [`scan`] found out of all relocations, before anything is written.
 #[derive(Debug, Default)]
 pub(super) struct Scan {
+    /// By relocation section that stays: what becomes of each entry, in pieces of [`SHARE`].
+    treatments: Vec<Vec<Vec<Treatment>>>,
     /// The bytes that change where a relocation goes, by section.
     patches: Vec<Patch>,
     /// By section: the relocation section has an entry left.
@@ -53,41 +60,33 @@ pub(super) fn scan(
     parts: &SplitSections<'_>,
     symbols: &mut Symbols<'_>,
 ) -> Result<Scan> {
-    let mut scan = Scan { has_entries: vec![false; input.sections.len()], ..Scan::default() };
+    let count = input.sections.len();
+    let mut scan =
+        Scan { treatments: vec![Vec::new(); count], has_entries: vec![false; count], ..Scan::default() };
     for (index, section) in input.sections.iter().enumerate().skip(1) {
         if input.role(index) != Role::Relocations {
             continue;
         }
         let target_index = section.sh_info.get(LE) as usize;
         let entries: &[Rela] = input.table(index)?;
+        entries.iter().for_each(|e| symbols.note_input(e.r_sym(LE, false)));
         if !dispositions.keeps(index) {
-            entries.iter().for_each(|e| symbols.note_input(e.r_sym(LE, false)));
             continue;
         }
         let target = Target::of(input, target_index)?;
-        let moved = unwind.of(target.section);
         let parted = parts.of(target.section);
+        let treatments = treatments(input, unwind, parts, symbols, target, entries)?;
         let mut any = entries.is_empty() && parted.is_none();
-        for entry in entries {
+        for (entry, treatment) in entries.iter().zip(treatments.iter().flatten()) {
             let symbol = entry.r_sym(LE, false);
             let offset = entry.r_offset.get(LE);
-            symbols.note_input(symbol);
-            if moved.is_some_and(|m| m.relocated(offset).is_none()) {
-                continue;
+            if *treatment != Treatment::Remove
+                && let Some(run) = parted.and_then(|p| p.run_at(offset))
+            {
+                scan.of_parts.old.push((index as u32, run));
+                any = true;
             }
-            let treatment = match parted.map(|p| p.run_at(offset)) {
-                Some(None) => continue,
-                Some(Some(run)) => {
-                    let treatment = treat(input, symbols, parts, target, entry)?;
-                    if treatment != Treatment::Remove {
-                        scan.of_parts.old.push((index as u32, run));
-                        any = true;
-                    }
-                    treatment
-                }
-                None => treat(input, symbols, parts, target, entry)?,
-            };
-            match treatment {
+            match *treatment {
                 Treatment::Keep => {
                     check_unmoved(input, unwind, target, entry)?;
                     symbols.note_kept(symbol);
@@ -105,13 +104,45 @@ pub(super) fn scan(
                 }
             }
         }
-        if let Some(slot) = scan.has_entries.get_mut(index) {
-            *slot = any;
+        if let (Some(has_entries), Some(slot)) =
+            (scan.has_entries.get_mut(index), scan.treatments.get_mut(index))
+        {
+            (*has_entries, *slot) = (any, treatments);
         }
     }
     scan.patches.sort_by_key(|p| p.section);
     scan.synthesize(input, dispositions, parts)?;
     Ok(scan)
+}
+
+/// What becomes of the entries of a relocation section, in their order. Those that are in nothing that stays go.
+fn treatments(
+    input: &Input<'_>,
+    unwind: &Unwind,
+    parts: &SplitSections<'_>,
+    symbols: &Symbols<'_>,
+    target: Target,
+    entries: &[Rela],
+) -> Result<Vec<Vec<Treatment>>> {
+    let (moved, parted) = (unwind.of(target.section), parts.of(target.section));
+    let goes = |offset: u64| {
+        moved.is_some_and(|m| m.relocated(offset).is_none())
+            || parted.is_some_and(|p| p.run_at(offset).is_none())
+    };
+    let share = |entries: &[Rela]| {
+        let mut near = 0;
+        let treatment = |entry: &Rela| match goes(entry.r_offset.get(LE)) {
+            true => Ok(Treatment::Remove),
+            false => treat(input, symbols, parts, target, entry, &mut near),
+        };
+        entries.iter().map(treatment).collect::<Result<Vec<Treatment>>>()
+    };
+    let shares: Vec<Result<Vec<Treatment>>> = match entries.len() > SHARE {
+        true => entries.par_chunks(SHARE).map(share).collect(),
+        false => vec![share(entries)],
+    };
+    // Of several errors it is always the first.
+    shares.into_iter().collect()
 }
 
 /// A place inside an unwind section that moved can't be named by section symbol and addend any more: an addend
@@ -186,6 +217,11 @@ impl Scan {
         Ok(())
     }
 
+    /// What becomes of the entries of relocation section `index`, in their order.
+    fn treatments(&self, index: usize) -> impl Iterator<Item = &Treatment> {
+        self.treatments.get(index).into_iter().flatten().flatten()
+    }
+
     /// Whether relocation section `index` has an entry left (or had none in the input).
     pub(super) fn has_entries(&self, index: usize) -> bool {
         self.has_entries.get(index).copied().unwrap_or(false)
@@ -213,8 +249,8 @@ impl Scan {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Output<'o> {
     pub(super) input: &'o Input<'o>,
-    pub(super) symbols: &'o Symbols<'o>,
     pub(super) parts: &'o SplitSections<'o>,
+    pub(super) scan: &'o Scan,
     pub(super) table: &'o EmittedSymbols,
     pub(super) unwind: &'o Unwind,
 }
@@ -222,15 +258,14 @@ pub(super) struct Output<'o> {
 /// The entries of relocation section `index` as they are in the output.
 pub(super) fn write(output: Output<'_>, index: usize, out: &mut Vec<u8>) -> Result<()> {
     let Output { input, unwind, .. } = output;
-    let target = Target::of(input, input.section(index)?.sh_info.get(LE) as usize)?;
-    let moved = unwind.of(target.section);
-    for entry in input.table::<Rela>(index)? {
+    let moved = unwind.of(input.section(index)?.sh_info.get(LE));
+    for (entry, treatment) in input.table::<Rela>(index)?.iter().zip(output.scan.treatments(index)) {
         let mut new = *entry;
         if let Some(moved) = moved {
             let Some(offset) = moved.relocated(entry.r_offset.get(LE)) else { continue };
             new.r_offset = U64::new(LE, offset);
         }
-        if let Some(new) = written(output, index, target, entry, new)? {
+        if let Some(new) = written(output, index, treatment, new)? {
             out.extend_from_slice(pod::bytes_of(&new));
         }
     }
@@ -248,7 +283,6 @@ pub(super) fn write_parts(
 ) -> Result<Vec<Vec<u8>>> {
     let Output { input, parts, table, .. } = output;
     let Some(parted) = parts.of(section) else { return Ok(Vec::new()) };
-    let target = Target::of(input, section as usize)?;
     let mut entries: Vec<Vec<Rela>> = vec![Vec::new(); parted.runs.len()];
     let mut push = |offset: u64, mut entry: Rela| {
         let Some(run) = parted.run_at(offset) else { return };
@@ -259,12 +293,9 @@ pub(super) fn write_parts(
         }
     };
     if let Some(index) = index {
-        for entry in input.table::<Rela>(index)? {
-            let offset = entry.r_offset.get(LE);
-            if parted.run_at(offset).is_some()
-                && let Some(new) = written(output, index, target, entry, *entry)?
-            {
-                push(offset, new);
+        for (entry, treatment) in input.table::<Rela>(index)?.iter().zip(output.scan.treatments(index)) {
+            if let Some(new) = written(output, index, treatment, *entry)? {
+                push(entry.r_offset.get(LE), new);
             }
         }
     }
@@ -293,19 +324,13 @@ pub(super) fn write_parts(
     Ok(entries.iter().map(|run| pod::bytes_of_slice(run).to_vec()).collect())
 }
 
-/// A relocation as it is written; `None` if it is not. `new` is `entry`, moved.
-fn written(
-    output: Output<'_>,
-    index: usize,
-    target: Target,
-    entry: &Rela,
-    mut new: Rela,
-) -> Result<Option<Rela>> {
+/// A relocation as it is written; `None` if it is not. `new` is that of the input, moved.
+fn written(output: Output<'_>, index: usize, treatment: &Treatment, mut new: Rela) -> Result<Option<Rela>> {
     let Output { input, table, .. } = output;
-    let kind = entry.r_type(LE, false);
-    match treat(input, output.symbols, output.parts, target, entry)? {
+    let kind = new.r_type(LE, false);
+    match *treatment {
         Treatment::Keep => {
-            let symbol = table.of(entry.r_sym(LE, false)).ok_or_else(|| lost(input, index))?;
+            let symbol = table.of(new.r_sym(LE, false)).ok_or_else(|| lost(input, index))?;
             new.set_r_info(LE, false, symbol, kind);
         }
         Treatment::Retarget { section, run, addend } => {

@@ -1,4 +1,4 @@
-//! The treatment of each relocation (keep, retarget, resolve here, remove): one decision for both passes over them.
+//! The treatment of each relocation: keep, retarget, resolve here, remove.
 //!
 //! In an allocated section every relocation stays, and one whose symbol has no definition left is an error: the
 //! plan was wrong. In a section that is not allocated (debug information above all) a relocation to what is
@@ -108,13 +108,14 @@ pub(super) fn field_of(kind: RelocationType) -> Option<(u8, Formula)> {
     })
 }
 
-/// Decide one relocation. The decision depends on the plan only, so that both passes over the relocations agree.
+/// Decide one relocation. `near` is any number to begin with, and then what the last decision left there.
 pub(super) fn treat(
     input: &Input<'_>,
     symbols: &Symbols<'_>,
     parts: &SplitSections<'_>,
     target: Target,
     entry: &Rela,
+    near: &mut usize,
 ) -> Result<Treatment> {
     let symbol = entry.r_sym(LE, false);
     if symbol as usize >= input.symbols.len() && input.added_section(symbol).is_some() {
@@ -124,7 +125,7 @@ pub(super) fn treat(
         return Ok(Treatment::Remove);
     }
     if let Some(parted) = parts.of_symbol(input, symbol)? {
-        return treat_part(input, parts, target, entry, parted);
+        return treat_part(input, parts, target, entry, parted, near);
     }
     let disposition = symbols.disposition(symbol)?;
     let stub = symbols.is_stub(symbol);
@@ -152,6 +153,7 @@ fn treat_part(
     target: Target,
     entry: &Rela,
     parted: &Parted,
+    near: &mut usize,
 ) -> Result<Treatment> {
     let (offset, addend) = (entry.r_offset.get(LE), entry.r_addend.get(LE));
     let error = |what: &str| {
@@ -166,7 +168,8 @@ fn treat_part(
     let spot = if target.alloc && !target.unwind || is_debug {
         let atom = match is_debug {
             true => {
-                parts.described(target.section, offset, parted.section, u64::try_from(addend).unwrap_or(0))
+                let place = u64::try_from(addend).unwrap_or(0);
+                parts.described((target.section, offset), parted.section, place, near)
             }
             false => parts.retarget(target.section, offset).or(parted.only()),
         };

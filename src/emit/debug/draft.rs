@@ -44,6 +44,16 @@ impl Draft {
         self.bytes.len() as u64
     }
 
+    /// Append another draft of the same section, which was begun by itself.
+    pub(super) fn append(&mut self, mut other: Draft) {
+        let moved = self.len();
+        self.bytes.append(&mut other.bytes);
+        other.relocations.iter_mut().for_each(|r| r.r_offset.set(LE, r.r_offset.get(LE) + moved));
+        self.relocations.append(&mut other.relocations);
+        other.meant.iter_mut().for_each(|((_, at), _)| *at += moved);
+        self.meant.append(&mut other.meant);
+    }
+
     pub(super) fn uleb(&mut self, value: u64) {
         uleb(&mut self.bytes, value);
     }
@@ -134,6 +144,12 @@ impl OffsetMap {
     /// Note that old bytes from `start` to `end` are at `new`, either copied or written in another form.
     pub(super) fn push(&mut self, start: u64, end: u64, new: u64, copied: bool) {
         self.segments.push((start, end, new, copied));
+    }
+
+    /// Append what another map knows of the bytes behind, which are at `moved` in the new section.
+    pub(super) fn append(&mut self, other: OffsetMap, moved: u64) {
+        let segments = other.segments.into_iter();
+        self.segments.extend(segments.map(|(start, end, new, copied)| (start, end, new + moved, copied)));
     }
 
     /// The new offset for an old one. `near` is any number to begin with, and after that where the last question was answered: most

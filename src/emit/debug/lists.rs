@@ -10,6 +10,7 @@
 use std::sync::Arc;
 
 use gimli::constants as dw;
+use rayon::prelude::*;
 use summaries::AtomIdx;
 
 use super::draft::{Draft, OffsetMap, uleb};
@@ -121,6 +122,19 @@ impl<'c> Cursor<'c> {
     }
 }
 
+/// So many lists are one piece of work, which another thread may take. Only large objects have more, and tests of this crate.
+const SHARE: usize = if cfg!(test) { 2 } else { 1 << 12 };
+
+/// Neighbouring lists, written anew.
+struct Share {
+    /// Where the first of them was in the old section.
+    start: u64,
+    /// Where the old bytes of all of them end.
+    end: u64,
+    draft: Draft,
+    map: OffsetMap,
+}
+
 /// The section that is rewritten, and what its lists refer to.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ListSection<'s, 'a> {
@@ -137,26 +151,24 @@ pub(super) struct ListSection<'s, 'a> {
 impl ListSection<'_, '_> {
     /// Write the section anew. `uses` are all lists of it that attributes refer to, sorted by offset.
     pub(super) fn rewrite(self, uses: &[ListUse]) -> Result<(Draft, OffsetMap)> {
+        let alike = |a: &ListUse, b: &ListUse| a.offset == b.offset;
+        if uses.array_windows().any(|[a, b]| alike(a, b) && a.of != b.of) {
+            return Err(invalid("is of two units with different bases"));
+        }
+        let lists: Vec<&ListUse> = uses.chunk_by(alike).filter_map(|same| same.first()).collect();
+        // What is between the lists of two shares is of none.
+        let shares: Vec<Result<Share>> = lists.par_chunks(SHARE).map(|lists| self.share(lists)).collect();
         let (mut draft, mut map) = (Draft::in_place_of(self.section), OffsetMap::default());
         let mut at = 0;
-        for (i, list) in uses.iter().enumerate() {
-            if let Some(before) = i.checked_sub(1).and_then(|i| uses.get(i))
-                && before.offset == list.offset
-            {
-                if before.of != list.of {
-                    return Err(invalid("is of two units with different bases"));
-                }
-                continue;
+        for share in shares {
+            let share = share?;
+            if at <= share.start {
+                map.push(at, share.start, draft.len(), true);
+                draft.copy(self.section, at, share.start)?;
             }
-            if at <= list.offset {
-                map.push(at, list.offset, draft.len(), true);
-                draft.copy(self.section, at, list.offset)?;
-            }
-            // gcc lets the ranges of an inner block be the tail of those of an outer one: that is a list by itself here.
-            let (entries, end) = self.read(list)?;
-            map.push(list.offset, end, draft.len(), false);
-            self.write(&mut draft, list, &entries)?;
-            at = at.max(end);
+            map.append(share.map, draft.len());
+            draft.append(share.draft);
+            at = at.max(share.end);
         }
         let end = self.section.raw.len() as u64;
         map.push(at, end, draft.len(), true);
@@ -165,6 +177,26 @@ impl ListSection<'_, '_> {
             self.correct_headers(&mut draft, &map)?;
         }
         Ok((draft, map))
+    }
+
+    /// Write neighbouring lists anew, with the bytes between them.
+    fn share(self, lists: &[&ListUse]) -> Result<Share> {
+        let start = lists.first().map_or(0, |list| list.offset);
+        let mut share =
+            Share { start, end: start, draft: Draft::new(self.section.index), map: OffsetMap::default() };
+        let Share { end: at, draft, map, .. } = &mut share;
+        for list in lists {
+            if *at <= list.offset {
+                map.push(*at, list.offset, draft.len(), true);
+                draft.copy(self.section, *at, list.offset)?;
+            }
+            // gcc lets the ranges of an inner block be the tail of those of an outer one: that is a list by itself here.
+            let (entries, end) = self.read(list)?;
+            map.push(list.offset, end, draft.len(), false);
+            self.write(draft, list, &entries)?;
+            *at = (*at).max(end);
+        }
+        Ok(share)
     }
 
     /// The ranges of a list, in made-up addresses.
