@@ -125,7 +125,7 @@ impl<'c> Cursor<'c> {
 /// So many lists are one piece of work, which another thread may take. Only large objects have more, and tests of this crate.
 const SHARE: usize = if cfg!(test) { 2 } else { 1 << 12 };
 
-/// Neighbouring lists, written anew.
+/// Neighbouring lists of a section, written anew.
 struct Share {
     /// Where the first of them was in the old section.
     start: u64,
