@@ -29,15 +29,15 @@ struct Patch {
     value: u64,
 }
 
-/// So many relocations of a section are one piece of work, which another thread may take. Only large objects have more, and
-/// tests of this crate.
+/// So many relocations are one piece of work, which another thread may take. Few objects have more of one section; the unit
+/// tests divide earlier, so that they see the seams of pieces.
 const SHARE: usize = if cfg!(test) { 3 } else { 1 << 14 };
 
 /// What [`scan`] found out of all relocations, before anything is written.
 #[derive(Debug, Default)]
 pub(super) struct Scan {
-    /// By relocation section that stays: what becomes of each entry, in pieces of [`SHARE`].
-    treatments: Vec<Vec<Vec<Treatment>>>,
+    /// By section: what becomes of each entry, where it is a relocation section that stays.
+    treatments: Vec<Vec<Treatment>>,
     /// The bytes that change where a relocation goes, by section.
     patches: Vec<Patch>,
     /// By section: the relocation section has an entry left.
@@ -77,7 +77,7 @@ pub(super) fn scan(
         let parted = parts.of(target.section);
         let treatments = treatments(input, unwind, parts, symbols, target, entries)?;
         let mut any = entries.is_empty() && parted.is_none();
-        for (entry, treatment) in entries.iter().zip(treatments.iter().flatten()) {
+        for (entry, treatment) in entries.iter().zip(&treatments) {
             let symbol = entry.r_sym(LE, false);
             let offset = entry.r_offset.get(LE);
             if *treatment != Treatment::Remove
@@ -123,7 +123,7 @@ fn treatments(
     symbols: &Symbols<'_>,
     target: Target,
     entries: &[Rela],
-) -> Result<Vec<Vec<Treatment>>> {
+) -> Result<Vec<Treatment>> {
     let (moved, parted) = (unwind.of(target.section), parts.of(target.section));
     let goes = |offset: u64| {
         moved.is_some_and(|m| m.relocated(offset).is_none())
@@ -137,12 +137,12 @@ fn treatments(
         };
         entries.iter().map(treatment).collect::<Result<Vec<Treatment>>>()
     };
-    let shares: Vec<Result<Vec<Treatment>>> = match entries.len() > SHARE {
-        true => entries.par_chunks(SHARE).map(share).collect(),
-        false => vec![share(entries)],
-    };
+    if entries.len() <= SHARE {
+        return share(entries);
+    }
+    let shares: Vec<Result<Vec<Treatment>>> = entries.par_chunks(SHARE).map(share).collect();
     // Of several errors it is always the first.
-    shares.into_iter().collect()
+    Ok(shares.into_iter().collect::<Result<Vec<_>>>()?.concat())
 }
 
 /// A place inside an unwind section that moved can't be named by section symbol and addend any more: an addend
@@ -217,11 +217,6 @@ impl Scan {
         Ok(())
     }
 
-    /// What becomes of the entries of relocation section `index`, in their order.
-    fn treatments(&self, index: usize) -> impl Iterator<Item = &Treatment> {
-        self.treatments.get(index).into_iter().flatten().flatten()
-    }
-
     /// Whether relocation section `index` has an entry left (or had none in the input).
     pub(super) fn has_entries(&self, index: usize) -> bool {
         self.has_entries.get(index).copied().unwrap_or(false)
@@ -255,11 +250,21 @@ pub(super) struct Output<'o> {
     pub(super) unwind: &'o Unwind,
 }
 
+impl<'o> Output<'o> {
+    /// The entries of relocation section `index`, each with what becomes of it.
+    fn decided(&self, index: usize) -> Result<impl Iterator<Item = (&'o Rela, &'o Treatment)>> {
+        let entries: &[Rela] = self.input.table(index)?;
+        let treatments = self.scan.treatments.get(index).filter(|t| t.len() == entries.len());
+        let undecided = || self.input.about(index, "what becomes of its relocations is not decided");
+        Ok(entries.iter().zip(treatments.ok_or_else(undecided)?))
+    }
+}
+
 /// The entries of relocation section `index` as they are in the output.
 pub(super) fn write(output: Output<'_>, index: usize, out: &mut Vec<u8>) -> Result<()> {
     let Output { input, unwind, .. } = output;
     let moved = unwind.of(input.section(index)?.sh_info.get(LE));
-    for (entry, treatment) in input.table::<Rela>(index)?.iter().zip(output.scan.treatments(index)) {
+    for (entry, treatment) in output.decided(index)? {
         let mut new = *entry;
         if let Some(moved) = moved {
             let Some(offset) = moved.relocated(entry.r_offset.get(LE)) else { continue };
@@ -293,7 +298,7 @@ pub(super) fn write_parts(
         }
     };
     if let Some(index) = index {
-        for (entry, treatment) in input.table::<Rela>(index)?.iter().zip(output.scan.treatments(index)) {
+        for (entry, treatment) in output.decided(index)? {
             if let Some(new) = written(output, index, treatment, *entry)? {
                 push(entry.r_offset.get(LE), new);
             }

@@ -166,7 +166,7 @@ fn script(case: &Case, features: &[Feature], tools: &Tools, lines: &[String]) ->
 fn key(case: &Case, line: &str) -> String {
     let line = match line {
         _ if line[1..].starts_with("link status") => "status",
-        _ if line.contains("lto-prune: warning: gate: ") => "our warning",
+        _ if rules::is_limit(line) => "our warning",
         _ => line,
     };
     format!("{}: {line}", case.linker)

@@ -122,7 +122,8 @@ impl<'c> Cursor<'c> {
     }
 }
 
-/// So many lists are one piece of work, which another thread may take. Only large objects have more, and tests of this crate.
+/// So many lists are one piece of work, which another thread may take. Few objects have more; the unit tests divide earlier, so
+/// that they see the seams of pieces.
 const SHARE: usize = if cfg!(test) { 2 } else { 1 << 12 };
 
 /// Neighbouring lists of a section, written anew.
@@ -156,7 +157,7 @@ impl ListSection<'_, '_> {
             return Err(invalid("is of two units with different bases"));
         }
         let lists: Vec<&ListUse> = uses.chunk_by(alike).filter_map(|same| same.first()).collect();
-        // What is between the lists of two shares is of none.
+        // The bytes between the last list of a share and the first of the next one are copied here.
         let shares: Vec<Result<Share>> = lists.par_chunks(SHARE).map(|lists| self.share(lists)).collect();
         let (mut draft, mut map) = (Draft::in_place_of(self.section), OffsetMap::default());
         let mut at = 0;

@@ -286,25 +286,14 @@ fn write(
         let of_spans = needs.spans.iter().zip(&mut places).filter(|(s, _)| of_version(s));
         of_spans.zip(offsets).for_each(|((_, place), offset)| *place = (symbol, offset));
     }
-    let (mut drafts, offsets): (Vec<Draft>, Vec<OffsetMap>) = rewritten.into_iter().unzip();
+    let (drafts, offsets): (Vec<Draft>, Vec<OffsetMap>) = rewritten.into_iter().unzip();
     let sections_of: Vec<usize> = drafts.iter().map(|draft| draft.index).collect();
     let maps = Maps::new(input, &sections_of, &offsets)?;
     let mut abbreviations = sections.abbreviations.as_ref().map(|a| a.raw.to_vec()).unwrap_or_default();
-    drafts.iter_mut().for_each(|draft| needs.meant.append(&mut draft.meant));
-    let change_all_units = || {
-        let change = |mut units: DebugSection<'_>| {
-            let relocations = maps.apply(input, std::mem::take(&mut units.relocations).into_owned())?;
-            change_units(units, relocations, &needs, &places, &mut abbreviations)
-        };
-        sections.units.into_iter().map(change).collect::<Result<Vec<Change>>>()
-    };
-    let change = |draft: Draft| {
-        let relocations = Some(maps.apply(input, draft.relocations)?);
-        Ok(Change { section: draft.index, bytes: Some(draft.bytes), relocations })
-    };
-    let (units, drafts) =
-        rayon::join(change_all_units, || drafts.into_iter().map(change).collect::<Result<Vec<Change>>>());
-    surgery.changes.append(&mut units?);
+    for mut units in sections.units {
+        let relocations = maps.apply(input, std::mem::take(&mut units.relocations).into_owned())?;
+        surgery.changes.push(change_units(units, relocations, &needs, &places, &mut abbreviations)?);
+    }
     if let Some(old) = sections.abbreviations.as_ref().filter(|old| old.raw.len() < abbreviations.len()) {
         surgery.changes.push(Change {
             section: old.index,
@@ -312,11 +301,15 @@ fn write(
             relocations: Some(old.relocations.to_vec()),
         });
     }
-    surgery.changes.append(&mut drafts?);
+    for draft in drafts {
+        let Draft { index, bytes, relocations, mut meant, .. } = draft;
+        needs.meant.append(&mut meant);
+        let relocations = Some(maps.apply(input, relocations)?);
+        surgery.changes.push(Change { section: index, bytes: Some(bytes), relocations });
+    }
     maps.apply_elsewhere(input, &mut surgery)?;
     surgery.decompress(input)?;
-    // It is made of a few ascending runs, which a stable sort only merges.
-    needs.meant.sort();
+    needs.meant.sort_unstable();
     needs.meant.dedup();
     let added = (0..surgery.additions.len()).map(|i| surgery::index_of_addition(input, i) as u32).collect();
     Ok(ExplicitDebug { overlay: surgery.perform(input)?, added, meant: needs.meant })
@@ -391,15 +384,13 @@ impl<'m> Maps<'m> {
 
     /// Let offsets into rewritten sections be those of the new contents.
     fn apply(&self, input: &Input<'_>, mut relocations: Vec<Rela>) -> Result<Vec<Rela>> {
-        let mut near = vec![0; self.maps.len()];
+        let mut near = 0;
         for entry in &mut relocations {
             let symbol = entry.r_sym(LE, false);
             let Ok(found) = self.maps.binary_search_by_key(&symbol, |(symbol, ..)| *symbol) else { continue };
-            let (Some((_, section, map)), Some(near)) = (self.maps.get(found), near.get_mut(found)) else {
-                continue;
-            };
+            let Some((_, section, map)) = self.maps.get(found) else { continue };
             let old = entry.r_addend.get(LE);
-            let new = u64::try_from(old).ok().and_then(|old| map.map(old, near));
+            let new = u64::try_from(old).ok().and_then(|old| map.map(old, &mut near));
             let unknown = || input.about(*section, format!("what is referred to at {old:#x} is not known"));
             entry.r_addend.set(LE, new.ok_or_else(unknown)? as i64);
         }
