@@ -101,6 +101,105 @@ fn places_before_divided_data() {
     assert!(error.contains("means no place of a part"), "{error}");
 }
 
+/// Functions of which every third stays, each with variables that move between registers and an inner block.
+fn functions_with_lists() -> String {
+    let mut text = String::from(
+        "int seen(int); static inline int twice(int a) { int b = seen(a); return b * 2 + a; }\n",
+    );
+    for i in 0..30 {
+        let name = if i % 3 == 0 { "live" } else { "dead" };
+        text += &format!(
+            "__attribute__((noinline)) int {name}{i}(int x, int y) {{ int z = seen(x + {i}); if (z > y) {{ int u = seen(z); x += u * y; }} \
+             else {{ int w = twice(z ^ y); x = seen(w + x) + w; }} return x + seen(y - z); }}\n"
+        );
+    }
+    text +=
+        "int seen(int x) { static volatile int v; v += x; return v; }\nint main(int n, char **) { return 0";
+    (0..30).step_by(3).for_each(|i| text += &format!(" + live{i}(n, {i})"));
+    text + "; }\n"
+}
+
+/// For each function that is there, what its variables' lists say: first and last byte, from the start of the function, and
+/// the expression; and the ranges of its blocks.
+fn lists(exe: &Path) -> BTreeMap<String, Vec<(u64, u64, Vec<u8>)>> {
+    let bytes = std::fs::read(exe).unwrap();
+    let file = object::File::parse(&*bytes).unwrap();
+    let section = |id: gimli::SectionId| {
+        let data = file.section_by_name(id.name()).map_or(&[][..], |s| s.data().unwrap());
+        Ok::<_, gimli::Error>(gimli::EndianSlice::new(data, gimli::LittleEndian))
+    };
+    let dwarf = gimli::Dwarf::load(section).unwrap();
+    let starts = functions(exe);
+    let mut found: BTreeMap<String, Vec<(u64, u64, Vec<u8>)>> = BTreeMap::new();
+    let mut headers = dwarf.units();
+    while let Some(header) = headers.next().unwrap() {
+        let unit = dwarf.unit(header).unwrap();
+        let mut entries = unit.entries();
+        let mut here = None;
+        while let Some(entry) = entries.next_dfs().unwrap() {
+            if entry.tag() == gimli::DW_TAG_subprogram {
+                let name = entry.attr_value(gimli::DW_AT_name).and_then(|n| dwarf.attr_string(&unit, n).ok());
+                let name = name.map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+                here = starts.get(&name).map(|(start, _)| (name, *start));
+            }
+            let Some((name, start)) = &here else { continue };
+            let all = found.entry(name.clone()).or_default();
+            for attribute in entry.attrs() {
+                if let Some(mut list) = dwarf.attr_locations(&unit, attribute.value()).unwrap() {
+                    while let Some(location) = list.next().unwrap() {
+                        let gimli::Range { begin, end } = location.range;
+                        all.push((
+                            begin.wrapping_sub(*start),
+                            end.wrapping_sub(*start),
+                            location.data.0.to_vec(),
+                        ));
+                    }
+                }
+                if let Some(mut ranges) = dwarf.attr_ranges(&unit, attribute.value()).unwrap() {
+                    while let Some(gimli::Range { begin, end }) = ranges.next().unwrap() {
+                        all.push((begin.wrapping_sub(*start), end.wrapping_sub(*start), Vec::new()));
+                    }
+                }
+            }
+        }
+    }
+    found
+}
+
+/// The pieces in which lists and relocations are worked on are small in this crate's tests, so that each list here is beside a seam.
+#[test]
+fn lists_say_the_same_of_what_stays() {
+    for compiler in ["g++", "clang++-19"] {
+        for format in ["-gdwarf-4", "-gdwarf-5"] {
+            let shop = Workshop::new();
+            let flags = ["-O2", format];
+            let object = shop.compile(
+                compiler,
+                "main.cc",
+                &format!("extern \"C\" {{\n{}}}\n", functions_with_lists()),
+                &flags,
+            );
+            let summary = native::extract_at(&object, Granularity::Functions);
+            let plan = plan(std::slice::from_ref(&summary), &["main"]).remove(0);
+            let pruned = rewrite(&object, &summary, &plan).unwrap();
+            verify::object("main.o", &object, &pruned, &verify::Expected::new(&summary, &plan)).unwrap();
+            let link = |name: &str, bytes: &[u8]| {
+                let exe = shop.link("g++", "lld", &[("main.o".to_owned(), bytes.to_vec())], &["-no-pie"]);
+                let kept = shop.path(name);
+                std::fs::rename(exe, &kept).unwrap();
+                lists(&kept)
+            };
+            let (plain, ours) = (link("plain", &object), link("ours", &pruned));
+            let stays: Vec<_> = plain.iter().filter(|(name, _)| name.starts_with("live")).collect();
+            assert_eq!(stays.len(), 10, "{compiler} {format}");
+            for (name, lists) in stays {
+                assert!(lists.len() > 3, "{compiler} {format} {name}: {lists:?}");
+                assert_eq!(ours.get(name), Some(lists), "{compiler} {format} {name}");
+            }
+        }
+    }
+}
+
 #[test]
 fn addr2line_answers_as_on_the_plain_link() {
     let mut checked = 0;
