@@ -222,6 +222,7 @@ pub fn main_with_args(args: Vec<OsString>) -> ExitCode {
     if let Some(status) = link::bound::become_linker(&args) {
         return status;
     }
+    link::bound::outgrown_files_are_errors();
     let env = args::Environment::process();
     match modes::mode(&args, &env).and_then(|mode| dispatch(mode, &env)) {
         Ok(status) => status,

@@ -9,11 +9,12 @@ use std::ffi::OsString;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, Output};
-use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGKILL, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGKILL, SIGTERM, SIGXFSZ};
 
 use super::{plain, workspace};
 
@@ -45,6 +46,13 @@ pub fn become_linker(words: &[OsString]) -> Option<ExitCode> {
     let error = Command::new(program).args(line).exec();
     eprintln!("lto-prune: link: {}: cannot run the linker: {error}", Path::new(program).display());
     Some(ExitCode::FAILURE)
+}
+
+/// From now on a file that outgrows what the process may write (`RLIMIT_FSIZE`) is an error of that write, and the signal ends nobody. A
+/// linker that we start or become has it as before: what a process takes itself is reset where it becomes another program.
+pub fn outgrown_files_are_errors() {
+    // Without it the signal ends us, as it does other programs.
+    let _ = signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
 }
 
 /// Be killed when the process that started this one ends.

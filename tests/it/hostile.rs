@@ -292,3 +292,30 @@ fn little_memory_and_few_files() {
         }
     }
 }
+
+#[test]
+fn copies_that_outgrow_the_limit_of_files() {
+    let mut session = prepare("outgrown");
+    let dir = session.dir().to_owned();
+    // A section that is in the copy of its object, and which linkers leave out of the output.
+    assemble(
+        &mut session,
+        "big",
+        ".section .big,\"e\"\n.zero 400000\n.text\n.type dead_too,@function\ndead_too: ret\n.size dead_too, 1\n",
+    );
+    for linker in Linker::ALL {
+        let line = |limit: &str, program: &std::path::Path| {
+            let line = format!("ulimit -f {limit}; exec {} main.o big.o -e main -o out", program.display());
+            Job::new(&dir, "sh").arg("-c").arg(line).env("LTO_PRUNE_LINKER", linker.path())
+        };
+        let read = || std::fs::read(dir.join("out")).unwrap();
+        session.must(&line("200", &linker.path()));
+        let plain = read();
+        let outcome = session.must(&line("200", &session.path("shims/ld")));
+        let says = outcome.stderr.contains("; linking the originals");
+        session.check(says, &format!("{}: {}", linker.name(), outcome.stderr));
+        session.check(read() == plain, "the output is not that of the originals");
+        let outcome = session.must(&line("unlimited", &session.path("shims/ld")));
+        session.check_eq(&outcome.stderr, &String::new(), "what a link without the limit says");
+    }
+}
