@@ -77,6 +77,7 @@ cases! {
     cv_debug
     cv_debug_kept
     cv_environment
+    cv_fault_pad
     cv_fixed_place
     cv_fixed_table
     cv_fixed_taken
@@ -112,6 +113,7 @@ cases! {
     cv_scanned_data
     cv_scanned_memory
     cv_signal_registers
+    cv_spilled_register
     cv_stack_holes
     cv_stack_tail
     cv_streams
@@ -124,6 +126,7 @@ cases! {
     cv_thunks_inline
     cv_trampoline
     cv_vectors
+    cv_walked_context
     cv_weak_absent
     cv_weak_beside
     cv_wide_result
@@ -167,6 +170,7 @@ cases! {
     fn_biased
     fn_biased_exact
     fn_biased_far
+    fn_call_comes_back
     fn_cxx
     fn_data_immediate
     fn_debug

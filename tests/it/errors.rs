@@ -117,7 +117,9 @@ fn is_running(text: &str) -> bool {
 fn killed_link_ends_its_linker_and_the_next_link_cleans_up() {
     for options in ["", "--prune-level=off --prune-report=report.json"] {
         let mut session = prepare(&format!("killed-{}", options.len()));
-        let fake = fake_linker(&session, &format!("{HALF_AN_OUTPUT}\nexec sleep 61"));
+        // A time that nobody else sleeps for.
+        let time = format!("61.{}", std::process::id());
+        let fake = fake_linker(&session, &format!("{HALF_AN_OUTPUT}\nexec sleep {time}"));
         session.write("out", "old");
         let dir = session.dir().to_owned();
         // By its output's path the linker is known among all processes.
@@ -134,7 +136,7 @@ fn killed_link_ends_its_linker_and_the_next_link_cleans_up() {
         child.wait().unwrap();
         let start = Instant::now();
         // `exec sleep` has no word of ours; the shell before it has.
-        while is_running(&out.to_string_lossy()) || is_running("sleep\x0061\0") {
+        while is_running(&out.to_string_lossy()) || is_running(&format!("sleep\0{time}")) {
             session.check(start.elapsed() < Duration::from_secs(10), "the linker goes on");
             std::thread::sleep(Duration::from_millis(5));
         }

@@ -339,13 +339,28 @@ fn paths_join() {
     assert_eq!(callees(body), [["f", "g"]]);
     let body = "xor %ecx, %ecx; lea f(%rip), %rax; 1: add $8, %rax; dec %edi; jne 1b; call *%rax; ret";
     assert_eq!(callees(body), [["f"]]);
-    // A path on which nothing sets the register can't be gone to the call, as far as the compiler knows; whichever is walked first.
+    // A register that was pushed is the function's own, so that a path on which nothing sets it can't be gone to the call; whichever is walked first.
     let body = "push %rbx; test %edi, %edi; jne 1f; lea f(%rip), %rbx; 1: test %edi, %edi; jne 2f; call *%rbx; \
                 2: pop %rbx; ret";
     assert_eq!(callees(body), [["f"]]);
     let body = "push %rbx; test %edi, %edi; je 3f; 1: test %edi, %edi; jne 2f; call *%rbx; 2: pop %rbx; ret; \
                 3: lea f(%rip), %rbx; jmp 1b";
     assert_eq!(callees(body), [["f"]]);
+    // One that was not pushed may be an argument, and r13 (`swiftcall`) in any case.
+    for body in [
+        "test %edi, %edi; jne 1f; lea f(%rip), %r12; 1: call *%r12; ret",
+        "push %r13; test %edi, %edi; jne 1f; lea f(%rip), %r13; 1: call *%r13; pop %r13; ret",
+    ] {
+        assert!(takes_registers(body), "{body}");
+    }
+}
+
+/// Whether the function is not understood, as one that takes arguments in any register; else it must have a summary.
+fn takes_registers(body: &str) -> bool {
+    let summary = module(body);
+    let marked = summary.atoms.iter().any(|a| a.has(summaries::atom_flags::TAKES_REGISTERS));
+    assert_eq!(marked, summary.functions.is_empty(), "{body}: {:?}", summary.limits);
+    marked
 }
 
 #[test]
@@ -378,26 +393,61 @@ fn what_is_not_modelled_has_no_summary() {
 
 #[test]
 fn what_the_caller_left_is_not_put_into_the_frame_for_good() {
-    let takes = |body: &str| {
-        let summary = module(body);
-        let marked = summary.atoms.iter().any(|a| a.has(summaries::atom_flags::TAKES_REGISTERS));
-        assert_eq!(marked, summary.functions.is_empty(), "{body}: {:?}", summary.limits);
-        marked
-    };
     for body in [
         "sub $24, %rsp; mov %r12, 8(%rsp); call g; mov 8(%rsp), %rax; call *%rax; add $24, %rsp; ret",
         "sub $24, %rsp; movaps %xmm9, (%rsp); mov (%rsp), %rdi; call g; add $24, %rsp; ret",
         "sub $24, %rsp; mov %r11, 8(%rsp); lea 8(%rsp), %rdi; call g; add $24, %rsp; ret",
         "mov %r13, %rdi; jmp g",
     ] {
-        assert!(takes(body), "{body}");
+        assert!(takes_registers(body), "{body}");
     }
     for body in [
         "sub $24, %rsp; mov %r12, 8(%rsp); mov %rdi, %r12; call g; mov 8(%rsp), %r12; add $24, %rsp; ret",
         "push %r12; mov %rdi, %r12; call g; mov %r12, %rdi; pop %r12; jmp g",
         "push %rax; call g; pop %rcx; ret",
     ] {
-        assert!(!takes(body), "{body}");
+        assert!(!takes_registers(body), "{body}");
+    }
+}
+
+/// `swiftcall` passes a context in r13, `preserve_none` arguments in r12 to r15, `regcall` in rax, OCaml in rbx.
+#[test]
+fn what_the_caller_left_is_used_on_some_path() {
+    for body in [
+        // A list of callbacks is walked.
+        "push %r13; 1: call *(%r13); mov 8(%r13), %r13; test %r13, %r13; jne 1b; pop %r13; ret",
+        "1: mov %rax, %rbx; call *(%rbx); mov 8(%rbx), %rax; test %rax, %rax; jne 1b; ret",
+        // It is put away and comes back, and then is called, passed on or looked into.
+        "sub $24, %rsp; mov %rbx, 8(%rsp); call g; mov 8(%rsp), %rbx; call *%rbx; add $24, %rsp; ret",
+        "sub $24, %rsp; mov %rbx, 8(%rsp); call g; mov 8(%rsp), %rbx; mov (%rbx), %rdi; add $24, %rsp; jmp *%rdi",
+        "sub $24, %rsp; mov %r13, 8(%rsp); call g; mov 8(%rsp), %r13; mov %r13, %rdi; call g; add $24, %rsp; ret",
+        "push %r14; call g; pop %r14; jmp *(%r14)",
+        "push %r14; call g; mov (%rsp), %rdi; call g; pop %r14; ret",
+        "push %rbp; mov %rsp, %rbp; call g; leave; jmp *8(%rbp)",
+        "sub $24, %rsp; mov %r12, 8(%rsp); call g; call *8(%rsp); add $24, %rsp; ret",
+        // The load comes before the store in the code.
+        "sub $24, %rsp; jmp 2f; 1: mov 8(%rsp), %rdi; call *%rdi; add $24, %rsp; ret; 2: mov %r12, 8(%rsp); call g; jmp 1b",
+        // It is computed with, or goes by another register.
+        "add $8, %r13; call *(%r13); ret",
+        "movq %r13, %xmm0; movq %xmm0, (%rdi); ret",
+        "mov %rbx, %rax; ret",
+        "imul $8, %r12, %rcx; mov %rcx, (%rdi); ret",
+        "mov %rbx, %rdi; call g; ret",
+        "test %edi, %edi; je 1f; lea f(%rip), %rbp; 1: mov %rbp, (%rsi); ret",
+        "mov %r13, %rcx; add $16, %rcx; mov %rcx, %rdi; jmp g",
+    ] {
+        assert!(takes_registers(body), "{body}");
+    }
+    for body in [
+        "push %rbx; test %edi, %edi; je 1f; mov %rsi, %rbx; call g; mov %rbx, %rdi; call g; 1: pop %rbx; ret",
+        "test %edi, %edi; je 1f; push %rbx; mov %rsi, %rbx; call g; mov %rbx, %rdi; pop %rbx; 1: jmp g",
+        "push %rbp; mov %rsp, %rbp; push %rbx; sub $8, %rsp; mov %rdi, %rbx; call g; mov -8(%rbp), %rbx; leave; ret",
+        "push %rax; mov %rdi, (%rsp); call g; mov (%rsp), %rdi; call g; pop %rax; ret",
+        "sbb %ebx, %ebx; or $1, %ebx; mov %rbx, %rax; ret",
+        "test %edi, %edi; je 1f; call g; 1: ret",
+        "cvtsi2sd %edi, %xmm9; movapd %xmm9, %xmm0; ret",
+    ] {
+        assert!(!takes_registers(body), "{body}");
     }
 }
 

@@ -411,7 +411,7 @@ fn functions_that_stay_together_have_frames_of_their_own() {
         let text = format!(".text\n{functions}.section .debug_line,\"\",@progbits\n.byte 0\n");
         let summary = summaries::extract::extract(&assembled(&text), Granularity::Pointers);
         let limits = summary.limits.iter().filter(|l| l.limit == Limit::UnmodelledFlow);
-        limits.filter(|l| l.detail.contains("for good")).count()
+        limits.filter(|l| l.detail.contains("the caller's register")).count()
     };
     assert_eq!(kept(&puts_back), 0);
     assert_eq!(kept(&format!("{}{puts_back}", function("a", "call *-8(%rbp)"))), 1);

@@ -215,10 +215,17 @@ fn ties() {
         let summary = divided(&assembled(&source("", inside, "")));
         assert_eq!((parts(&summary), summary.limits.len()), (expected, 0), "{inside}");
     }
-    // Without its `ret` the first falls into the second; a call at the end is taken not to return.
-    for (last, expected) in
-        [(" nop", 1), (" je 1b", 1), (" syscall", 1), (" call ext", 2), (" ud2", 2), (" jmp *%rax", 2)]
-    {
+    // Without its `ret` the first falls into the second; a call at the end is taken not to return, if something is on the stack.
+    for (last, expected) in [
+        (" nop", 1),
+        (" je 1b", 1),
+        (" syscall", 1),
+        (" call ext", 1),
+        (" push %rax\n call ext", 2),
+        (" call abort", 2),
+        (" ud2", 2),
+        (" jmp *%rax", 2),
+    ] {
         let text = format!(
             " .text\n .type f, @function\nf: .cfi_startproc\n1: nop\n{last}\n .cfi_endproc\n .size f, .-f\n .p2align 4\n .type g, \
              @function\ng: .cfi_startproc\n ret\n .cfi_endproc\n .size g, .-g\n"

@@ -9,7 +9,7 @@
 
 use super::builder::{ConstraintBuilder, Key, PendingCall};
 use super::memory::Memory;
-use super::state::{RegisterState, Val};
+use super::state::{MADE_OF_LEFT, RegisterState, Val};
 use super::unit::{Destination, Op, Refusal};
 use super::walker::{Leaves, RESULTS, Walk};
 use crate::native::decode::Flow;
@@ -19,6 +19,8 @@ use crate::summary::Target;
 
 /// What is passed between modules and through pointers by any convention: all but rbp and the stacks.
 const ANY_ARGUMENTS: u64 = 0xffff_ffff_ffff & !0b11_0000;
+/// rcx, rdx, rsi, rdi, r8 to r10, xmm0 to xmm7: what the conventions of C and C++ pass arguments in.
+const CONVENTIONAL: u64 = 0xff_07c6;
 /// What may be passed by compilers that know the callee.
 const LOCAL_ARGUMENTS: u64 = 0xffff_ffff_ffff & !0b1_0000;
 
@@ -57,6 +59,7 @@ impl Walk<'_, '_, '_, '_> {
                     };
                 }
                 if let Some(register) = thunk_register(self.module.name(target)) {
+                    self.uses(op, state, register)?;
                     self.tail(at, op, state, state.get(register))?;
                 } else {
                     self.site(at, op, &mut state.clone(), Callee::Direct { target, offset }, false)?;
@@ -80,7 +83,7 @@ impl Walk<'_, '_, '_, '_> {
         match state.get(RSP) {
             // Back to the caller (`-mlvi-cfi`).
             Val::Frame(8) if self.is_return_address(value) => {
-                self.results(state)?;
+                self.results(op, state)?;
                 return Ok(Leaves::Ends);
             }
             Val::Frame(o) if o > 0 => {
@@ -113,10 +116,7 @@ impl Walk<'_, '_, '_, '_> {
         value: Val,
     ) -> Result<(), Refusal> {
         let callee = match value {
-            Val::Saved => {
-                let at = |refusal| format!("{refusal}, by a jump to it at {:#x}", op.offset);
-                return self.builder.caller_register_used().map_err(at);
-            }
+            Val::Saved => return self.refuse_left(op, MADE_OF_LEFT),
             Val::Place(number, offset) => match self.builder.target(number) {
                 Some(target) => Callee::Direct { target, offset },
                 None => return Ok(()),
@@ -144,10 +144,10 @@ impl Walk<'_, '_, '_, '_> {
             let rsp = state.get(RSP);
             state.set(RSP, rsp.plus(8));
             self.tail(at, op, state, value)?;
-            self.results(state)?;
+            self.results(op, state)?;
             return Ok(Leaves::Labels);
         }
-        self.results(state)?;
+        self.results(op, state)?;
         Ok(Leaves::Ends)
     }
 
@@ -181,9 +181,10 @@ impl Walk<'_, '_, '_, '_> {
         Ok(state)
     }
 
-    fn results(&mut self, state: &RegisterState) -> Result<(), Refusal> {
+    fn results(&mut self, op: &Op, state: &RegisterState) -> Result<(), Refusal> {
         self.leaves(state);
         for slot in RESULTS {
+            self.gives(op, state, slot)?;
             let value = state.get(slot);
             if value != Val::Saved {
                 let to = self.builder.value(Key::Result(slot));
@@ -216,6 +217,7 @@ impl Walk<'_, '_, '_, '_> {
             return Ok(Leaves::Falls);
         }
         if let Some(register) = thunk_register(self.module.name(target)) {
+            self.uses(op, state, register)?;
             let value = state.get(register);
             return self.call_through(at, op, state, value);
         }
@@ -269,6 +271,10 @@ impl Walk<'_, '_, '_, '_> {
         let any = !local && (returns || matches!(callee, Callee::Direct { .. }));
         let passed = if any { ANY_ARGUMENTS } else { LOCAL_ARGUMENTS };
         for slot in (0..SLOTS as RegisterId).filter(|s| passed & 1 << s != 0) {
+            // What takes arguments in other registers than these finds there all that anybody has.
+            if CONVENTIONAL & 1 << slot != 0 {
+                self.gives(op, state, slot)?;
+            }
             let value = state.get(slot);
             if !matches!(value, Val::None | Val::Undefined | Val::Saved) {
                 actuals.push((slot, self.builder.node(value)?));

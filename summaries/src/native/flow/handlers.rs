@@ -2,7 +2,10 @@
 //!
 //! Read from the call site table of the LSDA (Itanium C++ ABI, "Exception Handling Tables"; LSB, `.gcc_except_table`), since the code alone
 //! doesn't tell a landing pad from what follows a call: behind a callee that never returns the next instruction may be either. Safe
-//! because a table of another form means that the function is not understood. Left out: which calls lead to which pad, and the types.
+//! because a table of another form means that the function is not understood. Where instructions that fault throw (`-fnon-call-exceptions`:
+//! Ada, D, Go), the entries cover these as well, so that each of an entry's instructions may lead to a pad. Left out: to which one, and the types.
+
+use std::ops::Range;
 
 use object::endian::LittleEndian as LE;
 
@@ -100,8 +103,17 @@ impl Reader<'_> {
     }
 }
 
-/// The landing pads of a table, in bytes from the start of the function; `None` if it is of another form.
-fn pads(table: &[u8]) -> Option<Vec<u64>> {
+/// An entry of a table of handlers that has a landing pad.
+#[derive(Debug)]
+pub(super) struct Handler {
+    /// Where the unwinder enters, in bytes from the start of the section.
+    pub(super) pad: u64,
+    /// The code from which it does, in the same bytes.
+    pub(super) covered: Range<u64>,
+}
+
+/// What a table says of a function that begins at `start` of its section; `None` if it is of another form.
+fn handlers(table: &[u8], start: u64) -> Option<Vec<Handler>> {
     let mut reader = Reader(table);
     if reader.byte()? != OMIT {
         return None;
@@ -112,53 +124,56 @@ fn pads(table: &[u8]) -> Option<Vec<u64>> {
     let encoding = reader.byte()?;
     let length = usize::try_from(reader.uleb()?).ok()?;
     let mut sites = Reader(reader.0.get(..length)?);
-    let mut pads = Vec::new();
+    let mut found = Vec::new();
     while !sites.0.is_empty() {
-        let (_start, _length) = (sites.value(encoding)?, sites.value(encoding)?);
+        let from = start.saturating_add(sites.value(encoding)?);
+        let covered = from..from.saturating_add(sites.value(encoding)?);
         let pad = sites.value(encoding)?;
         sites.uleb()?;
         if pad != 0 {
-            pads.push(pad);
+            found.push(Handler { pad: start.saturating_add(pad), covered });
         }
     }
-    Some(pads)
+    Some(found)
 }
 
 impl FlowModule<'_, '_> {
-    /// The landing pads in these atoms: the atom, and bytes from the start of its section.
-    pub(super) fn landing_pads(&self, atoms: &[AtomIdx]) -> Result<Vec<(AtomIdx, u64)>, Refusal> {
-        let mut found = Vec::new();
-        for atom in atoms {
-            let first = self.lsdas.partition_point(|l| l.of < *atom);
-            let own = self.lsdas.get(first..).unwrap_or(&[]).iter().take_while(|l| l.of == *atom);
-            for (i, lsda) in own.enumerate() {
-                let start = self.atoms.get(atom.index()).map(|a| a.offset);
-                let bytes = self.tables.data(lsda.section).ok();
-                let offset = usize::try_from(lsda.offset).ok();
-                let table = bytes.zip(offset).and_then(|(b, o)| b.get(o..));
-                // Each is of one FDE.
-                let (Some(pads), Some(start), 0) = (table.and_then(pads), start, i) else {
-                    return Err("its table of handlers is of another form".to_owned());
-                };
-                found.extend(pads.into_iter().map(|pad| (*atom, start.saturating_add(pad))));
-            }
-        }
-        found.sort_unstable();
-        found.dedup();
+    /// The handlers of an atom, as its table has them.
+    pub(super) fn handlers(&self, atom: AtomIdx) -> Result<Vec<Handler>, Refusal> {
+        let first = self.lsdas.partition_point(|l| l.of < atom);
+        let mut own = self.lsdas.get(first..).unwrap_or(&[]).iter().take_while(|l| l.of == atom);
+        let Some(lsda) = own.next() else { return Ok(Vec::new()) };
+        let start = self.atoms.get(atom.index()).map(|a| a.offset);
+        let bytes = self.tables.data(lsda.section).ok();
+        let table = bytes.zip(usize::try_from(lsda.offset).ok()).and_then(|(b, o)| b.get(o..));
+        // Each is of one FDE.
+        let (Some(Some(found)), None) = (table.zip(start).map(|(t, s)| handlers(t, s)), own.next()) else {
+            return Err("its table of handlers is of another form".to_owned());
+        };
         Ok(found)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::pads;
+    use super::handlers;
 
     #[test]
     fn tables_of_both_forms() {
+        let pads = |table: &[u8]| {
+            let found = handlers(table, 0x100)?;
+            Some(found.into_iter().map(|h| (h.covered.start, h.covered.end, h.pad)).collect::<Vec<_>>())
+        };
         // Header, no types, uleb128: two sites, of which one has a pad.
         assert_eq!(pads(&[0xff, 0xff, 1, 8, 0, 5, 0, 0, 5, 3, 0x90, 1]), None, "the last site has no action");
-        assert_eq!(pads(&[0xff, 0xff, 1, 9, 0, 5, 0, 0, 5, 3, 0x90, 1, 0, 7]), Some(vec![0x90]));
-        assert_eq!(pads(&[0xff, 0x9b, 20, 3, 13, 1, 0, 0, 0, 2, 0, 0, 0, 9, 0, 0, 0, 1]), Some(vec![9]));
+        assert_eq!(
+            pads(&[0xff, 0xff, 1, 9, 0, 5, 0, 0, 5, 3, 0x90, 1, 0, 7]),
+            Some(vec![(0x105, 0x108, 0x190)])
+        );
+        assert_eq!(
+            pads(&[0xff, 0x9b, 20, 3, 13, 1, 0, 0, 0, 2, 0, 0, 0, 9, 0, 0, 0, 1]),
+            Some(vec![(0x101, 0x103, 0x109)])
+        );
         assert_eq!(pads(&[0xff, 0xff, 1, 0]), Some(vec![]));
         for wrong in [&[0u8, 0xff, 1, 0][..], &[0xff, 0xff, 0x1b, 4, 0, 0, 0, 0], &[0xff, 0xff, 1, 9, 0], &[]]
         {

@@ -196,7 +196,7 @@ impl FlowModule<'_, '_> {
         decode::decode(bytes, u32::try_from(start).ok()?, &mut instructions).ok()?;
         let mut entered = self.entries_of(atom);
         entered.extend(self.labels_in(&[atom]).into_iter().map(|l| l.offset));
-        entered.extend(self.landing_pads(&[atom]).ok()?.into_iter().map(|(_, pad)| pad));
+        entered.extend(self.handlers(atom).ok()?.into_iter().map(|handler| handler.pad));
         let mut jumps = Vec::new();
         for (number, i) in instructions.iter().enumerate() {
             let Some(target) = i.target().and_then(|t| u64::try_from(t).ok()) else { continue };

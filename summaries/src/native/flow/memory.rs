@@ -70,9 +70,11 @@ impl Walk<'_, '_, '_, '_> {
         if let Some(index) = address.index {
             parts[2] = state.get(index);
         }
+        for slot in address.base.into_iter().chain(address.index) {
+            self.uses(op, state, slot)?;
+        }
         if parts.contains(&Val::Saved) {
-            let at = |refusal| format!("{refusal} at {:#x}", op.offset);
-            return self.builder.caller_register_used().map(|()| Memory::Nowhere).map_err(at);
+            return Ok(Memory::Nowhere);
         }
         let constant = match meaning {
             Meaning::Absent if !address.relative => address.displacement,

@@ -1,26 +1,113 @@
-//! Which values anything depends on, and whether they come from where the caller's registers were put.
+//! Which values anything depends on, and whether the function uses what its caller left in a register (taint analysis).
 //!
-//! What the caller left in a register that passes nothing is put into the frame and back into the same register. Conventions that
-//! pass more (`preserve_none`, `regcall`) look the same without optimisation, but that it never comes back: then the function is
-//! not understood. Left out: what is pushed, for so compilers align the stack, too.
+//! What the caller left in a register that passes nothing is put into the frame and back into the same register, and that is
+//! all. In conventions that pass more (`swiftcall`, `preserve_none`, `regcall`) it is used there, or in another place that it was moved to, or never comes
+//! back: then the function is not understood. Where paths join that set the register and that don't, a use counts as well.
+//! Left out: arithmetic in vector registers, rax and r11, and these two where they are pushed (so compilers align the stack) or put where the
+//! stack pointer isn't known.
 
 use rustc_hash::FxHashSet;
 
 use super::builder::{ConstraintBuilder, Key, Raw};
 use super::memory::Memory;
-use super::state::{RegisterState, Val};
+use super::saved::SOMEWHERE;
+use super::state::{MADE_OF_LEFT, RegisterState};
 use super::unit::{Op, Refusal, Unit};
 use super::walker::Walk;
 use crate::cfl::components::Adjacency;
-use crate::native::decode::effects::{Operand, RegisterId, Transfer};
+use crate::native::decode::effects::{FIRST_VECTOR, InstructionEffect, Operand, RSP, RegisterId, Transfer};
 use crate::relation::{Callee, Constraint};
 
+/// What passes nothing but to `regcall`, a bit each.
+const RAX_AND_R11: u64 = 1 << 11 | 1;
+
 impl Walk<'_, '_, '_, '_> {
+    /// In which registers the caller left what an operand may hold, a bit each, and [`MADE_OF_LEFT`].
+    pub(super) fn left_in(
+        &mut self,
+        at: usize,
+        op: &Op,
+        state: &RegisterState,
+        from: Operand,
+    ) -> Result<u64, Refusal> {
+        Ok(match from {
+            Operand::Register(slot) => self.left_in_register(op, state, slot),
+            Operand::Memory(address) => {
+                let memory = self.address(at, op, state, &address)?;
+                self.left_at(op, memory, address.size)
+            }
+            Operand::Immediate => 0,
+        })
+    }
+
+    /// The same of a register. Where that is so on some paths only, the function may be one that doesn't set the register where it doesn't need it, as
+    /// compilers do with what has no value there: a register that it has pushed before is its own then, and rax and r11 are free.
+    fn left_in_register(&self, op: &Op, state: &RegisterState, slot: RegisterId) -> u64 {
+        let is_own = || match slot {
+            0 | 11 | FIRST_VECTOR.. => true,
+            _ => self.builder.left.is_pushed(self.function_at(op), slot),
+        };
+        if state.is_joined(slot) && is_own() { 0 } else { state.left_in(slot) }
+    }
+
+    fn function_at(&self, op: &Op) -> usize {
+        self.unit.function_at((op.atom, op.offset))
+    }
+
+    /// The same of a place in the frame; what is elsewhere the caller left nowhere.
+    pub(super) fn left_at(&mut self, op: &Op, memory: Memory, size: u32) -> u64 {
+        let function = self.function_at(op);
+        self.in_frame(memory).map_or(0, |place| self.builder.left.held_at(function, place, size))
+    }
+
+    fn in_frame(&self, memory: Memory) -> Option<i64> {
+        match memory {
+            Memory::Frame(offset) => Some(offset),
+            Memory::At(node, _) if self.builder.is_in_frame(node) => Some(SOMEWHERE),
+            _ => None,
+        }
+    }
+
+    /// What the caller left is moved to memory: into the frame, or it is used.
+    pub(super) fn put_left(&mut self, op: &Op, memory: Memory, left: u64) -> Result<(), Refusal> {
+        match self.in_frame(memory) {
+            _ if left == 0 => Ok(()),
+            // Beside much else that comes back from there: functions that preserve all registers, and arguments of `regcall`.
+            Some(SOMEWHERE) if left & !RAX_AND_R11 == 0 => Ok(()),
+            Some(place) => {
+                let function = self.function_at(op);
+                self.builder.left.put_into(function, place, left);
+                Ok(())
+            }
+            None => self.refuse_left(op, left),
+        }
+    }
+
+    /// A register is an address that is gone to, or at which something is: it may not be what the caller left in one. What has no value is no
+    /// address either, so that here rax and r11 (`regcall`), and r13, which `swiftcall` passes and preserves, are arguments on any path.
+    pub(super) fn uses(&self, op: &Op, state: &RegisterState, slot: RegisterId) -> Result<(), Refusal> {
+        let left = match slot {
+            0 | 11 | 13 if !matches!(op.effect, InstructionEffect::Lea { .. }) => state.left_in(slot),
+            _ => self.left_in_register(op, state, slot),
+        };
+        self.refuse_left(op, left)
+    }
+
+    /// A register is given to somebody else: it may only hold what the caller left in that same one.
+    pub(super) fn gives(&self, op: &Op, state: &RegisterState, slot: RegisterId) -> Result<(), Refusal> {
+        self.refuse_left(op, state.left_in(slot) & !(1 << slot))
+    }
+
+    pub(super) fn refuse_left(&self, op: &Op, left: u64) -> Result<(), Refusal> {
+        let at = |refusal| format!("{refusal} at {:#x}", op.offset);
+        if left == 0 { Ok(()) } else { self.builder.caller_register_used().map_err(at) }
+    }
+
     /// A register is stored; the state is that before it.
     fn puts(&mut self, op: &Op, state: &RegisterState, memory: Memory, from: RegisterId) {
         if let Memory::Frame(offset) = memory
             && self.builder.recording
-            && state.get(from) == Val::Saved
+            && self.left_in_register(op, state, from) != 0
         {
             self.builder.left.put.insert((offset, from, (op.atom, op.offset)));
         }
@@ -34,56 +121,67 @@ impl Walk<'_, '_, '_, '_> {
         }
     }
 
-    /// One operand is moved to the other.
+    /// One operand is moved to the other; the result is what [`left_in`](Self::left_in) says of that.
     pub(super) fn moves(
         &mut self,
         at: usize,
         op: &Op,
         state: &RegisterState,
         (to, from): (Operand, Operand),
-    ) -> Result<(), Refusal> {
+    ) -> Result<u64, Refusal> {
         match (to, from) {
             (Operand::Memory(address), Operand::Register(from)) => {
                 let memory = self.address(at, op, state, &address)?;
                 self.puts(op, state, memory, from);
-            }
-            // Nobody saves one in another register, or sets others from what was never set.
-            (Operand::Register(to), Operand::Register(from))
-                if to != from && matches!(from, 11..=15) && self.is_untouched(state, from) =>
-            {
-                self.builder.caller_register_used()?;
+                self.put_left(op, memory, self.left_in_register(op, state, from))?;
+                Ok(0)
             }
             (Operand::Register(to), Operand::Memory(address)) => {
                 let memory = self.address(at, op, state, &address)?;
                 self.takes(op, memory, to);
+                Ok(self.left_at(op, memory, address.size))
             }
-            _ => {}
+            (_, from) => self.left_in(at, op, state, from),
         }
-        Ok(())
     }
 
-    /// Whether the caller's value is still in the register.
-    fn is_untouched(&self, state: &RegisterState, slot: RegisterId) -> bool {
-        state.get(slot) == Val::Saved && state.clobbered & 1 << slot == 0
-    }
-
-    /// The same of an instruction that is not told apart.
+    /// The same of an instruction that is not told apart; the result is what each of the registers holds that it writes.
     pub(super) fn moves_all(
         &mut self,
         at: usize,
         op: &Op,
         state: &RegisterState,
         t: &Transfer,
-    ) -> Result<(), Refusal> {
+    ) -> Result<Vec<u64>, Refusal> {
+        // What is computed of a register that only this instruction sets is a constant, or of flags (`sbb %ebx, %ebx`).
+        let is_general = |slot: &RegisterId| *slot < FIRST_VECTOR && !matches!(*slot, 0 | 11 | RSP);
+        let general: Vec<RegisterId> = t.reads.iter().copied().filter(|s| *s < FIRST_VECTOR).collect();
+        let is_set = |slot: RegisterId| general == [slot] && t.writes.iter().any(|w| w.0 == slot);
+        let read = general.iter().filter(|s| is_general(s) && !is_set(**s));
+        let read = read.fold(0, |all, slot| all | self.left_in_register(op, state, *slot));
+        let made = if read == 0 { 0 } else { MADE_OF_LEFT };
+        for address in &t.stores {
+            let memory = self.address(at, op, state, address)?;
+            self.put_left(op, memory, made)?;
+        }
         let stores = t.stores.iter().flat_map(|a| t.reads.iter().map(move |r| (*a, *r)));
         for (address, slot) in stores {
-            self.moves(at, op, state, (Operand::Memory(address), Operand::Register(slot)))?;
+            let memory = self.address(at, op, state, &address)?;
+            self.puts(op, state, memory, slot);
+            if self.in_frame(memory).is_some() {
+                self.put_left(op, memory, self.left_in_register(op, state, slot))?;
+            }
         }
-        let loads = t.loads.iter().flat_map(|a| t.writes.iter().map(move |w| (*a, w.0)));
-        for (address, slot) in loads {
-            self.moves(at, op, state, (Operand::Register(slot), Operand::Memory(address)))?;
+        let mut written = vec![made; t.writes.len()];
+        for address in &t.loads {
+            let memory = self.address(at, op, state, address)?;
+            let left = self.left_at(op, memory, address.size);
+            for ((slot, _), written) in t.writes.iter().zip(&mut written) {
+                self.takes(op, memory, *slot);
+                *written |= left;
+            }
         }
-        Ok(())
+        Ok(written)
     }
 }
 

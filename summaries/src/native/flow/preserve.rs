@@ -33,15 +33,13 @@ impl Walk<'_, '_, '_, '_> {
     ) -> Result<Option<RegisterId>, Refusal> {
         Ok(match (to, from) {
             (Operand::Register(to), Operand::Register(from)) => {
-                self.is_as_at_entry(to, state.get(from)).then_some(to)
+                self.is_as_at_entry(state, to, from).then_some(to)
             }
             (Operand::Register(to), Operand::Memory(address)) if counts(to) => {
                 let place = self.place_of(at, op, state, &address)?;
                 place.filter(|p| self.builder.preserved.may_be_saved(*p, to)).map(|_| to)
             }
-            (Operand::Memory(address), Operand::Register(from))
-                if self.is_as_at_entry(from, state.get(from)) =>
-            {
+            (Operand::Memory(address), Operand::Register(from)) if self.is_as_at_entry(state, from, from) => {
                 if let Some(place) = self.place_of(at, op, state, &address)? {
                     self.builder.preserved.save(place, from);
                 }
@@ -73,7 +71,7 @@ impl Walk<'_, '_, '_, '_> {
     /// A register is pushed; the stack pointer is that before it.
     pub(super) fn pushes(&mut self, state: &RegisterState, from: Operand) {
         if let Operand::Register(slot) = from
-            && self.is_as_at_entry(slot, state.get(slot))
+            && self.is_as_at_entry(state, slot, slot)
         {
             let place = top(state.get(RSP).plus(-8));
             self.builder.preserved.save(place, slot);
@@ -85,12 +83,13 @@ impl Walk<'_, '_, '_, '_> {
         counts(slot) && self.builder.preserved.may_be_saved(top(state.get(RSP)), slot)
     }
 
-    fn is_as_at_entry(&self, slot: RegisterId, value: Val) -> bool {
-        let own = || match value {
+    /// Whether a register may hold what `slot` held at entry.
+    fn is_as_at_entry(&self, state: &RegisterState, slot: RegisterId, register: RegisterId) -> bool {
+        let own = || match state.get(register) {
             Val::Node(node, 0) => self.builder.key(node) == Some(Key::Parameter(slot)),
             _ => false,
         };
-        counts(slot) && (value == Val::Saved || own())
+        counts(slot) && (state.left_in(register) & 1 << slot != 0 || own())
     }
 
     /// The place of an operand in the frame; `None` if it is elsewhere, or too small for a register.
@@ -113,7 +112,7 @@ impl Walk<'_, '_, '_, '_> {
 
 impl ConstraintBuilder {
     /// Whether a value is made from the address of the frame.
-    fn is_in_frame(&self, value: crate::ids::ValueIdx) -> bool {
+    pub(super) fn is_in_frame(&self, value: crate::ids::ValueIdx) -> bool {
         match self.key(value) {
             Some(Key::Frame(_) | Key::FrameSomewhere) => true,
             Some(Key::Displaced(of, _)) => self.is_in_frame(of),

@@ -3,8 +3,9 @@
 //! Both walks add to the same sets, and nothing is taken out of them. Left out: what follows for callers (`preserve`) and for
 //! registers that pass more than the convention says (`needed`).
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::state::cells;
 use crate::ids::AtomIdx;
 use crate::native::decode::effects::RegisterId;
 use crate::relation::PRESERVABLE;
@@ -45,8 +46,52 @@ impl Preserved {
 /// Registers that the caller left, and the frame.
 #[derive(Default)]
 pub(super) struct Left {
+    /// By function and cell, or [`SOMEWHERE`]: in which registers the caller left what was put there, and [`MADE_OF_LEFT`](super::state::MADE_OF_LEFT).
+    cells: FxHashMap<(usize, i64), u64>,
+    /// The cells that were looked at.
+    looked_at: FxHashSet<(usize, i64)>,
+    /// By function: the registers that it pushes as its caller left them, a bit each.
+    pushed: FxHashMap<usize, u64>,
+    /// A cell that was looked at holds more than it did then: the states have to be found again.
+    pub(super) grew: bool,
     /// (cell, register, where) of what was put there.
     pub(super) put: FxHashSet<(i64, RegisterId, (AtomIdx, u64))>,
     /// (cell, register, where) of what is loaded from there.
     pub(super) taken: FxHashSet<(i64, RegisterId, (AtomIdx, u64))>,
+}
+
+impl Left {
+    pub(super) fn push(&mut self, function: usize, registers: u64) {
+        *self.pushed.entry(function).or_default() |= registers;
+    }
+
+    pub(super) fn is_pushed(&self, function: usize, register: RegisterId) -> bool {
+        self.pushed.get(&function).is_some_and(|all| all & 1 << register != 0)
+    }
+
+    /// A function puts what the caller left in these registers into its frame.
+    pub(super) fn put_into(&mut self, function: usize, place: i64, registers: u64) {
+        for cell in around(place, 8) {
+            let held = self.cells.entry((function, cell)).or_default();
+            if *held | registers != *held {
+                *held |= registers;
+                self.grew |= cell == SOMEWHERE || self.looked_at.contains(&(function, cell));
+            }
+        }
+    }
+
+    /// In which registers the caller left what these bytes of the frame may hold.
+    pub(super) fn held_at(&mut self, function: usize, place: i64, size: u32) -> u64 {
+        let mut held = self.cells.get(&(function, SOMEWHERE)).copied().unwrap_or(0);
+        for cell in around(place, size) {
+            self.looked_at.insert((function, cell));
+            held |= self.cells.get(&(function, cell)).copied().unwrap_or(0);
+        }
+        held
+    }
+}
+
+/// The cells that `size` bytes at a place touch.
+fn around(place: i64, size: u32) -> impl Iterator<Item = i64> {
+    cells(place, if place == SOMEWHERE { 1 } else { size })
 }

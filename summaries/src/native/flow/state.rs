@@ -2,7 +2,8 @@
 //!
 //! A register holds at most one of a few simple things; where paths bring different ones together, a value of its own
 //! stands for their union. Nothing here is ever a statement of what a register *does* hold, only of what it may hold, so
-//! that joining with "no address" changes nothing.
+//! that joining with "no address" changes nothing. What the caller left in a register that passes nothing is remembered besides
+//! (taint analysis): a function that uses it is passed it by a convention of its own.
 
 use crate::ids::ValueIdx;
 use crate::native::decode::effects::SLOTS;
@@ -117,12 +118,42 @@ pub(super) struct Pending {
     pub(super) through: BoundedSet<ValueIdx>,
 }
 
+/// Beside bits of registers: what is made of what the caller left in one, or in one of several.
+pub(super) const MADE_OF_LEFT: u64 = 1 << 63;
+/// The same beside numbers of registers.
+const MADE: u8 = u8::MAX;
+/// What the caller left in this register, beside numbers of registers.
+const JOINED: u8 = u8::MAX - 1;
+
+fn join_left(left: &mut u8, slot: u8, other: u8) -> bool {
+    let joined = match (*left, other) {
+        (0, one) | (one, 0) => one,
+        (a, b) if a == b => a,
+        (JOINED, one) | (one, JOINED) if one == slot + 1 => one,
+        _ => MADE,
+    };
+    std::mem::replace(left, joined) != joined
+}
+
+/// An edge of the control flow graph.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Edge {
+    /// Control may go along it, as far as the code says.
+    Taken,
+    /// It is there for want of knowing better: from a jump through a register to every label, from every call to every landing pad, behind a
+    /// call that may never come back. What such an edge brings is no word of what a register was left with.
+    Doubtful,
+}
+
 /// What all slots hold at a point of the function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RegisterState {
     pub(super) slots: [Val; SLOTS],
     /// Bits of slots that this function wrote to and has not restored, on some path.
     pub(super) clobbered: u64,
+    /// Where the caller may have left what a slot holds besides what is said of it: nowhere (0), in one register (its number and 1), in that same one
+    /// on a path where nothing was done to it ([`JOINED`]), or it is made of such things ([`MADE`]).
+    left: [u8; SLOTS],
     pub(super) pending: Pending,
     /// Something other than what the caller saved was pushed since the last call.
     pub(super) pushed: bool,
@@ -133,6 +164,7 @@ impl RegisterState {
         RegisterState {
             slots: [Val::Undefined; SLOTS],
             clobbered: 0,
+            left: [0; SLOTS],
             pending: Pending::default(),
             pushed: false,
         }
@@ -146,7 +178,38 @@ impl RegisterState {
         if let Some(place) = self.slots.get_mut(usize::from(slot)) {
             *place = value;
             self.clobbered |= 1 << slot;
+            self.left_mut(slot).iter_mut().for_each(|left| **left = 0);
         }
+    }
+
+    fn left_mut(&mut self, slot: u8) -> Option<&mut u8> {
+        self.left.get_mut(usize::from(slot))
+    }
+
+    /// In which registers the caller may have left what the slot holds, a bit each, and [`MADE_OF_LEFT`].
+    pub(super) fn left_in(&self, slot: u8) -> u64 {
+        let own = if self.get(slot) == Val::Saved { 1 << slot } else { 0 };
+        own | match self.left.get(usize::from(slot)) {
+            None | Some(0) => 0,
+            Some(&MADE) => MADE_OF_LEFT,
+            Some(&JOINED) => 1 << slot,
+            Some(register) => 1 << (register - 1),
+        }
+    }
+
+    /// Whether the slot holds what the caller left there on some paths only, and nothing was done to it on those.
+    pub(super) fn is_joined(&self, slot: u8) -> bool {
+        self.left.get(usize::from(slot)) == Some(&JOINED)
+    }
+
+    /// The slot holds what the caller left in these registers, besides what it is set to.
+    pub(super) fn hold(&mut self, slot: u8, left: u64) {
+        let from = match left.count_ones() {
+            0 => 0,
+            1 if left != MADE_OF_LEFT => left.trailing_zeros() as u8 + 1,
+            _ => MADE,
+        };
+        self.left_mut(slot).iter_mut().for_each(|left| **left = from);
     }
 
     /// The slot may hold again what it held at entry.
@@ -154,12 +217,26 @@ impl RegisterState {
         self.clobbered &= !(1 << slot);
     }
 
-    /// Join what a path brings. `own` gives the value that stands for the union in a slot here. True if anything changed.
-    pub(super) fn join(&mut self, other: &RegisterState, mut own: impl FnMut(u8) -> ValueIdx) -> bool {
+    /// Join what an edge brings. `own` gives the value that stands for the union in a slot here. True if anything changed.
+    pub(super) fn join(
+        &mut self,
+        other: &RegisterState,
+        edge: Edge,
+        mut own: impl FnMut(u8) -> ValueIdx,
+    ) -> bool {
         let mut changed = false;
-        for (i, (mine, new)) in (0u8..).zip(self.slots.iter_mut().zip(&other.slots)) {
+        let lefts = self.left.iter_mut().zip(&other.left);
+        let slots = self.slots.iter_mut().zip(&other.slots);
+        for (i, ((mine, new), (left, other_left))) in (0u8..).zip(slots.zip(lefts)) {
             // What already stands for a union takes in anything.
             let joined = mine.join(*new).unwrap_or_else(|| Val::Node(own(i), 0));
+            let is_left = *mine == Val::Saved || *new == Val::Saved;
+            if joined != Val::Saved && is_left && edge == Edge::Taken {
+                changed |= join_left(left, i, JOINED);
+            }
+            if edge == Edge::Taken || *other_left != JOINED && *other_left != i + 1 {
+                changed |= join_left(left, i, *other_left);
+            }
             changed |= joined != *mine;
             *mine = joined;
         }

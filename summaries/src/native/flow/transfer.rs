@@ -6,7 +6,7 @@
 
 use super::builder::Key;
 use super::memory::Memory;
-use super::state::{RegisterState, Val};
+use super::state::{MADE_OF_LEFT, RegisterState, Val};
 use super::unit::{Meaning, Op, Refusal};
 use super::walker::{Leaves, Walk};
 use crate::native::decode::effects::{
@@ -47,9 +47,16 @@ impl Walk<'_, '_, '_, '_> {
             }
             InstructionEffect::Move { to, from } => {
                 let value = self.operand(at, op, state, *from)?;
-                self.moves(at, op, state, (*to, *from))?;
+                let left = self.moves(at, op, state, (*to, *from))?;
                 let back = self.puts_back(at, op, state, (*to, *from))?;
-                self.assign(at, op, state, *to, value)?;
+                // Of what a register was left with nothing is known but whether it is used.
+                let is_moved = value == Val::Saved && matches!(to, Operand::Register(_)) && to != from;
+                self.assign(at, op, state, *to, if is_moved { Val::None } else { value })?;
+                if let Operand::Register(slot) = *to
+                    && to != from
+                {
+                    state.hold(slot, left);
+                }
                 back.into_iter().for_each(|slot| state.restored(slot));
             }
             InstructionEffect::Lea { to, from } => {
@@ -63,32 +70,51 @@ impl Walk<'_, '_, '_, '_> {
                 state.set(*to, value);
             }
             InstructionEffect::Add { to, by } => {
-                // A compiler that computes with what it never set computes something dead.
+                let left = self.left_in(at, op, state, Operand::Register(*to))?;
                 let value = state.get(*to).plus(*by);
                 state.set(*to, if value == Val::Saved { Val::None } else { value });
+                state.hold(*to, if left == 0 { 0 } else { MADE_OF_LEFT });
             }
             InstructionEffect::Align { to } => {
+                let left = self.left_in(at, op, state, Operand::Register(*to))?;
                 let value = match state.get(*to) {
                     Val::Saved => Val::None,
                     Val::Frame(_) => Val::Node(self.builder.somewhere_in_frame(), 0),
                     value => self.join(Key::Op(at, *to), [value])?,
                 };
                 state.set(*to, value);
+                state.hold(*to, if left == 0 { 0 } else { MADE_OF_LEFT });
             }
             InstructionEffect::Zero { to } => state.set(*to, Val::None),
             InstructionEffect::Push(from) => {
                 let value = self.operand(at, op, state, *from)?;
+                let left = self.left_in(at, op, state, *from)?;
                 state.pushed |= value != Val::Saved;
                 self.pushes(state, *from);
                 self.push(state, value)?;
+                // gcc pushes rbp where it has aligned the stack pointer, and pops it by another register.
+                if let memory @ Memory::Frame(_) = self.stack(state.get(RSP))?
+                    && !matches!(from, Operand::Register(0 | 11))
+                {
+                    self.put_left(op, memory, left)?;
+                }
+                if let Operand::Register(slot) = *from
+                    && state.get(slot) == Val::Saved
+                {
+                    let function = self.unit.function_at((op.atom, op.offset));
+                    self.builder.left.push(function, 1 << slot);
+                }
             }
             InstructionEffect::Pop(RSP) => {
                 return Err(format!("the stack pointer is popped at {:#x}", op.offset));
             }
             InstructionEffect::Pop(to) => {
                 let back = self.pops(state, *to);
+                let memory = self.stack(state.get(RSP))?;
+                let left = self.left_at(op, memory, 8);
                 let value = self.pop(at, state)?;
                 state.set(*to, value);
+                state.hold(*to, left);
                 if back {
                     state.restored(*to);
                 }
@@ -96,11 +122,14 @@ impl Walk<'_, '_, '_, '_> {
             InstructionEffect::Leave => {
                 let rbp = state.get(RBP);
                 state.set(RSP, rbp);
+                let memory = self.stack(rbp)?;
+                let left = self.left_at(op, memory, 8);
                 let value = self.pop(at, state)?;
                 state.set(RBP, value);
+                state.hold(RBP, left);
             }
-            InstructionEffect::StringMove { size } => self.string_move(at, state, *size)?,
-            InstructionEffect::StringStore { size } => self.string_store(at, state, *size)?,
+            InstructionEffect::StringMove { size } => self.string_move(at, op, state, *size)?,
+            InstructionEffect::StringStore { size } => self.string_store(at, op, state, *size)?,
             InstructionEffect::Other(transfer) => self.other(at, op, state, transfer)?,
             InstructionEffect::System => {
                 for slot in (0..16).filter(|s| *s != RSP) {
@@ -108,6 +137,7 @@ impl Walk<'_, '_, '_, '_> {
                     if value != Val::Saved {
                         self.builder.escape(value)?;
                     }
+                    self.gives(op, state, slot)?;
                 }
                 let unknown = self.builder.unknown();
                 state.set(0, Val::Node(unknown, 0));
@@ -119,11 +149,11 @@ impl Walk<'_, '_, '_, '_> {
             InstructionEffect::Jump => return self.jump(at, op, state),
             InstructionEffect::Call => return self.call(at, op, state),
             InstructionEffect::CallThrough(from) => {
-                let value = self.operand(at, op, state, *from)?;
+                let value = self.target(at, op, state, *from)?;
                 return self.call_through(at, op, state, value);
             }
             InstructionEffect::JumpThrough(from) => {
-                let value = self.operand(at, op, state, *from)?;
+                let value = self.target(at, op, state, *from)?;
                 return self.jump_through(at, op, state, value);
             }
             InstructionEffect::Return => return self.ret(at, op, state),
@@ -136,6 +166,19 @@ impl Walk<'_, '_, '_, '_> {
             Meaning::Place(target, offset) => self.builder.place(target, offset),
             _ => Val::None,
         }
+    }
+
+    /// Where an indirect call or jump leads.
+    fn target(&mut self, at: usize, op: &Op, state: &RegisterState, from: Operand) -> Result<Val, Refusal> {
+        let value = self.operand(at, op, state, from)?;
+        match from {
+            Operand::Register(slot) => self.uses(op, state, slot)?,
+            from => {
+                let left = self.left_in(at, op, state, from)?;
+                self.refuse_left(op, left)?;
+            }
+        }
+        Ok(value)
     }
 
     fn operand(&mut self, at: usize, op: &Op, state: &RegisterState, from: Operand) -> Result<Val, Refusal> {
@@ -172,8 +215,16 @@ impl Walk<'_, '_, '_, '_> {
         Ok(())
     }
 
-    fn string_move(&mut self, at: usize, state: &mut RegisterState, size: u32) -> Result<(), Refusal> {
+    fn string_move(
+        &mut self,
+        at: usize,
+        op: &Op,
+        state: &mut RegisterState,
+        size: u32,
+    ) -> Result<(), Refusal> {
         let (from, to) = (state.get(6), state.get(7));
+        self.uses(op, state, 6)?;
+        self.uses(op, state, 7)?;
         self.next_piece(at, state, 6)?;
         self.next_piece(at, state, 7)?;
         self.builder.copy_to_frame |= !matches!(to, Val::Place(..));
@@ -204,10 +255,16 @@ impl Walk<'_, '_, '_, '_> {
         Ok(())
     }
 
-    fn string_store(&mut self, at: usize, state: &mut RegisterState, size: u32) -> Result<(), Refusal> {
-        // rax passes nothing.
-        let value = if state.get(0) == Val::Saved { Val::None } else { state.get(0) };
-        let to = state.get(7);
+    fn string_store(
+        &mut self,
+        at: usize,
+        op: &Op,
+        state: &mut RegisterState,
+        size: u32,
+    ) -> Result<(), Refusal> {
+        self.uses(op, state, 0)?;
+        self.uses(op, state, 7)?;
+        let (value, to) = (state.get(0), state.get(7));
         self.next_piece(at, state, 7)?;
         let memory = match to {
             Val::None | Val::Undefined | Val::Saved => Memory::Number,
@@ -224,7 +281,7 @@ impl Walk<'_, '_, '_, '_> {
     /// An instruction that is not told apart: all that it writes may hold all that it reads.
     fn other(&mut self, at: usize, op: &Op, state: &mut RegisterState, t: &Transfer) -> Result<(), Refusal> {
         let back = self.all_put_back(at, op, state, t)?;
-        self.moves_all(at, op, state, t)?;
+        let left = self.moves_all(at, op, state, t)?;
         let mut parts: Vec<Val> = t.reads.iter().map(|slot| state.get(*slot)).collect();
         if t.immediate {
             parts.push(self.immediate(op));
@@ -248,7 +305,7 @@ impl Walk<'_, '_, '_, '_> {
             }
             self.store(state, memory, address.size, value)?;
         }
-        for (slot, whole) in &t.writes {
+        for ((slot, whole), left) in t.writes.iter().zip(left) {
             let new = match whole {
                 true => value,
                 false => match state.get(*slot) {
@@ -258,6 +315,7 @@ impl Walk<'_, '_, '_, '_> {
             };
             if *slot != RSP {
                 state.set(*slot, new);
+                state.hold(*slot, left);
             }
         }
         state.clobbered &= !back;

@@ -45,6 +45,25 @@ pub(super) struct Op {
     pub(super) target: Option<u64>,
     /// A relocation marks it as the call of a TLS descriptor.
     pub(super) tls_call: bool,
+    /// It may fault where a table of handlers says that the unwinder enters a landing pad.
+    pub(super) throws: bool,
+}
+
+impl Op {
+    /// Whether it may fault, otherwise than by using up the stack: where a compiler takes faults for exceptions, these are what it covers.
+    fn may_fault(&self) -> bool {
+        matches!(
+            self.effect,
+            InstructionEffect::Nothing
+                | InstructionEffect::Compare
+                | InstructionEffect::Keep
+                | InstructionEffect::Move { to: Operand::Memory(_), .. }
+                | InstructionEffect::Move { from: Operand::Memory(_), .. }
+                | InstructionEffect::StringMove { .. }
+                | InstructionEffect::StringStore { .. }
+                | InstructionEffect::Other(_)
+        )
+    }
 }
 
 /// Where a direct branch leads, in the unit or out of it.
@@ -115,9 +134,17 @@ impl Unit {
         if unit.entries.is_empty() {
             return Err("no entry".to_owned());
         }
-        for (atom, offset) in module.landing_pads(&unit.atoms)? {
-            unit.pads.push(unit.find(atom, offset).ok_or("a landing pad between instructions")?);
+        for atom in unit.atoms.clone() {
+            for handler in module.handlers(atom)? {
+                unit.pads.push(unit.find(atom, handler.pad).ok_or("a landing pad between instructions")?);
+                let before = |offset| unit.ops.partition_point(|op| (op.atom, op.offset) < (atom, offset));
+                let covered = before(handler.covered.start)..before(handler.covered.end);
+                let covered = unit.ops.get_mut(covered).unwrap_or(&mut []);
+                covered.iter_mut().for_each(|op| op.throws = op.may_fault());
+            }
         }
+        unit.pads.sort_unstable();
+        unit.pads.dedup();
         let (mut labels, mut leaders) = (Vec::new(), vec![0]);
         for label in module.labels_in(&unit.atoms) {
             let op = unit.find(label.atom, label.offset).ok_or("a label between instructions")?;
@@ -186,6 +213,7 @@ impl Unit {
                 immediate: Meaning::Absent,
                 target: instruction.target().and_then(|t| u64::try_from(t).ok()),
                 tls_call: false,
+                throws: false,
             };
             while let Some((_, rela)) = relas.next_if(|(_, r)| place_of(r) < instruction.end()) {
                 apply(module, rela, instruction, &mut op)?;

@@ -2,7 +2,8 @@
 //!
 //! A block is entered by jumps and by falling through, a label also by every jump through a register or memory and, if
 //! its address is a value, by every call (`__builtin_longjmp`). What a table of handlers names is entered by the
-//! unwinder: from every call, with the exception in rax and rdx, and with the stack pointer of the call, less what was pushed for it.
+//! unwinder: from every call, and every instruction that the table covers and that may fault, with the exception in rax and rdx, and with the
+//! stack pointer of the call, less what was pushed for it.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,7 +11,7 @@ use std::collections::BinaryHeap;
 use super::builder::{ConstraintBuilder, Key};
 use super::compact::compact;
 use super::module::FlowModule;
-use super::state::{RegisterState, Val};
+use super::state::{Edge, RegisterState, Val};
 use super::unit::{CALLERS_REGISTER, Destination, Refusal, Unit};
 use super::walker::{Leaves, Walk, at_entry};
 use crate::ids::ValueIdx;
@@ -131,7 +132,7 @@ fn fixpoint(
         }
     }
     for (_, _, op) in &unit.entries {
-        flow.enter(*op, &entry, builder);
+        flow.enter(*op, &entry, Edge::Taken, builder);
     }
     let mut returns_elsewhere = false;
     let mut visits = 0;
@@ -143,9 +144,13 @@ fn fixpoint(
             }
             flow.visit(module, builder, block, &mut returns_elsewhere)?;
         }
-        if !flow.follow_deferred(builder)? {
+        if flow.follow_deferred(builder)? {
+            continue;
+        }
+        if !std::mem::take(&mut builder.left.grew) {
             break;
         }
+        flow.visit_again();
     }
     if flow.jumps_to_unseen_code() {
         return Err("code that only a computed jump may lead to".to_owned());
@@ -179,17 +184,28 @@ impl Flow<'_> {
         Some(block)
     }
 
-    /// Join a state into the block at this instruction.
-    fn enter(&mut self, op: usize, state: &RegisterState, builder: &mut ConstraintBuilder) {
-        if let Some(block) = self.block(op) {
-            self.join(block, state, builder);
+    /// All that was reached is to be walked once more.
+    fn visit_again(&mut self) {
+        for block in (0..self.unit.blocks.len()).filter(|block| self.is_reached(*block)).collect::<Vec<_>>() {
+            if let Some(queued) = self.queued.get_mut(block)
+                && !std::mem::replace(queued, true)
+            {
+                self.queue.push(Reverse(block));
+            }
         }
     }
 
-    fn join(&mut self, block: usize, state: &RegisterState, builder: &mut ConstraintBuilder) {
+    /// Join a state into the block at this instruction.
+    fn enter(&mut self, op: usize, state: &RegisterState, edge: Edge, builder: &mut ConstraintBuilder) {
+        if let Some(block) = self.block(op) {
+            self.join(block, state, edge, builder);
+        }
+    }
+
+    fn join(&mut self, block: usize, state: &RegisterState, edge: Edge, builder: &mut ConstraintBuilder) {
         let (Some(at), Some(queued)) = (self.at.get_mut(block), self.queued.get_mut(block)) else { return };
         let first = at.get(RSP) == Val::Undefined;
-        let changed = at.join(state, |slot| builder.value(Key::Join(block, slot)));
+        let changed = at.join(state, edge, |slot| builder.value(Key::Join(block, slot)));
         if (changed || first) && !std::mem::replace(queued, true) {
             self.queue.push(Reverse(block));
         }
@@ -248,6 +264,9 @@ impl Flow<'_> {
         for at in range.start..range.end {
             let Some(op) = self.unit.ops.get(at) else { break };
             let pushed = state.pushed;
+            if op.throws {
+                after_call(&state, pushed);
+            }
             leaves = walk.step(at, op, &mut state)?;
             if matches!(op.effect, InstructionEffect::Call | InstructionEffect::CallThrough(_)) {
                 after_call(&state, pushed);
@@ -277,17 +296,19 @@ impl Flow<'_> {
         let mut changed = false;
         for (state, pushed) in calls {
             self.pushes |= pushed;
-            changed |= self.after_calls.join(&state, |slot| builder.value(Key::Join(usize::MAX, slot)));
+            changed |= self
+                .after_calls
+                .join(&state, Edge::Doubtful, |slot| builder.value(Key::Join(usize::MAX, slot)));
         }
         if changed {
             let (after, pads) = (self.at_pad(builder), self.pads.clone());
             for pad in pads {
-                self.join(pad, &after, builder);
+                self.join(pad, &after, Edge::Doubtful, builder);
             }
             let after = self.after_calls.clone();
             for (op, is_value) in &self.unit.labels {
                 if *is_value {
-                    self.enter(*op, &after, builder);
+                    self.enter(*op, &after, Edge::Doubtful, builder);
                 }
             }
         }
@@ -302,10 +323,11 @@ impl Flow<'_> {
         }
         if let (Leaves::Through(_), Some((behind, at))) = (leaves, self.behind(block)) {
             let state = Walk::behind_thunk(builder, at, &state)?;
-            self.enter(behind, &state, builder);
+            self.enter(behind, &state, Edge::Taken, builder);
         }
+        let edge = if leaves == Leaves::Labels { Edge::Doubtful } else { Edge::Taken };
         for op in self.successors(block, leaves) {
-            self.enter(op, &state, builder);
+            self.enter(op, &state, edge, builder);
         }
         Ok(())
     }
@@ -358,7 +380,7 @@ impl Flow<'_> {
                 }
                 _ => {
                     self.set_returns(block);
-                    self.enter(op, &state, builder);
+                    self.enter(op, &state, Edge::Doubtful, builder);
                 }
             }
         }
@@ -368,7 +390,7 @@ impl Flow<'_> {
             self.has_guessed = true;
             self.set_returns(block);
             for op in self.successors(block, Leaves::Falls) {
-                self.enter(op, &state, builder);
+                self.enter(op, &state, Edge::Doubtful, builder);
             }
         }
         Ok(!self.queue.is_empty())

@@ -3,9 +3,9 @@
 //! Every byte of a function must belong to an instruction and every relocation to a field of one, so that no reference is
 //! hidden in bytes that were read wrongly. A branch or operand without relocation that leads into another function is a
 //! crossing; with a field of 32 bits, or in a short jump that can be relaxed ([`may_be_relaxed`]), it can become a relocation, and else the functions
-//! are tied. Control that can fall out of a function's end ties it to the next. A call at the end is taken not to return where an FDE, or the name of a
-//! part, says that a compiler wrote the function: compilers end one so only after a call of a `noreturn` function. Without
-//! either it is so only if the callee is known by name not to return, or the next function would not find its way back ([`in_frame`]).
+//! are tied. Control that can fall out of a function's end ties it to the next. A call at the end is taken not to return where the callee is known by name not to,
+//! where the name of a part says that a compiler wrote the function, and where an FDE does and something is on the stack, as the psABI has it for a call:
+//! compilers end a function so only after a call of a `noreturn` function. Without either it is so only if the next function would not find its way back ([`in_frame`]).
 
 use object::endian::LittleEndian as LE;
 
@@ -268,10 +268,14 @@ fn follow_run(
         }
         let falls = match own.last().map(|i| i.flow) {
             Some(Flow::Next | Flow::Conditional) => true,
-            Some(Flow::Call | Flow::IndirectCall) if function.is_compiled() => false,
+            Some(Flow::Call | Flow::IndirectCall) if function.cold => false,
             Some(Flow::Call | Flow::IndirectCall) => {
                 let known = own.last().is_some_and(|call| is_noreturn(context, text.section, call));
-                !known && !in_frame::ends(text, index)
+                let falls = match function.described {
+                    true => in_frame::is_on_top(text, function),
+                    false => !in_frame::ends(text, index),
+                };
+                falls && !known
             }
             _ => false,
         };

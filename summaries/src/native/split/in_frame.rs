@@ -32,6 +32,11 @@ pub(super) fn ends(text: &Text<'_>, function: usize) -> bool {
     last.and_then(|depth| depth.now).is_some_and(|now| now > 0) && returns(text, next)
 }
 
+/// Whether the return address is what the last instruction of a function finds on top of the stack: no compiler has aligned it for a call there.
+pub(super) fn is_on_top(text: &Text<'_>, function: &Function) -> bool {
+    depths(text, function).last().copied().flatten().is_some_and(|depth| depth.now == Some(0))
+}
+
 /// Whether a function returns, from nowhere but where it was entered, and takes nothing from below that.
 fn returns(text: &Text<'_>, function: &Function) -> bool {
     let own = text.instructions_of(function);
