@@ -435,6 +435,17 @@ fn what_the_caller_left_is_used_on_some_path() {
         "mov %rbx, %rdi; call g; ret",
         "test %edi, %edi; je 1f; lea f(%rip), %rbp; 1: mov %rbp, (%rsi); ret",
         "mov %r13, %rcx; add $16, %rcx; mov %rcx, %rdi; jmp g",
+        "xchg %r12, (%rdi); ret",
+        "shl $16, %r12; sar $16, %r12; mov %r12, (%rdi); ret",
+        "xor (%rdi), %r12; mov %r12, (%rsi); ret",
+        "xor %r12, %rax; xor $1, %rax; jmp *(%rax)",
+        // An argument on the stack, and of two registers that were pushed the one that is not saved.
+        "push $8; push %r12; push $7; call g; add $24, %rsp; ret",
+        "1: push $8; push %r15; call g; add $16, %rsp; mov %rax, %r15; dec %ebp; jne 1b; ret",
+        "push %rbx; push %r12; mov %rdi, %rbx; call g; add $8, %rsp; pop %rbx; ret",
+        // `swiftcall` preserves what it passes: it is copied before it comes back, and then called.
+        "push %r13; test %edi, %edi; jne 1f; mov %rdi, %r13; 1: call g; mov %r13, %rax; pop %r13; jmp *(%rax)",
+        "test %edi, %edi; je 1f; mov %rsi, %rax; 1: mov %rax, %rcx; call *8(%rcx); ret",
     ] {
         assert!(takes_registers(body), "{body}");
     }
@@ -445,6 +456,10 @@ fn what_the_caller_left_is_used_on_some_path() {
         "push %rax; mov %rdi, (%rsp); call g; mov (%rsp), %rdi; call g; pop %rax; ret",
         "sbb %ebx, %ebx; or $1, %ebx; mov %rbx, %rax; ret",
         "test %edi, %edi; je 1f; call g; 1: ret",
+        // A value that is set on one path only, and not looked into.
+        "push %r13; test %edi, %edi; jne 1f; mov %rdi, %r13; 1: mov %r13, (%rsi); pop %r13; ret",
+        "push %r14; push %rbx; push %rax; mov %rdi, %rbx; call g; mov %rax, %r14; mov %rbx, %rdi; call g; ud2",
+        "sete %bl; movzbl %bl, %eax; ret",
         "cvtsi2sd %edi, %xmm9; movapd %xmm9, %xmm0; ret",
     ] {
         assert!(!takes_registers(body), "{body}");

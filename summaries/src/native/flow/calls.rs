@@ -182,7 +182,7 @@ impl Walk<'_, '_, '_, '_> {
     }
 
     fn results(&mut self, op: &Op, state: &RegisterState) -> Result<(), Refusal> {
-        self.leaves(state);
+        self.leaves(op, state);
         for slot in RESULTS {
             self.gives(op, state, slot)?;
             let value = state.get(slot);
@@ -282,7 +282,7 @@ impl Walk<'_, '_, '_, '_> {
         }
         if !returns && matches!(callee, Callee::Direct { .. }) {
             // What jumps through a register may well stay in the function.
-            self.leaves(state);
+            self.leaves(op, state);
         }
         let rsp = match state.get(RSP) {
             Val::Frame(o) if returns => Some(o - 8),

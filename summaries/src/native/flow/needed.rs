@@ -11,12 +11,22 @@ use rustc_hash::FxHashSet;
 use super::builder::{ConstraintBuilder, Key, Raw};
 use super::memory::Memory;
 use super::saved::SOMEWHERE;
-use super::state::{MADE_OF_LEFT, RegisterState};
+use super::state::{MADE_OF_LEFT, RegisterState, UNSET};
 use super::unit::{Op, Refusal, Unit};
 use super::walker::Walk;
 use crate::cfl::components::Adjacency;
-use crate::native::decode::effects::{FIRST_VECTOR, InstructionEffect, Operand, RSP, RegisterId, Transfer};
+use crate::native::decode::effects::{
+    FIRST_VECTOR, FLAGS, InstructionEffect, Operand, RSP, RegisterId, Transfer,
+};
 use crate::relation::{Callee, Constraint};
+
+/// What is made of what these bits say.
+pub(super) fn made_of(left: u64) -> u64 {
+    match left {
+        0 | UNSET => left,
+        _ => MADE_OF_LEFT,
+    }
+}
 
 /// What passes nothing but to `regcall`, a bit each.
 const RAX_AND_R11: u64 = 1 << 11 | 1;
@@ -41,13 +51,18 @@ impl Walk<'_, '_, '_, '_> {
     }
 
     /// The same of a register. Where that is so on some paths only, the function may be one that doesn't set the register where it doesn't need it, as
-    /// compilers do with what has no value there: a register that it has pushed before is its own then, and rax and r11 are free.
-    fn left_in_register(&self, op: &Op, state: &RegisterState, slot: RegisterId) -> u64 {
+    /// compilers do with what has no value there: a register that it has saved is its own then, and rax and r11 are free. But rax and r11 (`regcall`),
+    /// and r13, which `swiftcall` passes and preserves, may be arguments: [`UNSET`].
+    pub(super) fn left_in_register(&self, op: &Op, state: &RegisterState, slot: RegisterId) -> u64 {
         let is_own = || match slot {
             0 | 11 | FIRST_VECTOR.. => true,
-            _ => self.builder.left.is_pushed(self.function_at(op), slot),
+            _ => self.builder.left.is_saved(self.function_at(op), slot),
         };
-        if state.is_joined(slot) && is_own() { 0 } else { state.left_in(slot) }
+        match state.is_joined(slot) && is_own() {
+            false => state.left_in(slot),
+            true if matches!(slot, 0 | 11 | 13) => UNSET,
+            true => 0,
+        }
     }
 
     fn function_at(&self, op: &Op) -> usize {
@@ -79,23 +94,21 @@ impl Walk<'_, '_, '_, '_> {
                 self.builder.left.put_into(function, place, left);
                 Ok(())
             }
-            None => self.refuse_left(op, left),
+            None => self.refuse_left(op, left & !UNSET),
         }
     }
 
     /// A register is an address that is gone to, or at which something is: it may not be what the caller left in one. What has no value is no
-    /// address either, so that here rax and r11 (`regcall`), and r13, which `swiftcall` passes and preserves, are arguments on any path.
+    /// address either.
     pub(super) fn uses(&self, op: &Op, state: &RegisterState, slot: RegisterId) -> Result<(), Refusal> {
-        let left = match slot {
-            0 | 11 | 13 if !matches!(op.effect, InstructionEffect::Lea { .. }) => state.left_in(slot),
-            _ => self.left_in_register(op, state, slot),
-        };
-        self.refuse_left(op, left)
+        let left = self.left_in_register(op, state, slot);
+        let is_number = matches!(op.effect, InstructionEffect::Lea { .. });
+        self.refuse_left(op, if is_number { left & !UNSET } else { left })
     }
 
     /// A register is given to somebody else: it may only hold what the caller left in that same one.
     pub(super) fn gives(&self, op: &Op, state: &RegisterState, slot: RegisterId) -> Result<(), Refusal> {
-        self.refuse_left(op, state.left_in(slot) & !(1 << slot))
+        self.refuse_left(op, state.left_in(slot) & !(1 << slot) & !UNSET)
     }
 
     pub(super) fn refuse_left(&self, op: &Op, left: u64) -> Result<(), Refusal> {
@@ -107,7 +120,7 @@ impl Walk<'_, '_, '_, '_> {
     fn puts(&mut self, op: &Op, state: &RegisterState, memory: Memory, from: RegisterId) {
         if let Memory::Frame(offset) = memory
             && self.builder.recording
-            && self.left_in_register(op, state, from) != 0
+            && self.left_in_register(op, state, from) & !UNSET != 0
         {
             self.builder.left.put.insert((offset, from, (op.atom, op.offset)));
         }
@@ -139,6 +152,9 @@ impl Walk<'_, '_, '_, '_> {
             (Operand::Register(to), Operand::Memory(address)) => {
                 let memory = self.address(at, op, state, &address)?;
                 self.takes(op, memory, to);
+                if let Memory::Frame(offset) = memory {
+                    self.builder.left.pop(self.function_at(op), offset, to);
+                }
                 Ok(self.left_at(op, memory, address.size))
             }
             (_, from) => self.left_in(at, op, state, from),
@@ -153,13 +169,18 @@ impl Walk<'_, '_, '_, '_> {
         state: &RegisterState,
         t: &Transfer,
     ) -> Result<Vec<u64>, Refusal> {
-        // What is computed of a register that only this instruction sets is a constant, or of flags (`sbb %ebx, %ebx`).
-        let is_general = |slot: &RegisterId| *slot < FIRST_VECTOR && !matches!(*slot, 0 | 11 | RSP);
-        let general: Vec<RegisterId> = t.reads.iter().copied().filter(|s| *s < FIRST_VECTOR).collect();
-        let is_set = |slot: RegisterId| general == [slot] && t.writes.iter().any(|w| w.0 == slot);
-        let read = general.iter().filter(|s| is_general(s) && !is_set(**s));
-        let read = read.fold(0, |all, slot| all | self.left_in_register(op, state, *slot));
-        let made = if read == 0 { 0 } else { MADE_OF_LEFT };
+        // Of a register that is written alone a part is, or all of it by flags (`sbb %ebx, %ebx`).
+        let general: Vec<RegisterId> =
+            t.reads.iter().copied().filter(|s| *s < FIRST_VECTOR && *s != RSP).collect();
+        let by_flags = t.reads.contains(&FLAGS) && t.loads.is_empty() && t.stores.is_empty();
+        let is_set = |slot: RegisterId| {
+            general == [slot] && t.writes.iter().any(|(to, whole)| *to == slot && (by_flags || !whole))
+        };
+        // What passes nothing but to `regcall` is computed with where it was never set, too.
+        let own = |slot: RegisterId| if matches!(slot, 0 | 11) { 1 << slot } else { 0 };
+        let read = general.iter().filter(|slot| !is_set(**slot));
+        let read = read.fold(0, |all, slot| all | self.left_in_register(op, state, *slot) & !own(*slot));
+        let made = made_of(read);
         for address in &t.stores {
             let memory = self.address(at, op, state, address)?;
             self.put_left(op, memory, made)?;

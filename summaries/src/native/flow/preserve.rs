@@ -17,7 +17,8 @@ use crate::relation::PRESERVABLE;
 
 impl Walk<'_, '_, '_, '_> {
     /// The function returns in this state.
-    pub(super) fn leaves(&mut self, state: &RegisterState) {
+    pub(super) fn leaves(&mut self, op: &Op, state: &RegisterState) {
+        self.builder.left.returns.insert(self.unit.function_at((op.atom, op.offset)));
         if self.builder.recording {
             *self.builder.preserved.clobbered.get_or_insert(0) |= state.clobbered;
         }
@@ -126,7 +127,7 @@ fn counts(slot: RegisterId) -> bool {
 }
 
 /// The place that a stack pointer points to.
-fn top(rsp: Val) -> i64 {
+pub(super) fn top(rsp: Val) -> i64 {
     match rsp {
         Val::Frame(offset) => offset,
         _ => SOMEWHERE,

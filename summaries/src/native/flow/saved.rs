@@ -50,8 +50,14 @@ pub(super) struct Left {
     cells: FxHashMap<(usize, i64), u64>,
     /// The cells that were looked at.
     looked_at: FxHashSet<(usize, i64)>,
-    /// By function: the registers that it pushes as its caller left them, a bit each.
-    pushed: FxHashMap<usize, u64>,
+    /// By function and cell, or [`SOMEWHERE`]: the registers that are pushed there as the caller left them, a bit each.
+    pushed: FxHashMap<(usize, i64), u64>,
+    /// By function: the registers that it pops from where it pushed them: it has saved them.
+    saved: FxHashMap<usize, u64>,
+    /// By function: the registers that it writes.
+    written: FxHashMap<usize, u64>,
+    /// The functions that return.
+    pub(super) returns: FxHashSet<usize>,
     /// A cell that was looked at holds more than it did then: the states have to be found again.
     pub(super) grew: bool,
     /// (cell, register, where) of what was put there.
@@ -61,12 +67,38 @@ pub(super) struct Left {
 }
 
 impl Left {
-    pub(super) fn push(&mut self, function: usize, registers: u64) {
-        *self.pushed.entry(function).or_default() |= registers;
+    pub(super) fn push(&mut self, function: usize, cell: i64, register: RegisterId) {
+        *self.pushed.entry((function, cell)).or_default() |= 1 << register;
     }
 
-    pub(super) fn is_pushed(&self, function: usize, register: RegisterId) -> bool {
-        self.pushed.get(&function).is_some_and(|all| all & 1 << register != 0)
+    /// A register is popped, or loaded, from a cell.
+    pub(super) fn pop(&mut self, function: usize, cell: i64, register: RegisterId) {
+        if self.pushed.get(&(function, cell)).is_some_and(|all| all & 1 << register != 0) {
+            *self.saved.entry(function).or_default() |= 1 << register;
+        }
+    }
+
+    /// The function writes these registers.
+    pub(super) fn write(&mut self, function: usize, registers: u64) {
+        *self.written.entry(function).or_default() |= registers;
+    }
+
+    /// Whether the function saves a register, so that it is its own from then on. One that never returns pops nothing, and saves what it writes.
+    pub(super) fn is_saved(&self, function: usize, register: RegisterId) -> bool {
+        let is_in = |all: Option<&u64>| all.is_some_and(|all| all & 1 << register != 0);
+        let is_pushed = || self.pushed.iter().any(|((of, _), all)| *of == function && is_in(Some(all)));
+        match self.returns.contains(&function) {
+            true => is_in(self.saved.get(&function)),
+            false => is_in(self.written.get(&function)) && is_pushed(),
+        }
+    }
+
+    /// Whether a register is pushed that is not saved: it is an argument of a call. rax and r11 align the stack, and no convention passes anything in rbp.
+    pub(super) fn is_argument(&self) -> bool {
+        let unsaved = |(function, all): (usize, u64)| {
+            (0..16).any(|r| all & 1 << r != 0 && !matches!(r, 0 | 5 | 11) && !self.is_saved(function, r))
+        };
+        self.pushed.iter().any(|((function, _), all)| unsaved((*function, *all)))
     }
 
     /// A function puts what the caller left in these registers into its frame.

@@ -120,14 +120,18 @@ pub(super) struct Pending {
 
 /// Beside bits of registers: what is made of what the caller left in one, or in one of several.
 pub(super) const MADE_OF_LEFT: u64 = 1 << 63;
+/// Beside bits of registers: what may be such a thing only where a register of which a function makes what it likes was not set.
+pub(super) const UNSET: u64 = 1 << 62;
 /// The same beside numbers of registers.
 const MADE: u8 = u8::MAX;
+/// The same of [`UNSET`].
+const WEAK: u8 = u8::MAX - 2;
 /// What the caller left in this register, beside numbers of registers.
 const JOINED: u8 = u8::MAX - 1;
 
 fn join_left(left: &mut u8, slot: u8, other: u8) -> bool {
     let joined = match (*left, other) {
-        (0, one) | (one, 0) => one,
+        (0, one) | (one, 0) | (WEAK, one) | (one, WEAK) => one,
         (a, b) if a == b => a,
         (JOINED, one) | (one, JOINED) if one == slot + 1 => one,
         _ => MADE,
@@ -152,8 +156,10 @@ pub(super) struct RegisterState {
     /// Bits of slots that this function wrote to and has not restored, on some path.
     pub(super) clobbered: u64,
     /// Where the caller may have left what a slot holds besides what is said of it: nowhere (0), in one register (its number and 1), in that same one
-    /// on a path where nothing was done to it ([`JOINED`]), or it is made of such things ([`MADE`]).
+    /// on a path where nothing was done to it ([`JOINED`]), or it is made of such things ([`MADE`], [`WEAK`]).
     left: [u8; SLOTS],
+    /// Bits of slots that this function wrote to, but to restore them, on some path.
+    pub(super) written: u64,
     pub(super) pending: Pending,
     /// Something other than what the caller saved was pushed since the last call.
     pub(super) pushed: bool,
@@ -165,6 +171,7 @@ impl RegisterState {
             slots: [Val::Undefined; SLOTS],
             clobbered: 0,
             left: [0; SLOTS],
+            written: 0,
             pending: Pending::default(),
             pushed: false,
         }
@@ -178,6 +185,7 @@ impl RegisterState {
         if let Some(place) = self.slots.get_mut(usize::from(slot)) {
             *place = value;
             self.clobbered |= 1 << slot;
+            self.written |= 1 << slot;
             self.left_mut(slot).iter_mut().for_each(|left| **left = 0);
         }
     }
@@ -192,6 +200,7 @@ impl RegisterState {
         own | match self.left.get(usize::from(slot)) {
             None | Some(0) => 0,
             Some(&MADE) => MADE_OF_LEFT,
+            Some(&WEAK) => UNSET,
             Some(&JOINED) => 1 << slot,
             Some(register) => 1 << (register - 1),
         }
@@ -204,9 +213,11 @@ impl RegisterState {
 
     /// The slot holds what the caller left in these registers, besides what it is set to.
     pub(super) fn hold(&mut self, slot: u8, left: u64) {
-        let from = match left.count_ones() {
+        let strong = left & !UNSET;
+        let from = match strong.count_ones() {
+            0 if left == UNSET => WEAK,
             0 => 0,
-            1 if left != MADE_OF_LEFT => left.trailing_zeros() as u8 + 1,
+            1 if strong != MADE_OF_LEFT => strong.trailing_zeros() as u8 + 1,
             _ => MADE,
         };
         self.left_mut(slot).iter_mut().for_each(|left| **left = from);
@@ -240,8 +251,11 @@ impl RegisterState {
             changed |= joined != *mine;
             *mine = joined;
         }
-        changed |= other.clobbered & !self.clobbered != 0 || other.pushed && !self.pushed;
+        changed |= other.written & !self.written != 0
+            || other.clobbered & !self.clobbered != 0
+            || other.pushed && !self.pushed;
         self.clobbered |= other.clobbered;
+        self.written |= other.written;
         self.pushed |= other.pushed;
         changed |= self.pending.cells.join(&other.pending.cells);
         changed | self.pending.through.join(&other.pending.through)

@@ -6,7 +6,9 @@
 
 use super::builder::Key;
 use super::memory::Memory;
-use super::state::{MADE_OF_LEFT, RegisterState, Val};
+use super::needed::made_of;
+use super::preserve::top;
+use super::state::{RegisterState, UNSET, Val};
 use super::unit::{Meaning, Op, Refusal};
 use super::walker::{Leaves, Walk};
 use crate::native::decode::effects::{
@@ -60,6 +62,8 @@ impl Walk<'_, '_, '_, '_> {
                 back.into_iter().for_each(|slot| state.restored(slot));
             }
             InstructionEffect::Lea { to, from } => {
+                let registers = [from.base, from.index].into_iter().flatten();
+                let left = registers.fold(0, |all, slot| all | self.left_in_register(op, state, slot));
                 let value = match self.address(at, op, state, from)? {
                     Memory::Frame(o) => Val::Frame(o),
                     Memory::At(node, Some(o)) => Val::Node(node, o),
@@ -68,12 +72,13 @@ impl Walk<'_, '_, '_, '_> {
                     Memory::Got(_) => return strange("the address of an entry of the offset table"),
                 };
                 state.set(*to, value);
+                state.hold(*to, left & UNSET);
             }
             InstructionEffect::Add { to, by } => {
                 let left = self.left_in(at, op, state, Operand::Register(*to))?;
                 let value = state.get(*to).plus(*by);
                 state.set(*to, if value == Val::Saved { Val::None } else { value });
-                state.hold(*to, if left == 0 { 0 } else { MADE_OF_LEFT });
+                state.hold(*to, made_of(left));
             }
             InstructionEffect::Align { to } => {
                 let left = self.left_in(at, op, state, Operand::Register(*to))?;
@@ -83,7 +88,7 @@ impl Walk<'_, '_, '_, '_> {
                     value => self.join(Key::Op(at, *to), [value])?,
                 };
                 state.set(*to, value);
-                state.hold(*to, if left == 0 { 0 } else { MADE_OF_LEFT });
+                state.hold(*to, made_of(left));
             }
             InstructionEffect::Zero { to } => state.set(*to, Val::None),
             InstructionEffect::Push(from) => {
@@ -102,7 +107,7 @@ impl Walk<'_, '_, '_, '_> {
                     && state.get(slot) == Val::Saved
                 {
                     let function = self.unit.function_at((op.atom, op.offset));
-                    self.builder.left.push(function, 1 << slot);
+                    self.builder.left.push(function, top(state.get(RSP)), slot);
                 }
             }
             InstructionEffect::Pop(RSP) => {
@@ -112,9 +117,15 @@ impl Walk<'_, '_, '_, '_> {
                 let back = self.pops(state, *to);
                 let memory = self.stack(state.get(RSP))?;
                 let left = self.left_at(op, memory, 8);
+                let function = self.unit.function_at((op.atom, op.offset));
+                self.builder.left.pop(function, top(state.get(RSP)), *to);
                 let value = self.pop(at, state)?;
+                let written = state.written;
                 state.set(*to, value);
                 state.hold(*to, left);
+                if left == 1 << to {
+                    state.written = written;
+                }
                 if back {
                     state.restored(*to);
                 }
@@ -124,6 +135,8 @@ impl Walk<'_, '_, '_, '_> {
                 state.set(RSP, rbp);
                 let memory = self.stack(rbp)?;
                 let left = self.left_at(op, memory, 8);
+                let function = self.unit.function_at((op.atom, op.offset));
+                self.builder.left.pop(function, top(rbp), RBP);
                 let value = self.pop(at, state)?;
                 state.set(RBP, value);
                 state.hold(RBP, left);

@@ -37,6 +37,9 @@ pub(super) fn walk(module: &FlowModule<'_, '_>, unit: &Unit) -> Walked {
         if let Some(at) = builder.keeps_what_was_left(unit) {
             return Err(format!("{CALLERS_REGISTER} is put into the frame for good at {at:#x}"));
         }
+        if builder.left.is_argument() {
+            return Err(format!("{CALLERS_REGISTER} is passed on the stack"));
+        }
         if builder.leaves_its_stack() {
             return Err("a return or jump that may be on another stack".to_owned());
         }
@@ -276,6 +279,9 @@ impl Flow<'_> {
             }
         }
         *returns_elsewhere |= walk.returns_elsewhere;
+        if let Some(op) = self.last(block).and_then(|op| self.unit.ops.get(op)) {
+            builder.left.write(self.unit.function_at((op.atom, op.offset)), state.written);
+        }
         Ok((state, leaves))
     }
 

@@ -56,5 +56,6 @@ pub(super) fn at_entry(builder: &mut ConstraintBuilder) -> RegisterState {
         state.set(slot, value);
     }
     state.clobbered = 0;
+    state.written = 0;
     state
 }
