@@ -54,9 +54,9 @@ pub(super) struct Left {
     pushed: FxHashMap<(usize, i64), u64>,
     /// By function: the registers that it pops from where it pushed them: it has saved them.
     saved: FxHashMap<usize, u64>,
-    /// By function: the registers that it writes.
+    /// By function: the registers that it writes, but to put them back, a bit each.
     written: FxHashMap<usize, u64>,
-    /// The functions that return.
+    /// The functions of which some path returns to the caller.
     pub(super) returns: FxHashSet<usize>,
     /// A cell that was looked at holds more than it did then: the states have to be found again.
     pub(super) grew: bool,
@@ -78,7 +78,7 @@ impl Left {
         }
     }
 
-    /// The function writes these registers.
+    /// The function writes these registers, a bit each, somewhere in a block.
     pub(super) fn write(&mut self, function: usize, registers: u64) {
         *self.written.entry(function).or_default() |= registers;
     }

@@ -124,7 +124,7 @@ pub(super) const MADE_OF_LEFT: u64 = 1 << 63;
 pub(super) const UNSET: u64 = 1 << 62;
 /// The same beside numbers of registers.
 const MADE: u8 = u8::MAX;
-/// The same of [`UNSET`].
+/// What is [`UNSET`] among bits, beside numbers of registers.
 const WEAK: u8 = u8::MAX - 2;
 /// What the caller left in this register, beside numbers of registers.
 const JOINED: u8 = u8::MAX - 1;
