@@ -442,6 +442,7 @@ fn what_the_caller_left_is_used_on_some_path() {
         // An argument on the stack, and of two registers that were pushed the one that is not saved.
         "push $8; push %r12; push $7; call g; add $24, %rsp; ret",
         "1: push $8; push %r15; call g; add $16, %rsp; mov %rax, %r15; dec %ebp; jne 1b; ret",
+        "push %rbx; 1: push $8; push %r15; call g; add $16, %rsp; mov %rax, %r15; test %rax, %rax; jne 1b; pop %rbx; ret",
         "push %rbx; push %r12; mov %rdi, %rbx; call g; add $8, %rsp; pop %rbx; ret",
         // `swiftcall` preserves what it passes: it is copied before it comes back, and then called.
         "push %r13; test %edi, %edi; jne 1f; mov %rdi, %r13; 1: call g; mov %r13, %rax; pop %r13; jmp *(%rax)",

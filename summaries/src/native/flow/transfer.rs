@@ -104,7 +104,7 @@ impl Walk<'_, '_, '_, '_> {
                     self.put_left(op, memory, left)?;
                 }
                 if let Operand::Register(slot) = *from
-                    && state.get(slot) == Val::Saved
+                    && left & 1 << slot != 0
                 {
                     let function = self.unit.function_at((op.atom, op.offset));
                     self.builder.left.push(function, top(state.get(RSP)), slot);
