@@ -439,6 +439,7 @@ fn what_the_caller_left_is_used_on_some_path() {
         "shl $16, %r12; sar $16, %r12; mov %r12, (%rdi); ret",
         "xor (%rdi), %r12; mov %r12, (%rsi); ret",
         "xor %r12, %rax; xor $1, %rax; jmp *(%rax)",
+        "mov %r12, %rcx; push %rcx; push $7; call g; add $16, %rsp; ret",
         // An argument on the stack, and of two registers that were pushed the one that is not saved.
         "push $8; push %r12; push $7; call g; add $24, %rsp; ret",
         "1: push $8; push %r15; call g; add $16, %rsp; mov %rax, %r15; dec %ebp; jne 1b; ret",
@@ -460,6 +461,9 @@ fn what_the_caller_left_is_used_on_some_path() {
         // A value that is set on one path only, and not looked into.
         "push %r13; test %edi, %edi; jne 1f; mov %rdi, %r13; 1: mov %r13, (%rsi); pop %r13; ret",
         "push %r14; push %rbx; push %rax; mov %rdi, %rbx; call g; mov %rax, %r14; mov %rbx, %rdi; call g; ud2",
+        "test %edi, %edi; je 1f; ret; 1: push %rbx; test %esi, %esi; je 2f; mov %rsi, %rbx; call g; mov %rbx, %rdi; call g; 2: call abort; ud2",
+        "or $-1, %rbp; mov %rbp, %rax; ret",
+        "push %r13; test %edi, %edi; jne 1f; mov %rdi, %r13; 1: lea f(%rip), %rcx; movslq %r13d, %rax; testb $2, 1(%rax,%rcx); pop %r13; ret",
         "sete %bl; movzbl %bl, %eax; ret",
         "cvtsi2sd %edi, %xmm9; movapd %xmm9, %xmm0; ret",
     ] {

@@ -108,6 +108,7 @@ pub(crate) enum InstructionEffect {
         to: RegisterId,
         by: i64,
     },
+    /// The register gets a constant, whatever was in it.
     Zero {
         to: RegisterId,
     },
@@ -514,6 +515,10 @@ fn arithmetic(decoded: &Decoded) -> Option<InstructionEffect> {
             if constant && decoded.op0_kind() == OpKind::Memory && decoded.immediate(1) == 0 =>
         {
             InstructionEffect::Keep
+        }
+        // The short form of a move of -1.
+        Or if register && constant && to.size() >= 4 && decoded.immediate(1) as i32 == -1 => {
+            InstructionEffect::Zero { to: slot(to)? }
         }
         Xor | Sub if same && to.is_gpr() && to.size() >= 4 => InstructionEffect::Zero { to: slot(to)? },
         Pxor | Xorps | Xorpd if same && to.is_vector_register() => InstructionEffect::Zero { to: slot(to)? },

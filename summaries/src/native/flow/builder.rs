@@ -8,9 +8,10 @@ use std::collections::BTreeSet;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::saved::{Left, Preserved};
-use super::state::{Pending, Val, cells};
-use super::unit::{CALLERS_REGISTER, Refusal};
+use super::saved::{Preserved, cells};
+use super::state::{Pending, Val};
+use super::taint::FrameTaints;
+use super::unit::Refusal;
 use crate::ids::{AtomIdx, ValueIdx};
 use crate::native::decode::effects::{RegisterId, SLOTS};
 use crate::relation::{CallSite, Callee, Constraint, FunctionSummary, Place, Register};
@@ -83,7 +84,7 @@ pub(super) struct ConstraintBuilder {
     /// The stack pointer where the function leaves, if it isn't known exactly.
     pub(super) stacks: BTreeSet<ValueIdx>,
     pub(super) preserved: Preserved,
-    pub(super) left: Left,
+    pub(super) taints: FrameTaints,
     /// Where jumps lead that leave the frame behind as it is.
     pub(super) entered_in_frame: Vec<(Target, i64)>,
 }
@@ -167,15 +168,6 @@ impl ConstraintBuilder {
             Val::Saved => self.caller_register_used().map(|()| self.unknown())?,
             Val::None | Val::Undefined => return Err("no address".to_owned()),
         })
-    }
-
-    /// What the caller left in a register is used. Before the states are final that says nothing: the path that sets the
-    /// register may not have been walked.
-    pub(super) fn caller_register_used(&self) -> Result<(), Refusal> {
-        match self.recording {
-            true => Err(format!("{CALLERS_REGISTER} is used")),
-            false => Ok(()),
-        }
     }
 
     /// `to` holds the value too, displaced.

@@ -9,7 +9,7 @@
 
 use super::builder::{ConstraintBuilder, Key, PendingCall};
 use super::memory::Memory;
-use super::state::{MADE_OF_LEFT, RegisterState, Val};
+use super::state::{RegisterState, Val};
 use super::unit::{Destination, Op, Refusal};
 use super::walker::{Leaves, RESULTS, Walk};
 use crate::native::decode::Flow;
@@ -59,7 +59,7 @@ impl Walk<'_, '_, '_, '_> {
                     };
                 }
                 if let Some(register) = thunk_register(self.module.name(target)) {
-                    self.uses(op, state, register)?;
+                    self.uses(op, state, register, [Val::None; 3])?;
                     self.tail(at, op, state, state.get(register))?;
                 } else {
                     self.site(at, op, &mut state.clone(), Callee::Direct { target, offset }, false)?;
@@ -116,7 +116,7 @@ impl Walk<'_, '_, '_, '_> {
         value: Val,
     ) -> Result<(), Refusal> {
         let callee = match value {
-            Val::Saved => return self.refuse_left(op, MADE_OF_LEFT),
+            Val::Saved => return self.refuse(op, true),
             Val::Place(number, offset) => match self.builder.target(number) {
                 Some(target) => Callee::Direct { target, offset },
                 None => return Ok(()),
@@ -217,7 +217,7 @@ impl Walk<'_, '_, '_, '_> {
             return Ok(Leaves::Falls);
         }
         if let Some(register) = thunk_register(self.module.name(target)) {
-            self.uses(op, state, register)?;
+            self.uses(op, state, register, [Val::None; 3])?;
             let value = state.get(register);
             return self.call_through(at, op, state, value);
         }

@@ -4,7 +4,8 @@
 //! each of them. Thread-local storage is not followed: what is there has escaped. Nor is memory at a number.
 
 use super::builder::Key;
-use super::state::{RegisterState, Val, cells};
+use super::saved::cells;
+use super::state::{RegisterState, Val};
 use super::unit::{Meaning, Op, Refusal};
 use super::walker::Walk;
 use crate::ids::ValueIdx;
@@ -71,7 +72,7 @@ impl Walk<'_, '_, '_, '_> {
             parts[2] = state.get(index);
         }
         for slot in address.base.into_iter().chain(address.index) {
-            self.uses(op, state, slot)?;
+            self.uses(op, state, slot, parts)?;
         }
         if parts.contains(&Val::Saved) {
             return Ok(Memory::Nowhere);

@@ -25,6 +25,8 @@ mod preserve;
 mod saved;
 mod stacks;
 mod state;
+mod taint;
+mod taint_transfer;
 mod transfer;
 mod unit;
 mod nonstandard_registers;

@@ -10,6 +10,7 @@ use super::builder::{ConstraintBuilder, Key};
 use super::memory::Memory;
 use super::saved::SOMEWHERE;
 use super::state::{RegisterState, Val};
+use super::taint::Taint;
 use super::unit::{Op, Refusal};
 use super::walker::Walk;
 use crate::native::decode::effects::{Address, Operand, RBP, RSP, RegisterId, SLOTS, Transfer};
@@ -18,7 +19,10 @@ use crate::relation::PRESERVABLE;
 impl Walk<'_, '_, '_, '_> {
     /// The function returns in this state.
     pub(super) fn leaves(&mut self, op: &Op, state: &RegisterState) {
-        self.builder.left.returns.insert(self.unit.function_at((op.atom, op.offset)));
+        // Elsewhere a return is a call by way of the stack.
+        if state.get(RSP) == Val::Frame(0) {
+            self.builder.taints.leave(self.function_of(op), state.on_stack);
+        }
         if self.builder.recording {
             *self.builder.preserved.clobbered.get_or_insert(0) |= state.clobbered;
         }
@@ -90,7 +94,11 @@ impl Walk<'_, '_, '_, '_> {
             Val::Node(node, 0) => self.builder.key(node) == Some(Key::Parameter(slot)),
             _ => false,
         };
-        counts(slot) && (state.left_in(register) & 1 << slot != 0 || own())
+        let is_left = match state.taint(register) {
+            Taint::Joined => register == slot,
+            taint => taint == Taint::Register(slot),
+        };
+        counts(slot) && (is_left || own())
     }
 
     /// The place of an operand in the frame; `None` if it is elsewhere, or too small for a register.
@@ -127,7 +135,7 @@ fn counts(slot: RegisterId) -> bool {
 }
 
 /// The place that a stack pointer points to.
-pub(super) fn top(rsp: Val) -> i64 {
+fn top(rsp: Val) -> i64 {
     match rsp {
         Val::Frame(offset) => offset,
         _ => SOMEWHERE,

@@ -2,9 +2,9 @@
 //!
 //! A register holds at most one of a few simple things; where paths bring different ones together, a value of its own
 //! stands for their union. Nothing here is ever a statement of what a register *does* hold, only of what it may hold, so
-//! that joining with "no address" changes nothing. What the caller left in a register that passes nothing is remembered besides
-//! (taint analysis): a function that uses it is passed it by a convention of its own.
+//! that joining with "no address" changes nothing. What the caller left in registers is remembered besides (`taint`).
 
+use super::taint::Taint;
 use crate::ids::ValueIdx;
 use crate::native::decode::effects::SLOTS;
 
@@ -118,27 +118,6 @@ pub(super) struct Pending {
     pub(super) through: BoundedSet<ValueIdx>,
 }
 
-/// Beside bits of registers: what is made of what the caller left in one, or in one of several.
-pub(super) const MADE_OF_LEFT: u64 = 1 << 63;
-/// Beside bits of registers: what may be such a thing only where a register of which a function makes what it likes was not set.
-pub(super) const UNSET: u64 = 1 << 62;
-/// The same beside numbers of registers.
-const MADE: u8 = u8::MAX;
-/// What is [`UNSET`] among bits, beside numbers of registers.
-const WEAK: u8 = u8::MAX - 2;
-/// What the caller left in this register, beside numbers of registers.
-const JOINED: u8 = u8::MAX - 1;
-
-fn join_left(left: &mut u8, slot: u8, other: u8) -> bool {
-    let joined = match (*left, other) {
-        (0, one) | (one, 0) | (WEAK, one) | (one, WEAK) => one,
-        (a, b) if a == b => a,
-        (JOINED, one) | (one, JOINED) if one == slot + 1 => one,
-        _ => MADE,
-    };
-    std::mem::replace(left, joined) != joined
-}
-
 /// An edge of the control flow graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Edge {
@@ -155,11 +134,12 @@ pub(super) struct RegisterState {
     pub(super) slots: [Val; SLOTS],
     /// Bits of slots that this function wrote to and has not restored, on some path.
     pub(super) clobbered: u64,
-    /// Where the caller may have left what a slot holds besides what is said of it: nowhere (0), in one register (its number and 1), in that same one
-    /// on a path where nothing was done to it ([`JOINED`]), or it is made of such things ([`MADE`], [`WEAK`]).
-    left: [u8; SLOTS],
+    /// By slot, what it may hold of what the caller left in registers, besides what is said of it.
+    taints: [Taint; SLOTS],
     /// Bits of slots that this function wrote to, but to restore them, on some path.
     pub(super) written: u64,
+    /// Bits of slots that were pushed as the caller left them and not taken back, on some path.
+    pub(super) on_stack: u64,
     pub(super) pending: Pending,
     /// Something other than what the caller saved was pushed since the last call.
     pub(super) pushed: bool,
@@ -170,8 +150,9 @@ impl RegisterState {
         RegisterState {
             slots: [Val::Undefined; SLOTS],
             clobbered: 0,
-            left: [0; SLOTS],
+            taints: [Taint::None; SLOTS],
             written: 0,
+            on_stack: 0,
             pending: Pending::default(),
             pushed: false,
         }
@@ -186,41 +167,21 @@ impl RegisterState {
             *place = value;
             self.clobbered |= 1 << slot;
             self.written |= 1 << slot;
-            self.left_mut(slot).iter_mut().for_each(|left| **left = 0);
+            self.taint_with(slot, Taint::None);
         }
     }
 
-    fn left_mut(&mut self, slot: u8) -> Option<&mut u8> {
-        self.left.get_mut(usize::from(slot))
+    /// What the slot may hold of what the caller left in registers.
+    pub(super) fn taint(&self, slot: u8) -> Taint {
+        let taint = self.taints.get(usize::from(slot)).copied().unwrap_or_default();
+        if self.get(slot) == Val::Saved { taint.join(Taint::Register(slot)) } else { taint }
     }
 
-    /// In which registers the caller may have left what the slot holds, a bit each, and [`MADE_OF_LEFT`].
-    pub(super) fn left_in(&self, slot: u8) -> u64 {
-        let own = if self.get(slot) == Val::Saved { 1 << slot } else { 0 };
-        own | match self.left.get(usize::from(slot)) {
-            None | Some(0) => 0,
-            Some(&MADE) => MADE_OF_LEFT,
-            Some(&WEAK) => UNSET,
-            Some(&JOINED) => 1 << slot,
-            Some(register) => 1 << (register - 1),
+    /// Besides what the slot is set to, it holds something with this taint.
+    pub(super) fn taint_with(&mut self, slot: u8, taint: Taint) {
+        if let Some(place) = self.taints.get_mut(usize::from(slot)) {
+            *place = taint;
         }
-    }
-
-    /// Whether the slot holds what the caller left there on some paths only, and nothing was done to it on those.
-    pub(super) fn is_joined(&self, slot: u8) -> bool {
-        self.left.get(usize::from(slot)) == Some(&JOINED)
-    }
-
-    /// The slot holds what the caller left in these registers, besides what it is set to.
-    pub(super) fn hold(&mut self, slot: u8, left: u64) {
-        let strong = left & !UNSET;
-        let from = match strong.count_ones() {
-            0 if left == UNSET => WEAK,
-            0 => 0,
-            1 if strong != MADE_OF_LEFT => strong.trailing_zeros() as u8 + 1,
-            _ => MADE,
-        };
-        self.left_mut(slot).iter_mut().for_each(|left| **left = from);
     }
 
     /// The slot may hold again what it held at entry.
@@ -236,35 +197,36 @@ impl RegisterState {
         mut own: impl FnMut(u8) -> ValueIdx,
     ) -> bool {
         let mut changed = false;
-        let lefts = self.left.iter_mut().zip(&other.left);
+        let taints = self.taints.iter_mut().zip(&other.taints);
         let slots = self.slots.iter_mut().zip(&other.slots);
-        for (i, ((mine, new), (left, other_left))) in (0u8..).zip(slots.zip(lefts)) {
+        for (i, ((mine, new), (taint, other_taint))) in (0u8..).zip(slots.zip(taints)) {
             // What already stands for a union takes in anything.
             let joined = mine.join(*new).unwrap_or_else(|| Val::Node(own(i), 0));
+            let before = *taint;
+            let is_own = |taint: Taint| matches!(taint, Taint::Joined) || taint == Taint::Register(i);
+            if edge == Edge::Taken || !is_own(*other_taint) {
+                *taint = match (*taint, *other_taint) {
+                    (Taint::Joined, strong) | (strong, Taint::Joined) if is_own(strong) => strong,
+                    (mine, other) => mine.join(other),
+                };
+            }
             let is_left = *mine == Val::Saved || *new == Val::Saved;
-            if joined != Val::Saved && is_left && edge == Edge::Taken {
-                changed |= join_left(left, i, JOINED);
+            if joined != Val::Saved && is_left && edge == Edge::Taken && !is_own(*taint) {
+                *taint = taint.join(Taint::Joined);
             }
-            if edge == Edge::Taken || *other_left != JOINED && *other_left != i + 1 {
-                changed |= join_left(left, i, *other_left);
-            }
+            changed |= *taint != before;
             changed |= joined != *mine;
             *mine = joined;
         }
         changed |= other.written & !self.written != 0
+            || other.on_stack & !self.on_stack != 0
             || other.clobbered & !self.clobbered != 0
             || other.pushed && !self.pushed;
         self.clobbered |= other.clobbered;
         self.written |= other.written;
+        self.on_stack |= other.on_stack;
         self.pushed |= other.pushed;
         changed |= self.pending.cells.join(&other.pending.cells);
         changed | self.pending.through.join(&other.pending.through)
     }
-}
-
-/// The cells that `size` bytes at an offset touch.
-pub(super) fn cells(offset: i64, size: u32) -> impl Iterator<Item = i64> {
-    let first = offset.div_euclid(8);
-    let last = offset.saturating_add(i64::from(size.max(1)) - 1).div_euclid(8);
-    (first..=last).map(|cell| cell * 8)
 }

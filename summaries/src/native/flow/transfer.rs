@@ -6,9 +6,8 @@
 
 use super::builder::Key;
 use super::memory::Memory;
-use super::needed::made_of;
-use super::preserve::top;
-use super::state::{RegisterState, UNSET, Val};
+use super::state::{RegisterState, Val};
+use super::taint::Taint;
 use super::unit::{Meaning, Op, Refusal};
 use super::walker::{Leaves, Walk};
 use crate::native::decode::effects::{
@@ -49,21 +48,20 @@ impl Walk<'_, '_, '_, '_> {
             }
             InstructionEffect::Move { to, from } => {
                 let value = self.operand(at, op, state, *from)?;
-                let left = self.moves(at, op, state, (*to, *from))?;
+                let taint = self.moves(at, op, state, (*to, *from))?;
                 let back = self.puts_back(at, op, state, (*to, *from))?;
-                // Of what a register was left with nothing is known but whether it is used.
+                // In another register what the caller left is a taint and no more.
                 let is_moved = value == Val::Saved && matches!(to, Operand::Register(_)) && to != from;
                 self.assign(at, op, state, *to, if is_moved { Val::None } else { value })?;
                 if let Operand::Register(slot) = *to
                     && to != from
                 {
-                    state.hold(slot, left);
+                    state.taint_with(slot, taint);
                 }
                 back.into_iter().for_each(|slot| state.restored(slot));
             }
             InstructionEffect::Lea { to, from } => {
-                let registers = [from.base, from.index].into_iter().flatten();
-                let left = registers.fold(0, |all, slot| all | self.left_in_register(op, state, slot));
+                let taint = self.taint_of_any(op, state, from.base.into_iter().chain(from.index));
                 let value = match self.address(at, op, state, from)? {
                     Memory::Frame(o) => Val::Frame(o),
                     Memory::At(node, Some(o)) => Val::Node(node, o),
@@ -72,58 +70,44 @@ impl Walk<'_, '_, '_, '_> {
                     Memory::Got(_) => return strange("the address of an entry of the offset table"),
                 };
                 state.set(*to, value);
-                state.hold(*to, left & UNSET);
+                state.taint_with(*to, taint.derived());
             }
             InstructionEffect::Add { to, by } => {
-                let left = self.left_in(at, op, state, Operand::Register(*to))?;
+                let taint = self.taint_of(op, state, *to).derived();
                 let value = state.get(*to).plus(*by);
                 state.set(*to, if value == Val::Saved { Val::None } else { value });
-                state.hold(*to, made_of(left));
+                state.taint_with(*to, taint);
             }
             InstructionEffect::Align { to } => {
-                let left = self.left_in(at, op, state, Operand::Register(*to))?;
+                let taint = self.taint_of(op, state, *to).derived();
                 let value = match state.get(*to) {
                     Val::Saved => Val::None,
                     Val::Frame(_) => Val::Node(self.builder.somewhere_in_frame(), 0),
                     value => self.join(Key::Op(at, *to), [value])?,
                 };
                 state.set(*to, value);
-                state.hold(*to, made_of(left));
+                state.taint_with(*to, taint);
             }
             InstructionEffect::Zero { to } => state.set(*to, Val::None),
             InstructionEffect::Push(from) => {
                 let value = self.operand(at, op, state, *from)?;
-                let left = self.left_in(at, op, state, *from)?;
+                let taint = self.taint_from(at, op, state, *from)?;
                 state.pushed |= value != Val::Saved;
                 self.pushes(state, *from);
                 self.push(state, value)?;
-                // gcc pushes rbp where it has aligned the stack pointer, and pops it by another register.
-                if let memory @ Memory::Frame(_) = self.stack(state.get(RSP))?
-                    && !matches!(from, Operand::Register(0 | 11))
-                {
-                    self.put_left(op, memory, left)?;
-                }
-                if let Operand::Register(slot) = *from
-                    && left & 1 << slot != 0
-                {
-                    let function = self.unit.function_at((op.atom, op.offset));
-                    self.builder.left.push(function, top(state.get(RSP)), slot);
-                }
+                self.moves_onto_stack(op, state, *from, taint)?;
             }
             InstructionEffect::Pop(RSP) => {
                 return Err(format!("the stack pointer is popped at {:#x}", op.offset));
             }
             InstructionEffect::Pop(to) => {
                 let back = self.pops(state, *to);
-                let memory = self.stack(state.get(RSP))?;
-                let left = self.left_at(op, memory, 8);
-                let function = self.unit.function_at((op.atom, op.offset));
-                self.builder.left.pop(function, top(state.get(RSP)), *to);
+                let taint = self.pops_off_stack(op, state, *to)?;
                 let value = self.pop(at, state)?;
                 let written = state.written;
                 state.set(*to, value);
-                state.hold(*to, left);
-                if left == 1 << to {
+                state.taint_with(*to, taint);
+                if taint == Taint::Register(*to) {
                     state.written = written;
                 }
                 if back {
@@ -133,13 +117,10 @@ impl Walk<'_, '_, '_, '_> {
             InstructionEffect::Leave => {
                 let rbp = state.get(RBP);
                 state.set(RSP, rbp);
-                let memory = self.stack(rbp)?;
-                let left = self.left_at(op, memory, 8);
-                let function = self.unit.function_at((op.atom, op.offset));
-                self.builder.left.pop(function, top(rbp), RBP);
+                let taint = self.pops_off_stack(op, state, RBP)?;
                 let value = self.pop(at, state)?;
                 state.set(RBP, value);
-                state.hold(RBP, left);
+                state.taint_with(RBP, taint);
             }
             InstructionEffect::StringMove { size } => self.string_move(at, op, state, *size)?,
             InstructionEffect::StringStore { size } => self.string_store(at, op, state, *size)?,
@@ -184,14 +165,26 @@ impl Walk<'_, '_, '_, '_> {
     /// Where an indirect call or jump leads.
     fn target(&mut self, at: usize, op: &Op, state: &RegisterState, from: Operand) -> Result<Val, Refusal> {
         let value = self.operand(at, op, state, from)?;
-        match from {
-            Operand::Register(slot) => self.uses(op, state, slot)?,
-            from => {
-                let left = self.left_in(at, op, state, from)?;
-                self.refuse_left(op, left)?;
-            }
-        }
+        let taint = self.taint_from(at, op, state, from)?;
+        self.refuse(op, taint != Taint::None)?;
         Ok(value)
+    }
+
+    fn taint_from(
+        &mut self,
+        at: usize,
+        op: &Op,
+        state: &RegisterState,
+        from: Operand,
+    ) -> Result<Taint, Refusal> {
+        Ok(match from {
+            Operand::Register(slot) => self.taint_of(op, state, slot),
+            Operand::Memory(address) => {
+                let memory = self.address(at, op, state, &address)?;
+                self.taint_at(op, memory, address.size)
+            }
+            Operand::Immediate => Taint::None,
+        })
     }
 
     fn operand(&mut self, at: usize, op: &Op, state: &RegisterState, from: Operand) -> Result<Val, Refusal> {
@@ -236,8 +229,8 @@ impl Walk<'_, '_, '_, '_> {
         size: u32,
     ) -> Result<(), Refusal> {
         let (from, to) = (state.get(6), state.get(7));
-        self.uses(op, state, 6)?;
-        self.uses(op, state, 7)?;
+        self.uses(op, state, 6, [Val::None; 3])?;
+        self.uses(op, state, 7, [Val::None; 3])?;
         self.next_piece(at, state, 6)?;
         self.next_piece(at, state, 7)?;
         self.builder.copy_to_frame |= !matches!(to, Val::Place(..));
@@ -275,8 +268,8 @@ impl Walk<'_, '_, '_, '_> {
         state: &mut RegisterState,
         size: u32,
     ) -> Result<(), Refusal> {
-        self.uses(op, state, 0)?;
-        self.uses(op, state, 7)?;
+        self.uses(op, state, 0, [Val::None; 3])?;
+        self.uses(op, state, 7, [Val::None; 3])?;
         let (value, to) = (state.get(0), state.get(7));
         self.next_piece(at, state, 7)?;
         let memory = match to {
@@ -294,7 +287,7 @@ impl Walk<'_, '_, '_, '_> {
     /// An instruction that is not told apart: all that it writes may hold all that it reads.
     fn other(&mut self, at: usize, op: &Op, state: &mut RegisterState, t: &Transfer) -> Result<(), Refusal> {
         let back = self.all_put_back(at, op, state, t)?;
-        let left = self.moves_all(at, op, state, t)?;
+        let taints = self.moves_all(at, op, state, t)?;
         let mut parts: Vec<Val> = t.reads.iter().map(|slot| state.get(*slot)).collect();
         if t.immediate {
             parts.push(self.immediate(op));
@@ -318,7 +311,7 @@ impl Walk<'_, '_, '_, '_> {
             }
             self.store(state, memory, address.size, value)?;
         }
-        for ((slot, whole), left) in t.writes.iter().zip(left) {
+        for ((slot, whole), taint) in t.writes.iter().zip(taints) {
             let new = match whole {
                 true => value,
                 false => match state.get(*slot) {
@@ -328,7 +321,7 @@ impl Walk<'_, '_, '_, '_> {
             };
             if *slot != RSP {
                 state.set(*slot, new);
-                state.hold(*slot, left);
+                state.taint_with(*slot, taint);
             }
         }
         state.clobbered &= !back;

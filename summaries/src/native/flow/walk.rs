@@ -34,11 +34,8 @@ pub(super) fn walk(module: &FlowModule<'_, '_>, unit: &Unit) -> Walked {
     let summary = fixpoint(module, unit, &mut builder);
     let entered_in_frame = std::mem::take(&mut builder.entered_in_frame);
     let summary = summary.and_then(|indirect_entry_values| {
-        if let Some(at) = builder.keeps_what_was_left(unit) {
+        if let Some(at) = builder.taints.never_taken_back() {
             return Err(format!("{CALLERS_REGISTER} is put into the frame for good at {at:#x}"));
-        }
-        if builder.left.is_argument() {
-            return Err(format!("{CALLERS_REGISTER} is passed on the stack"));
         }
         if builder.leaves_its_stack() {
             return Err("a return or jump that may be on another stack".to_owned());
@@ -150,7 +147,7 @@ fn fixpoint(
         if flow.follow_deferred(builder)? {
             continue;
         }
-        if !std::mem::take(&mut builder.left.grew) {
+        if !std::mem::take(&mut builder.taints.grew) {
             break;
         }
         flow.visit_again();
@@ -280,7 +277,7 @@ impl Flow<'_> {
         }
         *returns_elsewhere |= walk.returns_elsewhere;
         if let Some(op) = self.last(block).and_then(|op| self.unit.ops.get(op)) {
-            builder.left.write(self.unit.function_at((op.atom, op.offset)), state.written);
+            builder.taints.write(self.unit.function_at((op.atom, op.offset)), state.written);
         }
         Ok((state, leaves))
     }
