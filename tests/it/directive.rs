@@ -84,13 +84,18 @@ pub(crate) struct Case {
     pub(crate) sources: Vec<String>,
     pub(crate) libraries: Vec<Library>,
     pub(crate) configs: Vec<Config>,
-    pub(crate) linkers: Vec<Linker>,
+    linkers: Vec<Linker>,
+    /// The first linker links every configuration, and the others link in turn.
+    takes_turns: bool,
     pub(crate) host: Option<String>,
     pub(crate) no_run: bool,
     pub(crate) same_bytes: bool,
     /// Everything else, by key in order of appearance.
     entries: Vec<(String, Filtered)>,
 }
+
+/// The keys of these that say what comes of a link.
+const EXPECTATIONS: &[&str] = &["Gone", "Kept", "Prints", "Exit", "Limit", "Warns", "Fails", "Present"];
 
 /// Keys whose values are fetched with [`Case::values`].
 const FILTERED_KEYS: &[&str] = &[
@@ -138,6 +143,7 @@ impl Case {
             libraries: Vec::new(),
             configs: Vec::new(),
             linkers: Linker::ALL.to_vec(),
+            takes_turns: true,
             host: None,
             no_run: false,
             same_bytes: false,
@@ -173,6 +179,9 @@ impl Case {
             }
         }
         if FILTERED_KEYS.contains(&key) {
+            // Configurations whose words are not the same are not alike to any linker.
+            let is_expectation = EXPECTATIONS.contains(&key);
+            self.takes_turns &= is_expectation || filter.iter().all(|word| is_linker(word));
             self.entries.push((key.to_owned(), Filtered { filter, value: value.to_owned() }));
             return Ok(());
         }
@@ -188,6 +197,7 @@ impl Case {
             "Linkers" => {
                 let linker = |name: String| Linker::from_name(&name).ok_or(format!("no linker {name}"));
                 self.linkers = words().map(linker).collect::<Result<_, _>>()?;
+                self.takes_turns = false;
             }
             "Host" => self.host = Some(value.to_owned()),
             "Run" if value == "no" => self.no_run = true,
@@ -195,6 +205,20 @@ impl Case {
             _ => return Err(format!("unknown directive {key}: {value}")),
         }
         Ok(())
+    }
+
+    /// The linkers of the configuration at this place. Where they take turns each links at least one, and which
+    /// ones is another choice in each fixture.
+    pub(crate) fn linkers_of(&self, config: usize) -> Vec<Linker> {
+        let first = usize::from(self.takes_turns);
+        let others = self.linkers.len().saturating_sub(first).max(1);
+        let turn = match self.configs.len() < others {
+            true => config,
+            false => config + config / others + self.dir.file_name().map_or(0, |name| name.len()),
+        };
+        let turns = others.min(self.configs.len());
+        let has_turn = |at: usize| !self.takes_turns || at < first || (at - first) % turns == turn % turns;
+        self.linkers.iter().enumerate().filter(|(at, _)| has_turn(*at)).map(|(_, linker)| *linker).collect()
     }
 
     /// The values of `key` that hold for this configuration and linker.
@@ -225,11 +249,15 @@ impl Case {
     }
 }
 
+fn is_linker(word: &str) -> bool {
+    Linker::from_name(word.strip_prefix('!').unwrap_or(word)).is_some()
+}
+
 fn known_filter(word: &str) -> bool {
     let word = word.strip_prefix('!').unwrap_or(word);
     ["gcc", "clang-19", "O0", "O1", "O2", "O3", "Os"].contains(&word)
         || Mode::ALL.iter().any(|m| m.name() == word)
-        || Linker::from_name(word).is_some()
+        || is_linker(word)
 }
 
 /// The text is such as `liby.so = y.c z.c`.
@@ -275,4 +303,29 @@ fn misspelt_directives_are_errors() {
     assert_eq!(case.configs.len(), 8);
     assert_eq!(case.words("Gone", &case.configs[0], Some(Linker::Lld)), ["c"]);
     assert_eq!(case.words("Gone", &case.configs[0], Some(Linker::Bfd)), ["a", "b", "c"]);
+}
+
+#[test]
+fn every_linker_has_its_turn() {
+    let parse = |text: &str| Case::parse(Path::new("fixtures/d"), "main.c", text).unwrap();
+    for configs in [
+        "gcc O1 pie",
+        "gcc O1,O2 pie",
+        "gcc O0,O1,O2 pie",
+        "gcc,clang-19 O0,O2 pie",
+        "gcc,clang-19 O0,O1,O2 pie,no-pie",
+    ] {
+        let case = parse(&format!("//# Configs: {configs}\n"));
+        let all: Vec<Vec<Linker>> = (0..case.configs.len()).map(|config| case.linkers_of(config)).collect();
+        assert!(all.iter().all(|linkers| linkers.first() == Some(&Linker::Lld)), "{all:?}");
+        assert!(Linker::ALL.iter().all(|linker| all.iter().any(|a| a.contains(linker))), "{all:?}");
+        assert!(
+            all.iter().map(Vec::len).sum::<usize>() <= case.configs.len() + 4.max(case.configs.len()),
+            "{all:?}"
+        );
+    }
+    for text in ["Linkers: lld mold bfd", "Link[O2]: -x", "Compile[!pie]: -x"] {
+        let case = parse(&format!("//# Configs: gcc O1,O2 pie,no-pie\n//# {text}\n"));
+        assert!((0..4).all(|config| case.linkers_of(config) == case.linkers), "{text}");
+    }
 }

@@ -1,4 +1,4 @@
-//! A fixture through its matrix: every configuration and linker that its directives name.
+//! A fixture through its matrix: every configuration that its directives name, and every linker.
 //!
 //! For each, the objects are built once, linked plainly and through the tool by the same driver line, in two
 //! directories so that every name on the line is the same, and the two results are compared: exit status and
@@ -23,8 +23,8 @@ pub(crate) fn run(name: &str) {
         let mut build =
             Build { case: &case, config, session, tag, inputs: Vec::new(), wild_collects: i % 2 == 1 };
         build.compile();
-        for linker in case.linkers.iter().filter(|linker| linker.is_asked()) {
-            build.link_and_compare(*linker);
+        for linker in case.linkers_of(i).into_iter().filter(|linker| linker.is_asked()) {
+            build.link_and_compare(linker);
         }
     }
 }

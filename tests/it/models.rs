@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use summaries::models::{Effect, Model, Passed, Source, Stored, builtin};
+use summaries::models::{Effect, Library, Model, Passed, Source, Stored, builtin};
 
 use crate::run::{Job, Session};
 use crate::tools;
@@ -145,15 +145,29 @@ fn hold(program: &str, soname: &str, libraries_on_line: &str) -> Seen {
     let job = Job::new(&dir, "gcc").words("-O0 -w -fno-builtin -pthread -o out").arg(&source);
     let job = job.words(libraries_on_line);
     session.must(&job);
-    let ran = session.must(&Job::new(&dir, session.path("out")));
+    let program = Job::new(&dir, session.path("out"));
+    let ran = session.must(&program);
     let text = std::fs::read_to_string(&source).unwrap();
     let lines: Vec<&str> = text.lines().collect();
     let libraries = builtin().unwrap();
     let library = libraries.iter().find(|l| l.soname == soname).unwrap();
+    let (mut wrong, seen) = judge(&session, &ran.stdout, &lines, library);
+    if !wrong.is_empty() {
+        // A text that ends within an address makes a number of it, which is an address now and then, but not twice.
+        let ran = session.must(&program);
+        let (again, _) = judge(&session, &ran.stdout, &lines, library);
+        wrong.retain(|fact| again.contains(fact));
+    }
+    session.check_eq(&wrong, &Vec::new(), "what no model says");
+    seen
+}
+
+/// The facts that a program of these lines printed and no model says, and how many there are of each kind.
+fn judge(session: &Session, printed: &str, lines: &[&str], library: &Library) -> (Vec<String>, Seen) {
     let mut seen = BTreeSet::new();
     let mut wrong = Vec::new();
     let (mut results, mut stores, mut calls) = (0, 0, 0);
-    for line in ran.stdout.lines() {
+    for line in printed.lines() {
         let mut words = line.split(' ');
         let name = words.next().unwrap();
         let number: usize = words.next().unwrap().parse().unwrap();
@@ -189,8 +203,7 @@ fn hold(program: &str, soname: &str, libraries_on_line: &str) -> Seen {
             }
         }
     }
-    session.check_eq(&wrong, &Vec::new(), "what no model says");
-    Seen { functions: seen.len(), results, stores, calls }
+    (wrong, Seen { functions: seen.len(), results, stores, calls })
 }
 
 // The calls are there, and do things.
