@@ -23,7 +23,7 @@ enum Says {
     /// If one of these bits is set.
     Bits(u64),
     /// If its low 32 bits are one of these.
-    Values([u64; 3]),
+    Values([u64; 5]),
 }
 
 impl Mapping {
@@ -36,10 +36,11 @@ impl Mapping {
     }
 }
 
-/// The numbers of `mmap`, `mremap` and `shmat` as system calls.
-const SYSTEM_CALLS: [u64; 3] = [9, 25, 30];
+/// The numbers of `mmap`, `mremap` and `shmat` as system calls, and of `mprotect` and `pkey_mprotect`: by their names the link knows that they
+/// make data writable, but not by a number.
+const SYSTEM_CALLS: [u64; 5] = [9, 25, 30, 10, 329];
 
-/// `mmap(2)`, `shmat(2)`; `mremap(2)` takes a place if its flags have `MREMAP_FIXED`; `syscall(2)` is any of them.
+/// `mmap(2)`, `shmat(2)`; `mremap(2)` takes a place if its flags have `MREMAP_FIXED`; `syscall(2)` is any of them, and more.
 const MAPPINGS: [Mapping; 5] = [
     Mapping { name: b"mmap", register: 7, argument: 0, says: Says::Bits(u64::MAX) },
     Mapping { name: b"mmap64", register: 7, argument: 0, says: Says::Bits(u64::MAX) },

@@ -87,9 +87,11 @@ cases! {
     cv_handlers
     cv_instances
     cv_instances_kept
+    cv_jump_from_frame
     cv_kept
     cv_library_ways
     cv_ms_abi
+    cv_named_mcount
     cv_never_returns
     cv_number
     cv_number_calls
@@ -107,8 +109,10 @@ cases! {
     cv_pads
     cv_popped_return
     cv_printed_double
+    cv_protected_by_number
     cv_regcall
     cv_registers
+    cv_return_address
     cv_return_thunk
     cv_scanned_data
     cv_scanned_memory

@@ -81,6 +81,12 @@ pub(super) struct ConstraintBuilder {
     pub(super) loaded: FxHashSet<ValueIdx>,
     /// Values that were popped from where the return address is.
     pub(super) return_addresses: FxHashSet<ValueIdx>,
+    /// Places, each so many bytes from a value, at which something is stored that may be an address.
+    pub(super) put_at: FxHashSet<(ValueIdx, i64)>,
+    /// The same is stored at a place in the frame that isn't known any closer.
+    pub(super) puts_somewhere: bool,
+    /// The address of the return address is a value: somebody else may store there.
+    pub(super) shows_return_address: bool,
     /// The stack pointer where the function leaves, if it isn't known exactly.
     pub(super) stacks: BTreeSet<ValueIdx>,
     pub(super) preserved: Preserved,
@@ -154,6 +160,7 @@ impl ConstraintBuilder {
                 to
             }
             Val::Frame(offset) => {
+                self.shows_return_address |= offset == 0;
                 let to = self.value(Key::Frame(offset));
                 self.add(Constraint::Frame { to, offset: Some(offset) });
                 to
@@ -176,6 +183,7 @@ impl ConstraintBuilder {
             (Val::None | Val::Undefined | Val::Saved, _) => {}
             (Val::Frame(o), _) => {
                 let offset = offset.map(|d| o.wrapping_add(d));
+                self.shows_return_address |= offset == Some(0);
                 self.add(Constraint::Frame { to, offset });
             }
             (Val::Place(number, o), Some(d)) => {

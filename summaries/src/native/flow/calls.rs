@@ -12,8 +12,9 @@ use super::memory::Memory;
 use super::state::{RegisterState, Val};
 use super::unit::{Destination, Op, Refusal};
 use super::walker::{Leaves, RESULTS, Walk};
+use crate::ids::ValueIdx;
 use crate::native::decode::Flow;
-use crate::native::decode::effects::{InstructionEffect, Operand, RSP, RegisterId, SLOTS};
+use crate::native::decode::effects::{RSP, RegisterId, SLOTS};
 use crate::relation::Callee;
 use crate::summary::Target;
 
@@ -92,8 +93,8 @@ impl Walk<'_, '_, '_, '_> {
             Val::Frame(o) if o < 0 && self.module.has_loose_parts => {
                 return Err(format!("a jump at {:#x} that may lead to code without a name", op.offset));
             }
-            // In a frame of its own a function can't be left by a jump: it is to a label.
-            Val::Frame(o) if o < 0 => {}
+            // Compilers leave a function by a jump only when its frame is gone, but for a guaranteed tail call with more arguments on the
+            // stack (`swiftasynccall`); assembly leaves it from anywhere.
             rsp => {
                 self.builder.leaves_on(rsp);
                 self.tail(at, op, state, value)?;
@@ -104,7 +105,7 @@ impl Walk<'_, '_, '_, '_> {
 
     fn is_return_address(&self, value: Val) -> bool {
         let is_one = |node| self.builder.return_addresses.contains(&node);
-        matches!(value, Val::Node(node, 0) if is_one(node)) && !self.returns_elsewhere
+        matches!(value, Val::Node(node, 0) if is_one(node)) && !self.may_return_elsewhere()
     }
 
     /// A jump to wherever a value leads.
@@ -129,14 +130,14 @@ impl Walk<'_, '_, '_, '_> {
     pub(super) fn ret(&mut self, at: usize, op: &Op, state: &mut RegisterState) -> Result<Leaves, Refusal> {
         self.builder.leaves_on(state.get(RSP));
         let elsewhere = match state.get(RSP) {
-            Val::Frame(0) => self.returns_elsewhere.then_some(Memory::Frame(0)),
+            Val::Frame(0) => self.may_return_elsewhere().then_some(Memory::Frame(0)),
             Val::Frame(o) => Some(Memory::Frame(o)),
             // A switch of stacks: what is at the top of the other one is jumped to.
             Val::Node(node, _) if self.builder.is_foreign(node) => {
                 return Err(format!("a return on another stack at {:#x}", op.offset));
             }
             // Somewhere in the frame, which has one return address, unless something else was put there to go to.
-            Val::Node(node, o) => self.leads_elsewhere(at).then_some(Memory::At(node, Some(o))),
+            Val::Node(node, o) => self.leads_elsewhere(node, o).then_some(Memory::At(node, Some(o))),
             _ => return Err(format!("a return without a stack at {:#x}", op.offset)),
         };
         if let Some(slot) = elsewhere {
@@ -151,14 +152,14 @@ impl Walk<'_, '_, '_, '_> {
         Ok(Leaves::Ends)
     }
 
+    /// Whether somebody may have stored at the place of the return address.
+    fn may_return_elsewhere(&self) -> bool {
+        self.returns_elsewhere || self.builder.shows_return_address
+    }
+
     /// Whether what is returned to may be other than the return address, where the stack pointer is not known exactly.
-    fn leads_elsewhere(&self, at: usize) -> bool {
-        let before = at.checked_sub(1).and_then(|b| self.unit.ops.get(b)).map(|op| &op.effect);
-        let is_put = matches!(
-            before,
-            Some(InstructionEffect::Push(_) | InstructionEffect::Move { to: Operand::Memory(_), .. })
-        );
-        self.unit.has_thunks || is_put
+    fn leads_elsewhere(&self, node: ValueIdx, offset: i64) -> bool {
+        self.unit.has_thunks || self.builder.puts_somewhere || self.builder.put_at.contains(&(node, offset))
     }
 
     /// The state behind a call that leads through a thunk of the function: what is called there comes back with these results.
@@ -211,6 +212,10 @@ impl Walk<'_, '_, '_, '_> {
         if self.module.preserves_all(target) {
             return Ok(Leaves::Falls);
         }
+        if self.module.name(target) == b"mcount" {
+            self.profile(at, op, state, Callee::Direct { target, offset })?;
+            return Ok(Leaves::Falls);
+        }
         if self.module.is_tls_get_addr(target) {
             let unknown = self.builder.unknown();
             state.set(0, Val::Node(unknown, 0));
@@ -223,6 +228,27 @@ impl Walk<'_, '_, '_, '_> {
         }
         self.site(at, op, state, Callee::Direct { target, offset }, true)?;
         Ok(Leaves::Falls)
+    }
+
+    /// A call of the profiler's hook, which every register survives; but the name isn't reserved, so that it may be any function of the program.
+    fn profile(
+        &mut self,
+        at: usize,
+        op: &Op,
+        state: &mut RegisterState,
+        callee: Callee,
+    ) -> Result<(), Refusal> {
+        let mut behind = state.clone();
+        self.site(at, op, &mut behind, callee, true)?;
+        for slot in RESULTS {
+            if state.get(slot) != Val::Saved {
+                let to = self.builder.value(Key::Op(at, 120 + slot));
+                self.builder.flow(behind.get(slot), to, Some(0))?;
+                self.builder.flow(state.get(slot), to, Some(0))?;
+                state.set(slot, Val::Node(to, 0));
+            }
+        }
+        Ok(())
     }
 
     /// Code at a number is nobody's that is known.

@@ -151,6 +151,12 @@ impl Walk<'_, '_, '_, '_> {
                 self.builder.store_cell(offset, size, value)
             }
             Memory::At(to, offset) => {
+                if !matches!(value, Val::None | Val::Undefined) {
+                    match offset {
+                        Some(offset) => drop(self.builder.put_at.insert((to, offset))),
+                        None => self.builder.puts_somewhere |= self.builder.is_in_frame(to),
+                    }
+                }
                 self.writes_through(state, Val::Node(to, 0))?;
                 self.builder.store(value, to, offset, size)
             }

@@ -9,7 +9,7 @@ use super::unit::Meaning;
 use crate::ids::{AtomIdx, SymbolIdx};
 use crate::native::relocations::types::{R_X86_64_32, R_X86_64_32S, R_X86_64_64, R_X86_64_PC32};
 use crate::native::relocations::{Rela, symbol_of, type_of};
-use crate::native::split::{self, Division};
+use crate::native::split::{self, Division, SectionPlace};
 use crate::native::symbols::SectionAtoms;
 use crate::native::tables::Tables;
 use crate::parallel::ParallelMap;
@@ -25,6 +25,8 @@ pub(super) struct Label {
     pub(super) offset: u64,
     /// The address is a value that the program can hold, not only an entry of a relative jump table.
     pub(super) is_value: bool,
+    /// The place of the first entry of the table that it is in, if it is in one.
+    pub(super) table: Option<SectionPlace>,
 }
 
 /// What of the module the analysis of a function looks at.
@@ -111,12 +113,22 @@ impl FlowModule<'_, '_> {
 
     pub(super) fn find_labels(&mut self, division: &Division) {
         let mut labels = Vec::new();
+        let starts = self.tables_of_code();
+        let mut before: Option<(SectionPlace, SectionPlace)> = None;
         for (from, to) in &division.exact {
+            let table = (!self.is_code(from.0)).then(|| match before {
+                Some((entry, table))
+                    if entry.0 == from.0 && from.1 - entry.1 <= 8 && starts.binary_search(from).is_err() =>
+                {
+                    table
+                }
+                _ => *from,
+            });
+            before = table.map(|table| (*from, table));
             let Some((atom, offset)) = self.place(to.0, to.1) else { continue };
-            let table =
-                self.relas_of(from.0, from.1, from.1 + 1).iter().any(|(_, r)| type_of(r) == R_X86_64_PC32)
-                    && !self.is_code(from.0);
-            labels.push(Label { atom, offset, is_value: !table });
+            let is_relative =
+                self.relas_of(from.0, from.1, from.1 + 1).iter().any(|(_, r)| type_of(r) == R_X86_64_PC32);
+            labels.push(Label { atom, offset, is_value: table.is_none() || !is_relative, table });
         }
         for (section, rela) in &self.relas {
             // By the name of a function, but not to its start.
@@ -133,13 +145,28 @@ impl FlowModule<'_, '_> {
                 && let Some(section) = self.section_of(symbol)
                 && let Some((atom, offset)) = self.place(section, offset)
             {
-                labels.push(Label { atom, offset, is_value: true });
+                labels.push(Label { atom, offset, is_value: true, table: None });
             }
         }
         labels.retain(|l| self.entries.binary_search(&(l.atom, l.offset)).is_err());
         labels.sort_unstable();
         labels.dedup();
         self.labels = labels;
+    }
+
+    /// The places in data that code refers to, sorted: there tables begin.
+    fn tables_of_code(&self) -> Vec<SectionPlace> {
+        let place = |(section, rela): &(u32, Rela)| {
+            let symbol = self.symbols.get(symbol_of(rela).index()).filter(|_| self.is_code(*section))?;
+            // The displacement of a `lea` is the end of it.
+            let behind = if type_of(rela) == R_X86_64_PC32 { 4 } else { 0 };
+            let offset = symbol.value.checked_add_signed(rela.r_addend.get(LE).checked_add(behind)?)?;
+            Some((self.section_of(symbol).filter(|section| !self.is_code(*section))?, offset))
+        };
+        let mut places: Vec<_> = self.relas.iter().filter_map(place).collect();
+        places.sort_unstable();
+        places.dedup();
+        places
     }
 
     /// Whether control may come to the atom in the link.
@@ -235,6 +262,17 @@ impl FlowModule<'_, '_> {
         }
     }
 
+    /// Where that is: the atom, and the offset in its section.
+    pub(super) fn place_of_target(&self, target: Target, offset: i64) -> Option<(AtomIdx, u64)> {
+        match target {
+            Target::Atom(atom) => Some((atom, u64::try_from(offset).ok()?)),
+            Target::Symbol(symbol) => {
+                let symbol = self.symbols.get(symbol.index())?;
+                self.place(self.section_of(symbol)?, symbol.value.checked_add_signed(offset)?)
+            }
+        }
+    }
+
     pub(super) fn is_local(&self, target: Target) -> bool {
         match target {
             Target::Atom(_) => true,
@@ -255,9 +293,8 @@ impl FlowModule<'_, '_> {
 
     /// Functions that every register survives, by their own conventions.
     pub(super) fn preserves_all(&self, target: Target) -> bool {
-        let known: [&[u8]; 7] = [
+        let known: [&[u8]; 6] = [
             b"__fentry__",
-            b"mcount",
             b"_mcount",
             b"__morestack",
             b"__rust_probestack",

@@ -1,4 +1,4 @@
-//! Whether a function leaves on the stack that it was entered on.
+//! Whether a function leaves on the stack that it was entered on, and which jumps in its frame stay in it.
 //!
 //! Where the stack pointer is known exactly it is. Else it may be somewhere in the frame (it was aligned, or moved by a number), or on the
 //! stack of a coroutine: what is at the top of that one is called, by nobody who is seen. So a function is not understood that returns, or
@@ -9,11 +9,12 @@
 
 use rustc_hash::FxHashMap;
 
-use super::builder::{ConstraintBuilder, Key, Raw};
+use super::builder::{ConstraintBuilder, Key, PendingCall, Raw};
 use super::state::Val;
 use crate::cfl::components::Adjacency;
 use crate::ids::ValueIdx;
-use crate::relation::Constraint;
+use crate::relation::{Callee, Constraint};
+use crate::summary::Target;
 
 impl ConstraintBuilder {
     /// The function leaves with this stack pointer.
@@ -30,13 +31,6 @@ impl ConstraintBuilder {
         if self.stacks.is_empty() {
             return false;
         }
-        let mut stored: FxHashMap<i64, Vec<ValueIdx>> = FxHashMap::default();
-        for raw in &self.raw {
-            if let Raw::StoreCell { from, offset, .. } = raw {
-                stored.entry(*offset).or_default().push(*from);
-            }
-        }
-        let mut sources: Vec<(u32, u32)> = Vec::new();
         // By value: it comes from elsewhere.
         let mut foreign = vec![false; self.values.len()];
         let mut mark = |value: ValueIdx| {
@@ -46,15 +40,8 @@ impl ConstraintBuilder {
         };
         for raw in &self.raw {
             match raw {
-                Raw::Plain(Constraint::Assign { from, to, .. }) => sources.push((to.0, from.0)),
                 Raw::Plain(Constraint::Address { to, .. } | Constraint::Unknown { to }) => mark(*to),
-                Raw::LoadCell { offset, to, .. } => {
-                    let stored = stored.get(offset).into_iter().flatten();
-                    sources.extend(stored.map(|from| (to.0, from.0)));
-                    if *offset >= 0 {
-                        mark(*to);
-                    }
-                }
+                Raw::LoadCell { offset, to, .. } if *offset >= 0 => mark(*to),
                 _ => {}
             }
         }
@@ -65,19 +52,58 @@ impl ConstraintBuilder {
                 mark(ValueIdx::new(i));
             }
         }
-        let sources = Adjacency::new(self.values.len(), &sources);
-        let mut seen = vec![false; self.values.len()];
-        let mut work: Vec<ValueIdx> = self.stacks.iter().copied().collect();
-        while let Some(value) = work.pop() {
-            if foreign.get(value.index()) == Some(&true) {
-                return true;
-            }
-            if let Some(slot) = seen.get_mut(value.index())
-                && !std::mem::replace(slot, true)
-            {
-                work.extend(sources.of(value.0).iter().map(|from| ValueIdx(*from)));
+        let from = self.sources().reached(self.stacks.iter().map(|value| value.0).collect());
+        from.iter().zip(&foreign).any(|(is_reached, is_foreign)| *is_reached && *is_foreign)
+    }
+
+    /// Of every value what it is made of: what is assigned to it or put where it is loaded from, and the address from which it is loaded.
+    fn sources(&self) -> Adjacency {
+        let mut stored: FxHashMap<i64, Vec<ValueIdx>> = FxHashMap::default();
+        for raw in &self.raw {
+            if let Raw::StoreCell { from, offset, .. } = raw {
+                stored.entry(*offset).or_default().push(*from);
             }
         }
-        false
+        let mut sources: Vec<(u32, u32)> = Vec::new();
+        for raw in &self.raw {
+            match raw {
+                Raw::Plain(Constraint::Assign { from, to, .. }) => sources.push((to.0, from.0)),
+                Raw::Plain(Constraint::Load { from, to, .. }) => sources.push((to.0, from.value.0)),
+                Raw::LoadCell { offset, to, .. } => {
+                    let stored = stored.get(offset).into_iter().flatten();
+                    sources.extend(stored.map(|from| (to.0, from.0)));
+                }
+                _ => {}
+            }
+        }
+        Adjacency::new(self.values.len(), &sources)
+    }
+
+    /// A jump in a frame, to what is made of the address of a label or of a table of labels, is one to these labels, and no call. `is_label` tells both.
+    pub(super) fn forget_jumps_to_labels(&mut self, is_label: impl Fn(Target, i64) -> bool) {
+        let jumps_to = |call: &PendingCall| match call.callee {
+            Callee::Indirect(value) if call.jump && call.rsp.is_some_and(|rsp| rsp < 0) => Some(value),
+            _ => None,
+        };
+        if self.calls.iter().all(|call| jumps_to(call).is_none()) {
+            return;
+        }
+        let sources = self.sources();
+        let mut labels = vec![false; self.values.len()];
+        for raw in &self.raw {
+            if let Raw::Plain(Constraint::Address { to, target, offset }) = raw
+                && let Some(slot) = labels.get_mut(to.index())
+            {
+                *slot |= is_label(*target, *offset);
+            }
+        }
+        let is_of_label = |value: ValueIdx| {
+            sources
+                .reached(vec![value.0])
+                .iter()
+                .zip(&labels)
+                .any(|(is_reached, is_label)| *is_reached && *is_label)
+        };
+        self.calls.retain(|call| !jumps_to(call).is_some_and(is_of_label));
     }
 }

@@ -90,6 +90,10 @@ pub(super) struct Unit {
     pub(super) blocks: Vec<Block>,
     /// Instructions that are labels, ascending; with whether their address is a value (and not only in a table).
     pub(super) labels: Vec<(usize, bool)>,
+    /// The places of tables of labels, in the sections of these atoms, ascending.
+    pub(super) tables: Vec<(AtomIdx, u64)>,
+    /// All labels are in one table, to which every jump to a label leads.
+    pub(super) has_one_table: bool,
     /// Its unwind table refers to something: the unwinder may enter it.
     pub(super) has_handlers: bool,
     /// Instructions at which the unwinder enters, ascending.
@@ -117,6 +121,8 @@ impl Unit {
             entries: Vec::new(),
             blocks: Vec::new(),
             labels: Vec::new(),
+            tables: Vec::new(),
+            has_one_table: false,
             has_handlers: false,
             pads: Vec::new(),
             has_thunks: false,
@@ -146,7 +152,15 @@ impl Unit {
         unit.pads.sort_unstable();
         unit.pads.dedup();
         let (mut labels, mut leaders) = (Vec::new(), vec![0]);
-        for label in module.labels_in(&unit.atoms) {
+        let in_tables = module.labels_in(&unit.atoms);
+        unit.has_one_table = in_tables.first().is_some_and(|first| {
+            first.table.is_some() && in_tables.iter().all(|label| label.table == first.table)
+        });
+        let tables = in_tables.iter().filter_map(|label| label.table);
+        unit.tables = tables.filter_map(|(section, offset)| module.place(section, offset)).collect();
+        unit.tables.sort_unstable();
+        unit.tables.dedup();
+        for label in in_tables {
             let op = unit.find(label.atom, label.offset).ok_or("a label between instructions")?;
             labels.push((op, label.is_value));
         }
@@ -158,6 +172,7 @@ impl Unit {
                 && !unit.is_entry(atom, offset)
             {
                 labels.push((unit.find(atom, offset).ok_or("a label between instructions")?, true));
+                unit.has_one_table = false;
             }
             let branches = matches!(op.effect, InstructionEffect::Jump | InstructionEffect::Call);
             if let Some(Destination::Inner(to)) =
@@ -230,6 +245,12 @@ impl Unit {
 
     pub(super) fn is_entry(&self, atom: AtomIdx, offset: u64) -> bool {
         self.entries.binary_search_by_key(&(atom, offset), |e| (e.0, e.1)).is_ok()
+    }
+
+    /// Whether the place is a label, or where a table of labels begins.
+    pub(super) fn is_label(&self, atom: AtomIdx, offset: u64) -> bool {
+        let is_op = |op: usize| self.labels.binary_search_by_key(&op, |label| label.0).is_ok();
+        self.tables.binary_search(&(atom, offset)).is_ok() || self.find(atom, offset).is_some_and(is_op)
     }
 
     /// Which of the functions of the atoms a place is in, by the entries before it; a cold part is in the one of its atoms' that comes first.

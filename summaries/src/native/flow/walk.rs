@@ -40,6 +40,10 @@ pub(super) fn walk(module: &FlowModule<'_, '_>, unit: &Unit) -> Walked {
         if builder.leaves_its_stack() {
             return Err("a return or jump that may be on another stack".to_owned());
         }
+        builder.forget_jumps_to_labels(|target, offset| {
+            let place = module.place_of_target(target, offset);
+            place.is_some_and(|(atom, offset)| unit.is_label(atom, offset))
+        });
         let addressed = builder.addressed();
         let mut summary = builder.finish(&indirect_entry_values);
         // What one function clobbers another one beside it may leave alone.
@@ -328,7 +332,10 @@ impl Flow<'_> {
             let state = Walk::behind_thunk(builder, at, &state)?;
             self.enter(behind, &state, Edge::Taken, builder);
         }
-        let edge = if leaves == Leaves::Labels { Edge::Doubtful } else { Edge::Taken };
+        // Where the frame is gone a jump may be a tail call as well.
+        let is_in_frame = matches!(state.get(RSP), Val::Frame(o) if o < 0);
+        let is_certain = leaves != Leaves::Labels || self.unit.has_one_table && is_in_frame;
+        let edge = if is_certain { Edge::Taken } else { Edge::Doubtful };
         for op in self.successors(block, leaves) {
             self.enter(op, &state, edge, builder);
         }

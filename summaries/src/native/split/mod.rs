@@ -24,7 +24,7 @@ mod jump_tables;
 mod text;
 mod unnamed;
 
-pub(crate) use division::{Division, OwnedTable, Resolved};
+pub(crate) use division::{Division, OwnedTable, Resolved, SectionPlace};
 pub(crate) use extents::{is_part, part_of};
 pub(crate) use text::is_text;
 
