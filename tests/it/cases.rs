@@ -89,7 +89,9 @@ cases! {
     cv_instances_kept
     cv_jump_from_frame
     cv_kept
+    cv_labels_elsewhere
     cv_library_ways
+    cv_moved_return
     cv_ms_abi
     cv_named_mcount
     cv_never_returns

@@ -355,34 +355,8 @@ fn paths_join() {
     }
 }
 
-/// A jump by eax through a table of two, which begins here.
-fn switch(table: &str, entries: &str) -> String {
-    format!(
-        "cmp $1, %eax; ja 4f; lea {table}(%rip), %rcx; movslq (%rcx,%rax,4), %rdx; add %rcx, %rdx; jmp *%rdx; \
-         .pushsection .rodata, \"a\", @progbits; .balign 4; {table}: .long {entries}; .popsection; "
-    )
-}
-
-#[test]
-fn a_jump_through_a_table_leads_to_its_entries() {
-    // What the caller left comes to the entries, joined with what one of them sets.
-    let only = switch("table", ".La-table, .Lb-table");
-    let body = "push %rbx; 1: movzbl (%rdi), %eax; inc %rdi; SWITCH .La: mov 8(%r12), %r12; jmp 1b; .Lb: call *(%r12); 4: pop %rbx; ret";
-    assert!(takes_registers(&body.replace("SWITCH", &only)));
-    let absolute = "cmp $1, %eax; ja 4f; jmp *table(,%rax,8); \
-                    .pushsection .data.rel.ro, \"aw\", @progbits; table: .quad .La, .Lb; .popsection; ";
-    assert!(takes_registers(&body.replace("SWITCH", absolute)));
-    // To the entries of one table nothing comes from the jump through another one behind it.
-    let (one, other) = (switch("table", ".La-table, .Lb-table"), switch("other", ".Lc-other, .Ld-other"));
-    let body = format!(
-        "push %r13; movzbl (%rdi), %eax; test %rsi, %rsi; je 1f; mov %rsi, %r13; {one} .La: mov %rsi, (%r13); jmp 4f; \
-         .Lb: mov %rsi, 8(%r13); jmp 4f; 1: {other} .Lc: inc %esi; jmp 4f; .Ld: dec %esi; 4: mov %esi, %eax; pop %r13; ret"
-    );
-    assert!(!takes_registers(&body));
-}
-
 /// Whether the function is not understood, as one that takes arguments in any register; else it must have a summary.
-fn takes_registers(body: &str) -> bool {
+pub(crate) fn takes_registers(body: &str) -> bool {
     let summary = module(body);
     let marked = summary.atoms.iter().any(|a| a.has(summaries::atom_flags::TAKES_REGISTERS));
     assert_eq!(marked, summary.functions.is_empty(), "{body}: {:?}", summary.limits);

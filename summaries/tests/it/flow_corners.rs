@@ -19,6 +19,7 @@ fn who_chooses_where_memory_is() {
         ("xorl %edi, %edi\nmovl $3, %edx\ncall mmap@PLT\nret", 0),
         ("movl $0, %edi\ncall *mmap64@GOTPCREL(%rip)\nret", 0),
         ("movq $0, %rdi\njmp mmap", 0),
+        ("xorl %edi, %edi\nmovl size(%rip), %esi\nmovq size@GOTPCREL(%rip), %r13\ncall mmap\nret", 0),
         ("xorl %edi, %edi\ntestl %esi, %esi\njne 1f\ncall mmap\n1: ret", 0),
         // What becomes of the address the link tells, where the function is followed.
         ("movq mmap@GOTPCREL(%rip), %rax\nret", 0),

@@ -1,8 +1,9 @@
-//! Value flow of native code: functions of which parts lie elsewhere, that a table alone leads to.
+//! Value flow of native code: jumps through tables, and functions of which parts lie elsewhere, that a table alone leads to.
 
 use std::process::Command;
 
 use crate::compilers::assembled;
+use crate::flow::{callees, takes_registers};
 use summaries::relation::Callee;
 use summaries::{Granularity, ModuleSummary};
 
@@ -86,4 +87,52 @@ fn parts_of_functions_of_one_name() {
     let together: Vec<usize> = summary.functions.iter().map(|f| 1 + f.parts.len()).collect();
     assert_eq!(together, [4]);
     assert_eq!(names_called(&summary), ["h", "i"]);
+}
+
+/// A jump by eax through a table of two, which begins here.
+fn switch_in(table: &str, entries: &str) -> String {
+    format!(
+        "cmp $1, %eax; ja 4f; lea {table}(%rip), %rcx; movslq (%rcx,%rax,4), %rdx; add %rcx, %rdx; jmp *%rdx; \
+         .pushsection .rodata, \"a\", @progbits; .balign 4; {table}: .long {entries}; .popsection; "
+    )
+}
+
+#[test]
+fn a_jump_through_a_table_leads_to_its_entries() {
+    // What the caller left comes to the entries, joined with what one of them sets.
+    let only = switch_in("table", ".La-table, .Lb-table");
+    let body = "push %rbx; 1: movzbl (%rdi), %eax; inc %rdi; SWITCH .La: mov 8(%r12), %r12; jmp 1b; .Lb: call *(%r12); 4: pop %rbx; ret";
+    assert!(takes_registers(&body.replace("SWITCH", &only)));
+    let absolute = "cmp $1, %eax; ja 4f; jmp *table(,%rax,8); \
+                    .pushsection .data.rel.ro, \"aw\", @progbits; table: .quad .La, .Lb; .popsection; ";
+    assert!(takes_registers(&body.replace("SWITCH", absolute)));
+    // To the entries of one table nothing comes from the jump through another one behind it.
+    let (one, other) =
+        (switch_in("table", ".La-table, .Lb-table"), switch_in("other", ".Lc-other, .Ld-other"));
+    let body = format!(
+        "push %r13; movzbl (%rdi), %eax; test %rsi, %rsi; je 1f; mov %rsi, %r13; {one} .La: mov %rsi, (%r13); jmp 4f; \
+         .Lb: mov %rsi, 8(%r13); jmp 4f; 1: {other} .Lc: inc %esi; jmp 4f; .Ld: dec %esi; 4: mov %esi, %eax; pop %r13; ret"
+    );
+    assert!(!takes_registers(&body));
+}
+
+#[test]
+fn a_jump_in_a_frame_is_to_a_label() {
+    for body in [
+        "sub $24, %rsp; mov f@GOTPCREL(%rip), %rax; mov %rax, 8(%rsp); mov 8(%rsp), %rcx; jmp *%rcx",
+        "push %rsi; jmp *%rdi",
+        "push %rsi; push %rdi; ret",
+        "add $8, %rsp; ret",
+        "lea 1f(%rip), %rcx; push %rcx; jmp *%rdi; 1: call *%rax; ret",
+    ] {
+        assert!(crate::flow::module(body).functions.is_empty(), "{body}");
+    }
+    for table in [
+        switch_in("table", ".La-table, .Lb-table"),
+        "jmp *table(,%rax,8); .pushsection .data; table: .quad .La, .Lb; .popsection; ".to_owned(),
+    ] {
+        let body =
+            format!("sub $24, %rsp; {table} .La: inc %esi; .Lb: mov %esi, %eax; 4: add $24, %rsp; ret");
+        assert_eq!(callees(&body), Vec::<Vec<String>>::new(), "{body}");
+    }
 }

@@ -46,6 +46,8 @@ pub(super) struct PendingCall {
     pub(super) offset: u64,
     pub(super) callee: Callee,
     pub(super) jump: bool,
+    /// It is a jump while the frame is there, to a label or out of the function.
+    pub(super) in_frame: bool,
     /// The callee returns to this function's caller.
     pub(super) tail: bool,
     pub(super) actuals: Vec<(Register, ValueIdx)>,
@@ -81,6 +83,8 @@ pub(super) struct ConstraintBuilder {
     pub(super) loaded: FxHashSet<ValueIdx>,
     /// Values that were popped from where the return address is.
     pub(super) return_addresses: FxHashSet<ValueIdx>,
+    /// Places in the frame at which something is stored that may be an address.
+    pub(super) put_in: FxHashSet<i64>,
     /// Places, each so many bytes from a value, at which something is stored that may be an address.
     pub(super) put_at: FxHashSet<(ValueIdx, i64)>,
     /// The same is stored at a place in the frame that isn't known any closer.

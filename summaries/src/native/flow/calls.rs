@@ -93,11 +93,14 @@ impl Walk<'_, '_, '_, '_> {
             Val::Frame(o) if o < 0 && self.module.has_loose_parts => {
                 return Err(format!("a jump at {:#x} that may lead to code without a name", op.offset));
             }
-            // Compilers leave a function by a jump only when its frame is gone, but for a guaranteed tail call with more arguments on the
-            // stack (`swiftasynccall`); assembly leaves it from anywhere.
             rsp => {
                 self.builder.leaves_on(rsp);
+                let before = self.builder.calls.len();
                 self.tail(at, op, state, value)?;
+                let is_in_frame = matches!(rsp, Val::Frame(o) if o < 0);
+                for call in self.builder.calls.get_mut(before..).unwrap_or(&mut []) {
+                    call.in_frame = is_in_frame;
+                }
             }
         }
         Ok(Leaves::Labels)
@@ -131,6 +134,14 @@ impl Walk<'_, '_, '_, '_> {
         self.builder.leaves_on(state.get(RSP));
         let elsewhere = match state.get(RSP) {
             Val::Frame(0) => self.may_return_elsewhere().then_some(Memory::Frame(0)),
+            // A callee that takes its arguments off the stack (`swiftasynccall`) leaves it elsewhere than it was; and where more is left on it,
+            // the callee returns to that.
+            Val::Frame(o)
+                if self.builder.recording
+                    && (!self.builder.put_in.contains(&o) || o > 0 || o < -8 && !self.unit.has_thunks) =>
+            {
+                return Err(format!("a return at {:#x} that is none to the caller", op.offset));
+            }
             Val::Frame(o) => Some(Memory::Frame(o)),
             // A switch of stacks: what is at the top of the other one is jumped to.
             Val::Node(node, _) if self.builder.is_foreign(node) => {
@@ -329,6 +340,7 @@ impl Walk<'_, '_, '_, '_> {
             offset: op.offset,
             callee,
             jump: !returns && matches!(callee, Callee::Indirect(_)),
+            in_frame: false,
             tail: !returns,
             actuals,
             rsp,

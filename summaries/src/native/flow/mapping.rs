@@ -202,6 +202,8 @@ impl FlowModule<'_, '_> {
             let Some(target) = i.target().and_then(|t| u64::try_from(t).ok()) else { continue };
             match i.flow {
                 Flow::Jump | Flow::Conditional => jumps.push((target, number)),
+                // What a relocation fills is no place in the code.
+                Flow::Next if self.has_relocation(atom, i) => {}
                 _ => entered.push(target),
             }
         }

@@ -143,6 +143,9 @@ impl Walk<'_, '_, '_, '_> {
                 // What is no address is not returned to.
                 let covers = size == 0 || offset < 8 && offset.saturating_add(i64::from(size)) > 0;
                 self.returns_elsewhere |= covers && !matches!(value, Val::None | Val::Undefined);
+                if !matches!(value, Val::None | Val::Undefined | Val::Saved) {
+                    self.builder.put_in.insert(offset);
+                }
                 if value != Val::Saved {
                     for cell in cells(offset, size) {
                         state.pending.cells.insert(cell);

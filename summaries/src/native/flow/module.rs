@@ -25,8 +25,20 @@ pub(super) struct Label {
     pub(super) offset: u64,
     /// The address is a value that the program can hold, not only an entry of a relative jump table.
     pub(super) is_value: bool,
-    /// The place of the first entry of the table that it is in, if it is in one.
-    pub(super) table: Option<SectionPlace>,
+    pub(super) by: LabelUse,
+}
+
+/// What refers to the address of a label.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum LabelUse {
+    /// A table of labels that begins at this place, and to which code refers.
+    Table(SectionPlace),
+    /// Data to which no code refers: handlers of signals and who patches code find there where to go on (`asm goto`, `.fixup`).
+    Data,
+    /// The code of this atom does so.
+    Code(AtomIdx),
+    /// A relocation by the name of the function, and a distance.
+    Name,
 }
 
 /// What of the module the analysis of a function looks at.
@@ -114,21 +126,22 @@ impl FlowModule<'_, '_> {
     pub(super) fn find_labels(&mut self, division: &Division) {
         let mut labels = Vec::new();
         let starts = self.tables_of_code();
-        let mut before: Option<(SectionPlace, SectionPlace)> = None;
+        let mut before: Option<(SectionPlace, LabelUse)> = None;
         for (from, to) in &division.exact {
-            let table = (!self.is_code(from.0)).then(|| match before {
-                Some((entry, table))
-                    if entry.0 == from.0 && from.1 - entry.1 <= 8 && starts.binary_search(from).is_err() =>
-                {
-                    table
+            let is_table = starts.binary_search(from).is_ok();
+            let by = match before {
+                _ if self.is_code(from.0) => {
+                    self.place(from.0, from.1).map_or(LabelUse::Data, |(atom, _)| LabelUse::Code(atom))
                 }
-                _ => *from,
-            });
-            before = table.map(|table| (*from, table));
+                _ if is_table => LabelUse::Table(*from),
+                Some((entry, by)) if entry.0 == from.0 && from.1 - entry.1 <= 8 => by,
+                _ => LabelUse::Data,
+            };
+            before = Some((*from, by));
             let Some((atom, offset)) = self.place(to.0, to.1) else { continue };
             let is_relative =
                 self.relas_of(from.0, from.1, from.1 + 1).iter().any(|(_, r)| type_of(r) == R_X86_64_PC32);
-            labels.push(Label { atom, offset, is_value: table.is_none() || !is_relative, table });
+            labels.push(Label { atom, offset, is_value: self.is_code(from.0) || !is_relative, by });
         }
         for (section, rela) in &self.relas {
             // By the name of a function, but not to its start.
@@ -145,7 +158,7 @@ impl FlowModule<'_, '_> {
                 && let Some(section) = self.section_of(symbol)
                 && let Some((atom, offset)) = self.place(section, offset)
             {
-                labels.push(Label { atom, offset, is_value: true, table: None });
+                labels.push(Label { atom, offset, is_value: true, by: LabelUse::Name });
             }
         }
         labels.retain(|l| self.entries.binary_search(&(l.atom, l.offset)).is_err());

@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 
 use super::builder::{ConstraintBuilder, Key, PendingCall, Raw};
 use super::state::Val;
+use super::unit::Refusal;
 use crate::cfl::components::Adjacency;
 use crate::ids::ValueIdx;
 use crate::relation::{Callee, Constraint};
@@ -79,14 +80,17 @@ impl ConstraintBuilder {
         Adjacency::new(self.values.len(), &sources)
     }
 
-    /// A jump in a frame, to what is made of the address of a label or of a table of labels, is one to these labels, and no call. `is_label` tells both.
-    pub(super) fn forget_jumps_to_labels(&mut self, is_label: impl Fn(Target, i64) -> bool) {
-        let jumps_to = |call: &PendingCall| match call.callee {
-            Callee::Indirect(value) if call.jump && call.rsp.is_some_and(|rsp| rsp < 0) => Some(value),
-            _ => None,
-        };
-        if self.calls.iter().all(|call| jumps_to(call).is_none()) {
-            return;
+    /// Forget the jumps in a frame to what is made of the address of a label, or of a table of labels, which are no calls. `is_label` tells both.
+    ///
+    /// # Errors
+    /// There is another jump in a frame: a guaranteed tail call of what takes more arguments on the stack (`swiftasynccall`), or assembly. Whom that
+    /// returns to isn't known.
+    pub(super) fn forget_jumps_to_labels(
+        &mut self,
+        is_label: impl Fn(Target, i64) -> bool,
+    ) -> Result<(), Refusal> {
+        if self.calls.iter().all(|call| !call.in_frame) {
+            return Ok(());
         }
         let sources = self.sources();
         let mut labels = vec![false; self.values.len()];
@@ -97,13 +101,19 @@ impl ConstraintBuilder {
                 *slot |= is_label(*target, *offset);
             }
         }
-        let is_of_label = |value: ValueIdx| {
-            sources
-                .reached(vec![value.0])
-                .iter()
-                .zip(&labels)
-                .any(|(is_reached, is_label)| *is_reached && *is_label)
+        let is_to_label = |call: &PendingCall| match call.callee {
+            Callee::Direct { target, offset } => is_label(target, offset),
+            Callee::Indirect(value) => {
+                let reached = sources.reached(vec![value.0]);
+                reached.iter().zip(&labels).any(|(is_reached, is_label)| *is_reached && *is_label)
+            }
         };
-        self.calls.retain(|call| !jumps_to(call).is_some_and(is_of_label));
+        match self.calls.iter().find(|call| call.in_frame && !is_to_label(call)) {
+            Some(call) => Err(format!("a jump out of the frame at {:#x}", call.offset)),
+            None => {
+                self.calls.retain(|call| !call.in_frame);
+                Ok(())
+            }
+        }
     }
 }

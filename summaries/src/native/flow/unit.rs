@@ -5,7 +5,7 @@
 //! of `&&label`; any jump through a register or memory may lead to each of them. Code that no jump leads to is what the
 //! unwinder enters (landing pads), or dead.
 
-use super::module::FlowModule;
+use super::module::{FlowModule, Label, LabelUse};
 use crate::ids::{AtomIdx, SymbolIdx};
 use crate::native::decode::effects::{Effects, InstructionEffect, Operand, RSP};
 use crate::native::decode::{self, Field, Flow, Instruction};
@@ -152,15 +152,24 @@ impl Unit {
         unit.pads.sort_unstable();
         unit.pads.dedup();
         let (mut labels, mut leaders) = (Vec::new(), vec![0]);
-        let in_tables = module.labels_in(&unit.atoms);
-        unit.has_one_table = in_tables.first().is_some_and(|first| {
-            first.table.is_some() && in_tables.iter().all(|label| label.table == first.table)
-        });
-        let tables = in_tables.iter().filter_map(|label| label.table);
-        unit.tables = tables.filter_map(|(section, offset)| module.place(section, offset)).collect();
+        let named = module.labels_in(&unit.atoms);
+        for label in &named {
+            match label.by {
+                LabelUse::Data => {
+                    return Err(format!("a label at {:#x} for others to jump to", label.offset));
+                }
+                LabelUse::Code(atom) if unit.atoms.binary_search(&atom).is_err() => {
+                    return Err(format!("a label at {:#x} that code elsewhere leads to", label.offset));
+                }
+                LabelUse::Table((section, offset)) => unit.tables.extend(module.place(section, offset)),
+                LabelUse::Code(_) | LabelUse::Name => {}
+            }
+        }
         unit.tables.sort_unstable();
         unit.tables.dedup();
-        for label in in_tables {
+        let is_in_table = |label: &Label| matches!(label.by, LabelUse::Table(_));
+        unit.has_one_table = unit.tables.len() == 1 && named.iter().all(is_in_table);
+        for label in named {
             let op = unit.find(label.atom, label.offset).ok_or("a label between instructions")?;
             labels.push((op, label.is_value));
         }

@@ -12,7 +12,7 @@ use super::builder::{ConstraintBuilder, Key};
 use super::compact::compact;
 use super::module::FlowModule;
 use super::state::{Edge, RegisterState, Val};
-use super::unit::{CALLERS_REGISTER, Destination, Refusal, Unit};
+use super::unit::{CALLERS_REGISTER, Destination, Op, Refusal, Unit};
 use super::walker::{Leaves, Walk, at_entry};
 use crate::ids::ValueIdx;
 use crate::native::decode::effects::{InstructionEffect, RBP, RSP, SLOTS};
@@ -43,7 +43,7 @@ pub(super) fn walk(module: &FlowModule<'_, '_>, unit: &Unit) -> Walked {
         builder.forget_jumps_to_labels(|target, offset| {
             let place = module.place_of_target(target, offset);
             place.is_some_and(|(atom, offset)| unit.is_label(atom, offset))
-        });
+        })?;
         let addressed = builder.addressed();
         let mut summary = builder.finish(&indirect_entry_values);
         // What one function clobbers another one beside it may leave alone.
@@ -156,8 +156,8 @@ fn fixpoint(
         }
         flow.visit_again();
     }
-    if flow.jumps_to_unseen_code() {
-        return Err("code that only a computed jump may lead to".to_owned());
+    if flow.has_unseen_code() {
+        return Err("code that nothing is seen to lead to".to_owned());
     }
     builder.recording = true;
     // Marks of the first walk hold for the second, too, and the constraints of both ends of an edge are made in it.
@@ -220,30 +220,24 @@ impl Flow<'_> {
         !self.pads.is_empty() || self.unit.labels.iter().any(|(_, is_value)| *is_value)
     }
 
-    /// Whether a jump through a value may lead to code that nothing else leads to: a label that is reckoned from another one
-    /// (`&&a + offsets[i]`), so that nobody has its own address.
-    fn jumps_to_unseen_code(&self) -> bool {
-        let ops = |block: usize| {
-            self.unit.blocks.get(block).and_then(|range| self.unit.ops.get(range.start..range.end))
+    /// Whether there is code that nothing is seen to lead to: a label that is reckoned from another one (`&&a + offsets[i]`), where a handler of
+    /// signals or a call through a pointer enters, what a callee comes back to that moves its return address.
+    fn has_unseen_code(&self) -> bool {
+        let does_something = |op: &Op| {
+            !matches!(
+                op.effect,
+                InstructionEffect::Nothing
+                    | InstructionEffect::Compare
+                    | InstructionEffect::Padding
+                    | InstructionEffect::Stop
+            )
         };
-        let has = |block: usize, is: fn(&InstructionEffect) -> bool| {
-            ops(block).unwrap_or(&[]).iter().any(|op| is(&op.effect))
-        };
-        let (reached, unseen): (Vec<usize>, Vec<usize>) =
-            (0..self.unit.blocks.len()).partition(|block| self.is_reached(*block));
-        self.unit.labels.iter().any(|(_, is_value)| *is_value)
-            && unseen.into_iter().any(|b| {
-                has(b, |e| {
-                    !matches!(
-                        e,
-                        InstructionEffect::Nothing
-                            | InstructionEffect::Compare
-                            | InstructionEffect::Padding
-                            | InstructionEffect::Stop
-                    )
-                })
-            })
-            && reached.into_iter().any(|b| has(b, |e| matches!(e, InstructionEffect::JumpThrough(_))))
+        let unseen = (0..self.unit.blocks.len()).filter(|block| !self.is_reached(*block));
+        let ops = unseen.filter_map(|block| {
+            let range = self.unit.blocks.get(block)?;
+            self.unit.ops.get(range.start..range.end)
+        });
+        ops.flatten().any(does_something)
     }
 
     fn is_reached(&self, block: usize) -> bool {
