@@ -213,8 +213,9 @@ fn what_goes_on_and_what_goes_down() {
 #[test]
 fn who_returns_is_told_by_others_or_not_at_all() {
     // At 2 the frame is that of `g`, which is followed first since nothing else leads there.
-    let (summary, function) =
-        function("testl %edi, %edi\nje 1f\ncall f\n2: ret\n1: pushq $0\npushq $0\ncall g\njmp 2b");
+    let (summary, function) = function(
+        "testl %edi, %edi\nje 1f\ncall f\n2: addq $16, %rsp\nret\n1: pushq $0\npushq $0\ncall g\njmp 2b",
+    );
     let returns = |name: &str| {
         let is_call = |c: &Callee| matches!(c, Callee::Direct { target: Target::Symbol(s), .. } if summary.symbol_name(*s) == name.as_bytes());
         let site = function.call_sites.iter().find(|s| is_call(&s.callee));

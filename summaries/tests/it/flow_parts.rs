@@ -131,8 +131,9 @@ fn a_jump_in_a_frame_is_to_a_label() {
         switch_in("table", ".La-table, .Lb-table"),
         "jmp *table(,%rax,8); .pushsection .data; table: .quad .La, .Lb; .popsection; ".to_owned(),
     ] {
-        let body =
-            format!("sub $24, %rsp; {table} .La: inc %esi; .Lb: mov %esi, %eax; 4: add $24, %rsp; ret");
+        let body = format!(
+            "sub $24, %rsp; mov %edi, %eax; {table} .La: inc %esi; .Lb: mov %esi, %eax; 4: add $24, %rsp; ret"
+        );
         assert_eq!(callees(&body), Vec::<Vec<String>>::new(), "{body}");
     }
 }
