@@ -91,6 +91,7 @@ cases! {
     cv_kept
     cv_labels_elsewhere
     cv_library_ways
+    cv_mmx
     cv_moved_return
     cv_ms_abi
     cv_named_mcount

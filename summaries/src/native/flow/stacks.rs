@@ -83,8 +83,7 @@ impl ConstraintBuilder {
     /// Forget the jumps in a frame to what is made of the address of a label, or of a table of labels, which are no calls. `is_label` tells both.
     ///
     /// # Errors
-    /// There is another jump in a frame: a guaranteed tail call of what takes more arguments on the stack (`swiftasynccall`), or assembly. Whom that
-    /// returns to isn't known.
+    /// Another jump in a frame, from which nobody knows where it comes back: a guaranteed tail call with arguments on the stack (`swiftasynccall`), or assembly.
     pub(super) fn forget_jumps_to_labels(
         &mut self,
         is_label: impl Fn(Target, i64) -> bool,

@@ -123,8 +123,8 @@ pub(super) struct Pending {
 pub(super) enum Edge {
     /// Control may go along it, as far as the code says.
     Taken,
-    /// It is there for want of knowing better: from a jump through a register to every label, from every call to every landing pad, behind a
-    /// call that may never come back. What such an edge brings is no word of what a register was left with.
+    /// It is there for want of knowing better: from a jump through a register to every label (unless all are in one table), from every call to every
+    /// landing pad, behind a call that may never come back. What such an edge brings is no word of what a register was left with.
     Doubtful,
 }
 

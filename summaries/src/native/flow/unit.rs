@@ -155,14 +155,14 @@ impl Unit {
         let named = module.labels_in(&unit.atoms);
         for label in &named {
             match label.by {
-                LabelUse::Data => {
+                LabelUse::Data if !unit.traps(label) => {
                     return Err(format!("a label at {:#x} for others to jump to", label.offset));
                 }
                 LabelUse::Code(atom) if unit.atoms.binary_search(&atom).is_err() => {
                     return Err(format!("a label at {:#x} that code elsewhere leads to", label.offset));
                 }
                 LabelUse::Table((section, offset)) => unit.tables.extend(module.place(section, offset)),
-                LabelUse::Code(_) | LabelUse::Name => {}
+                LabelUse::Data | LabelUse::Code(_) | LabelUse::Name => {}
             }
         }
         unit.tables.sort_unstable();
@@ -254,6 +254,12 @@ impl Unit {
 
     pub(super) fn is_entry(&self, atom: AtomIdx, offset: u64) -> bool {
         self.entries.binary_search_by_key(&(atom, offset), |e| (e.0, e.1)).is_ok()
+    }
+
+    /// Whether it is a place where the program ends, as those are which sanitizers list (`.kcfi_traps`).
+    fn traps(&self, label: &Label) -> bool {
+        let op = self.find(label.atom, label.offset).and_then(|op| self.ops.get(op));
+        op.is_some_and(|op| op.effect == InstructionEffect::Stop)
     }
 
     /// Whether the place is a label, or where a table of labels begins.

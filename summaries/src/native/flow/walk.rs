@@ -3,7 +3,7 @@
 //! A block is entered by jumps and by falling through, a label also by every jump through a register or memory and, if
 //! its address is a value, by every call (`__builtin_longjmp`). What a table of handlers names is entered by the
 //! unwinder: from every call, and every instruction that the table covers and that may fault, with the exception in rax and rdx, and with the
-//! stack pointer of the call, less what was pushed for it.
+//! stack pointer of the call, less what was pushed for it. A function with code that nothing enters so is not understood.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
