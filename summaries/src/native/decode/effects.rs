@@ -13,7 +13,7 @@ use iced_x86::{
 };
 
 /// Something that holds values: 0 to 15 are the general registers by number, 16 to 47 the vector registers, then
-/// [`X87`] and [`MASKS`], each of which stands for all registers of its kind, and [`FLAGS`].
+/// [`X87`] and [`UNPASSED`], each of which stands for all registers of its kind, and [`FLAGS`].
 pub(crate) type RegisterId = u8;
 
 /// The number of slots, which registers have in all.
@@ -21,8 +21,10 @@ pub(crate) const SLOTS: usize = 51;
 pub(crate) const RSP: RegisterId = 4;
 pub(crate) const RBP: RegisterId = 5;
 pub(crate) const FIRST_VECTOR: RegisterId = 16;
+/// All registers of the stack of floating-point numbers.
 pub(crate) const X87: RegisterId = 48;
-pub(crate) const MASKS: RegisterId = 49;
+/// MMX and mask registers, in which no calling convention passes or preserves anything (psABI 3.2.1).
+pub(crate) const UNPASSED: RegisterId = 49;
 /// The flags, which hold a bit of what was shifted or tested: compilers make a `bool` of a bit by `bt` and `setc`, or `test` and `setne`.
 pub(crate) const FLAGS: RegisterId = 50;
 
@@ -303,10 +305,10 @@ fn slot(register: Register) -> Option<RegisterId> {
         Some(register.number() as RegisterId)
     } else if register.is_vector_register() {
         Some(FIRST_VECTOR + register.number() as RegisterId)
-    } else if register.is_st() || register.is_mm() {
+    } else if register.is_st() {
         Some(X87)
-    } else if register.is_k() {
-        Some(MASKS)
+    } else if register.is_mm() || register.is_k() {
+        Some(UNPASSED)
     } else {
         None
     }

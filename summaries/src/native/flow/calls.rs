@@ -14,7 +14,7 @@ use super::unit::{Destination, Op, Refusal};
 use super::walker::{Leaves, RESULTS, Walk};
 use crate::ids::ValueIdx;
 use crate::native::decode::Flow;
-use crate::native::decode::effects::{MASKS, RSP, RegisterId, SLOTS, X87};
+use crate::native::decode::effects::{RSP, RegisterId, SLOTS};
 use crate::relation::Callee;
 use crate::summary::Target;
 
@@ -193,14 +193,8 @@ impl Walk<'_, '_, '_, '_> {
         Ok(state)
     }
 
-    /// By no convention a value is passed in these, so that whoever takes it there is not looked for.
-    fn hands_on_unpassed(&mut self, state: &RegisterState) -> Result<(), Refusal> {
-        [X87, MASKS].into_iter().try_for_each(|slot| self.builder.escape(state.get(slot)))
-    }
-
     fn results(&mut self, op: &Op, state: &RegisterState) -> Result<(), Refusal> {
         self.leaves(op, state);
-        self.hands_on_unpassed(state)?;
         for slot in RESULTS {
             self.gives(op, state, slot)?;
             let value = state.get(slot);
@@ -308,7 +302,6 @@ impl Walk<'_, '_, '_, '_> {
         if self.module.is_outlined(callee) {
             return Err(format!("a call of what was taken out of functions at {:#x}", op.offset));
         }
-        self.hands_on_unpassed(state)?;
         let (inside, to) = (self.module.may_be_inside_arguments(callee), state.get(7));
         let mut actuals = Vec::new();
         // Thunks of indirect branches take any.

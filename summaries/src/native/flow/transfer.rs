@@ -11,7 +11,7 @@ use super::taint::Taint;
 use super::unit::{Meaning, Op, Refusal};
 use super::walker::{Leaves, Walk};
 use crate::native::decode::effects::{
-    FLAGS, InstructionEffect, MASKS, Operand, RBP, RSP, RegisterId, Transfer, X87,
+    FLAGS, InstructionEffect, Operand, RBP, RSP, RegisterId, Transfer, UNPASSED,
 };
 use crate::summary::Target;
 
@@ -207,10 +207,6 @@ impl Walk<'_, '_, '_, '_> {
         value: Val,
     ) -> Result<(), Refusal> {
         match to {
-            Operand::Register(slot @ (X87 | MASKS)) => {
-                let joined = self.join(Key::Op(at, slot), [state.get(slot), value])?;
-                state.set(slot, joined);
-            }
             Operand::Register(slot) => state.set(slot, value),
             Operand::Memory(address) => {
                 let memory = self.address(at, op, state, &address)?;
@@ -310,6 +306,10 @@ impl Walk<'_, '_, '_, '_> {
                 self.builder.copy_to_frame = true;
             }
             self.store(state, memory, address.size, value)?;
+        }
+        // Who takes it from there in another function is not looked for, since no convention passes anything there.
+        if t.writes.iter().any(|(slot, _)| *slot == UNPASSED) {
+            self.builder.escape(value)?;
         }
         for ((slot, whole), taint) in t.writes.iter().zip(taints) {
             let new = match whole {

@@ -7,7 +7,7 @@ use super::builder::{ConstraintBuilder, Key};
 use super::module::FlowModule;
 use super::state::{RegisterState, Val};
 use super::unit::Unit;
-use crate::native::decode::effects::{FIRST_VECTOR, FLAGS, MASKS, RSP, RegisterId, SLOTS, X87};
+use crate::native::decode::effects::{FIRST_VECTOR, FLAGS, RSP, RegisterId, SLOTS, UNPASSED, X87};
 
 /// Registers that carry a result (psABI 3.2.3): rax and rdx for the class INTEGER, xmm0 and xmm1 for SSE, and st0; xmm2 and xmm3 for
 /// vectors that are larger than registers, as clang has it. An address comes in the latter when a program keeps its bytes in a vector or in a floating-point number.
@@ -47,7 +47,7 @@ pub(super) fn at_entry(builder: &mut ConstraintBuilder) -> RegisterState {
     for slot in 0..SLOTS as RegisterId {
         let value = match slot {
             RSP => Val::Frame(0),
-            X87 | MASKS | FLAGS => Val::None,
+            X87 | UNPASSED | FLAGS => Val::None,
             // rax passes nothing but the number of vector registers, and r11 nothing.
             0 | 11 | FIRST_UNPASSED..X87 => Val::Saved,
             slot if SAVED.contains(&slot) => Val::Saved,
