@@ -286,6 +286,10 @@ pub struct Config {
     pub soname: Option<OsString>,
     /// `--dynamic-linker`, not undone by a later `--no-dynamic-linker`.
     pub dynamic_linker: Option<OsString>,
+    /// `-N`, `--omagic`: code and data may be in one segment, which can be written and executed.
+    pub omagic: bool,
+    /// `--audit`, `--depaudit`: the loader runs libraries that are no input of the link.
+    pub audits: bool,
     /// The last of `-z execstack` and `-z noexecstack`.
     pub execstack: Option<bool>,
     pub depfile: Option<PathBuf>,

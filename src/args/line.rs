@@ -128,6 +128,8 @@ fn empty(linker: Linker, prune: PruneOptions) -> Config {
         map: None,
         soname: None,
         dynamic_linker: None,
+        omagic: false,
+        audits: false,
         execstack: None,
         symbol_orderings: Vec::new(),
         call_graph_orderings: Vec::new(),
@@ -274,11 +276,13 @@ impl Parser {
             // lld, GNU ld and mold search as with -static from here on (lld: ELF/Driver.cpp, createFiles).
             "n" | "nmagic" | "N" | "omagic" => {
                 self.state.static_only |= !gold;
+                self.config.omagic |= matches!(opt.name.as_str(), "N" | "omagic");
                 // wild's is of the whole link.
                 if gold || wild {
                     self.unmodelled(&opt);
                 }
             }
+            "audit" | "depaudit" | "P" => self.config.audits = true,
             // wild's state has --start-lib in it.
             "push-state" | "pop-state" if wild && self.lib => self.unmodelled(&opt),
             "push-state" => {

@@ -44,6 +44,8 @@ pub struct Models {
     own_cxx_allocation: bool,
     /// A function that libstdc++ takes from other libraries is one of the program's.
     own_functions: bool,
+    /// Variables of libraries that the program defines: the libraries use the program's.
+    own_variables: FxHashSet<Vec<u8>>,
 }
 
 impl Models {
@@ -72,12 +74,20 @@ impl Models {
         let wanted = cxx.flat_map(|dso| &dso.symbols).filter(|symbol| !symbol.defined && !symbol.weak);
         let wanted: FxHashSet<&[u8]> = wanted.map(|symbol| &*symbol.name).collect();
         let (mut own_allocation, mut own_cxx_allocation, mut own_functions) = (false, false, false);
+        let mut own_variables = FxHashSet::default();
         for name in own.map(|s| s.name).chain(theirs.map(|s| &*s.name)) {
             own_allocation |= ALLOCATION.contains(&name);
             own_cxx_allocation |= CXX_ALLOCATION.iter().any(|start| name.starts_with(start));
             own_functions |= wanted.contains(name);
+            if self
+                .by_soname
+                .values()
+                .any(|l| std::str::from_utf8(name).is_ok_and(|n| l.data.contains_key(n)))
+            {
+                own_variables.insert(name.to_vec());
+            }
         }
-        Models { own_allocation, own_cxx_allocation, own_functions, ..self }
+        Models { own_allocation, own_cxx_allocation, own_functions, own_variables, ..self }
     }
 
     fn is_known(&self, soname: &str) -> bool {
@@ -103,7 +113,7 @@ impl Models {
         let is_known = |soname: &Option<String>| soname.as_deref().is_some_and(|s| self.is_known(s));
         let mut taken = inputs.dsos.iter().zip(resolution.dsos.iter()).filter(|(_, state)| state.taken);
         let library = matches!(config.output_kind, OutputKind::Shared | OutputKind::Relocatable);
-        library || taken.any(|(dso, _)| !is_known(&dso.soname))
+        library || config.audits || taken.any(|(dso, _)| !is_known(&dso.soname))
     }
 
     /// The library that defines a symbol, if it has a table.
@@ -120,6 +130,11 @@ impl Models {
             true => self.own_allocation || self.own_cxx_allocation || self.own_functions,
             false => self.own_allocation && model.may_allocate(),
         };
+        let is_of = |name: &Vec<u8>| {
+            let memory = std::str::from_utf8(name).ok().and_then(|name| library.data.get(name));
+            memory == Some(&model.memory)
+        };
+        let calls_own = calls_own || self.own_variables.iter().any(is_of);
         (!calls_own).then_some(model)
     }
 }

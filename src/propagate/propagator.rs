@@ -66,6 +66,7 @@ impl<'s> Propagator<'s> {
                 models: &|symbol| self.models.of(inputs, resolution, symbol),
                 memory: &|symbol| self.models.memory(inputs, resolution, symbol),
                 unseen_code: self.models.has_unseen_code(config, inputs, resolution),
+                has_sections: inputs.scripts.has_sections,
                 can_stub: &can_stub,
             };
             let flow = values::flow(sources, config.prune.wants_report());

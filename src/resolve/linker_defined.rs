@@ -37,7 +37,7 @@ const NAMES: &[&str] = &[
 ];
 
 /// Whether the linker defines `name` by itself.
-pub(super) fn is_linker_defined(name: &[u8]) -> bool {
+pub(crate) fn is_linker_defined(name: &[u8]) -> bool {
     std::str::from_utf8(name).is_ok_and(|name| NAMES.binary_search(&name).is_ok())
         || start_stop_section(name).is_some()
 }

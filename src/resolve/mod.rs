@@ -15,7 +15,7 @@ mod symtab;
 mod wild;
 mod world;
 
-pub(crate) use linker_defined::{entry_symbol, start_stop_section};
+pub(crate) use linker_defined::{entry_symbol, is_linker_defined, start_stop_section};
 pub(crate) use resolution::link_limit;
 pub use resolution::{DsoMention, DsoState, GlobalSymbol, LoadedModule, Prevailing, Resolution};
 pub(crate) use world::symbols_of;

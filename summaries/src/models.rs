@@ -63,10 +63,12 @@ pub enum Effect {
     /// The library keeps it in memory of its own, from where the program may read it, and calls nothing there but what
     /// another effect says.
     Holds(Source),
+    /// The same with an address somewhere in what the argument points to.
+    HoldsWithin(Argument),
     /// It returns what the library holds in memory.
     ReturnsHeld,
-    /// Returns what the memory holds that the library holds addresses of.
-    ReturnsContentsOfHeld,
+    /// Returns an address somewhere in what the memory points to that the library holds addresses of.
+    ReturnsWithinContentsOfHeld,
     /// Writes what the argument's memory holds to a file, from where this process may read it again.
     WritesOut(Argument),
     /// Writes bytes of the argument to a file.

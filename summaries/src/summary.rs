@@ -212,6 +212,9 @@ pub mod atom_flags {
     pub const RARE_RELOCATION: u32 = 1 << 11;
     /// The section has the flag `SHF_EXCLUDE` and takes no memory: only a relocatable output has it.
     pub const EXCLUDED: u32 = 1 << 12;
+    /// Code that runs what no summary speaks of: system calls by instructions, assembly in bitcode, what is not decoded. Only found where
+    /// value flow is.
+    pub const RUNS_UNSEEN: u32 = 1 << 13;
 }
 
 /// The unit that lives or dies.

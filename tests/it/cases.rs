@@ -16,6 +16,7 @@ macro_rules! cases {
 }
 
 cases! {
+
     aliases
     archive_again_duplicates
     archive_again_whole
@@ -70,13 +71,17 @@ cases! {
     constructors
     copy_relocation
     cv_argument_in_rbx
+    cv_audit
     cv_bits_in_flags
     cv_block_sections
     cv_by_value
     cv_data_parts
     cv_debug
     cv_debug_kept
+    cv_defined_bounds
     cv_environment
+    cv_environment_places
+    cv_executed_data
     cv_fault_pad
     cv_fixed_place
     cv_fixed_table
@@ -100,9 +105,11 @@ cases! {
     cv_number_calls
     cv_number_string
     cv_numbers_kept
+    cv_numbers_on_stack
     cv_other_stack
     cv_other_stack_return
     cv_outlined
+    cv_own_environment
     cv_own_malloc
     cv_own_malloc_named
     cv_own_malloc_shared
@@ -110,6 +117,7 @@ cases! {
     cv_own_memcpy
     cv_own_new
     cv_pads
+    cv_patched_code
     cv_popped_return
     cv_printed_double
     cv_protected_by_number
@@ -132,14 +140,19 @@ cases! {
     cv_thunks
     cv_thunks_inline
     cv_trampoline
+    cv_unprotected_elsewhere
+    cv_unseen_files
     cv_vectors
     cv_walked_context
     cv_weak_absent
     cv_weak_beside
+    cv_weak_dlopen
     cv_wide_result
     cv_written_code
     cv_written_constant
+    cv_written_rodata
     cv_x87
+    cv_zone_name
     cxx_comdat
     cxx_exceptions
     cxx_rtti
@@ -240,7 +253,6 @@ cases! {
     script_keep
     section_end_led_to
     section_falls_into_group
-    unwind_left_over
     section_falls_through
     short_address
     split_stack
@@ -259,7 +271,6 @@ cases! {
     stub_corners
     stub_kinds
     stub_mentioned
-
     stub_shared
     stub_virtual
     switch_table
@@ -274,10 +285,10 @@ cases! {
     tls
     tls_in_dead
     type_mismatch
+    undefined_behind_table
     undefined_hidden
     undefined_in_dead
     undefined_in_dead_gc
-    undefined_behind_table
     undefined_in_dead_part
     undefined_in_dead_shared
     undefined_live
@@ -286,6 +297,7 @@ cases! {
     unique_exported
     unique_exported_gc
     unprunable_sections
+    unwind_left_over
     version_script
     version_script_hidden
     version_script_strict

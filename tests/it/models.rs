@@ -82,7 +82,7 @@ fn may_return(model: &Model, call: &Call, result: Place) -> bool {
         // What was in an object before, nobody has written down; that the argument is one can be said.
         (Place::Object(..), Effect::ReturnsContents { argument: n, .. }) => call.has_object(*n),
         (Place::Object(..), e) => {
-            matches!(e, Effect::ReturnsHeld | Effect::ReturnsContentsOfHeld | Effect::ReturnsUnknown)
+            matches!(e, Effect::ReturnsHeld | Effect::ReturnsWithinContentsOfHeld | Effect::ReturnsUnknown)
         }
         (Place::Other, Effect::Returns { argument, .. }) => {
             call.arguments.get(usize::from(*argument)).is_some_and(Vec::is_empty)

@@ -102,16 +102,25 @@ impl<'s> Flow<'s> {
                     self.graph.assign(from, anywhere);
                 }
             }
+            Effect::HoldsWithin(n) => {
+                if let Some(from) = argument(n) {
+                    let object = self.library(symbol).object();
+                    let to = self.graph.anywhere(object);
+                    self.graph.add_use(from, ComplexConstraint::Displace { to, by: None });
+                }
+            }
             Effect::ReturnsHeld => {
                 if let Some(to) = result {
                     let held = self.held(symbol);
                     self.graph.assign(held, to);
                 }
             }
-            Effect::ReturnsContentsOfHeld => {
+            Effect::ReturnsWithinContentsOfHeld => {
                 if let Some(to) = result {
-                    let held = self.held(symbol);
-                    self.graph.add_use(held, ComplexConstraint::Load { to, offset: None, size: 0 });
+                    let (held, contents) = (self.held(symbol), self.graph.node());
+                    let load = ComplexConstraint::Load { to: contents, offset: None, size: 0 };
+                    self.graph.add_use(held, load);
+                    self.graph.add_use(contents, ComplexConstraint::Displace { to, by: None });
                 }
             }
             Effect::Relinks { arguments, fields, returns } => {

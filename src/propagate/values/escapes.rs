@@ -105,11 +105,25 @@ impl Flow<'_> {
             let numbers = self.numbers();
             self.graph.let_escape(numbers, EscapeReason::Library);
         }
-        if model.effects.iter().all(by_arguments) {
-            return;
+        let of_files = |effect: &Effect| {
+            use Effect::*;
+            matches!(
+                effect,
+                WritesOut(_)
+                    | WritesValue(_)
+                    | ReadsIn(_)
+                    | ReturnsFiles
+                    | ReturnsText
+                    | Prints { .. }
+                    | Scans { .. }
+            )
+        };
+        if model.effects.iter().any(of_files) {
+            self.share_text();
         }
-        let element = self.library(symbol);
-        self.graph.add(ESCAPED, element);
-        self.share_text();
+        if !model.effects.iter().all(|effect| by_arguments(effect) || of_files(effect)) {
+            let element = self.library(symbol);
+            self.graph.add(ESCAPED, element);
+        }
     }
 }

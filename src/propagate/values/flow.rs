@@ -14,7 +14,8 @@ use summaries::{AtomIdx, AtomKind, ReferenceKind, ValueIdx, atom_flags};
 
 use super::budget::Budget;
 use super::graph::{
-    CELL, ComplexConstraint, ConstraintGraph, EscapeReason, Event, MemoryClass, NodeId, OverdefinedReason,
+    CELL, ComplexConstraint, ConstraintGraph, ESCAPED, EscapeReason, Event, MemoryClass, NodeId,
+    OverdefinedReason,
 };
 use super::mappings::FixedMapping;
 use super::places::{Content, LinkPlaces, ResolvedPlace};
@@ -192,12 +193,20 @@ impl<'s> Flow<'s> {
         }
     }
 
-    /// Whoever reads the bytes of a function, or writes there, must find all of them. What is copied and then called goes by the
-    /// call, which leads to what is not known.
+    /// Whoever reads the bytes of a function, or writes there, must find all of them. Where memory can be made executable, copies of them do
+    /// what the function does, with whatever they are given.
     fn touched(&mut self, object: u32) {
-        if let Some(ObjectKind::Code(atom)) = self.meaning.get(object as usize).copied() {
-            let mention = self.mention[atom.index()];
-            self.live(atom, mention.map_or(Witness::Escaped { mention }, Witness::Edge));
+        let Some(ObjectKind::Code(atom)) = self.meaning.get(object as usize).copied() else { return };
+        let mention = self.mention[atom.index()];
+        self.live(atom, mention.map_or(Witness::Escaped { mention }, Witness::Edge));
+        if !self.world.process.executes_data {
+            return;
+        }
+        self.escape_atom(atom);
+        let (position, local, summary) = self.world.locate(atom);
+        for r in summary.references_of(local) {
+            let place = self.world.place(position, r.target, r.addend);
+            self.hold(ESCAPED, place);
         }
     }
 
@@ -231,16 +240,33 @@ impl<'s> Flow<'s> {
                 }
             }
         }
-        if self.world.atom(atom).is_some_and(|a| a.has(atom_flags::TAKES_REGISTERS)) {
+        let has = |flag| self.world.atom(atom).is_some_and(|a| a.has(flag));
+        let (takes_registers, runs_unseen) = (has(atom_flags::TAKES_REGISTERS), has(atom_flags::RUNS_UNSEEN));
+        if takes_registers {
             self.pass_unusual();
+        }
+        if runs_unseen {
+            self.share_with_unseen();
         }
         if let Some(function) = self.function_of(atom) {
             self.activate(function, atom);
             self.activate_made();
         } else if self.world.content(atom) == Content::Data {
             self.contents(atom);
-            if self.world.scans_data {
+            if self.world.process.scans_data {
                 self.escape_atom(atom);
+            }
+        } else if alloc {
+            self.externals_escape(atom);
+        }
+    }
+
+    /// What is not followed may do with functions and variables of libraries whatever it likes.
+    fn externals_escape(&mut self, atom: AtomId) {
+        let (position, local, summary) = self.world.locate(atom);
+        for r in summary.references_of(local).iter().filter(|r| r.kind != ReferenceKind::Unwind) {
+            if let place @ (ResolvedPlace::External(_), _) = self.world.place(position, r.target, 0) {
+                self.hold(ESCAPED, place);
             }
         }
     }
@@ -316,9 +342,11 @@ impl<'s> Flow<'s> {
         object
     }
 
-    /// Bytes of a function are no addresses that anybody reads. What else is among code may be a table, or a variable.
+    /// Bytes of a function are no addresses that anybody reads, unless somebody writes some there. What else is among code may be a table, or
+    /// a variable.
     fn kind_of_code(&self, atom: AtomId) -> MemoryClass {
-        let is_written = self.world.atom(atom).is_none_or(|a| a.has(atom_flags::WRITE));
+        let is_written = self.world.process.writes_constants
+            || self.world.atom(atom).is_none_or(|a| a.has(atom_flags::WRITE));
         if self.function_of(atom).is_some() && !is_written { MemoryClass::Opaque } else { MemoryClass::Raw }
     }
 

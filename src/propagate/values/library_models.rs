@@ -11,7 +11,7 @@ use summaries::models::{
 use summaries::relation::Register;
 
 use super::flow::{Flow, ObjectKind};
-use super::graph::{ComplexConstraint, EscapeReason, MemoryClass, NodeId, OverdefinedReason};
+use super::graph::{ComplexConstraint, ESCAPED, EscapeReason, MemoryClass, NodeId, OverdefinedReason};
 use super::sets::Element;
 use crate::ids::SymbolId;
 
@@ -21,6 +21,10 @@ const VECTOR_REGISTERS: std::ops::Range<Register> = 16..24;
 impl<'s> Flow<'s> {
     /// A site calls an object in memory.
     pub(super) fn call_data(&mut self, site: u32, object: u32) {
+        if self.world.process.executes_data {
+            let element = self.graph.element(object, None);
+            self.graph.add(ESCAPED, element);
+        }
         if !self.has_escaped(object) {
             return self.executed.push((site, object));
         }
@@ -86,7 +90,16 @@ impl<'s> Flow<'s> {
         let passed = self.sites[site as usize].passed.clone();
         let general = (0..).zip(ARGUMENT_REGISTERS).filter(|(n, _)| !calls(*n)).map(|(_, register)| register);
         let registers = general.chain(VECTOR_REGISTERS).filter_map(|register| passed.actual(register));
-        for from in registers.chain(passed.stack().map(|(_, node)| node)) {
+        let in_frame = passed.in_frame.map(|(frame, _)| self.graph.whole(frame));
+        let listed = model.effects.iter().find_map(|effect| match effect {
+            Effect::Prints { first, within: true, .. } | Effect::Scans { first, within: true, .. } => {
+                Some(*first)
+            }
+            _ => None,
+        });
+        let listed = listed.map_or_else(Vec::new, |first| self.variable_arguments(site, first, true));
+        let on_stack = passed.stack().map(|(_, node)| node).chain(in_frame).chain(listed);
+        for from in registers.chain(on_stack) {
             self.graph.add_use(from, ComplexConstraint::Code { to: numbers });
         }
         // Where a block lies is no number that anybody passed.

@@ -25,6 +25,7 @@ mod mappings;
 mod origins;
 mod library_models;
 mod places;
+mod process;
 mod queue;
 mod sets;
 mod site;

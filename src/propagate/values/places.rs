@@ -9,6 +9,7 @@ use summaries::{
     Atom, AtomIdx, AtomKind, Definition, ModuleSummary, SymbolIdx, SymbolKind, Target, Visibility, atom_flags,
 };
 
+use super::process::ProcessFacts;
 use crate::config::{Config, OutputKind};
 use crate::ids::{AtomId, Id, ModuleId, SymbolId};
 use crate::index::{Index, Region, is_ordinary_data};
@@ -34,6 +35,8 @@ pub struct FlowInputs<'s> {
     pub memory: &'s dyn Fn(SymbolId) -> Option<(&'s str, MemoryIdx)>,
     /// Code that is neither in the link nor has models runs beside what the modules call.
     pub unseen_code: bool,
+    /// A script says which sections there are, and what goes into each.
+    pub has_sections: bool,
     /// Whether a stub may take the place of an atom; what can't be one lives as soon as it is mentioned.
     pub can_stub: &'s dyn Fn(AtomId) -> bool,
 }
@@ -60,17 +63,8 @@ pub(super) struct LinkPlaces<'s> {
     position: Vec<u32>,
     /// Undefined weak symbols may be defined when the program runs.
     dynamic: bool,
-    /// Libraries without a table are loaded too, or may be while the program runs, and may define them.
-    has_other_libraries: bool,
-    /// Somebody may make memory writable that is read-only.
-    writes_constants: bool,
-    /// Somebody may go through all variables, from where the linker says that data begins or ends.
-    pub(super) scans_data: bool,
+    pub(super) process: ProcessFacts,
 }
-
-/// Where data begins and ends, by names of linkers and of the C runtime. Conservative garbage collectors look for addresses in between.
-const BOUNDS_OF_DATA: [&[u8]; 7] =
-    [b"__bss_start", b"__data_start", b"_edata", b"_end", b"data_start", b"edata", b"end"];
 
 impl<'s> LinkPlaces<'s> {
     pub(super) fn new(sources: FlowInputs<'s>) -> Self {
@@ -78,21 +72,8 @@ impl<'s> LinkPlaces<'s> {
         let modules = (0u32..).zip(&sources.index.modules).zip(sources.summaries);
         let position = modules.flat_map(|((i, _), s)| std::iter::repeat_n(i, s.atoms.len())).collect();
         let executable = matches!(sources.config.output_kind, OutputKind::Executable | OutputKind::StaticPie);
-        let names = &sources.resolution.symbols;
-        let loads = |(_, symbol): &(AtomId, SymbolId)| {
-            matches!(names[*symbol].name, b"dlopen" | b"dlmopen" | b"__libc_dlopen_mode")
-        };
-        let has_other_libraries = sources.unseen_code || sources.index.external.iter().any(loads);
-        let protects = |symbol: SymbolId| matches!(names[symbol].name, b"mprotect" | b"pkey_mprotect");
-        let is_linked = |(id, symbol): (SymbolId, &crate::resolve::GlobalSymbol<'_>)| {
-            matches!(symbol.prevailing, Prevailing::Module { .. }) && protects(id)
-        };
-        let writes_constants =
-            sources.index.external.iter().any(|(_, s)| protects(*s)) || names.enumerated().any(is_linked);
         LinkPlaces {
-            writes_constants,
-            scans_data: scans_data(sources),
-            has_other_libraries,
+            process: ProcessFacts::new(sources),
             position_of,
             position,
             dynamic: !executable || !sources.resolution.dsos.is_empty(),
@@ -135,7 +116,7 @@ impl<'s> LinkPlaces<'s> {
             },
             Prevailing::Dso(_) => ResolvedPlace::External(id),
             Prevailing::Linker => ResolvedPlace::Unknown,
-            Prevailing::Undefined { weak } if self.dynamic && (!weak || self.has_other_libraries) => {
+            Prevailing::Undefined { weak } if self.dynamic && (!weak || self.process.has_other_libraries) => {
                 ResolvedPlace::Unknown
             }
             Prevailing::Undefined { .. } => ResolvedPlace::Nothing,
@@ -190,7 +171,7 @@ impl<'s> LinkPlaces<'s> {
             Content::Unfollowed
         } else if this.kind == AtomKind::ReadOnlyData
             && !this.has(atom_flags::WRITE)
-            && !self.writes_constants
+            && !self.process.writes_constants
             && !self.sources.index.regions[position].of(local).is_some_and(|r| r.refers)
         {
             Content::Constant
@@ -221,27 +202,6 @@ impl<'s> LinkPlaces<'s> {
         };
         self.sources.summaries.iter().map(count).collect()
     }
-}
-
-/// Whether what may live refers to one of [`BOUNDS_OF_DATA`], and no module means something else by the name.
-fn scans_data(sources: FlowInputs<'_>) -> bool {
-    let FlowInputs { index, resolution, .. } = sources;
-    sources.summaries.iter().zip(&index.modules).any(|(summary, of)| {
-        let is_bound = |symbol: SymbolIdx| {
-            let id = resolution.symbol_id(of.module, symbol)?;
-            let global = &resolution.symbols[id];
-            let is_of_runtime = global.name.ends_with(b"data_start");
-            Some(is_of_runtime || global.prevailing == Prevailing::Linker)
-        };
-        let symbols =
-            summary.symbols.iter().enumerate().filter(|(_, s)| s.definition == Definition::Undefined);
-        let named = symbols.filter(|(_, s)| BOUNDS_OF_DATA.contains(&summary.name(s.name)));
-        let bounds: Vec<SymbolIdx> =
-            named.map(|(i, _)| SymbolIdx::new(i)).filter(|s| is_bound(*s) == Some(true)).collect();
-        let is_reachable = |atom: AtomIdx| sources.reachable.is_live(AtomId(of.first_atom + atom.0));
-        let refers = |target: Target| matches!(target, Target::Symbol(symbol) if bounds.contains(&symbol));
-        !bounds.is_empty() && summary.references.iter().any(|r| refers(r.target) && is_reachable(r.from))
-    })
 }
 
 /// What an atom holds, for value flow.

@@ -61,6 +61,7 @@ pub(super) fn flow_of_within(
         models: &model,
         memory: &|id| model(id).map(|m| ("", m.memory)),
         unseen_code: resolution.symbols.iter().any(|s| s.name == b"unseen_library"),
+        has_sections: false,
         can_stub: &|_| true,
     };
     let names = summaries

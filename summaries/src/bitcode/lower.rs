@@ -118,9 +118,15 @@ impl<'f, 'a> Lowering<'f, 'a> {
                 atom.size = size;
             }
         }
-        for atom in found.takes_registers {
+        let flags = [
+            (found.takes_registers, atom_flags::TAKES_REGISTERS),
+            (found.runs_unseen, atom_flags::RUNS_UNSEEN),
+        ];
+        for (atom, flag) in
+            flags.into_iter().flat_map(|(atoms, flag)| atoms.into_iter().map(move |a| (a, flag)))
+        {
             if let Some(atom) = self.summary.atoms.get_mut(atom.index()) {
-                atom.flags |= atom_flags::TAKES_REGISTERS;
+                atom.flags |= flag;
             }
         }
         self.summary.references = found.references;

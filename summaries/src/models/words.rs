@@ -11,7 +11,7 @@ pub(super) fn effect(words: &str) -> Option<Effect> {
         ("returns", "fresh") => Effect::ReturnsFresh,
         ("returns", "library") => Effect::ReturnsLibrary,
         ("returns", "held") => Effect::ReturnsHeld,
-        ("returns", "contents held") => Effect::ReturnsContentsOfHeld,
+        ("returns", "within contents held") => Effect::ReturnsWithinContentsOfHeld,
         ("returns", "unknown") => Effect::ReturnsUnknown,
         ("returns", "files") => Effect::ReturnsFiles,
         ("returns", "text") => Effect::ReturnsText,
@@ -90,7 +90,10 @@ pub(super) fn effect(words: &str) -> Option<Effect> {
         ("keeps", words) => Effect::KeepsNumbers(argument(words.strip_prefix("numbers of ")?)?),
         ("frees", "") => Effect::Frees,
         ("escapes", n) => Effect::Escapes(argument(n)?),
-        ("holds", what) => Effect::Holds(source(what)?),
+        ("holds", what) => match what.strip_prefix("within ") {
+            Some(n) => Effect::HoldsWithin(argument(n)?),
+            None => Effect::Holds(source(what)?),
+        },
         ("prints", rest) => {
             let (rest, to) = match rest.split_once(" to ") {
                 Some((rest, to)) => (rest, Some(source(to)?)),

@@ -30,6 +30,7 @@ use crate::limit::{LimitRecord, Severity};
 use crate::parallel::{ParallelMap, in_order};
 use crate::summary::{
     Atom, Granularity, ModuleKind, ModuleSummary, Reference, ReferenceKind, SummaryOptions, Target,
+    atom_flags,
 };
 use symbols::SectionAtoms;
 use tables::{Result, Section, Tables, malformed};
@@ -146,9 +147,13 @@ fn read(
         }
         Granularity::Sections | Granularity::Functions => flow::FlowTables::default(),
     };
-    for atom in &found.takes_registers {
+    let flags = [
+        (&found.takes_registers, atom_flags::TAKES_REGISTERS),
+        (&found.runs_unseen, atom_flags::RUNS_UNSEEN),
+    ];
+    for (atom, flag) in flags.into_iter().flat_map(|(atoms, flag)| atoms.iter().map(move |a| (a, flag))) {
         if let Some(atom) = atoms.get_mut(atom.index()) {
-            atom.flags |= crate::summary::atom_flags::TAKES_REGISTERS;
+            atom.flags |= flag;
         }
     }
     let kept = atoms.iter().filter(|a| a.kind.is_alloc()).fold(0u64, |sum, a| sum.saturating_add(a.size));

@@ -86,6 +86,7 @@ const FLAGS: &[(u32, &str)] = &[
     (atom_flags::FIXED_ADDRESS, "fixed-address"),
     (atom_flags::RARE_RELOCATION, "rare-relocation"),
     (atom_flags::EXCLUDED, "excluded"),
+    (atom_flags::RUNS_UNSEEN, "runs-unseen"),
 ];
 
 /// Flags, separated by commas; a bit without a name is `bitN`.

@@ -39,6 +39,7 @@ pub(super) struct Builder<'m> {
     taken: i64,
     pub(super) instruction: u32,
     pub(super) result: Option<ValueIdx>,
+    pub(super) has_assembly: bool,
 }
 
 pub(super) struct Summarised {
@@ -51,6 +52,8 @@ pub(super) struct Summarised {
     pub(super) local: Vec<Option<ValueIdx>>,
     /// Those that constants are, of the body and of the module.
     pub(super) constants: BTreeMap<ValueId, Option<ValueIdx>>,
+    /// There is assembly in it that has instructions of its own.
+    pub(super) has_assembly: bool,
 }
 
 /// Summarise the body of the function whose atom is `atom`.
@@ -76,6 +79,7 @@ pub(super) fn summarise<'m>(
         taken: 0,
         instruction: 0,
         result: None,
+        has_assembly: false,
     };
     builder.out.entries.push((atom, 0));
     builder.parameters()?;
@@ -84,13 +88,13 @@ pub(super) fn summarise<'m>(
         builder.instruction(instruction)?;
     }
     builder.results()?;
-    let Builder { out: mut summary, escaping, mut compared, local, constants, .. } = builder;
+    let Builder { out: mut summary, escaping, mut compared, local, constants, has_assembly, .. } = builder;
     numbers::mark(&mut summary);
     compared.sort_unstable();
     compared.dedup();
     summary.constraints.sort_unstable();
     summary.constraints.dedup();
-    Ok(Summarised { summary, escaping, compared, local, constants })
+    Ok(Summarised { summary, escaping, compared, local, constants, has_assembly })
 }
 
 impl<'m> Builder<'m> {

@@ -41,6 +41,7 @@ impl<'m> Builder<'m> {
                 call.each_operand(|operand| self.compare(operand));
                 return Ok(());
             }
+            self.has_assembly |= !text.is_empty();
             return self.unseen(call, to);
         }
         let passing = abi::passing(module, call.attributes, call.calling_convention)

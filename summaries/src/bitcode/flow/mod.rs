@@ -57,6 +57,8 @@ pub(super) struct Followed {
     pub(super) sizes: Vec<(AtomIdx, u64)>,
     /// Functions that may take arguments in any register.
     pub(super) takes_registers: Vec<AtomIdx>,
+    /// Functions that have assembly in them, or may.
+    pub(super) runs_unseen: Vec<AtomIdx>,
     pub(super) limits: Vec<LimitRecord>,
     /// Of the functions in `functions`, in the order of the module; only if asked for.
     pub(super) locals: Vec<LocalValues>,
@@ -295,7 +297,10 @@ impl Following<'_> {
             false => body::summarise(values, body, self.names, atom, section),
         };
         match summary {
-            Ok(Summarised { summary, escaping, compared, local, constants }) => {
+            Ok(Summarised { summary, escaping, compared, local, constants, has_assembly }) => {
+                if has_assembly {
+                    self.out.runs_unseen.push(atom);
+                }
                 if self.wanted >= Wanted::Locals {
                     let local = (body.first_parameter.0..).map(ValueId).zip(local);
                     let all = local.chain(constants).filter_map(|(id, value)| Some((id, value?)));
@@ -310,6 +315,7 @@ impl Following<'_> {
                 let section = Some(section);
                 let limit = Limit::UnmodelledFlow;
                 self.out.limits.push(LimitRecord { limit, section, bytes: 0, detail });
+                self.out.runs_unseen.push(atom);
                 (None, Vec::new(), Vec::new())
             }
         }

@@ -10,7 +10,8 @@ use super::unit::{CALLERS_REGISTER, Unit};
 use super::{nonstandard_registers, walk};
 use crate::ids::AtomIdx;
 use crate::limit::LimitRecord;
-use crate::native::decode::effects::Effects;
+use crate::native::decode;
+use crate::native::decode::effects::{Effects, InstructionEffect};
 use crate::relation::FunctionSummary;
 
 /// Functions of a piece: enough that handing it out costs nothing, and few enough that there are pieces for all.
@@ -22,6 +23,8 @@ pub(super) struct FollowedPiece {
     pub(super) functions: Vec<FunctionSummary>,
     /// What may take arguments where no convention passes any, and is not understood.
     pub(super) takes_registers: Vec<AtomIdx>,
+    /// What makes system calls by instructions, or may.
+    pub(super) runs_unseen: Vec<AtomIdx>,
     /// Other functions that may not be understood, and why.
     pub(super) entered: Vec<(AtomIdx, String)>,
     pub(super) limits: Vec<LimitRecord>,
@@ -68,6 +71,9 @@ fn piece(module: &FlowModule<'_, '_>, of: References<'_>, groups: &[Vec<AtomIdx>
         match outcome {
             Ok((unit, mut summary)) => {
                 module.complete(&unit, of, &mut summary);
+                if unit.ops.iter().any(|op| op.effect == InstructionEffect::System) {
+                    found.runs_unseen.push(summary.atom);
+                }
                 found.functions.push(summary);
             }
             Err(refusal) => {
@@ -77,8 +83,25 @@ fn piece(module: &FlowModule<'_, '_>, of: References<'_>, groups: &[Vec<AtomIdx>
                 if takes {
                     found.takes_registers.extend(group);
                 }
+                found.runs_unseen.extend(group.iter().filter(|a| module.may_call_kernel(**a, &mut effects)));
             }
         }
     }
     found
+}
+
+impl FlowModule<'_, '_> {
+    /// Whether code that is not understood makes system calls by instructions, but for a breakpoint.
+    pub(super) fn may_call_kernel(&self, atom: AtomIdx, effects: &mut Effects) -> bool {
+        const BREAKPOINT: &[u8] = &[0xcc];
+        let Some((_, _, bytes)) = self.code(atom) else { return true };
+        let mut instructions = Vec::new();
+        let is_decoded = decode::decode(bytes, 0, &mut instructions).is_ok();
+        let own = |i: &decode::Instruction| {
+            let at = i.offset as usize;
+            bytes.get(at..at + usize::from(i.len)).unwrap_or(&[])
+        };
+        let mut calls = |i| effects.effect(own(i), 0) == InstructionEffect::System && own(i) != BREAKPOINT;
+        !is_decoded || instructions.iter().any(&mut calls)
+    }
 }

@@ -102,6 +102,7 @@ pub(crate) fn read(
         entered.extend(followed.entered);
         found.functions.extend(followed.functions);
         found.takes_registers.extend(followed.takes_registers);
+        found.runs_unseen.extend(followed.runs_unseen);
     }
     let mut effects = Effects::new();
     for (i, atom) in module.atoms.iter().enumerate() {
@@ -110,6 +111,9 @@ pub(crate) fn read(
         if left && atom.size > 0 && module.may_run(number) {
             if module.may_take_registers(number, &mut effects) {
                 found.takes_registers.push(number);
+            }
+            if module.may_call_kernel(number, &mut effects) {
+                found.runs_unseen.push(number);
             }
             module.give_up(&[number], "its section is not understood as functions", limits);
         }

@@ -93,6 +93,8 @@ pub(crate) struct FlowTables {
     pub(crate) functions: Vec<FunctionSummary>,
     /// What is not, because it uses registers of its caller that pass nothing.
     pub(crate) takes_registers: Vec<AtomIdx>,
+    /// What makes system calls by instructions, or may.
+    pub(crate) runs_unseen: Vec<AtomIdx>,
 }
 
 /// The table of an atom, to which its FDE refers: its section, and where it begins there, or -1 if that isn't known or the FDE begins elsewhere than the atom. Sorted by atom.
