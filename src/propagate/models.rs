@@ -130,11 +130,9 @@ impl Models {
             true => self.own_allocation || self.own_cxx_allocation || self.own_functions,
             false => self.own_allocation && model.may_allocate(),
         };
-        let is_of = |name: &Vec<u8>| {
-            let memory = std::str::from_utf8(name).ok().and_then(|name| library.data.get(name));
-            memory == Some(&model.memory)
-        };
-        let calls_own = calls_own || self.own_variables.iter().any(is_of);
+        let defines =
+            |name: &Vec<u8>| std::str::from_utf8(name).is_ok_and(|name| library.data.contains_key(name));
+        let calls_own = calls_own || self.own_variables.iter().any(defines);
         (!calls_own).then_some(model)
     }
 }

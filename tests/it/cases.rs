@@ -98,6 +98,7 @@ cases! {
     cv_library_ways
     cv_mmx
     cv_moved_return
+    cv_mixed_sections
     cv_ms_abi
     cv_named_mcount
     cv_never_returns

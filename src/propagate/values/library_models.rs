@@ -30,6 +30,8 @@ impl<'s> Flow<'s> {
         }
         self.sites[site as usize].causes.insert(OverdefinedReason::Memory);
         self.call_unknown(site);
+        // It may make system calls.
+        self.share_with_unseen();
     }
 
     fn has_escaped(&self, object: u32) -> bool {

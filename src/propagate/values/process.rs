@@ -1,11 +1,11 @@
 //! The closed-world assumption at its border: what may happen in the process besides what followed code does.
 //!
 //! Told of the link as a whole: by its options, by the sections that the linker joins, by what live code refers to. Safe because each of
-//! these only takes something for granted no longer. Left out: what a library does to memory that it is not given, names in
-//! assembly of bitcode's functions, and segments in which a linker puts constants beside code.
+//! these only takes something for granted no longer. Left out: what a library does to memory that it is not given, or asks of the
+//! stack, names in assembly of bitcode's functions, and segments in which a linker puts constants beside code.
 
 use rustc_hash::FxHashSet;
-use summaries::{AtomIdx, AtomKind, Definition, SymbolIdx, Target, atom_flags};
+use summaries::{Atom, AtomIdx, AtomKind, SymbolIdx, Target, atom_flags};
 
 use super::places::FlowInputs;
 use crate::config::Dialect;
@@ -32,10 +32,12 @@ const BOUNDS_OF_DATA: [&[u8]; 7] =
 impl ProcessFacts {
     pub(super) fn new(sources: FlowInputs<'_>) -> Self {
         let config = sources.config;
-        let loads = |s: &GlobalSymbol<'_>| matches!(s.name, b"dlopen" | b"dlmopen" | b"__libc_dlopen_mode");
+        let loads =
+            |s: &GlobalSymbol<'_>| matches!(bare(s.name), b"dlopen" | b"dlmopen" | b"__libc_dlopen_mode");
         // Or what finds such a function by its name.
-        let protects =
-            |s: &GlobalSymbol<'_>| matches!(s.name, b"mprotect" | b"pkey_mprotect" | b"dlsym" | b"dlvsym");
+        let protects = |s: &GlobalSymbol<'_>| {
+            matches!(bare(s.name), b"mprotect" | b"pkey_mprotect" | b"dlsym" | b"dlvsym")
+        };
         let bounds = |s: &GlobalSymbol<'_>| {
             let is_bound = BOUNDS_OF_DATA.contains(&s.name);
             // What a script or an option defines may be anywhere.
@@ -45,16 +47,23 @@ impl ProcessFacts {
         let is_linked = |s: &GlobalSymbol<'_>| matches!(s.prevailing, Prevailing::Module { .. });
         let protects = refers(sources, protects)
             || sources.resolution.symbols.iter().any(|s| is_linked(s) && protects(s));
+        // A section that can be written and executed makes its segment so.
+        let is_both = |a: &Atom| a.kind.is_alloc() && a.has(atom_flags::WRITE) && a.has(atom_flags::EXEC);
+        let is_mixed = config.omagic
+            || sources.has_sections
+            || sources.summaries.iter().any(|s| s.atoms.iter().any(is_both));
         ProcessFacts {
             has_other_libraries: sources.unseen_code || refers(sources, loads),
-            writes_constants: protects
-                || config.omagic
-                || sources.has_sections
-                || joins_constants_with_variables(sources),
-            executes_data: protects || config.omagic || executes_stack(sources),
+            writes_constants: protects || is_mixed || joins_constants_with_variables(sources),
+            executes_data: protects || is_mixed || executes_stack(sources),
             scans_data: refers(sources, bounds),
         }
     }
+}
+
+/// What is before the version in a name.
+fn bare(name: &[u8]) -> &[u8] {
+    name.split(|byte| *byte == b'@').next().unwrap_or_default()
 }
 
 /// Whether what may live refers to a global symbol of this kind.
@@ -69,9 +78,8 @@ fn refers(sources: FlowInputs<'_>, is_wanted: impl Fn(&GlobalSymbol<'_>) -> bool
         let is_named = |symbol: &SymbolIdx| {
             resolution.symbol_id(of.module, *symbol).is_some_and(|id| wanted.binary_search(&id).is_ok())
         };
-        let undefined =
-            summary.symbols.iter().enumerate().filter(|(_, s)| s.definition == Definition::Undefined);
-        let named: Vec<SymbolIdx> = undefined.map(|(i, _)| SymbolIdx::new(i)).filter(is_named).collect();
+        let all = (0..summary.symbols.len()).map(SymbolIdx::new);
+        let named: Vec<SymbolIdx> = all.filter(is_named).collect();
         let is_reachable = |atom: AtomIdx| sources.reachable.is_live(AtomId(of.first_atom + atom.0));
         let refers =
             |target: Target| matches!(target, Target::Symbol(symbol) if named.binary_search(&symbol).is_ok());
@@ -79,18 +87,24 @@ fn refers(sources: FlowInputs<'_>, is_wanted: impl Fn(&GlobalSymbol<'_>) -> bool
     })
 }
 
+/// Of what begins so, and goes on with a dot, linkers make one section.
+const FAMILIES: [&[u8]; 6] = [b".rodata", b".data.rel.ro", b".data", b".bss", b".lrodata", b".ldata"];
+
+/// The name of the output section that linkers put a section into.
+fn family(name: &[u8]) -> &[u8] {
+    let is_of = |family: &&[u8]| name.strip_prefix(*family).is_some_and(|rest| rest.starts_with(b"."));
+    FAMILIES.into_iter().find(is_of).unwrap_or(name)
+}
+
 /// Whether constants and variables have sections of one name: then the linker makes one section of them, which is writable.
 fn joins_constants_with_variables(sources: FlowInputs<'_>) -> bool {
     let of_data = |constant: bool| {
         let all = sources.summaries.iter().flat_map(|s| s.atoms.iter().map(move |a| (*s, a)));
-        let is_wanted = move |(_, a): &(_, &summaries::Atom)| {
+        let is_wanted = move |(_, a): &(_, &Atom)| {
             a.kind.is_alloc()
                 && a.has(atom_flags::WRITE) != constant
                 && (a.kind == AtomKind::ReadOnlyData) | !constant
         };
-        // Linkers put what begins so into one section.
-        let family =
-            |name: &'_ [u8]| if name.starts_with(b".rodata") { b".rodata".to_vec() } else { name.to_vec() };
         all.filter(is_wanted).map(move |(s, a)| family(s.name(a.name))).collect::<FxHashSet<_>>()
     };
     !of_data(true).is_disjoint(&of_data(false))

@@ -138,7 +138,8 @@ impl<'f, 'a> Lowering<'f, 'a> {
 
     fn make_atoms(&mut self) {
         if self.file.modules.iter().any(|m| !m.asm.is_empty()) {
-            let flags = atom_flags::EXEC | atom_flags::RETAIN | atom_flags::STANDARD_FAMILY;
+            let flags =
+                atom_flags::EXEC | atom_flags::RETAIN | atom_flags::STANDARD_FAMILY | atom_flags::RUNS_UNSEEN;
             self.asm = Some(self.push_atom(b".text", AtomKind::Code, flags, 1));
         }
         // Commons come last.
