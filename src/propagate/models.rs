@@ -44,8 +44,8 @@ pub struct Models {
     own_cxx_allocation: bool,
     /// A function that libstdc++ takes from other libraries is one of the program's.
     own_functions: bool,
-    /// Variables of libraries that the program defines: the libraries use the program's.
-    own_variables: FxHashSet<Vec<u8>>,
+    /// Libraries of which the program defines a variable, by soname: they use the program's.
+    own_variables: FxHashSet<String>,
 }
 
 impl Models {
@@ -79,12 +79,9 @@ impl Models {
             own_allocation |= ALLOCATION.contains(&name);
             own_cxx_allocation |= CXX_ALLOCATION.iter().any(|start| name.starts_with(start));
             own_functions |= wanted.contains(name);
-            if self
-                .by_soname
-                .values()
-                .any(|l| std::str::from_utf8(name).is_ok_and(|n| l.data.contains_key(n)))
-            {
-                own_variables.insert(name.to_vec());
+            if let Ok(name) = std::str::from_utf8(name) {
+                let of_it = self.by_soname.values().filter(|library| library.data.contains_key(name));
+                own_variables.extend(of_it.map(|library| library.soname.clone()));
             }
         }
         Models { own_allocation, own_cxx_allocation, own_functions, own_variables, ..self }
@@ -130,9 +127,6 @@ impl Models {
             true => self.own_allocation || self.own_cxx_allocation || self.own_functions,
             false => self.own_allocation && model.may_allocate(),
         };
-        let defines =
-            |name: &Vec<u8>| std::str::from_utf8(name).is_ok_and(|name| library.data.contains_key(name));
-        let calls_own = calls_own || self.own_variables.iter().any(defines);
-        (!calls_own).then_some(model)
+        (!calls_own && !self.own_variables.contains(&library.soname)).then_some(model)
     }
 }

@@ -212,8 +212,8 @@ pub mod atom_flags {
     pub const RARE_RELOCATION: u32 = 1 << 11;
     /// The section has the flag `SHF_EXCLUDE` and takes no memory: only a relocatable output has it.
     pub const EXCLUDED: u32 = 1 << 12;
-    /// Code that runs what no summary speaks of: system calls by instructions, assembly in bitcode, what is not decoded. Only found where
-    /// value flow is.
+    /// Code that runs what no summary speaks of: system calls by instructions, assembly in bitcode, what is not decoded.
+    /// Only found where value flow is asked for.
     pub const RUNS_UNSEEN: u32 = 1 << 13;
 }
 

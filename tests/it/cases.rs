@@ -16,7 +16,6 @@ macro_rules! cases {
 }
 
 cases! {
-
     aliases
     archive_again_duplicates
     archive_again_whole
@@ -97,8 +96,8 @@ cases! {
     cv_labels_elsewhere
     cv_library_ways
     cv_mmx
-    cv_moved_return
     cv_mixed_sections
+    cv_moved_return
     cv_ms_abi
     cv_named_mcount
     cv_never_returns

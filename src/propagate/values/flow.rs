@@ -342,8 +342,8 @@ impl<'s> Flow<'s> {
         object
     }
 
-    /// Bytes of a function are no addresses that anybody reads, unless somebody writes some there. What else is among code may be a table, or
-    /// a variable.
+    /// Bytes of a function are no addresses that anybody reads, unless somebody writes some there.
+    /// What else is among code may be a table, or a variable.
     fn kind_of_code(&self, atom: AtomId) -> MemoryClass {
         let is_written = self.world.process.writes_constants
             || self.world.atom(atom).is_none_or(|a| a.has(atom_flags::WRITE));

@@ -110,8 +110,8 @@ fn joins_constants_with_variables(sources: FlowInputs<'_>) -> bool {
     !of_data(true).is_disjoint(&of_data(false))
 }
 
-/// Whether the kernel makes the stack executable for the link: by an option, or for an object that asks for it or, to some linkers, does
-/// not say (`.note.GNU-stack`).
+/// Whether the kernel makes the stack executable for the link: by an option, or for an object whose note (`.note.GNU-stack`) asks for it.
+/// Some linkers take an object without a note for one that asks.
 fn executes_stack(sources: FlowInputs<'_>) -> bool {
     let config = sources.config;
     let asks_if_silent = matches!(config.linker.dialect, Dialect::Bfd | Dialect::Gold | Dialect::Wild);
