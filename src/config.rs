@@ -16,6 +16,16 @@ pub enum Level {
     Pointers,
 }
 
+/// Which functions of the same code the linker makes one: what the last `--icf` says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Icf {
+    None,
+    /// Only functions whose addresses nobody compares.
+    Safe,
+    /// Functions whose addresses may be compared, too.
+    All,
+}
+
 /// Which linker's rules hold: the one behind us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
@@ -259,6 +269,7 @@ pub struct Config {
     pub export_dynamic_lists: Vec<PathBuf>,
 
     pub gc_sections: bool,
+    pub icf: Icf,
     /// `--export-dynamic`; GNU ld's `--gc-keep-exported` keeps the same symbols and counts as it.
     pub export_dynamic: bool,
     /// Without it the entry is the default one.

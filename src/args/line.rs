@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use super::table::{self, Arity};
 use crate::config::{
-    Config, Defsym, Dialect, InputArg, InputState, LineArg, Linker, OutputKind, PruneOptions,
+    Config, Defsym, Dialect, Icf, InputArg, InputState, LineArg, Linker, OutputKind, PruneOptions,
 };
 
 /// What becomes known only at the end of the line.
@@ -98,6 +98,7 @@ fn empty(linker: Linker, prune: PruneOptions) -> Config {
         static_link: false,
         prune,
         gc_sections: linker.dialect == Dialect::Wild,
+        icf: Icf::None,
         linker,
         library_paths: Vec::new(),
         sysroot: None,
@@ -351,6 +352,13 @@ impl Parser {
             "no-export-dynamic" => self.config.export_dynamic = false,
             "gc-sections" => self.config.gc_sections = true,
             "no-gc-sections" => self.config.gc_sections = false,
+            "icf" => {
+                self.config.icf = match opt.text().as_str() {
+                    "all" => Icf::All,
+                    "safe" => Icf::Safe,
+                    _ => Icf::None,
+                }
+            }
             "e" | "entry" => self.config.entry = Some(opt.text()),
             "init" => self.config.init = opt.text(),
             "fini" => self.config.fini = opt.text(),

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use super::*;
-use crate::config::{Dialect, InputArg, InputState, Level, LineArg, Linker, OutputKind, PruneOptions};
+use crate::config::{Dialect, Icf, InputArg, InputState, Level, LineArg, Linker, OutputKind, PruneOptions};
 
 /// The meaning of a line for a linker that isn't run.
 pub(crate) fn interpret(dialect: Dialect, text: &str) -> Config {
@@ -228,6 +228,21 @@ fn input_state() {
     assert_eq!(interpret(Dialect::Wild, "--push-state --start-lib a.o --pop-state b.o").unmodelled.len(), 1);
     // A pop without a push changes nothing.
     assert_eq!(inputs(&lld("--as-needed --pop-state -la")), ["-la:n"]);
+}
+
+#[test]
+fn the_last_of_the_options_about_folding_counts() {
+    for (line, icf) in [
+        ("a.o", Icf::None),
+        ("--icf=safe a.o", Icf::Safe),
+        ("-icf=safe a.o", Icf::Safe),
+        ("--icf=all a.o", Icf::All),
+        ("--icf=safe a.o --icf=none", Icf::None),
+        ("--icf=none --icf=all --icf=safe a.o", Icf::Safe),
+    ] {
+        assert_eq!(lld(line).icf, icf, "{line}");
+    }
+    assert_eq!(interpret(Dialect::Gold, "--icf all a.o").icf, Icf::All);
 }
 
 #[test]

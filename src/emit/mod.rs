@@ -31,7 +31,7 @@ mod tables;
 pub mod tree;
 #[cfg(test)]
 mod tests;
-mod treatment;
+mod relocation_action;
 mod unwind;
 mod write;
 

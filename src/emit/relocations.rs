@@ -1,7 +1,7 @@
 //! The relocations of an object: which symbols and parts they keep in use, and the bytes of relocation sections.
 //!
 //! What becomes of each is decided once, by [`scan`], before symbols and sections are numbered
-//! ([`treatment`](super::treatment)); [`write()`] and [`write_parts`] do it. What the parting of a section adds
+//! ([`relocation_action`](super::relocation_action)); [`write()`] and [`write_parts`] do it. What the parting of a section adds
 //! ([`SplitSections::synthesized`]) goes into its first relocation section, or into a new one, in the order of offsets.
 //!
 //! Left out: REL relocations; the front end keeps modules that have them as they are.
@@ -12,11 +12,11 @@ use rayon::prelude::*;
 
 use super::input::{Input, LE, Rela, Role};
 use super::parts::SplitSections;
+use super::relocation_action::{RelocationAction, Target, action_of, field_of};
 use super::sections::{PartRelocations, SectionDisposition};
 use super::symbol_table::EmittedSymbols;
 use super::symbols::Symbols;
 use super::tables;
-use super::treatment::{Target, Treatment, field_of, treat};
 use super::unwind::Unwind;
 use crate::error::{Error, Result, Stage};
 
@@ -37,7 +37,7 @@ const SHARE: usize = if cfg!(test) { 3 } else { 1 << 14 };
 #[derive(Debug, Default)]
 pub(super) struct Scan {
     /// By section: what becomes of each entry, where it is a relocation section that stays.
-    treatments: Vec<Vec<Treatment>>,
+    actions: Vec<Vec<RelocationAction>>,
     /// The bytes that change where a relocation goes, by section.
     patches: Vec<Patch>,
     /// By section: the relocation section has an entry left.
@@ -62,7 +62,7 @@ pub(super) fn scan(
 ) -> Result<Scan> {
     let count = input.sections.len();
     let mut scan =
-        Scan { treatments: vec![Vec::new(); count], has_entries: vec![false; count], ..Scan::default() };
+        Scan { actions: vec![Vec::new(); count], has_entries: vec![false; count], ..Scan::default() };
     for (index, section) in input.sections.iter().enumerate().skip(1) {
         if input.role(index) != Role::Relocations {
             continue;
@@ -75,29 +75,29 @@ pub(super) fn scan(
         }
         let target = Target::of(input, target_index)?;
         let parted = parts.of(target.section);
-        let treatments = treatments(input, unwind, parts, symbols, target, entries)?;
+        let actions = actions(input, unwind, parts, symbols, target, entries)?;
         let mut any = entries.is_empty() && parted.is_none();
-        for (entry, treatment) in entries.iter().zip(&treatments) {
+        for (entry, action) in entries.iter().zip(&actions) {
             let symbol = entry.r_sym(LE, false);
             let offset = entry.r_offset.get(LE);
-            if *treatment != Treatment::Remove
+            if *action != RelocationAction::Remove
                 && let Some(run) = parted.and_then(|p| p.run_at(offset))
             {
                 scan.of_parts.old.push((index as u32, run));
                 any = true;
             }
-            match *treatment {
-                Treatment::Keep => {
+            match *action {
+                RelocationAction::Keep => {
                     check_unmoved(input, unwind, target, entry)?;
                     symbols.note_kept(symbol);
                     any = true;
                 }
-                Treatment::Retarget { section, run, .. } => {
+                RelocationAction::Retarget { section, run, .. } => {
                     scan.section_symbols.push((section, run));
                     any = true;
                 }
-                Treatment::Remove => {}
-                Treatment::Resolve(value) => {
+                RelocationAction::Remove => {}
+                RelocationAction::Resolve(value) => {
                     let width = field_of(entry.r_type(LE, false)).map_or(0, |(width, _)| width);
                     let value = truncate(value, width);
                     scan.patches.push(Patch { section: target.section, offset, width, value });
@@ -105,9 +105,9 @@ pub(super) fn scan(
             }
         }
         if let (Some(has_entries), Some(slot)) =
-            (scan.has_entries.get_mut(index), scan.treatments.get_mut(index))
+            (scan.has_entries.get_mut(index), scan.actions.get_mut(index))
         {
-            (*has_entries, *slot) = (any, treatments);
+            (*has_entries, *slot) = (any, actions);
         }
     }
     scan.patches.sort_by_key(|p| p.section);
@@ -116,14 +116,14 @@ pub(super) fn scan(
 }
 
 /// What becomes of the entries of a relocation section, in their order. Those that are in nothing that stays go.
-fn treatments(
+fn actions(
     input: &Input<'_>,
     unwind: &Unwind,
     parts: &SplitSections<'_>,
     symbols: &Symbols<'_>,
     target: Target,
     entries: &[Rela],
-) -> Result<Vec<Treatment>> {
+) -> Result<Vec<RelocationAction>> {
     let (moved, parted) = (unwind.of(target.section), parts.of(target.section));
     let goes = |offset: u64| {
         moved.is_some_and(|m| m.relocated(offset).is_none())
@@ -131,16 +131,16 @@ fn treatments(
     };
     let share = |entries: &[Rela]| {
         let mut near = 0;
-        let treatment = |entry: &Rela| match goes(entry.r_offset.get(LE)) {
-            true => Ok(Treatment::Remove),
-            false => treat(input, symbols, parts, target, entry, &mut near),
+        let action = |entry: &Rela| match goes(entry.r_offset.get(LE)) {
+            true => Ok(RelocationAction::Remove),
+            false => action_of(input, symbols, parts, target, entry, &mut near),
         };
-        entries.iter().map(treatment).collect::<Result<Vec<Treatment>>>()
+        entries.iter().map(action).collect::<Result<Vec<RelocationAction>>>()
     };
     if entries.len() <= SHARE {
         return share(entries);
     }
-    let shares: Vec<Result<Vec<Treatment>>> = entries.par_chunks(SHARE).map(share).collect();
+    let shares: Vec<Result<Vec<RelocationAction>>> = entries.par_chunks(SHARE).map(share).collect();
     // Of several errors it is always the first.
     Ok(shares.into_iter().collect::<Result<Vec<_>>>()?.concat())
 }
@@ -252,11 +252,11 @@ pub(super) struct Output<'o> {
 
 impl<'o> Output<'o> {
     /// The entries of relocation section `index`, each with what becomes of it.
-    fn decided(&self, index: usize) -> Result<impl Iterator<Item = (&'o Rela, &'o Treatment)>> {
+    fn decided(&self, index: usize) -> Result<impl Iterator<Item = (&'o Rela, &'o RelocationAction)>> {
         let entries: &[Rela] = self.input.table(index)?;
-        let treatments = self.scan.treatments.get(index).filter(|t| t.len() == entries.len());
+        let actions = self.scan.actions.get(index).filter(|t| t.len() == entries.len());
         let undecided = || self.input.about(index, "what becomes of its relocations is not decided");
-        Ok(entries.iter().zip(treatments.ok_or_else(undecided)?))
+        Ok(entries.iter().zip(actions.ok_or_else(undecided)?))
     }
 }
 
@@ -264,13 +264,13 @@ impl<'o> Output<'o> {
 pub(super) fn write(output: Output<'_>, index: usize, out: &mut Vec<u8>) -> Result<()> {
     let Output { input, unwind, .. } = output;
     let moved = unwind.of(input.section(index)?.sh_info.get(LE));
-    for (entry, treatment) in output.decided(index)? {
+    for (entry, action) in output.decided(index)? {
         let mut new = *entry;
         if let Some(moved) = moved {
             let Some(offset) = moved.relocated(entry.r_offset.get(LE)) else { continue };
             new.r_offset = U64::new(LE, offset);
         }
-        if let Some(new) = written(output, index, treatment, new)? {
+        if let Some(new) = written(output, index, action, new)? {
             out.extend_from_slice(pod::bytes_of(&new));
         }
     }
@@ -298,8 +298,8 @@ pub(super) fn write_parts(
         }
     };
     if let Some(index) = index {
-        for (entry, treatment) in output.decided(index)? {
-            if let Some(new) = written(output, index, treatment, *entry)? {
+        for (entry, action) in output.decided(index)? {
+            if let Some(new) = written(output, index, action, *entry)? {
                 push(entry.r_offset.get(LE), new);
             }
         }
@@ -330,20 +330,25 @@ pub(super) fn write_parts(
 }
 
 /// A relocation as it is written; `None` if it is not. `new` is that of the input, moved.
-fn written(output: Output<'_>, index: usize, treatment: &Treatment, mut new: Rela) -> Result<Option<Rela>> {
+fn written(
+    output: Output<'_>,
+    index: usize,
+    action: &RelocationAction,
+    mut new: Rela,
+) -> Result<Option<Rela>> {
     let Output { input, table, .. } = output;
     let kind = new.r_type(LE, false);
-    match *treatment {
-        Treatment::Keep => {
+    match *action {
+        RelocationAction::Keep => {
             let symbol = table.of(new.r_sym(LE, false)).ok_or_else(|| lost(input, index))?;
             new.set_r_info(LE, false, symbol, kind);
         }
-        Treatment::Retarget { section, run, addend } => {
+        RelocationAction::Retarget { section, run, addend } => {
             let symbol = table.run(section, run).ok_or_else(|| lost(input, index))?;
             new.set_r_info(LE, false, symbol, kind);
             new.r_addend = I64::new(LE, addend);
         }
-        Treatment::Resolve(_) | Treatment::Remove => return Ok(None),
+        RelocationAction::Resolve(_) | RelocationAction::Remove => return Ok(None),
     }
     Ok(Some(new))
 }

@@ -17,25 +17,13 @@ use summaries::native::significance::{self, Addresses, Significance};
 use summaries::{AtomIdx, Definition, ModuleKind, ModuleSummary, Severity};
 
 use super::action::{Action, Plan};
-use crate::config::{Config, Dialect, Level, LineArg, OutputKind};
+use crate::config::{Config, Dialect, Icf, Level, OutputKind};
 use crate::index::Index;
 use crate::inputs::Inputs;
 
 /// A module of more atoms keeps its addresses: each becomes a section, with one for its relocations and maybe a
 /// group, and `st_shndx` ends at 65,279.
 const MAX_ATOMS: usize = 20_000;
-
-/// Whether the linker folds what no table lists, and only that: the last of lld's options counts.
-pub(super) fn folds_safely(config: &Config) -> bool {
-    let option = |arg: &LineArg| {
-        let LineArg::Other(words) = arg else { return None };
-        let [word] = words.as_slice() else { return None };
-        let word = word.as_encoded_bytes();
-        let word = word.strip_prefix(b"-").map(|w| w.strip_prefix(b"-").unwrap_or(w))?;
-        word.strip_prefix(b"icf=").map(|value| value == b"safe")
-    };
-    config.linker.dialect == Dialect::Lld && config.line.iter().filter_map(option).next_back() == Some(true)
-}
 
 /// Fill in [`ModulePlan::addresses`](super::action::ModulePlan::addresses) where there is something to fold.
 pub(super) fn mark_foldable(
@@ -46,7 +34,8 @@ pub(super) fn mark_foldable(
     plan: &mut Plan,
 ) {
     let named = !config.defsym.is_empty() || !inputs.scripts.assigned_symbols.is_empty();
-    if !folds_safely(config)
+    if config.linker.dialect != Dialect::Lld
+        || config.icf != Icf::Safe
         || config.prune.level < Level::Functions
         || config.output_kind == OutputKind::Relocatable
         || config.emit_relocs
@@ -89,25 +78,4 @@ fn leaves_out(summary: &ModuleSummary, found: &Significance) -> bool {
         i > 0 && symbol.definition == Definition::Undefined && found.mentioned.get(i) == Some(&false)
     };
     found.foldable.contains(&true) || summary.symbols.iter().enumerate().any(calls)
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use super::folds_safely;
-    use crate::args::tests::lld;
-
-    #[test]
-    fn the_last_option_counts() {
-        for (line, folds) in [
-            ("a.o", false),
-            ("--icf=safe a.o", true),
-            ("-icf=safe a.o", true),
-            ("--icf=all a.o", false),
-            ("--icf=safe a.o --icf=none", false),
-            ("--icf=none --icf=all --icf=safe a.o", true),
-        ] {
-            assert_eq!(folds_safely(&lld(line)), folds, "{line}");
-        }
-    }
 }

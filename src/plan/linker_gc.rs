@@ -11,8 +11,7 @@ use summaries::native::divisible::{SectionBytes, section_bytes};
 use summaries::{ModuleKind, ModuleSummary};
 
 use super::action::{Action, Plan};
-use super::fold;
-use crate::config::{Config, Dialect, Level};
+use crate::config::{Config, Dialect, Icf, Level};
 use crate::index::{Index, LinkInputs};
 use crate::inputs::{FileKind, Inputs};
 use crate::resolve::Resolution;
@@ -36,7 +35,7 @@ fn wants_plan(config: &Config) -> bool {
 
 /// Whether the linker removes by itself all that can go, but for a thousandth.
 fn removes_nearly_all(config: &Config, inputs: &Inputs, resolution: &Resolution<'_>) -> bool {
-    if !is_for_linker(config) || fold::folds_safely(config) {
+    if !is_for_linker(config) || config.icf == Icf::Safe {
         return false;
     }
     let of_module = |module| {

@@ -17,4 +17,4 @@ pub use mentioned_code::{MentionedCode, is_followed};
 pub(crate) use mentioned_code::{candidates, code_sizes};
 pub use models::Models;
 pub use propagator::Propagator;
-pub use stub::{can_stub, may_fold};
+pub use stub::can_stub;

@@ -10,6 +10,7 @@ use super::liveness::{Liveness, live};
 use super::models::Models;
 use super::stub;
 use super::values::{self, FlowInputs, ValueFlow};
+use crate::config::Icf;
 use crate::error::Result;
 use crate::ids::AtomId;
 use crate::index::{Index, LinkInputs};
@@ -33,7 +34,7 @@ impl<'s> Propagator<'s> {
         let (mut models, mut can_stub) = (Models::default(), Vec::new());
         if followed.is_some() {
             models = Models::builtin()?.of_link(link.inputs, link.resolution);
-            if !stub::may_fold(link.config) {
+            if link.config.icf != Icf::All {
                 can_stub = link.summaries.par_iter().map(|s| stub::can_stub(s)).collect();
             }
         }

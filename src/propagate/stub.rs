@@ -8,7 +8,7 @@
 //! that takes the address of a label of its own stays too.
 //!
 //! Two stubs look the same. `--icf=all` would give them one address although the functions differ, so with that option
-//! there are none ([`may_fold`]); `--icf=safe` goes by the mentions, which stay, and by `.llvm_addrsig`, in which a stub's
+//! there are none ([`Icf::All`]); `--icf=safe` goes by the mentions, which stay, and by `.llvm_addrsig`, in which a stub's
 //! symbols stay.
 //!
 //! Left out: mentions from other modules (by a global name they mean its place, or with an addend the one who propagates
@@ -19,7 +19,7 @@ use summaries::{
     SymbolKind, Target, atom_flags,
 };
 
-use crate::config::{Config, LineArg};
+use crate::config::{Config, Icf};
 use crate::ids::{AtomId, Id};
 use crate::index::Index;
 use crate::inputs::glob::Glob;
@@ -120,24 +120,11 @@ fn meant_beside_entry(summary: &ModuleSummary, reference: &Reference) -> Option<
     (!is_entry).then_some(atom)
 }
 
-/// Whether the linker may give one address to two functions of the same bytes, whoever compares them.
-pub fn may_fold(config: &Config) -> bool {
-    let option = |word: &[u8]| matches!(word, b"--icf=all" | b"-icf=all");
-    config.line.iter().any(|arg| match arg {
-        LineArg::Other(words) => {
-            let mut bytes = words.iter().map(|w| w.as_encoded_bytes());
-            let separate = words.len() == 2 && words.get(1).is_some_and(|w| w == "all");
-            bytes.clone().any(option) || separate && bytes.next().is_some_and(|w| w.ends_with(b"-icf"))
-        }
-        _ => false,
-    })
-}
-
 /// By atom: what `--prune-stub-symbol` names and can be a stub. Roots stay: their callers are not in the link. Empty
 /// where there is nothing.
 pub(super) fn chosen_stubs(config: &Config, index: &Index, summaries: &[&ModuleSummary]) -> Vec<bool> {
     let patterns: Vec<Glob> = config.prune.stub_symbols.iter().map(|p| Glob::new(p)).collect();
-    if patterns.is_empty() || may_fold(config) {
+    if patterns.is_empty() || config.icf == Icf::All {
         return Vec::new();
     }
     let mut chosen = vec![false; index.atom_count()];

@@ -137,7 +137,7 @@ pub fn report(facts: Facts<'_>, totals: Totals, pruned: bool) -> Report {
             path: config.linker.path.display().to_string(),
             dialect: dialect_name(config.linker.dialect),
             gc_sections: config.gc_sections,
-            icf: icf_name(config),
+            icf: icf_name(config.icf),
         },
         output: config.output.display().to_string(),
         level: level_name(config.prune.level),

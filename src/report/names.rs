@@ -2,8 +2,7 @@
 
 use summaries::{AtomKind, Binding, ModuleKind, SymbolKind};
 
-use crate::config::Config;
-use crate::propagate::may_fold;
+use crate::config::Icf;
 
 pub(super) fn dialect_name(dialect: crate::config::Dialect) -> &'static str {
     use crate::config::Dialect;
@@ -16,13 +15,11 @@ pub(super) fn dialect_name(dialect: crate::config::Dialect) -> &'static str {
     }
 }
 
-/// Whether the line asks for folding; of several words the one that folds most counts.
-pub(super) fn icf_name(config: &Config) -> &'static str {
-    let safe = |word: &std::ffi::OsString| word == "--icf=safe" || word == "-icf=safe";
-    match () {
-        () if may_fold(config) => "all",
-        () if config.linker_args.iter().any(safe) => "safe",
-        () => "none",
+pub(super) fn icf_name(icf: Icf) -> &'static str {
+    match icf {
+        Icf::None => "none",
+        Icf::Safe => "safe",
+        Icf::All => "all",
     }
 }
 

@@ -15,11 +15,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use summaries::bitcode::{self, hidden, symbols};
 use summaries::{Limit, LimitRecord};
 
+use super::link_symbols::LinkSymbols;
 use super::linker_defined::start_stop_section;
 use super::resolution::link_limit;
 use super::symbol_table::HashedName;
 use super::symtab::{Comdat, Entry, Global, ModuleSymbols};
-use super::world::LinkSymbols;
 use crate::ids::{Id, ModuleId, SymbolId};
 use crate::inputs::{FileKind, SymbolType};
 

@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rayon::prelude::*;
 use summaries::Limit;
 
+use super::link_symbols::LinkSymbols;
 use super::linker_defined::entry_symbol;
 use super::resolution::{DsoMention, Extraction, link_limit};
 use super::symtab::Entry;
-use super::world::LinkSymbols;
 use crate::ids::{DsoId, Id, ModuleId, SymbolId};
 use crate::inputs::SequenceItem;
 

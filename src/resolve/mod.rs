@@ -13,19 +13,19 @@ mod sequential;
 pub mod symbol_table;
 mod symtab;
 mod wild;
-mod world;
+mod link_symbols;
 
+pub(crate) use link_symbols::symbols_of;
 pub(crate) use linker_defined::{entry_symbol, is_linker_defined, start_stop_section};
 pub(crate) use resolution::link_limit;
 pub use resolution::{DsoMention, DsoState, GlobalSymbol, LoadedModule, Prevailing, Resolution};
-pub(crate) use world::symbols_of;
 
 use crate::config::{Config, Dialect};
 use crate::inputs::Inputs;
 
 /// Resolve a link as the linker behind us does.
 pub fn resolve<'a>(inputs: &'a Inputs, config: &'a Config) -> Resolution<'a> {
-    let world = world::LinkSymbols::new(inputs, config);
+    let world = link_symbols::LinkSymbols::new(inputs, config);
     let extraction = match config.linker.dialect {
         Dialect::Bfd | Dialect::Gold => sequential::extract(&world),
         Dialect::Mold => mold::extract(&world),

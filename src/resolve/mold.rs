@@ -2,10 +2,10 @@
 //! once, then what the loaded files refer to strongly is loaded, transitively (mold's `resolve_symbols` and
 //! `mark_live_objects`, input-files.cc). Modules then stand in the order of the line, members in that of their archive.
 
+use super::link_symbols::LinkSymbols;
 use super::linker_defined::entry_symbol;
 use super::resolution::{DsoMention, Extraction};
 use super::symtab::Entry;
-use super::world::LinkSymbols;
 use crate::ids::{DsoId, Id, ModuleId, SymbolId};
 use crate::inputs::SequenceItem;
 

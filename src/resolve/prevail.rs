@@ -9,13 +9,13 @@ use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use summaries::{Limit, LimitRecord, SymbolIdx, Visibility};
 
+use super::link_symbols::{GRAIN, LinkSymbols};
 use super::linker_defined::is_linker_defined;
 use super::resolution::{
     DsoState, Extraction, GlobalSymbol, LoadedModule, Prevailing, Resolution, link_limit,
 };
 use super::symbol_table::HashedName;
 use super::symtab::{self, Entry};
-use super::world::{GRAIN, LinkSymbols};
 use super::{bitcode, wild};
 use crate::config::Dialect;
 use crate::error::lossy;

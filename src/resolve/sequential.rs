@@ -6,9 +6,9 @@
 //! before it needs it too, if it does not itself name it in its DT_NEEDED. What GNU ld opens by itself, once all
 //! files of the line are read, extracts nothing and is not looked at here.
 
+use super::link_symbols::LinkSymbols;
 use super::resolution::{DsoMention, Extraction};
 use super::symtab::Entry;
-use super::world::LinkSymbols;
 use crate::config::{Defsym, Dialect};
 use crate::ids::{DsoId, Id, ModuleId, SymbolId};
 use crate::inputs::SequenceItem;

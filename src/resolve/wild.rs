@@ -11,11 +11,11 @@
 use rustc_hash::FxHashSet;
 use summaries::{Limit, LimitRecord, SymbolIdx, Visibility};
 
+use super::link_symbols::LinkSymbols;
 use super::linker_defined::entry_symbol;
 use super::mold::{self, MoldFile, Provider};
 use super::resolution::{Extraction, Prevailing, Resolution, link_limit};
 use super::symtab::{Entry, Global, ModuleSymbols};
-use super::world::LinkSymbols;
 use crate::ids::{Id, ModuleId, SymbolId};
 use crate::inputs::{DsoSymbol, FileKind, SequenceItem};
 

@@ -21,6 +21,7 @@ mod mapping;
 pub mod models;
 pub mod native;
 mod parallel;
+pub mod registers;
 pub mod relation;
 pub mod summary;
 pub mod text;

@@ -9,6 +9,8 @@ mod words;
 
 use std::collections::BTreeMap;
 
+use crate::registers::{self, RAX, Register, XMM0, XMM1, XMM2};
+
 /// All that a function does with addresses. What no effect says does not happen.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Model {
@@ -86,9 +88,9 @@ pub enum Effect {
     /// Returns an address that text was made from, wherever the text went.
     ReturnsText,
     /// What the argument's memory holds are numbers that may come back (see [`Model::numbers`]).
-    KeepsNumbers(Argument),
+    IntegerRoundTrip(Argument),
     /// So is what the library's memory holds.
-    KeepsNumbersOfLibrary,
+    IntegerRoundTripOfLibrary,
     /// Memory is given back to whoever allocated it.
     Frees,
     /// The argument escapes to unknown code.
@@ -173,12 +175,12 @@ pub enum Passed {
 }
 
 /// The registers of [`Argument`]s, by number.
-pub const ARGUMENT_REGISTERS: [crate::relation::Register; 6] = [7, 6, 2, 1, 8, 9];
+pub const ARGUMENT_REGISTERS: [Register; 6] = registers::ARGUMENTS;
 
 /// The registers of [`Numbers::Vectors`]: no function that computes takes more.
-pub const NUMBER_REGISTERS: [crate::relation::Register; 3] = [16, 17, 18];
+pub const NUMBER_REGISTERS: [Register; 3] = [XMM0, XMM1, XMM2];
 
-pub const RESULT_REGISTER: crate::relation::Register = 0;
+pub const RESULT_REGISTER: Register = RAX;
 
 #[derive(Debug, Clone, Default)]
 pub struct Library {
@@ -341,7 +343,7 @@ mod tests {
         for (name, argument) in
             [("utimes", 1), ("utimensat", 2), ("futimens", 1), ("sigaction", 1), ("nanosleep", 0)]
         {
-            assert!(model(name).effects.contains(&Effect::KeepsNumbers(argument)), "{name}");
+            assert!(model(name).effects.contains(&Effect::IntegerRoundTrip(argument)), "{name}");
         }
     }
 

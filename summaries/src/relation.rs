@@ -12,21 +12,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{AtomIdx, ValueIdx};
+pub use crate::registers::{PASSED, PRESERVABLE, Register};
 use crate::summary::Target;
-
-/// A register that crosses the border of a function: 0 to 15 are the general registers by their number in the encoding
-/// (0 is rax, 4 is rsp), 16 to 47 the vector registers xmm0 to xmm31 (with all of ymm and zmm), 48 the stack of the x87 unit.
-pub type Register = u8;
-
-/// xmm0; behind it there are no general registers.
-pub const FIRST_VECTOR: Register = 16;
-
-/// rax, rdx, xmm0 and xmm1, a bit per register: what carries a result, and may hold what it held before if it carries none.
-pub const PRESERVABLE: u64 = 0b101 | 0b11 << 16;
-
-/// What unseen code may be passed something in: rcx, rdx, rsi, rdi, r8, r9, r10 (the static chain) and xmm0 to xmm7; and rax, which it may
-/// leave alone. A bit per register.
-pub const PASSED: u64 = 0b111_1100_0111 | 0xff << 16;
 
 /// An address: what `value` holds, displaced by `offset` bytes; `None` is any displacement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

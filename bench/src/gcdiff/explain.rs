@@ -13,7 +13,7 @@
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 
-use super::objects::{Node, Target, World};
+use super::objects::{LinkObjects, Node, Target};
 
 /// Why a section is on one side only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,7 +56,7 @@ impl Reason {
 
 /// Facts by section, over which both directions are explained.
 pub(super) struct Comparison<'a> {
-    pub(super) world: &'a World,
+    pub(super) link_objects: &'a LinkObjects,
     pub(super) lld: &'a dyn Fn(Node) -> bool,
     pub(super) ours: &'a dyn Fn(Node) -> bool,
     pub(super) gc_on_line: bool,
@@ -73,7 +73,7 @@ impl Comparison<'_> {
         // Seeds: what unwind tables point to, unless a frame of a kept function does.
         let mut held: HashMap<Node, bool> = HashMap::new();
         let mut seeds: Vec<(Node, Reason)> = Vec::new();
-        for (o, object) in self.world.objects.iter().enumerate() {
+        for (o, object) in self.link_objects.objects.iter().enumerate() {
             for frame in &object.frames {
                 let live = frame.function.as_ref().is_none_or(|f| self.kept_function(o, f));
                 let parts = [
@@ -81,7 +81,8 @@ impl Comparison<'_> {
                     (&frame.personality, Reason::DeadPersonality),
                 ];
                 for (targets, reason) in parts {
-                    for node in targets.iter().flat_map(|t| self.world.resolve(o, t)).filter(|n| differs(*n))
+                    for node in
+                        targets.iter().flat_map(|t| self.link_objects.resolve(o, t)).filter(|n| differs(*n))
                     {
                         *held.entry(node).or_default() |= live;
                         seeds.push((node, reason));
@@ -97,7 +98,7 @@ impl Comparison<'_> {
         }
         self.spread(&mut reasons, queue, &differs, Reason::BehindDeadUnwind);
         // However it is explained, nothing kept may need it.
-        for (o, object) in self.world.objects.iter().enumerate() {
+        for (o, object) in self.link_objects.objects.iter().enumerate() {
             for (_, target) in object.references.iter().filter(|(from, _)| (self.ours)((o, *from))) {
                 for node in self.certain(o, target).filter(|n| differs(*n)) {
                     reasons.insert(node, Reason::Dangling);
@@ -112,8 +113,8 @@ impl Comparison<'_> {
         let differs = |n: Node| !(self.lld)(n) && (self.ours)(n);
         let mut reasons = Reasons::new();
         let mut queue = VecDeque::new();
-        for node in self.world.nodes().filter(|n| differs(*n)) {
-            let odd = self.world.section(node).is_some_and(|s| !standard_family(&s.name));
+        for node in self.link_objects.nodes().filter(|n| differs(*n)) {
+            let odd = self.link_objects.section(node).is_some_and(|s| !standard_family(&s.name));
             if odd && !self.gc_on_line {
                 reasons.insert(node, Reason::NonStandardName);
                 queue.push_back(node);
@@ -121,8 +122,8 @@ impl Comparison<'_> {
         }
         self.spread(&mut reasons, queue, &differs, Reason::BehindNonStandardName);
         let mut queue = VecDeque::new();
-        for (o, object) in self.world.objects.iter().enumerate() {
-            let declared = object.declared.iter().flat_map(|target| self.world.resolve(o, target));
+        for (o, object) in self.link_objects.objects.iter().enumerate() {
+            let declared = object.declared.iter().flat_map(|target| self.link_objects.resolve(o, target));
             for node in declared.filter(|n| differs(*n)) {
                 if let Entry::Vacant(entry) = reasons.entry(node) {
                     entry.insert(Reason::Declared);
@@ -143,14 +144,14 @@ impl Comparison<'_> {
         reason: Reason,
     ) {
         let mut outgoing: HashMap<Node, Vec<&Target>> = HashMap::new();
-        for (o, object) in self.world.objects.iter().enumerate() {
+        for (o, object) in self.link_objects.objects.iter().enumerate() {
             for (from, target) in &object.references {
                 outgoing.entry((o, *from)).or_default().push(target);
             }
         }
         while let Some(node) = queue.pop_front() {
             for target in outgoing.get(&node).into_iter().flatten() {
-                for next in self.world.resolve(node.0, target).into_iter().filter(|n| differs(*n)) {
+                for next in self.link_objects.resolve(node.0, target).into_iter().filter(|n| differs(*n)) {
                     if let Entry::Vacant(entry) = reasons.entry(next) {
                         entry.insert(reason);
                         queue.push_back(next);
@@ -164,15 +165,15 @@ impl Comparison<'_> {
     fn all(&self, differs: &dyn Fn(Node) -> bool, reasons: &Reasons) -> Vec<(Node, Reason)> {
         let reason = |n: Node| match reasons.get(&n) {
             Some(r) => *r,
-            None if self.world.section(n).is_some_and(|s| s.size == 0) => Reason::Empty,
+            None if self.link_objects.section(n).is_some_and(|s| s.size == 0) => Reason::Empty,
             None => Reason::Unexplained,
         };
-        self.world.nodes().filter(|n| differs(*n)).map(|n| (n, reason(n))).collect()
+        self.link_objects.nodes().filter(|n| differs(*n)).map(|n| (n, reason(n))).collect()
     }
 
     /// Whether the function of an FDE is kept: the object's own copy of it, where there is one.
     fn kept_function(&self, object: usize, target: &Target) -> bool {
-        let mut nodes = self.world.resolve(object, target);
+        let mut nodes = self.link_objects.resolve(object, target);
         if nodes.iter().any(|n| n.0 == object) {
             nodes.retain(|n| n.0 == object);
         }
@@ -181,8 +182,8 @@ impl Comparison<'_> {
 
     /// What `target` means if that is beyond doubt: a definition in the link of which there is one.
     fn certain(&self, object: usize, target: &Target) -> impl Iterator<Item = Node> + use<> {
-        let mut nodes = self.world.resolve(object, target);
-        nodes.retain(|n| self.world.section(*n).is_some_and(|s| !s.discarded));
+        let mut nodes = self.link_objects.resolve(object, target);
+        nodes.retain(|n| self.link_objects.section(*n).is_some_and(|s| !s.discarded));
         if nodes.len() > 1 {
             nodes.clear();
         }

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
-use super::objects::{Node, World, label};
+use super::objects::{LinkObjects, Node, label};
 use crate::Result;
 use crate::corpus::{Corpus, Link};
 use crate::process::run_ok;
@@ -18,7 +18,7 @@ type Counts = HashMap<(String, String), usize>;
 
 #[derive(Debug)]
 pub(super) struct Kept {
-    pub(super) world: World,
+    pub(super) link_objects: LinkObjects,
     /// How many sections of this object and name lld kept.
     pub(super) counts: Counts,
     /// Sections whose fate lld's own outputs contradict: this tool has misunderstood something.
@@ -49,9 +49,9 @@ pub(super) fn run(corpus: &Corpus, link: &Link, lld: &Path, scratch: &Path) -> R
             add(&mut mapped, &link.dir, section);
         }
     }
-    let world = World::read(&link.dir, &trace)?;
-    let (counts, unaccounted) = count_kept(&world, &removed, &mapped);
-    Ok(Kept { world, counts, unaccounted })
+    let link_objects = LinkObjects::read(&link.dir, &trace)?;
+    let (counts, unaccounted) = count_kept(&link_objects, &removed, &mapped);
+    Ok(Kept { link_objects, counts, unaccounted })
 }
 
 fn add(counts: &mut Counts, dir: &Path, place: &str) {
@@ -60,12 +60,12 @@ fn add(counts: &mut Counts, dir: &Path, place: &str) {
     }
 }
 
-fn count_kept(world: &World, removed: &Counts, mapped: &Counts) -> (Counts, Vec<String>) {
+fn count_kept(link_objects: &LinkObjects, removed: &Counts, mapped: &Counts) -> (Counts, Vec<String>) {
     let mut kept = Counts::new();
     let mut merged: HashMap<(String, String), bool> = HashMap::new();
     let mut order = Vec::new();
-    for (o, s) in world.nodes() {
-        let (object, section) = (&world.objects[o], &world.objects[o].sections[s]);
+    for (o, s) in link_objects.nodes() {
+        let (object, section) = (&link_objects.objects[o], &link_objects.objects[o].sections[s]);
         let key = (object.label.clone(), section.name.clone());
         if !kept.contains_key(&key) {
             order.push(key.clone());
@@ -92,15 +92,15 @@ impl Kept {
     /// taken to agree with `ours` as far as the number allows.
     pub(super) fn sections(&self, ours: &dyn Fn(Node) -> bool) -> Vec<Vec<bool>> {
         let mut kept: Vec<Vec<bool>> =
-            self.world.objects.iter().map(|o| vec![false; o.sections.len()]).collect();
+            self.link_objects.objects.iter().map(|o| vec![false; o.sections.len()]).collect();
         let mut left = self.counts.clone();
         for agreeing in [true, false] {
-            for (o, s) in self.world.nodes() {
-                let section = &self.world.objects[o].sections[s];
+            for (o, s) in self.link_objects.nodes() {
+                let section = &self.link_objects.objects[o].sections[s];
                 if section.discarded || kept[o][s] || ours((o, s)) != agreeing {
                     continue;
                 }
-                let key = (self.world.objects[o].label.clone(), section.name.clone());
+                let key = (self.link_objects.objects[o].label.clone(), section.name.clone());
                 if let Some(n) = left.get_mut(&key).filter(|n| **n > 0) {
                     *n -= 1;
                     kept[o][s] = true;

@@ -16,7 +16,7 @@ use crate::corpus::{Corpus, Link, find_linker};
 use crate::table::{Table, count, publish_good};
 use crate::{Options, Result};
 use explain::{Comparison, Reason};
-use objects::{Node, World};
+use objects::{LinkObjects, Node};
 
 /// Number and bytes of a set of sections.
 #[derive(Debug, Default, Clone, Copy)]
@@ -46,8 +46,8 @@ struct Outcome {
     errors: Vec<String>,
 }
 
-fn place(world: &World, node: Node) -> String {
-    let (object, section) = (&world.objects[node.0], world.section(node));
+fn place(link_objects: &LinkObjects, node: Node) -> String {
+    let (object, section) = (&link_objects.objects[node.0], link_objects.section(node));
     let (name, size) = section.map_or(("", 0), |s| (&*s.name, s.size));
     let file = object.label.rsplit('/').next().unwrap_or(&object.label);
     format!("{file}:({name}), {} bytes", count(size))
@@ -57,26 +57,27 @@ fn compare(corpus: &Corpus, link: &Link, lld: &Path, ours: &Path) -> Result<Outc
     let scratch = corpus.scratch(&format!("gcdiff/{}-{}", link.program, link.mode))?;
     let theirs = lld::run(corpus, link, lld, &scratch)?;
     let report = ours::run(corpus, link, lld, ours, &scratch)?;
-    let world = &theirs.world;
-    let verdicts = ours::verdicts(&link.dir, world, &report)?;
+    let link_objects = &theirs.link_objects;
+    let verdicts = ours::verdicts(&link.dir, link_objects, &report)?;
 
     let mut outcome = Outcome::default();
     outcome.errors.extend(theirs.unaccounted.iter().map(|s| format!("this tool misread lld: {s}")));
     // Sections that are no atoms are passed on as they are, and so kept, but an allocated one with bytes must be in the report.
-    for node in world.nodes() {
-        let (object, section) = (&world.objects[node.0], &world.objects[node.0].sections[node.1]);
+    for node in link_objects.nodes() {
+        let (object, section) =
+            (&link_objects.objects[node.0], &link_objects.objects[node.0].sections[node.1]);
         if verdicts.of(node).is_none() && section.size > 0 && !section.discarded {
             outcome.errors.push(format!("not in the report: {}:({})", object.label, section.name));
         }
     }
-    let our_keep = |n: Node| match world.section(n) {
+    let our_keep = |n: Node| match link_objects.section(n) {
         Some(s) if s.discarded => false,
         _ => verdicts.of(n).unwrap_or(true),
     };
     let their_sections = theirs.sections(&our_keep);
     let their_keep = |(o, s): Node| their_sections.get(o).and_then(|v| v.get(s)).copied().unwrap_or(false);
-    for node in world.nodes() {
-        let size = world.section(node).map_or(0, |s| s.size);
+    for node in link_objects.nodes() {
+        let size = link_objects.section(node).map_or(0, |s| s.size);
         match (their_keep(node), our_keep(node)) {
             (true, true) => outcome.both_kept.add(size),
             (false, false) => outcome.both_dropped.add(size),
@@ -84,15 +85,15 @@ fn compare(corpus: &Corpus, link: &Link, lld: &Path, ours: &Path) -> Result<Outc
         }
     }
     let gc_on_line = link.linker_args.iter().any(|a| a == "--gc-sections");
-    let comparison = Comparison { world, lld: &their_keep, ours: &our_keep, gc_on_line };
+    let comparison = Comparison { link_objects, lld: &their_keep, ours: &our_keep, gc_on_line };
     let sides = [
         ("dropped only by lto-prune", comparison.dropped_by_us(), &mut outcome.dropped_by_us),
         ("kept only by lto-prune", comparison.kept_by_us(), &mut outcome.kept_by_us),
     ];
     for (side, nodes, sums) in sides {
         for (node, reason) in nodes {
-            sums.entry(reason).or_default().add(world.section(node).map_or(0, |s| s.size));
-            let line = format!("{side}: {}: {}", place(world, node), reason.text());
+            sums.entry(reason).or_default().add(link_objects.section(node).map_or(0, |s| s.size));
+            let line = format!("{side}: {}: {}", place(link_objects, node), reason.text());
             if reason.is_error() {
                 outcome.errors.push(line);
             } else {

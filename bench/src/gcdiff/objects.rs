@@ -16,7 +16,7 @@ use object::{
 
 use crate::Result;
 
-/// A section of an object of the link: indices in [`World::objects`] and [`InputObject::sections`].
+/// A section of an object of the link: indices in [`LinkObjects::objects`] and [`InputObject::sections`].
 pub(super) type Node = (usize, usize);
 
 #[derive(Debug, Clone, Default)]
@@ -60,15 +60,15 @@ pub(super) struct InputObject {
 
 /// All objects of a link, in the order in which the linker read them.
 #[derive(Debug, Default)]
-pub(super) struct World {
+pub(super) struct LinkObjects {
     pub(super) objects: Vec<InputObject>,
     by_name: HashMap<String, Vec<Node>>,
 }
 
-impl World {
+impl LinkObjects {
     /// Read the files that lld's `--trace` named; those that are no relocatable objects are passed over.
-    pub(super) fn read(dir: &Path, trace: &[String]) -> Result<World> {
-        let mut world = World::default();
+    pub(super) fn read(dir: &Path, trace: &[String]) -> Result<LinkObjects> {
+        let mut link_objects = LinkObjects::default();
         let mut signatures = HashSet::new();
         let mut seen: HashMap<String, usize> = HashMap::new();
         for name in trace {
@@ -77,15 +77,15 @@ impl World {
             let Some(data) = contents(dir, name, *nth)? else { continue };
             if let Some(object) = read_object(&data, label, &mut signatures)? {
                 *nth += 1;
-                world.objects.push(object);
+                link_objects.objects.push(object);
             }
         }
-        for (o, object) in world.objects.iter().enumerate() {
+        for (o, object) in link_objects.objects.iter().enumerate() {
             for (name, s) in &object.definitions {
-                world.by_name.entry(name.clone()).or_default().push((o, *s));
+                link_objects.by_name.entry(name.clone()).or_default().push((o, *s));
             }
         }
-        Ok(world)
+        Ok(link_objects)
     }
 
     pub(super) fn section(&self, node: Node) -> Option<&Section> {

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::objects::{Node, World, label};
+use super::objects::{LinkObjects, Node, label};
 use crate::Result;
 use crate::corpus::{Corpus, Link};
 use crate::process::run_ok;
@@ -45,15 +45,15 @@ pub(super) fn run(corpus: &Corpus, link: &Link, lld: &Path, ours: &Path, scratch
     Ok(report)
 }
 
-/// Match the report's atoms with the sections of `world`.
-pub(super) fn verdicts(dir: &Path, world: &World, report: &Value) -> Result<Verdicts> {
+/// Match the report's atoms with the sections of `link_objects`.
+pub(super) fn verdicts(dir: &Path, link_objects: &LinkObjects, report: &Value) -> Result<Verdicts> {
     let list =
         |key: &str| report.get(key).and_then(Value::as_array).ok_or(format!("the report has no {key}"));
     let text = |v: &Value, key: &str| v.get(key).and_then(Value::as_str).unwrap_or("").to_owned();
 
     // Objects of one label (members of one name) in order, and modules of that label in order, are the same.
     let mut objects: HashMap<&str, Vec<usize>> = HashMap::new();
-    for (o, object) in world.objects.iter().enumerate().rev() {
+    for (o, object) in link_objects.objects.iter().enumerate().rev() {
         objects.entry(&object.label).or_default().push(o);
     }
     let modules = list("modules")?;
@@ -67,13 +67,13 @@ pub(super) fn verdicts(dir: &Path, world: &World, report: &Value) -> Result<Verd
 
     // The n-th of a name: popped from the back.
     let mut sections: HashMap<(usize, String), Vec<usize>> = HashMap::new();
-    for (o, object) in world.objects.iter().enumerate() {
+    for (o, object) in link_objects.objects.iter().enumerate() {
         for (s, section) in object.sections.iter().enumerate().rev() {
             sections.entry((o, section.name.clone())).or_default().push(s);
         }
     }
     let mut live: Vec<Vec<Option<bool>>> =
-        world.objects.iter().map(|o| vec![None; o.sections.len()]).collect();
+        link_objects.objects.iter().map(|o| vec![None; o.sections.len()]).collect();
     let mut unknown = Vec::new();
     for atom in list("atoms")? {
         let module = atom.get("module").and_then(Value::as_u64).unwrap_or(u64::MAX) as usize;

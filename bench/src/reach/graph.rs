@@ -6,6 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use object::elf;
+
 use super::disassembly::{Instruction, Listing};
 use super::input::{Inputs, Module, Section, Symbol};
 use super::{tables, unwind};
@@ -34,8 +36,17 @@ pub(super) struct Graph<'a> {
 
 /// Whether a field of this type counts from its own address (psABI, table 4.9).
 pub(super) fn relative(kind: u32) -> bool {
-    // PC32, PLT32, GOTPCREL, PC64, GOTPCREL64, GOTPC64, GOTPCRELX, REX_GOTPCRELX
-    matches!(kind, 2 | 4 | 9 | 24 | 28 | 29 | 41 | 42)
+    let relative = [
+        elf::R_X86_64_PC32,
+        elf::R_X86_64_PLT32,
+        elf::R_X86_64_GOTPCREL,
+        elf::R_X86_64_PC64,
+        elf::R_X86_64_GOTPCREL64,
+        elf::R_X86_64_GOTPC64,
+        elf::R_X86_64_GOTPCRELX,
+        elf::R_X86_64_REX_GOTPCRELX,
+    ];
+    relative.iter().any(|r_type| r_type.0 == kind)
 }
 
 pub(super) fn covering(listing: &[Instruction], offset: u64) -> Option<&Instruction> {

@@ -14,7 +14,7 @@ use object::elf;
 use object::pod;
 
 use crate::emit::input::{Input, LE, Rela, Role, SymbolPlace};
-use crate::emit::treatment::{Formula, field_of};
+use crate::emit::relocation_action::{Formula, field_of};
 use crate::error::Result;
 
 const SECTION_SHIFT: u32 = 40;

@@ -165,14 +165,14 @@ impl<'s> Flow<'s> {
             }
             Effect::Scans { from, first, within } => self.scan(site, from, first, within),
             Effect::Computes { with, into } => self.compute(site, with, into),
-            Effect::KeepsNumbers(n) => {
+            Effect::IntegerRoundTrip(n) => {
                 if let Some(from) = argument(n) {
                     let (kept, numbers) = (self.graph.node(), self.numbers());
                     self.graph.add_use(from, ComplexConstraint::Load { to: kept, offset: None, size: 0 });
                     self.graph.add_use(kept, ComplexConstraint::Code { to: numbers });
                 }
             }
-            Effect::KeepsNumbersOfLibrary => {
+            Effect::IntegerRoundTripOfLibrary => {
                 let (held, numbers) = (self.held(symbol), self.numbers());
                 self.graph.add_use(held, ComplexConstraint::Code { to: numbers });
             }

@@ -92,8 +92,8 @@ impl Flow<'_> {
             | Effect::ReturnsLinked { .. }
             | Effect::Computes { .. }
             | Effect::Frees
-            | Effect::KeepsNumbers(_)
-            | Effect::KeepsNumbersOfLibrary
+            | Effect::IntegerRoundTrip(_)
+            | Effect::IntegerRoundTripOfLibrary
             | Effect::Escapes(_) => true,
             Effect::Stores { what, .. } => !matches!(what, Stored::Library | Stored::Held),
             Effect::Calls { arguments, returned, .. } => {

@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 
 use summaries::ValueIdx;
+use summaries::registers::{self, RBP};
 use summaries::relation::{Callee, PASSED};
 
 use super::flow::{FIRST_STACK_PARAMETER, Flow, ObjectKind};
@@ -18,7 +19,7 @@ use crate::ids::{AtomId, Id};
 use crate::propagate::liveness::Witness;
 
 /// rbp: no convention passes anything there, and it may be the frame's.
-const NEVER_PASSED: u64 = 0b10_0000;
+const NEVER_PASSED: u64 = registers::set(&[RBP]);
 
 impl<'s> Flow<'s> {
     pub(super) fn add_site(&mut self, function: u32, number: u32, caller: AtomId) {

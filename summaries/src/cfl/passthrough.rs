@@ -15,7 +15,8 @@
 use super::components::Adjacency;
 use super::reduce::{defined, drop_dead, for_each_value};
 use crate::ids::ValueIdx;
-use crate::relation::{Callee, Constraint, FIRST_VECTOR, FunctionSummary, Register};
+use crate::registers::XMM0;
+use crate::relation::{Callee, Constraint, FunctionSummary, Register};
 
 /// The same function with fewer values. One whose values are out of range stays as it is.
 pub fn merge_passthrough(function: &mut FunctionSummary) {
@@ -40,7 +41,7 @@ pub fn merge_passthrough(function: &mut FunctionSummary) {
     same.rename(function);
     leave_out_preserved(function);
     let mut is_first = vec![false; only.len()];
-    borders(function).filter(|b| b.0 == FIRST_VECTOR).for_each(|(_, value)| is_first[value.index()] = true);
+    borders(function).filter(|b| b.0 == XMM0).for_each(|(_, value)| is_first[value.index()] = true);
     let others =
         (0..values).map(ValueIdx).filter(|v| only[v.index()] && same.of(*v) == *v && !is_first[v.index()]);
     let others: Vec<ValueIdx> = others.collect();
@@ -74,7 +75,7 @@ fn only_passed_on(function: &FunctionSummary) -> Vec<bool> {
         }
         made.extend(defined(constraint));
     }
-    let general = borders(function).filter(|(register, _)| *register < FIRST_VECTOR).map(|b| b.1);
+    let general = borders(function).filter(|(register, _)| *register < XMM0).map(|b| b.1);
     let stack =
         function.call_sites.iter().flat_map(|s| &s.stack).chain(&function.stack_parameters).map(|s| s.1);
     let callees = function.call_sites.iter().filter_map(|s| match s.callee {

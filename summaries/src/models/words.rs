@@ -86,8 +86,8 @@ pub(super) fn effect(words: &str) -> Option<Effect> {
             };
             Effect::Computes { with, into }
         }
-        ("keeps", "numbers of library") => Effect::KeepsNumbersOfLibrary,
-        ("keeps", words) => Effect::KeepsNumbers(argument(words.strip_prefix("numbers of ")?)?),
+        ("keeps", "numbers of library") => Effect::IntegerRoundTripOfLibrary,
+        ("keeps", words) => Effect::IntegerRoundTrip(argument(words.strip_prefix("numbers of ")?)?),
         ("frees", "") => Effect::Frees,
         ("escapes", n) => Effect::Escapes(argument(n)?),
         ("holds", what) => match what.strip_prefix("within ") {

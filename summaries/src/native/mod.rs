@@ -116,8 +116,8 @@ fn read(
 
     let mut references = Vec::new();
     let divided = !division.parts.is_empty();
-    let meanings = relocations::Meanings { divided, owned: &owned, retargets: &retargets };
-    relocations::read(&tables, &by_section, &atoms, &symbols, meanings, &mut references, &mut limits)?;
+    let divided_targets = relocations::DividedTargets { divided, owned: &owned, retargets: &retargets };
+    relocations::read(&tables, &by_section, &atoms, &symbols, divided_targets, &mut references, &mut limits)?;
     relocations::mark_fixed_addresses(&tables, &by_section, &mut atoms)?;
     parts::refer(&division, &resolved, &atoms, &mut references);
     parts::connect(&division, &atoms, &by_section, &mut references);

@@ -93,6 +93,12 @@ pub(crate) fn type_of(rela: &Rela) -> u32 {
     rela.r_info.get(LE) as u32
 }
 
+/// Whether only the relocation's symbol counts, whatever is added to it: it means an entry of the global offset
+/// table, a size, or nothing.
+pub(crate) fn ignores_addend(ty: u32) -> bool {
+    matches!(ty, R_X86_64_NONE | R_X86_64_SIZE32 | R_X86_64_SIZE64) || matches!(class(ty), Some(Class::Got))
+}
+
 /// What a relocation type does, as far as references go; `None` for a type that the psABI does not have.
 fn class(ty: u32) -> Option<Class> {
     Some(match ty {
@@ -212,14 +218,14 @@ pub(crate) fn entries<'a>(tables: &Tables<'a>, index: u32, section: &Section) ->
 
 /// What relocations of divided sections mean, where they alone don't say; both tables are sorted by place.
 #[derive(Clone, Copy)]
-pub(crate) struct Meanings<'m> {
+pub(crate) struct DividedTargets<'m> {
     /// Some section of the module has several atoms.
     pub(crate) divided: bool,
     pub(crate) owned: &'m [OwnedRange],
     pub(crate) retargets: &'m [Retarget],
 }
 
-impl Meanings<'_> {
+impl DividedTargets<'_> {
     /// The atom from which a relocation at this offset of a data atom refers.
     fn owner(&self, atom: AtomIdx, offset: u64) -> AtomIdx {
         let found = self.owned.partition_point(|o| (o.atom, o.start) <= (atom, offset)).checked_sub(1);
@@ -284,7 +290,7 @@ pub(crate) fn read(
     by_section: &SectionAtoms,
     atoms: &[Atom],
     symbols: &[Symbol],
-    meanings: Meanings<'_>,
+    divided_targets: DividedTargets<'_>,
     references: &mut Vec<Reference>,
     limits: &mut Vec<LimitRecord>,
 ) -> Result<()> {
@@ -302,12 +308,12 @@ pub(crate) fn read(
         let of = tables.sections.get(section.info as usize);
         let unknown = append(relas, of, code, from, atom, symbols, references)
             .map_err(|e| malformed(format!("section {}: {}", tables.describe(index), e.detail)))?;
-        if meanings.divided {
+        if divided_targets.divided {
             for reference in references.get_mut(start..).unwrap_or(&mut []) {
                 let offset = reference.offset;
-                reference.target = meanings.target(section.info, offset, reference.target);
+                reference.target = divided_targets.target(section.info, offset, reference.target);
                 let at = by_section.at(atoms, section.info, offset).unwrap_or(from);
-                reference.from = meanings.owner(at, offset);
+                reference.from = divided_targets.owner(at, offset);
             }
         }
         if let Some(rela) = unknown {

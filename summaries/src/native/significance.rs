@@ -208,7 +208,7 @@ impl<'a, 's> Reader<'a, 's> {
     fn read(&self, keeps: &dyn Fn(AtomIdx) -> bool) -> Significance {
         let count = self.summary.atoms.len();
         let mut found =
-            Found { formed: vec![false; count], mentioned: vec![false; self.summary.symbols.len()] };
+            Found { address_taken: vec![false; count], mentioned: vec![false; self.summary.symbols.len()] };
         let mut instructions = Vec::new();
         for (i, atom) in self.summary.atoms.iter().enumerate() {
             let index = AtomIdx::new(i);
@@ -224,8 +224,8 @@ impl<'a, 's> Reader<'a, 's> {
             }
         }
         let may = |(i, atom): (usize, &Atom)| {
-            let formed = found.formed.get(i) != Some(&false);
-            !formed && keeps(AtomIdx::new(i)) && is_plain_code(atom) && self.is_described(atom)
+            let address_taken = found.address_taken.get(i) != Some(&false);
+            !address_taken && keeps(AtomIdx::new(i)) && is_plain_code(atom) && self.is_described(atom)
         };
         let foldable = self.summary.atoms.iter().enumerate().map(may).collect();
         Significance { foldable, mentioned: found.mentioned }
@@ -351,13 +351,13 @@ fn double(data: &[u8], at: u64) -> Option<u64> {
 
 struct Found {
     /// By atom: its address is formed.
-    formed: Vec<bool>,
+    address_taken: Vec<bool>,
     mentioned: Vec<bool>,
 }
 
 impl Found {
     fn form(&mut self, atom: AtomIdx) {
-        if let Some(slot) = self.formed.get_mut(atom.index()) {
+        if let Some(slot) = self.address_taken.get_mut(atom.index()) {
             *slot = true;
         }
     }

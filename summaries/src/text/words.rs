@@ -1,7 +1,7 @@
 //! The words of the text form: each enum of the summary with its spelling, in one table that both directions read.
 
 use crate::limit::Limit;
-use crate::relation::Register;
+use crate::registers::{Register, X87};
 use crate::summary::{
     AtomKind, Binding, Granularity, ModuleKind, ReferenceKind, SymbolKind, Visibility, atom_flags,
 };
@@ -44,9 +44,6 @@ const GENERAL: [&str; 16] = [
     "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14",
     "r15",
 ];
-
-/// By [`Register`], the stack of the x87 unit.
-const X87: Register = 48;
 
 /// The name of a register in the 64-bit form, `xmmN`, or `x87`.
 pub(super) fn register(register: Register) -> String {

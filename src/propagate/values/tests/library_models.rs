@@ -68,7 +68,7 @@ fn numbers_that_are_kept_come_back() {
         ("seek", model(vec![])),
         ("tell", model(vec![])),
         ("stat", model(vec![Effect::Stores { what: Stored::Number, to: Source::Argument(0), offset: None }])),
-        ("times", model(vec![Effect::KeepsNumbers(0)])),
+        ("times", model(vec![Effect::IntegerRoundTrip(0)])),
         ("handle", model(vec![calls])),
         ("look", Model::default()),
         ("allocate", model(vec![Effect::ReturnsFresh])),

@@ -8,16 +8,10 @@ use super::super::ir::attributes::{AttributeList, kind};
 use super::super::ir::layout::Sizes;
 use super::super::ir::types::{FloatKind, Type};
 use super::super::ir::{IrModule, TypeId};
-use crate::relation::{PASSED, Register};
+use crate::registers::{ARGUMENTS, PASSED, RAX, RCX, RDX, Register, X87, XMM0, XMM1, XMM2, XMM3, XMM7};
 
-/// rdi, rsi, rdx, rcx, r8, r9.
-const GENERAL: [Register; 6] = [7, 6, 2, 1, 8, 9];
-/// The registers xmm0 to xmm7 by their numbers.
-const VECTOR: std::ops::Range<Register> = 16..24;
-/// rax, xmm0, and all that a result may come in: rax, rcx, rdx, xmm0, xmm1, x87.
-const RAX: Register = 0;
-const XMM0: Register = 16;
-const RESULTS: [Register; 8] = [0, 1, 2, 16, 17, 18, 19, 48];
+/// All that a result may come in.
+const RESULTS: [Register; 8] = [RAX, RCX, RDX, XMM0, XMM1, XMM2, XMM3, X87];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Slot {
@@ -110,7 +104,7 @@ pub(super) fn arguments(
     types: impl Iterator<Item = Option<TypeId>>,
     passing: &Passing,
 ) -> Places {
-    let (mut general, mut vector, mut stack) = (GENERAL.into_iter(), VECTOR, 8);
+    let (mut general, mut vector, mut stack) = (ARGUMENTS.into_iter(), XMM0..=XMM7, 8);
     let mut slots = Vec::new();
     if !passing.by_value.is_empty() {
         return Places::Any;

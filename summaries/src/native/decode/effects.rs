@@ -12,17 +12,14 @@ use iced_x86::{
     Mnemonic, OpAccess, OpKind, Register, RflagsBits, UsedMemory,
 };
 
+use crate::registers::{X87, XMM0};
+
 /// Something that holds values: 0 to 15 are the general registers by number, 16 to 47 the vector registers, then
 /// [`X87`] and [`UNPASSED`], each of which stands for all registers of its kind, and [`FLAGS`].
 pub(crate) type RegisterId = u8;
 
 /// The number of slots, which registers have in all.
 pub(crate) const SLOTS: usize = 51;
-pub(crate) const RSP: RegisterId = 4;
-pub(crate) const RBP: RegisterId = 5;
-pub(crate) const FIRST_VECTOR: RegisterId = 16;
-/// All registers of the stack of floating-point numbers.
-pub(crate) const X87: RegisterId = 48;
 /// MMX and mask registers, in which no calling convention passes or preserves anything (psABI 3.2.1).
 pub(crate) const UNPASSED: RegisterId = 49;
 /// The flags, which hold a bit of what was shifted or tested: compilers make a `bool` of a bit by `bt` and `setc`, or `test` and `setne`.
@@ -304,7 +301,7 @@ fn slot(register: Register) -> Option<RegisterId> {
     if register.is_gpr64() {
         Some(register.number() as RegisterId)
     } else if register.is_vector_register() {
-        Some(FIRST_VECTOR + register.number() as RegisterId)
+        Some(XMM0 + register.number() as RegisterId)
     } else if register.is_st() {
         Some(X87)
     } else if register.is_mm() || register.is_k() {

@@ -14,16 +14,15 @@ use super::unit::{Destination, Op, Refusal};
 use super::walker::{Leaves, RESULTS, Walk};
 use crate::ids::ValueIdx;
 use crate::native::decode::Flow;
-use crate::native::decode::effects::{RSP, RegisterId, SLOTS};
+use crate::native::decode::effects::{RegisterId, SLOTS};
+use crate::registers::{self, CONVENTIONAL, RBP, RSP};
 use crate::relation::Callee;
 use crate::summary::Target;
 
 /// What is passed between modules and through pointers by any convention: all but rbp and the stacks.
-const ANY_ARGUMENTS: u64 = 0xffff_ffff_ffff & !0b11_0000;
-/// rcx, rdx, rsi, rdi, r8 to r10, xmm0 to xmm7: what the conventions of C and C++ pass arguments in.
-const CONVENTIONAL: u64 = 0xff_07c6;
+const ANY_ARGUMENTS: u64 = registers::ALL & !registers::set(&[RSP, RBP]);
 /// What may be passed by compilers that know the callee.
-const LOCAL_ARGUMENTS: u64 = 0xffff_ffff_ffff & !0b1_0000;
+const LOCAL_ARGUMENTS: u64 = registers::ALL & !registers::set(&[RSP]);
 
 /// What gcc jumps to in the place of a return (`-mfunction-return=thunk`).
 const RETURN_THUNK: &[u8] = b"__x86_return_thunk";

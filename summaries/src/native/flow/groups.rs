@@ -9,7 +9,7 @@
 use object::endian::LittleEndian as LE;
 
 use super::module::FlowModule;
-use super::unit::Meaning;
+use super::unit::RelocatedOperand;
 use crate::ids::AtomIdx;
 use crate::native::decode::{self, Flow};
 use crate::native::relocations::symbol_of;
@@ -47,7 +47,7 @@ impl FlowModule<'_, '_> {
                         let offset = rela.r_addend.get(LE).wrapping_add(bias);
                         let symbol = self.target(symbol_of(rela), offset);
                         match symbol {
-                            Some(Meaning::Place(target, offset)) => self.local(target, offset),
+                            Some(RelocatedOperand::Place(target, offset)) => self.local(target, offset),
                             _ => None,
                         }
                     }

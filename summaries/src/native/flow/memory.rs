@@ -6,10 +6,11 @@
 use super::builder::Key;
 use super::saved::cells;
 use super::state::{RegisterState, Val};
-use super::unit::{Meaning, Op, Refusal};
+use super::unit::{Op, Refusal, RelocatedOperand};
 use super::walker::Walk;
 use crate::ids::ValueIdx;
-use crate::native::decode::effects::{Address, RSP, Segment};
+use crate::native::decode::effects::{Address, Segment};
+use crate::registers::RSP;
 use crate::summary::Target;
 
 /// What an operand in memory comes to.
@@ -43,22 +44,23 @@ impl Walk<'_, '_, '_, '_> {
         state: &RegisterState,
         address: &Address,
     ) -> Result<Memory, Refusal> {
-        let meaning = if address.field { op.displacement } else { Meaning::Absent };
+        let operand = if address.field { op.displacement } else { RelocatedOperand::Absent };
         if address.segment != Segment::None {
-            let is_plain = address.base.is_none() && address.index.is_none() && meaning == Meaning::Absent;
+            let is_plain =
+                address.base.is_none() && address.index.is_none() && operand == RelocatedOperand::Absent;
             let is_guard = address.segment == Segment::Fs && is_plain && address.displacement == STACK_GUARD;
             return Ok(if is_guard { Memory::Guard } else { Memory::Tls });
         }
         let mut parts: [Val; 3] = [Val::None; 3];
-        match meaning {
-            Meaning::Got(symbol) => {
+        match operand {
+            RelocatedOperand::Got(symbol) => {
                 return Ok(Memory::Got(self.builder.place(Target::Symbol(symbol), 0)));
             }
-            Meaning::Tls if address.relative => return Ok(Memory::Nowhere),
-            Meaning::Tls | Meaning::Absent => {}
-            Meaning::Place(target, offset) => parts[0] = self.builder.place(target, offset),
+            RelocatedOperand::Tls if address.relative => return Ok(Memory::Nowhere),
+            RelocatedOperand::Tls | RelocatedOperand::Absent => {}
+            RelocatedOperand::Place(target, offset) => parts[0] = self.builder.place(target, offset),
         }
-        if address.relative && meaning == Meaning::Absent {
+        if address.relative && operand == RelocatedOperand::Absent {
             let place = u64::try_from(address.displacement).ok();
             let Some((atom, offset)) = place.and_then(|p| self.module.place(op.section, p)) else {
                 return Err(format!("an operand at {:#x} leads outside", op.offset));
@@ -77,8 +79,8 @@ impl Walk<'_, '_, '_, '_> {
         if parts.contains(&Val::Saved) {
             return Ok(Memory::Nowhere);
         }
-        let constant = match meaning {
-            Meaning::Absent if !address.relative => address.displacement,
+        let constant = match operand {
+            RelocatedOperand::Absent if !address.relative => address.displacement,
             _ => 0,
         };
         let is_address = |v: &&Val| !matches!(v, Val::None | Val::Undefined);
@@ -86,13 +88,13 @@ impl Walk<'_, '_, '_, '_> {
         let single = parts.iter().filter(is_address).count() == 1;
         let Some(first) = parts.iter().find(is_address).copied() else {
             let is_null = registers == 0 && (-NULL_PAGE..NULL_PAGE).contains(&constant);
-            let is_nowhere = is_null || meaning == Meaning::Tls || parts.contains(&Val::Undefined);
+            let is_nowhere = is_null || operand == RelocatedOperand::Tls || parts.contains(&Val::Undefined);
             return Ok(if is_nowhere { Memory::Nowhere } else { Memory::Number });
         };
         // Exact if nothing is added but constants.
         let exact = address.index.is_none()
             && single
-            && meaning != Meaning::Tls
+            && operand != RelocatedOperand::Tls
             && (registers == 0 || parts[0] == Val::None);
         if exact {
             return Ok(match first.plus(constant) {

@@ -45,7 +45,7 @@ use crate::ids::AtomIdx;
 use crate::limit::LimitRecord;
 use crate::relation::FunctionSummary;
 use crate::summary::{Atom, AtomKind, ReferenceKind, Symbol, Target};
-use unit::{Meaning, Unit};
+use unit::{RelocatedOperand, Unit};
 
 /// Summarise every function that is understood; the others are counted in `limits`.
 pub(crate) fn read(
@@ -146,8 +146,8 @@ impl FlowModule<'_, '_> {
             |target: &Target| matches!(target, Target::Atom(a) if unit.atoms.binary_search(a).is_ok());
         let mut known: Vec<(u32, u64)> = Vec::new();
         for op in &unit.ops {
-            if matches!(op.displacement, Meaning::Place(..) | Meaning::Got(_))
-                || matches!(op.immediate, Meaning::Place(..))
+            if matches!(op.displacement, RelocatedOperand::Place(..) | RelocatedOperand::Got(_))
+                || matches!(op.immediate, RelocatedOperand::Place(..))
             {
                 let own = self.relas_of(op.section, op.offset, op.end);
                 known.extend(own.iter().map(|(s, r)| (*s, r.r_offset.get(LE))));

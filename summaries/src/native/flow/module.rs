@@ -5,7 +5,7 @@
 
 use object::endian::LittleEndian as LE;
 
-use super::unit::Meaning;
+use super::unit::RelocatedOperand;
 use crate::ids::{AtomIdx, SymbolIdx};
 use crate::native::relocations::types::{R_X86_64_32, R_X86_64_32S, R_X86_64_64, R_X86_64_PC32};
 use crate::native::relocations::{Rela, symbol_of, type_of};
@@ -243,10 +243,10 @@ impl FlowModule<'_, '_> {
     }
 
     /// What a symbol plus an offset is. Local symbols are places.
-    pub(super) fn target(&self, symbol: SymbolIdx, offset: i64) -> Option<Meaning> {
+    pub(super) fn target(&self, symbol: SymbolIdx, offset: i64) -> Option<RelocatedOperand> {
         let entry = self.symbols.get(symbol.index())?;
         if entry.kind == SymbolKind::Tls {
-            return Some(Meaning::Tls);
+            return Some(RelocatedOperand::Tls);
         }
         match entry.definition {
             Definition::Atom(_) if entry.binding == Binding::Local => {
@@ -255,12 +255,12 @@ impl FlowModule<'_, '_> {
                 // A base may lie before the section, and is then of its first atom.
                 let at = u64::try_from(offset).unwrap_or(0);
                 let atom = self.by_section.at(self.atoms, section, at)?;
-                Some(Meaning::Place(Target::Atom(atom), offset))
+                Some(RelocatedOperand::Place(Target::Atom(atom), offset))
             }
             Definition::Atom(_) | Definition::Common(_) | Definition::Undefined
                 if entry.binding != Binding::Local =>
             {
-                Some(Meaning::Place(Target::Symbol(symbol), offset))
+                Some(RelocatedOperand::Place(Target::Symbol(symbol), offset))
             }
             _ => None,
         }

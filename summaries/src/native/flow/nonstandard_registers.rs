@@ -9,16 +9,14 @@ use super::module::FlowModule;
 use crate::ids::AtomIdx;
 use crate::native::decode;
 use crate::native::decode::effects::{Effects, InstructionEffect, Operand};
+use crate::registers::{self, CONVENTIONAL, R12, R13, R14, R15};
 use crate::relation::FunctionSummary;
 
-/// r12 to r15, a bit each.
-const KEPT: u64 = 0xf000;
+const KEPT: u64 = registers::set(&[R12, R13, R14, R15]);
 
 /// A register that no calling convention passes anything in, and that the function looks at.
 pub(super) fn parameter(summary: &FunctionSummary) -> Option<u8> {
-    // rcx, rdx, rsi, rdi, r8, r9, r10, xmm0 to xmm7.
-    let usual = |r: u8| matches!(r, 1 | 2 | 6..=10 | 16..=23);
-    summary.parameters.iter().map(|p| p.0).find(|r| !usual(*r))
+    summary.parameters.iter().map(|p| p.0).find(|r| !registers::has(CONVENTIONAL, *r))
 }
 
 impl FlowModule<'_, '_> {

@@ -13,7 +13,8 @@ use super::state::{RegisterState, Val};
 use super::taint::Taint;
 use super::unit::{Op, Refusal};
 use super::walker::Walk;
-use crate::native::decode::effects::{Address, Operand, RBP, RSP, RegisterId, SLOTS, Transfer};
+use crate::native::decode::effects::{Address, Operand, RegisterId, SLOTS, Transfer};
+use crate::registers::{RBP, RSP};
 use crate::relation::PRESERVABLE;
 
 impl Walk<'_, '_, '_, '_> {

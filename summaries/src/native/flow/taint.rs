@@ -15,7 +15,8 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::saved::{SOMEWHERE, cells};
-use crate::native::decode::effects::{RBP, RegisterId};
+use crate::native::decode::effects::RegisterId;
+use crate::registers::{R11, RAX, RBP};
 
 /// What a value may be of what the caller left in registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -146,10 +147,10 @@ impl FrameTaints {
     /// The first instruction that puts a register into the frame, or on the stack for a callee, from where it never comes back.
     pub(super) fn never_taken_back(&self) -> Option<u64> {
         // In rax an argument comes back without optimisation, too (`regcall`); who saves it pushes it.
-        let moved = self.moved.iter().filter(|(put, _)| put.2 == 0 || !self.taken.contains(put));
+        let moved = self.moved.iter().filter(|(put, _)| put.2 == RAX || !self.taken.contains(put));
         // rax and r11 align the stack, and no convention passes anything in rbp.
         let is_argument = |(function, _, register): &(usize, i64, RegisterId)| {
-            !matches!(*register, 0 | 11 | RBP) && !self.is_saved(*function, *register)
+            !matches!(*register, RAX | R11 | RBP) && !self.is_saved(*function, *register)
         };
         let pushed = self.pushed.iter().filter(|(put, _)| is_argument(put));
         moved.chain(pushed).map(|(_, offset)| *offset).min()

@@ -10,9 +10,8 @@ use super::state::{RegisterState, Val};
 use super::taint::Taint;
 use super::unit::{CALLERS_REGISTER, Op, Refusal};
 use super::walker::Walk;
-use crate::native::decode::effects::{
-    FIRST_VECTOR, FLAGS, InstructionEffect, Operand, RSP, RegisterId, Transfer,
-};
+use crate::native::decode::effects::{FLAGS, InstructionEffect, Operand, RegisterId, Transfer};
+use crate::registers::{R11, R13, RAX, RSP, XMM0};
 
 impl Walk<'_, '_, '_, '_> {
     pub(super) fn function_of(&self, op: &Op) -> usize {
@@ -21,12 +20,12 @@ impl Walk<'_, '_, '_, '_> {
 
     pub(super) fn taint_of(&self, op: &Op, state: &RegisterState, slot: RegisterId) -> Taint {
         let is_own = || match slot {
-            0 | 11 | FIRST_VECTOR.. => true,
+            RAX | R11 | XMM0.. => true,
             _ => self.builder.taints.is_saved(self.function_of(op), slot),
         };
         match state.taint(slot) {
             Taint::Joined if !is_own() => Taint::Register(slot),
-            Taint::Joined if matches!(slot, 0 | 11 | 13) => Taint::Unset,
+            Taint::Joined if matches!(slot, RAX | R11 | R13) => Taint::Unset,
             Taint::Joined => Taint::None,
             taint => taint,
         }
@@ -59,7 +58,7 @@ impl Walk<'_, '_, '_, '_> {
     /// A value with this taint is moved to memory: into the frame, or it is used.
     fn put(&mut self, op: &Op, memory: Memory, taint: Taint) -> Result<(), Refusal> {
         match (self.in_frame(memory), taint) {
-            (_, Taint::None) | (Some(SOMEWHERE), Taint::Register(0 | 11)) => Ok(()),
+            (_, Taint::None) | (Some(SOMEWHERE), Taint::Register(RAX | R11)) => Ok(()),
             (Some(place), _) => {
                 self.builder.taints.put(self.function_of(op), place, taint);
                 Ok(())
@@ -161,7 +160,7 @@ impl Walk<'_, '_, '_, '_> {
             state.on_stack |= 1 << slot;
         }
         match own {
-            Some(0 | 11) => Ok(()),
+            Some(RAX | R11) => Ok(()),
             _ => self.put(op, Memory::Frame(place), taint),
         }
     }
@@ -187,8 +186,7 @@ impl Walk<'_, '_, '_, '_> {
         t: &Transfer,
     ) -> Result<Vec<Taint>, Refusal> {
         // Of a register that is written alone a part is, or all of it by flags (`sbb %ebx, %ebx`).
-        let general: Vec<RegisterId> =
-            t.reads.iter().copied().filter(|s| *s < FIRST_VECTOR && *s != RSP).collect();
+        let general: Vec<RegisterId> = t.reads.iter().copied().filter(|s| *s < XMM0 && *s != RSP).collect();
         let by_flags = t.reads.contains(&FLAGS) && t.loads.is_empty() && t.stores.is_empty();
         let is_set = |slot: RegisterId| {
             general == [slot] && t.writes.iter().any(|(to, whole)| *to == slot && (by_flags || !whole))

@@ -8,11 +8,10 @@ use super::builder::Key;
 use super::memory::Memory;
 use super::state::{RegisterState, Val};
 use super::taint::Taint;
-use super::unit::{Meaning, Op, Refusal};
+use super::unit::{Op, Refusal, RelocatedOperand};
 use super::walker::{Leaves, Walk};
-use crate::native::decode::effects::{
-    FLAGS, InstructionEffect, Operand, RBP, RSP, RegisterId, Transfer, UNPASSED,
-};
+use crate::native::decode::effects::{FLAGS, InstructionEffect, Operand, RegisterId, Transfer, UNPASSED};
+use crate::registers::{RBP, RSP};
 use crate::summary::Target;
 
 impl Walk<'_, '_, '_, '_> {
@@ -24,15 +23,15 @@ impl Walk<'_, '_, '_, '_> {
             return Ok(Leaves::Falls);
         }
         // What a relocation puts in a constant is an address like any other.
-        let by_relocation = op.immediate != Meaning::Absent;
+        let by_relocation = op.immediate != RelocatedOperand::Absent;
         match &op.effect {
             InstructionEffect::Nothing | InstructionEffect::Compare => {
                 // Compared or fetched: the address is met, and nothing comes of it.
-                for meaning in [op.displacement, op.immediate] {
-                    match meaning {
-                        Meaning::Place(target, offset) => self.builder.place(target, offset),
-                        Meaning::Got(symbol) => self.builder.place(Target::Symbol(symbol), 0),
-                        Meaning::Tls | Meaning::Absent => Val::None,
+                for operand in [op.displacement, op.immediate] {
+                    match operand {
+                        RelocatedOperand::Place(target, offset) => self.builder.place(target, offset),
+                        RelocatedOperand::Got(symbol) => self.builder.place(Target::Symbol(symbol), 0),
+                        RelocatedOperand::Tls | RelocatedOperand::Absent => Val::None,
                     };
                 }
                 if op.effect == InstructionEffect::Compare {
@@ -157,7 +156,7 @@ impl Walk<'_, '_, '_, '_> {
 
     fn immediate(&mut self, op: &Op) -> Val {
         match op.immediate {
-            Meaning::Place(target, offset) => self.builder.place(target, offset),
+            RelocatedOperand::Place(target, offset) => self.builder.place(target, offset),
             _ => Val::None,
         }
     }

@@ -7,7 +7,7 @@
 
 use super::module::{FlowModule, Label, LabelUse};
 use crate::ids::{AtomIdx, SymbolIdx};
-use crate::native::decode::effects::{Effects, InstructionEffect, Operand, RSP};
+use crate::native::decode::effects::{Effects, InstructionEffect, Operand};
 use crate::native::decode::{self, Field, Flow, Instruction};
 use crate::native::relocations::types::{
     R_X86_64_32, R_X86_64_32S, R_X86_64_64, R_X86_64_CODE_4_GOTPCRELX, R_X86_64_CODE_5_GOTPCRELX,
@@ -15,11 +15,12 @@ use crate::native::relocations::types::{
     R_X86_64_REX_GOTPCRELX, R_X86_64_TLSDESC_CALL,
 };
 use crate::native::relocations::{Rela, is_thread_local, symbol_of, type_of};
+use crate::registers::RSP;
 use crate::summary::Target;
 
 /// What a relocation makes of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Meaning {
+pub(super) enum RelocatedOperand {
     /// The instruction has no such operand.
     Absent,
     /// This address (for a displacement with registers: the constant part of one).
@@ -39,8 +40,8 @@ pub(super) struct Op {
     pub(super) end: u64,
     pub(super) flow: Flow,
     pub(super) effect: InstructionEffect,
-    pub(super) displacement: Meaning,
-    pub(super) immediate: Meaning,
+    pub(super) displacement: RelocatedOperand,
+    pub(super) immediate: RelocatedOperand,
     /// Of a direct branch without relocation, or a RIP-relative operand: a place in the same section.
     pub(super) target: Option<u64>,
     /// A relocation marks it as the call of a TLS descriptor.
@@ -174,7 +175,7 @@ impl Unit {
             labels.push((op, label.is_value));
         }
         for (i, op) in unit.ops.iter().enumerate() {
-            if let (InstructionEffect::Lea { .. }, Meaning::Absent, Some(target)) =
+            if let (InstructionEffect::Lea { .. }, RelocatedOperand::Absent, Some(target)) =
                 (&op.effect, op.displacement, op.target)
                 && let Some((atom, offset)) = module.place(op.section, target)
                 && unit.atoms.binary_search(&atom).is_ok()
@@ -233,8 +234,8 @@ impl Unit {
                 end: instruction.end(),
                 flow: instruction.flow,
                 effect: effects.effect(own, u64::from(instruction.offset)),
-                displacement: Meaning::Absent,
-                immediate: Meaning::Absent,
+                displacement: RelocatedOperand::Absent,
+                immediate: RelocatedOperand::Absent,
                 target: instruction.target().and_then(|t| u64::try_from(t).ok()),
                 tls_call: false,
                 throws: false,
@@ -300,11 +301,11 @@ impl Unit {
     /// Where a direct jump or call leads.
     pub(super) fn destination(&self, module: &FlowModule<'_, '_>, op: &Op) -> Result<Destination, Refusal> {
         let place = match (op.displacement, op.target) {
-            (Meaning::Place(Target::Symbol(symbol), offset), _) => {
+            (RelocatedOperand::Place(Target::Symbol(symbol), offset), _) => {
                 return Ok(Destination::Outer(Target::Symbol(symbol), offset));
             }
-            (Meaning::Place(Target::Atom(atom), offset), _) => (atom, u64::try_from(offset).ok()),
-            (Meaning::Absent, Some(target)) => {
+            (RelocatedOperand::Place(Target::Atom(atom), offset), _) => (atom, u64::try_from(offset).ok()),
+            (RelocatedOperand::Absent, Some(target)) => {
                 let (atom, offset) = module.place(op.section, target).ok_or("a branch to nowhere")?;
                 (atom, Some(offset))
             }
@@ -370,13 +371,13 @@ fn apply(
         | R_X86_64_CODE_5_GOTPCRELX
             if displacement && addend == -4 || ty == R_X86_64_CODE_4_GOTPCRELX =>
         {
-            Some(Meaning::Got(symbol_of(rela)))
+            Some(RelocatedOperand::Got(symbol_of(rela)))
         }
         // The entry of the table that a shorter or longer instruction reads.
         R_X86_64_GOTPCREL | R_X86_64_GOTPCRELX | R_X86_64_REX_GOTPCRELX if displacement && relative => {
-            Some(Meaning::Got(symbol_of(rela)))
+            Some(RelocatedOperand::Got(symbol_of(rela)))
         }
-        _ if is_thread_local(ty) => Some(Meaning::Tls),
+        _ if is_thread_local(ty) => Some(RelocatedOperand::Tls),
         _ => None,
     };
     let Some(meaning) = meaning else {

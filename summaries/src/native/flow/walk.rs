@@ -15,7 +15,8 @@ use super::state::{Edge, RegisterState, Val};
 use super::unit::{CALLERS_REGISTER, Destination, Op, Refusal, Unit};
 use super::walker::{Leaves, Walk, at_entry};
 use crate::ids::ValueIdx;
-use crate::native::decode::effects::{InstructionEffect, RBP, RSP, SLOTS};
+use crate::native::decode::effects::{InstructionEffect, SLOTS};
+use crate::registers::{RBP, RSP};
 use crate::relation::{FunctionSummary, PRESERVABLE};
 use crate::summary::Target;
 
@@ -127,7 +128,7 @@ fn fixpoint(
     let mut indirect_entry_values = Vec::new();
     for (op, is_value) in &unit.labels {
         let Some(block) = flow.block(*op) else { continue };
-        for slot in (0..SLOTS as u8).filter(|s| *is_value && !matches!(*s, RSP | 5)) {
+        for slot in (0..SLOTS as u8).filter(|s| *is_value && !matches!(*s, RSP | RBP)) {
             let value = builder.value(Key::Join(block, slot));
             indirect_entry_values.push(value);
             if let Some(state) = flow.at.get_mut(block) {

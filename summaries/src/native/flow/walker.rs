@@ -7,16 +7,16 @@ use super::builder::{ConstraintBuilder, Key};
 use super::module::FlowModule;
 use super::state::{RegisterState, Val};
 use super::unit::Unit;
-use crate::native::decode::effects::{FIRST_VECTOR, FLAGS, RSP, RegisterId, SLOTS, UNPASSED, X87};
+use crate::native::decode::effects::{FLAGS, RegisterId, SLOTS, UNPASSED};
+use crate::registers::{R11, R12, R13, R14, R15, RAX, RBP, RBX, RDX, RSP, X87, XMM0, XMM1, XMM2, XMM3, XMM7};
 
 /// Registers that carry a result (psABI 3.2.3): rax and rdx for the class INTEGER, xmm0 and xmm1 for SSE, and st0; xmm2 and xmm3 for
 /// vectors that are larger than registers, as clang has it. An address comes in the latter when a program keeps its bytes in a vector or in a floating-point number.
-pub(super) const RESULTS: [RegisterId; 7] =
-    [0, 2, FIRST_VECTOR, FIRST_VECTOR + 1, FIRST_VECTOR + 2, FIRST_VECTOR + 3, X87];
+pub(super) const RESULTS: [RegisterId; 7] = [RAX, RDX, XMM0, XMM1, XMM2, XMM3, X87];
 /// The first register that vectors and floating-point numbers are not passed in: those before it are xmm0 to xmm7.
-const FIRST_UNPASSED: RegisterId = FIRST_VECTOR + 8;
+const FIRST_UNPASSED: RegisterId = XMM7 + 1;
 /// rsp, and what a callee saves.
-const SAVED: [RegisterId; 6] = [3, 5, 12, 13, 14, 15];
+const SAVED: [RegisterId; 6] = [RBX, RBP, R12, R13, R14, R15];
 
 pub(super) struct Walk<'u, 'm, 'a, 't> {
     pub(super) unit: &'u Unit,
@@ -49,7 +49,7 @@ pub(super) fn at_entry(builder: &mut ConstraintBuilder) -> RegisterState {
             RSP => Val::Frame(0),
             X87 | UNPASSED | FLAGS => Val::None,
             // rax passes nothing but the number of vector registers, and r11 nothing.
-            0 | 11 | FIRST_UNPASSED..X87 => Val::Saved,
+            RAX | R11 | FIRST_UNPASSED..X87 => Val::Saved,
             slot if SAVED.contains(&slot) => Val::Saved,
             slot => Val::Node(builder.value(Key::Parameter(slot)), 0),
         };

@@ -3,7 +3,7 @@
 //! Every byte of a function must belong to an instruction and every relocation to a field of one, so that no reference is
 //! hidden in bytes that were read wrongly. A branch or operand without relocation that leads into another function is a
 //! crossing; with a field of 32 bits, or in a short jump that can be relaxed ([`may_be_relaxed`]), it can become a relocation, and else the functions
-//! are tied. Control that can fall out of a function's end ties it to the next. A call at the end is taken not to return where the callee is known by name not to,
+//! are tied. Control that can fall out of a function's end joins it to the next. A call at the end is taken not to return where the callee is known by name not to,
 //! where the name of a part says that a compiler wrote the function, and where an FDE does and something is on the stack, as the psABI has it for a call:
 //! compilers end a function so only after a call of a `noreturn` function. Without either it is so only if the next function would not find its way back ([`in_frame`]).
 
@@ -28,7 +28,7 @@ use crate::summary::SHORT_JUMP;
 /// Decode the section and set its parts; on failure it is refused, and only [`Text::decoded`] says how far it got.
 pub(super) fn read(context: &SplitContext<'_, '_>, text: &mut Text<'_>) {
     text.boundaries = vec![0; text.bytes.len() / 64 + 1];
-    text.close_ties();
+    text.form_parts();
     // What is refused for its symbols may be anything, and is not decoded.
     if text.refusal.is_some() && text.functions.iter().any(|f| !f.described) {
         return;
@@ -42,7 +42,7 @@ pub(super) fn read(context: &SplitContext<'_, '_>, text: &mut Text<'_>) {
     if let Err((limit, detail)) = follow(context, text) {
         text.refuse(limit, detail);
     }
-    text.close_ties();
+    text.form_parts();
 }
 
 type Outcome<T = ()> = Result<T, (Limit, String)>;
@@ -189,21 +189,21 @@ fn follow(context: &SplitContext<'_, '_>, text: &mut Text<'_>) -> Outcome {
     let mut found = FollowedRun::default();
     for run in collect(context.each, starts.len().saturating_sub(1), of_piece) {
         let mut run = run?;
-        found.ties.append(&mut run.ties);
+        found.joins.append(&mut run.joins);
         found.intra_section_refs.append(&mut run.intra_section_refs);
         found.jumps.append(&mut run.jumps);
         found.biased.append(&mut run.biased);
     }
-    let FollowedRun { ties, intra_section_refs, jumps, biased } = found;
-    for (a, b) in &ties {
+    let FollowedRun { joins, intra_section_refs, jumps, biased } = found;
+    for (a, b) in &joins {
         // Behind the last function there is none to stay with.
-        text.tie(*a, (*b).min(text.functions.len().saturating_sub(1)));
+        text.keep_together(*a, (*b).min(text.functions.len().saturating_sub(1)));
     }
     for target in &biased {
-        text.tie_biased(*target);
+        text.keep_biased_together(*target);
     }
-    text.formed = biased;
-    text.short = ties.iter().filter(|(a, b)| a != b).map(|(_, b)| *b).collect();
+    text.address_taken_offsets = biased;
+    text.short_branch_links = joins.iter().filter(|(a, b)| a != b).map(|(_, b)| *b).collect();
     text.intra_section_refs = intra_section_refs;
     text.jumps = jumps;
     Ok(())
@@ -213,10 +213,10 @@ fn follow(context: &SplitContext<'_, '_>, text: &mut Text<'_>) -> Outcome {
 #[derive(Default)]
 struct FollowedRun {
     /// Pairs of functions that stay together, by number.
-    ties: Vec<(usize, usize)>,
+    joins: Vec<(usize, usize)>,
     intra_section_refs: Vec<Resolved>,
     jumps: Vec<(u64, u64)>,
-    /// Addresses that may mean the function behind them ([`Text::tie_biased`]).
+    /// Addresses that may mean the function behind them ([`Text::keep_biased_together`]).
     biased: Vec<u64>,
 }
 
@@ -229,7 +229,7 @@ fn follow_run(
     let start = text.functions.get(functions.start).map_or(0, |f| f.start);
     let mut next = relas.partition_point(|(_, r)| r.r_offset.get(LE) < start);
     let mut found = FollowedRun::default();
-    let FollowedRun { ties, intra_section_refs, jumps, biased } = &mut found;
+    let FollowedRun { joins, intra_section_refs, jumps, biased } = &mut found;
     for (index, function) in text.functions.iter().enumerate().take(functions.end).skip(functions.start) {
         let own = text.instructions_of(function);
         for instruction in own {
@@ -237,7 +237,7 @@ fn follow_run(
                 continue;
             }
             if leads_to_end(text, index, instruction) {
-                ties.push((index, index + 1));
+                joins.push((index, index + 1));
                 continue;
             }
             let (to, target) = destination(text, index, instruction)?;
@@ -263,7 +263,7 @@ fn follow_run(
             match instruction.displacement().1 {
                 4 => resolved(instruction.end(), instruction.field == Field::Branch),
                 _ if may_be_relaxed(text, index, instruction) => resolved(field + 4, true),
-                _ => ties.push((index, to)),
+                _ => joins.push((index, to)),
             }
         }
         let falls = match own.last().map(|i| i.flow) {
@@ -280,7 +280,7 @@ fn follow_run(
             _ => false,
         };
         if falls {
-            ties.push((index, index + 1));
+            joins.push((index, index + 1));
         }
     }
     Ok(found)

@@ -43,7 +43,7 @@ struct Extent {
     cold: bool,
 }
 
-/// Set the functions of every section and tie those that an FDE spans.
+/// Set the functions of every section and join those that an FDE spans.
 pub(super) fn read(context: &SplitContext<'_, '_>, texts: &mut [Text<'_>]) -> Result<()> {
     let mut extents = Vec::new();
     for symbol in context.symbols {
@@ -72,7 +72,7 @@ pub(super) fn read(context: &SplitContext<'_, '_>, texts: &mut [Text<'_>]) -> Re
     for run in extents.chunk_by(|a, b| a.text == b.text) {
         if let Some(text) = run.first().and_then(|e| texts.get_mut(e.text)) {
             text.functions = merge(run);
-            text.ties = vec![0; text.functions.len()];
+            text.joins = vec![0; text.functions.len()];
         }
     }
     for fde in descriptions(context, texts)? {
@@ -199,14 +199,14 @@ fn describe(text: &mut Text<'_>, fde: &Description) {
         function.start = begin;
         function.described = true;
     }
-    text.tie(first, end - 1);
+    text.keep_together(first, end - 1);
 }
 
-/// An FDE that spans functions describes each of them; ties come from nothing else by now.
+/// An FDE that spans functions describes each of them; joins come from nothing else by now.
 fn describe_spanned(text: &mut Text<'_>) {
     let mut depth = 0;
-    for (function, tie) in text.functions.iter_mut().zip(&text.ties) {
+    for (function, join) in text.functions.iter_mut().zip(&text.joins) {
         function.described |= depth > 0;
-        depth += tie;
+        depth += join;
     }
 }

@@ -10,7 +10,8 @@
 //! that are computed (`and $-16, %rsp`): there the depth isn't known.
 
 use super::text::{Function, Text};
-use crate::native::decode::{self, Flow, Gpr, Instruction, StackChange, Step, Steps};
+use crate::native::decode::{self, Flow, Instruction, StackChange, Step, Steps};
+use crate::registers::RBP;
 
 /// How many bytes lie on the stack above the return address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,8 +21,6 @@ struct Depth {
     /// Where the frame pointer points, if it does.
     frame: Option<i64>,
 }
-
-const RBP: Gpr = 5;
 
 /// Whether control ends at the call at the end of a function.
 pub(super) fn ends(text: &Text<'_>, function: usize) -> bool {

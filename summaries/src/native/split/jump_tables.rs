@@ -178,7 +178,7 @@ fn keep_reached(
     let holding =
         |offset: i64| text.functions.partition_point(|f| f.start <= offset.cast_unsigned()).saturating_sub(1);
     let (from, to) = (holding(furthest), holding(entry.addend.min(size - 1)));
-    text.tie(from, to);
+    text.keep_together(from, to);
     text.has_loose_tables = true;
     if let Some(function) = text.functions.get(from) {
         retargets.push(Retargeted { at: entry.at, text: entry.text, target: function.start });

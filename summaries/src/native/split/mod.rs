@@ -3,7 +3,7 @@
 //! A section is divided if sized function symbols and padding cover it ([`extents`]), every function decodes from end to
 //! end ([`code`]), every relocation that means a place in it means one function ([`references`]), and PC-relative tables
 //! that lead into it are jump tables with a proved base ([`jump_tables`]), and no address is in doubt ([`unnamed`]). Anything else leaves the section one
-//! atom, with a named limit. Functions that a short branch, a fall through, or a table without a proved base ties stay together.
+//! atom, with a named limit. Functions that a short branch, a fall through, or a table without a proved base joins stay together.
 //!
 //! Sections of data are divided into objects where that is proved ([`objects`], [`pointers`]), and jump tables are
 //! cut off ([`cut`]).
@@ -97,8 +97,8 @@ pub(crate) fn divide(
     let claimed = jump_tables::claim(&context, &mut texts, &mut found);
     references::one_meaning_each(&mut texts, &mut found.retargets);
     for text in &mut texts {
-        text.close_ties();
-        text.tie_aligned(tables.sections.get(text.section as usize).map_or(1, |s| s.align.max(1)));
+        text.form_parts();
+        text.keep_aligned_together(tables.sections.get(text.section as usize).map_or(1, |s| s.align.max(1)));
     }
     let mut division = assemble(&texts, found.retargets, claimed);
     pointers::divide(&context, &texts, &mut data, &mut division, limits)?;
@@ -129,15 +129,15 @@ fn candidates<'a>(tables: &Tables<'a>, atoms: &[Atom], symbols: &[Symbol]) -> Re
             bytes: tables.data(*section)?,
             functions: Vec::new(),
             places: run.len(),
-            ties: Vec::new(),
+            joins: Vec::new(),
             part: Vec::new(),
             instructions: Vec::new(),
             boundaries: Vec::new(),
             decoded: false,
             intra_section_refs: Vec::new(),
             jumps: Vec::new(),
-            short: Vec::new(),
-            formed: Vec::new(),
+            short_branch_links: Vec::new(),
+            address_taken_offsets: Vec::new(),
             has_loose_tables: false,
             refusal: None,
             whole: None,

@@ -38,8 +38,8 @@ pub(super) struct Data {
     /// `apart[i]`: between object i and object i + 1 there is padding and nothing else, so that no address is the end of
     /// the one and the start of the other.
     apart: Vec<bool>,
-    /// `ties[i]`: object i stays together with object i + 1.
-    ties: Vec<bool>,
+    /// `joins[i]`: object i stays together with object i + 1.
+    joins: Vec<bool>,
     pub(super) refusal: Option<String>,
     /// References whose target is not proved: the place of each, and the object at which it points.
     pub(super) unclear: Vec<(SectionPlace, usize)>,
@@ -62,17 +62,17 @@ impl Data {
     }
 
     /// Keep object `index` and the next one together. There is none behind the last.
-    fn tie(&mut self, index: usize) {
-        if let Some(tie) = self.ties.get_mut(index) {
-            *tie = true;
+    fn keep_together(&mut self, index: usize) {
+        if let Some(join) = self.joins.get_mut(index) {
+            *join = true;
         }
     }
 
     /// Keep all together that has bytes in a range.
-    pub(super) fn tie_range(&mut self, start: u64, end: u64) {
+    pub(super) fn keep_range_together(&mut self, start: u64, end: u64) {
         let last = end.checked_sub(1).and_then(|last| self.at(last));
         if let (Some(first), Some(last)) = (self.at(start), last) {
-            (first..last).for_each(|i| self.tie(i));
+            (first..last).for_each(|i| self.keep_together(i));
         }
     }
 
@@ -93,38 +93,38 @@ impl Data {
     pub(super) fn pointed_to(&mut self, offset: u64) -> Option<usize> {
         let index = self.at(offset)?;
         if self.objects.get(index)?.start != offset {
-            self.tie(index);
+            self.keep_together(index);
         } else if let Some(before) = index.checked_sub(1)
             && self.apart.get(before) != Some(&true)
         {
-            self.tie(before);
+            self.keep_together(before);
         }
         Some(index)
     }
 
     /// Make parts begin where everything in them stays aligned, since a part moves as a whole: one that begins at a multiple
     /// of 8 can't hold what is at a multiple of 32. It takes in the objects before it instead. Bytes without a name may be
-    /// aligned as well as their place allows. To be done when all other ties are known.
-    pub(super) fn tie_aligned(&mut self, section_align: u64) {
+    /// aligned as well as their place allows. To be done when all other joins are known.
+    pub(super) fn keep_aligned_together(&mut self, section_align: u64) {
         let mut needed = 1;
         for i in (1..self.objects.len()).rev() {
             let Some(own) = self.object(i) else { continue };
             let next = self.objects.get(i + 1).map_or(self.size, |o| o.start);
             let inside = own.align.max(best_aligned(own.end, next));
             needed = section_align.min(inside).max(needed);
-            if self.ties.get(i - 1) == Some(&true) {
+            if self.joins.get(i - 1) == Some(&true) {
                 continue;
             }
             match own.start.is_multiple_of(needed) {
                 true => needed = 1,
-                false => self.tie(i - 1),
+                false => self.keep_together(i - 1),
             }
         }
     }
 
     /// The first object of each part.
     pub(super) fn firsts(&self) -> Vec<usize> {
-        let starts = |i: &usize| i.checked_sub(1).is_none_or(|before| self.ties.get(before) != Some(&true));
+        let starts = |i: &usize| i.checked_sub(1).is_none_or(|before| self.joins.get(before) != Some(&true));
         (0..self.objects.len()).filter(starts).collect()
     }
 
@@ -162,7 +162,7 @@ pub(super) fn candidates(tables: &Tables<'_>, atoms: &[Atom], symbols: &[Symbol]
             section: *section,
             size: header.size,
             apart: Vec::new(),
-            ties: vec![false; objects.len().saturating_sub(1)],
+            joins: vec![false; objects.len().saturating_sub(1)],
             objects,
             refusal: None,
             unclear: Vec::new(),
@@ -250,7 +250,7 @@ pub(super) fn read(context: &SplitContext<'_, '_>, data: &mut Data) -> Result<()
     for (_, rela) in relas {
         let place = rela.r_offset.get(LE);
         let width = width(type_of(rela)).map_or(0, u64::from);
-        data.tie_range(place, place.saturating_add(width));
+        data.keep_range_together(place, place.saturating_add(width));
     }
     Ok(())
 }

@@ -23,12 +23,12 @@ use crate::native::decode::{self, Field, Instruction};
 use crate::native::relocations::types::{
     R_X86_64_32, R_X86_64_32S, R_X86_64_64, R_X86_64_PC32, R_X86_64_PLT32,
 };
-use crate::native::relocations::{self, Rela, symbol_of, type_of};
+use crate::native::relocations::{self, Rela, ignores_addend, symbol_of, type_of};
 use crate::native::tables::{Result, record};
 use crate::summary::{Definition, SymbolKind, Target};
 
 /// What a relocation by section symbol may mean.
-struct Meaning {
+struct SectionReference {
     at: SectionPlace,
     /// Position in the list of data sections.
     data: usize,
@@ -56,25 +56,27 @@ pub(super) fn divide(
     // A table of one function is of one part.
     for owned in &division.owned {
         if let Some(data) = context.data_of(owned.section).and_then(|d| all.get_mut(d)) {
-            data.tie_range(owned.start, owned.end);
+            data.keep_range_together(owned.start, owned.end);
         }
     }
-    let mut meanings = Vec::new();
+    let mut references = Vec::new();
     for own in context.relas.chunk_by(|a, b| a.0 == b.0) {
         let Some((section, _)) = own.first() else { continue };
         let source = source(context, texts, *section);
         let instructions = InstructionCursor::default();
         let mut reader = Reader { context, texts, section: *section, source, instructions };
         for (_, rela) in own {
-            meanings.extend(reader.relocation(rela, all));
+            references.extend(reader.relocation(rela, all));
         }
     }
-    one_meaning_each(division, all, &mut meanings);
+    one_object_each(division, all, &mut references);
     for data in all.iter_mut() {
-        data.tie_aligned(context.tables.sections.get(data.section as usize).map_or(1, |s| s.align.max(1)));
+        data.keep_aligned_together(
+            context.tables.sections.get(data.section as usize).map_or(1, |s| s.align.max(1)),
+        );
     }
     let mut cuts = cut::cuts(context, texts, &division.owned)?;
-    cuts.retain(|cut| !is_ambiguous(cut, division, &meanings));
+    cuts.retain(|cut| !is_ambiguous(cut, division, &references));
     for (i, data) in all.iter_mut().enumerate() {
         let found = cuts.iter().position(|cut| cut.section == data.section);
         let cut = found.map(|found| cuts.swap_remove(found));
@@ -124,9 +126,9 @@ pub(super) fn divide(
         let hub = most_frequent(data.unclear.iter().map(|(_, object)| *object)).map(part);
         division.hubs.extend(hub.map(|start| (data.section, start)));
         let of_table = |at: SectionPlace| cut.as_ref().is_some_and(|cut| cut.is_base(at));
-        for meaning in meanings.iter().filter(|m| m.data == i && !of_table(m.at)) {
-            let start = meaning.object.map(part).or(hub).unwrap_or(0);
-            division.retargets.push((meaning.at, (data.section, start)));
+        for reference in references.iter().filter(|m| m.data == i && !of_table(m.at)) {
+            let start = reference.object.map(part).or(hub).unwrap_or(0);
+            division.retargets.push((reference.at, (data.section, start)));
         }
         division.parts.push((data.section, parts));
     }
@@ -151,18 +153,19 @@ fn most_frequent(numbers: impl Iterator<Item = usize>) -> Option<usize> {
 }
 
 /// Places of relocations are unique, or what a table by place says would be a guess.
-fn one_meaning_each(division: &Division, all: &mut [Data], meanings: &mut [Meaning]) {
-    meanings.sort_by_key(|m| (m.at, m.data));
+fn one_object_each(division: &Division, all: &mut [Data], references: &mut [SectionReference]) {
+    references.sort_by_key(|m| (m.at, m.data));
     let mut twice = Vec::new();
-    for pair in meanings.windows(2) {
+    for pair in references.windows(2) {
         if let [a, b] = pair
             && a.at == b.at
         {
             twice.extend([a.data, b.data]);
         }
     }
-    let in_plan = |m: &&Meaning| division.retargets.binary_search_by_key(&m.at, |(at, _)| *at).is_ok();
-    twice.extend(meanings.iter().filter(in_plan).map(|m| m.data));
+    let in_plan =
+        |m: &&SectionReference| division.retargets.binary_search_by_key(&m.at, |(at, _)| *at).is_ok();
+    twice.extend(references.iter().filter(in_plan).map(|m| m.data));
     for data in twice {
         if let Some(data) = all.get_mut(data) {
             data.refuse("two relocations at one place");
@@ -171,10 +174,10 @@ fn one_meaning_each(division: &Division, all: &mut [Data], meanings: &mut [Meani
 }
 
 /// Whether a relocation against a section that would be cut has another one at its place.
-fn is_ambiguous(cut: &Cut, division: &Division, meanings: &[Meaning]) -> bool {
+fn is_ambiguous(cut: &Cut, division: &Division, references: &[SectionReference]) -> bool {
     cut.bases.iter().map(|(at, _)| at).chain(&cut.others).any(|at| {
-        let first = meanings.partition_point(|m| m.at < *at);
-        let here = meanings.get(first..).unwrap_or(&[]).iter().take_while(|m| m.at == *at).count();
+        let first = references.partition_point(|m| m.at < *at);
+        let here = references.get(first..).unwrap_or(&[]).iter().take_while(|m| m.at == *at).count();
         here > 1 || division.retargets.binary_search_by_key(at, |(at, _)| *at).is_ok()
     })
 }
@@ -189,7 +192,7 @@ struct Reader<'c, 'a, 't> {
 
 impl Reader<'_, '_, '_> {
     /// What a relocation means, if it is by the symbol of a data section that may be divided.
-    fn relocation(&mut self, rela: &Rela, all: &mut [Data]) -> Option<Meaning> {
+    fn relocation(&mut self, rela: &Rela, all: &mut [Data]) -> Option<SectionReference> {
         let symbol = symbol_of(rela);
         let entry = self.context.symbols.get(symbol.index())?;
         let Definition::Atom(atom) = entry.definition else { return None };
@@ -228,7 +231,7 @@ impl Reader<'_, '_, '_> {
             let nearest = data.at(u64::try_from(nominal).unwrap_or(0)).unwrap_or(0);
             data.unclear.push(((self.section, place), nearest));
         }
-        Some(Meaning { at: (self.section, place), data: index, object })
+        Some(SectionReference { at: (self.section, place), data: index, object })
     }
 
     /// The place that an instruction names, and the object that it accesses there.
@@ -247,10 +250,8 @@ impl Reader<'_, '_, '_> {
     /// anything may be added to a name.
     fn is_of_its_object(&self, rela: &Rela, value: u64, data: &Data) -> bool {
         let (ty, addend) = (type_of(rela), rela.r_addend.get(LE));
-        // Through a table entry, or the size.
-        let by_name = matches!(ty, 0 | 3 | 9 | 27 | 28 | 30 | 32 | 33 | 41..=43 | 46 | 49);
         match self.source {
-            _ if by_name => true,
+            _ if ignores_addend(ty) => true,
             ReferenceSource::Code(_) | ReferenceSource::Unwind | ReferenceSource::Other => true,
             ReferenceSource::Raw => match ty {
                 R_X86_64_PC32 | R_X86_64_PLT32 => (-8..=-4).contains(&addend),

@@ -20,9 +20,9 @@ use crate::limit::Limit;
 use crate::native::decode::{Field, Instruction};
 use crate::native::eh_frame::{self, RecordKind};
 use crate::native::relocations::types::{
-    R_X86_64_32, R_X86_64_32S, R_X86_64_64, R_X86_64_GOTOFF64, R_X86_64_PC32, R_X86_64_PLT32,
+    R_X86_64_32, R_X86_64_32S, R_X86_64_64, R_X86_64_GOTOFF64, R_X86_64_PC32, R_X86_64_PC64, R_X86_64_PLT32,
 };
-use crate::native::relocations::{self, Rela, symbol_of, type_of};
+use crate::native::relocations::{self, Rela, ignores_addend, symbol_of, type_of};
 use crate::native::sections::is_eh_frame;
 use crate::native::tables::Result;
 use crate::summary::{AtomKind, Definition, Symbol, SymbolKind, Target, atom_flags};
@@ -62,7 +62,7 @@ pub(super) struct SplitReferences {
     pub(super) relative: Vec<Relative>,
     /// Sorted; only collected if there are relative ones or addresses that look like no label.
     pub(super) data: Vec<DataReference>,
-    /// Text and offset of addresses that may mean the function behind them ([`Text::tie_biased`]), and where they are.
+    /// Text and offset of addresses that may mean the function behind them ([`Text::keep_biased_together`]), and where they are.
     pub(super) addresses: Vec<(usize, u64, SectionPlace)>,
     /// Addresses in data that look like no label and are none, unless a table is there ([`super::jump_tables`]).
     pub(super) mid_function_addresses: Vec<Retargeted>,
@@ -115,11 +115,11 @@ pub(super) fn read(context: &SplitContext<'_, '_>, texts: &mut [Text<'_>]) -> Re
     }
     for (text, offset, _) in &found.addresses {
         if let Some(text) = texts.get_mut(*text) {
-            text.tie_biased(*offset);
+            text.keep_biased_together(*offset);
         }
     }
     for text in texts.iter_mut() {
-        text.close_ties();
+        text.form_parts();
     }
     Ok(found)
 }
@@ -334,11 +334,9 @@ impl Reader<'_, '_, '_> {
             return Err((Limit::AmbiguousTarget, "by a section symbol of its own kind".to_owned()));
         }
         let (ty, addend) = (type_of(rela), rela.r_addend.get(LE));
-        // The types whose target is a table entry, a size or nothing: what counts is the symbol.
-        let by_name = matches!(ty, 0 | 3 | 9 | 27 | 28 | 30 | 32 | 33 | 41..=43 | 46 | 49);
         let delta = match self.source {
             ReferenceSource::Unwind | ReferenceSource::Other => return Ok(()),
-            _ if by_name => return Ok(()),
+            _ if ignores_addend(ty) => return Ok(()),
             ReferenceSource::Code(_) => instruction.and_then(|i| meaning(rela, &i)),
             // Anything from the last byte of the field to the end of the longest instruction.
             ReferenceSource::Raw
@@ -348,7 +346,7 @@ impl Reader<'_, '_, '_> {
             }
             ReferenceSource::Raw => None,
             // The distance to a table, whose start is not known here.
-            ReferenceSource::Data if matches!(ty, 2 | 24) => return Ok(()),
+            ReferenceSource::Data if matches!(ty, R_X86_64_PC32 | R_X86_64_PC64) => return Ok(()),
             ReferenceSource::Data => Some(addend),
         };
         let own = target.part_at(entry.value);

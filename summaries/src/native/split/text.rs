@@ -44,8 +44,8 @@ pub(super) struct Text<'a> {
     pub(super) functions: Vec<Function>,
     /// How many places have a function symbol: with one there is nothing to gain.
     pub(super) places: usize,
-    /// `ties[i]`: function i stays together with function i + 1. Kept as differences until [`Text::close_ties`].
-    pub(super) ties: Vec<i32>,
+    /// `joins[i]`: function i stays together with function i + 1. Kept as differences until [`Text::form_parts`].
+    pub(super) joins: Vec<i32>,
     /// For each function its part, ascending; the number of the part's first function.
     pub(super) part: Vec<usize>,
     /// Of all functions, ascending, in the pieces that were decoded apart from each other.
@@ -59,9 +59,9 @@ pub(super) struct Text<'a> {
     /// Jumps from one function to another without relocation: the displacement and where it leads.
     pub(super) jumps: Vec<(u64, u64)>,
     /// The functions that others lead into by fields too short for a relocation, or by falling into them.
-    pub(super) short: Vec<usize>,
+    pub(super) short_branch_links: Vec<usize>,
     /// Addresses in the section that code of it has without a relocation.
-    pub(super) formed: Vec<u64>,
+    pub(super) address_taken_offsets: Vec<u64>,
     /// A table leads into it whose base is not proved: it is divided, but not understood.
     pub(super) has_loose_tables: bool,
     /// Why it is not understood: its functions are neither told apart nor followed.
@@ -130,22 +130,22 @@ impl Text<'_> {
     }
 
     /// Keep the functions `a` to `b` together.
-    pub(super) fn tie(&mut self, a: usize, b: usize) {
+    pub(super) fn keep_together(&mut self, a: usize, b: usize) {
         let (a, b) = (a.min(b), a.max(b));
         for (at, by) in [(a, 1), (b, -1)] {
-            if let Some(tie) = self.ties.get_mut(at) {
-                *tie += by;
+            if let Some(join) = self.joins.get_mut(at) {
+                *join += by;
             }
         }
     }
 
     /// Keep the function that holds `offset` with the next one if that begins within the reach of a bias. Programs store
     /// `f - 1` where they tag pointers; it looks like an address in the function before.
-    pub(super) fn tie_biased(&mut self, offset: u64) {
+    pub(super) fn keep_biased_together(&mut self, offset: u64) {
         let Some(function) = self.function_at(offset) else { return };
         let next = self.functions.get(function + 1);
         if next.is_some_and(|next| next.start - offset <= MAX_BIAS) {
-            self.tie(function, function + 1);
+            self.keep_together(function, function + 1);
         }
     }
 
@@ -159,7 +159,7 @@ impl Text<'_> {
 
     /// Parts begin where the alignment of each function in them can be kept: a part is moved as a whole, and one that begins
     /// at a multiple of 16 can't hold a function that is aligned to 64. It takes in the functions before it instead.
-    pub(super) fn tie_aligned(&mut self, section_align: u64) {
+    pub(super) fn keep_aligned_together(&mut self, section_align: u64) {
         let mut align = 1;
         for i in (1..self.functions.len()).rev() {
             let Some(function) = self.functions.get(i) else { continue };
@@ -170,22 +170,22 @@ impl Text<'_> {
             }
             match function.start.is_multiple_of(align) {
                 true => align = 1,
-                false => self.tie(i - 1, i),
+                false => self.keep_together(i - 1, i),
             }
         }
-        self.close_ties();
+        self.form_parts();
     }
 
-    /// Work out [`Text::part`] from the ties that were found.
-    pub(super) fn close_ties(&mut self) {
+    /// Work out [`Text::part`] from the joins that were found.
+    pub(super) fn form_parts(&mut self) {
         let (mut depth, mut first) = (0, 0);
         self.part.clear();
-        for (i, tie) in self.ties.iter().enumerate() {
+        for (i, join) in self.joins.iter().enumerate() {
             if depth == 0 {
                 first = i;
             }
             self.part.push(first);
-            depth += tie;
+            depth += join;
         }
     }
 

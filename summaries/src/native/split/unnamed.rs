@@ -56,7 +56,7 @@ pub(super) fn refuse(context: &SplitContext<'_, '_>, texts: &mut [Text<'_>], fou
         }
     }
     for (index, text) in texts.iter().enumerate() {
-        for function in &text.short {
+        for function in &text.short_branch_links {
             at(index, Some(*function), &|k| k.referred = true);
         }
         for crossing in &text.intra_section_refs {
@@ -79,11 +79,11 @@ pub(super) fn refuse(context: &SplitContext<'_, '_>, texts: &mut [Text<'_>], fou
         let code = context.text_of(retarget.at.0).is_some();
         at(retarget.text, function, &|k| k.referred |= !own && (starts || code));
     }
-    let mut formed: Vec<(usize, u64, Option<SectionPlace>)> = Vec::new();
+    let mut taken: Vec<(usize, u64, Option<SectionPlace>)> = Vec::new();
     for (index, text) in texts.iter().enumerate() {
-        formed.extend(text.formed.iter().map(|offset| (index, *offset, None)));
+        taken.extend(text.address_taken_offsets.iter().map(|offset| (index, *offset, None)));
     }
-    formed.extend(found.addresses.iter().map(|(text, offset, from)| (*text, *offset, Some(*from))));
+    taken.extend(found.addresses.iter().map(|(text, offset, from)| (*text, *offset, Some(*from))));
     let lonely: Vec<Vec<u64>> = texts
         .iter()
         .zip(&known)
@@ -93,7 +93,7 @@ pub(super) fn refuse(context: &SplitContext<'_, '_>, texts: &mut [Text<'_>], fou
             lonely.map(|(function, _)| function.start).collect()
         })
         .collect();
-    for (index, offset, from) in formed {
+    for (index, offset, from) in taken {
         let (Some(text), Some(known)) = (texts.get_mut(index), known.get(index)) else { continue };
         let Some(function) = text.starting_at(offset) else { continue };
         if text.refusal.is_some() || from.is_some_and(|from| is_hand_written(context, from)) {
@@ -113,7 +113,7 @@ pub(super) fn refuse(context: &SplitContext<'_, '_>, texts: &mut [Text<'_>], fou
         let meant = lonely.get(first..behind).unwrap_or(&[]);
         for start in meant.first().into_iter().chain(meant.last()) {
             if let Some(other) = text.starting_at(*start) {
-                text.tie(function, other);
+                text.keep_together(function, other);
             }
         }
     }

@@ -121,14 +121,14 @@ fn through() -> FunctionSummary {
     }
 }
 
-fn passed_on(mut function: FunctionSummary) -> FunctionSummary {
+fn merged(mut function: FunctionSummary) -> FunctionSummary {
     merge_passthrough(&mut function);
     function
 }
 
 #[test]
 fn what_is_never_in_the_first_register_is_one_value() {
-    let made = passed_on(through());
+    let made = merged(through());
     assert_eq!(made.parameters, named(&[(16, 0), (17, 1), (18, 1)]));
     assert_eq!(made.results, named(&[(16, 3), (17, 1), (18, 1)]));
     assert_eq!(made.call_sites, [site(&[(16, 0), (17, 1), (18, 1)], &[(16, 3), (17, 1), (18, 1)])]);
@@ -148,7 +148,7 @@ fn what_is_done_something_with_stays_as_it_is() {
     for used in uses {
         let mut function = through();
         function.constraints.push(used);
-        let made = passed_on(function.clone());
+        let made = merged(function.clone());
         let touched = if used == uses[2] { 1 } else { 4 };
         let same = |v: u32| {
             made.parameters.contains(&(18, ValueIdx(v))) || made.results.contains(&(18, ValueIdx(v)))
@@ -166,7 +166,7 @@ fn what_is_done_something_with_stays_as_it_is() {
     for change in changes {
         let mut function = through();
         change(&mut function);
-        let made = passed_on(function);
+        let made = merged(function);
         assert_eq!(made.parameters.last(), Some(&(18, ValueIdx(2))), "{made:#?}");
         assert_eq!(made.results.last(), Some(&(18, ValueIdx(1))), "{made:#?}");
     }
@@ -183,16 +183,16 @@ fn what_comes_back_as_it_was_passed_is_no_result() {
         ..empty()
     };
     // Register 17 is not one that says so.
-    assert_eq!(passed_on(function.clone()).results, named(&[(17, 2)]));
+    assert_eq!(merged(function.clone()).results, named(&[(17, 2)]));
     // Something else may come back.
     let also = FunctionSummary {
         constraints: vec![copy(1, 3), Constraint::Unknown { to: ValueIdx(3) }],
         ..function.clone()
     };
-    assert_eq!(passed_on(also).results, named(&[(16, 3), (17, 2)]));
+    assert_eq!(merged(also).results, named(&[(16, 3), (17, 2)]));
     let called = FunctionSummary { call_sites: vec![site(&[], &[(16, 3)])], ..function.clone() };
-    assert_eq!(passed_on(called).results, named(&[(16, 1), (17, 2)]));
+    assert_eq!(merged(called).results, named(&[(16, 1), (17, 2)]));
     // What came in another register.
     let swapped = FunctionSummary { results: named(&[(16, 2), (17, 1)]), ..function };
-    assert_eq!(passed_on(swapped.clone()).results, swapped.results);
+    assert_eq!(merged(swapped.clone()).results, swapped.results);
 }

@@ -1,4 +1,4 @@
-//! The treatment of each relocation: keep, retarget, resolve here, remove.
+//! The action of each relocation: keep, retarget, resolve here, remove.
 //!
 //! In an allocated section every relocation stays, and one whose symbol has no definition left is an error: the
 //! plan was wrong. In a section that is not allocated (debug information above all) a relocation to what is
@@ -28,7 +28,7 @@ use crate::plan::Action;
 
 /// What becomes of one relocation in the emitted object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Treatment {
+pub(super) enum RelocationAction {
     Keep,
     /// Replaced by this value, in the width of the relocated field.
     Resolve(u64),
@@ -109,20 +109,20 @@ pub(super) fn field_of(kind: RelocationType) -> Option<(u8, Formula)> {
 }
 
 /// Decide one relocation. `near` is any number to begin with, and then what the last decision left there.
-pub(super) fn treat(
+pub(super) fn action_of(
     input: &Input<'_>,
     symbols: &Symbols<'_>,
     parts: &SplitSections<'_>,
     target: Target,
     entry: &Rela,
     near: &mut usize,
-) -> Result<Treatment> {
+) -> Result<RelocationAction> {
     let symbol = entry.r_sym(LE, false);
     if symbol as usize >= input.symbols.len() && input.added_section(symbol).is_some() {
-        return Ok(Treatment::Keep);
+        return Ok(RelocationAction::Keep);
     }
     if parts.belongs_to_dropped_jump_table(target.section, entry.r_offset.get(LE)) {
-        return Ok(Treatment::Remove);
+        return Ok(RelocationAction::Remove);
     }
     if let Some(parted) = parts.of_symbol(input, symbol)? {
         return treat_part(input, parts, target, entry, parted, near);
@@ -143,7 +143,7 @@ pub(super) fn treat(
             SymbolDisposition::Gone => true,
         }
     };
-    if dangles { resolve(input, target, entry) } else { Ok(Treatment::Keep) }
+    if dangles { resolve(input, target, entry) } else { Ok(RelocationAction::Keep) }
 }
 
 /// Decide one relocation against the section symbol of a parted section.
@@ -154,7 +154,7 @@ fn treat_part(
     entry: &Rela,
     parted: &Parted,
     near: &mut usize,
-) -> Result<Treatment> {
+) -> Result<RelocationAction> {
     let (offset, addend) = (entry.r_offset.get(LE), entry.r_addend.get(LE));
     let error = |what: &str| {
         let of = String::from_utf8_lossy(input.section_name(parted.section as usize));
@@ -199,13 +199,17 @@ fn treat_part(
     match spot {
         OffsetLocation::Run(run) => {
             let start = parted.run(run).map_or(0, |r| r.start) as i64;
-            Ok(Treatment::Retarget { section: parted.section, run, addend: addend.wrapping_sub(start) })
+            Ok(RelocationAction::Retarget {
+                section: parted.section,
+                run,
+                addend: addend.wrapping_sub(start),
+            })
         }
         OffsetLocation::Stub(run) if target.alloc => {
             let start = parted.run(run).map_or(0, |r| r.start) as i64;
             let addend = addend.wrapping_sub(start);
             match !target.unwind && means_entry(target, entry, addend) {
-                true => Ok(Treatment::Retarget { section: parted.section, run, addend }),
+                true => Ok(RelocationAction::Retarget { section: parted.section, run, addend }),
                 false => Err(into_stub(input, target, entry)),
             }
         }
@@ -238,7 +242,7 @@ fn into_stub(input: &Input<'_>, target: Target, entry: &Rela) -> crate::error::E
 }
 
 /// The value for a target that is dropped; an error in an allocated section.
-fn resolve(input: &Input<'_>, target: Target, entry: &Rela) -> Result<Treatment> {
+fn resolve(input: &Input<'_>, target: Target, entry: &Rela) -> Result<RelocationAction> {
     let symbol = entry.r_sym(LE, false);
     let kind = entry.r_type(LE, false);
     let offset = entry.r_offset.get(LE);
@@ -265,7 +269,7 @@ fn resolve(input: &Input<'_>, target: Target, entry: &Rela) -> Result<Treatment>
         None => (0, 0),
     };
     let addend = entry.r_addend.get(LE) as u64;
-    Ok(Treatment::Resolve(match formula {
+    Ok(RelocationAction::Resolve(match formula {
         Formula::Nothing => 0,
         Formula::Address => target.tombstone.unwrap_or(value.wrapping_add(addend)),
         Formula::Relative => value.wrapping_add(addend).wrapping_sub(offset),

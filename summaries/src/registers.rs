@@ -1,0 +1,66 @@
+//! Numbers of the registers of x86-64 that values are followed in, and sets of them.
+//!
+//! The general registers have the numbers of their encoding (Intel's manual, volume 2, table 3-1), the vector registers follow them.
+
+/// A register that crosses the border of a function: 0 to 15 are the general registers by their number in the encoding
+/// (0 is rax, 4 is rsp), 16 to 47 the vector registers xmm0 to xmm31 (with all of ymm and zmm), 48 the stack of the x87 unit.
+pub type Register = u8;
+
+pub const RAX: Register = 0;
+pub const RCX: Register = 1;
+pub const RDX: Register = 2;
+pub const RBX: Register = 3;
+pub const RSP: Register = 4;
+pub const RBP: Register = 5;
+pub const RSI: Register = 6;
+pub const RDI: Register = 7;
+pub const R8: Register = 8;
+pub const R9: Register = 9;
+pub const R10: Register = 10;
+pub const R11: Register = 11;
+pub const R12: Register = 12;
+pub const R13: Register = 13;
+pub const R14: Register = 14;
+pub const R15: Register = 15;
+/// The first of the vector registers.
+pub const XMM0: Register = 16;
+pub const XMM1: Register = 17;
+pub const XMM2: Register = 18;
+pub const XMM3: Register = 19;
+/// The last of the vector registers that the conventions of C and C++ pass arguments in.
+pub const XMM7: Register = 23;
+/// The stack of the x87 unit, all of its registers.
+pub const X87: Register = 48;
+
+/// The general registers in which the convention of C passes arguments, in order (psABI 3.2.3).
+pub const ARGUMENTS: [Register; 6] = [RDI, RSI, RDX, RCX, R8, R9];
+
+/// xmm0 to xmm7, a bit per register.
+const VECTOR_ARGUMENTS: u64 = 0xff << XMM0;
+
+/// All registers that summaries have, but the stack of the x87 unit.
+pub const ALL: u64 = (1 << X87) - 1;
+
+/// rax, rdx, xmm0 and xmm1: what carries a result, and may hold what it held before if it carries none.
+pub const PRESERVABLE: u64 = set(&[RAX, RDX, XMM0, XMM1]);
+
+/// What the conventions of C and C++ pass arguments in: rdi, rsi, rdx, rcx, r8, r9, r10 (the static chain) and xmm0 to xmm7.
+pub const CONVENTIONAL: u64 = set(&ARGUMENTS) | set(&[R10]) | VECTOR_ARGUMENTS;
+
+/// What unseen code may be passed something in: [`CONVENTIONAL`] registers, and rax, which it may leave alone.
+pub const PASSED: u64 = CONVENTIONAL | set(&[RAX]);
+
+/// A set of registers, a bit for each.
+pub const fn set(registers: &[Register]) -> u64 {
+    let (mut bits, mut rest) = (0, registers);
+    while let [register, others @ ..] = rest {
+        bits |= 1 << *register;
+        rest = others;
+    }
+    bits
+}
+
+/// Whether the register is in the set.
+pub const fn has(set: u64, register: Register) -> bool {
+    register < 64 && set & 1 << register != 0
+}
