@@ -140,6 +140,7 @@ cases! {
     cv_thunks
     cv_thunks_inline
     cv_trampoline
+    cv_unfollowed_mapping
     cv_unprotected_elsewhere
     cv_unseen_files
     cv_vectors

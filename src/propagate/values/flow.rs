@@ -261,11 +261,13 @@ impl<'s> Flow<'s> {
         }
     }
 
-    /// What is not followed may do with functions and variables of libraries whatever it likes.
+    /// What is not followed may do with functions and variables of libraries whatever it likes. Where it maps memory the front
+    /// ends have looked.
     fn externals_escape(&mut self, atom: AtomId) {
         let (position, local, summary) = self.world.locate(atom);
         for r in summary.references_of(local).iter().filter(|r| r.kind != ReferenceKind::Unwind) {
-            if let place @ (ResolvedPlace::External(_), _) = self.world.place(position, r.target, 0) {
+            let place = self.world.place(position, r.target, 0);
+            if matches!(place.0, ResolvedPlace::External(symbol) if !self.is_mapping(symbol)) {
                 self.hold(ESCAPED, place);
             }
         }

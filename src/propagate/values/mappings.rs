@@ -23,7 +23,7 @@ pub struct FixedMapping {
 }
 
 impl Flow<'_> {
-    fn is_mapping(&self, symbol: SymbolId) -> bool {
+    pub(super) fn is_mapping(&self, symbol: SymbolId) -> bool {
         summaries::maps_memory(self.world.sources.resolution.symbols[symbol].name)
     }
 
