@@ -142,7 +142,10 @@ pub(super) fn compare(corpus: &Corpus, link: &Link, pruner: &Path) -> Result<Com
             compared.add(&place, theirs.as_ref(), &ours.site(function, *at));
         }
     }
-    compared.errors.extend(compared.only_llvm.iter().chain(&compared.not_contained).cloned());
+    // Where the module lies on this machine says nothing.
+    let folder = format!("{}/", scratch.display());
+    let found = compared.only_llvm.iter().chain(&compared.not_contained);
+    compared.errors.extend(found.map(|error| error.replace(&folder, "")));
     Ok(compared)
 }
 
