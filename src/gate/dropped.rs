@@ -150,11 +150,12 @@ pub(super) fn of_start_stop(link: LinkInputs<'_>, index: &Index, liveness: &Live
     Some((Some(index.modules[position].module), link_limit(Limit::StartStopSection, detail)))
 }
 
-/// A symbol that `--defsym`, `-init` or `-fini` names, in a part of a section: mold's `--gc-sections` knows nothing of it and keeps it only for
-/// what else is in the section.
+/// A symbol that `--defsym`, `-init` or `-fini` names, in a part of a section: mold's `--gc-sections` knows nothing of it, nor wild's of
+/// `--defsym`, and keeps it only for what else is in the section.
 pub(super) fn of_named_parts(link: LinkInputs<'_>, index: &Index) -> Option<PlacedLimit> {
     let LinkInputs { config, resolution, summaries, .. } = link;
-    if !config.gc_sections || config.linker.dialect != Dialect::Mold {
+    let dialect = config.linker.dialect;
+    if !config.gc_sections || !matches!(dialect, Dialect::Mold | Dialect::Wild) {
         return None;
     }
     let by_defsym = |symbol: SymbolId| {
@@ -162,7 +163,7 @@ pub(super) fn of_named_parts(link: LinkInputs<'_>, index: &Index) -> Option<Plac
         config.defsym.iter().any(|d| symbols_of(&d.expression).any(|word| word.as_bytes() == name))
     };
     let is_named = |root: &Root| match root.reason {
-        RootReason::InitFiniSymbol => true,
+        RootReason::InitFiniSymbol => dialect == Dialect::Mold,
         RootReason::Script => root.symbol.is_some_and(by_defsym),
         _ => false,
     };

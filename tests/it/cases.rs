@@ -139,8 +139,8 @@ cases! {
     cv_thread_elsewhere
     cv_thunks
     cv_thunks_inline
+    cv_tls_relaxed
     cv_trampoline
-    cv_unfollowed_mapping
     cv_unprotected_elsewhere
     cv_unseen_files
     cv_vectors

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use rustc_hash::FxHashMap;
 use summaries::models::MemoryIdx;
+use summaries::registers::RAX;
 use summaries::relation::{Constraint, FunctionSummary};
 use summaries::{AtomIdx, AtomKind, ReferenceKind, ValueIdx, atom_flags};
 
@@ -261,13 +262,11 @@ impl<'s> Flow<'s> {
         }
     }
 
-    /// What is not followed may do with functions and variables of libraries whatever it likes. Where it maps memory the front
-    /// ends have looked.
+    /// What is not followed may do with functions and variables of libraries whatever it likes.
     fn externals_escape(&mut self, atom: AtomId) {
         let (position, local, summary) = self.world.locate(atom);
         for r in summary.references_of(local).iter().filter(|r| r.kind != ReferenceKind::Unwind) {
-            let place = self.world.place(position, r.target, 0);
-            if matches!(place.0, ResolvedPlace::External(symbol) if !self.is_mapping(symbol)) {
+            if let place @ (ResolvedPlace::External(_), _) = self.world.place(position, r.target, 0) {
                 self.hold(ESCAPED, place);
             }
         }
@@ -386,7 +385,7 @@ impl<'s> Flow<'s> {
                 let function = self.function_of(atom);
                 let result = function.and_then(|f| {
                     let results = &self.summary(f).results;
-                    let found = results.iter().find(|r| r.0 == summaries::models::RESULT_REGISTER);
+                    let found = results.iter().find(|r| r.0 == RAX);
                     found.map(|r| (f, r.1))
                 });
                 match result {

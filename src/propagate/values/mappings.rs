@@ -23,7 +23,7 @@ pub struct FixedMapping {
 }
 
 impl Flow<'_> {
-    pub(super) fn is_mapping(&self, symbol: SymbolId) -> bool {
+    fn is_mapping(&self, symbol: SymbolId) -> bool {
         summaries::maps_memory(self.world.sources.resolution.symbols[symbol].name)
     }
 

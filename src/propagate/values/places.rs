@@ -116,7 +116,8 @@ impl<'s> LinkPlaces<'s> {
             },
             Prevailing::Dso(_) => ResolvedPlace::External(id),
             Prevailing::Linker => ResolvedPlace::Unknown,
-            Prevailing::Undefined { weak } if self.dynamic && (!weak || self.process.has_other_libraries) => {
+            // The loader finds it, or the linker has a meaning for it: `__tls_get_addr` in a static link, whose calls it relaxes.
+            Prevailing::Undefined { weak } if !weak || self.dynamic && self.process.has_other_libraries => {
                 ResolvedPlace::Unknown
             }
             Prevailing::Undefined { .. } => ResolvedPlace::Nothing,
