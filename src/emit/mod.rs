@@ -20,6 +20,7 @@ mod link_line;
 pub mod object;
 mod overlay;
 mod parts;
+mod relocation_action;
 mod relocations;
 mod sections;
 mod strings;
@@ -31,7 +32,6 @@ mod tables;
 pub mod tree;
 #[cfg(test)]
 mod tests;
-mod relocation_action;
 mod unwind;
 mod write;
 

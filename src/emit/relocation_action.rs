@@ -42,9 +42,9 @@ pub(super) enum RelocationAction {
     Remove,
 }
 
-/// How the fields of a section are resolved.
+/// The section that relocations apply to, and how its fields are resolved.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Target {
+pub(super) struct RelocatedSection {
     pub(super) section: u32,
     alloc: bool,
     unwind: bool,
@@ -54,7 +54,7 @@ pub(super) struct Target {
     tombstone: Option<u64>,
 }
 
-impl Target {
+impl RelocatedSection {
     pub(super) fn of(input: &Input<'_>, index: usize) -> Result<Self> {
         let flags = input.section(index)?.sh_flags.get(LE).0;
         let name = input.section_name(index);
@@ -65,7 +65,7 @@ impl Target {
             _ if old_style || name.starts_with(b".debug") => Some(0),
             _ => None,
         };
-        Ok(Target {
+        Ok(RelocatedSection {
             section: index as u32,
             alloc: flags & elf::SHF_ALLOC.0 != 0,
             unwind: input.role(index) == Role::Unwind,
@@ -113,7 +113,7 @@ pub(super) fn action_of(
     input: &Input<'_>,
     symbols: &Symbols<'_>,
     parts: &SplitSections<'_>,
-    target: Target,
+    relocated: RelocatedSection,
     entry: &Rela,
     near: &mut usize,
 ) -> Result<RelocationAction> {
@@ -121,18 +121,18 @@ pub(super) fn action_of(
     if symbol as usize >= input.symbols.len() && input.added_section(symbol).is_some() {
         return Ok(RelocationAction::Keep);
     }
-    if parts.belongs_to_dropped_jump_table(target.section, entry.r_offset.get(LE)) {
+    if parts.belongs_to_dropped_jump_table(relocated.section, entry.r_offset.get(LE)) {
         return Ok(RelocationAction::Remove);
     }
     if let Some(parted) = parts.of_symbol(input, symbol)? {
-        return treat_part(input, parts, target, entry, parted, near);
+        return treat_part(input, parts, relocated, entry, parted, near);
     }
     let disposition = symbols.disposition(symbol)?;
     let stub = symbols.is_stub(symbol);
-    if stub && target.alloc && !means_entry(target, entry, entry.r_addend.get(LE)) {
-        return Err(into_stub(input, target, entry));
+    if stub && relocated.alloc && !means_entry(relocated, entry, entry.r_addend.get(LE)) {
+        return Err(into_stub(input, relocated, entry));
     }
-    let dangles = if target.alloc {
+    let dangles = if relocated.alloc {
         disposition == SymbolDisposition::Gone
     } else {
         match disposition {
@@ -143,14 +143,14 @@ pub(super) fn action_of(
             SymbolDisposition::Gone => true,
         }
     };
-    if dangles { resolve(input, target, entry) } else { Ok(RelocationAction::Keep) }
+    if dangles { resolve(input, relocated, entry) } else { Ok(RelocationAction::Keep) }
 }
 
 /// Decide one relocation against the section symbol of a parted section.
 fn treat_part(
     input: &Input<'_>,
     parts: &SplitSections<'_>,
-    target: Target,
+    relocated: RelocatedSection,
     entry: &Rela,
     parted: &Parted,
     near: &mut usize,
@@ -159,19 +159,19 @@ fn treat_part(
     let error = |what: &str| {
         let of = String::from_utf8_lossy(input.section_name(parted.section as usize));
         let message = format!("the relocation at {offset:#x} against section {of} + {addend:#x} {what}");
-        Err(input.about(target.section as usize, message))
+        Err(input.about(relocated.section as usize, message))
     };
     if field_of(entry.r_type(LE, false)).is_some_and(|(_, formula)| formula == Formula::Size) {
         return error("asks for a size that is not what it was");
     }
-    let is_debug = !target.alloc && target.tombstone.is_some();
-    let spot = if target.alloc && !target.unwind || is_debug {
+    let is_debug = !relocated.alloc && relocated.tombstone.is_some();
+    let spot = if relocated.alloc && !relocated.unwind || is_debug {
         let atom = match is_debug {
             true => {
                 let place = u64::try_from(addend).unwrap_or(0);
-                parts.described((target.section, offset), parted.section, place, near)
+                parts.described((relocated.section, offset), parted.section, place, near)
             }
-            false => parts.retarget(target.section, offset).or(parted.only()),
+            false => parts.retarget(relocated.section, offset).or(parted.only()),
         };
         let Some(atom) = atom else { return error("has no known target") };
         let (atom, action) = parts.atom(atom)?;
@@ -185,12 +185,12 @@ fn treat_part(
     } else {
         match u64::try_from(addend) {
             // It may be the end of a range that stays, or the start of one that goes, or the other way round.
-            Ok(place) if !target.alloc && parted.is_seam(place) => {
+            Ok(place) if !relocated.alloc && parted.is_seam(place) => {
                 return error("is where a part ends and another begins");
             }
             Ok(place) => match parted.spot(place) {
                 // The end of a range, or of the section.
-                OffsetLocation::Nowhere if !target.alloc => parted.ended(place),
+                OffsetLocation::Nowhere if !relocated.alloc => parted.ended(place),
                 spot => spot,
             },
             Err(_) => OffsetLocation::Nowhere,
@@ -205,58 +205,58 @@ fn treat_part(
                 addend: addend.wrapping_sub(start),
             })
         }
-        OffsetLocation::Stub(run) if target.alloc => {
+        OffsetLocation::Stub(run) if relocated.alloc => {
             let start = parted.run(run).map_or(0, |r| r.start) as i64;
             let addend = addend.wrapping_sub(start);
-            match !target.unwind && means_entry(target, entry, addend) {
+            match !relocated.unwind && means_entry(relocated, entry, addend) {
                 true => Ok(RelocationAction::Retarget { section: parted.section, run, addend }),
-                false => Err(into_stub(input, target, entry)),
+                false => Err(into_stub(input, relocated, entry)),
             }
         }
-        OffsetLocation::Dropped if target.alloc => error("refers to what is dropped"),
-        OffsetLocation::Dropped | OffsetLocation::Stub(_) => resolve(input, target, entry),
+        OffsetLocation::Dropped if relocated.alloc => error("refers to what is dropped"),
+        OffsetLocation::Dropped | OffsetLocation::Stub(_) => resolve(input, relocated, entry),
         OffsetLocation::Nowhere => error("refers to no function"),
     }
 }
 
 /// Whether `addend`, counted from the start of a stub, means that start. A table of distances has another bias for each
 /// entry, so that there nothing can be said.
-fn means_entry(target: Target, entry: &Rela, addend: i64) -> bool {
+fn means_entry(relocated: RelocatedSection, entry: &Rela, addend: i64) -> bool {
     match entry.r_type(LE, false) {
         elf::R_X86_64_NONE => true,
         elf::R_X86_64_64 | elf::R_X86_64_32 | elf::R_X86_64_32S | elf::R_X86_64_16 | elf::R_X86_64_8 => {
             addend == 0
         }
-        elf::R_X86_64_PC32 | elf::R_X86_64_PLT32 if target.code => is_biased_entry(addend),
+        elf::R_X86_64_PC32 | elf::R_X86_64_PLT32 if relocated.code => is_biased_entry(addend),
         elf::R_X86_64_SIZE32 | elf::R_X86_64_SIZE64 => false,
         _ => true,
     }
 }
 
-fn into_stub(input: &Input<'_>, target: Target, entry: &Rela) -> crate::error::Error {
+fn into_stub(input: &Input<'_>, relocated: RelocatedSection, entry: &Rela) -> crate::error::Error {
     let offset = entry.r_offset.get(LE);
     let symbol = entry.r_sym(LE, false) as usize;
     let message = format!("the relocation at {offset:#x} refers to the body of a stub");
     let name = String::from_utf8_lossy(input.symbol_name(symbol)).into_owned();
-    input.about(target.section as usize, message).at_symbol(name)
+    input.about(relocated.section as usize, message).at_symbol(name)
 }
 
 /// The value for a target that is dropped; an error in an allocated section.
-fn resolve(input: &Input<'_>, target: Target, entry: &Rela) -> Result<RelocationAction> {
+fn resolve(input: &Input<'_>, relocated: RelocatedSection, entry: &Rela) -> Result<RelocationAction> {
     let symbol = entry.r_sym(LE, false);
     let kind = entry.r_type(LE, false);
     let offset = entry.r_offset.get(LE);
     let error = |message: String| {
         let name = String::from_utf8_lossy(input.symbol_name(symbol as usize)).into_owned();
         let name = if name.is_empty() { format!("[{symbol}]") } else { name };
-        Err(input.about(target.section as usize, message).at_symbol(name))
+        Err(input.about(relocated.section as usize, message).at_symbol(name))
     };
-    if target.alloc {
+    if relocated.alloc {
         return error(format!(
             "the relocation at {offset:#x} refers to a symbol whose definition is dropped"
         ));
     }
-    if target.compressed {
+    if relocated.compressed {
         return error(format!("the field at {offset:#x} is of compressed contents"));
     }
     let Some((_, formula)) = field_of(kind) else {
@@ -271,7 +271,7 @@ fn resolve(input: &Input<'_>, target: Target, entry: &Rela) -> Result<Relocation
     let addend = entry.r_addend.get(LE) as u64;
     Ok(RelocationAction::Resolve(match formula {
         Formula::Nothing => 0,
-        Formula::Address => target.tombstone.unwrap_or(value.wrapping_add(addend)),
+        Formula::Address => relocated.tombstone.unwrap_or(value.wrapping_add(addend)),
         Formula::Relative => value.wrapping_add(addend).wrapping_sub(offset),
         Formula::Size => size.wrapping_add(addend),
     }))

@@ -12,7 +12,7 @@ use rayon::prelude::*;
 
 use super::input::{Input, LE, Rela, Role};
 use super::parts::SplitSections;
-use super::relocation_action::{RelocationAction, Target, action_of, field_of};
+use super::relocation_action::{RelocatedSection, RelocationAction, action_of, field_of};
 use super::sections::{PartRelocations, SectionDisposition};
 use super::symbol_table::EmittedSymbols;
 use super::symbols::Symbols;
@@ -73,9 +73,9 @@ pub(super) fn scan(
         if !dispositions.keeps(index) {
             continue;
         }
-        let target = Target::of(input, target_index)?;
-        let parted = parts.of(target.section);
-        let actions = actions(input, unwind, parts, symbols, target, entries)?;
+        let relocated = RelocatedSection::of(input, target_index)?;
+        let parted = parts.of(relocated.section);
+        let actions = actions(input, unwind, parts, symbols, relocated, entries)?;
         let mut any = entries.is_empty() && parted.is_none();
         for (entry, action) in entries.iter().zip(&actions) {
             let symbol = entry.r_sym(LE, false);
@@ -88,7 +88,7 @@ pub(super) fn scan(
             }
             match *action {
                 RelocationAction::Keep => {
-                    check_unmoved(input, unwind, target, entry)?;
+                    check_unmoved(input, unwind, relocated, entry)?;
                     symbols.note_kept(symbol);
                     any = true;
                 }
@@ -100,7 +100,7 @@ pub(super) fn scan(
                 RelocationAction::Resolve(value) => {
                     let width = field_of(entry.r_type(LE, false)).map_or(0, |(width, _)| width);
                     let value = truncate(value, width);
-                    scan.patches.push(Patch { section: target.section, offset, width, value });
+                    scan.patches.push(Patch { section: relocated.section, offset, width, value });
                 }
             }
         }
@@ -121,10 +121,10 @@ fn actions(
     unwind: &Unwind,
     parts: &SplitSections<'_>,
     symbols: &Symbols<'_>,
-    target: Target,
+    relocated: RelocatedSection,
     entries: &[Rela],
 ) -> Result<Vec<RelocationAction>> {
-    let (moved, parted) = (unwind.of(target.section), parts.of(target.section));
+    let (moved, parted) = (unwind.of(relocated.section), parts.of(relocated.section));
     let goes = |offset: u64| {
         moved.is_some_and(|m| m.relocated(offset).is_none())
             || parted.is_some_and(|p| p.run_at(offset).is_none())
@@ -133,7 +133,7 @@ fn actions(
         let mut near = 0;
         let action = |entry: &Rela| match goes(entry.r_offset.get(LE)) {
             true => Ok(RelocationAction::Remove),
-            false => action_of(input, symbols, parts, target, entry, &mut near),
+            false => action_of(input, symbols, parts, relocated, entry, &mut near),
         };
         entries.iter().map(action).collect::<Result<Vec<RelocationAction>>>()
     };
@@ -147,7 +147,12 @@ fn actions(
 
 /// A place inside an unwind section that moved can't be named by section symbol and addend any more: an addend
 /// may be a place or a bias. Its start does not move.
-fn check_unmoved(input: &Input<'_>, unwind: &Unwind, target: Target, entry: &Rela) -> Result<()> {
+fn check_unmoved(
+    input: &Input<'_>,
+    unwind: &Unwind,
+    relocated: RelocatedSection,
+    entry: &Rela,
+) -> Result<()> {
     if unwind.is_empty() {
         return Ok(());
     }
@@ -158,7 +163,7 @@ fn check_unmoved(input: &Input<'_>, unwind: &Unwind, target: Target, entry: &Rel
         && let super::input::SymbolPlace::Section(section) = input.place(symbol)?
         && unwind.of(section).is_some()
     {
-        return Err(input.about(target.section as usize, "refers to a place inside of a pruned .eh_frame"));
+        return Err(input.about(relocated.section as usize, "refers to a place inside of a pruned .eh_frame"));
     }
     Ok(())
 }

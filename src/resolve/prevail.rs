@@ -260,6 +260,7 @@ fn discard_groups(
 /// The better of two definitions; `Err` if both are strong, which linkers refuse.
 fn prefer(old: Option<Best>, new: Best, mold: bool) -> Result<Best, ()> {
     let Some(old) = old else { return Ok(new) };
+    // The lower one prevails.
     let rank = |b: &Best| match (b.entry, b.weak) {
         (Entry::Common(_), _) if mold => 3,
         (Entry::Common(_), _) => 1,

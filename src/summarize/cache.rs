@@ -1,7 +1,7 @@
 //! The cache of summaries and of pruned objects: a folder of files that are named by the hash of what they are made of.
 //!
-//! The key of a summary covers the bytes of the module, what was asked (the granularity of its atoms), the schema version and the version of
-//! this program; that of an object covers the key of its summary, its plan and this executable, so an entry is never stale.
+//! The key of a summary covers the bytes of the module, which of its atoms live where only those are read, what was asked (the granularity of
+//! its atoms, and whether debug information is left out), and the sources of the crate that makes it (the schema version); that of an object covers the key of its summary, its plan and this executable, so an entry is never stale.
 //! An entry ends with its own hash: what a crash or a full disk left behind is seen, ignored and replaced. Entries
 //! appear by rename, so concurrent links see whole ones only. No error of the cache is an error of the link. It is written to once the inputs
 //! were found to be what they were when they were hashed. A folder of somebody else, or to which others may write, is not used.
@@ -82,7 +82,7 @@ pub(super) fn hash_of_part(input: &InputHash, live: &[bool]) -> InputHash {
     hash_of_parts(&[input, &live.iter().map(|live| u8::from(*live)).collect::<Vec<_>>()])
 }
 
-/// Whether a module is asked for in the cache at all: one section has most of its code. Objects with a section for each function are
+/// Whether a module is looked up by what it divides into: one section has most of its code. Objects with a section for each function are
 /// summarised in the time that it takes to hash them, and so is LLVM bitcode.
 pub(super) fn pays(bytes: &[u8]) -> bool {
     let sizes = native::code_section_sizes(bytes);

@@ -6,13 +6,13 @@
 //! Left out: `__mmap` and its like, by which the C library means its own, and what it is told in turn is seen.
 
 use crate::limit::{Limit, LimitRecord, Severity};
-use crate::native::decode::Gpr;
+use crate::registers::{RCX, RDI, RSI, Register};
 use crate::summary::{Definition, ModuleSummary};
 
 pub(crate) struct Mapping {
     pub(crate) name: &'static [u8],
     /// The register of the argument that says where, or whether a place is said.
-    pub(crate) register: Gpr,
+    pub(crate) register: Register,
     /// Which argument that is, from 0.
     pub(crate) argument: usize,
     says: Says,
@@ -27,7 +27,7 @@ enum Says {
 }
 
 impl Mapping {
-    /// Whether a call with this constant for the argument leaves the place to the kernel.
+    /// Whether a call with this constant for the argument leaves the place to the kernel, or maps and protects no memory at all.
     pub(crate) fn leaves_it_open(&self, argument: u64) -> bool {
         match self.says {
             Says::Bits(bits) => argument & bits == 0,
@@ -42,11 +42,11 @@ const SYSTEM_CALLS: [u64; 5] = [9, 25, 30, 10, 329];
 
 /// `mmap(2)`, `shmat(2)`; `mremap(2)` takes a place if its flags have `MREMAP_FIXED`; `syscall(2)` is any of them, and more.
 const MAPPINGS: [Mapping; 5] = [
-    Mapping { name: b"mmap", register: 7, argument: 0, says: Says::Bits(u64::MAX) },
-    Mapping { name: b"mmap64", register: 7, argument: 0, says: Says::Bits(u64::MAX) },
-    Mapping { name: b"shmat", register: 6, argument: 1, says: Says::Bits(u64::MAX) },
-    Mapping { name: b"syscall", register: 7, argument: 0, says: Says::Values(SYSTEM_CALLS) },
-    Mapping { name: b"mremap", register: 1, argument: 3, says: Says::Bits(2) },
+    Mapping { name: b"mmap", register: RDI, argument: 0, says: Says::Bits(u64::MAX) },
+    Mapping { name: b"mmap64", register: RDI, argument: 0, says: Says::Bits(u64::MAX) },
+    Mapping { name: b"shmat", register: RSI, argument: 1, says: Says::Bits(u64::MAX) },
+    Mapping { name: b"syscall", register: RDI, argument: 0, says: Says::Values(SYSTEM_CALLS) },
+    Mapping { name: b"mremap", register: RCX, argument: 3, says: Says::Bits(2) },
 ];
 
 /// Count a module that is linked as it is, so that nobody looked at its calls, and that may call one of these.

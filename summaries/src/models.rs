@@ -9,7 +9,7 @@ mod words;
 
 use std::collections::BTreeMap;
 
-use crate::registers::{self, RAX, Register, XMM0, XMM1, XMM2};
+use crate::registers::{Register, XMM0, XMM1, XMM2};
 
 /// All that a function does with addresses. What no effect says does not happen.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -174,13 +174,8 @@ pub enum Passed {
     Unknown,
 }
 
-/// The registers of [`Argument`]s, by number.
-pub const ARGUMENT_REGISTERS: [Register; 6] = registers::ARGUMENTS;
-
 /// The registers of [`Numbers::Vectors`]: no function that computes takes more.
 pub const NUMBER_REGISTERS: [Register; 3] = [XMM0, XMM1, XMM2];
-
-pub const RESULT_REGISTER: Register = RAX;
 
 #[derive(Debug, Clone, Default)]
 pub struct Library {

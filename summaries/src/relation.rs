@@ -12,7 +12,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{AtomIdx, ValueIdx};
-pub use crate::registers::{PASSED, PRESERVABLE, Register};
+use crate::registers::Register;
 use crate::summary::Target;
 
 /// An address: what `value` holds, displaced by `offset` bytes; `None` is any displacement.

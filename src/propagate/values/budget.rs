@@ -1,7 +1,7 @@
 //! The budgets: how many objects a set tells apart, and how much work a link may be.
 //!
 //! A set that points to very many objects says little, and every access through it costs as many steps as it has
-//! elements. Beyond the budget the objects of the set become one (`join`): what any of them holds, all of them hold. That is sound
+//! elements. Beyond the budget the objects of the set become one (`joined_objects`): what any of them holds, all of them hold. That is sound
 //! (it only adds), keeps what is known of functions, and makes the rest of the work near-linear, as unification does (Steensgaard).
 //!
 //! Work is counted in steps, not in time: an element that was looked at, an edge along which the unknown went. Steps

@@ -8,9 +8,10 @@ use std::borrow::Cow;
 
 use summaries::ValueIdx;
 use summaries::models::{
-    ARGUMENT_REGISTERS, Argument, Effect, LinkFields, MemoryIdx, Model, NUMBER_REGISTERS, Numbers, Passed,
-    RESULT_REGISTER, Returned, Source, Stored,
+    Argument, Effect, LinkFields, MemoryIdx, Model, NUMBER_REGISTERS, Numbers, Passed, Returned, Source,
+    Stored,
 };
+use summaries::registers::{ARGUMENTS, RAX};
 
 use super::flow::{Flow, ObjectKind};
 use super::graph::{CELL, ComplexConstraint, EscapeReason, MemoryClass, NodeId, OverdefinedReason};
@@ -44,12 +45,12 @@ impl<'s> Flow<'s> {
     }
 
     pub(super) fn argument(&self, site: u32, argument: Argument) -> Option<NodeId> {
-        let register = ARGUMENT_REGISTERS.get(usize::from(argument))?;
+        let register = ARGUMENTS.get(usize::from(argument))?;
         self.sites[site as usize].passed.actual(*register)
     }
 
     fn apply_effect(&mut self, site: u32, symbol: SymbolId, effect: Effect) {
-        let result = self.sites[site as usize].passed.result(RESULT_REGISTER);
+        let result = self.sites[site as usize].passed.result(RAX);
         let argument = |n| self.argument(site, n);
         match effect {
             Effect::ReturnsFresh => {
@@ -205,7 +206,7 @@ impl<'s> Flow<'s> {
         let passed = self.sites[site as usize].passed.clone();
         let mut numbers: Vec<NodeId> = match with {
             Numbers::Vectors => NUMBER_REGISTERS.iter().filter_map(|r| passed.actual(*r)).collect(),
-            Numbers::Integers => ARGUMENT_REGISTERS.iter().filter_map(|r| passed.actual(*r)).collect(),
+            Numbers::Integers => ARGUMENTS.iter().filter_map(|r| passed.actual(*r)).collect(),
             Numbers::Stack => passed.stack().map(|(_, node)| node).collect(),
         };
         if let (Numbers::Stack, Some((frame, _))) = (with, passed.in_frame) {
@@ -217,7 +218,7 @@ impl<'s> Flow<'s> {
         for (_, result) in passed.results.iter() {
             self.graph.assign(outcome, passed.first + result.0);
         }
-        for n in (0..ARGUMENT_REGISTERS.len() as u8).filter(|n| into & 1 << n != 0) {
+        for n in (0..ARGUMENTS.len() as u8).filter(|n| into & 1 << n != 0) {
             if let Some(to) = self.argument(site, n) {
                 self.graph.add_use(to, ComplexConstraint::Store { from: outcome, offset: None, size: 0 });
             }
@@ -316,7 +317,7 @@ impl<'s> Flow<'s> {
         result: Option<NodeId>,
     ) {
         let mut actuals = Vec::new();
-        for (register, what) in ARGUMENT_REGISTERS.iter().zip(passed) {
+        for (register, what) in ARGUMENTS.iter().zip(passed) {
             let node = self.graph.node();
             match what {
                 Passed::Nothing => continue,
@@ -343,7 +344,7 @@ impl<'s> Flow<'s> {
         }
         actuals.sort_unstable();
         let this = &self.sites[site as usize];
-        let results: Vec<_> = result.map(|node| (RESULT_REGISTER, ValueIdx(node))).into_iter().collect();
+        let results: Vec<_> = result.map(|node| (RAX, ValueIdx(node))).into_iter().collect();
         let passed = CallInterface {
             first: 0,
             actuals: Cow::Owned(actuals),

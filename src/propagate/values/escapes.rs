@@ -4,7 +4,7 @@
 //! out: memory, which the graph shares by itself.
 
 use summaries::models::{Effect, Passed, Returned, Stored};
-use summaries::relation::PASSED;
+use summaries::registers::{self, PASSED};
 
 use super::flow::{FIRST_STACK_PARAMETER, Flow, ObjectKind};
 use super::graph::{ESCAPED, EscapeReason, OverdefinedReason};
@@ -51,7 +51,7 @@ impl Flow<'_> {
             self.graph.add_unknown(node, unknown);
         }
         // A call of the unknown passes what the convention says, if nothing takes more.
-        if summary.parameters.iter().any(|p| PASSED & 1 << (p.0 & 63) == 0) {
+        if summary.parameters.iter().any(|p| !registers::has(PASSED, p.0)) {
             self.pass_all_to_unknown();
         }
         if let Some(frame) = self.frame(function) {

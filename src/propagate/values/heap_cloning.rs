@@ -7,8 +7,9 @@
 //! Left out: functions that get their memory from a value that they call, and larger ones (docs/REJECTED.md).
 
 use summaries::ValueIdx;
-use summaries::models::{Effect, RESULT_REGISTER};
-use summaries::relation::{CallSite, Callee, Constraint, FunctionSummary, Register};
+use summaries::models::Effect;
+use summaries::registers::{RAX, Register};
+use summaries::relation::{CallSite, Callee, Constraint, FunctionSummary};
 
 use super::flow::{Flow, Instance, MAX_DEPTH};
 use super::places::ResolvedPlace;
@@ -93,7 +94,7 @@ impl Flow<'_> {
 }
 
 fn result_of(results: &[(Register, ValueIdx)]) -> Option<ValueIdx> {
-    results.iter().find(|r| r.0 == RESULT_REGISTER).map(|r| r.1)
+    results.iter().find(|r| r.0 == RAX).map(|r| r.1)
 }
 
 /// Whether a value of a small function becomes another.

@@ -5,18 +5,13 @@
 //! address escaped, and what is there may do anything. Files are one value for all of them, and so is text: what was ever printed
 //! can be what any text is read as. Numbers are one as well, and of those only addresses of code are followed.
 
-use summaries::models::{
-    ARGUMENT_REGISTERS, Argument, Effect, MemoryIdx, Model, Passed, RESULT_REGISTER, Source,
-};
-use summaries::relation::Register;
+use summaries::models::{Argument, Effect, MemoryIdx, Model, Passed, Source};
+use summaries::registers::{ARGUMENTS, RAX, VECTOR_ARGUMENTS};
 
 use super::flow::{Flow, ObjectKind};
 use super::graph::{ComplexConstraint, ESCAPED, EscapeReason, MemoryClass, NodeId, OverdefinedReason};
 use super::sets::Element;
 use crate::ids::SymbolId;
-
-/// xmm0 to xmm7, in which numbers are passed that are no integers.
-const VECTOR_REGISTERS: std::ops::Range<Register> = 16..24;
 
 impl<'s> Flow<'s> {
     /// A site calls an object in memory.
@@ -90,8 +85,8 @@ impl<'s> Flow<'s> {
             })
         };
         let passed = self.sites[site as usize].passed.clone();
-        let general = (0..).zip(ARGUMENT_REGISTERS).filter(|(n, _)| !calls(*n)).map(|(_, register)| register);
-        let registers = general.chain(VECTOR_REGISTERS).filter_map(|register| passed.actual(register));
+        let general = (0..).zip(ARGUMENTS).filter(|(n, _)| !calls(*n)).map(|(_, register)| register);
+        let registers = general.chain(VECTOR_ARGUMENTS).filter_map(|register| passed.actual(register));
         let in_frame = passed.in_frame.map(|(frame, _)| self.graph.whole(frame));
         let listed = model.effects.iter().find_map(|effect| match effect {
             Effect::Prints { first, within: true, .. } | Effect::Scans { first, within: true, .. } => {
@@ -105,8 +100,7 @@ impl<'s> Flow<'s> {
             self.graph.add_use(from, ComplexConstraint::Code { to: numbers });
         }
         // Where a block lies is no number that anybody passed.
-        let is_block =
-            |register| register == RESULT_REGISTER && model.effects.contains(&Effect::ReturnsFresh);
+        let is_block = |register| register == RAX && model.effects.contains(&Effect::ReturnsFresh);
         for (_, result) in passed.results.iter().filter(|r| !is_block(r.0)) {
             self.graph.assign(numbers, passed.first + result.0);
         }
@@ -167,7 +161,7 @@ impl<'s> Flow<'s> {
         } else {
             nodes.extend((first..6).filter_map(|n| self.argument(site, n)));
             let this = &self.sites[site as usize];
-            nodes.extend(VECTOR_REGISTERS.filter_map(|register| this.passed.actual(register)));
+            nodes.extend(VECTOR_ARGUMENTS.filter_map(|register| this.passed.actual(register)));
             nodes.extend(this.passed.stack().map(|s| s.1));
             if let Some((frame, _)) = this.passed.in_frame {
                 nodes.push(self.graph.whole(frame));

@@ -20,7 +20,7 @@ mod groups;
 mod points_to;
 mod heap_cloning;
 mod holding;
-mod join;
+mod joined_objects;
 mod mappings;
 mod origins;
 mod library_models;

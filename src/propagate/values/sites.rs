@@ -7,8 +7,8 @@
 use std::borrow::Cow;
 
 use summaries::ValueIdx;
-use summaries::registers::{self, RBP};
-use summaries::relation::{Callee, PASSED};
+use summaries::registers::{self, PASSED, RBP};
+use summaries::relation::Callee;
 
 use super::flow::{FIRST_STACK_PARAMETER, Flow, ObjectKind};
 use super::graph::{CELL, ComplexConstraint, EscapeReason, NodeId, OVERDEFINED, OverdefinedReason};
@@ -177,7 +177,7 @@ impl<'s> Flow<'s> {
         }
         // What the callee leaves alone holds behind the call what it held before.
         for (register, before, result) in both(&passed.actuals, &passed.results) {
-            if summary.preserved & 1 << (register & 63) != 0 {
+            if registers::has(summary.preserved, register) {
                 self.graph.assign(passed.first + before.0, passed.first + result.0);
             }
         }
@@ -287,7 +287,7 @@ impl<'s> Flow<'s> {
     pub(super) fn pass_unusual_of(&mut self, function: u32) {
         let reason = EscapeReason::CalleeWithoutSummary;
         for call in &self.summary(function).call_sites {
-            let is_any = |register: u8| (PASSED | NEVER_PASSED) & 1 << (register & 63) == 0;
+            let is_any = |register: u8| !registers::has(PASSED | NEVER_PASSED, register);
             for (_, value) in call.actuals.iter().filter(|a| is_any(a.0)) {
                 let node = self.value(function, *value);
                 self.graph.let_escape(node, reason);

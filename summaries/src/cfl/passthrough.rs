@@ -15,8 +15,9 @@
 use super::components::Adjacency;
 use super::reduce::{defined, drop_dead, for_each_value};
 use crate::ids::ValueIdx;
+use crate::registers::Register;
 use crate::registers::XMM0;
-use crate::relation::{Callee, Constraint, FunctionSummary, Register};
+use crate::relation::{Callee, Constraint, FunctionSummary};
 
 /// The same function with fewer values. One whose values are out of range stays as it is.
 pub fn merge_passthrough(function: &mut FunctionSummary) {

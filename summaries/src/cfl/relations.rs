@@ -12,7 +12,8 @@ use std::collections::BTreeSet;
 
 use super::graph::{Graph, Node, NodeId, Surroundings};
 use super::machine::Machine;
-use crate::relation::{Callee, FunctionSummary, Register};
+use crate::registers::Register;
+use crate::relation::{Callee, FunctionSummary};
 use crate::summary::Target;
 
 /// The highest level of dereference; it stands for all above it.

@@ -6,7 +6,8 @@
 
 use super::CheckError;
 use crate::ids::{AtomIdx, ValueIdx};
-use crate::relation::{CallSite, Callee, Constraint, FunctionSummary, PRESERVABLE, Place, Register};
+use crate::registers::{PRESERVABLE, Register};
+use crate::relation::{CallSite, Callee, Constraint, FunctionSummary, Place};
 use crate::summary::{AtomKind, ModuleSummary, Target};
 
 const REGISTERS: Register = 49;

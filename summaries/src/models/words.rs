@@ -3,7 +3,8 @@
 //! One effect is a verb with what it is about, as `copies 1 to 0`; arguments are numbers, counted from 0. What isn't
 //! understood is an error of the table, found when the tables are read: there is no word that is skipped.
 
-use super::{ARGUMENT_REGISTERS, Argument, Effect, LinkFields, Numbers, Passed, Returned, Source, Stored};
+use super::{Argument, Effect, LinkFields, Numbers, Passed, Returned, Source, Stored};
+use crate::registers::ARGUMENTS;
 
 pub(super) fn effect(words: &str) -> Option<Effect> {
     let (verb, rest) = words.split_once(' ').unwrap_or((words, ""));
@@ -170,5 +171,5 @@ fn passed_word(word: &str) -> Option<Passed> {
 }
 
 fn argument(word: &str) -> Option<Argument> {
-    word.parse().ok().filter(|n: &Argument| usize::from(*n) < ARGUMENT_REGISTERS.len())
+    word.parse().ok().filter(|n: &Argument| usize::from(*n) < ARGUMENTS.len())
 }

@@ -7,7 +7,8 @@ use std::fmt::Write as _;
 use super::dump::Dumper;
 use super::words;
 use crate::ids::ValueIdx;
-use crate::relation::{CallSite, Callee, Constraint, FunctionSummary, Place, Register};
+use crate::registers::Register;
+use crate::relation::{CallSite, Callee, Constraint, FunctionSummary, Place};
 use crate::summary::Target;
 
 impl Dumper<'_> {

@@ -8,7 +8,8 @@ use super::lex::Token;
 use super::parse::Parser;
 use super::words;
 use crate::ids::ValueIdx;
-use crate::relation::{CallSite, Callee, Constraint, FunctionSummary, Place, Register};
+use crate::registers::Register;
+use crate::relation::{CallSite, Callee, Constraint, FunctionSummary, Place};
 use crate::summary::Target;
 
 impl Parser {

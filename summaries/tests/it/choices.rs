@@ -1,6 +1,7 @@
 //! Valid summaries of any shape, decided by a stream of bytes (which proptest then shrinks).
 
-use summaries::relation::{CallSite, Callee, Constraint, FunctionSummary, PRESERVABLE, Place};
+use summaries::registers::PRESERVABLE;
+use summaries::relation::{CallSite, Callee, Constraint, FunctionSummary, Place};
 use summaries::*;
 
 /// A stream of choices; at its end every choice is the first.

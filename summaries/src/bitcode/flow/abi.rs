@@ -8,7 +8,9 @@ use super::super::ir::attributes::{AttributeList, kind};
 use super::super::ir::layout::Sizes;
 use super::super::ir::types::{FloatKind, Type};
 use super::super::ir::{IrModule, TypeId};
-use crate::registers::{ARGUMENTS, PASSED, RAX, RCX, RDX, Register, X87, XMM0, XMM1, XMM2, XMM3, XMM7};
+use crate::registers::{
+    self, ARGUMENTS, PASSED, RAX, RCX, RDX, Register, VECTOR_ARGUMENTS, X87, XMM0, XMM1, XMM2, XMM3,
+};
 
 /// All that a result may come in.
 const RESULTS: [Register; 8] = [RAX, RCX, RDX, XMM0, XMM1, XMM2, XMM3, X87];
@@ -30,7 +32,7 @@ pub(super) enum Places {
 
 /// The registers in which anything is passed, ascending.
 pub(super) fn passed() -> impl Iterator<Item = Register> {
-    (0..48).filter(|r| PASSED & 1 << r != 0)
+    (0..X87).filter(|r| registers::has(PASSED, *r))
 }
 
 /// How the parameters of a function or call are passed, beside their types.
@@ -104,7 +106,7 @@ pub(super) fn arguments(
     types: impl Iterator<Item = Option<TypeId>>,
     passing: &Passing,
 ) -> Places {
-    let (mut general, mut vector, mut stack) = (ARGUMENTS.into_iter(), XMM0..=XMM7, 8);
+    let (mut general, mut vector, mut stack) = (ARGUMENTS.into_iter(), VECTOR_ARGUMENTS, 8);
     let mut slots = Vec::new();
     if !passing.by_value.is_empty() {
         return Places::Any;

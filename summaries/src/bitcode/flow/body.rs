@@ -17,7 +17,8 @@ use super::names::{GlobalNames, NotFollowed};
 use super::numbers;
 use super::places::Values;
 use crate::ids::{AtomIdx, ValueIdx};
-use crate::relation::{CallSite, Constraint, FunctionSummary, PRESERVABLE, Place};
+use crate::registers::PRESERVABLE;
+use crate::relation::{CallSite, Constraint, FunctionSummary, Place};
 
 /// Bytes of a frame in which local variables are told apart.
 const FRAME: i64 = 1 << 17;

@@ -13,7 +13,8 @@ use super::body::Builder;
 use super::names::NotFollowed;
 use super::{assembly, intrinsics};
 use crate::ids::ValueIdx;
-use crate::relation::{CallSite, Callee, Constraint, Place, Register};
+use crate::registers::Register;
+use crate::relation::{CallSite, Callee, Constraint, Place};
 
 /// Tags of operand bundles that say something of the call and do nothing by themselves.
 const HARMLESS_BUNDLES: [&[u8]; 3] = [b"kcfi", b"ptrauth", b"convergencectrl"];

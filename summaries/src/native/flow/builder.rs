@@ -14,7 +14,8 @@ use super::taint::FrameTaints;
 use super::unit::Refusal;
 use crate::ids::{AtomIdx, ValueIdx};
 use crate::native::decode::effects::{RegisterId, SLOTS};
-use crate::relation::{CallSite, Callee, Constraint, FunctionSummary, Place, Register};
+use crate::registers::Register;
+use crate::relation::{CallSite, Callee, Constraint, FunctionSummary, Place};
 use crate::summary::Target;
 
 /// What a value is the value of.

@@ -15,7 +15,7 @@ use super::walker::{Leaves, RESULTS, Walk};
 use crate::ids::ValueIdx;
 use crate::native::decode::Flow;
 use crate::native::decode::effects::{RegisterId, SLOTS};
-use crate::registers::{self, CONVENTIONAL, RBP, RSP};
+use crate::registers::{self, CONVENTIONAL, RAX, RBP, RDI, RSP};
 use crate::relation::Callee;
 use crate::summary::Target;
 
@@ -228,7 +228,7 @@ impl Walk<'_, '_, '_, '_> {
         }
         if self.module.is_tls_get_addr(target) {
             let unknown = self.builder.unknown();
-            state.set(0, Val::Node(unknown, 0));
+            state.set(RAX, Val::Node(unknown, 0));
             return Ok(Leaves::Falls);
         }
         if let Some(register) = thunk_register(self.module.name(target)) {
@@ -301,7 +301,7 @@ impl Walk<'_, '_, '_, '_> {
         if self.module.is_outlined(callee) {
             return Err(format!("a call of what was taken out of functions at {:#x}", op.offset));
         }
-        let (inside, to) = (self.module.may_be_inside_arguments(callee), state.get(7));
+        let (inside, to) = (self.module.may_be_inside_arguments(callee), state.get(RDI));
         let mut actuals = Vec::new();
         // Thunks of indirect branches take any.
         let any = !local && (returns || matches!(callee, Callee::Direct { .. }));

@@ -4,7 +4,7 @@
 //! registers that pass more than the convention says (`taint`).
 
 use crate::native::decode::effects::RegisterId;
-use crate::relation::PRESERVABLE;
+use crate::registers::PRESERVABLE;
 
 /// A place in the frame that isn't known any closer.
 pub(super) const SOMEWHERE: i64 = i64::MIN;

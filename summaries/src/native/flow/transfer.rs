@@ -11,7 +11,7 @@ use super::taint::Taint;
 use super::unit::{Op, Refusal, RelocatedOperand};
 use super::walker::{Leaves, Walk};
 use crate::native::decode::effects::{FLAGS, InstructionEffect, Operand, RegisterId, Transfer, UNPASSED};
-use crate::registers::{RBP, RSP};
+use crate::registers::{R11, RAX, RBP, RCX, RDI, RSI, RSP};
 use crate::summary::Target;
 
 impl Walk<'_, '_, '_, '_> {
@@ -19,7 +19,7 @@ impl Walk<'_, '_, '_, '_> {
     pub(super) fn step(&mut self, at: usize, op: &Op, state: &mut RegisterState) -> Result<Leaves, Refusal> {
         let strange = |what: &str| Err(format!("{what} at {:#x}", op.offset));
         if op.tls_call {
-            state.set(0, Val::Node(self.builder.unknown(), 0));
+            state.set(RAX, Val::Node(self.builder.unknown(), 0));
             return Ok(Leaves::Falls);
         }
         // What a relocation puts in a constant is an address like any other.
@@ -133,9 +133,9 @@ impl Walk<'_, '_, '_, '_> {
                     self.gives(op, state, slot)?;
                 }
                 let unknown = self.builder.unknown();
-                state.set(0, Val::Node(unknown, 0));
-                state.set(1, Val::None);
-                state.set(11, Val::None);
+                state.set(RAX, Val::Node(unknown, 0));
+                state.set(RCX, Val::None);
+                state.set(R11, Val::None);
             }
             InstructionEffect::Unmodelled => return strange("an instruction that is not modelled"),
             InstructionEffect::Stop => return Ok(Leaves::Ends),
@@ -223,7 +223,7 @@ impl Walk<'_, '_, '_, '_> {
         state: &mut RegisterState,
         size: u32,
     ) -> Result<(), Refusal> {
-        let (from, to) = (state.get(6), state.get(7));
+        let (from, to) = (state.get(RSI), state.get(RDI));
         self.uses(op, state, 6, [Val::None; 3])?;
         self.uses(op, state, 7, [Val::None; 3])?;
         self.next_piece(at, state, 6)?;
@@ -265,7 +265,7 @@ impl Walk<'_, '_, '_, '_> {
     ) -> Result<(), Refusal> {
         self.uses(op, state, 0, [Val::None; 3])?;
         self.uses(op, state, 7, [Val::None; 3])?;
-        let (value, to) = (state.get(0), state.get(7));
+        let (value, to) = (state.get(RAX), state.get(RDI));
         self.next_piece(at, state, 7)?;
         let memory = match to {
             Val::None | Val::Undefined | Val::Saved => Memory::Number,

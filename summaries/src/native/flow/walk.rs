@@ -16,8 +16,9 @@ use super::unit::{CALLERS_REGISTER, Destination, Op, Refusal, Unit};
 use super::walker::{Leaves, Walk, at_entry};
 use crate::ids::ValueIdx;
 use crate::native::decode::effects::{InstructionEffect, SLOTS};
-use crate::registers::{RBP, RSP};
-use crate::relation::{FunctionSummary, PRESERVABLE};
+use crate::registers::PRESERVABLE;
+use crate::registers::{RAX, RBP, RDX, RSP};
+use crate::relation::FunctionSummary;
 use crate::summary::Target;
 
 /// Blocks that are worked on before a function is given up: a few times each is enough for any that compilers make.
@@ -427,8 +428,8 @@ impl Flow<'_> {
     fn at_pad(&self, builder: &mut ConstraintBuilder) -> RegisterState {
         let mut state = self.after_calls.clone();
         let exception = builder.unknown();
-        state.set(0, Val::Node(exception, 0));
-        state.set(2, Val::Node(exception, 0));
+        state.set(RAX, Val::Node(exception, 0));
+        state.set(RDX, Val::Node(exception, 0));
         if self.pushes || !matches!(state.get(RSP), Val::Frame(_)) {
             let anywhere = builder.somewhere_in_frame();
             state.set(RSP, Val::Node(anywhere, 0));

@@ -96,9 +96,9 @@ pub(crate) fn is_part(name: &[u8]) -> bool {
 
 /// The name of the function, if this is how compilers name a part of it that lies apart.
 pub(crate) fn part_of(name: &[u8]) -> Option<&[u8]> {
-    let suffixes = [&b".cold"[..], b".__part.", b".unlikely", b".eh"];
+    let marks = [&b".cold"[..], b".__part.", b".unlikely", b".eh"];
     let at = |part: &&[u8]| name.windows(part.len()).rposition(|window| window == *part);
-    suffixes.iter().filter_map(at).max().and_then(|at| name.get(..at))
+    marks.iter().filter_map(at).max().and_then(|at| name.get(..at))
 }
 
 /// One function for each run of extents that overlap.

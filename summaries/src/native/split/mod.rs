@@ -103,7 +103,7 @@ pub(crate) fn divide(
     let mut division = assemble(&texts, found.retargets, claimed);
     pointers::divide(&context, &texts, &mut data, &mut division, limits)?;
     for text in texts.iter().filter(|t| t.is_worth_it()) {
-        if let Some((limit, detail)) = text.whole.as_ref().or(text.refusal.as_ref()) {
+        if let Some((limit, detail)) = text.undivided.as_ref().or(text.refusal.as_ref()) {
             let detail = format!("section {}: {detail}", tables.describe(text.section));
             limits.push(LimitRecord {
                 bytes: text.bytes.len() as u64,
@@ -140,7 +140,7 @@ fn candidates<'a>(tables: &Tables<'a>, atoms: &[Atom], symbols: &[Symbol]) -> Re
             address_taken_offsets: Vec::new(),
             has_loose_tables: false,
             refusal: None,
-            whole: None,
+            undivided: None,
         });
     }
     Ok(texts)
@@ -212,7 +212,7 @@ fn assemble(
         }
         let operands = text.intra_section_refs.iter().filter(|c| !c.branch);
         division.exact.extend(operands.map(|c| ((c.section, c.field), (c.section, c.target))));
-        if text.whole.is_some() || parts.len() < 2 {
+        if text.undivided.is_some() || parts.len() < 2 {
             continue;
         }
         *divided = true;

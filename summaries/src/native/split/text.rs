@@ -67,7 +67,7 @@ pub(super) struct Text<'a> {
     /// Why it is not understood: its functions are neither told apart nor followed.
     pub(super) refusal: Option<(Limit, String)>,
     /// Why it may not be divided although it is understood.
-    pub(super) whole: Option<(Limit, String)>,
+    pub(super) undivided: Option<(Limit, String)>,
 }
 
 impl Text<'_> {
@@ -80,8 +80,8 @@ impl Text<'_> {
 
     /// The section is understood, but may not be divided. The first reason is the one that counts.
     pub(super) fn keep_undivided(&mut self, limit: Limit, detail: impl Into<String>) {
-        if self.whole.is_none() {
-            self.whole = Some((limit, detail.into()));
+        if self.undivided.is_none() {
+            self.undivided = Some((limit, detail.into()));
         }
     }
 

@@ -243,7 +243,7 @@ fn results_of_more_than_one_register() {
     assert!(registers.starts_with(&[0, 1, 2]), "{registers:?}");
     // A function of no result may leave alone what a caller has in rax.
     let (_, function) = self::function("define void @t() {\n ret void\n}");
-    assert_eq!(function.preserved, summaries::relation::PRESERVABLE);
+    assert_eq!(function.preserved, summaries::registers::PRESERVABLE);
 }
 
 /// What is passed by value is on the stack, byte for byte, and its bytes may be in registers.
