@@ -7,7 +7,7 @@
 //! linker ends with us ([`bound`]) and what we made goes ([`workspace`]).
 
 pub mod bound;
-pub mod plain;
+pub mod child;
 mod response_file;
 pub mod system;
 pub mod waiting;
@@ -43,7 +43,7 @@ pub fn exec_plain(config: &Config) -> ExitCode {
     let error = Command::new(&config.linker.path).args(&config.linker_args).exec();
     if error.kind() == std::io::ErrorKind::ArgumentListTooLong {
         // It came in response files, and those were read; a file of ours must outlive the linker.
-        if plain::pass_signals_on().is_ok() {
+        if child::pass_signals_on().is_ok() {
             return wait_for_plain(config, None);
         }
     }
@@ -57,7 +57,7 @@ pub fn run_plain(config: &Config, warning: Option<&str>) -> ExitCode {
     if let Some(system) = &config.linker.system {
         return system::link(config, system, warning);
     }
-    if plain::pass_signals_on().is_err() {
+    if child::pass_signals_on().is_err() {
         // Where there is nothing left for a thread there may still be enough to be the linker, which takes signals itself.
         return exec_plain(config);
     }
@@ -66,8 +66,8 @@ pub fn run_plain(config: &Config, warning: Option<&str>) -> ExitCode {
 
 fn wait_for_plain(config: &Config, warning: Option<&str>) -> ExitCode {
     waiting::end();
-    let status = match plain::PlainLinker::start(config).and_then(plain::PlainLinker::wait) {
-        Ok(status) => plain::exit_as(status),
+    let status = match child::PlainLinker::start(config).and_then(child::PlainLinker::wait) {
+        Ok(status) => child::exit_as(status),
         Err(error) => {
             eprintln!("lto-prune: error: {error}");
             ExitCode::FAILURE

@@ -19,7 +19,7 @@ use std::process::{Child, Command, ExitCode, Output, Stdio};
 
 use crate::Outcome;
 use crate::config::Config;
-use crate::link::{self, plain};
+use crate::link::{self, child};
 use crate::report;
 
 /// Set for the process that analyses: the process id of the one that links.
@@ -34,11 +34,11 @@ pub fn link(config: &Config) -> ExitCode {
     if !config.prune.wants_report() && prune.repro.is_none() && !prune.time {
         return link::exec_plain(config);
     }
-    if plain::pass_signals_on().is_err() {
+    if child::pass_signals_on().is_err() {
         return link::exec_plain(config);
     }
     let mut analysis = start_analysis();
-    let linker = match plain::PlainLinker::start(config) {
+    let linker = match child::PlainLinker::start(config) {
         Ok(linker) => linker,
         Err(error) => {
             if let Ok(analysis) = &mut analysis {
@@ -55,7 +55,7 @@ pub fn link(config: &Config) -> ExitCode {
     }
     finish(analysis);
     match status {
-        Ok(status) => plain::exit_as(status),
+        Ok(status) => child::exit_as(status),
         Err(error) => {
             eprintln!("lto-prune: error: {error}");
             ExitCode::FAILURE
@@ -77,7 +77,7 @@ fn start_analysis() -> std::io::Result<Child> {
         command.arg0(name);
     }
     command.args(words).env(PARENT_VARIABLE, std::process::id().to_string());
-    plain::start(command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()))
+    child::start(command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()))
 }
 
 /// Tell the analysis that the linker has ended. One that has ended itself doesn't hear it.
@@ -97,7 +97,7 @@ fn finish(analysis: std::io::Result<Child>) {
     let ended = analysis.and_then(|child| {
         let id = child.id();
         let output = child.wait_with_output();
-        plain::ended(id);
+        child::ended(id);
         output
     });
     let Output { status, stdout, stderr } = match ended {

@@ -6,7 +6,7 @@
 
 mod edge_effects;
 mod edges;
-mod plain;
+mod mark_live;
 mod regions;
 mod roots;
 #[cfg(test)]
@@ -156,7 +156,7 @@ impl Index {
 
     /// By atom: whether the linker's own `--gc-sections` keeps it in the plain link; see [`plain`].
     pub fn plain_live(&self, summaries: &[&ModuleSummary]) -> &[bool] {
-        self.plain.get_or_init(|| plain::mark(self, summaries))
+        self.plain.get_or_init(|| mark_live::mark(self, summaries))
     }
 
     /// The edges that go out of `atom`, with the index of the first.

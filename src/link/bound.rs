@@ -16,7 +16,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGKILL, SIGTERM, SIGXFSZ};
 
-use super::{plain, workspace};
+use super::{child, workspace};
 
 /// The first word of the process that becomes the linker; the number of its parent follows it.
 const WORD: &str = "--run-linker-of=";
@@ -119,7 +119,7 @@ pub fn clean_up_on_signals() -> std::io::Result<()> {
     };
     let wait = move || {
         for signal in signals.forever() {
-            if plain::is_running() {
+            if child::is_running() {
                 continue;
             }
             if let Some(child) = *child() {
