@@ -165,13 +165,14 @@ fn treat_part(
         return error("asks for a size that is not what it was");
     }
     let is_debug = !relocated.alloc && relocated.tombstone.is_some();
-    let spot = if relocated.alloc && !relocated.unwind || is_debug {
+    let known = parts.retarget(relocated.section, offset);
+    let spot = if relocated.alloc && !relocated.unwind || is_debug || known.is_some() {
         let atom = match is_debug {
             true => {
                 let place = u64::try_from(addend).unwrap_or(0);
                 parts.described((relocated.section, offset), parted.section, place, near)
             }
-            false => parts.retarget(relocated.section, offset).or(parted.only()),
+            false => known.or(parted.only()),
         };
         let Some(atom) = atom else { return error("has no known target") };
         let (atom, action) = parts.atom(atom)?;

@@ -222,6 +222,7 @@ cases! {
     hidden_merge
     ifunc
     ifunc_pointer
+    info_tables
     init_fini_collected
     init_fini_option
     init_section
@@ -258,6 +259,7 @@ cases! {
     short_address
     split_stack
     stapsdt
+    stapsdt_monolithic
     start_lib
     start_lib_unknown
     start_stop

@@ -32,8 +32,8 @@ pub(super) struct Budget {
     pub(super) most: [usize; 3],
 }
 
-/// What links get. `bench -- propagate` prints steps, constraints and time for the programs of the bench: where anything may be
-/// called, they take two to five steps for each constraint; zstd, in which nearly all calls are known, takes about forty.
+/// What links get; `value_flow` of a report has the steps and constraints of one. Where anything may be called, the programs of the
+/// bench take few steps for each constraint; zstd, in which nearly all calls are known, takes about forty.
 pub(super) const BUDGET: Budget = Budget {
     objects: 24,
     pairs: 16,

@@ -12,6 +12,9 @@ use super::graph::{
 /// Of a node with more edges than this a table says which it has; of others the list is looked through.
 const FEW_EDGES: u16 = 14;
 
+/// What an edge costs, in steps: it takes room besides time, as many as there are.
+const STEPS_OF_AN_EDGE: usize = 8;
+
 impl ConstraintGraph {
     /// `to` holds all that `from` holds; said once.
     pub(super) fn assign(&mut self, from: NodeId, to: NodeId) {
@@ -50,6 +53,7 @@ impl ConstraintGraph {
         }
         self.edge(from, to);
         self.work.new_edges += 1;
+        self.work.steps += STEPS_OF_AN_EDGE;
         self.propagate_set(self.set_of(from), to);
     }
 
@@ -128,7 +132,7 @@ impl ConstraintGraph {
 
 #[cfg(test)]
 mod tests {
-    use super::super::budget::BUDGET;
+    use super::super::budget::{BUDGET, Budget};
     use super::*;
 
     /// Where each edge of a node leads, in order.
@@ -160,6 +164,18 @@ mod tests {
         graph.merge(&others[..2]);
         graph.include(few, others[1], true);
         assert_eq!(ends(&graph, few), [others[0]]);
+    }
+
+    #[test]
+    fn edges_are_work() {
+        let most = [0; 3];
+        let mut graph = ConstraintGraph::new(Budget { free: 10 * STEPS_OF_AN_EDGE, most, ..BUDGET });
+        let from = graph.node();
+        for count in 0..20 {
+            assert_eq!(graph.is_over_work(), count > 10);
+            let to = graph.node();
+            graph.assign(from, to);
+        }
     }
 
     #[test]

@@ -8,8 +8,10 @@
 //!
 //! Left out: modules of compilers, told by their name (`.comment`), or by a group of sections where all symbols of code have a
 //! type. There a function that goes on behind its end has no meaning in C, and inline assembly across sections is not looked
-//! at. Data before the end that decodes as other instructions, a jump from other code to the end behind a last call or return,
-//! and what is behind more than 64 sections of groups in a row are left out too.
+//! at. Data before the end that decodes as other instructions, code without a name behind data, a jump from other code to the end
+//! behind a last call or return, and what is behind more than 64 sections of groups in a row are left out too.
+
+use std::ops::Range;
 
 use object::elf;
 use rustc_hash::FxHashMap;
@@ -33,7 +35,7 @@ pub(super) fn read(
     let mut code: Vec<(usize, &Atom)> = atoms.iter().enumerate().filter(is_code).collect();
     code.sort_by_key(|(_, atom)| (atom.section, atom.offset));
     let farthest = farthest(atoms, symbols, references);
-    let functions_end = functions_end(atoms.len(), symbols);
+    let functions = sized_functions(symbols);
     // By family: the first atoms of the sections that may come next.
     let mut next: FxHashMap<&[u8], Vec<usize>> = FxHashMap::default();
     let mut goes_on = Vec::new();
@@ -41,13 +43,15 @@ pub(super) fn read(
         let (Some((first, _)), Some((last, atom))) = (section.first(), section.last()) else { continue };
         let name = tables.sections.get(atom.section as usize).map_or(&[][..], |s| tables.name(s.name));
         let next = next.entry(family(name)).or_default();
-        let of_last = |ends: &[u64], none: u64| ends.get(*last).copied().unwrap_or(none);
-        if !next.is_empty()
-            && may_go_on(tables, atom, of_last(&farthest, u64::MAX), of_last(&functions_end, 0))?
-        {
-            goes_on.push(AtomIdx::new(*last));
+        let farthest = farthest.get(*last).copied().unwrap_or(u64::MAX);
+        let last_atom = AtomIdx::new(*last);
+        let of_last =
+            functions.partition_point(|f| f.0 < last_atom)..functions.partition_point(|f| f.0 <= last_atom);
+        let of_last = functions.get(of_last).unwrap_or(&[]);
+        if !next.is_empty() && may_go_on(tables, atom, farthest, of_last)? {
+            goes_on.push(last_atom);
             references.extend(next.iter().map(|target| Reference {
-                from: AtomIdx::new(*last),
+                from: last_atom,
                 offset: atom.offset.saturating_add(atom.size),
                 kind: ReferenceKind::Call,
                 target: Target::Atom(AtomIdx::new(*target)),
@@ -119,28 +123,41 @@ fn farthest(atoms: &[Atom], symbols: &[Symbol], references: &[Reference]) -> Vec
     farthest
 }
 
-/// By atom, where the last of its functions with a size ends, in bytes from the start of the section; 0 if there is none.
-fn functions_end(atoms: usize, symbols: &[Symbol]) -> Vec<u64> {
-    let mut ends = vec![0u64; atoms];
-    for symbol in symbols.iter().filter(|s| s.kind == SymbolKind::Func && s.size > 0) {
-        if let Definition::Atom(atom) = symbol.definition
-            && let Some(end) = ends.get_mut(atom.index())
-        {
-            *end = (*end).max(symbol.value.saturating_add(symbol.size));
-        }
-    }
-    ends
+/// The functions with a size, in bytes from the start of the section, sorted by atom and place.
+fn sized_functions(symbols: &[Symbol]) -> Vec<(AtomIdx, Range<u64>)> {
+    let sized = symbols.iter().filter(|s| s.kind == SymbolKind::Func && s.size > 0);
+    let mut functions: Vec<(AtomIdx, Range<u64>)> = sized
+        .filter_map(|symbol| match symbol.definition {
+            Definition::Atom(atom) => Some((atom, symbol.value..symbol.value.saturating_add(symbol.size))),
+            _ => None,
+        })
+        .collect();
+    functions.sort_unstable_by_key(|(atom, range)| (*atom, range.start, range.end));
+    functions
 }
 
-/// Whether control may leave the atom at its end. `farthest` is the last place in its section that is named, `functions_end` where the
-/// last of its functions with a size ends.
-fn may_go_on(tables: &Tables<'_>, atom: &Atom, farthest: u64, functions_end: u64) -> Result<bool> {
+/// Whether control may leave the atom at its end. `farthest` is the last place in its section that is named, `functions` are its own
+/// with a size.
+fn may_go_on(
+    tables: &Tables<'_>,
+    atom: &Atom,
+    farthest: u64,
+    functions: &[(AtomIdx, Range<u64>)],
+) -> Result<bool> {
     let section = tables.data(atom.section)?;
     let at = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
     let bytes = section.get(at(atom.offset)..at(atom.offset.saturating_add(atom.size))).unwrap_or(&[]);
     let mut instructions = Vec::new();
-    // What is no instruction ends the list.
-    let is_code = decode::decode(bytes, 0, &mut instructions).is_ok();
+    // Each function begins with an instruction, whatever is before it. What is no instruction ends a list.
+    let starts = functions.iter().map(|(_, f)| f.start.saturating_sub(atom.offset));
+    let mut is_code = true;
+    let mut start = 0;
+    for next in starts.chain([bytes.len() as u64]) {
+        let piece = bytes.get(at(start)..at(next)).unwrap_or(&[]);
+        let place = u32::try_from(start).unwrap_or(u32::MAX);
+        is_code = !piece.is_empty() && decode::decode(piece, place, &mut instructions).is_ok();
+        start = next;
+    }
     let ends =
         |i: &Instruction| matches!(i.flow, Flow::Jump | Flow::JumpRegister | Flow::JumpMemory | Flow::Stop);
     let is_padding =
@@ -158,7 +175,8 @@ fn may_go_on(tables: &Tables<'_>, atom: &Atom, farthest: u64, functions_end: u64
         return Ok(true);
     }
     let is_call = |i: &Instruction| matches!(i.flow, Flow::Call | Flow::IndirectCall);
-    let ends_function = atom.offset.saturating_add(end) == functions_end;
+    let functions_end = functions.iter().map(|(_, f)| f.end).max();
+    let ends_function = functions_end == Some(atom.offset.saturating_add(end));
     if is_code && ends_function && instructions.get(last).is_some_and(is_call) {
         return Ok(false);
     }
