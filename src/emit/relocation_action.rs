@@ -166,6 +166,8 @@ fn treat_part(
     }
     let is_debug = !relocated.alloc && relocated.tombstone.is_some();
     let known = parts.retarget(relocated.section, offset);
+    // What a reader finds of what goes is a place in a function, as if each had a section of its own, and in nothing that stays.
+    let mut gone = *entry;
     let spot = if relocated.alloc && !relocated.unwind || is_debug || known.is_some() {
         let atom = match is_debug {
             true => {
@@ -179,6 +181,7 @@ fn treat_part(
         if atom.section != parted.section {
             return error("is said to mean another section");
         }
+        gone.r_addend.set(LE, addend.wrapping_sub(atom.offset as i64));
         match action {
             Action::Drop => OffsetLocation::Dropped,
             Action::Keep | Action::Stub => parted.spot(atom.offset),
@@ -215,7 +218,7 @@ fn treat_part(
             }
         }
         OffsetLocation::Dropped if relocated.alloc => error("refers to what is dropped"),
-        OffsetLocation::Dropped | OffsetLocation::Stub(_) => resolve(input, relocated, entry),
+        OffsetLocation::Dropped | OffsetLocation::Stub(_) => resolve(input, relocated, &gone),
         OffsetLocation::Nowhere => error("refers to no function"),
     }
 }
