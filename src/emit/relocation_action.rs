@@ -165,23 +165,19 @@ fn treat_part(
         return error("asks for a size that is not what it was");
     }
     let is_debug = !relocated.alloc && relocated.tombstone.is_some();
-    let known = parts.retarget(relocated.section, offset);
-    // What a reader finds of what goes is a place in a function, as if each had a section of its own, and in nothing that stays.
-    let mut gone = *entry;
-    let spot = if relocated.alloc && !relocated.unwind || is_debug || known.is_some() {
+    let spot = if relocated.alloc && !relocated.unwind || is_debug {
         let atom = match is_debug {
             true => {
                 let place = u64::try_from(addend).unwrap_or(0);
                 parts.described((relocated.section, offset), parted.section, place, near)
             }
-            false => known.or(parted.only()),
+            false => parts.retarget(relocated.section, offset).or(parted.only()),
         };
         let Some(atom) = atom else { return error("has no known target") };
         let (atom, action) = parts.atom(atom)?;
         if atom.section != parted.section {
             return error("is said to mean another section");
         }
-        gone.r_addend.set(LE, addend.wrapping_sub(atom.offset as i64));
         match action {
             Action::Drop => OffsetLocation::Dropped,
             Action::Keep | Action::Stub => parted.spot(atom.offset),
@@ -218,7 +214,7 @@ fn treat_part(
             }
         }
         OffsetLocation::Dropped if relocated.alloc => error("refers to what is dropped"),
-        OffsetLocation::Dropped | OffsetLocation::Stub(_) => resolve(input, relocated, &gone),
+        OffsetLocation::Dropped | OffsetLocation::Stub(_) => resolve(input, relocated, entry),
         OffsetLocation::Nowhere => error("refers to no function"),
     }
 }

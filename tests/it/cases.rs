@@ -259,7 +259,6 @@ cases! {
     short_address
     split_stack
     stapsdt
-    stapsdt_monolithic
     start_lib
     start_lib_unknown
     start_stop

@@ -8,8 +8,9 @@
 //!
 //! Left out: modules of compilers, told by their name (`.comment`), or by a group of sections where all symbols of code have a
 //! type. There a function that goes on behind its end has no meaning in C, and inline assembly across sections is not looked
-//! at. Data before the end that decodes as other instructions, code without a name behind data, a jump from other code to the end
-//! behind a last call or return, and what is behind more than 64 sections of groups in a row are left out too.
+//! at. Data before the end that decodes as other instructions, code without a name before the only name of a section,
+//! a jump from other code to the end behind a last call or return, and what is behind more than 64 sections of groups in a row are
+//! left out too.
 
 use std::ops::Range;
 
@@ -35,7 +36,7 @@ pub(super) fn read(
     let mut code: Vec<(usize, &Atom)> = atoms.iter().enumerate().filter(is_code).collect();
     code.sort_by_key(|(_, atom)| (atom.section, atom.offset));
     let farthest = farthest(atoms, symbols, references);
-    let functions = sized_functions(symbols);
+    let named = named(symbols);
     // By family: the first atoms of the sections that may come next.
     let mut next: FxHashMap<&[u8], Vec<usize>> = FxHashMap::default();
     let mut goes_on = Vec::new();
@@ -45,9 +46,8 @@ pub(super) fn read(
         let next = next.entry(family(name)).or_default();
         let farthest = farthest.get(*last).copied().unwrap_or(u64::MAX);
         let last_atom = AtomIdx::new(*last);
-        let of_last =
-            functions.partition_point(|f| f.0 < last_atom)..functions.partition_point(|f| f.0 <= last_atom);
-        let of_last = functions.get(of_last).unwrap_or(&[]);
+        let of_last = named.partition_point(|n| n.0 < last_atom)..named.partition_point(|n| n.0 <= last_atom);
+        let of_last = named.get(of_last).unwrap_or(&[]);
         if !next.is_empty() && may_go_on(tables, atom, farthest, of_last)? {
             goes_on.push(last_atom);
             references.extend(next.iter().map(|target| Reference {
@@ -123,45 +123,53 @@ fn farthest(atoms: &[Atom], symbols: &[Symbol], references: &[Reference]) -> Vec
     farthest
 }
 
-/// The functions with a size, in bytes from the start of the section, sorted by atom and place.
-fn sized_functions(symbols: &[Symbol]) -> Vec<(AtomIdx, Range<u64>)> {
-    let sized = symbols.iter().filter(|s| s.kind == SymbolKind::Func && s.size > 0);
-    let mut functions: Vec<(AtomIdx, Range<u64>)> = sized
+/// What symbols name, sorted by atom and place: functions with a size, in bytes from the start of the section, and places.
+fn named(symbols: &[Symbol]) -> Vec<(AtomIdx, Range<u64>)> {
+    let range = |symbol: &Symbol| match symbol.kind {
+        SymbolKind::Func => symbol.value..symbol.value.saturating_add(symbol.size),
+        _ => symbol.value..symbol.value,
+    };
+    let names = symbols.iter().filter(|symbol| symbol.kind != SymbolKind::Section);
+    let mut named: Vec<(AtomIdx, Range<u64>)> = names
         .filter_map(|symbol| match symbol.definition {
-            Definition::Atom(atom) => Some((atom, symbol.value..symbol.value.saturating_add(symbol.size))),
+            Definition::Atom(atom) => Some((atom, range(symbol))),
             _ => None,
         })
         .collect();
-    functions.sort_unstable_by_key(|(atom, range)| (*atom, range.start, range.end));
-    functions
+    named.sort_unstable_by_key(|(atom, range)| (*atom, range.start, range.end));
+    named
 }
 
-/// Whether control may leave the atom at its end. `farthest` is the last place in its section that is named, `functions` are its own
-/// with a size.
+/// Whether control may leave the atom at its end. `farthest` is the last place in its section that is named, `named` what symbols
+/// name in it.
 fn may_go_on(
     tables: &Tables<'_>,
     atom: &Atom,
     farthest: u64,
-    functions: &[(AtomIdx, Range<u64>)],
+    named: &[(AtomIdx, Range<u64>)],
 ) -> Result<bool> {
     let section = tables.data(atom.section)?;
     let at = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
     let bytes = section.get(at(atom.offset)..at(atom.offset.saturating_add(atom.size))).unwrap_or(&[]);
     let mut instructions = Vec::new();
-    // Each function begins with an instruction, whatever is before it. What is no instruction ends a list.
-    let starts = functions.iter().map(|(_, f)| f.start.saturating_sub(atom.offset));
-    let mut is_code = true;
-    let mut start = 0;
-    for next in starts.chain([bytes.len() as u64]) {
-        let piece = bytes.get(at(start)..at(next)).unwrap_or(&[]);
-        let place = u32::try_from(start).unwrap_or(u32::MAX);
-        is_code = !piece.is_empty() && decode::decode(piece, place, &mut instructions).is_ok();
-        start = next;
-    }
+    // What is no instruction ends the list.
+    let mut is_code = decode::decode(bytes, 0, &mut instructions).is_ok();
     let ends =
         |i: &Instruction| matches!(i.flow, Flow::Jump | Flow::JumpRegister | Flow::JumpMemory | Flow::Stop);
     let is_padding =
         |i: &Instruction| decode::is_padding(bytes.get(i.offset as usize..at(i.end())).unwrap_or(&[]));
+    // A table and behind it a function, the only thing with a name, as GHC has them.
+    if !is_code && let [(_, function)] = named {
+        let start = u32::try_from(function.start.saturating_sub(atom.offset)).unwrap_or(u32::MAX);
+        let mut own = Vec::new();
+        is_code = decode::decode(bytes.get(start as usize..).unwrap_or(&[]), start, &mut own).is_ok()
+            && !function.is_empty()
+            && !own.iter().all(is_padding);
+        if is_code {
+            instructions.retain(|i| i.end() <= start.into());
+            instructions.append(&mut own);
+        }
+    }
     let last = instructions.iter().rposition(|i| !is_padding(i)).unwrap_or(0);
     let end = instructions.get(last).map_or(0, Instruction::end);
     let to = |i: &Instruction| i.target().and_then(|t| u64::try_from(t).ok());
@@ -175,7 +183,7 @@ fn may_go_on(
         return Ok(true);
     }
     let is_call = |i: &Instruction| matches!(i.flow, Flow::Call | Flow::IndirectCall);
-    let functions_end = functions.iter().map(|(_, f)| f.end).max();
+    let functions_end = named.iter().filter(|(_, f)| !f.is_empty()).map(|(_, f)| f.end).max();
     let ends_function = functions_end == Some(atom.offset.saturating_add(end));
     if is_code && ends_function && instructions.get(last).is_some_and(is_call) {
         return Ok(false);

@@ -95,7 +95,6 @@ pub(crate) fn divide(
     let mut found = references::read(&context, &mut texts)?;
     unnamed::refuse(&context, &mut texts, &found);
     let claimed = jump_tables::claim(&context, &mut texts, &mut found);
-    found.retargets.append(&mut found.probes);
     references::one_meaning_each(&mut texts, &mut found.retargets);
     for text in &mut texts {
         text.form_parts();

@@ -66,8 +66,6 @@ pub(super) struct SplitReferences {
     pub(super) addresses: Vec<(usize, u64, SectionPlace)>,
     /// Addresses in data that look like no label and are none, unless a table is there ([`super::jump_tables`]).
     pub(super) mid_function_addresses: Vec<Retargeted>,
-    /// Instructions that probes name. What enters code at one is a debugger.
-    pub(super) probes: Vec<Retargeted>,
     /// Text and offset of the functions that relocations name.
     pub(super) named: Vec<(usize, u64)>,
 }
@@ -241,17 +239,6 @@ impl Reader<'_, '_, '_> {
             ReferenceSource::Raw => return self.in_raw_code(rela, text, target, found),
             ReferenceSource::Unwind if self.begins.binary_search(&place).is_ok() => return Ok(()),
             ReferenceSource::Unwind => return unclear("by section symbol in an unwind table"),
-            ReferenceSource::Other if self.is_probe() && type_of(rela) == R_X86_64_64 => {
-                let offset = u64::try_from(addend).unwrap_or(u64::MAX);
-                if target.function_at(offset).is_none() {
-                    return Err((
-                        Limit::ReferenceIntoPadding,
-                        format!("to {offset:#x}, which is in no function"),
-                    ));
-                }
-                found.probes.push(Retargeted { at: (self.section, place), text, target: offset });
-                return Ok(());
-            }
             ReferenceSource::Other => {
                 return Err((
                     Limit::DebugInfo,
@@ -298,12 +285,6 @@ impl Reader<'_, '_, '_> {
             Some(_) => unclear("into the middle of an instruction"),
             None => Err((Limit::ReferenceIntoPadding, format!("to {offset:#x}, which is in no function"))),
         }
-    }
-
-    /// Whether the section holds the probes of SystemTap, each of which says where its instruction is.
-    fn is_probe(&self) -> bool {
-        let header = self.context.tables.sections.get(self.section as usize);
-        header.is_some_and(|header| self.context.tables.name(header.name) == b".note.stapsdt")
     }
 
     /// Code that was not decoded: every place that the relocation may mean is in one part.
