@@ -1,16 +1,15 @@
 //! Control that goes on behind the end of a section, as assembly written by hand may have it: linkers put the next section of the file there.
 //!
 //! The last function of such a section refers to the first one of the next section. Safe because whatever does not provably end
-//! counts as going on: a jump to the end, code whose last instruction is not a jump or a return, and bytes behind the last jump
+//! counts as going on: a jump to the end or its address in an operand, code whose last instruction is not a jump or a return, and bytes behind the last jump
 //! or return if anything may lead there. One thing is assumed: a call that ends a function with a size does not come back.
 //! Compilers end a function like that if the callee never returns, and distributions take the name of the compiler out of their
 //! archives (by `strip --remove-section=.comment`).
 //!
 //! Left out: modules of compilers, told by their name (`.comment`), or by a group of sections where all symbols of code have a
 //! type. There a function that goes on behind its end has no meaning in C, and inline assembly across sections is not looked
-//! at. Data before the end that decodes as other instructions, code without a name before the only name of a section,
-//! a jump from other code to the end behind a last call or return, and what is behind more than 64 sections of groups in a row are
-//! left out too.
+//! at. Also left out are data before the end that decodes as other instructions, code without a name before the only name of a
+//! section, a jump from other code to the end behind a last call or return, and more than 64 sections of groups in a row.
 
 use std::ops::Range;
 
@@ -137,11 +136,12 @@ fn named(symbols: &[Symbol]) -> Vec<(AtomIdx, Range<u64>)> {
         })
         .collect();
     named.sort_unstable_by_key(|(atom, range)| (*atom, range.start, range.end));
+    named.dedup();
     named
 }
 
-/// Whether control may leave the atom at its end. `farthest` is the last place in its section that is named, `named` what symbols
-/// name in it.
+/// Whether control may leave the atom at its end. `farthest` is the last place in its section that is named, and `named` holds all
+/// that symbols name in the atom.
 fn may_go_on(
     tables: &Tables<'_>,
     atom: &Atom,
@@ -173,9 +173,9 @@ fn may_go_on(
     let last = instructions.iter().rposition(|i| !is_padding(i)).unwrap_or(0);
     let end = instructions.get(last).map_or(0, Instruction::end);
     let to = |i: &Instruction| i.target().and_then(|t| u64::try_from(t).ok());
-    // A near jump at the end is relocated, or it would be a short one.
+    // A near jump at the end is relocated, or it would be a short one. An address that is formed may be jumped to.
     let leads_to_end = |(number, i): (usize, &Instruction)| {
-        matches!(i.flow, Flow::Jump | Flow::Conditional)
+        matches!(i.flow, Flow::Jump | Flow::Conditional | Flow::Next)
             && (number != last || i.len == 2)
             && to(i).is_some_and(|to| to >= end)
     };
