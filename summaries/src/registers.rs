@@ -36,7 +36,8 @@ pub const X87: Register = 48;
 pub const ARGUMENTS: [Register; 6] = [RDI, RSI, RDX, RCX, R8, R9];
 
 /// The vector registers in which it does, for numbers that are no integers.
-pub const VECTOR_ARGUMENTS: std::ops::RangeInclusive<Register> = XMM0..=XMM7;
+pub const VECTOR_ARGUMENTS: [Register; 8] =
+    [XMM0, XMM0 + 1, XMM0 + 2, XMM0 + 3, XMM0 + 4, XMM0 + 5, XMM0 + 6, XMM0 + 7];
 
 /// All registers that summaries have, but the stack of the x87 unit.
 pub const ALL: u64 = (1 << X87) - 1;
@@ -45,7 +46,7 @@ pub const ALL: u64 = (1 << X87) - 1;
 pub const PRESERVABLE: u64 = set(&[RAX, RDX, XMM0, XMM1]);
 
 /// What the conventions of C and C++ pass arguments in: rdi, rsi, rdx, rcx, r8, r9, r10 (the static chain) and xmm0 to xmm7.
-pub const CONVENTIONAL: u64 = set(&ARGUMENTS) | set(&[R10]) | 0xff << XMM0;
+pub const CONVENTIONAL: u64 = set(&ARGUMENTS) | set(&[R10]) | set(&VECTOR_ARGUMENTS);
 
 /// What unseen code may be passed something in: [`CONVENTIONAL`] registers, and rax, which it may leave alone.
 pub const PASSED: u64 = CONVENTIONAL | set(&[RAX]);

@@ -4,7 +4,8 @@
 //! elements. Beyond the budget the objects of the set become one (`joined_objects`): what any of them holds, all of them hold. That is sound
 //! (it only adds), keeps what is known of functions, and makes the rest of the work near-linear, as unification does (Steensgaard).
 //!
-//! Work is counted in steps, not in time: an element that was looked at, an edge along which the unknown went. Steps
+//! Work is counted in steps, not in time: an element that was looked at, an edge along which the unknown went. An edge that is added
+//! counts for several, since it stays in memory. Steps
 //! in proportion to the constraints are free. Beyond them a set tells no objects apart; beyond more, all memory that has not
 //! escaped becomes one object; and should that not be enough, every value becomes unknown and all escapes, which is what
 //! the level `functions` knows. Each only adds. Which sets exceed a budget first depends on the order of work, which is fixed: a link gives the same result
@@ -31,6 +32,9 @@ pub(super) struct Budget {
     /// The same, however many constraints there are.
     pub(super) most: [usize; 3],
 }
+
+/// Steps that an edge of the graph counts for: adding one, and its place in memory, cost about as much as so many looks at elements.
+pub(super) const STEPS_OF_AN_EDGE: usize = 8;
 
 /// What links get; `value_flow` of a report has the steps and constraints of one. Where anything may be called, the programs of the
 /// bench take few steps for each constraint; zstd, in which nearly all calls are known, takes about forty.

@@ -12,9 +12,6 @@ use super::graph::{
 /// Of a node with more edges than this a table says which it has; of others the list is looked through.
 const FEW_EDGES: u16 = 14;
 
-/// What an edge costs, in steps: it takes room besides time, as many as there are.
-const STEPS_OF_AN_EDGE: usize = 8;
-
 impl ConstraintGraph {
     /// `to` holds all that `from` holds; said once.
     pub(super) fn assign(&mut self, from: NodeId, to: NodeId) {
@@ -53,7 +50,6 @@ impl ConstraintGraph {
         }
         self.edge(from, to);
         self.work.new_edges += 1;
-        self.work.steps += STEPS_OF_AN_EDGE;
         self.propagate_set(self.set_of(from), to);
     }
 
@@ -132,7 +128,7 @@ impl ConstraintGraph {
 
 #[cfg(test)]
 mod tests {
-    use super::super::budget::{BUDGET, Budget};
+    use super::super::budget::{BUDGET, Budget, STEPS_OF_AN_EDGE};
     use super::*;
 
     /// Where each edge of a node leads, in order.

@@ -3,7 +3,7 @@
 //! Sound because each step only joins objects, or makes values unknown and lets what they hold escape. Left out: how large the
 //! budget is, see `budget`.
 
-use super::budget::GivenUp;
+use super::budget::{GivenUp, STEPS_OF_AN_EDGE};
 use super::graph::{ConstraintGraph, MemoryClass, NodeId};
 
 impl ConstraintGraph {
@@ -16,7 +16,8 @@ impl ConstraintGraph {
             GivenUp::Values => return false,
         };
         let steps = self.budget.steps[next].saturating_mul(self.constraints).min(self.budget.most[next]);
-        self.work.steps + self.sets.steps > self.budget.free.saturating_add(steps)
+        let work = self.work.steps + self.sets.steps + STEPS_OF_AN_EDGE * self.edges.len();
+        work > self.budget.free.saturating_add(steps)
     }
 
     /// Give up the next thing that costs precision: objects, then memory, then values.

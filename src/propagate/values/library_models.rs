@@ -161,7 +161,7 @@ impl<'s> Flow<'s> {
         } else {
             nodes.extend((first..6).filter_map(|n| self.argument(site, n)));
             let this = &self.sites[site as usize];
-            nodes.extend(VECTOR_ARGUMENTS.filter_map(|register| this.passed.actual(register)));
+            nodes.extend(VECTOR_ARGUMENTS.into_iter().filter_map(|register| this.passed.actual(register)));
             nodes.extend(this.passed.stack().map(|s| s.1));
             if let Some((frame, _)) = this.passed.in_frame {
                 nodes.push(self.graph.whole(frame));

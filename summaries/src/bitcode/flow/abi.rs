@@ -106,7 +106,7 @@ pub(super) fn arguments(
     types: impl Iterator<Item = Option<TypeId>>,
     passing: &Passing,
 ) -> Places {
-    let (mut general, mut vector, mut stack) = (ARGUMENTS.into_iter(), VECTOR_ARGUMENTS, 8);
+    let (mut general, mut vector, mut stack) = (ARGUMENTS.into_iter(), VECTOR_ARGUMENTS.into_iter(), 8);
     let mut slots = Vec::new();
     if !passing.by_value.is_empty() {
         return Places::Any;

@@ -14,8 +14,7 @@ use super::taint::Taint;
 use super::unit::{Op, Refusal};
 use super::walker::Walk;
 use crate::native::decode::effects::{Address, Operand, RegisterId, SLOTS, Transfer};
-use crate::registers::PRESERVABLE;
-use crate::registers::{RBP, RSP};
+use crate::registers::{PRESERVABLE, RBP, RSP};
 
 impl Walk<'_, '_, '_, '_> {
     /// The function returns in this state.

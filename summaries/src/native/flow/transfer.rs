@@ -224,10 +224,10 @@ impl Walk<'_, '_, '_, '_> {
         size: u32,
     ) -> Result<(), Refusal> {
         let (from, to) = (state.get(RSI), state.get(RDI));
-        self.uses(op, state, 6, [Val::None; 3])?;
-        self.uses(op, state, 7, [Val::None; 3])?;
-        self.next_piece(at, state, 6)?;
-        self.next_piece(at, state, 7)?;
+        self.uses(op, state, RSI, [Val::None; 3])?;
+        self.uses(op, state, RDI, [Val::None; 3])?;
+        self.next_piece(at, state, RSI)?;
+        self.next_piece(at, state, RDI)?;
         self.builder.copy_to_frame |= !matches!(to, Val::Place(..));
         let is_address = |v: Val| !matches!(v, Val::None | Val::Undefined);
         // Memory at a number, on one side.
@@ -263,10 +263,10 @@ impl Walk<'_, '_, '_, '_> {
         state: &mut RegisterState,
         size: u32,
     ) -> Result<(), Refusal> {
-        self.uses(op, state, 0, [Val::None; 3])?;
-        self.uses(op, state, 7, [Val::None; 3])?;
+        self.uses(op, state, RAX, [Val::None; 3])?;
+        self.uses(op, state, RDI, [Val::None; 3])?;
         let (value, to) = (state.get(RAX), state.get(RDI));
-        self.next_piece(at, state, 7)?;
+        self.next_piece(at, state, RDI)?;
         let memory = match to {
             Val::None | Val::Undefined | Val::Saved => Memory::Number,
             Val::Frame(offset) => {

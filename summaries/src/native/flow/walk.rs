@@ -16,8 +16,7 @@ use super::unit::{CALLERS_REGISTER, Destination, Op, Refusal, Unit};
 use super::walker::{Leaves, Walk, at_entry};
 use crate::ids::ValueIdx;
 use crate::native::decode::effects::{InstructionEffect, SLOTS};
-use crate::registers::PRESERVABLE;
-use crate::registers::{RAX, RBP, RDX, RSP};
+use crate::registers::{PRESERVABLE, RAX, RBP, RDX, RSP};
 use crate::relation::FunctionSummary;
 use crate::summary::Target;
 
