@@ -64,7 +64,7 @@ pub struct CallSite {
     pub jump: bool,
     /// What registers hold at the call, sorted by register: if the callees since then have preserved it, for there are some that
     /// preserve what others clobber. A register that is left out holds no address, or what this function's caller left there.
-    /// Unseen code is passed nothing in others than [`PASSED`].
+    /// Unseen code is passed nothing in others than [`PASSED`](crate::registers::PASSED).
     pub actuals: Vec<(Register, ValueIdx)>,
     /// What the caller's frame holds at and above the callee's stack pointer at entry, sorted by offset from it: cells
     /// of 8 bytes. Offset 8 is the first stack parameter. Only cells that may hold an address.
@@ -99,8 +99,9 @@ pub struct FunctionSummary {
     /// What registers hold on return, sorted by register: rax, rdx, xmm0, xmm1, st0. What comes back as it was passed in
     /// the same register may be left out, if that is one of `preserved`.
     pub results: Vec<(Register, ValueIdx)>,
-    /// Of [`PRESERVABLE`], the registers that may hold on every return what they held at entry, if the callees that it calls
-    /// leave them alone too: a bit per register. Each caller finds there what it passed itself, as far as that is known.
+    /// Of [`PRESERVABLE`](crate::registers::PRESERVABLE), the registers that may hold on every return what they held at
+    /// entry, if the callees that it calls leave them alone too: a bit per register. Each caller finds there what it
+    /// passed itself, as far as that is known.
     pub preserved: u64,
     /// Values that may hold anything if control enters at a label from outside (`__builtin_longjmp`).
     pub indirect_entry_values: Vec<ValueIdx>,
