@@ -74,7 +74,7 @@ fn first_difference(plain: &[u8], pruned: &[u8]) -> String {
 }
 
 /// A program linked by the linker alone, and through lto-prune.
-pub(crate) struct Pair {
+pub(crate) struct ProgramPair {
     pub(crate) plain: PathBuf,
     pub(crate) pruned: PathBuf,
     /// It is that of the pruned link.
@@ -88,11 +88,11 @@ pub(crate) fn link_pair(
     behind: &Path,
     shims: &Path,
     scratch: &Path,
-) -> Result<Pair> {
+) -> Result<ProgramPair> {
     let plain_shims = scratch.join("bin");
     fs::create_dir(&plain_shims)?;
     symlink(behind, plain_shims.join("ld"))?;
-    let pair = Pair {
+    let pair = ProgramPair {
         plain: scratch.join("plain"),
         pruned: scratch.join("pruned"),
         report: scratch.join("report.json"),
@@ -109,7 +109,7 @@ pub(crate) fn link_pair(
 }
 
 /// Run the check of a program on both. An error says how they differ.
-pub(crate) fn same_behaviour(corpus: &Corpus, link: &Link, pair: &Pair, scratch: &Path) -> Result<()> {
+pub(crate) fn same_behaviour(corpus: &Corpus, link: &Link, pair: &ProgramPair, scratch: &Path) -> Result<()> {
     let expected = transcript(corpus, link, &pair.plain, scratch)?;
     if expected.status != 0 {
         let errors = String::from_utf8_lossy(&expected.stderr).into_owned();

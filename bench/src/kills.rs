@@ -16,7 +16,7 @@ use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 
 use crate::corpus::{Corpus, find_linker, lto_prune};
-use crate::link_programs::Rng;
+use crate::link_programs::SplitMix64;
 use crate::table::{Table, publish};
 use crate::{Options, Result};
 
@@ -27,7 +27,7 @@ const GRACE: Duration = Duration::from_secs(2);
 
 /// What the kills of one kind showed.
 #[derive(Debug, Default)]
-struct Tally {
+struct KillTally {
     kills: usize,
     /// These links had ended before the signal came.
     late: usize,
@@ -43,9 +43,9 @@ struct Tally {
 
 pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
     let base = std::env::temp_dir().join(format!("kills-{}", std::process::id()));
-    let case = Case::prepare(&base)?;
-    let mut rng = Rng::new(1);
-    let mut tallies: BTreeMap<(String, &str), Tally> = BTreeMap::new();
+    let case = KilledLink::prepare(&base)?;
+    let mut rng = SplitMix64::new(1);
+    let mut tallies: BTreeMap<(String, &str), KillTally> = BTreeMap::new();
     let wanted = |name: &&str| options.linkers.is_empty() || options.linkers.iter().any(|l| l == name);
     let linkers: Vec<&str> = ["lld", "mold", "bfd", "gold", "wild"].into_iter().filter(wanted).collect();
     let mut contestants = Vec::new();
@@ -88,7 +88,7 @@ pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
     Ok(good)
 }
 
-struct Case {
+struct KilledLink {
     base: PathBuf,
     shim: PathBuf,
     objects: Vec<String>,
@@ -103,9 +103,9 @@ struct Contestant {
     time: Duration,
 }
 
-impl Case {
+impl KilledLink {
     /// Objects of which half of the functions are dead.
-    fn prepare(base: &Path) -> Result<Case> {
+    fn prepare(base: &Path) -> Result<KilledLink> {
         for folder in ["out", "tmp", "shims"] {
             fs::create_dir_all(base.join(folder))?;
         }
@@ -135,7 +135,7 @@ impl Case {
         }
         let shim = base.join("shims/ld");
         std::os::unix::fs::symlink(lto_prune()?, &shim)?;
-        Ok(Case { base: base.into(), shim, objects })
+        Ok(KilledLink { base: base.into(), shim, objects })
     }
 
     fn output(&self) -> PathBuf {
@@ -172,7 +172,13 @@ impl Case {
         Ok(Contestant { name: name.into(), path: linker.into(), old, new, time })
     }
 
-    fn kill_one(&self, of: &Contestant, signal: Signal, rng: &mut Rng, tally: &mut Tally) -> Result<()> {
+    fn kill_one(
+        &self,
+        of: &Contestant,
+        signal: Signal,
+        rng: &mut SplitMix64,
+        tally: &mut KillTally,
+    ) -> Result<()> {
         fs::write(self.output(), &of.old)?;
         let pause = of.time.mul_f64(rng.below(1150) as f64 / 1000.0);
         let mut child = self.command(&self.shim, &of.path).spawn()?;
@@ -247,7 +253,7 @@ fn group_members(group: u32) -> Vec<String> {
     processes.flatten().filter_map(|process| member(process.path())).collect()
 }
 
-fn send(child: &Child, signal: Signal, rng: &mut Rng) -> Result<()> {
+fn send(child: &Child, signal: Signal, rng: &mut SplitMix64) -> Result<()> {
     let id = Pid::from_raw(i32::try_from(child.id())?);
     match rng.chance(33) {
         true => killpg(id, signal)?,

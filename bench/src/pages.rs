@@ -41,9 +41,9 @@ fn linked(corpus: &Corpus, link: &Link, dir: &Path, folder: &str, level: &str) -
 }
 
 /// Numbers that look random and are the same each time.
-struct Numbers(u64);
+struct KnuthStream(u64);
 
-impl Numbers {
+impl KnuthStream {
     fn below(&mut self, end: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % end.max(1)
@@ -52,7 +52,7 @@ impl Numbers {
 
 /// A report with many symbols: a tree of calls, with more calls across.
 fn made_up(sizes: u64) -> Value {
-    let mut numbers = Numbers(sizes);
+    let mut numbers = KnuthStream(sizes);
     let mangled = |i: u64| {
         let names = [format!("space{}", i % 50), format!("Class{}", i % 1700), format!("function{i}")];
         format!("_ZN{}Ev", names.iter().map(|n| format!("{}{n}", n.len())).collect::<String>())

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::corpus::find_linker;
-use crate::link_programs::{Linker, Tally, run_seed};
+use crate::link_programs::{LinkTally, Linker, run_seed};
 use crate::{Options, Result};
 
 /// They are taken unless others are asked for.
@@ -19,7 +19,7 @@ pub(crate) fn run(options: &Options, ours: &Path) -> Result<bool> {
     let linkers: Vec<Linker> = names.into_iter().map(linker).collect::<Result<_>>()?;
     let base = std::env::temp_dir().join(format!("soak-links-{}", std::process::id()));
     let next = AtomicU64::new(first);
-    let total = Mutex::new((Tally::default(), 0usize));
+    let total = Mutex::new((LinkTally::default(), 0usize));
     std::thread::scope(|scope| {
         for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
             scope.spawn(|| {

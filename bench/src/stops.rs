@@ -11,7 +11,7 @@ use crate::corpus::Corpus;
 use crate::process::{pass, run_ok};
 use crate::report::list;
 use crate::table::{Table, count, publish_good};
-use crate::trace::{self, Case};
+use crate::trace::{self, TracedLink};
 use crate::{Options, Result};
 
 /// What may become of such code, as reports name it, in the order of the columns.
@@ -29,7 +29,7 @@ const FATES: [&str; 11] = [
     "library",
 ];
 
-fn measure(corpus: &Corpus, case: &Case) -> Result<Vec<String>> {
+fn measure(corpus: &Corpus, case: &TracedLink) -> Result<Vec<String>> {
     let link = &case.link;
     let scratch = corpus.scratch(&format!("stops/{}-{}", link.program, link.mode))?;
     let file = scratch.join("report.json");

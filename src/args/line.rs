@@ -24,7 +24,7 @@ struct Modes {
     undefined_is_reported: Option<bool>,
 }
 
-struct Parser {
+struct LineParser {
     config: Config,
     modes: Modes,
     state: InputState,
@@ -61,7 +61,7 @@ impl Opt {
 
 /// The meaning of `words`, which hold no options of ours.
 pub(super) fn interpret(words: Vec<OsString>, linker: Linker, prune: PruneOptions) -> Config {
-    let mut parser = Parser {
+    let mut parser = LineParser {
         config: empty(linker, prune),
         modes: Modes::default(),
         state: InputState::default(),
@@ -144,7 +144,7 @@ fn empty(linker: Linker, prune: PruneOptions) -> Config {
     }
 }
 
-impl Parser {
+impl LineParser {
     fn dialect(&self) -> Dialect {
         self.config.linker.dialect
     }

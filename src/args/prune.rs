@@ -2,7 +2,7 @@
 //!
 //! A misspelt one is an error that names the nearest: passed on to the linker it would end as "unknown option", and a
 //! link would silently be another one than the user asked for. Values follow an equals sign only, so that the words
-//! of a line can be told apart without knowing us.
+//! of a line can be distinguished without knowing us.
 
 pub mod options;
 

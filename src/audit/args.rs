@@ -80,7 +80,7 @@ impl Command {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum ReportSource {
     Report(OsString),
     /// These objects are to be linked first.
     Link(Vec<OsString>),
@@ -93,7 +93,7 @@ pub(crate) const ROWS: usize = 20;
 pub(crate) struct Request {
     pub(crate) command: Command,
     pub(crate) names: Vec<OsString>,
-    pub(crate) source: Source,
+    pub(crate) source: ReportSource,
     pub(crate) format: Format,
     /// Rows to show, 0: all. `None`: as many as a screen takes.
     pub(crate) number: Option<usize>,
@@ -143,7 +143,7 @@ pub(crate) fn parse(words: &[OsString]) -> Result<AuditRequest> {
     let mut request = Request {
         command,
         names: Vec::new(),
-        source: Source::Link(Vec::new()),
+        source: ReportSource::Link(Vec::new()),
         format: Format::Table,
         number: None,
         by: By::default(),
@@ -232,20 +232,20 @@ fn option(request: &mut Request, name: &str, parser: &mut lexopt::Parser) -> Res
 }
 
 /// A report, or a line to link.
-fn source(command: Command, names: &[OsString], line: Vec<OsString>) -> Result<Source> {
-    let Some((first, rest)) = line.split_first() else { return Ok(Source::Link(line)) };
+fn source(command: Command, names: &[OsString], line: Vec<OsString>) -> Result<ReportSource> {
+    let Some((first, rest)) = line.split_first() else { return Ok(ReportSource::Link(line)) };
     let report = is_report(Path::new(first));
     if !report && command == Command::Diff {
         return wrong(format!("{} is no report; audit diff compares two reports", first.to_string_lossy()));
     }
     match (report, rest) {
-        (true, []) => Ok(Source::Report(first.clone())),
+        (true, []) => Ok(ReportSource::Report(first.clone())),
         (true, [next, ..]) => wrong(format!(
             "{} is a report, and nothing may follow it ({} does); options stand before it",
             first.to_string_lossy(),
             next.to_string_lossy()
         )),
-        (false, _) => no_mistake(command, names, &line).map(|()| Source::Link(line)),
+        (false, _) => no_mistake(command, names, &line).map(|()| ReportSource::Link(line)),
     }
 }
 
@@ -330,7 +330,7 @@ mod tests {
     fn reports_and_links() {
         let found = request("top --by=module -n 5 --json x.json");
         assert_eq!((found.by, found.number, found.format), (By::Module, Some(5), Format::Json));
-        assert_eq!(found.source, Source::Report("x.json".into()));
+        assert_eq!(found.source, ReportSource::Report("x.json".into()));
         assert_eq!(request("top -n5 x.json").number, Some(5));
         let found = request("html --old=old.json -o page.html x.json");
         assert_eq!((found.old, found.output), (Some("old.json".into()), Some("page.html".into())));
@@ -338,7 +338,7 @@ mod tests {
 
     #[test]
     fn a_link_line_keeps_its_options() {
-        let line = |words: &str| Source::Link(words.split_whitespace().map(OsString::from).collect());
+        let line = |words: &str| ReportSource::Link(words.split_whitespace().map(OsString::from).collect());
         let found = request("top a.o b.o -n -lm --by=x");
         assert_eq!((found.source, found.by), (line("a.o b.o -n -lm --by=x"), By::Symbol));
         assert_eq!(request("why main -- -O2 a.o").source, line("-O2 a.o"));

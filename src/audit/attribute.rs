@@ -114,7 +114,7 @@ fn contents(model: &Model<'_>) -> Vec<(bool, bool)> {
 }
 
 /// What the names of items are made of, looked up once.
-pub(crate) struct Names<'m, 'a> {
+pub(crate) struct ItemNames<'m, 'a> {
     model: &'m Model<'a>,
     contents: Vec<(bool, bool)>,
     by: By,
@@ -122,9 +122,9 @@ pub(crate) struct Names<'m, 'a> {
     depth: usize,
 }
 
-impl<'m, 'a> Names<'m, 'a> {
+impl<'m, 'a> ItemNames<'m, 'a> {
     pub(crate) fn new(model: &'m Model<'a>, by: By, depth: usize) -> Self {
-        Names { model, contents: contents(model), by, depth }
+        ItemNames { model, contents: contents(model), by, depth }
     }
 
     pub(crate) fn of(&self, item: &Item) -> String {
@@ -210,7 +210,7 @@ pub(crate) fn place(model: &Model<'_>, atom: &Atom<'_>, offset: Option<u64>) -> 
 
 /// A line of a list: what, how much, of how many atoms.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Sum {
+pub(crate) struct AttributedSize {
     pub(crate) name: String,
     /// The module, if all of it is of one.
     pub(crate) module: Option<u32>,
@@ -219,8 +219,8 @@ pub(crate) struct Sum {
 }
 
 /// The items by name, the largest first.
-pub(crate) fn sums(model: &Model<'_>, items: &[Item], by: By, depth: usize) -> Vec<Sum> {
-    let names = Names::new(model, by, depth);
+pub(crate) fn sums(model: &Model<'_>, items: &[Item], by: By, depth: usize) -> Vec<AttributedSize> {
+    let names = ItemNames::new(model, by, depth);
     let mut rows: Vec<(String, Option<u32>, i64, u64)> = Vec::with_capacity(items.len());
     for item in items {
         let atom = item.atom.and_then(|a| model.atoms.get(a as usize));
@@ -234,12 +234,12 @@ pub(crate) fn sums(model: &Model<'_>, items: &[Item], by: By, depth: usize) -> V
     let same = |a: &(String, Option<u32>, i64, u64), b: &(String, Option<u32>, i64, u64)| {
         a.0 == b.0 && (by != By::Symbol || a.1 == b.1)
     };
-    let mut sums: Vec<Sum> = Vec::new();
+    let mut sums: Vec<AttributedSize> = Vec::new();
     for chunk in rows.chunk_by(same) {
         let Some(first) = chunk.first() else { continue };
         let module = first.1.filter(|m| chunk.iter().all(|r| r.1 == Some(*m)));
         let (bytes, atoms) = (chunk.iter().map(|r| r.2).sum(), chunk.iter().map(|r| r.3).sum());
-        sums.push(Sum { name: first.0.clone(), module, bytes, atoms });
+        sums.push(AttributedSize { name: first.0.clone(), module, bytes, atoms });
     }
     sums.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| (&a.name, a.module).cmp(&(&b.name, b.module))));
     sums

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use crate::report::graph::HOLDS;
 
-use super::model::{Atom, AuditedModule, Definer, GraphEdge, Head, Import, Model, State};
+use super::model::{Atom, AtomState, AuditedModule, Definer, GraphEdge, Head, Import, Model};
 use super::read;
 
 /// The tables of a report; `path` is for messages.
@@ -77,9 +77,9 @@ fn sum(mut sizes: impl Iterator<Item = u64>) -> Option<u64> {
 
 fn atom(a: read::ReadAtom<'_>) -> Atom<'_> {
     let state = match &*a.state {
-        "kept" => State::Kept,
-        "stub" => State::Stub,
-        _ => State::Dropped,
+        "kept" => AtomState::Kept,
+        "stub" => AtomState::Stub,
+        _ => AtomState::Dropped,
     };
     // Linkers make one note of what all inputs say there.
     let merge = a.merge || a.section == ".note.gnu.property";

@@ -11,7 +11,7 @@ use crate::inputs::glob::Glob;
 
 use super::attribute::place;
 use super::demangle::{self, demangle};
-use super::model::{AuditedModule, Import, Model, State};
+use super::model::{AtomState, AuditedModule, Import, Model};
 
 /// What of several things with the name is meant, ascending.
 ///
@@ -150,7 +150,8 @@ impl<'m, 'a> Demangled<'m, 'a> {
         let wanted = demangle::loose(name.trim_matches('*')).to_lowercase();
         let mut names: Vec<&str> = Vec::new();
         if !wanted.is_empty() {
-            let live = self.model.atoms.iter().zip(&self.names).filter(|(a, _)| a.state != State::Dropped);
+            let live =
+                self.model.atoms.iter().zip(&self.names).filter(|(a, _)| a.state != AtomState::Dropped);
             let shown = live.flat_map(|(_, names)| names.iter().map(|n| &*n.1));
             let imports = self.model.imports.iter().map(|i| &*i.symbol);
             names

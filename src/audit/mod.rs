@@ -28,7 +28,7 @@ use std::process::ExitCode;
 
 use crate::args::Environment;
 use crate::error::{Error, Result, Stage};
-use args::{AuditRequest, Command, Request, Source};
+use args::{AuditRequest, Command, ReportSource, Request};
 use model::Model;
 use table::{Answer, Format, Screen};
 
@@ -103,26 +103,26 @@ fn html(request: &Request, env: &Environment<'_>) -> Result<ExitCode> {
 }
 
 /// The report; one of a link of ours speaks of the program by its name, not by the folder that goes again.
-fn model<'t>(source: &Source, text: &'t str) -> Result<Model<'t>> {
+fn model<'t>(source: &ReportSource, text: &'t str) -> Result<Model<'t>> {
     let mut model = Model::read(&path_of(source), text)?;
-    if let Source::Link(line) = source {
+    if let ReportSource::Link(line) = source {
         model.report.output = output_name(line).to_string_lossy().into_owned().into();
     }
     Ok(model)
 }
 
 /// What messages and answers call the report.
-fn path_of(source: &Source) -> String {
+fn path_of(source: &ReportSource) -> String {
     match source {
-        Source::Report(path) => path.to_string_lossy().into_owned(),
-        Source::Link(_) => "the link's report".to_owned(),
+        ReportSource::Report(path) => path.to_string_lossy().into_owned(),
+        ReportSource::Link(_) => "the link's report".to_owned(),
     }
 }
 
-fn text_of(source: &Source, env: &Environment<'_>) -> Result<String> {
+fn text_of(source: &ReportSource, env: &Environment<'_>) -> Result<String> {
     match source {
-        Source::Report(path) => read_text(Path::new(path)),
-        Source::Link(line) => link(line, env),
+        ReportSource::Report(path) => read_text(Path::new(path)),
+        ReportSource::Link(line) => link(line, env),
     }
 }
 

@@ -3,21 +3,17 @@
 //! Built once for every command. A report is a file that anybody may have written: `checked` makes these tables of it, and
 //! each number that is an index here has been checked there. Where an input byte landed is not in a report: see `placed`.
 
-use std::borrow::Cow;
-
 use crate::error::{Error, Result, Stage};
 use crate::report::SCHEMA;
 use crate::report::graph::{HOLDS, STRUCTURAL};
 
 use super::checked::checked;
-use super::graph::{Arc, Graph, ROOT};
-use super::read;
-
-type Text<'a> = Cow<'a, str>;
+use super::graph::{Graph, NumberedEdge, ROOT};
+use super::read::{self, Text};
 
 /// What an atom is, by the kinds of reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum AtomState {
     Kept,
     /// Only its address is in the program.
     Stub,
@@ -32,7 +28,7 @@ pub(crate) struct Atom<'a> {
     pub(crate) offset: u64,
     pub(crate) size: u64,
     pub(crate) kind: Text<'a>,
-    pub(crate) state: State,
+    pub(crate) state: AtomState,
     pub(crate) discarded: bool,
     pub(crate) merge: bool,
     pub(crate) linker_live: bool,
@@ -217,7 +213,7 @@ impl<'a> Model<'a> {
     /// Bytes of the file that are surely those of an atom: not of what the linker joins, nor of a stub.
     pub(crate) fn file_bytes(&self, atom: &Atom<'_>) -> u64 {
         let in_file = atom.placed.is_some() && !atom.is_zero();
-        if in_file && !atom.merge && !(self.report.pruned && atom.state == State::Stub) {
+        if in_file && !atom.merge && !(self.report.pruned && atom.state == AtomState::Stub) {
             atom.size
         } else {
             0
@@ -226,7 +222,7 @@ impl<'a> Model<'a> {
 
     /// Bytes that go when an atom goes: those of the file, or of memory where it has none in the file.
     pub(crate) fn weight(&self, atom: &Atom<'_>) -> u64 {
-        if atom.is_zero() || atom.state != State::Kept || !is_alloc(atom) { 0 } else { atom.size }
+        if atom.is_zero() || atom.state != AtomState::Kept || !is_alloc(atom) { 0 } else { atom.size }
     }
 
     /// Node of an atom, or of an import, in [`Model::graph`].
@@ -246,7 +242,7 @@ impl<'a> Model<'a> {
 
     /// What the roots hold and what atoms hold, each with its edge number: an edge's is its position, a root's is its position
     /// behind all edges.
-    fn arcs(&self) -> impl Iterator<Item = Arc> + Clone + '_ {
+    fn arcs(&self) -> impl Iterator<Item = NumberedEdge> + Clone + '_ {
         let count = self.edges.len() as u32;
         let roots =
             self.roots.iter().enumerate().map(move |(i, r)| (ROOT, Self::node(r.atom), count + i as u32));

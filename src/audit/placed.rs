@@ -3,7 +3,7 @@
 //! Where an input byte landed is not in a report: an atom is assigned to the section of the output that its name leads to, and
 //! whatever a section holds besides is named by `attribute`. Left out: linker scripts that put sections elsewhere.
 
-use super::model::{Atom, Model, State};
+use super::model::{Atom, AtomState, Model};
 
 impl Model<'_> {
     /// Assign each atom that is in the output to a section of it.
@@ -34,7 +34,7 @@ impl Model<'_> {
     /// By atom: whether the linked file has it.
     fn present(&self) -> Vec<bool> {
         if self.report.pruned {
-            return self.atoms.iter().map(|a| a.state != State::Dropped).collect();
+            return self.atoms.iter().map(|a| a.state != AtomState::Dropped).collect();
         }
         // The originals were linked. Sections go whole there, so one atom that lives by the linker's rules keeps the others.
         if !self.report.linker.gc_sections {

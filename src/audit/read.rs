@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 
-type Text<'a> = Cow<'a, str>;
+pub(super) type Text<'a> = Cow<'a, str>;
 
 #[derive(Debug, Deserialize)]
 pub(super) struct ReadReport<'a> {

@@ -12,7 +12,7 @@ use std::io::{self, Write};
 use object::elf;
 use object::read::elf::{FileHeader, SectionTable};
 
-use super::input::{Header, LE};
+use super::input::{ElfHeader, LE};
 
 const MAGIC: &[u8] = b"!<arch>\n";
 const MEMBER_HEADER: usize = 60;
@@ -119,11 +119,11 @@ fn write_header(out: &mut impl Write, name: &str, size: usize, mode: &str) -> io
 /// The names of the non-local definitions of an object; none if it can't be read.
 fn definitions(bytes: &[u8]) -> Vec<&[u8]> {
     let read = || {
-        let header = Header::parse(bytes).ok()?;
+        let header = ElfHeader::parse(bytes).ok()?;
         if !header.is_little_endian() {
             return None;
         }
-        let sections: SectionTable<'_, Header> = header.sections(LE, bytes).ok()?;
+        let sections: SectionTable<'_, ElfHeader> = header.sections(LE, bytes).ok()?;
         let symbols = sections.symbols(LE, bytes, elf::SHT_SYMTAB).ok()?;
         let mut names = Vec::new();
         for symbol in symbols.iter() {

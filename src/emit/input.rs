@@ -17,7 +17,7 @@ use crate::error::{Error, Result, Stage};
 /// The byte order of every file that is rewritten.
 pub(super) const LE: LittleEndian = LittleEndian;
 
-pub(super) type Header = elf::FileHeader64<LittleEndian>;
+pub(super) type ElfHeader = elf::FileHeader64<LittleEndian>;
 pub(super) type Shdr = elf::SectionHeader64<LittleEndian>;
 pub(super) type Sym = elf::Sym64<LittleEndian>;
 pub(super) type Rela = elf::Rela64<LittleEndian>;
@@ -74,7 +74,7 @@ pub(super) enum SymbolPlace {
 #[derive(Debug)]
 pub(super) struct Input<'a> {
     bytes: &'a [u8],
-    pub(super) header: &'a Header,
+    pub(super) header: &'a ElfHeader,
     pub(super) sections: &'a [Shdr],
     /// By section of the input: what emission does with it.
     pub(super) roles: Vec<Role>,
@@ -114,7 +114,7 @@ impl<'a> Input<'a> {
     }
 
     fn read(bytes: &'a [u8], overlay: Option<&'a Overlay>) -> Result<Self> {
-        let header = Header::parse(bytes).map_err(|e| malformed(e.to_string()))?;
+        let header = ElfHeader::parse(bytes).map_err(|e| malformed(e.to_string()))?;
         if !header.is_little_endian()
             || header.e_type(LE) != elf::ET_REL
             || header.e_machine(LE) != elf::EM_X86_64

@@ -11,13 +11,13 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
-use super::tree::{EmissionInputs, FileContent, Files};
+use super::tree::{EmissionInputs, FileContent, OutputFiles};
 use crate::config::{Config, LineArg};
 use crate::ids::{DsoId, FileId, ModuleId};
 use crate::inputs::{Inputs, SequenceItem};
 
 /// The words that stand for all inputs.
-pub(super) fn input_block(sources: EmissionInputs<'_>, files: &mut Files<'_>) -> Vec<OsString> {
+pub(super) fn input_block(sources: EmissionInputs<'_>, files: &mut OutputFiles<'_>) -> Vec<OsString> {
     let EmissionInputs { inputs, resolution, plan, .. } = sources;
     let mut words: Vec<OsString> = Vec::new();
     let loaded = &resolution.loaded;
@@ -59,7 +59,7 @@ pub(super) fn input_block(sources: EmissionInputs<'_>, files: &mut Files<'_>) ->
 ///
 /// Behind everything else and without those that are loaded they give what they give in the plain link: of what is undefined
 /// there, nothing is defined by one of them, or it would be loaded; and a library's definition comes before theirs wherever it stands.
-fn unloaded(sources: EmissionInputs<'_>, files: &mut Files<'_>, words: &mut Vec<OsString>) {
+fn unloaded(sources: EmissionInputs<'_>, files: &mut OutputFiles<'_>, words: &mut Vec<OsString>) {
     let EmissionInputs { inputs, resolution, .. } = sources;
     let late = |m: &ModuleId| resolution.late.binary_search(m).is_ok();
     let mut named: Vec<FileId> = Vec::new();

@@ -21,7 +21,7 @@ use super::strings::{Compacted, StringTable};
 use super::symbol_table::EmittedSymbols;
 use super::symbols::Symbols;
 use super::unwind::Unwind;
-use super::write::Writer;
+use super::write::ObjectWriter;
 use super::{stub, tables};
 use crate::error::{Error, Result, Stage};
 use crate::plan::ModulePlan;
@@ -30,7 +30,7 @@ use crate::plan::ModulePlan;
 const RELA: &[u8] = b".rela";
 
 /// Everything that was decided, in old numbers and new.
-struct Model<'a> {
+struct ObjectRewrite<'a> {
     input: &'a Input<'a>,
     parts: &'a SplitSections<'a>,
     dispositions: SectionDisposition,
@@ -108,7 +108,7 @@ fn rewrite_without(
     }
     let sections = number_sections(&input, &mut dispositions, &parts, &scan)?;
     let input = &input;
-    Model { input, parts: &parts, dispositions, unwind, scan, sections, table, profile }.write()
+    ObjectRewrite { input, parts: &parts, dispositions, unwind, scan, sections, table, profile }.write()
 }
 
 /// Relocation sections whose entries all went go; so does an `.eh_frame` of which nothing is left, unless a symbol
@@ -158,7 +158,7 @@ fn number_sections(
     }
 }
 
-impl Model<'_> {
+impl ObjectRewrite<'_> {
     fn write(&self) -> Result<Vec<u8>> {
         let (mut symbol_names, mut section_names) = self.names()?;
         let shared = self.input.symbol_names == Some(self.input.section_names);
@@ -200,7 +200,7 @@ impl Model<'_> {
 
         // There is room for headers and alignment besides.
         let size = self.input.size() + self.sections.order.len() * 2 * size_of::<Shdr>();
-        let mut writer = Writer::new(self.input.header, size, self.sections.order.len());
+        let mut writer = ObjectWriter::new(self.input.header, size, self.sections.order.len());
         // The relocations of a parted section, by run: made when the first of them is written.
         let mut of_runs: (Option<Slot>, Vec<Vec<u8>>) = (None, Vec::new());
         for (&slot, number) in self.sections.order.iter().zip(0u32..) {
@@ -307,7 +307,7 @@ impl Model<'_> {
         Ok(writer.finish(names_index))
     }
 
-    fn copy(&self, index: usize, header: &Shdr, writer: &mut Writer) -> Result<()> {
+    fn copy(&self, index: usize, header: &Shdr, writer: &mut ObjectWriter) -> Result<()> {
         if header.sh_type.get(LE) == elf::SHT_NOBITS {
             return Ok(());
         }

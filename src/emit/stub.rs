@@ -27,7 +27,7 @@ pub(super) struct StubTable {
 
 /// A stub of an object, with the name of its function.
 #[derive(Debug)]
-pub(super) struct Named<'n> {
+pub(super) struct NamedStub<'n> {
     pub(super) code: Code,
     /// The function's, or where that has none its section's.
     pub(super) name: &'n [u8],
@@ -40,7 +40,7 @@ pub(super) fn named<'n>(
     input: &Input<'n>,
     parts: &SplitSections<'_>,
     symbols: &EmittedSymbols,
-) -> Result<Vec<Named<'n>>> {
+) -> Result<Vec<NamedStub<'n>>> {
     // (section, run) -> the name by which the linker knows the function, or else the first one.
     let mut names: Vec<((u32, u32), bool, usize)> = Vec::new();
     for home in symbols.homes.iter().filter(|h| h.stub.is_some()) {
@@ -63,14 +63,14 @@ pub(super) fn named<'n>(
             let symbol = symbols
                 .run(parted.section, run)
                 .ok_or_else(|| input.about(parted.section as usize, "a stub in it has no section symbol"))?;
-            stubs.push(Named { code, name, symbol });
+            stubs.push(NamedStub { code, name, symbol });
         }
     }
     Ok(stubs)
 }
 
 /// The table that names these stubs, for `explain-trap`.
-pub(super) fn table(stubs: &[Named<'_>]) -> StubTable {
+pub(super) fn table(stubs: &[NamedStub<'_>]) -> StubTable {
     let mut table = StubTable::default();
     for stub in stubs {
         let mut entry = Rela {

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod addrsig;
-mod corners;
+mod elf_format;
 mod debug;
 mod links;
 mod planner;

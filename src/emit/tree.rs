@@ -35,12 +35,12 @@ pub struct Emitted {
     /// The files that were written, in the order of the line.
     files: Vec<PathBuf>,
     /// By load position, where a pruned module lies. `None`: it is untouched.
-    objects: Vec<Option<Place>>,
+    objects: Vec<Option<ModulePlace>>,
 }
 
 /// Where a module lies in the files that were written.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct ModulePlace {
     file: usize,
     offset: u64,
     size: usize,
@@ -52,7 +52,7 @@ impl Emitted {
     /// # Errors
     /// The file can't be read.
     pub fn read(&self, position: usize) -> Result<Option<Vec<u8>>> {
-        let Some(Place { file, offset, size }) = self.objects[position] else { return Ok(None) };
+        let Some(ModulePlace { file, offset, size }) = self.objects[position] else { return Ok(None) };
         let path = &self.files[file];
         let mut bytes = vec![0; size];
         let read = File::open(path).and_then(|file| file.read_exact_at(&mut bytes, offset));
@@ -107,7 +107,7 @@ pub fn most_written(sources: EmissionInputs<'_>) -> u64 {
 
 /// Rewrite what is touched and write the files into `dir`. No more of what is written is in memory than what the threads are at.
 pub fn emit(sources: EmissionInputs<'_>, dir: &Path) -> Result<Emitted> {
-    let mut files = Files {
+    let mut files = OutputFiles {
         dir,
         dialect: sources.config.linker.dialect,
         names: CopyNames::default(),
@@ -215,14 +215,14 @@ pub(super) enum FileContent {
 }
 
 /// The files that are to be written, each with its contents.
-pub(super) struct Files<'d> {
+pub(super) struct OutputFiles<'d> {
     dir: &'d Path,
     dialect: Dialect,
     names: CopyNames,
     outputs: Vec<(PathBuf, FileContent)>,
 }
 
-impl Files<'_> {
+impl OutputFiles<'_> {
     /// A path in a folder of its own, under the basename of `original`.
     pub(super) fn add(&mut self, original: &str, content: FileContent) -> OsString {
         let base = original.rsplit('/').next().unwrap_or(original).to_owned();
@@ -238,7 +238,7 @@ impl Files<'_> {
     }
 
     /// Write all files: where each pruned module came to lie, by load position.
-    fn write(&self, sources: EmissionInputs<'_>) -> Result<Vec<Option<Place>>> {
+    fn write(&self, sources: EmissionInputs<'_>) -> Result<Vec<Option<ModulePlace>>> {
         let one = |(file, (path, content)): (usize, &(PathBuf, FileContent))| {
             let failed = |e| Error::io(Stage::Emit, path, "write a pruned copy", e);
             if let Some(folder) = path.parent() {
@@ -249,7 +249,7 @@ impl Files<'_> {
                 FileContent::Object(position) => {
                     let object = pruned_module(sources, *position)?.unwrap_or_default();
                     std::fs::write(path, &object).map_err(failed)?;
-                    Ok(vec![(*position, Place { file, offset: 0, size: object.len() })])
+                    Ok(vec![(*position, ModulePlace { file, offset: 0, size: object.len() })])
                 }
                 FileContent::Archive(positions) => {
                     let pruned = |position: usize| pruned_module(sources, position);
@@ -267,7 +267,7 @@ impl Files<'_> {
                     let offsets = write_archive(path, &members).map_err(failed)?;
                     let place = |(k, offset): (usize, u64)| {
                         let size = objects[k].as_ref()?.len();
-                        Some((positions.start + k, Place { file, offset, size }))
+                        Some((positions.start + k, ModulePlace { file, offset, size }))
                     };
                     Ok(offsets.into_iter().enumerate().filter_map(place).collect())
                 }
@@ -281,7 +281,7 @@ impl Files<'_> {
                 }
             }
         };
-        let placed: Vec<Vec<(usize, Place)>> =
+        let placed: Vec<Vec<(usize, ModulePlace)>> =
             self.outputs.par_iter().enumerate().map(one).collect::<Result<_>>()?;
         let mut places = vec![None; sources.resolution.loaded.len()];
         placed.into_iter().flatten().for_each(|(position, place)| places[position] = Some(place));

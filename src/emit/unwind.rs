@@ -28,12 +28,12 @@ pub(super) struct Unwind {
 pub(super) struct Changed {
     section: u32,
     pub(super) bytes: Vec<u8>,
-    records: Vec<Record>,
+    records: Vec<FrameRecord>,
     old_size: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum FrameRecordKind {
     Terminator,
     Cie,
     /// With the index of its CIE in the list of records.
@@ -41,10 +41,10 @@ enum Kind {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Record {
+struct FrameRecord {
     start: usize,
     end: usize,
-    kind: Kind,
+    kind: FrameRecordKind,
     kept: bool,
     /// Where it starts in the output; for a dropped one, where the next that stays does.
     new_start: usize,
@@ -105,7 +105,7 @@ impl Unwind {
 }
 
 impl Changed {
-    fn record(&self, offset: u64) -> Option<&Record> {
+    fn record(&self, offset: u64) -> Option<&FrameRecord> {
         let offset = usize::try_from(offset).ok()?;
         let next = self.records.partition_point(|r| r.start <= offset);
         self.records.get(next.checked_sub(1)?).filter(|r| offset < r.end)
@@ -137,30 +137,30 @@ fn word(data: &[u8], at: usize) -> Option<u32> {
 }
 
 /// Split a section into records; `None` if it doesn't follow the LSB.
-fn split(data: &[u8]) -> Option<Vec<Record>> {
-    let mut records: Vec<Record> = Vec::new();
+fn split(data: &[u8]) -> Option<Vec<FrameRecord>> {
+    let mut records: Vec<FrameRecord> = Vec::new();
     let mut start = 0;
     while start < data.len() {
         let length = word(data, start)?;
         let (end, kind) = match length {
-            0 => (start + 4, Kind::Terminator),
+            0 => (start + 4, FrameRecordKind::Terminator),
             u32::MAX => return None,
             _ => {
                 let id_at = start + 4;
                 let end = id_at.checked_add(length as usize).filter(|e| *e <= data.len())?;
                 let kind = match word(data, id_at)? {
-                    0 => Kind::Cie,
+                    0 => FrameRecordKind::Cie,
                     distance => {
                         let cie_start = id_at.checked_sub(distance as usize)?;
                         let cie = records.binary_search_by_key(&cie_start, |r| r.start).ok()?;
-                        records.get(cie).filter(|r| r.kind == Kind::Cie)?;
-                        Kind::Fde(cie)
+                        records.get(cie).filter(|r| r.kind == FrameRecordKind::Cie)?;
+                        FrameRecordKind::Fde(cie)
                     }
                 };
                 (end, kind)
             }
         };
-        records.push(Record { start, end, kind, kept: true, new_start: start });
+        records.push(FrameRecord { start, end, kind, kept: true, new_start: start });
         start = end;
     }
     Some(records)
@@ -224,7 +224,7 @@ fn prune_section(
     };
     let mut cie_used = vec![false; records.len()];
     for record in &mut records {
-        let Kind::Fde(cie) = record.kind else { continue };
+        let FrameRecordKind::Fde(cie) = record.kind else { continue };
         let pc_begin = record.start as u64 + 8;
         let at = targets.partition_point(|(offset, _, _)| *offset < pc_begin);
         if let Some((_, gone, wide)) = targets.get(at).filter(|(offset, _, _)| *offset == pc_begin) {
@@ -236,7 +236,7 @@ fn prune_section(
         }
     }
     for (record, used) in records.iter_mut().zip(cie_used) {
-        record.kept &= record.kind != Kind::Cie || used;
+        record.kept &= record.kind != FrameRecordKind::Cie || used;
     }
     if records.iter().all(|r| r.kept) {
         return Ok(None);
@@ -247,7 +247,7 @@ fn prune_section(
     Ok(Some(write(section, data, records)))
 }
 
-fn write(section: u32, data: &[u8], mut records: Vec<Record>) -> Changed {
+fn write(section: u32, data: &[u8], mut records: Vec<FrameRecord>) -> Changed {
     let mut bytes = Vec::with_capacity(data.len());
     for i in 0..records.len() {
         let Some(record) = records.get_mut(i) else { break };
@@ -257,7 +257,7 @@ fn write(section: u32, data: &[u8], mut records: Vec<Record>) -> Changed {
             continue;
         }
         bytes.extend_from_slice(data.get(record.start..record.end).unwrap_or(&[]));
-        if let Kind::Fde(cie) = record.kind {
+        if let FrameRecordKind::Fde(cie) = record.kind {
             let id_at = record.new_start + 4;
             let cie_start = records.get(cie).map_or(0, |c| c.new_start);
             if let Some(id) = bytes.get_mut(id_at..id_at + 4) {

@@ -7,27 +7,27 @@
 use object::elf;
 use object::{U16, U64, pod};
 
-use super::input::{Header, LE, Shdr};
+use super::input::{ElfHeader, LE, Shdr};
 
 /// No section is aligned in the file to more than this, in bytes: an alignment in memory may be a huge page.
 const MAX_FILE_ALIGNMENT: u64 = 4096;
 
 /// An object that is being written, front to back.
 #[derive(Debug)]
-pub(super) struct Writer {
+pub(super) struct ObjectWriter {
     /// Everything before the section header table.
     pub(super) out: Vec<u8>,
-    header: Header,
+    header: ElfHeader,
     sections: Vec<Shdr>,
     start: usize,
 }
 
-impl Writer {
+impl ObjectWriter {
     /// Begin an object with the ELF header of the input, about `size` bytes long.
-    pub(super) fn new(header: &Header, size: usize, sections: usize) -> Self {
+    pub(super) fn new(header: &ElfHeader, size: usize, sections: usize) -> Self {
         let mut out = Vec::with_capacity(size.saturating_add(64));
         out.extend_from_slice(pod::bytes_of(header));
-        Writer { out, header: *header, sections: Vec::with_capacity(sections), start: 0 }
+        ObjectWriter { out, header: *header, sections: Vec::with_capacity(sections), start: 0 }
     }
 
     fn align(&mut self, alignment: u64) {
@@ -78,7 +78,7 @@ impl Writer {
             *first = null;
         }
         self.out.extend_from_slice(pod::bytes_of_slice(&self.sections));
-        if let Some(place) = self.out.get_mut(..size_of::<Header>()) {
+        if let Some(place) = self.out.get_mut(..size_of::<ElfHeader>()) {
             place.copy_from_slice(pod::bytes_of(&self.header));
         }
         self.out

@@ -126,7 +126,7 @@ impl<'s> EdgeEffects<'s> {
 }
 
 fn named_by(summary: &ModuleSummary, regions: &Regions, function: &FunctionSummary) -> Vec<Target> {
-    let unused = function.unused.iter().copied();
+    let unused = function.address_taken_only.iter().copied();
     let mut named: Vec<Target> = function.named().chain(unused).map(|t| plain(summary, regions, t)).collect();
     named.sort_unstable();
     named.dedup();

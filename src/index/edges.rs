@@ -19,7 +19,7 @@ use crate::resolve::{Prevailing, start_stop_section};
 
 /// The edges of one module, before those of all are joined.
 #[derive(Default)]
-struct Part {
+struct ModuleEdges {
     /// Edges of each atom, in atom order.
     counts: Vec<u32>,
     edges: Vec<Edge>,
@@ -42,7 +42,7 @@ pub(super) fn build(sources: &LinkInputs<'_>, position_of: &FxHashMap<ModuleId, 
     index.functions = sources.summaries.iter().map(|s| FunctionTable::new(s)).collect();
     index.regions = sources.summaries.par_iter().map(region).collect();
     let index_so_far = &*index;
-    let parts: Vec<Part> = (0..index.modules.len())
+    let parts: Vec<ModuleEdges> = (0..index.modules.len())
         .into_par_iter()
         .map(|position| part(sources, position_of, &sections, &same_names, index_so_far, position))
         .collect();
@@ -151,7 +151,7 @@ fn part(
     same_names: &[(AtomId, AtomId)],
     index: &Index,
     position: usize,
-) -> Part {
+) -> ModuleEdges {
     let summary = sources.summaries[position];
     let this = index.modules[position];
     let global = |atom: AtomIdx| AtomId(this.first_atom + atom.0);
@@ -179,7 +179,7 @@ fn part(
     let (functions, regions) = (&index.functions, &index.regions);
     let effects =
         EdgeEffects::new(summary, &functions[position], &regions[position], sources.follows_values());
-    let mut out = Part::default();
+    let mut out = ModuleEdges::default();
     let mut references = summary.references.iter().enumerate().peekable();
     for (i, atom) in summary.atoms.iter().enumerate() {
         let from = AtomIdx::new(i);

@@ -40,7 +40,7 @@ pub struct Archive {
 }
 
 /// Where the raw symbol table is, and its form.
-enum Table {
+enum RawSymbolTable {
     /// GNU: `/` (4-byte words) or `/SYM64/` (8-byte words), big-endian.
     Gnu { data: Range<usize>, word: usize },
     /// BSD: `__.SYMDEF`, `__.SYMDEF SORTED` (4) or `__.SYMDEF_64` (8), little-endian here.
@@ -80,8 +80,8 @@ pub fn parse(bytes: &[u8]) -> Result<Archive, String> {
         let mut next = if stored { end } else { start };
         next += next & 1;
         match trimmed(name) {
-            b"/" => table = table.or(Some(Table::Gnu { data, word: 4 })),
-            b"/SYM64/" => table = table.or(Some(Table::Gnu { data, word: 8 })),
+            b"/" => table = table.or(Some(RawSymbolTable::Gnu { data, word: 4 })),
+            b"/SYM64/" => table = table.or(Some(RawSymbolTable::Gnu { data, word: 8 })),
             b"//" => long_names = data,
             short => {
                 let name = if let Some(length) = short.strip_prefix(b"#1/") {
@@ -109,9 +109,11 @@ pub fn parse(bytes: &[u8]) -> Result<Archive, String> {
                     text(short.strip_suffix(b"/").unwrap_or(short))
                 };
                 match name.as_str() {
-                    "__.SYMDEF" | "__.SYMDEF SORTED" => table = table.or(Some(Table::Bsd { data, word: 4 })),
+                    "__.SYMDEF" | "__.SYMDEF SORTED" => {
+                        table = table.or(Some(RawSymbolTable::Bsd { data, word: 4 }))
+                    }
                     "__.SYMDEF_64" | "__.SYMDEF_64 SORTED" => {
-                        table = table.or(Some(Table::Bsd { data, word: 8 }))
+                        table = table.or(Some(RawSymbolTable::Bsd { data, word: 8 }))
                     }
                     _ => {
                         let data = if stored { data } else { 0..0 };
@@ -123,7 +125,7 @@ pub fn parse(bytes: &[u8]) -> Result<Archive, String> {
         offset = next;
     }
     if let Some(table) = table {
-        archive.has_bsd_form |= matches!(table, Table::Bsd { .. });
+        archive.has_bsd_form |= matches!(table, RawSymbolTable::Bsd { .. });
         let by_offset: FxHashMap<usize, usize> =
             archive.members.iter().enumerate().map(|(i, m)| (m.offset, i)).collect();
         let symbols = table.read(bytes, &by_offset).ok_or("malformed archive symbol table")?;
@@ -152,11 +154,11 @@ fn decimal(field: &[u8]) -> Option<usize> {
     std::str::from_utf8(trimmed(field)).ok()?.parse().ok()
 }
 
-impl Table {
+impl RawSymbolTable {
     /// Names with member indices; `None` if a count or an offset is wrong.
     fn read(&self, bytes: &[u8], by_offset: &FxHashMap<usize, usize>) -> Option<Vec<(Range<usize>, usize)>> {
         match self {
-            Table::Gnu { data, word } => {
+            RawSymbolTable::Gnu { data, word } => {
                 let table = bytes.get(data.clone())?;
                 let count = usize::try_from(integer(table, 0, *word, true)?).ok()?;
                 let names_at = count.checked_add(1)?.checked_mul(*word)?;
@@ -172,7 +174,7 @@ impl Table {
                 }
                 Some(symbols)
             }
-            Table::Bsd { data, word } => {
+            RawSymbolTable::Bsd { data, word } => {
                 let table = bytes.get(data.clone())?;
                 let entries_size = usize::try_from(integer(table, 0, *word, false)?).ok()?;
                 let entries = table.get(*word..word.checked_add(entries_size)?)?;

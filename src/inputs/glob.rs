@@ -6,23 +6,23 @@
 /// A compiled pattern of a shell, as linkers match names with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Glob {
-    parts: Vec<Part>,
+    parts: Vec<PatternPart>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Part {
+enum PatternPart {
     Byte(u8),
     Any,
     Star,
     Class { negated: bool, ranges: Vec<(u8, u8)> },
 }
 
-impl Part {
+impl PatternPart {
     fn matches(&self, byte: u8) -> bool {
         match self {
-            Part::Byte(b) => *b == byte,
-            Part::Any | Part::Star => true,
-            Part::Class { negated, ranges } => {
+            PatternPart::Byte(b) => *b == byte,
+            PatternPart::Any | PatternPart::Star => true,
+            PatternPart::Class { negated, ranges } => {
                 ranges.iter().any(|(lo, hi)| (*lo..=*hi).contains(&byte)) != *negated
             }
         }
@@ -38,11 +38,11 @@ impl Glob {
         while let Some(&b) = bytes.get(i) {
             i += 1;
             match b {
-                b'*' if parts.last() == Some(&Part::Star) => {}
-                b'*' => parts.push(Part::Star),
-                b'?' => parts.push(Part::Any),
+                b'*' if parts.last() == Some(&PatternPart::Star) => {}
+                b'*' => parts.push(PatternPart::Star),
+                b'?' => parts.push(PatternPart::Any),
                 b'\\' => {
-                    parts.push(Part::Byte(*bytes.get(i).unwrap_or(&b'\\')));
+                    parts.push(PatternPart::Byte(*bytes.get(i).unwrap_or(&b'\\')));
                     i += 1;
                 }
                 b'[' => match class(bytes.get(i..).unwrap_or_default()) {
@@ -50,9 +50,9 @@ impl Glob {
                         parts.push(part);
                         i += length;
                     }
-                    None => parts.push(Part::Byte(b'[')),
+                    None => parts.push(PatternPart::Byte(b'[')),
                 },
-                _ => parts.push(Part::Byte(b)),
+                _ => parts.push(PatternPart::Byte(b)),
             }
         }
         Glob { parts }
@@ -60,17 +60,17 @@ impl Glob {
 
     /// Whether the pattern is a plain name.
     pub fn is_literal(&self) -> bool {
-        self.parts.iter().all(|p| matches!(p, Part::Byte(_)))
+        self.parts.iter().all(|p| matches!(p, PatternPart::Byte(_)))
     }
 
     /// The name that a literal pattern matches.
     pub fn literal(&self) -> Vec<u8> {
-        self.parts.iter().filter_map(|p| if let Part::Byte(b) = p { Some(*b) } else { None }).collect()
+        self.parts.iter().filter_map(|p| if let PatternPart::Byte(b) = p { Some(*b) } else { None }).collect()
     }
 
     /// Whether the pattern is `*`, which linkers rank below every other.
     pub fn is_star(&self) -> bool {
-        self.parts == [Part::Star]
+        self.parts == [PatternPart::Star]
     }
 
     /// Whether all of `text` matches, from its first byte to its last.
@@ -81,7 +81,7 @@ impl Glob {
         loop {
             match (self.parts.get(p), text.get(t)) {
                 (None, None) => return true,
-                (Some(Part::Star), _) => {
+                (Some(PatternPart::Star), _) => {
                     p += 1;
                     retry = Some((p, t));
                     continue;
@@ -105,7 +105,7 @@ impl Glob {
 }
 
 /// A bracket expression after its `[`: the part and its length with the `]`.
-fn class(bytes: &[u8]) -> Option<(Part, usize)> {
+fn class(bytes: &[u8]) -> Option<(PatternPart, usize)> {
     let negated = matches!(bytes.first(), Some(b'!' | b'^'));
     let first = usize::from(negated);
     let mut i = first;
@@ -113,7 +113,7 @@ fn class(bytes: &[u8]) -> Option<(Part, usize)> {
     loop {
         let lo = match bytes.get(i)? {
             // A `]` in the first place is a member.
-            b']' if i > first => return Some((Part::Class { negated, ranges }, i + 1)),
+            b']' if i > first => return Some((PatternPart::Class { negated, ranges }, i + 1)),
             b'\\' => {
                 i += 1;
                 *bytes.get(i)?

@@ -24,21 +24,21 @@ const MAGIC: [u8; 8] = *b"LTOIF\r\n\x1a";
 pub const SUFFIX: &str = ".ltoif";
 
 /// Where in an input file something is: the first byte, and the one behind the last.
-type Place = (u64, u64);
+type FileRange = (u64, u64);
 
 /// What is in an interface, in the order of the file that it stands for. The bytes that are kept lie behind it, then the summaries.
 #[derive(Debug, Serialize, Deserialize)]
 struct InterfaceContents {
     /// The size of the file that it stands for, in bytes.
     size: u64,
-    kept: Vec<Place>,
+    kept: Vec<FileRange>,
     modules: Vec<InterfaceModule>,
 }
 
 /// What an interface has of a module of its file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct InterfaceModule {
-    place: Place,
+    place: FileRange,
     pub is_whole: bool,
     /// The sizes of its summaries, in bytes, each for other options.
     summaries: Vec<u64>,

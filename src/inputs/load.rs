@@ -68,7 +68,7 @@ pub fn load(config: &Config) -> Result<Inputs> {
 }
 
 /// An input whose file is known, before ids are given.
-struct Draft {
+struct InputDraft {
     origin: usize,
     item: DraftItem,
 }
@@ -85,7 +85,7 @@ struct Loader<'a> {
     by_path: FxHashMap<PathBuf, Option<FileId>>,
     /// The files that threads opened ahead of the loader, by path.
     opened: FxHashMap<PathBuf, io::Result<InputFile>>,
-    drafts: Vec<Draft>,
+    drafts: Vec<InputDraft>,
     /// The first input that is not there or can't be read.
     missing: Option<String>,
     script_inputs: usize,
@@ -116,18 +116,18 @@ impl Loader<'_> {
     fn input(&mut self, origin: usize, input: &InputArg) {
         match input {
             InputArg::File { path, state, lib } => {
-                let at = Place { origin, state: *state, lib: *lib, depth: 0 };
+                let at = LinePlace { origin, state: *state, lib: *lib, depth: 0 };
                 self.file(Path::new(path), path.to_string_lossy().into_owned(), at);
             }
             InputArg::Library { name, state, lib } => {
-                self.library(name, Place { origin, state: *state, lib: *lib, depth: 0 }, None);
+                self.library(name, LinePlace { origin, state: *state, lib: *lib, depth: 0 }, None);
             }
-            InputArg::GroupStart => self.drafts.push(Draft { origin, item: DraftItem::GroupStart }),
-            InputArg::GroupEnd => self.drafts.push(Draft { origin, item: DraftItem::GroupEnd }),
+            InputArg::GroupStart => self.drafts.push(InputDraft { origin, item: DraftItem::GroupStart }),
+            InputArg::GroupEnd => self.drafts.push(InputDraft { origin, item: DraftItem::GroupEnd }),
         }
     }
 
-    fn library(&mut self, name: &OsStr, at: Place, script: Option<&Path>) {
+    fn library(&mut self, name: &OsStr, at: LinePlace, script: Option<&Path>) {
         match self.search.library(name, at.state.static_only, script) {
             Some(path) => self.file(&path, format!("-l{}", name.to_string_lossy()), at),
             None => {
@@ -161,7 +161,7 @@ impl Loader<'_> {
         id
     }
 
-    fn file(&mut self, path: &Path, token: String, at: Place) {
+    fn file(&mut self, path: &Path, token: String, at: LinePlace) {
         let Some(file) = self.file_id(path) else { return };
         let Some(kind) = self.inputs.files.get(file).map(|f| f.kind) else { return };
         if kind == FileKind::Script {
@@ -170,10 +170,10 @@ impl Loader<'_> {
         // Only a DSO is named by its `-l` again: DT_NEEDED may depend on it. Others are named by what was found.
         let token = if kind == FileKind::SharedLibrary { token } else { path.to_string_lossy().into_owned() };
         let item = DraftItem::File { file, state: at.state, lib: at.lib, token };
-        self.drafts.push(Draft { origin: at.origin, item });
+        self.drafts.push(InputDraft { origin: at.origin, item });
     }
 
-    fn script(&mut self, file: FileId, path: &Path, at: Place) {
+    fn script(&mut self, file: FileId, path: &Path, at: LinePlace) {
         if !self.inputs.opened.contains(&file) {
             self.inputs.opened.push(file);
         }
@@ -194,15 +194,15 @@ impl Loader<'_> {
         for command in commands {
             match command {
                 ScriptCommand::GroupStart => {
-                    self.drafts.push(Draft { origin: at.origin, item: DraftItem::GroupStart })
+                    self.drafts.push(InputDraft { origin: at.origin, item: DraftItem::GroupStart })
                 }
                 ScriptCommand::GroupEnd => {
-                    self.drafts.push(Draft { origin: at.origin, item: DraftItem::GroupEnd })
+                    self.drafts.push(InputDraft { origin: at.origin, item: DraftItem::GroupEnd })
                 }
                 ScriptCommand::SearchDir(directory) => self.search.add(Path::new(&directory)),
                 ScriptCommand::Input { name, as_needed } => {
                     let state = InputState { as_needed: at.state.as_needed || as_needed, ..at.state };
-                    let at = Place { state, depth: at.depth + 1, ..at };
+                    let at = LinePlace { state, depth: at.depth + 1, ..at };
                     if let Some(library) = name.strip_prefix("-l") {
                         self.library(OsStr::new(library), at, Some(path));
                         continue;
@@ -230,7 +230,7 @@ impl Loader<'_> {
 
 /// Where on the line an input is mentioned, and what holds there.
 #[derive(Clone, Copy)]
-struct Place {
+struct LinePlace {
     origin: usize,
     state: InputState,
     lib: bool,
@@ -250,7 +250,7 @@ struct ThinMember {
     opened: io::Result<InputFile>,
 }
 
-fn parse_in_parallel(config: &Config, inputs: &Inputs, drafts: &[Draft]) -> FxHashMap<FileId, Parsed> {
+fn parse_in_parallel(config: &Config, inputs: &Inputs, drafts: &[InputDraft]) -> FxHashMap<FileId, Parsed> {
     let mut files: Vec<FileId> = drafts
         .iter()
         .filter_map(|d| if let DraftItem::File { file, .. } = &d.item { Some(*file) } else { None })
@@ -316,9 +316,9 @@ enum Built {
 }
 
 impl Builder<'_> {
-    fn build(mut self, drafts: Vec<Draft>) -> Vec<Vec<String>> {
+    fn build(mut self, drafts: Vec<InputDraft>) -> Vec<Vec<String>> {
         let mut built: IdVec<FileId, Option<Built>> = IdVec::from(vec![None; self.inputs.files.len()]);
-        for Draft { origin, item } in drafts {
+        for InputDraft { origin, item } in drafts {
             let item = match item {
                 DraftItem::GroupStart => SequenceItem::GroupStart,
                 DraftItem::GroupEnd => SequenceItem::GroupEnd,

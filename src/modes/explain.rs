@@ -11,13 +11,11 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use object::LittleEndian;
-use object::elf;
+use object::elf::{self, FileHeader64};
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
 
 use crate::error::{Error, Result, Stage};
 use crate::inputs::mapped::Mapped;
-
-type Header = elf::FileHeader64<LittleEndian>;
 
 const LE: LittleEndian = LittleEndian;
 const TABLE: &[u8] = b".debug_lto_prune_stubs";
@@ -85,7 +83,7 @@ fn address(word: &OsString) -> Option<u64> {
 /// The stubs of a linked file: start, size in bytes, name.
 fn table(bytes: &[u8]) -> Result<Vec<(u64, u64, &[u8])>> {
     let parsed = |e: object::Error| error(e.to_string());
-    let header = Header::parse(bytes).map_err(parsed)?;
+    let header = FileHeader64::<LittleEndian>::parse(bytes).map_err(parsed)?;
     let sections = header.sections(LE, bytes).map_err(parsed)?;
     let named =
         |s: &&elf::SectionHeader64<LittleEndian>| sections.section_name(LE, s).is_ok_and(|n| n == TABLE);
@@ -109,7 +107,7 @@ fn table(bytes: &[u8]) -> Result<Vec<(u64, u64, &[u8])>> {
 
 /// The address of the link at an offset of the file.
 fn address_of(bytes: &[u8], offset: u64) -> Option<u64> {
-    let header = Header::parse(bytes).ok()?;
+    let header = FileHeader64::<LittleEndian>::parse(bytes).ok()?;
     header.program_headers(LE, bytes).ok()?.iter().find_map(|segment| {
         let (start, size) = segment.file_range(LE);
         let into = offset.checked_sub(start).filter(|into| *into < size)?;
@@ -120,7 +118,7 @@ fn address_of(bytes: &[u8], offset: u64) -> Option<u64> {
 /// The offset in `binary` at which the process of a core file stopped.
 fn stopped_at(core: &[u8], binary: &Path) -> Result<u64> {
     let parsed = |e: object::Error| error(format!("the core file: {e}"));
-    let header = Header::parse(core).map_err(parsed)?;
+    let header = FileHeader64::<LittleEndian>::parse(core).map_err(parsed)?;
     if header.e_type.get(LE) != elf::ET_CORE {
         return Err(error("neither an address nor a core file"));
     }

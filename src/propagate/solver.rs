@@ -112,13 +112,13 @@ mod tests {
         }
     }
 
-    struct Graph {
+    struct WeightedGraph {
         keys: usize,
         /// The edges as (from, to, weight), in no order.
         edges: Vec<(u32, u32, u32)>,
     }
 
-    impl Problem for Graph {
+    impl Problem for WeightedGraph {
         type Fact = Distance;
 
         fn keys(&self) -> usize {
@@ -133,7 +133,7 @@ mod tests {
     }
 
     /// Bellman and Ford, as an oracle that shares nothing with the solver.
-    fn brute_force(graph: &Graph, roots: &[u32]) -> Vec<Option<Distance>> {
+    fn brute_force(graph: &WeightedGraph, roots: &[u32]) -> Vec<Option<Distance>> {
         let mut best: Vec<Option<u32>> = vec![None; graph.keys];
         roots.iter().for_each(|r| best[*r as usize] = Some(0));
         for _ in 0..graph.keys {
@@ -153,7 +153,7 @@ mod tests {
             edges in prop::collection::vec((0u32..40, 0u32..40, 1u32..9), 0..160),
             roots in prop::collection::vec(0u32..40, 0..4),
         ) {
-            let graph = Graph { keys: 40, edges };
+            let graph = WeightedGraph { keys: 40, edges };
             let initial = roots.iter().map(|r| (*r, Distance(0))).collect();
             prop_assert_eq!(solve(&graph, initial), brute_force(&graph, &roots));
         }

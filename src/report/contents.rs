@@ -6,12 +6,12 @@
 
 use object::LittleEndian;
 use object::elf;
+use object::elf::FileHeader64;
 use object::read::elf::{FileHeader, SectionHeader};
 use serde::Serialize;
 
 const LE: LittleEndian = LittleEndian;
 
-type Header = elf::FileHeader64<LittleEndian>;
 type Section = elf::SectionHeader64<LittleEndian>;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -59,7 +59,7 @@ pub const FILE_CATEGORIES: [&str; 14] = [
 
 /// By section index: its bytes in the object; `None` where it has none.
 pub(super) fn sections(data: &[u8]) -> Vec<Option<&[u8]>> {
-    let Ok(header) = Header::parse(data) else { return Vec::new() };
+    let Ok(header) = FileHeader64::<LittleEndian>::parse(data) else { return Vec::new() };
     let Ok(sections) = header.sections(LE, data) else { return Vec::new() };
     sections.iter().map(|s| s.data(LE, data).ok().filter(|d| !d.is_empty())).collect()
 }
@@ -68,7 +68,7 @@ pub(super) fn sections(data: &[u8]) -> Vec<Option<&[u8]>> {
 pub fn file(data: &[u8]) -> FileReport {
     let length = data.len() as u64;
     let mut claims: Vec<PartReport> = Vec::new();
-    if let Ok(header) = Header::parse(data) {
+    if let Ok(header) = FileHeader64::<LittleEndian>::parse(data) {
         claims = of_sections(header, data);
         claims.extend(of_headers(header, data));
     }
@@ -104,7 +104,7 @@ fn padding_of(offset: u64, bytes: u64) -> Option<PartReport> {
     (bytes > 0).then(padding)
 }
 
-fn of_headers(header: &Header, data: &[u8]) -> Vec<PartReport> {
+fn of_headers(header: &FileHeader64<LittleEndian>, data: &[u8]) -> Vec<PartReport> {
     let table = |name: &str, offset: u64, count: u64, size: u16| PartReport {
         name: name.to_owned(),
         what: "header",
@@ -124,7 +124,7 @@ fn of_headers(header: &Header, data: &[u8]) -> Vec<PartReport> {
     tables
 }
 
-fn of_sections(header: &Header, data: &[u8]) -> Vec<PartReport> {
+fn of_sections(header: &FileHeader64<LittleEndian>, data: &[u8]) -> Vec<PartReport> {
     let Ok(sections) = header.sections(LE, data) else { return Vec::new() };
     let used = sections.iter().filter(|s| s.sh_type(LE) != elf::SHT_NULL);
     let part = |s: &Section| {
@@ -193,7 +193,7 @@ mod tests {
     fn a_program_adds_up() {
         let data = std::fs::read(std::env::current_exe().unwrap()).unwrap();
         let report = check(&data);
-        let header = Header::parse(&*data).unwrap();
+        let header = FileHeader64::<LittleEndian>::parse(&*data).unwrap();
         let sections = header.sections(LE, &*data).unwrap();
         for s in sections.iter().filter(|s| s.sh_type(LE) != elf::SHT_NULL) {
             let name = String::from_utf8_lossy(sections.section_name(LE, s).unwrap()).into_owned();
@@ -210,7 +210,7 @@ mod tests {
         check(b"");
         check(b"#!/bin/sh\n");
         let mut data = std::fs::read(std::env::current_exe().unwrap()).unwrap();
-        let header = Header::parse(&*data).unwrap();
+        let header = FileHeader64::<LittleEndian>::parse(&*data).unwrap();
         let table = header.e_shoff(LE) as usize;
         // Sections that overlap, are longer than the file, or lie before and behind it.
         for (number, (field, value)) in

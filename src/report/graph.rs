@@ -72,7 +72,7 @@ pub(super) fn roots(facts: Facts<'_>) -> Vec<RootReport> {
         .map(|r| RootReport { atom: r.atom.index(), reason: r.reason.name(), symbol: r.symbol.map(name) })
         .collect();
     // What lives by value flow and no atom has the address of.
-    let is_alone = |a: &AtomId| matches!(facts.liveness.witness[a.index()], Some(w) if source(facts, w) == Source::Nothing);
+    let is_alone = |a: &AtomId| matches!(facts.liveness.witness[a.index()], Some(w) if source(facts, w) == EdgeSource::Nothing);
     let alone = (0..facts.index.atom_count()).map(AtomId::new).filter(|a| is_in(facts, *a) && is_alone(a));
     roots.extend(alone.map(|a| RootReport { atom: a.index(), reason: "escaped", symbol: None }));
     // Stable: the reasons of an atom stay in their order.
@@ -81,23 +81,23 @@ pub(super) fn roots(facts: Facts<'_>) -> Vec<RootReport> {
 }
 
 #[derive(PartialEq)]
-enum Source {
+enum EdgeSource {
     Root,
     Atom(AtomId, &'static str),
     Nothing,
 }
 
-fn source(facts: Facts<'_>, witness: Witness) -> Source {
+fn source(facts: Facts<'_>, witness: Witness) -> EdgeSource {
     match witness {
-        Witness::Root(_) => Source::Root,
+        Witness::Root(_) => EdgeSource::Root,
         Witness::Edge(number) => {
             let kind = facts.index.edges.get(number as usize).map_or("unknown", |e| edge_kind_name(e.kind));
-            Source::Atom(facts.index.edge_source(number), kind)
+            EdgeSource::Atom(facts.index.edge_source(number), kind)
         }
         Witness::Called { .. } | Witness::Escaped { .. } | Witness::Part(_) | Witness::Label(_) => {
             match why::followed(facts, witness).1 {
-                Some(from) => Source::Atom(from, followed_kind(witness)),
-                None => Source::Nothing,
+                Some(from) => EdgeSource::Atom(from, followed_kind(witness)),
+                None => EdgeSource::Nothing,
             }
         }
     }
@@ -252,7 +252,7 @@ fn witnesses(facts: Facts<'_>) -> Vec<(AtomId, AtomId, u8)> {
     let mut found = Vec::new();
     for (i, witness) in facts.liveness.witness.iter().enumerate() {
         let (Some(witness), target) = (witness, AtomId::new(i)) else { continue };
-        if let Source::Atom(from, kind) = source(facts, *witness) {
+        if let EdgeSource::Atom(from, kind) = source(facts, *witness) {
             found.push((from, target, code(kind)));
         }
     }

@@ -60,7 +60,7 @@ fn line(
     allowed: bool,
 ) -> LogLine {
     let output = &names.config.output;
-    let writer = Writer { names, index, liveness };
+    let writer = LogWriter { names, index, liveness };
     let last = limited.limit.checked_sub(1).and_then(|at| limited.candidates.get(at)).copied();
     let explained = limited.before.as_ref().filter(|_| allowed);
     let went = |before: &Liveness, atom: AtomId| before.is_live(atom) && !liveness.is_live(atom);
@@ -78,13 +78,13 @@ fn line(
     }
 }
 
-struct Writer<'s> {
+struct LogWriter<'s> {
     names: LinkInputs<'s>,
     index: &'s Index,
     liveness: &'s Liveness,
 }
 
-impl Writer<'_> {
+impl LogWriter<'_> {
     fn atom(&self, id: AtomId) -> LogAtom {
         let (position, local) = self.index.locate(id);
         let summary = self.names.summaries[position];

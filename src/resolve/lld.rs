@@ -21,7 +21,7 @@ use crate::inputs::SequenceItem;
 
 /// What is known of a symbol while files are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum LldState {
     /// The name is in the table, and nobody has mentioned it.
     Placeholder,
     Undefined {
@@ -54,7 +54,7 @@ struct Frame {
 
 struct Lld<'w, 'a> {
     world: &'w LinkSymbols<'a>,
-    states: Vec<State>,
+    states: Vec<LldState>,
     /// By symbol, a bit each: its state may decide what is loaded. Of most names no member that is loaded on demand has a definition.
     decides: Vec<AtomicU64>,
     /// By symbol: a module or the line refers to it.
@@ -71,7 +71,7 @@ struct Lld<'w, 'a> {
 pub(super) fn extract(world: &LinkSymbols<'_>) -> Extraction {
     let mut lld = Lld {
         world,
-        states: vec![State::Placeholder; world.table.names.len()],
+        states: vec![LldState::Placeholder; world.table.names.len()],
         decides: deciding(world),
         referenced: vec![false; world.table.names.len()],
         is_loaded: vec![false; world.modules.len()],
@@ -126,9 +126,9 @@ pub(super) fn extract(world: &LinkSymbols<'_>) -> Extraction {
         let find = |name: String| world.table.find(name.as_bytes()).filter(|s| lld.is_mentioned(*s));
         let Some(symbol) = find(name.clone()) else { continue };
         let is_weak = match lld.states[symbol.index()] {
-            State::Undefined { weak } | State::Lazy { weak, .. } => weak,
-            State::Defined => !lld.has_strong_definition(symbol),
-            State::Placeholder | State::Common | State::Shared => false,
+            LldState::Undefined { weak } | LldState::Lazy { weak, .. } => weak,
+            LldState::Defined => !lld.has_strong_definition(symbol),
+            LldState::Placeholder | LldState::Common | LldState::Shared => false,
         };
         let real = find(format!("__real_{name}"));
         if is_weak {
@@ -194,11 +194,11 @@ fn decides(bits: &[AtomicU64], symbol: SymbolId) -> bool {
 
 impl Lld<'_, '_> {
     fn is_mentioned(&self, symbol: SymbolId) -> bool {
-        self.states[symbol.index()] != State::Placeholder
+        self.states[symbol.index()] != LldState::Placeholder
     }
 
     fn demand_if_lazy(&mut self, symbol: SymbolId) {
-        if matches!(self.states[symbol.index()], State::Lazy { .. }) {
+        if matches!(self.states[symbol.index()], LldState::Lazy { .. }) {
             self.refer(symbol, false, Referrer::Module);
         }
         self.run();
@@ -211,8 +211,8 @@ impl Lld<'_, '_> {
         let names = self.world.inputs.scripts.name_matcher(config.linker.dialect, config.undefined_version);
         let ordered = &self.world.inputs.scripts.ordered_symbols;
         let states = self.states.iter().zip(&self.world.table.names);
-        let module = |(state, name): (&State, &&[u8])| match *state {
-            State::Lazy { module, .. } if names.must_be_defined(name) || ordered.contains(*name) => {
+        let module = |(state, name): (&LldState, &&[u8])| match *state {
+            LldState::Lazy { module, .. } if names.must_be_defined(name) || ordered.contains(*name) => {
                 Some(module)
             }
             _ => None,
@@ -249,13 +249,13 @@ impl Lld<'_, '_> {
             match global.entry {
                 Entry::Undefined => {}
                 Entry::Common(_) => {
-                    if *state != State::Defined {
-                        *state = State::Common;
+                    if *state != LldState::Defined {
+                        *state = LldState::Common;
                     }
                 }
                 Entry::Section(_) | Entry::Absolute(_) => {
-                    if !(*state == State::Common && global.weak) {
-                        *state = State::Defined;
+                    if !(*state == LldState::Common && global.weak) {
+                        *state = LldState::Defined;
                     }
                 }
             }
@@ -280,7 +280,7 @@ impl Lld<'_, '_> {
             if global.entry == Entry::Undefined {
                 let archive =
                     |m: ModuleId| self.world.inputs.modules[m].archive.as_ref().map(|(file, _)| file);
-                if let State::Lazy { module: definer, .. } = self.states[symbol.index()]
+                if let LldState::Lazy { module: definer, .. } = self.states[symbol.index()]
                     && !global.weak
                     && archive(definer) != archive(module)
                 {
@@ -302,14 +302,16 @@ impl Lld<'_, '_> {
         *referenced |= by_module;
         let state = &mut self.states[symbol.index()];
         match *state {
-            State::Placeholder => *state = State::Undefined { weak },
-            State::Undefined { .. } if by_module && (!weak || is_first) => *state = State::Undefined { weak },
-            State::Lazy { module, .. } if weak => *state = State::Lazy { module, weak },
-            State::Lazy { module, .. } => {
-                *state = State::Undefined { weak: false };
+            LldState::Placeholder => *state = LldState::Undefined { weak },
+            LldState::Undefined { .. } if by_module && (!weak || is_first) => {
+                *state = LldState::Undefined { weak }
+            }
+            LldState::Lazy { module, .. } if weak => *state = LldState::Lazy { module, weak },
+            LldState::Lazy { module, .. } => {
+                *state = LldState::Undefined { weak: false };
                 self.enter(module);
             }
-            State::Undefined { .. } | State::Common | State::Defined | State::Shared => {}
+            LldState::Undefined { .. } | LldState::Common | LldState::Defined | LldState::Shared => {}
         }
     }
 
@@ -324,15 +326,17 @@ impl Lld<'_, '_> {
             }
             let state = self.states[id.index()];
             match state {
-                State::Placeholder => self.states[id.index()] = State::Lazy { module, weak: false },
-                State::Undefined { weak: true } => {
-                    self.states[id.index()] = State::Lazy { module, weak: true };
+                LldState::Placeholder => self.states[id.index()] = LldState::Lazy { module, weak: false },
+                LldState::Undefined { weak: true } => {
+                    self.states[id.index()] = LldState::Lazy { module, weak: true };
                 }
-                State::Undefined { weak: false } => return self.load(module),
-                State::Common if self.fortran_common && self.world.has_non_common_definition(module, id) => {
+                LldState::Undefined { weak: false } => return self.load(module),
+                LldState::Common
+                    if self.fortran_common && self.world.has_non_common_definition(module, id) =>
+                {
                     return self.load(module);
                 }
-                State::Common | State::Lazy { .. } | State::Defined | State::Shared => {}
+                LldState::Common | LldState::Lazy { .. } | LldState::Defined | LldState::Shared => {}
             }
         }
     }
@@ -354,8 +358,8 @@ impl Lld<'_, '_> {
             }
             defines_after.get_or_insert(self.loaded.len());
             let state = &mut self.states[id.index()];
-            if matches!(state, State::Placeholder | State::Undefined { .. } | State::Lazy { .. }) {
-                *state = State::Shared;
+            if matches!(state, LldState::Placeholder | LldState::Undefined { .. } | LldState::Lazy { .. }) {
+                *state = LldState::Shared;
             }
         }
         let end = self.loaded.len();

@@ -35,7 +35,7 @@ struct Best {
 
 /// What was seen of a name, over all loaded modules and DSOs.
 #[derive(Debug, Clone, Copy)]
-struct Seen {
+struct NameFacts {
     best: Option<Best>,
     has_common: bool,
     has_weak: bool,
@@ -66,7 +66,7 @@ pub(super) fn decide<'a>(world: &LinkSymbols<'a>, extraction: Extraction) -> Res
     resolution.limits.extend(limits.into_iter().map(|l| (None, l)));
     let mut modules: Vec<Option<LoadedModule>> = vec![None; world.modules.len()];
     let discarded = discard_groups(world, &loaded, &mut modules);
-    let unseen = Seen {
+    let unseen = NameFacts {
         best: None,
         has_common: false,
         has_weak: false,
@@ -150,7 +150,7 @@ fn see_module(
     world: &LinkSymbols<'_>,
     (position, module): (usize, ModuleId),
     discarded: &[u32],
-    (first, seen): (usize, &mut [Seen]),
+    (first, seen): (usize, &mut [NameFacts]),
     conflicts: &mut Vec<(usize, usize, SymbolId)>,
 ) {
     let Some(symbols) = &world.modules[module.index()] else { return };
@@ -190,7 +190,7 @@ fn symbol_limits(
     world: &LinkSymbols<'_>,
     taken: &[bool],
     name: &[u8],
-    s: &Seen,
+    s: &NameFacts,
     symbol: &GlobalSymbol<'_>,
 ) -> impl Iterator<Item = LimitRecord> {
     let is_gold = world.config.linker.dialect == Dialect::Gold;
@@ -218,7 +218,7 @@ fn symbol_limits(
 }
 
 /// The libraries to which the name is a reference.
-fn referenced_dsos(s: &Seen, symbol: &GlobalSymbol<'_>) -> Option<DsoId> {
+fn referenced_dsos(s: &NameFacts, symbol: &GlobalSymbol<'_>) -> Option<DsoId> {
     // What bitcode refers to counts only if the code that is made of it does, which is the linker's to see.
     match symbol.prevailing {
         Prevailing::Dso(dso) if s.strong_native_reference => Some(dso),
@@ -280,7 +280,7 @@ fn both_in_groups(world: &LinkSymbols<'_>, old: Option<Best>, new: Best) -> bool
     old.is_some_and(|old| wild::in_groups(world, [(old.module, old.entry), (new.module, new.entry)]))
 }
 
-fn see_dsos(world: &LinkSymbols<'_>, taken: &[bool], seen: &mut [Seen]) {
+fn see_dsos(world: &LinkSymbols<'_>, taken: &[bool], seen: &mut [NameFacts]) {
     for item in &world.inputs.sequence {
         let SequenceItem::Dso { dso, implicit, .. } = item else { continue };
         // GNU ld itself opens the implicit ones, once it has read all others.
@@ -307,7 +307,7 @@ fn see_dsos(world: &LinkSymbols<'_>, taken: &[bool], seen: &mut [Seen]) {
     }
 }
 
-fn prevailing(world: &LinkSymbols<'_>, taken: &[bool], name: &[u8], s: &Seen, mold: bool) -> Prevailing {
+fn prevailing(world: &LinkSymbols<'_>, taken: &[bool], name: &[u8], s: &NameFacts, mold: bool) -> Prevailing {
     let config = world.config;
     let is = |names: &[String]| names.iter().any(|n| n.as_bytes() == name);
     let by_defsym = config.defsym.iter().any(|defsym| defsym.name.as_bytes() == name);
@@ -377,7 +377,7 @@ fn unmodelled_names(world: &LinkSymbols<'_>, loaded: &[ModuleId]) -> Vec<String>
     details
 }
 
-/// Set in [`Seen::types`] if a module mentions the symbol.
+/// Set in [`NameFacts::types`] if a module mentions the symbol.
 const MENTIONED: u8 = 8;
 
 fn type_bit(ty: SymbolType) -> u8 {
@@ -391,7 +391,7 @@ fn type_bit(ty: SymbolType) -> u8 {
 
 /// Whether files differ in what a symbol is, so that the linker says so: every linker if only some take it for
 /// thread-local, mold also of data and code, GNU ld of data of two sizes, and of a common symbol that a function replaces.
-fn is_mismatch(s: &Seen, dialect: Dialect) -> bool {
+fn is_mismatch(s: &NameFacts, dialect: Dialect) -> bool {
     let has = |ty| s.types & type_bit(ty) != 0;
     let (data, code) = (has(SymbolType::Data), has(SymbolType::Code));
     let sizes = s.data_size != 0 && s.dso_data_size != 0 && s.data_size != s.dso_data_size;
@@ -402,7 +402,7 @@ fn is_mismatch(s: &Seen, dialect: Dialect) -> bool {
 }
 
 /// What the linker says of symbols of the originals, and might not say of pruned objects.
-fn messages(world: &LinkSymbols<'_>, loaded: &[ModuleId], taken: &[bool], seen: &[Seen]) -> Vec<String> {
+fn messages(world: &LinkSymbols<'_>, loaded: &[ModuleId], taken: &[bool], seen: &[NameFacts]) -> Vec<String> {
     let mut details = Vec::new();
     if world.config.warn_common && seen.iter().any(|s| s.has_common) {
         details.push("--warn-common, and common symbols".to_owned());

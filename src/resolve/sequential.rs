@@ -14,7 +14,7 @@ use crate::ids::{DsoId, Id, ModuleId, SymbolId};
 use crate::inputs::SequenceItem;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum SequentialState {
     New,
     Undefined {
         weak: bool,
@@ -31,7 +31,7 @@ enum State {
 struct Sequential<'w, 'a> {
     world: &'w LinkSymbols<'a>,
     gold: bool,
-    states: Vec<State>,
+    states: Vec<SequentialState>,
     /// Referred to strongly by a module, not only by a DSO.
     regular_reference: Vec<bool>,
     /// The first DSO that was taken and refers to it strongly.
@@ -57,7 +57,7 @@ pub(super) fn extract(world: &LinkSymbols<'_>) -> Extraction {
     let mut s = Sequential {
         world,
         gold: world.config.linker.dialect == Dialect::Gold,
-        states: vec![State::New; symbols],
+        states: vec![SequentialState::New; symbols],
         regular_reference: vec![false; symbols],
         dynamic_reference: vec![None; symbols],
         needed_names: Vec::new(),
@@ -125,9 +125,11 @@ impl Sequential<'_, '_> {
     /// GNU ld defines the name if no file has mentioned it, or if the expression has a value already.
     fn assign(&mut self, defsym: &Defsym) {
         let Some(name) = self.world.table.find(defsym.name.as_bytes()) else { return };
-        let is_defined = |id: &SymbolId| matches!(self.states[id.index()], State::Defined { .. });
-        if self.states[name.index()] == State::New || self.world.named_by(defsym).iter().all(is_defined) {
-            self.states[name.index()] = State::Defined { weak: false };
+        let is_defined = |id: &SymbolId| matches!(self.states[id.index()], SequentialState::Defined { .. });
+        if self.states[name.index()] == SequentialState::New
+            || self.world.named_by(defsym).iter().all(is_defined)
+        {
+            self.states[name.index()] = SequentialState::Defined { weak: false };
         }
     }
 
@@ -155,7 +157,7 @@ impl Sequential<'_, '_> {
                 let definitions: Vec<_> = self.world.globals(*module).collect();
                 let wanted = |(id, g): &(SymbolId, &super::symtab::Global<'_>)| {
                     g.entry != Entry::Undefined
-                        && self.states[id.index()] == State::Undefined { weak: false }
+                        && self.states[id.index()] == SequentialState::Undefined { weak: false }
                         && !self.pending.contains(id)
                 };
                 if definitions.iter().any(wanted) {
@@ -183,8 +185,12 @@ impl Sequential<'_, '_> {
                     continue;
                 }
                 match self.states[symbol.index()] {
-                    State::Undefined { weak: false } if !self.pending.contains(symbol) => self.load(*module),
-                    State::Common if !self.gold && self.world.has_data_definition(*module, *symbol) => {
+                    SequentialState::Undefined { weak: false } if !self.pending.contains(symbol) => {
+                        self.load(*module)
+                    }
+                    SequentialState::Common
+                        if !self.gold && self.world.has_data_definition(*module, *symbol) =>
+                    {
                         self.load(*module);
                     }
                     _ => {}
@@ -208,14 +214,15 @@ impl Sequential<'_, '_> {
                 Entry::Common(_) => {
                     // To GNU ld a common symbol is a reference that may end in a definition of its own.
                     self.regular_reference[id.index()] = true;
-                    if *state != (State::Defined { weak: false }) {
-                        *state = State::Common;
+                    if *state != (SequentialState::Defined { weak: false }) {
+                        *state = SequentialState::Common;
                     }
                 }
-                Entry::Section(_) | Entry::Absolute(_) if global.weak && *state == State::Common => {}
+                Entry::Section(_) | Entry::Absolute(_)
+                    if global.weak && *state == SequentialState::Common => {}
                 Entry::Section(_) | Entry::Absolute(_) => {
-                    let was_strong = *state == State::Defined { weak: false };
-                    *state = State::Defined { weak: global.weak && !was_strong };
+                    let was_strong = *state == SequentialState::Defined { weak: false };
+                    *state = SequentialState::Defined { weak: global.weak && !was_strong };
                 }
             }
         }
@@ -225,16 +232,18 @@ impl Sequential<'_, '_> {
         self.regular_reference[symbol.index()] |= regular && !weak;
         let state = &mut self.states[symbol.index()];
         match *state {
-            State::New => *state = State::Undefined { weak },
-            State::Shared(dso) if regular && !weak => self.referenced.push(dso),
+            SequentialState::New => *state = SequentialState::Undefined { weak },
+            SequentialState::Shared(dso) if regular && !weak => self.referenced.push(dso),
             // To gold the symbol stays that of the DSO that left it undefined, and a module refers to it.
-            State::Undefined { weak: false }
+            SequentialState::Undefined { weak: false }
                 if regular && weak && !self.regular_reference[symbol.index()] =>
             {
                 self.referenced.extend(self.dynamic_reference[symbol.index()]);
             }
             // gold leaves what a module said alone when a DSO says otherwise.
-            State::Undefined { weak: true } if regular || !self.gold => *state = State::Undefined { weak },
+            SequentialState::Undefined { weak: true } if regular || !self.gold => {
+                *state = SequentialState::Undefined { weak }
+            }
             _ => {}
         }
     }
@@ -263,13 +272,15 @@ impl Sequential<'_, '_> {
                 if symbol.version.is_none() || self.gold && reference != id {
                     self.refer(reference, symbol.weak, false);
                 }
-            } else if matches!(self.states[id.index()], State::New | State::Undefined { .. })
-                || !self.gold && symbol.overrides_common
+            } else if matches!(
+                self.states[id.index()],
+                SequentialState::New | SequentialState::Undefined { .. }
+            ) || !self.gold && symbol.overrides_common
             {
                 if self.regular_reference[id.index()] {
                     self.referenced.push(dso);
                 }
-                self.states[id.index()] = State::Shared(dso);
+                self.states[id.index()] = SequentialState::Shared(dso);
             }
         }
     }
@@ -277,9 +288,9 @@ impl Sequential<'_, '_> {
     /// GNU ld's rule for an `--as-needed` library, where it stands (bfd/elflink.c `elf_link_add_object_symbols`).
     fn is_needed(&self, dso: DsoId) -> bool {
         let world = self.world;
-        let missing = |id: SymbolId| self.states[id.index()] == State::Undefined { weak: false };
+        let missing = |id: SymbolId| self.states[id.index()] == SequentialState::Undefined { weak: false };
         let overridden = |id: SymbolId, s: &crate::inputs::DsoSymbol| {
-            s.overrides_common && self.states[id.index()] == State::Common
+            s.overrides_common && self.states[id.index()] == SequentialState::Common
         };
         let by_dso = !is_on_list(world.inputs.recorded_name(dso), &self.needed_names);
         let referenced = |id: SymbolId| {

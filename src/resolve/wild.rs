@@ -196,8 +196,8 @@ fn references(world: &LinkSymbols<'_>, file: &MoldFile) -> Vec<Reference> {
 
 /// Files that are named again in another way, or by another name: wild knows a file by its absolute path.
 fn mentioned_again(world: &LinkSymbols<'_>) -> Vec<LimitRecord> {
-    type Seen<'s> = (FxHashSet<(u32, bool, &'s str)>, FxHashSet<u32>);
-    let (mut ways, mut files): Seen<'_> = Default::default();
+    type ExtractedNames<'s> = (FxHashSet<(u32, bool, &'s str)>, FxHashSet<u32>);
+    let (mut ways, mut files): ExtractedNames<'_> = Default::default();
     let mut limits = Vec::new();
     for item in &world.inputs.sequence {
         let (file, way, token) = match item {

@@ -32,21 +32,21 @@ pub(super) enum SplitOutcome {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum SectionContent {
     Code,
     Data,
     /// Data that has no bytes in the file.
     Bss,
 }
 
-impl Kind {
-    const ALL: [Kind; 3] = [Kind::Code, Kind::Data, Kind::Bss];
+impl SectionContent {
+    const ALL: [SectionContent; 3] = [SectionContent::Code, SectionContent::Data, SectionContent::Bss];
 
     fn name(self) -> &'static str {
         match self {
-            Kind::Code => "code",
-            Kind::Data => "data",
-            Kind::Bss => "bss",
+            SectionContent::Code => "code",
+            SectionContent::Data => "data",
+            SectionContent::Bss => "bss",
         }
     }
 }
@@ -54,7 +54,7 @@ impl Kind {
 #[derive(Debug)]
 pub(super) struct SectionReport {
     name: String,
-    kind: Kind,
+    kind: SectionContent,
     bytes: u64,
     divided: u64,
     pieces: usize,
@@ -109,9 +109,9 @@ impl ObjectReport {
             let several = counts.get(&first.section).is_some_and(|count| *count > 1);
             let code = first.kind == AtomKind::Code;
             let kind = match first.kind {
-                AtomKind::Code => Kind::Code,
-                AtomKind::Bss => Kind::Bss,
-                _ => Kind::Data,
+                AtomKind::Code => SectionContent::Code,
+                AtomKind::Bss => SectionContent::Bss,
+                _ => SectionContent::Data,
             };
             if !several || first.has(atom_flags::GROUPED) || !(code || is_plain_data(first)) {
                 continue;
@@ -194,7 +194,7 @@ fn places(summary: &ModuleSummary) -> BTreeMap<u32, usize> {
 }
 
 #[derive(Debug, Default)]
-struct Sum {
+struct SplitTotals {
     sections: usize,
     pieces: usize,
     bytes: u64,
@@ -203,9 +203,9 @@ struct Sum {
     limits: BTreeMap<&'static str, (u64, String)>,
 }
 
-impl Sum {
-    fn of<'r>(files: impl IntoIterator<Item = &'r SplitFileReport>, kind: Kind) -> Self {
-        let mut sum = Sum::default();
+impl SplitTotals {
+    fn of<'r>(files: impl IntoIterator<Item = &'r SplitFileReport>, kind: SectionContent) -> Self {
+        let mut sum = SplitTotals::default();
         for file in files {
             for object in &file.objects {
                 for section in object.sections.iter().filter(|s| s.kind == kind) {
@@ -231,7 +231,7 @@ impl Sum {
         })
     }
 
-    fn line(&self, kind: Kind, out: &mut String) {
+    fn line(&self, kind: SectionContent, out: &mut String) {
         if self.sections == 0 {
             return;
         }
@@ -258,7 +258,7 @@ pub(super) fn text(files: &[SplitFileReport]) -> String {
     for file in files {
         let divided = file.objects.iter().filter(|o| o.was_divided()).count();
         out.push_str(&format!("{}: {divided} of {} objects divided\n", file.name, file.objects.len()));
-        Kind::ALL.iter().for_each(|kind| Sum::of([file], *kind).line(*kind, &mut out));
+        SectionContent::ALL.iter().for_each(|kind| SplitTotals::of([file], *kind).line(*kind, &mut out));
         let mut troubles: BTreeMap<String, (usize, &str)> = BTreeMap::new();
         for object in &file.objects {
             if let Some(why) = object.trouble() {
@@ -272,7 +272,7 @@ pub(super) fn text(files: &[SplitFileReport]) -> String {
     }
     if files.len() > 1 {
         out.push_str("total\n");
-        Kind::ALL.iter().for_each(|kind| Sum::of(files, *kind).line(*kind, &mut out));
+        SectionContent::ALL.iter().for_each(|kind| SplitTotals::of(files, *kind).line(*kind, &mut out));
     }
     out
 }
@@ -316,8 +316,8 @@ impl SectionReport {
 
 pub(super) fn json(files: &[SplitFileReport]) -> Value {
     let sums = |files: &[SplitFileReport]| {
-        let of = |kind: &Kind| (kind.name().to_owned(), Sum::of(files, *kind).json());
-        Kind::ALL.iter().map(of).collect::<serde_json::Map<_, _>>()
+        let of = |kind: &SectionContent| (kind.name().to_owned(), SplitTotals::of(files, *kind).json());
+        SectionContent::ALL.iter().map(of).collect::<serde_json::Map<_, _>>()
     };
     let each = files.iter().map(|file| {
         let objects: Vec<Value> = file.objects.iter().map(ObjectReport::json).collect();

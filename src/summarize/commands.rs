@@ -43,7 +43,7 @@ pub fn summarize_command(args: &[OsString]) -> Result<()> {
             .map_err(|e| Error::io(Stage::Summarise, &output, "make the folder", e))?;
     }
     // Names first: nothing is written if two inputs would overwrite each other.
-    let mut targets: BTreeMap<PathBuf, &Source> = BTreeMap::new();
+    let mut targets: BTreeMap<PathBuf, &ModuleSource> = BTreeMap::new();
     for module in &modules {
         let target = if single { output.clone() } else { output.join(format!("{}.ltosum", module.name)) };
         if targets.insert(target, module).is_some() {
@@ -164,7 +164,7 @@ fn parse_arguments(args: &[OsString]) -> Result<SummarizeRequest> {
 }
 
 /// A module to summarise: a file, or the member of an archive.
-struct Source {
+struct ModuleSource {
     /// Fit to be a file name.
     name: String,
     is_member: bool,
@@ -175,16 +175,16 @@ fn read(path: &Path) -> Result<Vec<u8>> {
     fs::read(path).map_err(|e| Error::io(Stage::Summarise, path, "read it", e))
 }
 
-fn read_modules(path: &Path, modules: &mut Vec<Source>) -> Result<()> {
+fn read_modules(path: &Path, modules: &mut Vec<ModuleSource>) -> Result<()> {
     let bytes = read(path)?;
     split_modules(path, bytes, modules)
 }
 
 /// The file itself, or its members. A member's name may repeat in an archive; the second and later ones say where they lie.
-fn split_modules(path: &Path, bytes: Vec<u8>, modules: &mut Vec<Source>) -> Result<()> {
+fn split_modules(path: &Path, bytes: Vec<u8>, modules: &mut Vec<ModuleSource>) -> Result<()> {
     let file = path.file_name().unwrap_or(OsStr::new("input")).to_string_lossy().into_owned();
     if !bytes.starts_with(b"!<arch>\n") && !bytes.starts_with(b"!<thin>\n") {
-        modules.push(Source { name: file, is_member: false, bytes });
+        modules.push(ModuleSource { name: file, is_member: false, bytes });
         return Ok(());
     }
     let bad =
@@ -202,7 +202,7 @@ fn split_modules(path: &Path, bytes: Vec<u8>, modules: &mut Vec<Source>) -> Resu
         } else {
             member.data(bytes.as_slice()).map_err(bad)?.to_vec()
         };
-        modules.push(Source { name, is_member: true, bytes });
+        modules.push(ModuleSource { name, is_member: true, bytes });
     }
     Ok(())
 }

@@ -11,7 +11,7 @@
 use goblin::elf::reloc::{R_X86_64_PC32, R_X86_64_PLT32};
 use goblin::elf::section_header as sh;
 
-use super::elf::{Object, Place, RelocationEntry, SHT_LLVM_ADDRSIG, by_target, entries};
+use super::elf::{Object, RelocationEntry, SHT_LLVM_ADDRSIG, SymbolSection, by_target, entries};
 use super::pair::Pair;
 use crate::error::Result;
 
@@ -43,7 +43,7 @@ pub(super) fn check(pair: &Pair<'_>) -> Result<()> {
     let mut named = vec![false; new.sections.len()];
     for (i, listed) in listed.iter().enumerate().skip(1) {
         let place = new.symbol(i).map(|s| new.place(i, &s));
-        if let Some(Place::Section(section)) = place
+        if let Some(SymbolSection::Section(section)) = place
             && let (Some(unique), Some(named)) = (unique.get_mut(section), named.get_mut(section))
         {
             *unique |= listed;
@@ -60,7 +60,7 @@ pub(super) fn check(pair: &Pair<'_>) -> Result<()> {
             let Some(symbol) = new.symbol(entry.symbol).filter(|_| entry.symbol != 0) else { continue };
             let place = new.place(entry.symbol, &symbol);
             if new.is_unwind(section) {
-                if let Place::Section(to) = place
+                if let SymbolSection::Section(to) = place
                     && symbol.st_value.checked_add_signed(entry.addend) == Some(0)
                     && let Some(slot) = described.get_mut(to)
                 {
@@ -71,9 +71,9 @@ pub(super) fn check(pair: &Pair<'_>) -> Result<()> {
             let local = entry.symbol < new.first_global;
             let safe = match place {
                 _ if listed.get(entry.symbol) == Some(&true) => true,
-                Place::Section(to) if local => unique.get(to) == Some(&true),
+                SymbolSection::Section(to) if local => unique.get(to) == Some(&true),
                 // Absolute: folding moves nothing of it.
-                Place::Special(_) if local => true,
+                SymbolSection::Special(_) if local => true,
                 _ => false,
             };
             if !safe && !is_branch(new, section, &entry)? {

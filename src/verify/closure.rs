@@ -13,7 +13,7 @@ use std::hash::BuildHasher;
 use goblin::elf::sym::{STB_LOCAL, st_bind};
 use rustc_hash::{FxBuildHasher, FxHashSet};
 
-use super::elf::{Object, Place, by_target, error};
+use super::elf::{Object, SymbolSection, by_target, error};
 use crate::error::{Error, Result};
 
 /// A name of a symbol, by its hash of 64 bits.
@@ -61,12 +61,12 @@ pub fn facts(name: &str, bytes: &[u8]) -> Result<SymbolFacts> {
 }
 
 /// The names of an object's symbols that other objects can see.
-struct Names<'a> {
+struct VisibleNames<'a> {
     defined: Vec<&'a [u8]>,
     referenced: Vec<&'a [u8]>,
 }
 
-fn names(bytes: &[u8]) -> Result<Names<'_>> {
+fn names(bytes: &[u8]) -> Result<VisibleNames<'_>> {
     let object = Object::read(bytes)?;
     let count = object.symbol_count();
     let mut is_referenced = vec![false; count];
@@ -81,15 +81,15 @@ fn names(bytes: &[u8]) -> Result<Names<'_>> {
                 true;
         }
     }
-    let mut names = Names { defined: Vec::new(), referenced: Vec::new() };
+    let mut names = VisibleNames { defined: Vec::new(), referenced: Vec::new() };
     for (i, is_referenced) in is_referenced.into_iter().enumerate().skip(1) {
         let Some(symbol) = object.symbol(i) else { continue };
         if st_bind(symbol.st_info) == STB_LOCAL {
             continue;
         }
         match object.place(i, &symbol) {
-            Place::Undefined if is_referenced => names.referenced.push(object.symbol_name(&symbol)),
-            Place::Undefined => {}
+            SymbolSection::Undefined if is_referenced => names.referenced.push(object.symbol_name(&symbol)),
+            SymbolSection::Undefined => {}
             _ => names.defined.push(object.symbol_name(&symbol)),
         }
     }

@@ -8,7 +8,7 @@
 use goblin::elf::section_header as sh;
 use goblin::elf::sym::{STT_SECTION, st_type};
 
-use super::elf::{Object, Place, by_target, entries, error, is_debug};
+use super::elf::{Object, SymbolSection, by_target, entries, error, is_debug};
 use super::pair::Pair;
 use crate::error::Result;
 
@@ -42,7 +42,7 @@ pub(super) fn check(pair: &Pair<'_>) -> Result<()> {
         let size = bytes.len() as u64;
         for entry in entries(&pair.new, &tables, j)? {
             let symbol = pair.new.symbol(entry.symbol).ok_or_else(|| error("a symbol can't be read"))?;
-            let Place::Section(target) = pair.new.place(entry.symbol, &symbol) else { continue };
+            let SymbolSection::Section(target) = pair.new.place(entry.symbol, &symbol) else { continue };
             if st_type(symbol.st_info) != STT_SECTION {
                 continue;
             }
@@ -71,7 +71,9 @@ fn was_outside(pair: &Pair<'_>, new: usize, addend: i64) -> Result<bool> {
         for entry in entries(&pair.old, &tables, i)? {
             let symbol = pair.old.symbol(entry.symbol).ok_or_else(|| error("a symbol can't be read"))?;
             let target = pair.old.place(entry.symbol, &symbol);
-            if entry.addend == place && matches!(target, Place::Section(section) if section == part.old) {
+            if entry.addend == place
+                && matches!(target, SymbolSection::Section(section) if section == part.old)
+            {
                 return Ok(true);
             }
         }

@@ -37,7 +37,7 @@ pub(super) fn context() -> Ctx {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum SymbolSection {
     Undefined,
     /// `SHN_ABS`, `SHN_COMMON` and other reserved numbers.
     Special(usize),
@@ -176,15 +176,15 @@ impl<'a> Object<'a> {
         self.symbols.as_ref()?.get(index)
     }
 
-    pub(super) fn place(&self, index: usize, symbol: &Sym) -> Place {
+    pub(super) fn place(&self, index: usize, symbol: &Sym) -> SymbolSection {
         match symbol.st_shndx {
-            0 => Place::Undefined,
+            0 => SymbolSection::Undefined,
             XINDEX => {
                 let word = self.extended.get(index.saturating_mul(4)..).and_then(|w| w.first_chunk::<4>());
-                Place::Section(word.map_or(0, |w| u32::from_le_bytes(*w) as usize))
+                SymbolSection::Section(word.map_or(0, |w| u32::from_le_bytes(*w) as usize))
             }
-            special if special >= LORESERVE => Place::Special(special),
-            section => Place::Section(section),
+            special if special >= LORESERVE => SymbolSection::Special(special),
+            section => SymbolSection::Section(section),
         }
     }
 
@@ -193,7 +193,7 @@ impl<'a> Object<'a> {
         self.symbol(symbol).is_some_and(|s| {
             st_type(s.st_info) == STT_SECTION
                 && s.st_value == 0
-                && self.place(symbol, &s) == Place::Section(section)
+                && self.place(symbol, &s) == SymbolSection::Section(section)
         })
     }
 

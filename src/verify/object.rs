@@ -13,7 +13,7 @@ use super::debug;
 use super::elf::{Object, error, is_debug};
 use super::groups;
 use super::pair::{Expected, Pair, is_new_section};
-use super::parts::{self, Part};
+use super::parts::{self, EmittedPart};
 use super::relocations;
 use super::stubs;
 use super::symbols::SymbolMap;
@@ -64,7 +64,7 @@ fn match_sections(
     new: &Object<'_>,
     expected: &Expected,
     rewritten_debug: bool,
-) -> Result<(Vec<usize>, Vec<Part>)> {
+) -> Result<(Vec<usize>, Vec<EmittedPart>)> {
     let mut all_parts = Vec::new();
     let mut new_of_old = vec![0; old.sections.len()];
     let mut rest = (1..new.sections.len()).filter(|i| !new.is_table(*i)).peekable();
@@ -104,13 +104,14 @@ fn match_sections(
             continue;
         }
         let mapped = |i: usize| new_of_old.get(i).copied().unwrap_or(0);
-        let of_parts = all_parts.iter().filter(|p: &&Part| p.old == i).map(|p| p.new);
+        let of_parts = all_parts.iter().filter(|p: &&EmittedPart| p.old == i).map(|p| p.new);
         let whole = (mapped(i) != 0).then(|| mapped(i));
         for j in whole.into_iter().chain(of_parts) {
             let after = new.sections.get(j).map_or(0, |s| s.sh_link as usize);
             let to = before.sh_link as usize;
-            let stub =
-                all_parts.iter().any(|p: &Part| (p.old, p.start, p.new, p.stub) == (to, 0, after, true));
+            let stub = all_parts
+                .iter()
+                .any(|p: &EmittedPart| (p.old, p.start, p.new, p.stub) == (to, 0, after, true));
             if after == 0 || (after != mapped(to) && !stub) {
                 return Err(new.about(j, "is ordered after another section than before"));
             }

@@ -6,8 +6,8 @@
 use goblin::elf::sym::{STT_SECTION, Sym, st_type};
 use summaries::{Atom, AtomKind, ModuleSummary};
 
-use super::elf::{Object, Place};
-use super::parts::{ExpectedParts, Part};
+use super::elf::{Object, SymbolSection};
+use super::parts::{EmittedPart, ExpectedParts};
 use crate::plan::{Action, ModulePlan};
 
 /// What the plan says of one module, in numbers of the original's ELF tables.
@@ -75,7 +75,7 @@ pub(super) struct Pair<'a> {
     /// parts. Tables are not mapped.
     pub(super) new_of_old: Vec<usize>,
     /// By section of the original and start.
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<EmittedPart>,
     /// Code is in several parts, so that debug information is there in another form: [`debug`](super::debug) compares it.
     pub(super) rewritten_debug: bool,
     pub(super) expected: &'a Expected,
@@ -83,7 +83,7 @@ pub(super) struct Pair<'a> {
 
 impl Pair<'_> {
     /// The parts of a section of the original; none if it is there as a whole, or not at all.
-    pub(super) fn parts_of(&self, old: usize) -> &[Part] {
+    pub(super) fn parts_of(&self, old: usize) -> &[EmittedPart] {
         let start = self.parts.partition_point(|p| p.old < old);
         let end = self.parts.partition_point(|p| p.old <= old);
         self.parts.get(start..end).unwrap_or(&[])
@@ -96,12 +96,12 @@ impl Pair<'_> {
     }
 
     /// The part that has the byte at `offset` of a section of the original, as it was.
-    pub(super) fn kept_at(&self, old: usize, offset: u64) -> Option<Part> {
+    pub(super) fn kept_at(&self, old: usize, offset: u64) -> Option<EmittedPart> {
         self.part_at(old, offset).filter(|p| !p.stub)
     }
 
     /// The part that holds, or stands for, the byte at `offset` of a section of the original.
-    pub(super) fn part_at(&self, old: usize, offset: u64) -> Option<Part> {
+    pub(super) fn part_at(&self, old: usize, offset: u64) -> Option<EmittedPart> {
         let next = self.parts.partition_point(|p| (p.old, p.start) <= (old, offset));
         self.parts.get(next.checked_sub(1)?).filter(|p| p.old == old && offset < p.end).copied()
     }
@@ -129,7 +129,7 @@ impl Pair<'_> {
     }
 
     /// The part that section `new` of the emitted object is. Sections keep their order, so parts are in both orders.
-    pub(super) fn part_of_new(&self, new: usize) -> Option<&Part> {
+    pub(super) fn part_of_new(&self, new: usize) -> Option<&EmittedPart> {
         self.parts.binary_search_by_key(&new, |p| p.new).ok().and_then(|i| self.parts.get(i))
     }
 
@@ -150,7 +150,7 @@ impl Pair<'_> {
     pub(super) fn parted_by_symbol(&self, symbol: usize) -> Option<usize> {
         let entry = self.old.symbol(symbol)?;
         match self.old.place(symbol, &entry) {
-            Place::Section(s)
+            SymbolSection::Section(s)
                 if st_type(entry.st_info) == STT_SECTION && self.expected.parts.of(s).is_some() =>
             {
                 Some(s)
@@ -161,7 +161,7 @@ impl Pair<'_> {
 
     /// Whether the section symbol of the emitted object is that of a part.
     pub(super) fn is_of_part(&self, index: usize, symbol: &Sym) -> bool {
-        let Place::Section(section) = self.new.place(index, symbol) else { return false };
+        let SymbolSection::Section(section) = self.new.place(index, symbol) else { return false };
         st_type(symbol.st_info) == STT_SECTION
             && (symbol.st_value, symbol.st_size, symbol.st_other, symbol.st_name) == (0, 0, 0, 0)
             && index < self.new.first_global

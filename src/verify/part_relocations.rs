@@ -10,9 +10,9 @@ use goblin::elf::reloc::{R_X86_64_8, R_X86_64_16, R_X86_64_32, R_X86_64_32S, R_X
 use goblin::elf::section_header as sh;
 use summaries::{NEAR_JUMP, SHORT_JUMP};
 
-use super::elf::{Place, RelocationEntry};
+use super::elf::{RelocationEntry, SymbolSection};
 use super::pair::Pair;
-use super::parts::Part;
+use super::parts::EmittedPart;
 use super::symbols::SymbolMap;
 use crate::error::Result;
 
@@ -81,7 +81,7 @@ impl Pair<'_> {
         } else {
             self.part_at(target, atom)
         };
-        let meant = |p: &Part| match p.stub {
+        let meant = |p: &EmittedPart| match p.stub {
             true => first <= p.start && p.start <= last,
             false => first < p.end && p.start <= last,
         };
@@ -94,9 +94,9 @@ impl Pair<'_> {
     }
 
     /// The stub that a symbol of the original names.
-    fn stub_of(&self, symbol: usize) -> Option<Part> {
+    fn stub_of(&self, symbol: usize) -> Option<EmittedPart> {
         let entry = self.old.symbol(symbol)?;
-        let Place::Section(section) = self.old.place(symbol, &entry) else { return None };
+        let SymbolSection::Section(section) = self.old.place(symbol, &entry) else { return None };
         self.part_at(section, entry.st_value).filter(|p| p.stub)
     }
 
@@ -133,7 +133,7 @@ impl Pair<'_> {
     pub(super) fn check_part(
         &self,
         symbols: &SymbolMap,
-        part: &Part,
+        part: &EmittedPart,
         old: &[RelocationEntry],
         new: &[RelocationEntry],
     ) -> Result<()> {

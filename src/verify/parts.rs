@@ -55,7 +55,7 @@ pub struct ExpectedParts {
 
 /// A section of the emitted object that is a part of one of the original.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Part {
+pub(super) struct EmittedPart {
     pub(super) old: usize,
     pub(super) start: u64,
     pub(super) end: u64,
@@ -147,7 +147,7 @@ pub(super) fn find(
     expected: &ExpectedParts,
     atoms: &[AtomExtent],
     rest: &mut impl Iterator<Item = usize>,
-) -> Result<Vec<Part>> {
+) -> Result<Vec<EmittedPart>> {
     let Some(before) = old.sections.get(i) else { return Ok(Vec::new()) };
     let missing = || old.about(i, "a part of it is planned to stay, and is missing");
     let bytes = old.contents(i)?;
@@ -199,7 +199,7 @@ pub(super) fn find(
         if wrong_size || last != end || after.sh_addralign > before.sh_addralign.max(1) || !same {
             return Err(old.about(i, format!("has other contents in the part at {start:#x}")));
         }
-        parts.push(Part { old: i, start, end, new: j, stub });
+        parts.push(EmittedPart { old: i, start, end, new: j, stub });
     }
     Ok(parts)
 }

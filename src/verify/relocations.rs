@@ -9,12 +9,12 @@ use std::borrow::Cow;
 use goblin::elf::sym::{STT_SECTION, st_type};
 
 use super::elf::{
-    Place, RelocationEntry, SHN_COMMON, SHT_LLVM_ADDRSIG, SHT_LLVM_CALL_GRAPH_PROFILE, by_target, entries,
-    is_debug,
+    RelocationEntry, SHN_COMMON, SHT_LLVM_ADDRSIG, SHT_LLVM_CALL_GRAPH_PROFILE, SymbolSection, by_target,
+    entries, is_debug,
 };
 use super::pair::Pair;
 use super::part_relocations::Wanted;
-use super::parts::Part;
+use super::parts::EmittedPart;
 use super::symbols::SymbolMap;
 use crate::error::{Error, Result};
 
@@ -87,7 +87,7 @@ pub(super) fn check(pair: &Pair<'_>, symbols: &SymbolMap) -> Result<()> {
 fn check_parts(
     pair: &Pair<'_>,
     symbols: &SymbolMap,
-    parts: &[Part],
+    parts: &[EmittedPart],
     old: &[RelocationEntry],
     new_tables: &[(usize, usize)],
 ) -> Result<()> {
@@ -150,12 +150,12 @@ fn may_be_resolved(pair: &Pair<'_>, entry: &RelocationEntry) -> bool {
     let symbol = entry.symbol;
     let Some(old) = pair.old.symbol(symbol) else { return false };
     match pair.old.place(symbol, &old) {
-        Place::Undefined => symbol != 0,
-        Place::Section(s) if pair.parted_by_symbol(symbol).is_some() => {
+        SymbolSection::Undefined => symbol != 0,
+        SymbolSection::Section(s) if pair.parted_by_symbol(symbol).is_some() => {
             pair.is_dropped(s, u64::try_from(entry.addend).unwrap_or(0))
         }
-        Place::Section(s) => pair.is_dropped(s, old.st_value),
-        Place::Special(special) => special == SHN_COMMON,
+        SymbolSection::Section(s) => pair.is_dropped(s, old.st_value),
+        SymbolSection::Special(special) => special == SHN_COMMON,
     }
 }
 

@@ -6,7 +6,7 @@
 use goblin::elf::section_header as sh;
 
 use super::elf::{Object, by_target, entries};
-use super::parts::Part;
+use super::parts::EmittedPart;
 use crate::error::Result;
 
 const TABLE: &[u8] = b".debug_lto_prune_stubs";
@@ -27,14 +27,18 @@ pub(super) fn body(original: &[u8]) -> Vec<u8> {
 }
 
 /// Check the table of stubs, which must be the next of the `rest` of sections exactly if there are stubs.
-pub(super) fn check(new: &Object<'_>, parts: &[Part], rest: &mut impl Iterator<Item = usize>) -> Result<()> {
+pub(super) fn check(
+    new: &Object<'_>,
+    parts: &[EmittedPart],
+    rest: &mut impl Iterator<Item = usize>,
+) -> Result<()> {
     let Some(first) = parts.iter().find(|p| p.stub) else { return Ok(()) };
     let missing = || new.about(first.new, "is a stub, and there is no table of stubs");
     check_table(new, parts, rest.next().ok_or_else(missing)?)
 }
 
 /// Check that the table is of the stubs and of nothing else.
-fn check_table(new: &Object<'_>, parts: &[Part], table: usize) -> Result<()> {
+fn check_table(new: &Object<'_>, parts: &[EmittedPart], table: usize) -> Result<()> {
     let wrong = |what: &str| Err(new.about(table, format!("the table of stubs {what}")));
     let shape = new.sections.get(table).map(|s| (s.sh_type, s.sh_flags, s.sh_addralign));
     if new.section_name(table) != TABLE || shape != Some((sh::SHT_PROGBITS, 0, 1)) {

@@ -6,7 +6,7 @@
 
 use goblin::elf::sym::{STB_LOCAL, STB_WEAK, Sym, st_bind};
 
-use super::elf::{Place, SHN_ABS, SHN_COMMON, error};
+use super::elf::{SHN_ABS, SHN_COMMON, SymbolSection, error};
 use super::pair::Pair;
 use crate::error::Result;
 
@@ -65,16 +65,16 @@ fn is_same(pair: &Pair<'_>, i: usize, j: usize, new: &Sym) -> bool {
     }
     let (old_place, new_place) = (pair.old.place(i, &old), pair.new.place(j, new));
     let size = match new_place {
-        Place::Section(t) if old.st_size != 0 => pair.stub_size(t).unwrap_or(old.st_size),
+        SymbolSection::Section(t) if old.st_size != 0 => pair.stub_size(t).unwrap_or(old.st_size),
         _ => old.st_size,
     };
     let same_shape = (old.st_info, old.st_other, size) == (new.st_info, new.st_other, new.st_size);
     let plausible = match (old_place, new_place) {
-        (Place::Section(s), Place::Section(t)) if pair.old.is_table(s) => {
+        (SymbolSection::Section(s), SymbolSection::Section(t)) if pair.old.is_table(s) => {
             let types = (pair.old.sections.get(s), pair.new.sections.get(t));
             same_shape && matches!(types, (Some(a), Some(b)) if a.sh_type == b.sh_type)
         }
-        (Place::Section(s), Place::Section(t)) => {
+        (SymbolSection::Section(s), SymbolSection::Section(t)) => {
             let section = pair.parted_by_symbol(i);
             let first = || pair.parts_of(s).first().is_some_and(|p| p.new == t) && new.st_value == 0;
             same_shape
@@ -83,18 +83,22 @@ fn is_same(pair: &Pair<'_>, i: usize, j: usize, new: &Sym) -> bool {
                     None => pair.is_same_place(s, old.st_value, t, new.st_value),
                 }
         }
-        (Place::Undefined, Place::Undefined) => {
+        (SymbolSection::Undefined, SymbolSection::Undefined) => {
             let weakened = weak(new) && old.st_other == new.st_other && is_global(&old);
             (same_shape && old.st_value == new.st_value) || (weakened && new.st_value == 0)
         }
-        (Place::Section(s), Place::Undefined) => {
+        (SymbolSection::Section(s), SymbolSection::Undefined) => {
             let gone = pair.is_dropped(s, old.st_value) || pair.old.is_table(s);
             gone && may_be_undefined(pair, i, &old, new)
         }
-        (Place::Special(SHN_COMMON), Place::Undefined) => may_be_undefined(pair, i, &old, new),
-        (Place::Special(a), Place::Special(b)) => a == b && same_shape && old.st_value == new.st_value,
+        (SymbolSection::Special(SHN_COMMON), SymbolSection::Undefined) => {
+            may_be_undefined(pair, i, &old, new)
+        }
+        (SymbolSection::Special(a), SymbolSection::Special(b)) => {
+            a == b && same_shape && old.st_value == new.st_value
+        }
         // The local signature of a group, its own definition dropped.
-        (Place::Section(s), Place::Special(SHN_ABS)) => {
+        (SymbolSection::Section(s), SymbolSection::Special(SHN_ABS)) => {
             pair.is_dropped(s, old.st_value)
                 && !is_global(&old)
                 && old.st_info == new.st_info

@@ -6,7 +6,7 @@
 
 use goblin::elf::reloc::R_X86_64_NONE;
 
-use super::elf::{Object, Place, RelocationEntry, by_target, entries, error};
+use super::elf::{Object, RelocationEntry, SymbolSection, by_target, entries, error};
 use super::pair::Pair;
 use super::relocations::differs;
 use super::symbols::SymbolMap;
@@ -14,7 +14,7 @@ use crate::error::Result;
 
 /// A record, by its place in its section.
 #[derive(Debug, Clone, Copy)]
-struct Record {
+struct CfiRecord {
     start: usize,
     end: usize,
     /// Start of the CIE of an FDE; `None` for a CIE or terminator.
@@ -23,29 +23,29 @@ struct Record {
 }
 
 /// An unwind section: its bytes, records and relocations (by offset).
-struct Table<'a> {
+struct UnwindSection<'a> {
     index: usize,
     data: &'a [u8],
-    records: Vec<Record>,
+    records: Vec<CfiRecord>,
     relocations: Vec<RelocationEntry>,
 }
 
-impl<'a> Table<'a> {
+impl<'a> UnwindSection<'a> {
     fn read(object: &Object<'a>, tables: &[(usize, usize)], index: usize) -> Result<Self> {
         let data = object.contents(index)?;
         let mut relocations = entries(object, tables, index)?;
         relocations.sort_by_key(|r| r.offset);
         let records = split(data).ok_or_else(|| object.about(index, "its records can't be told apart"))?;
-        Ok(Table { index, data, records, relocations })
+        Ok(UnwindSection { index, data, records, relocations })
     }
 
-    fn of(&self, record: &Record) -> &[RelocationEntry] {
+    fn of(&self, record: &CfiRecord) -> &[RelocationEntry] {
         let start = self.relocations.partition_point(|r| r.offset < record.start as u64);
         let end = self.relocations.partition_point(|r| r.offset < record.end as u64);
         self.relocations.get(start..end).unwrap_or(&[])
     }
 
-    fn bytes(&self, record: &Record, from: usize) -> &'a [u8] {
+    fn bytes(&self, record: &CfiRecord, from: usize) -> &'a [u8] {
         self.data.get((record.start + from).min(record.end)..record.end).unwrap_or(&[])
     }
 }
@@ -54,20 +54,20 @@ fn word(data: &[u8], at: usize) -> Option<u32> {
     data.get(at..).and_then(|d| d.first_chunk::<4>()).map(|w| u32::from_le_bytes(*w))
 }
 
-fn split(data: &[u8]) -> Option<Vec<Record>> {
+fn split(data: &[u8]) -> Option<Vec<CfiRecord>> {
     let mut records = Vec::new();
     let mut at = 0;
     while at < data.len() {
         let length = word(data, at)? as usize;
         if length == 0 {
-            records.push(Record { start: at, end: at + 4, cie: None, terminator: true });
+            records.push(CfiRecord { start: at, end: at + 4, cie: None, terminator: true });
             at += 4;
             continue;
         }
         let end = (at + 4).checked_add(length).filter(|end| *end <= data.len())?;
         let distance = word(data, at + 4)? as usize;
         let cie = if distance == 0 { None } else { Some((at + 4).checked_sub(distance)?) };
-        records.push(Record { start: at, end, cie, terminator: false });
+        records.push(CfiRecord { start: at, end, cie, terminator: false });
         at = end;
     }
     Some(records)
@@ -81,12 +81,16 @@ pub(super) fn check(pair: &Pair<'_>, symbols: &SymbolMap) -> Result<()> {
         return Ok(());
     }
     let (old_tables, new_tables) = (by_target(&pair.old), by_target(&pair.new));
-    let old =
-        old_sections.iter().map(|i| Table::read(&pair.old, &old_tables, *i)).collect::<Result<Vec<_>>>()?;
-    let new =
-        new_sections.iter().map(|i| Table::read(&pair.new, &new_tables, *i)).collect::<Result<Vec<_>>>()?;
-    let fdes = |tables: &'_ [Table<'_>]| -> Vec<(usize, usize)> {
-        let of = |(t, table): (usize, &Table<'_>)| {
+    let old = old_sections
+        .iter()
+        .map(|i| UnwindSection::read(&pair.old, &old_tables, *i))
+        .collect::<Result<Vec<_>>>()?;
+    let new = new_sections
+        .iter()
+        .map(|i| UnwindSection::read(&pair.new, &new_tables, *i))
+        .collect::<Result<Vec<_>>>()?;
+    let fdes = |tables: &'_ [UnwindSection<'_>]| -> Vec<(usize, usize)> {
+        let of = |(t, table): (usize, &UnwindSection<'_>)| {
             let records = table.records.iter().enumerate();
             records.filter(|(_, r)| r.cie.is_some()).map(|(r, _)| (t, r)).collect::<Vec<_>>()
         };
@@ -117,8 +121,9 @@ pub(super) fn check(pair: &Pair<'_>, symbols: &SymbolMap) -> Result<()> {
     if rest.next().is_some() {
         return Err(error("an FDE of a dropped function is there").in_section(".eh_frame"));
     }
-    let terminators =
-        |tables: &[Table<'_>]| tables.iter().flat_map(|t| &t.records).filter(|r| r.terminator).count();
+    let terminators = |tables: &[UnwindSection<'_>]| {
+        tables.iter().flat_map(|t| &t.records).filter(|r| r.terminator).count()
+    };
     if terminators(&old) != terminators(&new) {
         return Err(error("a terminator is missing or new").in_section(".eh_frame"));
     }
@@ -153,7 +158,7 @@ fn describes_dropped(pair: &Pair<'_>, relocations: &[RelocationEntry], start: us
     let at = start as u64 + 8;
     let Some(entry) = relocations.iter().find(|r| r.offset == at && !is_left_over(r)) else { return false };
     let Some(symbol) = pair.old.symbol(entry.symbol) else { return false };
-    let Place::Section(section) = pair.old.place(entry.symbol, &symbol) else { return false };
+    let SymbolSection::Section(section) = pair.old.place(entry.symbol, &symbol) else { return false };
     match pair.parted_by_symbol(entry.symbol) {
         Some(_) => u64::try_from(entry.addend).is_ok_and(|place| pair.is_dropped(section, place)),
         None => pair.is_dropped(section, symbol.st_value),
@@ -163,8 +168,8 @@ fn describes_dropped(pair: &Pair<'_>, relocations: &[RelocationEntry], start: us
 fn same_fde(
     pair: &Pair<'_>,
     symbols: &SymbolMap,
-    (old, record): (&Table<'_>, &Record),
-    (new, found): (&Table<'_>, &Record),
+    (old, record): (&UnwindSection<'_>, &CfiRecord),
+    (new, found): (&UnwindSection<'_>, &CfiRecord),
 ) -> Result<()> {
     let changed = |what: &str| {
         Err(pair.old.about(old.index, format!("{what} of the FDE at {:#x} is not what it was", record.start)))
@@ -178,7 +183,7 @@ fn same_fde(
     if !is_in_one_part(pair, old, record) {
         return changed("the range");
     }
-    let cie = |table: &Table<'_>, record: &Record| {
+    let cie = |table: &UnwindSection<'_>, record: &CfiRecord| {
         let start = record.cie?;
         let at = table.records.binary_search_by_key(&start, |r| r.start).ok()?;
         table.records.get(at).copied().filter(|r| r.cie.is_none() && !r.terminator)
@@ -192,7 +197,7 @@ fn same_fde(
 }
 
 /// The relocation of an FDE's `pc_begin`.
-fn begin<'t>(table: &'t Table<'_>, record: &Record) -> Option<&'t RelocationEntry> {
+fn begin<'t>(table: &'t UnwindSection<'_>, record: &CfiRecord) -> Option<&'t RelocationEntry> {
     let begin = record.start as u64 + 8;
     table.of(record).iter().find(|e| e.offset == begin && !is_left_over(e))
 }
@@ -203,7 +208,7 @@ fn is_left_over(entry: &RelocationEntry) -> bool {
 }
 
 /// Bytes that an FDE with a relocated `pc_begin` describes. The width of the range is that of `pc_begin`.
-fn range(table: &Table<'_>, record: &Record) -> Option<u64> {
+fn range(table: &UnwindSection<'_>, record: &CfiRecord) -> Option<u64> {
     match begin(table, record)?.kind {
         1 | 24 => table
             .data
@@ -215,7 +220,7 @@ fn range(table: &Table<'_>, record: &Record) -> Option<u64> {
 }
 
 /// Whether the function of an FDE is not in two parts of its section.
-fn is_in_one_part(pair: &Pair<'_>, table: &Table<'_>, record: &Record) -> bool {
+fn is_in_one_part(pair: &Pair<'_>, table: &UnwindSection<'_>, record: &CfiRecord) -> bool {
     let Some(entry) = begin(table, record) else { return true };
     let Some(section) = pair.parted_by_symbol(entry.symbol) else { return true };
     let range = range(table, record);
@@ -226,8 +231,8 @@ fn is_in_one_part(pair: &Pair<'_>, table: &Table<'_>, record: &Record) -> bool {
 fn same_relocations(
     pair: &Pair<'_>,
     symbols: &SymbolMap,
-    (old, a): (&Table<'_>, &Record),
-    (new, b): (&Table<'_>, &Record),
+    (old, a): (&UnwindSection<'_>, &CfiRecord),
+    (new, b): (&UnwindSection<'_>, &CfiRecord),
 ) -> Result<()> {
     let (before, after) = (old.of(a), new.of(b));
     if before.len() != after.len() {

@@ -184,7 +184,7 @@ pub struct Library {
     pub functions: BTreeMap<String, Model>,
     /// Its variables that hold nothing but addresses in memory that the library owns: which memory, by name.
     pub data: BTreeMap<String, MemoryIdx>,
-    /// Names of the memories that are told apart; the first is that of everything else.
+    /// Names of the memories that are distinguished; the first is that of everything else.
     pub memory: Vec<String>,
 }
 
@@ -198,13 +198,13 @@ pub struct ModelError {
 
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Table {
+struct ModelTable {
     soname: String,
     functions: BTreeMap<String, String>,
     /// Variables; `library` is all that is known of any.
     #[serde(default)]
     data: BTreeMap<String, Owned>,
-    /// Memory that is told apart from the rest of the library's: by its name, all functions and variables that hand it out.
+    /// Memory that is distinguished from the rest of the library's: by its name, all functions and variables that hand it out.
     #[serde(default)]
     memory: BTreeMap<String, Vec<String>>,
 }
@@ -227,7 +227,7 @@ pub fn builtin() -> Result<Vec<Library>, ModelError> {
 }
 
 pub fn read(text: &str) -> Result<Library, ModelError> {
-    let table: Table = toml::from_str(text)
+    let table: ModelTable = toml::from_str(text)
         .map_err(|e| ModelError { library: String::new(), detail: e.message().to_owned() })?;
     let wrong = |detail: String| ModelError { library: table.soname.clone(), detail };
     let mut memory = vec!["the rest".to_owned()];

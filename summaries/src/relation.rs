@@ -107,7 +107,7 @@ pub struct FunctionSummary {
     pub indirect_entry_values: Vec<ValueIdx>,
     /// What it has the address of and follows no further: only compared, or only accessed for what is no address.
     /// Sorted, without duplicates; none of what a constraint or a call names.
-    pub unused: Vec<Target>,
+    pub address_taken_only: Vec<Target>,
     /// They are sorted and without duplicates.
     pub constraints: Vec<Constraint>,
     /// They are sorted by section and then offset.
@@ -131,7 +131,7 @@ impl FunctionSummary {
             results: Vec::new(),
             preserved: 0,
             indirect_entry_values: Vec::new(),
-            unused: Vec::new(),
+            address_taken_only: Vec::new(),
             constraints: Vec::new(),
             call_sites: Vec::new(),
             covered_references: Vec::new(),

@@ -127,9 +127,9 @@ fn cuts_as_in_the_text() {
     linked_as(&mut session, "main", "fixtures/audit/main.c", "", Linker::Lld, "--prune-level=functions");
     let sizes = sizes(&mut session, "main.d/main.o");
     /// What is asked about, further words, the edges of the cut, and what goes.
-    type Case =
+    type AuditCommand =
         (&'static str, &'static str, &'static [(&'static str, &'static str)], &'static [&'static str]);
-    let cases: [Case; 6] = [
+    let cases: [AuditCommand; 6] = [
         ("leaf", "", &[("shared", "leaf")], &["leaf"]),
         ("shared", "", &[("left", "shared"), ("right", "shared")], &["shared", "leaf"]),
         ("only_left", "", &[("left", "only_left")], &["only_left"]),

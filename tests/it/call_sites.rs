@@ -66,7 +66,7 @@ fn check(name: &str, compiler: &str, flags: &str) {
         session.check_eq(&here.len(), &1, &format!("sites of {caller}"));
         let runs: BTreeSet<String> = callees.iter().map(|c| (*c).to_owned()).collect();
         let may = may_call(&report, here[0]);
-        // An index into a table means any object of its section, where objects are not told apart.
+        // An index into a table means any object of its section, where objects are not distinguished.
         if let (Some(may), "by_memory") = (&may, caller) {
             session.check_eq(&may.is_superset(&runs), &true, &format!("{may:?} has what {caller} calls"));
         } else {

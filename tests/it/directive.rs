@@ -78,7 +78,7 @@ pub(crate) enum LibraryKind {
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct Case {
+pub(crate) struct FixtureCase {
     pub(crate) dir: PathBuf,
     pub(crate) main: String,
     pub(crate) sources: Vec<String>,
@@ -97,7 +97,7 @@ pub(crate) struct Case {
 /// The keys of these that say what comes of a link.
 const EXPECTATIONS: &[&str] = &["Gone", "Kept", "Prints", "Exit", "Limit", "Warns", "Fails", "Present"];
 
-/// Keys whose values are fetched with [`Case::values`].
+/// Keys whose values are fetched with [`FixtureCase::values`].
 const FILTERED_KEYS: &[&str] = &[
     "Compile",
     "Flags",
@@ -117,9 +117,9 @@ const FILTERED_KEYS: &[&str] = &[
     "Present",
 ];
 
-impl Case {
+impl FixtureCase {
     /// Read the case in `dir`. The main source is the one file in it that has directives.
-    pub(crate) fn read(dir: &Path) -> Result<Case, String> {
+    pub(crate) fn read(dir: &Path) -> Result<FixtureCase, String> {
         let mut mains = Vec::new();
         for entry in std::fs::read_dir(dir).map_err(|e| format!("{}: {e}", dir.display()))? {
             let path = entry.map_err(|e| e.to_string())?.path();
@@ -132,11 +132,11 @@ impl Case {
         let [(main, text)] = &mains[..] else {
             return Err(format!("{}: {} files with directives instead of one", dir.display(), mains.len()));
         };
-        Case::parse(dir, main, text)
+        FixtureCase::parse(dir, main, text)
     }
 
-    fn parse(dir: &Path, main: &str, text: &str) -> Result<Case, String> {
-        let mut case = Case {
+    fn parse(dir: &Path, main: &str, text: &str) -> Result<FixtureCase, String> {
+        let mut case = FixtureCase {
             dir: dir.to_owned(),
             main: main.to_owned(),
             sources: Vec::new(),
@@ -291,7 +291,7 @@ fn configs(text: &str) -> Result<Vec<Config>, String> {
 
 #[test]
 fn misspelt_directives_are_errors() {
-    let parse = |text| Case::parse(Path::new("d"), "main.c", text);
+    let parse = |text| FixtureCase::parse(Path::new("d"), "main.c", text);
     assert!(parse("//# Gone: a\n//# Gone[lld,O2]: b\n").is_ok());
     assert!(parse("//# Gnoe: a\n").is_err());
     assert!(parse("//# Gone[ldd]: a\n").is_err());
@@ -307,7 +307,7 @@ fn misspelt_directives_are_errors() {
 
 #[test]
 fn every_linker_has_its_turn() {
-    let parse = |text: &str| Case::parse(Path::new("fixtures/d"), "main.c", text).unwrap();
+    let parse = |text: &str| FixtureCase::parse(Path::new("fixtures/d"), "main.c", text).unwrap();
     for configs in [
         "gcc O1 pie",
         "gcc O1,O2 pie",

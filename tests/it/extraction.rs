@@ -3,7 +3,7 @@
 //! mold 1.10 traces every member that it parses, extracted or not; of it we ask only that all it needs is there, by its map.
 //!
 //! wild logs the sections that it takes, of all files that are loaded once it collects no garbage; a member of the name of another
-//! in its archive is not told apart.
+//! in its archive is not distinguished.
 //!
 //! Every other linker prints the files it loads (`--trace`), members as `archive(member)`. Where two members of one archive
 //! have one name, the trace does not tell them apart, and so the lists are compared as sorted lists with repetition.

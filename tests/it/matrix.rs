@@ -9,19 +9,19 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::compare;
-use crate::directive::{Case, Config, Library, LibraryKind, Mode};
+use crate::directive::{Config, FixtureCase, Library, LibraryKind, Mode};
 use crate::elf::Facts;
 use crate::run::{Job, Outcome, Session};
 use crate::tools::{self, Linker};
 
 pub(crate) fn run(name: &str) {
     let dir = tools::repository().join("fixtures").join(name);
-    let case = Case::read(&dir).unwrap_or_else(|e| panic!("{e}"));
+    let case = FixtureCase::read(&dir).unwrap_or_else(|e| panic!("{e}"));
     for (i, config) in case.configs.iter().enumerate() {
         let tag = format!("{name}/{}-{}-{}", config.compiler, config.opt, config.mode.name());
         let session = Session::new(&tag);
         let mut build =
-            Build { case: &case, config, session, tag, inputs: Vec::new(), wild_collects: i % 2 == 1 };
+            MatrixBuild { case: &case, config, session, tag, inputs: Vec::new(), wild_collects: i % 2 == 1 };
         build.compile();
         for linker in case.linkers_of(i).into_iter().filter(|linker| linker.is_asked()) {
             build.link_and_compare(linker);
@@ -29,8 +29,8 @@ pub(crate) fn run(name: &str) {
     }
 }
 
-struct Build<'a> {
-    case: &'a Case,
+struct MatrixBuild<'a> {
+    case: &'a FixtureCase,
     config: &'a Config,
     session: Session,
     tag: String,
@@ -47,7 +47,7 @@ struct Linked {
     output: PathBuf,
 }
 
-impl Build<'_> {
+impl MatrixBuild<'_> {
     fn driver(&self) -> PathBuf {
         let cc = &self.config.compiler;
         tools::tool(if self.case.is_cxx() { tools::cxx(cc) } else { cc })

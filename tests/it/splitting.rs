@@ -11,7 +11,7 @@ use crate::tools::{self, Linker};
 
 const PRINTS: &str = "5 11 70 -2 2 3 51 -1 1 9 201 5 5 6 32 1 7 2 -1 7\n";
 
-struct Build {
+struct SplitBuild {
     compiler: &'static str,
     flags: &'static str,
     link: &'static str,
@@ -19,17 +19,17 @@ struct Build {
     exact: bool,
 }
 
-const BUILDS: &[Build] = &[
-    Build { compiler: "gcc", flags: "-O2 -fPIE", link: "-pie", exact: true },
-    Build { compiler: "gcc", flags: "-O0 -fPIC", link: "-pie", exact: false },
-    Build { compiler: "gcc", flags: "-Os -fno-pic", link: "-no-pie", exact: true },
-    Build { compiler: "clang-19", flags: "-O2 -fPIE", link: "-pie", exact: true },
-    Build { compiler: "clang-19", flags: "-O1 -fno-pic", link: "-no-pie", exact: true },
-    Build { compiler: "clang-19", flags: "-Os -fPIC -faddrsig", link: "-pie", exact: true },
+const BUILDS: &[SplitBuild] = &[
+    SplitBuild { compiler: "gcc", flags: "-O2 -fPIE", link: "-pie", exact: true },
+    SplitBuild { compiler: "gcc", flags: "-O0 -fPIC", link: "-pie", exact: false },
+    SplitBuild { compiler: "gcc", flags: "-Os -fno-pic", link: "-no-pie", exact: true },
+    SplitBuild { compiler: "clang-19", flags: "-O2 -fPIE", link: "-pie", exact: true },
+    SplitBuild { compiler: "clang-19", flags: "-O1 -fno-pic", link: "-no-pie", exact: true },
+    SplitBuild { compiler: "clang-19", flags: "-Os -fPIC -faddrsig", link: "-pie", exact: true },
 ];
 
 /// `main.o`, and the archive `libpart.a` of the fixture.
-fn compile(session: &mut Session, build: &Build) {
+fn compile(session: &mut Session, build: &SplitBuild) {
     let fixture = tools::repository().join("fixtures/split");
     for unit in ["main.c", "part.c", "throws.cc", "biased.s"] {
         let compiler = if unit.ends_with(".cc") { tools::cxx(build.compiler) } else { build.compiler };
@@ -45,7 +45,7 @@ fn split(session: &mut Session, words: &str) {
 }
 
 /// Link `main.o` with `archive`; `through` are shims of ours.
-fn link(session: &mut Session, build: &Build, linker: Linker, archive: &str, through: bool) -> Vec<u8> {
+fn link(session: &mut Session, build: &SplitBuild, linker: Linker, archive: &str, through: bool) -> Vec<u8> {
     let shims = format!("shims-{}-{through}", linker.name());
     if !session.path(&shims).exists() {
         let path = if through { tools::lto_prune() } else { linker.path() };

@@ -125,10 +125,10 @@ fn divide(corpus: &Corpus, driver: &Driver, scratch: &Path) -> Result<()> {
     Ok(())
 }
 
-fn measure(driver: &Driver, options: &Options, scratch: &Path) -> Vec<Result<Row>> {
+fn measure(driver: &Driver, options: &Options, scratch: &Path) -> Vec<Result<ArchiveRow>> {
     let wanted =
         if options.linkers.is_empty() { LINKERS.map(str::to_owned).into() } else { options.linkers.clone() };
-    let one = |linker: String| -> Result<Row> {
+    let one = |linker: String| -> Result<ArchiveRow> {
         run_ok(&mut link(driver, scratch, "plain", &linker, "collected"), scratch)?;
         run_ok(&mut link(driver, scratch, "divided", &linker, "divided.out"), scratch)?;
         let mut command = link(driver, scratch, "plain", "ours", "pruned");
@@ -140,7 +140,7 @@ fn measure(driver: &Driver, options: &Options, scratch: &Path) -> Vec<Result<Row
         let same = plain.0 == 0 && run("divided.out")? == plain && run("pruned")? == plain;
         let size = |file: &str| Sizes::of(&scratch.join(file));
         let [plain, divided, pruned] = [size("collected")?, size("divided.out")?, size("pruned")?];
-        Ok(Row { linker, plain, divided, pruned, same })
+        Ok(ArchiveRow { linker, plain, divided, pruned, same })
     };
     wanted
         .into_iter()
@@ -148,7 +148,7 @@ fn measure(driver: &Driver, options: &Options, scratch: &Path) -> Vec<Result<Row
         .collect()
 }
 
-struct Row {
+struct ArchiveRow {
     linker: String,
     plain: Sizes,
     divided: Sizes,

@@ -56,7 +56,7 @@ const SECTIONS: &str = "-ffunction-sections -fdata-sections";
 const ARGUMENTS: [&[&str]; 4] = [&[], &["--help"], &["--version"], &["input"]];
 
 /// Units of a package that make up a program, the one with `main` first.
-struct Program {
+struct PackageProgram {
     name: String,
     units: Vec<PathBuf>,
 }
@@ -78,7 +78,7 @@ fn link(units: &[PathBuf], dir: &str, scratch: &Path, objects: &[PathBuf], outpu
 }
 
 /// The programs of a package, those of most units first.
-fn programs(package: &Package, options: &Options, scratch: &Path) -> Result<Vec<Program>> {
+fn programs(package: &Package, options: &Options, scratch: &Path) -> Result<Vec<PackageProgram>> {
     let object = |i: usize| scratch.join("found").join(format!("{i}.o"));
     let _ = fs::remove_dir_all(scratch.join("found"));
     fs::create_dir_all(scratch.join("found"))?;
@@ -107,7 +107,7 @@ fn programs(package: &Package, options: &Options, scratch: &Path) -> Result<Vec<
             .collect();
         let units = std::iter::once(main).chain(taken).map(|i| package.units[i].clone()).collect();
         let path = package.units[main].strip_prefix(&package.dir)?.display().to_string();
-        found.push(Program { name: format!("{} {path}", package.name), units });
+        found.push(PackageProgram { name: format!("{} {path}", package.name), units });
     }
     found.sort_by_key(|p| (std::cmp::Reverse(p.units.len()), p.name.clone()));
     found.truncate(OF_ONE);
@@ -115,7 +115,7 @@ fn programs(package: &Package, options: &Options, scratch: &Path) -> Result<Vec<
 }
 
 /// What came of one program in one configuration.
-struct Row {
+struct ProgramRow {
     name: String,
     flags: &'static str,
     plain: Sizes,
@@ -160,11 +160,11 @@ fn compile_all(
 fn measure(
     package: &Package,
     options: &Options,
-    program: &Program,
+    program: &PackageProgram,
     compiler: &str,
     flags: &'static str,
     scratch: &Path,
-) -> Result<Row> {
+) -> Result<ProgramRow> {
     for dir in ["mono", "sections"] {
         let _ = fs::remove_dir_all(scratch.join(dir));
     }
@@ -202,7 +202,7 @@ fn measure(
         }
     }
     let size = |file: &str| Sizes::of(&scratch.join(file));
-    Ok(Row {
+    Ok(ProgramRow {
         name: program.name.clone(),
         flags,
         plain: size("a.plain")?,
@@ -217,7 +217,7 @@ fn measure(
 }
 
 /// One table for each compiler and its flags.
-fn print(rows: &[Row], compiler: &str, flags: &str, body: &mut String) {
+fn print(rows: &[ProgramRow], compiler: &str, flags: &str, body: &mut String) {
     let mut table = Table::new(&[
         "program",
         "`.text` plain",
@@ -258,7 +258,7 @@ fn print(rows: &[Row], compiler: &str, flags: &str, body: &mut String) {
         ]);
     }
     let near = rows.iter().filter(|r| within(r.pruned.text, r.recompiled.text)).count();
-    let sum = |of: &dyn Fn(&Row) -> u64| rows.iter().map(of).sum::<u64>();
+    let sum = |of: &dyn Fn(&ProgramRow) -> u64| rows.iter().map(of).sum::<u64>();
     let total = |of: &dyn Fn(&Sizes) -> u64| excess(sum(&|r| of(&r.pruned)), sum(&|r| of(&r.recompiled)));
     body.push_str(&format!("\n## {compiler} {flags}\n\n{}\n", table.as_str()));
     body.push_str(&format!(
@@ -306,7 +306,7 @@ pub(crate) fn recompiled(corpus: &Corpus, options: &Options) -> Result<bool> {
         taken.extend(having.iter().filter_map(|(package, all)| Some((package, all.get(place)?))));
     }
     taken.truncate(wanted);
-    let mut rows: [Vec<Row>; 4] = Default::default();
+    let mut rows: [Vec<ProgramRow>; 4] = Default::default();
     let mut failures = Vec::new();
     for (package, program) in taken {
         eprintln!("{}: {} units", program.name, program.units.len());
@@ -332,6 +332,6 @@ pub(crate) fn recompiled(corpus: &Corpus, options: &Options) -> Result<bool> {
         body.push_str(&format!("\nFAILED {failure}\n"));
     }
     publish(corpus, options, "recompiled", "Pruned beside recompiled", &body)?;
-    let good = |r: &Row| r.alike.0 == r.alike.1 && r.debug.is_none() && r.pointers <= r.pruned.text;
+    let good = |r: &ProgramRow| r.alike.0 == r.alike.1 && r.debug.is_none() && r.pointers <= r.pruned.text;
     Ok(failures.is_empty() && rows.iter().flatten().all(good))
 }

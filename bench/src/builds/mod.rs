@@ -20,7 +20,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use self::outcomes::Outcomes;
-use self::projects::{Compiler, PROJECTS, Project, Source};
+use self::projects::{PROJECTS, Project, ProjectCompiler, SourceOrigin};
 use self::records::{Fate, Links};
 use crate::corpus::{Corpus, find_linker};
 use crate::process;
@@ -28,7 +28,7 @@ use crate::table::{Table, count, publish};
 use crate::{Options, Result};
 
 /// The folder of a project and linker.
-struct Pair<'p> {
+struct BuildPair<'p> {
     project: &'p Project,
     behind: PathBuf,
     linker: &'p str,
@@ -38,7 +38,7 @@ struct Pair<'p> {
 /// What a build left behind that is compared: its links, its files and its test results.
 struct Built {
     links: Links,
-    files: tree::Files,
+    files: tree::BuildTree,
     /// Of configure and build, tests, installation.
     statuses: [i32; 3],
     outcomes: Outcomes,
@@ -48,11 +48,11 @@ struct Built {
 fn unpack(corpus: &Corpus, project: &Project) -> Result<Vec<PathBuf>> {
     let scratch = corpus.scratch("builds-fetch")?;
     match project.source {
-        Source::Debian(names) => {
+        SourceOrigin::Debian(names) => {
             process::run_ok(Command::new(corpus.root.join("fetch.sh")).args(names), &scratch)?;
             Ok(names.iter().map(|n| corpus.root.join("work/src").join(n)).collect())
         }
-        Source::Crate(name, version) => {
+        SourceOrigin::Crate(name, version) => {
             // cargo unpacks what it is asked about.
             let asked = format!("{name}@{version}");
             process::run_ok(Command::new("cargo").args(["info", "--registry=crates-io", &asked]), &scratch)?;
@@ -67,11 +67,11 @@ fn unpack(corpus: &Corpus, project: &Project) -> Result<Vec<PathBuf>> {
 }
 
 /// A step in the folder `tree` of the pair, with what all steps see of the machine.
-fn step(corpus: &Corpus, pair: &Pair<'_>, folder: &Path, script: &str, log: &Path) -> Result<i32> {
+fn step(corpus: &Corpus, pair: &BuildPair<'_>, folder: &Path, script: &str, log: &Path) -> Result<i32> {
     let bin = pair.dir.join("bin");
     let (bin, project) = (bin.display(), pair.project);
     let (cc, cxx) = match project.compiler {
-        Compiler::Clang => (format!("clang-19 -B{bin}"), format!("clang++-19 -B{bin}")),
+        ProjectCompiler::Clang => (format!("clang-19 -B{bin}"), format!("clang++-19 -B{bin}")),
         _ => (format!("gcc -B{bin}"), format!("g++ -B{bin}")),
     };
     let mut command = Command::new("nice");
@@ -88,7 +88,7 @@ fn step(corpus: &Corpus, pair: &Pair<'_>, folder: &Path, script: &str, log: &Pat
         .env("SOURCE_DATE_EPOCH", "1")
         .env("TMPDIR", pair.dir.join("tmp"));
     command.env("CC", cc).env("CXX", cxx).env("DESTDIR", pair.dir.join("inst"));
-    if project.compiler == Compiler::Rustc {
+    if project.compiler == ProjectCompiler::Rustc {
         command.env("RUSTFLAGS", format!("-Clinker=gcc -Clinker-features=-lld -Clink-arg=-B{bin}"));
         command.env("CARGO_INCREMENTAL", "0");
     } else if !project.flags.is_empty() {
@@ -98,7 +98,13 @@ fn step(corpus: &Corpus, pair: &Pair<'_>, folder: &Path, script: &str, log: &Pat
 }
 
 /// Build, test and install with `front` as the linker.
-fn build(corpus: &Corpus, pair: &Pair<'_>, sources: &[PathBuf], front: &Path, name: &str) -> Result<Built> {
+fn build(
+    corpus: &Corpus,
+    pair: &BuildPair<'_>,
+    sources: &[PathBuf],
+    front: &Path,
+    name: &str,
+) -> Result<Built> {
     for part in ["bin", "tmp", "inst", "records", "tree", name] {
         let path = pair.dir.join(part);
         if path.exists() {
@@ -145,7 +151,7 @@ fn build(corpus: &Corpus, pair: &Pair<'_>, sources: &[PathBuf], front: &Path, na
 }
 
 /// What a row of the table says, and all that differs, as it is kept between runs.
-fn results(pair: &Pair<'_>, plain: &Built, pruned: &Built) -> Value {
+fn results(pair: &BuildPair<'_>, plain: &Built, pruned: &Built) -> Value {
     let mut differences = records::differences(&plain.links, &pruned.links);
     differences.extend(tree::differences(&plain.files, &pruned.files));
     if plain.statuses != pruned.statuses {
@@ -205,7 +211,7 @@ fn results(pair: &Pair<'_>, plain: &Built, pruned: &Built) -> Value {
 }
 
 /// Both builds of a pair; the results are kept.
-fn run_pair(corpus: &Corpus, pair: &Pair<'_>) -> Result<Value> {
+fn run_pair(corpus: &Corpus, pair: &BuildPair<'_>) -> Result<Value> {
     fs::create_dir_all(&pair.dir)?;
     let sources = unpack(corpus, pair.project)?;
     let plain = build(corpus, pair, &sources, &pair.behind, "plain")?;
@@ -225,7 +231,7 @@ fn run_pair(corpus: &Corpus, pair: &Pair<'_>) -> Result<Value> {
 }
 
 /// The results of an earlier run of this build of lto-prune.
-fn kept(corpus: &Corpus, pair: &Pair<'_>) -> Result<Option<Value>> {
+fn kept(corpus: &Corpus, pair: &BuildPair<'_>) -> Result<Option<Value>> {
     let path = pair.dir.join("results.json");
     if !path.exists() || fs::metadata(&path)?.modified()? < fs::metadata(&corpus.pruner)?.modified()? {
         return Ok(None);
@@ -247,9 +253,9 @@ fn row(project: &Project, results: &Value) -> Vec<String> {
         }
     };
     let flags = match project.compiler {
-        Compiler::Gcc => "gcc ",
-        Compiler::Clang => "clang ",
-        Compiler::Rustc => "rustc ",
+        ProjectCompiler::Gcc => "gcc ",
+        ProjectCompiler::Clang => "clang ",
+        ProjectCompiler::Rustc => "rustc ",
     };
     vec![
         project.name.to_owned(),
@@ -300,7 +306,7 @@ pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
     let (mut alike, mut details, mut sources) = (true, String::new(), Vec::new());
     for project in PROJECTS {
         sources.push(match project.source {
-            Source::Debian(names) => {
+            SourceOrigin::Debian(names) => {
                 let version =
                     |n: &&str| fs::read_to_string(corpus.root.join("work/src").join(n).join(".unpacked"));
                 names
@@ -309,12 +315,12 @@ pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
                     .collect::<Vec<_>>()
                     .join(", ")
             }
-            Source::Crate(name, version) => format!("{name} {version} of crates.io"),
+            SourceOrigin::Crate(name, version) => format!("{name} {version} of crates.io"),
         });
         for &linker in project.linkers {
             let name = format!("{}-{linker}", project.name);
             let dir = corpus.root.join("work/builds").join(&name);
-            let pair = Pair { project, behind: find_linker(linker)?, linker, dir };
+            let pair = BuildPair { project, behind: find_linker(linker)?, linker, dir };
             let wanted =
                 |only: &String| *only == project.name || *only == format!("{}/{linker}", project.name);
             let asked = options.only.iter().any(wanted);

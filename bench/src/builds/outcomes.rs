@@ -17,22 +17,22 @@ pub(super) struct Outcomes {
 }
 
 /// Words that begin a line of Automake, of shell harnesses and of redis.
-const LEADING: [(&str, Kind); 11] = [
-    ("PASS:", Kind::Passed),
-    ("FAIL:", Kind::Failed),
-    ("ERROR:", Kind::Failed),
-    ("XPASS:", Kind::Failed),
-    ("SKIP:", Kind::Other),
-    ("XFAIL:", Kind::Other),
-    ("[ok]:", Kind::Passed),
-    ("[err]:", Kind::Failed),
-    ("[exception]:", Kind::Failed),
-    ("[ignore]:", Kind::Other),
-    ("[skip]:", Kind::Other),
+const LEADING: [(&str, TestOutcome); 11] = [
+    ("PASS:", TestOutcome::Passed),
+    ("FAIL:", TestOutcome::Failed),
+    ("ERROR:", TestOutcome::Failed),
+    ("XPASS:", TestOutcome::Failed),
+    ("SKIP:", TestOutcome::Other),
+    ("XFAIL:", TestOutcome::Other),
+    ("[ok]:", TestOutcome::Passed),
+    ("[err]:", TestOutcome::Failed),
+    ("[exception]:", TestOutcome::Failed),
+    ("[ignore]:", TestOutcome::Other),
+    ("[skip]:", TestOutcome::Other),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum TestOutcome {
     Passed,
     Failed,
     Other,
@@ -50,11 +50,11 @@ impl Outcomes {
         outcomes
     }
 
-    fn add(&mut self, kind: Kind, name: String) {
+    fn add(&mut self, kind: TestOutcome, name: String) {
         let count = match kind {
-            Kind::Passed => &mut self.passed,
-            Kind::Failed => &mut self.failed,
-            Kind::Other => &mut self.other,
+            TestOutcome::Passed => &mut self.passed,
+            TestOutcome::Failed => &mut self.failed,
+            TestOutcome::Other => &mut self.other,
         };
         *count += 1;
         *self.lines.entry(format!("{kind:?} {name}")).or_default() += 1;
@@ -74,7 +74,7 @@ fn without_colours(line: &str) -> String {
 }
 
 /// The result and name of the test that a line is about.
-fn named(line: &str) -> Option<(Kind, String)> {
+fn named(line: &str) -> Option<(TestOutcome, String)> {
     for (word, kind) in LEADING {
         if let Some(name) = line.strip_prefix(word) {
             return Some((kind, without_time(name)));
@@ -83,26 +83,26 @@ fn named(line: &str) -> Option<(Kind, String)> {
     // cargo: `test NAME ... ok`
     if let Some((name, result)) = line.strip_prefix("test ").and_then(|l| l.rsplit_once(" ... ")) {
         let kind = match result.split([',', ' ']).next()? {
-            "ok" => Kind::Passed,
-            "FAILED" => Kind::Failed,
-            "ignored" => Kind::Other,
+            "ok" => TestOutcome::Passed,
+            "FAILED" => TestOutcome::Failed,
+            "ignored" => TestOutcome::Other,
             _ => return None,
         };
         return Some((kind, name.to_owned()));
     }
     // zsh: `FILE: all tests successful.` and two ways to fail
     if let Some(name) = line.strip_suffix(": all tests successful.") {
-        return Some((Kind::Passed, name.to_owned()));
+        return Some((TestOutcome::Passed, name.to_owned()));
     }
     if let Some((name, _)) = line.split_once(": test case skipped") {
-        return Some((Kind::Other, name.to_owned()));
+        return Some((TestOutcome::Other, name.to_owned()));
     }
     if let Some((name, _)) = line.split_once(": test failed.") {
-        return Some((Kind::Failed, name.to_owned()));
+        return Some((TestOutcome::Failed, name.to_owned()));
     }
     // googletest, of a program that is run by itself: `[       OK ] NAME (0 ms)`
     if let Some(name) = line.strip_prefix("[       OK ]") {
-        return Some((Kind::Passed, without_time(name)));
+        return Some((TestOutcome::Passed, without_time(name)));
     }
     // CTest: ` 1/19 Test  #1: NAME ....   Passed    0.01 sec`
     let (number, rest) = line.split_once(' ')?;
@@ -112,22 +112,22 @@ fn named(line: &str) -> Option<(Kind, String)> {
     if rest.starts_with("Test ") {
         let (name, result) = rest.split_once(": ").map(|(_, r)| r)?.split_once(" .")?;
         let kind = if result.contains("Passed") {
-            Kind::Passed
+            TestOutcome::Passed
         } else if result.contains("Skipped") {
-            Kind::Other
+            TestOutcome::Other
         } else {
-            Kind::Failed
+            TestOutcome::Failed
         };
         return Some((kind, name.trim().to_owned()));
     }
     // Meson: `1/5 NAME          OK              0.02s`; the name may have spaces.
     let results = [
-        (" OK ", Kind::Passed),
-        (" FAIL ", Kind::Failed),
-        (" ERROR ", Kind::Failed),
-        (" TIMEOUT ", Kind::Failed),
-        (" SKIP ", Kind::Other),
-        (" EXPECTEDFAIL ", Kind::Other),
+        (" OK ", TestOutcome::Passed),
+        (" FAIL ", TestOutcome::Failed),
+        (" ERROR ", TestOutcome::Failed),
+        (" TIMEOUT ", TestOutcome::Failed),
+        (" SKIP ", TestOutcome::Other),
+        (" EXPECTEDFAIL ", TestOutcome::Other),
     ];
     let (name, kind) = results.iter().find_map(|(word, kind)| Some((rest.split_once(word)?.0, *kind)))?;
     Some((kind, name.trim().to_owned()))

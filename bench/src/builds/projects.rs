@@ -5,7 +5,7 @@
 
 /// Where the sources of a project come from.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Source {
+pub(super) enum SourceOrigin {
     /// Debian's source packages; the first is what is built, the others lie beside it.
     Debian(&'static [&'static str]),
     /// A crate of crates.io and its version.
@@ -13,7 +13,7 @@ pub(super) enum Source {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Compiler {
+pub(super) enum ProjectCompiler {
     Gcc,
     Clang,
     Rustc,
@@ -22,10 +22,10 @@ pub(super) enum Compiler {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Project {
     pub(super) name: &'static str,
-    pub(super) source: Source,
+    pub(super) source: SourceOrigin,
     /// The build system, as the table of results names it.
     pub(super) system: &'static str,
-    pub(super) compiler: Compiler,
+    pub(super) compiler: ProjectCompiler,
     pub(super) flags: &'static str,
     pub(super) linkers: &'static [&'static str],
     pub(super) build: &'static str,
@@ -37,9 +37,9 @@ pub(super) struct Project {
 
 const GCC: Project = Project {
     name: "",
-    source: Source::Debian(&[]),
+    source: SourceOrigin::Debian(&[]),
     system: "make",
-    compiler: Compiler::Gcc,
+    compiler: ProjectCompiler::Gcc,
     flags: "-O2",
     linkers: &["lld"],
     build: "make -j2",
@@ -71,7 +71,7 @@ const MESON: Project = Project {
 
 const CARGO: Project = Project {
     system: "cargo",
-    compiler: Compiler::Rustc,
+    compiler: ProjectCompiler::Rustc,
     flags: "",
     build: "printf '\\n[workspace]\\n' >>Cargo.toml\ncargo build --locked -j2",
     test: "cargo test --locked -j2 -- --test-threads=1",
@@ -83,18 +83,23 @@ const CARGO: Project = Project {
 pub(super) const PROJECTS: &[Project] = &[
     Project {
         name: "xz",
-        source: Source::Debian(&["xz-utils"]),
+        source: SourceOrigin::Debian(&["xz-utils"]),
         flags: "-O2 -g",
         linkers: &["lld", "bfd"],
         ..AUTOTOOLS
     },
-    Project { name: "xz-without-g", linkers: &["gold"], source: Source::Debian(&["xz-utils"]), ..AUTOTOOLS },
-    Project { name: "sed", source: Source::Debian(&["sed"]), ..AUTOTOOLS },
+    Project {
+        name: "xz-without-g",
+        linkers: &["gold"],
+        source: SourceOrigin::Debian(&["xz-utils"]),
+        ..AUTOTOOLS
+    },
+    Project { name: "sed", source: SourceOrigin::Debian(&["sed"]), ..AUTOTOOLS },
     // Extensions are opened with dlopen.
     // Debian's sources are without the manual's.
     Project {
         name: "gawk",
-        source: Source::Debian(&["gawk"]),
+        source: SourceOrigin::Debian(&["gawk"]),
         linkers: &["lld", "bfd"],
         build: "./configure --prefix=/usr\nmake -C support -j2\nmake -j2 gawk\nmake -C extension -j2",
         install: "make install-binPROGRAMS DESTDIR=\"$DESTDIR\"\nmake -C extension install DESTDIR=\"$DESTDIR\"",
@@ -103,15 +108,15 @@ pub(super) const PROJECTS: &[Project] = &[
     },
     Project {
         name: "libyaml",
-        source: Source::Debian(&["libyaml"]),
-        compiler: Compiler::Clang,
+        source: SourceOrigin::Debian(&["libyaml"]),
+        compiler: ProjectCompiler::Clang,
         build: "./bootstrap\n./configure --prefix=/usr\nmake -j2",
         needs: &["autoconf", "automake", "libtool"],
         ..AUTOTOOLS
     },
     Project {
         name: "nettle",
-        source: Source::Debian(&["nettle"]),
+        source: SourceOrigin::Debian(&["nettle"]),
         flags: "-O2 -g",
         build: "./configure --prefix=/usr --disable-documentation\nmake -j2",
         needs: &["m4", "libgmp-dev"],
@@ -120,7 +125,7 @@ pub(super) const PROJECTS: &[Project] = &[
     // Nearly all of the shell is in modules that it opens with dlopen; -rdynamic. Documentation would need yodl.
     Project {
         name: "zsh",
-        source: Source::Debian(&["zsh"]),
+        source: SourceOrigin::Debian(&["zsh"]),
         linkers: &["lld", "gold"],
         build: "./Util/preconfig\n./configure --prefix=/usr --with-tcsetpgrp\nmake -j2",
         install: "make install.bin install.modules DESTDIR=\"$DESTDIR\"",
@@ -130,17 +135,17 @@ pub(super) const PROJECTS: &[Project] = &[
     // Plugins, opened with dlopen by a program with --export-dynamic.
     Project {
         name: "lighttpd",
-        source: Source::Debian(&["lighttpd"]),
+        source: SourceOrigin::Debian(&["lighttpd"]),
         build: "./configure --prefix=/usr --without-pcre2 --without-zlib --without-bzip2\nmake -j2",
         needs: &["perl"],
         ..AUTOTOOLS
     },
-    Project { name: "cjson", source: Source::Debian(&["cjson"]), linkers: &["lld", "mold"], ..CMAKE },
-    Project { name: "cjson-with-g", source: Source::Debian(&["cjson"]), flags: "-O2 -g", ..CMAKE },
+    Project { name: "cjson", source: SourceOrigin::Debian(&["cjson"]), linkers: &["lld", "mold"], ..CMAKE },
+    Project { name: "cjson-with-g", source: SourceOrigin::Debian(&["cjson"]), flags: "-O2 -g", ..CMAKE },
     Project {
         name: "json-c",
-        source: Source::Debian(&["json-c"]),
-        compiler: Compiler::Clang,
+        source: SourceOrigin::Debian(&["json-c"]),
+        compiler: ProjectCompiler::Clang,
         flags: "-O2 -g",
         build: "cmake -S . -B build -DCMAKE_INSTALL_PREFIX=/usr -DDISABLE_WERROR=ON \\
                 -DCMAKE_SHARED_LINKER_FLAGS=-Wl,--undefined-version\ncmake --build build -j2",
@@ -150,7 +155,7 @@ pub(super) const PROJECTS: &[Project] = &[
     // Its shared library has a version script.
     Project {
         name: "jansson",
-        source: Source::Debian(&["jansson"]),
+        source: SourceOrigin::Debian(&["jansson"]),
         flags: "-O2 -g",
         build: "cmake -S . -B build -DCMAKE_INSTALL_PREFIX=/usr -DJANSSON_BUILD_DOCS=OFF -DJANSSON_BUILD_SHARED_LIBS=ON\ncmake --build build -j2",
         ..CMAKE
@@ -158,27 +163,27 @@ pub(super) const PROJECTS: &[Project] = &[
     // googletest, with a shared library of C++ and hidden visibility.
     Project {
         name: "fmt",
-        source: Source::Debian(&["fmtlib"]),
+        source: SourceOrigin::Debian(&["fmtlib"]),
         flags: "-O1",
         build: "cmake -S . -B build -DCMAKE_INSTALL_PREFIX=/usr -DBUILD_SHARED_LIBS=ON -DFMT_DOC=OFF\ncmake --build build -j2",
         ..CMAKE
     },
     Project {
         name: "tinyxml2",
-        source: Source::Debian(&["tinyxml2"]),
-        compiler: Compiler::Clang,
+        source: SourceOrigin::Debian(&["tinyxml2"]),
+        compiler: ProjectCompiler::Clang,
         build: "cmake -S . -B build -DCMAKE_INSTALL_PREFIX=/usr -DBUILD_SHARED_LIBS=ON\ncmake --build build -j2",
         ..CMAKE
     },
     Project {
         name: "fribidi",
-        source: Source::Debian(&["fribidi"]),
+        source: SourceOrigin::Debian(&["fribidi"]),
         linkers: &["lld", "bfd", "mold", "gold"],
         ..MESON
     },
     Project {
         name: "zstd",
-        source: Source::Debian(&["libzstd"]),
+        source: SourceOrigin::Debian(&["libzstd"]),
         flags: "-O2 -g",
         build: "cd build/meson; meson setup build --prefix=/usr -Dbin_programs=true\nninja -C build -j2",
         test: "cd programs; cp ../build/meson/build/programs/zstd .; cd ../tests; make -s datagen; ZSTD_BIN=../programs/zstd DATAGEN_BIN=./datagen ./playTests.sh",
@@ -187,7 +192,7 @@ pub(super) const PROJECTS: &[Project] = &[
     },
     Project {
         name: "zlib",
-        source: Source::Debian(&["zlib"]),
+        source: SourceOrigin::Debian(&["zlib"]),
         // Its version script names functions that Linux doesn't have, which lld refuses by default.
         build: "LDSHARED=\"$CC -shared -Wl,-soname,libz.so.1,--version-script,zlib.map,--undefined-version\" \\
                 ./configure --prefix=/usr\nmake -j2",
@@ -196,7 +201,7 @@ pub(super) const PROJECTS: &[Project] = &[
     },
     Project {
         name: "bzip2",
-        source: Source::Debian(&["bzip2"]),
+        source: SourceOrigin::Debian(&["bzip2"]),
         build: "make -j2 bzip2 bzip2recover libbz2.a CC=\"$CC\"",
         test: "LD_LIBRARY_PATH=. make test CC=\"$CC\"",
         install: "cp -P bzip2 bzip2recover libbz2.so* \"$DESTDIR\"",
@@ -205,7 +210,7 @@ pub(super) const PROJECTS: &[Project] = &[
     // The interpreter exports its functions (-Wl,-E) to lpeg, which it opens with dlopen.
     Project {
         name: "lua+lpeg",
-        source: Source::Debian(&["lua5.4", "lua-lpeg"]),
+        source: SourceOrigin::Debian(&["lua5.4", "lua-lpeg"]),
         // What Debian's rules do besides.
         build: "echo '#define DEB_HOST_MULTIARCH \"x86_64-linux-gnu\"' >src/lua5.4-deb-multiarch.h\n\
                 make -C src linux CC=\"$CC -std=gnu99\" CXX=\"$CXX\" LIBTOOL='libtool --quiet' V=5.4 DEB_HOST_MULTIARCH=x86_64-linux-gnu\n\
@@ -218,7 +223,7 @@ pub(super) const PROJECTS: &[Project] = &[
     },
     Project {
         name: "http-parser",
-        source: Source::Debian(&["http-parser"]),
+        source: SourceOrigin::Debian(&["http-parser"]),
         build: "make -j2 library package url_parser CC=\"$CC\"",
         test: "make test CC=\"$CC\"",
         install: "make install PREFIX=/usr DESTDIR=\"$DESTDIR\"",
@@ -226,8 +231,8 @@ pub(super) const PROJECTS: &[Project] = &[
     },
     Project {
         name: "lz4",
-        source: Source::Debian(&["lz4"]),
-        compiler: Compiler::Clang,
+        source: SourceOrigin::Debian(&["lz4"]),
+        compiler: ProjectCompiler::Clang,
         build: "make -j2 CC=\"$CC\"",
         test: "make -C tests test-lz4-essentials test-frametest test-decompress-partial CC=\"$CC\" FUZZER_TIME=-T20s",
         install: "make install DESTDIR=\"$DESTDIR\" CC=\"$CC\"",
@@ -236,7 +241,7 @@ pub(super) const PROJECTS: &[Project] = &[
     // -rdynamic; modules are opened with dlopen. Of the tests those of one type, of scripts and of modules.
     Project {
         name: "redis",
-        source: Source::Debian(&["redis"]),
+        source: SourceOrigin::Debian(&["redis"]),
         flags: "",
         build: "make -j2 CC=\"$CC\" MALLOC=libc\nmake -C tests/modules CC=\"$CC\" LD=\"$CC\" CFLAGS='-O2 -g'",
         test: "./runtest --clients 2 --single unit/type/string --single unit/scripting --single unit/moduleapi/basics \
@@ -246,11 +251,11 @@ pub(super) const PROJECTS: &[Project] = &[
         ..GCC
     },
     // Derive macros are shared libraries that the compiler opens as it goes on.
-    Project { name: "fd", source: Source::Crate("fd-find", "10.5.0"), ..CARGO },
+    Project { name: "fd", source: SourceOrigin::Crate("fd-find", "10.5.0"), ..CARGO },
     // A cdylib with an interface of C, which a program of C tests.
     Project {
         name: "rure",
-        source: Source::Crate("rure", "0.2.5"),
+        source: SourceOrigin::Crate("rure", "0.2.5"),
         build: "printf '\\n[workspace]\\n' >>Cargo.toml\ncargo build --locked --release -j2",
         test: "$CC -O2 ctest/test.c -Iinclude -Ltarget/release -lrure -o ctest/test\nLD_LIBRARY_PATH=target/release ctest/test",
         install: "mkdir -p \"$DESTDIR\"; cp target/release/*.so \"$DESTDIR\"",

@@ -28,7 +28,7 @@ pub(super) enum Fate {
 }
 
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct RecordedLink {
     pub(super) output: String,
     /// What to compare: arguments, status and messages, with temporary names replaced.
     seen: Vec<String>,
@@ -38,7 +38,7 @@ pub(super) struct Link {
 }
 
 /// The records of a build by output and number, in the order of time.
-pub(super) type Links = BTreeMap<(String, usize), Link>;
+pub(super) type Links = BTreeMap<(String, usize), RecordedLink>;
 
 /// The end of what lto-prune prints before the linker's own help.
 const OWN_HELP: &str = "All other options are the linker's. ld.lto-prune --help prints its help as well.\n";
@@ -58,7 +58,7 @@ pub(super) fn read(dir: &Path) -> Result<Links> {
     Ok(links)
 }
 
-fn read_one(record: &Path) -> Result<Link> {
+fn read_one(record: &Path) -> Result<RecordedLink> {
     let text = |name: &str| -> Result<String> {
         Ok(String::from_utf8_lossy(&fs::read(record.join(name))?).into_owned())
     };
@@ -83,7 +83,7 @@ fn read_one(record: &Path) -> Result<Link> {
     let report = fs::read(record.join("report.json")).ok();
     let report: Option<Value> = report.map(|r| serde_json::from_slice(&r)).transpose()?;
     let fate = fate(status, report.as_ref(), &ours);
-    Ok(Link { output: without_temporary(&output), seen, ours, fate })
+    Ok(RecordedLink { output: without_temporary(&output), seen, ours, fate })
 }
 
 fn output(args: &str) -> Option<&str> {

@@ -14,13 +14,13 @@ use crate::Result;
 
 /// All files by path below the folder of the build.
 #[derive(Debug, Default)]
-pub(super) struct Files {
+pub(super) struct BuildTree {
     pub(super) linked: BTreeMap<PathBuf, Face>,
     /// The values are hashes of the contents.
     pub(super) others: BTreeMap<PathBuf, u64>,
 }
 
-impl Files {
+impl BuildTree {
     /// Bytes of `.text` of the linked files below `part`, which is `inst` for what was installed or `tree` for what was built.
     pub(super) fn text(&self, part: &str) -> u64 {
         self.linked.iter().filter(|(path, _)| path.starts_with(part)).map(|(_, face)| face.text).sum()
@@ -28,15 +28,15 @@ impl Files {
 }
 
 /// Read `tree` and `inst` below `dir`.
-pub(super) fn read(dir: &Path) -> Result<Files> {
-    let mut files = Files::default();
+pub(super) fn read(dir: &Path) -> Result<BuildTree> {
+    let mut files = BuildTree::default();
     for part in ["tree", "inst"] {
         visit(dir, &dir.join(part), &mut files)?;
     }
     Ok(files)
 }
 
-fn visit(root: &Path, dir: &Path, files: &mut Files) -> Result<()> {
+fn visit(root: &Path, dir: &Path, files: &mut BuildTree) -> Result<()> {
     for entry in fs::read_dir(dir)? {
         let path = entry?.path();
         let kind = fs::symlink_metadata(&path)?.file_type();
@@ -99,7 +99,7 @@ fn comparable(path: &Path, data: Vec<u8>) -> Option<Vec<u8>> {
 }
 
 /// How two builds differ in their files.
-pub(super) fn differences(plain: &Files, pruned: &Files) -> Vec<String> {
+pub(super) fn differences(plain: &BuildTree, pruned: &BuildTree) -> Vec<String> {
     let mut out = Vec::new();
     for (path, face) in &plain.linked {
         match pruned.linked.get(path) {

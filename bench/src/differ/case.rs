@@ -38,7 +38,7 @@ pub(crate) struct Part {
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct Case {
+pub(crate) struct DifferCase {
     pub(crate) seed: u64,
     pub(crate) linker: &'static str,
     pub(crate) compiler: &'static str,
@@ -57,10 +57,10 @@ pub(crate) struct Case {
     pub(crate) parts: Vec<Part>,
 }
 
-impl Case {
+impl DifferCase {
     /// The case of a seed. Its first feature, the words of that and the linker are taken in turn from all that there are,
     /// in an order that looks random; the rest is drawn.
-    pub(crate) fn draw(seed: u64, features: &[Feature], linkers: &[&'static str]) -> Case {
+    pub(crate) fn draw(seed: u64, features: &[Feature], linkers: &[&'static str]) -> DifferCase {
         let mut rng = Rng::new(seed, 7);
         let all: usize = features.iter().map(|f| f.words.len() * linkers.len()).sum();
         // A prime: no number is met twice before all are.
@@ -76,7 +76,7 @@ impl Case {
             }
             at -= here;
         }
-        let mut case = Case {
+        let mut case = DifferCase {
             seed,
             linker,
             compiler: "gcc",
@@ -202,7 +202,7 @@ impl Case {
     }
 
     pub(crate) fn describe_choices(&self) -> String {
-        let small = Case { parts: Vec::new(), ..self.clone() };
+        let small = DifferCase { parts: Vec::new(), ..self.clone() };
         format!("{} {} {}", small.describe(&[]), self.report, self.main_last)
     }
 
@@ -339,8 +339,8 @@ mod tests {
         let alternatives: usize = features.iter().map(|f| f.words.len()).sum();
         let mut met = BTreeSet::new();
         for seed in 0..2 * alternatives as u64 {
-            let case = Case::draw(seed, &features, &linkers);
-            assert_eq!(case.parts, Case::draw(seed, &features, &linkers).parts);
+            let case = DifferCase::draw(seed, &features, &linkers);
+            assert_eq!(case.parts, DifferCase::draw(seed, &features, &linkers).parts);
             met.extend(case.parts.iter().map(|p| (case.linker, p.feature, p.words)));
         }
         // Some options have a mode and a linker that the draws of one seed may miss.

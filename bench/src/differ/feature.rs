@@ -54,7 +54,7 @@ pub(crate) enum Language {
 }
 
 #[derive(Debug)]
-pub(crate) struct Source {
+pub(crate) struct SourceFile {
     pub(crate) name: String,
     pub(crate) language: Language,
     pub(crate) flags: Vec<String>,
@@ -67,7 +67,7 @@ pub(crate) struct Feature {
     pub(crate) when: Filter,
     /// The plain link often fails: drawn less often.
     pub(crate) fails: bool,
-    pub(crate) sources: Vec<Source>,
+    pub(crate) sources: Vec<SourceFile>,
     /// Shell commands, after everything is compiled.
     pub(crate) commands: Vec<String>,
     /// Of these words one alternative stands on the line.
@@ -146,7 +146,7 @@ fn directive(features: &mut Vec<Feature>, line: &str) -> Result<bool> {
     if let Some(language) = language {
         let mut words = rest.split_whitespace().map(str::to_owned);
         let name = words.next().ok_or_else(|| format!("@{line}: no name"))?;
-        feature.sources.push(Source { name, language, flags: words.collect(), text: String::new() });
+        feature.sources.push(SourceFile { name, language, flags: words.collect(), text: String::new() });
         return Ok(true);
     }
     match key {

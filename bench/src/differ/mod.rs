@@ -18,11 +18,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use self::case::Case;
+use self::case::DifferCase;
 use self::feature::Feature;
-use self::pair::{Pair, Tools};
-use self::rules::{Counts, Difference};
-use self::tally::{Finding, Tally};
+use self::pair::{DifferTools, LinkPair};
+use self::rules::{Difference, RuleCounts};
+use self::tally::{DifferTally, Finding};
 use crate::corpus::{Corpus, find_linker, rust_linker};
 use crate::{Options, Result};
 
@@ -60,7 +60,12 @@ fn shims(dir: &Path, tools: &[(&'static str, PathBuf)], pruner: &Path) -> Result
 }
 
 /// What is left unexplained of a pair; the rest is counted.
-fn unexplained(case: &Case, features: &[Feature], pair: &Pair, counts: &mut Counts) -> Vec<String> {
+fn unexplained(
+    case: &DifferCase,
+    features: &[Feature],
+    pair: &LinkPair,
+    counts: &mut RuleCounts,
+) -> Vec<String> {
     let all = pair.differences();
     let words = case.words(features);
     let mut left = Vec::new();
@@ -88,7 +93,13 @@ fn unexplained(case: &Case, features: &[Feature], pair: &Pair, counts: &mut Coun
 }
 
 /// Do one link in `dir`, which is emptied first.
-fn try_case(case: &Case, features: &[Feature], tools: &Tools, dir: &Path, control: bool) -> Result<Pair> {
+fn try_case(
+    case: &DifferCase,
+    features: &[Feature],
+    tools: &DifferTools,
+    dir: &Path,
+    control: bool,
+) -> Result<LinkPair> {
     if dir.exists() {
         std::fs::remove_dir_all(dir)?;
     }
@@ -97,7 +108,7 @@ fn try_case(case: &Case, features: &[Feature], tools: &Tools, dir: &Path, contro
 }
 
 /// Steps towards a simpler link, each by itself.
-const STEPS: &[fn(&mut Case)] = &[
+const STEPS: &[fn(&mut DifferCase)] = &[
     |c| c.as_needed = false,
     |c| c.gc = false,
     |c| c.old_output = false,
@@ -110,16 +121,22 @@ const STEPS: &[fn(&mut Case)] = &[
 ];
 
 /// A smaller link of which one of `lines` still differs.
-fn reduce(case: &Case, lines: &[String], features: &[Feature], tools: &Tools, dir: &Path) -> Case {
+fn reduce(
+    case: &DifferCase,
+    lines: &[String],
+    features: &[Feature],
+    tools: &DifferTools,
+    dir: &Path,
+) -> DifferCase {
     let mut best = case.clone();
-    let attempt = |best: &mut Case, step: Case| {
+    let attempt = |best: &mut DifferCase, step: DifferCase| {
         if step.describe_choices() == best.describe_choices() && step.parts == best.parts
             || !step.fits(features)
         {
             return;
         }
         let Ok(pair) = try_case(&step, features, tools, dir, false) else { return };
-        if unexplained(&step, features, &pair, &mut Counts::new()).iter().any(|l| lines.contains(l)) {
+        if unexplained(&step, features, &pair, &mut RuleCounts::new()).iter().any(|l| lines.contains(l)) {
             *best = step;
         }
     };
@@ -137,7 +154,7 @@ fn reduce(case: &Case, lines: &[String], features: &[Feature], tools: &Tools, di
 }
 
 /// A script that does both links again, beside the folder `inputs`.
-fn script(case: &Case, features: &[Feature], tools: &Tools, lines: &[String]) -> String {
+fn script(case: &DifferCase, features: &[Feature], tools: &DifferTools, lines: &[String]) -> String {
     let path = tools.linkers.iter().find(|l| l.0 == case.linker).map(|l| l.1.display().to_string());
     let quoted: Vec<String> = case.line(features).iter().map(|w| format!("'{w}'")).collect();
     let mut text = format!("#!/bin/sh\n# {}\n", case.describe(features));
@@ -163,7 +180,7 @@ fn script(case: &Case, features: &[Feature], tools: &Tools, lines: &[String]) ->
 }
 
 /// What makes two lines that differ the same finding. A status says nothing of its cause, and our warnings are one.
-fn key(case: &Case, line: &str) -> String {
+fn key(case: &DifferCase, line: &str) -> String {
     let line = match line {
         _ if line[1..].starts_with("link status") => "status",
         _ if rules::is_limit(line) => "our warning",
@@ -180,13 +197,13 @@ const CONTROLS: usize = 200;
 fn run_seed(
     seed: u64,
     features: &[Feature],
-    tools: &Tools,
+    tools: &DifferTools,
     base: &Path,
     seen: &Mutex<BTreeSet<String>>,
-    tally: &mut Tally,
+    tally: &mut DifferTally,
 ) {
     let names: Vec<&'static str> = tools.linkers.iter().map(|l| l.0).collect();
-    let case = Case::draw(seed, features, &names);
+    let case = DifferCase::draw(seed, features, &names);
     let dir = base.join(format!("try-{seed}"));
     let pair = match try_case(&case, features, tools, &dir, false) {
         Ok(pair) => pair,
@@ -195,7 +212,7 @@ fn run_seed(
             return;
         }
     };
-    let mut counts = Counts::new();
+    let mut counts = RuleCounts::new();
     let mut left = unexplained(&case, features, &pair, &mut counts);
     let keys = |left: &[String]| left.iter().map(|line| key(&case, line)).collect::<Vec<_>>();
     let known = {
@@ -229,7 +246,7 @@ fn run_seed(
         let small = reduce(&case, &left, features, tools, &dir);
         let kept = base.join(seed.to_string());
         let again = try_case(&small, features, tools, &dir, false)
-            .map(|pair| unexplained(&small, features, &pair, &mut Counts::new()));
+            .map(|pair| unexplained(&small, features, &pair, &mut RuleCounts::new()));
         // A difference that is not there the second time is reported as it was first seen.
         let (small, lines) = match again {
             Ok(lines) if !lines.is_empty() => (small, lines),
@@ -260,7 +277,7 @@ pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
         false => features.into_iter().filter(|f| options.only.contains(&f.name)).collect(),
     };
     let base = corpus.root.join("work/differ");
-    let tools = Tools {
+    let tools = DifferTools {
         pruner: corpus.pruner.clone(),
         linkers,
         cache: base.join("cache"),
@@ -278,7 +295,7 @@ pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
     let first = options.seed;
     let last = first + options.count.unwrap_or(COUNT);
     let next = AtomicU64::new(first);
-    let total = Mutex::new(Tally::default());
+    let total = Mutex::new(DifferTally::default());
     let seen = Mutex::new(BTreeSet::new());
     std::thread::scope(|scope| {
         for _ in 0..options.jobs {
@@ -288,7 +305,7 @@ pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
                     if seed >= last {
                         break;
                     }
-                    let mut tally = Tally::default();
+                    let mut tally = DifferTally::default();
                     run_seed(seed, &features, &tools, &base, &seen, &mut tally);
                     tally.print_findings();
                     total.lock().unwrap_or_else(std::sync::PoisonError::into_inner).join(tally);

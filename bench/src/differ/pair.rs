@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::case::{Case, copy_files};
+use super::case::{DifferCase, copy_files};
 use super::facts;
 use super::feature::Feature;
 use crate::Result;
@@ -20,14 +20,14 @@ pub(crate) struct Side {
 }
 
 #[derive(Debug)]
-pub(crate) struct Pair {
+pub(crate) struct LinkPair {
     pub(crate) plain: Side,
     pub(crate) pruned: Side,
     /// The report, where one was asked for and written.
     pub(crate) report: Option<serde_json::Value>,
 }
 
-impl Pair {
+impl LinkPair {
     /// Whether the pruned link is another file than the plain one: then something went.
     pub(crate) fn is_pruned(&self) -> bool {
         self.plain.linked && self.pruned.linked && self.plain.bytes != self.pruned.bytes
@@ -49,7 +49,7 @@ impl Pair {
 
 /// What links need that is the same for all.
 #[derive(Debug)]
-pub(crate) struct Tools {
+pub(crate) struct DifferTools {
     pub(crate) pruner: PathBuf,
     pub(crate) linkers: Vec<(&'static str, PathBuf)>,
     pub(crate) cache: PathBuf,
@@ -87,12 +87,12 @@ pub(crate) fn line_for(line: &[String], shim: &Path) -> Vec<String> {
 ///
 /// `control` is that the second link is the plain one too: what differs then differs by itself.
 pub(crate) fn link(
-    case: &Case,
+    case: &DifferCase,
     features: &[Feature],
-    tools: &Tools,
+    tools: &DifferTools,
     dir: &Path,
     control: bool,
-) -> Result<Pair> {
+) -> Result<LinkPair> {
     let inputs = dir.join("inputs");
     let line = case.line(features);
     let report = dir.join("report.json");
@@ -120,19 +120,19 @@ pub(crate) fn link(
         run(case, features, tools, dir, &mut plain, &mut pruned)?;
     }
     let report = std::fs::read(&report).ok().and_then(|text| serde_json::from_slice(&text).ok());
-    Ok(Pair { plain, pruned, report })
+    Ok(LinkPair { plain, pruned, report })
 }
 
 /// Options of ours for a case.
-pub(crate) fn flags(case: &Case, report: &Path) -> String {
+pub(crate) fn flags(case: &DifferCase, report: &Path) -> String {
     let report = if case.report { format!(" --prune-report={}", report.display()) } else { String::new() };
     format!("--prune-level={}{report}", case.level)
 }
 
 fn side(
-    case: &Case,
+    case: &DifferCase,
     features: &[Feature],
-    tools: &Tools,
+    tools: &DifferTools,
     command: &mut Command,
     inputs: &Path,
     folder: &Path,
@@ -207,9 +207,9 @@ fn without_temporaries(line: &str) -> String {
 
 /// Run both programs; what they do are facts of theirs.
 fn run(
-    case: &Case,
+    case: &DifferCase,
     features: &[Feature],
-    tools: &Tools,
+    tools: &DifferTools,
     dir: &Path,
     plain: &mut Side,
     pruned: &mut Side,

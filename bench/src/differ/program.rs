@@ -1,7 +1,7 @@
 //! The part that every link has: a main function that calls the features, something dead, and the host of a library.
 
-use super::case::Case;
-use super::feature::{Feature, Language, Source};
+use super::case::DifferCase;
+use super::feature::{Feature, Language, SourceFile};
 
 /// Live and dead code and data that belong to no feature.
 const BASE: &str = r#"
@@ -35,12 +35,12 @@ int main(int count, char **words) {
 }
 "#;
 
-fn source(name: &str, text: String) -> Source {
-    Source { name: name.to_owned(), language: Language::C, flags: Vec::new(), text }
+fn source(name: &str, text: String) -> SourceFile {
+    SourceFile { name: name.to_owned(), language: Language::C, flags: Vec::new(), text }
 }
 
 /// The objects `main.o` and `base.o` as a feature of its own.
-pub(crate) fn own(case: &Case, features: &[Feature]) -> Feature {
+pub(crate) fn own(case: &DifferCase, features: &[Feature]) -> Feature {
     let mut text = String::from("#include <stdio.h>\nint base_live(int);\n");
     let mut calls = String::new();
     for part in &case.parts {

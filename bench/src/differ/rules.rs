@@ -214,7 +214,7 @@ pub(crate) const RULES: &[Rule] = &[
 ];
 
 /// How often each rule explained something.
-pub(crate) type Counts = BTreeMap<&'static str, usize>;
+pub(crate) type RuleCounts = BTreeMap<&'static str, usize>;
 
 /// The rule that explains a difference.
 pub(crate) fn explain(difference: &Difference<'_>) -> Option<&'static str> {

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::case::Case;
+use super::case::DifferCase;
 use super::feature::Feature;
-use super::pair::{Pair, Tools};
-use super::rules::{Counts, RULES};
+use super::pair::{DifferTools, LinkPair};
+use super::rules::{RULES, RuleCounts};
 use crate::table::{Table, count};
 
 /// Lines of a difference that are printed.
@@ -22,7 +22,7 @@ pub(crate) struct Finding {
 }
 
 impl Finding {
-    pub(crate) fn new(case: &Case, features: &[Feature], lines: Vec<String>) -> Finding {
+    pub(crate) fn new(case: &DifferCase, features: &[Feature], lines: Vec<String>) -> Finding {
         let names: Vec<&str> = case.parts.iter().map(|p| features[p.feature].name.as_str()).collect();
         let group = format!("{}: {}", case.linker, names.join(" "));
         let what = format!("{}\n  {}", case.describe(features), case.words(features).join(" "));
@@ -31,7 +31,7 @@ impl Finding {
 }
 
 #[derive(Debug, Default, Clone, Copy)]
-struct Numbers {
+struct LinkCounts {
     links: usize,
     failed: usize,
     pruned: usize,
@@ -39,8 +39,8 @@ struct Numbers {
     unexplained: usize,
 }
 
-impl Numbers {
-    fn add(&mut self, other: Numbers) {
+impl LinkCounts {
+    fn add(&mut self, other: LinkCounts) {
         self.links += other.links;
         self.failed += other.failed;
         self.pruned += other.pruned;
@@ -57,12 +57,12 @@ impl Numbers {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
-    all: Numbers,
-    features: BTreeMap<String, Numbers>,
-    linkers: BTreeMap<String, Numbers>,
-    modes: BTreeMap<String, Numbers>,
-    rules: Counts,
+pub(crate) struct DifferTally {
+    all: LinkCounts,
+    features: BTreeMap<String, LinkCounts>,
+    linkers: BTreeMap<String, LinkCounts>,
+    modes: BTreeMap<String, LinkCounts>,
+    rules: RuleCounts,
     reports: usize,
     /// Of links with a report that were not pruned: the limits, or that there was nothing to drop.
     fallbacks: BTreeMap<String, usize>,
@@ -80,16 +80,16 @@ fn link_limits(report: &serde_json::Value) -> Vec<String> {
     of_link.filter_map(|l| l["limit"].as_str().map(str::to_owned)).collect()
 }
 
-impl Tally {
+impl DifferTally {
     pub(crate) fn add(
         &mut self,
-        case: &Case,
+        case: &DifferCase,
         features: &[Feature],
-        pair: &Pair,
-        counts: &Counts,
+        pair: &LinkPair,
+        counts: &RuleCounts,
         left: &[String],
     ) {
-        let numbers = Numbers {
+        let numbers = LinkCounts {
             links: 1,
             failed: usize::from(!pair.plain.linked),
             pruned: usize::from(pair.is_pruned()),
@@ -119,7 +119,7 @@ impl Tally {
         }
     }
 
-    pub(crate) fn join(&mut self, other: Tally) {
+    pub(crate) fn join(&mut self, other: DifferTally) {
         self.all.add(other.all);
         for (mine, theirs) in [
             (&mut self.features, other.features),
@@ -158,7 +158,7 @@ impl Tally {
         }
     }
 
-    pub(crate) fn body(&self, features: &[Feature], tools: &Tools, first: u64, last: u64) -> String {
+    pub(crate) fn body(&self, features: &[Feature], tools: &DifferTools, first: u64, last: u64) -> String {
         let columns = ["", "links", "fail alone", "pruned", "explained", "unexplained"];
         let names: Vec<&str> = tools.linkers.iter().map(|l| l.0).collect();
         let mut body = format!(

@@ -13,11 +13,11 @@
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 
-use super::objects::{LinkObjects, Node, Target};
+use super::objects::{LinkObjects, ReferenceTarget, SectionRef};
 
 /// Why a section is on one side only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Reason {
+pub(super) enum SectionReason {
     Empty,
     DeadExceptionTable,
     DeadPersonality,
@@ -33,52 +33,56 @@ pub(super) enum Reason {
     Unexplained,
 }
 
-impl Reason {
+impl SectionReason {
     pub(super) fn text(self) -> &'static str {
         match self {
-            Reason::Empty => "no bytes",
-            Reason::DeadExceptionTable => "exception table of dropped functions only",
-            Reason::DeadPersonality => "personality of CIEs without a kept function",
-            Reason::BehindDeadUnwind => "reached only from such a table or personality",
-            Reason::NonStandardName => "name outside the standard families, and no --gc-sections on the line",
-            Reason::BehindNonStandardName => "reached from a section with such a name",
-            Reason::Declared => "an object has it as undefined, so that the link fails unless it is defined",
-            Reason::BehindDeclared => "reached from what has to be defined",
-            Reason::Dangling => "DANGLING: something kept refers to it",
-            Reason::Unexplained => "UNEXPLAINED",
+            SectionReason::Empty => "no bytes",
+            SectionReason::DeadExceptionTable => "exception table of dropped functions only",
+            SectionReason::DeadPersonality => "personality of CIEs without a kept function",
+            SectionReason::BehindDeadUnwind => "reached only from such a table or personality",
+            SectionReason::NonStandardName => {
+                "name outside the standard families, and no --gc-sections on the line"
+            }
+            SectionReason::BehindNonStandardName => "reached from a section with such a name",
+            SectionReason::Declared => {
+                "an object has it as undefined, so that the link fails unless it is defined"
+            }
+            SectionReason::BehindDeclared => "reached from what has to be defined",
+            SectionReason::Dangling => "DANGLING: something kept refers to it",
+            SectionReason::Unexplained => "UNEXPLAINED",
         }
     }
 
     pub(super) fn is_error(self) -> bool {
-        matches!(self, Reason::Dangling | Reason::Unexplained)
+        matches!(self, SectionReason::Dangling | SectionReason::Unexplained)
     }
 }
 
 /// Facts by section, over which both directions are explained.
-pub(super) struct Comparison<'a> {
+pub(super) struct SectionFacts<'a> {
     pub(super) link_objects: &'a LinkObjects,
-    pub(super) lld: &'a dyn Fn(Node) -> bool,
-    pub(super) ours: &'a dyn Fn(Node) -> bool,
+    pub(super) lld: &'a dyn Fn(SectionRef) -> bool,
+    pub(super) ours: &'a dyn Fn(SectionRef) -> bool,
     pub(super) gc_on_line: bool,
 }
 
-type Reasons = HashMap<Node, Reason>;
+type Reasons = HashMap<SectionRef, SectionReason>;
 
-impl Comparison<'_> {
+impl SectionFacts<'_> {
     /// Kept by lld, dropped by us.
-    pub(super) fn dropped_by_us(&self) -> Vec<(Node, Reason)> {
-        let differs = |n: Node| (self.lld)(n) && !(self.ours)(n);
+    pub(super) fn dropped_by_us(&self) -> Vec<(SectionRef, SectionReason)> {
+        let differs = |n: SectionRef| (self.lld)(n) && !(self.ours)(n);
         let mut reasons = Reasons::new();
         let mut queue = VecDeque::new();
         // Seeds: what unwind tables point to, unless a frame of a kept function does.
-        let mut held: HashMap<Node, bool> = HashMap::new();
-        let mut seeds: Vec<(Node, Reason)> = Vec::new();
+        let mut held: HashMap<SectionRef, bool> = HashMap::new();
+        let mut seeds: Vec<(SectionRef, SectionReason)> = Vec::new();
         for (o, object) in self.link_objects.objects.iter().enumerate() {
             for frame in &object.frames {
                 let live = frame.function.as_ref().is_none_or(|f| self.kept_function(o, f));
                 let parts = [
-                    (&frame.tables, Reason::DeadExceptionTable),
-                    (&frame.personality, Reason::DeadPersonality),
+                    (&frame.tables, SectionReason::DeadExceptionTable),
+                    (&frame.personality, SectionReason::DeadPersonality),
                 ];
                 for (targets, reason) in parts {
                     for node in
@@ -91,17 +95,17 @@ impl Comparison<'_> {
             }
         }
         for (node, reason) in seeds {
-            let reason = if held.get(&node) == Some(&true) { Reason::Dangling } else { reason };
+            let reason = if held.get(&node) == Some(&true) { SectionReason::Dangling } else { reason };
             if reasons.insert(node, reason).is_none() {
                 queue.push_back(node);
             }
         }
-        self.spread(&mut reasons, queue, &differs, Reason::BehindDeadUnwind);
+        self.spread(&mut reasons, queue, &differs, SectionReason::BehindDeadUnwind);
         // However it is explained, nothing kept may need it.
         for (o, object) in self.link_objects.objects.iter().enumerate() {
             for (_, target) in object.references.iter().filter(|(from, _)| (self.ours)((o, *from))) {
                 for node in self.certain(o, target).filter(|n| differs(*n)) {
-                    reasons.insert(node, Reason::Dangling);
+                    reasons.insert(node, SectionReason::Dangling);
                 }
             }
         }
@@ -109,29 +113,29 @@ impl Comparison<'_> {
     }
 
     /// Kept by us, removed by lld.
-    pub(super) fn kept_by_us(&self) -> Vec<(Node, Reason)> {
-        let differs = |n: Node| !(self.lld)(n) && (self.ours)(n);
+    pub(super) fn kept_by_us(&self) -> Vec<(SectionRef, SectionReason)> {
+        let differs = |n: SectionRef| !(self.lld)(n) && (self.ours)(n);
         let mut reasons = Reasons::new();
         let mut queue = VecDeque::new();
         for node in self.link_objects.nodes().filter(|n| differs(*n)) {
             let odd = self.link_objects.section(node).is_some_and(|s| !standard_family(&s.name));
             if odd && !self.gc_on_line {
-                reasons.insert(node, Reason::NonStandardName);
+                reasons.insert(node, SectionReason::NonStandardName);
                 queue.push_back(node);
             }
         }
-        self.spread(&mut reasons, queue, &differs, Reason::BehindNonStandardName);
+        self.spread(&mut reasons, queue, &differs, SectionReason::BehindNonStandardName);
         let mut queue = VecDeque::new();
         for (o, object) in self.link_objects.objects.iter().enumerate() {
             let declared = object.declared.iter().flat_map(|target| self.link_objects.resolve(o, target));
             for node in declared.filter(|n| differs(*n)) {
                 if let Entry::Vacant(entry) = reasons.entry(node) {
-                    entry.insert(Reason::Declared);
+                    entry.insert(SectionReason::Declared);
                     queue.push_back(node);
                 }
             }
         }
-        self.spread(&mut reasons, queue, &differs, Reason::BehindDeclared);
+        self.spread(&mut reasons, queue, &differs, SectionReason::BehindDeclared);
         self.all(&differs, &reasons)
     }
 
@@ -139,11 +143,11 @@ impl Comparison<'_> {
     fn spread(
         &self,
         reasons: &mut Reasons,
-        mut queue: VecDeque<Node>,
-        differs: &dyn Fn(Node) -> bool,
-        reason: Reason,
+        mut queue: VecDeque<SectionRef>,
+        differs: &dyn Fn(SectionRef) -> bool,
+        reason: SectionReason,
     ) {
-        let mut outgoing: HashMap<Node, Vec<&Target>> = HashMap::new();
+        let mut outgoing: HashMap<SectionRef, Vec<&ReferenceTarget>> = HashMap::new();
         for (o, object) in self.link_objects.objects.iter().enumerate() {
             for (from, target) in &object.references {
                 outgoing.entry((o, *from)).or_default().push(target);
@@ -162,17 +166,21 @@ impl Comparison<'_> {
     }
 
     /// Every differing section with its reason, in the order of the link.
-    fn all(&self, differs: &dyn Fn(Node) -> bool, reasons: &Reasons) -> Vec<(Node, Reason)> {
-        let reason = |n: Node| match reasons.get(&n) {
+    fn all(
+        &self,
+        differs: &dyn Fn(SectionRef) -> bool,
+        reasons: &Reasons,
+    ) -> Vec<(SectionRef, SectionReason)> {
+        let reason = |n: SectionRef| match reasons.get(&n) {
             Some(r) => *r,
-            None if self.link_objects.section(n).is_some_and(|s| s.size == 0) => Reason::Empty,
-            None => Reason::Unexplained,
+            None if self.link_objects.section(n).is_some_and(|s| s.size == 0) => SectionReason::Empty,
+            None => SectionReason::Unexplained,
         };
         self.link_objects.nodes().filter(|n| differs(*n)).map(|n| (n, reason(n))).collect()
     }
 
     /// Whether the function of an FDE is kept: the object's own copy of it, where there is one.
-    fn kept_function(&self, object: usize, target: &Target) -> bool {
+    fn kept_function(&self, object: usize, target: &ReferenceTarget) -> bool {
         let mut nodes = self.link_objects.resolve(object, target);
         if nodes.iter().any(|n| n.0 == object) {
             nodes.retain(|n| n.0 == object);
@@ -181,7 +189,7 @@ impl Comparison<'_> {
     }
 
     /// What `target` means if that is beyond doubt: a definition in the link of which there is one.
-    fn certain(&self, object: usize, target: &Target) -> impl Iterator<Item = Node> + use<> {
+    fn certain(&self, object: usize, target: &ReferenceTarget) -> impl Iterator<Item = SectionRef> + use<> {
         let mut nodes = self.link_objects.resolve(object, target);
         nodes.retain(|n| self.link_objects.section(*n).is_some_and(|s| !s.discarded));
         if nodes.len() > 1 {

@@ -8,19 +8,19 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
-use super::objects::{LinkObjects, Node, label};
+use super::objects::{LinkObjects, SectionRef, label};
 use crate::Result;
 use crate::corpus::{Corpus, Link};
 use crate::process::run_ok;
 
 /// (label of the object, section name) to how many such sections.
-type Counts = HashMap<(String, String), usize>;
+type SectionCounts = HashMap<(String, String), usize>;
 
 #[derive(Debug)]
 pub(super) struct Kept {
     pub(super) link_objects: LinkObjects,
     /// How many sections of this object and name lld kept.
-    pub(super) counts: Counts,
+    pub(super) counts: SectionCounts,
     /// Sections whose fate lld's own outputs contradict: this tool has misunderstood something.
     pub(super) unaccounted: Vec<String>,
 }
@@ -33,7 +33,7 @@ pub(super) fn run(corpus: &Corpus, link: &Link, lld: &Path, scratch: &Path) -> R
     run_ok(&mut command, scratch)?;
     let printed = fs::read_to_string(scratch.join("stdout"))?;
 
-    let mut removed = Counts::new();
+    let mut removed = SectionCounts::new();
     let mut trace = Vec::new();
     for line in printed.lines() {
         match line.strip_prefix("removing unused section ") {
@@ -41,7 +41,7 @@ pub(super) fn run(corpus: &Corpus, link: &Link, lld: &Path, scratch: &Path) -> R
             None => trace.push(line.to_owned()),
         }
     }
-    let mut mapped = Counts::new();
+    let mut mapped = SectionCounts::new();
     for line in fs::read_to_string(&map)?.lines() {
         // VMA, LMA, size and alignment, then, further right, the section.
         let mut words = line.split_ascii_whitespace();
@@ -54,14 +54,18 @@ pub(super) fn run(corpus: &Corpus, link: &Link, lld: &Path, scratch: &Path) -> R
     Ok(Kept { link_objects, counts, unaccounted })
 }
 
-fn add(counts: &mut Counts, dir: &Path, place: &str) {
+fn add(counts: &mut SectionCounts, dir: &Path, place: &str) {
     if let Some((file, section)) = place.strip_suffix(')').and_then(|p| p.split_once(":(")) {
         *counts.entry((label(dir, file), section.to_owned())).or_default() += 1;
     }
 }
 
-fn count_kept(link_objects: &LinkObjects, removed: &Counts, mapped: &Counts) -> (Counts, Vec<String>) {
-    let mut kept = Counts::new();
+fn count_kept(
+    link_objects: &LinkObjects,
+    removed: &SectionCounts,
+    mapped: &SectionCounts,
+) -> (SectionCounts, Vec<String>) {
+    let mut kept = SectionCounts::new();
     let mut merged: HashMap<(String, String), bool> = HashMap::new();
     let mut order = Vec::new();
     for (o, s) in link_objects.nodes() {
@@ -90,7 +94,7 @@ fn count_kept(link_objects: &LinkObjects, removed: &Counts, mapped: &Counts) -> 
 impl Kept {
     /// Which sections lld kept. Where a file has several of one name and lld kept some, which ones can't be known: it is
     /// taken to agree with `ours` as far as the number allows.
-    pub(super) fn sections(&self, ours: &dyn Fn(Node) -> bool) -> Vec<Vec<bool>> {
+    pub(super) fn sections(&self, ours: &dyn Fn(SectionRef) -> bool) -> Vec<Vec<bool>> {
         let mut kept: Vec<Vec<bool>> =
             self.link_objects.objects.iter().map(|o| vec![false; o.sections.len()]).collect();
         let mut left = self.counts.clone();

@@ -15,17 +15,17 @@ use std::path::Path;
 use crate::corpus::{Corpus, Link, find_linker};
 use crate::table::{Table, count, publish_good};
 use crate::{Options, Result};
-use explain::{Comparison, Reason};
-use objects::{LinkObjects, Node};
+use explain::{SectionFacts, SectionReason};
+use objects::{LinkObjects, SectionRef};
 
 /// Number and bytes of a set of sections.
 #[derive(Debug, Default, Clone, Copy)]
-struct Sum {
+struct SizeSum {
     sections: u64,
     bytes: u64,
 }
 
-impl Sum {
+impl SizeSum {
     fn add(&mut self, bytes: u64) {
         self.sections += 1;
         self.bytes += bytes;
@@ -37,30 +37,30 @@ impl Sum {
 }
 
 #[derive(Debug, Default)]
-struct Outcome {
-    both_kept: Sum,
-    both_dropped: Sum,
-    dropped_by_us: BTreeMap<Reason, Sum>,
-    kept_by_us: BTreeMap<Reason, Sum>,
+struct GcDifference {
+    both_kept: SizeSum,
+    both_dropped: SizeSum,
+    dropped_by_us: BTreeMap<SectionReason, SizeSum>,
+    kept_by_us: BTreeMap<SectionReason, SizeSum>,
     details: Vec<String>,
     errors: Vec<String>,
 }
 
-fn place(link_objects: &LinkObjects, node: Node) -> String {
+fn place(link_objects: &LinkObjects, node: SectionRef) -> String {
     let (object, section) = (&link_objects.objects[node.0], link_objects.section(node));
     let (name, size) = section.map_or(("", 0), |s| (&*s.name, s.size));
     let file = object.label.rsplit('/').next().unwrap_or(&object.label);
     format!("{file}:({name}), {} bytes", count(size))
 }
 
-fn compare(corpus: &Corpus, link: &Link, lld: &Path, ours: &Path) -> Result<Outcome> {
+fn compare(corpus: &Corpus, link: &Link, lld: &Path, ours: &Path) -> Result<GcDifference> {
     let scratch = corpus.scratch(&format!("gcdiff/{}-{}", link.program, link.mode))?;
     let theirs = lld::run(corpus, link, lld, &scratch)?;
     let report = ours::run(corpus, link, lld, ours, &scratch)?;
     let link_objects = &theirs.link_objects;
     let verdicts = ours::verdicts(&link.dir, link_objects, &report)?;
 
-    let mut outcome = Outcome::default();
+    let mut outcome = GcDifference::default();
     outcome.errors.extend(theirs.unaccounted.iter().map(|s| format!("this tool misread lld: {s}")));
     // Sections that are no atoms are passed on as they are, and so kept, but an allocated one with bytes must be in the report.
     for node in link_objects.nodes() {
@@ -70,12 +70,13 @@ fn compare(corpus: &Corpus, link: &Link, lld: &Path, ours: &Path) -> Result<Outc
             outcome.errors.push(format!("not in the report: {}:({})", object.label, section.name));
         }
     }
-    let our_keep = |n: Node| match link_objects.section(n) {
+    let our_keep = |n: SectionRef| match link_objects.section(n) {
         Some(s) if s.discarded => false,
         _ => verdicts.of(n).unwrap_or(true),
     };
     let their_sections = theirs.sections(&our_keep);
-    let their_keep = |(o, s): Node| their_sections.get(o).and_then(|v| v.get(s)).copied().unwrap_or(false);
+    let their_keep =
+        |(o, s): SectionRef| their_sections.get(o).and_then(|v| v.get(s)).copied().unwrap_or(false);
     for node in link_objects.nodes() {
         let size = link_objects.section(node).map_or(0, |s| s.size);
         match (their_keep(node), our_keep(node)) {
@@ -85,7 +86,7 @@ fn compare(corpus: &Corpus, link: &Link, lld: &Path, ours: &Path) -> Result<Outc
         }
     }
     let gc_on_line = link.linker_args.iter().any(|a| a == "--gc-sections");
-    let comparison = Comparison { link_objects, lld: &their_keep, ours: &our_keep, gc_on_line };
+    let comparison = SectionFacts { link_objects, lld: &their_keep, ours: &our_keep, gc_on_line };
     let sides = [
         ("dropped only by lto-prune", comparison.dropped_by_us(), &mut outcome.dropped_by_us),
         ("kept only by lto-prune", comparison.kept_by_us(), &mut outcome.kept_by_us),
@@ -108,9 +109,11 @@ fn compare(corpus: &Corpus, link: &Link, lld: &Path, ours: &Path) -> Result<Outc
 }
 
 /// The sections on one side only: a total, and the reasons in the cells of the second table.
-fn total(sums: &BTreeMap<Reason, Sum>) -> Sum {
-    sums.values()
-        .fold(Sum::default(), |a, b| Sum { sections: a.sections + b.sections, bytes: a.bytes + b.bytes })
+fn total(sums: &BTreeMap<SectionReason, SizeSum>) -> SizeSum {
+    sums.values().fold(SizeSum::default(), |a, b| SizeSum {
+        sections: a.sections + b.sections,
+        bytes: a.bytes + b.bytes,
+    })
 }
 
 /// The command. True if every difference is explained.

@@ -17,10 +17,10 @@ use object::{
 use crate::Result;
 
 /// A section of an object of the link: indices in [`LinkObjects::objects`] and [`InputObject::sections`].
-pub(super) type Node = (usize, usize);
+pub(super) type SectionRef = (usize, usize);
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct Section {
+pub(super) struct InputSection {
     pub(super) name: String,
     /// It is a number of bytes.
     pub(super) size: u64,
@@ -32,7 +32,7 @@ pub(super) struct Section {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Target {
+pub(super) enum ReferenceTarget {
     Section(usize),
     Name(String),
 }
@@ -40,9 +40,9 @@ pub(super) enum Target {
 /// An FDE and what it and its CIE refer to.
 #[derive(Debug, Default)]
 pub(super) struct Frame {
-    pub(super) function: Option<Target>,
-    pub(super) tables: Vec<Target>,
-    pub(super) personality: Vec<Target>,
+    pub(super) function: Option<ReferenceTarget>,
+    pub(super) tables: Vec<ReferenceTarget>,
+    pub(super) personality: Vec<ReferenceTarget>,
 }
 
 #[derive(Debug, Default)]
@@ -50,11 +50,11 @@ pub(super) struct InputObject {
     /// `PATH`, or `PATH(MEMBER)`, with the path canonical.
     pub(super) label: String,
     /// The elements are indexed by ELF section index.
-    pub(super) sections: Vec<Section>,
-    pub(super) references: Vec<(usize, Target)>,
+    pub(super) sections: Vec<InputSection>,
+    pub(super) references: Vec<(usize, ReferenceTarget)>,
     pub(super) frames: Vec<Frame>,
     /// Undefined symbols to which no relocation refers: the link fails unless they are defined.
-    pub(super) declared: Vec<Target>,
+    pub(super) declared: Vec<ReferenceTarget>,
     definitions: Vec<(String, usize)>,
 }
 
@@ -62,7 +62,7 @@ pub(super) struct InputObject {
 #[derive(Debug, Default)]
 pub(super) struct LinkObjects {
     pub(super) objects: Vec<InputObject>,
-    by_name: HashMap<String, Vec<Node>>,
+    by_name: HashMap<String, Vec<SectionRef>>,
 }
 
 impl LinkObjects {
@@ -88,19 +88,19 @@ impl LinkObjects {
         Ok(link_objects)
     }
 
-    pub(super) fn section(&self, node: Node) -> Option<&Section> {
+    pub(super) fn section(&self, node: SectionRef) -> Option<&InputSection> {
         self.objects.get(node.0)?.sections.get(node.1)
     }
 
     /// Every section that `target`, seen from `object`, may mean.
-    pub(super) fn resolve(&self, object: usize, target: &Target) -> Vec<Node> {
+    pub(super) fn resolve(&self, object: usize, target: &ReferenceTarget) -> Vec<SectionRef> {
         match target {
-            Target::Section(s) => vec![(object, *s)],
-            Target::Name(name) => self.by_name.get(name).cloned().unwrap_or_default(),
+            ReferenceTarget::Section(s) => vec![(object, *s)],
+            ReferenceTarget::Name(name) => self.by_name.get(name).cloned().unwrap_or_default(),
         }
     }
 
-    pub(super) fn nodes(&self) -> impl Iterator<Item = Node> + '_ {
+    pub(super) fn nodes(&self) -> impl Iterator<Item = SectionRef> + '_ {
         self.objects.iter().enumerate().flat_map(|(o, object)| {
             object.sections.iter().enumerate().filter(|(_, s)| s.collectable).map(move |(s, _)| (o, s))
         })
@@ -157,14 +157,14 @@ fn read_object(data: &[u8], label: String, signatures: &mut HashSet<String>) -> 
     for section in file.sections() {
         let index = section.index().0;
         if object.sections.len() <= index {
-            object.sections.resize(index + 1, Section::default());
+            object.sections.resize(index + 1, InputSection::default());
         }
         let header = section.elf_section_header();
         let flags = header.sh_flags(endian).0;
         let name = String::from_utf8_lossy(section.name_bytes()?).into_owned();
         // The linker itself makes the output's unwind and property sections out of the inputs'.
         let made = name == ".eh_frame" || name == ".note.gnu.property";
-        object.sections[index] = Section {
+        object.sections[index] = InputSection {
             collectable: flags & elf::SHF_ALLOC.0 != 0 && flags & elf::SHF_EXCLUDE.0 == 0 && !made,
             merge: flags & elf::SHF_MERGE.0 != 0,
             size: section.size(),
@@ -186,12 +186,12 @@ fn read_object(data: &[u8], label: String, signatures: &mut HashSet<String>) -> 
             object.definitions.push((symbol.name()?.to_owned(), section.0));
         }
     }
-    let target = |relocation: &object::Relocation| -> Option<Target> {
+    let target = |relocation: &object::Relocation| -> Option<ReferenceTarget> {
         let RelocationTarget::Symbol(index) = relocation.target() else { return None };
         let symbol = file.symbol_by_index(index).ok()?;
         match symbol.section_index() {
-            Some(section) if symbol.is_local() => Some(Target::Section(section.0)),
-            _ => Some(Target::Name(symbol.name().ok()?.to_owned())),
+            Some(section) if symbol.is_local() => Some(ReferenceTarget::Section(section.0)),
+            _ => Some(ReferenceTarget::Name(symbol.name().ok()?.to_owned())),
         }
     };
     for section in file.sections() {
@@ -199,7 +199,7 @@ fn read_object(data: &[u8], label: String, signatures: &mut HashSet<String>) -> 
         if object.sections.get(index).is_some_and(|s| s.collectable) {
             object.references.extend(section.relocations().filter_map(|(_, r)| Some((index, target(&r)?))));
         } else if section.name_bytes()? == b".eh_frame" {
-            let places: Vec<(u64, Target)> =
+            let places: Vec<(u64, ReferenceTarget)> =
                 section.relocations().filter_map(|(o, r)| Some((o, target(&r)?))).collect();
             object.frames.extend(frames(section.data()?, &places));
         }
@@ -212,12 +212,12 @@ fn read_object(data: &[u8], label: String, signatures: &mut HashSet<String>) -> 
         })
         .collect();
     let declared = file.symbols().filter(|s| s.is_undefined() && !referenced.contains(&s.index()));
-    object.declared.extend(declared.filter_map(|s| Some(Target::Name(s.name().ok()?.to_owned()))));
+    object.declared.extend(declared.filter_map(|s| Some(ReferenceTarget::Name(s.name().ok()?.to_owned()))));
     Ok(Some(object))
 }
 
 /// The FDEs of an `.eh_frame` section (LSB, "Exception Frames"), with the relocations that lie in each.
-fn frames(data: &[u8], relocations: &[(u64, Target)]) -> Vec<Frame> {
+fn frames(data: &[u8], relocations: &[(u64, ReferenceTarget)]) -> Vec<Frame> {
     let word =
         |at: usize| -> Option<u32> { Some(u32::from_le_bytes(data.get(at..at + 4)?.try_into().ok()?)) };
     let within = |from: usize, to: usize| {
@@ -226,7 +226,7 @@ fn frames(data: &[u8], relocations: &[(u64, Target)]) -> Vec<Frame> {
             .filter(move |(o, _)| (from as u64..to as u64).contains(o))
             .map(|(o, t)| (*o as usize, t.clone()))
     };
-    let mut personality_of: HashMap<usize, Vec<Target>> = HashMap::new();
+    let mut personality_of: HashMap<usize, Vec<ReferenceTarget>> = HashMap::new();
     let mut out = Vec::new();
     let mut at = 0;
     while let (Some(length), Some(id)) = (word(at), word(at + 4)) {
@@ -268,13 +268,16 @@ mod tests {
         data.extend(16u32.to_le_bytes());
         data.extend(20u32.to_le_bytes());
         data.extend([0; 12]);
-        let relocations =
-            [(10, Target::Name("p".into())), (24, Target::Section(1)), (29, Target::Section(2))];
+        let relocations = [
+            (10, ReferenceTarget::Name("p".into())),
+            (24, ReferenceTarget::Section(1)),
+            (29, ReferenceTarget::Section(2)),
+        ];
         let found = frames(&data, &relocations);
         assert_eq!(found.len(), 1);
-        assert_eq!(found[0].function, Some(Target::Section(1)));
-        assert_eq!(found[0].tables, [Target::Section(2)]);
-        assert_eq!(found[0].personality, [Target::Name("p".into())]);
+        assert_eq!(found[0].function, Some(ReferenceTarget::Section(1)));
+        assert_eq!(found[0].tables, [ReferenceTarget::Section(2)]);
+        assert_eq!(found[0].personality, [ReferenceTarget::Name("p".into())]);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::objects::{LinkObjects, Node, label};
+use super::objects::{LinkObjects, SectionRef, label};
 use crate::Result;
 use crate::corpus::{Corpus, Link};
 use crate::process::run_ok;
@@ -22,7 +22,7 @@ pub(super) struct Verdicts {
 }
 
 impl Verdicts {
-    pub(super) fn of(&self, node: Node) -> Option<bool> {
+    pub(super) fn of(&self, node: SectionRef) -> Option<bool> {
         self.live.get(node.0)?.get(node.1).copied().flatten()
     }
 }

@@ -3,19 +3,19 @@
 //! All words are for the compiler driver. Options that make every link fail are left out, and those by which linkers
 //! differ in what they print about dropped code.
 
-use super::program::{Mode, Place, Program};
-use super::rng::Rng;
+use super::program::{LinkProgram, Mode, ModuleKind};
+use super::rng::SplitMix64;
 
 /// An option needs a file beside the objects: name and contents.
 pub(crate) type SideFile = (&'static str, String);
 
 /// The words between the driver's own, and the files that they name.
-pub(crate) fn generate(rng: &mut Rng, program: &Program) -> (Vec<String>, Vec<SideFile>) {
+pub(crate) fn generate(rng: &mut SplitMix64, program: &LinkProgram) -> (Vec<String>, Vec<SideFile>) {
     let mut files = Vec::new();
     let mut words = options(rng, program, &mut files);
     let mut items: Vec<Vec<String>> = Vec::new();
     for module in &program.modules {
-        if module.place == Place::Object {
+        if module.place == ModuleKind::Object {
             items.push(vec![module.object()]);
         }
     }
@@ -63,7 +63,7 @@ pub(crate) fn generate(rng: &mut Rng, program: &Program) -> (Vec<String>, Vec<Si
     (words, files)
 }
 
-fn archive(rng: &mut Rng, number: usize) -> Vec<String> {
+fn archive(rng: &mut SplitMix64, number: usize) -> Vec<String> {
     let name = format!("liba{number}.a");
     if rng.chance(12) {
         return vec!["-Wl,--whole-archive".into(), name, "-Wl,--no-whole-archive".into()];
@@ -71,12 +71,12 @@ fn archive(rng: &mut Rng, number: usize) -> Vec<String> {
     vec![name]
 }
 
-fn library(rng: &mut Rng, number: usize) -> Vec<String> {
+fn library(rng: &mut SplitMix64, number: usize) -> Vec<String> {
     let state = *rng.pick(&["-Wl,--as-needed", "-Wl,--no-as-needed"]);
     vec!["-Wl,--push-state".into(), state.into(), format!("./libd{number}.so"), "-Wl,--pop-state".into()]
 }
 
-fn options(rng: &mut Rng, program: &Program, files: &mut Vec<SideFile>) -> Vec<String> {
+fn options(rng: &mut SplitMix64, program: &LinkProgram, files: &mut Vec<SideFile>) -> Vec<String> {
     let mut words: Vec<String> = program.mode.link_flags().iter().map(|w| (*w).to_owned()).collect();
     let mut add = |word: &str| words.push(word.to_owned());
     if rng.chance(45) {

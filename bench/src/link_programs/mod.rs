@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use self::compare::{Facts, facts};
-use self::program::{Mode, Place, Program};
-pub(crate) use self::rng::Rng;
+use self::program::{LinkProgram, Mode, ModuleKind};
+pub(crate) use self::rng::SplitMix64;
 
 /// A linker: its name here and its executable.
 #[derive(Debug, Clone)]
@@ -26,7 +26,7 @@ pub(crate) struct Linker {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct LinkTally {
     /// Links that succeeded, plain and pruned, and were compared.
     pub(crate) compared: usize,
     /// Of these, those whose output is smaller when pruned.
@@ -37,8 +37,8 @@ pub(crate) struct Tally {
     pub(crate) warned: Vec<String>,
 }
 
-impl Tally {
-    pub(crate) fn add(&mut self, other: Tally) {
+impl LinkTally {
+    pub(crate) fn add(&mut self, other: LinkTally) {
         self.compared += other.compared;
         self.smaller += other.smaller;
         self.failed += other.failed;
@@ -50,10 +50,10 @@ impl Tally {
 ///
 /// # Errors
 /// What differs, with the line, or what could not be run.
-pub(crate) fn run_seed(seed: u64, ours: &Path, linkers: &[Linker], dir: &Path) -> Result<Tally, String> {
+pub(crate) fn run_seed(seed: u64, ours: &Path, linkers: &[Linker], dir: &Path) -> Result<LinkTally, String> {
     let _ = std::fs::remove_dir_all(dir);
     std::fs::create_dir_all(dir).map_err(|e| format!("{}: {e}", dir.display()))?;
-    let mut rng = Rng::new(seed);
+    let mut rng = SplitMix64::new(seed);
     let program = program::generate(&mut rng);
     let (words, files) = line::generate(&mut rng, &program);
     for (name, contents) in files {
@@ -61,7 +61,7 @@ pub(crate) fn run_seed(seed: u64, ours: &Path, linkers: &[Linker], dir: &Path) -
     }
     build(dir, &program, &mut rng)?;
     let place = format!("in {}: {} {}", dir.display(), driver(&program), words.join(" "));
-    let mut tally = Tally::default();
+    let mut tally = LinkTally::default();
     let mut differences = String::new();
     for linker in linkers {
         if program.has_commons && ["mold", "wild"].contains(&linker.name.as_str()) {
@@ -86,7 +86,7 @@ pub(crate) fn run_seed(seed: u64, ours: &Path, linkers: &[Linker], dir: &Path) -
     Err(format!("{differences}{place}"))
 }
 
-fn driver(program: &Program) -> &'static str {
+fn driver(program: &LinkProgram) -> &'static str {
     if program.has_cxx { "g++" } else { "gcc" }
 }
 
@@ -95,26 +95,26 @@ fn write(dir: &Path, name: &str, contents: &str) -> Result<(), String> {
 }
 
 /// Compile the modules, then make the archives and the shared libraries.
-fn build(dir: &Path, program: &Program, rng: &mut Rng) -> Result<(), String> {
+fn build(dir: &Path, program: &LinkProgram, rng: &mut SplitMix64) -> Result<(), String> {
     for module in &program.modules {
         write(dir, &module.source, &module.text)?;
         let mut command = Command::new(module.compiler);
         command.args(&module.flags).args(["-c", &module.source, "-o", &module.object()]);
         must(dir, &mut command)?;
     }
-    let of = |place: Place| -> Vec<String> {
-        program.modules.iter().filter(|m| m.place == place).map(program::Module::object).collect()
+    let of = |place: ModuleKind| -> Vec<String> {
+        program.modules.iter().filter(|m| m.place == place).map(program::LinkedModule::object).collect()
     };
     for archive in 0..program.archives {
         let kind = if rng.chance(20) { "rcT" } else { "rc" };
         let name = format!("liba{archive}.a");
-        must(dir, Command::new("ar").arg(kind).arg(&name).args(of(Place::Archive(archive))))?;
+        must(dir, Command::new("ar").arg(kind).arg(&name).args(of(ModuleKind::Archive(archive))))?;
     }
     for library in 0..program.libraries {
         let name = format!("libd{library}.so");
         let mut command = Command::new("g++");
         command.args(["-shared", "-o", &name, "-x", "c", "/dev/null", "-x", "none"]);
-        command.args(of(Place::Library(library)));
+        command.args(of(ModuleKind::Library(library)));
         if rng.chance(70) {
             command.arg(format!("-Wl,-soname,{name}"));
         }
@@ -150,11 +150,11 @@ fn shim(dir: &Path, name: &str, target: &Path) -> Result<PathBuf, String> {
 
 fn try_linker(
     dir: &Path,
-    program: &Program,
+    program: &LinkProgram,
     words: &[String],
     ours: &Path,
     linker: &Linker,
-) -> Result<Tally, String> {
+) -> Result<LinkTally, String> {
     let link = |shim: &Path, output: &str| {
         let _ = std::fs::remove_file(dir.join(output));
         // mold 1.10 may ask for memory without end.
@@ -177,7 +177,7 @@ fn try_linker(
         return Err(format!("plain {}, pruned {}\n{other}{messages}", plain.status, pruned.status));
     }
     if !plain.status.success() {
-        return Ok(Tally { failed: 1, ..Tally::default() });
+        return Ok(LinkTally { failed: 1, ..LinkTally::default() });
     }
     let warned = messages.lines().find(|line| line.contains("lto-prune: ")).map(str::to_owned);
     let (before, after) = (facts(&dir.join("plain"))?, facts(&dir.join("pruned"))?);
@@ -196,7 +196,7 @@ fn try_linker(
     }
     let size = |name: &str| std::fs::metadata(dir.join(name)).map_or(0, |m| m.len());
     let smaller = usize::from(size("pruned") < size("plain"));
-    Ok(Tally { compared: 1, smaller, failed: 0, warned: warned.into_iter().collect() })
+    Ok(LinkTally { compared: 1, smaller, failed: 0, warned: warned.into_iter().collect() })
 }
 
 fn compare(plain: &Facts, pruned: &Facts) -> Result<(), String> {
@@ -222,7 +222,7 @@ fn compare(plain: &Facts, pruned: &Facts) -> Result<(), String> {
 }
 
 /// Output and status of the program, or of a host of the library.
-fn execute(dir: &Path, program: &Program, name: &str) -> Result<String, String> {
+fn execute(dir: &Path, program: &LinkProgram, name: &str) -> Result<String, String> {
     let mut executable = format!("./{name}");
     if program.mode == Mode::Shared {
         executable = format!("./host-{name}");

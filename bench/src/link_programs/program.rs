@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-use super::rng::Rng;
+use super::rng::SplitMix64;
 
 const FUNCTIONS: usize = 10;
 const VARIABLES: usize = 5;
@@ -48,15 +48,15 @@ impl Mode {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum ModuleKind {
     Object,
     Archive(usize),
     Library(usize),
 }
 
 #[derive(Debug)]
-pub(crate) struct Module {
-    pub(crate) place: Place,
+pub(crate) struct LinkedModule {
+    pub(crate) place: ModuleKind,
     pub(crate) compiler: &'static str,
     pub(crate) flags: Vec<&'static str>,
     /// It is a name such as `m3.c`.
@@ -64,16 +64,16 @@ pub(crate) struct Module {
     pub(crate) text: String,
 }
 
-impl Module {
+impl LinkedModule {
     pub(crate) fn object(&self) -> String {
         format!("{}.o", self.source.split('.').next().unwrap_or_default())
     }
 }
 
 #[derive(Debug)]
-pub(crate) struct Program {
+pub(crate) struct LinkProgram {
     pub(crate) mode: Mode,
-    pub(crate) modules: Vec<Module>,
+    pub(crate) modules: Vec<LinkedModule>,
     pub(crate) archives: usize,
     pub(crate) libraries: usize,
     /// Commons differ in size and alignment; mold 1.10 takes those of the first and wild those of the largest, which may be too little.
@@ -91,24 +91,24 @@ enum Stance {
     RefersWeakly,
 }
 
-pub(crate) fn generate(rng: &mut Rng) -> Program {
+pub(crate) fn generate(rng: &mut SplitMix64) -> LinkProgram {
     let modes = [Mode::Pie, Mode::Pie, Mode::NoPie, Mode::Static, Mode::StaticPie, Mode::Shared];
     let mode = *rng.pick(&modes);
     let archives = rng.below(4);
     let libraries = if mode.is_static() { 0 } else { rng.below(3) };
     let count = 4 + rng.below(6);
     let has_commons = rng.chance(40);
-    let mut places = vec![Place::Object];
+    let mut places = vec![ModuleKind::Object];
     for _ in 1..count {
         places.push(match rng.below(10) {
-            0..=2 => Place::Object,
-            3..=7 if archives > 0 => Place::Archive(rng.below(archives)),
-            8..=9 if libraries > 0 => Place::Library(rng.below(libraries)),
-            _ => Place::Object,
+            0..=2 => ModuleKind::Object,
+            3..=7 if archives > 0 => ModuleKind::Archive(rng.below(archives)),
+            8..=9 if libraries > 0 => ModuleKind::Library(rng.below(libraries)),
+            _ => ModuleKind::Object,
         });
     }
     let owners: Vec<usize> = (0..FUNCTIONS + VARIABLES + ODD).map(|_| rng.below(count)).collect();
-    let modules: Vec<Module> = places
+    let modules: Vec<LinkedModule> = places
         .iter()
         .enumerate()
         .map(|(number, place)| {
@@ -116,21 +116,21 @@ pub(crate) fn generate(rng: &mut Rng) -> Program {
         })
         .collect();
     let has_cxx = modules.iter().any(|m| m.source.ends_with(".cpp"));
-    Program { mode, modules, archives, libraries, has_commons, has_cxx }
+    LinkProgram { mode, modules, archives, libraries, has_commons, has_cxx }
 }
 
 struct Writer<'r> {
-    rng: &'r mut Rng,
+    rng: &'r mut SplitMix64,
     number: usize,
-    place: Place,
+    place: ModuleKind,
     mode: Mode,
     owners: &'r [usize],
     has_commons: bool,
 }
 
 impl Writer<'_> {
-    fn module(mut self) -> Module {
-        let in_library = matches!(self.place, Place::Library(_));
+    fn module(mut self) -> LinkedModule {
+        let in_library = matches!(self.place, ModuleKind::Library(_));
         let compiler = *self.rng.pick(&["gcc", "clang-19"]);
         let cxx = self.number != 0 && self.rng.chance(20);
         let pic = if in_library { "-fPIC" } else { self.mode.compile_flag() };
@@ -154,14 +154,14 @@ impl Writer<'_> {
             (_, true) => "clang++-19",
             _ => compiler,
         };
-        Module { place: self.place, compiler, flags, source, text }
+        LinkedModule { place: self.place, compiler, flags, source, text }
     }
 
     fn stance(&mut self, name: usize) -> Stance {
         if self.owners[name] == self.number {
             return if self.rng.chance(12) { Stance::DefinesWeak } else { Stance::Defines };
         }
-        let in_archive = matches!(self.place, Place::Archive(_));
+        let in_archive = matches!(self.place, ModuleKind::Archive(_));
         match self.rng.below(100) {
             0..=9 => Stance::DefinesWeak,
             10..=12 if in_archive => Stance::Defines,

@@ -1,11 +1,11 @@
 //! A small generator of random numbers, the same on every machine: a seed is a test case.
 
 #[derive(Debug, Clone)]
-pub(crate) struct Rng(u64);
+pub(crate) struct SplitMix64(u64);
 
-impl Rng {
+impl SplitMix64 {
     pub(crate) fn new(seed: u64) -> Self {
-        Rng(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d)
+        SplitMix64(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d)
     }
 
     fn next(&mut self) -> u64 {

@@ -1,6 +1,6 @@
 //! Damage to a file: of its bytes anywhere, and of fields of an ELF object where it is one.
 
-use crate::link_programs::Rng;
+use crate::link_programs::SplitMix64;
 
 /// Offsets of the fields of an ELF header, section header, symbol and relocation, with their sizes.
 const HEADER: &[(usize, usize)] = &[
@@ -22,7 +22,7 @@ const SECTION: &[(usize, usize)] =
 const SYMBOL: &[(usize, usize)] = &[(0, 4), (4, 1), (5, 1), (6, 2), (8, 8), (16, 8)];
 const RELOCATION: &[(usize, usize)] = &[(0, 8), (8, 4), (12, 4), (16, 8)];
 
-pub(crate) fn damage(original: &[u8], rng: &mut Rng) -> Vec<u8> {
+pub(crate) fn damage(original: &[u8], rng: &mut SplitMix64) -> Vec<u8> {
     let mut bytes = original.to_vec();
     for _ in 0..1 + rng.below(4) {
         if bytes.is_empty() {
@@ -58,14 +58,14 @@ fn word(bytes: &[u8], at: usize, size: usize) -> Option<usize> {
 }
 
 /// Where an ELF file begins in the original: itself, or a member of an archive.
-fn elf_start(original: &[u8], rng: &mut Rng) -> Option<usize> {
+fn elf_start(original: &[u8], rng: &mut SplitMix64) -> Option<usize> {
     let starts: Vec<usize> =
         original.windows(4).enumerate().filter(|(_, w)| w == b"\x7fELF").map(|(at, _)| at).collect();
     (!starts.is_empty()).then(|| *rng.pick(&starts))
 }
 
 /// Change a field of a header, a section header, a symbol or a relocation.
-fn field(bytes: &mut [u8], original: &[u8], rng: &mut Rng) {
+fn field(bytes: &mut [u8], original: &[u8], rng: &mut SplitMix64) {
     let Some(start) = elf_start(original, rng) else { return };
     let mut place = || -> Option<(usize, usize)> {
         let table = start + word(original, start + 40, 8)?;

@@ -15,26 +15,26 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output, Stdio};
 
 use crate::corpus::{Corpus, find_linker};
-use crate::link_programs::Rng;
+use crate::link_programs::SplitMix64;
 use crate::table::{Table, publish};
 use crate::{Options, Result};
 
 /// A link: its words, and those files of it that are damaged.
-struct Case {
+struct DamagedLink {
     words: &'static [&'static str],
     files: &'static [&'static str],
 }
 
-const CASES: &[Case] = &[
-    Case { words: &["a.o", "b.o", "c.o"], files: &["a.o", "b.o", "c.o"] },
-    Case { words: &["a.o", "lib.a"], files: &["lib.a", "a.o"] },
-    Case { words: &["--gc-sections", "p.o", "q.o", "b.o"], files: &["p.o", "q.o"] },
-    Case { words: &["a.o", "b.o", "c.o", "-T", "t.ld"], files: &["t.ld"] },
-    Case {
+const CASES: &[DamagedLink] = &[
+    DamagedLink { words: &["a.o", "b.o", "c.o"], files: &["a.o", "b.o", "c.o"] },
+    DamagedLink { words: &["a.o", "lib.a"], files: &["lib.a", "a.o"] },
+    DamagedLink { words: &["--gc-sections", "p.o", "q.o", "b.o"], files: &["p.o", "q.o"] },
+    DamagedLink { words: &["a.o", "b.o", "c.o", "-T", "t.ld"], files: &["t.ld"] },
+    DamagedLink {
         words: &["-shared", "a.pic.o", "b.pic.o", "--version-script=v.map"],
         files: &["v.map", "a.pic.o"],
     },
-    Case {
+    DamagedLink {
         words: &["a.o", "lib.a", "s.so", "--dynamic-linker=/lib64/ld-linux-x86-64.so.2"],
         files: &["s.so"],
     },
@@ -123,13 +123,13 @@ pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
     let mut differences = 0;
     let last = seed + options.count.unwrap_or(1000);
     for number in 0..last - seed {
-        let mut rng = Rng::new(seed + number);
+        let mut rng = SplitMix64::new(seed + number);
         let case = &CASES[rng.below(CASES.len())];
         let file = *rng.pick(case.files);
         let linker = linkers[rng.below(linkers.len())];
         let original = fs::read(base.join(file))?;
         fs::write(base.join(file), bytes::damage(&original, &mut rng))?;
-        let one = Link { base: &base, case, linker: find_linker(linker)? };
+        let one = DamagedRun { base: &base, case, linker: find_linker(linker)? };
         let (kind, difference) = one.compare(&shim)?;
         *counts.entry((linker, kind)).or_default() += 1;
         if let Some(text) = difference {
@@ -175,13 +175,13 @@ fn has_crashed(status: ExitStatus) -> bool {
 /// How a program ended, and what it printed.
 type Ended = (Option<i32>, Vec<u8>);
 
-struct Link<'a> {
+struct DamagedRun<'a> {
     base: &'a Path,
-    case: &'a Case,
+    case: &'a DamagedLink,
     linker: PathBuf,
 }
 
-impl Link<'_> {
+impl DamagedRun<'_> {
     /// Whether the program does something else where other things stand beside its code: behind an object more, or without the
     /// sections that the linker itself would collect.
     fn depends_on_layout(&self, expected: &Ended) -> Result<bool> {

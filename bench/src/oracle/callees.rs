@@ -38,7 +38,7 @@ pub(super) type Callees = BTreeSet<String>;
 
 /// What lto-prune says of a site.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Ours {
+pub(super) enum SiteAnswer {
     /// These and no others; none: nothing is ever called there.
     Resolved(Callees),
     /// It may be anything, for this reason.
@@ -49,7 +49,7 @@ pub(super) enum Ours {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Compared {
+pub(super) struct CalleeCounts {
     sites: usize,
     live: usize,
     llvm: usize,
@@ -61,24 +61,26 @@ pub(super) struct Compared {
     pub(super) errors: Vec<String>,
 }
 
-impl Compared {
+impl CalleeCounts {
     pub(super) fn row(&self, link: &Link) -> Vec<String> {
         let (only, outside) = (self.only_llvm.len(), self.not_contained.len());
         let numbers = [self.sites, self.live, self.llvm, self.ours, self.both, only, outside, self.fewer];
         std::iter::once(link.name()).chain(numbers.map(|n| count(n as u64))).collect()
     }
 
-    fn add(&mut self, place: &str, llvm: Option<&Callees>, ours: &Ours) {
+    fn add(&mut self, place: &str, llvm: Option<&Callees>, ours: &SiteAnswer) {
         self.sites += 1;
-        if *ours == Ours::Dead {
+        if *ours == SiteAnswer::Dead {
             return;
         }
         self.live += 1;
         self.llvm += usize::from(llvm.is_some());
-        self.ours += usize::from(matches!(ours, Ours::Resolved(_)));
+        self.ours += usize::from(matches!(ours, SiteAnswer::Resolved(_)));
         match (llvm, ours) {
-            (_, Ours::Missing) => self.errors.push(format!("{place}: a site that the report doesn't have")),
-            (Some(theirs), Ours::Resolved(ours)) => {
+            (_, SiteAnswer::Missing) => {
+                self.errors.push(format!("{place}: a site that the report doesn't have"))
+            }
+            (Some(theirs), SiteAnswer::Resolved(ours)) => {
                 self.both += 1;
                 self.fewer += usize::from(ours.len() < theirs.len());
                 if !ours.is_subset(theirs) {
@@ -86,10 +88,10 @@ impl Compared {
                     self.not_contained.push(format!("{place}: besides LLVM's: {}", beyond.join(", ")));
                 }
             }
-            (Some(_), Ours::Overdefined(because)) => {
+            (Some(_), SiteAnswer::Overdefined(because)) => {
                 self.only_llvm.push(format!("{place}: resolved by LLVM, not here: {because}"));
             }
-            (None, _) | (_, Ours::Dead) => {}
+            (None, _) | (_, SiteAnswer::Dead) => {}
         }
     }
 }
@@ -98,7 +100,7 @@ impl Compared {
 ///
 /// # Errors
 /// If a tool fails, or the two sides don't see the same sites.
-pub(super) fn compare(corpus: &Corpus, link: &Link, pruner: &Path) -> Result<Compared> {
+pub(super) fn compare(corpus: &Corpus, link: &Link, pruner: &Path) -> Result<CalleeCounts> {
     let scratch = corpus.scratch(&format!("oracle-callees-{}-{}", link.program, link.mode))?;
     let (modules, native) = objects(&link.dir)?;
     let (joined, whole) = (scratch.join("joined.bc"), scratch.join("whole.bc"));
@@ -123,9 +125,9 @@ pub(super) fn compare(corpus: &Corpus, link: &Link, pruner: &Path) -> Result<Com
     command.args(["--prune-level=pointers", "--prune-gate=0", "--prune-strict"]);
     run_ok(command.arg(format!("--prune-report={}", report.display())), &scratch)?;
     let report = crate::report::read(&report)?;
-    let ours = Report::of(&report, &whole.display().to_string())?;
+    let ours = SiteReport::of(&report, &whole.display().to_string())?;
 
-    let mut compared = Compared::default();
+    let mut compared = CalleeCounts::default();
     let instructions = instructions(&fs::read(&whole)?)?;
     if instructions.len() != theirs.len() {
         return Err("LLVM and our reader see different functions with indirect calls".into());
@@ -235,16 +237,16 @@ fn instructions(bytes: &[u8]) -> Result<BTreeMap<String, Vec<u64>>> {
 }
 
 /// What the report says of one module's sites.
-struct Report {
+struct SiteReport {
     /// By function and number of the instruction.
-    sites: BTreeMap<(String, u64), Ours>,
+    sites: BTreeMap<(String, u64), SiteAnswer>,
     live: BTreeSet<String>,
     /// The first name of what has several: aliases, and assembly that isn't divided into its functions.
     names: BTreeMap<String, String>,
 }
 
-impl Report {
-    fn of(root: &Value, module: &str) -> Result<Report> {
+impl SiteReport {
+    fn of(root: &Value, module: &str) -> Result<SiteReport> {
         if root["pruned"] != Value::Bool(true) {
             return Err("the originals were linked".into());
         }
@@ -272,31 +274,31 @@ impl Report {
             let number = site["offset"].as_u64().ok_or("a site without a place")? >> 4;
             let said = match site["state"].as_str() {
                 Some("overdefined") => {
-                    Ours::Overdefined(site["because"].as_str().unwrap_or("not said").to_owned())
+                    SiteAnswer::Overdefined(site["because"].as_str().unwrap_or("not said").to_owned())
                 }
                 _ => {
                     let targets = list(site, "targets")?;
                     let mut names: Callees = targets.iter().filter_map(|t| atom(&t["atom"])).collect();
                     let externals = list(site, "externals")?;
                     names.extend(externals.iter().filter_map(|e| e.as_str().map(str::to_owned)));
-                    Ours::Resolved(names)
+                    SiteAnswer::Resolved(names)
                 }
             };
             sites.insert((caller, number), said);
         }
-        Ok(Report { sites, live, names })
+        Ok(SiteReport { sites, live, names })
     }
 
     fn own_name(&self, name: &str) -> String {
         self.names.get(name).map_or(name, String::as_str).to_owned()
     }
 
-    fn site(&self, function: &str, number: u64) -> Ours {
+    fn site(&self, function: &str, number: u64) -> SiteAnswer {
         let function = self.own_name(function);
         if !self.live.contains(&function) {
-            return Ours::Dead;
+            return SiteAnswer::Dead;
         }
-        self.sites.get(&(function, number)).cloned().unwrap_or(Ours::Missing)
+        self.sites.get(&(function, number)).cloned().unwrap_or(SiteAnswer::Missing)
     }
 }
 
@@ -336,13 +338,13 @@ define i32 @\"g h\"() {
     fn what_is_wrong() {
         let theirs = set(&["f", "g"]);
         for (ours, errors) in [
-            (Ours::Resolved(set(&["f"])), (0, 0, 0)),
-            (Ours::Resolved(set(&["f", "h"])), (0, 1, 0)),
-            (Ours::Overdefined("why".into()), (1, 0, 0)),
-            (Ours::Missing, (0, 0, 1)),
-            (Ours::Dead, (0, 0, 0)),
+            (SiteAnswer::Resolved(set(&["f"])), (0, 0, 0)),
+            (SiteAnswer::Resolved(set(&["f", "h"])), (0, 1, 0)),
+            (SiteAnswer::Overdefined("why".into()), (1, 0, 0)),
+            (SiteAnswer::Missing, (0, 0, 1)),
+            (SiteAnswer::Dead, (0, 0, 0)),
         ] {
-            let mut compared = Compared::default();
+            let mut compared = CalleeCounts::default();
             compared.add("f, call 0", Some(&theirs), &ours);
             let found = (compared.only_llvm.len(), compared.not_contained.len(), compared.errors.len());
             assert_eq!(found, errors, "{ours:?}");

@@ -21,7 +21,7 @@ const LIVE: u64 = 1 << 5;
 pub(super) type Guid = u64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum DefinitionKind {
     Function,
     Variable,
     Alias,
@@ -33,7 +33,7 @@ pub(super) struct Entry {
     pub(super) guid: Guid,
     /// As lld names a module: `FILE`, or `ARCHIVE(MEMBER at OFFSET)`.
     pub(super) module: String,
-    pub(super) kind: Kind,
+    pub(super) kind: DefinitionKind,
     pub(super) live: bool,
     /// Mentions that are no direct calls; of an alias, what it is an alias of.
     pub(super) refs: Vec<Guid>,
@@ -92,23 +92,23 @@ struct Raw {
     value: u64,
     module: u64,
     flags: u64,
-    kind: Kind,
+    kind: DefinitionKind,
     refs: Vec<u64>,
     calls: Vec<u64>,
 }
 
 /// `None` if the record is too short.
-fn raw(kind: Kind, ops: &[u64], step: usize) -> Option<Raw> {
+fn raw(kind: DefinitionKind, ops: &[u64], step: usize) -> Option<Raw> {
     let (value, module, flags) = (*ops.first()?, *ops.get(1)?, *ops.get(2)?);
     let (refs, calls) = match kind {
         // After instructions, flags and a number that is no more used: how many references there are, and how many of
         // them read only and write only.
-        Kind::Function => {
+        DefinitionKind::Function => {
             let end = 9 + *ops.get(6)? as usize;
             (ops.get(9..end)?.to_vec(), ops.get(end..)?.iter().copied().step_by(step).collect())
         }
-        Kind::Variable => (ops.get(4..)?.to_vec(), Vec::new()),
-        Kind::Alias => (vec![*ops.get(3)?], Vec::new()),
+        DefinitionKind::Variable => (ops.get(4..)?.to_vec(), Vec::new()),
+        DefinitionKind::Alias => (vec![*ops.get(3)?], Vec::new()),
     };
     Some(Raw { value, module, flags, kind, refs, calls })
 }
@@ -147,9 +147,9 @@ fn entries(dump: &str) -> Result<Vec<Entry>> {
                 };
                 continue;
             }
-            "COMBINED" | "COMBINED_PROFILE" => Kind::Function,
-            "COMBINED_GLOBALVAR_INIT_REFS" => Kind::Variable,
-            "COMBINED_ALIAS" => Kind::Alias,
+            "COMBINED" | "COMBINED_PROFILE" => DefinitionKind::Function,
+            "COMBINED_GLOBALVAR_INIT_REFS" => DefinitionKind::Variable,
+            "COMBINED_ALIAS" => DefinitionKind::Alias,
             _ => continue,
         };
         // With a profile each callee has a second number.
@@ -202,9 +202,9 @@ mod tests {
         assert_eq!(
             entries(dump).unwrap(),
             [
-                entry(u64::MAX, Kind::Function, true, vec![third], vec![7]),
-                entry(third, Kind::Variable, false, vec![u64::MAX], vec![]),
-                entry(7, Kind::Alias, true, vec![u64::MAX], vec![]),
+                entry(u64::MAX, DefinitionKind::Function, true, vec![third], vec![7]),
+                entry(third, DefinitionKind::Variable, false, vec![u64::MAX], vec![]),
+                entry(7, DefinitionKind::Alias, true, vec![u64::MAX], vec![]),
             ]
         );
         assert!(entries(&dump.replace("op0=10", "op0=99")).is_err());

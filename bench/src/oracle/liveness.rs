@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::index::{Guid, Index, Kind};
-use super::ours::{Ours, Witness};
+use super::index::{DefinitionKind, Guid, Index};
+use super::ours::{PrunedLink, Witness};
 use crate::Result;
 use crate::corpus::{Corpus, Link, find_linker, rust_linker};
 use crate::lto::copy;
@@ -37,7 +37,7 @@ pub(super) const COLUMNS: [&str; 12] = [
 
 /// Why something that lld's index finds live is not kept.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Reason {
+pub(super) enum LivenessReason {
     /// Something kept mentions it, and nothing calls it.
     Mentioned,
     /// In the bitcode only what isn't kept either mentions it.
@@ -47,21 +47,21 @@ pub(super) enum Reason {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Compared {
+pub(super) struct LivenessCounts {
     values: usize,
     lld: usize,
     plain: usize,
     ours: usize,
-    pub(super) dropped: Vec<(String, Reason)>,
+    pub(super) dropped: Vec<(String, LivenessReason)>,
     /// What keeps what lld's index finds dead, with how many values.
     pub(super) kept: BTreeMap<String, usize>,
     pub(super) errors: Vec<String>,
     text: (u64, u64),
 }
 
-impl Compared {
+impl LivenessCounts {
     pub(super) fn row(&self, link: &Link) -> Vec<String> {
-        let reasons = |r: fn(&Reason) -> bool| self.dropped.iter().filter(|(_, d)| r(d)).count();
+        let reasons = |r: fn(&LivenessReason) -> bool| self.dropped.iter().filter(|(_, d)| r(d)).count();
         let mut row = vec![link.name()];
         let numbers = [
             self.values,
@@ -69,8 +69,8 @@ impl Compared {
             self.plain,
             self.ours,
             self.dropped.len(),
-            reasons(|r| *r == Reason::Mentioned),
-            reasons(|r| *r == Reason::Behind),
+            reasons(|r| *r == LivenessReason::Mentioned),
+            reasons(|r| *r == LivenessReason::Behind),
             self.errors.len(),
             self.kept.values().sum(),
         ];
@@ -84,7 +84,7 @@ impl Compared {
 ///
 /// # Errors
 /// If a link fails, or says what isn't understood here.
-pub(super) fn compare(corpus: &Corpus, link: &Link, ours: &Path) -> Result<Compared> {
+pub(super) fn compare(corpus: &Corpus, link: &Link, ours: &Path) -> Result<LivenessCounts> {
     let scratch = corpus.scratch(&format!("oracle-{}-{}", link.program, link.mode))?;
     let lld: PathBuf = if link.program == "hexyl" { rust_linker()? } else { find_linker("lld")? };
     let report = scratch.join("report.json");
@@ -101,7 +101,7 @@ pub(super) fn compare(corpus: &Corpus, link: &Link, ours: &Path) -> Result<Compa
     let index = Index::read(&plain, &scratch)?;
     fs::remove_dir_all(&here.dir)?;
 
-    let ours = Ours::read(&report, &link.dir)?;
+    let ours = PrunedLink::read(&report, &link.dir)?;
     let mut compared = of(&index, &ours);
     compared.text = (text_size(&plain)?, text_size(&scratch.join("pruned"))?);
     if compared.text.1 > compared.text.0 {
@@ -118,8 +118,8 @@ fn label(module: &str) -> String {
     }
 }
 
-fn of(index: &Index, ours: &Ours) -> Compared {
-    let mut compared = Compared::default();
+fn of(index: &Index, ours: &PrunedLink) -> LivenessCounts {
+    let mut compared = LivenessCounts::default();
     let mut lld: BTreeMap<Guid, bool> = BTreeMap::new();
     for entry in &index.entries {
         *lld.entry(entry.guid).or_default() |= entry.live;
@@ -148,7 +148,7 @@ fn of(index: &Index, ours: &Ours) -> Compared {
         }
         mentioned.extend(&entry.refs);
         // Whoever has the address of an alias has that of what it names.
-        if entry.kind == Kind::Alias {
+        if entry.kind == DefinitionKind::Alias {
             called.extend(entry.refs.iter().map(|r| (*r, entry.guid)));
         }
         called.extend(entry.calls.iter().map(|c| (*c, entry.guid)));
@@ -160,19 +160,19 @@ fn of(index: &Index, ours: &Ours) -> Compared {
         }
         let name = ours.name(*guid);
         let reason = match (called.get(guid), needed(ours, *guid)) {
-            (Some(caller), _) => Reason::Unexplained(format!("{} calls it", ours.name(*caller))),
-            (None, Some(words)) => Reason::Unexplained(words),
-            (None, None) if mentioned.contains(guid) && ours.is_stub(*guid) => Reason::Mentioned,
-            (None, None) if mentioned.contains(guid) => {
-                Reason::Unexplained("something kept mentions it, and not even its address stays".to_owned())
-            }
+            (Some(caller), _) => LivenessReason::Unexplained(format!("{} calls it", ours.name(*caller))),
+            (None, Some(words)) => LivenessReason::Unexplained(words),
+            (None, None) if mentioned.contains(guid) && ours.is_stub(*guid) => LivenessReason::Mentioned,
+            (None, None) if mentioned.contains(guid) => LivenessReason::Unexplained(
+                "something kept mentions it, and not even its address stays".to_owned(),
+            ),
             (None, None) if roots.contains(name.as_str()) || ours.kept.contains(guid) => {
-                Reason::Unexplained("it is seen outside of the bitcode".to_owned())
+                LivenessReason::Unexplained("it is seen outside of the bitcode".to_owned())
             }
-            (None, None) if behind.contains(guid) => Reason::Behind,
-            (None, None) => Reason::Unexplained("nothing leads to it that goes too".to_owned()),
+            (None, None) if behind.contains(guid) => LivenessReason::Behind,
+            (None, None) => LivenessReason::Unexplained("nothing leads to it that goes too".to_owned()),
         };
-        if let Reason::Unexplained(words) = &reason {
+        if let LivenessReason::Unexplained(words) = &reason {
             compared.errors.push(format!("{name}: lld finds it live, and it goes: {words}"));
         }
         compared.dropped.push((name, reason));
@@ -184,7 +184,7 @@ fn of(index: &Index, ours: &Ours) -> Compared {
 }
 
 /// Why a value may be needed according to the report, though it is not kept: a call of it, or a mention that is more than its address.
-fn needed(ours: &Ours, guid: Guid) -> Option<String> {
+fn needed(ours: &PrunedLink, guid: Guid) -> Option<String> {
     for definition in ours.definitions.get(&guid).into_iter().flatten() {
         if let Some(caller) = ours.called.get(&definition.atom) {
             return Some(format!("{} may call it", ours.describe(*caller)));
@@ -202,7 +202,7 @@ fn needed(ours: &Ours, guid: Guid) -> Option<String> {
 }
 
 /// Why a value lives that lld's index finds dead: what is first on the way to it and isn't such a value itself.
-fn keeps(ours: &Ours, live: &BTreeSet<Guid>, guid: Guid) -> String {
+fn keeps(ours: &PrunedLink, live: &BTreeSet<Guid>, guid: Guid) -> String {
     let kept = ours.definitions.get(&guid).into_iter().flatten().find(|d| ours.state(d.atom) == "kept");
     let Some(mut at) = kept.map(|d| d.atom) else { return "not kept".to_owned() };
     // Witnesses have no circles; if they had, this ends all the same.
@@ -224,15 +224,15 @@ fn keeps(ours: &Ours, live: &BTreeSet<Guid>, guid: Guid) -> String {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::super::index::Entry;
-    use super::super::ours::{Atom, Definition, Mention};
+    use super::super::ours::{Definition, Mention, OracleAtom};
     use super::*;
 
     /// Values 1.. of one module, by state; each is its own atom.
-    fn ours(states: &[&str], kept: &[Guid]) -> Ours {
-        let mut ours = Ours { labels: vec!["a.o".into()], ..Ours::default() };
+    fn ours(states: &[&str], kept: &[Guid]) -> PrunedLink {
+        let mut ours = PrunedLink { labels: vec!["a.o".into()], ..PrunedLink::default() };
         for (i, state) in states.iter().enumerate() {
             let guid = i as Guid + 1;
-            ours.atoms.push(Atom::new(0, state, Witness::Nothing));
+            ours.atoms.push(OracleAtom::new(0, state, Witness::Nothing));
             ours.definitions.insert(guid, vec![Definition { module: 0, atom: i }]);
             ours.values.insert(i, guid);
             ours.kept.insert(guid);
@@ -243,11 +243,11 @@ mod tests {
 
     fn entry(guid: Guid, refs: &[Guid], calls: &[Guid]) -> Entry {
         let (refs, calls) = (refs.to_vec(), calls.to_vec());
-        Entry { guid, module: "a.o".into(), kind: Kind::Function, live: true, refs, calls }
+        Entry { guid, module: "a.o".into(), kind: DefinitionKind::Function, live: true, refs, calls }
     }
 
-    fn reasons(index: &Index, ours: &Ours) -> Vec<bool> {
-        of(index, ours).dropped.iter().map(|(_, r)| matches!(r, Reason::Unexplained(_))).collect()
+    fn reasons(index: &Index, ours: &PrunedLink) -> Vec<bool> {
+        of(index, ours).dropped.iter().map(|(_, r)| matches!(r, LivenessReason::Unexplained(_))).collect()
     }
 
     #[test]
@@ -259,8 +259,8 @@ mod tests {
         world.references.extend([(1, BTreeSet::from([2])), (2, BTreeSet::from([3]))]);
         let compared = of(&index, &world);
         assert_eq!(compared.errors, Vec::<String>::new());
-        let found: Vec<Reason> = compared.dropped.into_iter().map(|(_, r)| r).collect();
-        assert_eq!(found, [Reason::Mentioned, Reason::Behind]);
+        let found: Vec<LivenessReason> = compared.dropped.into_iter().map(|(_, r)| r).collect();
+        assert_eq!(found, [LivenessReason::Mentioned, LivenessReason::Behind]);
 
         let mention = |kind: &str, escaped| vec![Mention { from: 0, kind: kind.into(), escaped }];
         for (mention, wrong) in

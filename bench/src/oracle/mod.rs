@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use crate::corpus::{Corpus, Link};
 use crate::table::{Table, count, publish};
 use crate::{Options, Result};
-use liveness::Reason;
+use liveness::LivenessReason;
 
 /// Names that are printed for each link and reason, without `--verbose`.
 const NAMES: usize = 12;
@@ -39,15 +39,15 @@ fn liveness_section(corpus: &Corpus, options: &Options) -> Result<(String, Vec<S
         for (reason, values) in kept {
             extra.row(&[link.name(), count(*values as u64), reason.clone()]);
         }
-        let mut by_reason: BTreeMap<&Reason, Vec<&str>> = BTreeMap::new();
+        let mut by_reason: BTreeMap<&LivenessReason, Vec<&str>> = BTreeMap::new();
         for (name, reason) in &compared.dropped {
             by_reason.entry(reason).or_default().push(name);
         }
         for (reason, list) in by_reason {
             let what = match reason {
-                Reason::Mentioned => "mentioned, not called",
-                Reason::Behind => "behind those",
-                Reason::Unexplained(words) => words,
+                LivenessReason::Mentioned => "mentioned, not called",
+                LivenessReason::Behind => "behind those",
+                LivenessReason::Unexplained(words) => words,
             };
             let shown = if options.verbose { list.len() } else { NAMES.min(list.len()) };
             let more = list.len() - shown;

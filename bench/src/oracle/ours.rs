@@ -21,7 +21,7 @@ use crate::report::list;
 const ESCAPED: u64 = 4;
 
 #[derive(Debug, Clone)]
-pub(super) struct Atom {
+pub(super) struct OracleAtom {
     pub(super) module: usize,
     /// It is `kept`, `stub` or `dropped`.
     pub(super) state: String,
@@ -56,10 +56,10 @@ pub(super) struct Definition {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Ours {
+pub(super) struct PrunedLink {
     /// As lld names them, but for the offset in an archive.
     pub(super) labels: Vec<String>,
-    pub(super) atoms: Vec<Atom>,
+    pub(super) atoms: Vec<OracleAtom>,
     pub(super) mentions: BTreeMap<usize, Vec<Mention>>,
     /// Atoms that an indirect call may go to, with the first caller.
     pub(super) called: BTreeMap<usize, usize>,
@@ -75,23 +75,23 @@ pub(super) struct Ours {
 }
 
 #[cfg(test)]
-impl Atom {
-    pub(super) fn new(module: usize, state: &str, witness: Witness) -> Atom {
-        Atom { module, state: state.to_owned(), witness, name: None }
+impl OracleAtom {
+    pub(super) fn new(module: usize, state: &str, witness: Witness) -> OracleAtom {
+        OracleAtom { module, state: state.to_owned(), witness, name: None }
     }
 }
 
-impl Ours {
+impl PrunedLink {
     /// Read a report, and the modules of bitcode that it names by paths from `dir`.
     ///
     /// # Errors
     /// If a file isn't there or can't be read, or the link was not pruned.
-    pub(super) fn read(report: &Path, dir: &Path) -> Result<Ours> {
+    pub(super) fn read(report: &Path, dir: &Path) -> Result<PrunedLink> {
         let root = crate::report::read(report)?;
         if root["pruned"] != Value::Bool(true) {
             return Err("the originals were linked".into());
         }
-        let mut ours = Ours { atoms: atoms(&root)?, ..Ours::default() };
+        let mut ours = PrunedLink { atoms: atoms(&root)?, ..PrunedLink::default() };
         ours.graph(&root["graph"])?;
         for site in list(&root, "call_sites")? {
             let caller = site["caller"].as_u64().ok_or("a call site without a caller")? as usize;
@@ -244,8 +244,8 @@ impl Ours {
     }
 }
 
-fn atoms(root: &Value) -> Result<Vec<Atom>> {
-    let atom = |value: &Value| -> Result<Atom> {
+fn atoms(root: &Value) -> Result<Vec<OracleAtom>> {
+    let atom = |value: &Value| -> Result<OracleAtom> {
         let witness = &value["witness"];
         let text = |v: &Value| v.as_str().unwrap_or_default().to_owned();
         let witness = match witness["by"].as_str() {
@@ -256,7 +256,7 @@ fn atoms(root: &Value) -> Result<Vec<Atom>> {
             },
             None => Witness::Nothing,
         };
-        Ok(Atom {
+        Ok(OracleAtom {
             module: value["module"].as_u64().ok_or("an atom without a module")? as usize,
             state: value["state"].as_str().ok_or("an atom without a state")?.to_owned(),
             witness,

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use super::input::Module;
+use super::input::ReachedObject;
 
 use crate::Result;
 
@@ -65,7 +65,7 @@ fn instruction(line: &str) -> Option<Instruction> {
 }
 
 /// Disassemble all modules; `scratch` takes their bytes.
-pub(super) fn listings(modules: &[Module], scratch: &Path) -> Result<Vec<Listing>> {
+pub(super) fn listings(modules: &[ReachedObject], scratch: &Path) -> Result<Vec<Listing>> {
     let mut out: Vec<Listing> = vec![Listing::new(); modules.len()];
     let names: Vec<String> = (0..modules.len()).map(|i| format!("m{i}.o")).collect();
     for (name, module) in names.iter().zip(modules) {

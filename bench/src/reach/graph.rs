@@ -9,12 +9,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use object::elf;
 
 use super::disassembly::{Instruction, Listing};
-use super::input::{Inputs, Module, Section, Symbol};
+use super::input::{Inputs, LoadedSection, ReachedObject, Symbol};
 use super::{tables, unwind};
 
 /// A piece that is reached as a whole.
 #[derive(Debug)]
-pub(super) struct Node {
+pub(super) struct ReachedPiece {
     pub(super) start: u64,
     pub(super) end: u64,
     /// Names of the functions here, if sized function symbols made this piece.
@@ -24,7 +24,7 @@ pub(super) struct Node {
 #[derive(Debug)]
 pub(super) struct Graph<'a> {
     pub(super) inputs: &'a Inputs,
-    pub(super) nodes: Vec<Node>,
+    pub(super) nodes: Vec<ReachedPiece>,
     pub(super) edges: Vec<Vec<usize>>,
     /// Relative entries of data that lead to code and are of no jump table: taken as references of their section.
     pub(super) unclaimed: usize,
@@ -55,8 +55,8 @@ pub(super) fn covering(listing: &[Instruction], offset: u64) -> Option<&Instruct
 }
 
 /// The pieces of a section: a data section is one, code is cut at sized functions; what overlaps is one piece.
-fn pieces(index: usize, section: &Section, symbols: &BTreeMap<usize, Symbol>) -> Vec<Node> {
-    let node = |start, end, names| Node { start, end, names };
+fn pieces(index: usize, section: &LoadedSection, symbols: &BTreeMap<usize, Symbol>) -> Vec<ReachedPiece> {
+    let node = |start, end, names| ReachedPiece { start, end, names };
     if !section.code {
         return vec![node(0, section.size, Vec::new())];
     }
@@ -66,7 +66,7 @@ fn pieces(index: usize, section: &Section, symbols: &BTreeMap<usize, Symbol>) ->
         .map(|s| (s.value, (s.value + s.size).min(section.size), &*s.name))
         .collect();
     functions.sort_unstable();
-    let mut out: Vec<Node> = Vec::new();
+    let mut out: Vec<ReachedPiece> = Vec::new();
     let mut covered = 0;
     for (start, end, name) in functions {
         match out.last_mut() {
@@ -214,7 +214,7 @@ impl<'a> Graph<'a> {
     }
 
     /// Relocations, branches that the assembler resolved, and falling through.
-    fn code(&mut self, m: usize, index: usize, section: &Section, listing: &[Instruction]) {
+    fn code(&mut self, m: usize, index: usize, section: &LoadedSection, listing: &[Instruction]) {
         for r in &section.relocs {
             let Some(from) = self.at(m, index, r.offset) else { continue };
             let end = covering(listing, r.offset).map_or(r.offset + 4, |i| i.at + i.len);
@@ -246,7 +246,7 @@ impl<'a> Graph<'a> {
     }
 
     /// Relocations of data, but those in `claimed`: (section, offset) of jump tables' entries.
-    fn data(&mut self, m: usize, index: usize, section: &Section, claimed: &BTreeSet<(usize, u64)>) {
+    fn data(&mut self, m: usize, index: usize, section: &LoadedSection, claimed: &BTreeSet<(usize, u64)>) {
         let Some(from) = self.at(m, index, 0) else { return };
         for r in section.relocs.iter().filter(|r| !claimed.contains(&(index, r.offset))) {
             let targets = self.targets(m, r.symbol, r.addend);
@@ -309,7 +309,7 @@ impl<'a> Graph<'a> {
         roots
     }
 
-    pub(super) fn module(&self, m: usize) -> Option<&'a Module> {
+    pub(super) fn module(&self, m: usize) -> Option<&'a ReachedObject> {
         self.inputs.modules.get(m)
     }
 }

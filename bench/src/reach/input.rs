@@ -26,7 +26,7 @@ pub(super) struct Reloc {
 
 /// A section that is loaded at run time; others have no place here.
 #[derive(Debug)]
-pub(super) struct Section {
+pub(super) struct LoadedSection {
     pub(super) name: String,
     pub(super) size: u64,
     pub(super) code: bool,
@@ -53,21 +53,21 @@ pub(super) struct Symbol {
 
 /// One relocatable object of the link. Indices of sections and symbols are the file's own.
 #[derive(Debug)]
-pub(super) struct Module {
+pub(super) struct ReachedObject {
     pub(super) bytes: Vec<u8>,
-    pub(super) sections: BTreeMap<usize, Section>,
+    pub(super) sections: BTreeMap<usize, LoadedSection>,
     pub(super) symbols: BTreeMap<usize, Symbol>,
 }
 
 /// All inputs of a link, in the linker's order.
 #[derive(Debug, Default)]
 pub(super) struct Inputs {
-    pub(super) modules: Vec<Module>,
+    pub(super) modules: Vec<ReachedObject>,
     /// Names that shared libraries define or ask for.
     pub(super) shared: BTreeSet<String>,
 }
 
-fn module(name: &str, bytes: Vec<u8>, groups: &mut BTreeSet<String>) -> Result<Module> {
+fn module(name: &str, bytes: Vec<u8>, groups: &mut BTreeSet<String>) -> Result<ReachedObject> {
     let mut sections = BTreeMap::new();
     let mut symbols = BTreeMap::new();
     {
@@ -95,7 +95,7 @@ fn module(name: &str, bytes: Vec<u8>, groups: &mut BTreeSet<String>) -> Result<M
             relocs.sort_by_key(|r| r.offset);
             sections.insert(
                 section.index().0,
-                Section {
+                LoadedSection {
                     name: section.name()?.to_owned(),
                     size: section.size(),
                     code: sh_flags.contains(elf::SHF_EXECINSTR),
@@ -127,7 +127,7 @@ fn module(name: &str, bytes: Vec<u8>, groups: &mut BTreeSet<String>) -> Result<M
             );
         }
     }
-    Ok(Module { bytes, sections, symbols })
+    Ok(ReachedObject { bytes, sections, symbols })
 }
 
 fn shared(bytes: &[u8], names: &mut BTreeSet<String>) -> Result<()> {

@@ -51,7 +51,7 @@ struct Functions {
 }
 
 /// What was found for one main.
-struct Row {
+struct ReachRow {
     text: [u64; 3],
     kept: Functions,
     reach: Functions,
@@ -61,7 +61,7 @@ struct Row {
     limits: Vec<(String, u64, u64)>,
 }
 
-impl Row {
+impl ReachRow {
     fn excess(&self) -> i64 {
         self.kept.bytes as i64 - self.reach.bytes as i64
     }
@@ -273,7 +273,7 @@ fn run_all(main: &Main, options: &Options, scratch: &Path) -> Vec<String> {
     failures
 }
 
-fn measure(corpus: &Corpus, options: &Options, main: &Main) -> Result<(Row, Vec<String>)> {
+fn measure(corpus: &Corpus, options: &Options, main: &Main) -> Result<(ReachRow, Vec<String>)> {
     let scratch = corpus.scratch(&format!("reach/{}", main.name))?;
     compile(main, &scratch)?;
     for (dir, file) in [("ours", &corpus.pruner), ("bin", &find_linker("lld")?)] {
@@ -290,7 +290,7 @@ fn measure(corpus: &Corpus, options: &Options, main: &Main) -> Result<(Row, Vec<
     let flags = format!("--prune-level={} --prune-strict --prune-report={}", options.level, report.display());
     run_ok(pruned.env("LTO_PRUNE_LINKER", find_linker("lld")?).env("LTO_PRUNE_FLAGS", flags), &scratch)?;
     let (reach, unclaimed) = reach(&trace, &scratch)?;
-    let row = Row {
+    let row = ReachRow {
         text: [
             text_size(&scratch.join("plain"))?,
             text_size(&scratch.join("gc"))?,
@@ -305,7 +305,7 @@ fn measure(corpus: &Corpus, options: &Options, main: &Main) -> Result<(Row, Vec<
 }
 
 /// What is kept beyond reach, and what is reached but not kept, by name.
-fn name_differences(name: &str, row: &Row) {
+fn name_differences(name: &str, row: &ReachRow) {
     println!("{name}: {} relative entries of data lead to code and are of no jump table", row.unclaimed);
     for (what, list) in [
         ("kept beyond reach", without(&row.kept, &row.reach)),

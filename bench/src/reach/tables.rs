@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::disassembly::Listing;
 use super::graph::{Graph, covering, relative};
-use super::input::Section;
+use super::input::LoadedSection;
 
 const PC32: u32 = 2;
 
@@ -40,7 +40,7 @@ fn bases(graph: &Graph<'_>, m: usize, listing: &Listing) -> BTreeMap<usize, BTre
 /// Tables of a section by their base: offset of each entry, and the piece and offset that it leads to.
 type Runs = BTreeMap<u64, Vec<(u64, usize, u64)>>;
 
-fn runs(graph: &Graph<'_>, m: usize, section: &Section, bases: &BTreeMap<u64, Vec<usize>>) -> Runs {
+fn runs(graph: &Graph<'_>, m: usize, section: &LoadedSection, bases: &BTreeMap<u64, Vec<usize>>) -> Runs {
     let mut out = Runs::new();
     let Some(module) = graph.module(m) else { return out };
     // The base of the run that we are in, and where the run goes on.

@@ -3,7 +3,7 @@
 //! Left out: what the entries say; only their bounds and relocations matter here (LSB, chapter 10.6).
 
 use super::graph::Graph;
-use super::input::Section;
+use super::input::LoadedSection;
 
 fn word(data: &[u8], at: u64) -> Option<u32> {
     let at = usize::try_from(at).ok()?;
@@ -11,7 +11,7 @@ fn word(data: &[u8], at: u64) -> Option<u32> {
 }
 
 /// Add the edges of one section: from each function to its table and to the personality of its CIE.
-pub(super) fn add(graph: &mut Graph<'_>, m: usize, section: &Section) {
+pub(super) fn add(graph: &mut Graph<'_>, m: usize, section: &LoadedSection) {
     let within =
         |start: u64, end: u64| section.relocs.iter().filter(move |r| r.offset >= start && r.offset < end);
     let mut at = 0;

@@ -20,7 +20,7 @@ const FDE: usize = 24;
 const CIE: [u8; 24] =
     [20, 0, 0, 0, 0, 0, 0, 0, 1, b'z', b'R', 0, 1, 0x78, 16, 1, 0x1b, 12, 7, 8, 0x90, 1, 0, 0];
 
-struct Section {
+struct WrittenSection {
     name: Vec<u8>,
     ty: u32,
     flags: u64,
@@ -124,7 +124,7 @@ pub(super) fn object(number: usize, objects: usize) -> Vec<u8> {
     // Each function of other objects is called: symbols that nothing refers to are roots.
     let mut uncalled = outside.each_ref().map(|symbols| symbols.iter());
     let inline = functions.get(FUNCTIONS..).unwrap_or(&[]);
-    let section = |name: Vec<u8>, ty: u32, flags: u64, data: Vec<u8>| Section {
+    let section = |name: Vec<u8>, ty: u32, flags: u64, data: Vec<u8>| WrittenSection {
         name,
         ty,
         flags,
@@ -134,7 +134,7 @@ pub(super) fn object(number: usize, objects: usize) -> Vec<u8> {
         align: 16,
         entry: 0,
     };
-    let mut sections: Vec<Section> = Vec::with_capacity(2 * defined + INLINE + 8);
+    let mut sections: Vec<WrittenSection> = Vec::with_capacity(2 * defined + INLINE + 8);
     let (mut frames, mut frame_relas) = (CIE.to_vec(), Vec::new());
     for function in 0..defined {
         let group = if function < FUNCTIONS { 0 } else { IN_GROUP };
@@ -142,7 +142,7 @@ pub(super) fn object(number: usize, objects: usize) -> Vec<u8> {
             let members = [1, code(function) as u32, code(function) as u32 + 1];
             let data = members.iter().flat_map(|word| word.to_le_bytes()).collect();
             let signature = functions.get(function).copied().unwrap_or(0);
-            sections.push(Section {
+            sections.push(WrittenSection {
                 link: 1,
                 info: signature,
                 align: 4,
@@ -175,7 +175,7 @@ pub(super) fn object(number: usize, objects: usize) -> Vec<u8> {
         );
         sections.push(section(text.clone().into_bytes(), 1, ALLOC_EXEC | group, bytes));
         let table = section(format!(".rela{text}").into_bytes(), 4, 0x40 | group, relas);
-        sections.push(Section { link: 1, info: code(function) as u32, align: 8, entry: 24, ..table });
+        sections.push(WrittenSection { link: 1, info: code(function) as u32, align: 8, entry: 24, ..table });
         let at = frames.len() as u64;
         frames.extend((FDE as u32 - 4).to_le_bytes());
         frames.extend((at as u32 + 4).to_le_bytes());
@@ -186,16 +186,16 @@ pub(super) fn object(number: usize, objects: usize) -> Vec<u8> {
     }
     let mut all = vec![
         section(Vec::new(), 0, 0, Vec::new()),
-        Section {
+        WrittenSection {
             link: 2,
             info: locals,
             align: 8,
             entry: 24,
             ..section(b".symtab".to_vec(), 2, 0, symbols.table)
         },
-        Section { align: 1, ..section(b".strtab".to_vec(), 3, 0, symbols.names) },
-        Section { align: 8, ..section(b".eh_frame".to_vec(), 1, 2, frames) },
-        Section {
+        WrittenSection { align: 1, ..section(b".strtab".to_vec(), 3, 0, symbols.names) },
+        WrittenSection { align: 8, ..section(b".eh_frame".to_vec(), 1, 2, frames) },
+        WrittenSection {
             link: 1,
             info: 3,
             align: 8,
@@ -204,12 +204,12 @@ pub(super) fn object(number: usize, objects: usize) -> Vec<u8> {
         },
     ];
     all.extend(sections);
-    all.push(Section { align: 1, ..section(b".shstrtab".to_vec(), 3, 0, Vec::new()) });
+    all.push(WrittenSection { align: 1, ..section(b".shstrtab".to_vec(), 3, 0, Vec::new()) });
     file(all)
 }
 
 /// The file of these sections, the last of which takes their names.
-fn file(mut sections: Vec<Section>) -> Vec<u8> {
+fn file(mut sections: Vec<WrittenSection>) -> Vec<u8> {
     let (mut names, mut at_names) = (vec![0], Vec::with_capacity(sections.len()));
     for section in &sections {
         at_names.push(names.len() as u32);

@@ -13,32 +13,32 @@ use crate::process::run_ok;
 use crate::symbols::text_size;
 use crate::table::{Table, count, publish_good};
 use crate::trace::report::State;
-use crate::trace::{self, Case, Outcome};
+use crate::trace::{self, TraceOutcome, TracedLink};
 use crate::{Options, Result, reach};
 use llvm::Llvm;
 
 /// Of the places where causes began, so many are named for each link.
 const ORIGINS: usize = 3;
 
-struct Row {
+struct SitesRow {
     name: String,
     /// Whether the C library is in it.
     is_static: bool,
     /// Whether it is a link of the corpus once more, without its exports.
     is_closed: bool,
-    outcome: Outcome,
+    outcome: TraceOutcome,
     llvm: Option<Llvm>,
     /// Bytes of `.text` at `sections`, `functions`, `pointers`.
     text: [u64; 3],
 }
 
-impl Row {
+impl SitesRow {
     fn ratio(&self) -> f64 {
         self.text[2] as f64 / self.text[1] as f64
     }
 }
 
-fn measure(corpus: &Corpus, options: &Options, case: &Case) -> Result<Row> {
+fn measure(corpus: &Corpus, options: &Options, case: &TracedLink) -> Result<SitesRow> {
     let outcome = trace::observe(corpus, case, options.hits)?;
     let link = &case.link;
     let scratch = corpus.scratch(&format!("sites/{}-{}", link.program, link.mode))?;
@@ -52,7 +52,7 @@ fn measure(corpus: &Corpus, options: &Options, case: &Case) -> Result<Row> {
         }
         *size = text_size(&output)?;
     }
-    Ok(Row {
+    Ok(SitesRow {
         name: link.name(),
         is_static: link.program.starts_with("static"),
         is_closed: link.mode.starts_with(trace::CLOSED),
@@ -66,7 +66,7 @@ fn percent(part: usize, of: usize) -> String {
     if of == 0 { "n/a".into() } else { format!("{:.1}%", 100.0 * part as f64 / of as f64) }
 }
 
-fn sites_table(rows: &[Row]) -> String {
+fn sites_table(rows: &[SitesRow]) -> String {
     let mut table = Table::new(&[
         "link",
         "sites",
@@ -98,7 +98,7 @@ fn sites_table(rows: &[Row]) -> String {
     table.as_str().to_owned()
 }
 
-fn causes_table(rows: &[Row]) -> String {
+fn causes_table(rows: &[SitesRow]) -> String {
     let causes = rows.iter().flat_map(|r| r.outcome.report.causes.keys());
     let causes: Vec<&str> =
         causes.map(String::as_str).collect::<std::collections::BTreeSet<_>>().into_iter().collect();
@@ -114,7 +114,7 @@ fn causes_table(rows: &[Row]) -> String {
 }
 
 /// Where overdefined sites' first cause began: the most frequent of each link.
-fn origins_table(rows: &[Row]) -> String {
+fn origins_table(rows: &[SitesRow]) -> String {
     let mut table = Table::new(&["link", "sites", "the first cause"]);
     for row in rows {
         let mut origins: BTreeMap<&str, usize> = BTreeMap::new();
@@ -131,7 +131,7 @@ fn origins_table(rows: &[Row]) -> String {
     table.as_str().to_owned()
 }
 
-fn functions_table(rows: &[Row]) -> String {
+fn functions_table(rows: &[SitesRow]) -> String {
     let mut table = Table::new(&[
         "link",
         "live code",
@@ -161,7 +161,7 @@ fn functions_table(rows: &[Row]) -> String {
 }
 
 /// The geometric mean of the ratios of `.text`.
-fn geometric_mean<'r>(rows: impl Iterator<Item = &'r Row>) -> String {
+fn geometric_mean<'r>(rows: impl Iterator<Item = &'r SitesRow>) -> String {
     let logarithms: Vec<f64> = rows.map(|r| r.ratio().ln()).collect();
     if logarithms.is_empty() {
         return "n/a".into();

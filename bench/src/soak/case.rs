@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::compiled::Compiled;
 use super::debug;
-use super::program::Program;
+use super::program::SoakProgram;
 use super::setup::Recipe;
 
 use crate::corpus::{Corpus, find_linker};
@@ -34,7 +34,7 @@ const REPEATED: usize = 20;
 const ILLEGAL_INSTRUCTION: i32 = 128 + 4;
 
 #[derive(Debug)]
-pub(crate) struct Tools {
+pub(crate) struct SoakTools {
     pub(crate) pruner: PathBuf,
     /// Short names, and where each is.
     pub(crate) linkers: Vec<String>,
@@ -47,8 +47,8 @@ pub(crate) struct Tools {
     compiled: Option<Compiled>,
 }
 
-impl Tools {
-    pub(crate) fn find(corpus: &Corpus, options: &Options) -> Result<Tools> {
+impl SoakTools {
+    pub(crate) fn find(corpus: &Corpus, options: &Options) -> Result<SoakTools> {
         let linkers: Vec<String> = if options.lto {
             // The only one behind which bitcode is pruned.
             vec!["lld".to_owned()]
@@ -59,7 +59,7 @@ impl Tools {
             options.linkers.clone()
         };
         let paths = linkers.iter().map(|l| find_linker(l)).collect::<Result<_>>()?;
-        Ok(Tools {
+        Ok(SoakTools {
             pruner: corpus.pruner.clone(),
             linkers,
             paths,
@@ -81,12 +81,12 @@ impl Tools {
 }
 
 #[derive(Debug)]
-pub(crate) enum Outcome {
+pub(crate) enum SoakOutcome {
     /// No difference; bytes of `.text`, what the report says, and sites that a trace saw and that are resolved.
     Same {
         plain: u64,
         pruned: u64,
-        report: Report,
+        report: SoakReport,
         sites: (usize, usize),
     },
     /// Nothing was compared, for the reason given.
@@ -118,17 +118,17 @@ fn owned(words: &[&str]) -> Vec<String> {
 
 /// What a report says of a link.
 #[derive(Debug, Default)]
-pub(crate) struct Report {
+pub(crate) struct SoakReport {
     /// Each has its name, its count and its bytes.
     pub(crate) limits: Vec<(String, u64, u64)>,
     /// Functions that live, that are stubs, that are gone.
     pub(crate) functions: [u64; 3],
 }
 
-impl Report {
-    fn read(path: &Path) -> Result<Report> {
+impl SoakReport {
+    fn read(path: &Path) -> Result<SoakReport> {
         let report = crate::report::read(path)?;
-        Ok(Report {
+        Ok(SoakReport {
             limits: crate::report::limits(&report),
             functions: ["live", "stubs", "dead"].map(|k| report["functions"][k].as_u64().unwrap_or(0)),
         })
@@ -155,7 +155,7 @@ fn traced(dir: &Path, recipe: &Recipe, plain: &Ran) -> Result<std::result::Resul
     let args = ["timeout", MORE_PATIENCE, "./a.traced"].map(OsStr::new);
     let run = trace::Run { args: &args, dir, stdout: &stdout, stderr: &stderr, limit: TRACED_HITS };
     let (map, report) = (dir.join("a.map"), dir.join("report.json"));
-    let files = trace::Files { plain: &program, map: &map, report: &report, dir };
+    let files = trace::ComparedFiles { plain: &program, map: &map, report: &report, dir };
     let outcome = trace::hold(&files, &run)?;
     let misses = outcome.misses("traced");
     if !misses.is_empty() {
@@ -168,7 +168,7 @@ fn traced(dir: &Path, recipe: &Recipe, plain: &Ran) -> Result<std::result::Resul
 }
 
 /// Compile in `dir`, or take what was compiled before; what a compiler that refuses says.
-fn compile(dir: &Path, program: &Program, recipe: &Recipe, tools: &Tools) -> Result<Option<String>> {
+fn compile(dir: &Path, program: &SoakProgram, recipe: &Recipe, tools: &SoakTools) -> Result<Option<String>> {
     let name = dir.file_name().unwrap_or_default().to_string_lossy();
     if let Some(compiled) = &tools.compiled
         && compiled.take(&name, program, recipe, dir)?
@@ -191,7 +191,12 @@ fn compile(dir: &Path, program: &Program, recipe: &Recipe, tools: &Tools) -> Res
 ///
 /// # Errors
 /// If a command can't be started or a file not be written.
-pub(crate) fn run(dir: &Path, program: &Program, recipe: &Recipe, tools: &Tools) -> Result<Outcome> {
+pub(crate) fn run(
+    dir: &Path,
+    program: &SoakProgram,
+    recipe: &Recipe,
+    tools: &SoakTools,
+) -> Result<SoakOutcome> {
     fs::create_dir_all(dir)?;
     for unit in &program.units {
         let extension = if unit.cplus { "cc" } else { "c" };
@@ -203,7 +208,7 @@ pub(crate) fn run(dir: &Path, program: &Program, recipe: &Recipe, tools: &Tools)
     }
     if let Some(text) = compile(dir, program, recipe, tools)? {
         eprintln!("{}: {text}", dir.display());
-        return Ok(Outcome::Idle("a compiler refuses it".into()));
+        return Ok(SoakOutcome::Idle("a compiler refuses it".into()));
     }
     let linker = tools.linker(&recipe.linker)?.to_string_lossy().into_owned();
     let environment = [("LTO_PRUNE_LINKER", &*linker), ("LTO_PRUNE_FLAGS", &*tools.flags)];
@@ -212,33 +217,37 @@ pub(crate) fn run(dir: &Path, program: &Program, recipe: &Recipe, tools: &Tools)
         let done = ran(dir, &command, environment)?;
         if done.status != 0 {
             let text = format!("library, {bin}: {}", first_lines(&done.stderr));
-            return Ok(if environment.is_empty() { Outcome::Idle(text) } else { Outcome::Red(text) });
+            return Ok(if environment.is_empty() { SoakOutcome::Idle(text) } else { SoakOutcome::Red(text) });
         }
     }
     let plain = ran(dir, &recipe.link_by("plain-bin", "a.plain"), &[])?;
     let pruned = ran(dir, &recipe.link_by("pruned-bin", "a.pruned"), &environment)?;
     if plain.status != 0 {
-        return Ok(Outcome::Idle(format!(
+        return Ok(SoakOutcome::Idle(format!(
             "{} alone fails: {}",
             recipe.linker,
             plain.stderr.lines().next().unwrap_or("")
         )));
     }
     if pruned.status != 0 {
-        return Ok(Outcome::Red(format!("link, status {}: {}", pruned.status, first_lines(&pruned.stderr))));
+        return Ok(SoakOutcome::Red(format!(
+            "link, status {}: {}",
+            pruned.status,
+            first_lines(&pruned.stderr)
+        )));
     }
     let said = plain.stderr.replace("a.plain", "a.pruned").replace("plain-bin/ld", &linker);
     if pruned.stderr.lines().any(|l| !said.lines().any(|k| k == l)) {
-        return Ok(Outcome::Red(format!("the link says more: {}", first_lines(&pruned.stderr))));
+        return Ok(SoakOutcome::Red(format!("the link says more: {}", first_lines(&pruned.stderr))));
     }
     let plain = ran(dir, &owned(&["timeout", PATIENCE, "./a.plain"]), &[])?;
     if plain.status == 124 {
-        return Ok(Outcome::Idle("it doesn't end".into()));
+        return Ok(SoakOutcome::Idle("it doesn't end".into()));
     }
     let pruned = ran(dir, &owned(&["timeout", MORE_PATIENCE, "./a.pruned"]), &[])?;
     // mold puts IRELATIVE relocations in read-only memory: the start code of a static program dies of them.
     if plain.status >= 128 && plain.stdout.is_empty() && pruned.status < 124 {
-        return Ok(Outcome::Idle(format!(
+        return Ok(SoakOutcome::Idle(format!(
             "linked plainly it dies before it prints anything, with status {}; pruned it does not",
             plain.status
         )));
@@ -247,7 +256,7 @@ pub(crate) fn run(dir: &Path, program: &Program, recipe: &Recipe, tools: &Tools)
     // A stub that ran is none of these.
     let by_stub = pruned.status == ILLEGAL_INSTRUCTION && plain.status != ILLEGAL_INSTRUCTION;
     if plain.status >= 128 && pruned.status >= 128 && plain.stdout == pruned.stdout && !by_stub {
-        return Ok(Outcome::Idle(format!("it dies, alone too, with status {}", plain.status)));
+        return Ok(SoakOutcome::Idle(format!("it dies, alone too, with status {}", plain.status)));
     }
     let red = if plain.status != pruned.status {
         // The last words may be those of a stub.
@@ -265,28 +274,28 @@ pub(crate) fn run(dir: &Path, program: &Program, recipe: &Recipe, tools: &Tools)
         for _ in 0..REPEATED {
             let again = ran(dir, &owned(&["timeout", PATIENCE, "./a.plain"]), &[])?;
             if (again.status, &again.stdout) != (plain.status, &plain.stdout) {
-                return Ok(Outcome::Idle("it does not do the same twice".into()));
+                return Ok(SoakOutcome::Idle("it does not do the same twice".into()));
             }
         }
-        return Ok(Outcome::Red(red));
+        return Ok(SoakOutcome::Red(red));
     }
     if recipe.has_debug_info()
         && let Some(text) = debug::difference(dir)?
     {
-        return Ok(Outcome::Red(text));
+        return Ok(SoakOutcome::Red(text));
     }
     let mut sites = (0, 0);
     if tools.trace && recipe.linker == "lld" {
         match traced(dir, recipe, &plain)? {
             Ok(seen) => sites = seen,
-            Err(text) => return Ok(Outcome::Red(text)),
+            Err(text) => return Ok(SoakOutcome::Red(text)),
         }
     }
-    Ok(Outcome::Same {
+    Ok(SoakOutcome::Same {
         sites,
         plain: text_size(&dir.join("a.plain"))?,
         pruned: text_size(&dir.join("a.pruned"))?,
-        report: Report::read(&dir.join("report.json"))?,
+        report: SoakReport::read(&dir.join("report.json"))?,
     })
 }
 
@@ -299,7 +308,7 @@ fn quoted(words: &[String]) -> String {
 }
 
 /// Copy a case to `to`, with a script that does it again: `LTO_PRUNE=... LINKER=... ./reproduce.sh`.
-pub(crate) fn keep(dir: &Path, to: &Path, recipe: &Recipe, tools: &Tools) -> Result<()> {
+pub(crate) fn keep(dir: &Path, to: &Path, recipe: &Recipe, tools: &SoakTools) -> Result<()> {
     if to.exists() {
         fs::remove_dir_all(to)?;
     }

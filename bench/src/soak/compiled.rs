@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::program::Program;
+use super::program::SoakProgram;
 use super::setup::Recipe;
 use crate::{Options, Result};
 
@@ -39,7 +39,7 @@ impl Compiled {
         Ok(Some(Compiled { dir: dir.clone(), versions }))
     }
 
-    fn made_of(&self, program: &Program, recipe: &Recipe) -> String {
+    fn made_of(&self, program: &SoakProgram, recipe: &Recipe) -> String {
         let mut text = self.versions.clone();
         for command in &recipe.compile {
             text.push_str(&command.join(" "));
@@ -52,7 +52,7 @@ impl Compiled {
     }
 
     /// Put what was compiled for the case `name` into the folder `to`; false if nothing was, or of something else.
-    pub(crate) fn take(&self, name: &str, program: &Program, recipe: &Recipe, to: &Path) -> Result<bool> {
+    pub(crate) fn take(&self, name: &str, program: &SoakProgram, recipe: &Recipe, to: &Path) -> Result<bool> {
         let from = self.dir.join(name);
         match fs::read(from.join(MADE_OF)) {
             Ok(text) if text == self.made_of(program, recipe).as_bytes() => {}
@@ -65,7 +65,7 @@ impl Compiled {
     }
 
     /// Keep what was compiled in `from` for the case `name`, in place of what was there.
-    pub(crate) fn keep(&self, name: &str, program: &Program, recipe: &Recipe, from: &Path) -> Result<()> {
+    pub(crate) fn keep(&self, name: &str, program: &SoakProgram, recipe: &Recipe, from: &Path) -> Result<()> {
         let (unfinished, to) = (self.dir.join(format!("{name}.{}", std::process::id())), self.dir.join(name));
         fs::create_dir(&unfinished)?;
         outputs(from, &unfinished)?;
@@ -94,8 +94,8 @@ mod tests {
     use super::*;
     use crate::soak::program::Unit;
 
-    fn program(text: &str) -> Program {
-        Program::new(vec![Unit::new("u0".into(), text.into(), false)], 0)
+    fn program(text: &str) -> SoakProgram {
+        SoakProgram::new(vec![Unit::new("u0".into(), text.into(), false)], 0)
     }
 
     fn recipe(option: &str) -> Recipe {

@@ -8,7 +8,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use super::program::{Program, Unit};
+use super::program::{SoakProgram, Unit};
 use super::rng::Rng;
 
 use crate::Result;
@@ -62,7 +62,7 @@ fn renamed(text: &str) -> String {
 ///
 /// # Errors
 /// If csmith isn't there, or fails.
-pub(crate) fn generate(seed: u64, scratch: &Path) -> Result<Program> {
+pub(crate) fn generate(seed: u64, scratch: &Path) -> Result<SoakProgram> {
     let mut rng = Rng::new(seed, 9);
     let live = csmith(seed, &mut rng, scratch)?;
     let dead = renamed(&csmith(seed.wrapping_add(1 << 40), &mut rng, scratch)?);
@@ -72,7 +72,7 @@ pub(crate) fn generate(seed: u64, scratch: &Path) -> Result<Program> {
         // gnu89: an inline function is defined where it is written.
         flags.extend(["-Dstatic=", "-fgnu89-inline"].map(str::to_owned));
     }
-    let mut program = Program::new(vec![Unit::new("u0".into(), text, false)], 0);
+    let mut program = SoakProgram::new(vec![Unit::new("u0".into(), text, false)], 0);
     program.flags = flags;
     Ok(program)
 }

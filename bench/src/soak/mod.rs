@@ -29,7 +29,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
-use case::{Outcome, Tools};
+use case::{SoakOutcome, SoakTools};
 use setup::Compiler;
 
 use crate::corpus::Corpus;
@@ -56,9 +56,9 @@ struct Totals {
 }
 
 impl Totals {
-    fn add(&mut self, name: &str, outcome: Outcome) {
+    fn add(&mut self, name: &str, outcome: SoakOutcome) {
         match outcome {
-            Outcome::Same { plain, pruned, report, sites } => {
+            SoakOutcome::Same { plain, pruned, report, sites } => {
                 self.links += 2;
                 self.sites = (self.sites.0 + sites.0, self.sites.1 + sites.1);
                 self.plain += plain;
@@ -73,8 +73,10 @@ impl Totals {
                     entry.1 += bytes;
                 }
             }
-            Outcome::Idle(reason) => self.idle.entry(reason).or_insert_with(|| (0, name.to_owned())).0 += 1,
-            Outcome::Red(text) => {
+            SoakOutcome::Idle(reason) => {
+                self.idle.entry(reason).or_insert_with(|| (0, name.to_owned())).0 += 1
+            }
+            SoakOutcome::Red(text) => {
                 self.links += 2;
                 self.red.push(format!("{name}: {text}"));
             }
@@ -83,7 +85,7 @@ impl Totals {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum SoakPrograms {
     /// The programs of `program`: functions, live and dead.
     Functions,
     /// The programs of `pointers`: addresses that are called.
@@ -93,39 +95,40 @@ pub(crate) enum Source {
     Twins,
 }
 
-impl Source {
-    pub(crate) fn parse(text: &str) -> Result<Source> {
+impl SoakPrograms {
+    pub(crate) fn parse(text: &str) -> Result<SoakPrograms> {
         match text {
-            "functions" => Ok(Source::Functions),
-            "pointers" => Ok(Source::Pointers),
-            "csmith" => Ok(Source::Csmith),
-            "twins" => Ok(Source::Twins),
+            "functions" => Ok(SoakPrograms::Functions),
+            "pointers" => Ok(SoakPrograms::Pointers),
+            "csmith" => Ok(SoakPrograms::Csmith),
+            "twins" => Ok(SoakPrograms::Twins),
             _ => Err("--programs=functions|pointers|csmith|twins".into()),
         }
     }
 
     /// What was asked for, or what suits the level.
-    fn of(options: &Options) -> Source {
-        let suits = if options.level == "pointers" { Source::Pointers } else { Source::Functions };
+    fn of(options: &Options) -> SoakPrograms {
+        let suits =
+            if options.level == "pointers" { SoakPrograms::Pointers } else { SoakPrograms::Functions };
         options.programs.unwrap_or(suits)
     }
 
     fn name(self) -> &'static str {
         match self {
-            Source::Functions => "functions",
-            Source::Pointers => "pointers",
-            Source::Csmith => "csmith",
-            Source::Twins => "twins",
+            SoakPrograms::Functions => "functions",
+            SoakPrograms::Pointers => "pointers",
+            SoakPrograms::Csmith => "csmith",
+            SoakPrograms::Twins => "twins",
         }
     }
 
     /// Of the folder in which a case is kept.
     fn prefix(self) -> &'static str {
         match self {
-            Source::Functions => "",
-            Source::Pointers => "pointers-",
-            Source::Csmith => "csmith-",
-            Source::Twins => "twins-",
+            SoakPrograms::Functions => "",
+            SoakPrograms::Pointers => "pointers-",
+            SoakPrograms::Csmith => "csmith-",
+            SoakPrograms::Twins => "twins-",
         }
     }
 }
@@ -147,13 +150,19 @@ fn scratch() -> Result<PathBuf> {
 }
 
 /// Everything that one seed is good for.
-fn soak(seed: u64, tools: &Tools, options: &Options, scratch: &Path, totals: &Mutex<Totals>) -> Result<()> {
-    let source = Source::of(options);
+fn soak(
+    seed: u64,
+    tools: &SoakTools,
+    options: &Options,
+    scratch: &Path,
+    totals: &Mutex<Totals>,
+) -> Result<()> {
+    let source = SoakPrograms::of(options);
     let program = match source {
-        Source::Csmith => csmith::generate(seed, scratch)?,
-        Source::Twins => twins::generate(seed),
-        Source::Functions => program::generate(seed),
-        Source::Pointers => pointers::generate(seed),
+        SoakPrograms::Csmith => csmith::generate(seed, scratch)?,
+        SoakPrograms::Twins => twins::generate(seed),
+        SoakPrograms::Functions => program::generate(seed),
+        SoakPrograms::Pointers => pointers::generate(seed),
     };
     let wanted = setup::Wanted { linkers: &tools.linkers, traced: options.trace, bitcode: options.lto };
     // Of gcc there is no bitcode.
@@ -165,7 +174,7 @@ fn soak(seed: u64, tools: &Tools, options: &Options, scratch: &Path, totals: &Mu
         let name = format!("{}{form}{seed}-{}", source.prefix(), compiler.name());
         let dir = scratch.join(&name);
         let outcome = case::run(&dir, &program, &recipe, tools)?;
-        if let Outcome::Red(text) = &outcome {
+        if let SoakOutcome::Red(text) = &outcome {
             let kept = tools.keep.join(&name);
             case::keep(&dir, &kept, &recipe, tools)?;
             eprintln!(
@@ -189,7 +198,7 @@ fn soak(seed: u64, tools: &Tools, options: &Options, scratch: &Path, totals: &Mu
 /// The command. True if nothing differed.
 pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
     let (from, to) = options.seeds.ok_or("--seeds=A..B is needed")?;
-    let tools = Tools::find(corpus, options)?;
+    let tools = SoakTools::find(corpus, options)?;
     let scratch = scratch()?;
     let start = Instant::now();
     let next = AtomicU64::new(from);
@@ -230,7 +239,7 @@ pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
 fn summary(options: &Options, totals: &Totals, from: u64, to: u64, seconds: u64) {
     println!(
         "seeds {from}..{to} ({}), --prune-level={}: {} programs, {} links, {seconds} s",
-        Source::of(options).name(),
+        SoakPrograms::of(options).name(),
         options.level,
         totals.programs,
         totals.links

@@ -30,7 +30,7 @@ impl Unit {
 }
 
 #[derive(Debug)]
-pub(crate) struct Program {
+pub(crate) struct SoakProgram {
     pub(crate) units: Vec<Unit>,
     /// Archives; some may be without members.
     pub(crate) archives: usize,
@@ -44,9 +44,9 @@ pub(crate) struct Program {
     pub(crate) hashless: bool,
 }
 
-impl Program {
-    pub(crate) fn new(units: Vec<Unit>, archives: usize) -> Program {
-        Program {
+impl SoakProgram {
+    pub(crate) fn new(units: Vec<Unit>, archives: usize) -> SoakProgram {
+        SoakProgram {
             units,
             archives,
             flags: Vec::new(),
@@ -94,7 +94,7 @@ pub(super) struct FunctionTable {
 
 /// The pieces of a unit while it grows.
 #[derive(Debug, Default)]
-pub(super) struct Draft {
+pub(super) struct UnitDraft {
     pub(super) cplus: bool,
     /// Tables, data and helpers: after the declarations, before the functions.
     pub(super) items: String,
@@ -106,7 +106,7 @@ pub(super) struct Draft {
 pub(super) struct Generator {
     pub(super) rng: Rng,
     pub(super) functions: Vec<Function>,
-    pub(super) drafts: Vec<Draft>,
+    pub(super) drafts: Vec<UnitDraft>,
     /// It makes names that occur only once.
     serial: usize,
 }
@@ -319,12 +319,12 @@ impl Generator {
     }
 }
 
-pub(crate) fn generate(seed: u64) -> Program {
+pub(crate) fn generate(seed: u64) -> SoakProgram {
     let mut rng = Rng::new(seed, 0);
     let units = rng.range(2, 4);
     let cplus = rng.one_in(3);
     let drafts = (0..units)
-        .map(|u| Draft { cplus: cplus && u > 0 && (u == 1 || rng.one_in(2)), ..Draft::default() })
+        .map(|u| UnitDraft { cplus: cplus && u > 0 && (u == 1 || rng.one_in(2)), ..UnitDraft::default() })
         .collect();
     let mut generator = Generator { rng, functions: Vec::new(), drafts, serial: 0 };
     generator.populate(units);
@@ -363,7 +363,7 @@ pub(crate) fn generate(seed: u64) -> Program {
         }
         out.push(unit);
     }
-    let mut program = Program::new(out, archives);
+    let mut program = SoakProgram::new(out, archives);
     program.hashless = generator.functions.iter().any(|f| matches!(f.form, Form::Assembly | Form::Ifunc));
     program.link_flags = link_flags;
     program

@@ -3,7 +3,7 @@
 //! Options that all units of a program must share (position independence, type hashes) are drawn for a program, the
 //! others for each unit, so that one link sees objects of several kinds and now and then of both compilers.
 
-use super::program::{Program, Unit};
+use super::program::{SoakProgram, Unit};
 use super::rng::Rng;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -228,7 +228,7 @@ impl Lto {
 }
 
 /// Draw the recipe for `program` of `seed`, mostly by `compiler`.
-pub(crate) fn draw(seed: u64, program: &Program, compiler: Compiler, wanted: Wanted<'_>) -> Recipe {
+pub(crate) fn draw(seed: u64, program: &SoakProgram, compiler: Compiler, wanted: Wanted<'_>) -> Recipe {
     let Wanted { linkers, traced, bitcode } = wanted;
     let mut lto = bitcode.then(|| Lto::new(seed));
     let mut rng = Rng::new(seed, 1 + compiler as u64);

@@ -7,7 +7,7 @@
 
 use std::fmt::Write as _;
 
-use super::program::{Program, Unit};
+use super::program::{SoakProgram, Unit};
 use super::rng::Rng;
 
 /// How the address of a function is formed.
@@ -77,7 +77,7 @@ struct Member {
     way: Way,
 }
 
-pub(crate) fn generate(seed: u64) -> Program {
+pub(crate) fn generate(seed: u64) -> SoakProgram {
     let mut rng = Rng::new(seed, 77);
     let units = rng.range(2, 4);
     let mut texts: Vec<String> = vec![PRELUDE.to_owned(); units];
@@ -164,7 +164,7 @@ pub(crate) fn generate(seed: u64) -> Program {
     );
     let mut all = vec![Unit::new("main".into(), main, false)];
     all.extend(texts.into_iter().enumerate().map(|(i, text)| Unit::new(format!("unit{i}"), text, false)));
-    Program { fold_one_in: 1, ..Program::new(all, 0) }
+    SoakProgram { fold_one_in: 1, ..SoakProgram::new(all, 0) }
 }
 
 #[cfg(test)]

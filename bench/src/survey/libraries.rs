@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Row, hash, look};
+use super::{SurveyRow, hash, look};
 use crate::corpus::Corpus;
 use crate::process::run_ok;
 use crate::{Options, Result};
@@ -87,7 +87,7 @@ fn is_archive(path: &Path) -> Result<bool> {
     Ok(magic == b"!<arch>\n")
 }
 
-pub(super) fn rows(corpus: &Corpus, options: &Options) -> Result<Vec<Row>> {
+pub(super) fn rows(corpus: &Corpus, options: &Options) -> Result<Vec<SurveyRow>> {
     let scratch = corpus.scratch("survey-libraries")?;
     let wanted = options.count.unwrap_or(COUNT);
     let mut having = 0;

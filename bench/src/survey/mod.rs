@@ -32,15 +32,15 @@ const ASSEMBLY: &str = "symbol-in-text";
 
 /// Bytes of monolithic sections of one kind.
 #[derive(Debug, Default, Clone)]
-struct Sum {
+struct SectionBytes {
     bytes: u64,
     divided: u64,
     /// Bytes that are whole, by limit.
     limits: BTreeMap<String, u64>,
 }
 
-impl Sum {
-    fn add(&mut self, other: &Sum) {
+impl SectionBytes {
+    fn add(&mut self, other: &SectionBytes) {
         self.bytes += other.bytes;
         self.divided += other.divided;
         for (limit, bytes) in &other.limits {
@@ -59,10 +59,10 @@ impl Sum {
 
 /// What was found of an archive.
 #[derive(Debug, Clone)]
-struct Row {
+struct SurveyRow {
     name: String,
     /// There is one for each of [`KINDS`].
-    sums: [Sum; 3],
+    sums: [SectionBytes; 3],
     whole: Whole,
     /// Objects of which emission failed, or the check of what was emitted.
     failed: Vec<String>,
@@ -81,10 +81,10 @@ pub(crate) fn hash(name: &str) -> u64 {
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
-fn sum(value: &Value) -> Sum {
+fn sum(value: &Value) -> SectionBytes {
     let number = |key: &str| value[key].as_u64().unwrap_or(0);
     let limits = value["whole"].as_object().into_iter().flatten();
-    Sum {
+    SectionBytes {
         bytes: number("bytes"),
         divided: number("divided"),
         limits: limits.map(|(name, bytes)| (name.clone(), bytes.as_u64().unwrap_or(0))).collect(),
@@ -92,7 +92,7 @@ fn sum(value: &Value) -> Sum {
 }
 
 /// Divide an archive and link it whole both ways, in `scratch`.
-fn look(corpus: &Corpus, name: &str, archive: &Path, scratch: &Path) -> Result<Row> {
+fn look(corpus: &Corpus, name: &str, archive: &Path, scratch: &Path) -> Result<SurveyRow> {
     let (plain, divided) = (scratch.join("plain"), scratch.join("divided"));
     for dir in [&plain, &divided] {
         fs::create_dir_all(dir)?;
@@ -134,16 +134,16 @@ fn look(corpus: &Corpus, name: &str, archive: &Path, scratch: &Path) -> Result<R
     });
     let failed = failed.map(|text| text.replace(&archive.display().to_string(), name)).collect();
     let sums = KINDS.map(|kind| sum(&report["sums"][kind]));
-    Ok(Row { name: name.to_owned(), sums, whole, failed })
+    Ok(SurveyRow { name: name.to_owned(), sums, whole, failed })
 }
 
 /// Sums, limits, whole links and failures of all rows.
-fn summary(rows: &[Row], body: &mut String) {
+fn summary(rows: &[SurveyRow], body: &mut String) {
     let mut table = Table::new(&["", "monolithic bytes", "divided", "share"]);
     let mut limits =
         Table::new(&["limit", "of", "bytes", "share", "in archives", "most of it in", "bytes there"]);
     for (i, kind) in KINDS.iter().enumerate() {
-        let mut total = Sum::default();
+        let mut total = SectionBytes::default();
         rows.iter().for_each(|row| total.add(&row.sums[i]));
         table.row(&[(*kind).to_owned(), count(total.bytes), count(total.divided), total.percent()]);
         if *kind == "code" && total.limit(ASSEMBLY) > 0 {
@@ -200,10 +200,11 @@ fn summary(rows: &[Row], body: &mut String) {
 }
 
 /// A row for each archive of which something is whole, most bytes of code first.
-fn each(rows: &[Row], body: &mut String) {
+fn each(rows: &[SurveyRow], body: &mut String) {
     let mut table =
         Table::new(&["archive", "code", "divided", "data", "divided", "limits of code", "whole link"]);
-    let mut sorted: Vec<&Row> = rows.iter().filter(|row| row.sums[0].divided < row.sums[0].bytes).collect();
+    let mut sorted: Vec<&SurveyRow> =
+        rows.iter().filter(|row| row.sums[0].divided < row.sums[0].bytes).collect();
     sorted.sort_by_key(|row| (std::cmp::Reverse(row.sums[0].bytes - row.sums[0].divided), row.name.clone()));
     for row in &sorted {
         let limits: Vec<String> =

@@ -10,7 +10,7 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::{Row, Sum, hash, look};
+use super::{SectionBytes, SurveyRow, hash, look};
 use crate::corpus::Corpus;
 use crate::process::{self, run_ok};
 use crate::table::{Table, count};
@@ -223,7 +223,7 @@ fn package(corpus: &Corpus, options: &Options, name: &'static str, scratch: &Pat
 }
 
 /// A row for each package and configuration.
-pub(super) fn rows(corpus: &Corpus, options: &Options) -> Result<Vec<Row>> {
+pub(super) fn rows(corpus: &Corpus, options: &Options) -> Result<Vec<SurveyRow>> {
     let scratch = corpus.scratch("survey-programs")?;
     let mut rows = Vec::new();
     for (number, name) in PACKAGES.iter().enumerate() {
@@ -260,11 +260,11 @@ pub(super) fn rows(corpus: &Corpus, options: &Options) -> Result<Vec<Row>> {
 }
 
 /// Sums for each configuration, with the limits of its code.
-pub(super) fn by_configuration(rows: &[Row], body: &mut String) {
+pub(super) fn by_configuration(rows: &[SurveyRow], body: &mut String) {
     let mut table = Table::new(&["configuration", "code", "divided", "data", "divided", "limits of code"]);
     for configuration in CONFIGURATIONS {
         let label = label(configuration);
-        let (mut code, mut data) = (Sum::default(), Sum::default());
+        let (mut code, mut data) = (SectionBytes::default(), SectionBytes::default());
         for row in rows.iter().filter(|row| row.name.ends_with(&format!(" {label}"))) {
             code.add(&row.sums[0]);
             data.add(&row.sums[1]);

@@ -11,12 +11,12 @@
 
 use std::collections::BTreeSet;
 
-use super::report::{Atom, Claim, Place, Report, State};
+use super::report::{Claim, InputPlace, State, TraceReport, TracedAtom};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Seen {
     /// In the program, at a place of an input if that is known.
-    Inside(Option<Place>, u64),
+    Inside(Option<InputPlace>, u64),
     /// The resolver of an IFUNC that the linked file asks for.
     Resolver,
     /// Outside, by its names; none: code made at run time.
@@ -26,7 +26,7 @@ pub(super) enum Seen {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Executed {
     pub(super) address: u64,
-    pub(super) place: Option<Place>,
+    pub(super) place: Option<InputPlace>,
     pub(super) jump: bool,
     pub(super) targets: Vec<Seen>,
     /// Symbols that the relocations of the caller name.
@@ -35,7 +35,7 @@ pub(super) struct Executed {
 
 /// What came of it. The sites are counted once each.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Comparison {
+pub(super) struct SiteComparison {
     /// Sites of calls and of jumps that left their function.
     pub(super) executed: usize,
     pub(super) resolved: usize,
@@ -59,13 +59,13 @@ pub(super) struct Miss {
     pub(super) what: &'static str,
     /// Address of the site in the plain program.
     pub(super) site: u64,
-    pub(super) place: Place,
+    pub(super) place: InputPlace,
     pub(super) caller: String,
     pub(super) target: String,
 }
 
-pub(super) fn compare(report: &Report, executed: &[Executed]) -> Comparison {
-    let mut comparison = Comparison::default();
+pub(super) fn compare(report: &TraceReport, executed: &[Executed]) -> SiteComparison {
+    let mut comparison = SiteComparison::default();
     for site in executed {
         let located = site.place.and_then(|place| Some((place, report.atom_at(place)?)));
         match located {
@@ -76,8 +76,8 @@ pub(super) fn compare(report: &Report, executed: &[Executed]) -> Comparison {
     comparison
 }
 
-impl Comparison {
-    fn add(&mut self, report: &Report, site: &Executed, place: Place, atom: usize) {
+impl SiteComparison {
+    fn add(&mut self, report: &TraceReport, site: &Executed, place: InputPlace, atom: usize) {
         let claim = report.claims.get(&place);
         let mut found = Vec::new();
         if report.atoms[atom].state != "kept" {
@@ -130,12 +130,12 @@ impl Comparison {
 }
 
 /// Whether the site has called one thing, that its function mentions.
-fn is_direct(report: &Report, site: &Executed) -> bool {
+fn is_direct(report: &TraceReport, site: &Executed) -> bool {
     match site.targets.as_slice() {
         [Seen::Outside(names)] => !names.is_disjoint(&site.mentions),
         [Seen::Inside(Some(place), _)] => {
             let target = report.atom_at(*place).and_then(|atom| report.atoms.get(atom));
-            let mentioned = |t: &Atom| t.symbols.iter().any(|s| site.mentions.contains(s));
+            let mentioned = |t: &TracedAtom| t.symbols.iter().any(|s| site.mentions.contains(s));
             // What an IFUNC's resolver chose has a name of its own.
             let chosen = !report.ifuncs.is_disjoint(&site.mentions);
             target.is_some_and(|t| t.place == *place && (chosen || mentioned(t)))
@@ -145,17 +145,17 @@ fn is_direct(report: &Report, site: &Executed) -> bool {
 }
 
 /// A jump to a place of its own function that is not where the function is entered.
-fn same_function(report: &Report, from: usize, to: usize, place: Place) -> bool {
+fn same_function(report: &TraceReport, from: usize, to: usize, place: InputPlace) -> bool {
     let function = |atom: usize| report.atoms[atom].function.unwrap_or(atom);
     function(from) == function(to) && place != report.atoms[function(to)].place
 }
 
 /// What is wrong with a target in the program, with its name.
 fn inside(
-    report: &Report,
+    report: &TraceReport,
     claim: Option<&Claim>,
     atom: usize,
-    place: Place,
+    place: InputPlace,
     stays: bool,
 ) -> Option<(&'static str, String)> {
     let name = || {
@@ -198,13 +198,13 @@ fn outside(claim: Option<&Claim>, names: &BTreeSet<String>) -> Option<(&'static 
 mod tests {
     use super::*;
 
-    const MAIN: Place = Place { module: 0, section: 1, offset: 0x20 };
-    const SITE: Place = Place { module: 0, section: 1, offset: 0x28 };
-    const CALLED: Place = Place { module: 0, section: 1, offset: 0x40 };
-    const OTHER: Place = Place { module: 1, section: 4, offset: 0 };
+    const MAIN: InputPlace = InputPlace { module: 0, section: 1, offset: 0x20 };
+    const SITE: InputPlace = InputPlace { module: 0, section: 1, offset: 0x28 };
+    const CALLED: InputPlace = InputPlace { module: 0, section: 1, offset: 0x40 };
+    const OTHER: InputPlace = InputPlace { module: 1, section: 4, offset: 0 };
 
-    fn atom(place: Place, name: &str, function: usize) -> Atom {
-        Atom {
+    fn atom(place: InputPlace, name: &str, function: usize) -> TracedAtom {
+        TracedAtom {
             place,
             size: 0x20,
             state: "kept".into(),
@@ -216,12 +216,12 @@ mod tests {
     }
 
     /// `main` has one site; `called` and, in another module, `other` exist.
-    fn report(claim: Option<Claim>) -> Report {
-        let mut report = Report {
+    fn report(claim: Option<Claim>) -> TraceReport {
+        let mut report = TraceReport {
             modules: vec![(None, "a.o".into()), (Some("lib.a".into()), "b.o".into())],
             atoms: vec![atom(MAIN, "main", 0), atom(CALLED, "called", 1), atom(OTHER, "other", 2)],
             claims: claim.into_iter().map(|c| (SITE, c)).collect(),
-            ..Report::default()
+            ..TraceReport::default()
         };
         report.index();
         report
@@ -247,7 +247,7 @@ mod tests {
         }]
     }
 
-    fn at(place: Place) -> Seen {
+    fn at(place: InputPlace) -> Seen {
         Seen::Inside(Some(place), 0x9000)
     }
 
@@ -272,7 +272,7 @@ mod tests {
     fn a_target_outside_the_set_is_a_miss() {
         let wrong = claim(State::Resolved, &[(1, Some(0x40))], &["exit"]);
         for target in
-            [at(OTHER), at(Place { offset: 0x44, ..CALLED }), Seen::Outside(["puts".to_owned()].into())]
+            [at(OTHER), at(InputPlace { offset: 0x44, ..CALLED }), Seen::Outside(["puts".to_owned()].into())]
         {
             assert_eq!(misses(Some(wrong.clone()), false, target), ["the target is not in the set"]);
         }
@@ -319,7 +319,7 @@ mod tests {
 
     #[test]
     fn a_jump_inside_its_function_is_no_call() {
-        let inner = at(Place { offset: 0x30, ..MAIN });
+        let inner = at(InputPlace { offset: 0x30, ..MAIN });
         let got = compare(&report(None), &ran(true, inner.clone()));
         assert_eq!((got.executed, got.tables, got.misses.len()), (0, 1, 0));
         // Leaving it is, and so is a jump to its own start.

@@ -2,7 +2,7 @@
 //!
 //! Nothing divides sections in a plain link, so an address in one is a place in the input. The map names file and section; of
 //! several sections of one name in one file it is the sizes and the bytes that tell which. Bytes are compared but for
-//! fields of relocations and what a linker may rewrite around them. A section that isn't told apart for certain has no
+//! fields of relocations and what a linker may rewrite around them. A section that isn't recognised for certain has no
 //! place, and whatever runs there is counted as such.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +12,7 @@ use std::path::Path;
 use object::read::archive::ArchiveFile;
 use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget, SectionFlags, elf};
 
-use super::report::{Place, Report};
+use super::report::{InputPlace, TraceReport};
 use crate::Result;
 
 /// Bytes before and after the start of a relocated field that a linker may rewrite: relaxed GOT loads, and TLS
@@ -41,10 +41,10 @@ struct Candidate {
 #[derive(Debug, Default)]
 pub(super) struct Layout {
     /// By address: size, and the start of the section.
-    sections: BTreeMap<u64, (u64, Place)>,
+    sections: BTreeMap<u64, (u64, InputPlace)>,
     /// By module and section: offset and symbol of each relocation.
     mentions: BTreeMap<(usize, u32), Vec<(u64, String)>>,
-    /// Sections of code that were not told apart.
+    /// Sections of code that were not distinguished.
     pub(super) unknown: Vec<Piece>,
 }
 
@@ -53,7 +53,7 @@ impl Layout {
     ///
     /// # Errors
     /// If a file can't be read.
-    pub(super) fn read(linked: &Path, map: &Path, dir: &Path, report: &Report) -> Result<Layout> {
+    pub(super) fn read(linked: &Path, map: &Path, dir: &Path, report: &TraceReport) -> Result<Layout> {
         let bytes = fs::read(linked)?;
         let file = object::File::parse(&*bytes)?;
         let mut by_file: BTreeMap<String, Vec<Piece>> = BTreeMap::new();
@@ -111,7 +111,7 @@ impl Layout {
                 };
                 match found {
                     Some(candidate) => {
-                        let place = Place { module, section: candidate.index, offset: 0 };
+                        let place = InputPlace { module, section: candidate.index, offset: 0 };
                         self.sections.insert(piece.address, (piece.size, place));
                         self.mentions.insert((module, candidate.index), candidate.mentions.clone());
                     }
@@ -122,14 +122,14 @@ impl Layout {
     }
 
     /// The place of an address; `None` if it is in no section that is known.
-    pub(super) fn place_of(&self, address: u64) -> Option<Place> {
+    pub(super) fn place_of(&self, address: u64) -> Option<InputPlace> {
         let (start, (size, place)) = self.sections.range(..=address).next_back()?;
         let offset = address - start;
-        (offset < *size).then_some(Place { offset, ..*place })
+        (offset < *size).then_some(InputPlace { offset, ..*place })
     }
 
     /// Symbols that the input's relocations name in `size` bytes from `place` on.
-    pub(super) fn mentions(&self, place: Place, size: u64) -> BTreeSet<String> {
+    pub(super) fn mentions(&self, place: InputPlace, size: u64) -> BTreeSet<String> {
         let range = place.offset..place.offset.saturating_add(size);
         let all = self.mentions.get(&(place.module, place.section)).into_iter().flatten();
         all.filter(|(at, _)| range.contains(at)).map(|(_, name)| name.clone()).collect()

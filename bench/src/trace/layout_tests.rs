@@ -8,7 +8,7 @@ use std::process::Command;
 use object::{Object, ObjectSymbol};
 
 use super::layout::Layout;
-use super::report::{Place, Report};
+use super::report::{InputPlace, TraceReport};
 use super::tests::scratch;
 
 /// Sections of one name: two of the same size that differ, and two that don't. `kept` is what main refers to.
@@ -33,7 +33,7 @@ fn run(command: &mut Command) {
 }
 
 /// Link `main.o` and `lib.a(helper.o)` in `dir`; the layout, and where each function is in program and input.
-fn link(dir: &Path, kept: &[&str], flags: &[&str]) -> (Layout, Vec<(String, u64, Option<Place>)>) {
+fn link(dir: &Path, kept: &[&str], flags: &[&str]) -> (Layout, Vec<(String, u64, Option<InputPlace>)>) {
     fs::write(dir.join("main.s"), assembly(kept)).unwrap();
     fs::write(
         dir.join("helper.c"),
@@ -48,7 +48,7 @@ fn link(dir: &Path, kept: &[&str], flags: &[&str]) -> (Layout, Vec<(String, u64,
     let link = ["main.o", "lib.a", "-e", "main", "-Map=map", "-o", "linked"];
     run(Command::new(lld).args(link).args(flags).current_dir(dir));
     let modules = vec![(None, "main.o".to_owned()), (Some("lib.a".to_owned()), "helper.o".to_owned())];
-    let report = Report { modules, ..Report::default() };
+    let report = TraceReport { modules, ..TraceReport::default() };
     let layout = Layout::read(&dir.join("linked"), &dir.join("map"), dir, &report).unwrap();
     let inputs = ["main.o", "helper.o"].map(|f| fs::read(dir.join(f)).unwrap());
     let inputs = inputs.each_ref().map(|bytes| object::File::parse(&**bytes).unwrap());
@@ -60,7 +60,7 @@ fn link(dir: &Path, kept: &[&str], flags: &[&str]) -> (Layout, Vec<(String, u64,
         let place = inputs.iter().enumerate().find_map(|(module, file)| {
             let here = file.symbols().find(|s| s.name() == Ok(name) && s.is_definition())?;
             let section = here.section_index()?.0 as u32;
-            Some(Place { module, section, offset: here.address() })
+            Some(InputPlace { module, section, offset: here.address() })
         });
         functions.push((name.to_owned(), symbol.address(), place));
     }
@@ -75,11 +75,11 @@ fn sections_of_one_name_are_told_apart() {
     assert_eq!(functions.len(), 7);
     for (name, address, place) in functions {
         assert_eq!(layout.place_of(address), place, "{name}");
-        let inside = place.map(|p| Place { offset: p.offset + 2, ..p });
+        let inside = place.map(|p| InputPlace { offset: p.offset + 2, ..p });
         assert_eq!(layout.place_of(address + 2), inside, "{name} + 2");
     }
     assert!(layout.unknown.is_empty());
-    let called = layout.mentions(Place { module: 0, section: 1, offset: 0 }, 5);
+    let called = layout.mentions(InputPlace { module: 0, section: 1, offset: 0 }, 5);
     assert_eq!(called.into_iter().collect::<Vec<_>>(), ["first"]);
     fs::remove_dir_all(dir).unwrap();
 }

@@ -30,25 +30,25 @@ use crate::corpus::{Corpus, Link, find_linker};
 use crate::process::run_ok;
 use crate::table::{Table, count, publish_good};
 use crate::{Options, Result, reach};
-use compare::{Comparison, Executed, Seen};
+use compare::{Executed, Seen, SiteComparison};
 use layout::Layout;
-use program::Program;
-use report::{Report, State};
+use program::TracedProgram;
+use report::{State, TraceReport};
 pub(crate) use tracer::Run;
-use tracer::{Target, Trace};
+use tracer::{CallTarget, Trace};
 
 /// A link, and how its program is run: by a check script, or alone.
 #[derive(Debug)]
-pub(crate) struct Case {
+pub(crate) struct TracedLink {
     pub(crate) link: Link,
     script: Option<PathBuf>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Outcome {
-    pub(crate) report: Report,
+pub(crate) struct TraceOutcome {
+    pub(crate) report: TraceReport,
     pub(crate) live: Live,
-    comparison: Comparison,
+    comparison: SiteComparison,
     trace: Trace,
     /// What ran and lies in no section that is known, by address and function.
     unplaced: Vec<String>,
@@ -75,7 +75,7 @@ impl Live {
     }
 }
 
-impl Outcome {
+impl TraceOutcome {
     /// Sites that ran, and of these the resolved ones.
     pub(crate) fn executed(&self) -> (usize, usize) {
         (self.comparison.executed, self.comparison.resolved)
@@ -125,10 +125,10 @@ fn closed(link: &Link) -> Option<Link> {
 ///
 /// # Errors
 /// If a main doesn't compile, or nothing is left.
-pub(crate) fn cases(corpus: &Corpus, only: &[String], mains: Mains) -> Result<Vec<Case>> {
+pub(crate) fn cases(corpus: &Corpus, only: &[String], mains: Mains) -> Result<Vec<TracedLink>> {
     let script = |link: &Link| Some(corpus.root.join("check").join(&link.program).with_extension("sh"));
     let both = corpus.links.iter().flat_map(|link| std::iter::once(link.clone()).chain(closed(link)));
-    let mut cases: Vec<Case> = both.map(|link| Case { script: script(&link), link }).collect();
+    let mut cases: Vec<TracedLink> = both.map(|link| TracedLink { script: script(&link), link }).collect();
     for name in reach::names(corpus)? {
         let wanted = mains == Mains::All || name.starts_with("static");
         // A main may have the name of a program.
@@ -136,7 +136,7 @@ pub(crate) fn cases(corpus: &Corpus, only: &[String], mains: Mains) -> Result<Ve
         let asked = only.contains(&format!("{name}/{}", reach::MODE)) || (only.contains(&name) && !program);
         if wanted && (asked || only.is_empty()) {
             let link = reach::record_link(corpus, &name, &corpus.scratch(&format!("mains/{name}"))?)?;
-            cases.push(Case { link, script: None });
+            cases.push(TracedLink { link, script: None });
         }
     }
     if cases.is_empty() { Err("no such program".into()) } else { Ok(cases) }
@@ -177,7 +177,7 @@ pub(crate) fn pruned_link(
 }
 
 /// Link plain and pruned, trace the plain program, and compare.
-pub(crate) fn observe(corpus: &Corpus, case: &Case, limit: u64) -> Result<Outcome> {
+pub(crate) fn observe(corpus: &Corpus, case: &TracedLink, limit: u64) -> Result<TraceOutcome> {
     let link = &case.link;
     let scratch = corpus.scratch(&folder(link))?;
     let (plain, map, json) = (scratch.join("plain"), scratch.join("map"), scratch.join("report.json"));
@@ -198,7 +198,7 @@ pub(crate) fn observe(corpus: &Corpus, case: &Case, limit: u64) -> Result<Outcom
     fs::create_dir(&run)?;
     let (stdout, stderr) = (scratch.join("transcript"), scratch.join("errors"));
     let run = Run { args: &args, dir: &run, stdout: &stdout, stderr: &stderr, limit };
-    let outcome = hold(&Files { plain: &plain, map: &map, report: &json, dir: &link.dir }, &run)?;
+    let outcome = hold(&ComparedFiles { plain: &plain, map: &map, report: &json, dir: &link.dir }, &run)?;
     if outcome.trace.status != 0 {
         let errors = String::from_utf8_lossy(&fs::read(stderr)?).into_owned();
         let status = outcome.trace.status;
@@ -209,7 +209,7 @@ pub(crate) fn observe(corpus: &Corpus, case: &Case, limit: u64) -> Result<Outcom
 
 /// What a comparison is made of.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Files<'a> {
+pub(crate) struct ComparedFiles<'a> {
     pub(crate) plain: &'a Path,
     /// lld wrote it for the plain link.
     pub(crate) map: &'a Path,
@@ -222,13 +222,13 @@ pub(crate) struct Files<'a> {
 ///
 /// # Errors
 /// If a file is missing or of another form, or the program can't be traced.
-pub(crate) fn hold(files: &Files<'_>, run: &Run<'_>) -> Result<Outcome> {
-    let report = Report::read(files.report)?;
-    let program = Program::read(files.plain)?;
+pub(crate) fn hold(files: &ComparedFiles<'_>, run: &Run<'_>) -> Result<TraceOutcome> {
+    let report = TraceReport::read(files.report)?;
+    let program = TracedProgram::read(files.plain)?;
     let layout = Layout::read(files.plain, files.map, files.dir, &report)?;
     let trace = tracer::trace(&program, run)?;
     let comparison = compare::compare(&report, &executed(&program, &layout, &report, &trace));
-    Ok(Outcome {
+    Ok(TraceOutcome {
         live: live(&program, &layout, &report),
         unplaced: comparison.unplaced.iter().map(|a| named(&program, *a)).collect(),
         uncovered: program.uncovered,
@@ -240,18 +240,18 @@ pub(crate) fn hold(files: &Files<'_>, run: &Run<'_>) -> Result<Outcome> {
     })
 }
 
-fn named(program: &Program, address: u64) -> String {
+fn named(program: &TracedProgram, address: u64) -> String {
     format!("{address:#x} in {}", program.function(address).unwrap_or("no function"))
 }
 
 /// What ran, in places of the inputs.
-fn executed(program: &Program, layout: &Layout, report: &Report, trace: &Trace) -> Vec<Executed> {
+fn executed(program: &TracedProgram, layout: &Layout, report: &TraceReport, trace: &Trace) -> Vec<Executed> {
     let mut out = Vec::new();
     for (&address, observed) in &trace.sites {
-        let seen = |target: &Target| match target {
-            Target::Inside(at) if program.resolvers.contains(at) => Seen::Resolver,
-            Target::Inside(at) => Seen::Inside(layout.place_of(*at), *at),
-            Target::Outside(names) => Seen::Outside(names.clone()),
+        let seen = |target: &CallTarget| match target {
+            CallTarget::Inside(at) if program.resolvers.contains(at) => Seen::Resolver,
+            CallTarget::Inside(at) => Seen::Inside(layout.place_of(*at), *at),
+            CallTarget::Outside(names) => Seen::Outside(names.clone()),
         };
         let place = layout.place_of(address);
         let caller = place.and_then(|p| report.atoms.get(report.atom_at(p)?));
@@ -266,12 +266,12 @@ fn executed(program: &Program, layout: &Layout, report: &Report, trace: &Trace) 
     out
 }
 
-fn is_jump(program: &Program, site: u64) -> bool {
+fn is_jump(program: &TracedProgram, site: u64) -> bool {
     program.sites.get(&site).is_some_and(|i| i.flow_control() == FlowControl::IndirectBranch)
 }
 
 /// Count the sites of what is kept.
-fn live(program: &Program, layout: &Layout, report: &Report) -> Live {
+fn live(program: &TracedProgram, layout: &Layout, report: &TraceReport) -> Live {
     let mut live = Live::default();
     for claim in report.claims.values() {
         *match claim.state {

@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt;
 use nix::unistd::Pid;
 use object::{Object, ObjectSegment, ObjectSymbol};
 
-use super::program::Program;
+use super::program::TracedProgram;
 
 /// Names by address, in one process.
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ impl Outside {
     pub(super) fn names(
         &mut self,
         address: u64,
-        program: &Program,
+        program: &TracedProgram,
         pid: Pid,
         bias: u64,
         memory: &File,

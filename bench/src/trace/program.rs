@@ -20,7 +20,7 @@ use crate::symbols::sized_functions;
 
 /// A linked program, addresses as in the file.
 #[derive(Debug)]
-pub(super) struct Program {
+pub(super) struct TracedProgram {
     /// Device and inode: which file a process runs.
     pub(super) identity: (u64, u64),
     pub(super) entry: u64,
@@ -42,16 +42,16 @@ pub(super) struct Program {
     pub(super) uncovered: u64,
 }
 
-impl Program {
+impl TracedProgram {
     /// Read the program at `path`.
     ///
     /// # Errors
     /// If it is no ELF file or can't be read.
-    pub(super) fn read(path: &Path) -> Result<Program> {
+    pub(super) fn read(path: &Path) -> Result<TracedProgram> {
         let bytes = fs::read(path)?;
         let metadata = fs::metadata(path)?;
         let file = object::File::parse(&*bytes).map_err(|e| format!("{}: {e}", path.display()))?;
-        let mut program = Program {
+        let mut program = TracedProgram {
             identity: (metadata.dev(), metadata.ino()),
             entry: file.entry(),
             extent: (u64::MAX, 0),

@@ -14,15 +14,15 @@ use crate::report::list;
 
 /// A place in an input: module by its position in the report, ELF section index, bytes from the start of the section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct InputPlace {
     pub(crate) module: usize,
     pub(crate) section: u32,
     pub(crate) offset: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Atom {
-    pub(crate) place: Place,
+pub(crate) struct TracedAtom {
+    pub(crate) place: InputPlace,
     pub(crate) size: u64,
     /// It is `kept`, `stub` or `dropped`.
     pub(crate) state: String,
@@ -54,30 +54,30 @@ pub(crate) struct Claim {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Report {
+pub(crate) struct TraceReport {
     /// As linkers name files: a path, or `ARCHIVE(MEMBER)`.
     pub(crate) modules: Vec<(Option<String>, String)>,
-    pub(crate) atoms: Vec<Atom>,
-    pub(crate) claims: BTreeMap<Place, Claim>,
+    pub(crate) atoms: Vec<TracedAtom>,
+    pub(crate) claims: BTreeMap<InputPlace, Claim>,
     pub(crate) ifuncs: BTreeSet<String>,
     /// Counts of the analysis, by name; `code live`, `code by_mentions` and `code stubs` are bytes.
     pub(crate) counts: BTreeMap<String, u64>,
     pub(crate) causes: BTreeMap<String, u64>,
     /// Atoms by place: first byte, with the position.
-    pub(super) places: BTreeMap<Place, usize>,
+    pub(super) places: BTreeMap<InputPlace, usize>,
 }
 
-impl Report {
+impl TraceReport {
     /// Read a report.
     ///
     /// # Errors
     /// If it isn't there, is of another form, or says that the originals were linked.
-    pub(crate) fn read(path: &Path) -> Result<Report> {
+    pub(crate) fn read(path: &Path) -> Result<TraceReport> {
         let root = crate::report::read(path)?;
         if root["pruned"] != Value::Bool(true) {
             return Err(format!("{}: the originals were linked", path.display()).into());
         }
-        let mut report = Report::default();
+        let mut report = TraceReport::default();
         for module in list(&root, "modules")? {
             report.modules.push((module["archive"].as_str().map(str::to_owned), text_of(module, "name")?));
         }
@@ -123,7 +123,7 @@ impl Report {
     }
 
     /// The atom that covers a place.
-    pub(crate) fn atom_at(&self, place: Place) -> Option<usize> {
+    pub(crate) fn atom_at(&self, place: InputPlace) -> Option<usize> {
         let (start, atom) = self.places.range(..=place).next_back()?;
         let same = (start.module, start.section) == (place.module, place.section);
         let size = self.atoms.get(*atom)?.size;
@@ -151,12 +151,13 @@ fn number(value: &Value, name: &str) -> Result<u64> {
     Ok(value[name].as_u64().ok_or_else(|| format!("the report has no {name} in {value}"))?)
 }
 
-fn read_atom(atom: &Value) -> Result<Atom> {
+fn read_atom(atom: &Value) -> Result<TracedAtom> {
     // A common symbol has no section.
     let section = atom["section_index"].as_u64().and_then(|i| u32::try_from(i).ok()).unwrap_or(u32::MAX);
-    let place = Place { module: number(atom, "module")? as usize, section, offset: number(atom, "offset")? };
+    let place =
+        InputPlace { module: number(atom, "module")? as usize, section, offset: number(atom, "offset")? };
     let symbols = list(atom, "symbols")?.iter().filter_map(|s| s.as_str().map(str::to_owned)).collect();
-    Ok(Atom {
+    Ok(TracedAtom {
         place,
         size: number(atom, "size")?,
         state: text_of(atom, "state")?,
@@ -167,8 +168,8 @@ fn read_atom(atom: &Value) -> Result<Atom> {
     })
 }
 
-fn read_site(site: &Value, atoms: &[Atom]) -> Result<(Place, Claim)> {
-    let place = Place {
+fn read_site(site: &Value, atoms: &[TracedAtom]) -> Result<(InputPlace, Claim)> {
+    let place = InputPlace {
         module: number(site, "module")? as usize,
         section: number(site, "section")? as u32,
         offset: number(site, "offset")?,

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::program::Program;
-use super::tracer::{self, Run, Target, Trace};
+use super::program::TracedProgram;
+use super::tracer::{self, CallTarget, Run, Trace};
 use crate::corpus::Link;
 
 pub(super) fn scratch(name: &str) -> PathBuf {
@@ -15,7 +15,7 @@ pub(super) fn scratch(name: &str) -> PathBuf {
     dir
 }
 
-fn compile(dir: &Path, flags: &[&str]) -> Program {
+fn compile(dir: &Path, flags: &[&str]) -> TracedProgram {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures/traced_calls/main.c");
     let binary = dir.join("main");
     let status = Command::new("gcc")
@@ -27,11 +27,11 @@ fn compile(dir: &Path, flags: &[&str]) -> Program {
         .status()
         .unwrap();
     assert!(status.success());
-    Program::read(&binary).unwrap()
+    TracedProgram::read(&binary).unwrap()
 }
 
 /// Run it traced; what it printed.
-fn run(program: &Program, dir: &Path, limit: u64) -> (Trace, String) {
+fn run(program: &TracedProgram, dir: &Path, limit: u64) -> (Trace, String) {
     let (stdout, stderr) = (dir.join("stdout"), dir.join("stderr"));
     let binary = dir.join("main");
     let args = [binary.as_os_str()];
@@ -42,16 +42,16 @@ fn run(program: &Program, dir: &Path, limit: u64) -> (Trace, String) {
 }
 
 /// Caller, callee and hits, by name, of the fixture's own functions.
-fn seen(program: &Program, trace: &Trace) -> BTreeMap<(String, String), u64> {
+fn seen(program: &TracedProgram, trace: &Trace) -> BTreeMap<(String, String), u64> {
     let mut out = BTreeMap::new();
     for (site, observed) in &trace.sites {
         let caller = program.function(*site).unwrap().to_owned();
         for (target, hits) in &observed.targets {
             let callee = match target {
-                Target::Inside(address) => program.function(*address).unwrap_or("unnamed").to_owned(),
-                Target::Outside(names) if names.contains("puts") => "puts".to_owned(),
-                Target::Outside(names) if names.contains("memcpy") => "memcpy".to_owned(),
-                Target::Outside(names) => format!("{names:?}"),
+                CallTarget::Inside(address) => program.function(*address).unwrap_or("unnamed").to_owned(),
+                CallTarget::Outside(names) if names.contains("puts") => "puts".to_owned(),
+                CallTarget::Outside(names) if names.contains("memcpy") => "memcpy".to_owned(),
+                CallTarget::Outside(names) => format!("{names:?}"),
             };
             *out.entry((caller.clone(), callee)).or_default() += hits;
         }

@@ -23,7 +23,7 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
 use super::outside::{Outside, read_word};
-use super::program::Program;
+use super::program::TracedProgram;
 use crate::Result;
 
 const BREAKPOINT: [u8; 1] = [0xcc];
@@ -33,7 +33,7 @@ const SI_KERNEL: i32 = 0x80;
 const AT_ENTRY: u64 = 9;
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Target {
+pub(super) enum CallTarget {
     /// The address is one of the program's file.
     Inside(u64),
     /// A function of a shared library by the names that it goes by; none: code made at run time.
@@ -44,7 +44,7 @@ pub(super) enum Target {
 pub(super) struct Observed {
     pub(super) hits: u64,
     /// The values say how often each was hit.
-    pub(super) targets: BTreeMap<Target, u64>,
+    pub(super) targets: BTreeMap<CallTarget, u64>,
 }
 
 #[derive(Debug, Default)]
@@ -78,7 +78,7 @@ struct Image {
 }
 
 struct Tracer<'p> {
-    program: &'p Program,
+    program: &'p TracedProgram,
     limit: u64,
     /// By process or thread; `None` is one that runs something else.
     images: HashMap<Pid, Option<Image>>,
@@ -89,7 +89,7 @@ struct Tracer<'p> {
 ///
 /// # Errors
 /// If the command can't be run, or the kernel refuses to trace it.
-pub(super) fn trace(program: &Program, run: &Run<'_>) -> Result<Trace> {
+pub(super) fn trace(program: &TracedProgram, run: &Run<'_>) -> Result<Trace> {
     // A shell that stops itself, so that it can be seized before it becomes the command.
     let mut command = Command::new("sh");
     command.args(["-c", "kill -STOP $$; exec \"$@\"", "sh"]).args(run.args).current_dir(run.dir);
@@ -213,7 +213,7 @@ impl Tracer<'_> {
 }
 
 impl Image {
-    fn open(pid: Pid, program: &Program) -> Option<Image> {
+    fn open(pid: Pid, program: &TracedProgram) -> Option<Image> {
         let file = fs::metadata(format!("/proc/{pid}/exe")).ok()?;
         if (file.dev(), file.ino()) != program.identity {
             return None;
@@ -226,7 +226,7 @@ impl Image {
         Some(Image { bias: entry.wrapping_sub(program.entry), memory, outside: Outside::default() })
     }
 
-    fn restore(&self, program: &Program, site: u64) -> Result<()> {
+    fn restore(&self, program: &TracedProgram, site: u64) -> Result<()> {
         match program.first_byte(site) {
             Some(byte) => Ok(self.memory.write_all_at(&[byte], site.wrapping_add(self.bias))?),
             None => Ok(()),
@@ -234,21 +234,21 @@ impl Image {
     }
 
     /// What a target at run time is; what a jump of `.plt` leads to, for one there.
-    fn name(&mut self, target: u64, program: &Program, pid: Pid) -> Target {
+    fn name(&mut self, target: u64, program: &TracedProgram, pid: Pid) -> CallTarget {
         let inside = |address: u64| {
             let address = address.wrapping_sub(self.bias);
             (program.extent.0..program.extent.1).contains(&address).then_some(address)
         };
         let Some(address) = inside(target) else {
-            return Target::Outside(self.outside.names(target, program, pid, self.bias, &self.memory));
+            return CallTarget::Outside(self.outside.names(target, program, pid, self.bias, &self.memory));
         };
-        let Some(slot) = program.plt.get(&address) else { return Target::Inside(address) };
+        let Some(slot) = program.plt.get(&address) else { return CallTarget::Inside(address) };
         if let Some(name) = program.slots.get(slot) {
-            return Target::Outside(BTreeSet::from([name.clone()]));
+            return CallTarget::Outside(BTreeSet::from([name.clone()]));
         }
         // An IFUNC of the program itself.
         let implementation = read_word(&self.memory, slot.wrapping_add(self.bias));
-        Target::Inside(implementation.and_then(inside).unwrap_or(address))
+        CallTarget::Inside(implementation.and_then(inside).unwrap_or(address))
     }
 }
 

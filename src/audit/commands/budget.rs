@@ -6,7 +6,7 @@
 
 use toml::{Table as Toml, Value};
 
-use crate::audit::attribute::{By, Item, Names, Sum, items, sums};
+use crate::audit::attribute::{AttributedSize, By, Item, ItemNames, items, sums};
 use crate::audit::find::{find, is_called, is_module};
 use crate::audit::model::{AuditedModule, Model};
 use crate::audit::table::{Answer, Cell, Table, count};
@@ -23,39 +23,41 @@ const TABLES: [(&str, By); 6] = [
 ];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Of {
+enum BudgetScope {
     Total,
     Bss,
     Named(&'static str, By, String),
 }
 
 /// The limits, in the order of the tables above and of their names.
-fn limits(path: &str, text: &str) -> Result<Vec<(Of, u64)>> {
+fn limits(path: &str, text: &str) -> Result<Vec<(BudgetScope, u64)>> {
     let error = |message: String| Error::new(Stage::Arguments, message).in_file(path);
     let file: Toml = toml::from_str(text).map_err(|e| error(format!("is no budget: {e}")))?;
     let mut found = Vec::new();
     for (key, value) in &file {
         match (key.as_str(), value) {
             ("total", value) => {
-                found.push((Of::Total, bytes(value).map_err(|e| error(format!("total: {e}")))?))
+                found.push((BudgetScope::Total, bytes(value).map_err(|e| error(format!("total: {e}")))?))
             }
-            ("bss", value) => found.push((Of::Bss, bytes(value).map_err(|e| error(format!("bss: {e}")))?)),
+            ("bss", value) => {
+                found.push((BudgetScope::Bss, bytes(value).map_err(|e| error(format!("bss: {e}")))?))
+            }
             (key, Value::Table(names)) => {
                 let Some((key, by)) = TABLES.iter().find(|t| t.0 == key) else {
                     return Err(error(unknown(key)));
                 };
                 for (name, value) in names {
                     let most = bytes(value).map_err(|e| error(format!("[{key}] {name}: {e}")))?;
-                    found.push((Of::Named(key, *by, name.clone()), most));
+                    found.push((BudgetScope::Named(key, *by, name.clone()), most));
                 }
             }
             (key, _) => return Err(error(unknown(key))),
         }
     }
-    let rank = |of: &Of| match of {
-        Of::Total => 0,
-        Of::Bss => 1,
-        Of::Named(key, ..) => 2 + TABLES.iter().position(|t| t.0 == *key).unwrap_or(0),
+    let rank = |of: &BudgetScope| match of {
+        BudgetScope::Total => 0,
+        BudgetScope::Bss => 1,
+        BudgetScope::Named(key, ..) => 2 + TABLES.iter().position(|t| t.0 == *key).unwrap_or(0),
     };
     found.sort_by_key(|(of, _)| rank(of));
     if found.is_empty() {
@@ -119,9 +121,9 @@ pub(crate) fn answer(model: &Model<'_>, path: &str, text: &str) -> Result<Answer
     for (of, most) in limits {
         let mut is_there = true;
         let (size, kind, name) = match &of {
-            Of::Total => (model.file_size.unwrap_or(0) as i64, "total", ""),
-            Of::Bss => (zero as i64, "bss", ""),
-            Of::Named(kind, by, name) => {
+            BudgetScope::Total => (model.file_size.unwrap_or(0) as i64, "total", ""),
+            BudgetScope::Bss => (zero as i64, "bss", ""),
+            BudgetScope::Named(kind, by, name) => {
                 let found = named(model, &all, *by, name);
                 is_there = found.is_some();
                 (found.unwrap_or(0), *kind, name.as_str())
@@ -176,7 +178,7 @@ fn named(model: &Model<'_>, items: &[Item], by: By, name: &str) -> Option<i64> {
     if by == By::Symbol {
         let atoms = find(model, name).ok()?;
         let of = |i: &&Item| i.atom.is_some_and(|a| atoms.binary_search(&a).is_ok());
-        let shown = Names::new(model, by, 1);
+        let shown = ItemNames::new(model, by, 1);
         let is_shared =
             |i: &Item| i.atom.and_then(|a| model.atoms.get(a as usize)).is_some_and(|a| !a.shares.is_empty());
         // Of what several symbols share only what has the name.
@@ -192,13 +194,16 @@ fn named(model: &Model<'_>, items: &[Item], by: By, name: &str) -> Option<i64> {
     // A namespace is as deep as it is written.
     let depth = if by == By::Namespace { name.split("::").count() } else { 1 };
     let all = sums(model, items, by, depth);
-    let module = |s: &Sum| s.module.filter(|_| by == By::Module).and_then(|m| model.modules.get(m as usize));
-    let literally = |s: &&Sum| s.name == name || module(s).is_some_and(|m| is_module(m, name));
-    let by_pattern = |s: &&Sum| {
+    let module = |s: &AttributedSize| {
+        s.module.filter(|_| by == By::Module).and_then(|m| model.modules.get(m as usize))
+    };
+    let literally = |s: &&AttributedSize| s.name == name || module(s).is_some_and(|m| is_module(m, name));
+    let by_pattern = |s: &&AttributedSize| {
         let matches = |s: &str| glob.matches(s.as_bytes());
         matches(&s.name) || module(s).is_some_and(|m| ends(m).iter().any(|e| matches(e)))
     };
-    let bytes = |found: Vec<&Sum>| (!found.is_empty()).then(|| found.iter().map(|s| s.bytes).sum());
+    let bytes =
+        |found: Vec<&AttributedSize>| (!found.is_empty()).then(|| found.iter().map(|s| s.bytes).sum());
     bytes(all.iter().filter(literally).collect()).or_else(|| bytes(all.iter().filter(by_pattern).collect()))
 }
 
@@ -249,10 +254,10 @@ mod tests {
     fn files() {
         let found =
             limits("b", "bss = 1\ntotal = \"1 k\"\n[symbol]\nx = 2\n[section]\n\".text\" = 3\n").unwrap();
-        let named = |key, by, name: &str| Of::Named(key, by, name.to_owned());
+        let named = |key, by, name: &str| BudgetScope::Named(key, by, name.to_owned());
         let expected = [
-            (Of::Total, 1000),
-            (Of::Bss, 1),
+            (BudgetScope::Total, 1000),
+            (BudgetScope::Bss, 1),
             (named("section", By::Section, ".text"), 3),
             (named("symbol", By::Symbol, "x"), 2),
         ];

@@ -1,22 +1,22 @@
 //! `audit diff`: what two links differ in, by name. The differences add up to that of the files, which is checked.
 
 use crate::audit::args::{ROWS, Request, rows};
-use crate::audit::attribute::{By, Sum, items, sums};
+use crate::audit::attribute::{AttributedSize, By, items, sums};
 use crate::audit::matching::{self, Matched};
 use crate::audit::model::{AuditedModule, Model};
 use crate::audit::table::{Answer, Cell, Table, count};
 use crate::error::{Error, Result, Stage};
 
 /// What is of one module or archive in both links is one thing: its number there, by position; see [`matching`].
-struct Files {
+struct MatchedFiles {
     modules: Matched,
     archives: Matched,
 }
 
-impl Files {
-    fn new(old: &Model<'_>, new: &Model<'_>) -> Files {
+impl MatchedFiles {
+    fn new(old: &Model<'_>, new: &Model<'_>) -> MatchedFiles {
         let modules = |model: &Model<'_>| model.modules.iter().map(AuditedModule::full).collect::<Vec<_>>();
-        Files {
+        MatchedFiles {
             modules: matching::files(&modules(old), &modules(new)),
             archives: matching::files(&archives(old), &archives(new)),
         }
@@ -33,16 +33,21 @@ fn archives(model: &Model<'_>) -> Vec<String> {
 }
 
 /// A name, the number of the file that it is of, if it is of one, and the bytes.
-type Named = (String, Option<u32>, i64);
+type NamedBytes = (String, Option<u32>, i64);
 
 /// By name and file, each once.
-fn named(model: &Model<'_>, files: &Files, is_old: bool, request: &Request) -> Result<Vec<Named>> {
+fn named(
+    model: &Model<'_>,
+    files: &MatchedFiles,
+    is_old: bool,
+    request: &Request,
+) -> Result<Vec<NamedBytes>> {
     let items = items(model, request.bss)?;
     let list = sums(model, &items, request.by, request.depth.unwrap_or(1));
     let side =
         |matched: &Matched, at: usize| if is_old { &matched.old } else { &matched.new }.get(at).copied();
     let archives = archives(model);
-    let of = |sum: &Sum| match request.by {
+    let of = |sum: &AttributedSize| match request.by {
         By::Symbol => (sum.name.clone(), sum.module.and_then(|m| side(&files.modules, m as usize))),
         By::Module => match sum.module.and_then(|m| side(&files.modules, m as usize)) {
             Some(file) => (String::new(), Some(file)),
@@ -54,14 +59,14 @@ fn named(model: &Model<'_>, files: &Files, is_old: bool, request: &Request) -> R
         },
         _ => (sum.name.clone(), None),
     };
-    let mut found: Vec<Named> = Vec::with_capacity(list.len());
+    let mut found: Vec<NamedBytes> = Vec::with_capacity(list.len());
     for sum in &list {
         let (name, file) = of(sum);
         found.push((name, file, sum.bytes));
     }
     found.sort_unstable();
     // Of two things of one name the bytes are told together.
-    let mut joined: Vec<Named> = Vec::with_capacity(found.len());
+    let mut joined: Vec<NamedBytes> = Vec::with_capacity(found.len());
     for (name, file, bytes) in found {
         match joined.last_mut() {
             Some(last) if (&last.0, last.1) == (&name, file) => last.2 += bytes,
@@ -76,9 +81,9 @@ fn named(model: &Model<'_>, files: &Files, is_old: bool, request: &Request) -> R
 /// # Errors
 /// A report says nothing of its file, or the differences don't add up.
 pub(crate) fn answer(old: &Model<'_>, new: &Model<'_>, request: &Request) -> Result<Answer> {
-    let files = Files::new(old, new);
+    let files = MatchedFiles::new(old, new);
     let (before, after) = (named(old, &files, true, request)?, named(new, &files, false, request)?);
-    let total = |list: &[Named]| list.iter().map(|r| r.2).sum::<i64>();
+    let total = |list: &[NamedBytes]| list.iter().map(|r| r.2).sum::<i64>();
     let (old_total, new_total) = (total(&before), total(&after));
     let mut changes: Vec<(String, String, i64, i64)> = Vec::new();
     let (mut one, mut two) = (before.into_iter().peekable(), after.into_iter().peekable());
@@ -91,7 +96,7 @@ pub(crate) fn answer(old: &Model<'_>, new: &Model<'_>, request: &Request) -> Res
         };
         let left = if order.is_le() { one.next() } else { None };
         let right = if order.is_ge() { two.next() } else { None };
-        let bytes = |row: &Option<Named>| row.as_ref().map_or(0, |r| r.2);
+        let bytes = |row: &Option<NamedBytes>| row.as_ref().map_or(0, |r| r.2);
         let (from, to) = (bytes(&left), bytes(&right));
         let Some((name, file, _)) = left.or(right) else { continue };
         let names = if request.by == By::Archive { &files.archives.names } else { &files.modules.names };

@@ -9,7 +9,7 @@ use crate::audit::table::{Answer, Cell, Table, count};
 
 const COLUMNS: [&str; 6] = ["retained", "%", "own", "atoms", "symbol", "module"];
 
-struct Found<'m, 'a> {
+struct DominatedSizes<'m, 'a> {
     model: &'m Model<'a>,
     dominators: Dominators,
     bytes: Vec<u64>,
@@ -25,7 +25,7 @@ pub(crate) fn answer(model: &Model<'_>, request: &Request) -> Answer {
     let dominators = Dominators::new(&model.graph());
     let bytes = dominators.retained(&weights(model));
     let atoms = dominators.retained(&vec![1; model.atoms.len() + 1]);
-    let found = Found { model, dominators, bytes, atoms };
+    let found = DominatedSizes { model, dominators, bytes, atoms };
     let table = match request.depth {
         Some(depth) => found.tree(depth, rows(request, 5)),
         None => {
@@ -47,7 +47,7 @@ pub(crate) fn answer(model: &Model<'_>, request: &Request) -> Answer {
     }
 }
 
-impl Found<'_, '_> {
+impl DominatedSizes<'_, '_> {
     fn total(&self) -> u64 {
         self.bytes.first().copied().unwrap_or(0)
     }

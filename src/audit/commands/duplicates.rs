@@ -1,4 +1,4 @@
-//! `audit duplicates`: the same code or data in several places of the program. What the linker joined is told apart from
+//! `audit duplicates`: the same code or data in several places of the program. What the linker joined is distinguished from
 //! what takes room twice: constants that it merges by itself, and code that it was asked to fold.
 
 use crate::audit::args::{ROWS, Request, rows};

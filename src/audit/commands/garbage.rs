@@ -3,7 +3,7 @@
 
 use crate::audit::args::{ROWS, Request, rows};
 use crate::audit::attribute::{By, Item, divide, sums};
-use crate::audit::model::{Atom, Model, State};
+use crate::audit::model::{Atom, AtomState, Model};
 use crate::audit::table::{Answer, Cell, Format, Table, count};
 
 /// Why something isn't in the program.
@@ -21,14 +21,14 @@ const REASONS: [(&str, &str); 6] = [
 
 fn reason(atom: &Atom<'_>) -> Option<usize> {
     match atom.state {
-        State::Kept => None,
+        AtomState::Kept => None,
         _ if atom.size == 0 => None,
-        State::Stub => Some(3),
-        State::Dropped if atom.discarded => Some(0),
-        State::Dropped if atom.kind == "debug" => Some(4),
-        State::Dropped if atom.kind == "non-alloc" && atom.linker_live => Some(5),
-        State::Dropped if atom.linker_live => Some(2),
-        State::Dropped => Some(1),
+        AtomState::Stub => Some(3),
+        AtomState::Dropped if atom.discarded => Some(0),
+        AtomState::Dropped if atom.kind == "debug" => Some(4),
+        AtomState::Dropped if atom.kind == "non-alloc" && atom.linker_live => Some(5),
+        AtomState::Dropped if atom.linker_live => Some(2),
+        AtomState::Dropped => Some(1),
     }
 }
 

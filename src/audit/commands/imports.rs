@@ -12,10 +12,10 @@ use crate::audit::model::{Definer, GraphEdge, Model};
 use crate::audit::table::{Answer, Cell, Table, count};
 
 /// Symbols, atoms that refer to them.
-type Sum = (u64, u64);
+type ImportCount = (u64, u64);
 
 pub(crate) fn answer(model: &Model<'_>, request: &Request) -> Answer {
-    let mut sums: BTreeMap<&str, Sum> = BTreeMap::new();
+    let mut sums: BTreeMap<&str, ImportCount> = BTreeMap::new();
     let mut imports: Vec<(bool, &[GraphEdge], String, &str)> = Vec::new();
     for (import, of_this) in model.used_imports() {
         let sum = sums.entry(import.definer.name()).or_default();
@@ -24,7 +24,7 @@ pub(crate) fn answer(model: &Model<'_>, request: &Request) -> Answer {
         let foreign = !matches!(import.definer, Definer::Library(_));
         imports.push((foreign, of_this, name, import.definer.name()));
     }
-    let mut libraries: Vec<(&str, Sum)> = sums.into_iter().collect();
+    let mut libraries: Vec<(&str, ImportCount)> = sums.into_iter().collect();
     libraries.sort_by_key(|(_, sum)| std::cmp::Reverse(sum.0));
     let mut by_library = Table::new("libraries", "by who defines them", &["symbols", "atoms", "defined by"]);
     for (library, (symbols, atoms)) in &libraries {

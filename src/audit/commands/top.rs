@@ -1,7 +1,7 @@
 //! `audit top`: what the bytes of the linked file are, the largest first. The lines add up to the length of the file.
 
 use crate::audit::args::{ROWS, Request, rows};
-use crate::audit::attribute::{By, Sum, items, sums};
+use crate::audit::attribute::{AttributedSize, By, items, sums};
 use crate::audit::model::Model;
 use crate::audit::table::{Answer, Cell, Table, count};
 use crate::error::Result;
@@ -47,7 +47,7 @@ pub(crate) fn answer(model: &Model<'_>, request: &Request) -> Result<Answer> {
     Ok(answer)
 }
 
-fn grouped(model: &Model<'_>, sums: &[Sum], by: By, total: i64) -> Table {
+fn grouped(model: &Model<'_>, sums: &[AttributedSize], by: By, total: i64) -> Table {
     let column = By::ALL.iter().find(|b| b.1 == by).map_or("name", |b| b.0);
     let by_symbol = by == By::Symbol;
     let mut columns = vec!["bytes", "%"];

@@ -10,8 +10,8 @@ use crate::audit::commands::dominators::weights;
 use crate::audit::demangle::demangle;
 use crate::audit::find::{find, find_or_import, is_main, matching};
 use crate::audit::graph::cut::cut;
-use crate::audit::graph::{Arc, Graph, NONE, ROOT};
-use crate::audit::model::{Model, State};
+use crate::audit::graph::{Graph, NONE, NumberedEdge, ROOT};
+use crate::audit::model::{AtomState, Model};
 use crate::audit::table::{Answer, Cell, Table, count};
 use crate::error::{Error, Result, Stage};
 
@@ -31,7 +31,7 @@ impl<'m, 'a> Question<'m, 'a> {
     fn new(model: &'m Model<'a>, from: &[u32], to: &[u32], stays: &[u32]) -> Self {
         let whole = model.graph_with_imports();
         let behind = whole.nodes() as u32;
-        let mut arcs: Vec<Arc> = Vec::new();
+        let mut arcs: Vec<NumberedEdge> = Vec::new();
         for node in 0..behind {
             if node != ROOT || from.is_empty() {
                 arcs.extend(whole.out(node).map(|(target, number)| (node, target, number)));
@@ -92,7 +92,7 @@ impl<'m, 'a> Question<'m, 'a> {
         (kind, at, edge.count.into())
     }
 
-    fn references(&self, name: &'static str, title: &str, edges: &[Arc]) -> Table {
+    fn references(&self, name: &'static str, title: &str, edges: &[NumberedEdge]) -> Table {
         let mut table = Table::new(name, title, &["reference", "place", "places", "from", "to"]);
         for (from, to, number) in edges {
             let (kind, at, places) = self.reference(*number);
@@ -104,7 +104,7 @@ impl<'m, 'a> Question<'m, 'a> {
         table
     }
 
-    fn steps(&self, path: &[Arc], table: &mut Table, number: Option<u64>) {
+    fn steps(&self, path: &[NumberedEdge], table: &mut Table, number: Option<u64>) {
         for (from, to, edge) in path.iter().filter(|a| a.1 != self.to) {
             let (kind, at, _) = self.reference(*edge);
             let at = if *from == ROOT && at.is_empty() { self.place_of(*to) } else { at };
@@ -123,7 +123,7 @@ pub(crate) fn why(model: &Model<'_>, name: &str, request: &Request) -> Result<An
     let found = find_or_import(model, name)?;
     let mut answer = Answer::default();
     // What is imported is what lives refers to.
-    let is_live = |a: &u32| model.atoms.get(*a as usize).is_none_or(|a| a.state != State::Dropped);
+    let is_live = |a: &u32| model.atoms.get(*a as usize).is_none_or(|a| a.state != AtomState::Dropped);
     let targets: Vec<u32> = found.iter().copied().filter(is_live).collect();
     describe(model, &found, &mut answer);
     answer.facts = vec![("symbol", name.into()), ("kept", (!targets.is_empty()).into())];
@@ -153,7 +153,7 @@ pub(crate) fn why(model: &Model<'_>, name: &str, request: &Request) -> Result<An
     // What goes is counted with nothing that stays by itself, as `dominators` does.
     let (bytes, atoms) = Question::new(model, &[], &targets, &[]).goes(direct);
     let edges = (0..question.to).flat_map(|n| question.graph.out(n).map(move |e| (n, e.0, e.1)));
-    let edges: Vec<Arc> = edges.filter(|a| direct(a.0, a.1, a.2)).collect();
+    let edges: Vec<NumberedEdge> = edges.filter(|a| direct(a.0, a.1, a.2)).collect();
     let holders = edges.len() as u64;
     answer.lines.push(format!(
         "{} hold{} it directly; without {} {} bytes go, {}",
@@ -229,7 +229,7 @@ fn describe(model: &Model<'_>, found: &[u32], answer: &mut Answer) {
     const MOST: usize = 5;
     // What is kept is of more interest.
     let mut found = found.to_vec();
-    found.sort_by_key(|a| model.atoms.get(*a as usize).is_none_or(|a| a.state == State::Dropped));
+    found.sort_by_key(|a| model.atoms.get(*a as usize).is_none_or(|a| a.state == AtomState::Dropped));
     for position in found.iter().take(MOST) {
         if let Some(import) = model.import(*position) {
             let line = format!(
@@ -241,13 +241,13 @@ fn describe(model: &Model<'_>, found: &[u32], answer: &mut Answer) {
         }
         let Some(atom) = model.atoms.get(*position as usize) else { continue };
         let state = match atom.state {
-            State::Kept => "kept",
-            State::Stub => "a stub: only its address is needed",
-            State::Dropped if atom.discarded => "discarded: another module's COMDAT group stands for it",
-            State::Dropped if !model.report.pruned => {
+            AtomState::Kept => "kept",
+            AtomState::Stub => "a stub: only its address is needed",
+            AtomState::Dropped if atom.discarded => "discarded: another module's COMDAT group stands for it",
+            AtomState::Dropped if !model.report.pruned => {
                 "would go: nothing that lives refers to it; the originals were linked"
             }
-            State::Dropped => "dropped: nothing that lives refers to it",
+            AtomState::Dropped => "dropped: nothing that lives refers to it",
         };
         let (name, at) = (symbol(model, atom), place(model, atom, None));
         answer.lines.push(match atom.shares.len() {
@@ -287,7 +287,8 @@ pub(crate) fn paths(model: &Model<'_>, from: &str, to: &str, request: &Request) 
     if paths.first().is_none_or(|p| p.len() > shortest.len()) {
         paths.insert(0, shortest);
     }
-    let steps = |path: &Vec<Arc>| path.iter().filter(|a| a.0 != ROOT && a.1 != question.to).count() as u64;
+    let steps =
+        |path: &Vec<NumberedEdge>| path.iter().filter(|a| a.0 != ROOT && a.1 != question.to).count() as u64;
     let nearest = paths.first().map(steps).unwrap_or(0);
     answer.lines.push(format!("{from} leads to {to} in {}", things(nearest, "step")));
     for (i, path) in paths.iter().enumerate().take(rows(request, ROWS).unwrap_or(usize::MAX)) {

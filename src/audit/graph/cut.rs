@@ -5,15 +5,15 @@
 
 use std::collections::VecDeque;
 
-use super::{Arc, Graph, NONE, ROOT};
+use super::{Graph, NONE, NumberedEdge, ROOT};
 
 /// What separates a node from the root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Cut {
     /// The edges, in order of their source: (source, target, number).
-    pub(crate) edges: Vec<Arc>,
+    pub(crate) edges: Vec<NumberedEdge>,
     /// Paths from the root to the node, as many as edges; no edge that may go is in two of them. Shortest first.
-    pub(crate) paths: Vec<Vec<Arc>>,
+    pub(crate) paths: Vec<Vec<NumberedEdge>>,
 }
 
 /// An edge of the flow network, its reverse at the index with the last bit flipped.
@@ -140,7 +140,7 @@ pub(crate) fn cut(graph: &Graph, to: u32, may_go: impl Fn(u32, u32, u32) -> bool
         level: vec![NONE; nodes],
         at: Vec::new(),
     };
-    let mut arcs: Vec<Arc> = Vec::new();
+    let mut arcs: Vec<NumberedEdge> = Vec::new();
     for node in (0..nodes as u32).filter(|n| *n != to && leads(*n)) {
         for (target, number) in graph.out(node).filter(|e| leads(e.0)) {
             let capacity = if may_go(node, target, number) { 1 } else { UNLIMITED };
@@ -163,7 +163,7 @@ pub(crate) fn cut(graph: &Graph, to: u32, may_go: impl Fn(u32, u32, u32) -> bool
     }
     let behind = reaches(&network, to);
     let behind = |node: u32| behind.get(node as usize).copied().unwrap_or(false);
-    let edges: Vec<Arc> = arcs.iter().filter(|a| !behind(a.0) && behind(a.1)).copied().collect();
+    let edges: Vec<NumberedEdge> = arcs.iter().filter(|a| !behind(a.0) && behind(a.1)).copied().collect();
     debug_assert_eq!(edges.len() as u64, flow);
     let mut paths = decompose(&mut network, &arcs, to, flow);
     paths.sort_by(|a, b| a.len().cmp(&b.len()).then_with(|| a.cmp(b)));
@@ -195,7 +195,7 @@ fn reaches(network: &Network, to: u32) -> Vec<bool> {
 }
 
 /// The flow as paths. Cycles that it goes around are cut out of them.
-fn decompose(network: &mut Network, arcs: &[Arc], to: u32, flow: u64) -> Vec<Vec<Arc>> {
+fn decompose(network: &mut Network, arcs: &[NumberedEdge], to: u32, flow: u64) -> Vec<Vec<NumberedEdge>> {
     let mut paths = Vec::new();
     // A line that carries nothing won't again: each node goes on from where it was.
     network.at.clone_from(&network.first);
@@ -207,7 +207,7 @@ fn decompose(network: &mut Network, arcs: &[Arc], to: u32, flow: u64) -> Vec<Vec
         }
     };
     for _ in 0..flow {
-        let mut path: Vec<Arc> = Vec::new();
+        let mut path: Vec<NumberedEdge> = Vec::new();
         let mut node = ROOT;
         while node != to {
             let at = Network::head(&network.at, node);

@@ -11,7 +11,7 @@ mod tests;
 use std::collections::VecDeque;
 
 /// An edge as it is given: (source, target, own number).
-pub(crate) type Arc = (u32, u32, u32);
+pub(crate) type NumberedEdge = (u32, u32, u32);
 
 /// A directed graph in rows: edges of node `n` are number `start[n]` to `start[n + 1]`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -31,8 +31,8 @@ pub(crate) const NONE: u32 = u32::MAX;
 
 impl Graph {
     /// The graph of `nodes` nodes, of which number 0 is the root. Edges to or from nodes that aren't there are left out.
-    pub(crate) fn new(nodes: usize, arcs: impl Iterator<Item = Arc> + Clone) -> Self {
-        let inside = |a: &Arc| (a.0 as usize) < nodes && (a.1 as usize) < nodes;
+    pub(crate) fn new(nodes: usize, arcs: impl Iterator<Item = NumberedEdge> + Clone) -> Self {
+        let inside = |a: &NumberedEdge| (a.0 as usize) < nodes && (a.1 as usize) < nodes;
         let mut start = vec![0u32; nodes + 1];
         for arc in arcs.clone().filter(inside) {
             if let Some(count) = start.get_mut(arc.0 as usize + 1) {
@@ -106,8 +106,8 @@ impl Graph {
         from: u32,
         to: u32,
         passes: impl Fn(u32, u32, u32) -> bool,
-    ) -> Option<Vec<Arc>> {
-        let mut before: Vec<Option<Arc>> = vec![None; self.nodes];
+    ) -> Option<Vec<NumberedEdge>> {
+        let mut before: Vec<Option<NumberedEdge>> = vec![None; self.nodes];
         let mut work = VecDeque::from([from]);
         while let Some(node) = work.pop_front() {
             if node == to {

@@ -14,11 +14,11 @@ use crate::error::{Error, Result, Stage};
 use crate::report::graph::HOLDS;
 
 use self::imports::Imports;
-use super::attribute::{By, Names, items, symbol};
+use super::attribute::{By, ItemNames, items, symbol};
 use super::commands::dominators::weights;
 use super::graph::{NONE, ROOT, dominators::Dominators};
 use super::matching;
-use super::model::{AuditedModule, Model, State};
+use super::model::{AtomState, AuditedModule, Model};
 
 const PAGE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
@@ -122,7 +122,8 @@ struct Row {
 
 /// The items by key, each key once.
 fn rows(model: &Model<'_>, numbers: &[u32]) -> Result<Vec<Row>> {
-    let (names, spaces) = (Names::new(model, By::Symbol, 1), Names::new(model, By::Namespace, usize::MAX));
+    let (names, spaces) =
+        (ItemNames::new(model, By::Symbol, 1), ItemNames::new(model, By::Namespace, usize::MAX));
     let mut rows: Vec<Row> = Vec::new();
     for item in items(model, false)? {
         let atom = item.atom.and_then(|a| model.atoms.get(a as usize));
@@ -231,7 +232,7 @@ impl Maker<'_, '_> {
         let weights = weights(model);
         let retained = dominators.retained(&weights);
         let mut atoms = Atoms::default();
-        for (i, atom) in model.atoms.iter().enumerate().filter(|(_, a)| a.state != State::Dropped) {
+        for (i, atom) in model.atoms.iter().enumerate().filter(|(_, a)| a.state != AtomState::Dropped) {
             let node = Model::node(i as u32);
             let of = |list: &[u64]| list.get(node as usize).copied().unwrap_or(0);
             atoms.name.push(self.strings.of(&symbol(model, atom)));
@@ -277,7 +278,7 @@ impl Maker<'_, '_> {
 pub(super) fn page(model: &Model<'_>, old: Option<&Model<'_>>) -> Result<String> {
     let mut next = 0;
     let number = |a: &super::model::Atom<'_>| {
-        if a.state == State::Dropped {
+        if a.state == AtomState::Dropped {
             return NONE;
         }
         next += 1;

@@ -69,7 +69,7 @@ pub fn rewrite(
                 let base = base.take().unwrap_or((began, at));
                 let names = strtab.as_mut();
                 let names = names.ok_or(Unsupported::Place("a string table"))?;
-                let of = module::Of { number: number as u32, module: of_file, types, fates };
+                let of = module::SourceModule { number: number as u32, module: of_file, types, fates };
                 module::Rewriter::new(&mut copier, of, names, base).run()?;
             }
             Event::Enter(block::SYMTAB) => {

@@ -51,7 +51,7 @@ pub(super) fn fates(
 
 /// A module of the source, and what is done with it.
 #[derive(Clone, Copy)]
-pub(super) struct Of<'c, 'a> {
+pub(super) struct SourceModule<'c, 'a> {
     pub(super) number: u32,
     pub(super) module: &'c Module<'a>,
     pub(super) types: &'c Types,
@@ -62,7 +62,7 @@ pub(super) struct Of<'c, 'a> {
 /// A module, whose block has been opened.
 pub(super) struct Rewriter<'c, 'a> {
     copier: &'c mut Copier<'a>,
-    of: Of<'c, 'a>,
+    of: SourceModule<'c, 'a>,
     names: &'c mut ValueNames<'a>,
     stub_types: Option<StubTypes>,
     /// From where places count, in bits: in the source, in the output.
@@ -80,11 +80,11 @@ pub(super) struct Rewriter<'c, 'a> {
 impl<'c, 'a> Rewriter<'c, 'a> {
     pub(super) fn new(
         copier: &'c mut Copier<'a>,
-        of: Of<'c, 'a>,
+        of: SourceModule<'c, 'a>,
         names: &'c mut ValueNames<'a>,
         base: (u64, u64),
     ) -> Self {
-        let Of { module, types, fates, .. } = of;
+        let SourceModule { module, types, fates, .. } = of;
         let has_body =
             |i: usize| module.values.get(i).is_some_and(|v| v.kind == ValueKind::Function && !v.declaration);
         let bodies: Vec<u32> = (0..module.values.len()).filter(|i| has_body(*i)).map(|i| i as u32).collect();

@@ -20,7 +20,7 @@ const ENCODING_BLOB: u64 = 5;
 
 /// What the symbol of a dropped value is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum DroppedSymbolKind {
     Function,
     Variable,
     ThreadLocal,
@@ -39,11 +39,11 @@ impl<'a> ValueNames<'a> {
     }
 
     /// A new name: its offset and size.
-    pub(super) fn add(&mut self, kind: Kind) -> (u64, u64) {
+    pub(super) fn add(&mut self, kind: DroppedSymbolKind) -> (u64, u64) {
         let letter = match kind {
-            Kind::Function => 'f',
-            Kind::Variable => 'v',
-            Kind::ThreadLocal => 't',
+            DroppedSymbolKind::Function => 'f',
+            DroppedSymbolKind::Variable => 'v',
+            DroppedSymbolKind::ThreadLocal => 't',
         };
         let name = format!("{PREFIX}{letter}{}", self.count);
         self.count += 1;

@@ -7,7 +7,7 @@
 
 use summaries::bitcode::codes::module as code;
 
-use super::names::{Kind, ValueNames};
+use super::names::{DroppedSymbolKind, ValueNames};
 use super::survey::Types;
 
 const EXTERN_WEAK: u64 = 7;
@@ -67,9 +67,12 @@ pub(super) fn dropped(
 ) -> Option<(u32, Vec<u64>)> {
     let at = |place: usize| ops.get(place).copied();
     let ty = at(TYPE)?;
-    let mut record =
-        |kind: Kind, length: usize, fields: &[(usize, u64)]| record(names.add(kind), ty, length, fields);
-    let kind_of = |thread_local: u64| if thread_local == 0 { Kind::Variable } else { Kind::ThreadLocal };
+    let mut record = |kind: DroppedSymbolKind, length: usize, fields: &[(usize, u64)]| {
+        record(names.add(kind), ty, length, fields)
+    };
+    let kind_of = |thread_local: u64| {
+        if thread_local == 0 { DroppedSymbolKind::Variable } else { DroppedSymbolKind::ThreadLocal }
+    };
     match code {
         code::GLOBALVAR => {
             // A name is thread-local for all or for none.
@@ -89,7 +92,7 @@ pub(super) fn dropped(
                 (function::LINKAGE, EXTERN_WEAK),
                 (function::ADDRESS_SPACE, at(function::ADDRESS_SPACE).unwrap_or_default()),
             ];
-            Some((code, record(Kind::Function, function::LENGTH, &fields)))
+            Some((code, record(DroppedSymbolKind::Function, function::LENGTH, &fields)))
         }
         code::ALIAS | code::IFUNC => {
             let type_id = usize::try_from(ty).ok()?;
@@ -100,7 +103,10 @@ pub(super) fn dropped(
                     (function::LINKAGE, EXTERN_WEAK),
                     (function::ADDRESS_SPACE, space),
                 ];
-                return Some((code::FUNCTION, record(Kind::Function, function::LENGTH, &fields)));
+                return Some((
+                    code::FUNCTION,
+                    record(DroppedSymbolKind::Function, function::LENGTH, &fields),
+                ));
             }
             let thread_local = at(indirect::THREAD_LOCAL).filter(|_| code == code::ALIAS).unwrap_or_default();
             let fields = [

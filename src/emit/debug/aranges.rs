@@ -1,6 +1,6 @@
 //! `.debug_aranges` with an entry for each part that stays (DWARF 5, 6.1.2).
 
-use super::draft::Draft;
+use super::draft::SectionDraft;
 use super::layout::Layout;
 use super::lists::Cursor;
 use super::view::DebugSection;
@@ -9,9 +9,9 @@ use crate::error::{Error, Result, Stage};
 /// The fixed part of a header in the 32-bit format, in bytes: length, version, unit, address size, segment size.
 const HEADER: u64 = 12;
 
-pub(super) fn rewrite(section: &DebugSection<'_>, layout: Layout<'_>) -> Result<Draft> {
+pub(super) fn rewrite(section: &DebugSection<'_>, layout: Layout<'_>) -> Result<SectionDraft> {
     let invalid = |what: &str| Error::new(Stage::Emit, format!("a table of address ranges {what}"));
-    let mut draft = Draft::in_place_of(section);
+    let mut draft = SectionDraft::in_place_of(section);
     let mut at = 0;
     while at < section.linked.len() as u64 {
         let mut cursor = Cursor::new(&section.linked, at);

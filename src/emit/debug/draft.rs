@@ -14,7 +14,7 @@ use crate::emit::parts::Meant;
 use crate::error::{Error, Result, Stage};
 
 #[derive(Debug)]
-pub(super) struct Draft {
+pub(super) struct SectionDraft {
     /// Its index among the sections of the object that is written.
     pub(super) index: usize,
     pub(super) bytes: Vec<u8>,
@@ -24,18 +24,18 @@ pub(super) struct Draft {
     copied: usize,
 }
 
-impl Draft {
+impl SectionDraft {
     pub(super) fn new(index: usize) -> Self {
-        Draft { index, bytes: Vec::new(), relocations: Vec::new(), meant: Vec::new(), copied: 0 }
+        SectionDraft { index, bytes: Vec::new(), relocations: Vec::new(), meant: Vec::new(), copied: 0 }
     }
 
     /// A draft that takes the place of a section, with room for a little more than that has.
     pub(super) fn in_place_of(old: &DebugSection<'_>) -> Self {
         let room = |len: usize| len + len / 4;
-        Draft {
+        SectionDraft {
             bytes: Vec::with_capacity(room(old.raw.len())),
             relocations: Vec::with_capacity(room(old.relocations.len())),
-            ..Draft::new(old.index)
+            ..SectionDraft::new(old.index)
         }
     }
 
@@ -45,7 +45,7 @@ impl Draft {
     }
 
     /// Append another draft of the same section, which was begun by itself.
-    pub(super) fn append(&mut self, mut other: Draft) {
+    pub(super) fn append(&mut self, mut other: SectionDraft) {
         let moved = self.len();
         self.bytes.append(&mut other.bytes);
         other.relocations.iter_mut().for_each(|r| r.r_offset.set(LE, r.r_offset.get(LE) + moved));

@@ -6,17 +6,17 @@
 //! a program that can't be computed (an unknown opcode, several operations an instruction) is an error.
 //! What is dropped has no sequence, and neither has a range of no bytes.
 
-use gimli::{DebugLine, EndianSlice, LineInstruction, LineRow, LittleEndian, Reader};
+use gimli::{DebugLine, LineInstruction, LineRow, LittleEndian, Reader};
 
-use super::draft::{Draft, OffsetMap, sleb, uleb};
+use super::draft::{OffsetMap, SectionDraft, sleb, uleb};
 use super::layout::Layout;
 use super::lists::Cursor;
+use super::units::Slice;
 use super::view::{DebugSection, decode};
 use crate::error::{Error, Result, Stage};
 use gimli::constants as dw;
 
-type Slice<'r> = EndianSlice<'r, LittleEndian>;
-type Header<'r> = gimli::LineProgramHeader<Slice<'r>>;
+type LineHeader<'r> = gimli::LineProgramHeader<Slice<'r>>;
 
 fn invalid(what: impl std::fmt::Display) -> Error {
     Error::new(Stage::Emit, format!("the line number program {what}"))
@@ -72,8 +72,8 @@ impl Registers {
     }
 }
 
-pub(super) fn rewrite(section: &DebugSection<'_>, layout: Layout<'_>) -> Result<(Draft, OffsetMap)> {
-    let (mut draft, mut map) = (Draft::in_place_of(section), OffsetMap::default());
+pub(super) fn rewrite(section: &DebugSection<'_>, layout: Layout<'_>) -> Result<(SectionDraft, OffsetMap)> {
+    let (mut draft, mut map) = (SectionDraft::in_place_of(section), OffsetMap::default());
     let mut at = 0;
     while at < section.linked.len() as u64 {
         let mut cursor = Cursor::new(&section.linked, at);
@@ -94,7 +94,7 @@ pub(super) fn rewrite(section: &DebugSection<'_>, layout: Layout<'_>) -> Result<
 fn rewrite_program(
     section: &DebugSection<'_>,
     layout: Layout<'_>,
-    draft: &mut Draft,
+    draft: &mut SectionDraft,
     at: u64,
     end: u64,
 ) -> Result<()> {
@@ -145,8 +145,8 @@ fn rewrite_program(
 /// Write a sequence for each part that stays in which rows of this one lie. The last row is its end.
 fn write_sequence(
     layout: Layout<'_>,
-    draft: &mut Draft,
-    header: &Header<'_>,
+    draft: &mut SectionDraft,
+    header: &LineHeader<'_>,
     rows: &[Registers],
 ) -> Result<()> {
     let (Some(first), Some(last)) = (rows.first(), rows.last()) else { return Ok(()) };
@@ -183,7 +183,12 @@ fn write_sequence(
 }
 
 /// Append the opcodes that make `row` of the registers as they are.
-pub(super) fn write_row(draft: &mut Draft, header: &Header<'_>, registers: &mut Registers, row: Registers) {
+pub(super) fn write_row(
+    draft: &mut SectionDraft,
+    header: &LineHeader<'_>,
+    registers: &mut Registers,
+    row: Registers,
+) {
     let out = &mut draft.bytes;
     if row.file != registers.file {
         out.push(dw::DW_LNS_set_file.0);
@@ -239,7 +244,7 @@ pub(super) fn write_row(draft: &mut Draft, header: &Header<'_>, registers: &mut 
 }
 
 /// The special opcode that advances line and address so (DWARF 5, 6.2.5.1).
-fn special(header: &Header<'_>, lines: i64, bytes: u64) -> Option<u8> {
+fn special(header: &LineHeader<'_>, lines: i64, bytes: u64) -> Option<u8> {
     let range = i64::from(header.line_range());
     let line = lines.checked_sub(i64::from(header.line_base())).filter(|l| (0..range).contains(l))?;
     let opcode = i64::try_from(bytes).ok()?.checked_mul(range)?.checked_add(line)?;

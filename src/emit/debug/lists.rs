@@ -13,7 +13,7 @@ use gimli::constants as dw;
 use rayon::prelude::*;
 use summaries::AtomIdx;
 
-use super::draft::{Draft, OffsetMap, uleb};
+use super::draft::{OffsetMap, SectionDraft, uleb};
 use super::layout::Layout;
 use super::view::{DebugSection, decode};
 use crate::error::{Error, Result, Stage};
@@ -127,12 +127,12 @@ impl<'c> Cursor<'c> {
 const SHARE: usize = if cfg!(test) { 2 } else { 1 << 12 };
 
 /// Neighbouring lists of a section, written anew.
-struct Share {
+struct ListRun {
     /// Where the first of them was in the old section.
     start: u64,
     /// Where the old bytes of all of them end.
     end: u64,
-    draft: Draft,
+    draft: SectionDraft,
     map: OffsetMap,
 }
 
@@ -151,15 +151,15 @@ pub(super) struct ListSection<'s, 'a> {
 
 impl ListSection<'_, '_> {
     /// Write the section anew. `uses` are all lists of it that attributes refer to, sorted by offset.
-    pub(super) fn rewrite(self, uses: &[ListUse]) -> Result<(Draft, OffsetMap)> {
+    pub(super) fn rewrite(self, uses: &[ListUse]) -> Result<(SectionDraft, OffsetMap)> {
         let alike = |a: &ListUse, b: &ListUse| a.offset == b.offset;
         if uses.array_windows().any(|[a, b]| alike(a, b) && a.of != b.of) {
             return Err(invalid("is of two units with different bases"));
         }
         let lists: Vec<&ListUse> = uses.chunk_by(alike).filter_map(|same| same.first()).collect();
         // The bytes between the last list of a share and the first of the next one are copied here.
-        let shares: Vec<Result<Share>> = lists.par_chunks(SHARE).map(|lists| self.share(lists)).collect();
-        let (mut draft, mut map) = (Draft::in_place_of(self.section), OffsetMap::default());
+        let shares: Vec<Result<ListRun>> = lists.par_chunks(SHARE).map(|lists| self.share(lists)).collect();
+        let (mut draft, mut map) = (SectionDraft::in_place_of(self.section), OffsetMap::default());
         let mut at = 0;
         for share in shares {
             let share = share?;
@@ -181,11 +181,15 @@ impl ListSection<'_, '_> {
     }
 
     /// Write neighbouring lists anew, with the bytes between them.
-    fn share(self, lists: &[&ListUse]) -> Result<Share> {
+    fn share(self, lists: &[&ListUse]) -> Result<ListRun> {
         let start = lists.first().map_or(0, |list| list.offset);
-        let mut share =
-            Share { start, end: start, draft: Draft::new(self.section.index), map: OffsetMap::default() };
-        let Share { end: at, draft, map, .. } = &mut share;
+        let mut share = ListRun {
+            start,
+            end: start,
+            draft: SectionDraft::new(self.section.index),
+            map: OffsetMap::default(),
+        };
+        let ListRun { end: at, draft, map, .. } = &mut share;
         for list in lists {
             if *at <= list.offset {
                 map.push(*at, list.offset, draft.len(), true);
@@ -288,7 +292,7 @@ impl ListSection<'_, '_> {
         Cursor::new(&table.linked, place).u64()
     }
 
-    fn write(self, draft: &mut Draft, list: &ListUse, entries: &[ListEntry]) -> Result<()> {
+    fn write(self, draft: &mut SectionDraft, list: &ListUse, entries: &[ListEntry]) -> Result<()> {
         let mut pieces: Vec<ListEntry> = Vec::with_capacity(entries.len());
         let mut lost = false;
         for entry in entries {
@@ -309,7 +313,7 @@ impl ListSection<'_, '_> {
         }
     }
 
-    fn write_pairs(self, draft: &mut Draft, list: &ListUse, pieces: &[ListEntry]) -> Result<()> {
+    fn write_pairs(self, draft: &mut SectionDraft, list: &ListUse, pieces: &[ListEntry]) -> Result<()> {
         if !list.of.new_base_is_zero && !pieces.is_empty() {
             draft.bytes.extend_from_slice(&u64::MAX.to_le_bytes());
             draft.bytes.extend_from_slice(&[0; 8]);
@@ -327,7 +331,7 @@ impl ListSection<'_, '_> {
         Ok(())
     }
 
-    fn write_coded(self, draft: &mut Draft, list: &ListUse, pieces: &[ListEntry]) -> Result<()> {
+    fn write_coded(self, draft: &mut SectionDraft, list: &ListUse, pieces: &[ListEntry]) -> Result<()> {
         let code = |of_ranges: dw::DwRle| match self.is_locations {
             true if of_ranges.0 > dw::DW_RLE_offset_pair.0 => of_ranges.0 + 1,
             _ => of_ranges.0,
@@ -369,7 +373,7 @@ impl ListSection<'_, '_> {
     }
 
     /// Lengths of contributions, and the offsets in their tables.
-    fn correct_headers(self, draft: &mut Draft, map: &OffsetMap) -> Result<()> {
+    fn correct_headers(self, draft: &mut SectionDraft, map: &OffsetMap) -> Result<()> {
         let old = &self.section.linked;
         let (mut at, mut near) = (0, 0);
         while at < old.len() as u64 {
@@ -403,7 +407,7 @@ impl ListSection<'_, '_> {
 
 /// A contribution of the DWARF 5 form with the given lists of ranges, appended to a section; returns where each list is.
 pub(super) fn append_ranges(
-    draft: &mut Draft,
+    draft: &mut SectionDraft,
     layout: Layout<'_>,
     is_coded: bool,
     lists: &[&[(u64, u64)]],

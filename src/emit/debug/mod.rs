@@ -27,7 +27,7 @@ mod view;
 use object::elf;
 use rayon::prelude::*;
 
-use self::draft::{Draft, OffsetMap, relocation};
+use self::draft::{OffsetMap, SectionDraft, relocation};
 use self::layout::{Layout, SectionSymbols};
 use self::lists::{ListSection, ListUse, append_ranges};
 use self::surgery::{Addition, Change, Surgery};
@@ -98,7 +98,7 @@ fn lines_and_aranges(
     input: &Input<'_>,
     layout: Layout<'_>,
     sections: &Sections<'_>,
-) -> Result<Vec<(Draft, OffsetMap)>> {
+) -> Result<Vec<(SectionDraft, OffsetMap)>> {
     let mut rewritten = Vec::new();
     if let Some(lines) = &sections.lines {
         rewritten.push(lines::rewrite(lines, layout).map_err(|e| e.in_section(name(input, lines.index)))?);
@@ -116,7 +116,7 @@ fn units_and_lists(
     input: &Input<'_>,
     layout: Layout<'_>,
     sections: &Sections<'_>,
-) -> Result<(Needs, Vec<(Draft, OffsetMap)>)> {
+) -> Result<(Needs, Vec<(SectionDraft, OffsetMap)>)> {
     let mut needs = Needs::default();
     for info in &sections.units {
         let Some(abbreviations) = &sections.abbreviations else {
@@ -177,7 +177,7 @@ struct Sections<'a> {
 
 impl<'a> Sections<'a> {
     fn read(input: &Input<'a>) -> Result<Self> {
-        let mut wanted: Vec<(Kind, usize)> = Vec::new();
+        let mut wanted: Vec<(DebugSectionKind, usize)> = Vec::new();
         for index in 1..input.sections.len() {
             let name = input.section_name(index);
             if input.role(index) != Role::Content
@@ -185,13 +185,13 @@ impl<'a> Sections<'a> {
             {
                 continue;
             }
-            let Some(kind) = Kind::of(name) else {
+            let Some(kind) = DebugSectionKind::of(name) else {
                 if name.starts_with(b".debug_line.") || name.ends_with(b".dwo") {
                     return Err(input.about(index, "debug information in sections of an unknown name"));
                 }
                 continue;
             };
-            if kind != Kind::Units && wanted.iter().any(|(other, _)| *other == kind) {
+            if kind != DebugSectionKind::Units && wanted.iter().any(|(other, _)| *other == kind) {
                 return Err(input.about(index, "is there twice"));
             }
             wanted.push((kind, index));
@@ -202,16 +202,16 @@ impl<'a> Sections<'a> {
         for ((kind, _), section) in wanted.into_iter().zip(read) {
             let section = section?;
             let slot = match kind {
-                Kind::Units => {
+                DebugSectionKind::Units => {
                     sections.units.push(section);
                     continue;
                 }
-                Kind::Abbreviations => &mut sections.abbreviations,
-                Kind::Addresses => &mut sections.addresses,
-                Kind::Lines => &mut sections.lines,
-                Kind::Aranges => &mut sections.aranges,
-                Kind::Ranges(version) => &mut sections.ranges[usize::from(version)],
-                Kind::Locations(version) => &mut sections.locations[usize::from(version)],
+                DebugSectionKind::Abbreviations => &mut sections.abbreviations,
+                DebugSectionKind::Addresses => &mut sections.addresses,
+                DebugSectionKind::Lines => &mut sections.lines,
+                DebugSectionKind::Aranges => &mut sections.aranges,
+                DebugSectionKind::Ranges(version) => &mut sections.ranges[usize::from(version)],
+                DebugSectionKind::Locations(version) => &mut sections.locations[usize::from(version)],
             };
             *slot = Some(section);
         }
@@ -221,7 +221,7 @@ impl<'a> Sections<'a> {
 
 /// What a debug section that is read holds. Of lists, whether it is the section of DWARF 5 and later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum DebugSectionKind {
     Units,
     Abbreviations,
     Addresses,
@@ -231,18 +231,18 @@ enum Kind {
     Locations(bool),
 }
 
-impl Kind {
-    fn of(name: &[u8]) -> Option<Kind> {
+impl DebugSectionKind {
+    fn of(name: &[u8]) -> Option<DebugSectionKind> {
         Some(match name {
-            b".debug_info" => Kind::Units,
-            b".debug_abbrev" => Kind::Abbreviations,
-            b".debug_addr" => Kind::Addresses,
-            b".debug_line" => Kind::Lines,
-            b".debug_aranges" => Kind::Aranges,
-            n if n == RANGES[0] => Kind::Ranges(false),
-            n if n == RANGES[1] => Kind::Ranges(true),
-            n if n == LOCATIONS[0] => Kind::Locations(false),
-            n if n == LOCATIONS[1] => Kind::Locations(true),
+            b".debug_info" => DebugSectionKind::Units,
+            b".debug_abbrev" => DebugSectionKind::Abbreviations,
+            b".debug_addr" => DebugSectionKind::Addresses,
+            b".debug_line" => DebugSectionKind::Lines,
+            b".debug_aranges" => DebugSectionKind::Aranges,
+            n if n == RANGES[0] => DebugSectionKind::Ranges(false),
+            n if n == RANGES[1] => DebugSectionKind::Ranges(true),
+            n if n == LOCATIONS[0] => DebugSectionKind::Locations(false),
+            n if n == LOCATIONS[1] => DebugSectionKind::Locations(true),
             _ => return None,
         })
     }
@@ -253,7 +253,7 @@ fn write(
     layout: Layout<'_>,
     sections: Sections<'_>,
     mut needs: Needs,
-    mut rewritten: Vec<(Draft, OffsetMap)>,
+    mut rewritten: Vec<(SectionDraft, OffsetMap)>,
 ) -> Result<ExplicitDebug> {
     let mut surgery = Surgery::default();
     // For each unit whose span becomes ranges: the symbol and offset of its list.
@@ -274,11 +274,11 @@ fn write(
             }
             None => {
                 let count = surgery.additions.len();
-                let mut draft = Draft::new(surgery::index_of_addition(input, count));
+                let mut draft = SectionDraft::new(surgery::index_of_addition(input, count));
                 let offsets = append_ranges(&mut draft, layout, is_coded, &lists)?;
                 needs.meant.append(&mut draft.meant);
                 let name = RANGES.get(version).copied().unwrap_or_default();
-                let Draft { bytes, relocations, .. } = draft;
+                let SectionDraft { bytes, relocations, .. } = draft;
                 surgery.additions.push(Addition { name, bytes, relocations });
                 ((input.symbols.len() + count) as u32, offsets)
             }
@@ -286,7 +286,7 @@ fn write(
         let of_spans = needs.spans.iter().zip(&mut places).filter(|(s, _)| of_version(s));
         of_spans.zip(offsets).for_each(|((_, place), offset)| *place = (symbol, offset));
     }
-    let (drafts, offsets): (Vec<Draft>, Vec<OffsetMap>) = rewritten.into_iter().unzip();
+    let (drafts, offsets): (Vec<SectionDraft>, Vec<OffsetMap>) = rewritten.into_iter().unzip();
     let sections_of: Vec<usize> = drafts.iter().map(|draft| draft.index).collect();
     let maps = Maps::new(input, &sections_of, &offsets)?;
     let mut abbreviations = sections.abbreviations.as_ref().map(|a| a.raw.to_vec()).unwrap_or_default();
@@ -302,7 +302,7 @@ fn write(
         });
     }
     for draft in drafts {
-        let Draft { index, bytes, relocations, mut meant, .. } = draft;
+        let SectionDraft { index, bytes, relocations, mut meant, .. } = draft;
         needs.meant.append(&mut meant);
         let relocations = Some(maps.apply(input, relocations)?);
         surgery.changes.push(Change { section: index, bytes: Some(bytes), relocations });

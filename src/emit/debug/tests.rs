@@ -3,7 +3,7 @@
 use gimli::{DebugLine, EndianSlice, LittleEndian, Reader};
 use proptest::prelude::*;
 
-use super::draft::{Draft, OffsetMap, sleb, uleb};
+use super::draft::{OffsetMap, SectionDraft, sleb, uleb};
 use super::lines::{Registers, write_row};
 use super::view::{decode, encode};
 
@@ -107,7 +107,7 @@ proptest! {
         let lines = DebugLine::new(&header_bytes, LittleEndian);
         let program = lines.program(gimli::DebugLineOffset(0), 8, None, None).unwrap();
         let header = program.header();
-        let mut draft = Draft::new(1);
+        let mut draft = SectionDraft::new(1);
         draft.bytes.extend_from_slice(&header_bytes);
         let mut registers = Registers::initial(0, header.default_is_stmt());
         let mut wanted = Vec::new();

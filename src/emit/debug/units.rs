@@ -22,7 +22,7 @@ use super::view::{DebugSection, decode};
 use crate::emit::parts::Meant;
 use crate::error::{Error, Result, Stage};
 
-type Slice<'r> = EndianSlice<'r, LittleEndian>;
+pub(super) type Slice<'r> = EndianSlice<'r, LittleEndian>;
 type Value<'r> = AttributeValue<Slice<'r>>;
 
 /// The debug sections that entries refer to.
@@ -72,7 +72,7 @@ fn invalid(what: impl std::fmt::Display) -> Error {
 }
 
 /// An attribute of the entry that is being read.
-struct Found<'r> {
+struct UnitAttribute<'r> {
     name: gimli::DwAt,
     form: gimli::DwForm,
     value: Value<'r>,
@@ -131,7 +131,7 @@ impl<'r> UnitReader<'r, '_, '_> {
         let table = gimli::DebugAbbrev::new(&self.tables.abbreviations.linked, LittleEndian);
         let abbreviations = self.header.abbreviations(&table).map_err(invalid)?;
         let mut entries = self.header.entries_raw(&abbreviations, None).map_err(invalid)?;
-        let mut attributes: Vec<Found<'r>> = Vec::new();
+        let mut attributes: Vec<UnitAttribute<'r>> = Vec::new();
         let mut is_root = true;
         while !entries.is_empty() {
             let depth = entries.next_depth();
@@ -145,7 +145,7 @@ impl<'r> UnitReader<'r, '_, '_> {
                 let at = self.start + entries.next_offset().0 as u64;
                 let attribute = entries.read_attribute(*spec).map_err(invalid)?;
                 let end = self.start + entries.next_offset().0 as u64;
-                attributes.push(Found {
+                attributes.push(UnitAttribute {
                     name: spec.name(),
                     form: spec.form(),
                     value: attribute.value(),
@@ -169,7 +169,7 @@ impl<'r> UnitReader<'r, '_, '_> {
     fn root(
         &mut self,
         abbreviation: &gimli::Abbreviation,
-        attributes: &[Found<'r>],
+        attributes: &[UnitAttribute<'r>],
         needs: &mut Needs,
     ) -> Result<()> {
         let (mut low, mut high, mut has_ranges) = (None, None, false);
@@ -246,7 +246,7 @@ impl<'r> UnitReader<'r, '_, '_> {
         &mut self,
         tag: gimli::DwTag,
         depth: isize,
-        attributes: &[Found<'r>],
+        attributes: &[UnitAttribute<'r>],
         needs: &mut Needs,
     ) -> Result<()> {
         let layout = self.tables.layout;
@@ -345,7 +345,7 @@ impl<'r> UnitReader<'r, '_, '_> {
     }
 
     /// The list of ranges of an entry.
-    fn ranges_of(&self, attributes: &[Found<'r>]) -> Result<Option<u64>> {
+    fn ranges_of(&self, attributes: &[UnitAttribute<'r>]) -> Result<Option<u64>> {
         let Some(attribute) = attributes.iter().find(|a| a.name == dw::DW_AT_ranges) else { return Ok(None) };
         match attribute.value {
             AttributeValue::RangeListsRef(offset) => Ok(Some(offset.0 as u64)),
@@ -380,7 +380,7 @@ impl<'r> UnitReader<'r, '_, '_> {
     /// Note a list that an attribute refers to.
     fn refer(
         &self,
-        attribute: &Found<'r>,
+        attribute: &UnitAttribute<'r>,
         needs: &mut Needs,
         within: &Arc<[AtomIdx]>,
         has_views: bool,

@@ -15,15 +15,15 @@ use super::version;
 /// The first construct that isn't known.
 pub(super) fn parse(text: &[u8], facts: &mut ScriptFacts) -> Result<(), String> {
     let mut lexer = Lexer::new(text);
-    Parser { lexer: &mut lexer, facts }.top_level()
+    SectionsParser { lexer: &mut lexer, facts }.top_level()
 }
 
-struct Parser<'a, 'b> {
+struct SectionsParser<'a, 'b> {
     lexer: &'a mut Lexer<'b>,
     facts: &'a mut ScriptFacts,
 }
 
-impl Parser<'_, '_> {
+impl SectionsParser<'_, '_> {
     fn top_level(&mut self) -> Result<(), String> {
         while let Some(token) = self.lexer.name() {
             let word = match &token {

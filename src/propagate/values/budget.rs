@@ -11,12 +11,12 @@
 //! the level `functions` knows. Each only adds. Which sets exceed a budget first depends on the order of work, which is fixed: a link gives the same result
 //! every time. The report counts what was joined and says what was given up.
 
-/// How much work a link may cost before something is no longer told apart.
+/// How much work a link may cost before something is no longer distinguished.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Budget {
     /// Objects of memory that a set tells apart.
     pub(super) objects: usize,
-    /// Pairs of a source and a target of a copy for which places are told apart.
+    /// Pairs of a source and a target of a copy for which places are distinguished.
     pub(super) pairs: usize,
     /// Elements of a set from which on what is accessed through it is accessed once for all that hold it.
     pub(super) alike: usize,
@@ -54,10 +54,10 @@ pub(super) const BUDGET: Budget = Budget {
 pub enum GivenUp {
     #[default]
     Nothing,
-    /// Objects of memory to which one value may point are not told apart.
+    /// Objects of memory to which one value may point are not distinguished.
     Objects,
-    /// Objects of memory are not told apart.
+    /// Objects of memory are not distinguished.
     Memory,
-    /// Values are not told apart: all that is mentioned escapes.
+    /// Values are not distinguished: all that is mentioned escapes.
     Values,
 }

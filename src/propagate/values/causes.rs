@@ -9,7 +9,7 @@ use super::budget::GivenUp;
 use super::graph::{ComplexConstraint, ConstraintGraph, IS_SHARED, NodeId, OVERDEFINED, OverdefinedReason};
 
 /// Nodes whose causes are to be carried on.
-struct Work {
+struct CauseQueue {
     nodes: VecDeque<NodeId>,
     /// By node: it is among them.
     waits: Vec<bool>,
@@ -21,7 +21,7 @@ pub(super) struct Causes(Vec<u8>);
 impl Causes {
     pub(super) fn new(graph: &ConstraintGraph) -> Self {
         let mut causes = Causes(vec![0; graph.nodes.len()]);
-        let mut work = Work { nodes: VecDeque::new(), waits: vec![false; graph.nodes.len()] };
+        let mut work = CauseQueue { nodes: VecDeque::new(), waits: vec![false; graph.nodes.len()] };
         for (node, cause) in &graph.seeds {
             causes.reach(graph, *node, cause.bit(), &mut work);
         }
@@ -45,7 +45,7 @@ impl Causes {
         causes
     }
 
-    fn reach(&mut self, graph: &ConstraintGraph, node: NodeId, bits: u8, work: &mut Work) {
+    fn reach(&mut self, graph: &ConstraintGraph, node: NodeId, bits: u8, work: &mut CauseQueue) {
         let node = graph.find(node);
         let bits = if graph.has(node, IS_SHARED) { OverdefinedReason::Memory.bit() } else { bits };
         let slot = &mut self.0[node as usize];

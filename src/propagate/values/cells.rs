@@ -22,7 +22,7 @@ impl ConstraintGraph {
         first
     }
 
-    /// The cell at `offset` of a representative whose places are told apart; true: it is new.
+    /// The cell at `offset` of a representative whose places are distinguished; true: it is new.
     fn known_or_new(&mut self, object: u32, offset: i64) -> (NodeId, bool) {
         let next = self.nodes.len() as NodeId;
         let of = &mut self.objects[object as usize];

@@ -19,7 +19,7 @@ impl ConstraintGraph {
         self.add_use(to.0, ComplexConstraint::CopyTo(number));
     }
 
-    /// A copy, if pairs of places are told apart.
+    /// A copy, if pairs of places are distinguished.
     pub(super) fn pairwise(&self, copy: u32) -> Option<MemoryCopy> {
         self.copies.get(copy as usize).copied().filter(|c| !c.at_once)
     }
@@ -39,7 +39,7 @@ impl ConstraintGraph {
         count(copy.from.0) * count(copy.to.0) > self.budget.pairs
     }
 
-    /// From now on the places of a copy are not told apart.
+    /// From now on the places of a copy are not distinguished.
     pub(super) fn copy_at_once(&mut self, number: u32) {
         let Some(copy) = self.copies.get_mut(number as usize) else { return };
         copy.at_once = true;

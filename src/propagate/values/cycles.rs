@@ -10,7 +10,7 @@ const SEARCH_AFTER: usize = 1000;
 
 impl ConstraintGraph {
     /// Whether a search for cycles is worth its time. A search costs about as much for an edge as it costs to hand a small set along it:
-    /// it pays where sets are large. Where most values are unknown they are small, and few are handed on twice.
+    /// it pays where sets are large. Where most values are unknown they are small, and few are propagated twice.
     pub(super) fn cycles_are_due(&self) -> bool {
         let work = &self.work;
         let are_sets_large = 2 * work.since_search > 3 * (work.steps - work.steps_searched);
@@ -101,12 +101,12 @@ impl ConstraintGraph {
         self.work.steps_searched = self.work.steps;
     }
 
-    /// No element is handed on to or from the node.
+    /// No element is propagated to or from the node.
     fn is_covered(&self, node: NodeId) -> bool {
         self.has(node, OVERDEFINED | ESCAPES)
     }
 
-    /// Make one node of these; the last one stands for all.
+    /// Make one node of these; the last one becomes their representative.
     pub(super) fn merge(&mut self, component: &[NodeId]) {
         let Some((keep, others)) = component.split_last() else { return };
         let mut held = self.take_held(*keep);

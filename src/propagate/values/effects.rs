@@ -19,7 +19,7 @@ use super::sets::Element;
 use super::site::{CallInterface, Site};
 use crate::ids::SymbolId;
 
-/// Bytes of an allocated object that are told apart.
+/// Bytes of an allocated object that are distinguished.
 const HEAP: (i64, i64) = (0, 1 << 16);
 
 impl<'s> Flow<'s> {

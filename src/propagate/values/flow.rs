@@ -40,7 +40,7 @@ pub(super) enum ObjectKind {
     External(SymbolId),
 }
 
-/// Bytes of a frame that are told apart, below and above the stack pointer at entry.
+/// Bytes of a frame that are distinguished, below and above the stack pointer at entry.
 const FRAME: (i64, i64) = (-(1 << 18), 1 << 12);
 /// The offset in the callee's frame where stack parameters begin: behind the return address.
 pub(super) const FIRST_STACK_PARAMETER: i64 = 8;

@@ -1,4 +1,4 @@
-//! Giving up precision when a link's budget of work is spent: objects, then memory, then values are told apart no longer.
+//! Giving up precision when a link's budget of work is spent: objects, then memory, then values are no longer distinguished.
 //!
 //! Sound because each step only joins objects, or makes values unknown and lets what they hold escape. Left out: how large the
 //! budget is, see `budget`.

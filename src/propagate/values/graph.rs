@@ -151,7 +151,7 @@ pub(super) struct AbstractObject {
     pub(super) asked: bool,
     /// Code whose bytes somebody reads or writes.
     pub(super) touched: bool,
-    /// Others were joined with it: its places are no longer told apart.
+    /// Others were joined with it: its places are no longer distinguished.
     pub(super) joined: bool,
 }
 
@@ -190,7 +190,7 @@ pub(super) struct MemoryCopy {
     pub(super) from: (NodeId, Option<i64>),
     pub(super) to: (NodeId, Option<i64>),
     pub(super) size: u32,
-    /// Places are not told apart: one copy is of all that is there.
+    /// Places are not distinguished: one copy is of all that is there.
     pub(super) at_once: bool,
 }
 
@@ -211,19 +211,19 @@ pub(super) enum SuppressedEdge {
 
 /// The work that is to be done before the graph is at its fixpoint.
 #[derive(Default)]
-pub(super) struct Work {
+pub(super) struct PendingWork {
     /// Nodes that have become unknown since they were last looked at.
     pub(super) unknown: Vec<NodeId>,
     /// Objects of memory that have escaped.
     pub(super) shared: Vec<u32>,
-    /// Nodes with elements to hand on.
+    /// Nodes whose elements have not all been propagated yet.
     pub(super) queue: Queue,
     /// Edges since the last search for cycles.
     pub(super) new_edges: usize,
     pub(super) edges_searched: usize,
-    /// Elements of what was handed on since.
+    /// Elements of what was propagated since.
     pub(super) since_search: usize,
-    /// Sets that were handed on, elements that were looked at; and how many at the last search.
+    /// Sets that were propagated, elements that were looked at; and how many at the last search.
     pub(super) steps: usize,
     pub(super) steps_searched: usize,
     /// Room for the elements of a node; it is empty between uses.
@@ -257,13 +257,13 @@ pub(super) const OVERDEFINED: u8 = 1;
 pub(super) const ESCAPES: u8 = 2;
 /// A cell of memory that escaped.
 pub(super) const IS_SHARED: u8 = 4;
-/// It has elements to hand on and waits for that.
+/// It has elements to propagate and waits for that.
 pub(super) const QUEUED: u8 = 8;
 
 /// What hangs on a node. Most nodes hold nothing, so that what is held lies elsewhere.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Node {
-    /// Union-find: a collapsed node points to the one that stands for it.
+    /// Union-find: a collapsed node points to its representative, or to one that does.
     pub(super) parent: NodeId,
     /// First of the list of nodes that hold all that this one holds.
     pub(super) edges: u32,
@@ -279,7 +279,7 @@ pub(super) struct Node {
 }
 
 impl Node {
-    /// A node that stands for itself, with nothing in it.
+    /// A node that is its own representative, with nothing in it.
     fn new(id: NodeId, marks: u8) -> Node {
         Node { parent: id, edges: END, uses: END, held: END, degree: 0, marks, causes: 0 }
     }
@@ -300,18 +300,18 @@ pub(super) struct ConstraintGraph {
     pub(super) uses: Vec<(ComplexConstraint, u32)>,
     pub(super) copies: Vec<MemoryCopy>,
     pub(super) objects: Vec<AbstractObject>,
-    /// Union-find over objects: one that was joined with others points to the one that stands for them.
+    /// Union-find over objects: one that was joined with others points to their representative.
     pub(super) same: Vec<u32>,
     pub(super) budget: Budget,
     pub(super) given_up: GivenUp,
-    /// The object of all memory, once that is not told apart.
+    /// The object of all memory, once that is not distinguished.
     pub(super) one_memory: Option<u32>,
     /// Nodes whose sets exceed the budget of objects.
     pub(super) over_budget: Vec<NodeId>,
     pub(super) joined_objects: usize,
     /// The edges of nodes that have many, so that none is made twice.
     pub(super) known_edges: FxHashSet<(NodeId, NodeId)>,
-    pub(super) work: Work,
+    pub(super) work: PendingWork,
     pub(super) events: Vec<Event>,
     /// Keep what is left out, to tell where the unknown came from.
     pub(super) explain: bool,
@@ -348,7 +348,7 @@ impl ConstraintGraph {
             over_budget: Vec::new(),
             joined_objects: 0,
             known_edges: FxHashSet::default(),
-            work: Work::default(),
+            work: PendingWork::default(),
             events: Vec::new(),
             explain: false,
             suppressed: Vec::new(),

@@ -15,13 +15,13 @@ use super::sets::{Element, SetId};
 const HUB: u16 = 8;
 
 impl ConstraintGraph {
-    /// The set that a node which stands for itself has handed on.
+    /// The set that a representative node has propagated.
     pub(super) fn set_of(&self, id: NodeId) -> SetId {
         let held = self.nodes.get(id as usize).and_then(|n| self.held.get(n.held as usize));
         held.map_or(SetId::EMPTY, |h| h.set)
     }
 
-    /// The elements that a node holds, whatever node stands for it.
+    /// The elements that a node holds, in the set of its representative.
     pub(super) fn set(&self, node: NodeId) -> &[Element] {
         self.sets.elements(self.set_of(self.find(node)))
     }
@@ -31,7 +31,7 @@ impl ConstraintGraph {
         self.held.get_mut(self.nodes[id as usize].held as usize)
     }
 
-    /// The set of a node that stands for itself, made when it is first asked for.
+    /// The set of a representative node, made when it is first asked for.
     pub(super) fn hold(&mut self, id: NodeId) -> &mut PointsToSet {
         let node = &mut self.nodes[id as usize];
         if node.held == END {
@@ -99,7 +99,7 @@ impl ConstraintGraph {
     }
 
     /// Join what is on its way to a node: what it holds now, unless its edges and uses have seen that. Nothing changes if that is over the
-    /// budget of objects, since the node is brought within the budget before it hands on anything.
+    /// budget of objects, since the node is brought within the budget before it propagates anything.
     pub(super) fn receive(&mut self, id: NodeId) -> Option<SetId> {
         let new = self.expected(id);
         let is_over = self.told_apart(new) > self.budget.objects;

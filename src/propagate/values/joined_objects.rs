@@ -9,11 +9,11 @@ use super::budget::GivenUp;
 use super::graph::{ConstraintGraph, NodeId, RangeCopy};
 use super::sets::Element;
 
-/// Places that are told apart in what was joined.
+/// Places that are distinguished in what was joined.
 const MAX_PLACES: usize = 128;
 
 impl ConstraintGraph {
-    /// The object that stands for this one.
+    /// The object that represents this one since they were joined.
     pub(super) fn object_of(&self, mut object: u32) -> u32 {
         while let Some(&same) = self.same.get(object as usize)
             && same != object
@@ -23,7 +23,7 @@ impl ConstraintGraph {
         object
     }
 
-    /// The address in the object that stands for its own.
+    /// The same address in the object's representative.
     pub(super) fn canonical(&self, element: Element) -> Element {
         let object = self.object_of(element.object());
         match self.objects.get(object as usize) {
@@ -44,7 +44,7 @@ impl ConstraintGraph {
         }
     }
 
-    /// Make one object of these, in which places are told apart as they were: tables of functions, say, of many classes. False if
+    /// Make one object of these, in which places are distinguished as they were: tables of functions, say, of many classes. False if
     /// they are not alike enough, or that is given up.
     fn join_by_place(&mut self, objects: &[u32]) -> bool {
         let Some((keep, others)) = objects.split_first() else { return false };
@@ -86,7 +86,7 @@ impl ConstraintGraph {
         }
         for copy in copied {
             let inside = self.object_of(copy.object) == *keep;
-            // Of a copy from one of them to another at another place, places are not told apart.
+            // Of a copy from one of them to another at another place, places are not distinguished.
             let shift = copy.shift.filter(|shift| !inside || *shift == 0);
             if !inside || shift.is_none() {
                 self.copy_range(*keep, RangeCopy { shift, ..copy });
@@ -111,7 +111,7 @@ impl ConstraintGraph {
         (!nodes.is_empty()).then(|| self.one_of(nodes))
     }
 
-    /// Make one object of these, in which places are not told apart.
+    /// Make one object of these, in which places are not distinguished.
     pub(super) fn join_objects(&mut self, objects: &[u32]) {
         let Some(keep) = objects.first().copied() else { return };
         self.epoch += 1;

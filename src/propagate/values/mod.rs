@@ -94,7 +94,7 @@ pub struct Statistics {
     pub joined_objects: usize,
     /// The work that was done, in elements of sets looked at.
     pub steps: usize,
-    /// What was no longer told apart because that was too much.
+    /// What was no longer distinguished because that was too much.
     pub given_up: GivenUp,
 }
 

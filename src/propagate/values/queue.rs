@@ -1,4 +1,4 @@
-//! The order in which nodes hand on what they got.
+//! The order in which nodes propagate what they got.
 //!
 //! Nodes are worked off in rounds. In a round those without a rank come first, then the others by rank: a node before those that it
 //! flows to; those without one go by number, which is the order of functions. Hubs come last, by rank: what many hold waits until the
@@ -13,7 +13,7 @@ const UNRANKED: u32 = 0;
 
 /// The three parts of a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-enum Part {
+enum RoundPart {
     #[default]
     Unranked,
     Ranked,
@@ -29,15 +29,15 @@ pub(super) struct Queue {
     now: Round,
     later: Round,
     /// What was last taken in this round.
-    done: (Part, u32),
+    done: (RoundPart, u32),
 }
 
 #[derive(Default)]
 struct Round {
-    unranked: Numbers,
+    unranked: NumberSet,
     /// The nodes that wait, by their rank in topological order.
-    ranked: Numbers,
-    hubs: Numbers,
+    ranked: NumberSet,
+    hubs: NumberSet,
 }
 
 impl Queue {
@@ -45,16 +45,16 @@ impl Queue {
     pub(super) fn push(&mut self, id: NodeId, is_hub: bool) {
         let rank = self.rank.get(id as usize).copied().unwrap_or(UNRANKED);
         let part = match rank {
-            UNRANKED => Part::Unranked,
-            _ if is_hub => Part::Hubs,
-            _ => Part::Ranked,
+            UNRANKED => RoundPart::Unranked,
+            _ if is_hub => RoundPart::Hubs,
+            _ => RoundPart::Ranked,
         };
-        let is_later = part == Part::Unranked || (part, rank) <= self.done;
+        let is_later = part == RoundPart::Unranked || (part, rank) <= self.done;
         let round = if is_later { &mut self.later } else { &mut self.now };
         match part {
-            Part::Unranked => round.unranked.insert(id),
-            Part::Ranked => round.ranked.insert(rank),
-            Part::Hubs => round.hubs.insert(rank),
+            RoundPart::Unranked => round.unranked.insert(id),
+            RoundPart::Ranked => round.ranked.insert(rank),
+            RoundPart::Hubs => round.hubs.insert(rank),
         }
     }
 
@@ -62,7 +62,7 @@ impl Queue {
     pub(super) fn pop(&mut self) -> Option<NodeId> {
         self.pop_now().or_else(|| {
             std::mem::swap(&mut self.now, &mut self.later);
-            self.done = (Part::Unranked, UNRANKED);
+            self.done = (RoundPart::Unranked, UNRANKED);
             self.pop_now()
         })
     }
@@ -72,8 +72,8 @@ impl Queue {
             return Some(id);
         }
         let (part, rank) = match self.now.ranked.pop() {
-            Some(rank) => (Part::Ranked, rank),
-            None => (Part::Hubs, self.now.hubs.pop()?),
+            Some(rank) => (RoundPart::Ranked, rank),
+            None => (RoundPart::Hubs, self.now.hubs.pop()?),
         };
         self.done = (part, rank);
         self.nodes.get(rank as usize).copied()
@@ -92,21 +92,21 @@ impl Queue {
                 *slot = rank;
             }
         }
-        self.done = (Part::Unranked, UNRANKED);
+        self.done = (RoundPart::Unranked, UNRANKED);
         waiting
     }
 }
 
 /// A set of numbers of which the lowest is taken first.
 #[derive(Default)]
-struct Numbers {
+struct NumberSet {
     words: Vec<u64>,
     /// No word below this one has any.
     low: usize,
     count: usize,
 }
 
-impl Numbers {
+impl NumberSet {
     fn insert(&mut self, number: u32) {
         let (word, bit) = (number as usize / 64, number % 64);
         if word >= self.words.len() {

@@ -1,7 +1,7 @@
 //! Solving the constraint graph by wave propagation until the least fixpoint.
 //!
 //! What escapes and what may be anything goes before everything else, and the builder is told of what follows from it before
-//! any set is handed on: both cover much of the rest. A node that may be anything is handed no element that has escaped, and one
+//! any set is propagated: both cover much of the rest. A node that may be anything is handed no element that has escaped, and one
 //! that besides lets all escape is handed none at all. The other nodes are worked off in rounds, each in the order that the last
 //! search for cycles gave: a node before those that it flows to (Pereira and Berlin, "Wave propagation and deep propagation for
 //! pointer analysis", CGO 2009). Everything only adds, so the order decides the time and never the result: it is the least

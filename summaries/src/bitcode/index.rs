@@ -125,7 +125,7 @@ impl SummaryIndex {
 
 /// What records before a function's say of it.
 #[derive(Default)]
-struct Pending {
+struct PendingTypeIds {
     type_tests: Vec<u64>,
     virtual_calls: Vec<VirtualCall>,
 }
@@ -133,7 +133,7 @@ struct Pending {
 /// Read the block that has just been entered, to its end.
 pub(super) fn read(stream: &mut Stream<'_>, full_lto: bool) -> Result<SummaryIndex> {
     let mut index = SummaryIndex { full_lto, ..SummaryIndex::default() };
-    let mut pending = Pending::default();
+    let mut pending = PendingTypeIds::default();
     loop {
         match stream.next()? {
             Event::Enter(block) => {
@@ -155,7 +155,7 @@ pub(super) fn read(stream: &mut Stream<'_>, full_lto: bool) -> Result<SummaryInd
 }
 
 /// `None` if the record is too short, or a number in it too large.
-fn record(code: u32, ops: &[u64], index: &mut SummaryIndex, pending: &mut Pending) -> Option<()> {
+fn record(code: u32, ops: &[u64], index: &mut SummaryIndex, pending: &mut PendingTypeIds) -> Option<()> {
     match code {
         code::VERSION => index.version = *ops.first()?,
         code::FLAGS => index.flags = *ops.first()?,
@@ -223,7 +223,7 @@ fn record(code: u32, ops: &[u64], index: &mut SummaryIndex, pending: &mut Pendin
     Some(())
 }
 
-fn function(code: u32, ops: &[u64], index: &mut SummaryIndex, pending: &mut Pending) -> Option<()> {
+fn function(code: u32, ops: &[u64], index: &mut SummaryIndex, pending: &mut PendingTypeIds) -> Option<()> {
     let (value, flags) = head(ops, index)?;
     let count = |at: usize| usize::try_from(*ops.get(at)?).ok();
     let (refs, read_only, write_only) = (count(4)?, count(5)?, count(6)?);
@@ -236,7 +236,7 @@ fn function(code: u32, ops: &[u64], index: &mut SummaryIndex, pending: &mut Pend
         return None;
     }
     let calls = callees.iter().step_by(step).map(|id| value_id(*id)).collect::<Option<_>>()?;
-    let Pending { type_tests, virtual_calls } = std::mem::take(pending);
+    let PendingTypeIds { type_tests, virtual_calls } = std::mem::take(pending);
     let (instructions, fflags) = (*ops.get(2)?, *ops.get(3)?);
     let kind = EntryKind::Function { instructions, flags: fflags, calls, type_tests, virtual_calls };
     index.entries.push(SummaryEntry { value, flags, refs, kind });

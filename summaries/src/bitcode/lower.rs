@@ -96,7 +96,7 @@ impl<'f, 'a> Lowering<'f, 'a> {
         Lowering { file, linker: symbols::of_file(file), summary, numbering, asm: None }
     }
 
-    /// Whether functions are told apart, by what the IR says.
+    /// Whether functions are distinguished, by what the IR says.
     fn reads_bodies(&self) -> bool {
         self.summary.granularity >= Granularity::Functions
     }

@@ -194,7 +194,7 @@ fn record(stream: &Stream<'_>, code: u32, module: &mut Module<'_>) -> Result<()>
 }
 
 /// Places of operands behind the two of the name, by record.
-struct Places {
+struct OperandPositions {
     linkage: usize,
     visibility: usize,
     thread_local: Option<usize>,
@@ -210,7 +210,7 @@ fn value(ops: Operands<'_, '_>, module: &mut Module<'_>) -> Result<()> {
     let (kind, declaration, places) = match ops.code {
         code::GLOBALVAR => {
             ops.required(7)?;
-            let places = Places {
+            let places = OperandPositions {
                 linkage: 3,
                 visibility: 6,
                 thread_local: Some(7),
@@ -223,7 +223,7 @@ fn value(ops: Operands<'_, '_>, module: &mut Module<'_>) -> Result<()> {
         }
         code::FUNCTION => {
             ops.required(9)?;
-            let places = Places {
+            let places = OperandPositions {
                 linkage: 3,
                 visibility: 7,
                 thread_local: None,
@@ -237,7 +237,7 @@ fn value(ops: Operands<'_, '_>, module: &mut Module<'_>) -> Result<()> {
         code => {
             let is_alias = code == code::ALIAS;
             let target = id(2)?;
-            let places = Places {
+            let places = OperandPositions {
                 linkage: 3,
                 visibility: 4,
                 thread_local: is_alias.then_some(6),

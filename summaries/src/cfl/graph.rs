@@ -67,13 +67,13 @@ pub(super) struct Graph {
     pub(super) unknown: NodeId,
 }
 
-struct Builder {
+struct GraphBuilder {
     nodes: Vec<Node>,
     numbers: FxHashMap<Node, NodeId>,
     assignments: Vec<Assignment>,
 }
 
-impl Builder {
+impl GraphBuilder {
     fn node(&mut self, node: Node) -> NodeId {
         let next = self.nodes.len() as NodeId;
         let number = *self.numbers.entry(node).or_insert(next);
@@ -124,7 +124,7 @@ impl Graph {
         asked: &[(Place, u32)],
     ) -> (Self, Vec<NodeId>) {
         let mut builder =
-            Builder { nodes: Vec::new(), numbers: FxHashMap::default(), assignments: Vec::new() };
+            GraphBuilder { nodes: Vec::new(), numbers: FxHashMap::default(), assignments: Vec::new() };
         for value in 0..function.values {
             builder.node(Node::Value(ValueIdx(value)));
         }
@@ -177,7 +177,7 @@ impl Graph {
         });
         let contents = Adjacency::new(count, &contents.collect::<Vec<_>>());
         let (out, into) = (by(|a| a.from), by(|a| a.to));
-        let Builder { nodes, assignments, .. } = builder;
+        let GraphBuilder { nodes, assignments, .. } = builder;
         (Graph { nodes, assignments, out, into, contents, unknown }, asked)
     }
 
@@ -205,7 +205,7 @@ impl Graph {
     }
 
     /// Whether two contents may be of the same bytes, if the base of the second is that of the first displaced by
-    /// `apart`. Memory is told apart by cells of 8 bytes, so accesses less than 8 bytes apart may share one.
+    /// `apart`. Memory is distinguished by cells of 8 bytes, so accesses less than 8 bytes apart may share one.
     pub(super) fn overlap(&self, a: NodeId, b: NodeId, apart: Option<i64>) -> bool {
         let (Some(Node::Content { offset: x, size: m, .. }), Some(Node::Content { offset: y, size: n, .. })) =
             (self.node(a), self.node(b))

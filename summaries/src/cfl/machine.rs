@@ -75,7 +75,7 @@ impl MatchState {
     }
 }
 
-/// Displacements that are told apart, for a pair of nodes and a state.
+/// Displacements that are distinguished, for a pair of nodes and a state.
 const MOST_OFFSETS: usize = 8;
 
 /// What the second node holds may be what the first one holds, displaced.

@@ -92,7 +92,7 @@ fn only_passed_on(function: &FunctionSummary) -> Vec<bool> {
     };
     let turned: Vec<(u32, u32)> = copies.iter().map(|(from, to)| (*to, *from)).collect();
     let used = reached(&turned, used);
-    // What is used is told apart from what comes of it, too.
+    // What is used is distinguished from what comes of it, too.
     made.extend(others);
     made.extend((0..function.values).map(ValueIdx).filter(|v| used[v.index()]));
     let made = reached(&copies, made);

@@ -81,7 +81,7 @@ pub enum Relations {
     Everything,
 }
 
-/// Displacements of a relation that are told apart.
+/// Displacements of a relation that are distinguished.
 const MOST_OFFSETS: usize = 8;
 
 /// The relations of a function, within a budget of facts.
@@ -96,7 +96,7 @@ pub fn relations(function: &FunctionSummary, most_facts: usize) -> Relations {
     if machine.run(|_| false).is_err() {
         return Relations::Everything;
     }
-    let mut flow = Flow { held: vec![BTreeSet::new(); graph.nodes.len()], work: Vec::new(), count: 0 };
+    let mut flow = RootFlow { held: vec![BTreeSet::new(); graph.nodes.len()], work: Vec::new(), count: 0 };
     for (base, node) in sources(function, &graph) {
         flow.add(node, InterfaceValue { base, level: 0 }, Some(0));
     }
@@ -143,14 +143,14 @@ pub fn relations(function: &FunctionSummary, most_facts: usize) -> Relations {
 }
 
 /// What roots hold, carried forth along assignments.
-struct Flow {
+struct RootFlow {
     /// By node: the interface values that it holds, each displaced.
     held: Vec<BTreeSet<(InterfaceValue, Option<i64>)>>,
     work: Vec<(NodeId, InterfaceValue, Option<i64>)>,
     count: usize,
 }
 
-impl Flow {
+impl RootFlow {
     fn add(&mut self, node: NodeId, value: InterfaceValue, offset: Option<i64>) {
         let Some(held) = self.held.get_mut(node as usize) else { return };
         let own = held.range((value, None)..).take_while(|h| h.0 == value);

@@ -56,8 +56,8 @@ pub(crate) struct Instruction {
     pub(crate) flow: Flow,
     /// What the field at [`Instruction::displacement`] means.
     pub(crate) field: Field,
-    displacement: Constant,
-    immediate: Constant,
+    displacement: ConstantField,
+    immediate: ConstantField,
     has_target: bool,
     /// The first byte is a `lock` prefix, over which code may jump.
     pub(crate) lock: bool,
@@ -65,11 +65,11 @@ pub(crate) struct Instruction {
 
 /// Where a constant lies in an instruction of at most 15 bytes: its offset in the high half, its size in bytes in the low one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Constant(u8);
+struct ConstantField(u8);
 
-impl Constant {
+impl ConstantField {
     fn new(offset: usize, size: usize) -> Self {
-        Constant((offset as u8 & 15) << 4 | size as u8 & 15)
+        ConstantField((offset as u8 & 15) << 4 | size as u8 & 15)
     }
 
     fn offset_and_size(self) -> (u8, u8) {
@@ -179,13 +179,13 @@ fn translate(
     }
     let branch = first == OpKind::NearBranch64;
     let rip = decoded.memory_base() == Register::RIP;
-    let none = Constant::new(0, 0);
+    let none = ConstantField::new(0, 0);
     let (mut displacement, mut immediate) = (none, none);
     if constants.has_displacement() {
-        displacement = Constant::new(constants.displacement_offset(), constants.displacement_size());
+        displacement = ConstantField::new(constants.displacement_offset(), constants.displacement_size());
     }
     if constants.has_immediate() {
-        immediate = Constant::new(constants.immediate_offset(), constants.immediate_size());
+        immediate = ConstantField::new(constants.immediate_offset(), constants.immediate_size());
     }
     if branch {
         displacement = immediate;

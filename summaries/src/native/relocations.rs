@@ -96,17 +96,18 @@ pub(crate) fn type_of(rela: &Rela) -> u32 {
 /// Whether only the relocation's symbol counts, whatever is added to it: it means an entry of the global offset
 /// table, a size, or nothing.
 pub(crate) fn ignores_addend(ty: u32) -> bool {
-    matches!(ty, R_X86_64_NONE | R_X86_64_SIZE32 | R_X86_64_SIZE64) || matches!(class(ty), Some(Class::Got))
+    matches!(ty, R_X86_64_NONE | R_X86_64_SIZE32 | R_X86_64_SIZE64)
+        || matches!(class(ty), Some(RelocationClass::Got))
 }
 
 /// What a relocation type does, as far as references go; `None` for a type that the psABI does not have.
-fn class(ty: u32) -> Option<Class> {
+fn class(ty: u32) -> Option<RelocationClass> {
     Some(match ty {
         R_X86_64_NONE | R_X86_64_64 | R_X86_64_PC32 | R_X86_64_32 | R_X86_64_32S | R_X86_64_16
         | R_X86_64_PC16 | R_X86_64_8 | R_X86_64_PC8 | R_X86_64_PC64 | R_X86_64_GOTOFF64
         | R_X86_64_GOTPC32 | R_X86_64_GOTPC64 | R_X86_64_PLTOFF64 | R_X86_64_SIZE32 | R_X86_64_SIZE64
-        | PC32_BND => Class::Address,
-        R_X86_64_PLT32 | PLT32_BND => Class::Plt,
+        | PC32_BND => RelocationClass::Address,
+        R_X86_64_PLT32 | PLT32_BND => RelocationClass::Plt,
         R_X86_64_GOT32
         | R_X86_64_GOTPCREL
         | R_X86_64_GOT64
@@ -116,7 +117,7 @@ fn class(ty: u32) -> Option<Class> {
         | R_X86_64_REX_GOTPCRELX
         | R_X86_64_CODE_4_GOTPCRELX
         | R_X86_64_CODE_5_GOTPCRELX
-        | R_X86_64_CODE_6_GOTPCRELX => Class::Got,
+        | R_X86_64_CODE_6_GOTPCRELX => RelocationClass::Got,
         R_X86_64_DTPMOD64
         | R_X86_64_DTPOFF64
         | R_X86_64_TPOFF64
@@ -133,17 +134,17 @@ fn class(ty: u32) -> Option<Class> {
         | R_X86_64_CODE_5_GOTTPOFF
         | R_X86_64_CODE_5_GOTPC32_TLSDESC
         | R_X86_64_CODE_6_GOTTPOFF
-        | R_X86_64_CODE_6_GOTPC32_TLSDESC => Class::Tls,
+        | R_X86_64_CODE_6_GOTPC32_TLSDESC => RelocationClass::Tls,
         // Linkers alone write these, and reject them in an input: the message is theirs.
         R_X86_64_COPY | R_X86_64_GLOB_DAT | R_X86_64_JUMP_SLOT | R_X86_64_RELATIVE | R_X86_64_IRELATIVE
-        | R_X86_64_RELATIVE64 => Class::Address,
+        | R_X86_64_RELATIVE64 => RelocationClass::Address,
         _ => return None,
     })
 }
 
 /// Whether a relocation of this type means thread-local storage.
 pub(crate) fn is_thread_local(ty: u32) -> bool {
-    matches!(class(ty), Some(Class::Tls))
+    matches!(class(ty), Some(RelocationClass::Tls))
 }
 
 /// How many bytes a relocation of this type changes, at least.
@@ -161,7 +162,7 @@ fn least_width(ty: u32) -> u64 {
     }
 }
 
-enum Class {
+enum RelocationClass {
     Address,
     Plt,
     Got,
@@ -368,13 +369,15 @@ fn append<'a>(
             return Err(malformed(format!("a relocation at {offset:#x} of {size:#x} bytes")));
         }
         let kind = match class(type_of(rela)) {
-            Some(Class::Address) if type_of(rela) == types::R_X86_64_PC32 && is_branch(code, offset) => {
+            Some(RelocationClass::Address)
+                if type_of(rela) == types::R_X86_64_PC32 && is_branch(code, offset) =>
+            {
                 plain.1
             }
-            Some(Class::Address) => plain.0,
-            Some(Class::Plt) => plain.1,
-            Some(Class::Got) => ReferenceKind::Got,
-            Some(Class::Tls) => ReferenceKind::Tls,
+            Some(RelocationClass::Address) => plain.0,
+            Some(RelocationClass::Plt) => plain.1,
+            Some(RelocationClass::Got) => ReferenceKind::Got,
+            Some(RelocationClass::Tls) => ReferenceKind::Tls,
             None => {
                 unknown.get_or_insert(rela);
                 plain.0
@@ -396,8 +399,8 @@ mod tests {
         // object::elf has them all; 39 and 40 are reserved today and were the MPX types.
         let unknown: Vec<u32> = (0..=60).filter(|t| class(*t).is_none()).collect();
         assert_eq!(unknown, (52..=60).collect::<Vec<_>>());
-        assert!(matches!(class(elf::R_X86_64_GOTPC64.0), Some(Class::Address)));
-        assert!(matches!(class(elf::R_X86_64_CODE_6_GOTTPOFF.0), Some(Class::Tls)));
-        assert!(matches!(class(elf::R_X86_64_CODE_5_GOTPCRELX.0), Some(Class::Got)));
+        assert!(matches!(class(elf::R_X86_64_GOTPC64.0), Some(RelocationClass::Address)));
+        assert!(matches!(class(elf::R_X86_64_CODE_6_GOTTPOFF.0), Some(RelocationClass::Tls)));
+        assert!(matches!(class(elf::R_X86_64_CODE_5_GOTPCRELX.0), Some(RelocationClass::Got)));
     }
 }

@@ -61,7 +61,7 @@ pub fn addresses(bytes: &[u8], summary: &ModuleSummary, keeps: &dyn Fn(AtomIdx) 
     {
         return if table { Addresses::Own { described: false } } else { Addresses::Unknown };
     }
-    match (Reader::new(bytes, summary), table) {
+    match (SignificanceReader::new(bytes, summary), table) {
         (Some(reader), true) => {
             Addresses::Own { described: reader.describes_what_is_left_out() == Some(true) }
         }
@@ -83,7 +83,7 @@ fn has_table(bytes: &[u8]) -> bool {
 }
 
 /// A frame description entry, as far as folding asks about it.
-struct Description {
+struct FdeFacts {
     section: u32,
     start: u64,
     end: u64,
@@ -91,7 +91,7 @@ struct Description {
     plain: bool,
 }
 
-struct Reader<'a, 's> {
+struct SignificanceReader<'a, 's> {
     tables: Tables<'a>,
     summary: &'s ModuleSummary,
     /// The first atom of each section.
@@ -99,10 +99,10 @@ struct Reader<'a, 's> {
     /// The relocations of the module, each with the section that it is in, by (section, place).
     relas: Vec<(u32, Rela)>,
     /// The frame description entries, by (section, start) of what they describe.
-    descriptions: Vec<Description>,
+    descriptions: Vec<FdeFacts>,
 }
 
-impl<'a, 's> Reader<'a, 's> {
+impl<'a, 's> SignificanceReader<'a, 's> {
     fn new(bytes: &'a [u8], summary: &'s ModuleSummary) -> Option<Self> {
         let tables = Tables::read(bytes).ok()?;
         let mut by_section = SectionAtoms(vec![None; tables.sections.len()]);
@@ -114,7 +114,7 @@ impl<'a, 's> Reader<'a, 's> {
             }
         }
         let relas = relocations_beside_debug(&tables, &by_section).ok()?;
-        let mut reader = Reader { tables, summary, by_section, relas, descriptions: Vec::new() };
+        let mut reader = SignificanceReader { tables, summary, by_section, relas, descriptions: Vec::new() };
         reader.descriptions = reader.read_descriptions()?;
         Some(reader)
     }
@@ -125,7 +125,7 @@ impl<'a, 's> Reader<'a, 's> {
         self.relas.get(from..to).unwrap_or(&[])
     }
 
-    fn read_descriptions(&self) -> Option<Vec<Description>> {
+    fn read_descriptions(&self) -> Option<Vec<FdeFacts>> {
         let mut found = Vec::new();
         for (i, section) in (0u32..).zip(&self.tables.sections) {
             if section.ty == elf::SHT_RELA.0 || !is_eh_frame(section.ty, self.tables.name(section.name)) {
@@ -152,7 +152,7 @@ impl<'a, 's> Reader<'a, 's> {
                 };
                 let start = symbol.value.checked_add_signed(rela.r_addend.get(LE))?;
                 let end = start.checked_add(length?)?;
-                found.push(Description { section, start, end, plain: relas.len() == 1 });
+                found.push(FdeFacts { section, start, end, plain: relas.len() == 1 });
             }
         }
         found.sort_by_key(|d| (d.section, d.start, d.end));
@@ -160,7 +160,7 @@ impl<'a, 's> Reader<'a, 's> {
     }
 
     /// The FDEs that begin in a range of a section.
-    fn descriptions_in(&self, section: u32, start: u64, end: u64) -> &[Description] {
+    fn descriptions_in(&self, section: u32, start: u64, end: u64) -> &[FdeFacts] {
         let from = self.descriptions.partition_point(|d| (d.section, d.start) < (section, start));
         let to = self.descriptions.partition_point(|d| (d.section, d.start) < (section, end));
         self.descriptions.get(from..to).unwrap_or(&[])
@@ -266,7 +266,7 @@ impl<'a, 's> Reader<'a, 's> {
             relas.iter().for_each(|(_, rela)| self.mention(atom.section, rela, found));
             return;
         };
-        let code = Code { atom, bytes, relas };
+        let code = FoldableCode { atom, bytes, relas };
         if code.has_own_lea() {
             found.form(index);
         }
@@ -287,7 +287,13 @@ impl<'a, 's> Reader<'a, 's> {
     }
 
     /// What an instruction without relocation says.
-    fn unrelocated(&self, code: &Code<'_, '_>, index: AtomIdx, instruction: &Instruction, found: &mut Found) {
+    fn unrelocated(
+        &self,
+        code: &FoldableCode<'_, '_>,
+        index: AtomIdx,
+        instruction: &Instruction,
+        found: &mut Found,
+    ) {
         let Some(target) = instruction.target() else { return };
         let field = instruction.displacement_at();
         if code.relas.binary_search_by_key(&field, |(_, r)| r.r_offset.get(LE)).is_ok() {
@@ -364,13 +370,13 @@ impl Found {
 }
 
 /// The bytes of an atom that decodes, with its relocations.
-struct Code<'a, 'r> {
+struct FoldableCode<'a, 'r> {
     atom: &'r Atom,
     bytes: &'a [u8],
     relas: &'r [(u32, Rela)],
 }
 
-impl Code<'_, '_> {
+impl FoldableCode<'_, '_> {
     /// Whether a relocation is the distance of a direct call or jump.
     fn is_branch(&self, instruction: &Instruction, rela: &Rela) -> bool {
         let field = rela.r_offset.get(LE);

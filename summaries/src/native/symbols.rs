@@ -57,20 +57,20 @@ pub(crate) fn read(
         })?;
         let (value, size) = (raw.st_value.get(LE), raw.st_size.get(LE));
         let definition = match place(symtab, i, raw)? {
-            Place::Undefined => Definition::Undefined,
-            Place::Absolute => Definition::Absolute,
-            Place::Common => {
+            SymbolHome::Undefined => Definition::Undefined,
+            SymbolHome::Absolute => Definition::Absolute,
+            SymbolHome::Common => {
                 let atom = common(i, name, value, size)?;
                 atoms.push(atom);
                 Definition::Common(AtomIdx::new(atoms.len() - 1))
             }
-            Place::Section(section) if section as usize >= sections => {
+            SymbolHome::Section(section) if section as usize >= sections => {
                 return Err(malformed(format!("symbol {i}: defined in section {section} of {sections}")));
             }
-            Place::Section(section) if is_stray_variable(&tables.sections, section, raw) => {
+            SymbolHome::Section(section) if is_stray_variable(&tables.sections, section, raw) => {
                 return Err(malformed(format!("symbol {i}: thread-local, in a section that is not")));
             }
-            Place::Section(section) => match by_section.get(section) {
+            SymbolHome::Section(section) => match by_section.get(section) {
                 Some(atom) => Definition::Atom(atom),
                 None => Definition::OtherSection(section),
             },
@@ -108,30 +108,30 @@ fn is_stray_variable(sections: &[Section], section: u32, raw: &elf::Sym64<LE>) -
     raw.st_type() == elf::STT_TLS && !sections.get(section as usize).is_some_and(is_tls)
 }
 
-enum Place {
+enum SymbolHome {
     Undefined,
     Absolute,
     Common,
     Section(u32),
 }
 
-fn place(symtab: &Symtab<'_>, index: usize, raw: &elf::Sym64<LE>) -> Result<Place> {
+fn place(symtab: &Symtab<'_>, index: usize, raw: &elf::Sym64<LE>) -> Result<SymbolHome> {
     Ok(match raw.st_shndx.get(LE) {
-        elf::SHN_UNDEF => Place::Undefined,
-        elf::SHN_ABS => Place::Absolute,
-        elf::SHN_COMMON => Place::Common,
-        elf::SymbolSection(SHN_X86_64_LCOMMON) => Place::Common,
+        elf::SHN_UNDEF => SymbolHome::Undefined,
+        elf::SHN_ABS => SymbolHome::Absolute,
+        elf::SHN_COMMON => SymbolHome::Common,
+        elf::SymbolSection(SHN_X86_64_LCOMMON) => SymbolHome::Common,
         elf::SHN_XINDEX => {
             let at = index.checked_mul(4);
             let word = symtab.extended.zip(at).and_then(|(words, at)| words.get(at..)?.first_chunk::<4>());
             match word {
-                Some(word) => Place::Section(u32::from_le_bytes(*word)),
+                Some(word) => SymbolHome::Section(u32::from_le_bytes(*word)),
                 None => {
                     return Err(malformed(format!("symbol {index}: its extended section index is missing")));
                 }
             }
         }
-        elf::SymbolSection(n) if n < elf::SHN_LORESERVE => Place::Section(u32::from(n)),
+        elf::SymbolSection(n) if n < elf::SHN_LORESERVE => SymbolHome::Section(u32::from(n)),
         elf::SymbolSection(n) => {
             return Err(malformed(format!("symbol {index}: reserved section index {n:#x}")));
         }

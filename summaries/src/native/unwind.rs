@@ -75,7 +75,7 @@ fn is_of_unwind_table(ty: u32) -> bool {
 }
 
 /// The atom that an FDE describes.
-enum Function {
+enum FdeFunction {
     Atom(AtomIdx),
     /// None of this object: the linker drops the FDE (`ld -r` leaves such ones behind for discarded functions).
     Nothing,
@@ -100,9 +100,9 @@ impl Scan<'_> {
             let RecordKind::Fde { cie } = fde.kind else { continue };
             let relas = self.relas(fde);
             let from = match self.function(fde, relas) {
-                Function::Atom(atom) => atom,
-                Function::Nothing if relas.len() <= 1 => continue,
-                Function::Nothing | Function::Unknown => {
+                FdeFunction::Atom(atom) => atom,
+                FdeFunction::Nothing if relas.len() <= 1 => continue,
+                FdeFunction::Nothing | FdeFunction::Unknown => {
                     problem.get_or_insert(format!(
                         "the FDE at {:#x} describes no section of this object",
                         fde.offset
@@ -138,25 +138,25 @@ impl Scan<'_> {
         self.own.get(record.relocations.clone()).unwrap_or(&[])
     }
 
-    fn function(&self, fde: &EhFrameRecord, relas: &[(u32, Rela)]) -> Function {
+    fn function(&self, fde: &EhFrameRecord, relas: &[(u32, Rela)]) -> FdeFunction {
         let Some((_, rela)) = relas.iter().find(|(_, r)| r.r_offset.get(LE) == fde.pc_begin()) else {
-            return if relas.is_empty() { Function::Nothing } else { Function::Unknown };
+            return if relas.is_empty() { FdeFunction::Nothing } else { FdeFunction::Unknown };
         };
         let symbol = symbol_of(rela);
         if symbol.0 == 0 {
-            return Function::Nothing;
+            return FdeFunction::Nothing;
         }
         match self.symbols.get(symbol.index()).map(|s| s.definition) {
             Some(Definition::Atom(atom)) => {
                 let Some(entry) = self.atoms.get(atom.index()).filter(|a| a.kind.is_alloc()) else {
-                    return Function::Unknown;
+                    return FdeFunction::Unknown;
                 };
                 // Of a divided section, the part that the function begins in.
                 let value = self.symbols.get(symbol.index()).map_or(0, |s| s.value);
                 let begin = value.saturating_add_signed(rela.r_addend.get(LE));
-                Function::Atom(self.by_section.at(self.atoms, entry.section, begin).unwrap_or(atom))
+                FdeFunction::Atom(self.by_section.at(self.atoms, entry.section, begin).unwrap_or(atom))
             }
-            _ => Function::Unknown,
+            _ => FdeFunction::Unknown,
         }
     }
 

@@ -49,8 +49,8 @@ impl Dumper<'_> {
         for value in &function.indirect_entry_values {
             let _ = writeln!(self.out, "  atlabel {}", Shown(*value));
         }
-        for target in &function.unused {
-            self.out.push_str("  unused ");
+        for target in &function.address_taken_only {
+            self.out.push_str("  addressonly ");
             self.target(*target);
             self.out.push('\n');
         }

@@ -41,7 +41,7 @@ impl Parser {
             "store",
             "copy",
             "escape",
-            "unused",
+            "addressonly",
         ];
         if !known.contains(&word) && !word.starts_with('%') {
             return Err(format!("`{word}` starts no entry"));
@@ -49,7 +49,7 @@ impl Parser {
         let Some(mut function) = self.summary.functions.pop() else {
             return Err(format!("`{word}` stands below a function"));
         };
-        let mut values = Values { count: function.values };
+        let mut values = NamedValues { count: function.values };
         self.add_line(word, cursor, &mut function, &mut values)?;
         function.values = values.count;
         self.summary.functions.push(function);
@@ -61,7 +61,7 @@ impl Parser {
         word: &str,
         cursor: &mut LineCursor<'_>,
         function: &mut FunctionSummary,
-        values: &mut Values,
+        values: &mut NamedValues,
     ) -> Result<()> {
         match word {
             "parts" => {
@@ -79,7 +79,7 @@ impl Parser {
                 }
             }
             "atlabel" => function.indirect_entry_values.push(values.next(cursor)?),
-            "unused" => function.unused.push(target(self, cursor)?),
+            "addressonly" => function.address_taken_only.push(target(self, cursor)?),
             "accounts" => {
                 expect(cursor, "section")?;
                 function.covered_references.push((cursor.number()?, cursor.place()?));
@@ -116,7 +116,7 @@ impl Parser {
         &self,
         to: ValueIdx,
         cursor: &mut LineCursor<'_>,
-        values: &mut Values,
+        values: &mut NamedValues,
     ) -> Result<Constraint> {
         Ok(match cursor.need_word()? {
             "address" => {
@@ -133,7 +133,7 @@ impl Parser {
         })
     }
 
-    fn call_site(&self, cursor: &mut LineCursor<'_>, values: &mut Values) -> Result<CallSite> {
+    fn call_site(&self, cursor: &mut LineCursor<'_>, values: &mut NamedValues) -> Result<CallSite> {
         expect(cursor, "section")?;
         let (section, at) = (cursor.number()?, cursor.place()?);
         let callee = match cursor.need_word()? {
@@ -187,11 +187,11 @@ impl Parser {
 }
 
 /// How many values the lines have named.
-struct Values {
+struct NamedValues {
     count: u32,
 }
 
-impl Values {
+impl NamedValues {
     fn of(&mut self, word: &str) -> Result<ValueIdx> {
         let number =
             word.strip_prefix('%').filter(|n| !n.starts_with('+')).and_then(|n| n.parse::<u32>().ok());

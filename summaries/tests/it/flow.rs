@@ -71,7 +71,7 @@ fn every_way_to_read_an_address_is_a_constraint() {
         "lea f(%rip), %rax; call *%rax; ret",
         ".byte 0x64; lea f(%rip), %rax; call *%rax; ret",
         "movq f@GOTPCREL(%rip), %xmm0; movq %xmm0, %rax; call *%rax; ret",
-        // Instructions that are not told apart.
+        // Instructions that are not modelled.
         "xor %eax, %eax; cmp %esi, %edi; cmovne f@GOTPCREL(%rip), %rax; call *%rax; ret",
         "xor %eax, %eax; or f@GOTPCREL(%rip), %rax; call *%rax; ret",
         "pxor %xmm0, %xmm0; movhps f@GOTPCREL(%rip), %xmm0; movhlps %xmm0, %xmm1; movq %xmm1, %rax; call *%rax; ret",
@@ -174,7 +174,7 @@ fn what_is_only_compared_is_named() {
             Target::Symbol(s) => String::from_utf8_lossy(summary.symbol_name(*s)).into_owned(),
             Target::Atom(_) => "an atom".to_owned(),
         };
-        function.unused.iter().map(name).collect::<Vec<_>>()
+        function.address_taken_only.iter().map(name).collect::<Vec<_>>()
     };
     assert_eq!(unused("cmpl $1, h(%rip); mov g(%rip), %ecx; test %ecx, %ecx; ret").len(), 2);
     assert_eq!(unused("lea h(%rip), %rax; ret"), [""; 0]);

@@ -192,7 +192,7 @@ fn functions_that_do_not_fit() {
         ("has its parameters in a frame", |f| f.frame = true),
         ("has labels without a value", |f| f.indirect_entry_values[0] = ValueIdx(4)),
         ("preserves what is not preserved", |f| f.preserved = !0),
-        ("has the address of nothing", |f| f.unused = vec![Target::Atom(AtomIdx(2))]),
+        ("has the address of nothing", |f| f.address_taken_only = vec![Target::Atom(AtomIdx(2))]),
         ("does things in no order", |f| f.constraints.reverse()),
         ("passes a value that is none", |f| f.call_sites[0].actuals[0].1 = ValueIdx(4)),
         ("passes the return address", |f| f.call_sites[0].stack[0].0 = 0),

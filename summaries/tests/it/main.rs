@@ -3,19 +3,19 @@
 
 mod bitcode;
 mod cfl;
-mod choices;
+mod arbitrary_summary;
 mod closed;
 mod compilers;
 mod data;
 mod divisible;
 mod flow;
-mod flow_corners;
+mod flow_memory;
 mod flow_parts;
-mod forms;
+mod round_trip;
 mod functions;
 mod hostile;
 mod native;
-mod peculiar;
+mod handwritten_objects;
 mod refusals;
 mod significance;
 mod survey;

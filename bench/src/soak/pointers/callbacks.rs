@@ -1,4 +1,4 @@
-//! Carriers through the C library: what it calls back, what it keeps, and what it hands on.
+//! Carriers through the C library: what it calls back, what it keeps, and what it propagates.
 
 use super::{Carrier, Needs};
 

@@ -20,7 +20,7 @@ mod signatures;
 mod tests;
 mod text;
 
-use super::program::{Program, Unit};
+use super::program::{SoakProgram, Unit};
 use super::rng::Rng;
 
 /// Where a carrier can be used.
@@ -71,7 +71,7 @@ impl Carrier {
 }
 
 #[derive(Debug, Default)]
-struct Draft {
+struct PointerUnit {
     cplus: bool,
     items: String,
 }
@@ -89,7 +89,7 @@ struct Chain {
 #[derive(Debug)]
 struct Weaver {
     rng: Rng,
-    drafts: Vec<Draft>,
+    drafts: Vec<PointerUnit>,
     shared: String,
     serial: usize,
     /// The last unit goes into a shared library.
@@ -221,12 +221,12 @@ impl Weaver {
     }
 }
 
-pub(super) fn generate(seed: u64) -> Program {
+pub(super) fn generate(seed: u64) -> SoakProgram {
     let mut rng = Rng::new(seed, 20);
     let units = rng.range(2, 4);
     let cplus = rng.one_in(2);
     let drafts = (0..units)
-        .map(|u| Draft { cplus: cplus && u > 0 && (u == 1 || rng.one_in(2)), ..Draft::default() })
+        .map(|u| PointerUnit { cplus: cplus && u > 0 && (u == 1 || rng.one_in(2)), ..PointerUnit::default() })
         .collect();
     let library = rng.one_in(6);
     let mut weaver = Weaver { rng, drafts, shared: String::new(), serial: 0, library, chains: Vec::new() };
@@ -258,7 +258,7 @@ pub(super) fn generate(seed: u64) -> Program {
         }
         out.push(unit);
     }
-    let mut program = Program::new(out, archives);
+    let mut program = SoakProgram::new(out, archives);
     program.flags = ["-pthread", "-D_GNU_SOURCE"].map(str::to_owned).into();
     program.link_flags = vec!["-pthread".into()];
     program.static_one_in = 16;

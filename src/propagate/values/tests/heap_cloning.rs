@@ -236,11 +236,11 @@ fn original(name: &str) -> String {
     name.split('_').next().unwrap().to_owned()
 }
 
-type Site = (BTreeSet<String>, bool);
+type ResolvedSite = (BTreeSet<String>, bool);
 
 /// By caller and offset: what is called, and whether that may be anything.
-fn sites(of: &OracleAnswer) -> BTreeMap<(String, u64), Site> {
-    let mut sites: BTreeMap<(String, u64), Site> = BTreeMap::new();
+fn sites(of: &OracleAnswer) -> BTreeMap<(String, u64), ResolvedSite> {
+    let mut sites: BTreeMap<(String, u64), ResolvedSite> = BTreeMap::new();
     for (caller, offset, targets, unknown) in &of.2 {
         let site = sites.entry((original(caller), *offset)).or_default();
         site.0.extend(targets.iter().map(|t| original(&t.0)));

@@ -6,9 +6,9 @@ use std::fmt::Write;
 use super::*;
 
 /// A stream of numbers (Knuth's MMIX generator).
-struct Numbers(u64);
+struct KnuthStream(u64);
 
-impl Numbers {
+impl KnuthStream {
     fn below(&mut self, n: usize) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) as usize % n.max(1)
@@ -22,7 +22,7 @@ const VALUES: usize = 40;
 
 /// The body of a function. Of a hundred lines 45 copy, 12 displace, 12 load, 7 store, 3 make addresses, and the others call: those
 /// near it, mostly, and one in twelve through a pointer.
-fn body(numbers: &mut Numbers, own: usize, functions: usize, data: usize) -> String {
+fn body(numbers: &mut KnuthStream, own: usize, functions: usize, data: usize) -> String {
     let mut body = "param rdi %0; param rsi %1; param rdx %2; result rax %3".to_owned();
     for _ in 0..LINES {
         let (a, b) = (numbers.below(VALUES), numbers.below(VALUES));
@@ -51,7 +51,7 @@ fn body(numbers: &mut Numbers, own: usize, functions: usize, data: usize) -> Str
 /// A program of so many constraints; `backwards`: its functions the other way round.
 fn program(seed: u64, constraints: usize, backwards: bool) -> String {
     let (functions, data) = (constraints / LINES, constraints / LINES / 4);
-    let mut numbers = Numbers(seed);
+    let mut numbers = KnuthStream(seed);
     let mut all: Vec<(String, String)> =
         (0..functions).map(|i| (format!("f{i}"), body(&mut numbers, i, functions, data))).collect();
     let pointers: Vec<(String, String)> = (0..data)

@@ -11,25 +11,25 @@ use summaries::relation::{Callee, Constraint, FunctionSummary, Place};
 use summaries::{AtomIdx, ModuleSummary, ReferenceKind, Target};
 
 /// (object, offset); `None` is the unknown.
-type Address = Option<(AbstractObject, Option<i64>)>;
+type Address = Option<(OracleObject, Option<i64>)>;
 
 /// Where a call goes: atoms, each with its offset where that is known.
 type Targets = BTreeSet<(u32, Option<i64>)>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum AbstractObject {
+enum OracleObject {
     Atom(u32),
     Frame(u32),
     External,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Node {
+enum OracleNode {
     Value(usize, u32),
-    Cell(AbstractObject, i64),
-    Anywhere(AbstractObject),
+    Cell(OracleObject, i64),
+    Anywhere(OracleObject),
     /// Passed on the stack by unseen code.
-    Above(AbstractObject),
+    Above(OracleObject),
     Escaped,
 }
 
@@ -37,7 +37,7 @@ enum Node {
 pub(super) struct Oracle {
     pub(super) live: BTreeSet<u32>,
     mentioned: BTreeSet<u32>,
-    sets: BTreeMap<Node, BTreeSet<Address>>,
+    sets: BTreeMap<OracleNode, BTreeSet<Address>>,
     /// By (function, site): targets, and whether the unknown is among them.
     pub(super) sites: BTreeMap<(usize, usize), (Targets, bool)>,
     changed: bool,
@@ -59,11 +59,11 @@ impl Oracle {
         self.mentioned.difference(&self.live).copied().collect()
     }
 
-    fn set(&self, node: Node) -> BTreeSet<Address> {
+    fn set(&self, node: OracleNode) -> BTreeSet<Address> {
         self.sets.get(&node).cloned().unwrap_or_default()
     }
 
-    fn add(&mut self, node: Node, address: Address) {
+    fn add(&mut self, node: OracleNode, address: Address) {
         let set = self.sets.entry(node).or_default();
         let before = set.clone();
         set.insert(address);
@@ -80,7 +80,7 @@ impl Oracle {
         self.changed |= *set != before;
     }
 
-    fn flow(&mut self, from: Node, to: Node) {
+    fn flow(&mut self, from: OracleNode, to: OracleNode) {
         for address in self.set(from) {
             self.add(to, address);
         }
@@ -92,7 +92,7 @@ impl Oracle {
 
     /// Whoever reads or writes code needs its bytes.
     fn touch(&mut self, summary: &ModuleSummary, a: Address) {
-        if let Some((AbstractObject::Atom(atom), _)) = a
+        if let Some((OracleObject::Atom(atom), _)) = a
             && is_code(summary, atom)
         {
             self.live(atom);
@@ -101,31 +101,31 @@ impl Oracle {
 
     fn round(&mut self, summary: &ModuleSummary, root: u32) {
         self.live(root);
-        self.add(Node::Escaped, Some((AbstractObject::Atom(root), None)));
+        self.add(OracleNode::Escaped, Some((OracleObject::Atom(root), None)));
         for atom in self.live.clone() {
             match summary.functions.iter().position(|f| f.atom.0 == atom) {
                 Some(f) => self.function(summary, f),
                 None => self.plain(summary, atom),
             }
         }
-        for address in self.set(Node::Escaped) {
+        for address in self.set(OracleNode::Escaped) {
             let Some((object, _)) = address else { continue };
             match object {
-                AbstractObject::Atom(atom) if is_code(summary, atom) => self.escaped_code(summary, atom),
-                AbstractObject::External => {}
+                OracleObject::Atom(atom) if is_code(summary, atom) => self.escaped_code(summary, atom),
+                OracleObject::External => {}
                 _ => {
-                    self.add(Node::Anywhere(object), None);
+                    self.add(OracleNode::Anywhere(object), None);
                     for node in self.nodes_of(object) {
-                        self.flow(node, Node::Escaped);
+                        self.flow(node, OracleNode::Escaped);
                     }
                 }
             }
         }
     }
 
-    fn nodes_of(&self, object: AbstractObject) -> Vec<Node> {
-        let of = |n: &&Node| match n {
-            Node::Cell(o, _) | Node::Anywhere(o) | Node::Above(o) => *o == object,
+    fn nodes_of(&self, object: OracleObject) -> Vec<OracleNode> {
+        let of = |n: &&OracleNode| match n {
+            OracleNode::Cell(o, _) | OracleNode::Anywhere(o) | OracleNode::Above(o) => *o == object,
             _ => false,
         };
         self.sets.keys().filter(of).copied().collect()
@@ -138,22 +138,22 @@ impl Oracle {
         self.label(function, f);
         let stack = function.stack_parameters.iter().map(|p| p.1);
         for value in function.parameters.iter().map(|p| p.1).chain(stack) {
-            self.add(Node::Value(f, value.0), None);
+            self.add(OracleNode::Value(f, value.0), None);
         }
         if function.frame {
-            self.add(Node::Above(AbstractObject::Frame(f as u32)), None);
+            self.add(OracleNode::Above(OracleObject::Frame(f as u32)), None);
         }
         for (_, value) in &function.results {
-            self.flow(Node::Value(f, value.0), Node::Escaped);
+            self.flow(OracleNode::Value(f, value.0), OracleNode::Escaped);
         }
     }
 
     fn label(&mut self, function: &FunctionSummary, f: usize) {
         for value in &function.indirect_entry_values {
-            self.add(Node::Value(f, value.0), None);
+            self.add(OracleNode::Value(f, value.0), None);
         }
         for (_, value) in &function.results {
-            self.flow(Node::Value(f, value.0), Node::Escaped);
+            self.flow(OracleNode::Value(f, value.0), OracleNode::Escaped);
         }
     }
 
@@ -162,13 +162,13 @@ impl Oracle {
         for r in summary.references_of(AtomIdx(atom)) {
             let Some(target) = defined(summary, r.target) else {
                 if r.kind == ReferenceKind::Data {
-                    self.contents(atom, r.offset, Some((AbstractObject::External, Some(0))));
+                    self.contents(atom, r.offset, Some((OracleObject::External, Some(0))));
                 }
                 continue;
             };
             if is_code(summary, atom) {
                 self.live(target);
-                self.add(Node::Escaped, Some((AbstractObject::Atom(target), None)));
+                self.add(OracleNode::Escaped, Some((OracleObject::Atom(target), None)));
                 continue;
             }
             if is_code(summary, target) && r.addend == 0 {
@@ -176,14 +176,14 @@ impl Oracle {
             } else {
                 self.live(target);
             }
-            self.contents(atom, r.offset, Some((AbstractObject::Atom(target), Some(r.addend))));
+            self.contents(atom, r.offset, Some((OracleObject::Atom(target), Some(r.addend))));
         }
     }
 
     fn contents(&mut self, atom: u32, offset: u64, address: Address) {
         let offset = offset as i64;
         for cell in [offset.div_euclid(8), (offset + 7).div_euclid(8)] {
-            self.add(Node::Cell(AbstractObject::Atom(atom), cell), address);
+            self.add(OracleNode::Cell(OracleObject::Atom(atom), cell), address);
         }
     }
 
@@ -195,7 +195,7 @@ impl Oracle {
             let accounted = function.covered_references.contains(&(section, r.offset));
             if !accounted {
                 self.live(target);
-                self.add(Node::Escaped, Some((AbstractObject::Atom(target), None)));
+                self.add(OracleNode::Escaped, Some((OracleObject::Atom(target), None)));
             } else if is_code(summary, target) && target != function.atom.0 {
                 self.changed |= self.mentioned.insert(target);
             } else {
@@ -207,16 +207,16 @@ impl Oracle {
         }
         for (i, site) in function.call_sites.iter().enumerate() {
             let addresses = match site.callee {
-                Callee::Indirect(value) => self.set(Node::Value(f, value.0)),
+                Callee::Indirect(value) => self.set(OracleNode::Value(f, value.0)),
                 Callee::Direct { target, offset } => BTreeSet::from([address(summary, target, offset)]),
             };
             for address in addresses {
-                if let (Callee::Direct { .. }, Some((AbstractObject::Atom(atom), _))) = (site.callee, address)
+                if let (Callee::Direct { .. }, Some((OracleObject::Atom(atom), _))) = (site.callee, address)
                     && !is_code(summary, atom)
                 {
                     // Code in a section of data.
                     self.live(atom);
-                    self.add(Node::Escaped, Some((AbstractObject::Atom(atom), None)));
+                    self.add(OracleNode::Escaped, Some((OracleObject::Atom(atom), None)));
                     self.call_unknown(summary, f, i);
                 }
                 self.call(summary, f, i, address);
@@ -225,7 +225,7 @@ impl Oracle {
     }
 
     fn constraint(&mut self, summary: &ModuleSummary, f: usize, constraint: &Constraint) {
-        let value = |v: summaries::ValueIdx| Node::Value(f, v.0);
+        let value = |v: summaries::ValueIdx| OracleNode::Value(f, v.0);
         match *constraint {
             Constraint::Address { to, target, offset } => {
                 self.add(value(to), address(summary, target, offset));
@@ -237,7 +237,7 @@ impl Oracle {
                 }
             }
             Constraint::Frame { to, offset } => {
-                self.add(value(to), Some((AbstractObject::Frame(f as u32), offset)))
+                self.add(value(to), Some((OracleObject::Frame(f as u32), offset)))
             }
             Constraint::Assign { from, to, offset } => {
                 for a in self.set(value(from)) {
@@ -263,21 +263,21 @@ impl Oracle {
                 }
             }
             Constraint::Unknown { to } => self.add(value(to), None),
-            Constraint::Escape { from } => self.flow(value(from), Node::Escaped),
+            Constraint::Escape { from } => self.flow(value(from), OracleNode::Escaped),
         }
     }
 
-    fn load(&mut self, summary: &ModuleSummary, a: Address, place: Place, size: u32, to: Node) {
+    fn load(&mut self, summary: &ModuleSummary, a: Address, place: Place, size: u32, to: OracleNode) {
         self.touch(summary, a);
         let Some((object, at)) = a.filter(|a| !is_foreign(summary, a.0)) else { return self.add(to, None) };
-        if matches!(object, AbstractObject::Atom(atom) if is_code(summary, atom)) {
+        if matches!(object, OracleObject::Atom(atom) if is_code(summary, atom)) {
             return;
         }
         let start = bounded(summary, object, at.zip(place.offset).map(|(a, b)| a + b)).1;
         for node in self.nodes_of(object) {
             let read = match (node, start.filter(|_| size != 0)) {
-                (_, None) | (Node::Anywhere(_), _) => true,
-                (Node::Cell(_, cell), Some(s)) => cell * 8 < s + i64::from(size) && s < cell * 8 + 8,
+                (_, None) | (OracleNode::Anywhere(_), _) => true,
+                (OracleNode::Cell(_, cell), Some(s)) => cell * 8 < s + i64::from(size) && s < cell * 8 + 8,
                 (_, Some(s)) => s + i64::from(size) > 8,
             };
             if read {
@@ -286,20 +286,20 @@ impl Oracle {
         }
     }
 
-    fn store(&mut self, summary: &ModuleSummary, from: Node, a: Address, place: Place, size: u32) {
+    fn store(&mut self, summary: &ModuleSummary, from: OracleNode, a: Address, place: Place, size: u32) {
         self.touch(summary, a);
         let Some((object, at)) = a.filter(|a| !is_foreign(summary, a.0)) else {
-            return self.flow(from, Node::Escaped);
+            return self.flow(from, OracleNode::Escaped);
         };
-        if matches!(object, AbstractObject::Atom(atom) if is_code(summary, atom)) {
+        if matches!(object, OracleObject::Atom(atom) if is_code(summary, atom)) {
             return;
         }
         let start = bounded(summary, object, at.zip(place.offset).map(|(a, b)| a + b)).1;
         match start.filter(|_| size != 0) {
-            None => self.flow(from, Node::Anywhere(object)),
+            None => self.flow(from, OracleNode::Anywhere(object)),
             Some(s) => {
                 for cell in s.div_euclid(8)..=(s + i64::from(size) - 1).div_euclid(8) {
-                    self.flow(from, Node::Cell(object, cell));
+                    self.flow(from, OracleNode::Cell(object, cell));
                 }
             }
         }
@@ -314,18 +314,18 @@ impl Oracle {
     ) {
         let memory = |a: Address| {
             a.filter(|a| {
-                !is_foreign(summary, a.0) && !matches!(a.0, AbstractObject::Atom(x) if is_code(summary, x))
+                !is_foreign(summary, a.0) && !matches!(a.0, OracleObject::Atom(x) if is_code(summary, x))
             })
         };
         self.touch(summary, from.0);
         self.touch(summary, to.0);
         let outside = |a: Address| a.is_none_or(|a| is_foreign(summary, a.0));
         // What is read of the source: by cell, and what lies above.
-        let read = |node: Node, x: Option<i64>| match (node, x) {
-            (Node::Cell(_, cell), Some(x)) => {
+        let read = |node: OracleNode, x: Option<i64>| match (node, x) {
+            (OracleNode::Cell(_, cell), Some(x)) => {
                 cell >= x.div_euclid(8) && (size == 0 || cell * 8 < x + i64::from(size))
             }
-            (Node::Above(_), Some(x)) => size == 0 || x + i64::from(size) > 8,
+            (OracleNode::Above(_), Some(x)) => size == 0 || x + i64::from(size) > 8,
             _ => true,
         };
         match (memory(from.0), memory(to.0)) {
@@ -338,16 +338,18 @@ impl Oracle {
                 let known = x.zip(y).filter(|(x, y)| (x - y) % 8 == 0 && a != b);
                 for node in self.nodes_of(a).into_iter().filter(|n| read(*n, x)) {
                     let place = match (known, node) {
-                        (Some((x, y)), Node::Cell(_, cell)) => bounded(summary, b, Some(cell * 8 + y - x)).1,
+                        (Some((x, y)), OracleNode::Cell(_, cell)) => {
+                            bounded(summary, b, Some(cell * 8 + y - x)).1
+                        }
                         _ => None,
                     };
-                    self.flow(node, place.map_or(unplaced(b, y), |place| Node::Cell(b, place / 8)));
+                    self.flow(node, place.map_or(unplaced(b, y), |place| OracleNode::Cell(b, place / 8)));
                 }
             }
             (Some((a, x)), None) if outside(to.0) => {
                 let x = bounded(summary, a, x.zip(from.1).map(|(p, q)| p + q)).1;
                 for node in self.nodes_of(a).into_iter().filter(|n| read(*n, x)) {
-                    self.flow(node, Node::Escaped);
+                    self.flow(node, OracleNode::Escaped);
                 }
             }
             (None, Some((b, y))) if outside(from.0) => {
@@ -360,14 +362,14 @@ impl Oracle {
 
     fn call(&mut self, summary: &ModuleSummary, f: usize, number: usize, callee: Address) {
         let site = &summary.functions[f].call_sites[number];
-        let code = callee.filter(|a| matches!(a.0, AbstractObject::Atom(x) if is_code(summary, x)));
+        let code = callee.filter(|a| matches!(a.0, OracleObject::Atom(x) if is_code(summary, x)));
         let mut entry = self.sites.remove(&(f, number)).unwrap_or_default();
-        let Some((AbstractObject::Atom(atom), offset)) = code else {
-            let escaped = self.set(Node::Escaped);
+        let Some((OracleObject::Atom(atom), offset)) = code else {
+            let escaped = self.set(OracleNode::Escaped);
             // Memory that unseen code has may hold code.
-            let memory = callee.filter(|c| c.0 != AbstractObject::External);
+            let memory = callee.filter(|c| c.0 != OracleObject::External);
             let runs = memory.is_some_and(|c| escaped.iter().flatten().any(|e| e.0 == c.0));
-            let unknown = runs || callee.is_none_or(|c| c.0 == AbstractObject::External);
+            let unknown = runs || callee.is_none_or(|c| c.0 == OracleObject::External);
             entry.1 |= runs || callee.is_none();
             self.sites.insert((f, number), entry);
             if unknown {
@@ -386,51 +388,51 @@ impl Oracle {
         }
         self.live(atom);
         let Some(g) = target else {
-            self.add(Node::Escaped, Some((AbstractObject::Atom(atom), None)));
+            self.add(OracleNode::Escaped, Some((OracleObject::Atom(atom), None)));
             return self.call_unknown(summary, f, number);
         };
         let function = &summary.functions[g];
         if offset != Some(0) && !stays {
             let passed = site.actuals.iter().map(|a| a.1).chain(site.stack.iter().map(|s| s.1));
-            let mut passed: Vec<Node> = passed.map(|v| Node::Value(f, v.0)).collect();
+            let mut passed: Vec<OracleNode> = passed.map(|v| OracleNode::Value(f, v.0)).collect();
             if site.stack_in_frame.is_some() {
-                passed.extend(self.nodes_of(AbstractObject::Frame(f as u32)));
+                passed.extend(self.nodes_of(OracleObject::Frame(f as u32)));
             }
             for (value, from) in
                 function.indirect_entry_values.iter().flat_map(|v| passed.iter().map(move |p| (*v, *p)))
             {
-                self.flow(from, Node::Value(g, value.0));
+                self.flow(from, OracleNode::Value(g, value.0));
             }
         }
         for (register, value) in &function.parameters {
             for (_, actual) in site.actuals.iter().filter(|a| a.0 == *register) {
-                self.flow(Node::Value(f, actual.0), Node::Value(g, value.0));
+                self.flow(OracleNode::Value(f, actual.0), OracleNode::Value(g, value.0));
             }
         }
         for (register, value) in &function.results {
             for (_, result) in site.results.iter().filter(|a| a.0 == *register) {
-                self.flow(Node::Value(g, value.0), Node::Value(f, result.0));
+                self.flow(OracleNode::Value(g, value.0), OracleNode::Value(f, result.0));
             }
         }
         for (register, result) in site.results.iter().filter(|r| function.preserved & 1 << r.0 != 0) {
             for (_, before) in site.actuals.iter().filter(|a| a.0 == *register) {
-                self.flow(Node::Value(f, before.0), Node::Value(f, result.0));
+                self.flow(OracleNode::Value(f, before.0), OracleNode::Value(f, result.0));
             }
         }
-        let (mine, its) = (AbstractObject::Frame(f as u32), AbstractObject::Frame(g as u32));
+        let (mine, its) = (OracleObject::Frame(f as u32), OracleObject::Frame(g as u32));
         for (at, actual) in &site.stack {
-            let from = Node::Value(f, actual.0);
+            let from = OracleNode::Value(f, actual.0);
             if function.frame {
-                self.flow(from, Node::Cell(its, i64::from(*at) / 8));
+                self.flow(from, OracleNode::Cell(its, i64::from(*at) / 8));
             }
             for (_, value) in function.stack_parameters.iter().filter(|p| p.0 == *at) {
-                self.flow(from, Node::Value(g, value.0));
+                self.flow(from, OracleNode::Value(g, value.0));
             }
         }
         let Some(base) = site.stack_in_frame else { return };
         if function.frame && base.is_none() {
             for node in self.nodes_of(mine) {
-                self.flow(node, Node::Above(its));
+                self.flow(node, OracleNode::Above(its));
             }
         } else if function.frame {
             let from = (Some(bounded(summary, mine, base.map(|b| b + 8))), Some(0));
@@ -439,58 +441,58 @@ impl Oracle {
         for (at, value) in &function.stack_parameters {
             let place = bounded(summary, mine, base.map(|b| b + i64::from(*at)));
             let start = Place { value: *value, offset: Some(0) };
-            self.load(summary, Some(place), start, 8, Node::Value(g, value.0));
+            self.load(summary, Some(place), start, 8, OracleNode::Value(g, value.0));
         }
     }
 
     fn call_unknown(&mut self, summary: &ModuleSummary, f: usize, number: usize) {
         let site = &summary.functions[f].call_sites[number];
         for value in site.actuals.iter().map(|a| a.1).chain(site.stack.iter().map(|s| s.1)) {
-            self.flow(Node::Value(f, value.0), Node::Escaped);
+            self.flow(OracleNode::Value(f, value.0), OracleNode::Escaped);
         }
         if site.stack_in_frame.is_some() {
-            for node in self.nodes_of(AbstractObject::Frame(f as u32)) {
-                self.flow(node, Node::Escaped);
+            for node in self.nodes_of(OracleObject::Frame(f as u32)) {
+                self.flow(node, OracleNode::Escaped);
             }
         }
         for (_, value) in &site.results {
-            self.add(Node::Value(f, value.0), None);
+            self.add(OracleNode::Value(f, value.0), None);
         }
     }
 }
 
 /// Whether anything may be read there, and what is stored there escapes: outside, or code that was not understood.
-fn is_foreign(summary: &ModuleSummary, object: AbstractObject) -> bool {
-    let AbstractObject::Atom(atom) = object else { return object == AbstractObject::External };
+fn is_foreign(summary: &ModuleSummary, object: OracleObject) -> bool {
+    let OracleObject::Atom(atom) = object else { return object == OracleObject::External };
     let is_of = |f: &FunctionSummary| f.atom.0 == atom || f.parts.iter().any(|p| p.0 == atom);
     is_code(summary, atom) && !summary.functions.iter().any(is_of)
 }
 
 fn address(summary: &ModuleSummary, target: Target, offset: i64) -> Address {
     match defined(summary, target) {
-        Some(atom) => Some(bounded(summary, AbstractObject::Atom(atom), Some(offset))),
-        None => Some((AbstractObject::External, Some(0))),
+        Some(atom) => Some(bounded(summary, OracleObject::Atom(atom), Some(offset))),
+        None => Some((OracleObject::External, Some(0))),
     }
 }
 
 /// What is written from `start` on at an unknown place: of a frame from the stack parameters on, that is where they are.
-fn unplaced(object: AbstractObject, start: Option<i64>) -> Node {
+fn unplaced(object: OracleObject, start: Option<i64>) -> OracleNode {
     match (object, start) {
-        (AbstractObject::Frame(_), Some(8..)) => Node::Above(object),
-        _ => Node::Anywhere(object),
+        (OracleObject::Frame(_), Some(8..)) => OracleNode::Above(object),
+        _ => OracleNode::Anywhere(object),
     }
 }
 
 /// An offset that leaves its object too far is unknown.
 fn bounded(
     summary: &ModuleSummary,
-    object: AbstractObject,
+    object: OracleObject,
     offset: Option<i64>,
-) -> (AbstractObject, Option<i64>) {
+) -> (OracleObject, Option<i64>) {
     let (start, end) = match object {
-        AbstractObject::Atom(atom) => (0, summary.atoms[atom as usize].size as i64),
-        AbstractObject::Frame(_) => (-(1 << 18), 1 << 12),
-        AbstractObject::External => return (object, Some(0)),
+        OracleObject::Atom(atom) => (0, summary.atoms[atom as usize].size as i64),
+        OracleObject::Frame(_) => (-(1 << 18), 1 << 12),
+        OracleObject::External => return (object, Some(0)),
     };
     (object, offset.filter(|o| start - 4096 <= *o && *o <= end + 4096))
 }

@@ -1,7 +1,7 @@
 //! In which registers and stack slots arguments and results go, as the System V psABI has it and LLVM's code generation does it.
 //!
 //! Safe because only what needs no classification has a place of its own: integers and pointers of at most 64 bits, floating-point
-//! numbers and vectors of at most 128. A call or function with anything else passes everything everywhere ([`Places::Any`]), and
+//! numbers and vectors of at most 128. A call or function with anything else passes everything everywhere ([`ArgumentPlaces::Any`]), and
 //! one with a convention of its own is not followed. Left out: stack slots of what is passed by value, which are somewhere in the caller's frame.
 
 use super::super::ir::attributes::{AttributeList, kind};
@@ -24,7 +24,7 @@ pub(super) enum Slot {
 
 /// Where the arguments of a call are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Places {
+pub(super) enum ArgumentPlaces {
     Each(Vec<Slot>),
     /// Each may be in any of [`passed`] and anywhere on the stack.
     Any,
@@ -66,23 +66,23 @@ pub(super) fn passing(module: &IrModule, list: AttributeList, convention: u32) -
     Some(found)
 }
 
-enum Class {
+enum ParameterClass {
     General,
     Vector,
     Other,
 }
 
-fn class(module: &IrModule, sizes: &Sizes, ty: TypeId) -> Class {
+fn class(module: &IrModule, sizes: &Sizes, ty: TypeId) -> ParameterClass {
     match module.types.get(ty) {
-        Some(Type::Pointer { address_space: 0, .. }) => Class::General,
-        Some(Type::Integer { bits: ..=64 }) => Class::General,
-        Some(Type::Float(FloatKind::Single | FloatKind::Double)) => Class::Vector,
+        Some(Type::Pointer { address_space: 0, .. }) => ParameterClass::General,
+        Some(Type::Integer { bits: ..=64 }) => ParameterClass::General,
+        Some(Type::Float(FloatKind::Single | FloatKind::Double)) => ParameterClass::Vector,
         Some(Type::Vector { scalable: false, element, .. })
             if sizes.of(ty).is_some_and(|s| s.alloc == 16) && is_lane(module, *element) =>
         {
-            Class::Vector
+            ParameterClass::Vector
         }
-        _ => Class::Other,
+        _ => ParameterClass::Other,
     }
 }
 
@@ -105,21 +105,23 @@ pub(super) fn arguments(
     sizes: &Sizes,
     types: impl Iterator<Item = Option<TypeId>>,
     passing: &Passing,
-) -> Places {
+) -> ArgumentPlaces {
     let (mut general, mut vector, mut stack) = (ARGUMENTS.into_iter(), VECTOR_ARGUMENTS.into_iter(), 8);
     let mut slots = Vec::new();
     if !passing.by_value.is_empty() {
-        return Places::Any;
+        return ArgumentPlaces::Any;
     }
     for ty in types {
         let register = match ty.map(|ty| class(module, sizes, ty)) {
-            Some(Class::General) => general.next(),
-            Some(Class::Vector) => vector.next(),
-            Some(Class::Other) | None => return Places::Any,
+            Some(ParameterClass::General) => general.next(),
+            Some(ParameterClass::Vector) => vector.next(),
+            Some(ParameterClass::Other) | None => return ArgumentPlaces::Any,
         };
         slots.push(match register {
             Some(register) => Slot::Register(register),
-            None if ty.is_some_and(|ty| sizes.of(ty).is_none_or(|s| s.alloc > 8)) => return Places::Any,
+            None if ty.is_some_and(|ty| sizes.of(ty).is_none_or(|s| s.alloc > 8)) => {
+                return ArgumentPlaces::Any;
+            }
             None => {
                 let slot = Slot::Stack(stack);
                 stack += 8;
@@ -127,7 +129,7 @@ pub(super) fn arguments(
             }
         });
     }
-    Places::Each(slots)
+    ArgumentPlaces::Each(slots)
 }
 
 /// The registers in which a result of this type is, ascending.
@@ -135,9 +137,9 @@ pub(super) fn results(module: &IrModule, sizes: &Sizes, ty: TypeId) -> &'static 
     match module.types.get(ty) {
         Some(Type::Void) => &[],
         _ => match class(module, sizes, ty) {
-            Class::General => &[RAX],
-            Class::Vector => &[XMM0],
-            Class::Other => &RESULTS,
+            ParameterClass::General => &[RAX],
+            ParameterClass::Vector => &[XMM0],
+            ParameterClass::Other => &RESULTS,
         },
     }
 }

@@ -12,19 +12,19 @@ use super::super::ir::function::{Body, ValueDefinition};
 use super::super::ir::instruction::{InstructionKind as Kind, IrInstruction, binary, cast};
 use super::super::ir::types::Type;
 use super::super::ir::{IrModule, TypeId, ValueId};
-use super::abi::{self, Places, Slot};
+use super::abi::{self, ArgumentPlaces, Slot};
 use super::names::{GlobalNames, NotFollowed};
 use super::numbers;
-use super::places::Values;
+use super::places::ConstantValues;
 use crate::ids::{AtomIdx, ValueIdx};
 use crate::registers::PRESERVABLE;
 use crate::relation::{CallSite, Constraint, FunctionSummary, Place};
 
-/// Bytes of a frame in which local variables are told apart.
+/// Bytes of a frame in which local variables are distinguished.
 const FRAME: i64 = 1 << 17;
 
-pub(super) struct Builder<'m> {
-    pub(super) values: Values<'m>,
+pub(super) struct BodyBuilder<'m> {
+    pub(super) values: ConstantValues<'m>,
     pub(super) body: &'m Body,
     pub(super) names: &'m GlobalNames<'m>,
     pub(super) out: FunctionSummary,
@@ -59,7 +59,7 @@ pub(super) struct Summarised {
 
 /// Summarise the body of the function whose atom is `atom`.
 pub(super) fn summarise<'m>(
-    values: Values<'m>,
+    values: ConstantValues<'m>,
     body: &'m Body,
     names: &'m GlobalNames<'m>,
     atom: AtomIdx,
@@ -67,7 +67,7 @@ pub(super) fn summarise<'m>(
 ) -> Result<Summarised, NotFollowed> {
     let locals = body.instructions.len().saturating_add(body.parameters as usize);
     let own_constants = body.constants.all.len();
-    let mut builder = Builder {
+    let mut builder = BodyBuilder {
         values,
         body,
         names,
@@ -89,7 +89,8 @@ pub(super) fn summarise<'m>(
         builder.instruction(instruction)?;
     }
     builder.results()?;
-    let Builder { out: mut summary, escaping, mut compared, local, constants, has_assembly, .. } = builder;
+    let BodyBuilder { out: mut summary, escaping, mut compared, local, constants, has_assembly, .. } =
+        builder;
     numbers::mark(&mut summary);
     compared.sort_unstable();
     compared.dedup();
@@ -98,7 +99,7 @@ pub(super) fn summarise<'m>(
     Ok(Summarised { summary, escaping, compared, local, constants, has_assembly })
 }
 
-impl<'m> Builder<'m> {
+impl<'m> BodyBuilder<'m> {
     pub(super) fn module(&self) -> &'m IrModule {
         self.values.module
     }
@@ -266,7 +267,7 @@ impl<'m> Builder<'m> {
         let types = ids.iter().map(|id| self.body.type_of(module, *id));
         let mut registers = Vec::new();
         match abi::arguments(module, self.values.sizes, types, &passing) {
-            Places::Each(slots) => {
+            ArgumentPlaces::Each(slots) => {
                 for (id, slot) in ids.iter().zip(slots) {
                     let Some(value) = self.value(*id)? else { continue };
                     match slot {
@@ -279,7 +280,7 @@ impl<'m> Builder<'m> {
                     }
                 }
             }
-            Places::Any => {
+            ArgumentPlaces::Any => {
                 let any = self.fresh();
                 registers.extend(abi::passed().map(|register| (register, any)));
                 let stack = self.frame(None);

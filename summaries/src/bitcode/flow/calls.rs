@@ -8,8 +8,8 @@
 use super::super::ir::ValueId;
 use super::super::ir::constants::ConstantKind;
 use super::super::ir::instruction::{CallArgument, CallKind, IrCall, IrInstruction};
-use super::abi::{self, Places, Slot};
-use super::body::Builder;
+use super::abi::{self, ArgumentPlaces, Slot};
+use super::body::BodyBuilder;
 use super::names::NotFollowed;
 use super::{assembly, intrinsics};
 use crate::ids::ValueIdx;
@@ -19,7 +19,7 @@ use crate::relation::{CallSite, Callee, Constraint, Place};
 /// Tags of operand bundles that say something of the call and do nothing by themselves.
 const HARMLESS_BUNDLES: [&[u8]; 3] = [b"kcfi", b"ptrauth", b"convergencectrl"];
 
-impl<'m> Builder<'m> {
+impl<'m> BodyBuilder<'m> {
     pub(super) fn call(
         &mut self,
         call: &'m IrCall,
@@ -68,7 +68,7 @@ impl<'m> Builder<'m> {
         let places = abi::arguments(module, self.values.sizes, types, &passing);
         let mut site = self.new_site(call, to)?;
         match places {
-            Places::Each(slots) => {
+            ArgumentPlaces::Each(slots) => {
                 for (id, slot) in arguments.iter().zip(slots) {
                     let Some(value) = self.value(*id)? else { continue };
                     match slot {
@@ -78,7 +78,7 @@ impl<'m> Builder<'m> {
                 }
                 site.actuals.sort_unstable();
             }
-            Places::Any => {
+            ArgumentPlaces::Any => {
                 let any = self.fresh();
                 let stack = self.frame(None);
                 for (i, id) in arguments.iter().enumerate() {

@@ -6,19 +6,19 @@
 use super::super::ir::constants::ConstantKind;
 use super::super::ir::types::Type;
 use super::super::ir::{TypeId, ValueId};
-use super::places::{Place, Values};
+use super::places::{ConstantValues, GlobalPlace};
 
 pub(super) struct StoredConstant {
     /// In bytes, from the beginning of the variable.
     pub(super) at: u64,
-    pub(super) place: Place,
+    pub(super) place: GlobalPlace,
     /// It is the address and nothing but that.
     pub(super) plain: bool,
 }
 
 /// The addresses in an initializer. `None` if the layout of a type is not known, or `budget` constants were looked at.
 pub(super) fn stored(
-    values: Values<'_>,
+    values: ConstantValues<'_>,
     initializer: ValueId,
     budget: &mut usize,
 ) -> Option<Vec<StoredConstant>> {
@@ -53,7 +53,7 @@ pub(super) fn stored(
 }
 
 /// Whether a constant is made of anything but numbers.
-fn leads_somewhere(values: Values<'_>, id: ValueId) -> bool {
+fn leads_somewhere(values: ConstantValues<'_>, id: ValueId) -> bool {
     values.constant(id).is_none_or(|c| {
         let mut any = false;
         c.each_operand(|_| any = true);
@@ -61,7 +61,7 @@ fn leads_somewhere(values: Values<'_>, id: ValueId) -> bool {
     })
 }
 
-fn is_pointer_sized(values: Values<'_>, ty: TypeId) -> bool {
+fn is_pointer_sized(values: ConstantValues<'_>, ty: TypeId) -> bool {
     match values.module.types.get(ty) {
         Some(Type::Pointer { address_space: 0, .. }) => true,
         Some(Type::Integer { bits }) => *bits == 64,
@@ -69,7 +69,7 @@ fn is_pointer_sized(values: Values<'_>, ty: TypeId) -> bool {
     }
 }
 
-fn offset_of(values: Values<'_>, ty: TypeId, index: usize) -> Option<u64> {
+fn offset_of(values: ConstantValues<'_>, ty: TypeId, index: usize) -> Option<u64> {
     match values.module.types.get(ty)? {
         Type::Struct { .. } => values.sizes.fields(ty)?.get(index).copied(),
         Type::Array { element, .. } => values.sizes.of(*element)?.alloc.checked_mul(index as u64),

@@ -6,7 +6,7 @@
 
 use super::super::ir::ValueId;
 use super::super::ir::instruction::{CallArgument, IrCall, IrInstruction};
-use super::body::Builder;
+use super::body::BodyBuilder;
 use super::names::NotFollowed;
 use crate::ids::ValueIdx;
 use crate::relation::{Constraint, Place};
@@ -147,7 +147,7 @@ fn is_any(name: &[u8], list: &[&[u8]]) -> bool {
 
 /// An intrinsic function of that name, without `llvm.`, is called.
 pub(super) fn call<'m>(
-    builder: &mut Builder<'m>,
+    builder: &mut BodyBuilder<'m>,
     name: &[u8],
     call: &'m IrCall,
     instruction: &IrInstruction,
@@ -229,7 +229,7 @@ pub(super) fn call<'m>(
     builder.unseen(call, to)
 }
 
-fn copy(builder: &mut Builder<'_>, to: ValueId, from: ValueId, size: u32) -> Result<(), NotFollowed> {
+fn copy(builder: &mut BodyBuilder<'_>, to: ValueId, from: ValueId, size: u32) -> Result<(), NotFollowed> {
     match (builder.value(to)?, builder.value(from)?) {
         (Some(to), Some(from)) => {
             let (from, to) = (Place { value: from, offset: Some(0) }, Place { value: to, offset: Some(0) });

@@ -7,11 +7,15 @@ use super::super::ir::ValueId;
 use super::super::ir::function::Body;
 use super::super::ir::instruction::{CallArgument, InstructionKind, IrCall};
 use super::super::module::Module;
-use super::places::Values;
+use super::places::ConstantValues;
 use crate::mapping::{Mapping, mapping};
 
 /// The name of what the body may call to map memory somewhere, if it does.
-pub(super) fn chooses_a_place(module: &Module<'_>, values: Values<'_>, body: &Body) -> Option<&'static [u8]> {
+pub(super) fn chooses_a_place(
+    module: &Module<'_>,
+    values: ConstantValues<'_>,
+    body: &Body,
+) -> Option<&'static [u8]> {
     if (0..module.values.len()).all(|v| of(module, ValueId(v as u32)).is_none()) {
         return None;
     }
@@ -42,7 +46,7 @@ pub(super) fn of(module: &Module<'_>, id: ValueId) -> Option<&'static Mapping> {
 }
 
 /// Whether the call leaves the place to the kernel.
-fn leaves_it_open(values: Values<'_>, call: &IrCall, mapping: &Mapping) -> bool {
+fn leaves_it_open(values: ConstantValues<'_>, call: &IrCall, mapping: &Mapping) -> bool {
     let said = match call.arguments.get(mapping.argument) {
         Some(CallArgument::Value(value)) => values.integer(*value),
         _ => None,

@@ -33,7 +33,7 @@ use crate::relation::FunctionSummary;
 use crate::summary::{Reference, ReferenceKind, Target};
 use body::Summarised;
 use names::{GlobalNames, GlobalNumbers, NotFollowed};
-use places::{LABEL, Values};
+use places::{ConstantValues, LABEL};
 
 /// Constants that the initializers of a module may be made of, besides as many as it has.
 const INITIALIZER_BUDGET: usize = 1 << 20;
@@ -124,7 +124,7 @@ pub(super) fn follow(
         let numbers = GlobalNumbers { atoms, symbols };
         let sizes = ir_module.layout.sizes(&ir_module.types);
         let names = GlobalNames::new(module, ir_module, &numbers);
-        let values = Values { module: ir_module, sizes: &sizes, body: None };
+        let values = ConstantValues { module: ir_module, sizes: &sizes, body: None };
         let mut following = Following {
             module,
             ir: ir_module,
@@ -151,7 +151,7 @@ struct Following<'m> {
     ir: &'m IrModule,
     numbers: GlobalNumbers<'m>,
     names: &'m GlobalNames<'m>,
-    values: Values<'m>,
+    values: ConstantValues<'m>,
     mentions: Mentions<'m>,
     wanted: Wanted,
     out: Followed,
@@ -273,7 +273,7 @@ impl Following<'_> {
         atom: AtomIdx,
         section: u32,
     ) -> (Option<FunctionSummary>, Vec<ValueId>, Vec<ValueId>) {
-        let values = Values { body: Some(body), ..self.values };
+        let values = ConstantValues { body: Some(body), ..self.values };
         let mut limit = |limit, detail| {
             self.out.limits.push(LimitRecord { limit, section: Some(section), bytes: 0, detail });
         };
@@ -321,7 +321,7 @@ impl Following<'_> {
         }
     }
 
-    /// The references of a function: one for each global value that it mentions, at places that are told apart, and another one that
+    /// The references of a function: one for each global value that it mentions, at places that are distinguished, and another one that
     /// no constraint accounts for where it escapes besides.
     fn mentions_of(
         &mut self,
@@ -334,7 +334,7 @@ impl Following<'_> {
     ) {
         let mut at = 0;
         let mut covered_references = Vec::new();
-        let mut unused = Vec::new();
+        let mut address_taken_only = Vec::new();
         let named: FxHashSet<Target> = summary.iter().flat_map(|s| s.named()).collect();
         for (value, addend) in mentioned {
             self.refer(atom, at, ReferenceKind::Address, value, addend);
@@ -344,7 +344,7 @@ impl Following<'_> {
                 // A mention that neither a constraint nor a comparison accounts for escapes.
                 if compared.binary_search(&value).is_ok() || targets.iter().all(|t| named.contains(t)) {
                     covered_references.push((section, at));
-                    unused.extend(targets.into_iter().filter(|t| !named.contains(t)));
+                    address_taken_only.extend(targets.into_iter().filter(|t| !named.contains(t)));
                 }
             }
             at += 1;
@@ -354,9 +354,10 @@ impl Following<'_> {
             at += 1;
         }
         if let Some(mut summary) = summary {
-            unused.sort_unstable();
-            unused.dedup();
-            (summary.covered_references, summary.unused) = (covered_references, unused);
+            address_taken_only.sort_unstable();
+            address_taken_only.dedup();
+            (summary.covered_references, summary.address_taken_only) =
+                (covered_references, address_taken_only);
             self.out.functions.push(summary);
         }
     }

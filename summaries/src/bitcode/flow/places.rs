@@ -11,7 +11,7 @@ use super::super::ir::types::Type;
 use super::super::ir::{IrModule, TypeId, ValueId};
 
 /// A place in a global value: bytes from its beginning, `None` where that is not known.
-pub(super) type Place = (ValueId, Option<i64>);
+pub(super) type GlobalPlace = (ValueId, Option<i64>);
 
 /// Where the label of a basic block is said to be: in the function, and not at its entry.
 pub(super) const LABEL: i64 = 1;
@@ -21,13 +21,13 @@ const MAX_VISITS: usize = 1 << 16;
 
 /// A module's constants, and those of a body if there is one.
 #[derive(Clone, Copy)]
-pub(super) struct Values<'m> {
+pub(super) struct ConstantValues<'m> {
     pub(super) module: &'m IrModule,
     pub(super) sizes: &'m Sizes,
     pub(super) body: Option<&'m Body>,
 }
 
-impl<'m> Values<'m> {
+impl<'m> ConstantValues<'m> {
     pub(super) fn constant(self, id: ValueId) -> Option<&'m Constant> {
         match self.body.map(|b| (b, b.definition(id))) {
             Some((body, Some(ValueDefinition::Constant(index)))) => body.constants.all.get(index as usize),
@@ -80,9 +80,9 @@ impl<'m> Values<'m> {
     }
 
     /// The places that a constant is the address of, or made of. `None` if there are too many to look at.
-    pub(super) fn places(self, id: ValueId) -> Option<Vec<Place>> {
+    pub(super) fn places(self, id: ValueId) -> Option<Vec<GlobalPlace>> {
         let mut found = Vec::new();
-        let mut open: Vec<Place> = vec![(id, Some(0))];
+        let mut open: Vec<GlobalPlace> = vec![(id, Some(0))];
         let mut visits = 0;
         while let Some((id, offset)) = open.pop() {
             visits += 1;

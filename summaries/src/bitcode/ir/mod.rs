@@ -200,7 +200,7 @@ fn global(operands: &[u64], code: u32, bodies: u32, types: &Types) -> Option<Glo
         Some(id) => Some(Some(ValueId(id))),
     };
     let mut ty = Record::new(operands, 0).ty()?;
-    // The type of the address, where it is typed and not told apart, is that of a pointer.
+    // The type of the address, where it is typed and not distinguished, is that of a pointer.
     let named = |ty: TypeId| match types.get(ty) {
         Some(types::Type::Pointer { pointee: Some(pointee), .. }) => *pointee,
         _ => ty,

@@ -13,7 +13,7 @@ use crate::relation::{Constraint, FunctionSummary};
 type Copy = (ValueIdx, Option<i64>);
 
 #[derive(Default, Clone)]
-struct Node {
+struct CopyNode {
     /// Copies into it, and those that values sent which are gone.
     from: Vec<Copy>,
     /// Other constraints that add to it, by number.
@@ -32,7 +32,7 @@ struct Node {
 const MOST_COPIES: usize = 64;
 
 pub(super) fn eliminate(function: &mut FunctionSummary) {
-    let mut graph = Graph::new(function);
+    let mut graph = CopyGraph::new(function);
     let mut work: Vec<u32> = (0..graph.nodes.len() as u32).rev().collect();
     while let Some(value) = work.pop() {
         let Some(neighbours) = graph.take_out(ValueIdx(value)) else { continue };
@@ -42,19 +42,20 @@ pub(super) fn eliminate(function: &mut FunctionSummary) {
     graph.write(function);
 }
 
-struct Graph {
-    nodes: Vec<Node>,
+struct CopyGraph {
+    nodes: Vec<CopyNode>,
     /// Constraints other than copies; what one adds to may change.
     others: Vec<Constraint>,
 }
 
-impl Graph {
+impl CopyGraph {
     fn new(function: &FunctionSummary) -> Self {
-        let mut graph = Graph { nodes: vec![Node::default(); function.values as usize], others: Vec::new() };
+        let mut graph =
+            CopyGraph { nodes: vec![CopyNode::default(); function.values as usize], others: Vec::new() };
         for (node, inflow) in graph.nodes.iter_mut().zip(inflows(function)) {
             node.fixed = inflow;
         }
-        let fix = |v: ValueIdx, graph: &mut Graph| graph.nodes[v.index()].fixed = true;
+        let fix = |v: ValueIdx, graph: &mut CopyGraph| graph.nodes[v.index()].fixed = true;
         for value in function.results.iter().map(|r| r.1).chain(function.call_sites.iter().flat_map(passed)) {
             fix(value, &mut graph);
         }
@@ -107,7 +108,8 @@ impl Graph {
             self.nodes[value.index()].fixed = true;
             return None;
         }
-        let node = std::mem::replace(&mut self.nodes[value.index()], Node { gone: true, ..Node::default() });
+        let node =
+            std::mem::replace(&mut self.nodes[value.index()], CopyNode { gone: true, ..CopyNode::default() });
         from.iter().for_each(|f| self.nodes[f.0.index()].tos -= 1);
         to.iter().for_each(|t| self.nodes[t.0.index()].froms -= 1);
         for (to, by) in &to {

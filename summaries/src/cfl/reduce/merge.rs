@@ -136,7 +136,7 @@ impl Writer<'_> {
     }
 }
 
-/// Put the values that stand for others into the tables; what holds nothing is not passed and not returned.
+/// Put the representatives into the tables; what holds nothing is not passed and not returned.
 fn interface(function: &mut FunctionSummary, numbering: &ValueNumbering) {
     let stands_for = |v: &mut ValueIdx| {
         if let Some(class) = numbering.classes.get(numbering.class(*v) as usize) {

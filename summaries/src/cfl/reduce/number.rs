@@ -2,7 +2,7 @@
 //!
 //! Every value gets the set of things that reach it undisplaced: addresses, the unknown, what comes from outside, what is
 //! loaded from a place, a displaced copy of a value. Two values with equal sets hold the same in the least solution, whatever
-//! the surroundings are, because loads and displaced copies are told apart by the class of what they start from. This is offline
+//! the surroundings are, because loads and displaced copies are distinguished by the class of what they start from. This is offline
 //! variable substitution (Rountev and Chandra, PLDI 2000) in the form of Hardekopf and Lin's HU (SAS 2007), with offsets.
 //!
 //! Cycles through loads and displacements are cut: what is made from a value that has no class yet is a thing by
@@ -47,10 +47,10 @@ enum Base {
 type ThingId = u32;
 
 /// A class of values that hold the same.
-pub(super) struct Class {
+pub(super) struct ValueClass {
     /// The things that each value of the class holds, sorted.
     pub(super) things: Box<[ThingId]>,
-    /// The value that stands for the class: the first of its values.
+    /// The representative of the class: the first of its values.
     pub(super) stands_for: ValueIdx,
     /// The one thing in it is a displaced copy of this, or an address in the frame.
     origin: Option<(Base, Option<i64>)>,
@@ -59,7 +59,7 @@ pub(super) struct Class {
 /// The classes of the values of a function.
 pub(super) struct ValueNumbering {
     /// In an order in which what a class holds undisplaced comes before it.
-    pub(super) classes: Vec<Class>,
+    pub(super) classes: Vec<ValueClass>,
     /// By value: the number of its class.
     class_of: Vec<u32>,
     /// By constraint that adds to a value: the thing that it adds; `None` for plain copies and for what adds nothing.
@@ -76,13 +76,13 @@ pub(super) enum NumberRoot {
     Frame,
 }
 
-struct Builder {
+struct ClassBuilder {
     /// Components of plain copies, by value.
     plain: Components,
     numbers: FxHashMap<Thing, ThingId>,
     things: Vec<Thing>,
     by_things: FxHashMap<Box<[ThingId]>, u32>,
-    classes: Vec<Class>,
+    classes: Vec<ValueClass>,
     /// By component of the graph: its class, once that is known.
     class_of: Vec<Option<u32>>,
     /// By component of the graph: its first value.
@@ -120,7 +120,7 @@ pub(super) fn number(function: &FunctionSummary) -> ValueNumbering {
         first[c] = first[c].min(ValueIdx::new(value));
         has_inflow[c] |= inflow;
     }
-    let mut builder = Builder {
+    let mut builder = ClassBuilder {
         class_of: vec![None; plain.count as usize],
         plain,
         numbers: FxHashMap::default(),
@@ -171,7 +171,7 @@ fn plain_components(function: &FunctionSummary) -> Components {
     components(&Adjacency::new(function.values as usize, &plain.collect::<Vec<_>>()))
 }
 
-impl Builder {
+impl ClassBuilder {
     fn thing(&mut self, thing: Thing) -> ThingId {
         let next = self.things.len() as ThingId;
         let number = *self.numbers.entry(thing).or_insert(next);
@@ -232,14 +232,14 @@ impl Builder {
                 },
                 _ => None,
             };
-            self.classes.push(Class { things, stands_for: self.first[component as usize], origin });
+            self.classes.push(ValueClass { things, stands_for: self.first[component as usize], origin });
         }
         self.class_of[component as usize] = Some(class);
     }
 }
 
 /// What an address in a class is made from, displaced; `None` if the class holds nothing.
-fn origin_of(classes: &[Class], class: u32, offset: Option<i64>) -> Option<(Base, Option<i64>)> {
+fn origin_of(classes: &[ValueClass], class: u32, offset: Option<i64>) -> Option<(Base, Option<i64>)> {
     let of = classes.get(class as usize)?;
     if of.things.is_empty() {
         return None;
@@ -261,7 +261,7 @@ impl ValueNumbering {
         self.class_of[value.index()]
     }
 
-    /// The value that stands for this one; `None` if it holds nothing.
+    /// The representative of this value's class; `None` if it holds nothing.
     pub(super) fn value(&self, value: ValueIdx) -> Option<ValueIdx> {
         let class = self.classes.get(self.class(value) as usize)?;
         (!class.things.is_empty()).then_some(class.stands_for)

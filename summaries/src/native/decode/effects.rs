@@ -1,6 +1,6 @@
 //! What an instruction does to registers and memory, as far as addresses go.
 //!
-//! A handful of forms are told apart because values pass through them unchanged or displaced by a constant: moves, `lea`,
+//! A handful of forms are modelled because values pass through them unchanged or displaced by a constant: moves, `lea`,
 //! additions of constants, pushes and pops, calls, jumps, string moves. Every other instruction is what the decoder's tables
 //! say that it reads and writes, and whatever it writes holds the join of whatever it reads, which is safe for any
 //! function of its operands. What acts on more than its operands (the kernel's door, saved processor states) is
@@ -68,7 +68,7 @@ pub(crate) enum Operand {
     Immediate,
 }
 
-/// What an instruction does that isn't told apart.
+/// What an instruction does that isn't modelled.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Transfer {
     pub(crate) reads: Vec<RegisterId>,

@@ -397,7 +397,7 @@ impl ConstraintBuilder {
             results,
             preserved: self.preserved.mask(),
             indirect_entry_values: indirect_entry_values.to_vec(),
-            unused: Vec::new(),
+            address_taken_only: Vec::new(),
             constraints,
             call_sites,
             covered_references: Vec::new(),

@@ -1,6 +1,6 @@
 //! Makes the constraints of a function small, and says of what it has the address and no constraint speaks.
 //!
-//! What is only passed on is told apart no longer than is of use ([`crate::cfl::merge_passthrough`]), values that always hold the same become one, and
+//! What is only passed on is distinguished no longer than is of use ([`crate::cfl::merge_passthrough`]), values that always hold the same become one, and
 //! what nothing depends on goes ([`crate::cfl::reduce`]): a link pays for
 //! each constraint again, a summary once.
 
@@ -16,7 +16,7 @@ pub(super) fn compact(function: &mut FunctionSummary, addressed: Vec<Target>) {
     *function = reduce(function);
     // Whoever asks whether the constraints speak of a reference must find where it led.
     let named: BTreeSet<Target> = function.named().collect();
-    function.unused = addressed.into_iter().filter(|t| !named.contains(t)).collect();
-    function.unused.sort_unstable();
-    function.unused.dedup();
+    function.address_taken_only = addressed.into_iter().filter(|t| !named.contains(t)).collect();
+    function.address_taken_only.sort_unstable();
+    function.address_taken_only.dedup();
 }

@@ -69,9 +69,9 @@ fn is_start(module: &FlowModule<'_, '_>, of: AtomIdx, rela: &Rela) -> bool {
     same_section && place == Some(of.offset)
 }
 
-struct Reader<'d>(&'d [u8]);
+struct LsdaReader<'d>(&'d [u8]);
 
-impl Reader<'_> {
+impl LsdaReader<'_> {
     fn byte(&mut self) -> Option<u8> {
         let (first, rest) = self.0.split_first()?;
         self.0 = rest;
@@ -114,7 +114,7 @@ pub(super) struct Handler {
 
 /// What a table says of a function that begins at `start` of its section; `None` if it is of another form.
 fn handlers(table: &[u8], start: u64) -> Option<Vec<Handler>> {
-    let mut reader = Reader(table);
+    let mut reader = LsdaReader(table);
     if reader.byte()? != OMIT {
         return None;
     }
@@ -123,7 +123,7 @@ fn handlers(table: &[u8], start: u64) -> Option<Vec<Handler>> {
     }
     let encoding = reader.byte()?;
     let length = usize::try_from(reader.uleb()?).ok()?;
-    let mut sites = Reader(reader.0.get(..length)?);
+    let mut sites = LsdaReader(reader.0.get(..length)?);
     let mut found = Vec::new();
     while !sites.0.is_empty() {
         let from = start.saturating_add(sites.value(encoding)?);

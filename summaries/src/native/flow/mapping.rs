@@ -30,7 +30,7 @@ enum Use {
 }
 
 /// The code of an atom, decoded, with its relocations.
-struct Code<'a> {
+struct AtomCode<'a> {
     atom: AtomIdx,
     /// From the start of the section.
     start: u64,
@@ -42,7 +42,7 @@ struct Code<'a> {
     jumps: Vec<(u64, usize)>,
 }
 
-impl Code<'_> {
+impl AtomCode<'_> {
     fn bytes_of(&self, instruction: &Instruction) -> &[u8] {
         let at = u64::from(instruction.offset).saturating_sub(self.start);
         let at = usize::try_from(at).unwrap_or(usize::MAX);
@@ -78,15 +78,15 @@ impl Code<'_> {
 }
 
 /// Reads the code of a module for [`FlowModule::used`].
-struct Reader<'s, 'p> {
+struct CodeReader<'s, 'p> {
     division: &'p Division,
     /// Where there is a name, or another atom leads to: (section, offset), sorted.
     places: Vec<(u32, u64)>,
     /// Of the atom that was asked for last.
-    last: Option<Code<'s>>,
+    last: Option<AtomCode<'s>>,
 }
 
-impl<'s> Reader<'s, '_> {
+impl<'s> CodeReader<'s, '_> {
     /// Reads the code of an atom, if it wasn't the last.
     fn turn_to(&mut self, module: &'s FlowModule<'_, '_>, atom: AtomIdx) {
         if self.last.as_ref().is_none_or(|code| code.atom != atom) {
@@ -125,7 +125,7 @@ impl FlowModule<'_, '_> {
             |f: &FunctionSummary| std::iter::once(f.atom).chain(f.parts.iter().copied()).collect::<Vec<_>>();
         let mut followed: Vec<AtomIdx> = functions.iter().flat_map(own).collect();
         followed.sort_unstable();
-        let mut code = Reader { division, places: self.places_led_to(division), last: None };
+        let mut code = CodeReader { division, places: self.places_led_to(division), last: None };
         let mut chooses = |atom: AtomIdx, at: u64, mapping: &Mapping| {
             let why = format!("a call of {} at {at:#x} may say where", String::from_utf8_lossy(mapping.name));
             self.limit(Limit::FixedMapping, &[atom], &why, limits);
@@ -158,7 +158,7 @@ impl FlowModule<'_, '_> {
     }
 
     /// What the instruction with the byte at `at` does with the function.
-    fn used<'s>(&'s self, atom: AtomIdx, at: u64, mapping: &Mapping, reader: &mut Reader<'s, '_>) -> Use {
+    fn used<'s>(&'s self, atom: AtomIdx, at: u64, mapping: &Mapping, reader: &mut CodeReader<'s, '_>) -> Use {
         reader.turn_to(self, atom);
         let Some(code) = &reader.last else { return Use::MayChoose };
         let call = code.instructions.partition_point(|i| i.end() <= at);
@@ -189,7 +189,7 @@ impl FlowModule<'_, '_> {
     }
 
     /// `None` if it isn't known what the code is, or where it is entered. `places` are those of [`Self::places_led_to`].
-    fn decoded(&self, division: &Division, places: &[(u32, u64)], atom: AtomIdx) -> Option<Code<'_>> {
+    fn decoded(&self, division: &Division, places: &[(u32, u64)], atom: AtomIdx) -> Option<AtomCode<'_>> {
         let (section, start, bytes) = self.code(atom)?;
         division.understood.binary_search(&section).ok()?;
         let mut instructions = Vec::new();
@@ -219,11 +219,11 @@ impl FlowModule<'_, '_> {
         entered.extend(jumps.iter().filter_map(|(target, _)| into(target)));
         entered.sort_unstable();
         jumps.sort_unstable();
-        Some(Code { atom, start, bytes, instructions, entered, jumps })
+        Some(AtomCode { atom, start, bytes, instructions, entered, jumps })
     }
 
     /// Whether what comes before a call leaves the place open, on every way that leads there.
-    fn leaves_the_place_open(&self, code: &Code<'_>, call: usize, mapping: &Mapping) -> bool {
+    fn leaves_the_place_open(&self, code: &AtomCode<'_>, call: usize, mapping: &Mapping) -> bool {
         let mut steps = Steps::new();
         let (mut seen, mut before) = (FxHashSet::default(), vec![call]);
         while let Some(number) = before.pop() {

@@ -54,7 +54,7 @@ impl Walk<'_, '_, '_, '_> {
         })
     }
 
-    /// The same of an instruction that is not told apart, for all that it loads, stores and writes.
+    /// The same of an instruction that is not modelled, for all that it loads, stores and writes.
     pub(super) fn all_put_back(
         &mut self,
         at: usize,

@@ -177,7 +177,7 @@ impl Walk<'_, '_, '_, '_> {
         Ok(self.taint_at(op, memory, 8))
     }
 
-    /// The same as [`moves`](Self::moves) of an instruction that is not told apart; the result is the taint of each register that it writes.
+    /// The same as [`moves`](Self::moves) of an instruction that is not modelled; the result is the taint of each register that it writes.
     pub(super) fn moves_all(
         &mut self,
         at: usize,

@@ -279,7 +279,7 @@ impl Walk<'_, '_, '_, '_> {
         self.store(state, memory, size, value)
     }
 
-    /// An instruction that is not told apart: all that it writes may hold all that it reads.
+    /// An instruction that is not modelled: all that it writes may hold all that it reads.
     fn other(&mut self, at: usize, op: &Op, state: &mut RegisterState, t: &Transfer) -> Result<(), Refusal> {
         let back = self.all_put_back(at, op, state, t)?;
         let taints = self.moves_all(at, op, state, t)?;

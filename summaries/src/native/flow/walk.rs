@@ -57,7 +57,7 @@ pub(super) fn walk(module: &FlowModule<'_, '_>, unit: &Unit) -> Walked {
     Walked { summary, entered_in_frame }
 }
 
-struct Flow<'u> {
+struct UnitWalk<'u> {
     unit: &'u Unit,
     /// By block: the state at its start.
     at: Vec<RegisterState>,
@@ -94,7 +94,7 @@ fn fixpoint(
             *slot = Some(i);
         }
     }
-    let mut flow = Flow {
+    let mut flow = UnitWalk {
         unit,
         at: vec![RegisterState::unreached(); unit.blocks.len()],
         queue: BinaryHeap::new(),
@@ -176,7 +176,7 @@ fn fixpoint(
     Ok(indirect_entry_values)
 }
 
-impl Flow<'_> {
+impl UnitWalk<'_> {
     fn block(&self, op: usize) -> Option<usize> {
         self.block_of.get(op).copied().flatten().map(|b| b as usize)
     }

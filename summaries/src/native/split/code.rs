@@ -12,7 +12,7 @@ use object::endian::LittleEndian as LE;
 use super::context::SplitContext;
 use super::division::Resolved;
 use super::in_frame;
-use super::text::{Function, Text};
+use super::text::{Function, SplitOutcome, Text};
 use crate::limit::Limit;
 use crate::native::decode::{self, Field, Flow, Instruction};
 use crate::native::relocations::types::{
@@ -45,12 +45,10 @@ pub(super) fn read(context: &SplitContext<'_, '_>, text: &mut Text<'_>) {
     text.form_parts();
 }
 
-type Outcome<T = ()> = Result<T, (Limit, String)>;
-
 /// Bytes of code that are decoded as one piece: enough that handing it out costs nothing.
 const PIECE: u64 = 1 << 15;
 
-fn decode_functions(context: &SplitContext<'_, '_>, text: &mut Text<'_>) -> Outcome {
+fn decode_functions(context: &SplitContext<'_, '_>, text: &mut Text<'_>) -> SplitOutcome {
     let pieces: Vec<&[Function]> =
         text.functions.chunk_by(|a, b| a.start / PIECE == b.start / PIECE).collect();
     let behind = |piece: usize| {
@@ -91,7 +89,7 @@ struct DecodedRun {
 }
 
 /// Decode functions that lie one after the other; the gap before the first one begins at `behind`.
-fn decode_run(bytes: &[u8], functions: &[Function], mut behind: u64) -> Outcome<DecodedRun> {
+fn decode_run(bytes: &[u8], functions: &[Function], mut behind: u64) -> SplitOutcome<DecodedRun> {
     let start = functions.first().map_or(0, |f| f.start) as usize;
     let end = functions.last().map_or(0, |f| f.end) as usize;
     let mut run = DecodedRun {
@@ -123,7 +121,7 @@ fn slice(bytes: &[u8], start: u64, end: u64) -> &[u8] {
 }
 
 /// Between functions there is nothing but what the assembler aligns with.
-fn gap(bytes: &[u8], start: u64, end: u64) -> Outcome {
+fn gap(bytes: &[u8], start: u64, end: u64) -> SplitOutcome {
     match decode::is_padding(slice(bytes, start, end)) {
         true => Ok(()),
         false => Err((Limit::UncoveredCode, format!("bytes of no function at {start:#x}"))),
@@ -131,7 +129,7 @@ fn gap(bytes: &[u8], start: u64, end: u64) -> Outcome {
 }
 
 /// Each relocation must be a field of an instruction.
-fn check_relocations(context: &SplitContext<'_, '_>, text: &Text<'_>) -> Outcome {
+fn check_relocations(context: &SplitContext<'_, '_>, text: &Text<'_>) -> SplitOutcome {
     let mut instructions = text.instructions.iter().flatten().peekable();
     let mut field_end = 0;
     for (_, rela) in context.relas_of(text.section) {
@@ -176,7 +174,7 @@ pub(super) fn width(ty: u32) -> Option<u8> {
 }
 
 /// Collect the references between functions that have no relocation, and tie what can't be parted.
-fn follow(context: &SplitContext<'_, '_>, text: &mut Text<'_>) -> Outcome {
+fn follow(context: &SplitContext<'_, '_>, text: &mut Text<'_>) -> SplitOutcome {
     let mut starts = Vec::with_capacity(text.instructions.len() + 1);
     for (index, function) in text.functions.iter().enumerate() {
         starts.resize(starts.len().max(function.instructions.0 + 1), index);
@@ -224,7 +222,7 @@ fn follow_run(
     context: &SplitContext<'_, '_>,
     text: &Text<'_>,
     functions: std::ops::Range<usize>,
-) -> Outcome<FollowedRun> {
+) -> SplitOutcome<FollowedRun> {
     let relas = context.relas_of(text.section);
     let start = text.functions.get(functions.start).map_or(0, |f| f.start);
     let mut next = relas.partition_point(|(_, r)| r.r_offset.get(LE) < start);
@@ -374,7 +372,7 @@ fn is_relocated(relas: &[(u32, Rela)], next: &mut usize, instruction: &Instructi
 }
 
 /// The function and the offset that a branch or operand without relocation leads to.
-fn destination(text: &Text<'_>, from: usize, instruction: &Instruction) -> Outcome<(usize, u64)> {
+fn destination(text: &Text<'_>, from: usize, instruction: &Instruction) -> SplitOutcome<(usize, u64)> {
     let at = instruction.offset;
     let nowhere =
         |what: &str| Err((Limit::BranchNowhere, format!("the instruction at {at:#x} leads {what}")));

@@ -1,7 +1,7 @@
 //! Jump tables apart from the rest of their section.
 //!
 //! Compilers put the jump tables of all functions into one `.rodata`. Where other references to the section may be biased, so that its
-//! objects can't be told apart ([`super::pointers`]), those tables are cut off that can be, so that the rest of the section, the
+//! objects can't be distinguished ([`super::pointers`]), those tables are cut off that can be, so that the rest of the section, the
 //! bytes between the first and the last that are of none, stays as it is and together: a biased reference means a place
 //! that only its distance from the others tells.
 //!
@@ -50,7 +50,7 @@ impl Cut {
 
 /// A table that one function owns.
 #[derive(Debug)]
-struct Table {
+struct FunctionTable {
     start: u64,
     end: u64,
     owner: SectionPlace,
@@ -208,14 +208,20 @@ impl<'c, 'a, 't> Rodata<'c, 'a, 't> {
     /// The pieces, if there are two at least.
     fn cut(&self, owned: &[OwnedTable]) -> Option<Cut> {
         let own = owned.iter().filter(|o| o.section == self.section);
-        let mut tables: Vec<Table> = own
-            .map(|o| Table { start: o.start, end: o.end, owner: o.owner, bases: Vec::new(), unclear: false })
+        let mut tables: Vec<FunctionTable> = own
+            .map(|o| FunctionTable {
+                start: o.start,
+                end: o.end,
+                owner: o.owner,
+                bases: Vec::new(),
+                unclear: false,
+            })
             .collect();
         for relocation in &self.relocations {
             self.attribute(relocation, &mut tables);
         }
         let only_tables = self.is_only(&tables);
-        let separable = |table: &Table| {
+        let separable = |table: &FunctionTable| {
             let first = self.named.partition_point(|at| *at < table.start);
             let unnamed = self.named.get(first).is_none_or(|at| *at >= table.end);
             let known = table.bases.len() == 1 || only_tables && !table.bases.is_empty();
@@ -223,7 +229,7 @@ impl<'c, 'a, 't> Rodata<'c, 'a, 't> {
         };
         // From the front and from the back; what is between is the rest. Tables of 4-byte entries need no padding: a gap is an object.
         let mut front = 0;
-        let mut pieces: Vec<&Table> = Vec::new();
+        let mut pieces: Vec<&FunctionTable> = Vec::new();
         for table in &tables {
             if !separable(table) || table.start != front {
                 break;
@@ -242,7 +248,7 @@ impl<'c, 'a, 't> Rodata<'c, 'a, 't> {
             }
         }
         let mut back = self.size();
-        let mut behind: Vec<&Table> = Vec::new();
+        let mut behind: Vec<&FunctionTable> = Vec::new();
         for table in tables.iter().skip(pieces.len()).rev() {
             if !separable(table) || table.end != back || rest.is_none_or(|r| table.start <= r) {
                 break;
@@ -277,7 +283,7 @@ impl<'c, 'a, 't> Rodata<'c, 'a, 't> {
     }
 
     /// Note what a relocation says of the tables.
-    fn attribute(&self, relocation: &Naming, tables: &mut [Table]) {
+    fn attribute(&self, relocation: &Naming, tables: &mut [FunctionTable]) {
         let Naming { at: place, first, last, by_code } = *relocation;
         let begin = tables.partition_point(|table| (table.end as i64) <= first);
         let near = tables.get_mut(begin..).unwrap_or(&mut []).iter_mut();
@@ -297,7 +303,7 @@ impl<'c, 'a, 't> Rodata<'c, 'a, 't> {
     }
 
     /// Whether nothing but tables is in the section, and nothing but their owners refers to it.
-    fn is_only(&self, tables: &[Table]) -> bool {
+    fn is_only(&self, tables: &[FunctionTable]) -> bool {
         let mut at = 0;
         for table in tables {
             if table.unclear || table.bases.is_empty() || table.start != at {

@@ -130,13 +130,13 @@ fn alignment(offset: u64) -> u64 {
 }
 
 /// A frame description entry of a section.
-struct Description {
+struct FdeRange {
     text: usize,
     range: Range<u64>,
 }
 
 /// The FDEs of all sections, by section and start.
-fn descriptions(context: &SplitContext<'_, '_>, texts: &mut [Text<'_>]) -> Result<Vec<Description>> {
+fn descriptions(context: &SplitContext<'_, '_>, texts: &mut [Text<'_>]) -> Result<Vec<FdeRange>> {
     let mut found = Vec::new();
     let tables = context.tables;
     for (i, section) in (0u32..).zip(&tables.sections) {
@@ -168,7 +168,7 @@ fn descriptions(context: &SplitContext<'_, '_>, texts: &mut [Text<'_>]) -> Resul
             let range = start.zip(length).and_then(|(start, length)| Some(start..start.checked_add(length)?));
             let Some(target) = texts.get_mut(text) else { continue };
             match range.filter(|r| r.end <= target.bytes.len() as u64 && !r.is_empty()) {
-                Some(range) if at_begin.next().is_none() => found.push(Description { text, range }),
+                Some(range) if at_begin.next().is_none() => found.push(FdeRange { text, range }),
                 _ => target.refuse(
                     Limit::MissingFde,
                     format!("the FDE at {:#x} describes no range of it", record.offset),
@@ -186,7 +186,7 @@ fn number(data: &[u8], at: u64, width: usize) -> Option<u64> {
 }
 
 /// Enter an FDE. FDEs come by start, so that each looks at functions that no earlier one has moved past.
-fn describe(text: &mut Text<'_>, fde: &Description) {
+fn describe(text: &mut Text<'_>, fde: &FdeRange) {
     let (begin, last) = (fde.range.start, fde.range.end - 1);
     // The function that holds the first byte, or the next one, if that is in the gap before it.
     let first = text.functions.partition_point(|f| f.end <= begin);

@@ -64,7 +64,7 @@ pub(super) fn divide(
         let Some((section, _)) = own.first() else { continue };
         let source = source(context, texts, *section);
         let instructions = InstructionCursor::default();
-        let mut reader = Reader { context, texts, section: *section, source, instructions };
+        let mut reader = PointerReader { context, texts, section: *section, source, instructions };
         for (_, rela) in own {
             references.extend(reader.relocation(rela, all));
         }
@@ -182,7 +182,7 @@ fn is_ambiguous(cut: &Cut, division: &Division, references: &[SectionReference])
     })
 }
 
-struct Reader<'c, 'a, 't> {
+struct PointerReader<'c, 'a, 't> {
     context: &'c SplitContext<'a, 't>,
     texts: &'c [Text<'a>],
     section: u32,
@@ -190,7 +190,7 @@ struct Reader<'c, 'a, 't> {
     instructions: InstructionCursor,
 }
 
-impl Reader<'_, '_, '_> {
+impl PointerReader<'_, '_, '_> {
     /// What a relocation means, if it is by the symbol of a data section that may be divided.
     fn relocation(&mut self, rela: &Rela, all: &mut [Data]) -> Option<SectionReference> {
         let symbol = symbol_of(rela);

@@ -14,7 +14,7 @@ use object::endian::LittleEndian as LE;
 
 use super::context::SplitContext;
 use super::division::{SectionPlace, TextPlace};
-use super::text::{InstructionCursor, Text};
+use super::text::{InstructionCursor, SplitOutcome, Text};
 use crate::ids::SymbolIdx;
 use crate::limit::Limit;
 use crate::native::decode::{Field, Instruction};
@@ -92,8 +92,13 @@ pub(super) fn read(context: &SplitContext<'_, '_>, texts: &mut [Text<'_>]) -> Re
             ReferenceSource::Unwind => begins(context, *section)?,
             _ => Vec::new(),
         };
-        let mut reader =
-            Reader { context, section: *section, source, begins, instructions: InstructionCursor::default() };
+        let mut reader = ReferenceReader {
+            context,
+            section: *section,
+            source,
+            begins,
+            instructions: InstructionCursor::default(),
+        };
         for (_, rela) in own {
             reader.relocation(rela, texts, &mut found);
         }
@@ -167,7 +172,7 @@ fn begins(context: &SplitContext<'_, '_>, section: u32) -> Result<Vec<u64>> {
     Ok(fdes.map(|r| r.pc_begin()).collect())
 }
 
-struct Reader<'c, 'a, 't> {
+struct ReferenceReader<'c, 'a, 't> {
     context: &'c SplitContext<'a, 't>,
     section: u32,
     source: ReferenceSource,
@@ -175,7 +180,7 @@ struct Reader<'c, 'a, 't> {
     instructions: InstructionCursor,
 }
 
-impl Reader<'_, '_, '_> {
+impl ReferenceReader<'_, '_, '_> {
     fn relocation(&mut self, rela: &Rela, texts: &mut [Text<'_>], found: &mut SplitReferences) {
         let symbol = symbol_of(rela);
         let Some(entry) = self.context.symbols.get(symbol.index()) else { return };
@@ -219,7 +224,7 @@ impl Reader<'_, '_, '_> {
         instruction: Option<Instruction>,
         texts: &[Text<'_>],
         found: &mut SplitReferences,
-    ) -> Outcome {
+    ) -> SplitOutcome {
         let Some(target) = texts.get(text) else { return Ok(()) };
         let (place, addend) = (rela.r_offset.get(LE), rela.r_addend.get(LE));
         let unclear = |what: &str| Err((Limit::AmbiguousTarget, what.to_owned()));
@@ -294,7 +299,7 @@ impl Reader<'_, '_, '_> {
         text: usize,
         target: &Text<'_>,
         found: &mut SplitReferences,
-    ) -> Outcome {
+    ) -> SplitOutcome {
         let addend = rela.r_addend.get(LE);
         let at = (self.section, rela.r_offset.get(LE));
         let offset = |n: i64| addend.checked_add(n).and_then(|t| u64::try_from(t).ok());
@@ -326,7 +331,7 @@ impl Reader<'_, '_, '_> {
         text: usize,
         instruction: Option<Instruction>,
         texts: &[Text<'_>],
-    ) -> Outcome {
+    ) -> SplitOutcome {
         let (Some(target), Some(entry)) = (texts.get(text), self.context.symbols.get(symbol.index())) else {
             return Ok(());
         };
@@ -400,8 +405,6 @@ pub(super) fn is_hand_written(context: &SplitContext<'_, '_>, (section, place): 
     };
     !chosen && !context.symbols.iter().any(holds)
 }
-
-type Outcome = std::result::Result<(), (Limit, String)>;
 
 /// Whether the relocation at `place` makes an operand that reads or writes memory.
 fn accesses(instruction: &Instruction, place: u64) -> bool {

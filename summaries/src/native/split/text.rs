@@ -8,6 +8,9 @@ use crate::limit::Limit;
 use crate::native::decode::{Flow, Instruction};
 use crate::summary::{Atom, AtomKind, atom_flags};
 
+/// A step of the division; its error is the limit that keeps the section whole, and what was found there.
+pub(super) type SplitOutcome<T = ()> = Result<T, (Limit, String)>;
+
 /// How far before a function an address still means it, in bytes: tags of pointers are smaller.
 const MAX_BIAS: u64 = 8;
 
@@ -64,7 +67,7 @@ pub(super) struct Text<'a> {
     pub(super) address_taken_offsets: Vec<u64>,
     /// A table leads into it whose base is not proved: it is divided, but not understood.
     pub(super) has_loose_tables: bool,
-    /// Why it is not understood: its functions are neither told apart nor followed.
+    /// Why it is not understood: its functions are neither distinguished nor followed.
     pub(super) refusal: Option<(Limit, String)>,
     /// Why it may not be divided although it is understood.
     pub(super) undivided: Option<(Limit, String)>,

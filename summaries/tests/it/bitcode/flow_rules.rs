@@ -314,11 +314,11 @@ fn exceptions() {
     }
 }
 
-/// What is only mentioned is told apart from what constraints follow.
+/// What is only mentioned is distinguished from what constraints follow.
 #[test]
 fn what_is_only_compared() {
     let (summary, function) = function("define i1 @t(ptr %a) {\n %r = icmp eq ptr %a, @g\n ret i1 %r\n}");
-    let names = function.unused.iter().map(|t| match t {
+    let names = function.address_taken_only.iter().map(|t| match t {
         Target::Symbol(symbol) => String::from_utf8_lossy(summary.symbol_name(*symbol)).into_owned(),
         Target::Atom(_) => String::new(),
     });

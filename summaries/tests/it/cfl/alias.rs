@@ -6,7 +6,7 @@ use summaries::relation::{Constraint, FunctionSummary, Place};
 use summaries::{SymbolIdx, Target, ValueIdx};
 
 use super::brute::{Object, RING, Set, solve};
-use super::random::{Choices, Shape, empty, program};
+use super::random::{ProgramChoices, Shape, empty, program};
 
 fn value(number: usize) -> ValueIdx {
     ValueIdx::new(number)
@@ -219,7 +219,7 @@ fn objects(set: &Set) -> std::collections::BTreeSet<Option<Object>> {
 /// A function of its own, every value of which is defined: what is undefined holds nothing, and paths from there tell nothing.
 fn closed(bytes: &[u8], offsets: bool) -> Vec<FunctionSummary> {
     let shape = Shape { functions: 1, data: 5, values: 6, constraints: 10, copies: 20, vectors: false };
-    let mut functions = program(&mut Choices(bytes.iter()), &shape);
+    let mut functions = program(&mut ProgramChoices(bytes.iter()), &shape);
     let f = &mut functions[0];
     *f = FunctionSummary { values: f.values, frame: f.frame, constraints: f.constraints.clone(), ..empty() };
     f.constraints.retain(|c| match c {

@@ -47,7 +47,7 @@ pub(super) fn solve(functions: &[FunctionSummary]) -> Solution<'_> {
 }
 
 /// The same with copies of function 0: behind the `known` first functions one for each call site of the others, which calls that one. What
-/// copies call is not told apart. No copy calls function 0.
+/// copies call is not distinguished. No copy calls function 0.
 pub(super) fn solve_known(functions: &[FunctionSummary], known: usize) -> Solution<'_> {
     let mut solution =
         Solution { functions, sets: BTreeMap::new(), known, parts: BTreeMap::new(), changed: true };

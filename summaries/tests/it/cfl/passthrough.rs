@@ -1,4 +1,4 @@
-//! What is only passed on in vector registers may be told apart no longer, and nothing that is true of any call gets lost.
+//! What is only passed on in vector registers may be distinguished no longer, and nothing that is true of any call gets lost.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use summaries::relation::{CallSite, Callee, Constraint, FunctionSummary};
 use summaries::{SymbolIdx, Target, ValueIdx};
 
 use super::brute::{Address, Node, Object, Set, Solution, solve, solve_known};
-use super::random::{Choices, Shape, empty, program};
+use super::random::{ProgramChoices, Shape, empty, program};
 
 /// As if copies of function 0 were that function.
 fn original(object: Object, known: usize) -> Object {
@@ -84,7 +84,7 @@ proptest! {
     #[test]
     fn nothing_that_is_true_of_a_call_gets_lost(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
         let shape = Shape { functions: 3, data: 3, values: 12, constraints: 8, copies: 40, vectors: true };
-        holds_what_is_true(program(&mut Choices(bytes.iter()), &shape))?;
+        holds_what_is_true(program(&mut ProgramChoices(bytes.iter()), &shape))?;
     }
 }
 

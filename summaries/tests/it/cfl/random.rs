@@ -4,9 +4,9 @@ use summaries::relation::{CallSite, Callee, Constraint, FunctionSummary, Place};
 use summaries::{AtomIdx, SymbolIdx, Target, ValueIdx};
 
 /// A stream of choices; at its end every choice is the first.
-pub(super) struct Choices<'b>(pub(super) std::slice::Iter<'b, u8>);
+pub(super) struct ProgramChoices<'b>(pub(super) std::slice::Iter<'b, u8>);
 
-impl Choices<'_> {
+impl ProgramChoices<'_> {
     pub(super) fn below(&mut self, n: usize) -> usize {
         usize::from(self.0.next().copied().unwrap_or(0)) % n.max(1)
     }
@@ -36,13 +36,13 @@ pub(super) struct Shape {
 }
 
 /// All but the first function are the surroundings.
-pub(super) fn program(choices: &mut Choices<'_>, shape: &Shape) -> Vec<FunctionSummary> {
+pub(super) fn program(choices: &mut ProgramChoices<'_>, shape: &Shape) -> Vec<FunctionSummary> {
     (0..shape.functions).map(|_| function(choices, shape)).collect()
 }
 
-fn function(choices: &mut Choices<'_>, shape: &Shape) -> FunctionSummary {
+fn function(choices: &mut ProgramChoices<'_>, shape: &Shape) -> FunctionSummary {
     let mut f = FunctionSummary { values: shape.values as u32, frame: choices.below(3) == 0, ..empty() };
-    let value = |choices: &mut Choices<'_>| ValueIdx::new(choices.below(shape.values));
+    let value = |choices: &mut ProgramChoices<'_>| ValueIdx::new(choices.below(shape.values));
     f.parameters = vec![(6, value(choices)), (7, value(choices))];
     if !f.frame && choices.below(2) == 0 {
         f.stack_parameters = vec![(8, value(choices))];
@@ -71,13 +71,13 @@ fn function(choices: &mut Choices<'_>, shape: &Shape) -> FunctionSummary {
     f
 }
 
-fn symbol(choices: &mut Choices<'_>, shape: &Shape) -> Target {
+fn symbol(choices: &mut ProgramChoices<'_>, shape: &Shape) -> Target {
     Target::Symbol(SymbolIdx::new(choices.below(shape.functions + shape.data)))
 }
 
-fn constraint(choices: &mut Choices<'_>, shape: &Shape, frame: bool) -> Constraint {
-    let value = |choices: &mut Choices<'_>| ValueIdx::new(choices.below(shape.values));
-    let place = |choices: &mut Choices<'_>| Place { value: value(choices), offset: choices.offset() };
+fn constraint(choices: &mut ProgramChoices<'_>, shape: &Shape, frame: bool) -> Constraint {
+    let value = |choices: &mut ProgramChoices<'_>| ValueIdx::new(choices.below(shape.values));
+    let place = |choices: &mut ProgramChoices<'_>| Place { value: value(choices), offset: choices.offset() };
     if choices.below(100) < shape.copies {
         return Constraint::Assign { from: value(choices), to: value(choices), offset: Some(0) };
     }
@@ -102,8 +102,8 @@ fn constraint(choices: &mut Choices<'_>, shape: &Shape, frame: bool) -> Constrai
     }
 }
 
-fn call_site(choices: &mut Choices<'_>, shape: &Shape, frame: bool, offset: u64) -> CallSite {
-    let value = |choices: &mut Choices<'_>| ValueIdx::new(choices.below(shape.values));
+fn call_site(choices: &mut ProgramChoices<'_>, shape: &Shape, frame: bool, offset: u64) -> CallSite {
+    let value = |choices: &mut ProgramChoices<'_>| ValueIdx::new(choices.below(shape.values));
     let callee = match choices.below(2) {
         0 => Callee::Direct {
             target: Target::Symbol(SymbolIdx::new(choices.below(shape.functions))),

@@ -6,7 +6,7 @@ use summaries::cfl::reduce;
 use summaries::relation::{Callee, Constraint, FunctionSummary};
 
 use super::brute::{Node, Object, Set, Solution, solve};
-use super::random::{Choices, Shape, empty, program};
+use super::random::{ProgramChoices, Shape, empty, program};
 
 /// What is seen of function 0 from outside: by name, the sets.
 fn interface(of: &Solution<'_>, original: &FunctionSummary) -> Vec<(String, Set)> {
@@ -83,13 +83,13 @@ proptest! {
     #[test]
     fn a_reduced_function_is_the_same_in_every_surrounding(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         let shape = Shape { functions: 3, data: 3, values: 7, constraints: 12, copies: 15, vectors: false };
-        same(&program(&mut Choices(bytes.iter()), &shape))?;
+        same(&program(&mut ProgramChoices(bytes.iter()), &shape))?;
     }
 
     #[test]
     fn so_is_one_of_many_copies(bytes in prop::collection::vec(any::<u8>(), 0..500)) {
         let shape = Shape { functions: 2, data: 3, values: 12, constraints: 26, copies: 60, vectors: false };
-        same(&program(&mut Choices(bytes.iter()), &shape))?;
+        same(&program(&mut ProgramChoices(bytes.iter()), &shape))?;
     }
 }
 

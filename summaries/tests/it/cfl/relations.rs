@@ -69,7 +69,7 @@ fn through_memory_of_its_own() {
     let body = " frame\n param rdi %0\n param rsi %1\n result rax %4\n %2 = frame -8\n %3 = frame -24\n \
                 store %0 -> %2 +0 size 8\n store %1 -> %3 +0 size 8\n %4 = load %2 +0 size 8";
     assert!(has(body, (FIRST, 0), (RESULT, 0)) && !has(body, (SECOND, 0), (RESULT, 0)));
-    // What the caller passes twice is told apart here, and joined by whoever calls with one address for both.
+    // What the caller passes twice is distinguished here, and joined by whoever calls with one address for both.
     let body =
         "\n param rdi %0\n param rsi %1\n result rax %2\n store %1 -> %0 +0 size 8\n %2 = load %0 +0 size 8";
     assert!(has(body, (SECOND, 0), (RESULT, 0)) && has(body, (SECOND, 0), (FIRST, 1)));

@@ -5,9 +5,9 @@ use summaries::relation::{CallSite, Callee, Constraint, FunctionSummary, Place};
 use summaries::*;
 
 /// A stream of choices; at its end every choice is the first.
-pub(crate) struct Choices<'b>(pub(crate) std::slice::Iter<'b, u8>);
+pub(crate) struct SummaryChoices<'b>(pub(crate) std::slice::Iter<'b, u8>);
 
-impl Choices<'_> {
+impl SummaryChoices<'_> {
     fn byte(&mut self) -> u8 {
         self.0.next().copied().unwrap_or(0)
     }
@@ -267,11 +267,11 @@ impl Choices<'_> {
             (0..self.below(4)).map(|_| (self.number() as u32, self.number())).collect();
         covered_references.sort();
         covered_references.dedup();
-        let mut unused: Vec<Target> = (0..self.below(3)).map(|_| self.target(s)).collect();
-        unused.sort();
-        unused.dedup();
+        let mut address_taken_only: Vec<Target> = (0..self.below(3)).map(|_| self.target(s)).collect();
+        address_taken_only.sort();
+        address_taken_only.dedup();
         FunctionSummary {
-            unused,
+            address_taken_only,
             atom,
             parts,
             entries,

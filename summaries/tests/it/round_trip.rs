@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use summaries::relation::Callee;
 use summaries::{Definition, ReferenceKind, Target, ValueIdx, format, text};
 
-use crate::choices::Choices;
+use crate::arbitrary_summary::SummaryChoices;
 use crate::compilers::{Find, object, summary};
 
 proptest! {
@@ -12,7 +12,7 @@ proptest! {
 
     #[test]
     fn text_round_trip(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
-        let summary = Choices(bytes.iter()).summary();
+        let summary = SummaryChoices(bytes.iter()).summary();
         prop_assert_eq!(summary.check(), Ok(()));
         let dumped = text::dump(&summary);
         let parsed = text::parse(&dumped).map_err(|e| TestCaseError::fail(format!("{e}\n{dumped}")))?;
@@ -22,7 +22,7 @@ proptest! {
 
     #[test]
     fn serialised_round_trip(bytes in proptest::collection::vec(any::<u8>(), 0..600), hash: [u8; 32]) {
-        let summary = Choices(bytes.iter()).summary();
+        let summary = SummaryChoices(bytes.iter()).summary();
         prop_assert_eq!(format::decode(&format::encode(&summary, hash)).unwrap(), (summary, hash));
     }
 

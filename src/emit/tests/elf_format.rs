@@ -1,4 +1,4 @@
-//! Corners of the format: big counts, visibility, groups, unwind tables, index tables, plans that are wrong.
+//! Where ELF is intricate: big counts, visibility, groups, unwind tables, index tables; and plans that are wrong.
 
 use std::process::Command;
 
