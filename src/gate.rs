@@ -16,7 +16,7 @@ pub use bitcode::asked_libraries;
 pub use limits::{PlacedLimit, forbids, is_failure, warning};
 pub use output::PlainOutput;
 pub use plain_link::PlainLink;
-pub use settle::{Settled, settle};
+pub use settle::{ApplicablePlan, settle};
 
 use rayon::prelude::*;
 use summaries::{Definition, Limit, LimitRecord, ModuleKind, ModuleSummary, Severity, SymbolKind};
@@ -68,7 +68,7 @@ impl Verdict {
 }
 
 /// Every limit of a link of which the plan is known.
-pub fn gate(link: LinkInputs<'_>, index: &Index, flow: &ValueFlow, settled: &Settled) -> Verdict {
+pub fn gate(link: LinkInputs<'_>, index: &Index, flow: &ValueFlow, settled: &ApplicablePlan) -> Verdict {
     let (liveness, plan) = (&flow.liveness, &settled.plan);
     let plain = PlainLink::new(link, index, liveness);
     let mut limits = of_link(link, index, &plain);

@@ -47,7 +47,7 @@ use crate::index::{Index, LinkInputs};
 use crate::modes::Mode;
 use crate::propagate::{Liveness, Propagator};
 use crate::report::Report;
-use crate::summarize::Summarised;
+use crate::summarize::LoadedSummary;
 use crate::summarize::cache::{Cache, LinkCache};
 use crate::timing::Timer;
 
@@ -189,7 +189,7 @@ fn index_modules(
     config: &Config,
     inputs: &inputs::Inputs,
     resolution: &resolve::Resolution<'_>,
-    modules: &mut [Summarised],
+    modules: &mut [LoadedSummary],
     cache: Option<&Cache>,
     timer: &mut Timer,
 ) -> (Index, Liveness, Option<Liveness>) {
@@ -213,7 +213,7 @@ fn index_modules(
     (index, live, Some(followed).filter(|_| fits))
 }
 
-fn summaries_of(modules: &[Summarised]) -> Vec<&ModuleSummary> {
+fn summaries_of(modules: &[LoadedSummary]) -> Vec<&ModuleSummary> {
     modules.iter().map(|s| &s.summary).collect()
 }
 

@@ -24,7 +24,7 @@ use std::process::{Command, ExitCode, Output, Stdio};
 
 use crate::config::{Config, Dialect, InputArg};
 use crate::emit::CopyNames;
-use crate::emit::tree::{Emitted, LineWord};
+use crate::emit::tree::{EmittedLink, LineWord};
 use crate::error::{Error, Result, Stage};
 use crate::ids::Id;
 use crate::inputs::{FileKind, Inputs};
@@ -80,13 +80,13 @@ fn wait_for_plain(config: &Config, warning: Option<&str>) -> ExitCode {
 }
 
 /// Run the linker on the pruned objects, its messages held back.
-pub fn link_pruned(config: &Config, emitted: &Emitted, workspace: &Workspace) -> Result<Output> {
+pub fn link_pruned(config: &Config, emitted: &EmittedLink, workspace: &Workspace) -> Result<Output> {
     let line = words(config, emitted, &workspace.temporary_output);
     run(config, &line, &workspace.copies)
 }
 
 /// The line with the output at `output`.
-pub fn words(config: &Config, emitted: &Emitted, output: &Path) -> Vec<OsString> {
+pub fn words(config: &Config, emitted: &EmittedLink, output: &Path) -> Vec<OsString> {
     let mut line = Vec::new();
     let mut has_output = false;
     for word in &emitted.line {

@@ -11,9 +11,9 @@ use summaries::{Limit, LimitRecord, ModuleKind, ModuleSummary};
 
 use crate::config::{Config, Dialect};
 use crate::emit;
-use crate::emit::tree::{EmissionInputs, Prepared, pruned_module};
+use crate::emit::tree::{EmissionInputs, EmissionSource, pruned_module};
 use crate::error::{Error, Result, Stage};
-use crate::gate::{self, PlainOutput, Settled, Verdict};
+use crate::gate::{self, ApplicablePlan, PlainOutput, Verdict};
 use crate::ids::{Id, ModuleId};
 use crate::index::{Index, LinkInputs};
 use crate::inputs::{self, Inputs};
@@ -27,7 +27,7 @@ use crate::verify;
 
 /// What came of the objects of a link.
 #[derive(Debug, Default)]
-pub struct Pruned {
+pub struct PruneOutcome {
     /// The output is in its place. Otherwise the originals are for the caller to link.
     pub linked: bool,
     /// The bytes of all modules, before and after.
@@ -38,7 +38,7 @@ pub struct Pruned {
     pub missing_library: Option<LimitRecord>,
 }
 
-impl Pruned {
+impl PruneOutcome {
     /// What the user is told if the linker refused. That it takes the originals is a bug of ours.
     pub fn refusal(&self) -> Option<String> {
         let messages = String::from_utf8_lossy(self.refused.as_ref()?);
@@ -55,15 +55,15 @@ pub fn prune(
     link: LinkInputs<'_>,
     index: &Index,
     liveness: &Liveness,
-    settled: &Settled,
+    settled: &ApplicablePlan,
     verdict: &Verdict,
     timer: &mut Timer,
-) -> Result<Pruned> {
+) -> Result<PruneOutcome> {
     let LinkInputs { config, inputs, resolution, summaries, .. } = link;
     if !verdict.allows() || !gate::drops_anything(&settled.plan) {
         let totals = account(link, &|_| Ok(None))?;
         link.cached.if_unchanged(inputs).put_new(summaries);
-        return Ok(Pruned { totals, ..Pruned::default() });
+        return Ok(PruneOutcome { totals, ..PruneOutcome::default() });
     }
     let plain = &verdict.plain;
     let sources = EmissionInputs {
@@ -81,7 +81,7 @@ pub fn prune(
         let objects: Vec<Option<Cow<'_, [u8]>>> = timer.stage(Stage::Emit, || -> Result<_> { emit() })?;
         let pruned = |position: usize| Ok(objects[position].as_deref().map(Cow::Borrowed));
         timer.stage(Stage::Verify, || verify_emitted(link, sources, &pruned))?;
-        return Ok(Pruned { totals: account(link, &pruned)?, ..Pruned::default() });
+        return Ok(PruneOutcome { totals: account(link, &pruned)?, ..PruneOutcome::default() });
     }
     let mut expected = plain.output(link, index, &settled.plan);
     let asked = gate::asked_libraries(link, index, plain, liveness);
@@ -95,9 +95,9 @@ fn prune_and_link(
     sources: EmissionInputs<'_>,
     plain: &PlainOutput<'_>,
     timer: &mut Timer,
-) -> Result<Pruned> {
+) -> Result<PruneOutcome> {
     let config = sources.config;
-    let originals = || Ok(Pruned { totals: account(link, &|_| Ok(None))?, ..Pruned::default() });
+    let originals = || Ok(PruneOutcome { totals: account(link, &|_| Ok(None))?, ..PruneOutcome::default() });
     let no_thread = |e| Error::io(Stage::Link, &config.linker.path, "start a thread for", e);
     not_emitted_ahead(sources)?;
     bound::clean_up_on_signals().map_err(no_thread)?;
@@ -120,7 +120,7 @@ fn prune_and_link(
     verified?;
     let output = output?;
     if !output.status.success() {
-        return Ok(Pruned { refused: Some(output.stderr), ..originals()? });
+        return Ok(PruneOutcome { refused: Some(output.stderr), ..originals()? });
     }
     let facts = timer.stage(Stage::Verify, || verified_output(sources, &workspace, plain))?;
     let is_missing = |name: &&&str| {
@@ -132,7 +132,7 @@ fn prune_and_link(
     if let Some(name) = plain.asked.iter().find(is_missing) {
         let detail = format!("LLVM bitcode refers to {name}, which the pruned link does not record");
         let limit = resolve::link_limit(Limit::BitcodeLibrary, detail);
-        return Ok(Pruned { missing_library: Some(limit), ..originals()? });
+        return Ok(PruneOutcome { missing_library: Some(limit), ..originals()? });
     }
     let opened = opened_paths(config, sources.inputs, sources.resolution);
     if let Some(file) = sources.inputs.changed_file() {
@@ -143,7 +143,7 @@ fn prune_and_link(
     let totals = account(link, &read)?;
     workspace.publish(config)?;
     link::print_messages(&output, &emitted.names, &workspace, config);
-    Ok(Pruned { linked: true, totals, ..Pruned::default() })
+    Ok(PruneOutcome { linked: true, totals, ..PruneOutcome::default() })
 }
 
 /// With `--prune-emitted`, say if something of a file with an interface is to be emitted here that should have been there: then an action was not
@@ -160,7 +160,8 @@ fn not_emitted_ahead(sources: EmissionInputs<'_>) -> Result<()> {
     let has_interface =
         |at: usize| inputs.files[inputs.modules[resolution.loaded[at]].file].interface.is_some();
     let is_missing = |at: &usize| {
-        let is_emitted = plan.modules[*at].is_untouched() || matches!(prepared[*at], Prepared::Pruned(_));
+        let is_emitted =
+            plan.modules[*at].is_untouched() || matches!(prepared[*at], EmissionSource::Pruned(_));
         !is_emitted && has_interface(*at)
     };
     let missing: Vec<usize> = (0..plan.modules.len()).filter(is_missing).collect();
@@ -190,7 +191,7 @@ fn verify_emitted(
     pruned: PrunedModules<'_, '_>,
 ) -> Result<()> {
     let EmissionInputs { inputs, resolution, plan, prepared, .. } = sources;
-    let is_new = |position: usize| !matches!(prepared[position], Prepared::Pruned(_));
+    let is_new = |position: usize| !matches!(prepared[position], EmissionSource::Pruned(_));
     let verified = |position: usize| {
         let facts = verify_module(sources, position, pruned(position)?.as_deref());
         if facts.is_err() && !is_new(position) {
@@ -250,7 +251,7 @@ pub fn verify_rewritten(
             verify::bitcode(name, original, pruned, fate)
         });
     }
-    verify::object(name, original, pruned, &verify::Expected::new(summary, plan))
+    verify::object(name, original, pruned, &verify::ExpectedObject::new(summary, plan))
 }
 
 /// The output, held against what the plain one has.

@@ -28,7 +28,7 @@ pub use self::bitcode::{bitcode, bitcode_facts};
 pub use self::closure::{NameHash, SymbolFacts, facts, missing, missing_error};
 pub use self::object::object;
 pub use self::output::{DynamicSymbols, ExportedSymbol, OutputFacts, OutputType, output};
-pub use self::pair::Expected;
+pub use self::pair::ExpectedObject;
 pub use self::parts::ExpectedParts;
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use lexopt::prelude::{Long, Short, Value};
 
 use crate::error::{Error, Result, Stage};
 
-use super::attribute::By;
+use super::attribute::GroupBy;
 use super::table::Format;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,7 +97,7 @@ pub(crate) struct Request {
     pub(crate) format: Format,
     /// Rows to show, 0: all. `None`: as many as a screen takes.
     pub(crate) number: Option<usize>,
-    pub(crate) by: By,
+    pub(crate) by: GroupBy,
     pub(crate) depth: Option<usize>,
     pub(crate) keep: Vec<String>,
     pub(crate) bss: bool,
@@ -146,7 +146,7 @@ pub(crate) fn parse(words: &[OsString]) -> Result<AuditRequest> {
         source: ReportSource::Link(Vec::new()),
         format: Format::Table,
         number: None,
-        by: By::default(),
+        by: GroupBy::default(),
         depth: None,
         keep: Vec::new(),
         bss: false,
@@ -221,8 +221,8 @@ fn option(request: &mut Request, name: &str, parser: &mut lexopt::Parser) -> Res
         "output" => request.output = Some(value()?.into()),
         _ => {
             let value = value()?;
-            let Some(by) = By::ALL.iter().find(|b| b.0 == value) else {
-                let all: Vec<&str> = By::ALL.iter().map(|b| b.0).collect();
+            let Some(by) = GroupBy::ALL.iter().find(|b| b.0 == value) else {
+                let all: Vec<&str> = GroupBy::ALL.iter().map(|b| b.0).collect();
                 return wrong(format!("--by is one of {}, not {value}", all.join(", ")));
             };
             request.by = by.1;
@@ -329,7 +329,7 @@ mod tests {
     #[test]
     fn reports_and_links() {
         let found = request("top --by=module -n 5 --json x.json");
-        assert_eq!((found.by, found.number, found.format), (By::Module, Some(5), Format::Json));
+        assert_eq!((found.by, found.number, found.format), (GroupBy::Module, Some(5), Format::Json));
         assert_eq!(found.source, ReportSource::Report("x.json".into()));
         assert_eq!(request("top -n5 x.json").number, Some(5));
         let found = request("html --old=old.json -o page.html x.json");
@@ -340,7 +340,7 @@ mod tests {
     fn a_link_line_keeps_its_options() {
         let line = |words: &str| ReportSource::Link(words.split_whitespace().map(OsString::from).collect());
         let found = request("top a.o b.o -n -lm --by=x");
-        assert_eq!((found.source, found.by), (line("a.o b.o -n -lm --by=x"), By::Symbol));
+        assert_eq!((found.source, found.by), (line("a.o b.o -n -lm --by=x"), GroupBy::Symbol));
         assert_eq!(request("why main -- -O2 a.o").source, line("-O2 a.o"));
         assert_eq!(request("why main -- -O2 a.o").names, ["main"]);
         assert_eq!(request("paths a b c.o").names, ["a", "b"]);

@@ -24,7 +24,7 @@ pub(crate) struct Item {
 
 /// What a name is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum By {
+pub(crate) enum GroupBy {
     #[default]
     Symbol,
     Module,
@@ -35,17 +35,17 @@ pub(crate) enum By {
     Generic,
 }
 
-impl By {
-    pub(crate) const ALL: [(&'static str, By); 9] = [
-        ("symbol", By::Symbol),
-        ("module", By::Module),
-        ("archive", By::Archive),
-        ("section", By::Section),
-        ("category", By::Category),
-        ("namespace", By::Namespace),
-        ("crate", By::Namespace),
-        ("generic", By::Generic),
-        ("template", By::Generic),
+impl GroupBy {
+    pub(crate) const ALL: [(&'static str, GroupBy); 9] = [
+        ("symbol", GroupBy::Symbol),
+        ("module", GroupBy::Module),
+        ("archive", GroupBy::Archive),
+        ("section", GroupBy::Section),
+        ("category", GroupBy::Category),
+        ("namespace", GroupBy::Namespace),
+        ("crate", GroupBy::Namespace),
+        ("generic", GroupBy::Generic),
+        ("template", GroupBy::Generic),
     ];
 }
 
@@ -117,13 +117,13 @@ fn contents(model: &Model<'_>) -> Vec<(bool, bool)> {
 pub(crate) struct ItemNames<'m, 'a> {
     model: &'m Model<'a>,
     contents: Vec<(bool, bool)>,
-    by: By,
+    by: GroupBy,
     /// It says how many segments of a namespace count.
     depth: usize,
 }
 
 impl<'m, 'a> ItemNames<'m, 'a> {
-    pub(crate) fn new(model: &'m Model<'a>, by: By, depth: usize) -> Self {
+    pub(crate) fn new(model: &'m Model<'a>, by: GroupBy, depth: usize) -> Self {
         ItemNames { model, contents: contents(model), by, depth }
     }
 
@@ -131,8 +131,8 @@ impl<'m, 'a> ItemNames<'m, 'a> {
         let part = self.model.parts.get(item.part as usize);
         let atom = item.atom.and_then(|a| self.model.atoms.get(a as usize));
         match (self.by, atom, part) {
-            (By::Section, _, Some(part)) => part.name.clone().into_owned(),
-            (By::Category, _, Some(part)) => part.category.clone().into_owned(),
+            (GroupBy::Section, _, Some(part)) => part.name.clone().into_owned(),
+            (GroupBy::Category, _, Some(part)) => part.category.clone().into_owned(),
             (_, Some(atom), _) => self.of_atom(atom, item.symbol),
             (_, None, Some(_)) => self.unattributed(item),
             (_, None, None) => String::new(),
@@ -144,26 +144,26 @@ impl<'m, 'a> ItemNames<'m, 'a> {
         let linker_name = share.map_or(atom.name(), |s| atom.symbols.get(s).map(|s| &**s));
         let module = self.model.modules.get(atom.module as usize);
         match self.by {
-            By::Module => module.map(|m| m.full()).unwrap_or_default(),
-            By::Archive => match module.and_then(|m| m.archive.as_ref()) {
+            GroupBy::Module => module.map(|m| m.full()).unwrap_or_default(),
+            GroupBy::Archive => match module.and_then(|m| m.archive.as_ref()) {
                 Some(archive) => archive.clone().into_owned(),
                 None => "[objects]".to_owned(),
             },
-            By::Section => atom.section.clone().into_owned(),
-            By::Category => atom.kind.clone().into_owned(),
-            By::Symbol => match linker_name {
+            GroupBy::Section => atom.section.clone().into_owned(),
+            GroupBy::Category => atom.kind.clone().into_owned(),
+            GroupBy::Symbol => match linker_name {
                 Some(name) => demangle::demangle(name).into_owned(),
                 None if atom.shares.is_empty() => symbol(self.model, atom),
                 None => format!("[rest of {}]", place(self.model, atom, None)),
             },
-            By::Namespace => match linker_name {
+            GroupBy::Namespace => match linker_name {
                 Some(s) => {
                     let name = demangle::demangle(s);
                     demangle::namespace(&name, self.depth).unwrap_or_else(|| "[no namespace]".to_owned())
                 }
                 None => "[no symbol]".to_owned(),
             },
-            By::Generic => match linker_name {
+            GroupBy::Generic => match linker_name {
                 Some(s) => {
                     demangle::generic(&demangle::demangle(s)).unwrap_or_else(|| "[not generic]".to_owned())
                 }
@@ -219,7 +219,7 @@ pub(crate) struct AttributedSize {
 }
 
 /// The items by name, the largest first.
-pub(crate) fn sums(model: &Model<'_>, items: &[Item], by: By, depth: usize) -> Vec<AttributedSize> {
+pub(crate) fn sums(model: &Model<'_>, items: &[Item], by: GroupBy, depth: usize) -> Vec<AttributedSize> {
     let names = ItemNames::new(model, by, depth);
     let mut rows: Vec<(String, Option<u32>, i64, u64)> = Vec::with_capacity(items.len());
     for item in items {
@@ -232,7 +232,7 @@ pub(crate) fn sums(model: &Model<'_>, items: &[Item], by: By, depth: usize) -> V
     // Two symbols of one name in two modules are two things.
     rows.sort_unstable();
     let same = |a: &(String, Option<u32>, i64, u64), b: &(String, Option<u32>, i64, u64)| {
-        a.0 == b.0 && (by != By::Symbol || a.1 == b.1)
+        a.0 == b.0 && (by != GroupBy::Symbol || a.1 == b.1)
     };
     let mut sums: Vec<AttributedSize> = Vec::new();
     for chunk in rows.chunk_by(same) {

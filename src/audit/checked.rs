@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use crate::report::graph::HOLDS;
 
-use super::model::{Atom, AtomState, AuditedModule, Definer, GraphEdge, Head, Import, Model};
+use super::model::{Atom, AtomState, AuditedModule, Definer, GraphEdge, Import, Model, ReportHead};
 use super::read;
 
 /// The tables of a report; `path` is for messages.
@@ -45,8 +45,12 @@ pub(super) fn checked<'a>(path: &str, report: read::ReadReport<'a>) -> Result<Mo
     }
     let symbols = report.symbols;
     let module = |m: read::ReadModule<'a>| AuditedModule { name: m.name, archive: m.archive };
-    let head =
-        Head { linker: report.linker, output: report.output, level: report.level, pruned: report.pruned };
+    let head = ReportHead {
+        linker: report.linker,
+        output: report.output,
+        level: report.level,
+        pruned: report.pruned,
+    };
     let mut model = Model {
         path: path.to_owned(),
         report: head,

@@ -18,7 +18,7 @@ use super::model::{AtomState, AuditedModule, Import, Model};
 /// # Errors
 /// Nothing has the name.
 pub(crate) fn find(model: &Model<'_>, name: &str) -> Result<Vec<u32>> {
-    let names = Demangled::new(model);
+    let names = DemangledNames::new(model);
     let mut found = names.find(name, &|_| true);
     for (at, _) in name.match_indices(':') {
         let (module, symbol) = (name.get(..at).unwrap_or_default(), name.get(at + 1..).unwrap_or_default());
@@ -92,17 +92,17 @@ pub(crate) fn is_called(shown: &str, name: &str) -> bool {
 /// Whether a symbol, as the linker writes it and demangled, has a name.
 type Way<'w> = &'w dyn Fn(&str, &str) -> bool;
 
-struct Demangled<'m, 'a> {
+struct DemangledNames<'m, 'a> {
     model: &'m Model<'a>,
     /// By atom: for each symbol its name and the demangled one.
     names: Vec<Vec<(&'m str, Cow<'m, str>)>>,
 }
 
-impl<'m, 'a> Demangled<'m, 'a> {
+impl<'m, 'a> DemangledNames<'m, 'a> {
     fn new(model: &'m Model<'a>) -> Self {
         let of = |symbol: &'m Cow<'a, str>| (&**symbol, demangle(symbol));
         let names = model.atoms.iter().map(|a| a.symbols.iter().map(of).collect()).collect();
-        Demangled { model, names }
+        DemangledNames { model, names }
     }
 
     /// The atoms of some modules that have the name in the strictest way in which any has it.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 /// The files of two links, each once.
 #[derive(Debug, Default)]
-pub(crate) struct Matched {
+pub(crate) struct FileMatching {
     /// By file of the old link, and of the new one: its number here.
     pub(crate) old: Vec<u32>,
     pub(crate) new: Vec<u32>,
@@ -17,9 +17,12 @@ pub(crate) struct Matched {
 }
 
 /// Match the paths of files. A path that is there several times is as many files, in their order.
-pub(crate) fn files(old: &[String], new: &[String]) -> Matched {
-    let mut matched =
-        Matched { old: vec![u32::MAX; old.len()], new: (0..new.len() as u32).collect(), names: new.to_vec() };
+pub(crate) fn files(old: &[String], new: &[String]) -> FileMatching {
+    let mut matched = FileMatching {
+        old: vec![u32::MAX; old.len()],
+        new: (0..new.len() as u32).collect(),
+        names: new.to_vec(),
+    };
     let mut by_name: BTreeMap<&str, (Vec<usize>, Vec<usize>)> = BTreeMap::new();
     for (i, path) in old.iter().enumerate() {
         by_name.entry(base(path)).or_default().0.push(i);

@@ -126,7 +126,7 @@ impl Definer<'_> {
 pub(crate) struct Model<'a> {
     /// Where it was read, as the user said it.
     pub(crate) path: String,
-    pub(crate) report: Head<'a>,
+    pub(crate) report: ReportHead<'a>,
     pub(crate) modules: Vec<AuditedModule<'a>>,
     pub(crate) atoms: Vec<Atom<'a>>,
     pub(crate) roots: Vec<read::ReadRoot<'a>>,
@@ -151,7 +151,7 @@ const PADDED: u64 = 16;
 
 /// What a report says of the link.
 #[derive(Debug)]
-pub(crate) struct Head<'a> {
+pub(crate) struct ReportHead<'a> {
     pub(crate) linker: read::ReadLinker<'a>,
     pub(crate) output: Text<'a>,
     pub(crate) level: Text<'a>,

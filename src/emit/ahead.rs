@@ -10,7 +10,7 @@ use summaries::{ModuleSummary, format};
 use crate::config::Config;
 use crate::hashing::{hash, with_checksum, without_checksum};
 use crate::ids::ModuleId;
-use crate::inputs::{Inputs, archive, interface, mapped::Mapped};
+use crate::inputs::{Inputs, archive, interface, mapped::MappedFile};
 use crate::made_ahead::is_there;
 use crate::plan::{ModulePlan, Plan, file as plan_file};
 use crate::resolve::Resolution;
@@ -54,7 +54,7 @@ impl EmittedAhead {
         files.dedup();
         let of_file = |file| {
             let path = interface::path_of(dir, &inputs.files[file].path, "");
-            let opened = is_there(&path).then(|| Mapped::open(&path));
+            let opened = is_there(&path).then(|| MappedFile::open(&path));
             let Some(Ok(bytes)) = opened else { return Vec::new() };
             let members = archive::parse(&bytes).map(|archive| archive.members);
             let Ok(members) = members else { return split_key(&bytes).map(owned).into_iter().collect() };

@@ -8,12 +8,12 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use super::tree::{EmissionInputs, Emitted, LineWord};
+use super::tree::{EmissionInputs, EmittedLink, LineWord};
 use crate::args::words;
 use crate::error::{Error, Result, Stage};
 
 /// Copy the tree at `copies` to `dir` and write `dir/link.sh`.
-pub fn keep(sources: EmissionInputs<'_>, emitted: &Emitted, copies: &Path, dir: &Path) -> Result<()> {
+pub fn keep(sources: EmissionInputs<'_>, emitted: &EmittedLink, copies: &Path, dir: &Path) -> Result<()> {
     let failed = |e| Error::io(Stage::Emit, dir, "keep the pruned objects", e);
     std::fs::create_dir_all(dir).map_err(failed)?;
     for entry in std::fs::read_dir(copies).map_err(failed)? {
@@ -37,7 +37,7 @@ fn quoted(word: &OsStr) -> Vec<u8> {
     words::for_shell(word).into_vec()
 }
 
-fn text(sources: EmissionInputs<'_>, emitted: &Emitted, copies: &Path) -> Vec<u8> {
+fn text(sources: EmissionInputs<'_>, emitted: &EmittedLink, copies: &Path) -> Vec<u8> {
     let mut out =
         b"#!/bin/sh\n# Links the pruned objects again; the output is the first argument, or what it was.\n"
             .to_vec();

@@ -16,8 +16,8 @@ use super::debug::{self, ExplicitDebug};
 use super::input::{Input, LE, Role, Shdr};
 use super::parts::{PartRun, SplitSections};
 use super::relocations::{self, Output, Scan};
-use super::sections::{Numbering, SectionDisposition, Slot};
-use super::strings::{Compacted, StringTable};
+use super::sections::{SectionDisposition, SectionNumbering, Slot};
+use super::strings::{PrunedStringTable, StringTable};
 use super::symbol_table::EmittedSymbols;
 use super::symbols::Symbols;
 use super::unwind::Unwind;
@@ -36,7 +36,7 @@ struct ObjectRewrite<'a> {
     dispositions: SectionDisposition,
     unwind: Unwind,
     scan: Scan,
-    sections: Numbering,
+    sections: SectionNumbering,
     table: EmittedSymbols,
     profile: Option<tables::Profile>,
 }
@@ -141,7 +141,7 @@ fn number_sections(
     dispositions: &mut SectionDisposition,
     parts: &SplitSections<'_>,
     scan: &Scan,
-) -> Result<Numbering> {
+) -> Result<SectionNumbering> {
     let sections = dispositions.number(input, parts, &scan.of_parts);
     let extended: Vec<usize> =
         (1..input.sections.len()).filter(|i| input.role(*i) == Role::ExtendedIndices).collect();
@@ -163,7 +163,7 @@ impl ObjectRewrite<'_> {
         let (mut symbol_names, mut section_names) = self.names()?;
         let shared = self.input.symbol_names == Some(self.input.section_names);
         let names = symbol_names.as_mut();
-        let mut none = Compacted::default();
+        let mut none = PrunedStringTable::default();
         let (symbols, extended) = self.table.write(
             self.input,
             &self.sections,
@@ -343,7 +343,7 @@ impl ObjectRewrite<'_> {
     }
 
     /// Names for relocation sections that the input has not: `.rela` and the name of the target, by target.
-    fn new_names(&self, names: &mut Compacted) -> Vec<(u32, u32)> {
+    fn new_names(&self, names: &mut PrunedStringTable) -> Vec<(u32, u32)> {
         let mut new: Vec<(u32, u32)> = Vec::new();
         for slot in &self.sections.order {
             if let Slot::NewRelocations { target, .. } = *slot
@@ -357,7 +357,7 @@ impl ObjectRewrite<'_> {
     }
 
     /// The names of runs that are sections of their own, each with the prefix of its relocation section; sorted by (section, run).
-    fn run_names(&self, names: &mut Compacted) -> Vec<((u32, u32), u32)> {
+    fn run_names(&self, names: &mut PrunedStringTable) -> Vec<((u32, u32), u32)> {
         let mut new = Vec::new();
         for slot in &self.sections.order {
             if let Slot::Part { section, run } = *slot
@@ -446,7 +446,7 @@ impl ObjectRewrite<'_> {
     }
 
     /// The names that stay: of symbols (and of sections too, where both share a table), and of sections.
-    fn names(&self) -> Result<(Option<Compacted>, Compacted)> {
+    fn names(&self) -> Result<(Option<PrunedStringTable>, PrunedStringTable)> {
         let input = self.input;
         let of_sections = self.string_table(input.section_names)?;
         let of_symbols = input.symbol_names.map(|i| self.string_table(i)).transpose()?;

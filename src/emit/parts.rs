@@ -43,7 +43,7 @@ pub(super) struct PartRun {
 
 /// A section of which only a part stays.
 #[derive(Debug)]
-pub(super) struct Parted {
+pub(super) struct PartialSection {
     pub(super) section: u32,
     /// Ascending, apart from each other, at least one.
     pub(super) runs: Vec<PartRun>,
@@ -66,7 +66,7 @@ pub(super) enum OffsetLocation {
 
 /// A relocation `R_X86_64_PC32` for what the assembler resolved. Between runs the distance is not known any more.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Synthesized {
+pub(super) struct SynthesizedRelocation {
     pub(super) section: u32,
     /// In bytes, from the start of the original section.
     pub(super) field: u64,
@@ -82,11 +82,11 @@ pub(super) struct SplitSections<'s> {
     summary: &'s ModuleSummary,
     plan: &'s ModulePlan,
     /// The sections that are emitted in parts, by section index.
-    pub(super) sections: Vec<Parted>,
+    pub(super) sections: Vec<PartialSection>,
     /// By section: the first of its atoms and the one behind its last.
     atoms: Vec<(u32, u32)>,
     /// The relocations that the parting adds, by (section, field).
-    synthesized: Vec<Synthesized>,
+    synthesized: Vec<SynthesizedRelocation>,
     /// What addresses in debug information mean where their place alone does not say, sorted.
     pub(super) meant: Vec<Meant>,
     /// (section, start, end) of ranges whose relocations go with their dropped owner; sorted and apart.
@@ -135,9 +135,12 @@ impl<'s> SplitSections<'s> {
                 let only = (atoms.len() == 1).then_some(index);
                 let alone = |i: usize| {
                     let atom = AtomIdx::new(index.index() + i);
-                    Alone { foldable: plan.is_foldable(atom), named: plan.section_name(atom).is_some() }
+                    IsolationReason {
+                        foldable: plan.is_foldable(atom),
+                        named: plan.section_name(atom).is_some(),
+                    }
                 };
-                parts.sections.push(Parted { only, ..part(input, first.section, atoms, &alone)? });
+                parts.sections.push(PartialSection { only, ..part(input, first.section, atoms, &alone)? });
             }
         }
         if !parts.sections.is_sorted_by(|a, b| a.section < b.section) {
@@ -154,7 +157,7 @@ impl<'s> SplitSections<'s> {
     }
 
     /// The parts of a section; `None` if it stays or goes as a whole.
-    pub(super) fn of(&self, section: u32) -> Option<&Parted> {
+    pub(super) fn of(&self, section: u32) -> Option<&PartialSection> {
         if self.sections.is_empty() {
             return None;
         }
@@ -163,7 +166,7 @@ impl<'s> SplitSections<'s> {
     }
 
     /// The parted section whose section symbol this is.
-    pub(super) fn of_symbol(&self, input: &Input<'_>, symbol: u32) -> Result<Option<&Parted>> {
+    pub(super) fn of_symbol(&self, input: &Input<'_>, symbol: u32) -> Result<Option<&PartialSection>> {
         let index = symbol as usize;
         let Some(entry) = input.symbols.get(index).filter(|_| !self.sections.is_empty()) else {
             return Ok(None);
@@ -273,7 +276,7 @@ impl<'s> SplitSections<'s> {
     }
 
     /// The relocations to add to a section, by field.
-    pub(super) fn synthesized(&self, section: u32) -> &[Synthesized] {
+    pub(super) fn synthesized(&self, section: u32) -> &[SynthesizedRelocation] {
         let start = self.synthesized.partition_point(|s| s.section < section);
         let end = self.synthesized.partition_point(|s| s.section <= section);
         self.synthesized.get(start..end).unwrap_or(&[])
@@ -347,7 +350,7 @@ impl<'s> SplitSections<'s> {
             if to_action == Action::Stub && !is_biased_entry(addend) {
                 return about("is into the body of a stub");
             }
-            all.push(Synthesized {
+            all.push(SynthesizedRelocation {
                 section: resolved.section,
                 field: resolved.field,
                 target: there,
@@ -369,7 +372,7 @@ impl<'s> SplitSections<'s> {
     }
 }
 
-impl Parted {
+impl PartialSection {
     /// In which run `offset` of the original section is, if its atom stays.
     pub(super) fn spot(&self, offset: u64) -> OffsetLocation {
         if let Some((run, found)) = self.holding(offset) {
@@ -439,7 +442,7 @@ pub(super) fn is_biased_entry(addend: i64) -> bool {
 
 /// Why an atom is a run by itself, if it is.
 #[derive(Clone, Copy)]
-struct Alone {
+struct IsolationReason {
     /// The linker may fold it with a function that is the same.
     foldable: bool,
     /// It gets a section of its own.
@@ -451,8 +454,8 @@ fn part(
     input: &Input<'_>,
     section: u32,
     atoms: &[(&Atom, Action)],
-    alone: &dyn Fn(usize) -> Alone,
-) -> Result<Parted> {
+    alone: &dyn Fn(usize) -> IsolationReason,
+) -> Result<PartialSection> {
     let index = section as usize;
     let header = input.section(index)?;
     let flags = header.sh_flags.get(LE).0;
@@ -464,7 +467,7 @@ fn part(
     {
         return Err(input.about(index, "only a part of the section stays as it is, and it can't be parted"));
     }
-    let mut parted = Parted { section, runs: Vec::new(), dropped: Vec::new(), only: None };
+    let mut parted = PartialSection { section, runs: Vec::new(), dropped: Vec::new(), only: None };
     let section_align = header.sh_addralign.get(LE).max(1);
     let mut end_before = 0;
     let mut open = false;
@@ -497,7 +500,7 @@ fn part(
             open = false;
             continue;
         }
-        let Alone { foldable, named } = alone(i);
+        let IsolationReason { foldable, named } = alone(i);
         let joins = !foldable && !named;
         match parted.runs.last_mut() {
             Some(run) if open && joins && align <= run.align => run.end = end,

@@ -21,7 +21,7 @@
 use object::elf::{self, RelocationType};
 
 use super::input::{Input, LE, Rela, Role};
-use super::parts::{OffsetLocation, Parted, SplitSections, is_biased_entry};
+use super::parts::{OffsetLocation, PartialSection, SplitSections, is_biased_entry};
 use super::symbols::{SymbolDisposition, Symbols};
 use crate::error::Result;
 use crate::plan::Action;
@@ -152,7 +152,7 @@ fn treat_part(
     parts: &SplitSections<'_>,
     relocated: RelocatedSection,
     entry: &Rela,
-    parted: &Parted,
+    parted: &PartialSection,
     near: &mut usize,
 ) -> Result<RelocationAction> {
     let (offset, addend) = (entry.r_offset.get(LE), entry.r_addend.get(LE));

@@ -72,7 +72,7 @@ pub(super) struct PartRelocations {
 
 /// The new numbers of the sections that stay.
 #[derive(Debug)]
-pub(super) struct Numbering {
+pub(super) struct SectionNumbering {
     /// By old section index: the first section of the output that is of it; 0 for one that goes (and for entry 0).
     new: Vec<u32>,
     /// In the new order; what is of one old section is together, its runs first. Entry 0 is the null section.
@@ -199,7 +199,7 @@ impl SectionDisposition {
         input: &Input<'_>,
         parts: &SplitSections<'_>,
         relocations: &PartRelocations,
-    ) -> Numbering {
+    ) -> SectionNumbering {
         let runs_of = |table: &[(u32, u32)], old: u32| -> Vec<u32> {
             let start = table.partition_point(|(section, _)| *section < old);
             table.iter().skip(start).take_while(|(section, _)| *section == old).map(|(_, run)| *run).collect()
@@ -234,11 +234,11 @@ impl SectionDisposition {
         if parts.addresses().is_some() {
             order.push(Slot::Addrsig);
         }
-        Numbering { new, order }
+        SectionNumbering { new, order }
     }
 }
 
-impl Numbering {
+impl SectionNumbering {
     /// The new index of an old section, of the first one where it is several; `None` if it goes.
     pub(super) fn of(&self, old: u32) -> Option<u32> {
         match self.new.get(old as usize) {

@@ -15,7 +15,7 @@ pub(super) struct StringTable<'a> {
 
 /// A string table with only the names that are still in use.
 #[derive(Debug, Default)]
-pub(super) struct Compacted {
+pub(super) struct PrunedStringTable {
     pub(super) bytes: Vec<u8>,
     /// Old start, old end (behind the NUL) and new start of each range that was copied, by old start.
     ranges: Vec<(u32, u32, u32)>,
@@ -36,13 +36,13 @@ impl<'a> StringTable<'a> {
     }
 
     /// Copy what is in use. Offset 0 is the empty string (gABI, "String Table").
-    pub(super) fn finish(mut self) -> Compacted {
+    pub(super) fn finish(mut self) -> PrunedStringTable {
         if self.verbatim {
             let end = u32::try_from(self.old.len()).unwrap_or(u32::MAX);
-            return Compacted { bytes: self.old.to_vec(), ranges: vec![(0, end, 0)] };
+            return PrunedStringTable { bytes: self.old.to_vec(), ranges: vec![(0, end, 0)] };
         }
         self.used.sort_unstable();
-        let mut table = Compacted { bytes: vec![0], ranges: vec![(0, 1, 0)] };
+        let mut table = PrunedStringTable { bytes: vec![0], ranges: vec![(0, 1, 0)] };
         let mut covered = 1;
         for offset in self.used {
             if offset < covered {
@@ -60,7 +60,7 @@ impl<'a> StringTable<'a> {
     }
 }
 
-impl Compacted {
+impl PrunedStringTable {
     /// The new offset of the string at an old one; 0, the empty string, if it was not noted.
     pub(super) fn new_offset(&self, old: u32) -> u32 {
         let next = self.ranges.partition_point(|(start, _, _)| *start <= old);

@@ -9,8 +9,8 @@ use object::elf::{self, SymbolBind};
 use object::{U16, U32, U64, pod};
 
 use super::input::{Input, LE, Sym, SymbolPlace};
-use super::sections::Numbering;
-use super::strings::{Compacted, StringTable};
+use super::sections::SectionNumbering;
+use super::strings::{PrunedStringTable, StringTable};
 use crate::error::{Error, Result, Stage};
 
 /// How a symbol appears in the output.
@@ -27,7 +27,7 @@ pub(super) enum EmittedSymbol {
 }
 /// The run in which a symbol of a parted section is.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Home {
+pub(super) struct SymbolRun {
     pub(super) symbol: u32,
     pub(super) run: u32,
     /// Where the run starts in the original section.
@@ -45,7 +45,7 @@ pub(super) struct EmittedSymbols {
     pub(super) first_global: u32,
     /// Section symbols of debug sections that the input has no symbol of: the sections.
     pub(super) debug: Vec<u32>,
-    pub(super) homes: Vec<Home>,
+    pub(super) homes: Vec<SymbolRun>,
     /// The section symbol of each run that has one: (old section, run, new symbol), sorted.
     pub(super) runs: Vec<(u32, u32, u32)>,
     /// Runs whose section symbols are new, in the order of the table.
@@ -114,9 +114,9 @@ impl EmittedSymbols {
     pub(super) fn write(
         &self,
         input: &Input<'_>,
-        sections: &Numbering,
+        sections: &SectionNumbering,
         moved: &dyn Fn(u32, u64) -> u64,
-        names: &mut Compacted,
+        names: &mut PrunedStringTable,
     ) -> Result<(Vec<u8>, Option<Vec<u8>>)> {
         let mut out = Vec::with_capacity(std::mem::size_of_val(input.symbols));
         let mut extended: Vec<u32> = Vec::new();
@@ -181,7 +181,12 @@ impl EmittedSymbols {
 
 impl EmittedSymbols {
     /// Append the symbols that are not of the input. Whether some section number is an extended one.
-    fn write_added(&self, sections: &Numbering, out: &mut Vec<u8>, extended: &mut Vec<u32>) -> Result<bool> {
+    fn write_added(
+        &self,
+        sections: &SectionNumbering,
+        out: &mut Vec<u8>,
+        extended: &mut Vec<u32>,
+    ) -> Result<bool> {
         let mut any_extended = false;
         let runs = self.added.iter().map(|&(section, run)| {
             let gone = || malformed(format!("section {section} goes, but a part of it is referred to"));

@@ -18,7 +18,7 @@ use summaries::{Definition, ModuleSummary};
 use super::input::{Input, LE, Role, Sym, SymbolPlace};
 use super::parts::{OffsetLocation, SplitSections};
 use super::sections::SectionDisposition;
-use super::symbol_table::{EmittedSymbol, EmittedSymbols, Home};
+use super::symbol_table::{EmittedSymbol, EmittedSymbols, SymbolRun};
 use crate::error::{Error, Result, Stage};
 use crate::plan::{Action, ModulePlan};
 /// What the plan makes of a symbol's definition.
@@ -44,7 +44,7 @@ pub(super) struct Symbols<'p> {
     /// Some relocation that stays names it.
     is_referenced: Vec<bool>,
     /// Of each symbol that stays in a parted section, in order.
-    homes: Vec<Home>,
+    homes: Vec<SymbolRun>,
 }
 fn malformed(message: impl Into<String>) -> Error {
     Error::new(Stage::Emit, message)
@@ -261,7 +261,7 @@ fn home(
     symbol: usize,
     section: u32,
     definition: Definition,
-) -> Result<Option<Home>> {
+) -> Result<Option<SymbolRun>> {
     let about = |message: &str| {
         let name = String::from_utf8_lossy(input.symbol_name(symbol)).into_owned();
         Err(input.about(section as usize, message).at_symbol(name))
@@ -269,7 +269,7 @@ fn home(
     let symbol = symbol as u32;
     if let Some(parted) = parts.of_symbol(input, symbol)? {
         let start = parted.run(0).map_or(0, |r| r.start);
-        return Ok(Some(Home { symbol, run: 0, start, stub: None }));
+        return Ok(Some(SymbolRun { symbol, run: 0, start, stub: None }));
     }
     let (Definition::Atom(atom), Some(parted)) = (definition, parts.of(section)) else {
         return about("only a part of the section is dropped, and a symbol of it is of no atom");
@@ -290,7 +290,7 @@ fn home(
         Some(r) if r.stub.is_some() && value != r.start && symbol < input.first_global as u32 => Ok(None),
         Some(r) if r.stub.is_some() && value != r.start => about("a global symbol is in the body of a stub"),
         Some(r) if r.start <= value && value <= r.end => {
-            Ok(Some(Home { symbol, run, start: r.start, stub: r.stub.map(|s| s.size()) }))
+            Ok(Some(SymbolRun { symbol, run, start: r.start, stub: r.stub.map(|s| s.size()) }))
         }
         _ => about("a symbol is outside of its atom"),
     }

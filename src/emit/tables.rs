@@ -10,14 +10,19 @@ use summaries::native::significance::Significance;
 
 use super::input::{ADDRSIG as SHT_LLVM_ADDRSIG, Input, LE, Rela, Role, Shdr, SymbolPlace};
 use super::parts::SplitSections;
-use super::sections::{Numbering, group_members};
+use super::sections::{SectionNumbering, group_members};
 use super::symbol_table::{EmittedSymbol, EmittedSymbols};
 use crate::error::Result;
 
 type Rel = elf::Rel64<LittleEndian>;
 
 /// The contents of a group with the members that stay, all parts of each.
-pub(super) fn group(input: &Input<'_>, sections: &Numbering, index: usize, out: &mut Vec<u8>) -> Result<()> {
+pub(super) fn group(
+    input: &Input<'_>,
+    sections: &SectionNumbering,
+    index: usize,
+    out: &mut Vec<u8>,
+) -> Result<()> {
     let flags = input.data(index)?.get(..4).ok_or_else(|| input.about(index, "has no flags"))?;
     out.extend_from_slice(flags);
     for member in group_members(input, index)? {

@@ -28,7 +28,7 @@ use crate::resolve::Resolution;
 
 /// The product of emission: where the pruned objects are, and the line that links them.
 #[derive(Debug)]
-pub struct Emitted {
+pub struct EmittedLink {
     /// Arguments of the linker, but for the output.
     pub line: Vec<LineWord>,
     pub names: CopyNames,
@@ -46,7 +46,7 @@ struct ModulePlace {
     size: usize,
 }
 
-impl Emitted {
+impl EmittedLink {
     /// The pruned module at this load position, as the linker reads it; `None` if it is untouched.
     ///
     /// # Errors
@@ -63,7 +63,7 @@ impl Emitted {
 
 /// What is there of a module before it is emitted.
 #[derive(Debug)]
-pub enum Prepared {
+pub enum EmissionSource {
     /// Emission begins with the module itself.
     Original,
     /// The object with explicit debug information: its code is divided.
@@ -90,7 +90,7 @@ pub struct EmissionInputs<'s> {
     pub summaries: &'s [&'s ModuleSummary],
     pub plan: &'s Plan,
     /// What [`prepare`] made, in load order.
-    pub prepared: &'s [Prepared],
+    pub prepared: &'s [EmissionSource],
     /// DSOs on the line that the plain link records in DT_NEEDED.
     pub needed: &'s (dyn Fn(DsoId) -> bool + Sync),
 }
@@ -106,7 +106,7 @@ pub fn most_written(sources: EmissionInputs<'_>) -> u64 {
 }
 
 /// Rewrite what is touched and write the files into `dir`. No more of what is written is in memory than what the threads are at.
-pub fn emit(sources: EmissionInputs<'_>, dir: &Path) -> Result<Emitted> {
+pub fn emit(sources: EmissionInputs<'_>, dir: &Path) -> Result<EmittedLink> {
     let mut files = OutputFiles {
         dir,
         dialect: sources.config.linker.dialect,
@@ -132,22 +132,22 @@ pub fn emit(sources: EmissionInputs<'_>, dir: &Path) -> Result<Emitted> {
         }
     }
     let written = files.outputs.into_iter().map(|(path, _)| path).collect();
-    Ok(Emitted { line, names: files.names, files: written, objects })
+    Ok(EmittedLink { line, names: files.names, files: written, objects })
 }
 
 /// All modules before emission, in load order: taken from the cache, or with explicit debug information where code is divided and there is some. The
 /// error of a module says why nothing of it may go.
-pub fn prepare(link: LinkInputs<'_>, plan: &Plan) -> Vec<Result<Prepared>> {
+pub fn prepare(link: LinkInputs<'_>, plan: &Plan) -> Vec<Result<EmissionSource>> {
     let LinkInputs { config, inputs, resolution, summaries, cached: cache, .. } = link;
     let ahead = EmittedAhead::of_link(config, inputs, resolution, plan);
     let one = |(position, (&module, summary)): (usize, (&ModuleId, &&ModuleSummary))| {
         let plan = &plan.modules[position];
         if plan.is_untouched() {
-            return Ok(Prepared::Original);
+            return Ok(EmissionSource::Original);
         }
         let ahead = ahead.as_ref().and_then(|ahead| ahead.get(inputs, module, summary, plan));
         if let Some(pruned) = ahead.or_else(|| cached::get(cache, position, plan)) {
-            return Ok(Prepared::Pruned(pruned));
+            return Ok(EmissionSource::Pruned(pruned));
         }
         prepare_module(inputs.module_bytes(module), summary, plan)
     };
@@ -158,13 +158,13 @@ pub fn prepare(link: LinkInputs<'_>, plan: &Plan) -> Vec<Result<Prepared>> {
 ///
 /// # Errors
 /// Its debug information can't be made explicit, so that nothing of it may go.
-pub fn prepare_module(original: &[u8], summary: &ModuleSummary, plan: &ModulePlan) -> Result<Prepared> {
+pub fn prepare_module(original: &[u8], summary: &ModuleSummary, plan: &ModulePlan) -> Result<EmissionSource> {
     let may_have = summary.kind == ModuleKind::Native && summaries::have_debug_info(&summary.atoms);
     let explicit = match may_have {
         true => object::explicit_debug(original, summary, plan)?,
         false => None,
     };
-    Ok(explicit.map_or(Prepared::Original, Prepared::Explicit))
+    Ok(explicit.map_or(EmissionSource::Original, EmissionSource::Explicit))
 }
 
 /// The pruned module at this load position; `None` if it is untouched. It is borrowed if an earlier link made it.
@@ -177,7 +177,7 @@ pub fn pruned_module(sources: EmissionInputs<'_>, position: usize) -> Result<Opt
     if plan.is_untouched() {
         return Ok(None);
     }
-    if let Prepared::Pruned(object) = &prepared[position] {
+    if let EmissionSource::Pruned(object) = &prepared[position] {
         return Ok(Some(Cow::Borrowed(object.as_slice())));
     }
     let rewritten = rewrite_module(inputs.module_bytes(module), summary, plan, &prepared[position]);
@@ -192,15 +192,15 @@ pub fn rewrite_module(
     original: &[u8],
     summary: &ModuleSummary,
     plan: &ModulePlan,
-    prepared: &Prepared,
+    prepared: &EmissionSource,
 ) -> Result<Vec<u8>> {
     match (prepared, summary.kind) {
-        (Prepared::Pruned(object), _) => Ok(object.clone()),
+        (EmissionSource::Pruned(object), _) => Ok(object.clone()),
         (_, ModuleKind::Bitcode) => bitcode::apply(original, summary, plan),
-        (Prepared::Explicit(explicit), _) => {
+        (EmissionSource::Explicit(explicit), _) => {
             object::rewrite_explicit(original, summary, plan, Some(explicit))
         }
-        (Prepared::Original, _) => object::rewrite_explicit(original, summary, plan, None),
+        (EmissionSource::Original, _) => object::rewrite_explicit(original, summary, plan, None),
     }
 }
 

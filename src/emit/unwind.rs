@@ -20,12 +20,12 @@ use crate::error::Result;
 #[derive(Debug, Default)]
 pub(super) struct Unwind {
     /// The sections that change, ascending by section index of the input.
-    changed: Vec<Changed>,
+    changed: Vec<PrunedEhFrame>,
 }
 
 /// What one `.eh_frame` section is after pruning.
 #[derive(Debug)]
-pub(super) struct Changed {
+pub(super) struct PrunedEhFrame {
     section: u32,
     pub(super) bytes: Vec<u8>,
     records: Vec<FrameRecord>,
@@ -84,7 +84,7 @@ impl Unwind {
     }
 
     /// The section after pruning; `None` if it is as it was.
-    pub(super) fn of(&self, section: u32) -> Option<&Changed> {
+    pub(super) fn of(&self, section: u32) -> Option<&PrunedEhFrame> {
         self.changed.binary_search_by_key(&section, |c| c.section).ok().and_then(|i| self.changed.get(i))
     }
 
@@ -104,7 +104,7 @@ impl Unwind {
     }
 }
 
-impl Changed {
+impl PrunedEhFrame {
     fn record(&self, offset: u64) -> Option<&FrameRecord> {
         let offset = usize::try_from(offset).ok()?;
         let next = self.records.partition_point(|r| r.start <= offset);
@@ -196,7 +196,7 @@ fn prune_section(
     parts: &SplitSections<'_>,
     section: u32,
     relocation_sections: &[(u32, usize)],
-) -> Result<Option<Changed>> {
+) -> Result<Option<PrunedEhFrame>> {
     let index = section as usize;
     let data = input.data(index)?;
     // (offset, whether its target goes, whether its field has 64 bits) of every relocation, by offset.
@@ -247,7 +247,7 @@ fn prune_section(
     Ok(Some(write(section, data, records)))
 }
 
-fn write(section: u32, data: &[u8], mut records: Vec<FrameRecord>) -> Changed {
+fn write(section: u32, data: &[u8], mut records: Vec<FrameRecord>) -> PrunedEhFrame {
     let mut bytes = Vec::with_capacity(data.len());
     for i in 0..records.len() {
         let Some(record) = records.get_mut(i) else { break };
@@ -265,5 +265,5 @@ fn write(section: u32, data: &[u8], mut records: Vec<FrameRecord>) -> Changed {
             }
         }
     }
-    Changed { section, bytes, records, old_size: data.len() as u64 }
+    PrunedEhFrame { section, bytes, records, old_size: data.len() as u64 }
 }

@@ -7,7 +7,7 @@ use summaries::{Limit, LimitRecord};
 
 use super::bitcode::of_libraries;
 use super::limits::PlacedLimit;
-use crate::emit::tree::{Prepared, prepare};
+use crate::emit::tree::{EmissionSource, prepare};
 use crate::error::{Error, Result, Stage};
 use crate::index::{Index, LinkInputs};
 use crate::plan::{self, Action, Plan};
@@ -18,10 +18,10 @@ use crate::timing::Timer;
 
 /// A plan that emission can apply.
 #[derive(Debug)]
-pub struct Settled {
+pub struct ApplicablePlan {
     pub plan: Plan,
     /// By load position: what emission begins with.
-    pub prepared: Vec<Prepared>,
+    pub prepared: Vec<EmissionSource>,
     pub kept: Vec<PlacedLimit>,
 }
 
@@ -32,7 +32,7 @@ pub fn settle(
     flow: &mut ValueFlow,
     propagator: &Propagator<'_>,
     timer: &mut Timer,
-) -> Settled {
+) -> ApplicablePlan {
     let mut kept = Vec::new();
     loop {
         let plan = timer.stage(Stage::Plan, || plan::of_link(link, index, &flow.liveness));
@@ -40,8 +40,8 @@ pub fn settle(
         let mut refused = of_debug(link, index, &plan, &made);
         refused.extend(of_libraries(link, index, &flow.liveness));
         if refused.is_empty() {
-            let prepared = made.into_iter().map(|made| made.unwrap_or(Prepared::Original)).collect();
-            return Settled { plan, prepared, kept };
+            let prepared = made.into_iter().map(|made| made.unwrap_or(EmissionSource::Original)).collect();
+            return ApplicablePlan { plan, prepared, kept };
         }
         refused.iter().for_each(|(position, _)| index.keep_module(*position));
         kept.extend(refused.into_iter().map(|(_, place)| place));
@@ -54,7 +54,7 @@ fn of_debug(
     link: LinkInputs<'_>,
     index: &Index,
     plan: &Plan,
-    made: &[Result<Prepared>],
+    made: &[Result<EmissionSource>],
 ) -> Vec<(usize, PlacedLimit)> {
     let LinkInputs { summaries, .. } = link;
     let errors =

@@ -38,7 +38,7 @@ pub(super) struct EdgeEffects<'s> {
 }
 
 /// The place that a reference leads to, if it is defined in a module.
-pub(super) struct Leads<'s> {
+pub(super) struct ReferencedPlace<'s> {
     pub(super) summary: &'s ModuleSummary,
     pub(super) functions: &'s FunctionTable,
     pub(super) atom: AtomIdx,
@@ -67,7 +67,7 @@ impl<'s> EdgeEffects<'s> {
     }
 
     /// The effect of reference `r` of `atom`; `target` is `None` for what the linker defines from sections.
-    pub(super) fn of(&self, atom: &Atom, r: &Reference, target: Option<&Leads<'_>>) -> EdgeEffect {
+    pub(super) fn of(&self, atom: &Atom, r: &Reference, target: Option<&ReferencedPlace<'_>>) -> EdgeEffect {
         let Some(target) = target.filter(|t| self.follows && !t.ifunc && r.kind != ReferenceKind::Unwind)
         else {
             return EdgeEffect::Escape;
@@ -200,7 +200,7 @@ pub(super) fn leads<'s>(
     functions: &'s FunctionTable,
     target: Target,
     addend: i64,
-) -> Option<Leads<'s>> {
+) -> Option<ReferencedPlace<'s>> {
     let mut ifunc = false;
     let (atom, base) = match target {
         Target::Atom(atom) => (atom, 0),
@@ -215,5 +215,5 @@ pub(super) fn leads<'s>(
             }
         }
     };
-    Some(Leads { summary, functions, atom, ifunc, offset: base.wrapping_add(addend) })
+    Some(ReferencedPlace { summary, functions, atom, ifunc, offset: base.wrapping_add(addend) })
 }

@@ -36,7 +36,7 @@ pub(super) fn mark(index: &Index, summaries: &[&ModuleSummary]) -> Vec<bool> {
         )
     };
     let roots = index.roots.iter().filter(|r| of_linker(r.reason));
-    let mut first: Vec<(u32, Marked)> = roots.map(|root| (root.atom.0, Marked)).collect();
+    let mut first: Vec<(u32, MarkBit)> = roots.map(|root| (root.atom.0, MarkBit)).collect();
     let metadata = atom_flags::EXEC | atom_flags::LINK_ORDER | atom_flags::GROUPED;
     let of_unwind = (0..index.atom_count()).into_par_iter().map(AtomId::new).flat_map_iter(|id| {
         let edges = if index.discarded[id.index()] { &[] } else { index.edges_of(id).1 };
@@ -45,49 +45,49 @@ pub(super) fn mark(index: &Index, summaries: &[&ModuleSummary]) -> Vec<bool> {
             !index.discarded[target.index()]
                 && atom(*target).is_some_and(|a| a.kind != AtomKind::Lsda || !a.has(metadata))
         };
-        targets.filter(is_root).map(|target| (target.0, Marked))
+        targets.filter(is_root).map(|target| (target.0, MarkBit))
     });
     first.par_extend(of_unwind);
-    solve(&Marking { index, joined, tables }, first).into_iter().map(|mark| mark.is_some()).collect()
+    solve(&MarkPhase { index, joined, tables }, first).into_iter().map(|mark| mark.is_some()).collect()
 }
 
 /// An atom is marked, or not.
 #[derive(Debug, Clone, Copy)]
-struct Marked;
+struct MarkBit;
 
-impl Lattice for Marked {
+impl Lattice for MarkBit {
     fn join(&mut self, _: &Self) -> bool {
         false
     }
 }
 
-struct Marking<'i> {
+struct MarkPhase<'i> {
     index: &'i Index,
     joined: Vec<bool>,
     tables: Vec<(AtomId, AtomId)>,
 }
 
-impl Problem for Marking<'_> {
-    type Fact = Marked;
+impl Problem for MarkPhase<'_> {
+    type Fact = MarkBit;
 
     fn keys(&self) -> usize {
         self.index.atom_count()
     }
 
-    fn transfer(&self, key: u32, _: &Marked, implies: &mut dyn FnMut(u32, Marked)) {
+    fn transfer(&self, key: u32, _: &MarkBit, implies: &mut dyn FnMut(u32, MarkBit)) {
         let id = AtomId(key);
         let keeps = |edge: &&Edge| edge.kind != EdgeKind::SameName && !edge.is_described();
         let edges = self.index.edges_of(id).1.iter().filter(keeps);
-        edges.filter(|e| self.index.follows(id, e)).for_each(|e| implies(e.target.0, Marked));
+        edges.filter(|e| self.index.follows(id, e)).for_each(|e| implies(e.target.0, MarkBit));
         let first = self.tables.partition_point(|(from, _)| *from < id);
         let of_tables = self.tables.iter().skip(first).take_while(|(from, _)| *from == id);
-        of_tables.for_each(|(_, to)| implies(to.0, Marked));
+        of_tables.for_each(|(_, to)| implies(to.0, MarkBit));
         // One input section stays or goes.
         if self.joined[id.index()] {
-            implies(key - 1, Marked);
+            implies(key - 1, MarkBit);
         }
         if self.joined[id.index() + 1] {
-            implies(key + 1, Marked);
+            implies(key + 1, MarkBit);
         }
     }
 }

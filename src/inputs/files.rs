@@ -8,7 +8,7 @@ use object::elf;
 use summaries::LimitRecord;
 
 use super::interface::Interface;
-use super::mapped::Mapped;
+use super::mapped::MappedFile;
 use super::scripts::facts::ScriptFacts;
 use crate::ids::{DsoId, FileId, IdVec, ModuleId};
 
@@ -34,14 +34,14 @@ pub struct InputFile {
     /// The path that it was opened by: what the linker would open, relative to the working directory.
     pub path: PathBuf,
     pub kind: FileKind,
-    pub bytes: Mapped,
+    pub bytes: MappedFile,
     /// What was made of it ahead of the link, where the link was told to look for that.
     pub interface: Option<Interface>,
 }
 
 impl InputFile {
     /// A file with these bytes, of which nothing was made ahead.
-    pub fn new(path: PathBuf, kind: FileKind, bytes: Mapped) -> Self {
+    pub fn new(path: PathBuf, kind: FileKind, bytes: MappedFile) -> Self {
         InputFile { path, kind, bytes, interface: None }
     }
 }

@@ -13,7 +13,7 @@ use summaries::Limit;
 
 use super::files::{Dso, FileKind, InputFile, Inputs, SequenceItem};
 use super::search::LibrarySearch;
-use super::{dso, glob::Glob, mapped::Mapped, recognise};
+use super::{dso, glob::Glob, mapped::MappedFile, recognise};
 use crate::config::Config;
 use crate::ids::DsoId;
 
@@ -109,7 +109,7 @@ impl Directories {
         needing: &Path,
         runpath: &[String],
         search: &LibrarySearch<'_>,
-    ) -> Option<(PathBuf, Mapped)> {
+    ) -> Option<(PathBuf, MappedFile)> {
         if name.contains('/') {
             return usable(Path::new(name));
         }
@@ -124,8 +124,8 @@ impl Directories {
 }
 
 /// The file, if it is a shared library of our machine.
-fn usable(path: &Path) -> Option<(PathBuf, Mapped)> {
-    let bytes = Mapped::open(path).ok()?;
+fn usable(path: &Path) -> Option<(PathBuf, MappedFile)> {
+    let bytes = MappedFile::open(path).ok()?;
     let ours = recognise::recognise(&bytes) == FileKind::SharedLibrary && !recognise::is_foreign_elf(&bytes);
     ours.then(|| (path.to_owned(), bytes))
 }

@@ -15,7 +15,7 @@ use std::path::{Component, Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use summaries::format;
 
-use super::mapped::Mapped;
+use super::mapped::MappedFile;
 use crate::hashing::{with_checksum, without_checksum};
 use crate::made_ahead::is_there;
 
@@ -47,7 +47,7 @@ pub struct InterfaceModule {
 /// The interface of an input file.
 #[derive(Debug)]
 pub struct Interface {
-    bytes: Mapped,
+    bytes: MappedFile,
     /// By module, sorted by place: where in `bytes` its first summary begins.
     modules: Vec<(InterfaceModule, usize)>,
     /// It was read in place of the file: the hashes of modules are taken from it.
@@ -59,7 +59,7 @@ impl Interface {
     ///
     /// # Errors
     /// The file can't be read, is none of this version or is damaged.
-    pub(super) fn open(path: &Path, stands_in: bool) -> io::Result<(Self, Option<Mapped>)> {
+    pub(super) fn open(path: &Path, stands_in: bool) -> io::Result<(Self, Option<MappedFile>)> {
         let bad = |message: String| {
             io::Error::new(io::ErrorKind::InvalidData, format!("{}: {message}", path.display()))
         };
@@ -67,7 +67,7 @@ impl Interface {
         if !is_there(path) {
             return Err(bad("not a regular file".to_owned()));
         }
-        let bytes = Mapped::open(path)?;
+        let bytes = MappedFile::open(path)?;
         let (contents, mut at) =
             format::decode_file::<InterfaceContents>(MAGIC, &bytes).map_err(|e| bad(e.to_string()))?;
         // Beside the file itself only summaries are read, and each has a checksum of its own.
@@ -77,7 +77,7 @@ impl Interface {
         let image = stands_in.then(|| image(&contents, bytes.get(at..)?));
         let image = match image {
             Some(None) => return Err(damaged()),
-            Some(Some(image)) => Some(Mapped::from_bytes(image)),
+            Some(Some(image)) => Some(MappedFile::from_bytes(image)),
             None => None,
         };
         for (start, end) in &contents.kept {

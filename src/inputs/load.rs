@@ -238,7 +238,7 @@ struct LinePlace {
 }
 
 /// What the parallel step found in a file.
-enum Parsed {
+enum ParsedFile {
     Archive(Archive, Vec<ThinMember>),
     Dso(DsoFacts),
     Failed(Limit, String),
@@ -250,7 +250,11 @@ struct ThinMember {
     opened: io::Result<InputFile>,
 }
 
-fn parse_in_parallel(config: &Config, inputs: &Inputs, drafts: &[InputDraft]) -> FxHashMap<FileId, Parsed> {
+fn parse_in_parallel(
+    config: &Config,
+    inputs: &Inputs,
+    drafts: &[InputDraft],
+) -> FxHashMap<FileId, ParsedFile> {
     let mut files: Vec<FileId> = drafts
         .iter()
         .filter_map(|d| if let DraftItem::File { file, .. } = &d.item { Some(*file) } else { None })
@@ -260,18 +264,18 @@ fn parse_in_parallel(config: &Config, inputs: &Inputs, drafts: &[InputDraft]) ->
     files.par_iter().filter_map(|id| Some((*id, parse(config, inputs.files.get(*id)?)?))).collect()
 }
 
-fn parse(config: &Config, file: &InputFile) -> Option<Parsed> {
+fn parse(config: &Config, file: &InputFile) -> Option<ParsedFile> {
     match file.kind {
         FileKind::Archive | FileKind::ThinArchive => Some(match archive::parse(&file.bytes) {
             Ok(archive) => {
                 let thin = if archive.thin { open_members(config, &file.path, &archive) } else { Vec::new() };
-                Parsed::Archive(archive, thin)
+                ParsedFile::Archive(archive, thin)
             }
-            Err(detail) => Parsed::Failed(Limit::MalformedObject, detail),
+            Err(detail) => ParsedFile::Failed(Limit::MalformedObject, detail),
         }),
         FileKind::SharedLibrary => Some(match dso::parse(&file.bytes) {
-            Ok(facts) => Parsed::Dso(facts),
-            Err((limit, detail)) => Parsed::Failed(limit, detail),
+            Ok(facts) => ParsedFile::Dso(facts),
+            Err((limit, detail)) => ParsedFile::Failed(limit, detail),
         }),
         _ => None,
     }
@@ -301,14 +305,14 @@ fn output_among(config: &Config, inputs: &Inputs) -> Option<FileId> {
 struct Builder<'a> {
     config: &'a Config,
     inputs: &'a mut Inputs,
-    parsed: FxHashMap<FileId, Parsed>,
+    parsed: FxHashMap<FileId, ParsedFile>,
     /// By `DsoId`: the folders in which its own libraries are looked for.
     runpaths: Vec<Vec<String>>,
 }
 
 /// What a file became, for its further mentions.
 #[derive(Clone)]
-enum Built {
+enum FileInputs {
     Object(ModuleId),
     Archive(Vec<ModuleId>, Option<Vec<(Box<[u8]>, ModuleId)>>),
     Dso(DsoId),
@@ -317,7 +321,7 @@ enum Built {
 
 impl Builder<'_> {
     fn build(mut self, drafts: Vec<InputDraft>) -> Vec<Vec<String>> {
-        let mut built: IdVec<FileId, Option<Built>> = IdVec::from(vec![None; self.inputs.files.len()]);
+        let mut built: IdVec<FileId, Option<FileInputs>> = IdVec::from(vec![None; self.inputs.files.len()]);
         for InputDraft { origin, item } in drafts {
             let item = match item {
                 DraftItem::GroupStart => SequenceItem::GroupStart,
@@ -344,16 +348,16 @@ impl Builder<'_> {
     /// copy is a module of its own. A member that is loaded on demand is loaded once, since after that nothing
     /// demands it, so all such mentions share their modules. mold reads an archive once, as its first mention says, and
     /// wild any file once, as all its mentions say.
-    fn again(&mut self, earlier: Built, state: InputState, lib: bool) -> Built {
+    fn again(&mut self, earlier: FileInputs, state: InputState, lib: bool) -> FileInputs {
         match earlier {
-            Built::Archive(..) if self.config.linker.dialect == Dialect::Mold => Built::Nothing,
+            FileInputs::Archive(..) if self.config.linker.dialect == Dialect::Mold => FileInputs::Nothing,
             earlier if self.config.linker.dialect == Dialect::Wild => earlier,
-            Built::Archive(modules, armap) if state.whole_archive => {
+            FileInputs::Archive(modules, armap) if state.whole_archive => {
                 let copies: Vec<ModuleId> = modules.iter().map(|m| self.copy(*m)).collect();
                 // All members are loaded, so nothing is looked up in the symbol table of the archive.
-                Built::Archive(copies, armap.map(|_| Vec::new()))
+                FileInputs::Archive(copies, armap.map(|_| Vec::new()))
             }
-            Built::Object(module) if !lib => Built::Object(self.copy(module)),
+            FileInputs::Object(module) if !lib => FileInputs::Object(self.copy(module)),
             earlier => earlier,
         }
     }
@@ -365,18 +369,18 @@ impl Builder<'_> {
 
     fn item(
         &mut self,
-        what: Built,
+        what: FileInputs,
         file: FileId,
         state: InputState,
         lib: bool,
         token: String,
     ) -> Option<SequenceItem> {
         match what {
-            Built::Object(module) => Some(SequenceItem::Object { module, lazy: lib, token }),
-            Built::Archive(modules, armap) => {
+            FileInputs::Object(module) => Some(SequenceItem::Object { module, lazy: lib, token }),
+            FileInputs::Archive(modules, armap) => {
                 Some(SequenceItem::Archive { file, modules, armap, whole: state.whole_archive, token })
             }
-            Built::Dso(dso) => {
+            FileInputs::Dso(dso) => {
                 if state.static_only
                     && matches!(self.config.linker.dialect, Dialect::Lld | Dialect::Bfd | Dialect::Wild)
                 {
@@ -388,21 +392,21 @@ impl Builder<'_> {
                 }
                 Some(SequenceItem::Dso { dso, as_needed: state.as_needed, token, implicit: false })
             }
-            Built::Nothing => None,
+            FileInputs::Nothing => None,
         }
     }
 
-    fn construct(&mut self, file: FileId) -> Built {
+    fn construct(&mut self, file: FileId) -> FileInputs {
         let (kind, size) = match self.inputs.files.get(file) {
             Some(f) => (f.kind, f.bytes.len()),
-            None => return Built::Nothing,
+            None => return FileInputs::Nothing,
         };
         match (kind, self.parsed.remove(&file)) {
             (FileKind::Object | FileKind::Bitcode, _) => {
                 let (range, kind) = self.as_linked(file, 0..size, kind);
-                Built::Object(self.inputs.modules.push(Module { file, archive: None, range, kind }))
+                FileInputs::Object(self.inputs.modules.push(Module { file, archive: None, range, kind }))
             }
-            (_, Some(Parsed::Archive(archive, thin))) => {
+            (_, Some(ParsedFile::Archive(archive, thin))) => {
                 if archive.has_bsd_form && matches!(self.config.linker.dialect, Dialect::Bfd | Dialect::Gold)
                 {
                     let detail = "an archive in BSD's form, whose symbol table the linker does not find";
@@ -415,21 +419,21 @@ impl Builder<'_> {
                 }
                 self.archive(file, archive, thin)
             }
-            (_, Some(Parsed::Dso(facts))) => {
+            (_, Some(ParsedFile::Dso(facts))) => {
                 let DsoFacts { soname, needed, runpath, is_program, symbols } = facts;
                 if is_program && self.config.linker.dialect == Dialect::Bfd {
                     self.inputs.refuse(Some(file), Limit::LinkError, "a program among the inputs");
                 }
                 self.runpaths.push(runpath);
-                Built::Dso(self.inputs.dsos.push(Dso { file, soname, needed, symbols }))
+                FileInputs::Dso(self.inputs.dsos.push(Dso { file, soname, needed, symbols }))
             }
-            (_, Some(Parsed::Failed(limit, detail))) => {
+            (_, Some(ParsedFile::Failed(limit, detail))) => {
                 self.inputs.refuse(Some(file), limit, detail);
-                Built::Nothing
+                FileInputs::Nothing
             }
             _ => {
                 self.inputs.refuse(Some(file), Limit::UnreadableInput, "not a file that a linker reads");
-                Built::Nothing
+                FileInputs::Nothing
             }
         }
     }
@@ -449,7 +453,7 @@ impl Builder<'_> {
         }
     }
 
-    fn archive(&mut self, file: FileId, archive: Archive, thin: Vec<ThinMember>) -> Built {
+    fn archive(&mut self, file: FileId, archive: Archive, thin: Vec<ThinMember>) -> FileInputs {
         let mut modules = Vec::with_capacity(archive.members.len());
         let mut thin = thin.into_iter();
         for member in archive.members {
@@ -488,7 +492,7 @@ impl Builder<'_> {
             true => symbols.into_iter().filter_map(entry).collect(),
             false => Vec::new(),
         });
-        Built::Archive(modules, armap)
+        FileInputs::Archive(modules, armap)
     }
 }
 

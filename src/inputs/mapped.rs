@@ -2,7 +2,7 @@
 //!
 //! Linkers rely on nobody writing to an input during the link. A file that shrinks while it is mapped ends the process (SIGBUS), so
 //! what was written a moment ago is read, for it may be written again: that is what a build with a missing dependency does, with objects and small
-//! archives. One that has changed in the end is found by [`Mapped::is_unchanged`]. [`Mapped`] hides whether the bytes are mapped or were read.
+//! archives. One that has changed in the end is found by [`MappedFile::is_unchanged`]. [`MappedFile`] hides whether the bytes are mapped or were read.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -19,7 +19,7 @@ const MAPPED_OLD_FROM: u64 = 1 << 16;
 const SETTLED: Duration = Duration::from_secs(10);
 
 /// Bytes of a file, mapped where that saves something.
-pub struct Mapped {
+pub struct MappedFile {
     bytes: Bytes,
     stamp: Option<Stamp>,
 }
@@ -36,13 +36,13 @@ fn stamp(meta: &Metadata) -> Stamp {
     (meta.dev(), meta.ino(), meta.len(), meta.mtime(), meta.mtime_nsec())
 }
 
-impl std::fmt::Debug for Mapped {
+impl std::fmt::Debug for MappedFile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Mapped({} bytes)", self.len())
     }
 }
 
-impl Deref for Mapped {
+impl Deref for MappedFile {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
@@ -53,7 +53,7 @@ impl Deref for Mapped {
     }
 }
 
-impl Mapped {
+impl MappedFile {
     /// Map a large regular file; read anything else to its end.
     pub fn open(path: &Path) -> io::Result<Self> {
         let mut file = File::open(path)?;
@@ -68,16 +68,16 @@ impl Mapped {
             // contract of every linker with its inputs. One that is changed in place is found by `is_unchanged`.
             #[allow(unsafe_code)]
             let map = unsafe { memmap2::Mmap::map(&file) }?;
-            return Ok(Mapped { bytes: Bytes::Map(map), stamp: Some(stamp(&meta)) });
+            return Ok(MappedFile { bytes: Bytes::Map(map), stamp: Some(stamp(&meta)) });
         }
         let mut bytes = Vec::with_capacity(meta.len() as usize);
         io::Read::read_to_end(&mut file, &mut bytes)?;
-        Ok(Mapped { bytes: Bytes::Read(bytes), stamp: meta.is_file().then(|| stamp(&meta)) })
+        Ok(MappedFile { bytes: Bytes::Read(bytes), stamp: meta.is_file().then(|| stamp(&meta)) })
     }
 
     /// Bytes that are in no file, which stay what they are.
     pub fn from_bytes(bytes: Vec<u8>) -> Self {
-        Mapped { bytes: Bytes::Read(bytes), stamp: None }
+        MappedFile { bytes: Bytes::Read(bytes), stamp: None }
     }
 
     /// Whether the file at `path` is still the one that was opened there, unchanged.
@@ -100,7 +100,7 @@ mod tests {
             let file = File::create(&path).unwrap();
             file.set_len(size).unwrap();
             file.set_modified(SystemTime::now() - Duration::from_secs(age)).unwrap();
-            let mapped = Mapped::open(&path).unwrap();
+            let mapped = MappedFile::open(&path).unwrap();
             assert_eq!(mapped.len() as u64, size);
             matches!(mapped.bytes, Bytes::Map(_))
         };

@@ -12,7 +12,7 @@ pub mod names;
 mod sections;
 mod version;
 
-pub use facts::{Pattern, Provided, ScriptFacts};
+pub use facts::{Pattern, ProvideAssignment, ScriptFacts};
 
 use std::path::Path;
 

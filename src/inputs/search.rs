@@ -14,7 +14,7 @@ use std::process::Command;
 use super::archive;
 use super::files::{FileKind, InputFile};
 use super::interface::{self, Interface};
-use super::mapped::Mapped;
+use super::mapped::MappedFile;
 use super::recognise::{is_foreign_elf, recognise};
 use crate::config::{Config, Dialect};
 
@@ -223,7 +223,7 @@ pub(super) fn open(config: &Config, path: &Path) -> io::Result<InputFile> {
     if !path.metadata()?.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
     }
-    let bytes = Mapped::open(path)?;
+    let bytes = MappedFile::open(path)?;
     let kind = recognise(&bytes);
     let made =
         config.prune.interface_dir.as_ref().map(|dir| interface::path_of(dir, path, interface::SUFFIX));

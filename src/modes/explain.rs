@@ -15,7 +15,7 @@ use object::elf::{self, FileHeader64};
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
 
 use crate::error::{Error, Result, Stage};
-use crate::inputs::mapped::Mapped;
+use crate::inputs::mapped::MappedFile;
 
 const LE: LittleEndian = LittleEndian;
 const TABLE: &[u8] = b".debug_lto_prune_stubs";
@@ -67,8 +67,8 @@ pub(super) fn explain(words: &[OsString]) -> Result<String> {
     }
 }
 
-fn open(path: &Path) -> Result<Mapped> {
-    Mapped::open(path).map_err(|e| Error::io(Stage::Report, path, "read", e))
+fn open(path: &Path) -> Result<MappedFile> {
+    MappedFile::open(path).map_err(|e| Error::io(Stage::Report, path, "read", e))
 }
 
 /// `0x` and hexadecimal digits, or decimal ones.

@@ -19,7 +19,7 @@ use crate::propagate::{Liveness, Propagator};
 
 /// What could go, and how much of it may.
 #[derive(Debug)]
-pub struct Limited {
+pub struct PruneCandidates {
     pub link: LinkId,
     /// What would go without a limit, in order.
     pub candidates: Vec<AtomId>,
@@ -35,7 +35,7 @@ pub fn apply(
     index: &mut Index,
     flow: &mut ValueFlow,
     propagator: &Propagator<'_>,
-) -> Option<Limited> {
+) -> Option<PruneCandidates> {
     let prune = &link.config.prune;
     let (wanted, explain) = (prune.limit.as_ref(), prune.log.is_some());
     let is_asked = wanted.is_some() || explain;
@@ -50,7 +50,7 @@ fn limit(
     index: &mut Index,
     flow: &mut ValueFlow,
     propagate: &dyn Fn(&Index) -> ValueFlow,
-) -> Limited {
+) -> PruneCandidates {
     let candidates = referrers_first(index, &flow.liveness);
     let link = link_id(names, index, &flow.liveness, &candidates);
     let wanted = match wanted {
@@ -70,7 +70,7 @@ fn limit(
     } else {
         index.keep_for_limit(&[]);
     }
-    Limited { link, candidates, limit, before }
+    PruneCandidates { link, candidates, limit, before }
 }
 
 /// All that isn't live, those first that refer to the others; in load order where that leaves a choice.

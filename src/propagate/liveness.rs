@@ -60,12 +60,12 @@ impl Liveness {
 
 /// (distance from the roots, root or edge number): less is joined over more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Reached {
+struct WitnessDistance {
     distance: u32,
     by: u32,
 }
 
-impl Lattice for Reached {
+impl Lattice for WitnessDistance {
     fn join(&mut self, other: &Self) -> bool {
         let better = *other < *self;
         *self = (*self).min(*other);
@@ -79,17 +79,17 @@ struct Reachability<'a, F> {
 }
 
 impl<F: Fn(AtomId, &Edge) -> bool + Sync> Problem for Reachability<'_, F> {
-    type Fact = Reached;
+    type Fact = WitnessDistance;
 
     fn keys(&self) -> usize {
         self.index.atom_count()
     }
 
-    fn transfer(&self, key: u32, fact: &Reached, implies: &mut dyn FnMut(u32, Reached)) {
+    fn transfer(&self, key: u32, fact: &WitnessDistance, implies: &mut dyn FnMut(u32, WitnessDistance)) {
         let (first, edges) = self.index.edges_of(AtomId(key));
         for (number, edge) in (first..).zip(edges) {
             if self.index.follows(AtomId(key), edge) && (self.takes)(AtomId(key), edge) {
-                implies(edge.target.0, Reached { distance: fact.distance + 1, by: number });
+                implies(edge.target.0, WitnessDistance { distance: fact.distance + 1, by: number });
             }
         }
     }
@@ -107,9 +107,10 @@ pub(crate) fn reach(
     takes: &(impl Fn(AtomId, &Edge) -> bool + Sync),
 ) -> Liveness {
     let roots = index.roots.iter().enumerate().filter(|(_, root)| begins(root));
-    let initial = roots.map(|(i, root)| (root.atom.0, Reached { distance: 0, by: i as u32 })).collect();
+    let initial =
+        roots.map(|(i, root)| (root.atom.0, WitnessDistance { distance: 0, by: i as u32 })).collect();
     let facts = solve(&Reachability { index, takes }, initial);
-    let witness = |fact: Option<Reached>| {
+    let witness = |fact: Option<WitnessDistance>| {
         fact.map(|f| if f.distance == 0 { Witness::Root(f.by) } else { Witness::Edge(f.by) })
     };
     Liveness { witness: facts.into_iter().map(witness).collect(), stub: Vec::new() }

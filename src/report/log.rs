@@ -14,7 +14,7 @@ use super::names::atom_kind_name;
 use crate::error::{Error, Result, Stage, lossy};
 use crate::ids::{AtomId, Id};
 use crate::index::{Index, LinkInputs};
-use crate::plan::limit::Limited;
+use crate::plan::limit::PruneCandidates;
 use crate::propagate::Liveness;
 
 /// More referring atoms than these are counted.
@@ -56,7 +56,7 @@ fn line(
     names: LinkInputs<'_>,
     index: &Index,
     liveness: &Liveness,
-    limited: &Limited,
+    limited: &PruneCandidates,
     allowed: bool,
 ) -> LogLine {
     let output = &names.config.output;
@@ -177,7 +177,7 @@ pub fn write(
     link: LinkInputs<'_>,
     index: &Index,
     liveness: &Liveness,
-    limited: Option<&Limited>,
+    limited: Option<&PruneCandidates>,
     allowed: bool,
 ) -> Result<()> {
     match (&link.config.prune.log, limited) {

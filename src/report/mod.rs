@@ -30,11 +30,11 @@ use crate::config::Config;
 use crate::error::{Error, Result, Stage, lossy};
 use crate::ids::{AtomId, Id, ModuleId};
 use crate::index::{Index, LinkInputs};
-use crate::inputs::mapped::Mapped;
+use crate::inputs::mapped::MappedFile;
 use crate::plan::{Action, Plan};
 use crate::propagate::Witness;
 use crate::propagate::values::ValueFlow;
-use crate::pruned_link::Pruned;
+use crate::pruned_link::PruneOutcome;
 use crate::timing::Timer;
 use accounting::Totals;
 use names::{
@@ -52,7 +52,7 @@ pub fn of_link(
     flow: &ValueFlow,
     plan: &Plan,
     limits: &[(Option<ModuleId>, summaries::LimitRecord)],
-    pruned: &Pruned,
+    pruned: &PruneOutcome,
     timer: &mut Timer,
 ) -> Result<Option<Box<Report>>> {
     let LinkInputs { config, inputs, resolution, summaries, .. } = link;
@@ -111,7 +111,7 @@ pub fn write(facts: Facts<'_>, totals: Totals, pruned: bool) -> Result<Report> {
 pub fn complete(report: &mut Report, config: &Config) -> Result<()> {
     if config.prune.report.is_some() {
         // An output that is no file of ours to read any more leaves the field empty.
-        report.file = Mapped::open(&config.output).ok().map(|data| contents::file(&data));
+        report.file = MappedFile::open(&config.output).ok().map(|data| contents::file(&data));
     }
     write_json(report, config)
 }

@@ -5,7 +5,7 @@
 //!
 //! The code that lld makes of bitcode refers to more than the bitcode does: to run-time routines, and to library functions that an
 //! optimisation puts in place of others. For it lld loads further native members then. So every such name, and whatever
-//! members refer to that define one, or are loaded for those, counts as mentioned by bitcode ([`Late`]), and so does what assembly inside functions and string attributes
+//! members refer to that define one, or are loaded for those, counts as mentioned by bitcode ([`LateExtraction`]), and so does what assembly inside functions and string attributes
 //! say ([`summaries::bitcode::hidden`]). A name that is missing here makes the pruned link fail, and the originals
 //! are linked. For run-time routines lld loads members of bitcode too, before it makes code: a link in which it might has a
 //! limit. Left out: the other linkers, which read bitcode through plugins.
@@ -99,7 +99,7 @@ fn is_generated(name: &[u8]) -> bool {
 }
 
 /// What comes into a link with bitcode once code is made of it.
-pub(super) struct Late {
+pub(super) struct LateExtraction {
     /// A member of bitcode that is not loaded and defines what code generation may call.
     routine: Option<ModuleId>,
     /// Native members that are not loaded now and may be for generated code, ascending; none where no bitcode is.
@@ -111,7 +111,7 @@ pub(super) struct Late {
     opaque: Option<ModuleId>,
 }
 
-impl Late {
+impl LateExtraction {
     pub(super) fn new(world: &LinkSymbols<'_>, loaded: &[ModuleId]) -> Self {
         let is_bitcode = |m: &&ModuleId| world.inputs.modules[**m].kind == FileKind::Bitcode;
         let bitcode: Vec<ModuleId> = loaded.iter().filter(is_bitcode).copied().collect();
@@ -134,7 +134,7 @@ impl Late {
         let defines = |m: &ModuleId| {
             world.globals(*m).any(|(_, g)| g.entry != Entry::Undefined && is_generated(g.name))
         };
-        let mut late = Late {
+        let mut late = LateExtraction {
             routine: of_kind(FileKind::Bitcode).find(defines),
             native: Vec::new(),
             any_bitcode,

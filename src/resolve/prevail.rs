@@ -101,7 +101,7 @@ pub(super) fn decide<'a>(world: &LinkSymbols<'a>, extraction: Extraction) -> Res
         resolution.limits.push((Some(loaded[position]), link_limit(Limit::LinkError, detail)));
     }
     see_dsos(world, taken, &mut seen);
-    let late = bitcode::Late::new(world, &loaded);
+    let late = bitcode::LateExtraction::new(world, &loaded);
     resolution.limits.extend(late.limits());
     for id in late.symbols(world) {
         seen[id.index()].by_bitcode = true;

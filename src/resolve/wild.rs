@@ -48,7 +48,7 @@ const FIRST: &[&str] = &[
 ];
 
 /// Who defines each name, in the order in which wild asks.
-struct Definers<'f> {
+struct DefiningFiles<'f> {
     files: &'f [MoldFile],
     /// By symbol, the first file in the order of the line.
     first: Vec<Option<usize>>,
@@ -59,10 +59,10 @@ struct Definers<'f> {
 /// Strong, then common by descending size, then weak.
 type Rank = (u8, u64);
 
-impl<'f> Definers<'f> {
+impl<'f> DefiningFiles<'f> {
     fn new(world: &LinkSymbols<'_>, files: &'f [MoldFile]) -> Self {
         let count = world.table.names.len();
-        let mut definers = Definers { files, first: vec![None; count], best: vec![None; count] };
+        let mut definers = DefiningFiles { files, first: vec![None; count], best: vec![None; count] };
         for (i, file) in files.iter().enumerate() {
             match file.provider {
                 Provider::Module(m) => {
@@ -110,7 +110,7 @@ impl<'f> Definers<'f> {
 /// The modules in the link, in the order of the line, and the libraries between them.
 pub(super) fn extract(world: &LinkSymbols<'_>) -> Extraction {
     let files = mold::files(world);
-    let definers = Definers::new(world, &files);
+    let definers = DefiningFiles::new(world, &files);
     let alive = load(world, &definers);
     let mut extraction = Extraction { taken: vec![false; world.inputs.dsos.len()], ..Extraction::default() };
     let mut first_after: Vec<Option<usize>> = vec![None; world.inputs.dsos.len()];
@@ -131,7 +131,7 @@ pub(super) fn extract(world: &LinkSymbols<'_>) -> Extraction {
 }
 
 /// Which files are loaded, by the number of the file.
-fn load(world: &LinkSymbols<'_>, definers: &Definers<'_>) -> Vec<bool> {
+fn load(world: &LinkSymbols<'_>, definers: &DefiningFiles<'_>) -> Vec<bool> {
     let files = definers.files;
     let mut alive = vec![false; files.len()];
     let mut work: Vec<usize> = Vec::new();
@@ -232,7 +232,7 @@ pub(super) fn in_groups(world: &LinkSymbols<'_>, definitions: [(ModuleId, Entry)
 pub(super) fn limits(world: &LinkSymbols<'_>, resolution: &Resolution<'_>) -> Vec<LimitRecord> {
     let mut details = Vec::new();
     let files = mold::files(world);
-    let definers = Definers::new(world, &files);
+    let definers = DefiningFiles::new(world, &files);
     let is_loaded = |file: &MoldFile| match file.provider {
         Provider::Module(m) => resolution.modules[m].is_some(),
         Provider::Dso(dso) => resolution.dsos[dso].taken,

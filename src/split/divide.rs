@@ -49,6 +49,6 @@ fn emit(name: &str, bytes: &[u8], summary: &ModuleSummary, pieces: &Pieces) -> R
         ..ModulePlan::default()
     };
     let divided = emit::object::rewrite(bytes, summary, &plan)?;
-    verify::object(name, bytes, &divided, &verify::Expected::new(summary, &plan))?;
+    verify::object(name, bytes, &divided, &verify::ExpectedObject::new(summary, &plan))?;
     Ok(divided)
 }

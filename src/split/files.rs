@@ -26,7 +26,7 @@ use crate::made_ahead::same_file;
 const PIPE: &str = "-";
 
 /// A file to be put into its place.
-struct Written {
+struct PendingFile {
     file: tempfile::NamedTempFile,
     path: PathBuf,
 }
@@ -98,7 +98,7 @@ fn read(path: &Path) -> Result<Vec<u8>> {
 }
 
 /// `bytes` in a file beside `path`, with the mode of the file `like`.
-fn beside(path: &Path, bytes: &[u8], like: Option<&Path>) -> Result<Written> {
+fn beside(path: &Path, bytes: &[u8], like: Option<&Path>) -> Result<PendingFile> {
     let cannot = |e| Error::io(Stage::Emit, path, "write", e);
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut file = tempfile::NamedTempFile::new_in(folder).map_err(cannot)?;
@@ -108,10 +108,10 @@ fn beside(path: &Path, bytes: &[u8], like: Option<&Path>) -> Result<Written> {
         None => std::os::unix::fs::PermissionsExt::from_mode(0o644),
     };
     fs::set_permissions(file.path(), permissions).map_err(cannot)?;
-    Ok(Written { file, path: path.to_owned() })
+    Ok(PendingFile { file, path: path.to_owned() })
 }
 
-fn put(written: Written) -> Result<()> {
+fn put(written: PendingFile) -> Result<()> {
     let persisted = written.file.persist(&written.path);
     persisted.map(drop).map_err(|e| Error::io(Stage::Emit, &written.path, "write", e.error))
 }
@@ -147,7 +147,7 @@ fn walk(folder: &Path) -> Result<Vec<PathBuf>> {
 fn in_folder(
     folder: &Path,
     options: SplitOptions,
-    written: &mut Vec<Written>,
+    written: &mut Vec<PendingFile>,
     reports: &mut Vec<SplitFileReport>,
 ) -> Result<()> {
     for path in walk(folder)? {
@@ -162,7 +162,7 @@ fn in_place(
     path: &Path,
     unknown: Unknown,
     options: SplitOptions,
-    written: &mut Vec<Written>,
+    written: &mut Vec<PendingFile>,
     reports: &mut Vec<SplitFileReport>,
 ) -> Result<()> {
     // A link stays one: what it leads to is rewritten.

@@ -46,7 +46,7 @@ pub enum Origin {
 
 /// The summary of a loaded module.
 #[derive(Debug)]
-pub struct Summarised {
+pub struct LoadedSummary {
     pub module: ModuleId,
     pub summary: ModuleSummary,
     pub origin: Origin,
@@ -60,7 +60,7 @@ pub fn of_link(
     inputs: &Inputs,
     resolution: &Resolution<'_>,
     cache: Option<&Cache>,
-) -> Vec<Summarised> {
+) -> Vec<LoadedSummary> {
     let asked =
         SummaryOptions { granularity: granularity(config.prune.level), without_debug: config.drops_debug() };
     summarise(inputs, &resolution.loaded, asked, cache)
@@ -72,7 +72,7 @@ pub fn summarise(
     loaded: &[ModuleId],
     asked: impl Into<SummaryOptions>,
     cache: Option<&Cache>,
-) -> Vec<Summarised> {
+) -> Vec<LoadedSummary> {
     let asked = asked.into();
     let sidecars = Sidecars::new(inputs);
     loaded.par_iter().map(|module| summarise_one(inputs, *module, asked, &sidecars, cache)).collect()
@@ -83,19 +83,19 @@ pub fn summarise(
 /// was said of others.
 pub fn follow(
     inputs: &Inputs,
-    summarised: &mut [Summarised],
+    summarised: &mut [LoadedSummary],
     cache: Option<&Cache>,
     live: &(dyn Fn(usize) -> Vec<bool> + Sync),
 ) -> bool {
     // What an interface stands in for can't be read again.
-    let is_there = |of: &Summarised| {
+    let is_there = |of: &LoadedSummary| {
         interface_of(inputs, of.module)
             .is_none_or(|(interface, is_whole, _)| is_whole || !interface.stands_in)
     };
     if !summarised.iter().enumerate().all(|(position, of)| is_there(of) || !live(position).contains(&true)) {
         return false;
     }
-    let one = |(position, of): (usize, &mut Summarised)| {
+    let one = |(position, of): (usize, &mut LoadedSummary)| {
         let live = live(position);
         if live.contains(&true) {
             let before = extent(&of.summary);
@@ -114,7 +114,7 @@ fn extent(summary: &ModuleSummary) -> Vec<(u32, u64, u64)> {
 }
 
 /// Following takes far longer than reading an entry, so that the cache is asked for every module.
-fn follow_one(bytes: &[u8], of: &mut Summarised, live: &[bool], cache: Option<&Cache>) {
+fn follow_one(bytes: &[u8], of: &mut LoadedSummary, live: &[bool], cache: Option<&Cache>) {
     let asked =
         SummaryOptions { granularity: Granularity::Pointers, without_debug: of.summary.without_debug };
     let Some(cache) = cache else {
@@ -138,9 +138,9 @@ fn summarise_one(
     asked: SummaryOptions,
     sidecars: &Sidecars,
     cache: Option<&Cache>,
-) -> Summarised {
+) -> LoadedSummary {
     let bytes = inputs.module_bytes(module);
-    let of = |summary, origin, key| Summarised { module, summary, origin, key };
+    let of = |summary, origin, key| LoadedSummary { module, summary, origin, key };
     if let Some(summary) = from_interface(inputs, module, asked) {
         return of(summary, Origin::Sidecar, None);
     }

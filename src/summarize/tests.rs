@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::*;
-use crate::inputs::{InputFile, Module, mapped::Mapped};
+use crate::inputs::{InputFile, Module, mapped::MappedFile};
 
 fn compile(dir: &Path, name: &str, source: &str) -> PathBuf {
     let (input, output) = (dir.join(format!("{name}.c")), dir.join(format!("{name}.o")));
@@ -19,7 +19,7 @@ fn inputs(objects: &[PathBuf]) -> (Inputs, Vec<ModuleId>) {
     let mut inputs = Inputs::default();
     let mut loaded = Vec::new();
     for path in objects {
-        let bytes = Mapped::open(path).unwrap();
+        let bytes = MappedFile::open(path).unwrap();
         let range = 0..bytes.len();
         let file = inputs.files.push(InputFile::new(path.clone(), FileKind::Object, bytes));
         loaded.push(inputs.modules.push(Module { file, archive: None, range, kind: FileKind::Object }));
@@ -184,7 +184,7 @@ fn summaries_beside_an_archive_are_used_while_they_fit() {
         let archive = object::read::archive::ArchiveFile::parse(bytes.as_slice()).unwrap();
         let mut inputs = Inputs::default();
         let kind = FileKind::Archive;
-        let file = inputs.files.push(InputFile::new(path.clone(), kind, Mapped::open(&path).unwrap()));
+        let file = inputs.files.push(InputFile::new(path.clone(), kind, MappedFile::open(&path).unwrap()));
         let mut loaded = Vec::new();
         for member in archive.members().map(Result::unwrap) {
             let name = String::from_utf8(member.name().to_vec()).unwrap();

@@ -10,7 +10,7 @@ use summaries::bitcode::file::BitcodeFile;
 use summaries::bitcode::ir::constants::ConstantKind;
 use summaries::bitcode::ir::function::{Body, ValueDefinition};
 use summaries::bitcode::ir::instruction::InstructionKind;
-use summaries::bitcode::ir::mentions::Mentions;
+use summaries::bitcode::ir::mentions::MentionSearch;
 use summaries::bitcode::ir::{self, Global, GlobalKind, IrModule, ValueId};
 use summaries::bitcode::linkage::Linkage;
 use summaries::bitcode::module::GlobalValue;
@@ -61,10 +61,10 @@ pub fn bitcode(
     }
     match wrong(&before, (original, pruned), fate) {
         Ok(None) => Ok(()),
-        Ok(Some(Wrong::Mention(from, to))) => {
+        Ok(Some(IrMismatch::Mention(from, to))) => {
             Err(failed(format!("mentions {to}, which is dropped")).at_symbol(from))
         }
-        Ok(Some(Wrong::Body(function))) => {
+        Ok(Some(IrMismatch::Body(function))) => {
             Err(failed("is not made of what it should be".to_owned()).at_symbol(function))
         }
         Err(error) => Err(failed(format!("LLVM bitcode: {error}"))),
@@ -72,7 +72,7 @@ pub fn bitcode(
 }
 
 /// What is wrong with the IR.
-enum Wrong {
+enum IrMismatch {
     /// The first value stays and mentions the second, which is dropped.
     Mention(String, String),
     /// What the value of this name is made of is not what it was, or of a stub no body that traps.
@@ -84,7 +84,7 @@ fn wrong(
     file: &BitcodeFile<'_>,
     (original, pruned): (&[u8], &[u8]),
     fate: &dyn Fn(ValueAt) -> ValueFate,
-) -> bitcode::error::Result<Option<Wrong>> {
+) -> bitcode::error::Result<Option<IrMismatch>> {
     let (before, ir) = (ir::read(original)?, ir::read(pruned)?);
     for (m, (module, of_ir)) in file.modules.iter().zip(&ir.modules).enumerate() {
         let fate = |value: ValueId| fate(ValueAt { module: m as u32, value: value.0 });
@@ -96,7 +96,7 @@ fn wrong(
             let of = module.values.get(value.0 as usize);
             String::from_utf8_lossy(of.map_or(&[][..], |v| v.name)).into_owned()
         };
-        let mut mentions = Mentions::new(of_ir);
+        let mut mentions = MentionSearch::new(of_ir);
         for (v, (value, global)) in module.values.iter().zip(&of_ir.globals).enumerate() {
             let id = ValueId(v as u32);
             let is_metadata = symbols::is_metadata(module, value) && !symbols::keeps_its_elements(value.name);
@@ -105,12 +105,12 @@ fn wrong(
             }
             let old = before.modules.get(m).and_then(|m| m.globals.get(v));
             if fate(id) == ValueFate::Keep && old.map(without_body) != Some(without_body(global)) {
-                return Ok(Some(Wrong::Body(name(id))));
+                return Ok(Some(IrMismatch::Body(name(id))));
             }
             let mut operands = Vec::new();
             global.each_operand(|operand| operands.push(operand));
             if let Some(to) = mentions.of_values(operands).iter().find(|to| goes(to)) {
-                return Ok(Some(Wrong::Mention(name(id), name(*to))));
+                return Ok(Some(IrMismatch::Mention(name(id), name(*to))));
             }
         }
         let (Some(old), Some(reader)) = (before.reader(m)?, ir.reader(m)?) else { continue };
@@ -122,7 +122,7 @@ fn wrong(
                 continue;
             }
             let body = bodies.next().map(|index| reader.body(index)).transpose()?.flatten();
-            let Some(body) = body else { return Ok(Some(Wrong::Body(name(was.function)))) };
+            let Some(body) = body else { return Ok(Some(IrMismatch::Body(name(was.function)))) };
             let expected = || {
                 let of = module.values.get(was.function.0 as usize);
                 assembly(of.map_or(&[][..], |v| v.name))
@@ -132,10 +132,10 @@ fn wrong(
                 ValueFate::Keep | ValueFate::Drop => body == was,
             };
             if !is_right {
-                return Ok(Some(Wrong::Body(name(was.function))));
+                return Ok(Some(IrMismatch::Body(name(was.function))));
             }
             if let Some(to) = mentions.of_body(&body).iter().find(|to| goes(to)) {
-                return Ok(Some(Wrong::Mention(name(body.function), name(*to))));
+                return Ok(Some(IrMismatch::Mention(name(body.function), name(*to))));
             }
         }
     }

@@ -12,7 +12,7 @@ use super::addresses;
 use super::debug;
 use super::elf::{Object, error, is_debug};
 use super::groups;
-use super::pair::{Expected, Pair, is_new_section};
+use super::pair::{ExpectedObject, Pair, is_new_section};
 use super::parts::{self, EmittedPart};
 use super::relocations;
 use super::stubs;
@@ -25,11 +25,11 @@ use crate::error::Result;
 /// # Errors
 /// Stage verify, naming the section and symbol: a malformed table, a section that is missing, left over or
 /// changed, a relocation that is missing, left over, or refers to something else.
-pub fn object(name: &str, original: &[u8], emitted: &[u8], expected: &Expected) -> Result<()> {
+pub fn object(name: &str, original: &[u8], emitted: &[u8], expected: &ExpectedObject) -> Result<()> {
     check(original, emitted, expected).map_err(|e| e.in_file(name))
 }
 
-fn check(original: &[u8], emitted: &[u8], expected: &Expected) -> Result<()> {
+fn check(original: &[u8], emitted: &[u8], expected: &ExpectedObject) -> Result<()> {
     let old = Object::read(original)?;
     let new = Object::read(emitted)?;
     well_formed(&new)?;
@@ -45,7 +45,7 @@ fn check(original: &[u8], emitted: &[u8], expected: &Expected) -> Result<()> {
 }
 
 /// Whether debug information must be there in another form: some code is in several parts, or goes with several functions.
-pub(super) fn is_rewritten(old: &Object<'_>, expected: &Expected) -> bool {
+pub(super) fn is_rewritten(old: &Object<'_>, expected: &ExpectedObject) -> bool {
     let is_code = |i: usize| old.sections.get(i).is_some_and(|s| s.is_executable());
     expected.drops_functions
         || (1..old.sections.len())
@@ -62,7 +62,7 @@ pub(super) fn is_decompressed(old: &Object<'_>, before: usize, new: &Object<'_>,
 fn match_sections(
     old: &Object<'_>,
     new: &Object<'_>,
-    expected: &Expected,
+    expected: &ExpectedObject,
     rewritten_debug: bool,
 ) -> Result<(Vec<usize>, Vec<EmittedPart>)> {
     let mut all_parts = Vec::new();

@@ -13,7 +13,7 @@ use goblin::elf::section_header as sh;
 
 use super::elf::{contents, context, error, headers, string, symbols};
 use crate::error::{Error, Result, Stage};
-use crate::inputs::mapped::Mapped;
+use crate::inputs::mapped::MappedFile;
 
 const DT_NEEDED: u64 = 1;
 const DT_STRTAB: u64 = 5;
@@ -54,7 +54,7 @@ pub struct OutputFacts {
     pub init: Option<bool>,
     pub fini: Option<bool>,
     pub tls: bool,
-    bytes: Mapped,
+    bytes: MappedFile,
 }
 
 /// Read the linked file at `path`.
@@ -63,11 +63,11 @@ pub struct OutputFacts {
 /// Stage verify: the file can't be read, is no whole ELF64 executable or shared library, or is an executable
 /// without entry.
 pub fn output(path: &Path) -> Result<OutputFacts> {
-    let bytes = Mapped::open(path).map_err(|e| Error::io(Stage::Verify, path, "read", e))?;
+    let bytes = MappedFile::open(path).map_err(|e| Error::io(Stage::Verify, path, "read", e))?;
     read(bytes).map_err(|e| e.in_file(path.display().to_string()))
 }
 
-fn read(bytes: Mapped) -> Result<OutputFacts> {
+fn read(bytes: MappedFile) -> Result<OutputFacts> {
     let (header, _, _) = headers(&bytes)?;
     let offset = usize::try_from(header.e_phoff).unwrap_or(usize::MAX);
     let segments = ProgramHeader::parse(&bytes, offset, usize::from(header.e_phnum), context())

@@ -12,7 +12,7 @@ use crate::plan::{Action, ModulePlan};
 
 /// What the plan says of one module, in numbers of the original's ELF tables.
 #[derive(Debug, Clone, Default)]
-pub struct Expected {
+pub struct ExpectedObject {
     /// By ELF section index: planned to be dropped. Sections behind the end stay.
     pub dropped: Vec<bool>,
     /// By ELF symbol index: another definition prevails, so a reference may outlive this one.
@@ -27,7 +27,7 @@ pub struct Expected {
     pub(super) drops_empty_fdes: bool,
 }
 
-impl Expected {
+impl ExpectedObject {
     /// What a plan says. A section of several atoms is dropped if all of them are.
     pub fn new(summary: &ModuleSummary, plan: &ModulePlan) -> Self {
         let sections = summary.atoms.iter().map(|a| a.section).filter(|s| *s != Atom::NO_SECTION);
@@ -47,7 +47,7 @@ impl Expected {
         let several = |atoms: &&[Atom]| matches!(atoms, [first, _, ..] if first.kind == AtomKind::Code && is_dropped(first.section));
         let drops_functions =
             summary.atoms.chunk_by(|a, b| a.section == b.section).any(|atoms| several(&atoms));
-        Expected {
+        ExpectedObject {
             dropped,
             prevails_elsewhere: plan.prevails_elsewhere.clone(),
             parts: ExpectedParts::new(summary, plan),
@@ -78,7 +78,7 @@ pub(super) struct Pair<'a> {
     pub(super) parts: Vec<EmittedPart>,
     /// Code is in several parts, so that debug information is there in another form: [`debug`](super::debug) compares it.
     pub(super) rewritten_debug: bool,
-    pub(super) expected: &'a Expected,
+    pub(super) expected: &'a ExpectedObject,
 }
 
 impl Pair<'_> {

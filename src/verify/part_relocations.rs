@@ -20,7 +20,7 @@ const R_X86_64_PC32: u32 = 2;
 
 /// What a relocation must be in the emitted object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum ExpectedRelocation {
     /// Against the same symbol with the same addend.
     Same,
     /// Against the section symbol of this section of the emitted object.
@@ -33,14 +33,14 @@ pub(super) enum Wanted {
 
 impl Pair<'_> {
     /// What `entry`, a relocation of `section` of the original, must be now.
-    pub(super) fn wanted(&self, section: usize, entry: &RelocationEntry) -> Wanted {
+    pub(super) fn wanted(&self, section: usize, entry: &RelocationEntry) -> ExpectedRelocation {
         let table = self.expected.parts.table(section, entry.offset);
         if let Some((_, false)) = table {
-            return Wanted::Gone;
+            return ExpectedRelocation::Gone;
         }
         let Some(target) = self.parted_by_symbol(entry.symbol) else {
             let may = self.stub_of(entry.symbol).is_none_or(|_| self.may_name_stub(section, entry));
-            return if may { Wanted::Same } else { Wanted::Dangling };
+            return if may { ExpectedRelocation::Same } else { ExpectedRelocation::Dangling };
         };
         let exact = u64::try_from(entry.addend).ok();
         let code =
@@ -75,7 +75,7 @@ impl Pair<'_> {
                 _ => Some((atom, atom, atom)),
             })
         };
-        let Some((atom, first, last)) = place else { return Wanted::Dangling };
+        let Some((atom, first, last)) = place else { return ExpectedRelocation::Dangling };
         let part = if !alloc || self.old.is_unwind(section) {
             self.kept_at(target, atom)
         } else {
@@ -86,10 +86,11 @@ impl Pair<'_> {
             false => first < p.end && p.start <= last,
         };
         match part {
-            Some(part) if meant(&part) => {
-                Wanted::Part { section: part.new, addend: entry.addend.wrapping_sub(part.start as i64) }
-            }
-            _ => Wanted::Dangling,
+            Some(part) if meant(&part) => ExpectedRelocation::Part {
+                section: part.new,
+                addend: entry.addend.wrapping_sub(part.start as i64),
+            },
+            _ => ExpectedRelocation::Dangling,
         }
     }
 
@@ -118,9 +119,13 @@ impl Pair<'_> {
     ) -> bool {
         new.kind == old.kind
             && match self.wanted(section, old) {
-                Wanted::Same => new.addend == old.addend && symbols.agrees(self, old.symbol, new.symbol),
-                Wanted::Part { section, addend } => new.addend == addend && self.names(new.symbol, section),
-                Wanted::Gone | Wanted::Dangling => false,
+                ExpectedRelocation::Same => {
+                    new.addend == old.addend && symbols.agrees(self, old.symbol, new.symbol)
+                }
+                ExpectedRelocation::Part { section, addend } => {
+                    new.addend == addend && self.names(new.symbol, section)
+                }
+                ExpectedRelocation::Gone | ExpectedRelocation::Dangling => false,
             }
     }
 
@@ -152,7 +157,7 @@ impl Pair<'_> {
         let mut wanted: Vec<(RelocationEntry, Option<(usize, i64)>)> = old
             .iter()
             .filter(inside)
-            .filter(|e| self.wanted(part.old, e) != Wanted::Gone)
+            .filter(|e| self.wanted(part.old, e) != ExpectedRelocation::Gone)
             .map(|e| (*e, None))
             .collect();
         let resolved = &self.expected.parts.resolved;

@@ -13,7 +13,7 @@ use super::elf::{
     entries, is_debug,
 };
 use super::pair::Pair;
-use super::part_relocations::Wanted;
+use super::part_relocations::ExpectedRelocation;
 use super::parts::EmittedPart;
 use super::symbols::SymbolMap;
 use crate::error::{Error, Result};
@@ -122,7 +122,7 @@ fn check_section(
     let mut rest = new.iter();
     for entry in old {
         let next = rest.as_slice().first();
-        if pair.wanted(section, entry) == Wanted::Gone {
+        if pair.wanted(section, entry) == ExpectedRelocation::Gone {
             continue;
         }
         let same =

@@ -8,7 +8,9 @@ use std::process::Command;
 use goblin::elf::Elf;
 use summaries::{Definition, Granularity, extract, native};
 
-use super::{Expected, NameHash, OutputType, SymbolFacts, facts, missing, missing_error, object, output};
+use super::{
+    ExpectedObject, NameHash, OutputType, SymbolFacts, facts, missing, missing_error, object, output,
+};
 use crate::emit::object::rewrite;
 use crate::plan::{Action, ModulePlan};
 
@@ -35,7 +37,7 @@ fn compile(dir: &Path, compiler: &str, flags: &[&str]) -> Vec<u8> {
 }
 
 /// Original, emitted, expectation: `dead` and its table dropped.
-fn sample(compiler: &str, flags: &[&str]) -> (Vec<u8>, Vec<u8>, Expected) {
+fn sample(compiler: &str, flags: &[&str]) -> (Vec<u8>, Vec<u8>, ExpectedObject) {
     let dir = tempfile::tempdir().unwrap();
     let original = compile(dir.path(), compiler, flags);
     let summary = native::extract(&original);
@@ -46,7 +48,7 @@ fn sample(compiler: &str, flags: &[&str]) -> (Vec<u8>, Vec<u8>, Expected) {
     let atoms = summary.atoms.iter().map(|a| action(summary.name(a.name))).collect();
     let plan = ModulePlan { atoms, ..ModulePlan::default() };
     let emitted = rewrite(&original, &summary, &plan).unwrap();
-    let expected = Expected::new(&summary, &plan);
+    let expected = ExpectedObject::new(&summary, &plan);
     object("v.o", &original, &emitted, &expected).unwrap();
     (original, emitted, expected)
 }
@@ -155,7 +157,7 @@ fn short_jumps_are_relaxed_where_they_leave_a_part_and_nowhere_else() {
     let Definition::Atom(dead) = named(b"dead") else { unreachable!() };
     plan.atoms[dead.index()] = Action::Drop;
     let emitted = rewrite(&original, &summary, &plan).unwrap();
-    let expected = Expected::new(&summary, &plan);
+    let expected = ExpectedObject::new(&summary, &plan);
     object("j.o", &original, &emitted, &expected).unwrap();
     let file = Elf::parse(&emitted).unwrap();
     let parts: Vec<_> =
@@ -181,7 +183,7 @@ fn short_jumps_are_relaxed_where_they_leave_a_part_and_nowhere_else() {
 fn sections_that_should_have_gone_or_stayed_are_found() {
     let (original, emitted, expected) = sample("g++", &[]);
     assert!(object("v.o", &original, &original, &expected).is_err());
-    let nothing_dropped = Expected::default();
+    let nothing_dropped = ExpectedObject::default();
     let error = object("v.o", &original, &emitted, &nothing_dropped).unwrap_err();
     assert!(error.section.is_some() && error.file.as_deref() == Some("v.o"), "{error}");
     assert!(object("v.o", &original, &original, &nothing_dropped).is_ok());

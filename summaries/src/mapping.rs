@@ -15,11 +15,11 @@ pub(crate) struct Mapping {
     pub(crate) register: Register,
     /// Which argument that is, from 0.
     pub(crate) argument: usize,
-    says: Says,
+    says: PlaceCondition,
 }
 
 /// When an argument says where, or that a place is said.
-enum Says {
+enum PlaceCondition {
     /// If one of these bits is set.
     Bits(u64),
     /// If its low 32 bits are one of these.
@@ -30,8 +30,8 @@ impl Mapping {
     /// Whether a call with this constant for the argument leaves the place to the kernel, or maps and protects no memory at all.
     pub(crate) fn leaves_it_open(&self, argument: u64) -> bool {
         match self.says {
-            Says::Bits(bits) => argument & bits == 0,
-            Says::Values(values) => !values.contains(&(argument & 0xffff_ffff)),
+            PlaceCondition::Bits(bits) => argument & bits == 0,
+            PlaceCondition::Values(values) => !values.contains(&(argument & 0xffff_ffff)),
         }
     }
 }
@@ -42,11 +42,11 @@ const SYSTEM_CALLS: [u64; 5] = [9, 25, 30, 10, 329];
 
 /// `mmap(2)`, `shmat(2)`; `mremap(2)` takes a place if its flags have `MREMAP_FIXED`; `syscall(2)` is any of them, and more.
 const MAPPINGS: [Mapping; 5] = [
-    Mapping { name: b"mmap", register: RDI, argument: 0, says: Says::Bits(u64::MAX) },
-    Mapping { name: b"mmap64", register: RDI, argument: 0, says: Says::Bits(u64::MAX) },
-    Mapping { name: b"shmat", register: RSI, argument: 1, says: Says::Bits(u64::MAX) },
-    Mapping { name: b"syscall", register: RDI, argument: 0, says: Says::Values(SYSTEM_CALLS) },
-    Mapping { name: b"mremap", register: RCX, argument: 3, says: Says::Bits(2) },
+    Mapping { name: b"mmap", register: RDI, argument: 0, says: PlaceCondition::Bits(u64::MAX) },
+    Mapping { name: b"mmap64", register: RDI, argument: 0, says: PlaceCondition::Bits(u64::MAX) },
+    Mapping { name: b"shmat", register: RSI, argument: 1, says: PlaceCondition::Bits(u64::MAX) },
+    Mapping { name: b"syscall", register: RDI, argument: 0, says: PlaceCondition::Values(SYSTEM_CALLS) },
+    Mapping { name: b"mremap", register: RCX, argument: 3, says: PlaceCondition::Bits(2) },
 ];
 
 /// Count a module that is linked as it is, so that nobody looked at its calls, and that may call one of these.

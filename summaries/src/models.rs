@@ -59,9 +59,9 @@ pub enum Effect {
     /// Returns a node that links lead to from the argument, or the argument.
     ReturnsLinked { argument: Argument, fields: LinkFields },
     /// Stores an address into the memory at `to`, at `offset` bytes or, if `None`, somewhere in it.
-    Stores { what: Stored, to: Source, offset: Option<i64> },
+    Stores { what: StoredAddress, to: Source, offset: Option<i64> },
     /// Computes with numbers: returns what comes out, and stores it into the memory of the arguments `into` (a bit each).
-    Computes { with: Numbers, into: u8 },
+    Computes { with: NumericArguments, into: u8 },
     /// The library keeps it in memory of its own, from where the program may read it, and calls nothing there but what
     /// another effect says.
     Holds(Source),
@@ -96,12 +96,12 @@ pub enum Effect {
     /// The argument escapes to unknown code.
     Escapes(Argument),
     /// Calls an address with these arguments in its general registers, in order.
-    Calls { function: Source, arguments: [Passed; 3], returned: Returned },
+    Calls { function: Source, arguments: [PassedArgument; 3], returned: ReturnedValue },
 }
 
 /// Which arguments of a function are the numbers with which it computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Numbers {
+pub enum NumericArguments {
     /// The arguments in the registers xmm0 to xmm2.
     Vectors,
     /// Those on the stack (`long double`).
@@ -126,7 +126,7 @@ pub enum Source {
 
 /// An address that a modelled function stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stored {
+pub enum StoredAddress {
     /// Somewhere in the object that the argument points to.
     Within(Argument),
     /// So many bytes behind what the argument points to.
@@ -147,7 +147,7 @@ pub enum Stored {
 
 /// What happens to what a called function returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Returned {
+pub enum ReturnedValue {
     Dropped,
     /// The modelled function returns what comes back.
     Returned,
@@ -157,7 +157,7 @@ pub enum Returned {
 
 /// What a modelled function passes to a function that it calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Passed {
+pub enum PassedArgument {
     /// It is a number that is no address.
     Nothing,
     /// It is an argument of the modelled function.
@@ -174,7 +174,7 @@ pub enum Passed {
     Unknown,
 }
 
-/// The registers of [`Numbers::Vectors`]: no function that computes takes more.
+/// The registers of [`NumericArguments::Vectors`]: no function that computes takes more.
 pub const NUMBER_REGISTERS: [Register; 3] = [XMM0, XMM1, XMM2];
 
 #[derive(Debug, Clone, Default)]
@@ -203,7 +203,7 @@ struct ModelTable {
     functions: BTreeMap<String, String>,
     /// Variables; `library` is all that is known of any.
     #[serde(default)]
-    data: BTreeMap<String, Owned>,
+    data: BTreeMap<String, DataOwner>,
     /// Memory that is distinguished from the rest of the library's: by its name, all functions and variables that hand it out.
     #[serde(default)]
     memory: BTreeMap<String, Vec<String>>,
@@ -211,7 +211,7 @@ struct ModelTable {
 
 #[derive(serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Owned {
+enum DataOwner {
     Library,
 }
 
@@ -252,7 +252,7 @@ pub fn read(text: &str) -> Result<Library, ModelError> {
             effects.collect::<Option<Vec<Effect>>>().ok_or_else(|| wrong(format!("{name}: `{words}`")))?;
         functions.insert(name.clone(), Model { effects, memory: memory_of(name), numbers });
     }
-    let data = table.data.iter().map(|(name, Owned::Library)| (name.clone(), memory_of(name))).collect();
+    let data = table.data.iter().map(|(name, DataOwner::Library)| (name.clone(), memory_of(name))).collect();
     Ok(Library { functions, data, memory, soname: table.soname })
 }
 
@@ -271,8 +271,8 @@ mod tests {
         assert_eq!(libc.functions["memcpy"].effects, [copies, Effect::Returns { argument: 0, exact: true }]);
         let calls = Effect::Calls {
             function: Source::Argument(3),
-            arguments: [Passed::Within(0), Passed::Within(0), Passed::Nothing],
-            returned: Returned::Dropped,
+            arguments: [PassedArgument::Within(0), PassedArgument::Within(0), PassedArgument::Nothing],
+            returned: ReturnedValue::Dropped,
         };
         assert!(libc.functions["qsort"].effects.contains(&calls));
         let memory = |name: &str| libc.functions[name].memory;
@@ -328,7 +328,7 @@ mod tests {
         assert!(!model("memcpy").may_allocate());
         let stores = |name: &str, argument| {
             let to = Source::Argument(argument);
-            model(name).effects.contains(&Effect::Stores { what: Stored::Number, to, offset: None })
+            model(name).effects.contains(&Effect::Stores { what: StoredAddress::Number, to, offset: None })
         };
         for (name, argument) in
             [("stat", 1), ("fstat64", 1), ("__xstat", 2), ("strftime", 0), ("sigaddset", 0), ("sigaction", 2)]
@@ -367,10 +367,10 @@ mod tests {
         let words = "calls field -8 of 1 with 0, unknown and keeps it; stores fresh to 2 at 16";
         let calls = Effect::Calls {
             function: Source::Field { offset: -8, of: 1 },
-            arguments: [Passed::Argument(0), Passed::Unknown, Passed::Nothing],
-            returned: Returned::Kept,
+            arguments: [PassedArgument::Argument(0), PassedArgument::Unknown, PassedArgument::Nothing],
+            returned: ReturnedValue::Kept,
         };
-        let stores = Effect::Stores { what: Stored::Fresh, to: Source::Argument(2), offset: Some(16) };
+        let stores = Effect::Stores { what: StoredAddress::Fresh, to: Source::Argument(2), offset: Some(16) };
         assert_eq!(table(&format!("f = \"{words}\"")).unwrap().functions["f"].effects, [calls, stores]);
     }
 }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use summaries::models::{Effect, Library, Model, Passed, Source, Stored, builtin};
+use summaries::models::{Effect, Library, Model, PassedArgument, Source, StoredAddress, builtin};
 
 use crate::run::{Job, Session};
 use crate::tools;
@@ -99,12 +99,13 @@ fn may_store(model: &Model, call: &Call, object: usize, what: Place) -> bool {
     model.effects.iter().any(|effect| match effect {
         Effect::Stores { what: stored, to: Source::Argument(to), .. } if call.is(*to, object) => {
             match (stored, what) {
-                (Stored::Within(n) | Stored::Place { argument: n, .. }, Place::Object(k, _)) => {
-                    call.is(*n, k)
-                }
-                (Stored::Contents(n), Place::Object(..)) => call.has_object(*n),
-                (Stored::Held | Stored::Unknown, _) => true,
-                (Stored::Fresh | Stored::Library, Place::Other) => true,
+                (
+                    StoredAddress::Within(n) | StoredAddress::Place { argument: n, .. },
+                    Place::Object(k, _),
+                ) => call.is(*n, k),
+                (StoredAddress::Contents(n), Place::Object(..)) => call.has_object(*n),
+                (StoredAddress::Held | StoredAddress::Unknown, _) => true,
+                (StoredAddress::Fresh | StoredAddress::Library, Place::Other) => true,
                 _ => false,
             }
         }
@@ -120,10 +121,10 @@ fn may_call(model: &Model, call: &Call, passed: &[Place]) -> bool {
         let Effect::Calls { function: Source::Argument(_), arguments, .. } = effect else { return false };
         arguments.iter().zip(passed).all(|(word, place)| match (word, place) {
             (_, Place::None) => true,
-            (Passed::Argument(n), Place::Object(k, start)) => call.is(*n, *k) && *start,
-            (Passed::Within(n), Place::Object(k, _)) => call.is(*n, *k),
-            (Passed::Contents(_) | Passed::Unknown, _) => true,
-            (Passed::Library, Place::Other) => true,
+            (PassedArgument::Argument(n), Place::Object(k, start)) => call.is(*n, *k) && *start,
+            (PassedArgument::Within(n), Place::Object(k, _)) => call.is(*n, *k),
+            (PassedArgument::Contents(_) | PassedArgument::Unknown, _) => true,
+            (PassedArgument::Library, Place::Other) => true,
             _ => false,
         })
     })

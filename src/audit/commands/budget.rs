@@ -6,27 +6,27 @@
 
 use toml::{Table as Toml, Value};
 
-use crate::audit::attribute::{AttributedSize, By, Item, ItemNames, items, sums};
+use crate::audit::attribute::{AttributedSize, GroupBy, Item, ItemNames, items, sums};
 use crate::audit::find::{find, is_called, is_module};
 use crate::audit::model::{AuditedModule, Model};
 use crate::audit::table::{Answer, Cell, Table, count};
 use crate::error::{Error, Result, Stage};
 use crate::inputs::glob::Glob;
 
-const TABLES: [(&str, By); 6] = [
-    ("category", By::Category),
-    ("section", By::Section),
-    ("module", By::Module),
-    ("archive", By::Archive),
-    ("namespace", By::Namespace),
-    ("symbol", By::Symbol),
+const TABLES: [(&str, GroupBy); 6] = [
+    ("category", GroupBy::Category),
+    ("section", GroupBy::Section),
+    ("module", GroupBy::Module),
+    ("archive", GroupBy::Archive),
+    ("namespace", GroupBy::Namespace),
+    ("symbol", GroupBy::Symbol),
 ];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum BudgetScope {
     Total,
     Bss,
-    Named(&'static str, By, String),
+    Named(&'static str, GroupBy, String),
 }
 
 /// The limits, in the order of the tables above and of their names.
@@ -173,9 +173,9 @@ fn ends(module: &AuditedModule<'_>) -> Vec<String> {
 }
 
 /// Bytes of what has a name or matches a pattern; `None` if nothing does.
-fn named(model: &Model<'_>, items: &[Item], by: By, name: &str) -> Option<i64> {
+fn named(model: &Model<'_>, items: &[Item], by: GroupBy, name: &str) -> Option<i64> {
     let glob = Glob::new(name);
-    if by == By::Symbol {
+    if by == GroupBy::Symbol {
         let atoms = find(model, name).ok()?;
         let of = |i: &&Item| i.atom.is_some_and(|a| atoms.binary_search(&a).is_ok());
         let shown = ItemNames::new(model, by, 1);
@@ -192,10 +192,10 @@ fn named(model: &Model<'_>, items: &[Item], by: By, name: &str) -> Option<i64> {
         return Some(found.map(|i| i.bytes).sum());
     }
     // A namespace is as deep as it is written.
-    let depth = if by == By::Namespace { name.split("::").count() } else { 1 };
+    let depth = if by == GroupBy::Namespace { name.split("::").count() } else { 1 };
     let all = sums(model, items, by, depth);
     let module = |s: &AttributedSize| {
-        s.module.filter(|_| by == By::Module).and_then(|m| model.modules.get(m as usize))
+        s.module.filter(|_| by == GroupBy::Module).and_then(|m| model.modules.get(m as usize))
     };
     let literally = |s: &&AttributedSize| s.name == name || module(s).is_some_and(|m| is_module(m, name));
     let by_pattern = |s: &&AttributedSize| {
@@ -258,8 +258,8 @@ mod tests {
         let expected = [
             (BudgetScope::Total, 1000),
             (BudgetScope::Bss, 1),
-            (named("section", By::Section, ".text"), 3),
-            (named("symbol", By::Symbol, "x"), 2),
+            (named("section", GroupBy::Section, ".text"), 3),
+            (named("symbol", GroupBy::Symbol, "x"), 2),
         ];
         assert_eq!(found, expected);
         let says = |text: &str, what: &str| {

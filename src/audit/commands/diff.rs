@@ -1,16 +1,16 @@
 //! `audit diff`: what two links differ in, by name. The differences add up to that of the files, which is checked.
 
 use crate::audit::args::{ROWS, Request, rows};
-use crate::audit::attribute::{AttributedSize, By, items, sums};
-use crate::audit::matching::{self, Matched};
+use crate::audit::attribute::{AttributedSize, GroupBy, items, sums};
+use crate::audit::matching::{self, FileMatching};
 use crate::audit::model::{AuditedModule, Model};
 use crate::audit::table::{Answer, Cell, Table, count};
 use crate::error::{Error, Result, Stage};
 
 /// What is of one module or archive in both links is one thing: its number there, by position; see [`matching`].
 struct MatchedFiles {
-    modules: Matched,
-    archives: Matched,
+    modules: FileMatching,
+    archives: FileMatching,
 }
 
 impl MatchedFiles {
@@ -45,18 +45,20 @@ fn named(
     let items = items(model, request.bss)?;
     let list = sums(model, &items, request.by, request.depth.unwrap_or(1));
     let side =
-        |matched: &Matched, at: usize| if is_old { &matched.old } else { &matched.new }.get(at).copied();
+        |matched: &FileMatching, at: usize| if is_old { &matched.old } else { &matched.new }.get(at).copied();
     let archives = archives(model);
     let of = |sum: &AttributedSize| match request.by {
-        By::Symbol => (sum.name.clone(), sum.module.and_then(|m| side(&files.modules, m as usize))),
-        By::Module => match sum.module.and_then(|m| side(&files.modules, m as usize)) {
+        GroupBy::Symbol => (sum.name.clone(), sum.module.and_then(|m| side(&files.modules, m as usize))),
+        GroupBy::Module => match sum.module.and_then(|m| side(&files.modules, m as usize)) {
             Some(file) => (String::new(), Some(file)),
             None => (sum.name.clone(), None),
         },
-        By::Archive => match archives.binary_search(&sum.name).ok().and_then(|a| side(&files.archives, a)) {
-            Some(file) => (String::new(), Some(file)),
-            None => (sum.name.clone(), None),
-        },
+        GroupBy::Archive => {
+            match archives.binary_search(&sum.name).ok().and_then(|a| side(&files.archives, a)) {
+                Some(file) => (String::new(), Some(file)),
+                None => (sum.name.clone(), None),
+            }
+        }
         _ => (sum.name.clone(), None),
     };
     let mut found: Vec<NamedBytes> = Vec::with_capacity(list.len());
@@ -99,7 +101,7 @@ pub(crate) fn answer(old: &Model<'_>, new: &Model<'_>, request: &Request) -> Res
         let bytes = |row: &Option<NamedBytes>| row.as_ref().map_or(0, |r| r.2);
         let (from, to) = (bytes(&left), bytes(&right));
         let Some((name, file, _)) = left.or(right) else { continue };
-        let names = if request.by == By::Archive { &files.archives.names } else { &files.modules.names };
+        let names = if request.by == GroupBy::Archive { &files.archives.names } else { &files.modules.names };
         let file = file.and_then(|f| names.get(f as usize).cloned()).unwrap_or_default();
         changes.push(if name.is_empty() { (file, String::new(), from, to) } else { (name, file, from, to) });
     }
@@ -127,8 +129,8 @@ fn table(
     models: [&Model<'_>; 2],
     request: &Request,
 ) -> Answer {
-    let by_symbol = request.by == By::Symbol;
-    let column = By::ALL.iter().find(|b| b.1 == request.by).map_or("name", |b| b.0);
+    let by_symbol = request.by == GroupBy::Symbol;
+    let column = GroupBy::ALL.iter().find(|b| b.1 == request.by).map_or("name", |b| b.0);
     let mut columns = vec!["change", "old", "new", "what", column];
     columns.extend(by_symbol.then_some("module"));
     let mut table = Table::new("diff", "", &columns);

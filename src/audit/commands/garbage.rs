@@ -2,7 +2,7 @@
 //! included: what never was in an output has no bytes there.
 
 use crate::audit::args::{ROWS, Request, rows};
-use crate::audit::attribute::{By, Item, divide, sums};
+use crate::audit::attribute::{GroupBy, Item, divide, sums};
 use crate::audit::model::{Atom, AtomState, Model};
 use crate::audit::table::{Answer, Cell, Format, Table, count};
 
@@ -51,16 +51,16 @@ pub(crate) fn answer(model: &Model<'_>, request: &Request) -> Answer {
     }
     let duplicates = by_reason.first().map_or(0, |r| r.0);
     let total = by_reason.iter().map(|r| r.0).sum::<u64>() - duplicates;
-    let column = By::ALL.iter().find(|b| b.1 == request.by).map_or("name", |b| b.0);
+    let column = GroupBy::ALL.iter().find(|b| b.1 == request.by).map_or("name", |b| b.0);
     let mut columns = vec!["bytes", "atoms", column];
-    columns.extend((request.by == By::Symbol).then_some("in"));
+    columns.extend((request.by == GroupBy::Symbol).then_some("in"));
     let mut table = Table::new("garbage", "the largest", &columns);
     for sum in sums(model, &items, request.by, request.depth.unwrap_or(1)) {
         let module = sum.module.and_then(|m| model.modules.get(m as usize));
         let module = module.map(|m| m.short()).unwrap_or_default();
         let mut row =
             vec![Cell::Number(sum.bytes.unsigned_abs()), Cell::Number(sum.atoms), Cell::Text(sum.name)];
-        row.extend((request.by == By::Symbol).then_some(Cell::Text(module)));
+        row.extend((request.by == GroupBy::Symbol).then_some(Cell::Text(module)));
         table.row(row);
     }
     table.limit(rows(request, ROWS));

@@ -1,7 +1,7 @@
 //! `audit top`: what the bytes of the linked file are, the largest first. The lines add up to the length of the file.
 
 use crate::audit::args::{ROWS, Request, rows};
-use crate::audit::attribute::{AttributedSize, By, items, sums};
+use crate::audit::attribute::{AttributedSize, GroupBy, items, sums};
 use crate::audit::model::Model;
 use crate::audit::table::{Answer, Cell, Table, count};
 use crate::error::Result;
@@ -14,7 +14,7 @@ pub(crate) fn answer(model: &Model<'_>, request: &Request) -> Result<Answer> {
     let items = items(model, request.bss)?;
     let total = items.iter().map(|i| i.bytes).sum::<i64>();
     let mut table = match request.by {
-        By::Section => sections(model, request, total),
+        GroupBy::Section => sections(model, request, total),
         by => grouped(model, &sums(model, &items, by, request.depth.unwrap_or(1)), by, total),
     };
     table.limit(rows(request, ROWS));
@@ -47,9 +47,9 @@ pub(crate) fn answer(model: &Model<'_>, request: &Request) -> Result<Answer> {
     Ok(answer)
 }
 
-fn grouped(model: &Model<'_>, sums: &[AttributedSize], by: By, total: i64) -> Table {
-    let column = By::ALL.iter().find(|b| b.1 == by).map_or("name", |b| b.0);
-    let by_symbol = by == By::Symbol;
+fn grouped(model: &Model<'_>, sums: &[AttributedSize], by: GroupBy, total: i64) -> Table {
+    let column = GroupBy::ALL.iter().find(|b| b.1 == by).map_or("name", |b| b.0);
+    let by_symbol = by == GroupBy::Symbol;
     let mut columns = vec!["bytes", "%"];
     columns.extend(if by_symbol { [column, "module"] } else { ["atoms", column] });
     let mut table = Table::new("top", "", &columns);

@@ -19,14 +19,14 @@ const PATH: [&str; 3] = ["reference", "place", "to"];
 const PATHS: [&str; 4] = ["path", "reference", "place", "to"];
 
 /// A graph with one more node behind all that is asked about.
-struct Question<'m, 'a> {
+struct QueryGraph<'m, 'a> {
     model: &'m Model<'a>,
     graph: Graph,
     to: u32,
     weights: Vec<u64>,
 }
 
-impl<'m, 'a> Question<'m, 'a> {
+impl<'m, 'a> QueryGraph<'m, 'a> {
     /// What leads from `from` (empty: from the roots) to `to`. What `stays` is held by the root besides.
     fn new(model: &'m Model<'a>, from: &[u32], to: &[u32], stays: &[u32]) -> Self {
         let whole = model.graph_with_imports();
@@ -40,7 +40,7 @@ impl<'m, 'a> Question<'m, 'a> {
         arcs.extend(from.iter().chain(stays).map(|a| (ROOT, Model::node(*a), NONE)));
         arcs.extend(to.iter().map(|a| (Model::node(*a), behind, NONE)));
         let graph = Graph::new(whole.nodes() + 1, arcs.iter().copied());
-        Question { model, graph, to: behind, weights: weights(model) }
+        QueryGraph { model, graph, to: behind, weights: weights(model) }
     }
 
     /// (bytes, atoms) that go with these edges, and which, the largest first.
@@ -142,7 +142,7 @@ pub(crate) fn why(model: &Model<'_>, name: &str, request: &Request) -> Result<An
     let stays: Vec<u32> = mains.filter(|(_, k)| k.0 || k.1).map(|(a, _)| a as u32).collect();
     let is_other = |a: &u32| is_live(a) && targets.binary_search(a).is_err();
     let stays: Vec<u32> = stays.into_iter().filter(is_other).collect();
-    let question = Question::new(model, &[], &targets, &stays);
+    let question = QueryGraph::new(model, &[], &targets, &stays);
     let is_target = |node: u32| Model::atom_of(node).is_some_and(|a| targets.binary_search(&a).is_ok());
     let mut path = Table::new("path", "a shortest path", &PATH);
     let shortest =
@@ -151,7 +151,7 @@ pub(crate) fn why(model: &Model<'_>, name: &str, request: &Request) -> Result<An
 
     let direct = |from: u32, to: u32, number: u32| is_target(to) && !is_target(from) && number != NONE;
     // What goes is counted with nothing that stays by itself, as `dominators` does.
-    let (bytes, atoms) = Question::new(model, &[], &targets, &[]).goes(direct);
+    let (bytes, atoms) = QueryGraph::new(model, &[], &targets, &[]).goes(direct);
     let edges = (0..question.to).flat_map(|n| question.graph.out(n).map(move |e| (n, e.0, e.1)));
     let edges: Vec<NumberedEdge> = edges.filter(|a| direct(a.0, a.1, a.2)).collect();
     let holders = edges.len() as u64;
@@ -171,7 +171,7 @@ pub(crate) fn why(model: &Model<'_>, name: &str, request: &Request) -> Result<An
     Ok(answer)
 }
 
-fn cut_of(question: &Question<'_, '_>, request: &Request, answer: &mut Answer) {
+fn cut_of(question: &QueryGraph<'_, '_>, request: &Request, answer: &mut Answer) {
     let model = question.model;
     let Some(found) = cut(&question.graph, question.to, |_, _, number| model.may_go(number)) else {
         answer.facts.push(("cut", serde_json::Value::Null));
@@ -273,7 +273,7 @@ fn describe(model: &Model<'_>, found: &[u32], answer: &mut Answer) {
 /// Nothing has one of the names.
 pub(crate) fn paths(model: &Model<'_>, from: &str, to: &str, request: &Request) -> Result<Answer> {
     let (sources, targets) = (find(model, from)?, find_or_import(model, to)?);
-    let question = Question::new(model, &sources, &targets, &[]);
+    let question = QueryGraph::new(model, &sources, &targets, &[]);
     let mut answer = Answer::default();
     let mut table = Table::new("paths", "", &PATHS);
     let Some(shortest) = question.graph.shortest(ROOT, question.to, |_, _, _| true) else {

@@ -16,7 +16,7 @@ pub(crate) struct Dominators {
 }
 
 /// Tables by number in depth-first order, from 0, the root.
-struct Numbered {
+struct DepthFirstNumbering {
     /// The elements are nodes, by their numbers.
     vertex: Vec<u32>,
     /// The elements are numbers of the parents, by number.
@@ -35,9 +35,9 @@ fn set(list: &mut [u32], at: u32, value: u32) {
     }
 }
 
-fn depth_first(graph: &Graph) -> Numbered {
+fn depth_first(graph: &Graph) -> DepthFirstNumbering {
     let nodes = graph.nodes();
-    let mut found = Numbered { vertex: Vec::new(), parent: Vec::new(), number: vec![NONE; nodes] };
+    let mut found = DepthFirstNumbering { vertex: Vec::new(), parent: Vec::new(), number: vec![NONE; nodes] };
     // A node may be pushed by several parents; the last one that pushed it before it is taken is its parent, as if by recursion.
     let mut work = vec![(ROOT, NONE)];
     while let Some((node, parent)) = work.pop() {

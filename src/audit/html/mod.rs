@@ -14,7 +14,7 @@ use crate::error::{Error, Result, Stage};
 use crate::report::graph::HOLDS;
 
 use self::imports::Imports;
-use super::attribute::{By, ItemNames, items, symbol};
+use super::attribute::{GroupBy, ItemNames, items, symbol};
 use super::commands::dominators::weights;
 use super::graph::{NONE, ROOT, dominators::Dominators};
 use super::matching;
@@ -36,7 +36,7 @@ struct Page {
     size: u64,
     /// Bytes of input that are kept: what the root of the dominators retains.
     kept: u64,
-    old: Option<Old>,
+    old: Option<OldReport>,
     /// Each is the pair of archive and name.
     modules: Vec<(i64, u32)>,
     /// Each is the pair of name and category.
@@ -50,7 +50,7 @@ struct Page {
 }
 
 #[derive(Serialize)]
-struct Old {
+struct OldReport {
     report: u32,
     size: u64,
 }
@@ -123,7 +123,7 @@ struct Row {
 /// The items by key, each key once.
 fn rows(model: &Model<'_>, numbers: &[u32]) -> Result<Vec<Row>> {
     let (names, spaces) =
-        (ItemNames::new(model, By::Symbol, 1), ItemNames::new(model, By::Namespace, usize::MAX));
+        (ItemNames::new(model, GroupBy::Symbol, 1), ItemNames::new(model, GroupBy::Namespace, usize::MAX));
     let mut rows: Vec<Row> = Vec::new();
     for item in items(model, false)? {
         let atom = item.atom.and_then(|a| model.atoms.get(a as usize));
@@ -153,7 +153,7 @@ fn rows(model: &Model<'_>, numbers: &[u32]) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-struct Maker<'m, 'a> {
+struct PageBuilder<'m, 'a> {
     model: &'m Model<'a>,
     strings: Strings,
     /// Those of the new report, then those that only the old one has.
@@ -164,7 +164,7 @@ struct Maker<'m, 'a> {
     live: Vec<u32>,
 }
 
-impl Maker<'_, '_> {
+impl PageBuilder<'_, '_> {
     /// Number the modules of a report, of which `numbers` says which are known.
     fn modules(&mut self, model: &Model<'_>, numbers: &[u32]) {
         for (module, number) in model.modules.iter().zip(numbers) {
@@ -285,7 +285,7 @@ pub(super) fn page(model: &Model<'_>, old: Option<&Model<'_>>) -> Result<String>
         next - 1
     };
     let live = model.atoms.iter().map(number).collect();
-    let mut maker = Maker {
+    let mut maker = PageBuilder {
         model,
         strings: Strings::default(),
         modules: Vec::new(),
@@ -308,7 +308,7 @@ pub(super) fn page(model: &Model<'_>, old: Option<&Model<'_>>) -> Result<String>
     maker.strings = strings;
     let pruned = if model.report.pruned { "" } else { ", linked from the originals" };
     let how = format!("{}, level {}{pruned}", model.report.linker.dialect, model.report.level);
-    let old = old.map(|m| Old { report: maker.strings.of(&m.path), size: m.file_size.unwrap_or(0) });
+    let old = old.map(|m| OldReport { report: maker.strings.of(&m.path), size: m.file_size.unwrap_or(0) });
     let page = Page {
         output: maker.strings.of(&model.report.output),
         how: maker.strings.of(&how),

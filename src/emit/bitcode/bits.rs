@@ -17,12 +17,12 @@ pub(super) struct Bits {
 /// A block that is open: where its length stands, in bytes.
 #[derive(Debug)]
 #[must_use]
-pub(super) struct Open {
+pub(super) struct OpenBlock {
     length_at: usize,
     width: u32,
 }
 
-impl Open {
+impl OpenBlock {
     /// Of abbreviation ids in the block, in bits.
     pub(super) fn width(&self) -> u32 {
         self.width
@@ -91,19 +91,19 @@ impl Bits {
     }
 
     /// Begin a block in one whose abbreviation ids have `outer` bits; its own will have `width`.
-    pub(super) fn enter(&mut self, outer: u32, block: u32, width: u32) -> Open {
+    pub(super) fn enter(&mut self, outer: u32, block: u32, width: u32) -> OpenBlock {
         self.fixed(id::ENTER_SUBBLOCK, outer);
         self.vbr(u64::from(block), 8);
         self.vbr(u64::from(width), 4);
         self.align32();
         let length_at = self.bytes.len();
         self.fixed(0, 32);
-        Open { length_at, width }
+        OpenBlock { length_at, width }
     }
 
     /// End a block; `false` if it is longer than its length can say.
     #[must_use]
-    pub(super) fn leave(&mut self, open: &Open) -> bool {
+    pub(super) fn leave(&mut self, open: &OpenBlock) -> bool {
         self.fixed(id::END_BLOCK, open.width);
         self.align32();
         self.set_length(open)
@@ -111,7 +111,7 @@ impl Bits {
 
     /// Write the length of a block whose end stands here already; `false` if it is too long.
     #[must_use]
-    pub(super) fn set_length(&mut self, open: &Open) -> bool {
+    pub(super) fn set_length(&mut self, open: &OpenBlock) -> bool {
         let words = (self.bytes.len() - open.length_at - 4) / 4;
         u32::try_from(words).is_ok_and(|words| self.patch(open.length_at as u64 * 8, words))
     }

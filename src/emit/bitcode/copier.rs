@@ -5,29 +5,29 @@
 
 use summaries::bitcode::stream::{Event, Stream};
 
-use super::bits::{Bits, Open};
+use super::bits::{Bits, OpenBlock};
 use super::error::{RewriteError, Unsupported};
 
 /// Reads one bitstream and writes another.
 #[derive(Debug)]
-pub(super) struct Copier<'a> {
+pub(super) struct BitstreamCopier<'a> {
     bytes: &'a [u8],
     stream: Stream<'a>,
     pub(super) out: Bits,
     /// What of the source is in `out` or left out, in bits.
     done: u64,
-    open: Vec<Open>,
+    open: Vec<OpenBlock>,
 }
 
 type Result<T> = std::result::Result<T, RewriteError>;
 
-impl<'a> Copier<'a> {
+impl<'a> BitstreamCopier<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Result<Self> {
         let stream = Stream::new(bytes)?;
         let mut out = Bits::default();
         let done = stream.at();
         out.copy(bytes, 0, done);
-        Ok(Copier { bytes, stream, out, done, open: Vec::new() })
+        Ok(BitstreamCopier { bytes, stream, out, done, open: Vec::new() })
     }
 
     /// The next event, which has to be taken by one of the methods below, but for a record that stays.
@@ -72,7 +72,7 @@ impl<'a> Copier<'a> {
 
     /// The width of abbreviation ids in the block that is being written.
     fn width(&self) -> u32 {
-        self.open.last().map_or(2, Open::width)
+        self.open.last().map_or(2, OpenBlock::width)
     }
 
     /// Write the header of the block that has begun; gives where, in bits of the output.

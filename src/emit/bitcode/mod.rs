@@ -31,7 +31,7 @@ use summaries::bitcode::codes::block;
 use summaries::bitcode::stream::Event;
 use summaries::bitcode::symbols::ValueAt;
 
-use copier::Copier;
+use copier::BitstreamCopier;
 use names::ValueNames;
 
 /// The bitcode of a survey with `actions` applied; raw, whether it was wrapped or not.
@@ -49,7 +49,7 @@ pub fn rewrite(
         fates.push(module::fates(survey, number as u32, of_file, actions)?);
     }
     let mut modules = survey.file().modules.iter().zip(&survey.types).zip(&fates).enumerate();
-    let mut copier = Copier::new(survey.stream)?;
+    let mut copier = BitstreamCopier::new(survey.stream)?;
     // Places of functions count from the identification before the module; in the source and in what is written.
     let mut base = None;
     let mut strtabs = survey.strtabs.iter().map(|old| ValueNames::new(old));

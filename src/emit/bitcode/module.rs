@@ -8,7 +8,7 @@ use summaries::bitcode::module::{Module, ValueKind};
 use summaries::bitcode::stream::Event;
 use summaries::bitcode::symbols::ValueAt;
 
-use super::copier::Copier;
+use super::copier::BitstreamCopier;
 use super::error::{RewriteError, Unsupported};
 use super::fate::ValueFate;
 use super::names::ValueNames;
@@ -61,7 +61,7 @@ pub(super) struct SourceModule<'c, 'a> {
 
 /// A module, whose block has been opened.
 pub(super) struct Rewriter<'c, 'a> {
-    copier: &'c mut Copier<'a>,
+    copier: &'c mut BitstreamCopier<'a>,
     of: SourceModule<'c, 'a>,
     names: &'c mut ValueNames<'a>,
     stub_types: Option<StubTypes>,
@@ -79,7 +79,7 @@ pub(super) struct Rewriter<'c, 'a> {
 
 impl<'c, 'a> Rewriter<'c, 'a> {
     pub(super) fn new(
-        copier: &'c mut Copier<'a>,
+        copier: &'c mut BitstreamCopier<'a>,
         of: SourceModule<'c, 'a>,
         names: &'c mut ValueNames<'a>,
         base: (u64, u64),

@@ -10,7 +10,7 @@ use summaries::bitcode::codes::summary as code;
 use summaries::bitcode::stream::Event;
 use summaries::bitcode::symbols::ValueAt;
 
-use super::copier::Copier;
+use super::copier::BitstreamCopier;
 use super::error::{RewriteError, Unsupported};
 use super::fate::ValueFate;
 
@@ -73,7 +73,7 @@ pub(super) fn fates(
 
 /// Rewrite the block that has just been opened, to its end. `functions` as [`fates`] gives them.
 pub(super) fn rewrite(
-    copier: &mut Copier<'_>,
+    copier: &mut BitstreamCopier<'_>,
     functions: Vec<ValueFate>,
     action: &impl Fn(u32) -> ValueFate,
 ) -> Result<(), RewriteError> {
@@ -113,7 +113,7 @@ pub(super) fn rewrite(
 }
 
 /// The vtables of a type: a name in two operands, then pairs of an address point and a value id.
-fn type_id(copier: &mut Copier<'_>, action: &impl Fn(u32) -> ValueFate) {
+fn type_id(copier: &mut BitstreamCopier<'_>, action: &impl Fn(u32) -> ValueFate) {
     let ops = copier.operands();
     let (name, pairs) = ops.split_at_checked(2).unwrap_or((ops, &[]));
     let goes = |pair: &&[u64]| {

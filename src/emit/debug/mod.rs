@@ -288,7 +288,7 @@ fn write(
     }
     let (drafts, offsets): (Vec<SectionDraft>, Vec<OffsetMap>) = rewritten.into_iter().unzip();
     let sections_of: Vec<usize> = drafts.iter().map(|draft| draft.index).collect();
-    let maps = Maps::new(input, &sections_of, &offsets)?;
+    let maps = SectionOffsetMaps::new(input, &sections_of, &offsets)?;
     let mut abbreviations = sections.abbreviations.as_ref().map(|a| a.raw.to_vec()).unwrap_or_default();
     for mut units in sections.units {
         let relocations = maps.apply(input, std::mem::take(&mut units.relocations).into_owned())?;
@@ -361,12 +361,12 @@ fn fill(bytes: &mut [u8], start: u64, size: u64, value: u8) -> Result<()> {
 }
 
 /// The rewritten sections by their section symbols, which offsets into them are relocated against.
-struct Maps<'m> {
+struct SectionOffsetMaps<'m> {
     /// The elements are indexed by symbol.
     maps: Vec<(u32, usize, &'m OffsetMap)>,
 }
 
-impl<'m> Maps<'m> {
+impl<'m> SectionOffsetMaps<'m> {
     fn new(input: &Input<'_>, sections: &[usize], offsets: &'m [OffsetMap]) -> Result<Self> {
         let mut maps = Vec::new();
         for (i, symbol) in input.symbols.iter().enumerate() {
@@ -379,7 +379,7 @@ impl<'m> Maps<'m> {
                 maps.push((i as u32, section, map));
             }
         }
-        Ok(Maps { maps })
+        Ok(SectionOffsetMaps { maps })
     }
 
     /// Let offsets into rewritten sections be those of the new contents.

@@ -57,7 +57,7 @@ fn all_is_listed_but_what_is_only_called() {
     ] {
         let (object, summary, plan) = compiled(&shop, flags);
         let new = rewrite(&object, &summary, &plan).unwrap();
-        verify::object("a.o", &object, &new, &verify::Expected::new(&summary, &plan)).unwrap();
+        verify::object("a.o", &object, &new, &verify::ExpectedObject::new(&summary, &plan)).unwrap();
         let names = listed(&shop, &new);
         for name in ["kept", "self", "pointer", "constant", "compared"] {
             assert!(names.contains(name), "{flags:?} {name}: {names:?}");
@@ -78,8 +78,12 @@ fn all_is_listed_but_what_is_only_called() {
         // Nothing without a table is as it was.
         let without = ModulePlan { addresses: None, ..plan };
         let same = rewrite(&object, &summary, &without).unwrap();
-        assert!(verify::object("a.o", &object, &same, &verify::Expected::new(&summary, &without)).is_ok());
-        assert!(verify::object("a.o", &object, &new, &verify::Expected::new(&summary, &without)).is_err());
+        assert!(
+            verify::object("a.o", &object, &same, &verify::ExpectedObject::new(&summary, &without)).is_ok()
+        );
+        assert!(
+            verify::object("a.o", &object, &new, &verify::ExpectedObject::new(&summary, &without)).is_err()
+        );
     }
 }
 
@@ -103,7 +107,7 @@ fn verification_refuses_a_table_that_leaves_too_much_out() {
     let flags = ["-O2", "-fPIE", "-ffunction-sections", "-fdata-sections"];
     let (object, summary, plan) = compiled(&shop, &flags);
     let good = rewrite(&object, &summary, &plan).unwrap();
-    let expected = verify::Expected::new(&summary, &plan);
+    let expected = verify::ExpectedObject::new(&summary, &plan);
     verify::object("a.o", &object, &good, &expected).unwrap();
     let range = summaries::native::find_section(&good, b".llvm_addrsig").unwrap();
     // Every entry is a byte here; another one instead of it leaves it out.
@@ -143,13 +147,13 @@ fn verification_refuses_a_table_that_leaves_too_much_out() {
         let atom = summary.atoms.iter().position(|a| summary.name(a.name) == name.as_bytes()).unwrap();
         wrong.addresses.as_mut().unwrap().foldable[atom] = true;
         let bad = rewrite(&object, &summary, &wrong).unwrap();
-        let outcome = verify::object("a.o", &object, &bad, &verify::Expected::new(&summary, &wrong));
+        let outcome = verify::object("a.o", &object, &bad, &verify::ExpectedObject::new(&summary, &wrong));
         assert!(outcome.is_err(), "{name}");
     }
     let mut wrong = plan.clone();
     wrong.addresses.as_mut().unwrap().mentioned.fill(false);
     let bad = rewrite(&object, &summary, &wrong).unwrap();
-    assert!(verify::object("a.o", &object, &bad, &verify::Expected::new(&summary, &wrong)).is_err());
+    assert!(verify::object("a.o", &object, &bad, &verify::ExpectedObject::new(&summary, &wrong)).is_err());
     // No table at all.
     assert!(verify::object("a.o", &object, &object, &expected).is_err());
 }

@@ -88,7 +88,7 @@ fn places_before_divided_data() {
     let object = shop.compile("gcc", "main.c", source, &["-O3", "-g"]);
     let summary = native::extract_at(&object, Granularity::Functions);
     let plan = plan(std::slice::from_ref(&summary), &["main"]).remove(0);
-    let expected = verify::Expected::new(&summary, &plan);
+    let expected = verify::ExpectedObject::new(&summary, &plan);
     let emitted = rewrite(&object, &summary, &plan).unwrap();
     verify::object("main.o", &object, &emitted, &expected).unwrap();
     let file = object::File::parse(emitted.as_slice()).unwrap();
@@ -182,7 +182,8 @@ fn lists_say_the_same_of_what_stays() {
             let summary = native::extract_at(&object, Granularity::Functions);
             let plan = plan(std::slice::from_ref(&summary), &["main"]).remove(0);
             let pruned = rewrite(&object, &summary, &plan).unwrap();
-            verify::object("main.o", &object, &pruned, &verify::Expected::new(&summary, &plan)).unwrap();
+            verify::object("main.o", &object, &pruned, &verify::ExpectedObject::new(&summary, &plan))
+                .unwrap();
             let link = |name: &str, bytes: &[u8]| {
                 let exe = shop.link("g++", "lld", &[("main.o".to_owned(), bytes.to_vec())], &["-no-pie"]);
                 let kept = shop.path(name);
@@ -308,7 +309,7 @@ fn values_for_dropped_targets_are_those_of_lld() {
     let summary = native::extract(&object);
     let plan = plan(std::slice::from_ref(&summary), &["_start"]).remove(0);
     let pruned = rewrite(&object, &summary, &plan).unwrap();
-    verify::object("t.o", &object, &pruned, &verify::Expected::new(&summary, &plan)).unwrap();
+    verify::object("t.o", &object, &pruned, &verify::ExpectedObject::new(&summary, &plan)).unwrap();
     let link = |name: &str, bytes: &[u8], flag: &str| {
         let input = shop.write(&format!("{name}.o"), bytes);
         let output = shop.path(name);
@@ -336,7 +337,7 @@ fn compressed_sections_get_the_same_values_on_every_linker() {
     let summary = native::extract(&object);
     let plan = plan(std::slice::from_ref(&summary), &["_start"]).remove(0);
     let pruned = rewrite(&object, &summary, &plan).unwrap();
-    verify::object("t.o", &object, &pruned, &verify::Expected::new(&summary, &plan)).unwrap();
+    verify::object("t.o", &object, &pruned, &verify::ExpectedObject::new(&summary, &plan)).unwrap();
     let input = shop.write("t.o", &pruned);
     for linker in ["ld.lld-19", "ld.bfd", "ld.gold", "mold"] {
         let output = shop.path(linker);

@@ -17,7 +17,7 @@ fn prune(bytes: &[u8]) -> (ModuleSummary, ModulePlan, Vec<u8>) {
     assert!(summary.limits.is_empty(), "{:?}", summary.limits);
     let plan = plan(std::slice::from_ref(&summary), &["_start"]).remove(0);
     let pruned = rewrite(bytes, &summary, &plan).unwrap();
-    verify::object("t.o", bytes, &pruned, &verify::Expected::new(&summary, &plan)).unwrap();
+    verify::object("t.o", bytes, &pruned, &verify::ExpectedObject::new(&summary, &plan)).unwrap();
     (summary, plan, pruned)
 }
 
@@ -83,7 +83,7 @@ fn keeping_everything_changes_nothing() {
         let keep = vec![Action::Keep; summary.atoms.len()];
         let plan = ModulePlan { atoms: keep, ..ModulePlan::default() };
         let same = rewrite(&object, &summary, &plan).unwrap();
-        verify::object("k.o", &object, &same, &verify::Expected::new(&summary, &plan)).unwrap();
+        verify::object("k.o", &object, &same, &verify::ExpectedObject::new(&summary, &plan)).unwrap();
         assert_eq!(native::extract(&same), {
             let mut again = native::extract(&same);
             (again.symbols, again.references) = (summary.symbols.clone(), summary.references.clone());
@@ -119,7 +119,7 @@ fn visibility_of_a_dropped_symbol_reaches_the_linker() {
     let pruned = rewrite(&object, &summary, &plan).unwrap();
     let text = symbol_lines(&shop, &pruned);
     assert!(!text.contains("hid") && !text.contains("far"), "{text}");
-    verify::object("t.o", &object, &pruned, &verify::Expected::new(&summary, &plan)).unwrap();
+    verify::object("t.o", &object, &pruned, &verify::ExpectedObject::new(&summary, &plan)).unwrap();
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn section_names_outside_of_the_file_are_an_error() {
     let table = u64::from_le_bytes(object[40..48].try_into().unwrap()) as usize;
     object[table + names * 64 + 24..][..8].fill(0x7f);
     assert!(rewrite(&object, &summary, &plan).is_err());
-    assert!(verify::object("t.o", &object, &object, &verify::Expected::default()).is_err());
+    assert!(verify::object("t.o", &object, &object, &verify::ExpectedObject::default()).is_err());
 }
 
 #[test]
@@ -312,7 +312,7 @@ fn groups_shrink() {
         }
     }
     let pruned = rewrite(&object, &summary, &plan).unwrap();
-    verify::object("t.o", &object, &pruned, &verify::Expected::new(&summary, &plan)).unwrap();
+    verify::object("t.o", &object, &pruned, &verify::ExpectedObject::new(&summary, &plan)).unwrap();
     let text = run(Command::new("readelf").arg("-gW").arg(shop.write("g.o", &pruned)));
     assert!(text.contains("[sig] contains 1 sections") && !text.contains("[h]"), "{text}");
     assert!(text.contains("[i] contains 3 sections"), "{text}");
@@ -328,7 +328,7 @@ fn groups_shrink() {
     group.members.iter().for_each(|m| plan.atoms[m.index()] = Action::Drop);
     plan.prevails_elsewhere = vec![true; summary.symbols.len()];
     let pruned = rewrite(&object, &summary, &plan).unwrap();
-    verify::object("t.o", &object, &pruned, &verify::Expected::new(&summary, &plan)).unwrap();
+    verify::object("t.o", &object, &pruned, &verify::ExpectedObject::new(&summary, &plan)).unwrap();
     let line = symbol_lines(&shop, &pruned);
     assert!(line.lines().any(|l| l.contains("WEAK") && l.ends_with("UND j")), "{line}");
 }

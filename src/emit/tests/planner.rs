@@ -53,7 +53,7 @@ impl Program {
         for (i, (name, bytes)) in self.objects.iter().enumerate() {
             let (summary, plan) = (&self.summaries[i], &self.plans[i]);
             let new = rewrite(bytes, summary, plan).unwrap_or_else(|e| panic!("{name}: {e}"));
-            verify::object(name, bytes, &new, &verify::Expected::new(summary, plan))
+            verify::object(name, bytes, &new, &verify::ExpectedObject::new(summary, plan))
                 .unwrap_or_else(|e| panic!("{e}"));
             pruned.push((name.clone(), new));
         }

@@ -144,7 +144,7 @@ fn a_plan_is_carried_out_or_refused() {
                 Err(e) if closed => panic!("{e}"),
                 Err(_) => {}
                 Ok(new) => {
-                    verify::object("r.o", object, &new, &verify::Expected::new(summary, &plan))
+                    verify::object("r.o", object, &new, &verify::ExpectedObject::new(summary, &plan))
                         .unwrap_or_else(|e| panic!("{e}"));
                     let again = native::extract(&new);
                     assert!(again.limits.is_empty(), "{:?}", again.limits);
@@ -183,7 +183,7 @@ fn damaged_objects_are_harmless() {
             for summary in [&summaries[which], &native::extract(&bytes)] {
                 let mut plan = random_plan(summary, &seed, 20);
                 close(summary, &mut plan);
-                let expected = verify::Expected::new(summary, &plan);
+                let expected = verify::ExpectedObject::new(summary, &plan);
                 if let Ok(new) = rewrite(&bytes, summary, &plan) {
                     assert!(new.len() < 100 * bytes.len() + 4096);
                     let _ = verify::object("d.o", &bytes, &new, &expected);

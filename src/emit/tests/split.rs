@@ -381,7 +381,7 @@ fn verification_finds_parts_that_are_not_right() {
     let shop = Workshop::new();
     let (object, summary, plan) = sample(&shop);
     let emitted = rewrite(&object, &summary, &plan).unwrap();
-    let expected = verify::Expected::new(&summary, &plan);
+    let expected = verify::ExpectedObject::new(&summary, &plan);
     verify::object("lib.o", &object, &emitted, &expected).unwrap();
     assert!(verify::object("lib.o", &object, &object, &expected).is_err());
     let elf = goblin::elf::Elf::parse(&emitted).unwrap();
@@ -439,7 +439,7 @@ fn random_plans_of_parts_are_carried_out_or_refused() {
                     summary.atoms[atom].offset ^= 1 << (value % 16);
                 }
             }
-            let expected = verify::Expected::new(&summary, &plan);
+            let expected = verify::ExpectedObject::new(&summary, &plan);
             match rewrite(&bytes, &summary, &plan) {
                 Err(e) if closed && damage.is_empty() => panic!("{e}"),
                 Err(_) => {}
@@ -467,7 +467,7 @@ fn random_plans_of_parts_are_carried_out_or_refused() {
 fn a_wrong_target_is_found() {
     let shop = Workshop::new();
     let (object, summary, plan) = sample(&shop);
-    let expected = verify::Expected::new(&summary, &plan);
+    let expected = verify::ExpectedObject::new(&summary, &plan);
     let stays = |a: summaries::AtomIdx| plan.atoms[a.index()] == Action::Keep;
     let mut tried = 0;
     for i in 0..summary.retargets.len() {
@@ -483,7 +483,7 @@ fn a_wrong_target_is_found() {
             let same = new == rewrite(&object, &summary, &plan).unwrap();
             assert!(same || verify::object("lib.o", &object, &new, &expected).is_err());
             // Nor if verification is told the same.
-            let told = verify::Expected::new(&wrong, &plan);
+            let told = verify::ExpectedObject::new(&wrong, &plan);
             assert!(same || verify::object("lib.o", &object, &new, &told).is_err());
             tried += usize::from(!same);
         }

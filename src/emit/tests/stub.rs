@@ -37,7 +37,7 @@ fn verification_refuses_what_is_no_stub() {
             atoms[atom.index()] = Action::Stub;
         }
         let plan = ModulePlan { atoms, ..ModulePlan::default() };
-        let expected = verify::Expected::new(&summary, &plan);
+        let expected = verify::ExpectedObject::new(&summary, &plan);
         let good = rewrite(&object, &summary, &plan).unwrap();
         verify::object("s.o", &object, &good, &expected).unwrap();
         let after = native::extract(&good);
@@ -65,7 +65,9 @@ fn verification_refuses_what_is_no_stub() {
         });
         // A plan that wants the bodies, and an object without stubs for one that wants stubs.
         let keep = ModulePlan { atoms: vec![Action::Keep; summary.atoms.len()], ..ModulePlan::default() };
-        assert!(verify::object("s.o", &object, &good, &verify::Expected::new(&summary, &keep)).is_err());
+        assert!(
+            verify::object("s.o", &object, &good, &verify::ExpectedObject::new(&summary, &keep)).is_err()
+        );
         assert!(verify::object("s.o", &object, &object, &expected).is_err());
     }
 }
@@ -83,7 +85,7 @@ fn ranges_of_debug_information_end_where_a_stub_does() {
                 names.iter().for_each(|n| atoms[atom_of(&summary, n).index()] = Action::Stub);
                 let plan = ModulePlan { atoms, ..ModulePlan::default() };
                 let new = rewrite(&object, &summary, &plan).unwrap_or_else(|e| panic!("{compiler}: {e}"));
-                verify::object("d.o", &object, &new, &verify::Expected::new(&summary, &plan)).unwrap();
+                verify::object("d.o", &object, &new, &verify::ExpectedObject::new(&summary, &plan)).unwrap();
             }
         }
     }

@@ -20,7 +20,7 @@ pub struct Pattern {
 
 /// An assignment `PROVIDE(symbol = expression)`, which counts where nothing defines the symbol.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Provided {
+pub struct ProvideAssignment {
     pub symbol: String,
     /// Symbols in the expression: referred to only if the symbol is provided.
     pub references: Vec<String>,
@@ -36,7 +36,7 @@ pub struct ScriptFacts {
     /// Symbols that a script assigns: defined by the linker.
     pub assigned_symbols: Vec<String>,
     /// `PROVIDE`, `PROVIDE_HIDDEN`: defined by the linker if they are referred to and no input defines them.
-    pub provided: Vec<Provided>,
+    pub provided: Vec<ProvideAssignment>,
     /// Symbols in `DEFINED(symbol)`: what they are decides a value, but no archive member is extracted for them.
     /// Roots where they are defined.
     pub tested_symbols: Vec<String>,

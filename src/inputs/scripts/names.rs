@@ -12,7 +12,7 @@ use crate::config::Dialect;
 
 /// What an undecided name is taken for: exported, or not.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Doubt {
+enum UndecidedName {
     Matches,
     DoesNot,
 }
@@ -29,7 +29,7 @@ struct Set {
 
 impl Set {
     /// Compile `patterns`. GNU ld and gold take a quoted one for a name; the others ignore the quotes.
-    fn new(patterns: &[Pattern], dialect: Dialect, doubt: Doubt) -> Self {
+    fn new(patterns: &[Pattern], dialect: Dialect, doubt: UndecidedName) -> Self {
         let mut set = Set::default();
         for pattern in patterns {
             let glob = Glob::new(&pattern.text);
@@ -39,8 +39,8 @@ impl Set {
                 continue;
             }
             if pattern.cplusplus {
-                set.mangled |= doubt == Doubt::Matches;
-                if doubt == Doubt::DoesNot {
+                set.mangled |= doubt == UndecidedName::Matches;
+                if doubt == UndecidedName::DoesNot {
                     continue;
                 }
             }
@@ -79,7 +79,8 @@ impl ScriptFacts {
     pub fn name_matcher(&self, dialect: Dialect, undefined_version: Option<bool>) -> NameMatcher {
         let set = |patterns: &[Pattern], doubt| Set::new(patterns, dialect, doubt);
         let global = self.version_global.as_ref();
-        let version = global.map(|g| (set(g, Doubt::Matches), set(&self.version_local, Doubt::DoesNot)));
+        let version = global
+            .map(|g| (set(g, UndecidedName::Matches), set(&self.version_local, UndecidedName::DoesNot)));
         // lld refuses names of version scripts that are defined nowhere, and mold says so, unless they are told not to; GNU ld and gold
         // refuse global ones if they are told to; wild never looks. mold says so of names of dynamic lists too, and gold of symbols
         // that a list exports and that are hidden.
@@ -99,9 +100,14 @@ impl ScriptFacts {
             let all = global.iter().chain(&self.version_local);
             names.extend(all.filter(|p| !seen.insert(p.text.as_str())).cloned());
         }
-        let demanded = set(&names, Doubt::Matches);
+        let demanded = set(&names, UndecidedName::Matches);
         let hidden_exports = dialect == Dialect::Gold;
-        NameMatcher { version, dynamic: set(&self.dynamic_list, Doubt::Matches), demanded, hidden_exports }
+        NameMatcher {
+            version,
+            dynamic: set(&self.dynamic_list, UndecidedName::Matches),
+            demanded,
+            hidden_exports,
+        }
     }
 }
 

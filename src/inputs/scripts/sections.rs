@@ -5,7 +5,7 @@
 //! Left out, each an error: INPUT, GROUP, STARTUP, OUTPUT, INCLUDE and OVERLAY.
 
 use super::expression::{References, scan};
-use super::facts::{Provided, ScriptFacts, describe};
+use super::facts::{ProvideAssignment, ScriptFacts, describe};
 use super::lexer::{Lexer, Token};
 use super::version;
 
@@ -114,7 +114,7 @@ impl SectionsParser<'_, '_> {
                     references.count(self.facts);
                 } else {
                     self.facts.tested_symbols.extend(references.tested);
-                    self.facts.provided.push(Provided { symbol, references: references.symbols });
+                    self.facts.provided.push(ProvideAssignment { symbol, references: references.symbols });
                 }
                 return Ok(true);
             }

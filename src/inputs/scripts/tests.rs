@@ -90,7 +90,10 @@ fn a_script_like_that_of_linux() {
         ])
     );
     assert_eq!(facts.tested_symbols, strings(&["optional"]));
-    assert_eq!(facts.provided, [Provided { symbol: "maybe".into(), references: strings(&["other"]) }]);
+    assert_eq!(
+        facts.provided,
+        [ProvideAssignment { symbol: "maybe".into(), references: strings(&["other"]) }]
+    );
     assert_eq!(
         facts.keep,
         [

@@ -8,8 +8,8 @@ use std::borrow::Cow;
 
 use summaries::ValueIdx;
 use summaries::models::{
-    Argument, Effect, LinkFields, MemoryIdx, Model, NUMBER_REGISTERS, Numbers, Passed, Returned, Source,
-    Stored,
+    Argument, Effect, LinkFields, MemoryIdx, Model, NUMBER_REGISTERS, NumericArguments, PassedArgument,
+    ReturnedValue, Source, StoredAddress,
 };
 use summaries::registers::{ARGUMENTS, RAX};
 
@@ -185,9 +185,9 @@ impl<'s> Flow<'s> {
             }
             Effect::Calls { function, arguments, returned } => {
                 let result = match returned {
-                    Returned::Dropped => None,
-                    Returned::Returned => result,
-                    Returned::Kept => {
+                    ReturnedValue::Dropped => None,
+                    ReturnedValue::Returned => result,
+                    ReturnedValue::Kept => {
                         let object = self.library(symbol).object();
                         Some(self.graph.anywhere(object))
                     }
@@ -201,15 +201,15 @@ impl<'s> Flow<'s> {
 
     /// A function that calculates: any number that it is given may flow, displaced by an unknown amount, into every result and into the
     /// memory of the arguments `into` (a bit each).
-    fn compute(&mut self, site: u32, with: Numbers, into: u8) {
+    fn compute(&mut self, site: u32, with: NumericArguments, into: u8) {
         let outcome = self.graph.node();
         let passed = self.sites[site as usize].passed.clone();
         let mut numbers: Vec<NodeId> = match with {
-            Numbers::Vectors => NUMBER_REGISTERS.iter().filter_map(|r| passed.actual(*r)).collect(),
-            Numbers::Integers => ARGUMENTS.iter().filter_map(|r| passed.actual(*r)).collect(),
-            Numbers::Stack => passed.stack().map(|(_, node)| node).collect(),
+            NumericArguments::Vectors => NUMBER_REGISTERS.iter().filter_map(|r| passed.actual(*r)).collect(),
+            NumericArguments::Integers => ARGUMENTS.iter().filter_map(|r| passed.actual(*r)).collect(),
+            NumericArguments::Stack => passed.stack().map(|(_, node)| node).collect(),
         };
-        if let (Numbers::Stack, Some((frame, _))) = (with, passed.in_frame) {
+        if let (NumericArguments::Stack, Some((frame, _))) = (with, passed.in_frame) {
             numbers.push(self.graph.whole(frame));
         }
         for from in numbers {
@@ -266,20 +266,20 @@ impl<'s> Flow<'s> {
     }
 
     /// A node that holds what a modelled function stores.
-    fn stored(&mut self, site: u32, symbol: SymbolId, what: Stored) -> NodeId {
+    fn stored(&mut self, site: u32, symbol: SymbolId, what: StoredAddress) -> NodeId {
         let node = self.graph.node();
         match what {
-            Stored::Within(n) => {
+            StoredAddress::Within(n) => {
                 if let Some(from) = self.argument(site, n) {
                     self.graph.add_use(from, ComplexConstraint::Displace { to: node, by: None });
                 }
             }
-            Stored::Place { offset, argument } => {
+            StoredAddress::Place { offset, argument } => {
                 if let Some(from) = self.argument(site, argument) {
                     self.graph.add_use(from, ComplexConstraint::Displace { to: node, by: Some(offset) });
                 }
             }
-            Stored::Contents(n) => {
+            StoredAddress::Contents(n) => {
                 if let Some(from) = self.argument(site, n) {
                     self.graph.add_use(
                         from,
@@ -287,17 +287,17 @@ impl<'s> Flow<'s> {
                     );
                 }
             }
-            Stored::Fresh => {
+            StoredAddress::Fresh => {
                 let element = self.fresh(site);
                 self.graph.add(node, element);
             }
-            Stored::Library => {
+            StoredAddress::Library => {
                 let element = self.library(symbol);
                 self.graph.add(node, element);
             }
-            Stored::Held => return self.held(symbol),
-            Stored::Number => return self.numbers(),
-            Stored::Unknown => self.graph.add_unknown(node, OverdefinedReason::Memory),
+            StoredAddress::Held => return self.held(symbol),
+            StoredAddress::Number => return self.numbers(),
+            StoredAddress::Unknown => self.graph.add_unknown(node, OverdefinedReason::Memory),
         }
         node
     }
@@ -313,28 +313,30 @@ impl<'s> Flow<'s> {
         &mut self,
         (site, symbol): (u32, SymbolId),
         callee: NodeId,
-        passed: [Passed; 3],
+        passed: [PassedArgument; 3],
         result: Option<NodeId>,
     ) {
         let mut actuals = Vec::new();
         for (register, what) in ARGUMENTS.iter().zip(passed) {
             let node = self.graph.node();
             match what {
-                Passed::Nothing => continue,
-                Passed::Library => {
+                PassedArgument::Nothing => continue,
+                PassedArgument::Library => {
                     let element = self.library(symbol);
                     self.graph.add(node, element);
                 }
-                Passed::Number => {
+                PassedArgument::Number => {
                     let numbers = self.numbers();
                     self.graph.assign(numbers, node);
                 }
-                Passed::Unknown => self.graph.add_unknown(node, OverdefinedReason::Parameter),
-                Passed::Argument(n) | Passed::Within(n) | Passed::Contents(n) => {
+                PassedArgument::Unknown => self.graph.add_unknown(node, OverdefinedReason::Parameter),
+                PassedArgument::Argument(n) | PassedArgument::Within(n) | PassedArgument::Contents(n) => {
                     let Some(from) = self.argument(site, n) else { continue };
                     let what = match what {
-                        Passed::Contents(_) => ComplexConstraint::Load { to: node, offset: None, size: 0 },
-                        Passed::Within(_) => ComplexConstraint::Displace { to: node, by: None },
+                        PassedArgument::Contents(_) => {
+                            ComplexConstraint::Load { to: node, offset: None, size: 0 }
+                        }
+                        PassedArgument::Within(_) => ComplexConstraint::Displace { to: node, by: None },
                         _ => ComplexConstraint::Displace { to: node, by: Some(0) },
                     };
                     self.graph.add_use(from, what);

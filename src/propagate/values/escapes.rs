@@ -3,7 +3,7 @@
 //! Safe because whatever unseen code can reach is the unknown: parameters, what lies above the frame, and what is read at a label. Left
 //! out: memory, which the graph shares by itself.
 
-use summaries::models::{Effect, Passed, Returned, Stored};
+use summaries::models::{Effect, PassedArgument, ReturnedValue, StoredAddress};
 use summaries::registers::{self, PASSED};
 
 use super::flow::{FIRST_STACK_PARAMETER, Flow, ObjectKind};
@@ -95,9 +95,9 @@ impl Flow<'_> {
             | Effect::IntegerRoundTrip(_)
             | Effect::IntegerRoundTripOfLibrary
             | Effect::Escapes(_) => true,
-            Effect::Stores { what, .. } => !matches!(what, Stored::Library | Stored::Held),
+            Effect::Stores { what, .. } => !matches!(what, StoredAddress::Library | StoredAddress::Held),
             Effect::Calls { arguments, returned, .. } => {
-                !arguments.contains(&Passed::Library) && *returned != Returned::Kept
+                !arguments.contains(&PassedArgument::Library) && *returned != ReturnedValue::Kept
             }
             _ => false,
         };

@@ -15,7 +15,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::budget::{Budget, GivenUp};
 use super::points_to::PointsToSet;
 use super::queue::Queue;
-use super::sets::{Element, SetId, Sets, UNKNOWN_OBJECT};
+use super::sets::{Element, SetId, SetTable, UNKNOWN_OBJECT};
 
 /// A node: index into the table of nodes. Collapsed nodes have one representative.
 pub(super) type NodeId = u32;
@@ -88,7 +88,7 @@ pub enum EscapeReason {
 
 /// How what a node holds escapes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Leak {
+pub(super) enum NodeEscape {
     By(EscapeReason),
     /// It is stored in an object, whose address escaped.
     Into(u32),
@@ -288,7 +288,7 @@ impl Node {
 pub(super) struct ConstraintGraph {
     pub(super) nodes: Vec<Node>,
     pub(super) held: Vec<PointsToSet>,
-    pub(super) sets: Sets,
+    pub(super) sets: SetTable,
     /// Nodes that stand for accesses through sets.
     pub(super) groups: FxHashMap<(SetId, Access), NodeId>,
     pub(super) displacements: FxHashMap<(SetId, Option<i64>), SetId>,
@@ -321,7 +321,7 @@ pub(super) struct ConstraintGraph {
     /// Nodes that may be anything by themselves, for explanations.
     pub(super) seeds: Vec<(NodeId, OverdefinedReason)>,
     /// Nodes all of which escapes by itself, for explanations.
-    pub(super) leaks: Vec<(NodeId, Leak)>,
+    pub(super) leaks: Vec<(NodeId, NodeEscape)>,
     /// By object, for explanations: the node that held its address when that escaped.
     pub(super) leaked_by: FxHashMap<u32, LeakedBy>,
     /// For explanations: the object that has escaped and whose contents are being said.
@@ -333,7 +333,7 @@ impl ConstraintGraph {
         let mut graph = ConstraintGraph {
             nodes: Vec::new(),
             held: Vec::new(),
-            sets: Sets::default(),
+            sets: SetTable::default(),
             groups: FxHashMap::default(),
             displacements: FxHashMap::default(),
             epoch: 0,
@@ -479,10 +479,10 @@ impl ConstraintGraph {
 
     /// All that `node` holds escapes, for a reason of its own.
     pub(super) fn let_escape(&mut self, node: NodeId, reason: EscapeReason) {
-        self.leak_by(node, Leak::By(reason));
+        self.leak_by(node, NodeEscape::By(reason));
     }
 
-    pub(super) fn leak_by(&mut self, node: NodeId, leak: Leak) {
+    pub(super) fn leak_by(&mut self, node: NodeId, leak: NodeEscape) {
         if self.explain {
             self.leaks.push((node, leak));
         }

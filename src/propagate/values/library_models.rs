@@ -5,7 +5,7 @@
 //! address escaped, and what is there may do anything. Files are one value for all of them, and so is text: what was ever printed
 //! can be what any text is read as. Numbers are one as well, and of those only addresses of code are followed.
 
-use summaries::models::{Argument, Effect, MemoryIdx, Model, Passed, Source};
+use summaries::models::{Argument, Effect, MemoryIdx, Model, PassedArgument, Source};
 use summaries::registers::{ARGUMENTS, RAX, VECTOR_ARGUMENTS};
 
 use super::flow::{Flow, ObjectKind};
@@ -79,7 +79,7 @@ impl<'s> Flow<'s> {
             let of = Source::Argument(n);
             model.effects.iter().any(|e| match e {
                 Effect::Calls { function, arguments, .. } => {
-                    *function == of || arguments.contains(&Passed::Argument(n))
+                    *function == of || arguments.contains(&PassedArgument::Argument(n))
                 }
                 _ => false,
             })

@@ -77,7 +77,7 @@ pub(super) struct SetFacts {
 }
 
 /// The table of sets, each of which is there once.
-pub(super) struct Sets {
+pub(super) struct SetTable {
     /// Of all sets, one after the other; each sorted.
     elements: Vec<Element>,
     /// By set: the end of its elements, which begin where those of the one before end.
@@ -97,9 +97,9 @@ pub(super) struct Sets {
 
 /// Up to so many sets are joined in turn: the same ones often come together.
 const IN_TURN: usize = 8;
-impl Default for Sets {
+impl Default for SetTable {
     fn default() -> Self {
-        Sets {
+        SetTable {
             elements: Vec::new(),
             // The empty set.
             ends: vec![0],
@@ -114,7 +114,7 @@ impl Default for Sets {
     }
 }
 
-impl Sets {
+impl SetTable {
     /// The elements of a set, sorted by object and offset.
     pub(super) fn elements(&self, set: SetId) -> &[Element] {
         let at = set.0 as usize;
@@ -289,7 +289,7 @@ mod tests {
         fn unions_are_those_of_the_definition(
             batches in prop::collection::vec(prop::collection::vec((0u32..40, 0u32..30), 0..400), 0..6),
         ) {
-            let mut sets = Sets::default();
+            let mut sets = SetTable::default();
             let batches: Vec<_> = batches.iter().map(|b| elements(b)).collect();
             let made: Vec<SetId> = batches.iter().map(|b| sets.of(b.iter().copied())).collect();
             let expected = plain(&batches.concat());

@@ -9,13 +9,13 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::flow::{Flow, ObjectKind};
 use super::graph::{
-    ComplexConstraint, ConstraintGraph, ESCAPED, EscapeReason, Leak, LeakedBy, NodeId, SHARED,
+    ComplexConstraint, ConstraintGraph, ESCAPED, EscapeReason, LeakedBy, NodeEscape, NodeId, SHARED,
 };
 use crate::ids::AtomId;
 
 /// For each code atom whose address escaped, in order: why.
 pub(super) fn stops(flow: &Flow<'_>) -> Vec<(AtomId, EscapeReason)> {
-    let leaks = Leaks::new(&flow.graph);
+    let leaks = NearestEscapes::new(&flow.graph);
     let mut stops: Vec<(AtomId, EscapeReason)> = Vec::new();
     for (object, kind) in (0..).zip(&flow.meaning) {
         if let ObjectKind::Code(atom) = *kind
@@ -28,14 +28,14 @@ pub(super) fn stops(flow: &Flow<'_>) -> Vec<(AtomId, EscapeReason)> {
     stops
 }
 
-struct Leaks {
+struct NearestEscapes {
     /// By node, for representatives: the nearest leak, as an index in the graph's list.
     nearest: Vec<Option<u32>>,
     /// By representative of a cell of memory that escaped: the object.
     cells: FxHashMap<NodeId, u32>,
 }
 
-impl Leaks {
+impl NearestEscapes {
     fn new(graph: &ConstraintGraph) -> Self {
         let mut sources: Vec<(NodeId, NodeId)> = Vec::new();
         for (from, node) in (0..).zip(&graph.nodes).filter(|(id, node)| node.parent == *id) {
@@ -73,7 +73,7 @@ impl Leaks {
                 cells.entry(graph.find(cell)).or_insert(number);
             }
         }
-        Leaks { nearest, cells }
+        NearestEscapes { nearest, cells }
     }
 
     /// Why the address of an object escaped.
@@ -94,8 +94,8 @@ impl Leaks {
             let leak = self.nearest.get(by as usize).copied().flatten();
             let leak = leak.and_then(|number| graph.leaks.get(number as usize)).map(|leak| leak.1);
             match (leak, self.cells.get(&by)) {
-                (Some(Leak::By(reason)), _) => return reason,
-                (Some(Leak::Into(into)), _) if into != SHARED => object = into,
+                (Some(NodeEscape::By(reason)), _) => return reason,
+                (Some(NodeEscape::Into(into)), _) if into != SHARED => object = into,
                 (_, Some(memory)) if *memory != SHARED => object = *memory,
                 _ => break,
             }

@@ -10,7 +10,7 @@ mod random;
 mod stack;
 mod stops;
 
-use summaries::models::{Effect, MemoryIdx, Model, Passed, Returned, Source};
+use summaries::models::{Effect, MemoryIdx, Model, PassedArgument, ReturnedValue, Source};
 use summaries::{AtomKind, Definition, ModuleSummary, Target};
 
 use super::*;
@@ -228,8 +228,8 @@ fn what_escapes_lives() {
 fn models_of_library_functions() {
     let sort = Effect::Calls {
         function: Source::Argument(3),
-        arguments: [Passed::Within(0), Passed::Within(0), Passed::Nothing],
-        returned: Returned::Dropped,
+        arguments: [PassedArgument::Within(0), PassedArgument::Within(0), PassedArgument::Nothing],
+        returned: ReturnedValue::Dropped,
     };
     let model = |effect| Model { effects: vec![effect], ..Model::default() };
     let models = [
@@ -281,8 +281,8 @@ fn memory_that_a_library_owns() {
         Effect::ReturnsHeld,
         Effect::Calls {
             function: Source::Argument(1),
-            arguments: [Passed::Library; 3],
-            returned: Returned::Kept,
+            arguments: [PassedArgument::Library; 3],
+            returned: ReturnedValue::Kept,
         },
     ];
     let models = [

@@ -8,7 +8,7 @@
 use rustc_hash::FxHashMap;
 
 use super::file::BitcodeFile;
-use super::flow::{self, LocalValues, Wanted};
+use super::flow::{self, FlowRequest, LocalValues};
 use super::index::EntryKind;
 use super::linkage::Linkage;
 use super::module::{GlobalValue, Module, ValueKind};
@@ -43,7 +43,7 @@ pub fn numbering(file: &BitcodeFile<'_>, granularity: Granularity) -> Numbering 
 pub fn local_values(bytes: &[u8]) -> Result<Vec<LocalValues>, String> {
     let file = super::file::read(bytes).map_err(|e| e.to_string())?;
     let numbering = numbering(&file, Granularity::Pointers);
-    let followed = flow::follow(bytes, &file, &numbering, &|_| Atom::NO_SECTION, Wanted::Locals)?;
+    let followed = flow::follow(bytes, &file, &numbering, &|_| Atom::NO_SECTION, FlowRequest::Locals)?;
     Ok(followed.locals)
 }
 
@@ -109,8 +109,8 @@ impl<'f, 'a> Lowering<'f, 'a> {
         let atoms = &self.summary.atoms;
         let section = |atom: AtomIdx| atoms.get(atom.index()).map_or(Atom::NO_SECTION, |a| a.section);
         let wanted = match self.summary.granularity >= Granularity::Pointers {
-            true => Wanted::Functions,
-            false => Wanted::References,
+            true => FlowRequest::Functions,
+            false => FlowRequest::References,
         };
         let found = flow::follow(bytes, self.file, &self.numbering, &section, wanted)?;
         for (atom, size) in found.sizes {

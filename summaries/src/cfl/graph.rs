@@ -5,7 +5,7 @@
 //! other holds too; a load is one from the content of memory to a value, a store one the other way. These are the A and D
 //! edges of Zheng and Rugina (POPL 2008), with offsets.
 //!
-//! All that escaped is one node, which points to itself: what is stored there can be loaded there. In [`Surroundings::Any`] it
+//! All that escaped is one node, which points to itself: what is stored there can be loaded there. In [`EnvironmentAssumption::Any`] it
 //! holds all that leaves the function and fills all that comes in, so that paths through it are those through code that isn't
 //! seen. Left out: which paths mean that two nodes alias (`machine`).
 
@@ -40,7 +40,7 @@ pub(super) enum Node {
 
 /// What is assumed of the code around the function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Surroundings {
+pub enum EnvironmentAssumption {
     /// Nothing: no caller passes anything, no callee does anything.
     Nothing,
     /// Code that may do anything with what it is given, and that has the address of every symbol.
@@ -120,7 +120,7 @@ impl Graph {
     /// range have no place in it.
     pub(super) fn new(
         function: &FunctionSummary,
-        surroundings: Surroundings,
+        surroundings: EnvironmentAssumption,
         asked: &[(Place, u32)],
     ) -> (Self, Vec<NodeId>) {
         let mut builder =
@@ -159,7 +159,7 @@ impl Graph {
                 Constraint::Escape { from } => builder.assign(from.0, unknown, None),
             }
         }
-        if surroundings == Surroundings::Any {
+        if surroundings == EnvironmentAssumption::Any {
             builder.open(function, unknown);
         }
         let asked = asked.iter().map(|(place, size)| builder.content(*place, *size)).collect();

@@ -13,7 +13,7 @@ mod query;
 mod reduce;
 mod relations;
 
-pub use graph::Surroundings;
+pub use graph::EnvironmentAssumption;
 pub use passthrough::merge_passthrough;
 pub use query::{Answer, MOST_FACTS, Query, may_alias};
 pub use reduce::reduce;

@@ -30,7 +30,7 @@ pub fn merge_passthrough(function: &mut FunctionSummary) {
     // A call that does not return brings nothing.
     drop_dead(function);
     let only = only_passed_on(function);
-    let mut same = Same((0..values).collect());
+    let mut same = ValueEquivalence((0..values).collect());
     for constraint in &function.constraints {
         if let Constraint::Assign { from, to, offset: Some(0) } = constraint
             && only[from.index()]
@@ -118,9 +118,9 @@ fn leave_out_preserved(function: &mut FunctionSummary) {
 }
 
 /// Which values are one, each by a smaller one.
-struct Same(Vec<u32>);
+struct ValueEquivalence(Vec<u32>);
 
-impl Same {
+impl ValueEquivalence {
     fn of(&self, value: ValueIdx) -> ValueIdx {
         let mut at = value.0;
         while let Some(smaller) = self.0.get(at as usize).filter(|smaller| **smaller != at) {

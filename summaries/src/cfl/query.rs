@@ -4,7 +4,7 @@
 //! This is MAYALIAS of Zheng and Rugina: only the paths that the two can lie on are followed. "No" is proved; "yes" is also the answer
 //! when the budget is spent.
 
-use super::graph::{Graph, NodeId, Surroundings};
+use super::graph::{EnvironmentAssumption, Graph, NodeId};
 use super::machine::Machine;
 use crate::ids::ValueIdx;
 use crate::relation::{FunctionSummary, Place};
@@ -34,7 +34,7 @@ pub const MOST_FACTS: usize = 1 << 20;
 /// Ask whether two values of a function may alias, within the budget.
 pub fn may_alias(
     function: &FunctionSummary,
-    surroundings: Surroundings,
+    surroundings: EnvironmentAssumption,
     query: Query,
     most_facts: usize,
 ) -> Answer {

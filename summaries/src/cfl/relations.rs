@@ -10,7 +10,7 @@
 
 use std::collections::BTreeSet;
 
-use super::graph::{Graph, Node, NodeId, Surroundings};
+use super::graph::{EnvironmentAssumption, Graph, Node, NodeId};
 use super::machine::Machine;
 use crate::registers::Register;
 use crate::relation::{Callee, FunctionSummary};
@@ -86,7 +86,7 @@ const MOST_OFFSETS: usize = 8;
 
 /// The relations of a function, within a budget of facts.
 pub fn relations(function: &FunctionSummary, most_facts: usize) -> Relations {
-    let (graph, _) = Graph::new(function, Surroundings::Nothing, &[]);
+    let (graph, _) = Graph::new(function, EnvironmentAssumption::Nothing, &[]);
     let mut machine = Machine::new(&graph, most_facts);
     for node in &graph.nodes {
         if let Node::Content { base, .. } = node {

@@ -3,7 +3,9 @@
 //! One effect is a verb with what it is about, as `copies 1 to 0`; arguments are numbers, counted from 0. What isn't
 //! understood is an error of the table, found when the tables are read: there is no word that is skipped.
 
-use super::{Argument, Effect, LinkFields, Numbers, Passed, Returned, Source, Stored};
+use super::{
+    Argument, Effect, LinkFields, NumericArguments, PassedArgument, ReturnedValue, Source, StoredAddress,
+};
 use crate::registers::ARGUMENTS;
 
 pub(super) fn effect(words: &str) -> Option<Effect> {
@@ -56,17 +58,17 @@ pub(super) fn effect(words: &str) -> Option<Effect> {
                 None => (to, None),
             };
             let what = match what {
-                "unknown" => Stored::Unknown,
-                "library" => Stored::Library,
-                "fresh" => Stored::Fresh,
-                "held" => Stored::Held,
-                "number" => Stored::Number,
+                "unknown" => StoredAddress::Unknown,
+                "library" => StoredAddress::Library,
+                "fresh" => StoredAddress::Fresh,
+                "held" => StoredAddress::Held,
+                "number" => StoredAddress::Number,
                 words => match words.split_once(' ')? {
-                    ("within", n) => Stored::Within(argument(n)?),
-                    ("contents", n) => Stored::Contents(argument(n)?),
+                    ("within", n) => StoredAddress::Within(argument(n)?),
+                    ("contents", n) => StoredAddress::Contents(argument(n)?),
                     ("place", place) => {
                         let (offset, n) = place.split_once(" of ")?;
-                        Stored::Place { offset: offset.parse().ok()?, argument: argument(n)? }
+                        StoredAddress::Place { offset: offset.parse().ok()?, argument: argument(n)? }
                     }
                     _ => return None,
                 },
@@ -80,9 +82,9 @@ pub(super) fn effect(words: &str) -> Option<Effect> {
                 into |= 1 << argument(word)?;
             }
             let with = match how.trim_end() {
-                "" => Numbers::Vectors,
-                "long" => Numbers::Stack,
-                "integers" => Numbers::Integers,
+                "" => NumericArguments::Vectors,
+                "long" => NumericArguments::Stack,
+                "integers" => NumericArguments::Integers,
                 _ => return None,
             };
             Effect::Computes { with, into }
@@ -126,13 +128,13 @@ pub(super) fn effect(words: &str) -> Option<Effect> {
         ("reads", what) => Effect::ReadsIn(source(what)?),
         ("calls", rest) => {
             let (rest, returned) = match rest.rsplit_once(" and ") {
-                Some((rest, "returns it")) => (rest, Returned::Returned),
-                Some((rest, "keeps it")) => (rest, Returned::Kept),
+                Some((rest, "returns it")) => (rest, ReturnedValue::Returned),
+                Some((rest, "keeps it")) => (rest, ReturnedValue::Kept),
                 Some(_) => return None,
-                None => (rest, Returned::Dropped),
+                None => (rest, ReturnedValue::Dropped),
             };
             let (function, passed) = rest.split_once(" with").unwrap_or((rest, ""));
-            let mut arguments = [Passed::Nothing; 3];
+            let mut arguments = [PassedArgument::Nothing; 3];
             let passed = passed.split(',').map(str::trim).filter(|p| !p.is_empty());
             for (i, word) in passed.enumerate() {
                 *arguments.get_mut(i)? = passed_word(word)?;
@@ -157,16 +159,16 @@ fn source(words: &str) -> Option<Source> {
     Some(Source::Field { offset: offset.parse().ok()?, of: argument(of)? })
 }
 
-fn passed_word(word: &str) -> Option<Passed> {
+fn passed_word(word: &str) -> Option<PassedArgument> {
     Some(match word.split_once(' ') {
-        Some(("within", n)) => Passed::Within(argument(n)?),
-        Some(("contents", n)) => Passed::Contents(argument(n)?),
+        Some(("within", n)) => PassedArgument::Within(argument(n)?),
+        Some(("contents", n)) => PassedArgument::Contents(argument(n)?),
         Some(_) => return None,
-        None if word == "nothing" => Passed::Nothing,
-        None if word == "library" => Passed::Library,
-        None if word == "number" => Passed::Number,
-        None if word == "unknown" => Passed::Unknown,
-        None => Passed::Argument(argument(word)?),
+        None if word == "nothing" => PassedArgument::Nothing,
+        None if word == "library" => PassedArgument::Library,
+        None if word == "number" => PassedArgument::Number,
+        None if word == "unknown" => PassedArgument::Unknown,
+        None => PassedArgument::Argument(argument(word)?),
     })
 }
 

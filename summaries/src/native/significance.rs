@@ -207,8 +207,10 @@ impl<'a, 's> SignificanceReader<'a, 's> {
 
     fn read(&self, keeps: &dyn Fn(AtomIdx) -> bool) -> Significance {
         let count = self.summary.atoms.len();
-        let mut found =
-            Found { address_taken: vec![false; count], mentioned: vec![false; self.summary.symbols.len()] };
+        let mut found = AddressFacts {
+            address_taken: vec![false; count],
+            mentioned: vec![false; self.summary.symbols.len()],
+        };
         let mut instructions = Vec::new();
         for (i, atom) in self.summary.atoms.iter().enumerate() {
             let index = AtomIdx::new(i);
@@ -247,7 +249,13 @@ impl<'a, 's> SignificanceReader<'a, 's> {
     }
 
     /// What one atom that stays says.
-    fn atom(&self, index: AtomIdx, atom: &Atom, instructions: &mut Vec<Instruction>, found: &mut Found) {
+    fn atom(
+        &self,
+        index: AtomIdx,
+        atom: &Atom,
+        instructions: &mut Vec<Instruction>,
+        found: &mut AddressFacts,
+    ) {
         let end = atom.offset.saturating_add(atom.size);
         let next = self.summary.atoms.get(index.index() + 1).filter(|a| a.section == atom.section);
         // Behind the last atom is where `.reloc ., R_X86_64_NONE` puts its relocation.
@@ -292,7 +300,7 @@ impl<'a, 's> SignificanceReader<'a, 's> {
         code: &FoldableCode<'_, '_>,
         index: AtomIdx,
         instruction: &Instruction,
-        found: &mut Found,
+        found: &mut AddressFacts,
     ) {
         let Some(target) = instruction.target() else { return };
         let field = instruction.displacement_at();
@@ -317,7 +325,7 @@ impl<'a, 's> SignificanceReader<'a, 's> {
     }
 
     /// The address of what a relocation means is formed.
-    fn mention(&self, section: u32, rela: &Rela, found: &mut Found) {
+    fn mention(&self, section: u32, rela: &Rela, found: &mut AddressFacts) {
         let index: SymbolIdx = symbol_of(rela);
         let Some(symbol) = self.summary.symbols.get(index.index()) else { return };
         if let Some(slot) = found.mentioned.get_mut(index.index()) {
@@ -355,13 +363,13 @@ fn double(data: &[u8], at: u64) -> Option<u64> {
     Some(u64::from_le_bytes(*data.get(usize::try_from(at).ok()?..)?.first_chunk()?))
 }
 
-struct Found {
+struct AddressFacts {
     /// By atom: its address is formed.
     address_taken: Vec<bool>,
     mentioned: Vec<bool>,
 }
 
-impl Found {
+impl AddressFacts {
     fn form(&mut self, atom: AtomIdx) {
         if let Some(slot) = self.address_taken.get_mut(atom.index()) {
             *slot = true;

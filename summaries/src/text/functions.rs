@@ -31,13 +31,13 @@ impl Dumper<'_> {
             let _ = writeln!(self.out, " @{offset:#x}");
         }
         for (register, value) in &function.parameters {
-            let _ = writeln!(self.out, "  param {} {}", words::register(*register), Shown(*value));
+            let _ = writeln!(self.out, "  param {} {}", words::register(*register), DisplayedValue(*value));
         }
         for (offset, value) in &function.stack_parameters {
-            let _ = writeln!(self.out, "  stackparam {offset} {}", Shown(*value));
+            let _ = writeln!(self.out, "  stackparam {offset} {}", DisplayedValue(*value));
         }
         for (register, value) in &function.results {
-            let _ = writeln!(self.out, "  result {} {}", words::register(*register), Shown(*value));
+            let _ = writeln!(self.out, "  result {} {}", words::register(*register), DisplayedValue(*value));
         }
         if function.preserved != 0 {
             self.out.push_str("  preserves");
@@ -47,7 +47,7 @@ impl Dumper<'_> {
             self.out.push('\n');
         }
         for value in &function.indirect_entry_values {
-            let _ = writeln!(self.out, "  atlabel {}", Shown(*value));
+            let _ = writeln!(self.out, "  atlabel {}", DisplayedValue(*value));
         }
         for target in &function.address_taken_only {
             self.out.push_str("  addressonly ");
@@ -70,25 +70,25 @@ impl Dumper<'_> {
     fn constraint(&mut self, constraint: &Constraint) {
         match *constraint {
             Constraint::Address { to, target, offset } => {
-                let _ = write!(self.out, "{} = address ", Shown(to));
+                let _ = write!(self.out, "{} = address ", DisplayedValue(to));
                 self.target(target);
                 self.offset(Some(offset));
             }
             Constraint::Frame { to, offset } => {
-                let _ = write!(self.out, "{} = frame", Shown(to));
+                let _ = write!(self.out, "{} = frame", DisplayedValue(to));
                 self.offset(offset);
             }
             Constraint::Assign { from, to, offset } => {
-                let _ = write!(self.out, "{} = {}", Shown(to), Shown(from));
+                let _ = write!(self.out, "{} = {}", DisplayedValue(to), DisplayedValue(from));
                 self.offset(offset);
             }
             Constraint::Load { from, to, size } => {
-                let _ = write!(self.out, "{} = load ", Shown(to));
+                let _ = write!(self.out, "{} = load ", DisplayedValue(to));
                 self.place(from);
                 let _ = write!(self.out, " size {size}");
             }
             Constraint::Store { from, to, size } => {
-                let _ = write!(self.out, "store {} -> ", Shown(from));
+                let _ = write!(self.out, "store {} -> ", DisplayedValue(from));
                 self.place(to);
                 let _ = write!(self.out, " size {size}");
             }
@@ -100,10 +100,10 @@ impl Dumper<'_> {
                 let _ = write!(self.out, " size {size}");
             }
             Constraint::Unknown { to } => {
-                let _ = write!(self.out, "{} = unknown", Shown(to));
+                let _ = write!(self.out, "{} = unknown", DisplayedValue(to));
             }
             Constraint::Escape { from } => {
-                let _ = write!(self.out, "escape {}", Shown(from));
+                let _ = write!(self.out, "escape {}", DisplayedValue(from));
             }
         }
     }
@@ -117,7 +117,7 @@ impl Dumper<'_> {
                 self.offset(Some(offset));
             }
             Callee::Indirect(value) => {
-                let _ = write!(self.out, "indirect {}", Shown(value));
+                let _ = write!(self.out, "indirect {}", DisplayedValue(value));
             }
         }
         if site.jump {
@@ -125,7 +125,7 @@ impl Dumper<'_> {
         }
         self.registers("actual", &site.actuals);
         for (offset, value) in &site.stack {
-            let _ = write!(self.out, " stack {offset} {}", Shown(*value));
+            let _ = write!(self.out, " stack {offset} {}", DisplayedValue(*value));
         }
         if let Some(offset) = site.stack_in_frame {
             self.out.push_str(" instack");
@@ -137,12 +137,12 @@ impl Dumper<'_> {
 
     fn registers(&mut self, word: &str, of: &[(Register, ValueIdx)]) {
         for (register, value) in of {
-            let _ = write!(self.out, " {word} {} {}", words::register(*register), Shown(*value));
+            let _ = write!(self.out, " {word} {} {}", words::register(*register), DisplayedValue(*value));
         }
     }
 
     fn place(&mut self, place: Place) {
-        let _ = write!(self.out, "{}", Shown(place.value));
+        let _ = write!(self.out, "{}", DisplayedValue(place.value));
         self.offset(place.offset);
     }
 
@@ -162,9 +162,9 @@ impl Dumper<'_> {
 }
 
 /// A value is written as `%3`, by its number.
-struct Shown(ValueIdx);
+struct DisplayedValue(ValueIdx);
 
-impl std::fmt::Display for Shown {
+impl std::fmt::Display for DisplayedValue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "%{}", self.0.0)
     }

@@ -1,6 +1,6 @@
 //! What goes through text and files, from summary text.
 
-use summaries::models::{Effect, Model, Passed, Returned, Source, Stored};
+use summaries::models::{Effect, Model, PassedArgument, ReturnedValue, Source, StoredAddress};
 
 use super::{flow_of, module, outcome, strings};
 use crate::ids::{AtomId, Id};
@@ -60,14 +60,21 @@ fn bytes_go_through_files_one_by_one() {
 fn numbers_that_are_kept_come_back() {
     let calls = Effect::Calls {
         function: Source::Argument(0),
-        arguments: [Passed::Number, Passed::Nothing, Passed::Nothing],
-        returned: Returned::Dropped,
+        arguments: [PassedArgument::Number, PassedArgument::Nothing, PassedArgument::Nothing],
+        returned: ReturnedValue::Dropped,
     };
     let model = |effects: Vec<Effect>| Model { effects, numbers: true, ..Model::default() };
     let models = [
         ("seek", model(vec![])),
         ("tell", model(vec![])),
-        ("stat", model(vec![Effect::Stores { what: Stored::Number, to: Source::Argument(0), offset: None }])),
+        (
+            "stat",
+            model(vec![Effect::Stores {
+                what: StoredAddress::Number,
+                to: Source::Argument(0),
+                offset: None,
+            }]),
+        ),
         ("times", model(vec![Effect::IntegerRoundTrip(0)])),
         ("handle", model(vec![calls])),
         ("look", Model::default()),

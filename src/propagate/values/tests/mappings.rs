@@ -1,6 +1,6 @@
 //! What becomes of the address of a function that maps memory, from summary text.
 
-use summaries::models::{Effect, Model, Passed, Returned, Source};
+use summaries::models::{Effect, Model, PassedArgument, ReturnedValue, Source};
 
 use super::{budget, flow_of_within, module};
 
@@ -13,8 +13,8 @@ fn chooses(
 ) -> Option<Option<String>> {
     let calls = Effect::Calls {
         function: Source::Argument(0),
-        arguments: [Passed::Nothing; 3],
-        returned: Returned::Dropped,
+        arguments: [PassedArgument::Nothing; 3],
+        returned: ReturnedValue::Dropped,
     };
     let models = [
         ("mmap", Model { effects: vec![Effect::ReturnsFresh], ..Model::default() }),

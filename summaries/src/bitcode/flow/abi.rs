@@ -37,7 +37,7 @@ pub(super) fn passed() -> impl Iterator<Item = Register> {
 
 /// How the parameters of a function or call are passed, beside their types.
 #[derive(Debug, Default)]
-pub(super) struct Passing {
+pub(super) struct ParameterPassing {
     /// By value: a copy on the stack. Parameter numbers.
     pub(super) by_value: Vec<u32>,
     /// The address of the result, which is returned too.
@@ -45,7 +45,7 @@ pub(super) struct Passing {
 }
 
 /// What the attributes say; `None` if arguments are passed in a way that is not modelled.
-pub(super) fn passing(module: &IrModule, list: AttributeList, convention: u32) -> Option<Passing> {
+pub(super) fn passing(module: &IrModule, list: AttributeList, convention: u32) -> Option<ParameterPassing> {
     // C, fast, cold, preserve_most, preserve_all, x86_64_sysv: all pass as C does.
     if !matches!(convention, 0 | 8 | 9 | 14 | 15 | 78) || !module.attributes.unknown.is_empty() {
         return None;
@@ -54,7 +54,7 @@ pub(super) fn passing(module: &IrModule, list: AttributeList, convention: u32) -
     if module.attributes.has_key(list, b"use-soft-float")? {
         return None;
     }
-    let mut found = Passing::default();
+    let mut found = ParameterPassing::default();
     for passing in module.attributes.passing(list)? {
         match passing.kind {
             kind::BY_VAL => found.by_value.push(passing.parameter),
@@ -104,7 +104,7 @@ pub(super) fn arguments(
     module: &IrModule,
     sizes: &Sizes,
     types: impl Iterator<Item = Option<TypeId>>,
-    passing: &Passing,
+    passing: &ParameterPassing,
 ) -> ArgumentPlaces {
     let (mut general, mut vector, mut stack) = (ARGUMENTS.into_iter(), VECTOR_ARGUMENTS.into_iter(), 8);
     let mut slots = Vec::new();

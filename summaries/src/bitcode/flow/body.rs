@@ -43,7 +43,7 @@ pub(super) struct BodyBuilder<'m> {
     pub(super) has_assembly: bool,
 }
 
-pub(super) struct Summarised {
+pub(super) struct BodySummary {
     pub(super) summary: FunctionSummary,
     /// Global values that escape in it whatever the summary says.
     pub(super) escaping: Vec<ValueId>,
@@ -64,7 +64,7 @@ pub(super) fn summarise<'m>(
     names: &'m GlobalNames<'m>,
     atom: AtomIdx,
     section: u32,
-) -> Result<Summarised, NotFollowed> {
+) -> Result<BodySummary, NotFollowed> {
     let locals = body.instructions.len().saturating_add(body.parameters as usize);
     let own_constants = body.constants.all.len();
     let mut builder = BodyBuilder {
@@ -96,7 +96,7 @@ pub(super) fn summarise<'m>(
     compared.dedup();
     summary.constraints.sort_unstable();
     summary.constraints.dedup();
-    Ok(Summarised { summary, escaping, compared, local, constants, has_assembly })
+    Ok(BodySummary { summary, escaping, compared, local, constants, has_assembly })
 }
 
 impl<'m> BodyBuilder<'m> {

@@ -22,7 +22,7 @@ use super::file::BitcodeFile;
 use super::ir::attributes::kind;
 use super::ir::constants::ConstantKind;
 use super::ir::function::Body;
-use super::ir::mentions::Mentions;
+use super::ir::mentions::MentionSearch;
 use super::ir::{self, BodyReader, GlobalKind, IrModule, ValueId};
 use super::lower::Numbering;
 use super::module::Module;
@@ -31,7 +31,7 @@ use crate::ids::{AtomIdx, ValueIdx};
 use crate::limit::{Limit, LimitRecord};
 use crate::relation::FunctionSummary;
 use crate::summary::{Reference, ReferenceKind, Target};
-use body::Summarised;
+use body::BodySummary;
 use names::{GlobalNames, GlobalNumbers, NotFollowed};
 use places::{ConstantValues, LABEL};
 
@@ -48,7 +48,7 @@ pub struct LocalValues {
 
 /// What a module says of its values.
 #[derive(Debug, Default)]
-pub(super) struct Followed {
+pub(super) struct ModuleValueFlow {
     /// By atom, then in the order of the module.
     pub(super) references: Vec<Reference>,
     /// The elements are indexed by atom.
@@ -85,12 +85,12 @@ fn insert(list: &mut Vec<ValueId>, value: ValueId) {
 
 /// What is asked of the IR; each with what stands before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Wanted {
-    /// What each function and initializer mentions ([`Followed::references`]), and the sizes of variables.
+pub(super) enum FlowRequest {
+    /// What each function and initializer mentions ([`ModuleValueFlow::references`]), and the sizes of variables.
     References,
-    /// The functions of [`Followed::functions`], and what limits them.
+    /// The functions of [`ModuleValueFlow::functions`], and what limits them.
     Functions,
-    /// Which values of a summary the values of a body are ([`Followed::locals`]), for whoever compares both.
+    /// Which values of a summary the values of a body are ([`ModuleValueFlow::locals`]), for whoever compares both.
     Locals,
 }
 
@@ -100,13 +100,13 @@ pub(super) fn follow(
     file: &BitcodeFile<'_>,
     numbering: &Numbering,
     sections: &dyn Fn(AtomIdx) -> u32,
-    wanted: Wanted,
-) -> Result<Followed, String> {
+    wanted: FlowRequest,
+) -> Result<ModuleValueFlow, String> {
     let ir = ir::read(bytes).map_err(|e| e.to_string())?;
     if file.modules.is_empty() || file.modules.len() != ir.modules.len() {
         return Err("LLVM bitcode without a module".to_owned());
     }
-    let mut out = Followed::default();
+    let mut out = ModuleValueFlow::default();
     for (number, (module, ir_module)) in file.modules.iter().zip(&ir.modules).enumerate() {
         if !ir_module.is_understood() {
             let what: Vec<&str> =
@@ -125,13 +125,13 @@ pub(super) fn follow(
         let sizes = ir_module.layout.sizes(&ir_module.types);
         let names = GlobalNames::new(module, ir_module, &numbers);
         let values = ConstantValues { module: ir_module, sizes: &sizes, body: None };
-        let mut following = Following {
+        let mut following = ModuleFlowBuilder {
             module,
             ir: ir_module,
             numbers,
             names: &names,
             values,
-            mentions: Mentions::new(ir_module),
+            mentions: MentionSearch::new(ir_module),
             wanted,
             out,
         };
@@ -146,18 +146,18 @@ pub(super) fn follow(
     Ok(out)
 }
 
-struct Following<'m> {
+struct ModuleFlowBuilder<'m> {
     module: &'m Module<'m>,
     ir: &'m IrModule,
     numbers: GlobalNumbers<'m>,
     names: &'m GlobalNames<'m>,
     values: ConstantValues<'m>,
-    mentions: Mentions<'m>,
-    wanted: Wanted,
-    out: Followed,
+    mentions: MentionSearch<'m>,
+    wanted: FlowRequest,
+    out: ModuleValueFlow,
 }
 
-impl Following<'_> {
+impl ModuleFlowBuilder<'_> {
     fn atom(&self, value: usize) -> Option<AtomIdx> {
         self.numbers.atom(value)
     }
@@ -207,7 +207,7 @@ impl Following<'_> {
             for found in stored {
                 let (value, offset) = found.place;
                 // Whoever takes it from here may call it with anything.
-                if self.wanted >= Wanted::Functions
+                if self.wanted >= FlowRequest::Functions
                     && let Some(maps) = mapping::of(self.module, value)
                 {
                     let names = [maps.name, self.module.values.get(v).map_or(&[][..], |v| v.name)];
@@ -238,7 +238,7 @@ impl Following<'_> {
             }
             let section = sections(atom);
             let mut mentioned = self.mentions.of_body(&body);
-            let (summary, escaping, compared) = match self.wanted >= Wanted::Functions {
+            let (summary, escaping, compared) = match self.wanted >= FlowRequest::Functions {
                 true => self.summarise(&body, name, atom, section),
                 false => (None, Vec::new(), Vec::new()),
             };
@@ -297,11 +297,11 @@ impl Following<'_> {
             false => body::summarise(values, body, self.names, atom, section),
         };
         match summary {
-            Ok(Summarised { summary, escaping, compared, local, constants, has_assembly }) => {
+            Ok(BodySummary { summary, escaping, compared, local, constants, has_assembly }) => {
                 if has_assembly {
                     self.out.runs_unseen.push(atom);
                 }
-                if self.wanted >= Wanted::Locals {
+                if self.wanted >= FlowRequest::Locals {
                     let local = (body.first_parameter.0..).map(ValueId).zip(local);
                     let all = local.chain(constants).filter_map(|(id, value)| Some((id, value?)));
                     let mut values: Vec<(ValueId, ValueIdx)> = all.collect();

@@ -7,7 +7,7 @@ use super::super::codes::instruction as code;
 use super::attributes::AttributeList;
 use super::ids::{TypeId, ValueId};
 use super::instruction::{CallArgument, CallKind, InstructionKind, IrCall, OperandBundle};
-use super::parse::{Context, Parsed, blocks};
+use super::parse::{Context, ParsedRecord, blocks};
 use super::record::Record;
 use super::types::Type;
 
@@ -26,7 +26,7 @@ mod marker {
 
 impl<F: Fn(ValueId) -> Option<TypeId>> Context<'_, F> {
     /// Operands for the call that follows: a tag, then values or metadata.
-    pub(super) fn bundle(&self, r: &mut Record<'_>) -> Option<Parsed> {
+    pub(super) fn bundle(&self, r: &mut Record<'_>) -> Option<ParsedRecord> {
         let tag = r.small()?;
         let mut operands = Vec::with_capacity(r.left());
         while r.left() > 0 {
@@ -37,11 +37,16 @@ impl<F: Fn(ValueId) -> Option<TypeId>> Context<'_, F> {
                 operands.push(CallArgument::Value(self.any(r)?));
             }
         }
-        Some(Parsed::Bundle(OperandBundle { tag, operands: operands.into_boxed_slice() }))
+        Some(ParsedRecord::Bundle(OperandBundle { tag, operands: operands.into_boxed_slice() }))
     }
 
     /// Any of the three calls, whose record has been begun.
-    pub(super) fn call(&self, code: u32, r: &mut Record<'_>, bundles: Vec<OperandBundle>) -> Option<Parsed> {
+    pub(super) fn call(
+        &self,
+        code: u32,
+        r: &mut Record<'_>,
+        bundles: Vec<OperandBundle>,
+    ) -> Option<ParsedRecord> {
         let (attributes, word) = (AttributeList(r.small()?), r.take()?);
         let mut explicit = word & marker::EXPLICIT_TYPE != 0;
         let mut convention = word >> 1 & 0x3ff;
@@ -64,7 +69,7 @@ impl<F: Fn(ValueId) -> Option<TypeId>> Context<'_, F> {
             }
         };
         if !explicit {
-            return Some(Parsed::Unknown);
+            return Some(ParsedRecord::Unknown);
         }
         let function_type = r.ty()?;
         let callee = self.any(r)?;
@@ -92,6 +97,6 @@ impl<F: Fn(ValueId) -> Option<TypeId>> Context<'_, F> {
             arguments: arguments.into_boxed_slice(),
             bundles: bundles.into_boxed_slice(),
         };
-        Some(Parsed::Instruction(InstructionKind::Call(Box::new(call)), Some(result)))
+        Some(ParsedRecord::Instruction(InstructionKind::Call(Box::new(call)), Some(result)))
     }
 }

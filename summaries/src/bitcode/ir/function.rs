@@ -12,7 +12,7 @@ use super::constants::Constants;
 use super::ids::{TypeId, ValueId};
 use super::instruction::{InstructionKind, IrInstruction};
 use super::ir_module::IrModule;
-use super::parse::{Context, Parsed};
+use super::parse::{Context, ParsedRecord};
 use super::record::{Record, short};
 use super::types::{Type, Types};
 
@@ -187,10 +187,10 @@ pub(super) fn read(stream: &mut Stream<'_>, module: &IrModule, function: ValueId
                 let record = Record::new(stream.operands(), body.next_value());
                 let parsed = context.parse(code, record, &mut bundles).ok_or_else(|| short(stream, code))?;
                 match parsed {
-                    Parsed::Instruction(kind, ty) => body.add(kind, ty, &mut block, &module.types),
-                    Parsed::Bundle(bundle) => bundles.push(bundle),
-                    Parsed::Nothing => {}
-                    Parsed::Unknown => body.note(format!("function record {code}")),
+                    ParsedRecord::Instruction(kind, ty) => body.add(kind, ty, &mut block, &module.types),
+                    ParsedRecord::Bundle(bundle) => bundles.push(bundle),
+                    ParsedRecord::Nothing => {}
+                    ParsedRecord::Unknown => body.note(format!("function record {code}")),
                 }
             }
         }

@@ -10,16 +10,16 @@ use super::ir_module::IrModule;
 
 /// Answers which global values are mentioned, with room that is used again for each question.
 #[derive(Debug)]
-pub struct Mentions<'m> {
+pub struct MentionSearch<'m> {
     module: &'m IrModule,
     /// The question that last came across each value of the module.
     seen: Vec<u32>,
     question: u32,
 }
 
-impl<'m> Mentions<'m> {
+impl<'m> MentionSearch<'m> {
     pub fn new(module: &'m IrModule) -> Self {
-        Mentions { module, seen: vec![0; module.values() as usize], question: 0 }
+        MentionSearch { module, seen: vec![0; module.values() as usize], question: 0 }
     }
 
     /// The global values that these values of the module reach, sorted. Numbers that are no value of the module are passed over.

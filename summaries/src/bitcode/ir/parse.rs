@@ -10,7 +10,7 @@ use super::instruction::{InstructionKind as Kind, OperandBundle};
 use super::record::Record;
 use super::types::{Type, Types};
 
-pub(super) enum Parsed {
+pub(super) enum ParsedRecord {
     /// With the type of its value where that is known.
     Instruction(Kind, Option<TypeId>),
     /// The bundle is one of the call that follows.
@@ -59,7 +59,7 @@ impl<F: Fn(ValueId) -> Option<TypeId>> Context<'_, F> {
         code: u32,
         mut record: Record<'_>,
         bundles: &mut Vec<OperandBundle>,
-    ) -> Option<Parsed> {
+    ) -> Option<ParsedRecord> {
         let r = &mut record;
         Some(match code {
             code::CALL | code::INVOKE | code::CALLBR => return self.call(code, r, std::mem::take(bundles)),
@@ -67,7 +67,7 @@ impl<F: Fn(ValueId) -> Option<TypeId>> Context<'_, F> {
             code::DEBUG_LOC
             | code::DEBUG_LOC_AGAIN
             | code::BLOCKADDR_USERS
-            | code::DEBUG_RECORD_VALUE..=code::DEBUG_RECORD_DECLARE_VALUE => Parsed::Nothing,
+            | code::DEBUG_RECORD_VALUE..=code::DEBUG_RECORD_DECLARE_VALUE => ParsedRecord::Nothing,
             code::RET..=code::SWITCH
             | code::UNREACHABLE
             | code::INDIRECTBR
@@ -91,7 +91,7 @@ impl<F: Fn(ValueId) -> Option<TypeId>> Context<'_, F> {
     }
 
     /// What computes a value of others.
-    fn operation(&self, code: u32, r: &mut Record<'_>) -> Option<Parsed> {
+    fn operation(&self, code: u32, r: &mut Record<'_>) -> Option<ParsedRecord> {
         let (kind, ty) = match code {
             code::UNOP => {
                 let (operand, ty) = self.typed(r)?;
@@ -178,13 +178,13 @@ impl<F: Fn(ValueId) -> Option<TypeId>> Context<'_, F> {
                 }
                 (Kind::Phi { incoming: incoming.into_boxed_slice() }, Some(ty))
             }
-            _ => return Some(Parsed::Unknown),
+            _ => return Some(ParsedRecord::Unknown),
         };
-        Some(Parsed::Instruction(kind, ty))
+        Some(ParsedRecord::Instruction(kind, ty))
     }
 
     /// What reads, writes or makes memory.
-    fn memory(&self, code: u32, r: &mut Record<'_>) -> Option<Parsed> {
+    fn memory(&self, code: u32, r: &mut Record<'_>) -> Option<ParsedRecord> {
         let (kind, ty) = match code {
             code::LOAD | code::LOADATOMIC => {
                 let pointer = self.any(r)?;
@@ -234,11 +234,11 @@ impl<F: Fn(ValueId) -> Option<TypeId>> Context<'_, F> {
             }
             _ => (Kind::Fence, None),
         };
-        Some(Parsed::Instruction(kind, ty))
+        Some(ParsedRecord::Instruction(kind, ty))
     }
 
     /// What ends a block or begins one that unwinding leads to.
-    fn control(&self, code: u32, r: &mut Record<'_>) -> Option<Parsed> {
+    fn control(&self, code: u32, r: &mut Record<'_>) -> Option<ParsedRecord> {
         let mut ty = None;
         let kind = match code {
             code::RET if r.left() == 0 => Kind::Return(None),
@@ -288,9 +288,9 @@ impl<F: Fn(ValueId) -> Option<TypeId>> Context<'_, F> {
             }
             code::CATCHRET => Kind::CatchReturn { pad: r.value()?, target: r.small()? },
             code::CLEANUPRET => Kind::CleanupReturn { pad: r.value()?, unwind: r.small() },
-            _ => return Some(Parsed::Unknown),
+            _ => return Some(ParsedRecord::Unknown),
         };
-        Some(Parsed::Instruction(kind, ty))
+        Some(ParsedRecord::Instruction(kind, ty))
     }
 }
 

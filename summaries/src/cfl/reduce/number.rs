@@ -21,7 +21,7 @@ const MOST_THINGS: usize = 24;
 
 /// A thing that a value may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Thing {
+enum PointsToLabel {
     /// What comes into a component from outside.
     Inflow(u32),
     /// All of a component that too much reaches.
@@ -43,13 +43,13 @@ enum Base {
     Frame,
 }
 
-/// The number of a [`Thing`] in the order of their discovery.
-type ThingId = u32;
+/// The number of a [`PointsToLabel`] in the order of their discovery.
+type PointsToLabelId = u32;
 
 /// A class of values that hold the same.
 pub(super) struct ValueClass {
     /// The things that each value of the class holds, sorted.
-    pub(super) things: Box<[ThingId]>,
+    pub(super) things: Box<[PointsToLabelId]>,
     /// The representative of the class: the first of its values.
     pub(super) stands_for: ValueIdx,
     /// The one thing in it is a displaced copy of this, or an address in the frame.
@@ -63,7 +63,7 @@ pub(super) struct ValueNumbering {
     /// By value: the number of its class.
     class_of: Vec<u32>,
     /// By constraint that adds to a value: the thing that it adds; `None` for plain copies and for what adds nothing.
-    pub(super) adds: Vec<Option<ThingId>>,
+    pub(super) adds: Vec<Option<PointsToLabelId>>,
     /// Pairs of classes (to, from), a plain copy each, sorted.
     pub(super) copies: Vec<(u32, u32)>,
 }
@@ -79,9 +79,9 @@ pub(super) enum NumberRoot {
 struct ClassBuilder {
     /// Components of plain copies, by value.
     plain: Components,
-    numbers: FxHashMap<Thing, ThingId>,
-    things: Vec<Thing>,
-    by_things: FxHashMap<Box<[ThingId]>, u32>,
+    numbers: FxHashMap<PointsToLabel, PointsToLabelId>,
+    things: Vec<PointsToLabel>,
+    by_things: FxHashMap<Box<[PointsToLabelId]>, u32>,
     classes: Vec<ValueClass>,
     /// By component of the graph: its class, once that is known.
     class_of: Vec<Option<u32>>,
@@ -132,9 +132,9 @@ pub(super) fn number(function: &FunctionSummary) -> ValueNumbering {
     let mut adds = vec![None; function.constraints.len()];
     let mut copies_of: Vec<(u32, u32)> = Vec::new();
     for c in order {
-        let mut held: Vec<ThingId> = Vec::new();
+        let mut held: Vec<PointsToLabelId> = Vec::new();
         if has_inflow[c as usize] {
-            held.push(builder.thing(Thing::Inflow(c)));
+            held.push(builder.thing(PointsToLabel::Inflow(c)));
         }
         for i in defined.of(c) {
             let constraint = &function.constraints[*i as usize];
@@ -172,8 +172,8 @@ fn plain_components(function: &FunctionSummary) -> Components {
 }
 
 impl ClassBuilder {
-    fn thing(&mut self, thing: Thing) -> ThingId {
-        let next = self.things.len() as ThingId;
+    fn thing(&mut self, thing: PointsToLabel) -> PointsToLabelId {
+        let next = self.things.len() as PointsToLabelId;
         let number = *self.numbers.entry(thing).or_insert(next);
         if number == next {
             self.things.push(thing);
@@ -182,24 +182,24 @@ impl ClassBuilder {
     }
 
     /// What reaches a component, if that is known yet.
-    fn things_of(&self, component: u32) -> &[ThingId] {
+    fn things_of(&self, component: u32) -> &[PointsToLabelId] {
         let class = self.class_of[component as usize];
         class.and_then(|c| self.classes.get(c as usize)).map_or(&[], |c| &c.things)
     }
 
     /// What a constraint other than a plain copy adds; `None` if it is nothing.
-    fn added_by(&self, constraint: &Constraint) -> Option<Thing> {
+    fn added_by(&self, constraint: &Constraint) -> Option<PointsToLabel> {
         Some(match *constraint {
-            Constraint::Address { target, offset, .. } => Thing::Address(target, offset),
-            Constraint::Frame { offset, .. } => Thing::Frame(offset),
-            Constraint::Unknown { .. } => Thing::Unknown,
+            Constraint::Address { target, offset, .. } => PointsToLabel::Address(target, offset),
+            Constraint::Frame { offset, .. } => PointsToLabel::Frame(offset),
+            Constraint::Unknown { .. } => PointsToLabel::Unknown,
             Constraint::Assign { from, offset, .. } => match self.base(from, offset)? {
-                (Base::Frame, offset) => Thing::Frame(offset),
-                (base, offset) => Thing::Displaced(base, offset),
+                (Base::Frame, offset) => PointsToLabel::Frame(offset),
+                (base, offset) => PointsToLabel::Displaced(base, offset),
             },
             Constraint::Load { from, size, .. } => {
                 let (base, offset) = self.base(from.value, from.offset)?;
-                Thing::Load(base, offset, size)
+                PointsToLabel::Load(base, offset, size)
             }
             Constraint::Store { .. } | Constraint::Copy { .. } | Constraint::Escape { .. } => return None,
         })
@@ -214,11 +214,11 @@ impl ClassBuilder {
         }
     }
 
-    fn classify(&mut self, component: u32, mut held: Vec<ThingId>) {
+    fn classify(&mut self, component: u32, mut held: Vec<PointsToLabelId>) {
         held.sort_unstable();
         held.dedup();
         if held.len() > MOST_THINGS {
-            held = vec![self.thing(Thing::Wide(component))];
+            held = vec![self.thing(PointsToLabel::Wide(component))];
         }
         let things = held.into_boxed_slice();
         let next = self.classes.len() as u32;
@@ -226,8 +226,8 @@ impl ClassBuilder {
         if class == next {
             let origin = match things.as_ref() {
                 [single] => match self.things[*single as usize] {
-                    Thing::Displaced(base, offset) => Some((base, offset)),
-                    Thing::Frame(offset) => Some((Base::Frame, offset)),
+                    PointsToLabel::Displaced(base, offset) => Some((base, offset)),
+                    PointsToLabel::Frame(offset) => Some((Base::Frame, offset)),
                     _ => None,
                 },
                 _ => None,

@@ -7,11 +7,11 @@
 //!
 //! Left out: a copy that another function of the program's makes, but for those that compilers call by themselves.
 
-use super::builder::{ConstraintBuilder, Raw};
+use super::builder::{ConstraintBuilder, RawConstraint};
 use super::module::FlowModule;
-use super::state::{Pending, RegisterState, Val};
+use super::state::{Pending, RegisterState, SlotValue};
 use super::unit::Refusal;
-use super::walker::Walk;
+use super::walker::BlockWalker;
 use crate::cfl::components::Adjacency;
 use crate::ids::{AtomIdx, ValueIdx};
 use crate::relation::{Callee, Constraint};
@@ -70,10 +70,14 @@ fn is_routine(name: &[u8]) -> bool {
     name.starts_with(b"__") || matches!(name, b"memcpy" | b"memmove" | b"memset")
 }
 
-impl Walk<'_, '_, '_, '_> {
+impl BlockWalker<'_, '_, '_, '_> {
     /// Something is written to where a value leads.
-    pub(super) fn writes_through(&mut self, state: &mut RegisterState, value: Val) -> Result<(), Refusal> {
-        if !matches!(value, Val::None | Val::Undefined | Val::Saved) {
+    pub(super) fn writes_through(
+        &mut self,
+        state: &mut RegisterState,
+        value: SlotValue,
+    ) -> Result<(), Refusal> {
+        if !matches!(value, SlotValue::None | SlotValue::Undefined | SlotValue::Saved) {
             let to = self.builder.node(value)?;
             if !self.builder.is_foreign(to) {
                 state.pending.through.insert(to);
@@ -96,14 +100,17 @@ impl ConstraintBuilder {
         let mut work = Vec::new();
         for raw in &self.raw {
             let (from, to) = match raw {
-                Raw::Plain(Constraint::Frame { to, .. }) => {
+                RawConstraint::Plain(Constraint::Frame { to, .. }) => {
                     work.push(*to);
                     continue;
                 }
-                Raw::Plain(Constraint::Assign { from, to, .. }) => (*from, *to),
-                Raw::Plain(Constraint::Load { to, .. }) | Raw::LoadCell { to, .. } => (memory, *to),
-                Raw::Plain(Constraint::Store { from, .. }) | Raw::StoreCell { from, .. } => (*from, memory),
-                Raw::Plain(_) => continue,
+                RawConstraint::Plain(Constraint::Assign { from, to, .. }) => (*from, *to),
+                RawConstraint::Plain(Constraint::Load { to, .. }) | RawConstraint::LoadCell { to, .. } => {
+                    (memory, *to)
+                }
+                RawConstraint::Plain(Constraint::Store { from, .. })
+                | RawConstraint::StoreCell { from, .. } => (*from, memory),
+                RawConstraint::Plain(_) => continue,
             };
             flows.push((from.0, to.0));
         }

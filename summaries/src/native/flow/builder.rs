@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::saved::{Preserved, cells};
-use super::state::{Pending, Val};
+use super::saved::{SavedRegisters, cells};
+use super::state::{Pending, SlotValue};
 use super::taint::FrameTaints;
 use super::unit::Refusal;
 use crate::ids::{AtomIdx, ValueIdx};
@@ -20,7 +20,7 @@ use crate::summary::Target;
 
 /// What a value is the value of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Key {
+pub(super) enum ValueKey {
     /// What a register holds when the function is entered.
     Parameter(u8),
     /// What a register holds when the function returns.
@@ -59,7 +59,7 @@ pub(super) struct PendingCall {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Raw {
+pub(super) enum RawConstraint {
     Plain(Constraint),
     LoadCell { offset: i64, size: u32, to: ValueIdx },
     StoreCell { from: ValueIdx, offset: i64, size: u32 },
@@ -67,12 +67,12 @@ pub(super) enum Raw {
 
 #[derive(Default)]
 pub(super) struct ConstraintBuilder {
-    keys: FxHashMap<Key, ValueIdx>,
+    keys: FxHashMap<ValueKey, ValueIdx>,
     /// What each value stands for, by its number.
-    pub(super) values: Vec<Key>,
+    pub(super) values: Vec<ValueKey>,
     targets: Vec<Target>,
     target_numbers: FxHashMap<Target, u32>,
-    pub(super) raw: Vec<Raw>,
+    pub(super) raw: Vec<RawConstraint>,
     pub(super) calls: Vec<PendingCall>,
     /// A frame that is an object escapes.
     pub(super) frame_escapes: bool,
@@ -94,14 +94,14 @@ pub(super) struct ConstraintBuilder {
     pub(super) shows_return_address: bool,
     /// The stack pointer where the function leaves, if it isn't known exactly.
     pub(super) stacks: BTreeSet<ValueIdx>,
-    pub(super) preserved: Preserved,
+    pub(super) preserved: SavedRegisters,
     pub(super) taints: FrameTaints,
     /// Where jumps lead that leave the frame behind as it is.
     pub(super) entered_in_frame: Vec<(Target, i64)>,
 }
 
 impl ConstraintBuilder {
-    pub(super) fn value(&mut self, key: Key) -> ValueIdx {
+    pub(super) fn value(&mut self, key: ValueKey) -> ValueIdx {
         let next = ValueIdx::new(self.values.len());
         let value = *self.keys.entry(key).or_insert(next);
         if value == next {
@@ -111,39 +111,39 @@ impl ConstraintBuilder {
     }
 
     /// What a value is the value of.
-    pub(super) fn key(&self, value: ValueIdx) -> Option<Key> {
+    pub(super) fn key(&self, value: ValueIdx) -> Option<ValueKey> {
         self.values.get(value.index()).copied()
     }
 
     /// Whether a value came from outside: passed by the caller, or loaded from memory that is not the frame.
     pub(super) fn is_foreign(&self, value: ValueIdx) -> bool {
         match self.values.get(value.index()) {
-            Some(Key::Parameter(_) | Key::Unknown | Key::Place(..)) => true,
-            Some(Key::Displaced(of, _)) => self.is_foreign(*of),
+            Some(ValueKey::Parameter(_) | ValueKey::Unknown | ValueKey::Place(..)) => true,
+            Some(ValueKey::Displaced(of, _)) => self.is_foreign(*of),
             _ => self.loaded.contains(&value),
         }
     }
 
     pub(super) fn unknown(&mut self) -> ValueIdx {
-        let to = self.value(Key::Unknown);
+        let to = self.value(ValueKey::Unknown);
         self.add(Constraint::Unknown { to });
         to
     }
 
     pub(super) fn somewhere_in_frame(&mut self) -> ValueIdx {
-        let to = self.value(Key::FrameSomewhere);
+        let to = self.value(ValueKey::FrameSomewhere);
         self.add(Constraint::Frame { to, offset: None });
         to
     }
 
     /// An address; offsets of places in an atom are from the start of its section.
-    pub(super) fn place(&mut self, target: Target, offset: i64) -> Val {
+    pub(super) fn place(&mut self, target: Target, offset: i64) -> SlotValue {
         let next = self.targets.len() as u32;
         let number = *self.target_numbers.entry(target).or_insert(next);
         if number == next {
             self.targets.push(target);
         }
-        Val::Place(number, offset)
+        SlotValue::Place(number, offset)
     }
 
     pub(super) fn target(&self, number: u32) -> Option<Target> {
@@ -156,42 +156,47 @@ impl ConstraintBuilder {
     }
 
     /// A value that holds exactly this.
-    pub(super) fn node(&mut self, value: Val) -> Result<ValueIdx, Refusal> {
+    pub(super) fn node(&mut self, value: SlotValue) -> Result<ValueIdx, Refusal> {
         Ok(match value {
-            Val::Node(node, 0) => node,
-            Val::Node(node, offset) => {
-                let to = self.value(Key::Displaced(node, offset));
+            SlotValue::Node(node, 0) => node,
+            SlotValue::Node(node, offset) => {
+                let to = self.value(ValueKey::Displaced(node, offset));
                 self.add(Constraint::Assign { from: node, to, offset: Some(offset) });
                 to
             }
-            Val::Frame(offset) => {
+            SlotValue::Frame(offset) => {
                 self.shows_return_address |= offset == 0;
-                let to = self.value(Key::Frame(offset));
+                let to = self.value(ValueKey::Frame(offset));
                 self.add(Constraint::Frame { to, offset: Some(offset) });
                 to
             }
-            Val::Place(number, offset) => {
-                let to = self.value(Key::Place(number, offset));
+            SlotValue::Place(number, offset) => {
+                let to = self.value(ValueKey::Place(number, offset));
                 if let Some(target) = self.target(number) {
                     self.add(Constraint::Address { to, target, offset });
                 }
                 to
             }
-            Val::Saved => self.caller_register_used().map(|()| self.unknown())?,
-            Val::None | Val::Undefined => return Err("no address".to_owned()),
+            SlotValue::Saved => self.caller_register_used().map(|()| self.unknown())?,
+            SlotValue::None | SlotValue::Undefined => return Err("no address".to_owned()),
         })
     }
 
     /// `to` holds the value too, displaced.
-    pub(super) fn flow(&mut self, value: Val, to: ValueIdx, offset: Option<i64>) -> Result<(), Refusal> {
+    pub(super) fn flow(
+        &mut self,
+        value: SlotValue,
+        to: ValueIdx,
+        offset: Option<i64>,
+    ) -> Result<(), Refusal> {
         match (value, offset) {
-            (Val::None | Val::Undefined | Val::Saved, _) => {}
-            (Val::Frame(o), _) => {
+            (SlotValue::None | SlotValue::Undefined | SlotValue::Saved, _) => {}
+            (SlotValue::Frame(o), _) => {
                 let offset = offset.map(|d| o.wrapping_add(d));
                 self.shows_return_address |= offset == Some(0);
                 self.add(Constraint::Frame { to, offset });
             }
-            (Val::Place(number, o), Some(d)) => {
+            (SlotValue::Place(number, o), Some(d)) => {
                 if let Some(target) = self.target(number) {
                     self.add(Constraint::Address { to, target, offset: o.wrapping_add(d) });
                 }
@@ -200,10 +205,10 @@ impl ConstraintBuilder {
                 let from = self.node(value)?;
                 self.add(Constraint::Assign { from, to, offset: None });
             }
-            (Val::Node(from, o), Some(d)) if from != to || o.wrapping_add(d) != 0 => {
+            (SlotValue::Node(from, o), Some(d)) if from != to || o.wrapping_add(d) != 0 => {
                 self.add(Constraint::Assign { from, to, offset: Some(o.wrapping_add(d)) });
             }
-            (Val::Node(..), Some(_)) => {}
+            (SlotValue::Node(..), Some(_)) => {}
         }
         Ok(())
     }
@@ -214,15 +219,15 @@ impl ConstraintBuilder {
 
     pub(super) fn store(
         &mut self,
-        value: Val,
+        value: SlotValue,
         to: ValueIdx,
         offset: Option<i64>,
         size: u32,
     ) -> Result<(), Refusal> {
         match value {
-            Val::None | Val::Undefined => Ok(()),
+            SlotValue::None | SlotValue::Undefined => Ok(()),
             // Pushed where the stack pointer is only known to be in the frame.
-            Val::Saved if self.keys.get(&Key::FrameSomewhere) == Some(&to) => Ok(()),
+            SlotValue::Saved if self.keys.get(&ValueKey::FrameSomewhere) == Some(&to) => Ok(()),
             value => {
                 let from = self.node(value)?;
                 self.add(Constraint::Store { from, to: Place { value: to, offset }, size });
@@ -236,9 +241,9 @@ impl ConstraintBuilder {
         self.add(Constraint::Copy { from: place(from), to: place(to), size });
     }
 
-    pub(super) fn escape(&mut self, value: Val) -> Result<(), Refusal> {
+    pub(super) fn escape(&mut self, value: SlotValue) -> Result<(), Refusal> {
         match value {
-            Val::None | Val::Undefined => Ok(()),
+            SlotValue::None | SlotValue::Undefined => Ok(()),
             value => {
                 let from = self.node(value)?;
                 self.add(Constraint::Escape { from });
@@ -248,16 +253,16 @@ impl ConstraintBuilder {
     }
 
     pub(super) fn load_cell(&mut self, offset: i64, size: u32, to: ValueIdx) {
-        self.push(Raw::LoadCell { offset, size, to });
+        self.push(RawConstraint::LoadCell { offset, size, to });
     }
 
-    pub(super) fn store_cell(&mut self, offset: i64, size: u32, value: Val) -> Result<(), Refusal> {
+    pub(super) fn store_cell(&mut self, offset: i64, size: u32, value: SlotValue) -> Result<(), Refusal> {
         match value {
             // The caller's register comes back from there, and that is all.
-            Val::None | Val::Undefined | Val::Saved => Ok(()),
+            SlotValue::None | SlotValue::Undefined | SlotValue::Saved => Ok(()),
             value => {
                 let from = self.node(value)?;
-                self.push(Raw::StoreCell { from, offset, size });
+                self.push(RawConstraint::StoreCell { from, offset, size });
                 Ok(())
             }
         }
@@ -270,10 +275,10 @@ impl ConstraintBuilder {
     }
 
     fn add(&mut self, constraint: Constraint) {
-        self.push(Raw::Plain(constraint));
+        self.push(RawConstraint::Plain(constraint));
     }
 
-    fn push(&mut self, raw: Raw) {
+    fn push(&mut self, raw: RawConstraint) {
         if self.recording {
             self.raw.push(raw);
         }
@@ -283,10 +288,10 @@ impl ConstraintBuilder {
     pub(super) fn finish(mut self, indirect_entry_values: &[ValueIdx]) -> FunctionSummary {
         let needed = self.needed();
         let is_needed = |v: ValueIdx| needed.get(v.index()).copied().unwrap_or(false);
-        let leaks = |raw: &Raw| match raw {
-            Raw::Plain(Constraint::Frame { to, .. }) => is_needed(*to),
+        let leaks = |raw: &RawConstraint| match raw {
+            RawConstraint::Plain(Constraint::Frame { to, .. }) => is_needed(*to),
             // A store of an unknown number of bytes reaches over all that is above.
-            Raw::LoadCell { size, .. } | Raw::StoreCell { size, .. } => *size == 0,
+            RawConstraint::LoadCell { size, .. } | RawConstraint::StoreCell { size, .. } => *size == 0,
             _ => false,
         };
         // What is jumped to gets all that this function's own caller passed on the stack.
@@ -300,39 +305,39 @@ impl ConstraintBuilder {
         let loaded = self.cells_of(false);
         let mut constraints = Vec::new();
         if frame && self.frame_escapes {
-            let to = self.value(Key::FrameSomewhere);
+            let to = self.value(ValueKey::FrameSomewhere);
             constraints.extend([Constraint::Frame { to, offset: None }, Constraint::Escape { from: to }]);
         }
         let mut cell_pairs: FxHashSet<(i64, ValueIdx, bool)> = FxHashSet::default();
         for raw in std::mem::take(&mut self.raw) {
             match raw {
-                Raw::Plain(constraint) => constraints.push(constraint),
-                Raw::LoadCell { offset, size, to } if frame => {
+                RawConstraint::Plain(constraint) => constraints.push(constraint),
+                RawConstraint::LoadCell { offset, size, to } if frame => {
                     let (place, extra) = self.in_frame(offset);
                     constraints.extend([extra, Constraint::Load { from: place, to, size }]);
                 }
-                Raw::StoreCell { from, offset, size } if frame => {
+                RawConstraint::StoreCell { from, offset, size } if frame => {
                     let (place, extra) = self.in_frame(offset);
                     constraints.extend([extra, Constraint::Store { from, to: place, size }]);
                 }
-                Raw::LoadCell { offset, size, to } => {
+                RawConstraint::LoadCell { offset, size, to } => {
                     let exact = offset % 8 == 0 && size == 8;
                     for cell in cells(offset, size) {
                         if cell == 0 {
                             constraints.push(Constraint::Unknown { to });
                         }
                         if cell_pairs.insert((cell, to, false)) {
-                            let from = self.value(Key::Cell(cell));
+                            let from = self.value(ValueKey::Cell(cell));
                             let offset = exact.then_some(0);
                             constraints.push(Constraint::Assign { from, to, offset });
                         }
                     }
                 }
-                Raw::StoreCell { from, offset, size } => {
+                RawConstraint::StoreCell { from, offset, size } => {
                     let exact = offset % 8 == 0 && size == 8;
                     for cell in cells(offset, size) {
                         if cell_pairs.insert((cell, from, true)) {
-                            let to = self.value(Key::Cell(cell));
+                            let to = self.value(ValueKey::Cell(cell));
                             let offset = exact.then_some(0);
                             constraints.push(Constraint::Assign { from, to, offset });
                         }
@@ -350,9 +355,9 @@ impl ConstraintBuilder {
             for cell in stored.iter().filter(|c| may_pass(**c)) {
                 let Some(rsp) = call.rsp.filter(|rsp| *cell >= rsp + 8) else { continue };
                 let value = match frame {
-                    false => self.value(Key::Cell(*cell)),
+                    false => self.value(ValueKey::Cell(*cell)),
                     true => {
-                        let to = self.value(Key::CellForCallee(*cell));
+                        let to = self.value(ValueKey::CellForCallee(*cell));
                         let (from, extra) = self.in_frame(*cell);
                         constraints.extend([extra, Constraint::Load { from, to, size: 8 }]);
                         to
@@ -373,14 +378,14 @@ impl ConstraintBuilder {
                 results: call.results,
             });
         }
-        let pick = |key: Key| self.keys.get(&key).copied();
+        let pick = |key: ValueKey| self.keys.get(&key).copied();
         let slots = 0..SLOTS as RegisterId;
-        let parameters = slots.clone().filter_map(|s| Some((s, pick(Key::Parameter(s))?))).collect();
-        let results = slots.filter_map(|s| Some((s, pick(Key::Result(s))?))).collect();
+        let parameters = slots.clone().filter_map(|s| Some((s, pick(ValueKey::Parameter(s))?))).collect();
+        let results = slots.filter_map(|s| Some((s, pick(ValueKey::Result(s))?))).collect();
         let mut own: Vec<(i32, ValueIdx)> = Vec::new();
         if !frame {
             for (i, key) in self.values.iter().enumerate() {
-                if let Key::Cell(cell @ 8..) = key {
+                if let ValueKey::Cell(cell @ 8..) = key {
                     own.push((*cell as i32, ValueIdx::new(i)));
                 }
             }
@@ -405,20 +410,20 @@ impl ConstraintBuilder {
     }
 
     fn has_cells(&self) -> bool {
-        self.raw.iter().any(|r| matches!(r, Raw::StoreCell { .. }))
+        self.raw.iter().any(|r| matches!(r, RawConstraint::StoreCell { .. }))
     }
 
     /// A place in the frame that is an object, and the constraint that makes its base.
     fn in_frame(&mut self, offset: i64) -> (Place, Constraint) {
-        let to = self.value(Key::Frame(0));
+        let to = self.value(ValueKey::Frame(0));
         (Place { value: to, offset: Some(offset) }, Constraint::Frame { to, offset: Some(0) })
     }
 
     /// The cells that are stored to, or loaded from, ascending.
     fn cells_of(&self, stores: bool) -> Vec<i64> {
         let touched = self.raw.iter().filter_map(|raw| match raw {
-            Raw::LoadCell { offset, size, .. } if !stores => Some((*offset, *size)),
-            Raw::StoreCell { offset, size, .. } if stores => Some((*offset, *size)),
+            RawConstraint::LoadCell { offset, size, .. } if !stores => Some((*offset, *size)),
+            RawConstraint::StoreCell { offset, size, .. } if stores => Some((*offset, *size)),
             _ => None,
         });
         let mut all: Vec<i64> = touched.flat_map(|(offset, size)| cells(offset, size)).collect();

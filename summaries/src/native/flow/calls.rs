@@ -7,11 +7,11 @@
 //! whether rax, rdx, xmm0 and xmm1 come back as they were. Of the stack, a callee gets what was written since the last call
 //! and what the function itself never reads.
 
-use super::builder::{ConstraintBuilder, Key, PendingCall};
+use super::builder::{ConstraintBuilder, PendingCall, ValueKey};
 use super::memory::Memory;
-use super::state::{RegisterState, Val};
+use super::state::{RegisterState, SlotValue};
 use super::unit::{Destination, Op, Refusal};
-use super::walker::{Leaves, RESULTS, Walk};
+use super::walker::{BlockExit, BlockWalker, RESULTS};
 use crate::ids::ValueIdx;
 use crate::native::decode::Flow;
 use crate::native::decode::effects::{RegisterId, SLOTS};
@@ -41,30 +41,35 @@ fn thunk_register(name: &[u8]) -> Option<RegisterId> {
     (found.0 != RSP).then_some(found.0)
 }
 
-impl Walk<'_, '_, '_, '_> {
-    pub(super) fn jump(&mut self, at: usize, op: &Op, state: &mut RegisterState) -> Result<Leaves, Refusal> {
+impl BlockWalker<'_, '_, '_, '_> {
+    pub(super) fn jump(
+        &mut self,
+        at: usize,
+        op: &Op,
+        state: &mut RegisterState,
+    ) -> Result<BlockExit, Refusal> {
         let falls = op.flow != Flow::Jump;
         match self.unit.destination(self.module, op)? {
-            Destination::Inner(to) => Ok(Leaves::To(to, falls)),
+            Destination::Inner(to) => Ok(BlockExit::To(to, falls)),
             Destination::Outer(target, offset) => {
-                if state.get(RSP) != Val::Frame(0) {
+                if state.get(RSP) != SlotValue::Frame(0) {
                     self.builder.entered_in_frame.push((target, offset));
                     return Err(format!("a jump out of the frame at {:#x}", op.offset));
                 }
                 if self.module.name(target) == RETURN_THUNK {
                     return match (falls, self.ret(at, op, &mut state.clone())?) {
                         (false, leaves) => Ok(leaves),
-                        (true, Leaves::Ends) => Ok(Leaves::Falls),
+                        (true, BlockExit::Ends) => Ok(BlockExit::Falls),
                         (true, _) => Err(format!("a return to elsewhere, or not, at {:#x}", op.offset)),
                     };
                 }
                 if let Some(register) = thunk_register(self.module.name(target)) {
-                    self.uses(op, state, register, [Val::None; 3])?;
+                    self.uses(op, state, register, [SlotValue::None; 3])?;
                     self.tail(at, op, state, state.get(register))?;
                 } else {
                     self.site(at, op, &mut state.clone(), Callee::Direct { target, offset }, false)?;
                 }
-                Ok(if falls { Leaves::Falls } else { Leaves::Ends })
+                Ok(if falls { BlockExit::Falls } else { BlockExit::Ends })
             }
         }
     }
@@ -75,39 +80,39 @@ impl Walk<'_, '_, '_, '_> {
         at: usize,
         op: &Op,
         state: &RegisterState,
-        value: Val,
-    ) -> Result<Leaves, Refusal> {
-        if value == Val::Undefined {
-            return Ok(Leaves::Labels);
+        value: SlotValue,
+    ) -> Result<BlockExit, Refusal> {
+        if value == SlotValue::Undefined {
+            return Ok(BlockExit::Labels);
         }
         match state.get(RSP) {
             // Back to the caller (`-mlvi-cfi`).
-            Val::Frame(8) if self.is_return_address(value) => {
+            SlotValue::Frame(8) if self.is_return_address(value) => {
                 self.results(op, state)?;
-                return Ok(Leaves::Ends);
+                return Ok(BlockExit::Ends);
             }
-            Val::Frame(o) if o > 0 => {
+            SlotValue::Frame(o) if o > 0 => {
                 return Err(format!("a jump without a return address at {:#x}", op.offset));
             }
-            Val::Frame(o) if o < 0 && self.module.has_loose_parts => {
+            SlotValue::Frame(o) if o < 0 && self.module.has_loose_parts => {
                 return Err(format!("a jump at {:#x} that may lead to code without a name", op.offset));
             }
             rsp => {
                 self.builder.leaves_on(rsp);
                 let before = self.builder.calls.len();
                 self.tail(at, op, state, value)?;
-                let is_in_frame = matches!(rsp, Val::Frame(o) if o < 0);
+                let is_in_frame = matches!(rsp, SlotValue::Frame(o) if o < 0);
                 for call in self.builder.calls.get_mut(before..).unwrap_or(&mut []) {
                     call.in_frame = is_in_frame;
                 }
             }
         }
-        Ok(Leaves::Labels)
+        Ok(BlockExit::Labels)
     }
 
-    fn is_return_address(&self, value: Val) -> bool {
+    fn is_return_address(&self, value: SlotValue) -> bool {
         let is_one = |node| self.builder.return_addresses.contains(&node);
-        matches!(value, Val::Node(node, 0) if is_one(node)) && !self.may_return_elsewhere()
+        matches!(value, SlotValue::Node(node, 0) if is_one(node)) && !self.may_return_elsewhere()
     }
 
     /// A jump to wherever a value leads.
@@ -116,11 +121,11 @@ impl Walk<'_, '_, '_, '_> {
         at: usize,
         op: &Op,
         state: &RegisterState,
-        value: Val,
+        value: SlotValue,
     ) -> Result<(), Refusal> {
         let callee = match value {
-            Val::Saved => return self.refuse(op, true),
-            Val::Place(number, offset) => match self.builder.target(number) {
+            SlotValue::Saved => return self.refuse(op, true),
+            SlotValue::Place(number, offset) => match self.builder.target(number) {
                 Some(target) => Callee::Direct { target, offset },
                 None => return Ok(()),
             },
@@ -129,37 +134,42 @@ impl Walk<'_, '_, '_, '_> {
         self.site(at, op, &mut state.clone(), callee, false)
     }
 
-    pub(super) fn ret(&mut self, at: usize, op: &Op, state: &mut RegisterState) -> Result<Leaves, Refusal> {
+    pub(super) fn ret(
+        &mut self,
+        at: usize,
+        op: &Op,
+        state: &mut RegisterState,
+    ) -> Result<BlockExit, Refusal> {
         self.builder.leaves_on(state.get(RSP));
         let elsewhere = match state.get(RSP) {
-            Val::Frame(0) => self.may_return_elsewhere().then_some(Memory::Frame(0)),
+            SlotValue::Frame(0) => self.may_return_elsewhere().then_some(Memory::Frame(0)),
             // A callee that takes its arguments off the stack (`swiftasynccall`) leaves it elsewhere than it was; and where more is left on it,
             // the callee returns to that.
-            Val::Frame(o)
+            SlotValue::Frame(o)
                 if self.builder.recording
                     && (!self.builder.put_in.contains(&o) || o > 0 || o < -8 && !self.unit.has_thunks) =>
             {
                 return Err(format!("a return at {:#x} that is none to the caller", op.offset));
             }
-            Val::Frame(o) => Some(Memory::Frame(o)),
+            SlotValue::Frame(o) => Some(Memory::Frame(o)),
             // A switch of stacks: what is at the top of the other one is jumped to.
-            Val::Node(node, _) if self.builder.is_foreign(node) => {
+            SlotValue::Node(node, _) if self.builder.is_foreign(node) => {
                 return Err(format!("a return on another stack at {:#x}", op.offset));
             }
             // Somewhere in the frame, which has one return address, unless something else was put there to go to.
-            Val::Node(node, o) => self.leads_elsewhere(node, o).then_some(Memory::At(node, Some(o))),
+            SlotValue::Node(node, o) => self.leads_elsewhere(node, o).then_some(Memory::At(node, Some(o))),
             _ => return Err(format!("a return without a stack at {:#x}", op.offset)),
         };
         if let Some(slot) = elsewhere {
-            let value = self.load(Key::Op(at, 63), slot, 8)?;
+            let value = self.load(ValueKey::Op(at, 63), slot, 8)?;
             let rsp = state.get(RSP);
             state.set(RSP, rsp.plus(8));
             self.tail(at, op, state, value)?;
             self.results(op, state)?;
-            return Ok(Leaves::Labels);
+            return Ok(BlockExit::Labels);
         }
         self.results(op, state)?;
-        Ok(Leaves::Ends)
+        Ok(BlockExit::Ends)
     }
 
     /// Whether somebody may have stored at the place of the return address.
@@ -181,11 +191,11 @@ impl Walk<'_, '_, '_, '_> {
         let mut state = state.clone();
         state.set(RSP, state.get(RSP).plus(8));
         for slot in RESULTS {
-            let to = builder.value(Key::Op(at, 90 + slot));
-            let own = builder.value(Key::Result(slot));
+            let to = builder.value(ValueKey::Op(at, 90 + slot));
+            let own = builder.value(ValueKey::Result(slot));
             builder.flow(state.get(slot), to, Some(0))?;
-            builder.flow(Val::Node(own, 0), to, Some(0))?;
-            state.set(slot, Val::Node(to, 0));
+            builder.flow(SlotValue::Node(own, 0), to, Some(0))?;
+            state.set(slot, SlotValue::Node(to, 0));
         }
         state.pending = super::state::Pending::default();
         state.pushed = false;
@@ -197,47 +207,52 @@ impl Walk<'_, '_, '_, '_> {
         for slot in RESULTS {
             self.gives(op, state, slot)?;
             let value = state.get(slot);
-            if value != Val::Saved {
-                let to = self.builder.value(Key::Result(slot));
+            if value != SlotValue::Saved {
+                let to = self.builder.value(ValueKey::Result(slot));
                 self.builder.flow(value, to, Some(0))?;
             }
         }
         Ok(())
     }
 
-    pub(super) fn call(&mut self, at: usize, op: &Op, state: &mut RegisterState) -> Result<Leaves, Refusal> {
+    pub(super) fn call(
+        &mut self,
+        at: usize,
+        op: &Op,
+        state: &mut RegisterState,
+    ) -> Result<BlockExit, Refusal> {
         let (target, offset) = match self.unit.destination(self.module, op)? {
             Destination::Inner(to) => {
                 // A call to get at the instruction pointer, or on the way to an indirect jump: it pushes a label.
                 let label = self.builder.place(Target::Atom(op.atom), op.end as i64);
                 self.push(state, label)?;
                 return match self.unit.is_thunk(self.module, to) {
-                    _ if to == at + 1 => Ok(Leaves::To(to, false)),
-                    true => Ok(Leaves::Through(to)),
+                    _ if to == at + 1 => Ok(BlockExit::To(to, false)),
+                    true => Ok(BlockExit::Through(to)),
                     false => Err(format!("a call of a place in its own function at {:#x}", op.offset)),
                 };
             }
             Destination::Outer(target, offset) => (target, offset),
         };
         if self.module.preserves_all(target) {
-            return Ok(Leaves::Falls);
+            return Ok(BlockExit::Falls);
         }
         if self.module.name(target) == b"mcount" {
             self.profile(at, op, state, Callee::Direct { target, offset })?;
-            return Ok(Leaves::Falls);
+            return Ok(BlockExit::Falls);
         }
         if self.module.is_tls_get_addr(target) {
             let unknown = self.builder.unknown();
-            state.set(RAX, Val::Node(unknown, 0));
-            return Ok(Leaves::Falls);
+            state.set(RAX, SlotValue::Node(unknown, 0));
+            return Ok(BlockExit::Falls);
         }
         if let Some(register) = thunk_register(self.module.name(target)) {
-            self.uses(op, state, register, [Val::None; 3])?;
+            self.uses(op, state, register, [SlotValue::None; 3])?;
             let value = state.get(register);
             return self.call_through(at, op, state, value);
         }
         self.site(at, op, state, Callee::Direct { target, offset }, true)?;
-        Ok(Leaves::Falls)
+        Ok(BlockExit::Falls)
     }
 
     /// A call of the profiler's hook, which every register survives; but the name isn't reserved, so that it may be any function of the program.
@@ -251,19 +266,20 @@ impl Walk<'_, '_, '_, '_> {
         let mut behind = state.clone();
         self.site(at, op, &mut behind, callee, true)?;
         for slot in RESULTS {
-            if state.get(slot) != Val::Saved {
-                let to = self.builder.value(Key::Op(at, 120 + slot));
+            if state.get(slot) != SlotValue::Saved {
+                let to = self.builder.value(ValueKey::Op(at, 120 + slot));
                 self.builder.flow(behind.get(slot), to, Some(0))?;
                 self.builder.flow(state.get(slot), to, Some(0))?;
-                state.set(slot, Val::Node(to, 0));
+                state.set(slot, SlotValue::Node(to, 0));
             }
         }
         Ok(())
     }
 
     /// Code at a number is nobody's that is known.
-    fn indirect(&mut self, value: Val) -> Result<Callee, Refusal> {
-        let value = if value == Val::None { self.builder.unknown() } else { self.builder.node(value)? };
+    fn indirect(&mut self, value: SlotValue) -> Result<Callee, Refusal> {
+        let value =
+            if value == SlotValue::None { self.builder.unknown() } else { self.builder.node(value)? };
         Ok(Callee::Indirect(value))
     }
 
@@ -273,19 +289,19 @@ impl Walk<'_, '_, '_, '_> {
         at: usize,
         op: &Op,
         state: &mut RegisterState,
-        value: Val,
-    ) -> Result<Leaves, Refusal> {
+        value: SlotValue,
+    ) -> Result<BlockExit, Refusal> {
         let callee = match value {
-            Val::Place(target, offset) => match self.builder.target(target) {
+            SlotValue::Place(target, offset) => match self.builder.target(target) {
                 Some(target) => Callee::Direct { target, offset },
                 None => return Err(format!("a call of nothing at {:#x}", op.offset)),
             },
             // What nothing leads to: nothing is ever called.
-            Val::Undefined => return Ok(Leaves::Falls),
+            SlotValue::Undefined => return Ok(BlockExit::Falls),
             value => self.indirect(value)?,
         };
         self.site(at, op, state, callee, true)?;
-        Ok(Leaves::Falls)
+        Ok(BlockExit::Falls)
     }
 
     /// A call site; `returns`: the callee comes back here, else to this function's caller.
@@ -312,7 +328,7 @@ impl Walk<'_, '_, '_, '_> {
                 self.gives(op, state, slot)?;
             }
             let value = state.get(slot);
-            if !matches!(value, Val::None | Val::Undefined | Val::Saved) {
+            if !matches!(value, SlotValue::None | SlotValue::Undefined | SlotValue::Saved) {
                 actuals.push((slot, self.builder.node(value)?));
             }
         }
@@ -321,17 +337,17 @@ impl Walk<'_, '_, '_, '_> {
             self.leaves(op, state);
         }
         let rsp = match state.get(RSP) {
-            Val::Frame(o) if returns => Some(o - 8),
-            Val::Frame(o) => Some(o),
+            SlotValue::Frame(o) if returns => Some(o - 8),
+            SlotValue::Frame(o) => Some(o),
             _ => None,
         };
         let mut results = Vec::new();
         for slot in RESULTS {
-            let to = self.builder.value(Key::Op(at, 90 + slot));
+            let to = self.builder.value(ValueKey::Op(at, 90 + slot));
             results.push((slot, to));
             if !returns {
-                let own = self.builder.value(Key::Result(slot));
-                self.builder.flow(Val::Node(to, 0), own, Some(0))?;
+                let own = self.builder.value(ValueKey::Result(slot));
+                self.builder.flow(SlotValue::Node(to, 0), own, Some(0))?;
             }
         }
         self.builder.call(PendingCall {
@@ -353,10 +369,10 @@ impl Walk<'_, '_, '_, '_> {
         for (slot, to) in results {
             // A callee of the same object that leaves the register alone may be known to.
             let before = state.get(slot);
-            if local && before != Val::Saved {
+            if local && before != SlotValue::Saved {
                 self.builder.flow(before, to, Some(0))?;
             }
-            state.set(slot, Val::Node(to, 0));
+            state.set(slot, SlotValue::Node(to, 0));
         }
         // By this function; the callee's summary says what the callee does.
         state.clobbered = clobbered;

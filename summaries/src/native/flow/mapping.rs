@@ -21,7 +21,7 @@ use crate::summary::{Symbol, SymbolKind, Target};
 
 /// What an instruction does with the function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Use {
+enum InstructionUse {
     /// It calls it, and leaves the place open.
     LeavesOpen,
     MayChoose,
@@ -137,9 +137,14 @@ impl FlowModule<'_, '_> {
             let Some((atom, _)) = self.place(*section, at).filter(|(atom, _)| self.may_run(*atom)) else {
                 continue;
             };
-            let what =
-                if self.is_code(*section) { self.used(atom, at, mapping, &mut code) } else { Use::MayChoose };
-            if what == Use::MayChoose || what == Use::Takes && followed.binary_search(&atom).is_err() {
+            let what = if self.is_code(*section) {
+                self.used(atom, at, mapping, &mut code)
+            } else {
+                InstructionUse::MayChoose
+            };
+            if what == InstructionUse::MayChoose
+                || what == InstructionUse::Takes && followed.binary_search(&atom).is_err()
+            {
                 chooses(atom, at, mapping);
             }
         }
@@ -151,21 +156,27 @@ impl FlowModule<'_, '_> {
             let used = self.used(atom, site.offset, mapping, &mut code);
             let end = code.instruction_at(site.offset).map_or(site.offset, Instruction::end);
             let own = self.relas_of(site.section, site.offset, end);
-            if own.iter().all(|(_, rela)| symbol_of(rela) != symbol) && used != Use::LeavesOpen {
+            if own.iter().all(|(_, rela)| symbol_of(rela) != symbol) && used != InstructionUse::LeavesOpen {
                 chooses(atom, site.offset, mapping);
             }
         }
     }
 
     /// What the instruction with the byte at `at` does with the function.
-    fn used<'s>(&'s self, atom: AtomIdx, at: u64, mapping: &Mapping, reader: &mut CodeReader<'s, '_>) -> Use {
+    fn used<'s>(
+        &'s self,
+        atom: AtomIdx,
+        at: u64,
+        mapping: &Mapping,
+        reader: &mut CodeReader<'s, '_>,
+    ) -> InstructionUse {
         reader.turn_to(self, atom);
-        let Some(code) = &reader.last else { return Use::MayChoose };
+        let Some(code) = &reader.last else { return InstructionUse::MayChoose };
         let call = code.instructions.partition_point(|i| i.end() <= at);
         match code.instructions.get(call) {
-            Some(i) if matches!(i.flow, Flow::Next | Flow::Stop) => Use::Takes,
-            Some(_) if self.leaves_the_place_open(code, call, mapping) => Use::LeavesOpen,
-            _ => Use::MayChoose,
+            Some(i) if matches!(i.flow, Flow::Next | Flow::Stop) => InstructionUse::Takes,
+            Some(_) if self.leaves_the_place_open(code, call, mapping) => InstructionUse::LeavesOpen,
+            _ => InstructionUse::MayChoose,
         }
     }
 

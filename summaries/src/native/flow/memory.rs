@@ -3,11 +3,11 @@
 //! An address is exact if nothing but constants is added to one thing that holds an address; else it is somewhere around
 //! each of them. Thread-local storage is not followed: what is there has escaped. Nor is memory at a number.
 
-use super::builder::Key;
+use super::builder::ValueKey;
 use super::saved::cells;
-use super::state::{RegisterState, Val};
+use super::state::{RegisterState, SlotValue};
 use super::unit::{Op, Refusal, RelocatedOperand};
-use super::walker::Walk;
+use super::walker::BlockWalker;
 use crate::ids::ValueIdx;
 use crate::native::decode::effects::{Address, Segment};
 use crate::registers::RSP;
@@ -20,7 +20,7 @@ pub(super) enum Memory {
     /// A value, and the displacement if it is known.
     At(ValueIdx, Option<i64>),
     Tls,
-    Got(Val),
+    Got(SlotValue),
     /// The number by which a function tells that its frame was written over.
     Guard,
     /// No address goes into it: what the program has mapped at a place of its own choice, or the linker script has put there.
@@ -35,7 +35,7 @@ const NULL_PAGE: i64 = 4096;
 /// musl's `struct pthread`), and programs' variables precede it.
 const STACK_GUARD: i64 = 0x28;
 
-impl Walk<'_, '_, '_, '_> {
+impl BlockWalker<'_, '_, '_, '_> {
     /// What a memory operand means: a place in the frame, in a symbol, or what a value points to.
     pub(super) fn address(
         &mut self,
@@ -51,7 +51,7 @@ impl Walk<'_, '_, '_, '_> {
             let is_guard = address.segment == Segment::Fs && is_plain && address.displacement == STACK_GUARD;
             return Ok(if is_guard { Memory::Guard } else { Memory::Tls });
         }
-        let mut parts: [Val; 3] = [Val::None; 3];
+        let mut parts: [SlotValue; 3] = [SlotValue::None; 3];
         match operand {
             RelocatedOperand::Got(symbol) => {
                 return Ok(Memory::Got(self.builder.place(Target::Symbol(symbol), 0)));
@@ -76,48 +76,49 @@ impl Walk<'_, '_, '_, '_> {
         for slot in address.base.into_iter().chain(address.index) {
             self.uses(op, state, slot, parts)?;
         }
-        if parts.contains(&Val::Saved) {
+        if parts.contains(&SlotValue::Saved) {
             return Ok(Memory::Nowhere);
         }
         let constant = match operand {
             RelocatedOperand::Absent if !address.relative => address.displacement,
             _ => 0,
         };
-        let is_address = |v: &&Val| !matches!(v, Val::None | Val::Undefined);
+        let is_address = |v: &&SlotValue| !matches!(v, SlotValue::None | SlotValue::Undefined);
         let registers = usize::from(address.base.is_some()) + usize::from(address.index.is_some());
         let single = parts.iter().filter(is_address).count() == 1;
         let Some(first) = parts.iter().find(is_address).copied() else {
             let is_null = registers == 0 && (-NULL_PAGE..NULL_PAGE).contains(&constant);
-            let is_nowhere = is_null || operand == RelocatedOperand::Tls || parts.contains(&Val::Undefined);
+            let is_nowhere =
+                is_null || operand == RelocatedOperand::Tls || parts.contains(&SlotValue::Undefined);
             return Ok(if is_nowhere { Memory::Nowhere } else { Memory::Number });
         };
         // Exact if nothing is added but constants.
         let exact = address.index.is_none()
             && single
             && operand != RelocatedOperand::Tls
-            && (registers == 0 || parts[0] == Val::None);
+            && (registers == 0 || parts[0] == SlotValue::None);
         if exact {
             return Ok(match first.plus(constant) {
-                Val::Frame(o) => Memory::Frame(o),
-                Val::Node(node, o) => Memory::At(node, Some(o)),
+                SlotValue::Frame(o) => Memory::Frame(o),
+                SlotValue::Node(node, o) => Memory::At(node, Some(o)),
                 value => Memory::At(self.builder.node(value)?, Some(0)),
             });
         }
         if single {
             return Ok(Memory::At(self.builder.node(first)?, None));
         }
-        match self.join(Key::Op(at, 62 + u8::from(!address.field)), parts)? {
-            Val::Node(node, _) => Ok(Memory::At(node, None)),
+        match self.join(ValueKey::Op(at, 62 + u8::from(!address.field)), parts)? {
+            SlotValue::Node(node, _) => Ok(Memory::At(node, None)),
             _ => Ok(Memory::Nowhere),
         }
     }
 
-    pub(super) fn load(&mut self, key: Key, memory: Memory, size: u32) -> Result<Val, Refusal> {
+    pub(super) fn load(&mut self, key: ValueKey, memory: Memory, size: u32) -> Result<SlotValue, Refusal> {
         Ok(match memory {
             Memory::Frame(offset) => {
                 let to = self.builder.value(key);
                 self.builder.load_cell(offset, size, to);
-                Val::Node(to, 0)
+                SlotValue::Node(to, 0)
             }
             Memory::At(from, offset) => {
                 let to = self.builder.value(key);
@@ -125,11 +126,11 @@ impl Walk<'_, '_, '_, '_> {
                 if self.builder.is_foreign(from) {
                     self.builder.loaded.insert(to);
                 }
-                Val::Node(to, 0)
+                SlotValue::Node(to, 0)
             }
-            Memory::Tls | Memory::Number => Val::Node(self.builder.unknown(), 0),
+            Memory::Tls | Memory::Number => SlotValue::Node(self.builder.unknown(), 0),
             Memory::Got(value) => value,
-            Memory::Guard | Memory::Nowhere => Val::None,
+            Memory::Guard | Memory::Nowhere => SlotValue::None,
         })
     }
 
@@ -138,17 +139,17 @@ impl Walk<'_, '_, '_, '_> {
         state: &mut RegisterState,
         memory: Memory,
         size: u32,
-        value: Val,
+        value: SlotValue,
     ) -> Result<(), Refusal> {
         match memory {
             Memory::Frame(offset) => {
                 // What is no address is not returned to.
                 let covers = size == 0 || offset < 8 && offset.saturating_add(i64::from(size)) > 0;
-                self.returns_elsewhere |= covers && !matches!(value, Val::None | Val::Undefined);
-                if !matches!(value, Val::None | Val::Undefined | Val::Saved) {
+                self.returns_elsewhere |= covers && !matches!(value, SlotValue::None | SlotValue::Undefined);
+                if !matches!(value, SlotValue::None | SlotValue::Undefined | SlotValue::Saved) {
                     self.builder.put_in.insert(offset);
                 }
-                if value != Val::Saved {
+                if value != SlotValue::Saved {
                     for cell in cells(offset, size) {
                         state.pending.cells.insert(cell);
                     }
@@ -156,13 +157,13 @@ impl Walk<'_, '_, '_, '_> {
                 self.builder.store_cell(offset, size, value)
             }
             Memory::At(to, offset) => {
-                if !matches!(value, Val::None | Val::Undefined) {
+                if !matches!(value, SlotValue::None | SlotValue::Undefined) {
                     match offset {
                         Some(offset) => drop(self.builder.put_at.insert((to, offset))),
                         None => self.builder.puts_somewhere |= self.builder.is_in_frame(to),
                     }
                 }
-                self.writes_through(state, Val::Node(to, 0))?;
+                self.writes_through(state, SlotValue::Node(to, 0))?;
                 self.builder.store(value, to, offset, size)
             }
             Memory::Tls | Memory::Guard | Memory::Number => self.builder.escape(value),
@@ -171,28 +172,28 @@ impl Walk<'_, '_, '_, '_> {
         }
     }
 
-    pub(super) fn push(&mut self, state: &mut RegisterState, value: Val) -> Result<(), Refusal> {
+    pub(super) fn push(&mut self, state: &mut RegisterState, value: SlotValue) -> Result<(), Refusal> {
         let rsp = state.get(RSP).plus(-8);
         state.set(RSP, rsp);
         let memory = self.stack(rsp)?;
         self.store(state, memory, 8, value)
     }
 
-    pub(super) fn pop(&mut self, at: usize, state: &mut RegisterState) -> Result<Val, Refusal> {
+    pub(super) fn pop(&mut self, at: usize, state: &mut RegisterState) -> Result<SlotValue, Refusal> {
         let rsp = state.get(RSP);
         let memory = self.stack(rsp)?;
         state.set(RSP, rsp.plus(8));
-        let value = self.load(Key::Op(at, 63), memory, 8)?;
-        if let (Val::Frame(0), Val::Node(node, 0)) = (rsp, value) {
+        let value = self.load(ValueKey::Op(at, 63), memory, 8)?;
+        if let (SlotValue::Frame(0), SlotValue::Node(node, 0)) = (rsp, value) {
             self.builder.return_addresses.insert(node);
         }
         Ok(value)
     }
 
-    pub(super) fn stack(&mut self, rsp: Val) -> Result<Memory, Refusal> {
+    pub(super) fn stack(&mut self, rsp: SlotValue) -> Result<Memory, Refusal> {
         match rsp {
-            Val::Frame(o) => Ok(Memory::Frame(o)),
-            Val::Node(node, o) => Ok(Memory::At(node, Some(o))),
+            SlotValue::Frame(o) => Ok(Memory::Frame(o)),
+            SlotValue::Node(node, o) => Ok(Memory::At(node, Some(o))),
             _ => Err("the stack pointer is lost".to_owned()),
         }
     }

@@ -3,7 +3,7 @@
 //! What no store, call, escape or result needs can't be seen from outside, so that it is left out of the summary. Left out: which
 //! of the stores anybody looks at.
 
-use super::builder::{ConstraintBuilder, Key, Raw};
+use super::builder::{ConstraintBuilder, RawConstraint, ValueKey};
 use crate::cfl::components::Adjacency;
 use crate::relation::{Callee, Constraint};
 
@@ -14,12 +14,16 @@ impl ConstraintBuilder {
         let mut sources: Vec<(u32, u32)> = Vec::new();
         for raw in &self.raw {
             match raw {
-                Raw::Plain(Constraint::Assign { from, to, .. }) => sources.push((to.0, from.0)),
-                Raw::Plain(Constraint::Load { from, to, .. }) => sources.push((to.0, from.value.0)),
-                Raw::Plain(Constraint::Store { from, to, .. }) => needed.extend([from.0, to.value.0]),
-                Raw::Plain(Constraint::Copy { from, to, .. }) => needed.extend([from.value.0, to.value.0]),
-                Raw::Plain(Constraint::Escape { from }) => needed.push(from.0),
-                Raw::StoreCell { from, .. } => needed.push(from.0),
+                RawConstraint::Plain(Constraint::Assign { from, to, .. }) => sources.push((to.0, from.0)),
+                RawConstraint::Plain(Constraint::Load { from, to, .. }) => sources.push((to.0, from.value.0)),
+                RawConstraint::Plain(Constraint::Store { from, to, .. }) => {
+                    needed.extend([from.0, to.value.0])
+                }
+                RawConstraint::Plain(Constraint::Copy { from, to, .. }) => {
+                    needed.extend([from.value.0, to.value.0])
+                }
+                RawConstraint::Plain(Constraint::Escape { from }) => needed.push(from.0),
+                RawConstraint::StoreCell { from, .. } => needed.push(from.0),
                 _ => {}
             }
         }
@@ -29,7 +33,7 @@ impl ConstraintBuilder {
             }
             needed.extend(call.actuals.iter().map(|a| a.1.0));
         }
-        let results = (0u32..).zip(&self.values).filter(|(_, key)| matches!(key, Key::Result(_)));
+        let results = (0u32..).zip(&self.values).filter(|(_, key)| matches!(key, ValueKey::Result(_)));
         needed.extend(results.map(|(value, _)| value));
         Adjacency::new(self.values.len(), &sources).reached(needed)
     }

@@ -6,21 +6,21 @@
 //! clobbered at some return is surely not preserved. What is called may preserve, too. Left out: registers that are put back from
 //! memory outside of the frame.
 
-use super::builder::{ConstraintBuilder, Key};
+use super::builder::{ConstraintBuilder, ValueKey};
 use super::memory::Memory;
 use super::saved::SOMEWHERE;
-use super::state::{RegisterState, Val};
+use super::state::{RegisterState, SlotValue};
 use super::taint::Taint;
 use super::unit::{Op, Refusal};
-use super::walker::Walk;
+use super::walker::BlockWalker;
 use crate::native::decode::effects::{Address, Operand, RegisterId, SLOTS, Transfer};
 use crate::registers::{PRESERVABLE, RBP, RSP};
 
-impl Walk<'_, '_, '_, '_> {
+impl BlockWalker<'_, '_, '_, '_> {
     /// The function returns in this state.
     pub(super) fn leaves(&mut self, op: &Op, state: &RegisterState) {
         // Elsewhere a return is a call by way of the stack.
-        if state.get(RSP) == Val::Frame(0) {
+        if state.get(RSP) == SlotValue::Frame(0) {
             self.builder.taints.leave(self.function_of(op), state.on_stack);
         }
         if self.builder.recording {
@@ -91,7 +91,7 @@ impl Walk<'_, '_, '_, '_> {
     /// Whether a register may hold what `slot` held at entry.
     fn is_as_at_entry(&self, state: &RegisterState, slot: RegisterId, register: RegisterId) -> bool {
         let own = || match state.get(register) {
-            Val::Node(node, 0) => self.builder.key(node) == Some(Key::Parameter(slot)),
+            SlotValue::Node(node, 0) => self.builder.key(node) == Some(ValueKey::Parameter(slot)),
             _ => false,
         };
         let is_left = match state.taint(register) {
@@ -123,8 +123,8 @@ impl ConstraintBuilder {
     /// Whether a value is made from the address of the frame.
     pub(super) fn is_in_frame(&self, value: crate::ids::ValueIdx) -> bool {
         match self.key(value) {
-            Some(Key::Frame(_) | Key::FrameSomewhere) => true,
-            Some(Key::Displaced(of, _)) => self.is_in_frame(of),
+            Some(ValueKey::Frame(_) | ValueKey::FrameSomewhere) => true,
+            Some(ValueKey::Displaced(of, _)) => self.is_in_frame(of),
             _ => false,
         }
     }
@@ -135,9 +135,9 @@ fn counts(slot: RegisterId) -> bool {
 }
 
 /// The place that a stack pointer points to.
-fn top(rsp: Val) -> i64 {
+fn top(rsp: SlotValue) -> i64 {
     match rsp {
-        Val::Frame(offset) => offset,
+        SlotValue::Frame(offset) => offset,
         _ => SOMEWHERE,
     }
 }

@@ -11,7 +11,7 @@ pub(super) const SOMEWHERE: i64 = i64::MIN;
 
 /// Where registers were put, and what is not put back.
 #[derive(Default)]
-pub(super) struct Preserved {
+pub(super) struct SavedRegisters {
     /// Where registers are saved, as (offset in the frame, register).
     pub(super) saved: rustc_hash::FxHashSet<(i64, RegisterId)>,
     /// The registers of `saved`, a bit each.
@@ -20,7 +20,7 @@ pub(super) struct Preserved {
     pub(super) clobbered: Option<u64>,
 }
 
-impl Preserved {
+impl SavedRegisters {
     /// The registers that may be preserved, a bit each.
     pub(super) fn mask(&self) -> u64 {
         self.clobbered.map_or(0, |clobbered| PRESERVABLE & !clobbered)

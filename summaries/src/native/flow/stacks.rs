@@ -9,8 +9,8 @@
 
 use rustc_hash::FxHashMap;
 
-use super::builder::{ConstraintBuilder, Key, PendingCall, Raw};
-use super::state::Val;
+use super::builder::{ConstraintBuilder, PendingCall, RawConstraint, ValueKey};
+use super::state::SlotValue;
 use super::unit::Refusal;
 use crate::cfl::components::Adjacency;
 use crate::ids::ValueIdx;
@@ -19,8 +19,8 @@ use crate::summary::Target;
 
 impl ConstraintBuilder {
     /// The function leaves with this stack pointer.
-    pub(super) fn leaves_on(&mut self, rsp: Val) {
-        if let Val::Node(node, _) = rsp
+    pub(super) fn leaves_on(&mut self, rsp: SlotValue) {
+        if let SlotValue::Node(node, _) = rsp
             && self.recording
         {
             self.stacks.insert(node);
@@ -41,15 +41,17 @@ impl ConstraintBuilder {
         };
         for raw in &self.raw {
             match raw {
-                Raw::Plain(Constraint::Address { to, .. } | Constraint::Unknown { to }) => mark(*to),
-                Raw::LoadCell { offset, to, .. } if *offset >= 0 => mark(*to),
+                RawConstraint::Plain(Constraint::Address { to, .. } | Constraint::Unknown { to }) => {
+                    mark(*to)
+                }
+                RawConstraint::LoadCell { offset, to, .. } if *offset >= 0 => mark(*to),
                 _ => {}
             }
         }
         self.calls.iter().flat_map(|call| &call.results).for_each(|(_, value)| mark(*value));
         self.loaded.iter().for_each(|value| mark(*value));
         for (i, key) in self.values.iter().enumerate() {
-            if matches!(key, Key::Parameter(_) | Key::Unknown | Key::Place(..)) {
+            if matches!(key, ValueKey::Parameter(_) | ValueKey::Unknown | ValueKey::Place(..)) {
                 mark(ValueIdx::new(i));
             }
         }
@@ -61,16 +63,16 @@ impl ConstraintBuilder {
     fn sources(&self) -> Adjacency {
         let mut stored: FxHashMap<i64, Vec<ValueIdx>> = FxHashMap::default();
         for raw in &self.raw {
-            if let Raw::StoreCell { from, offset, .. } = raw {
+            if let RawConstraint::StoreCell { from, offset, .. } = raw {
                 stored.entry(*offset).or_default().push(*from);
             }
         }
         let mut sources: Vec<(u32, u32)> = Vec::new();
         for raw in &self.raw {
             match raw {
-                Raw::Plain(Constraint::Assign { from, to, .. }) => sources.push((to.0, from.0)),
-                Raw::Plain(Constraint::Load { from, to, .. }) => sources.push((to.0, from.value.0)),
-                Raw::LoadCell { offset, to, .. } => {
+                RawConstraint::Plain(Constraint::Assign { from, to, .. }) => sources.push((to.0, from.0)),
+                RawConstraint::Plain(Constraint::Load { from, to, .. }) => sources.push((to.0, from.value.0)),
+                RawConstraint::LoadCell { offset, to, .. } => {
                     let stored = stored.get(offset).into_iter().flatten();
                     sources.extend(stored.map(|from| (to.0, from.0)));
                 }
@@ -94,7 +96,7 @@ impl ConstraintBuilder {
         let sources = self.sources();
         let mut labels = vec![false; self.values.len()];
         for raw in &self.raw {
-            if let Raw::Plain(Constraint::Address { to, target, offset }) = raw
+            if let RawConstraint::Plain(Constraint::Address { to, target, offset }) = raw
                 && let Some(slot) = labels.get_mut(to.index())
             {
                 *slot |= is_label(*target, *offset);

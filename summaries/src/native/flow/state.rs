@@ -10,7 +10,7 @@ use crate::native::decode::effects::SLOTS;
 
 /// What a slot may hold at a point of the function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Val {
+pub(super) enum SlotValue {
     /// No path has come here yet.
     Undefined,
     /// What the caller left in a register that passes nothing: this function may save and restore it and no more.
@@ -25,18 +25,18 @@ pub(super) enum Val {
     Node(ValueIdx, i64),
 }
 
-impl Val {
+impl SlotValue {
     fn rank(self) -> u8 {
         match self {
-            Val::Undefined => 0,
-            Val::Saved => 1,
-            Val::None => 2,
+            SlotValue::Undefined => 0,
+            SlotValue::Saved => 1,
+            SlotValue::None => 2,
             _ => 3,
         }
     }
 
     /// The join, or `None` if it takes a value of its own.
-    pub(super) fn join(self, other: Val) -> Option<Val> {
+    pub(super) fn join(self, other: SlotValue) -> Option<SlotValue> {
         if self == other || self.rank() > other.rank() {
             Some(self)
         } else if other.rank() > self.rank() {
@@ -47,11 +47,11 @@ impl Val {
     }
 
     /// The same address so many bytes further on.
-    pub(super) fn plus(self, by: i64) -> Val {
+    pub(super) fn plus(self, by: i64) -> SlotValue {
         match self {
-            Val::Frame(o) => Val::Frame(o.wrapping_add(by)),
-            Val::Place(t, o) => Val::Place(t, o.wrapping_add(by)),
-            Val::Node(n, o) => Val::Node(n, o.wrapping_add(by)),
+            SlotValue::Frame(o) => SlotValue::Frame(o.wrapping_add(by)),
+            SlotValue::Place(t, o) => SlotValue::Place(t, o.wrapping_add(by)),
+            SlotValue::Node(n, o) => SlotValue::Node(n, o.wrapping_add(by)),
             other => other,
         }
     }
@@ -131,7 +131,7 @@ pub(super) enum Edge {
 /// What all slots hold at a point of the function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RegisterState {
-    pub(super) slots: [Val; SLOTS],
+    pub(super) slots: [SlotValue; SLOTS],
     /// Bits of slots that this function wrote to and has not restored, on some path.
     pub(super) clobbered: u64,
     /// By slot, what it may hold of what the caller left in registers, besides what is said of it.
@@ -148,7 +148,7 @@ pub(super) struct RegisterState {
 impl RegisterState {
     pub(super) fn unreached() -> Self {
         RegisterState {
-            slots: [Val::Undefined; SLOTS],
+            slots: [SlotValue::Undefined; SLOTS],
             clobbered: 0,
             taints: [Taint::None; SLOTS],
             written: 0,
@@ -158,11 +158,11 @@ impl RegisterState {
         }
     }
 
-    pub(super) fn get(&self, slot: u8) -> Val {
-        self.slots.get(usize::from(slot)).copied().unwrap_or(Val::None)
+    pub(super) fn get(&self, slot: u8) -> SlotValue {
+        self.slots.get(usize::from(slot)).copied().unwrap_or(SlotValue::None)
     }
 
-    pub(super) fn set(&mut self, slot: u8, value: Val) {
+    pub(super) fn set(&mut self, slot: u8, value: SlotValue) {
         if let Some(place) = self.slots.get_mut(usize::from(slot)) {
             *place = value;
             self.clobbered |= 1 << slot;
@@ -174,7 +174,7 @@ impl RegisterState {
     /// What the slot may hold of what the caller left in registers.
     pub(super) fn taint(&self, slot: u8) -> Taint {
         let taint = self.taints.get(usize::from(slot)).copied().unwrap_or_default();
-        if self.get(slot) == Val::Saved { taint.join(Taint::Register(slot)) } else { taint }
+        if self.get(slot) == SlotValue::Saved { taint.join(Taint::Register(slot)) } else { taint }
     }
 
     /// Besides what the slot is set to, it holds something with this taint.
@@ -201,7 +201,7 @@ impl RegisterState {
         let slots = self.slots.iter_mut().zip(&other.slots);
         for (i, ((mine, new), (taint, other_taint))) in (0u8..).zip(slots.zip(taints)) {
             // What already stands for a union takes in anything.
-            let joined = mine.join(*new).unwrap_or_else(|| Val::Node(own(i), 0));
+            let joined = mine.join(*new).unwrap_or_else(|| SlotValue::Node(own(i), 0));
             let before = *taint;
             let is_own = |taint: Taint| matches!(taint, Taint::Joined) || taint == Taint::Register(i);
             if edge == Edge::Taken || !is_own(*other_taint) {
@@ -210,8 +210,8 @@ impl RegisterState {
                     (mine, other) => mine.join(other),
                 };
             }
-            let is_left = *mine == Val::Saved || *new == Val::Saved;
-            if joined != Val::Saved && is_left && edge == Edge::Taken && !is_own(*taint) {
+            let is_left = *mine == SlotValue::Saved || *new == SlotValue::Saved;
+            if joined != SlotValue::Saved && is_left && edge == Edge::Taken && !is_own(*taint) {
                 *taint = taint.join(Taint::Joined);
             }
             changed |= *taint != before;

@@ -3,17 +3,17 @@
 //! Each hands the taint of what it reads on to what it writes, in the frame too, or refuses the function where that is a use. What
 //! taints are, and why that is sound, is told in `taint`; left out here: where paths join (`state`).
 
-use super::builder::{ConstraintBuilder, Key};
+use super::builder::{ConstraintBuilder, ValueKey};
 use super::memory::Memory;
 use super::saved::SOMEWHERE;
-use super::state::{RegisterState, Val};
+use super::state::{RegisterState, SlotValue};
 use super::taint::Taint;
 use super::unit::{CALLERS_REGISTER, Op, Refusal};
-use super::walker::Walk;
+use super::walker::BlockWalker;
 use crate::native::decode::effects::{FLAGS, InstructionEffect, Operand, RegisterId, Transfer};
 use crate::registers::{R11, R13, RAX, RSP, XMM0};
 
-impl Walk<'_, '_, '_, '_> {
+impl BlockWalker<'_, '_, '_, '_> {
     pub(super) fn function_of(&self, op: &Op) -> usize {
         self.unit.function_at((op.atom, op.offset))
     }
@@ -73,15 +73,15 @@ impl Walk<'_, '_, '_, '_> {
         op: &Op,
         state: &RegisterState,
         slot: RegisterId,
-        parts: [Val; 3],
+        parts: [SlotValue; 3],
     ) -> Result<(), Refusal> {
         let taint = self.taint_of(op, state, slot);
-        let is_symbol = |v: &Val| match *v {
-            Val::Place(..) => true,
-            Val::Node(node, _) => matches!(self.builder.key(node), Some(Key::Place(..))),
+        let is_symbol = |v: &SlotValue| match *v {
+            SlotValue::Place(..) => true,
+            SlotValue::Node(node, _) => matches!(self.builder.key(node), Some(ValueKey::Place(..))),
             _ => false,
         };
-        let is_beside = |v: &Val| is_symbol(v) && *v != state.get(slot);
+        let is_beside = |v: &SlotValue| is_symbol(v) && *v != state.get(slot);
         let is_number = matches!(op.effect, InstructionEffect::Lea { .. }) || parts.iter().any(is_beside);
         self.refuse(op, taint.is_certain() || taint == Taint::Unset && !is_number)
     }
@@ -154,7 +154,7 @@ impl Walk<'_, '_, '_, '_> {
         };
         self.refuse(op, taint.is_certain() && own.is_none())?;
         // gcc pushes rbp where it has aligned the stack pointer, and pops it by another register.
-        let Val::Frame(place) = state.get(RSP) else { return Ok(()) };
+        let SlotValue::Frame(place) = state.get(RSP) else { return Ok(()) };
         if let Some(slot) = own {
             self.builder.taints.push((self.function_of(op), op.offset), place, slot);
             state.on_stack |= 1 << slot;

@@ -4,23 +4,28 @@
 //! through every block to keep them. Values are made by key (instruction and place in it), so that both walks mean the
 //! same. Whatever combines several addresses makes a value that holds each of them at an unknown offset.
 
-use super::builder::Key;
+use super::builder::ValueKey;
 use super::memory::Memory;
-use super::state::{RegisterState, Val};
+use super::state::{RegisterState, SlotValue};
 use super::taint::Taint;
 use super::unit::{Op, Refusal, RelocatedOperand};
-use super::walker::{Leaves, Walk};
+use super::walker::{BlockExit, BlockWalker};
 use crate::native::decode::effects::{FLAGS, InstructionEffect, Operand, RegisterId, Transfer, UNPASSED};
 use crate::registers::{R11, RAX, RBP, RCX, RDI, RSI, RSP};
 use crate::summary::Target;
 
-impl Walk<'_, '_, '_, '_> {
+impl BlockWalker<'_, '_, '_, '_> {
     /// Go through one instruction, and say where control leaves it to.
-    pub(super) fn step(&mut self, at: usize, op: &Op, state: &mut RegisterState) -> Result<Leaves, Refusal> {
+    pub(super) fn step(
+        &mut self,
+        at: usize,
+        op: &Op,
+        state: &mut RegisterState,
+    ) -> Result<BlockExit, Refusal> {
         let strange = |what: &str| Err(format!("{what} at {:#x}", op.offset));
         if op.tls_call {
-            state.set(RAX, Val::Node(self.builder.unknown(), 0));
-            return Ok(Leaves::Falls);
+            state.set(RAX, SlotValue::Node(self.builder.unknown(), 0));
+            return Ok(BlockExit::Falls);
         }
         // What a relocation puts in a constant is an address like any other.
         let by_relocation = op.immediate != RelocatedOperand::Absent;
@@ -31,18 +36,18 @@ impl Walk<'_, '_, '_, '_> {
                     match operand {
                         RelocatedOperand::Place(target, offset) => self.builder.place(target, offset),
                         RelocatedOperand::Got(symbol) => self.builder.place(Target::Symbol(symbol), 0),
-                        RelocatedOperand::Tls | RelocatedOperand::Absent => Val::None,
+                        RelocatedOperand::Tls | RelocatedOperand::Absent => SlotValue::None,
                     };
                 }
                 if op.effect == InstructionEffect::Compare {
-                    state.set(FLAGS, Val::None);
+                    state.set(FLAGS, SlotValue::None);
                 }
             }
             InstructionEffect::Keep if by_relocation => return strange("an address added to memory"),
             InstructionEffect::Padding | InstructionEffect::Keep => {}
             InstructionEffect::Add { to, .. } | InstructionEffect::Align { to } if by_relocation => {
                 let values = [state.get(*to), self.immediate(op)];
-                let joined = self.join(Key::Op(at, *to), values)?;
+                let joined = self.join(ValueKey::Op(at, *to), values)?;
                 state.set(*to, joined);
             }
             InstructionEffect::Move { to, from } => {
@@ -50,8 +55,8 @@ impl Walk<'_, '_, '_, '_> {
                 let taint = self.moves(at, op, state, (*to, *from))?;
                 let back = self.puts_back(at, op, state, (*to, *from))?;
                 // In another register what the caller left is a taint and no more.
-                let is_moved = value == Val::Saved && matches!(to, Operand::Register(_)) && to != from;
-                self.assign(at, op, state, *to, if is_moved { Val::None } else { value })?;
+                let is_moved = value == SlotValue::Saved && matches!(to, Operand::Register(_)) && to != from;
+                self.assign(at, op, state, *to, if is_moved { SlotValue::None } else { value })?;
                 if let Operand::Register(slot) = *to
                     && to != from
                 {
@@ -62,10 +67,10 @@ impl Walk<'_, '_, '_, '_> {
             InstructionEffect::Lea { to, from } => {
                 let taint = self.taint_of_any(op, state, from.base.into_iter().chain(from.index));
                 let value = match self.address(at, op, state, from)? {
-                    Memory::Frame(o) => Val::Frame(o),
-                    Memory::At(node, Some(o)) => Val::Node(node, o),
-                    Memory::At(node, None) => self.join(Key::Op(at, 60), [Val::Node(node, 0)])?,
-                    Memory::Guard | Memory::Number | Memory::Nowhere | Memory::Tls => Val::None,
+                    Memory::Frame(o) => SlotValue::Frame(o),
+                    Memory::At(node, Some(o)) => SlotValue::Node(node, o),
+                    Memory::At(node, None) => self.join(ValueKey::Op(at, 60), [SlotValue::Node(node, 0)])?,
+                    Memory::Guard | Memory::Number | Memory::Nowhere | Memory::Tls => SlotValue::None,
                     Memory::Got(_) => return strange("the address of an entry of the offset table"),
                 };
                 state.set(*to, value);
@@ -74,24 +79,24 @@ impl Walk<'_, '_, '_, '_> {
             InstructionEffect::Add { to, by } => {
                 let taint = self.taint_of(op, state, *to).derived();
                 let value = state.get(*to).plus(*by);
-                state.set(*to, if value == Val::Saved { Val::None } else { value });
+                state.set(*to, if value == SlotValue::Saved { SlotValue::None } else { value });
                 state.taint_with(*to, taint);
             }
             InstructionEffect::Align { to } => {
                 let taint = self.taint_of(op, state, *to).derived();
                 let value = match state.get(*to) {
-                    Val::Saved => Val::None,
-                    Val::Frame(_) => Val::Node(self.builder.somewhere_in_frame(), 0),
-                    value => self.join(Key::Op(at, *to), [value])?,
+                    SlotValue::Saved => SlotValue::None,
+                    SlotValue::Frame(_) => SlotValue::Node(self.builder.somewhere_in_frame(), 0),
+                    value => self.join(ValueKey::Op(at, *to), [value])?,
                 };
                 state.set(*to, value);
                 state.taint_with(*to, taint);
             }
-            InstructionEffect::Zero { to } => state.set(*to, Val::None),
+            InstructionEffect::Zero { to } => state.set(*to, SlotValue::None),
             InstructionEffect::Push(from) => {
                 let value = self.operand(at, op, state, *from)?;
                 let taint = self.taint_from(at, op, state, *from)?;
-                state.pushed |= value != Val::Saved;
+                state.pushed |= value != SlotValue::Saved;
                 self.pushes(state, *from);
                 self.push(state, value)?;
                 self.moves_onto_stack(op, state, *from, taint)?;
@@ -127,18 +132,18 @@ impl Walk<'_, '_, '_, '_> {
             InstructionEffect::System => {
                 for slot in (0..16).filter(|s| *s != RSP) {
                     let value = state.get(slot);
-                    if value != Val::Saved {
+                    if value != SlotValue::Saved {
                         self.builder.escape(value)?;
                     }
                     self.gives(op, state, slot)?;
                 }
                 let unknown = self.builder.unknown();
-                state.set(RAX, Val::Node(unknown, 0));
-                state.set(RCX, Val::None);
-                state.set(R11, Val::None);
+                state.set(RAX, SlotValue::Node(unknown, 0));
+                state.set(RCX, SlotValue::None);
+                state.set(R11, SlotValue::None);
             }
             InstructionEffect::Unmodelled => return strange("an instruction that is not modelled"),
-            InstructionEffect::Stop => return Ok(Leaves::Ends),
+            InstructionEffect::Stop => return Ok(BlockExit::Ends),
             InstructionEffect::Jump => return self.jump(at, op, state),
             InstructionEffect::Call => return self.call(at, op, state),
             InstructionEffect::CallThrough(from) => {
@@ -151,18 +156,24 @@ impl Walk<'_, '_, '_, '_> {
             }
             InstructionEffect::Return => return self.ret(at, op, state),
         }
-        Ok(Leaves::Falls)
+        Ok(BlockExit::Falls)
     }
 
-    fn immediate(&mut self, op: &Op) -> Val {
+    fn immediate(&mut self, op: &Op) -> SlotValue {
         match op.immediate {
             RelocatedOperand::Place(target, offset) => self.builder.place(target, offset),
-            _ => Val::None,
+            _ => SlotValue::None,
         }
     }
 
     /// Where an indirect call or jump leads.
-    fn target(&mut self, at: usize, op: &Op, state: &RegisterState, from: Operand) -> Result<Val, Refusal> {
+    fn target(
+        &mut self,
+        at: usize,
+        op: &Op,
+        state: &RegisterState,
+        from: Operand,
+    ) -> Result<SlotValue, Refusal> {
         let value = self.operand(at, op, state, from)?;
         let taint = self.taint_from(at, op, state, from)?;
         self.refuse(op, taint != Taint::None)?;
@@ -186,13 +197,19 @@ impl Walk<'_, '_, '_, '_> {
         })
     }
 
-    fn operand(&mut self, at: usize, op: &Op, state: &RegisterState, from: Operand) -> Result<Val, Refusal> {
+    fn operand(
+        &mut self,
+        at: usize,
+        op: &Op,
+        state: &RegisterState,
+        from: Operand,
+    ) -> Result<SlotValue, Refusal> {
         match from {
             Operand::Register(slot) => Ok(state.get(slot)),
             Operand::Immediate => Ok(self.immediate(op)),
             Operand::Memory(address) => {
                 let memory = self.address(at, op, state, &address)?;
-                self.load(Key::Op(at, 61), memory, address.size)
+                self.load(ValueKey::Op(at, 61), memory, address.size)
             }
         }
     }
@@ -203,7 +220,7 @@ impl Walk<'_, '_, '_, '_> {
         op: &Op,
         state: &mut RegisterState,
         to: Operand,
-        value: Val,
+        value: SlotValue,
     ) -> Result<(), Refusal> {
         match to {
             Operand::Register(slot) => state.set(slot, value),
@@ -224,19 +241,19 @@ impl Walk<'_, '_, '_, '_> {
         size: u32,
     ) -> Result<(), Refusal> {
         let (from, to) = (state.get(RSI), state.get(RDI));
-        self.uses(op, state, RSI, [Val::None; 3])?;
-        self.uses(op, state, RDI, [Val::None; 3])?;
+        self.uses(op, state, RSI, [SlotValue::None; 3])?;
+        self.uses(op, state, RDI, [SlotValue::None; 3])?;
         self.next_piece(at, state, RSI)?;
         self.next_piece(at, state, RDI)?;
-        self.builder.copy_to_frame |= !matches!(to, Val::Place(..));
-        let is_address = |v: Val| !matches!(v, Val::None | Val::Undefined);
+        self.builder.copy_to_frame |= !matches!(to, SlotValue::Place(..));
+        let is_address = |v: SlotValue| !matches!(v, SlotValue::None | SlotValue::Undefined);
         // Memory at a number, on one side.
         match (from, to) {
-            (Val::None, _) if is_address(to) => {
+            (SlotValue::None, _) if is_address(to) => {
                 let (unknown, to) = (self.builder.unknown(), self.builder.node(to)?);
-                self.builder.store(Val::Node(unknown, 0), to, None, 0)?;
+                self.builder.store(SlotValue::Node(unknown, 0), to, None, 0)?;
             }
-            (_, Val::None) => self.builder.escape(from)?,
+            (_, SlotValue::None) => self.builder.escape(from)?,
             _ if is_address(from) && is_address(to) => {
                 let (from, to) = (self.builder.node(from)?, self.builder.node(to)?);
                 self.builder.copy(from, to, size);
@@ -249,8 +266,8 @@ impl Walk<'_, '_, '_, '_> {
     /// The address where the next piece goes, or comes from.
     fn next_piece(&mut self, at: usize, state: &mut RegisterState, slot: RegisterId) -> Result<(), Refusal> {
         let next = match state.get(slot) {
-            Val::Frame(_) => Val::Node(self.builder.somewhere_in_frame(), 0),
-            value => self.join(Key::Op(at, slot), [value])?,
+            SlotValue::Frame(_) => SlotValue::Node(self.builder.somewhere_in_frame(), 0),
+            value => self.join(ValueKey::Op(at, slot), [value])?,
         };
         state.set(slot, next);
         Ok(())
@@ -263,15 +280,16 @@ impl Walk<'_, '_, '_, '_> {
         state: &mut RegisterState,
         size: u32,
     ) -> Result<(), Refusal> {
-        self.uses(op, state, RAX, [Val::None; 3])?;
-        self.uses(op, state, RDI, [Val::None; 3])?;
+        self.uses(op, state, RAX, [SlotValue::None; 3])?;
+        self.uses(op, state, RDI, [SlotValue::None; 3])?;
         let (value, to) = (state.get(RAX), state.get(RDI));
         self.next_piece(at, state, RDI)?;
         let memory = match to {
-            Val::None | Val::Undefined | Val::Saved => Memory::Number,
-            Val::Frame(offset) => {
+            SlotValue::None | SlotValue::Undefined | SlotValue::Saved => Memory::Number,
+            SlotValue::Frame(offset) => {
                 // How often, nobody needs to know where it is no address.
-                self.builder.copy_to_frame |= size == 0 && !matches!(value, Val::None | Val::Undefined);
+                self.builder.copy_to_frame |=
+                    size == 0 && !matches!(value, SlotValue::None | SlotValue::Undefined);
                 Memory::Frame(offset)
             }
             to => Memory::At(self.builder.node(to)?, (size != 0).then_some(0)),
@@ -283,20 +301,20 @@ impl Walk<'_, '_, '_, '_> {
     fn other(&mut self, at: usize, op: &Op, state: &mut RegisterState, t: &Transfer) -> Result<(), Refusal> {
         let back = self.all_put_back(at, op, state, t)?;
         let taints = self.moves_all(at, op, state, t)?;
-        let mut parts: Vec<Val> = t.reads.iter().map(|slot| state.get(*slot)).collect();
+        let mut parts: Vec<SlotValue> = t.reads.iter().map(|slot| state.get(*slot)).collect();
         if t.immediate {
             parts.push(self.immediate(op));
         }
         for (i, address) in (70u8..).zip(&t.loads) {
             let memory = self.address(at, op, state, address)?;
-            parts.push(self.load(Key::Op(at, i), memory, address.size)?);
+            parts.push(self.load(ValueKey::Op(at, i), memory, address.size)?);
         }
         // Registers of an address are no operands of the result; but telling them apart needs more than a list.
         let writes_rsp = t.writes.iter().any(|(slot, _)| *slot == RSP);
-        parts.retain(|v| !matches!(v, Val::None | Val::Undefined | Val::Saved));
+        parts.retain(|v| !matches!(v, SlotValue::None | SlotValue::Undefined | SlotValue::Saved));
         let flows = !t.writes.is_empty() || !t.stores.is_empty();
         let offset = t.moves.then_some(0);
-        let value = if flows { self.join_at(Key::Op(at, 80), parts, offset)? } else { Val::None };
+        let value = if flows { self.join_at(ValueKey::Op(at, 80), parts, offset)? } else { SlotValue::None };
         for address in &t.stores {
             let memory = self.address(at, op, state, address)?;
             if let Memory::Frame(_) = memory
@@ -314,8 +332,8 @@ impl Walk<'_, '_, '_, '_> {
             let new = match whole {
                 true => value,
                 false => match state.get(*slot) {
-                    Val::Saved | Val::None | Val::Undefined => value,
-                    old => self.join_at(Key::Op(at, *slot), [old, value], offset)?,
+                    SlotValue::Saved | SlotValue::None | SlotValue::Undefined => value,
+                    old => self.join_at(ValueKey::Op(at, *slot), [old, value], offset)?,
                 },
             };
             if *slot != RSP {
@@ -330,32 +348,36 @@ impl Walk<'_, '_, '_, '_> {
         if writes_rsp {
             // Dynamic allocation: wherever it points now, it is in the frame.
             let unknown = self.builder.somewhere_in_frame();
-            state.set(RSP, Val::Node(unknown, 0));
+            state.set(RSP, SlotValue::Node(unknown, 0));
         }
         Ok(())
     }
 
     /// A value that holds each of these at an unknown offset.
-    pub(super) fn join(&mut self, key: Key, parts: impl IntoIterator<Item = Val>) -> Result<Val, Refusal> {
+    pub(super) fn join(
+        &mut self,
+        key: ValueKey,
+        parts: impl IntoIterator<Item = SlotValue>,
+    ) -> Result<SlotValue, Refusal> {
         self.join_at(key, parts, None)
     }
 
     /// A value that holds each of these, displaced.
     fn join_at(
         &mut self,
-        key: Key,
-        parts: impl IntoIterator<Item = Val>,
+        key: ValueKey,
+        parts: impl IntoIterator<Item = SlotValue>,
         offset: Option<i64>,
-    ) -> Result<Val, Refusal> {
-        let mut result = Val::None;
+    ) -> Result<SlotValue, Refusal> {
+        let mut result = SlotValue::None;
         for part in parts {
             match part {
-                Val::None | Val::Undefined => continue,
-                Val::Saved => self.builder.caller_register_used()?,
+                SlotValue::None | SlotValue::Undefined => continue,
+                SlotValue::Saved => self.builder.caller_register_used()?,
                 part => {
                     let to = self.builder.value(key);
                     self.builder.flow(part, to, offset)?;
-                    result = Val::Node(to, 0);
+                    result = SlotValue::Node(to, 0);
                 }
             }
         }

@@ -8,12 +8,12 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::builder::{ConstraintBuilder, Key};
+use super::builder::{ConstraintBuilder, ValueKey};
 use super::compact::compact;
 use super::module::FlowModule;
-use super::state::{Edge, RegisterState, Val};
+use super::state::{Edge, RegisterState, SlotValue};
 use super::unit::{CALLERS_REGISTER, Destination, Op, Refusal, Unit};
-use super::walker::{Leaves, Walk, at_entry};
+use super::walker::{BlockExit, BlockWalker, at_entry};
 use crate::ids::ValueIdx;
 use crate::native::decode::effects::{InstructionEffect, SLOTS};
 use crate::registers::{PRESERVABLE, RAX, RBP, RDX, RSP};
@@ -24,12 +24,12 @@ use crate::summary::Target;
 const MOST_VISITS_PER_BLOCK: usize = 64;
 
 /// What came of a function: its summary, and where it jumps to with its frame in place.
-pub(super) struct Walked {
+pub(super) struct WalkOutcome {
     pub(super) summary: Result<FunctionSummary, Refusal>,
     pub(super) entered_in_frame: Vec<(Target, i64)>,
 }
 
-pub(super) fn walk(module: &FlowModule<'_, '_>, unit: &Unit) -> Walked {
+pub(super) fn walk(module: &FlowModule<'_, '_>, unit: &Unit) -> WalkOutcome {
     let mut builder = ConstraintBuilder::default();
     builder.frame_escapes = module.executes_stack;
     let summary = fixpoint(module, unit, &mut builder);
@@ -54,7 +54,7 @@ pub(super) fn walk(module: &FlowModule<'_, '_>, unit: &Unit) -> Walked {
         compact(&mut summary, addressed);
         Ok(summary)
     });
-    Walked { summary, entered_in_frame }
+    WalkOutcome { summary, entered_in_frame }
 }
 
 struct UnitWalk<'u> {
@@ -129,10 +129,10 @@ fn fixpoint(
     for (op, is_value) in &unit.labels {
         let Some(block) = flow.block(*op) else { continue };
         for slot in (0..SLOTS as u8).filter(|s| *is_value && !matches!(*s, RSP | RBP)) {
-            let value = builder.value(Key::Join(block, slot));
+            let value = builder.value(ValueKey::Join(block, slot));
             indirect_entry_values.push(value);
             if let Some(state) = flow.at.get_mut(block) {
-                state.set(slot, Val::Node(value, 0));
+                state.set(slot, SlotValue::Node(value, 0));
             }
         }
     }
@@ -209,8 +209,8 @@ impl UnitWalk<'_> {
 
     fn join(&mut self, block: usize, state: &RegisterState, edge: Edge, builder: &mut ConstraintBuilder) {
         let (Some(at), Some(queued)) = (self.at.get_mut(block), self.queued.get_mut(block)) else { return };
-        let first = at.get(RSP) == Val::Undefined;
-        let changed = at.join(state, edge, |slot| builder.value(Key::Join(block, slot)));
+        let first = at.get(RSP) == SlotValue::Undefined;
+        let changed = at.join(state, edge, |slot| builder.value(ValueKey::Join(block, slot)));
         if (changed || first) && !std::mem::replace(queued, true) {
             self.queue.push(Reverse(block));
         }
@@ -242,7 +242,7 @@ impl UnitWalk<'_> {
     }
 
     fn is_reached(&self, block: usize) -> bool {
-        self.at.get(block).is_some_and(|s| s.get(RSP) != Val::Undefined)
+        self.at.get(block).is_some_and(|s| s.get(RSP) != SlotValue::Undefined)
     }
 
     /// Walk through a block; the instructions where control leaves it, with the state there.
@@ -253,13 +253,14 @@ impl UnitWalk<'_> {
         block: usize,
         returns_elsewhere: &mut bool,
         mut after_call: impl FnMut(&RegisterState, bool),
-    ) -> Result<(RegisterState, Leaves), Refusal> {
+    ) -> Result<(RegisterState, BlockExit), Refusal> {
         let (Some(range), Some(state)) = (self.unit.blocks.get(block), self.at.get(block)) else {
             return Err("no such block".to_owned());
         };
         let mut state = state.clone();
-        let mut walk = Walk { unit: self.unit, module, builder, returns_elsewhere: *returns_elsewhere };
-        let mut leaves = Leaves::Falls;
+        let mut walk =
+            BlockWalker { unit: self.unit, module, builder, returns_elsewhere: *returns_elsewhere };
+        let mut leaves = BlockExit::Falls;
         for at in range.start..range.end {
             let Some(op) = self.unit.ops.get(at) else { break };
             let pushed = state.pushed;
@@ -270,7 +271,7 @@ impl UnitWalk<'_> {
             if matches!(op.effect, InstructionEffect::Call | InstructionEffect::CallThrough(_)) {
                 after_call(&state, pushed);
             }
-            if leaves != Leaves::Falls {
+            if leaves != BlockExit::Falls {
                 break;
             }
         }
@@ -300,7 +301,7 @@ impl UnitWalk<'_> {
             self.pushes |= pushed;
             changed |= self
                 .after_calls
-                .join(&state, Edge::Doubtful, |slot| builder.value(Key::Join(usize::MAX, slot)));
+                .join(&state, Edge::Doubtful, |slot| builder.value(ValueKey::Join(usize::MAX, slot)));
         }
         if changed {
             let (after, pads) = (self.at_pad(builder), self.pads.clone());
@@ -315,7 +316,7 @@ impl UnitWalk<'_> {
             }
         }
         if self.is_behind_call(block, leaves) {
-            let behind = self.successors(block, Leaves::Falls).first().and_then(|op| self.block(*op));
+            let behind = self.successors(block, BlockExit::Falls).first().and_then(|op| self.block(*op));
             if behind.is_some_and(|b| self.is_target.get(b) == Some(&true)) {
                 self.deferred.retain(|(b, _)| *b != block);
                 self.deferred.push((block, state));
@@ -323,13 +324,13 @@ impl UnitWalk<'_> {
             }
             self.set_returns(block);
         }
-        if let (Leaves::Through(_), Some((behind, at))) = (leaves, self.behind(block)) {
-            let state = Walk::behind_thunk(builder, at, &state)?;
+        if let (BlockExit::Through(_), Some((behind, at))) = (leaves, self.behind(block)) {
+            let state = BlockWalker::behind_thunk(builder, at, &state)?;
             self.enter(behind, &state, Edge::Taken, builder);
         }
         // Where the frame is gone a jump may be a tail call as well.
-        let is_in_frame = matches!(state.get(RSP), Val::Frame(o) if o < 0);
-        let is_certain = leaves != Leaves::Labels || self.unit.has_one_table && is_in_frame;
+        let is_in_frame = matches!(state.get(RSP), SlotValue::Frame(o) if o < 0);
+        let is_certain = leaves != BlockExit::Labels || self.unit.has_one_table && is_in_frame;
         let edge = if is_certain { Edge::Taken } else { Edge::Doubtful };
         for op in self.successors(block, leaves) {
             self.enter(op, &state, edge, builder);
@@ -339,7 +340,7 @@ impl UnitWalk<'_> {
 
     /// The instruction behind a block, and the last one of the block.
     fn behind(&self, block: usize) -> Option<(usize, usize)> {
-        let behind = self.successors(block, Leaves::Falls).first().copied()?;
+        let behind = self.successors(block, BlockExit::Falls).first().copied()?;
         Some((behind, self.last(block)?))
     }
 
@@ -348,12 +349,12 @@ impl UnitWalk<'_> {
         self.unit.blocks.get(block)?.end.checked_sub(1)
     }
 
-    fn is_behind_call(&self, block: usize, leaves: Leaves) -> bool {
+    fn is_behind_call(&self, block: usize, leaves: BlockExit) -> bool {
         let last = self.last(block).and_then(|op| self.unit.ops.get(op));
         let call = last.is_some_and(|op| {
             matches!(op.effect, InstructionEffect::Call | InstructionEffect::CallThrough(_))
         });
-        call && leaves == Leaves::Falls
+        call && leaves == BlockExit::Falls
     }
 
     fn set_returns(&mut self, block: usize) {
@@ -369,16 +370,17 @@ impl UnitWalk<'_> {
         deferred.sort_by_key(|(block, _)| *block);
         let mut open = Vec::new();
         for (block, state) in deferred {
-            let behind = self.successors(block, Leaves::Falls).first().copied();
+            let behind = self.successors(block, BlockExit::Falls).first().copied();
             let Some(op) = behind.filter(|op| self.block(*op).is_some()) else { continue };
             let there = self.block(op).and_then(|b| self.at.get(b));
             // With a frame pointer the depth of the stack may be set right later.
-            let frame_pointer = |s: &RegisterState| matches!(s.get(RBP), Val::Frame(_)).then(|| s.get(RBP));
+            let frame_pointer =
+                |s: &RegisterState| matches!(s.get(RBP), SlotValue::Frame(_)).then(|| s.get(RBP));
             let has_pointer =
                 frame_pointer(&state).is_some() && there.and_then(frame_pointer) == frame_pointer(&state);
             match (there.map(|s| s.get(RSP)), state.get(RSP)) {
-                (Some(Val::Undefined), _) => open.push((block, state)),
-                (Some(Val::Frame(there)), Val::Frame(here)) if there != here && !has_pointer => {
+                (Some(SlotValue::Undefined), _) => open.push((block, state)),
+                (Some(SlotValue::Frame(there)), SlotValue::Frame(here)) if there != here && !has_pointer => {
                     if self.has_guessed {
                         return Err("it isn't clear which callees return".to_owned());
                     }
@@ -394,7 +396,7 @@ impl UnitWalk<'_> {
             let (block, state) = self.deferred.remove(0);
             self.has_guessed = true;
             self.set_returns(block);
-            for op in self.successors(block, Leaves::Falls) {
+            for op in self.successors(block, BlockExit::Falls) {
                 self.enter(op, &state, Edge::Doubtful, builder);
             }
         }
@@ -402,7 +404,7 @@ impl UnitWalk<'_> {
     }
 
     /// The instructions, by their number in the unit, that the block of this number leads to.
-    fn successors(&self, block: usize, leaves: Leaves) -> Vec<usize> {
+    fn successors(&self, block: usize, leaves: BlockExit) -> Vec<usize> {
         let mut next = self.unit.blocks.get(block).map(|b| b.end);
         // Padding does nothing: what follows it follows the block, and whether others lead there is asked of that.
         while let Some(behind) = next.and_then(|n| self.block(n))
@@ -415,11 +417,11 @@ impl UnitWalk<'_> {
         let atom = |op: usize| self.unit.ops.get(op).map(|o| o.atom);
         let next = next.filter(|n| self.last(block).and_then(atom) == atom(*n));
         match leaves {
-            Leaves::Falls => next.into_iter().collect(),
-            Leaves::To(to, falls) => [Some(to), next.filter(|_| falls)].into_iter().flatten().collect(),
-            Leaves::Through(to) => vec![to],
-            Leaves::Labels => self.unit.labels.iter().map(|l| l.0).collect(),
-            Leaves::Ends => Vec::new(),
+            BlockExit::Falls => next.into_iter().collect(),
+            BlockExit::To(to, falls) => [Some(to), next.filter(|_| falls)].into_iter().flatten().collect(),
+            BlockExit::Through(to) => vec![to],
+            BlockExit::Labels => self.unit.labels.iter().map(|l| l.0).collect(),
+            BlockExit::Ends => Vec::new(),
         }
     }
 
@@ -427,11 +429,11 @@ impl UnitWalk<'_> {
     fn at_pad(&self, builder: &mut ConstraintBuilder) -> RegisterState {
         let mut state = self.after_calls.clone();
         let exception = builder.unknown();
-        state.set(RAX, Val::Node(exception, 0));
-        state.set(RDX, Val::Node(exception, 0));
-        if self.pushes || !matches!(state.get(RSP), Val::Frame(_)) {
+        state.set(RAX, SlotValue::Node(exception, 0));
+        state.set(RDX, SlotValue::Node(exception, 0));
+        if self.pushes || !matches!(state.get(RSP), SlotValue::Frame(_)) {
             let anywhere = builder.somewhere_in_frame();
-            state.set(RSP, Val::Node(anywhere, 0));
+            state.set(RSP, SlotValue::Node(anywhere, 0));
         }
         state
     }
@@ -468,8 +470,8 @@ impl UnitWalk<'_> {
         if self.is_behind_call(block, leaves) && self.returns.get(block) != Some(&true) {
             return Ok(());
         }
-        if let (Leaves::Through(_), Some((behind, at))) = (leaves, self.behind(block)) {
-            self.record_edge(behind, &Walk::behind_thunk(builder, at, &state)?, builder)?;
+        if let (BlockExit::Through(_), Some((behind, at))) = (leaves, self.behind(block)) {
+            self.record_edge(behind, &BlockWalker::behind_thunk(builder, at, &state)?, builder)?;
         }
         for op in self.successors(block, leaves) {
             self.record_edge(op, &state, builder)?;
@@ -500,8 +502,8 @@ impl ConstraintBuilder {
     /// What `state` brings to the values that stand for unions where a block begins, with the state `at`.
     fn flow_into(&mut self, block: usize, at: &RegisterState, state: &RegisterState) -> Result<(), Refusal> {
         for slot in 0..SLOTS as u8 {
-            if let Val::Node(to, 0) = at.get(slot)
-                && self.key(to) == Some(Key::Join(block, slot))
+            if let SlotValue::Node(to, 0) = at.get(slot)
+                && self.key(to) == Some(ValueKey::Join(block, slot))
             {
                 self.flow(state.get(slot), to, Some(0))?;
             }

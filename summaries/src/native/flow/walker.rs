@@ -3,9 +3,9 @@
 //! At entry the registers that the psABI passes nothing in hold what the caller left there, which is no value of the function's
 //! (psABI 3.2.1 and 3.2.3). Left out: what instructions do (`transfer`), and in which order blocks are visited (`walk`).
 
-use super::builder::{ConstraintBuilder, Key};
+use super::builder::{ConstraintBuilder, ValueKey};
 use super::module::FlowModule;
-use super::state::{RegisterState, Val};
+use super::state::{RegisterState, SlotValue};
 use super::unit::Unit;
 use crate::native::decode::effects::{FLAGS, RegisterId, SLOTS, UNPASSED};
 use crate::registers::{R11, R12, R13, R14, R15, RAX, RBP, RBX, RDX, RSP, X87, XMM0, XMM1, XMM2, XMM3, XMM7};
@@ -18,7 +18,7 @@ const FIRST_UNPASSED: RegisterId = XMM7 + 1;
 /// rsp, and what a callee saves.
 const SAVED: [RegisterId; 6] = [RBX, RBP, R12, R13, R14, R15];
 
-pub(super) struct Walk<'u, 'm, 'a, 't> {
+pub(super) struct BlockWalker<'u, 'm, 'a, 't> {
     pub(super) unit: &'u Unit,
     pub(super) module: &'m FlowModule<'a, 't>,
     pub(super) builder: &'u mut ConstraintBuilder,
@@ -28,7 +28,7 @@ pub(super) struct Walk<'u, 'm, 'a, 't> {
 
 /// Where control goes from the end of a block, besides to the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Leaves {
+pub(super) enum BlockExit {
     /// Control goes to the next instruction only.
     Falls,
     /// To this instruction, and to the next one if that is said.
@@ -46,12 +46,12 @@ pub(super) fn at_entry(builder: &mut ConstraintBuilder) -> RegisterState {
     let mut state = RegisterState::unreached();
     for slot in 0..SLOTS as RegisterId {
         let value = match slot {
-            RSP => Val::Frame(0),
-            X87 | UNPASSED | FLAGS => Val::None,
+            RSP => SlotValue::Frame(0),
+            X87 | UNPASSED | FLAGS => SlotValue::None,
             // rax passes nothing but the number of vector registers, and r11 nothing.
-            RAX | R11 | FIRST_UNPASSED..X87 => Val::Saved,
-            slot if SAVED.contains(&slot) => Val::Saved,
-            slot => Val::Node(builder.value(Key::Parameter(slot)), 0),
+            RAX | R11 | FIRST_UNPASSED..X87 => SlotValue::Saved,
+            slot if SAVED.contains(&slot) => SlotValue::Saved,
+            slot => SlotValue::Node(builder.value(ValueKey::Parameter(slot)), 0),
         };
         state.set(slot, value);
     }

@@ -10,7 +10,7 @@
 use object::endian::LittleEndian as LE;
 
 use super::context::SplitContext;
-use super::division::Resolved;
+use super::division::AssembledReference;
 use super::in_frame;
 use super::text::{Function, SplitOutcome, Text};
 use crate::limit::Limit;
@@ -212,7 +212,7 @@ fn follow(context: &SplitContext<'_, '_>, text: &mut Text<'_>) -> SplitOutcome {
 struct FollowedRun {
     /// Pairs of functions that stay together, by number.
     joins: Vec<(usize, usize)>,
-    intra_section_refs: Vec<Resolved>,
+    intra_section_refs: Vec<AssembledReference>,
     jumps: Vec<(u64, u64)>,
     /// Addresses that may mean the function behind them ([`Text::keep_biased_together`]).
     biased: Vec<u64>,
@@ -256,7 +256,13 @@ fn follow_run(
             }
             let field = instruction.displacement_at();
             let mut resolved = |end, branch| {
-                intra_section_refs.push(Resolved { section: text.section, field, target, end, branch });
+                intra_section_refs.push(AssembledReference {
+                    section: text.section,
+                    field,
+                    target,
+                    end,
+                    branch,
+                });
             };
             match instruction.displacement().1 {
                 4 => resolved(instruction.end(), instruction.field == Field::Branch),

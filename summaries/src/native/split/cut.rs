@@ -29,7 +29,7 @@ use crate::summary::{AtomKind, Definition, SymbolKind, Target};
 
 /// How a section of data is cut.
 #[derive(Debug, Default)]
-pub(super) struct Cut {
+pub(super) struct SectionCut {
     pub(super) section: u32,
     /// Where the pieces begin, ascending; the first at 0.
     pub(super) pieces: Vec<u64>,
@@ -41,7 +41,7 @@ pub(super) struct Cut {
     pub(super) rest: Option<(u64, u64)>,
 }
 
-impl Cut {
+impl SectionCut {
     /// Whether a relocation means a table that is cut off.
     pub(super) fn is_base(&self, at: SectionPlace) -> bool {
         self.bases.binary_search_by_key(&at, |(base, _)| *base).is_ok()
@@ -76,13 +76,13 @@ pub(super) fn cuts(
     context: &SplitContext<'_, '_>,
     texts: &[Text<'_>],
     owned: &[OwnedTable],
-) -> Result<Vec<Cut>> {
+) -> Result<Vec<SectionCut>> {
     if owned.is_empty() {
         return Ok(Vec::new());
     }
-    let mut sections: Vec<Rodata<'_, '_, '_>> = Vec::new();
+    let mut sections: Vec<JumpTableSection<'_, '_, '_>> = Vec::new();
     for own in owned.chunk_by(|a, b| a.section == b.section) {
-        let section = own.first().map(|first| Rodata::read(context, texts, first.section));
+        let section = own.first().map(|first| JumpTableSection::read(context, texts, first.section));
         sections.extend(section.transpose()?.flatten());
     }
     for own in context.relas.chunk_by(|a, b| a.0 == b.0) {
@@ -111,7 +111,7 @@ pub(super) fn cuts(
         sections.iter().flat_map(|s| s.relocations.iter().map(|r| r.at)).collect();
     places.sort_unstable();
     let twice = places.windows(2).any(|pair| pair.first() == pair.last());
-    let known = |s: &&Rodata<'_, '_, '_>| !s.unclear && !twice;
+    let known = |s: &&JumpTableSection<'_, '_, '_>| !s.unclear && !twice;
     Ok(sections.iter().filter(known).filter_map(|s| s.cut(owned)).collect())
 }
 
@@ -143,7 +143,7 @@ fn naming(
 }
 
 /// A read-only section that holds jump tables, and all that refers to it.
-struct Rodata<'c, 'a, 't> {
+struct JumpTableSection<'c, 'a, 't> {
     context: &'c SplitContext<'a, 't>,
     texts: &'c [Text<'a>],
     section: u32,
@@ -156,7 +156,7 @@ struct Rodata<'c, 'a, 't> {
     unclear: bool,
 }
 
-impl<'c, 'a, 't> Rodata<'c, 'a, 't> {
+impl<'c, 'a, 't> JumpTableSection<'c, 'a, 't> {
     /// `None` for a section that compilers don't put tables into.
     fn read(context: &'c SplitContext<'a, 't>, texts: &'c [Text<'a>], section: u32) -> Result<Option<Self>> {
         let is_ordered_after = |s: u32| {
@@ -182,7 +182,7 @@ impl<'c, 'a, 't> Rodata<'c, 'a, 't> {
         }
         named.sort_unstable();
         let (align, bytes) = (header.align.max(1), context.tables.data(section)?);
-        Ok(Some(Rodata {
+        Ok(Some(JumpTableSection {
             context,
             texts,
             section,
@@ -206,7 +206,7 @@ impl<'c, 'a, 't> Rodata<'c, 'a, 't> {
     }
 
     /// The pieces, if there are two at least.
-    fn cut(&self, owned: &[OwnedTable]) -> Option<Cut> {
+    fn cut(&self, owned: &[OwnedTable]) -> Option<SectionCut> {
         let own = owned.iter().filter(|o| o.section == self.section);
         let mut tables: Vec<FunctionTable> = own
             .map(|o| FunctionTable {
@@ -256,7 +256,7 @@ impl<'c, 'a, 't> Rodata<'c, 'a, 't> {
             behind.push(table);
             back = table.start;
         }
-        let mut cut = Cut { section: self.section, ..Cut::default() };
+        let mut cut = SectionCut { section: self.section, ..SectionCut::default() };
         cut.pieces.extend(pieces.iter().map(|table| table.start));
         cut.pieces.extend(rest);
         cut.pieces.extend(behind.iter().rev().map(|table| table.start));

@@ -21,7 +21,7 @@ use object::endian::LittleEndian as LE;
 use super::code::is_noreturn;
 use super::context::SplitContext;
 use super::division::SectionPlace;
-use super::references::{Relative, SplitReferences};
+use super::references::{PcRelativeReference, SplitReferences};
 use super::text::{Function, Text};
 use crate::native::decode::{Field, Flow, Gpr, Instruction, Step, Steps};
 use crate::native::relocations::types::{R_X86_64_PC32, R_X86_64_PLT32};
@@ -31,7 +31,7 @@ use crate::summary::Definition;
 
 /// A jump through a register that is not through a pointer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Jump {
+pub(super) enum IndirectJump {
     /// Through a table with this base; the jump is at an offset of a text.
     Table {
         base: SectionPlace,
@@ -125,7 +125,7 @@ pub(super) fn jumps(
     context: &SplitContext<'_, '_>,
     texts: &[Text<'_>],
     found: &SplitReferences,
-) -> Vec<Jump> {
+) -> Vec<IndirectJump> {
     // Where code is entered otherwise than by falling or branching within the function.
     let mut entered: Vec<(usize, u64)> = found.retargets.iter().map(|r| (r.text, r.target)).collect();
     for (i, text) in texts.iter().enumerate() {
@@ -153,7 +153,7 @@ pub(super) fn jumps(
             let bytes = text.bytes.get(i.offset as usize..i.end() as usize);
             steps.step(bytes.unwrap_or(&[]))
         });
-        let mut flowing = Flowing {
+        let mut flowing = RegisterDataflow {
             context,
             found,
             section: text.section,
@@ -211,7 +211,7 @@ fn relas_within<'r>(relas: &'r [(u32, Rela)], function: &Function) -> &'r [(u32,
     relas.get(before(function.start)..before(function.end)).unwrap_or(&[])
 }
 
-struct Flowing<'f, 'c, 'a, 't> {
+struct RegisterDataflow<'f, 'c, 'a, 't> {
     context: &'c SplitContext<'a, 't>,
     found: &'f SplitReferences,
     section: u32,
@@ -235,7 +235,7 @@ struct Flowing<'f, 'c, 'a, 't> {
     budget: usize,
 }
 
-impl Flowing<'_, '_, '_, '_> {
+impl RegisterDataflow<'_, '_, '_, '_> {
     fn run(&mut self, entered: &[(usize, u64)]) {
         // Parameters are pointers; what another part of the same function hands over is not known.
         let start = if self.function.cold { Value::Unknown } else { Value::Pointer };
@@ -345,7 +345,7 @@ impl Flowing<'_, '_, '_, '_> {
     /// Flow into what the entries of a table lead to.
     fn enter_targets(&mut self, base: TableIndex, state: &State) {
         let found = self.found;
-        let table: &[Relative] = found.relative.get(base.position()..).unwrap_or(&[]);
+        let table: &[PcRelativeReference] = found.relative.get(base.position()..).unwrap_or(&[]);
         let Some(base) = table.first().map(|r| r.at) else { return };
         // The next place that anything refers to is another table's.
         let next = found.data.partition_point(|d| d.to <= base);
@@ -508,7 +508,7 @@ impl Flowing<'_, '_, '_, '_> {
         }
     }
 
-    fn results(&self, jumps: &mut Vec<Jump>) {
+    fn results(&self, jumps: &mut Vec<IndirectJump>) {
         for (instruction, through) in self.own.iter().zip(&self.jumped) {
             let Some(through) = *through else { continue };
             let (text, offset) = (self.index, u64::from(instruction.offset));
@@ -517,14 +517,14 @@ impl Flowing<'_, '_, '_, '_> {
                 Value::Pointer | Value::Code | Value::Unknown => {}
                 // So does a number in compiled code, whatever was done to get it.
                 Value::Arithmetic | Value::Base(_) | Value::Entry { .. } if self.function.is_compiled() => {}
-                Value::AnySum => jumps.push(Jump::AnyTable { text, offset }),
+                Value::AnySum => jumps.push(IndirectJump::AnyTable { text, offset }),
                 Value::Sum(base) => {
                     if let Some(entry) = self.found.relative.get(base.position()) {
-                        jumps.push(Jump::Table { base: entry.at, text, offset });
+                        jumps.push(IndirectJump::Table { base: entry.at, text, offset });
                     }
                 }
                 Value::Arithmetic | Value::Base(_) | Value::Entry { .. } => {
-                    jumps.push(Jump::Unproved { text, offset });
+                    jumps.push(IndirectJump::Unproved { text, offset });
                 }
             }
         }

@@ -37,7 +37,7 @@ pub(super) fn places(atoms: &[Atom], symbols: &[Symbol]) -> Vec<(u32, u64)> {
 }
 
 /// What a sized symbol covers of the section.
-struct Extent {
+struct SymbolExtent {
     text: usize,
     range: Range<u64>,
     cold: bool,
@@ -61,7 +61,7 @@ pub(super) fn read(context: &SplitContext<'_, '_>, texts: &mut [Text<'_>]) -> Re
             SymbolKind::Func | SymbolKind::Ifunc => match symbol.value.checked_add(symbol.size) {
                 Some(end) if end <= text.bytes.len() as u64 => {
                     let cold = is_part(name);
-                    extents.push(Extent { text: index, range: symbol.value..end, cold });
+                    extents.push(SymbolExtent { text: index, range: symbol.value..end, cold });
                 }
                 _ => text.refuse(Limit::UnsizedSymbol, format!("function {} ends outside", shown())),
             },
@@ -102,7 +102,7 @@ pub(crate) fn part_of(name: &[u8]) -> Option<&[u8]> {
 }
 
 /// One function for each run of extents that overlap.
-fn merge(extents: &[Extent]) -> Vec<Function> {
+fn merge(extents: &[SymbolExtent]) -> Vec<Function> {
     let mut functions: Vec<Function> = Vec::new();
     for extent in extents {
         match functions.last_mut() {

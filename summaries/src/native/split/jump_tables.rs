@@ -13,10 +13,10 @@
 use object::endian::LittleEndian as LE;
 
 use super::context::SplitContext;
-use super::dataflow::{self, Jump};
+use super::dataflow::{self, IndirectJump};
 use super::division::{SectionPlace, TextPlace};
 use super::extents::part_of;
-use super::references::{DataReference, Relative, Retargeted, SplitReferences};
+use super::references::{DataReference, PcRelativeReference, RetargetedRelocation, SplitReferences};
 use super::text::Text;
 use crate::limit::Limit;
 use crate::summary::{Definition, Symbol, SymbolKind};
@@ -48,14 +48,14 @@ pub(super) fn claim(
     let mut proofs: Vec<(SectionPlace, Part)> = Vec::new();
     let mut any: Vec<Part> = Vec::new();
     for jump in jumps {
-        let (Jump::Table { text, offset, .. }
-        | Jump::AnyTable { text, offset }
-        | Jump::Unproved { text, offset }) = jump;
+        let (IndirectJump::Table { text, offset, .. }
+        | IndirectJump::AnyTable { text, offset }
+        | IndirectJump::Unproved { text, offset }) = jump;
         let part = texts.get(text).and_then(|t| t.part_at(offset)).map(|part| (text, part));
         match jump {
-            Jump::Table { base, .. } => proofs.extend(part.map(|part| (base, part))),
-            Jump::AnyTable { .. } => any.extend(part),
-            Jump::Unproved { .. } => {
+            IndirectJump::Table { base, .. } => proofs.extend(part.map(|part| (base, part))),
+            IndirectJump::AnyTable { .. } => any.extend(part),
+            IndirectJump::Unproved { .. } => {
                 if let Some(text) = texts.get_mut(text) {
                     text.refuse(Limit::UnprovedJump, format!("the jump at {offset:#x}"));
                 }
@@ -160,10 +160,10 @@ fn is_run(context: &SplitContext<'_, '_>, base: SectionPlace, end: u64) -> bool 
 /// relocation says; where all of it is one part, the field means that part, whatever the base is.
 fn keep_reached(
     texts: &mut [Text<'_>],
-    entry: &Relative,
+    entry: &PcRelativeReference,
     base: u64,
     what: &str,
-    retargets: &mut Vec<Retargeted>,
+    retargets: &mut Vec<RetargetedRelocation>,
 ) {
     let Some(text) = texts.get_mut(entry.text) else { return };
     let size = text.bytes.len() as i64;
@@ -181,7 +181,7 @@ fn keep_reached(
     text.keep_together(from, to);
     text.has_loose_tables = true;
     if let Some(function) = text.functions.get(from) {
-        retargets.push(Retargeted { at: entry.at, text: entry.text, target: function.start });
+        retargets.push(RetargetedRelocation { at: entry.at, text: entry.text, target: function.start });
     }
 }
 
@@ -228,10 +228,10 @@ fn owners(proofs: &[(SectionPlace, Part)], base: SectionPlace) -> &[(SectionPlac
 fn entries(
     texts: &[Text<'_>],
     base: SectionPlace,
-    table: &[Relative],
+    table: &[PcRelativeReference],
     owners: &[(SectionPlace, Part)],
     partners: &[(Part, Part)],
-) -> Result<Vec<Retargeted>, &'static str> {
+) -> Result<Vec<RetargetedRelocation>, &'static str> {
     if owners.is_empty() {
         return Err("no jump is proved to go through a table there");
     }
@@ -254,7 +254,7 @@ fn entries(
         if !owners.iter().any(|(_, owner)| is_near(owner)) {
             return Err("an entry leads into another function");
         }
-        targets.push(Retargeted { at: entry.at, text: entry.text, target });
+        targets.push(RetargetedRelocation { at: entry.at, text: entry.text, target });
     }
     Ok(targets)
 }

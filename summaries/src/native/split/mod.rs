@@ -24,7 +24,7 @@ mod jump_tables;
 mod text;
 mod unnamed;
 
-pub(crate) use division::{Division, OwnedTable, Resolved, SectionPlace};
+pub(crate) use division::{AssembledReference, Division, OwnedTable, SectionPlace};
 pub(crate) use extents::{is_part, part_of};
 pub(crate) use text::is_text;
 
@@ -196,7 +196,7 @@ fn ordered_and_grouped(context: &SplitContext<'_, '_>, texts: &mut [Text<'_>]) {
 /// Put together what holds for the sections that are divided.
 fn assemble(
     texts: &[Text<'_>],
-    retargets: Vec<references::Retargeted>,
+    retargets: Vec<references::RetargetedRelocation>,
     owned: Vec<jump_tables::ClaimedTable>,
 ) -> Division {
     let mut division = Division::default();
@@ -217,7 +217,7 @@ fn assemble(
         }
         *divided = true;
         division.parts.push((text.section, parts));
-        let apart = |c: &&Resolved| text.part_at(c.field) != text.part_at(c.target);
+        let apart = |c: &&AssembledReference| text.part_at(c.field) != text.part_at(c.target);
         division.resolved.extend(text.intra_section_refs.iter().filter(apart));
     }
     let is_divided = |text: usize| divided.get(text).copied().unwrap_or(false);

@@ -20,7 +20,7 @@ use crate::summary::{Atom, AtomKind, Definition, Symbol, SymbolKind, atom_flags}
 
 /// The bytes of an object, or of several that overlap; in bytes from the start of the section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Object {
+pub(super) struct DataObject {
     pub(super) start: u64,
     /// Behind the last byte that a symbol covers.
     pub(super) end: u64,
@@ -34,7 +34,7 @@ pub(super) struct Data {
     pub(super) section: u32,
     size: u64,
     /// Ascending, apart from each other, two at least.
-    objects: Vec<Object>,
+    objects: Vec<DataObject>,
     /// `apart[i]`: between object i and object i + 1 there is padding and nothing else, so that no address is the end of
     /// the one and the start of the other.
     apart: Vec<bool>,
@@ -57,7 +57,7 @@ impl Data {
         (offset < self.size).then(|| found.saturating_sub(1))
     }
 
-    pub(super) fn object(&self, index: usize) -> Option<Object> {
+    pub(super) fn object(&self, index: usize) -> Option<DataObject> {
         self.objects.get(index).copied()
     }
 
@@ -144,12 +144,13 @@ pub(super) fn candidates(tables: &Tables<'_>, atoms: &[Atom], symbols: &[Symbol]
         _ => None,
     };
     let sized = |s: &&Symbol| s.kind == SymbolKind::Object && s.size > 0;
-    let mut extents: Vec<(u32, Object)> = symbols
+    let mut extents: Vec<(u32, DataObject)> = symbols
         .iter()
         .filter(sized)
         .filter_map(|s| {
             let end = s.value.checked_add(s.size)?;
-            defined(s).map(|atom| (atom.section, Object { start: s.value, end, align: alignment(s.value) }))
+            defined(s)
+                .map(|atom| (atom.section, DataObject { start: s.value, end, align: alignment(s.value) }))
         })
         .collect();
     extents.sort_unstable();
@@ -214,8 +215,8 @@ fn best_aligned(start: u64, end: u64) -> u64 {
 }
 
 /// One object for each run of extents that overlap.
-fn merge(extents: &[(u32, Object)]) -> Vec<Object> {
-    let mut objects: Vec<Object> = Vec::new();
+fn merge(extents: &[(u32, DataObject)]) -> Vec<DataObject> {
+    let mut objects: Vec<DataObject> = Vec::new();
     for (_, extent) in extents {
         match objects.last_mut() {
             Some(last) if extent.start < last.end => {

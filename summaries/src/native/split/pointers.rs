@@ -13,7 +13,7 @@
 use object::endian::LittleEndian as LE;
 
 use super::context::SplitContext;
-use super::cut::{self, Cut};
+use super::cut::{self, SectionCut};
 use super::division::{Division, SectionPlace};
 use super::objects::{self, Data};
 use super::references::{ReferenceSource, source};
@@ -174,7 +174,7 @@ fn one_object_each(division: &Division, all: &mut [Data], references: &mut [Sect
 }
 
 /// Whether a relocation against a section that would be cut has another one at its place.
-fn is_ambiguous(cut: &Cut, division: &Division, references: &[SectionReference]) -> bool {
+fn is_ambiguous(cut: &SectionCut, division: &Division, references: &[SectionReference]) -> bool {
     cut.bases.iter().map(|(at, _)| at).chain(&cut.others).any(|at| {
         let first = references.partition_point(|m| m.at < *at);
         let here = references.get(first..).unwrap_or(&[]).iter().take_while(|m| m.at == *at).count();

@@ -29,7 +29,7 @@ use crate::summary::{AtomKind, Definition, Symbol, SymbolKind, Target, atom_flag
 
 /// A relocation by section symbol and the place that it means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Retargeted {
+pub(super) struct RetargetedRelocation {
     pub(super) at: SectionPlace,
     /// Position of the target in the list of texts.
     pub(super) text: usize,
@@ -38,7 +38,7 @@ pub(super) struct Retargeted {
 
 /// A PC-relative relocation of 32 bits in data against the section symbol of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Relative {
+pub(super) struct PcRelativeReference {
     pub(super) at: SectionPlace,
     pub(super) text: usize,
     pub(super) addend: i64,
@@ -55,17 +55,17 @@ pub(super) struct DataReference {
 /// What the relocations of an object say.
 #[derive(Debug, Default)]
 pub(super) struct SplitReferences {
-    pub(super) retargets: Vec<Retargeted>,
+    pub(super) retargets: Vec<RetargetedRelocation>,
     /// Jumps by section symbol: the field, and where it leads.
     pub(super) jumps: Vec<(TextPlace, TextPlace)>,
     /// Fields that hold a distance, sorted by place.
-    pub(super) relative: Vec<Relative>,
+    pub(super) relative: Vec<PcRelativeReference>,
     /// Sorted; only collected if there are relative ones or addresses that look like no label.
     pub(super) data: Vec<DataReference>,
     /// Text and offset of addresses that may mean the function behind them ([`Text::keep_biased_together`]), and where they are.
     pub(super) addresses: Vec<(usize, u64, SectionPlace)>,
     /// Addresses in data that look like no label and are none, unless a table is there ([`super::jump_tables`]).
-    pub(super) mid_function_addresses: Vec<Retargeted>,
+    pub(super) mid_function_addresses: Vec<RetargetedRelocation>,
     /// Text and offset of the functions that relocations name.
     pub(super) named: Vec<(usize, u64)>,
 }
@@ -130,7 +130,7 @@ pub(super) fn read(context: &SplitContext<'_, '_>, texts: &mut [Text<'_>]) -> Re
 }
 
 /// Places of relocations are unique, or what a table by place says would be a guess.
-pub(super) fn one_meaning_each(texts: &mut [Text<'_>], retargets: &mut [Retargeted]) {
+pub(super) fn one_meaning_each(texts: &mut [Text<'_>], retargets: &mut [RetargetedRelocation]) {
     retargets.sort_unstable();
     for pair in retargets.windows(2) {
         if let [a, b] = pair
@@ -236,7 +236,7 @@ impl ReferenceReader<'_, '_, '_> {
             ReferenceSource::Data => match type_of(rela) {
                 R_X86_64_64 | R_X86_64_32 | R_X86_64_32S => addend,
                 R_X86_64_PC32 => {
-                    found.relative.push(Relative { at: (self.section, place), text, addend });
+                    found.relative.push(PcRelativeReference { at: (self.section, place), text, addend });
                     return Ok(());
                 }
                 _ => return unclear("by section symbol in data"),
@@ -271,7 +271,7 @@ impl ReferenceReader<'_, '_, '_> {
                         if !matches!(self.source, ReferenceSource::Data) {
                             return unclear("an address in the middle of a function");
                         }
-                        found.mid_function_addresses.push(Retargeted {
+                        found.mid_function_addresses.push(RetargetedRelocation {
                             at: (self.section, place),
                             text,
                             target: offset,
@@ -284,7 +284,11 @@ impl ReferenceReader<'_, '_, '_> {
                 {
                     found.jumps.push(((from, place), (text, offset)));
                 }
-                found.retargets.push(Retargeted { at: (self.section, place), text, target: offset });
+                found.retargets.push(RetargetedRelocation {
+                    at: (self.section, place),
+                    text,
+                    target: offset,
+                });
                 Ok(())
             }
             Some(_) => unclear("into the middle of an instruction"),
@@ -317,7 +321,7 @@ impl ReferenceReader<'_, '_, '_> {
         };
         match meant {
             Some(target) => {
-                found.retargets.push(Retargeted { at, text, target });
+                found.retargets.push(RetargetedRelocation { at, text, target });
                 Ok(())
             }
             None => Err((Limit::AmbiguousTarget, "from code that was not decoded".to_owned())),

@@ -23,7 +23,7 @@ const MAX_ADDED: u64 = 4096;
 
 /// What is known of a function.
 #[derive(Debug, Clone, Copy, Default)]
-struct Known {
+struct FunctionFacts {
     /// A local symbol is at its start.
     local: bool,
     /// A symbol that is not local is in it.
@@ -34,9 +34,9 @@ struct Known {
 
 /// Refuse the sections in which an address is in doubt.
 pub(super) fn refuse(context: &SplitContext<'_, '_>, texts: &mut [Text<'_>], found: &SplitReferences) {
-    let mut known: Vec<Vec<Known>> =
-        texts.iter().map(|t| vec![Known::default(); t.functions.len()]).collect();
-    let mut at = |text: usize, function: Option<usize>, set: &dyn Fn(&mut Known)| {
+    let mut known: Vec<Vec<FunctionFacts>> =
+        texts.iter().map(|t| vec![FunctionFacts::default(); t.functions.len()]).collect();
+    let mut at = |text: usize, function: Option<usize>, set: &dyn Fn(&mut FunctionFacts)| {
         if let Some(known) = function.and_then(|f| known.get_mut(text)?.get_mut(f)) {
             set(known);
         }

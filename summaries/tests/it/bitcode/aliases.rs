@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 
 use summaries::bitcode::ir::{self, ValueId};
-use summaries::cfl::{MOST_FACTS, Query, Surroundings, may_alias};
+use summaries::cfl::{EnvironmentAssumption, MOST_FACTS, Query, may_alias};
 use summaries::relation::{Constraint, FunctionSummary, Place};
 use summaries::{Granularity, ValueIdx, bitcode};
 
@@ -154,7 +154,7 @@ fn compare(bitcode_file: &Path, dis: &str, llvm: &BTreeMap<String, Vec<(Pointer,
             let far = |(place, size): (Place, u32)| (place, spread_size(size));
             let (a, b) = (access(a), access(b));
             let ask = |f: &FunctionSummary, a, b| {
-                let answer = may_alias(f, Surroundings::Any, Query::Memory(a, b), MOST_FACTS);
+                let answer = may_alias(f, EnvironmentAssumption::Any, Query::Memory(a, b), MOST_FACTS);
                 assert!(!answer.exhausted);
                 answer.may_alias
             };

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use summaries::bitcode::error::BitcodeErrorKind;
 use summaries::bitcode::ir::TypeId;
 use summaries::bitcode::ir::instruction::InstructionKind;
-use summaries::bitcode::ir::mentions::Mentions;
+use summaries::bitcode::ir::mentions::MentionSearch;
 use summaries::bitcode::stream::walk;
 use summaries::{Granularity, Limit, ModuleKind};
 
@@ -31,7 +31,7 @@ fn check_ir(bytes: &[u8]) {
         let sizes = module.layout.sizes(&module.types);
         let _ = (0..module.types.all.len()).filter_map(|i| sizes.of(TypeId(i as u32))).count();
         let Ok(Some(reader)) = ir.reader(index) else { continue };
-        let mut mentions = Mentions::new(module);
+        let mut mentions = MentionSearch::new(module);
         for at in 0..module.bodies.len() {
             let Ok(Some(body)) = reader.body(at) else { continue };
             assert!(mentions.of_body(&body).iter().all(|id| module.global(*id).is_some()));

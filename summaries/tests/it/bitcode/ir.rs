@@ -10,7 +10,7 @@ use summaries::bitcode::file::BitcodeFile;
 use summaries::bitcode::ir::TypeId;
 use summaries::bitcode::ir::function::Body;
 use summaries::bitcode::ir::instruction::{CallKind, InstructionKind as Kind, IrCall, IrInstruction, binary};
-use summaries::bitcode::ir::mentions::Mentions;
+use summaries::bitcode::ir::mentions::MentionSearch;
 use summaries::bitcode::ir::types::Type;
 use summaries::bitcode::ir::{IrModule, ValueId, read};
 
@@ -149,7 +149,7 @@ pub(super) fn ours(bytes: &[u8], index: usize) -> Functions {
     assert_eq!(module.globals.len(), file.modules[index].values.len());
     let named =
         |id: &ValueId| String::from_utf8(file.modules[index].values[id.0 as usize].name.to_vec()).unwrap();
-    let (reader, mut mentions) = (ir.reader(index).unwrap().unwrap(), Mentions::new(module));
+    let (reader, mut mentions) = (ir.reader(index).unwrap().unwrap(), MentionSearch::new(module));
     let mut functions = Functions::new();
     for at in 0..module.bodies.len() {
         let body = reader.body(at).unwrap().unwrap();

@@ -1,7 +1,7 @@
 //! The machine against brute force: two values that may hold addresses in the same object may alias.
 
 use proptest::prelude::*;
-use summaries::cfl::{Answer, MOST_FACTS, Query, Surroundings, may_alias};
+use summaries::cfl::{Answer, EnvironmentAssumption, MOST_FACTS, Query, may_alias};
 use summaries::relation::{Constraint, FunctionSummary, Place};
 use summaries::{SymbolIdx, Target, ValueIdx};
 
@@ -37,7 +37,7 @@ fn of(values: usize, constraints: Vec<Constraint>) -> FunctionSummary {
 }
 
 fn alone(function: &FunctionSummary, query: Query) -> Answer {
-    let answer = may_alias(function, Surroundings::Nothing, query, MOST_FACTS);
+    let answer = may_alias(function, EnvironmentAssumption::Nothing, query, MOST_FACTS);
     assert!(!answer.exhausted);
     answer
 }
@@ -180,7 +180,7 @@ fn cycles_and_long_chains_end() {
 #[test]
 fn code_that_is_not_seen() {
     let any = |f: &FunctionSummary, a, b| {
-        let answer = may_alias(f, Surroundings::Any, Query::Values(value(a), value(b)), MOST_FACTS);
+        let answer = may_alias(f, EnvironmentAssumption::Any, Query::Values(value(a), value(b)), MOST_FACTS);
         assert!(!answer.exhausted);
         answer.may_alias
     };
@@ -206,7 +206,7 @@ fn code_that_is_not_seen() {
 fn the_budget_is_a_yes() {
     let f = of(4, vec![address(0, 9), plain(0, 1, Some(0)), address(2, 8), plain(2, 3, Some(0))]);
     let query = Query::Values(value(1), value(3));
-    let answer = |facts| may_alias(&f, Surroundings::Nothing, query, facts);
+    let answer = |facts| may_alias(&f, EnvironmentAssumption::Nothing, query, facts);
     assert_eq!((answer(2).may_alias, answer(2).exhausted), (true, true));
     assert_eq!((answer(100).may_alias, answer(100).exhausted), (false, false));
 }
