@@ -68,11 +68,11 @@ impl Verdict {
 }
 
 /// Every limit of a link of which the plan is known.
-pub fn gate(link: LinkInputs<'_>, index: &Index, flow: &ValueFlow, settled: &ApplicablePlan) -> Verdict {
-    let (liveness, plan) = (&flow.liveness, &settled.plan);
+pub fn gate(link: LinkInputs<'_>, index: &Index, flow: &ValueFlow, applicable: &ApplicablePlan) -> Verdict {
+    let (liveness, plan) = (&flow.liveness, &applicable.plan);
     let plain = PlainLink::new(link, index, liveness);
     let mut limits = of_link(link, index, &plain);
-    limits.extend(settled.kept.iter().cloned());
+    limits.extend(applicable.kept.iter().cloned());
     limits.extend(of_values(link, index, flow));
     limits.extend(unchangeable_bitcode(link, plan));
     limits.extend(of_stack(link, index, plan));

@@ -160,22 +160,22 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
     let link = LinkInputs { config, inputs: &inputs, resolution: &resolution, summaries: &summaries, cached };
     let propagator = Propagator::new(link, followed)?;
     let mut flow = timer.stage(Stage::Propagate, || propagator.run(&index, live));
-    let limited = plan::limit::apply(link, &mut index, &mut flow, &propagator);
-    let settled = gate::settle(link, &mut index, &mut flow, &propagator, timer);
+    let prune_candidates = plan::limit::apply(link, &mut index, &mut flow, &propagator);
+    let applicable = gate::settle(link, &mut index, &mut flow, &propagator, timer);
     // Each atom is kept, dropped or a stub.
-    let mut verdict = timer.stage(Stage::Gate, || gate::gate(link, &index, &flow, &settled));
+    let mut verdict = timer.stage(Stage::Gate, || gate::gate(link, &index, &flow, &applicable));
     if let Some(dir) = &config.prune.plan_dir {
-        actions::write_plans(link, &settled.plan, &verdict, dir)?;
+        actions::write_plans(link, &applicable.plan, &verdict, dir)?;
         return Ok(Outcome::Planned);
     }
     if verdict.needs_system_linker(config) {
         return Ok(Outcome::System);
     }
     let warning = verdict.warning(link)?;
-    report::log::write(link, &index, &flow.liveness, limited.as_ref(), verdict.allows())?;
-    let pruned = pruned_link::prune(link, &index, &flow.liveness, &settled, &verdict, timer)?;
+    report::log::write(link, &index, &flow.liveness, prune_candidates.as_ref(), verdict.allows())?;
+    let pruned = pruned_link::prune(link, &index, &flow.liveness, &applicable, &verdict, timer)?;
     verdict.limits.extend(pruned.missing_library.clone().map(|limit| (None, limit)));
-    let report = report::of_link(link, &index, &flow, &settled.plan, &verdict.limits, &pruned, timer)?;
+    let report = report::of_link(link, &index, &flow, &applicable.plan, &verdict.limits, &pruned, timer)?;
     if pruned.linked {
         warning.iter().for_each(|warning| eprintln!("lto-prune: warning: {warning}"));
         return Ok(Outcome::Linked);

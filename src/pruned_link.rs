@@ -55,12 +55,12 @@ pub fn prune(
     link: LinkInputs<'_>,
     index: &Index,
     liveness: &Liveness,
-    settled: &ApplicablePlan,
+    applicable: &ApplicablePlan,
     verdict: &Verdict,
     timer: &mut Timer,
 ) -> Result<PruneOutcome> {
     let LinkInputs { config, inputs, resolution, summaries, .. } = link;
-    if !verdict.allows() || !gate::drops_anything(&settled.plan) {
+    if !verdict.allows() || !gate::drops_anything(&applicable.plan) {
         let totals = account(link, &|_| Ok(None))?;
         link.cached.if_unchanged(inputs).put_new(summaries);
         return Ok(PruneOutcome { totals, ..PruneOutcome::default() });
@@ -71,8 +71,8 @@ pub fn prune(
         inputs,
         resolution,
         summaries,
-        plan: &settled.plan,
-        prepared: &settled.prepared,
+        plan: &applicable.plan,
+        emission_sources: &applicable.emission_sources,
         needed: &|dso| plain.needs(dso),
     };
     if config.prune.off {
@@ -83,7 +83,7 @@ pub fn prune(
         timer.stage(Stage::Verify, || verify_emitted(link, sources, &pruned))?;
         return Ok(PruneOutcome { totals: account(link, &pruned)?, ..PruneOutcome::default() });
     }
-    let mut expected = plain.output(link, index, &settled.plan);
+    let mut expected = plain.output(link, index, &applicable.plan);
     let asked = gate::asked_libraries(link, index, plain, liveness);
     expected.asked = asked.into_iter().map(|dso| inputs.dso_name(dso)).collect();
     prune_and_link(link, sources, &expected, timer)
@@ -149,7 +149,7 @@ fn prune_and_link(
 /// With `--prune-emitted`, say if something of a file with an interface is to be emitted here that should have been there: then an action was not
 /// run, or with other inputs.
 fn not_emitted_ahead(sources: EmissionInputs<'_>) -> Result<()> {
-    let EmissionInputs { config, inputs, resolution, plan, prepared, .. } = sources;
+    let EmissionInputs { config, inputs, resolution, plan, emission_sources, .. } = sources;
     let Some(dir) = &config.prune.emitted_dir else { return Ok(()) };
     if inputs.files.iter().all(|file| file.interface.is_none()) {
         eprintln!(
@@ -161,7 +161,7 @@ fn not_emitted_ahead(sources: EmissionInputs<'_>) -> Result<()> {
         |at: usize| inputs.files[inputs.modules[resolution.loaded[at]].file].interface.is_some();
     let is_missing = |at: &usize| {
         let is_emitted =
-            plan.modules[*at].is_untouched() || matches!(prepared[*at], EmissionSource::Pruned(_));
+            plan.modules[*at].is_untouched() || matches!(emission_sources[*at], EmissionSource::Pruned(_));
         !is_emitted && has_interface(*at)
     };
     let missing: Vec<usize> = (0..plan.modules.len()).filter(is_missing).collect();
@@ -190,8 +190,8 @@ fn verify_emitted(
     sources: EmissionInputs<'_>,
     pruned: PrunedModules<'_, '_>,
 ) -> Result<()> {
-    let EmissionInputs { inputs, resolution, plan, prepared, .. } = sources;
-    let is_new = |position: usize| !matches!(prepared[position], EmissionSource::Pruned(_));
+    let EmissionInputs { inputs, resolution, plan, emission_sources, .. } = sources;
+    let is_new = |position: usize| !matches!(emission_sources[position], EmissionSource::Pruned(_));
     let verified = |position: usize| {
         let facts = verify_module(sources, position, pruned(position)?.as_deref());
         if facts.is_err() && !is_new(position) {

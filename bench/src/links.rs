@@ -30,13 +30,13 @@ pub(crate) fn cost(runs: &[Finished]) -> Cost {
 }
 
 /// A link in which one object is another one each time: of those on the line the middle one by size.
-struct Changed {
+struct RelinkedProgram {
     link: Link,
     original: Vec<u8>,
     copy: PathBuf,
 }
 
-impl Changed {
+impl RelinkedProgram {
     fn of(link: &Link, scratch: &Path) -> Result<Self> {
         let is_object = |word: &&String| !word.starts_with('/') && word.ends_with(".o");
         let size = |word: &String| std::fs::metadata(link.dir.join(word)).map_or(0, |meta| meta.len());
@@ -48,7 +48,7 @@ impl Changed {
         let copy = scratch.join("changed.o");
         let words = changed.linker_args.iter_mut().filter(|word| **word == object);
         words.for_each(|word| *word = copy.display().to_string());
-        Ok(Changed { link: changed, original: std::fs::read(link.dir.join(object))?, copy })
+        Ok(RelinkedProgram { link: changed, original: std::fs::read(link.dir.join(object))?, copy })
     }
 
     /// Make it another one: bytes behind its end mean nothing.
@@ -60,7 +60,7 @@ impl Changed {
 /// Measure one link; the cells of its row.
 fn measure(corpus: &Corpus, options: &Options, link: &Link, lld: &Path, ours: &Path) -> Result<Vec<String>> {
     let scratch = corpus.scratch(&format!("links/{}-{}", link.program, link.mode))?;
-    let changed = Changed::of(link, &scratch)?;
+    let changed = RelinkedProgram::of(link, &scratch)?;
     let pruned = |link: &Link, output: &str, caches: &str| -> Command {
         let mut command = corpus.linker_command(link, ours, &scratch.join(output));
         command.env("LTO_PRUNE_LINKER", lld).env_remove("LTO_PRUNE_FLAGS");

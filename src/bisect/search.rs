@@ -9,7 +9,7 @@ use std::ffi::OsString;
 
 use super::outcome::{Stop, status};
 use super::process::{CommandRun, Runner};
-use super::text::{self, AtomCounts, LoggedLink, TextMatch, keep_of};
+use super::text::{self, LinkLimits, LoggedLink, TextMatch, keep_of};
 use crate::report::log::{LogAtom, LogLine};
 
 /// Of the atoms that went together, so many are tried to be kept.
@@ -114,8 +114,8 @@ impl BisectSearch {
     }
 
     /// Which link, and what must go from others for it to fail.
-    fn link(&mut self, links: &[LoggedLink]) -> Result<(usize, AtomCounts)> {
-        let whole = |count: usize| -> AtomCounts {
+    fn link(&mut self, links: &[LoggedLink]) -> Result<(usize, LinkLimits)> {
+        let whole = |count: usize| -> LinkLimits {
             links.iter().take(count).map(|l| (l.id.clone(), "all".to_owned())).collect()
         };
         let count = first_bad(0, links.len(), |count| {
@@ -136,7 +136,7 @@ impl BisectSearch {
         let run = self.test(&format!("only {name} pruned"), &limit_of(&alone))?;
         of_link(&run, link)?;
         if run.failure.is_some() {
-            return Ok((at, AtomCounts::new()));
+            return Ok((at, LinkLimits::new()));
         }
         if count > 1 {
             let run = self.test(&format!("{name} and those before it pruned"), &limit_of(&whole(count)))?;
@@ -178,7 +178,7 @@ impl BisectSearch {
 }
 
 /// The option that lets this go and nothing else.
-fn limit_of(share: &AtomCounts) -> String {
+fn limit_of(share: &LinkLimits) -> String {
     let words: Vec<String> = share.iter().map(|(link, count)| format!("{count}@{link}")).collect();
     if words.is_empty() { "--prune-limit=0".to_owned() } else { format!("--prune-limit={}", words.join(",")) }
 }

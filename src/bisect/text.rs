@@ -15,7 +15,7 @@ pub(super) struct TextMatch<'f> {
     pub(super) link: &'f LoggedLink,
     /// So many atoms dropped fail; one less succeed.
     pub(super) number: usize,
-    pub(super) context: &'f AtomCounts,
+    pub(super) context: &'f LinkLimits,
     pub(super) last: &'f LogAtom,
     pub(super) with: &'f [LogAtom],
     pub(super) failure: &'f str,
@@ -171,7 +171,7 @@ pub(super) struct LoggedLink {
 }
 
 /// A number of atoms for each of some links; nothing goes from others.
-pub(super) type AtomCounts = Vec<(String, String)>;
+pub(super) type LinkLimits = Vec<(String, String)>;
 
 /// The option `--prune-keep` of exactly this name.
 pub(super) fn keep_of(symbol: &str) -> String {

@@ -24,7 +24,7 @@ mod relocation_action;
 mod relocations;
 mod sections;
 mod strings;
-mod stub;
+mod stub_table;
 mod stub_code;
 mod symbol_table;
 mod symbols;

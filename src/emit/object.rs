@@ -22,7 +22,7 @@ use super::symbol_table::EmittedSymbols;
 use super::symbols::Symbols;
 use super::unwind::Unwind;
 use super::write::ObjectWriter;
-use super::{stub, tables};
+use super::{stub_table, tables};
 use crate::error::{Error, Result, Stage};
 use crate::plan::ModulePlan;
 
@@ -177,15 +177,15 @@ impl ObjectRewrite<'_> {
         let new_names = self.new_names(names);
         let run_names = self.run_names(names);
         let stub_names = match self.parts.has_stubs() {
-            true => (names.push(stub::TABLE), names.push(stub::TABLE_RELOCATIONS)),
+            true => (names.push(stub_table::TABLE), names.push(stub_table::TABLE_RELOCATIONS)),
             false => (0, 0),
         };
         let addrsig_name = match self.parts.addresses() {
             Some(_) => names.push(tables::ADDRSIG),
             None => 0,
         };
-        let stubs = stub::named(self.input, self.parts, &self.table)?;
-        let stubs = stub::table(&stubs);
+        let stubs = stub_table::named(self.input, self.parts, &self.table)?;
+        let stubs = stub_table::table(&stubs);
         let addrsig = match self.parts.addresses() {
             Some(addresses) => tables::new_addrsig(self.input, &self.table, self.parts, addresses)?,
             None => Vec::new(),
@@ -207,9 +207,9 @@ impl ObjectRewrite<'_> {
             if matches!(slot, Slot::Stubs | Slot::StubRelocations | Slot::Addrsig) {
                 let symbols = self.input.symbol_table.and_then(|t| self.sections.of(t as u32)).unwrap_or(0);
                 let (header, bytes) = match slot {
-                    Slot::Stubs => (stub::header(stub_names.0, None), &stubs.bytes),
+                    Slot::Stubs => (stub_table::header(stub_names.0, None), &stubs.bytes),
                     Slot::StubRelocations => {
-                        (stub::header(stub_names.1, Some((symbols, number - 1))), &stubs.relocations)
+                        (stub_table::header(stub_names.1, Some((symbols, number - 1))), &stubs.relocations)
                     }
                     _ => (tables::addrsig_header(addrsig_name, symbols), &addrsig),
                 };

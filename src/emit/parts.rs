@@ -135,7 +135,7 @@ impl<'s> SplitSections<'s> {
                 let only = (atoms.len() == 1).then_some(index);
                 let alone = |i: usize| {
                     let atom = AtomIdx::new(index.index() + i);
-                    IsolationReason {
+                    RunIsolation {
                         foldable: plan.is_foldable(atom),
                         named: plan.section_name(atom).is_some(),
                     }
@@ -442,7 +442,7 @@ pub(super) fn is_biased_entry(addend: i64) -> bool {
 
 /// Why an atom is a run by itself, if it is.
 #[derive(Clone, Copy)]
-struct IsolationReason {
+struct RunIsolation {
     /// The linker may fold it with a function that is the same.
     foldable: bool,
     /// It gets a section of its own.
@@ -454,7 +454,7 @@ fn part(
     input: &Input<'_>,
     section: u32,
     atoms: &[(&Atom, Action)],
-    alone: &dyn Fn(usize) -> IsolationReason,
+    alone: &dyn Fn(usize) -> RunIsolation,
 ) -> Result<PartialSection> {
     let index = section as usize;
     let header = input.section(index)?;
@@ -500,7 +500,7 @@ fn part(
             open = false;
             continue;
         }
-        let IsolationReason { foldable, named } = alone(i);
+        let RunIsolation { foldable, named } = alone(i);
         let joins = !foldable && !named;
         match parted.runs.last_mut() {
             Some(run) if open && joins && align <= run.align => run.end = end,

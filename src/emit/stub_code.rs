@@ -3,7 +3,7 @@
 //! An `endbr64` where the original begins with one, then `ud2`; what is not that large has the longest end of it that fits, and a
 //! single byte is `into`, which 64-bit mode does not have (Intel SDM, "INT n"). So a stub is never larger than what it replaces, and
 //! running it is SIGILL. The trap number is the processor's own, so no handler of the program takes it for something that it
-//! planned. Left out: which functions become stubs, and the table that names them ([`stub`](super::stub)).
+//! planned. Left out: which functions become stubs, and the table that names them ([`stub_table`](super::stub_table)).
 
 const ENDBR64: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
 const UD2: [u8; 2] = [0x0f, 0x0b];

@@ -90,7 +90,7 @@ pub struct EmissionInputs<'s> {
     pub summaries: &'s [&'s ModuleSummary],
     pub plan: &'s Plan,
     /// What [`prepare`] made, in load order.
-    pub prepared: &'s [EmissionSource],
+    pub emission_sources: &'s [EmissionSource],
     /// DSOs on the line that the plain link records in DT_NEEDED.
     pub needed: &'s (dyn Fn(DsoId) -> bool + Sync),
 }
@@ -172,19 +172,19 @@ pub fn prepare_module(original: &[u8], summary: &ModuleSummary, plan: &ModulePla
 /// # Errors
 /// It can't be emitted as planned.
 pub fn pruned_module(sources: EmissionInputs<'_>, position: usize) -> Result<Option<Cow<'_, [u8]>>> {
-    let EmissionInputs { inputs, resolution, summaries, plan, prepared, .. } = sources;
+    let EmissionInputs { inputs, resolution, summaries, plan, emission_sources, .. } = sources;
     let (module, summary, plan) = (resolution.loaded[position], summaries[position], &plan.modules[position]);
     if plan.is_untouched() {
         return Ok(None);
     }
-    if let EmissionSource::Pruned(object) = &prepared[position] {
+    if let EmissionSource::Pruned(object) = &emission_sources[position] {
         return Ok(Some(Cow::Borrowed(object.as_slice())));
     }
-    let rewritten = rewrite_module(inputs.module_bytes(module), summary, plan, &prepared[position]);
+    let rewritten = rewrite_module(inputs.module_bytes(module), summary, plan, &emission_sources[position]);
     rewritten.map(|object| Some(Cow::Owned(object))).map_err(|e| e.in_file(inputs.module_name(module)))
 }
 
-/// One module by its plan; `prepared` is what there is of it already.
+/// One module by its plan; `emission_sources` is what there is of it already.
 ///
 /// # Errors
 /// It can't be emitted as planned.
@@ -192,9 +192,9 @@ pub fn rewrite_module(
     original: &[u8],
     summary: &ModuleSummary,
     plan: &ModulePlan,
-    prepared: &EmissionSource,
+    emission_source: &EmissionSource,
 ) -> Result<Vec<u8>> {
-    match (prepared, summary.kind) {
+    match (emission_source, summary.kind) {
         (EmissionSource::Pruned(object), _) => Ok(object.clone()),
         (_, ModuleKind::Bitcode) => bitcode::apply(original, summary, plan),
         (EmissionSource::Explicit(explicit), _) => {

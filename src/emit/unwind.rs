@@ -218,7 +218,7 @@ fn prune_section(
     }
     let Some(mut records) = split(data) else {
         if any_gone {
-            return Err(input.about(index, "must be pruned, but its records can't be told apart"));
+            return Err(input.about(index, "must be pruned, but can't be split into records"));
         }
         return Ok(None);
     };

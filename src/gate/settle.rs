@@ -21,7 +21,7 @@ use crate::timing::Timer;
 pub struct ApplicablePlan {
     pub plan: Plan,
     /// By load position: what emission begins with.
-    pub prepared: Vec<EmissionSource>,
+    pub emission_sources: Vec<EmissionSource>,
     pub kept: Vec<PlacedLimit>,
 }
 
@@ -40,8 +40,8 @@ pub fn settle(
         let mut refused = of_debug(link, index, &plan, &made);
         refused.extend(of_libraries(link, index, &flow.liveness));
         if refused.is_empty() {
-            let prepared = made.into_iter().map(|made| made.unwrap_or(EmissionSource::Original)).collect();
-            return ApplicablePlan { plan, prepared, kept };
+            let emission_sources = made.into_iter().map(|made| made.unwrap_or(EmissionSource::Original)).collect();
+            return ApplicablePlan { plan, emission_sources, kept };
         }
         refused.iter().for_each(|(position, _)| index.keep_module(*position));
         kept.extend(refused.into_iter().map(|(_, place)| place));

@@ -312,7 +312,7 @@ struct Builder<'a> {
 
 /// What a file became, for its further mentions.
 #[derive(Clone)]
-enum FileInputs {
+enum LoadedFile {
     Object(ModuleId),
     Archive(Vec<ModuleId>, Option<Vec<(Box<[u8]>, ModuleId)>>),
     Dso(DsoId),
@@ -321,7 +321,7 @@ enum FileInputs {
 
 impl Builder<'_> {
     fn build(mut self, drafts: Vec<InputDraft>) -> Vec<Vec<String>> {
-        let mut built: IdVec<FileId, Option<FileInputs>> = IdVec::from(vec![None; self.inputs.files.len()]);
+        let mut built: IdVec<FileId, Option<LoadedFile>> = IdVec::from(vec![None; self.inputs.files.len()]);
         for InputDraft { origin, item } in drafts {
             let item = match item {
                 DraftItem::GroupStart => SequenceItem::GroupStart,
@@ -348,16 +348,16 @@ impl Builder<'_> {
     /// copy is a module of its own. A member that is loaded on demand is loaded once, since after that nothing
     /// demands it, so all such mentions share their modules. mold reads an archive once, as its first mention says, and
     /// wild any file once, as all its mentions say.
-    fn again(&mut self, earlier: FileInputs, state: InputState, lib: bool) -> FileInputs {
+    fn again(&mut self, earlier: LoadedFile, state: InputState, lib: bool) -> LoadedFile {
         match earlier {
-            FileInputs::Archive(..) if self.config.linker.dialect == Dialect::Mold => FileInputs::Nothing,
+            LoadedFile::Archive(..) if self.config.linker.dialect == Dialect::Mold => LoadedFile::Nothing,
             earlier if self.config.linker.dialect == Dialect::Wild => earlier,
-            FileInputs::Archive(modules, armap) if state.whole_archive => {
+            LoadedFile::Archive(modules, armap) if state.whole_archive => {
                 let copies: Vec<ModuleId> = modules.iter().map(|m| self.copy(*m)).collect();
                 // All members are loaded, so nothing is looked up in the symbol table of the archive.
-                FileInputs::Archive(copies, armap.map(|_| Vec::new()))
+                LoadedFile::Archive(copies, armap.map(|_| Vec::new()))
             }
-            FileInputs::Object(module) if !lib => FileInputs::Object(self.copy(module)),
+            LoadedFile::Object(module) if !lib => LoadedFile::Object(self.copy(module)),
             earlier => earlier,
         }
     }
@@ -369,18 +369,18 @@ impl Builder<'_> {
 
     fn item(
         &mut self,
-        what: FileInputs,
+        what: LoadedFile,
         file: FileId,
         state: InputState,
         lib: bool,
         token: String,
     ) -> Option<SequenceItem> {
         match what {
-            FileInputs::Object(module) => Some(SequenceItem::Object { module, lazy: lib, token }),
-            FileInputs::Archive(modules, armap) => {
+            LoadedFile::Object(module) => Some(SequenceItem::Object { module, lazy: lib, token }),
+            LoadedFile::Archive(modules, armap) => {
                 Some(SequenceItem::Archive { file, modules, armap, whole: state.whole_archive, token })
             }
-            FileInputs::Dso(dso) => {
+            LoadedFile::Dso(dso) => {
                 if state.static_only
                     && matches!(self.config.linker.dialect, Dialect::Lld | Dialect::Bfd | Dialect::Wild)
                 {
@@ -392,19 +392,19 @@ impl Builder<'_> {
                 }
                 Some(SequenceItem::Dso { dso, as_needed: state.as_needed, token, implicit: false })
             }
-            FileInputs::Nothing => None,
+            LoadedFile::Nothing => None,
         }
     }
 
-    fn construct(&mut self, file: FileId) -> FileInputs {
+    fn construct(&mut self, file: FileId) -> LoadedFile {
         let (kind, size) = match self.inputs.files.get(file) {
             Some(f) => (f.kind, f.bytes.len()),
-            None => return FileInputs::Nothing,
+            None => return LoadedFile::Nothing,
         };
         match (kind, self.parsed.remove(&file)) {
             (FileKind::Object | FileKind::Bitcode, _) => {
                 let (range, kind) = self.as_linked(file, 0..size, kind);
-                FileInputs::Object(self.inputs.modules.push(Module { file, archive: None, range, kind }))
+                LoadedFile::Object(self.inputs.modules.push(Module { file, archive: None, range, kind }))
             }
             (_, Some(ParsedFile::Archive(archive, thin))) => {
                 if archive.has_bsd_form && matches!(self.config.linker.dialect, Dialect::Bfd | Dialect::Gold)
@@ -425,15 +425,15 @@ impl Builder<'_> {
                     self.inputs.refuse(Some(file), Limit::LinkError, "a program among the inputs");
                 }
                 self.runpaths.push(runpath);
-                FileInputs::Dso(self.inputs.dsos.push(Dso { file, soname, needed, symbols }))
+                LoadedFile::Dso(self.inputs.dsos.push(Dso { file, soname, needed, symbols }))
             }
             (_, Some(ParsedFile::Failed(limit, detail))) => {
                 self.inputs.refuse(Some(file), limit, detail);
-                FileInputs::Nothing
+                LoadedFile::Nothing
             }
             _ => {
                 self.inputs.refuse(Some(file), Limit::UnreadableInput, "not a file that a linker reads");
-                FileInputs::Nothing
+                LoadedFile::Nothing
             }
         }
     }
@@ -453,7 +453,7 @@ impl Builder<'_> {
         }
     }
 
-    fn archive(&mut self, file: FileId, archive: Archive, thin: Vec<ThinMember>) -> FileInputs {
+    fn archive(&mut self, file: FileId, archive: Archive, thin: Vec<ThinMember>) -> LoadedFile {
         let mut modules = Vec::with_capacity(archive.members.len());
         let mut thin = thin.into_iter();
         for member in archive.members {
@@ -492,7 +492,7 @@ impl Builder<'_> {
             true => symbols.into_iter().filter_map(entry).collect(),
             false => Vec::new(),
         });
-        FileInputs::Archive(modules, armap)
+        LoadedFile::Archive(modules, armap)
     }
 }
 

@@ -56,23 +56,23 @@ fn line(
     names: LinkInputs<'_>,
     index: &Index,
     liveness: &Liveness,
-    limited: &PruneCandidates,
+    prune_candidates: &PruneCandidates,
     allowed: bool,
 ) -> LogLine {
     let output = &names.config.output;
     let writer = LogWriter { names, index, liveness };
-    let last = limited.limit.checked_sub(1).and_then(|at| limited.candidates.get(at)).copied();
-    let explained = limited.before.as_ref().filter(|_| allowed);
+    let last = prune_candidates.limit.checked_sub(1).and_then(|at| prune_candidates.candidates.get(at)).copied();
+    let explained = prune_candidates.before.as_ref().filter(|_| allowed);
     let went = |before: &Liveness, atom: AtomId| before.is_live(atom) && !liveness.is_live(atom);
     let also = |before: &Liveness| {
-        let others = limited.candidates.iter().filter(|a| Some(**a) != last && went(before, **a));
+        let others = prune_candidates.candidates.iter().filter(|a| Some(**a) != last && went(before, **a));
         others.map(|a| writer.atom(*a)).collect()
     };
     LogLine {
-        link: limited.link.to_string(),
+        link: prune_candidates.link.to_string(),
         output: std::path::absolute(output).unwrap_or(output.clone()).display().to_string(),
-        atoms: if allowed { limited.candidates.len() } else { 0 },
-        limit: if allowed { limited.limit } else { 0 },
+        atoms: if allowed { prune_candidates.candidates.len() } else { 0 },
+        limit: if allowed { prune_candidates.limit } else { 0 },
         last: explained.and(last).map(|atom| writer.atom(atom)),
         with: explained.map(also).unwrap_or_default(),
     }
@@ -177,11 +177,11 @@ pub fn write(
     link: LinkInputs<'_>,
     index: &Index,
     liveness: &Liveness,
-    limited: Option<&PruneCandidates>,
+    prune_candidates: Option<&PruneCandidates>,
     allowed: bool,
 ) -> Result<()> {
-    match (&link.config.prune.log, limited) {
-        (Some(path), Some(limited)) => append(path, &line(link, index, liveness, limited, allowed)),
+    match (&link.config.prune.log, prune_candidates) {
+        (Some(path), Some(prune_candidates)) => append(path, &line(link, index, liveness, prune_candidates, allowed)),
         _ => Ok(()),
     }
 }

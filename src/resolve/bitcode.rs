@@ -112,27 +112,27 @@ pub(super) struct LateExtraction {
 }
 
 impl LateExtraction {
-    pub(super) fn new(world: &LinkSymbols<'_>, loaded: &[ModuleId]) -> Self {
-        let is_bitcode = |m: &&ModuleId| world.inputs.modules[**m].kind == FileKind::Bitcode;
+    pub(super) fn new(link_symbols: &LinkSymbols<'_>, loaded: &[ModuleId]) -> Self {
+        let is_bitcode = |m: &&ModuleId| link_symbols.inputs.modules[**m].kind == FileKind::Bitcode;
         let bitcode: Vec<ModuleId> = loaded.iter().filter(is_bitcode).copied().collect();
         let any_bitcode = !bitcode.is_empty();
         let loaded: FxHashSet<ModuleId> = loaded.iter().copied().collect();
-        let unloaded = || world.inputs.modules.ids().filter(|m| any_bitcode && !loaded.contains(m));
-        let of_kind = |kind| unloaded().filter(move |m| world.inputs.modules[*m].kind == kind);
+        let unloaded = || link_symbols.inputs.modules.ids().filter(|m| any_bitcode && !loaded.contains(m));
+        let of_kind = |kind| unloaded().filter(move |m| link_symbols.inputs.modules[*m].kind == kind);
         // Other linkers' links are not pruned, and their tables were not read.
-        let is_read = |m: &&ModuleId| world.modules[m.index()].is_some();
+        let is_read = |m: &&ModuleId| link_symbols.modules[m.index()].is_some();
         let words: Vec<(ModuleId, Option<Vec<SymbolId>>)> = bitcode
             .par_iter()
             .filter(is_read)
             .map(|m| {
                 // Which sections are walked over, the index asks of symbols that somebody else names too.
                 let walks = |w: &Vec<u8>| start_stop_section(w).is_some();
-                let words = hidden::words(world.inputs.module_bytes(*m)).filter(|w| !w.iter().any(walks));
-                (*m, words.map(|w| w.iter().filter_map(|w| world.table.find(w)).collect()))
+                let words = hidden::words(link_symbols.inputs.module_bytes(*m)).filter(|w| !w.iter().any(walks));
+                (*m, words.map(|w| w.iter().filter_map(|w| link_symbols.table.find(w)).collect()))
             })
             .collect();
         let defines = |m: &ModuleId| {
-            world.globals(*m).any(|(_, g)| g.entry != Entry::Undefined && is_generated(g.name))
+            link_symbols.globals(*m).any(|(_, g)| g.entry != Entry::Undefined && is_generated(g.name))
         };
         let mut late = LateExtraction {
             routine: of_kind(FileKind::Bitcode).find(defines),
@@ -141,31 +141,31 @@ impl LateExtraction {
             opaque: words.iter().find(|w| w.1.is_none()).map(|w| w.0),
             hidden: words.into_iter().filter_map(|w| w.1).flatten().collect(),
         };
-        late.native = late.loadable(world, of_kind(FileKind::Object).collect());
+        late.native = late.loadable(link_symbols, of_kind(FileKind::Object).collect());
         late
     }
 
     /// Those members that define what generated code may refer to, or what another one of them does.
-    fn loadable(&self, world: &LinkSymbols<'_>, unloaded: Vec<ModuleId>) -> Vec<ModuleId> {
+    fn loadable(&self, link_symbols: &LinkSymbols<'_>, unloaded: Vec<ModuleId>) -> Vec<ModuleId> {
         // By what a reference becomes another one.
-        if !world.config.wrap.is_empty() {
+        if !link_symbols.config.wrap.is_empty() {
             return unloaded;
         }
         let (read, mut loadable): (Vec<_>, Vec<_>) =
-            unloaded.into_iter().partition(|m| world.modules[m.index()].is_some());
+            unloaded.into_iter().partition(|m| link_symbols.modules[m.index()].is_some());
         let mut definers: FxHashMap<SymbolId, Vec<ModuleId>> = FxHashMap::default();
         for module in read {
-            for (id, _) in world.globals(module).filter(|(_, g)| g.entry != Entry::Undefined) {
+            for (id, _) in link_symbols.globals(module).filter(|(_, g)| g.entry != Entry::Undefined) {
                 definers.entry(id).or_default().push(module);
             }
         }
-        let mut wanted = self.generated(world);
+        let mut wanted = self.generated(link_symbols);
         let mut taken: FxHashSet<ModuleId> = FxHashSet::default();
         while let Some(symbol) = wanted.pop() {
             for module in definers.remove(&symbol).unwrap_or_default() {
                 if taken.insert(module) {
                     loadable.push(module);
-                    wanted.extend(undefined(world, module));
+                    wanted.extend(undefined(link_symbols, module));
                 }
             }
         }
@@ -186,22 +186,22 @@ impl LateExtraction {
     }
 
     /// What the code may refer to.
-    fn generated(&self, world: &LinkSymbols<'_>) -> Vec<SymbolId> {
-        let names = world.table.names.iter().enumerate().filter(|(_, n)| self.any_bitcode && is_generated(n));
+    fn generated(&self, link_symbols: &LinkSymbols<'_>) -> Vec<SymbolId> {
+        let names = link_symbols.table.names.iter().enumerate().filter(|(_, n)| self.any_bitcode && is_generated(n));
         names.map(|(i, _)| SymbolId::new(i)).chain(self.hidden.iter().copied()).collect()
     }
 
     /// What the code may refer to, and what native members that it brings may.
-    pub(super) fn symbols(&self, world: &LinkSymbols<'_>) -> Vec<SymbolId> {
-        let mut symbols: Vec<SymbolId> = self.native.iter().flat_map(|m| undefined(world, *m)).collect();
-        symbols.extend(self.generated(world));
+    pub(super) fn symbols(&self, link_symbols: &LinkSymbols<'_>) -> Vec<SymbolId> {
+        let mut symbols: Vec<SymbolId> = self.native.iter().flat_map(|m| undefined(link_symbols, *m)).collect();
+        symbols.extend(self.generated(link_symbols));
         symbols
     }
 }
 
 /// What a module refers to and leaves to others.
-fn undefined<'w>(world: &'w LinkSymbols<'_>, module: ModuleId) -> impl Iterator<Item = SymbolId> + 'w {
-    world.globals(module).filter(|(_, g)| g.entry == Entry::Undefined).map(|g| g.0)
+fn undefined<'w>(link_symbols: &'w LinkSymbols<'_>, module: ModuleId) -> impl Iterator<Item = SymbolId> + 'w {
+    link_symbols.globals(module).filter(|(_, g)| g.entry == Entry::Undefined).map(|g| g.0)
 }
 
 #[cfg(test)]

@@ -87,7 +87,7 @@ impl<'a> LinkSymbols<'a> {
         let versioned =
             table.names.par_iter().with_min_len(GRAIN).enumerate().filter_map(is_versioned).collect();
         let dso_ids = dso_ids.collect();
-        let mut world = LinkSymbols {
+        let mut link_symbols = LinkSymbols {
             inputs,
             config,
             modules,
@@ -99,10 +99,10 @@ impl<'a> LinkSymbols<'a> {
             versioned,
         };
         if !config.wrap.is_empty() {
-            let of_module = |m: &ModuleId| world.globals(*m).map(|(id, g)| world.wrapped(id, g)).collect();
-            world.wrapped_ids = Some(module_ids.par_iter().map(of_module).collect());
+            let of_module = |m: &ModuleId| link_symbols.globals(*m).map(|(id, g)| link_symbols.wrapped(id, g)).collect();
+            link_symbols.wrapped_ids = Some(module_ids.par_iter().map(of_module).collect());
         }
-        world
+        link_symbols
     }
 
     /// `--wrap=foo` renames what is undefined in a module.

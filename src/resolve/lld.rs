@@ -53,7 +53,7 @@ struct Frame {
 }
 
 struct Lld<'w, 'a> {
-    world: &'w LinkSymbols<'a>,
+    link_symbols: &'w LinkSymbols<'a>,
     states: Vec<LldState>,
     /// By symbol, a bit each: its state may decide what is loaded. Of most names no member that is loaded on demand has a definition.
     decides: Vec<AtomicU64>,
@@ -68,25 +68,25 @@ struct Lld<'w, 'a> {
 }
 
 /// The modules in the link, in the order of loading, and the libraries between them.
-pub(super) fn extract(world: &LinkSymbols<'_>) -> Extraction {
+pub(super) fn extract(link_symbols: &LinkSymbols<'_>) -> Extraction {
     let mut lld = Lld {
-        world,
-        states: vec![LldState::Placeholder; world.table.names.len()],
-        decides: deciding(world),
-        referenced: vec![false; world.table.names.len()],
-        is_loaded: vec![false; world.modules.len()],
+        link_symbols,
+        states: vec![LldState::Placeholder; link_symbols.table.names.len()],
+        decides: deciding(link_symbols),
+        referenced: vec![false; link_symbols.table.names.len()],
+        is_loaded: vec![false; link_symbols.modules.len()],
         loaded: Vec::new(),
         stack: Vec::new(),
-        fortran_common: fortran_common(&world.config.linker_args),
+        fortran_common: fortran_common(&link_symbols.config.linker_args),
         backward_reference: None,
     };
-    for symbol in world.demanded_by_name() {
+    for symbol in link_symbols.demanded_by_name() {
         lld.refer(symbol, false, Referrer::Module);
     }
     let mut seen_sonames: Vec<DsoId> = Vec::new();
     let mut mentions = Vec::new();
     let mut limits = Vec::new();
-    for (i, item) in world.inputs.sequence.iter().enumerate() {
+    for (i, item) in link_symbols.inputs.sequence.iter().enumerate() {
         let mut after = lld.loaded.len();
         match item {
             SequenceItem::Object { module, lazy: false, .. } => lld.load(*module),
@@ -98,7 +98,7 @@ pub(super) fn extract(world: &LinkSymbols<'_>) -> Extraction {
                 match lld.add_dso(*dso) {
                     Some(loaded) => after = loaded,
                     None => {
-                        let name = world.inputs.dso_name(*dso);
+                        let name = link_symbols.inputs.dso_name(*dso);
                         let detail = format!("library {name} extracts members after some of its definitions");
                         limits.push(link_limit(Limit::AmbiguousResolution, detail));
                     }
@@ -111,19 +111,19 @@ pub(super) fn extract(world: &LinkSymbols<'_>) -> Extraction {
         }
     }
     // Expressions and the entry demand what no file defined so far (`LinkerDriver::link`, lld/ELF/Driver.cpp).
-    for symbol in world.named_in_expressions() {
+    for symbol in link_symbols.named_in_expressions() {
         lld.refer(symbol, false, Referrer::Module);
         lld.run();
     }
-    if let Some(entry) = entry_symbol(world.config, &world.inputs.scripts)
-        && let Some(symbol) = world.table.find(entry.as_bytes())
+    if let Some(entry) = entry_symbol(link_symbols.config, &link_symbols.inputs.scripts)
+        && let Some(symbol) = link_symbols.table.find(entry.as_bytes())
     {
         lld.demand_if_lazy(symbol);
     }
-    for name in &world.config.wrap {
+    for name in &link_symbols.config.wrap {
         // `addWrappedSymbols`, once all files are read: `__wrap_foo` is referred to if anything mentions foo, and
         // foo if anything mentions `__real_foo`, each as weakly as foo so far.
-        let find = |name: String| world.table.find(name.as_bytes()).filter(|s| lld.is_mentioned(*s));
+        let find = |name: String| link_symbols.table.find(name.as_bytes()).filter(|s| lld.is_mentioned(*s));
         let Some(symbol) = find(name.clone()) else { continue };
         let is_weak = match lld.states[symbol.index()] {
             LldState::Undefined { weak } | LldState::Lazy { weak, .. } => weak,
@@ -134,44 +134,44 @@ pub(super) fn extract(world: &LinkSymbols<'_>) -> Extraction {
         if is_weak {
             continue;
         }
-        if let Some(wrapped) = world.table.find(format!("__wrap_{name}").as_bytes()) {
+        if let Some(wrapped) = link_symbols.table.find(format!("__wrap_{name}").as_bytes()) {
             lld.demand_if_lazy(wrapped);
         }
         if real.is_some() {
             lld.demand_if_lazy(symbol);
         }
     }
-    if let (true, Some(symbol)) = (world.config.warn_backrefs, lld.backward_reference) {
-        let name = String::from_utf8_lossy(world.table.names[symbol.index()]);
+    if let (true, Some(symbol)) = (link_symbols.config.warn_backrefs, lld.backward_reference) {
+        let name = String::from_utf8_lossy(link_symbols.table.names[symbol.index()]);
         let detail = format!("--warn-backrefs: {name} is in a file before the reference to it");
         limits.push(link_limit(Limit::LinkerMessage, detail));
     }
     let looked_for = lld.looked_for();
-    let taken = vec![true; world.inputs.dsos.len()];
+    let taken = vec![true; link_symbols.inputs.dsos.len()];
     Extraction { loaded: lld.loaded, taken, mentions, looked_for, limits, ..Extraction::default() }
 }
 
 /// The names that members define which are loaded only on demand, and those that `--wrap` asks about.
-fn deciding(world: &LinkSymbols<'_>) -> Vec<AtomicU64> {
+fn deciding(link_symbols: &LinkSymbols<'_>) -> Vec<AtomicU64> {
     let decides: Vec<AtomicU64> =
-        (0..world.table.names.len().div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
+        (0..link_symbols.table.names.len().div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
     let add = |symbol: SymbolId| {
         if let Some(word) = decides.get(symbol.index() / 64) {
             word.fetch_or(1 << (symbol.index() % 64), Ordering::Relaxed);
         }
     };
-    let lazy = world.inputs.sequence.iter().flat_map(|item| match item {
+    let lazy = link_symbols.inputs.sequence.iter().flat_map(|item| match item {
         SequenceItem::Object { module, lazy: true, .. } => std::slice::from_ref(module),
         SequenceItem::Archive { modules, whole: false, .. } => modules,
         _ => &[],
     });
     lazy.collect::<Vec<_>>().into_par_iter().for_each(|module| {
-        let defined = world.globals(*module).filter(|(_, global)| global.entry != Entry::Undefined);
+        let defined = link_symbols.globals(*module).filter(|(_, global)| global.entry != Entry::Undefined);
         defined.for_each(|(id, _)| add(id));
     });
-    for name in &world.config.wrap {
+    for name in &link_symbols.config.wrap {
         for name in [name.clone(), format!("__wrap_{name}"), format!("__real_{name}")] {
-            world.table.find(name.as_bytes()).into_iter().for_each(add);
+            link_symbols.table.find(name.as_bytes()).into_iter().for_each(add);
         }
     }
     decides
@@ -207,10 +207,10 @@ impl Lld<'_, '_> {
     /// Members that aren't loaded and have a name of a version script or symbol ordering: to lld that is a definition
     /// (`SymbolTable::findByVersion`), or one that can't be ordered.
     fn looked_for(&self) -> Vec<ModuleId> {
-        let config = self.world.config;
-        let names = self.world.inputs.scripts.name_matcher(config.linker.dialect, config.undefined_version);
-        let ordered = &self.world.inputs.scripts.ordered_symbols;
-        let states = self.states.iter().zip(&self.world.table.names);
+        let config = self.link_symbols.config;
+        let names = self.link_symbols.inputs.scripts.name_matcher(config.linker.dialect, config.undefined_version);
+        let ordered = &self.link_symbols.inputs.scripts.ordered_symbols;
+        let states = self.states.iter().zip(&self.link_symbols.table.names);
         let module = |(state, name): (&LldState, &&[u8])| match *state {
             LldState::Lazy { module, .. } if names.must_be_defined(name) || ordered.contains(*name) => {
                 Some(module)
@@ -223,7 +223,7 @@ impl Lld<'_, '_> {
     /// Whether a module that is loaded defines a symbol, and not weakly.
     fn has_strong_definition(&self, symbol: SymbolId) -> bool {
         let defines = |module: &ModuleId| {
-            let globals = &mut self.world.globals(*module);
+            let globals = &mut self.link_symbols.globals(*module);
             globals.any(|(id, global)| id == symbol && global.entry != Entry::Undefined && !global.weak)
         };
         self.loaded.iter().any(defines)
@@ -241,7 +241,7 @@ impl Lld<'_, '_> {
             return;
         }
         self.loaded.push(module);
-        for (id, global) in self.world.globals(module) {
+        for (id, global) in self.link_symbols.globals(module) {
             if !decides(&self.decides, id) {
                 continue;
             }
@@ -267,11 +267,11 @@ impl Lld<'_, '_> {
     fn run(&mut self) {
         while let Some(Frame { module, next }) = self.stack.last_mut() {
             let module = *module;
-            let rest = self.world.ids[module.index()].iter().enumerate().skip(*next);
+            let rest = self.link_symbols.ids[module.index()].iter().enumerate().skip(*next);
             let found =
                 rest.map(|(i, symbol)| (i, *symbol)).find(|(_, symbol)| decides(&self.decides, *symbol));
             *next = found.map_or(usize::MAX, |(i, _)| i + 1);
-            let symbols = self.world.modules[module.index()].as_ref();
+            let symbols = self.link_symbols.modules[module.index()].as_ref();
             let global = found.zip(symbols).and_then(|((i, symbol), m)| Some((m.globals.get(i)?, symbol)));
             let Some((global, symbol)) = global else {
                 self.stack.pop();
@@ -279,7 +279,7 @@ impl Lld<'_, '_> {
             };
             if global.entry == Entry::Undefined {
                 let archive =
-                    |m: ModuleId| self.world.inputs.modules[m].archive.as_ref().map(|(file, _)| file);
+                    |m: ModuleId| self.link_symbols.inputs.modules[m].archive.as_ref().map(|(file, _)| file);
                 if let LldState::Lazy { module: definer, .. } = self.states[symbol.index()]
                     && !global.weak
                     && archive(definer) != archive(module)
@@ -320,7 +320,7 @@ impl Lld<'_, '_> {
         if self.is_loaded[module.index()] {
             return;
         }
-        for (id, global) in self.world.globals(module) {
+        for (id, global) in self.link_symbols.globals(module) {
             if global.entry == Entry::Undefined {
                 continue;
             }
@@ -332,7 +332,7 @@ impl Lld<'_, '_> {
                 }
                 LldState::Undefined { weak: false } => return self.load(module),
                 LldState::Common
-                    if self.fortran_common && self.world.has_non_common_definition(module, id) =>
+                    if self.fortran_common && self.link_symbols.has_non_common_definition(module, id) =>
                 {
                     return self.load(module);
                 }
@@ -346,7 +346,7 @@ impl Lld<'_, '_> {
     /// between modules is that of the library.
     fn add_dso(&mut self, dso: DsoId) -> Option<usize> {
         let mut defines_after = None;
-        for (id, symbol) in self.world.dso_symbols(dso) {
+        for (id, symbol) in self.link_symbols.dso_symbols(dso) {
             if !symbol.defined {
                 if symbol.version.is_some() {
                     // It means `name@version`, which is another symbol than `name`.

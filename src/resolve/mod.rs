@@ -25,16 +25,16 @@ use crate::inputs::Inputs;
 
 /// Resolve a link as the linker behind us does.
 pub fn resolve<'a>(inputs: &'a Inputs, config: &'a Config) -> Resolution<'a> {
-    let world = link_symbols::LinkSymbols::new(inputs, config);
+    let link_symbols = link_symbols::LinkSymbols::new(inputs, config);
     let extraction = match config.linker.dialect {
-        Dialect::Bfd | Dialect::Gold => sequential::extract(&world),
-        Dialect::Mold => mold::extract(&world),
-        Dialect::Lld => lld::extract(&world),
-        Dialect::Wild => wild::extract(&world),
+        Dialect::Bfd | Dialect::Gold => sequential::extract(&link_symbols),
+        Dialect::Mold => mold::extract(&link_symbols),
+        Dialect::Lld => lld::extract(&link_symbols),
+        Dialect::Wild => wild::extract(&link_symbols),
     };
-    let mut resolution = prevail::decide(&world, extraction);
+    let mut resolution = prevail::decide(&link_symbols, extraction);
     if config.linker.dialect == Dialect::Wild {
-        let limits = wild::limits(&world, &resolution);
+        let limits = wild::limits(&link_symbols, &resolution);
         resolution.limits.extend(limits.into_iter().map(|l| (None, l)));
     }
     resolution

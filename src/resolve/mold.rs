@@ -22,9 +22,9 @@ pub(super) struct MoldFile {
 }
 
 /// The modules in the link, in the order of loading, and the libraries between them.
-pub(super) fn extract(world: &LinkSymbols<'_>) -> Extraction {
-    let files = files(world);
-    let best = rank(world, &files);
+pub(super) fn extract(link_symbols: &LinkSymbols<'_>) -> Extraction {
+    let files = files(link_symbols);
+    let best = rank(link_symbols, &files);
     let mut alive = vec![false; files.len()];
     let mut work: Vec<usize> = Vec::new();
     let mut mark = |file: usize, work: &mut Vec<usize>| {
@@ -37,22 +37,22 @@ pub(super) fn extract(world: &LinkSymbols<'_>) -> Extraction {
             mark(i, &mut work);
         }
     }
-    let entry = entry_symbol(world.config, &world.inputs.scripts);
-    let entry = entry.and_then(|e| world.table.find(e.as_bytes()));
-    for symbol in world.demanded().into_iter().chain(entry) {
+    let entry = entry_symbol(link_symbols.config, &link_symbols.inputs.scripts);
+    let entry = entry.and_then(|e| link_symbols.table.find(e.as_bytes()));
+    for symbol in link_symbols.demanded().into_iter().chain(entry) {
         if let Some((_, file)) = best[symbol.index()] {
             mark(file, &mut work);
         }
     }
     while let Some(file) = work.pop() {
-        for symbol in strong_references(world, &files[file], &files, &best) {
+        for symbol in strong_references(link_symbols, &files[file], &files, &best) {
             if let Some((_, provider)) = best[symbol.index()] {
                 mark(provider, &mut work);
             }
         }
     }
-    let mut extraction = Extraction { taken: vec![true; world.inputs.dsos.len()], ..Extraction::default() };
-    let mut first_after: Vec<Option<usize>> = vec![None; world.inputs.dsos.len()];
+    let mut extraction = Extraction { taken: vec![true; link_symbols.inputs.dsos.len()], ..Extraction::default() };
+    let mut first_after: Vec<Option<usize>> = vec![None; link_symbols.inputs.dsos.len()];
     for (file, alive) in files.iter().zip(&alive) {
         match file.provider {
             Provider::Module(m) if *alive => extraction.loaded.push(m),
@@ -64,9 +64,9 @@ pub(super) fn extract(world: &LinkSymbols<'_>) -> Extraction {
             }
         }
     }
-    extraction.mentions = mentions(world, first_after, extraction.loaded.len());
+    extraction.mentions = mentions(link_symbols, first_after, extraction.loaded.len());
     for mention in &mut extraction.mentions {
-        if let SequenceItem::Dso { dso, .. } = &world.inputs.sequence[mention.item] {
+        if let SequenceItem::Dso { dso, .. } = &link_symbols.inputs.sequence[mention.item] {
             mention.taken = extraction.taken[dso.index()];
         }
     }
@@ -75,12 +75,12 @@ pub(super) fn extract(world: &LinkSymbols<'_>) -> Extraction {
 
 /// The libraries on the line: each after so many modules, and further mentions, which change nothing, after all.
 pub(super) fn mentions(
-    world: &LinkSymbols<'_>,
+    link_symbols: &LinkSymbols<'_>,
     mut first_after: Vec<Option<usize>>,
     loaded: usize,
 ) -> Vec<DsoMention> {
     let mut mentions = Vec::new();
-    for (item, what) in world.inputs.sequence.iter().enumerate() {
+    for (item, what) in link_symbols.inputs.sequence.iter().enumerate() {
         if let SequenceItem::Dso { dso, implicit: false, .. } = what {
             let after = first_after[dso.index()].take().unwrap_or(loaded);
             mentions.push(DsoMention { item, after, taken: true });
@@ -91,10 +91,10 @@ pub(super) fn mentions(
 }
 
 /// The files of the line, each once.
-pub(super) fn files(world: &LinkSymbols<'_>) -> Vec<MoldFile> {
+pub(super) fn files(link_symbols: &LinkSymbols<'_>) -> Vec<MoldFile> {
     let mut files = Vec::new();
-    let mut seen_dso = vec![false; world.inputs.dsos.len()];
-    let mut seen_module: Vec<Option<usize>> = vec![None; world.modules.len()];
+    let mut seen_dso = vec![false; link_symbols.inputs.dsos.len()];
+    let mut seen_module: Vec<Option<usize>> = vec![None; link_symbols.modules.len()];
     let mut module = |m: ModuleId, lazy: bool, files: &mut Vec<MoldFile>| match seen_module[m.index()] {
         Some(at) => files[at].lazy &= lazy,
         None => {
@@ -102,7 +102,7 @@ pub(super) fn files(world: &LinkSymbols<'_>) -> Vec<MoldFile> {
             files.push(MoldFile { provider: Provider::Module(m), lazy });
         }
     };
-    for item in &world.inputs.sequence {
+    for item in &link_symbols.inputs.sequence {
         match item {
             SequenceItem::Object { module: m, lazy, .. } => module(*m, *lazy, &mut files),
             SequenceItem::Archive { modules, whole, .. } => {
@@ -120,8 +120,8 @@ pub(super) fn files(world: &LinkSymbols<'_>) -> Vec<MoldFile> {
 }
 
 /// By symbol, the best (rank, file); mold's `get_rank`.
-fn rank(world: &LinkSymbols<'_>, files: &[MoldFile]) -> Vec<Option<(u8, usize)>> {
-    let mut best: Vec<Option<(u8, usize)>> = vec![None; world.table.names.len()];
+fn rank(link_symbols: &LinkSymbols<'_>, files: &[MoldFile]) -> Vec<Option<(u8, usize)>> {
+    let mut best: Vec<Option<(u8, usize)>> = vec![None; link_symbols.table.names.len()];
     let mut offer = |symbol: SymbolId, rank: u8, file: usize| {
         let slot = &mut best[symbol.index()];
         if slot.is_none_or(|b| (rank, file) < b) {
@@ -131,7 +131,7 @@ fn rank(world: &LinkSymbols<'_>, files: &[MoldFile]) -> Vec<Option<(u8, usize)>>
     for (i, file) in files.iter().enumerate() {
         match file.provider {
             Provider::Module(m) => {
-                for (id, g) in world.globals(m) {
+                for (id, g) in link_symbols.globals(m) {
                     let rank = match (g.entry, file.lazy, g.weak) {
                         (Entry::Undefined, ..) => continue,
                         (Entry::Common(_), lazy, _) => 5 + u8::from(lazy),
@@ -141,15 +141,15 @@ fn rank(world: &LinkSymbols<'_>, files: &[MoldFile]) -> Vec<Option<(u8, usize)>>
                 }
             }
             Provider::Dso(dso) => {
-                for (id, s) in world.dso_symbols(dso).filter(|(_, s)| s.defined) {
+                for (id, s) in link_symbols.dso_symbols(dso).filter(|(_, s)| s.defined) {
                     offer(id, 3 + u8::from(s.weak), i);
                 }
             }
         }
     }
     // What `--defsym` defines is its own, and no file is looked for.
-    for defsym in &world.config.defsym {
-        if let Some(symbol) = world.table.find(defsym.name.as_bytes()) {
+    for defsym in &link_symbols.config.defsym {
+        if let Some(symbol) = link_symbols.table.find(defsym.name.as_bytes()) {
             best[symbol.index()] = None;
         }
     }
@@ -158,7 +158,7 @@ fn rank(world: &LinkSymbols<'_>, files: &[MoldFile]) -> Vec<Option<(u8, usize)>>
 
 /// The symbols through which a loaded file loads others.
 fn strong_references(
-    world: &LinkSymbols<'_>,
+    link_symbols: &LinkSymbols<'_>,
     file: &MoldFile,
     files: &[MoldFile],
     best: &[Option<(u8, usize)>],
@@ -171,13 +171,13 @@ fn strong_references(
                 Entry::Common(_) => best[id.index()].is_some_and(|(rank, _)| rank < 5),
                 _ => false,
             };
-            world.linked_globals(m).filter(counts).map(|(id, _)| id).collect()
+            link_symbols.linked_globals(m).filter(counts).map(|(id, _)| id).collect()
         }
         Provider::Dso(dso) => {
             let is_module = |id: SymbolId| {
                 best[id.index()].is_some_and(|(_, f)| matches!(files[f].provider, Provider::Module(_)))
             };
-            world.dso_symbols(dso).filter(|(id, s)| !s.defined && is_module(*id)).map(|(id, _)| id).collect()
+            link_symbols.dso_symbols(dso).filter(|(id, s)| !s.defined && is_module(*id)).map(|(id, _)| id).collect()
         }
     }
 }

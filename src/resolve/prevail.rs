@@ -24,7 +24,7 @@ use crate::inputs::{FileKind, SequenceItem, SymbolType};
 
 /// The best definition in a module so far.
 #[derive(Debug, Clone, Copy)]
-struct Best {
+struct BestDefinition {
     entry: Entry,
     weak: bool,
     /// Its own name is `name@version` or `name@@version`.
@@ -36,7 +36,7 @@ struct Best {
 /// What was seen of a name, over all loaded modules and DSOs.
 #[derive(Debug, Clone, Copy)]
 struct NameFacts {
-    best: Option<Best>,
+    best: Option<BestDefinition>,
     has_common: bool,
     has_weak: bool,
     strong_reference: bool,
@@ -59,13 +59,13 @@ struct NameFacts {
 }
 
 /// Decide for every name which definition prevails, and what else is known of it.
-pub(super) fn decide<'a>(world: &LinkSymbols<'a>, extraction: Extraction) -> Resolution<'a> {
+pub(super) fn decide<'a>(link_symbols: &LinkSymbols<'a>, extraction: Extraction) -> Resolution<'a> {
     let Extraction { loaded, taken, mentions, referenced: overtaken, looked_for, limits } = extraction;
     let taken = &taken[..];
     let mut resolution = Resolution { dso_mentions: mentions, ..Resolution::default() };
     resolution.limits.extend(limits.into_iter().map(|l| (None, l)));
-    let mut modules: Vec<Option<LoadedModule>> = vec![None; world.modules.len()];
-    let discarded = discard_groups(world, &loaded, &mut modules);
+    let mut modules: Vec<Option<LoadedModule>> = vec![None; link_symbols.modules.len()];
+    let discarded = discard_groups(link_symbols, &loaded, &mut modules);
     let unseen = NameFacts {
         best: None,
         has_common: false,
@@ -84,26 +84,26 @@ pub(super) fn decide<'a>(world: &LinkSymbols<'a>, extraction: Extraction) -> Res
         referenced_by_dso: false,
         strongly_referenced_by_dso: false,
     };
-    let mut seen = vec![unseen; world.table.names.len()];
+    let mut seen = vec![unseen; link_symbols.table.names.len()];
     // Each thread goes over all modules, for the names of its share: what is seen of a name depends on the order of the modules.
     let share = seen.len().div_ceil(rayon::current_num_threads()).max(GRAIN);
     let conflicts = seen.par_chunks_mut(share).enumerate().map(|(number, seen)| {
         let mut conflicts = Vec::new();
         for (position, (&module, discarded)) in loaded.iter().zip(&discarded).enumerate() {
-            see_module(world, (position, module), discarded, (number * share, seen), &mut conflicts);
+            see_module(link_symbols, (position, module), discarded, (number * share, seen), &mut conflicts);
         }
         conflicts
     });
     let mut conflicts = conflicts.flatten_iter().collect::<Vec<_>>();
     conflicts.sort_unstable();
     for (position, _, id) in conflicts {
-        let detail = format!("several strong definitions of symbol {}", lossy(world.table.names[id.index()]));
+        let detail = format!("several strong definitions of symbol {}", lossy(link_symbols.table.names[id.index()]));
         resolution.limits.push((Some(loaded[position]), link_limit(Limit::LinkError, detail)));
     }
-    see_dsos(world, taken, &mut seen);
-    let late = bitcode::LateExtraction::new(world, &loaded);
+    see_dsos(link_symbols, taken, &mut seen);
+    let late = bitcode::LateExtraction::new(link_symbols, &loaded);
     resolution.limits.extend(late.limits());
-    for id in late.symbols(world) {
+    for id in late.symbols(link_symbols) {
         seen[id.index()].by_bitcode = true;
         seen[id.index()].by_generated_code = true;
     }
@@ -111,11 +111,11 @@ pub(super) fn decide<'a>(world: &LinkSymbols<'a>, extraction: Extraction) -> Res
     resolution.late.extend(looked_for);
     resolution.late.sort_unstable();
     resolution.late.dedup();
-    let mold = world.config.linker.dialect == Dialect::Mold;
-    let each = || seen.par_iter().zip(&world.table.names).with_min_len(GRAIN);
+    let mold = link_symbols.config.linker.dialect == Dialect::Mold;
+    let each = || seen.par_iter().zip(&link_symbols.table.names).with_min_len(GRAIN);
     let symbols = each().map(|(s, name)| GlobalSymbol {
         name,
-        prevailing: prevailing(world, taken, name, s, mold),
+        prevailing: prevailing(link_symbols, taken, name, s, mold),
         visibility: s.visibility,
         referenced_by_dso: s.referenced_by_dso,
         defined_by_dso: s.dso.is_some(),
@@ -126,17 +126,17 @@ pub(super) fn decide<'a>(world: &LinkSymbols<'a>, extraction: Extraction) -> Res
     });
     resolution.symbols = IdVec::from(symbols.collect::<Vec<_>>());
     let both = || each().zip(resolution.symbols.as_slice());
-    let found = both().flat_map_iter(|((s, name), symbol)| symbol_limits(world, taken, name, s, symbol));
+    let found = both().flat_map_iter(|((s, name), symbol)| symbol_limits(link_symbols, taken, name, s, symbol));
     let found: Vec<LimitRecord> = found.collect();
     let referenced = both().flat_map_iter(|((s, _), symbol)| referenced_dsos(s, symbol));
     let referenced: Vec<DsoId> = referenced.collect();
     resolution.limits.extend(found.into_iter().map(|limit| (None, limit)));
     let mut dsos: Vec<DsoState> = taken.iter().map(|t| DsoState { taken: *t, referenced: false }).collect();
     referenced.into_iter().chain(overtaken).for_each(|dso| dsos[dso.index()].referenced = true);
-    let messages = messages(world, &loaded, taken, &seen).into_iter();
+    let messages = messages(link_symbols, &loaded, taken, &seen).into_iter();
     resolution.limits.extend(messages.map(|detail| (None, link_limit(Limit::LinkerMessage, detail))));
-    lazy_unknowns(world, &modules, &mut resolution);
-    let ambiguous = unmodelled_names(world, &loaded).into_iter();
+    lazy_unknowns(link_symbols, &modules, &mut resolution);
+    let ambiguous = unmodelled_names(link_symbols, &loaded).into_iter();
     resolution.limits.extend(ambiguous.map(|detail| (None, link_limit(Limit::AmbiguousResolution, detail))));
     resolution.loaded = loaded;
     resolution.modules = IdVec::from(modules);
@@ -147,16 +147,16 @@ pub(super) fn decide<'a>(world: &LinkSymbols<'a>, extraction: Extraction) -> Res
 /// What one module says of the names of a share, which begin with the one of this number. Two strong definitions are a conflict: (position of the
 /// module, number among its globals, name).
 fn see_module(
-    world: &LinkSymbols<'_>,
+    link_symbols: &LinkSymbols<'_>,
     (position, module): (usize, ModuleId),
     discarded: &[u32],
     (first, seen): (usize, &mut [NameFacts]),
     conflicts: &mut Vec<(usize, usize, SymbolId)>,
 ) {
-    let Some(symbols) = &world.modules[module.index()] else { return };
-    let dialect = world.config.linker.dialect;
-    let is_bitcode = world.inputs.modules[module].kind == FileKind::Bitcode;
-    for (i, (id, global)) in world.linked_globals(module).enumerate() {
+    let Some(symbols) = &link_symbols.modules[module.index()] else { return };
+    let dialect = link_symbols.config.linker.dialect;
+    let is_bitcode = link_symbols.inputs.modules[module].kind == FileKind::Bitcode;
+    for (i, (id, global)) in link_symbols.linked_globals(module).enumerate() {
         let Some(s) = id.index().checked_sub(first).and_then(|at| seen.get_mut(at)) else { continue };
         s.by_bitcode |= is_bitcode;
         s.visibility = s.visibility.merge(global.visibility);
@@ -173,13 +173,13 @@ fn see_module(
         }
         let symbol = SymbolIdx(symbols.first_global + i as u32);
         let versioned = global.versioned;
-        let new = Best { entry: global.entry, weak: global.weak, versioned, module, symbol };
+        let new = BestDefinition { entry: global.entry, weak: global.weak, versioned, module, symbol };
         s.has_common |= matches!(new.entry, Entry::Common(_));
         s.has_weak |= new.weak;
         match prefer(s.best, new, dialect == Dialect::Mold) {
             Ok(best) => s.best = Some(best),
-            Err(()) if world.config.allow_multiple_definition => {}
-            Err(()) if dialect == Dialect::Wild && both_in_groups(world, s.best, new) => {}
+            Err(()) if link_symbols.config.allow_multiple_definition => {}
+            Err(()) if dialect == Dialect::Wild && both_in_groups(link_symbols, s.best, new) => {}
             Err(()) => conflicts.push((position, i, id)),
         }
     }
@@ -187,18 +187,18 @@ fn see_module(
 
 /// What can't be said of a name, or makes the link fail.
 fn symbol_limits(
-    world: &LinkSymbols<'_>,
+    link_symbols: &LinkSymbols<'_>,
     taken: &[bool],
     name: &[u8],
     s: &NameFacts,
     symbol: &GlobalSymbol<'_>,
 ) -> impl Iterator<Item = LimitRecord> {
-    let is_gold = world.config.linker.dialect == Dialect::Gold;
+    let is_gold = link_symbols.config.linker.dialect == Dialect::Gold;
     let limit = |limit, what: &str| link_limit(limit, format!("symbol {}: {what}", lossy(name)));
     let mixed = is_gold && s.has_common && s.has_weak;
     // lld exports a common symbol that replaces a library's, or what takes the place of a protected reference to one, under the
     // library's version, but not if a weak definition stood between them.
-    let overtaken = world.config.linker.dialect == Dialect::Lld
+    let overtaken = link_symbols.config.linker.dialect == Dialect::Lld
         && s.dso.is_some()
         && s.has_weak
         && (s.has_common || s.visibility == Visibility::Protected);
@@ -228,7 +228,7 @@ fn referenced_dsos(s: &NameFacts, symbol: &GlobalSymbol<'_>) -> Option<DsoId> {
 
 /// Give each loaded module its [`LoadedModule`], and for each the sorted sections of groups that do not stand.
 fn discard_groups(
-    world: &LinkSymbols<'_>,
+    link_symbols: &LinkSymbols<'_>,
     loaded: &[ModuleId],
     modules: &mut [Option<LoadedModule>],
 ) -> Vec<Vec<u32>> {
@@ -237,11 +237,11 @@ fn discard_groups(
     for module in loaded {
         let mut discarded = Vec::new();
         let mut state = LoadedModule::default();
-        if let Some(symbols) = &world.modules[module.index()] {
+        if let Some(symbols) = &link_symbols.modules[module.index()] {
             state.first_global = symbols.first_global;
-            state.symbols = world.linked_ids(*module).to_vec();
+            state.symbols = link_symbols.linked_ids(*module).to_vec();
             // wild discards none.
-            let keeps_all = world.config.linker.dialect == Dialect::Wild;
+            let keeps_all = link_symbols.config.linker.dialect == Dialect::Wild;
             for group in symbols.comdats.iter().filter(|_| !keeps_all) {
                 if !standing.insert(group.signature) {
                     state.discarded_groups.push(group.section);
@@ -258,10 +258,10 @@ fn discard_groups(
 }
 
 /// The better of two definitions; `Err` if both are strong, which linkers refuse.
-fn prefer(old: Option<Best>, new: Best, mold: bool) -> Result<Best, ()> {
+fn prefer(old: Option<BestDefinition>, new: BestDefinition, mold: bool) -> Result<BestDefinition, ()> {
     let Some(old) = old else { return Ok(new) };
     // The lower one prevails.
-    let rank = |b: &Best| match (b.entry, b.weak) {
+    let rank = |b: &BestDefinition| match (b.entry, b.weak) {
         (Entry::Common(_), _) if mold => 3,
         (Entry::Common(_), _) => 1,
         (_, false) => 0,
@@ -276,18 +276,18 @@ fn prefer(old: Option<Best>, new: Best, mold: bool) -> Result<Best, ()> {
     }
 }
 
-fn both_in_groups(world: &LinkSymbols<'_>, old: Option<Best>, new: Best) -> bool {
-    old.is_some_and(|old| wild::in_groups(world, [(old.module, old.entry), (new.module, new.entry)]))
+fn both_in_groups(link_symbols: &LinkSymbols<'_>, old: Option<BestDefinition>, new: BestDefinition) -> bool {
+    old.is_some_and(|old| wild::in_groups(link_symbols, [(old.module, old.entry), (new.module, new.entry)]))
 }
 
-fn see_dsos(world: &LinkSymbols<'_>, taken: &[bool], seen: &mut [NameFacts]) {
-    for item in &world.inputs.sequence {
+fn see_dsos(link_symbols: &LinkSymbols<'_>, taken: &[bool], seen: &mut [NameFacts]) {
+    for item in &link_symbols.inputs.sequence {
         let SequenceItem::Dso { dso, implicit, .. } = item else { continue };
         // GNU ld itself opens the implicit ones, once it has read all others.
         if !taken[dso.index()] && !implicit {
             continue;
         }
-        for (id, symbol) in world.dso_symbols(*dso) {
+        for (id, symbol) in link_symbols.dso_symbols(*dso) {
             let s = &mut seen[id.index()];
             if symbol.defined {
                 if s.types & MENTIONED != 0 {
@@ -307,15 +307,15 @@ fn see_dsos(world: &LinkSymbols<'_>, taken: &[bool], seen: &mut [NameFacts]) {
     }
 }
 
-fn prevailing(world: &LinkSymbols<'_>, taken: &[bool], name: &[u8], s: &NameFacts, mold: bool) -> Prevailing {
-    let config = world.config;
+fn prevailing(link_symbols: &LinkSymbols<'_>, taken: &[bool], name: &[u8], s: &NameFacts, mold: bool) -> Prevailing {
+    let config = link_symbols.config;
     let is = |names: &[String]| names.iter().any(|n| n.as_bytes() == name);
     let by_defsym = config.defsym.iter().any(|defsym| defsym.name.as_bytes() == name);
-    if by_defsym || is(&world.inputs.scripts.assigned_symbols) {
+    if by_defsym || is(&link_symbols.inputs.scripts.assigned_symbols) {
         return Prevailing::Linker;
     }
     match (s.best, s.dso) {
-        (Some(Best { entry: Entry::Common(_), .. }), Some(dso))
+        (Some(BestDefinition { entry: Entry::Common(_), .. }), Some(dso))
             if mold || config.linker.dialect == Dialect::Bfd && s.dso_overrides_common =>
         {
             Prevailing::Dso(dso)
@@ -323,55 +323,55 @@ fn prevailing(world: &LinkSymbols<'_>, taken: &[bool], name: &[u8], s: &NameFact
         (Some(best), _) => Prevailing::Module { module: best.module, symbol: best.symbol },
         // A reference of non-default visibility must be satisfied within the output.
         (None, Some(dso)) if s.visibility == Visibility::Default => Prevailing::Dso(dso),
-        (None, _) if is_linker_defined(name) || is_wrapped(world, name) => Prevailing::Linker,
-        (None, _) => versioned(world, taken, name)
+        (None, _) if is_linker_defined(name) || is_wrapped(link_symbols, name) => Prevailing::Linker,
+        (None, _) => versioned(link_symbols, taken, name)
             .unwrap_or(Prevailing::Undefined { weak: !s.strong_reference && s.weak_reference }),
     }
 }
 
 /// `--wrap=foo` makes `__real_foo` mean `foo`, and `foo` mean `__wrap_foo`; all three are roots where they are defined.
-fn is_wrapped(world: &LinkSymbols<'_>, name: &[u8]) -> bool {
-    let wrap = &world.config.wrap;
+fn is_wrapped(link_symbols: &LinkSymbols<'_>, name: &[u8]) -> bool {
+    let wrap = &link_symbols.config.wrap;
     let plain = name.strip_prefix(b"__real_").unwrap_or(name);
     wrap.iter().any(|w| w.as_bytes() == plain)
 }
 
 /// A reference to `name@version` is satisfied by a DSO's definition of that version.
-fn versioned(world: &LinkSymbols<'_>, taken: &[bool], name: &[u8]) -> Option<Prevailing> {
+fn versioned(link_symbols: &LinkSymbols<'_>, taken: &[bool], name: &[u8]) -> Option<Prevailing> {
     name.contains(&b'@').then_some(())?;
-    let dsos = world.inputs.dsos.ids().filter(|d| taken[d.index()]);
-    dsos.into_iter().find(|d| world.defines_version(*d, name)).map(Prevailing::Dso)
+    let dsos = link_symbols.inputs.dsos.ids().filter(|d| taken[d.index()]);
+    dsos.into_iter().find(|d| link_symbols.defines_version(*d, name)).map(Prevailing::Dso)
 }
 
 /// What we don't know how the linker resolves.
-fn unmodelled_names(world: &LinkSymbols<'_>, loaded: &[ModuleId]) -> Vec<String> {
+fn unmodelled_names(link_symbols: &LinkSymbols<'_>, loaded: &[ModuleId]) -> Vec<String> {
     let mut details = Vec::new();
-    let wrap = world.config.wrap.iter();
+    let wrap = link_symbols.config.wrap.iter();
     let unresolved = |name: &&String| {
-        let find = |n: &str| world.table.find(n.as_bytes());
+        let find = |n: &str| link_symbols.table.find(n.as_bytes());
         find(name).is_some() && find(&format!("__wrap_{name}")).is_none()
     };
     details.extend(wrap.filter(unresolved).map(|name| format!("--wrap={name} without a __wrap_{name}")));
-    if matches!(world.config.linker.dialect, Dialect::Mold | Dialect::Wild) {
+    if matches!(link_symbols.config.linker.dialect, Dialect::Mold | Dialect::Wild) {
         // mold 1.10 looks for it under the plain name or the versioned one, and doesn't always find it. Of wild we
         // don't know.
-        let explicit = |id: &SymbolId| world.table.names[id.index()].contains(&b'@');
+        let explicit = |id: &SymbolId| link_symbols.table.names[id.index()].contains(&b'@');
         let undefined =
-            |m: &ModuleId| world.globals(*m).any(|(id, g)| g.entry == Entry::Undefined && explicit(&id));
-        let any = !world.versioned.is_empty() && loaded.iter().any(undefined);
+            |m: &ModuleId| link_symbols.globals(*m).any(|(id, g)| g.entry == Entry::Undefined && explicit(&id));
+        let any = !link_symbols.versioned.is_empty() && loaded.iter().any(undefined);
         details.extend(any.then(|| "a reference to a symbol of an explicit version".to_owned()));
     }
     // Undefined to lld, and something else to each of the others: it is exported, extracts, or is an error.
-    let excluded = loaded.iter().find_map(|m| world.modules[m.index()].as_ref()?.excluded);
+    let excluded = loaded.iter().find_map(|m| link_symbols.modules[m.index()].as_ref()?.excluded);
     details.extend(excluded.map(|name| {
         format!("symbol {} is defined in a section that no output has (SHF_EXCLUDE)", lossy(name))
     }));
     let mut by_name: FxHashMap<&str, DsoId> = FxHashMap::default();
-    for (id, dso) in world.inputs.dsos.enumerated() {
+    for (id, dso) in link_symbols.inputs.dsos.enumerated() {
         // Most linkers ignore the second; that matters only if it has something else.
-        let first = *by_name.entry(world.inputs.dso_name(id)).or_insert(id);
-        if world.inputs.dsos[first].symbols != dso.symbols {
-            details.push(format!("two libraries of the name {}", world.inputs.dso_name(id)));
+        let first = *by_name.entry(link_symbols.inputs.dso_name(id)).or_insert(id);
+        if link_symbols.inputs.dsos[first].symbols != dso.symbols {
+            details.push(format!("two libraries of the name {}", link_symbols.inputs.dso_name(id)));
         }
     }
     details
@@ -402,22 +402,22 @@ fn is_mismatch(s: &NameFacts, dialect: Dialect) -> bool {
 }
 
 /// What the linker says of symbols of the originals, and might not say of pruned objects.
-fn messages(world: &LinkSymbols<'_>, loaded: &[ModuleId], taken: &[bool], seen: &[NameFacts]) -> Vec<String> {
+fn messages(link_symbols: &LinkSymbols<'_>, loaded: &[ModuleId], taken: &[bool], seen: &[NameFacts]) -> Vec<String> {
     let mut details = Vec::new();
-    if world.config.warn_common && seen.iter().any(|s| s.has_common) {
+    if link_symbols.config.warn_common && seen.iter().any(|s| s.has_common) {
         details.push("--warn-common, and common symbols".to_owned());
     }
-    let dialect = world.config.linker.dialect;
+    let dialect = link_symbols.config.linker.dialect;
     let mismatch = seen.par_iter().with_min_len(GRAIN).position_first(|s| is_mismatch(s, dialect));
-    let name = mismatch.and_then(|at| world.table.names.get(at)).map(|name| lossy(name));
+    let name = mismatch.and_then(|at| link_symbols.table.names.get(at)).map(|name| lossy(name));
     details.extend(name.map(|name| format!("files differ in type or size of symbol {name}")));
     if matches!(dialect, Dialect::Bfd | Dialect::Gold) {
-        let modules = loaded.par_iter().map(|m| world.inputs.module_bytes(*m));
-        let dsos: Vec<DsoId> = world.inputs.dsos.ids().filter(|dso| taken[dso.index()]).collect();
-        let dsos = dsos.par_iter().map(|dso| &*world.inputs.files[world.inputs.dsos[*dso].file].bytes);
+        let modules = loaded.par_iter().map(|m| link_symbols.inputs.module_bytes(*m));
+        let dsos: Vec<DsoId> = link_symbols.inputs.dsos.ids().filter(|dso| taken[dso.index()]).collect();
+        let dsos = dsos.par_iter().map(|dso| &*link_symbols.inputs.files[link_symbols.inputs.dsos[*dso].file].bytes);
         let warned: Vec<&[u8]> = modules.chain(dsos).flat_map_iter(symtab::warned_symbols).collect();
         let referenced = |name: &&[u8]| {
-            let seen = world.table.find(name).and_then(|id| seen.get(id.index()));
+            let seen = link_symbols.table.find(name).and_then(|id| seen.get(id.index()));
             seen.is_some_and(|s| s.strong_reference || s.weak_reference)
         };
         let detail = |name: &[u8]| format!("a warning about references to {}", String::from_utf8_lossy(name));
@@ -427,7 +427,7 @@ fn messages(world: &LinkSymbols<'_>, loaded: &[ModuleId], taken: &[bool], seen: 
 }
 
 /// A member that stays out because we couldn't read its symbols might be one that the linker loads.
-fn lazy_unknowns(world: &LinkSymbols<'_>, modules: &[Option<LoadedModule>], resolution: &mut Resolution<'_>) {
+fn lazy_unknowns(link_symbols: &LinkSymbols<'_>, modules: &[Option<LoadedModule>], resolution: &mut Resolution<'_>) {
     let wanted = |symbol: SymbolId| {
         matches!(
             resolution.symbols[symbol].prevailing,
@@ -435,23 +435,23 @@ fn lazy_unknowns(world: &LinkSymbols<'_>, modules: &[Option<LoadedModule>], reso
         )
     };
     let mut limits = Vec::new();
-    let dialect = world.config.linker.dialect;
-    for (item, armap) in world.inputs.sequence.iter().zip(&world.armaps) {
+    let dialect = link_symbols.config.linker.dialect;
+    for (item, armap) in link_symbols.inputs.sequence.iter().zip(&link_symbols.armaps) {
         let members: &[ModuleId] = match item {
             SequenceItem::Archive { modules, .. } => modules,
             SequenceItem::Object { module, lazy: true, .. } => std::slice::from_ref(module),
             _ => continue,
         };
         for &module in members {
-            if modules[module.index()].is_some() || world.modules[module.index()].is_some() {
+            if modules[module.index()].is_some() || link_symbols.modules[module.index()].is_some() {
                 continue;
             }
-            let limit = match world.inputs.modules[module].kind {
+            let limit = match link_symbols.inputs.modules[module].kind {
                 FileKind::Bitcode => Limit::Bitcode,
                 FileKind::Object => Limit::MalformedObject,
                 // GNU ld and gold ask the archive's symbol table, which has nothing of it.
                 _ if !matches!(dialect, Dialect::Lld | Dialect::Mold | Dialect::Wild) => continue,
-                _ if world.inputs.modules[module].range.is_empty() && dialect == Dialect::Mold => continue,
+                _ if link_symbols.inputs.modules[module].range.is_empty() && dialect == Dialect::Mold => continue,
                 _ => {
                     let detail =
                         "an archive member that is no object: the linker has a word to say".to_owned();

@@ -29,7 +29,7 @@ enum SequentialState {
 }
 
 struct Sequential<'w, 'a> {
-    world: &'w LinkSymbols<'a>,
+    link_symbols: &'w LinkSymbols<'a>,
     gold: bool,
     states: Vec<SequentialState>,
     /// Referred to strongly by a module, not only by a DSO.
@@ -52,36 +52,36 @@ struct Sequential<'w, 'a> {
 }
 
 /// The modules in the link, in the order of loading, and the libraries between them.
-pub(super) fn extract(world: &LinkSymbols<'_>) -> Extraction {
-    let symbols = world.table.names.len();
+pub(super) fn extract(link_symbols: &LinkSymbols<'_>) -> Extraction {
+    let symbols = link_symbols.table.names.len();
     let mut s = Sequential {
-        world,
-        gold: world.config.linker.dialect == Dialect::Gold,
+        link_symbols,
+        gold: link_symbols.config.linker.dialect == Dialect::Gold,
         states: vec![SequentialState::New; symbols],
         regular_reference: vec![false; symbols],
         dynamic_reference: vec![None; symbols],
         needed_names: Vec::new(),
-        is_loaded: vec![false; world.modules.len()],
+        is_loaded: vec![false; link_symbols.modules.len()],
         loaded: Vec::new(),
-        dso_seen: vec![false; world.inputs.dsos.len()],
+        dso_seen: vec![false; link_symbols.inputs.dsos.len()],
         mentions: Vec::new(),
         referenced: Vec::new(),
-        defsym: &world.config.defsym,
+        defsym: &link_symbols.config.defsym,
         pending: Vec::new(),
     };
     if s.gold {
-        let assigned = world.config.defsym.iter().map(|defsym| &defsym.name);
-        let assigned = assigned.chain(&world.inputs.scripts.assigned_symbols);
-        s.pending.extend(assigned.filter_map(|name| world.table.find(name.as_bytes())));
+        let assigned = link_symbols.config.defsym.iter().map(|defsym| &defsym.name);
+        let assigned = assigned.chain(&link_symbols.inputs.scripts.assigned_symbols);
+        s.pending.extend(assigned.filter_map(|name| link_symbols.table.find(name.as_bytes())));
     }
     // None of these makes a library needed (`ldlang_add_undef`, ld/ldlang.c).
-    let by_defsym = world.config.defsym.iter().filter(|_| s.gold).flat_map(|d| world.named_by(d));
-    let entry = world.config.entry.as_ref().and_then(|entry| world.table.find(entry.as_bytes()));
-    let demanded = world.demanded_by_name().into_iter().chain(world.named_in_scripts()).chain(by_defsym);
+    let by_defsym = link_symbols.config.defsym.iter().filter(|_| s.gold).flat_map(|d| link_symbols.named_by(d));
+    let entry = link_symbols.config.entry.as_ref().and_then(|entry| link_symbols.table.find(entry.as_bytes()));
+    let demanded = link_symbols.demanded_by_name().into_iter().chain(link_symbols.named_in_scripts()).chain(by_defsym);
     for symbol in demanded.chain(entry).collect::<Vec<_>>() {
         s.refer(symbol, false, false);
     }
-    let sequence = &world.inputs.sequence;
+    let sequence = &link_symbols.inputs.sequence;
     let mut i = 0;
     while i < sequence.len() {
         if !matches!(sequence[i], SequenceItem::GroupStart) {
@@ -124,10 +124,10 @@ fn group_end(sequence: &[SequenceItem], start: usize) -> usize {
 impl Sequential<'_, '_> {
     /// GNU ld defines the name if no file has mentioned it, or if the expression has a value already.
     fn assign(&mut self, defsym: &Defsym) {
-        let Some(name) = self.world.table.find(defsym.name.as_bytes()) else { return };
+        let Some(name) = self.link_symbols.table.find(defsym.name.as_bytes()) else { return };
         let is_defined = |id: &SymbolId| matches!(self.states[id.index()], SequentialState::Defined { .. });
         if self.states[name.index()] == SequentialState::New
-            || self.world.named_by(defsym).iter().all(is_defined)
+            || self.link_symbols.named_by(defsym).iter().all(is_defined)
         {
             self.states[name.index()] = SequentialState::Defined { weak: false };
         }
@@ -141,20 +141,20 @@ impl Sequential<'_, '_> {
         {
             self.defsym = rest;
             self.assign(defsym);
-            for symbol in self.world.named_by(defsym) {
+            for symbol in self.link_symbols.named_by(defsym) {
                 self.refer(symbol, false, false);
             }
         }
     }
 
     fn item(&mut self, i: usize) {
-        if let (false, Some(input)) = (self.gold, self.world.inputs.origins[i]) {
+        if let (false, Some(input)) = (self.gold, self.link_symbols.inputs.origins[i]) {
             self.come_to_expressions(input);
         }
-        match &self.world.inputs.sequence[i] {
+        match &self.link_symbols.inputs.sequence[i] {
             // GNU ld has no --start-lib before 2.42 and loads such objects; gold searches them as an archive of one.
             SequenceItem::Object { module, lazy, .. } if self.gold && *lazy => {
-                let definitions: Vec<_> = self.world.globals(*module).collect();
+                let definitions: Vec<_> = self.link_symbols.globals(*module).collect();
                 let wanted = |(id, g): &(SymbolId, &super::symtab::Global<'_>)| {
                     g.entry != Entry::Undefined
                         && self.states[id.index()] == SequentialState::Undefined { weak: false }
@@ -180,7 +180,7 @@ impl Sequential<'_, '_> {
     fn search(&mut self, i: usize) {
         loop {
             let before = self.loaded.len();
-            for (symbol, module) in &self.world.armaps[i] {
+            for (symbol, module) in &self.link_symbols.armaps[i] {
                 if self.is_loaded[module.index()] {
                     continue;
                 }
@@ -189,7 +189,7 @@ impl Sequential<'_, '_> {
                         self.load(*module)
                     }
                     SequentialState::Common
-                        if !self.gold && self.world.has_data_definition(*module, *symbol) =>
+                        if !self.gold && self.link_symbols.has_data_definition(*module, *symbol) =>
                     {
                         self.load(*module);
                     }
@@ -207,7 +207,7 @@ impl Sequential<'_, '_> {
             return;
         }
         self.loaded.push(module);
-        for (id, global) in self.world.linked_globals(module) {
+        for (id, global) in self.link_symbols.linked_globals(module) {
             let state = &mut self.states[id.index()];
             match global.entry {
                 Entry::Undefined => self.refer(id, global.weak, true),
@@ -253,7 +253,7 @@ impl Sequential<'_, '_> {
             return;
         }
         let taken = self.gold || !as_needed || self.is_needed(dso);
-        let inputs = self.world.inputs;
+        let inputs = self.link_symbols.inputs;
         let name = inputs.recorded_name(dso);
         self.needed_names.extend(inputs.dsos[dso].needed.iter().map(|needed| (needed.as_str(), name, taken)));
         if !taken {
@@ -261,10 +261,10 @@ impl Sequential<'_, '_> {
             self.dso_seen[dso.index()] = false;
             return;
         }
-        for (id, symbol) in self.world.dso_symbols(dso) {
+        for (id, symbol) in self.link_symbols.dso_symbols(dso) {
             if !symbol.defined {
                 // Both linkers look up what a library leaves undefined as what a module does.
-                let reference = self.world.wrapped_reference(id);
+                let reference = self.link_symbols.wrapped_reference(id);
                 if !symbol.weak {
                     self.dynamic_reference[reference.index()].get_or_insert(dso);
                 }
@@ -287,23 +287,23 @@ impl Sequential<'_, '_> {
 
     /// GNU ld's rule for an `--as-needed` library, where it stands (bfd/elflink.c `elf_link_add_object_symbols`).
     fn is_needed(&self, dso: DsoId) -> bool {
-        let world = self.world;
+        let link_symbols = self.link_symbols;
         let missing = |id: SymbolId| self.states[id.index()] == SequentialState::Undefined { weak: false };
         let overridden = |id: SymbolId, s: &crate::inputs::DsoSymbol| {
             s.overrides_common && self.states[id.index()] == SequentialState::Common
         };
-        let by_dso = !is_on_list(world.inputs.recorded_name(dso), &self.needed_names);
+        let by_dso = !is_on_list(link_symbols.inputs.recorded_name(dso), &self.needed_names);
         let referenced = |id: SymbolId| {
             self.regular_reference[id.index()] || (by_dso && self.dynamic_reference[id.index()].is_some())
         };
         let plain = |(id, s): (SymbolId, &crate::inputs::DsoSymbol)| {
             s.defined && (missing(id) || overridden(id, s)) && referenced(id)
         };
-        world.dso_symbols(dso).any(plain)
-            || world.versioned.iter().any(|id| {
+        link_symbols.dso_symbols(dso).any(plain)
+            || link_symbols.versioned.iter().any(|id| {
                 missing(*id)
                     && self.regular_reference[id.index()]
-                    && world.defines_version(dso, world.table.names[id.index()])
+                    && link_symbols.defines_version(dso, link_symbols.table.names[id.index()])
             })
     }
 }

@@ -60,13 +60,13 @@ struct DefiningFiles<'f> {
 type Rank = (u8, u64);
 
 impl<'f> DefiningFiles<'f> {
-    fn new(world: &LinkSymbols<'_>, files: &'f [MoldFile]) -> Self {
-        let count = world.table.names.len();
+    fn new(link_symbols: &LinkSymbols<'_>, files: &'f [MoldFile]) -> Self {
+        let count = link_symbols.table.names.len();
         let mut definers = DefiningFiles { files, first: vec![None; count], best: vec![None; count] };
         for (i, file) in files.iter().enumerate() {
             match file.provider {
                 Provider::Module(m) => {
-                    for (id, global) in world.globals(m) {
+                    for (id, global) in link_symbols.globals(m) {
                         let rank = match global.entry {
                             Entry::Undefined => continue,
                             _ if global.weak => (2, 0),
@@ -81,15 +81,15 @@ impl<'f> DefiningFiles<'f> {
                     }
                 }
                 Provider::Dso(dso) => {
-                    for (id, _) in world.dso_symbols(dso).filter(|(_, s)| s.defined) {
+                    for (id, _) in link_symbols.dso_symbols(dso).filter(|(_, s)| s.defined) {
                         definers.first[id.index()].get_or_insert(i);
                     }
                 }
             }
         }
         let first =
-            FIRST.iter().copied().chain(world.config.defsym.iter().map(|defsym| defsym.name.as_str()));
-        for id in first.filter_map(|name| world.table.find(name.as_bytes())) {
+            FIRST.iter().copied().chain(link_symbols.config.defsym.iter().map(|defsym| defsym.name.as_str()));
+        for id in first.filter_map(|name| link_symbols.table.find(name.as_bytes())) {
             definers.first[id.index()] = None;
         }
         definers
@@ -108,12 +108,12 @@ impl<'f> DefiningFiles<'f> {
 }
 
 /// The modules in the link, in the order of the line, and the libraries between them.
-pub(super) fn extract(world: &LinkSymbols<'_>) -> Extraction {
-    let files = mold::files(world);
-    let definers = DefiningFiles::new(world, &files);
-    let alive = load(world, &definers);
-    let mut extraction = Extraction { taken: vec![false; world.inputs.dsos.len()], ..Extraction::default() };
-    let mut first_after: Vec<Option<usize>> = vec![None; world.inputs.dsos.len()];
+pub(super) fn extract(link_symbols: &LinkSymbols<'_>) -> Extraction {
+    let files = mold::files(link_symbols);
+    let definers = DefiningFiles::new(link_symbols, &files);
+    let alive = load(link_symbols, &definers);
+    let mut extraction = Extraction { taken: vec![false; link_symbols.inputs.dsos.len()], ..Extraction::default() };
+    let mut first_after: Vec<Option<usize>> = vec![None; link_symbols.inputs.dsos.len()];
     for (file, alive) in files.iter().zip(&alive) {
         match file.provider {
             Provider::Module(m) if *alive => extraction.loaded.push(m),
@@ -125,13 +125,13 @@ pub(super) fn extract(world: &LinkSymbols<'_>) -> Extraction {
         }
     }
     // One that isn't loaded stands on the line all the same: that there is one makes the output dynamic.
-    extraction.mentions = mold::mentions(world, first_after, extraction.loaded.len());
-    extraction.limits = mentioned_again(world);
+    extraction.mentions = mold::mentions(link_symbols, first_after, extraction.loaded.len());
+    extraction.limits = mentioned_again(link_symbols);
     extraction
 }
 
 /// Which files are loaded, by the number of the file.
-fn load(world: &LinkSymbols<'_>, definers: &DefiningFiles<'_>) -> Vec<bool> {
+fn load(link_symbols: &LinkSymbols<'_>, definers: &DefiningFiles<'_>) -> Vec<bool> {
     let files = definers.files;
     let mut alive = vec![false; files.len()];
     let mut work: Vec<usize> = Vec::new();
@@ -146,14 +146,14 @@ fn load(world: &LinkSymbols<'_>, definers: &DefiningFiles<'_>) -> Vec<bool> {
         }
     }
     // It looks for the default entry for a shared library too.
-    let entry = entry_symbol(world.config, &world.inputs.scripts).unwrap_or_else(|| "_start".to_owned());
-    for symbol in world.demanded().into_iter().chain(world.table.find(entry.as_bytes())) {
-        if let Some(file) = definers.meant(world.wrapped_reference(symbol), Visibility::Default) {
+    let entry = entry_symbol(link_symbols.config, &link_symbols.inputs.scripts).unwrap_or_else(|| "_start".to_owned());
+    for symbol in link_symbols.demanded().into_iter().chain(link_symbols.table.find(entry.as_bytes())) {
+        if let Some(file) = definers.meant(link_symbols.wrapped_reference(symbol), Visibility::Default) {
             mark(file, &mut work);
         }
     }
     while let Some(file) = work.pop() {
-        for reference in references(world, &files[file]).into_iter().filter(|r| !r.weak) {
+        for reference in references(link_symbols, &files[file]).into_iter().filter(|r| !r.weak) {
             let Some(meant) = definers.meant(reference.symbol, reference.visibility) else { continue };
             let dso = |file: usize| matches!(files[file].provider, Provider::Dso(_));
             if !(dso(file) && dso(meant)) {
@@ -171,7 +171,7 @@ struct Reference {
     visibility: Visibility,
 }
 
-fn references(world: &LinkSymbols<'_>, file: &MoldFile) -> Vec<Reference> {
+fn references(link_symbols: &LinkSymbols<'_>, file: &MoldFile) -> Vec<Reference> {
     match file.provider {
         Provider::Module(m) => {
             let undefined = |(_, g): &(SymbolId, &Global<'_>)| g.entry == Entry::Undefined;
@@ -180,13 +180,13 @@ fn references(world: &LinkSymbols<'_>, file: &MoldFile) -> Vec<Reference> {
                 weak: g.weak,
                 visibility: g.visibility,
             };
-            world.linked_globals(m).filter(undefined).map(reference).collect()
+            link_symbols.linked_globals(m).filter(undefined).map(reference).collect()
         }
         Provider::Dso(dso) => {
             // Of a version it means a definition of that version, and none of a plain name.
-            let undefined = world.dso_symbols(dso).filter(|(_, s)| !s.defined && s.version.is_none());
+            let undefined = link_symbols.dso_symbols(dso).filter(|(_, s)| !s.defined && s.version.is_none());
             let reference = |(symbol, s): (SymbolId, &DsoSymbol)| {
-                let symbol = world.wrapped_reference(symbol);
+                let symbol = link_symbols.wrapped_reference(symbol);
                 Reference { symbol, weak: s.weak, visibility: Visibility::Default }
             };
             undefined.map(reference).collect()
@@ -195,21 +195,21 @@ fn references(world: &LinkSymbols<'_>, file: &MoldFile) -> Vec<Reference> {
 }
 
 /// Files that are named again in another way, or by another name: wild knows a file by its absolute path.
-fn mentioned_again(world: &LinkSymbols<'_>) -> Vec<LimitRecord> {
+fn mentioned_again(link_symbols: &LinkSymbols<'_>) -> Vec<LimitRecord> {
     type ExtractedNames<'s> = (FxHashSet<(u32, bool, &'s str)>, FxHashSet<u32>);
     let (mut ways, mut files): ExtractedNames<'_> = Default::default();
     let mut limits = Vec::new();
-    for item in &world.inputs.sequence {
+    for item in &link_symbols.inputs.sequence {
         let (file, way, token) = match item {
             SequenceItem::Archive { file, whole, token, .. } => (*file, *whole, token),
             SequenceItem::Dso { dso, as_needed, token, .. } => {
-                (world.inputs.dsos[*dso].file, *as_needed, token)
+                (link_symbols.inputs.dsos[*dso].file, *as_needed, token)
             }
             _ => continue,
         };
         let id = file.index() as u32;
         if ways.insert((id, way, token)) && !files.insert(id) {
-            let path = world.inputs.files[file].path.display();
+            let path = link_symbols.inputs.files[file].path.display();
             let detail = format!("{path} is named twice, in different ways");
             limits.push(link_limit(Limit::AmbiguousResolution, detail));
         }
@@ -218,9 +218,9 @@ fn mentioned_again(world: &LinkSymbols<'_>) -> Vec<LimitRecord> {
 }
 
 /// Whether both definitions are in groups: wild takes the first of such and complains of none.
-pub(super) fn in_groups(world: &LinkSymbols<'_>, definitions: [(ModuleId, Entry); 2]) -> bool {
+pub(super) fn in_groups(link_symbols: &LinkSymbols<'_>, definitions: [(ModuleId, Entry); 2]) -> bool {
     let in_group = |(module, entry): &(ModuleId, Entry)| {
-        let (Entry::Section(section), Some(m)) = (entry, &world.modules[module.index()]) else {
+        let (Entry::Section(section), Some(m)) = (entry, &link_symbols.modules[module.index()]) else {
             return false;
         };
         m.comdats.iter().any(|c| c.members.contains(section))
@@ -229,19 +229,19 @@ pub(super) fn in_groups(world: &LinkSymbols<'_>, definitions: [(ModuleId, Entry)
 }
 
 /// Where the pruned link, without the members that stay out, could resolve otherwise than the plain one.
-pub(super) fn limits(world: &LinkSymbols<'_>, resolution: &Resolution<'_>) -> Vec<LimitRecord> {
+pub(super) fn limits(link_symbols: &LinkSymbols<'_>, resolution: &Resolution<'_>) -> Vec<LimitRecord> {
     let mut details = Vec::new();
-    let files = mold::files(world);
-    let definers = DefiningFiles::new(world, &files);
+    let files = mold::files(link_symbols);
+    let definers = DefiningFiles::new(link_symbols, &files);
     let is_loaded = |file: &MoldFile| match file.provider {
         Provider::Module(m) => resolution.modules[m].is_some(),
         Provider::Dso(dso) => resolution.dsos[dso].taken,
     };
-    let name = |id: SymbolId| String::from_utf8_lossy(world.table.names[id.index()]);
+    let name = |id: SymbolId| String::from_utf8_lossy(link_symbols.table.names[id.index()]);
     let prevailing = |id: SymbolId| resolution.symbols[id].prevailing;
     for file in &files {
         if is_loaded(file) {
-            for reference in references(world, file) {
+            for reference in references(link_symbols, file) {
                 let id = reference.symbol;
                 let Some(meant) = definers.meant(id, reference.visibility) else { continue };
                 let defined = matches!(prevailing(id), Prevailing::Module { .. } | Prevailing::Dso(_));
@@ -254,7 +254,7 @@ pub(super) fn limits(world: &LinkSymbols<'_>, resolution: &Resolution<'_>) -> Ve
             }
         }
         let Provider::Module(m) = file.provider else { continue };
-        for (id, global) in world.globals(m) {
+        for (id, global) in link_symbols.globals(m) {
             let Prevailing::Module { module, symbol } = prevailing(id) else { continue };
             let is_default = global.visibility == Visibility::Default;
             let hides = global.entry != Entry::Undefined && !is_loaded(file);
@@ -265,7 +265,7 @@ pub(super) fn limits(world: &LinkSymbols<'_>, resolution: &Resolution<'_>) -> Ve
             if !is_default
                 && is_loaded(file)
                 && first != Some(Provider::Module(module))
-                && own_visibility(world, module, symbol) == Visibility::Default
+                && own_visibility(link_symbols, module, symbol) == Visibility::Default
             {
                 details.push(format!("symbol {}: another visibility for another definition", name(id)));
             }
@@ -274,34 +274,34 @@ pub(super) fn limits(world: &LinkSymbols<'_>, resolution: &Resolution<'_>) -> Ve
             }
         }
     }
-    details.extend(of_options(world, resolution));
+    details.extend(of_options(link_symbols, resolution));
     details.into_iter().map(|detail| link_limit(Limit::AmbiguousResolution, detail)).collect()
 }
 
-fn own_visibility(world: &LinkSymbols<'_>, module: ModuleId, symbol: SymbolIdx) -> Visibility {
+fn own_visibility(link_symbols: &LinkSymbols<'_>, module: ModuleId, symbol: SymbolIdx) -> Visibility {
     let of = |m: &ModuleSymbols<'_>| {
         let global = m.globals.get(symbol.0.checked_sub(m.first_global)? as usize)?;
         Some(global.visibility)
     };
-    world.modules[module.index()].as_ref().and_then(of).unwrap_or(Visibility::Default)
+    link_symbols.modules[module.index()].as_ref().and_then(of).unwrap_or(Visibility::Default)
 }
 
 /// Names and scripts that wild takes in another way than others.
-fn of_options(world: &LinkSymbols<'_>, resolution: &Resolution<'_>) -> Vec<String> {
+fn of_options(link_symbols: &LinkSymbols<'_>, resolution: &Resolution<'_>) -> Vec<String> {
     let mut details = Vec::new();
-    let config = world.config;
+    let config = link_symbols.config;
     let is_defined = |name: &str| {
-        let Some(wanted) = world.table.find(name.as_bytes()) else { return false };
+        let Some(wanted) = link_symbols.table.find(name.as_bytes()) else { return false };
         let defines = |(id, g): (SymbolId, &Global<'_>)| id == wanted && g.entry != Entry::Undefined;
-        world.inputs.modules.ids().any(|m| world.globals(m).any(defines))
+        link_symbols.inputs.modules.ids().any(|m| link_symbols.globals(m).any(defines))
     };
     let assigned =
-        config.defsym.iter().map(|defsym| &defsym.name).chain(&world.inputs.scripts.assigned_symbols);
+        config.defsym.iter().map(|defsym| &defsym.name).chain(&link_symbols.inputs.scripts.assigned_symbols);
     // A definition in a file prevails over it.
     details
         .extend(assigned.filter(|n| is_defined(n)).map(|n| format!("{n} is defined by a file and assigned")));
     for name in &config.wrap {
-        let find = |prefix: &str| world.table.find(format!("{prefix}{name}").as_bytes());
+        let find = |prefix: &str| link_symbols.table.find(format!("{prefix}{name}").as_bytes());
         let by_loaded = |id: SymbolId| matches!(resolution.symbols[id].prevailing, Prevailing::Module { .. });
         let is_mentioned = find("").or(find("__real_")).is_some();
         if is_mentioned && !find("__wrap_").is_some_and(by_loaded) || is_defined(&format!("__real_{name}")) {
@@ -312,10 +312,10 @@ fn of_options(world: &LinkSymbols<'_>, resolution: &Resolution<'_>) -> Vec<Strin
     // file; on the pruned line one is in an archive, and the other isn't.
     let by_own_name = |item: &SequenceItem| match item {
         SequenceItem::Object { lazy, .. } => *lazy,
-        SequenceItem::Archive { file, .. } => world.inputs.files[*file].kind == FileKind::ThinArchive,
+        SequenceItem::Archive { file, .. } => link_symbols.inputs.files[*file].kind == FileKind::ThinArchive,
         _ => false,
     };
-    if !config.exclude_libs.is_empty() && world.inputs.sequence.iter().any(by_own_name) {
+    if !config.exclude_libs.is_empty() && link_symbols.inputs.sequence.iter().any(by_own_name) {
         details.push("--exclude-libs beside a thin archive or --start-lib".to_owned());
     }
     // Of each kind the last one counts.

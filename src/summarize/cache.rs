@@ -225,14 +225,14 @@ impl Cache {
 }
 
 /// The key of the summary of an input.
-pub(super) fn key(input: &InputHash, asked: impl Into<SummaryOptions>) -> CacheKey {
-    let asked = asked.into();
-    let granularity: &[u8] = match asked.granularity {
+pub(super) fn key(input: &InputHash, options: impl Into<SummaryOptions>) -> CacheKey {
+    let options = options.into();
+    let granularity: &[u8] = match options.granularity {
         Granularity::Sections => b"sections",
         Granularity::Functions => b"functions",
         Granularity::Pointers => b"pointers",
     };
-    let debug: &[u8] = if asked.without_debug { b" without debug" } else { b"" };
+    let debug: &[u8] = if options.without_debug { b" without debug" } else { b"" };
     let version = [&SCHEMA_VERSION.to_le_bytes(), env!("CARGO_PKG_VERSION").as_bytes()].concat();
     hash_of_parts(&[input, granularity, debug, &version])
 }

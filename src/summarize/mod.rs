@@ -61,21 +61,21 @@ pub fn of_link(
     resolution: &Resolution<'_>,
     cache: Option<&Cache>,
 ) -> Vec<LoadedSummary> {
-    let asked =
+    let options =
         SummaryOptions { granularity: granularity(config.prune.level), without_debug: config.drops_debug() };
-    summarise(inputs, &resolution.loaded, asked, cache)
+    summarise(inputs, &resolution.loaded, options, cache)
 }
 
 /// Summarise the loaded modules. The result has their order, whatever the number of threads.
 pub fn summarise(
     inputs: &Inputs,
     loaded: &[ModuleId],
-    asked: impl Into<SummaryOptions>,
+    options: impl Into<SummaryOptions>,
     cache: Option<&Cache>,
 ) -> Vec<LoadedSummary> {
-    let asked = asked.into();
+    let options = options.into();
     let sidecars = Sidecars::new(inputs);
-    loaded.par_iter().map(|module| summarise_one(inputs, *module, asked, &sidecars, cache)).collect()
+    loaded.par_iter().map(|module| summarise_one(inputs, *module, options, &sidecars, cache)).collect()
 }
 
 /// Summarise the modules once more for value flow, in parallel: those with an atom that lives, and of native ones the live functions.
@@ -115,13 +115,13 @@ fn extent(summary: &ModuleSummary) -> Vec<(u32, u64, u64)> {
 
 /// Following takes far longer than reading an entry, so that the cache is asked for every module.
 fn follow_one(bytes: &[u8], of: &mut LoadedSummary, live: &[bool], cache: Option<&Cache>) {
-    let asked =
+    let options =
         SummaryOptions { granularity: Granularity::Pointers, without_debug: of.summary.without_debug };
     let Some(cache) = cache else {
         of.summary = extract::follow(bytes, &of.summary, live, &at_once);
         return;
     };
-    let key = cache::key(&cache::hash_of_part(&hashing::hash(bytes), live), asked);
+    let key = cache::key(&cache::hash_of_part(&hashing::hash(bytes), live), options);
     let found = cache.get(&key);
     of.key = Some(ModuleKey { key, is_new: found.is_none() });
     of.summary = found.unwrap_or_else(|| extract::follow(bytes, &of.summary, live, &at_once));
@@ -135,32 +135,32 @@ pub(crate) fn at_once(count: usize, piece: &(dyn Fn(usize) + Sync)) {
 fn summarise_one(
     inputs: &Inputs,
     module: ModuleId,
-    asked: SummaryOptions,
+    options: SummaryOptions,
     sidecars: &Sidecars,
     cache: Option<&Cache>,
 ) -> LoadedSummary {
     let bytes = inputs.module_bytes(module);
     let of = |summary, origin, key| LoadedSummary { module, summary, origin, key };
-    if let Some(summary) = from_interface(inputs, module, asked) {
+    if let Some(summary) = from_interface(inputs, module, options) {
         return of(summary, Origin::Sidecar, None);
     }
     if let Some(sidecar) = sidecars.path(inputs, module)
         && let Some(summary) = from_sidecar(&sidecar, bytes)
-        && summary.answers(asked)
+        && summary.answers(options)
     {
         return of(summary, Origin::Sidecar, None);
     }
-    if let Some(summary) = from_section(bytes).filter(|s| s.answers(asked)) {
+    if let Some(summary) = from_section(bytes).filter(|s| s.answers(options)) {
         return of(summary, Origin::Section, None);
     }
     let Some(cache) = cache.filter(|_| cache::pays(bytes)) else {
-        return of(extract::extract_by(bytes, asked, &at_once), Origin::Extracted, None);
+        return of(extract::extract_by(bytes, options, &at_once), Origin::Extracted, None);
     };
-    let key = cache::key(&hashing::hash(bytes), asked);
+    let key = cache::key(&hashing::hash(bytes), options);
     match cache.get(&key) {
         Some(summary) => of(summary, Origin::Cache, Some(ModuleKey { key, is_new: false })),
         None => {
-            let summary = extract::extract_by(bytes, asked, &at_once);
+            let summary = extract::extract_by(bytes, options, &at_once);
             of(summary, Origin::Extracted, Some(ModuleKey { key, is_new: true }))
         }
     }
@@ -215,7 +215,7 @@ fn interface_of(inputs: &Inputs, module: ModuleId) -> Option<(&Interface, bool, 
 
 /// The summary in the interface of the file that a module is in. Where that stands in for the file and holds none of this kind, there is none: a summary
 /// that says so, which keeps all.
-fn from_interface(inputs: &Inputs, module: ModuleId, asked: SummaryOptions) -> Option<ModuleSummary> {
+fn from_interface(inputs: &Inputs, module: ModuleId, options: SummaryOptions) -> Option<ModuleSummary> {
     let (interface, is_whole, summaries) = interface_of(inputs, module)?;
     let bytes = inputs.module_bytes(module);
     if !interface.stands_in && !cache::pays(bytes) {
@@ -225,9 +225,9 @@ fn from_interface(inputs: &Inputs, module: ModuleId, asked: SummaryOptions) -> O
         let of_module = interface.stands_in || format::input_hash(encoded).ok() == Some(hashing::hash(bytes));
         let mut summary =
             of_module.then(|| format::decode(hashing::without_checksum(encoded)?).ok()).flatten()?.0;
-        let answers = summary.answers(asked);
+        let answers = summary.answers(options);
         // Without debug information it says the same, and to the letter what the front end would say now.
-        summary.without_debug = asked.without_debug;
+        summary.without_debug = options.without_debug;
         answers.then_some(summary)
     };
     let found = summaries.iter().find_map(decoded);
@@ -235,7 +235,7 @@ fn from_interface(inputs: &Inputs, module: ModuleId, asked: SummaryOptions) -> O
         return found;
     }
     let mut none = ModuleSummary::opaque();
-    none.granularity = asked.granularity;
+    none.granularity = options.granularity;
     let detail = "its interface has no summary for this --prune-level".to_owned();
     none.limits.push(LimitRecord { limit: Limit::UnreadableInput, section: None, bytes: 0, detail });
     Some(none)

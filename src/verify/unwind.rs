@@ -35,7 +35,7 @@ impl<'a> UnwindSection<'a> {
         let data = object.contents(index)?;
         let mut relocations = entries(object, tables, index)?;
         relocations.sort_by_key(|r| r.offset);
-        let records = split(data).ok_or_else(|| object.about(index, "its records can't be told apart"))?;
+        let records = split(data).ok_or_else(|| object.about(index, "it can't be split into records"))?;
         Ok(UnwindSection { index, data, records, relocations })
     }
 

@@ -13,41 +13,41 @@ use crate::{bitcode, mapping, native};
 const ELF: &[u8] = b"\x7fELF";
 
 /// Summarise a module of any kind. Only native objects are divided more finely than by sections. Total, as the front ends are.
-pub fn extract(bytes: &[u8], asked: impl Into<SummaryOptions>) -> ModuleSummary {
-    extract_by(bytes, asked, &in_order)
+pub fn extract(bytes: &[u8], options: impl Into<SummaryOptions>) -> ModuleSummary {
+    extract_by(bytes, options, &in_order)
 }
 
 /// Summarise a module of which this is the summary at [`Granularity::Functions`] once more, at [`Granularity::Pointers`]. Of native
 /// code only the functions in `live` atoms (by atom of that summary) are followed: no code of the others may be reached in the link.
-pub fn follow(bytes: &[u8], known: &ModuleSummary, live: &[bool], each: ParallelMap<'_>) -> ModuleSummary {
-    let asked = SummaryOptions { granularity: Granularity::Pointers, without_debug: known.without_debug };
+pub fn follow(bytes: &[u8], known: &ModuleSummary, live: &[bool], parallel_map: ParallelMap<'_>) -> ModuleSummary {
+    let options = SummaryOptions { granularity: Granularity::Pointers, without_debug: known.without_debug };
     let mut summary = match known.kind {
-        ModuleKind::Native => native::follow(bytes, asked, live, each),
-        ModuleKind::Bitcode | ModuleKind::Opaque => by_kind(bytes, asked, each),
+        ModuleKind::Native => native::follow(bytes, options, live, parallel_map),
+        ModuleKind::Bitcode | ModuleKind::Opaque => by_kind(bytes, options, parallel_map),
     };
     mapping::count_unseen(&mut summary);
     summary
 }
 
 /// [`extract`], with what runs the pieces of a large module. Whatever that does, the summary is the same.
-pub fn extract_by(bytes: &[u8], asked: impl Into<SummaryOptions>, each: ParallelMap<'_>) -> ModuleSummary {
-    let asked = asked.into();
-    let mut summary = by_kind(bytes, asked, each);
-    if asked.granularity >= Granularity::Pointers {
+pub fn extract_by(bytes: &[u8], options: impl Into<SummaryOptions>, parallel_map: ParallelMap<'_>) -> ModuleSummary {
+    let options = options.into();
+    let mut summary = by_kind(bytes, options, parallel_map);
+    if options.granularity >= Granularity::Pointers {
         mapping::count_unseen(&mut summary);
     }
     summary
 }
 
-fn by_kind(bytes: &[u8], asked: SummaryOptions, each: ParallelMap<'_>) -> ModuleSummary {
+fn by_kind(bytes: &[u8], options: SummaryOptions, parallel_map: ParallelMap<'_>) -> ModuleSummary {
     if bytes.starts_with(ELF) {
-        return native::extract_by(bytes, asked, each);
+        return native::extract_by(bytes, options, parallel_map);
     }
     if bitcode::is_bitcode(bytes) {
-        return bitcode::extract_at(bytes, asked.granularity);
+        return bitcode::extract_at(bytes, options.granularity);
     }
     let mut summary = ModuleSummary::opaque();
-    summary.granularity = asked.granularity;
+    summary.granularity = options.granularity;
     summary.limits.push(LimitRecord {
         limit: Limit::UnreadableInput,
         section: None,

@@ -96,7 +96,7 @@ pub enum Effect {
     /// The argument escapes to unknown code.
     Escapes(Argument),
     /// Calls an address with these arguments in its general registers, in order.
-    Calls { function: Source, arguments: [PassedArgument; 3], returned: ReturnedValue },
+    Calls { function: Source, arguments: [PassedArgument; 3], returned: ResultUse },
 }
 
 /// Which arguments of a function are the numbers with which it computes.
@@ -147,7 +147,7 @@ pub enum StoredAddress {
 
 /// What happens to what a called function returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReturnedValue {
+pub enum ResultUse {
     Dropped,
     /// The modelled function returns what comes back.
     Returned,
@@ -272,7 +272,7 @@ mod tests {
         let calls = Effect::Calls {
             function: Source::Argument(3),
             arguments: [PassedArgument::Within(0), PassedArgument::Within(0), PassedArgument::Nothing],
-            returned: ReturnedValue::Dropped,
+            returned: ResultUse::Dropped,
         };
         assert!(libc.functions["qsort"].effects.contains(&calls));
         let memory = |name: &str| libc.functions[name].memory;
@@ -368,7 +368,7 @@ mod tests {
         let calls = Effect::Calls {
             function: Source::Field { offset: -8, of: 1 },
             arguments: [PassedArgument::Argument(0), PassedArgument::Unknown, PassedArgument::Nothing],
-            returned: ReturnedValue::Kept,
+            returned: ResultUse::Kept,
         };
         let stores = Effect::Stores { what: StoredAddress::Fresh, to: Source::Argument(2), offset: Some(16) };
         assert_eq!(table(&format!("f = \"{words}\"")).unwrap().functions["f"].effects, [calls, stores]);

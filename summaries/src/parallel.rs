@@ -9,12 +9,12 @@ pub type ParallelMap<'e> = &'e (dyn Fn(usize, &(dyn Fn(usize) + Sync)) + Sync);
 
 /// What comes of a piece of work for every number below `count`, in their order.
 pub(crate) fn collect<T: Send + Sync>(
-    each: ParallelMap<'_>,
+    parallel_map: ParallelMap<'_>,
     count: usize,
     piece: impl Fn(usize) -> T + Sync,
 ) -> Vec<T> {
     let slots: Vec<OnceLock<T>> = (0..count).map(|_| OnceLock::new()).collect();
-    each(count, &|number| {
+    parallel_map(count, &|number| {
         if let Some(slot) = slots.get(number) {
             slot.get_or_init(|| piece(number));
         }

@@ -349,9 +349,9 @@ pub struct Retarget {
 
 impl ModuleSummary {
     /// Whether it says what a front end that is asked so would say.
-    pub fn answers(&self, asked: SummaryOptions) -> bool {
-        self.granularity == asked.granularity
-            && (self.without_debug == asked.without_debug || !have_debug_info(&self.atoms))
+    pub fn answers(&self, options: SummaryOptions) -> bool {
+        self.granularity == options.granularity
+            && (self.without_debug == options.without_debug || !have_debug_info(&self.atoms))
     }
 
     /// A summary that says nothing, of a file that was not understood.

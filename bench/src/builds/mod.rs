@@ -66,7 +66,7 @@ fn unpack(corpus: &Corpus, project: &Project) -> Result<Vec<PathBuf>> {
     }
 }
 
-/// A step in the folder `tree` of the pair, with what all steps see of the machine.
+/// Run a script in `folder`, with the environment that all steps of all projects have.
 fn step(corpus: &Corpus, pair: &BuildPair<'_>, folder: &Path, script: &str, log: &Path) -> Result<i32> {
     let bin = pair.dir.join("bin");
     let (bin, project) = (bin.display(), pair.project);

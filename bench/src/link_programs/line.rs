@@ -3,7 +3,7 @@
 //! All words are for the compiler driver. Options that make every link fail are left out, and those by which linkers
 //! differ in what they print about dropped code.
 
-use super::program::{LinkProgram, Mode, ModuleKind};
+use super::program::{LinkProgram, Mode, ModuleContainer};
 use super::rng::SplitMix64;
 
 /// An option needs a file beside the objects: name and contents.
@@ -15,7 +15,7 @@ pub(crate) fn generate(rng: &mut SplitMix64, program: &LinkProgram) -> (Vec<Stri
     let mut words = options(rng, program, &mut files);
     let mut items: Vec<Vec<String>> = Vec::new();
     for module in &program.modules {
-        if module.place == ModuleKind::Object {
+        if module.place == ModuleContainer::Object {
             items.push(vec![module.object()]);
         }
     }

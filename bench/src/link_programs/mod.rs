@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use self::compare::{Facts, facts};
-use self::program::{LinkProgram, Mode, ModuleKind};
+use self::program::{LinkProgram, Mode, ModuleContainer};
 pub(crate) use self::rng::SplitMix64;
 
 /// A linker: its name here and its executable.
@@ -102,19 +102,19 @@ fn build(dir: &Path, program: &LinkProgram, rng: &mut SplitMix64) -> Result<(), 
         command.args(&module.flags).args(["-c", &module.source, "-o", &module.object()]);
         must(dir, &mut command)?;
     }
-    let of = |place: ModuleKind| -> Vec<String> {
+    let of = |place: ModuleContainer| -> Vec<String> {
         program.modules.iter().filter(|m| m.place == place).map(program::LinkedModule::object).collect()
     };
     for archive in 0..program.archives {
         let kind = if rng.chance(20) { "rcT" } else { "rc" };
         let name = format!("liba{archive}.a");
-        must(dir, Command::new("ar").arg(kind).arg(&name).args(of(ModuleKind::Archive(archive))))?;
+        must(dir, Command::new("ar").arg(kind).arg(&name).args(of(ModuleContainer::Archive(archive))))?;
     }
     for library in 0..program.libraries {
         let name = format!("libd{library}.so");
         let mut command = Command::new("g++");
         command.args(["-shared", "-o", &name, "-x", "c", "/dev/null", "-x", "none"]);
-        command.args(of(ModuleKind::Library(library)));
+        command.args(of(ModuleContainer::Library(library)));
         if rng.chance(70) {
             command.arg(format!("-Wl,-soname,{name}"));
         }

@@ -48,7 +48,7 @@ impl Mode {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ModuleKind {
+pub(crate) enum ModuleContainer {
     Object,
     Archive(usize),
     Library(usize),
@@ -56,7 +56,7 @@ pub(crate) enum ModuleKind {
 
 #[derive(Debug)]
 pub(crate) struct LinkedModule {
-    pub(crate) place: ModuleKind,
+    pub(crate) place: ModuleContainer,
     pub(crate) compiler: &'static str,
     pub(crate) flags: Vec<&'static str>,
     /// It is a name such as `m3.c`.
@@ -98,13 +98,13 @@ pub(crate) fn generate(rng: &mut SplitMix64) -> LinkProgram {
     let libraries = if mode.is_static() { 0 } else { rng.below(3) };
     let count = 4 + rng.below(6);
     let has_commons = rng.chance(40);
-    let mut places = vec![ModuleKind::Object];
+    let mut places = vec![ModuleContainer::Object];
     for _ in 1..count {
         places.push(match rng.below(10) {
-            0..=2 => ModuleKind::Object,
-            3..=7 if archives > 0 => ModuleKind::Archive(rng.below(archives)),
-            8..=9 if libraries > 0 => ModuleKind::Library(rng.below(libraries)),
-            _ => ModuleKind::Object,
+            0..=2 => ModuleContainer::Object,
+            3..=7 if archives > 0 => ModuleContainer::Archive(rng.below(archives)),
+            8..=9 if libraries > 0 => ModuleContainer::Library(rng.below(libraries)),
+            _ => ModuleContainer::Object,
         });
     }
     let owners: Vec<usize> = (0..FUNCTIONS + VARIABLES + ODD).map(|_| rng.below(count)).collect();
@@ -122,7 +122,7 @@ pub(crate) fn generate(rng: &mut SplitMix64) -> LinkProgram {
 struct Writer<'r> {
     rng: &'r mut SplitMix64,
     number: usize,
-    place: ModuleKind,
+    place: ModuleContainer,
     mode: Mode,
     owners: &'r [usize],
     has_commons: bool,
@@ -130,7 +130,7 @@ struct Writer<'r> {
 
 impl Writer<'_> {
     fn module(mut self) -> LinkedModule {
-        let in_library = matches!(self.place, ModuleKind::Library(_));
+        let in_library = matches!(self.place, ModuleContainer::Library(_));
         let compiler = *self.rng.pick(&["gcc", "clang-19"]);
         let cxx = self.number != 0 && self.rng.chance(20);
         let pic = if in_library { "-fPIC" } else { self.mode.compile_flag() };
@@ -161,7 +161,7 @@ impl Writer<'_> {
         if self.owners[name] == self.number {
             return if self.rng.chance(12) { Stance::DefinesWeak } else { Stance::Defines };
         }
-        let in_archive = matches!(self.place, ModuleKind::Archive(_));
+        let in_archive = matches!(self.place, ModuleContainer::Archive(_));
         match self.rng.below(100) {
             0..=9 => Stance::DefinesWeak,
             10..=12 if in_archive => Stance::Defines,

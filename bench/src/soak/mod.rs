@@ -164,7 +164,7 @@ fn soak(
         SoakPrograms::Functions => program::generate(seed),
         SoakPrograms::Pointers => pointers::generate(seed),
     };
-    let wanted = setup::Wanted { linkers: &tools.linkers, traced: options.trace, bitcode: options.lto };
+    let wanted = setup::RecipeRequest { linkers: &tools.linkers, traced: options.trace, bitcode: options.lto };
     // Of gcc there is no bitcode.
     let wants_bitcode = |c: Compiler| !options.lto || c == Compiler::Clang;
     let takes_turn = |c: Compiler| !options.one_compiler || c == Compiler::in_turn(seed);

@@ -184,7 +184,7 @@ fn unit_flags(rng: &mut Rng, compiler: Compiler, unit: &Unit) -> Vec<String> {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Wanted<'l> {
+pub(crate) struct RecipeRequest<'l> {
     /// To choose from, by their short names.
     pub(crate) linkers: &'l [String],
     /// What is traced is not folded: a trace tells functions by their addresses.
@@ -228,8 +228,8 @@ impl Lto {
 }
 
 /// Draw the recipe for `program` of `seed`, mostly by `compiler`.
-pub(crate) fn draw(seed: u64, program: &SoakProgram, compiler: Compiler, wanted: Wanted<'_>) -> Recipe {
-    let Wanted { linkers, traced, bitcode } = wanted;
+pub(crate) fn draw(seed: u64, program: &SoakProgram, compiler: Compiler, wanted: RecipeRequest<'_>) -> Recipe {
+    let RecipeRequest { linkers, traced, bitcode } = wanted;
     let mut lto = bitcode.then(|| Lto::new(seed));
     let mut rng = Rng::new(seed, 1 + compiler as u64);
     let cplus = program.units.iter().any(|u| u.cplus);

@@ -22,8 +22,8 @@ const CONSTRAINTS: &[u8] = b"~{dirflag},~{fpsr},~{flags}";
 pub fn assembly(name: &[u8]) -> String {
     // What it marks is no part of the name (LLVM, `GlobalValue::dropLLVMManglingEscape`).
     let name = name.strip_prefix(&[1]).unwrap_or(name);
-    // As emit::stub has it: place, size, name.
-    let table = String::from_utf8_lossy(super::super::stub::TABLE);
+    // As emit::stub_table has it: place, size, name.
+    let table = String::from_utf8_lossy(super::super::stub_table::TABLE);
     let entry = [name, &[0]].concat();
     format!("9: ud2\n.pushsection {table},\"\",@progbits\n.quad 9b\n.long 2\n{}\n.popsection", bytes(&entry))
 }

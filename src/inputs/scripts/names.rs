@@ -10,11 +10,11 @@ use super::super::glob::Glob;
 use super::facts::{Pattern, ScriptFacts};
 use crate::config::Dialect;
 
-/// What an undecided name is taken for: exported, or not.
+/// What a pattern that can't be evaluated is assumed to do.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum UndecidedName {
-    Matches,
-    DoesNot,
+enum UnevaluatedPattern {
+    AssumeMatch,
+    AssumeNoMatch,
 }
 
 /// Patterns by rank: exact names before globs, and `*` last.
@@ -29,7 +29,7 @@ struct Set {
 
 impl Set {
     /// Compile `patterns`. GNU ld and gold take a quoted one for a name; the others ignore the quotes.
-    fn new(patterns: &[Pattern], dialect: Dialect, doubt: UndecidedName) -> Self {
+    fn new(patterns: &[Pattern], dialect: Dialect, unevaluated: UnevaluatedPattern) -> Self {
         let mut set = Set::default();
         for pattern in patterns {
             let glob = Glob::new(&pattern.text);
@@ -39,8 +39,8 @@ impl Set {
                 continue;
             }
             if pattern.cplusplus {
-                set.mangled |= doubt == UndecidedName::Matches;
-                if doubt == UndecidedName::DoesNot {
+                set.mangled |= unevaluated == UnevaluatedPattern::AssumeMatch;
+                if unevaluated == UnevaluatedPattern::AssumeNoMatch {
                     continue;
                 }
             }
@@ -77,10 +77,10 @@ pub struct NameMatcher {
 impl ScriptFacts {
     /// Compile the version scripts' and dynamic lists' patterns as the linker reads them; `undefined_version` is its option of that name.
     pub fn name_matcher(&self, dialect: Dialect, undefined_version: Option<bool>) -> NameMatcher {
-        let set = |patterns: &[Pattern], doubt| Set::new(patterns, dialect, doubt);
+        let set = |patterns: &[Pattern], unevaluated| Set::new(patterns, dialect, unevaluated);
         let global = self.version_global.as_ref();
         let version = global
-            .map(|g| (set(g, UndecidedName::Matches), set(&self.version_local, UndecidedName::DoesNot)));
+            .map(|g| (set(g, UnevaluatedPattern::AssumeMatch), set(&self.version_local, UnevaluatedPattern::AssumeNoMatch)));
         // lld refuses names of version scripts that are defined nowhere, and mold says so, unless they are told not to; GNU ld and gold
         // refuse global ones if they are told to; wild never looks. mold says so of names of dynamic lists too, and gold of symbols
         // that a list exports and that are hidden.
@@ -100,11 +100,11 @@ impl ScriptFacts {
             let all = global.iter().chain(&self.version_local);
             names.extend(all.filter(|p| !seen.insert(p.text.as_str())).cloned());
         }
-        let demanded = set(&names, UndecidedName::Matches);
+        let demanded = set(&names, UnevaluatedPattern::AssumeMatch);
         let hidden_exports = dialect == Dialect::Gold;
         NameMatcher {
             version,
-            dynamic: set(&self.dynamic_list, UndecidedName::Matches),
+            dynamic: set(&self.dynamic_list, UnevaluatedPattern::AssumeMatch),
             demanded,
             hidden_exports,
         }

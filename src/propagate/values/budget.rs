@@ -1,12 +1,12 @@
-//! The budgets: how many objects a set tells apart, and how much work a link may be.
+//! The budgets: how many objects a set distinguishes, and how much work a link may be.
 //!
 //! A set that points to very many objects says little, and every access through it costs as many steps as it has
 //! elements. Beyond the budget the objects of the set become one (`joined_objects`): what any of them holds, all of them hold. That is sound
 //! (it only adds), keeps what is known of functions, and makes the rest of the work near-linear, as unification does (Steensgaard).
 //!
-//! Work is counted in steps, not in time: an element that was looked at, an edge along which the unknown went. An edge that is added
+//! Work is counted in steps, not in time: an element that was looked at, an edge along which overdefined was propagated. An edge that is added
 //! counts for several, since it stays in memory. Steps
-//! in proportion to the constraints are free. Beyond them a set tells no objects apart; beyond more, all memory that has not
+//! in proportion to the constraints are free. Beyond them a set distinguishes no objects; beyond more, all memory that has not
 //! escaped becomes one object; and should that not be enough, every value becomes unknown and all escapes, which is what
 //! the level `functions` knows. Each only adds. Which sets exceed a budget first depends on the order of work, which is fixed: a link gives the same result
 //! every time. The report counts what was joined and says what was given up.
@@ -14,7 +14,7 @@
 /// How much work a link may cost before something is no longer distinguished.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Budget {
-    /// Objects of memory that a set tells apart.
+    /// The number of objects of memory that a set distinguishes.
     pub(super) objects: usize,
     /// Pairs of a source and a target of a copy for which places are distinguished.
     pub(super) pairs: usize,
@@ -26,7 +26,7 @@ pub(super) struct Budget {
     pub(super) room: usize,
     /// Steps that are free for every link, however small it is.
     pub(super) free: usize,
-    /// Steps for each constraint after which a set tells no objects apart, after which all memory is one, and after which
+    /// Steps for each constraint after which a set distinguishes no objects, after which all memory is one, and after which
     /// everything is unknown.
     pub(super) steps: [usize; 3],
     /// The same, however many constraints there are.

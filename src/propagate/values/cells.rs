@@ -178,7 +178,7 @@ impl ConstraintGraph {
         for node in self.parts(object).into_iter().chain(whole) {
             let id = self.find(node);
             self.mark(id, IS_SHARED);
-            self.leak(id);
+            self.mark_escaping(id);
             self.add_unknown(node, OverdefinedReason::Memory);
         }
     }

@@ -147,7 +147,7 @@ impl ConstraintGraph {
             self.set_unknown(*keep);
         }
         if marks & ESCAPES != 0 {
-            self.leak(*keep);
+            self.mark_escaping(*keep);
         }
     }
 

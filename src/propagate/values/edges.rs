@@ -25,7 +25,7 @@ impl ConstraintGraph {
             return;
         }
         if to == ESCAPED {
-            return self.leak(from);
+            return self.mark_escaping(from);
         }
         if from == ESCAPED {
             return self.add_unknown(to, OverdefinedReason::Memory);
@@ -35,7 +35,7 @@ impl ConstraintGraph {
         }
         if self.has(to, ESCAPES) {
             // What is on its way there escapes, too.
-            self.leak(from);
+            self.mark_escaping(from);
         }
         // What comes to the one escapes, and the other has all that escaped; that the one may be anything will never be news.
         let ends = self.has(from, ESCAPES) && self.has(to, OVERDEFINED);

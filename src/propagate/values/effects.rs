@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use summaries::ValueIdx;
 use summaries::models::{
     Argument, Effect, LinkFields, MemoryIdx, Model, NUMBER_REGISTERS, NumericArguments, PassedArgument,
-    ReturnedValue, Source, StoredAddress,
+    ResultUse, Source, StoredAddress,
 };
 use summaries::registers::{ARGUMENTS, RAX};
 
@@ -34,7 +34,7 @@ impl<'s> Flow<'s> {
 
     /// The address of the memory that the model of a function speaks of.
     pub(super) fn library(&mut self, symbol: SymbolId) -> Element {
-        let memory = (self.world.sources.memory)(symbol);
+        let memory = (self.places.sources.memory)(symbol);
         self.memory_of_library(memory.unwrap_or(("", MemoryIdx::default())))
     }
 
@@ -185,9 +185,9 @@ impl<'s> Flow<'s> {
             }
             Effect::Calls { function, arguments, returned } => {
                 let result = match returned {
-                    ReturnedValue::Dropped => None,
-                    ReturnedValue::Returned => result,
-                    ReturnedValue::Kept => {
+                    ResultUse::Dropped => None,
+                    ResultUse::Returned => result,
+                    ResultUse::Kept => {
                         let object = self.library(symbol).object();
                         Some(self.graph.anywhere(object))
                     }

@@ -3,7 +3,7 @@
 //! Safe because whatever unseen code can reach is the unknown: parameters, what lies above the frame, and what is read at a label. Left
 //! out: memory, which the graph shares by itself.
 
-use summaries::models::{Effect, PassedArgument, ReturnedValue, StoredAddress};
+use summaries::models::{Effect, PassedArgument, ResultUse, StoredAddress};
 use summaries::registers::{self, PASSED};
 
 use super::flow::{FIRST_STACK_PARAMETER, Flow, ObjectKind};
@@ -15,7 +15,7 @@ use crate::propagate::liveness::Witness;
 impl Flow<'_> {
     /// Let the address of an atom escape, wherever in it.
     pub(super) fn escape_atom(&mut self, atom: AtomId) {
-        if self.world.is_dead(atom) {
+        if self.places.is_dead(atom) {
             return;
         }
         self.escaped[atom.index()] = true;
@@ -26,7 +26,7 @@ impl Flow<'_> {
 
     /// Note that unseen code may have the address, and what follows from it for what lies there.
     pub(super) fn escape(&mut self, element: Element) {
-        let atom = match self.meaning.get(element.object() as usize).copied() {
+        let atom = match self.object_kinds.get(element.object() as usize).copied() {
             Some(ObjectKind::Code(atom)) => atom,
             Some(ObjectKind::External(symbol)) => return self.library_escapes(symbol),
             _ => return,
@@ -81,7 +81,7 @@ impl Flow<'_> {
     /// is covered; what the function does with what the library has is not, so that the unknown gets all of that.
     fn library_escapes(&mut self, symbol: SymbolId) {
         self.external_escapes(symbol);
-        let Some(model) = (self.world.sources.models)(symbol) else { return };
+        let Some(model) = (self.places.sources.models)(symbol) else { return };
         let by_arguments = |effect: &Effect| match effect {
             Effect::ReturnsFresh
             | Effect::Returns { .. }
@@ -97,7 +97,7 @@ impl Flow<'_> {
             | Effect::Escapes(_) => true,
             Effect::Stores { what, .. } => !matches!(what, StoredAddress::Library | StoredAddress::Held),
             Effect::Calls { arguments, returned, .. } => {
-                !arguments.contains(&PassedArgument::Library) && *returned != ReturnedValue::Kept
+                !arguments.contains(&PassedArgument::Library) && *returned != ResultUse::Kept
             }
             _ => false,
         };

@@ -65,10 +65,10 @@ pub(super) struct Instance {
 }
 
 pub(super) struct Flow<'s> {
-    pub(super) world: LinkPlaces<'s>,
+    pub(super) places: LinkPlaces<'s>,
     pub(super) graph: ConstraintGraph,
     /// By object: what it stands for in the link.
-    pub(super) meaning: Vec<ObjectKind>,
+    pub(super) object_kinds: Vec<ObjectKind>,
     object_of: Vec<Option<u32>>,
     first_function: Vec<u32>,
     /// Each function as all enter it that have no instance of their own, then those instances.
@@ -110,18 +110,18 @@ pub(super) struct Flow<'s> {
 }
 
 impl<'s> Flow<'s> {
-    pub(super) fn new(world: LinkPlaces<'s>, budget: Budget) -> Self {
+    pub(super) fn new(places: LinkPlaces<'s>, budget: Budget) -> Self {
         let mut functions = Vec::new();
-        for (position, summary) in world.sources.summaries.iter().enumerate() {
+        for (position, summary) in places.sources.summaries.iter().enumerate() {
             functions.extend((0..summary.functions.len()).map(|local| Instance::new(position, local)));
         }
-        let atoms = world.atoms();
+        let atoms = places.atoms();
         Flow {
-            first_function: world.first_functions(),
-            world,
+            first_function: places.first_functions(),
+            places,
             graph: ConstraintGraph::new(budget),
             // Object 0 is none; memory that escaped is one.
-            meaning: vec![ObjectKind::Unknown, ObjectKind::Library],
+            object_kinds: vec![ObjectKind::Unknown, ObjectKind::Library],
             object_of: vec![None; atoms],
             pending_stack_arguments: vec![Vec::new(); functions.len()],
             common: functions.len(),
@@ -149,11 +149,11 @@ impl<'s> Flow<'s> {
 
     /// From the roots to the fixpoint.
     pub(super) fn run(&mut self) {
-        if self.world.sources.unseen_code {
+        if self.places.sources.unseen_code {
             self.share_with_unseen();
         }
         self.find_renamed();
-        let roots = &self.world.sources.index.roots;
+        let roots = &self.places.sources.index.roots;
         for (i, root) in roots.iter().enumerate() {
             self.live(root.atom, Witness::Root(i as u32));
             self.escape_atom(root.atom);
@@ -197,22 +197,22 @@ impl<'s> Flow<'s> {
     /// Whoever reads the bytes of a function, or writes there, must find all of them. Where memory can be made executable, copies of them do
     /// what the function does, with whatever they are given.
     fn touched(&mut self, object: u32) {
-        let Some(ObjectKind::Code(atom)) = self.meaning.get(object as usize).copied() else { return };
+        let Some(ObjectKind::Code(atom)) = self.object_kinds.get(object as usize).copied() else { return };
         let mention = self.mention[atom.index()];
         self.live(atom, mention.map_or(Witness::Escaped { mention }, Witness::Edge));
-        if !self.world.process.executes_data {
+        if !self.places.process.executes_data {
             return;
         }
         self.escape_atom(atom);
-        let (position, local, summary) = self.world.locate(atom);
+        let (position, local, summary) = self.places.locate(atom);
         for r in summary.references_of(local) {
-            let place = self.world.place(position, r.target, r.addend);
+            let place = self.places.place(position, r.target, r.addend);
             self.hold(ESCAPED, place);
         }
     }
 
     pub(super) fn live(&mut self, atom: AtomId, witness: Witness) {
-        if self.world.is_dead(atom) {
+        if self.places.is_dead(atom) {
             return;
         }
         let slot = &mut self.witness[atom.index()];
@@ -223,17 +223,17 @@ impl<'s> Flow<'s> {
     }
 
     fn visit(&mut self, atom: AtomId) {
-        let index = self.world.sources.index;
+        let index = self.places.sources.index;
         let (first, edges) = index.edges_of(atom);
         let alloc = index.alloc[atom.index()];
         for (number, edge) in (first..).zip(edges) {
             // As in `liveness`: what is not loaded keeps only the metadata that follows it.
             let follows = alloc || matches!(edge.kind, EdgeKind::LinkOrder | EdgeKind::Group);
-            if !follows || self.world.is_dead(edge.target) {
+            if !follows || self.places.is_dead(edge.target) {
                 continue;
             }
             match edge.effect {
-                EdgeEffect::AddressTaken => self.mentioned(edge.target, number),
+                EdgeEffect::AddressTaken => self.address_taken(edge.target, number),
                 EdgeEffect::Keep => self.live(edge.target, Witness::Edge(number)),
                 EdgeEffect::Escape => {
                     self.live(edge.target, Witness::Edge(number));
@@ -241,7 +241,7 @@ impl<'s> Flow<'s> {
                 }
             }
         }
-        let has = |flag| self.world.atom(atom).is_some_and(|a| a.has(flag));
+        let has = |flag| self.places.atom(atom).is_some_and(|a| a.has(flag));
         let (takes_registers, runs_unseen) = (has(atom_flags::TAKES_REGISTERS), has(atom_flags::RUNS_UNSEEN));
         if takes_registers {
             self.pass_unusual();
@@ -252,9 +252,9 @@ impl<'s> Flow<'s> {
         if let Some(function) = self.function_of(atom) {
             self.activate(function, atom);
             self.activate_made();
-        } else if self.world.content(atom) == Content::Data {
+        } else if self.places.content(atom) == Content::Data {
             self.contents(atom);
-            if self.world.process.scans_data {
+            if self.places.process.scans_data {
                 self.escape_atom(atom);
             }
         } else if alloc {
@@ -264,37 +264,37 @@ impl<'s> Flow<'s> {
 
     /// What is not followed may do with functions and variables of libraries whatever it likes.
     fn externals_escape(&mut self, atom: AtomId) {
-        let (position, local, summary) = self.world.locate(atom);
+        let (position, local, summary) = self.places.locate(atom);
         for r in summary.references_of(local).iter().filter(|r| r.kind != ReferenceKind::Unwind) {
-            if let place @ (ResolvedPlace::External(_), _) = self.world.place(position, r.target, 0) {
+            if let place @ (ResolvedPlace::External(_), _) = self.places.place(position, r.target, 0) {
                 self.hold(ESCAPED, place);
             }
         }
     }
 
-    /// A live atom has the address of a function.
-    fn mentioned(&mut self, atom: AtomId, edge: u32) {
+    /// A live atom has the address of a function: it becomes a stub unless it is called, or lives if it can be none.
+    fn address_taken(&mut self, atom: AtomId, edge: u32) {
         if self.mention[atom.index()].is_some() {
             return;
         }
         self.mention[atom.index()] = Some(edge);
-        if !(self.world.sources.can_stub)(atom) {
+        if !(self.places.sources.can_stub)(atom) {
             return self.live(atom, Witness::Edge(edge));
         }
         // A stub still defines its symbols, so the definitions that prevail over them stay.
-        let (first, edges) = self.world.sources.index.edges_of(atom);
+        let (first, edges) = self.places.sources.index.edges_of(atom);
         for (number, edge) in (first..).zip(edges).filter(|(_, e)| e.kind == EdgeKind::SameName) {
             self.live(edge.target, Witness::Edge(number));
         }
     }
 
     pub(super) fn function_of(&self, atom: AtomId) -> Option<u32> {
-        self.world.function_of(atom).map(|(position, local)| self.first_function[position] + local as u32)
+        self.places.function_of(atom).map(|(position, local)| self.first_function[position] + local as u32)
     }
 
     pub(super) fn summary(&self, function: u32) -> &'s FunctionSummary {
         let instance = self.functions[function as usize];
-        &self.world.sources.summaries[instance.position].functions[instance.local]
+        &self.places.sources.summaries[instance.position].functions[instance.local]
     }
 
     /// The node of a value of a function.
@@ -319,8 +319,8 @@ impl<'s> Flow<'s> {
         self.functions[function as usize].frame
     }
 
-    pub(super) fn object(&mut self, kind: MemoryClass, start: i64, end: i64, meaning: ObjectKind) -> u32 {
-        self.meaning.push(meaning);
+    pub(super) fn object(&mut self, kind: MemoryClass, start: i64, end: i64, object_kinds: ObjectKind) -> u32 {
+        self.object_kinds.push(object_kinds);
         self.graph.object(kind, start, end)
     }
 
@@ -330,8 +330,8 @@ impl<'s> Flow<'s> {
             return object;
         }
         // Each atom of code is an object, and each section of data.
-        let of_section = self.world.region(atom).filter(|_| self.world.content(atom) != Content::Code);
-        let of_atom = || self.world.atom(atom).map(|a| (a.offset, a.offset.saturating_add(a.size)));
+        let of_section = self.places.region(atom).filter(|_| self.places.content(atom) != Content::Code);
+        let of_atom = || self.places.atom(atom).map(|a| (a.offset, a.offset.saturating_add(a.size)));
         let (start, end) = of_section.map(|(_, r)| (r.start, r.end)).or_else(of_atom).unwrap_or((0, 0));
         let (start, end) = (start as i64, end.min(i64::MAX as u64) as i64);
         let object = match of_section {
@@ -346,14 +346,14 @@ impl<'s> Flow<'s> {
     /// Bytes of a function are no addresses that anybody reads, unless somebody writes some there.
     /// What else is among code may be a table, or a variable.
     fn kind_of_code(&self, atom: AtomId) -> MemoryClass {
-        let is_written = self.world.process.writes_constants
-            || self.world.atom(atom).is_none_or(|a| a.has(atom_flags::WRITE));
+        let is_written = self.places.process.writes_constants
+            || self.places.atom(atom).is_none_or(|a| a.has(atom_flags::WRITE));
         if self.function_of(atom).is_some() && !is_written { MemoryClass::Opaque } else { MemoryClass::Raw }
     }
 
     /// The address of a place in an atom; `None` if nothing follows from it.
     pub(super) fn address(&mut self, atom: AtomId, offset: Option<i64>) -> Option<Element> {
-        let object = match self.world.content(atom) {
+        let object = match self.places.content(atom) {
             Content::Code | Content::Data => self.object_of(atom),
             Content::Constant => return None,
             Content::Unfollowed => return Some(OverdefinedReason::Outside.element()),
@@ -373,8 +373,8 @@ impl<'s> Flow<'s> {
                 }
             }
             ResolvedPlace::External(symbol) => {
-                let is_function = (self.world.sources.models)(symbol).is_some();
-                let memory = (self.world.sources.memory)(symbol).filter(|_| !is_function);
+                let is_function = (self.places.sources.models)(symbol).is_some();
+                let memory = (self.places.sources.memory)(symbol).filter(|_| !is_function);
                 let element = match memory {
                     Some(memory) => self.memory_of_library(memory),
                     None => self.external(symbol),
@@ -406,7 +406,7 @@ impl<'s> Flow<'s> {
             Some(object) => *object,
             None => {
                 // What has a model is a function: nothing is read from it or written to it.
-                let kind = match (self.world.sources.models)(symbol) {
+                let kind = match (self.places.sources.models)(symbol) {
                     Some(_) => MemoryClass::Opaque,
                     None => {
                         self.share_with_unseen();
@@ -424,10 +424,10 @@ impl<'s> Flow<'s> {
     /// What a data atom holds from the beginning; if it isn't followed, it was reached through an edge that lets it escape.
     fn contents(&mut self, atom: AtomId) {
         let object = self.object_of(atom);
-        let (position, local, summary) = self.world.locate(atom);
+        let (position, local, summary) = self.places.locate(atom);
         for r in summary.references_of(local) {
             let place = match r.kind {
-                ReferenceKind::Data => self.world.place(position, r.target, r.addend),
+                ReferenceKind::Data => self.places.place(position, r.target, r.addend),
                 _ => (ResolvedPlace::Unknown, false),
             };
             let start = (r.offset.min(i64::MAX as u64 / 2) as i64).div_euclid(CELL) * CELL;
@@ -449,7 +449,7 @@ impl<'s> Flow<'s> {
         let summary = self.summary(function);
         let position = self.functions[function as usize].position;
         for part in std::iter::once(&summary.atom).chain(&summary.parts) {
-            let part = self.world.global(position, *part);
+            let part = self.places.global(position, *part);
             self.live(part, Witness::Part(by));
         }
         let first = self.value(function, ValueIdx(0));
@@ -470,13 +470,13 @@ impl<'s> Flow<'s> {
         match *constraint {
             Constraint::Address { to, target, offset } => {
                 let position = self.functions[function as usize].position;
-                let place = self.world.place(position, target, offset);
+                let place = self.places.place(position, target, offset);
                 let to = node(to);
                 self.takes(position, target, place, by);
                 self.hold(to, place);
                 if let ResolvedPlace::Atom(atom, offset) = place.0
-                    && self.world.content(atom) == Content::Code
-                    && !self.world.is_entry(atom, offset)
+                    && self.places.content(atom) == Content::Code
+                    && !self.places.is_entry(atom, offset)
                 {
                     // A stub has an address for the entry alone.
                     self.live(atom, Witness::Label(by));
@@ -518,12 +518,12 @@ impl<'s> Flow<'s> {
 
     /// The code atoms that are mentioned and don't live.
     pub(super) fn is_stub(&self, atom: AtomId) -> bool {
-        let code = self.world.atom(atom).is_some_and(|a| a.kind == AtomKind::Code);
+        let code = self.places.atom(atom).is_some_and(|a| a.kind == AtomKind::Code);
         code && self.witness[atom.index()].is_none() && self.mention[atom.index()].is_some()
     }
 
     /// The global id of an atom of the module of a function.
     pub(super) fn atom_of(&self, function: u32, atom: AtomIdx) -> AtomId {
-        self.world.global(self.functions[function as usize].position, atom)
+        self.places.global(self.functions[function as usize].position, atom)
     }
 }

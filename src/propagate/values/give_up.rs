@@ -45,7 +45,7 @@ impl ConstraintGraph {
         self.given_up = GivenUp::Values;
         for id in 0..self.nodes.len() as NodeId {
             if self.find(id) == id {
-                self.leak(id);
+                self.mark_escaping(id);
                 self.set_unknown(id);
             }
         }

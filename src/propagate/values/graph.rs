@@ -96,7 +96,7 @@ pub(super) enum NodeEscape {
 
 /// Where the address of an object was when it escaped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum LeakedBy {
+pub(super) enum EscapedThrough {
     Node(NodeId),
     /// It is among the contents of an object that had escaped before.
     Contents(u32),
@@ -321,9 +321,9 @@ pub(super) struct ConstraintGraph {
     /// Nodes that may be anything by themselves, for explanations.
     pub(super) seeds: Vec<(NodeId, OverdefinedReason)>,
     /// Nodes all of which escapes by itself, for explanations.
-    pub(super) leaks: Vec<(NodeId, NodeEscape)>,
+    pub(super) escapes: Vec<(NodeId, NodeEscape)>,
     /// By object, for explanations: the node that held its address when that escaped.
-    pub(super) leaked_by: FxHashMap<u32, LeakedBy>,
+    pub(super) escaped_through: FxHashMap<u32, EscapedThrough>,
     /// For explanations: the object that has escaped and whose contents are being said.
     pub(super) filled: Option<u32>,
 }
@@ -354,8 +354,8 @@ impl ConstraintGraph {
             suppressed: Vec::new(),
             constraints: 0,
             seeds: Vec::new(),
-            leaks: Vec::new(),
-            leaked_by: FxHashMap::default(),
+            escapes: Vec::new(),
+            escaped_through: FxHashMap::default(),
             filled: None,
         };
         let escaped = graph.node();
@@ -479,12 +479,12 @@ impl ConstraintGraph {
 
     /// All that `node` holds escapes, for a reason of its own.
     pub(super) fn let_escape(&mut self, node: NodeId, reason: EscapeReason) {
-        self.leak_by(node, NodeEscape::By(reason));
+        self.add_escape(node, NodeEscape::By(reason));
     }
 
-    pub(super) fn leak_by(&mut self, node: NodeId, leak: NodeEscape) {
+    pub(super) fn add_escape(&mut self, node: NodeId, escape: NodeEscape) {
         if self.explain {
-            self.leaks.push((node, leak));
+            self.escapes.push((node, escape));
         }
         self.assign(node, ESCAPED);
     }

@@ -80,12 +80,12 @@ impl Flow<'_> {
 
     fn allocates(&mut self, function: u32, call: &CallSite, depth: usize) -> bool {
         let Callee::Direct { target, offset } = call.callee else { return false };
-        match self.world.place(self.functions[function as usize].position, target, offset) {
+        match self.places.place(self.functions[function as usize].position, target, offset) {
             (ResolvedPlace::External(symbol), _) => {
-                let model = (self.world.sources.models)(symbol);
+                let model = (self.places.sources.models)(symbol);
                 model.is_some_and(|m| m.effects.contains(&Effect::ReturnsFresh))
             }
-            (ResolvedPlace::Atom(atom, offset), false) if depth > 0 && self.world.is_entry(atom, offset) => {
+            (ResolvedPlace::Atom(atom, offset), false) if depth > 0 && self.places.is_entry(atom, offset) => {
                 self.function_of(atom).is_some_and(|callee| self.returns_fresh(callee, depth - 1))
             }
             _ => false,

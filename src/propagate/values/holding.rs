@@ -5,7 +5,7 @@
 //! Left out: what follows from a set, see `solve`.
 
 use super::graph::{
-    ConstraintGraph, END, ESCAPED, ESCAPES, Event, LeakedBy, MemoryClass, NodeId, OVERDEFINED,
+    ConstraintGraph, END, ESCAPED, ESCAPES, Event, EscapedThrough, MemoryClass, NodeId, OVERDEFINED,
     OverdefinedReason, QUEUED, SHARED,
 };
 use super::points_to::PointsToSet;
@@ -102,7 +102,7 @@ impl ConstraintGraph {
     /// budget of objects, since the node is brought within the budget before it propagates anything.
     pub(super) fn receive(&mut self, id: NodeId) -> Option<SetId> {
         let new = self.expected(id);
-        let is_over = self.told_apart(new) > self.budget.objects;
+        let is_over = self.distinguished_objects(new) > self.budget.objects;
         let held = self.held(id)?;
         if new != held.set && is_over {
             self.over_budget.push(id);
@@ -116,18 +116,18 @@ impl ConstraintGraph {
         (is_new || again && !new.is_empty()).then_some(new)
     }
 
-    /// How many objects of memory a set tells apart; of a small set the number of elements, which is no less.
-    fn told_apart(&mut self, set: SetId) -> usize {
+    /// How many objects of memory a set distinguishes; of a small set the number of elements, which is no less.
+    fn distinguished_objects(&mut self, set: SetId) -> usize {
         let count = self.sets.elements(set).len();
         if count <= self.budget.objects {
             return count;
         }
-        if let Some(known) = self.sets.facts(set).told_apart {
+        if let Some(known) = self.sets.facts(set).distinguished_objects {
             return known as usize;
         }
         let objects = self.memory_in(set);
         self.work.steps += count;
-        self.sets.facts(set).told_apart = Some(objects.len() as u32);
+        self.sets.facts(set).distinguished_objects = Some(objects.len() as u32);
         objects.len()
     }
 
@@ -178,7 +178,7 @@ impl ConstraintGraph {
     }
 
     /// Let all that a representative holds escape.
-    pub(super) fn leak(&mut self, id: NodeId) {
+    pub(super) fn mark_escaping(&mut self, id: NodeId) {
         if !self.mark(id, ESCAPES) {
             return;
         }
@@ -210,7 +210,7 @@ impl ConstraintGraph {
         self.epoch += 1;
         if self.explain {
             let filled = self.filled.filter(|_| by == ESCAPED);
-            self.leaked_by.insert(object, filled.map_or(LeakedBy::Node(by), LeakedBy::Contents));
+            self.escaped_through.insert(object, filled.map_or(EscapedThrough::Node(by), EscapedThrough::Contents));
         }
         if matches!(of.kind, MemoryClass::Memory | MemoryClass::Owned) {
             self.same[object as usize] = SHARED;

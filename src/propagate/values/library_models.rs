@@ -16,7 +16,7 @@ use crate::ids::SymbolId;
 impl<'s> Flow<'s> {
     /// A site calls an object in memory.
     pub(super) fn call_data(&mut self, site: u32, object: u32) {
-        if self.world.process.executes_data {
+        if self.places.process.executes_data {
             let element = self.graph.element(object, None);
             self.graph.add(ESCAPED, element);
         }

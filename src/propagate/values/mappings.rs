@@ -24,7 +24,7 @@ pub struct FixedMapping {
 
 impl Flow<'_> {
     fn is_mapping(&self, symbol: SymbolId) -> bool {
-        summaries::maps_memory(self.world.sources.resolution.symbols[symbol].name)
+        summaries::maps_memory(self.places.sources.resolution.symbols[symbol].name)
     }
 
     fn finds_fixed_mapping(&mut self, symbol: SymbolId, by: Option<AtomId>) {
@@ -33,14 +33,14 @@ impl Flow<'_> {
 
     /// By `--wrap` and `--defsym` modules know such a function by names that say nothing to the front ends.
     pub(super) fn find_renamed(&mut self) {
-        let config = self.world.sources.config;
+        let config = self.places.sources.config;
         let words = |text: &str| {
             let split = text.split(|c: char| !c.is_ascii_alphanumeric() && !"_$.@".contains(c));
             split.into_iter().any(|word| summaries::maps_memory(word.as_bytes()))
         };
         let renamed = config.wrap.iter().any(|w| words(w))
             || config.defsym.iter().any(|defsym| words(&defsym.expression));
-        let symbols = &self.world.sources.resolution.symbols;
+        let symbols = &self.places.sources.resolution.symbols;
         if renamed
             && let Some((symbol, _)) = symbols.enumerated().find(|(_, s)| summaries::maps_memory(s.name))
         {
@@ -57,8 +57,8 @@ impl Flow<'_> {
         by: AtomId,
     ) {
         let Target::Symbol(symbol) = target else { return };
-        let module = self.world.sources.index.modules[position].module;
-        let Some(symbol) = self.world.sources.resolution.symbol_id(module, symbol) else { return };
+        let module = self.places.sources.index.modules[position].module;
+        let Some(symbol) = self.places.sources.resolution.symbol_id(module, symbol) else { return };
         if self.is_mapping(symbol) {
             self.taken_mapping = Some(FixedMapping { symbol, by: Some(by) });
             if !matches!(place, (ResolvedPlace::External(_), false)) {

@@ -143,7 +143,7 @@ fn flow_within(sources: FlowInputs<'_>, explain: bool, budget: budget::Budget) -
     if let fixed_mapping @ Some(_) = flow.fixed_mapping() {
         return ValueFlow { fixed_mapping, ..ValueFlow::default() };
     }
-    let atoms = (0..flow.world.atoms()).map(AtomId::new);
+    let atoms = (0..flow.places.atoms()).map(AtomId::new);
     let stub: Vec<bool> = atoms.map(|a| flow.is_stub(a)).collect();
     let (sites, statistics) = match explain {
         true => {
@@ -222,8 +222,8 @@ fn calls(flow: &flow::Flow<'_>, stubs: &[bool]) -> (Vec<CallTargets>, Statistics
     }
     sites.sort_by_key(|s| (s.caller, s.section, s.offset));
     let code = || {
-        let atoms = (0..flow.world.atoms()).map(AtomId::new);
-        atoms.filter(|a| flow.world.content(*a) == places::Content::Code)
+        let atoms = (0..flow.places.atoms()).map(AtomId::new);
+        atoms.filter(|a| flow.places.content(*a) == places::Content::Code)
     };
     statistics.stubs = stubs.iter().filter(|s| **s).count();
     statistics.called = called.iter().filter(|c| **c).count();

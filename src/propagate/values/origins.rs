@@ -77,8 +77,8 @@ fn owners(flow: &Flow<'_>) -> Vec<(NodeId, AtomId)> {
         let Some(first) = function.values else { continue };
         owners.push((first, flow.atom_of(i as u32, flow.summary(i as u32).atom)));
     }
-    for (object, meaning) in flow.graph.objects.iter().zip(&flow.meaning) {
-        let atom = match meaning {
+    for (object, kind) in flow.graph.objects.iter().zip(&flow.object_kinds) {
+        let atom = match kind {
             ObjectKind::Code(atom) | ObjectKind::Data(atom) => *atom,
             ObjectKind::Frame(function) => flow.atom_of(*function, flow.summary(*function).atom),
             ObjectKind::Heap(site) => match flow.sites.get(*site as usize) {

@@ -1,4 +1,4 @@
-//! The closed-world assumption at its border: what may happen in the process besides what followed code does.
+//! The closed-places assumption at its border: what may happen in the process besides what followed code does.
 //!
 //! Told of the link as a whole: by its options, by the sections that the linker joins, by what live code refers to. Safe because each of
 //! these only takes something for granted no longer. Left out: what a library does to memory that it is not given, or asks of the

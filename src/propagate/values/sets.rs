@@ -19,7 +19,7 @@ pub(super) struct Element(u64);
 /// The object that stands for whatever escaped; its "offset" is a [`OverdefinedReason`](super::graph::OverdefinedReason).
 pub(super) const UNKNOWN_OBJECT: u32 = 0;
 
-/// How many offsets of one object a set tells apart.
+/// How many offsets of one object a set distinguishes.
 pub(super) const MAX_OFFSETS: usize = 16;
 
 impl Element {
@@ -70,8 +70,8 @@ pub(super) struct SetFacts {
     pub(super) unescaped: (u32, SetId),
     /// Every object of the set has escaped, so that nothing is left to tell.
     pub(super) escaped: bool,
-    /// How many objects of memory it tells apart.
-    pub(super) told_apart: Option<u32>,
+    /// How many objects of memory it distinguishes.
+    pub(super) distinguished_objects: Option<u32>,
     /// The addresses of code in it.
     pub(super) code: Option<SetId>,
 }

@@ -34,12 +34,12 @@ impl<'s> Flow<'s> {
         };
         self.graph.constraints += 1;
         let place = match call.callee {
-            Callee::Direct { target, offset } => Some(self.world.place(position, target, offset)),
+            Callee::Direct { target, offset } => Some(self.places.place(position, target, offset)),
             Callee::Indirect(_) => None,
         };
         if let Some((ResolvedPlace::Atom(atom, offset), false)) = place
             && let Some(callee) = self.function_of(atom)
-            && self.world.is_entry(atom, offset)
+            && self.places.is_entry(atom, offset)
         {
             // Most calls: nothing more will be known of it.
             self.called[atom.index()] = true;
@@ -67,7 +67,7 @@ impl<'s> Flow<'s> {
         }
         match place {
             ResolvedPlace::Atom(atom, offset) => match self.address(atom, Some(offset)) {
-                Some(element) if matches!(self.meaning_of(element), ObjectKind::Code(_)) => {
+                Some(element) if matches!(self.kind_of_element(element), ObjectKind::Code(_)) => {
                     self.called(site, element);
                 }
                 // Code in a section of data.
@@ -86,12 +86,12 @@ impl<'s> Flow<'s> {
         }
     }
 
-    fn meaning_of(&self, element: Element) -> ObjectKind {
-        self.meaning_of_object(element.object())
+    fn kind_of_element(&self, element: Element) -> ObjectKind {
+        self.kind_of_object(element.object())
     }
 
-    fn meaning_of_object(&self, object: u32) -> ObjectKind {
-        self.meaning.get(object as usize).copied().unwrap_or(ObjectKind::Unknown)
+    fn kind_of_object(&self, object: u32) -> ObjectKind {
+        self.object_kinds.get(object as usize).copied().unwrap_or(ObjectKind::Unknown)
     }
 
     /// The site calls what `element` is the address of.
@@ -103,7 +103,7 @@ impl<'s> Flow<'s> {
             self.sites[site as usize].causes.extend(OverdefinedReason::of(element));
             return self.call_unknown(site);
         }
-        match self.meaning_of(element) {
+        match self.kind_of_element(element) {
             ObjectKind::Code(atom) => {
                 let offset = self.graph.offset(element);
                 self.call_code(site, atom, offset);
@@ -111,7 +111,7 @@ impl<'s> Flow<'s> {
             ObjectKind::External(symbol) => {
                 self.sites[site as usize].externals.insert(symbol);
                 self.calls_external(site, symbol);
-                match (self.world.sources.models)(symbol) {
+                match (self.places.sources.models)(symbol) {
                     Some(model) => self.apply_model(site, symbol, model),
                     None => self.call_unknown(site),
                 }
@@ -132,7 +132,7 @@ impl<'s> Flow<'s> {
             self.pass_all(site);
             return self.call_unknown(site);
         };
-        let entry = offset.is_some_and(|o| self.world.is_entry(atom, o));
+        let entry = offset.is_some_and(|o| self.places.is_entry(atom, o));
         let this = &self.sites[site as usize];
         // A jump to a place of its own function is no call, and what it does the front end has seen.
         let stays = this.jump && this.function == function;
@@ -231,7 +231,7 @@ impl<'s> Flow<'s> {
 
     /// Somebody looks at what callers pass on the stack: so far nothing of it was said.
     pub(super) fn asked(&mut self, object: u32) {
-        if let ObjectKind::Frame(function) = self.meaning_of_object(object) {
+        if let ObjectKind::Frame(function) = self.kind_of_object(object) {
             let given = std::mem::take(&mut self.pending_stack_arguments[function as usize]);
             given.into_iter().for_each(|given| self.give(given, object));
         }

@@ -253,7 +253,7 @@ impl ConstraintGraph {
         let object = element.object();
         self.touch(object);
         match self.objects[object as usize].kind {
-            MemoryClass::Foreign if into != SHARED => self.leak_by(from, NodeEscape::Into(into)),
+            MemoryClass::Foreign if into != SHARED => self.add_escape(from, NodeEscape::Into(into)),
             MemoryClass::Foreign | MemoryClass::Raw => self.let_escape(from, EscapeReason::Stored),
             MemoryClass::Opaque => {}
             MemoryClass::Memory | MemoryClass::Owned => {

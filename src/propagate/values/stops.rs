@@ -9,19 +9,19 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::flow::{Flow, ObjectKind};
 use super::graph::{
-    ComplexConstraint, ConstraintGraph, ESCAPED, EscapeReason, LeakedBy, NodeEscape, NodeId, SHARED,
+    ComplexConstraint, ConstraintGraph, ESCAPED, EscapeReason, EscapedThrough, NodeEscape, NodeId, SHARED,
 };
 use crate::ids::AtomId;
 
 /// For each code atom whose address escaped, in order: why.
 pub(super) fn stops(flow: &Flow<'_>) -> Vec<(AtomId, EscapeReason)> {
-    let leaks = NearestEscapes::new(&flow.graph);
+    let escapes = NearestEscapes::new(&flow.graph);
     let mut stops: Vec<(AtomId, EscapeReason)> = Vec::new();
-    for (object, kind) in (0..).zip(&flow.meaning) {
+    for (object, kind) in (0..).zip(&flow.object_kinds) {
         if let ObjectKind::Code(atom) = *kind
             && flow.escaped[atom.0 as usize]
         {
-            stops.push((atom, leaks.of(&flow.graph, object)));
+            stops.push((atom, escapes.of(&flow.graph, object)));
         }
     }
     stops.sort_unstable();
@@ -29,7 +29,7 @@ pub(super) fn stops(flow: &Flow<'_>) -> Vec<(AtomId, EscapeReason)> {
 }
 
 struct NearestEscapes {
-    /// By node, for representatives: the nearest leak, as an index in the graph's list.
+    /// By node, for representatives: the nearest escape, as an index in the graph's list.
     nearest: Vec<Option<u32>>,
     /// By representative of a cell of memory that escaped: the object.
     cells: FxHashMap<NodeId, u32>,
@@ -55,15 +55,15 @@ impl NearestEscapes {
         sources.sort_unstable();
         let mut nearest: Vec<Option<u32>> = vec![None; graph.nodes.len()];
         let mut work: VecDeque<(NodeId, u32)> = VecDeque::new();
-        work.extend((0..).zip(&graph.leaks).map(|(number, leak)| (graph.find(leak.0), number)));
-        while let Some((node, leak)) = work.pop_front() {
+        work.extend((0..).zip(&graph.escapes).map(|(number, escape)| (graph.find(escape.0), number)));
+        while let Some((node, escape)) = work.pop_front() {
             if nearest[node as usize].is_some() {
                 continue;
             }
-            nearest[node as usize] = Some(leak);
+            nearest[node as usize] = Some(escape);
             let first = sources.partition_point(|s| s.0 < node);
             let own = sources.iter().skip(first).take_while(|s| s.0 == node);
-            work.extend(own.map(|s| (s.1, leak)));
+            work.extend(own.map(|s| (s.1, escape)));
         }
         let mut cells = FxHashMap::default();
         for (number, object) in (0..).zip(&graph.objects).filter(|(_, object)| object.escaped) {
@@ -80,20 +80,20 @@ impl NearestEscapes {
     fn of(&self, graph: &ConstraintGraph, mut object: u32) -> EscapeReason {
         let mut seen = FxHashSet::default();
         while seen.insert(object) {
-            let by = match graph.leaked_by.get(&object) {
-                Some(LeakedBy::Contents(of)) => {
+            let by = match graph.escaped_through.get(&object) {
+                Some(EscapedThrough::Contents(of)) => {
                     object = *of;
                     continue;
                 }
-                Some(LeakedBy::Node(node)) => graph.find(*node),
+                Some(EscapedThrough::Node(node)) => graph.find(*node),
                 None => break,
             };
             if by == ESCAPED {
                 return EscapeReason::Unfollowed;
             }
-            let leak = self.nearest.get(by as usize).copied().flatten();
-            let leak = leak.and_then(|number| graph.leaks.get(number as usize)).map(|leak| leak.1);
-            match (leak, self.cells.get(&by)) {
+            let escape = self.nearest.get(by as usize).copied().flatten();
+            let escape = escape.and_then(|number| graph.escapes.get(number as usize)).map(|escape| escape.1);
+            match (escape, self.cells.get(&by)) {
                 (Some(NodeEscape::By(reason)), _) => return reason,
                 (Some(NodeEscape::Into(into)), _) if into != SHARED => object = into,
                 (_, Some(memory)) if *memory != SHARED => object = *memory,

@@ -10,7 +10,7 @@ mod random;
 mod stack;
 mod stops;
 
-use summaries::models::{Effect, MemoryIdx, Model, PassedArgument, ReturnedValue, Source};
+use summaries::models::{Effect, MemoryIdx, Model, PassedArgument, ResultUse, Source};
 use summaries::{AtomKind, Definition, ModuleSummary, Target};
 
 use super::*;
@@ -229,7 +229,7 @@ fn models_of_library_functions() {
     let sort = Effect::Calls {
         function: Source::Argument(3),
         arguments: [PassedArgument::Within(0), PassedArgument::Within(0), PassedArgument::Nothing],
-        returned: ReturnedValue::Dropped,
+        returned: ResultUse::Dropped,
     };
     let model = |effect| Model { effects: vec![effect], ..Model::default() };
     let models = [
@@ -282,7 +282,7 @@ fn memory_that_a_library_owns() {
         Effect::Calls {
             function: Source::Argument(1),
             arguments: [PassedArgument::Library; 3],
-            returned: ReturnedValue::Kept,
+            returned: ResultUse::Kept,
         },
     ];
     let models = [

@@ -4,7 +4,7 @@
 //! understood is an error of the table, found when the tables are read: there is no word that is skipped.
 
 use super::{
-    Argument, Effect, LinkFields, NumericArguments, PassedArgument, ReturnedValue, Source, StoredAddress,
+    Argument, Effect, LinkFields, NumericArguments, PassedArgument, ResultUse, Source, StoredAddress,
 };
 use crate::registers::ARGUMENTS;
 
@@ -128,10 +128,10 @@ pub(super) fn effect(words: &str) -> Option<Effect> {
         ("reads", what) => Effect::ReadsIn(source(what)?),
         ("calls", rest) => {
             let (rest, returned) = match rest.rsplit_once(" and ") {
-                Some((rest, "returns it")) => (rest, ReturnedValue::Returned),
-                Some((rest, "keeps it")) => (rest, ReturnedValue::Kept),
+                Some((rest, "returns it")) => (rest, ResultUse::Returned),
+                Some((rest, "keeps it")) => (rest, ResultUse::Kept),
                 Some(_) => return None,
-                None => (rest, ReturnedValue::Dropped),
+                None => (rest, ResultUse::Dropped),
             };
             let (function, passed) = rest.split_once(" with").unwrap_or((rest, ""));
             let mut arguments = [PassedArgument::Nothing; 3];

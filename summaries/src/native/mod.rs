@@ -48,29 +48,29 @@ pub fn extract_at(bytes: &[u8], granularity: Granularity) -> ModuleSummary {
 }
 
 /// [`extract_at`], with what runs the pieces of a large object.
-pub fn extract_by(bytes: &[u8], asked: impl Into<SummaryOptions>, each: ParallelMap<'_>) -> ModuleSummary {
-    read_or_limit(bytes, asked.into(), None, each)
+pub fn extract_by(bytes: &[u8], options: impl Into<SummaryOptions>, parallel_map: ParallelMap<'_>) -> ModuleSummary {
+    read_or_limit(bytes, options.into(), None, parallel_map)
 }
 
 /// [`extract_by`], following only functions of atoms that are `live`, by atom: see [`crate::extract::follow`].
 pub(crate) fn follow(
     bytes: &[u8],
-    asked: SummaryOptions,
+    options: SummaryOptions,
     live: &[bool],
-    each: ParallelMap<'_>,
+    parallel_map: ParallelMap<'_>,
 ) -> ModuleSummary {
-    read_or_limit(bytes, asked, Some(live), each)
+    read_or_limit(bytes, options, Some(live), parallel_map)
 }
 
 fn read_or_limit(
     bytes: &[u8],
-    asked: SummaryOptions,
+    options: SummaryOptions,
     live: Option<&[bool]>,
-    each: ParallelMap<'_>,
+    parallel_map: ParallelMap<'_>,
 ) -> ModuleSummary {
-    read(bytes, asked, live, each).unwrap_or_else(|limit| {
+    read(bytes, options, live, parallel_map).unwrap_or_else(|limit| {
         let mut summary = ModuleSummary::opaque();
-        (summary.granularity, summary.without_debug) = (asked.granularity, asked.without_debug);
+        (summary.granularity, summary.without_debug) = (options.granularity, options.without_debug);
         summary.limits.push(limit);
         summary
     })
@@ -88,11 +88,11 @@ pub fn code_section_sizes(bytes: &[u8]) -> Vec<u64> {
 
 fn read(
     bytes: &[u8],
-    asked: SummaryOptions,
+    options: SummaryOptions,
     live: Option<&[bool]>,
-    each: ParallelMap<'_>,
+    parallel_map: ParallelMap<'_>,
 ) -> Result<ModuleSummary> {
-    let granularity = asked.granularity;
+    let granularity = options.granularity;
     let mut tables = Tables::read(bytes)?;
     check_overlap(&tables)?;
     let mut limits: Vec<LimitRecord> = Vec::new();
@@ -106,7 +106,7 @@ fn read(
     let division = match granularity {
         Granularity::Sections => split::Division::default(),
         Granularity::Functions | Granularity::Pointers => {
-            split::divide(&tables, &by_section, &atoms, &symbols, asked, each, &mut limits)?
+            split::divide(&tables, &by_section, &atoms, &symbols, options, parallel_map, &mut limits)?
         }
     };
     if !division.parts.is_empty() {
@@ -140,7 +140,7 @@ fn read(
                 resolved: &resolved,
                 owned: &owned,
                 live,
-                each,
+                parallel_map,
                 goes_on: &goes_on,
             };
             flow::read(&tables, &by_section, &atoms, &symbols, &division, of, &mut limits)?
@@ -163,7 +163,7 @@ fn read(
     Ok(ModuleSummary {
         kind: ModuleKind::Native,
         granularity,
-        without_debug: asked.without_debug,
+        without_debug: options.without_debug,
         names: tables.names,
         symbols,
         atoms,

@@ -1,6 +1,6 @@
 //! What goes through text and files, from summary text.
 
-use summaries::models::{Effect, Model, PassedArgument, ReturnedValue, Source, StoredAddress};
+use summaries::models::{Effect, Model, PassedArgument, ResultUse, Source, StoredAddress};
 
 use super::{flow_of, module, outcome, strings};
 use crate::ids::{AtomId, Id};
@@ -61,7 +61,7 @@ fn numbers_that_are_kept_come_back() {
     let calls = Effect::Calls {
         function: Source::Argument(0),
         arguments: [PassedArgument::Number, PassedArgument::Nothing, PassedArgument::Nothing],
-        returned: ReturnedValue::Dropped,
+        returned: ResultUse::Dropped,
     };
     let model = |effects: Vec<Effect>| Model { effects, numbers: true, ..Model::default() };
     let models = [

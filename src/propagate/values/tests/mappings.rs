@@ -1,6 +1,6 @@
 //! What becomes of the address of a function that maps memory, from summary text.
 
-use summaries::models::{Effect, Model, PassedArgument, ReturnedValue, Source};
+use summaries::models::{Effect, Model, PassedArgument, ResultUse, Source};
 
 use super::{budget, flow_of_within, module};
 
@@ -14,7 +14,7 @@ fn chooses(
     let calls = Effect::Calls {
         function: Source::Argument(0),
         arguments: [PassedArgument::Nothing; 3],
-        returned: ReturnedValue::Dropped,
+        returned: ResultUse::Dropped,
     };
     let models = [
         ("mmap", Model { effects: vec![Effect::ReturnsFresh], ..Model::default() }),

@@ -1,8 +1,8 @@
 //! Writes a function anew with one value for each class of equal ones.
 //!
-//! Of what adds to the values of a class, only what brings something new stays: a copy of a value all of whose things come
-//! from elsewhere goes, and so does a constraint whose thing a copy brings. That is safe because a copy between classes
-//! leads from fewer things to more, so that nothing is left out on account of itself. Loads, stores and displaced
+//! Of what adds to the values of a class, only what brings something new stays: a copy of a value all of whose labels come
+//! from elsewhere goes, and so does a constraint whose label a copy brings. That is safe because a copy between classes
+//! leads from fewer labels to more, so that nothing is left out on account of itself. Loads, stores and displaced
 //! copies start from where an address was made rather than from a displaced copy of it.
 
 use super::number::{NumberRoot, ValueNumbering, number};
@@ -47,7 +47,7 @@ struct Writer<'n> {
     base: Option<ValueIdx>,
     next: u32,
     constraints: Vec<Constraint>,
-    /// By thing: the class that has it from what was written, and one.
+    /// By label: the class that has it from what was written, and one.
     covered: Vec<u32>,
 }
 
@@ -55,22 +55,22 @@ impl Writer<'_> {
     /// What adds to the values of a class.
     fn definitions(&mut self, class: u32, copies: &Adjacency, adding: &Adjacency, old: &[Constraint]) {
         let numbering = self.numbering;
-        let things = |c: u32| numbering.classes.get(c as usize).map_or(&[][..], |c| &c.things);
-        let to = numbering.classes[class as usize].stands_for;
+        let labels = |c: u32| numbering.classes.get(c as usize).map_or(&[][..], |c| &c.labels);
+        let to = numbering.classes[class as usize].representative;
         let mut sources: Vec<u32> = copies.of(class).to_vec();
-        sources.sort_by_key(|c| (std::cmp::Reverse(things(*c).len()), *c));
+        sources.sort_by_key(|c| (std::cmp::Reverse(labels(*c).len()), *c));
         for source in sources {
             let mut new = false;
-            things(source).iter().for_each(|thing| new |= self.cover(*thing, class));
+            labels(source).iter().for_each(|label| new |= self.cover(*label, class));
             if !new {
                 continue;
             }
-            let from = numbering.classes[source as usize].stands_for;
+            let from = numbering.classes[source as usize].representative;
             self.constraints.push(Constraint::Assign { from, to, offset: Some(0) });
         }
         for i in adding.of(class) {
-            let thing = numbering.adds.get(*i as usize).copied().flatten();
-            if !thing.is_some_and(|thing| self.cover(thing, class)) {
+            let label = numbering.adds.get(*i as usize).copied().flatten();
+            if !label.is_some_and(|label| self.cover(label, class)) {
                 continue;
             }
             let new = match old[*i as usize] {
@@ -92,13 +92,13 @@ impl Writer<'_> {
         }
     }
 
-    /// Whether a thing is new to a class; from now on it isn't.
-    fn cover(&mut self, thing: u32, class: u32) -> bool {
-        let thing = thing as usize;
-        if self.covered.len() <= thing {
-            self.covered.resize(thing + 1, 0);
+    /// Whether a label is new to a class; from now on it isn't.
+    fn cover(&mut self, label: u32, class: u32) -> bool {
+        let label = label as usize;
+        if self.covered.len() <= label {
+            self.covered.resize(label + 1, 0);
         }
-        std::mem::replace(&mut self.covered[thing], class + 1) != class + 1
+        std::mem::replace(&mut self.covered[label], class + 1) != class + 1
     }
 
     /// A constraint that adds to no value; what holds nothing has no effect.
@@ -138,23 +138,23 @@ impl Writer<'_> {
 
 /// Put the representatives into the tables; what holds nothing is not passed and not returned.
 fn interface(function: &mut FunctionSummary, numbering: &ValueNumbering) {
-    let stands_for = |v: &mut ValueIdx| {
+    let representative = |v: &mut ValueIdx| {
         if let Some(class) = numbering.classes.get(numbering.class(*v) as usize) {
-            *v = class.stands_for;
+            *v = class.representative;
         }
     };
     let holds = |v: ValueIdx| numbering.value(v).is_some();
     function.results.retain(|(_, v)| holds(*v));
-    function.parameters.iter_mut().chain(&mut function.results).for_each(|(_, v)| stands_for(v));
-    function.stack_parameters.iter_mut().for_each(|(_, v)| stands_for(v));
-    function.indirect_entry_values.iter_mut().for_each(stands_for);
+    function.parameters.iter_mut().chain(&mut function.results).for_each(|(_, v)| representative(v));
+    function.stack_parameters.iter_mut().for_each(|(_, v)| representative(v));
+    function.indirect_entry_values.iter_mut().for_each(representative);
     for site in &mut function.call_sites {
         site.actuals.retain(|(_, v)| holds(*v));
         site.stack.retain(|(_, v)| holds(*v));
-        site.actuals.iter_mut().chain(&mut site.results).for_each(|(_, v)| stands_for(v));
-        site.stack.iter_mut().for_each(|(_, v)| stands_for(v));
+        site.actuals.iter_mut().chain(&mut site.results).for_each(|(_, v)| representative(v));
+        site.stack.iter_mut().for_each(|(_, v)| representative(v));
         if let Callee::Indirect(value) = &mut site.callee {
-            stands_for(value);
+            representative(value);
         }
     }
     function.indirect_entry_values.sort_unstable();

@@ -1,12 +1,12 @@
 //! Which values of a function always hold the same: value numbering of inclusion constraints.
 //!
-//! Every value gets the set of things that reach it undisplaced: addresses, the unknown, what comes from outside, what is
+//! Every value gets the set of labels that reach it undisplaced: addresses, the unknown, what comes from outside, what is
 //! loaded from a place, a displaced copy of a value. Two values with equal sets hold the same in the least solution, whatever
 //! the surroundings are, because loads and displaced copies are distinguished by the class of what they start from. This is offline
 //! variable substitution (Rountev and Chandra, PLDI 2000) in the form of Hardekopf and Lin's HU (SAS 2007), with offsets.
 //!
-//! Cycles through loads and displacements are cut: what is made from a value that has no class yet is a thing by
-//! itself, and so is a value that more than [`MOST_THINGS`] reach. Both only tell too much apart.
+//! Cycles through loads and displacements are cut: what is made from a value that has no class yet is a label by
+//! itself, and so is a value that more than [`MOST_LABELS`] reach. Both only distinguish too much.
 
 use rustc_hash::FxHashMap;
 
@@ -16,10 +16,10 @@ use crate::ids::ValueIdx;
 use crate::relation::{Constraint, FunctionSummary, Place};
 use crate::summary::Target;
 
-/// How many things may reach a value before it counts as one itself.
-const MOST_THINGS: usize = 24;
+/// How many labels may reach a value before it counts as one itself.
+const MOST_LABELS: usize = 24;
 
-/// A thing that a value may hold.
+/// A label that a value may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum PointsToLabel {
     /// What comes into a component from outside.
@@ -48,11 +48,11 @@ type PointsToLabelId = u32;
 
 /// A class of values that hold the same.
 pub(super) struct ValueClass {
-    /// The things that each value of the class holds, sorted.
-    pub(super) things: Box<[PointsToLabelId]>,
+    /// The labels that each value of the class holds, sorted.
+    pub(super) labels: Box<[PointsToLabelId]>,
     /// The representative of the class: the first of its values.
-    pub(super) stands_for: ValueIdx,
-    /// The one thing in it is a displaced copy of this, or an address in the frame.
+    pub(super) representative: ValueIdx,
+    /// The one label in it is a displaced copy of this, or an address in the frame.
     origin: Option<(Base, Option<i64>)>,
 }
 
@@ -62,7 +62,7 @@ pub(super) struct ValueNumbering {
     pub(super) classes: Vec<ValueClass>,
     /// By value: the number of its class.
     class_of: Vec<u32>,
-    /// By constraint that adds to a value: the thing that it adds; `None` for plain copies and for what adds nothing.
+    /// By constraint that adds to a value: the label that it adds; `None` for plain copies and for what adds nothing.
     pub(super) adds: Vec<Option<PointsToLabelId>>,
     /// Pairs of classes (to, from), a plain copy each, sorted.
     pub(super) copies: Vec<(u32, u32)>,
@@ -80,8 +80,8 @@ struct ClassBuilder {
     /// Components of plain copies, by value.
     plain: Components,
     numbers: FxHashMap<PointsToLabel, PointsToLabelId>,
-    things: Vec<PointsToLabel>,
-    by_things: FxHashMap<Box<[PointsToLabelId]>, u32>,
+    labels: Vec<PointsToLabel>,
+    by_labels: FxHashMap<Box<[PointsToLabelId]>, u32>,
     classes: Vec<ValueClass>,
     /// By component of the graph: its class, once that is known.
     class_of: Vec<Option<u32>>,
@@ -124,8 +124,8 @@ pub(super) fn number(function: &FunctionSummary) -> ValueNumbering {
         class_of: vec![None; plain.count as usize],
         plain,
         numbers: FxHashMap::default(),
-        things: Vec::new(),
-        by_things: FxHashMap::default(),
+        labels: Vec::new(),
+        by_labels: FxHashMap::default(),
         classes: Vec::new(),
         first,
     };
@@ -134,7 +134,7 @@ pub(super) fn number(function: &FunctionSummary) -> ValueNumbering {
     for c in order {
         let mut held: Vec<PointsToLabelId> = Vec::new();
         if has_inflow[c as usize] {
-            held.push(builder.thing(PointsToLabel::Inflow(c)));
+            held.push(builder.label(PointsToLabel::Inflow(c)));
         }
         for i in defined.of(c) {
             let constraint = &function.constraints[*i as usize];
@@ -142,10 +142,10 @@ pub(super) fn number(function: &FunctionSummary) -> ValueNumbering {
                 let from = builder.plain.of[from.index()];
                 if from != c {
                     copies_of.push((c, from));
-                    held.extend(builder.things_of(from));
+                    held.extend(builder.labels_of(from));
                 }
-            } else if let Some(thing) = builder.added_by(constraint) {
-                let number = builder.thing(thing);
+            } else if let Some(label) = builder.added_by(constraint) {
+                let number = builder.label(label);
                 adds[*i as usize] = Some(number);
                 held.push(number);
             }
@@ -172,19 +172,19 @@ fn plain_components(function: &FunctionSummary) -> Components {
 }
 
 impl ClassBuilder {
-    fn thing(&mut self, thing: PointsToLabel) -> PointsToLabelId {
-        let next = self.things.len() as PointsToLabelId;
-        let number = *self.numbers.entry(thing).or_insert(next);
+    fn label(&mut self, label: PointsToLabel) -> PointsToLabelId {
+        let next = self.labels.len() as PointsToLabelId;
+        let number = *self.numbers.entry(label).or_insert(next);
         if number == next {
-            self.things.push(thing);
+            self.labels.push(label);
         }
         number
     }
 
     /// What reaches a component, if that is known yet.
-    fn things_of(&self, component: u32) -> &[PointsToLabelId] {
+    fn labels_of(&self, component: u32) -> &[PointsToLabelId] {
         let class = self.class_of[component as usize];
-        class.and_then(|c| self.classes.get(c as usize)).map_or(&[], |c| &c.things)
+        class.and_then(|c| self.classes.get(c as usize)).map_or(&[], |c| &c.labels)
     }
 
     /// What a constraint other than a plain copy adds; `None` if it is nothing.
@@ -217,22 +217,22 @@ impl ClassBuilder {
     fn classify(&mut self, component: u32, mut held: Vec<PointsToLabelId>) {
         held.sort_unstable();
         held.dedup();
-        if held.len() > MOST_THINGS {
-            held = vec![self.thing(PointsToLabel::Wide(component))];
+        if held.len() > MOST_LABELS {
+            held = vec![self.label(PointsToLabel::Wide(component))];
         }
-        let things = held.into_boxed_slice();
+        let labels = held.into_boxed_slice();
         let next = self.classes.len() as u32;
-        let class = *self.by_things.entry(things.clone()).or_insert(next);
+        let class = *self.by_labels.entry(labels.clone()).or_insert(next);
         if class == next {
-            let origin = match things.as_ref() {
-                [single] => match self.things[*single as usize] {
+            let origin = match labels.as_ref() {
+                [single] => match self.labels[*single as usize] {
                     PointsToLabel::Displaced(base, offset) => Some((base, offset)),
                     PointsToLabel::Frame(offset) => Some((Base::Frame, offset)),
                     _ => None,
                 },
                 _ => None,
             };
-            self.classes.push(ValueClass { things, stands_for: self.first[component as usize], origin });
+            self.classes.push(ValueClass { labels, representative: self.first[component as usize], origin });
         }
         self.class_of[component as usize] = Some(class);
     }
@@ -241,7 +241,7 @@ impl ClassBuilder {
 /// What an address in a class is made from, displaced; `None` if the class holds nothing.
 fn origin_of(classes: &[ValueClass], class: u32, offset: Option<i64>) -> Option<(Base, Option<i64>)> {
     let of = classes.get(class as usize)?;
-    if of.things.is_empty() {
+    if of.labels.is_empty() {
         return None;
     }
     let plain = Some((Base::Class(class), offset));
@@ -264,14 +264,14 @@ impl ValueNumbering {
     /// The representative of this value's class; `None` if it holds nothing.
     pub(super) fn value(&self, value: ValueIdx) -> Option<ValueIdx> {
         let class = self.classes.get(self.class(value) as usize)?;
-        (!class.things.is_empty()).then_some(class.stands_for)
+        (!class.labels.is_empty()).then_some(class.representative)
     }
 
     /// Where an address comes from; `None` if it holds nothing.
     pub(super) fn root(&self, value: ValueIdx, offset: Option<i64>) -> Option<(NumberRoot, Option<i64>)> {
         let (base, offset) = origin_of(&self.classes, self.class(value), offset)?;
         let root = match base {
-            Base::Class(class) => NumberRoot::Value(self.classes.get(class as usize)?.stands_for),
+            Base::Class(class) => NumberRoot::Value(self.classes.get(class as usize)?.representative),
             Base::Frame => NumberRoot::Frame,
             // `origin_of` gives none.
             Base::Later(_) => NumberRoot::Value(self.value(value)?),

@@ -3,7 +3,7 @@
 //! A handful of forms are modelled because values pass through them unchanged or displaced by a constant: moves, `lea`,
 //! additions of constants, pushes and pops, calls, jumps, string moves. Every other instruction is what the decoder's tables
 //! say that it reads and writes, and whatever it writes holds the join of whatever it reads, which is safe for any
-//! function of its operands. What acts on more than its operands (the kernel's door, saved processor states) is
+//! function of its operands. What acts on more than its operands (`syscall`, saved processor states) is
 //! [`InstructionEffect::System`] or [`InstructionEffect::Unmodelled`].
 
 use super::kinds::{is_strange, only_moves};

@@ -38,7 +38,7 @@ pub(super) fn follow(
 ) -> Vec<FollowedPiece> {
     let pieces: Vec<&[Vec<AtomIdx>]> = groups.chunks(PIECE).collect();
     let followed: Vec<OnceLock<FollowedPiece>> = pieces.iter().map(|_| OnceLock::new()).collect();
-    (of.each)(pieces.len(), &|number| {
+    (of.parallel_map)(pieces.len(), &|number| {
         if let (Some(groups), Some(slot)) = (pieces.get(number), followed.get(number)) {
             slot.get_or_init(|| piece(module, of, groups));
         }

@@ -21,7 +21,7 @@ use crate::summary::{Symbol, SymbolKind, Target};
 
 /// What an instruction does with the function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum InstructionUse {
+enum MappingCallUse {
     /// It calls it, and leaves the place open.
     LeavesOpen,
     MayChoose,
@@ -140,10 +140,10 @@ impl FlowModule<'_, '_> {
             let what = if self.is_code(*section) {
                 self.used(atom, at, mapping, &mut code)
             } else {
-                InstructionUse::MayChoose
+                MappingCallUse::MayChoose
             };
-            if what == InstructionUse::MayChoose
-                || what == InstructionUse::Takes && followed.binary_search(&atom).is_err()
+            if what == MappingCallUse::MayChoose
+                || what == MappingCallUse::Takes && followed.binary_search(&atom).is_err()
             {
                 chooses(atom, at, mapping);
             }
@@ -156,7 +156,7 @@ impl FlowModule<'_, '_> {
             let used = self.used(atom, site.offset, mapping, &mut code);
             let end = code.instruction_at(site.offset).map_or(site.offset, Instruction::end);
             let own = self.relas_of(site.section, site.offset, end);
-            if own.iter().all(|(_, rela)| symbol_of(rela) != symbol) && used != InstructionUse::LeavesOpen {
+            if own.iter().all(|(_, rela)| symbol_of(rela) != symbol) && used != MappingCallUse::LeavesOpen {
                 chooses(atom, site.offset, mapping);
             }
         }
@@ -169,14 +169,14 @@ impl FlowModule<'_, '_> {
         at: u64,
         mapping: &Mapping,
         reader: &mut CodeReader<'s, '_>,
-    ) -> InstructionUse {
+    ) -> MappingCallUse {
         reader.turn_to(self, atom);
-        let Some(code) = &reader.last else { return InstructionUse::MayChoose };
+        let Some(code) = &reader.last else { return MappingCallUse::MayChoose };
         let call = code.instructions.partition_point(|i| i.end() <= at);
         match code.instructions.get(call) {
-            Some(i) if matches!(i.flow, Flow::Next | Flow::Stop) => InstructionUse::Takes,
-            Some(_) if self.leaves_the_place_open(code, call, mapping) => InstructionUse::LeavesOpen,
-            _ => InstructionUse::MayChoose,
+            Some(i) if matches!(i.flow, Flow::Next | Flow::Stop) => MappingCallUse::Takes,
+            Some(_) if self.leaves_the_place_open(code, call, mapping) => MappingCallUse::LeavesOpen,
+            _ => MappingCallUse::MayChoose,
         }
     }
 

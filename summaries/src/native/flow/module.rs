@@ -81,7 +81,7 @@ pub(crate) struct References<'r> {
     /// By atom, if only what lives is followed: whether control may come to it.
     pub(crate) live: Option<&'r [bool]>,
     /// How pieces of the work are run: one after the other, or on threads.
-    pub(crate) each: ParallelMap<'r>,
+    pub(crate) parallel_map: ParallelMap<'r>,
     /// Code that may go on in the next section.
     pub(crate) goes_on: &'r [AtomIdx],
 }

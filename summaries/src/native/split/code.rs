@@ -10,7 +10,7 @@
 use object::endian::LittleEndian as LE;
 
 use super::context::SplitContext;
-use super::division::AssembledReference;
+use super::division::IntraSectionReference;
 use super::in_frame;
 use super::text::{Function, SplitOutcome, Text};
 use crate::limit::Limit;
@@ -60,7 +60,7 @@ fn decode_functions(context: &SplitContext<'_, '_>, text: &mut Text<'_>) -> Spli
         decode_run(text.bytes, own, behind(piece))
     };
     let mut decoded = Vec::with_capacity(pieces.len());
-    for piece in collect(context.each, pieces.len(), decode_piece) {
+    for piece in collect(context.parallel_map, pieces.len(), decode_piece) {
         decoded.push(piece?);
     }
     gap(text.bytes, behind(pieces.len()), text.bytes.len() as u64)?;
@@ -185,7 +185,7 @@ fn follow(context: &SplitContext<'_, '_>, text: &mut Text<'_>) -> SplitOutcome {
         _ => Ok(FollowedRun::default()),
     };
     let mut found = FollowedRun::default();
-    for run in collect(context.each, starts.len().saturating_sub(1), of_piece) {
+    for run in collect(context.parallel_map, starts.len().saturating_sub(1), of_piece) {
         let mut run = run?;
         found.joins.append(&mut run.joins);
         found.intra_section_refs.append(&mut run.intra_section_refs);
@@ -212,7 +212,7 @@ fn follow(context: &SplitContext<'_, '_>, text: &mut Text<'_>) -> SplitOutcome {
 struct FollowedRun {
     /// Pairs of functions that stay together, by number.
     joins: Vec<(usize, usize)>,
-    intra_section_refs: Vec<AssembledReference>,
+    intra_section_refs: Vec<IntraSectionReference>,
     jumps: Vec<(u64, u64)>,
     /// Addresses that may mean the function behind them ([`Text::keep_biased_together`]).
     biased: Vec<u64>,
@@ -256,7 +256,7 @@ fn follow_run(
             }
             let field = instruction.displacement_at();
             let mut resolved = |end, branch| {
-                intra_section_refs.push(AssembledReference {
+                intra_section_refs.push(IntraSectionReference {
                     section: text.section,
                     field,
                     target,

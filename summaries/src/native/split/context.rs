@@ -14,7 +14,7 @@ pub(super) struct SplitContext<'a, 't> {
     pub(super) atoms: &'t [Atom],
     pub(super) symbols: &'t [Symbol],
     /// Runs the pieces of what can be done in pieces.
-    pub(super) each: ParallelMap<'t>,
+    pub(super) parallel_map: ParallelMap<'t>,
     /// By section index: the position in the list of [`Text`]s.
     pub(super) text_of: Vec<Option<u32>>,
     /// Sections of data that may be divided, ascending.

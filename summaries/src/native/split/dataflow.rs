@@ -133,20 +133,20 @@ pub(super) fn jumps(
     }
     entered.sort_unstable();
     entered.dedup();
-    let mut asked = Vec::new();
+    let mut pieces = Vec::new();
     for (index, text) in texts.iter().enumerate().filter(|(_, t)| t.decoded) {
         let jumping = |f: &&Function| text.instructions_of(f).iter().any(|i| i.flow == Flow::JumpRegister);
         for function in text.functions.iter().filter(jumping) {
             if !found.relative.is_empty() || takes_functions(context, text, function) {
-                asked.push((index, text, function));
+                pieces.push((index, text, function));
             }
         }
     }
     // Real tables have one jump or a few each. Flowing into targets adds precision only, so it may stop.
-    let tables = found.relative.len() / asked.len().max(1);
+    let tables = found.relative.len() / pieces.len().max(1);
     let of_function = |number: usize| {
         let mut jumps = Vec::new();
-        let Some((index, text, function)) = asked.get(number).copied() else { return jumps };
+        let Some((index, text, function)) = pieces.get(number).copied() else { return jumps };
         let own = text.instructions_of(function);
         let mut steps = Steps::new();
         let steps = own.iter().map(|i| {
@@ -173,7 +173,7 @@ pub(super) fn jumps(
         flowing.results(&mut jumps);
         jumps
     };
-    collect(context.each, asked.len(), of_function).concat()
+    collect(context.parallel_map, pieces.len(), of_function).concat()
 }
 
 /// Whether a function that no compiler need have written has the address of another one as an operand.

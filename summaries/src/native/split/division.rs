@@ -10,7 +10,7 @@ pub(crate) struct Division {
     /// For relocations by section symbol what they mean, sorted by place.
     pub(crate) retargets: Vec<(SectionPlace, SectionPlace)>,
     /// References that the assembler resolved between parts, sorted by place.
-    pub(crate) resolved: Vec<AssembledReference>,
+    pub(crate) resolved: Vec<IntraSectionReference>,
     /// Jump tables and whose they are, sorted by place.
     pub(crate) owned: Vec<OwnedTable>,
     /// Every reference to a place in code whose target is known, in divided sections and others: (from, to), sorted.
@@ -29,7 +29,7 @@ pub(super) type TextPlace = (usize, u64);
 
 /// A reference that the assembler resolved, from one part of a section to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct AssembledReference {
+pub(crate) struct IntraSectionReference {
     pub(crate) section: u32,
     pub(crate) field: u64,
     /// What the field leads to, from the start of the section.

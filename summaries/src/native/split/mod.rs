@@ -24,7 +24,7 @@ mod jump_tables;
 mod text;
 mod unnamed;
 
-pub(crate) use division::{AssembledReference, Division, OwnedTable, SectionPlace};
+pub(crate) use division::{IntraSectionReference, Division, OwnedTable, SectionPlace};
 pub(crate) use extents::{is_part, part_of};
 pub(crate) use text::is_text;
 
@@ -49,11 +49,11 @@ pub(crate) fn divide(
     by_section: &SectionAtoms,
     atoms: &[Atom],
     symbols: &[Symbol],
-    asked: SummaryOptions,
-    each: ParallelMap<'_>,
+    options: SummaryOptions,
+    parallel_map: ParallelMap<'_>,
     limits: &mut Vec<LimitRecord>,
 ) -> Result<Division> {
-    let every = asked.granularity >= Granularity::Pointers;
+    let every = options.granularity >= Granularity::Pointers;
     // Such a module is passed through as it is.
     if limits.iter().any(|l| l.limit.severity() >= Severity::Module) {
         return Ok(Division::default());
@@ -81,7 +81,7 @@ pub(crate) fn divide(
         tables,
         atoms,
         symbols,
-        each,
+        parallel_map,
         text_of,
         data: data.iter().map(|d| d.section).collect(),
         relas,
@@ -217,7 +217,7 @@ fn assemble(
         }
         *divided = true;
         division.parts.push((text.section, parts));
-        let apart = |c: &&AssembledReference| text.part_at(c.field) != text.part_at(c.target);
+        let apart = |c: &&IntraSectionReference| text.part_at(c.field) != text.part_at(c.target);
         division.resolved.extend(text.intra_section_refs.iter().filter(apart));
     }
     let is_divided = |text: usize| divided.get(text).copied().unwrap_or(false);

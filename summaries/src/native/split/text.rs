@@ -3,7 +3,7 @@
 //! Ties only add up, and the first reason to keep the section whole is the one that counts, so the order of the steps does not
 //! decide what is divided. Left out: the steps themselves.
 
-use super::division::AssembledReference;
+use super::division::IntraSectionReference;
 use crate::limit::Limit;
 use crate::native::decode::{Flow, Instruction};
 use crate::summary::{Atom, AtomKind, atom_flags};
@@ -58,7 +58,7 @@ pub(super) struct Text<'a> {
     /// All instructions of all functions are known.
     pub(super) decoded: bool,
     /// References from one function to another that have no relocation.
-    pub(super) intra_section_refs: Vec<AssembledReference>,
+    pub(super) intra_section_refs: Vec<IntraSectionReference>,
     /// Jumps from one function to another without relocation: the displacement and where it leads.
     pub(super) jumps: Vec<(u64, u64)>,
     /// The functions that others lead into by fields too short for a relocation, or by falling into them.
