@@ -69,9 +69,9 @@ impl std::fmt::Display for LinkId {
 /// `--prune-limit`: how many atoms may go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DropLimit {
-    /// Of each link the first ones.
+    /// The first so many atoms of each link may go.
     First(usize),
-    /// Of these links the first ones, of any other none.
+    /// The first so many atoms of each of these links may go, and none of other links.
     ByLink(Vec<(LinkId, usize)>),
 }
 

@@ -146,8 +146,8 @@ fn prune_and_link(
     Ok(PruneOutcome { linked: true, totals, ..PruneOutcome::default() })
 }
 
-/// With `--prune-emitted`, say if something of a file with an interface is to be emitted here that should have been there: then an action was not
-/// run, or with other inputs.
+/// With `--prune-emitted`, say if something of a file with an interface is to be emitted here that should have been
+/// there: then an action was not run, or with other inputs.
 fn not_emitted_ahead(sources: EmissionInputs<'_>) -> Result<()> {
     let EmissionInputs { config, inputs, resolution, plan, emission_sources, .. } = sources;
     let Some(dir) = &config.prune.emitted_dir else { return Ok(()) };

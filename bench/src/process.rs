@@ -18,7 +18,7 @@ pub(crate) struct Finished {
     /// Exit status; 128 + signal if it was killed, as shells say it.
     pub(crate) status: i32,
     pub(crate) wall: Duration,
-    /// Of processors, in the program and in the kernel for it.
+    /// The time of all processors, in the program and in the kernel for it.
     pub(crate) cpu: Duration,
     /// Largest resident set of the process and the children it waited for, in KiB.
     pub(crate) peak_kib: u64,

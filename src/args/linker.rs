@@ -146,7 +146,7 @@ fn identified(path: PathBuf) -> Linker {
     Linker { path, dialect: dialect.unwrap_or(Dialect::Bfd), system: None }
 }
 
-/// By basename, where that names one linker: `ld.lld-19`, `x86_64-linux-gnu-ld.bfd`, `mold`.
+/// The dialect that a basename names, if it names one linker: `ld.lld-19`, `x86_64-linux-gnu-ld.bfd`, `mold`.
 pub fn dialect_of_name(path: &Path) -> Option<Dialect> {
     let name = path.file_name()?.to_str()?;
     let last = name.rsplit_once("ld.").map_or(name, |(_, last)| last);
@@ -161,7 +161,7 @@ pub fn dialect_of_name(path: &Path) -> Option<Dialect> {
     }
 }
 
-/// By the first line of `--version`.
+/// The dialect that the first line of `--version` names.
 pub fn dialect_of_version(text: &str) -> Option<Dialect> {
     let line = text.lines().next()?;
     // Order matters: lld and mold say "compatible with GNU linkers", gold comes from "GNU Binutils".

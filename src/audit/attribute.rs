@@ -15,7 +15,7 @@ use super::model::{Atom, Model};
 pub(crate) struct Item {
     /// It is `None` where no atom has them.
     pub(crate) atom: Option<u32>,
-    /// Of an atom that several symbols share: which of them.
+    /// Which of the symbols that share an atom is meant.
     pub(crate) symbol: Option<usize>,
     /// Position in the parts of the file.
     pub(crate) part: u32,

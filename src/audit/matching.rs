@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// The files of two links, each once.
 #[derive(Debug, Default)]
 pub(crate) struct FileMatching {
-    /// By file of the old link, and of the new one: its number here.
+    /// The number here of each file of the old link.
     pub(crate) old: Vec<u32>,
     pub(crate) new: Vec<u32>,
     /// By number: a name for people. Without folders where that is enough.

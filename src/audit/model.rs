@@ -104,7 +104,7 @@ pub(crate) struct Import<'a> {
 /// Who defines what no module does.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Definer<'a> {
-    /// By the name under which the loader finds it.
+    /// A library defines it, by the name under which the loader finds it.
     Library(Text<'a>),
     Linker,
     /// A weak reference to it is 0.
@@ -134,7 +134,7 @@ pub(crate) struct Model<'a> {
     /// They are in ascending order of their sources.
     pub(crate) edges: Vec<GraphEdge>,
     pub(crate) imports: Vec<Import<'a>>,
-    /// To imports: positions behind those of all atoms. Ascending by target.
+    /// Edges to imports, whose positions are behind those of all atoms. Ascending by target.
     pub(crate) import_edges: Vec<GraphEdge>,
     pub(crate) limits: Vec<read::Limit<'a>>,
     pub(crate) duplicates: Vec<Vec<u32>>,

@@ -84,11 +84,11 @@ pub(super) struct ReadAtom<'a> {
     pub(super) symbols: Vec<Text<'a>>,
 }
 
-/// Of an atom, in the order of its names.
+/// A symbol of an atom, in the order of its names.
 #[derive(Debug, Deserialize)]
 pub(super) struct Symbol {
     pub(super) atom: u32,
-    /// From the start of the section. Reports of older versions don't say.
+    /// It is counted from the start of the section. Reports of older versions don't say it.
     pub(super) offset: Option<u64>,
     pub(super) size: u64,
 }

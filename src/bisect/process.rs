@@ -24,7 +24,7 @@ use crate::report::log::LogLine;
 
 /// How long what was told to end may take before it is ended.
 const GRACE: Duration = Duration::from_secs(3);
-/// Of what a failed run printed, so much is shown.
+/// How much is shown of what a failed run printed.
 const SHOWN_BYTES: u64 = 2000;
 const SHOWN_LINES: usize = 12;
 

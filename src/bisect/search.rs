@@ -12,7 +12,7 @@ use super::process::{CommandRun, Runner};
 use super::text::{self, LinkLimits, LoggedLink, TextMatch, keep_of};
 use crate::report::log::{LogAtom, LogLine};
 
-/// Of the atoms that went together, so many are tried to be kept.
+/// How many of the atoms that went together are tried to be kept.
 const TRIED_KEEPS: usize = 8;
 
 #[derive(Debug)]
@@ -183,7 +183,7 @@ fn limit_of(share: &LinkLimits) -> String {
     if words.is_empty() { "--prune-limit=0".to_owned() } else { format!("--prune-limit={}", words.join(",")) }
 }
 
-/// Those that could lose something, each once.
+/// The links that could lose something, each once.
 fn links_of(lines: &[LogLine]) -> Vec<LoggedLink> {
     let mut links: Vec<LoggedLink> = Vec::new();
     for line in lines.iter().filter(|l| l.atoms > 0) {

@@ -50,7 +50,7 @@ pub(super) struct RelocatedSection {
     unwind: bool,
     code: bool,
     compressed: bool,
-    /// Of a `.debug*` section; others get offset + addend.
+    /// The value of a dropped target in a `.debug*` section; others get offset + addend.
     tombstone: Option<u64>,
 }
 

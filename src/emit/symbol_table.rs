@@ -39,7 +39,7 @@ pub(super) struct SymbolRun {
 #[derive(Debug)]
 pub(super) struct EmittedSymbols {
     pub(super) entries: Vec<EmittedSymbol>,
-    /// By old index; `u32::MAX` for a symbol that goes.
+    /// The new index of each old one; `u32::MAX` for a symbol that goes.
     pub(super) new: Vec<u32>,
     /// `sh_info`: index of the first non-local symbol.
     pub(super) first_global: u32,

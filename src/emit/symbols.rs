@@ -43,7 +43,7 @@ pub(super) struct Symbols<'p> {
     was_referenced: Vec<bool>,
     /// Some relocation that stays names it.
     is_referenced: Vec<bool>,
-    /// Of each symbol that stays in a parted section, in order.
+    /// The run of each symbol that stays in a parted section, in order.
     homes: Vec<SymbolRun>,
 }
 fn malformed(message: impl Into<String>) -> Error {

@@ -34,7 +34,7 @@ pub struct EmittedLink {
     pub names: CopyNames,
     /// The files that were written, in the order of the line.
     files: Vec<PathBuf>,
-    /// By load position, where a pruned module lies. `None`: it is untouched.
+    /// Where each pruned module lies, by load position. `None`: it is untouched.
     objects: Vec<Option<ModulePlace>>,
 }
 

@@ -36,7 +36,7 @@ pub(super) struct PrunedEhFrame {
 enum FrameRecordKind {
     Terminator,
     Cie,
-    /// With the index of its CIE in the list of records.
+    /// An FDE, with the index of its CIE in the list of records.
     Fde(usize),
 }
 

@@ -40,7 +40,8 @@ pub fn settle(
         let mut refused = of_debug(link, index, &plan, &made);
         refused.extend(of_libraries(link, index, &flow.liveness));
         if refused.is_empty() {
-            let emission_sources = made.into_iter().map(|made| made.unwrap_or(EmissionSource::Original)).collect();
+            let emission_sources =
+                made.into_iter().map(|made| made.unwrap_or(EmissionSource::Original)).collect();
             return ApplicablePlan { plan, emission_sources, kept };
         }
         refused.iter().for_each(|(position, _)| index.keep_module(*position));

@@ -73,7 +73,7 @@ fn identifier_sections<'s>(sources: &LinkInputs<'s>, index: &Index) -> FxHashMap
     sections
 }
 
-/// Those of the sections that a reference to `__start_X` or `__stop_X` keeps, under the rules of the linker behind us.
+/// The sections that a reference to `__start_X` or `__stop_X` keeps, under the rules of the linker behind us.
 fn kept_by_start_stop<'s>(
     sources: &LinkInputs<'s>,
     index: &Index,

@@ -114,7 +114,7 @@ fn tables(index: &Index, summaries: &[&ModuleSummary]) -> Vec<(AtomId, AtomId)> 
     pairs
 }
 
-/// By atom, and once more behind the last: whether it is of the same section as the one before it.
+/// Whether each atom is of the same section as the one before it; there is one entry more behind the last.
 fn joined(index: &Index, summaries: &[&ModuleSummary]) -> Vec<bool> {
     let mut joined = vec![false; index.atom_count() + 1];
     for (module, summary) in index.modules.iter().zip(summaries) {

@@ -21,7 +21,7 @@ pub struct Member {
     pub name: String,
     /// In the archive; empty for a thin one.
     pub data: Range<usize>,
-    /// Of its header, in the archive.
+    /// The offset of its header in the archive.
     pub offset: usize,
 }
 

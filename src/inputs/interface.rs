@@ -48,7 +48,7 @@ pub struct InterfaceModule {
 #[derive(Debug)]
 pub struct Interface {
     bytes: MappedFile,
-    /// By module, sorted by place: where in `bytes` its first summary begins.
+    /// The modules, sorted by place: where in `bytes` the first summary of each begins.
     modules: Vec<(InterfaceModule, usize)>,
     /// It was read in place of the file: the hashes of modules are taken from it.
     pub stands_in: bool,

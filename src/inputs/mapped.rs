@@ -11,9 +11,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
-/// From this size on, in bytes, a file is mapped whatever its age: archives, of which little may be in the link, and shared libraries.
+/// The size in bytes from which on a file is mapped whatever its age: archives, of which little may be in the link, and shared libraries.
 const MAPPED_FROM: u64 = 1 << 20;
-/// From this size on, in bytes, it is mapped if nobody wrote to it for a while. Smaller ones take as long to map as to read.
+/// The size in bytes from which on a file is mapped if nobody wrote to it for a while. Smaller ones take as long to map as to read.
 const MAPPED_OLD_FROM: u64 = 1 << 16;
 /// Whoever wrote to a file and has not done so again for so long has done with it.
 const SETTLED: Duration = Duration::from_secs(10);

@@ -8,7 +8,7 @@ use super::solver::{Lattice, Problem, solve};
 use crate::ids::{AtomId, Id};
 use crate::index::{Edge, Index, Root};
 
-/// By what an atom became live.
+/// The root or edge by which an atom became live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Witness {
     /// Number of the root in [`Index::roots`].

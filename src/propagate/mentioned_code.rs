@@ -71,7 +71,7 @@ pub fn is_followed(
     live <= prune.budget() && MentionedCode::of(index, summaries, liveness).reaches(prune.gate)
 }
 
-/// By atom, the bytes of code. How large functions of LLVM bitcode become is not known; each counts by its bitcode.
+/// The bytes of code of each atom. How large functions of LLVM bitcode become is not known; each counts by its bitcode.
 pub(crate) fn code_sizes(index: &Index, summaries: &[&ModuleSummary]) -> Vec<u64> {
     let mut sizes = Vec::with_capacity(index.atom_count());
     for atom in summaries.iter().flat_map(|summary| &summary.atoms) {

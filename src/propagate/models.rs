@@ -49,7 +49,7 @@ pub struct Models {
 }
 
 impl Models {
-    /// Those that come with the tool.
+    /// The models that come with the tool.
     ///
     /// # Errors
     /// None, unless a table was built in that can't be read.

@@ -1,7 +1,8 @@
 //! Which atoms may become stubs: their address is needed, their body is not.
 //!
 //! [`can_stub`] says it of one module, from its summary alone, before anything is propagated: an atom that can't be a stub is
-//! kept with all that it refers to as soon as its address is mentioned. Safe because a stub is only where every mention
+//! kept with all that it refers to as soon as its address is mentioned. Whether one that may be does become a stub is decided where
+//! its address is taken (`values/flow.rs`, `address_taken`). Safe because a stub is only where every mention
 //! of its own module means its first byte, and where the linker knows it by symbols of that place: a global symbol in
 //! the body, a jump or a table of somebody else that leads into it, or a section that is more than code keep it. A local
 //! symbol in the body that nothing outside of it mentions goes with the body; in bitcode constants mention labels, and they stay, so there a function

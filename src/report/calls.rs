@@ -17,7 +17,7 @@ pub struct CallSiteReport {
     pub module: usize,
     /// It is a position in `atoms`.
     pub caller: usize,
-    /// Of the instruction: ELF section index, and bytes from the start of the section, in the input object.
+    /// The instruction: ELF section index, and bytes from the start of the section, in the input object.
     pub section: u32,
     pub offset: u64,
     /// `resolved`, `never` (nothing is ever called there) or `overdefined` (anything that escaped).
@@ -57,12 +57,12 @@ pub struct FlowReport {
     pub called: usize,
     /// The number of those whose address escaped.
     pub escaped: usize,
-    /// Of which live code or data mentions the address.
+    /// Functions whose address live code or data mentions.
     pub mentioned: usize,
     pub stubs: usize,
     pub constraints: usize,
     pub nodes: usize,
-    /// Of functions that hand out memory, each for one call.
+    /// The instances of functions that hand out memory, one for each call.
     pub instances: usize,
     /// Memory objects that a budget joined with others.
     pub joined_objects: usize,

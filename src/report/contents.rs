@@ -25,7 +25,7 @@ pub struct FileReport {
 /// A section, a table of the file format, or padding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PartReport {
-    /// Of a section; else `ELF header`, `program headers`, `section headers` or `padding`.
+    /// The name of a section; else `ELF header`, `program headers`, `section headers` or `padding`.
     pub name: String,
     /// It is `section`, `header` or `padding`.
     pub what: &'static str,
@@ -33,7 +33,7 @@ pub struct PartReport {
     /// In the memory of the program; 0 for what isn't loaded.
     pub address: u64,
     pub offset: u64,
-    /// Of the section, as its header says.
+    /// The size of the section, as its header says.
     pub size: u64,
     /// In the file. All of them add up to the length of the file.
     pub bytes: u64,

@@ -61,7 +61,8 @@ fn line(
 ) -> LogLine {
     let output = &names.config.output;
     let writer = LogWriter { names, index, liveness };
-    let last = prune_candidates.limit.checked_sub(1).and_then(|at| prune_candidates.candidates.get(at)).copied();
+    let last =
+        prune_candidates.limit.checked_sub(1).and_then(|at| prune_candidates.candidates.get(at)).copied();
     let explained = prune_candidates.before.as_ref().filter(|_| allowed);
     let went = |before: &Liveness, atom: AtomId| before.is_live(atom) && !liveness.is_live(atom);
     let also = |before: &Liveness| {
@@ -181,7 +182,9 @@ pub fn write(
     allowed: bool,
 ) -> Result<()> {
     match (&link.config.prune.log, prune_candidates) {
-        (Some(path), Some(prune_candidates)) => append(path, &line(link, index, liveness, prune_candidates, allowed)),
+        (Some(path), Some(prune_candidates)) => {
+            append(path, &line(link, index, liveness, prune_candidates, allowed))
+        }
         _ => Ok(()),
     }
 }

@@ -132,7 +132,7 @@ pub struct SymbolReport {
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct Counts {
     pub live: usize,
-    /// Of these only the address is needed; they are neither live nor dead.
+    /// Functions of which only the address is needed; they are neither live nor dead.
     pub stubs: usize,
     pub dead: usize,
 }

@@ -127,7 +127,8 @@ impl LateExtraction {
             .map(|m| {
                 // Which sections are walked over, the index asks of symbols that somebody else names too.
                 let walks = |w: &Vec<u8>| start_stop_section(w).is_some();
-                let words = hidden::words(link_symbols.inputs.module_bytes(*m)).filter(|w| !w.iter().any(walks));
+                let words =
+                    hidden::words(link_symbols.inputs.module_bytes(*m)).filter(|w| !w.iter().any(walks));
                 (*m, words.map(|w| w.iter().filter_map(|w| link_symbols.table.find(w)).collect()))
             })
             .collect();
@@ -145,7 +146,7 @@ impl LateExtraction {
         late
     }
 
-    /// Those members that define what generated code may refer to, or what another one of them does.
+    /// The members that define what generated code may refer to, or what another one of them does.
     fn loadable(&self, link_symbols: &LinkSymbols<'_>, unloaded: Vec<ModuleId>) -> Vec<ModuleId> {
         // By what a reference becomes another one.
         if !link_symbols.config.wrap.is_empty() {
@@ -187,13 +188,15 @@ impl LateExtraction {
 
     /// What the code may refer to.
     fn generated(&self, link_symbols: &LinkSymbols<'_>) -> Vec<SymbolId> {
-        let names = link_symbols.table.names.iter().enumerate().filter(|(_, n)| self.any_bitcode && is_generated(n));
+        let names =
+            link_symbols.table.names.iter().enumerate().filter(|(_, n)| self.any_bitcode && is_generated(n));
         names.map(|(i, _)| SymbolId::new(i)).chain(self.hidden.iter().copied()).collect()
     }
 
     /// What the code may refer to, and what native members that it brings may.
     pub(super) fn symbols(&self, link_symbols: &LinkSymbols<'_>) -> Vec<SymbolId> {
-        let mut symbols: Vec<SymbolId> = self.native.iter().flat_map(|m| undefined(link_symbols, *m)).collect();
+        let mut symbols: Vec<SymbolId> =
+            self.native.iter().flat_map(|m| undefined(link_symbols, *m)).collect();
         symbols.extend(self.generated(link_symbols));
         symbols
     }

@@ -21,14 +21,14 @@ pub(super) struct LinkSymbols<'a> {
     pub(super) config: &'a Config,
     /// `None` where the module is neither a well-formed x86-64 object nor, for lld, bitcode with a symbol table.
     pub(super) modules: Vec<Option<ModuleSymbols<'a>>>,
-    /// By module, the id of each of its globals, by the name that it has there.
+    /// The id of each global of each module, by the name that it has there.
     pub(super) ids: Vec<Vec<SymbolId>>,
     /// The same as the link sees it, where `--wrap` renames references; `None` where nothing is renamed.
     wrapped_ids: Option<Vec<Vec<SymbolId>>>,
     /// By DSO: (index in `Dso::symbols`, id); definitions under a hidden version are left out.
     pub(super) dso_ids: Vec<Vec<(u32, SymbolId)>>,
     pub(super) table: SymbolTable<'a>,
-    /// By archive in `Inputs::sequence` order, the armap with ids; empty for items that are no archive.
+    /// The armap of each archive in `Inputs::sequence` order, with ids; empty for items that are no archive.
     pub(super) armaps: Vec<Vec<(SymbolId, ModuleId)>>,
     /// The names that have the form `name@version`, as a number each.
     pub(super) versioned: Vec<SymbolId>,
@@ -99,7 +99,8 @@ impl<'a> LinkSymbols<'a> {
             versioned,
         };
         if !config.wrap.is_empty() {
-            let of_module = |m: &ModuleId| link_symbols.globals(*m).map(|(id, g)| link_symbols.wrapped(id, g)).collect();
+            let of_module =
+                |m: &ModuleId| link_symbols.globals(*m).map(|(id, g)| link_symbols.wrapped(id, g)).collect();
             link_symbols.wrapped_ids = Some(module_ids.par_iter().map(of_module).collect());
         }
         link_symbols
@@ -124,7 +125,7 @@ impl<'a> LinkSymbols<'a> {
         wraps.then(renamed).flatten().unwrap_or(symbol)
     }
 
-    /// By module, the ids of its globals as the link sees them, after `--wrap`.
+    /// The ids of a module's globals as the link sees them, after `--wrap`.
     pub(super) fn linked_ids(&self, module: ModuleId) -> &[SymbolId] {
         &self.wrapped_ids.as_ref().unwrap_or(&self.ids)[module.index()]
     }

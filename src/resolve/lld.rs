@@ -55,7 +55,7 @@ struct Frame {
 struct Lld<'w, 'a> {
     link_symbols: &'w LinkSymbols<'a>,
     states: Vec<LldState>,
-    /// By symbol, a bit each: its state may decide what is loaded. Of most names no member that is loaded on demand has a definition.
+    /// Whether each symbol's state may decide what is loaded, a bit each. Of most names no member that is loaded on demand has a definition.
     decides: Vec<AtomicU64>,
     /// By symbol: a module or the line refers to it.
     referenced: Vec<bool>,
@@ -208,7 +208,8 @@ impl Lld<'_, '_> {
     /// (`SymbolTable::findByVersion`), or one that can't be ordered.
     fn looked_for(&self) -> Vec<ModuleId> {
         let config = self.link_symbols.config;
-        let names = self.link_symbols.inputs.scripts.name_matcher(config.linker.dialect, config.undefined_version);
+        let names =
+            self.link_symbols.inputs.scripts.name_matcher(config.linker.dialect, config.undefined_version);
         let ordered = &self.link_symbols.inputs.scripts.ordered_symbols;
         let states = self.states.iter().zip(&self.link_symbols.table.names);
         let module = |(state, name): (&LldState, &&[u8])| match *state {

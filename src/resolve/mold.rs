@@ -51,7 +51,8 @@ pub(super) fn extract(link_symbols: &LinkSymbols<'_>) -> Extraction {
             }
         }
     }
-    let mut extraction = Extraction { taken: vec![true; link_symbols.inputs.dsos.len()], ..Extraction::default() };
+    let mut extraction =
+        Extraction { taken: vec![true; link_symbols.inputs.dsos.len()], ..Extraction::default() };
     let mut first_after: Vec<Option<usize>> = vec![None; link_symbols.inputs.dsos.len()];
     for (file, alive) in files.iter().zip(&alive) {
         match file.provider {
@@ -119,7 +120,7 @@ pub(super) fn files(link_symbols: &LinkSymbols<'_>) -> Vec<MoldFile> {
     files
 }
 
-/// By symbol, the best (rank, file); mold's `get_rank`.
+/// The best (rank, file) of each symbol; mold's `get_rank`.
 fn rank(link_symbols: &LinkSymbols<'_>, files: &[MoldFile]) -> Vec<Option<(u8, usize)>> {
     let mut best: Vec<Option<(u8, usize)>> = vec![None; link_symbols.table.names.len()];
     let mut offer = |symbol: SymbolId, rank: u8, file: usize| {
@@ -177,7 +178,11 @@ fn strong_references(
             let is_module = |id: SymbolId| {
                 best[id.index()].is_some_and(|(_, f)| matches!(files[f].provider, Provider::Module(_)))
             };
-            link_symbols.dso_symbols(dso).filter(|(id, s)| !s.defined && is_module(*id)).map(|(id, _)| id).collect()
+            link_symbols
+                .dso_symbols(dso)
+                .filter(|(id, s)| !s.defined && is_module(*id))
+                .map(|(id, _)| id)
+                .collect()
         }
     }
 }

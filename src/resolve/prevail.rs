@@ -97,7 +97,8 @@ pub(super) fn decide<'a>(link_symbols: &LinkSymbols<'a>, extraction: Extraction)
     let mut conflicts = conflicts.flatten_iter().collect::<Vec<_>>();
     conflicts.sort_unstable();
     for (position, _, id) in conflicts {
-        let detail = format!("several strong definitions of symbol {}", lossy(link_symbols.table.names[id.index()]));
+        let detail =
+            format!("several strong definitions of symbol {}", lossy(link_symbols.table.names[id.index()]));
         resolution.limits.push((Some(loaded[position]), link_limit(Limit::LinkError, detail)));
     }
     see_dsos(link_symbols, taken, &mut seen);
@@ -126,7 +127,8 @@ pub(super) fn decide<'a>(link_symbols: &LinkSymbols<'a>, extraction: Extraction)
     });
     resolution.symbols = IdVec::from(symbols.collect::<Vec<_>>());
     let both = || each().zip(resolution.symbols.as_slice());
-    let found = both().flat_map_iter(|((s, name), symbol)| symbol_limits(link_symbols, taken, name, s, symbol));
+    let found =
+        both().flat_map_iter(|((s, name), symbol)| symbol_limits(link_symbols, taken, name, s, symbol));
     let found: Vec<LimitRecord> = found.collect();
     let referenced = both().flat_map_iter(|((s, _), symbol)| referenced_dsos(s, symbol));
     let referenced: Vec<DsoId> = referenced.collect();
@@ -307,7 +309,13 @@ fn see_dsos(link_symbols: &LinkSymbols<'_>, taken: &[bool], seen: &mut [NameFact
     }
 }
 
-fn prevailing(link_symbols: &LinkSymbols<'_>, taken: &[bool], name: &[u8], s: &NameFacts, mold: bool) -> Prevailing {
+fn prevailing(
+    link_symbols: &LinkSymbols<'_>,
+    taken: &[bool],
+    name: &[u8],
+    s: &NameFacts,
+    mold: bool,
+) -> Prevailing {
     let config = link_symbols.config;
     let is = |names: &[String]| names.iter().any(|n| n.as_bytes() == name);
     let by_defsym = config.defsym.iter().any(|defsym| defsym.name.as_bytes() == name);
@@ -356,8 +364,9 @@ fn unmodelled_names(link_symbols: &LinkSymbols<'_>, loaded: &[ModuleId]) -> Vec<
         // mold 1.10 looks for it under the plain name or the versioned one, and doesn't always find it. Of wild we
         // don't know.
         let explicit = |id: &SymbolId| link_symbols.table.names[id.index()].contains(&b'@');
-        let undefined =
-            |m: &ModuleId| link_symbols.globals(*m).any(|(id, g)| g.entry == Entry::Undefined && explicit(&id));
+        let undefined = |m: &ModuleId| {
+            link_symbols.globals(*m).any(|(id, g)| g.entry == Entry::Undefined && explicit(&id))
+        };
         let any = !link_symbols.versioned.is_empty() && loaded.iter().any(undefined);
         details.extend(any.then(|| "a reference to a symbol of an explicit version".to_owned()));
     }
@@ -402,7 +411,12 @@ fn is_mismatch(s: &NameFacts, dialect: Dialect) -> bool {
 }
 
 /// What the linker says of symbols of the originals, and might not say of pruned objects.
-fn messages(link_symbols: &LinkSymbols<'_>, loaded: &[ModuleId], taken: &[bool], seen: &[NameFacts]) -> Vec<String> {
+fn messages(
+    link_symbols: &LinkSymbols<'_>,
+    loaded: &[ModuleId],
+    taken: &[bool],
+    seen: &[NameFacts],
+) -> Vec<String> {
     let mut details = Vec::new();
     if link_symbols.config.warn_common && seen.iter().any(|s| s.has_common) {
         details.push("--warn-common, and common symbols".to_owned());
@@ -414,7 +428,8 @@ fn messages(link_symbols: &LinkSymbols<'_>, loaded: &[ModuleId], taken: &[bool],
     if matches!(dialect, Dialect::Bfd | Dialect::Gold) {
         let modules = loaded.par_iter().map(|m| link_symbols.inputs.module_bytes(*m));
         let dsos: Vec<DsoId> = link_symbols.inputs.dsos.ids().filter(|dso| taken[dso.index()]).collect();
-        let dsos = dsos.par_iter().map(|dso| &*link_symbols.inputs.files[link_symbols.inputs.dsos[*dso].file].bytes);
+        let dsos =
+            dsos.par_iter().map(|dso| &*link_symbols.inputs.files[link_symbols.inputs.dsos[*dso].file].bytes);
         let warned: Vec<&[u8]> = modules.chain(dsos).flat_map_iter(symtab::warned_symbols).collect();
         let referenced = |name: &&[u8]| {
             let seen = link_symbols.table.find(name).and_then(|id| seen.get(id.index()));
@@ -427,7 +442,11 @@ fn messages(link_symbols: &LinkSymbols<'_>, loaded: &[ModuleId], taken: &[bool],
 }
 
 /// A member that stays out because we couldn't read its symbols might be one that the linker loads.
-fn lazy_unknowns(link_symbols: &LinkSymbols<'_>, modules: &[Option<LoadedModule>], resolution: &mut Resolution<'_>) {
+fn lazy_unknowns(
+    link_symbols: &LinkSymbols<'_>,
+    modules: &[Option<LoadedModule>],
+    resolution: &mut Resolution<'_>,
+) {
     let wanted = |symbol: SymbolId| {
         matches!(
             resolution.symbols[symbol].prevailing,
@@ -451,7 +470,9 @@ fn lazy_unknowns(link_symbols: &LinkSymbols<'_>, modules: &[Option<LoadedModule>
                 FileKind::Object => Limit::MalformedObject,
                 // GNU ld and gold ask the archive's symbol table, which has nothing of it.
                 _ if !matches!(dialect, Dialect::Lld | Dialect::Mold | Dialect::Wild) => continue,
-                _ if link_symbols.inputs.modules[module].range.is_empty() && dialect == Dialect::Mold => continue,
+                _ if link_symbols.inputs.modules[module].range.is_empty() && dialect == Dialect::Mold => {
+                    continue;
+                }
                 _ => {
                     let detail =
                         "an archive member that is no object: the linker has a word to say".to_owned();

@@ -101,7 +101,7 @@ pub struct Resolution<'a> {
     pub symbols: IdVec<SymbolId, GlobalSymbol<'a>>,
     /// In the order in which the linker loads them.
     pub loaded: Vec<ModuleId>,
-    /// By module; `None` is an archive member that stays out.
+    /// The loaded modules; `None` is an archive member that stays out.
     pub modules: IdVec<ModuleId, Option<LoadedModule>>,
     pub dsos: IdVec<DsoId, DsoState>,
     /// The mentions of libraries, sorted by what they come after.

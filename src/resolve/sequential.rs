@@ -75,9 +75,12 @@ pub(super) fn extract(link_symbols: &LinkSymbols<'_>) -> Extraction {
         s.pending.extend(assigned.filter_map(|name| link_symbols.table.find(name.as_bytes())));
     }
     // None of these makes a library needed (`ldlang_add_undef`, ld/ldlang.c).
-    let by_defsym = link_symbols.config.defsym.iter().filter(|_| s.gold).flat_map(|d| link_symbols.named_by(d));
-    let entry = link_symbols.config.entry.as_ref().and_then(|entry| link_symbols.table.find(entry.as_bytes()));
-    let demanded = link_symbols.demanded_by_name().into_iter().chain(link_symbols.named_in_scripts()).chain(by_defsym);
+    let by_defsym =
+        link_symbols.config.defsym.iter().filter(|_| s.gold).flat_map(|d| link_symbols.named_by(d));
+    let entry =
+        link_symbols.config.entry.as_ref().and_then(|entry| link_symbols.table.find(entry.as_bytes()));
+    let demanded =
+        link_symbols.demanded_by_name().into_iter().chain(link_symbols.named_in_scripts()).chain(by_defsym);
     for symbol in demanded.chain(entry).collect::<Vec<_>>() {
         s.refer(symbol, false, false);
     }

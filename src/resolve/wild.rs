@@ -50,9 +50,9 @@ const FIRST: &[&str] = &[
 /// Who defines each name, in the order in which wild asks.
 struct DefiningFiles<'f> {
     files: &'f [MoldFile],
-    /// By symbol, the first file in the order of the line.
+    /// The first file of the line that defines each symbol.
     first: Vec<Option<usize>>,
-    /// By symbol, the best (rank, file) of those that are no library.
+    /// The best (rank, file) of those that define each symbol and are no library.
     best: Vec<Option<(Rank, usize)>>,
 }
 
@@ -112,7 +112,8 @@ pub(super) fn extract(link_symbols: &LinkSymbols<'_>) -> Extraction {
     let files = mold::files(link_symbols);
     let definers = DefiningFiles::new(link_symbols, &files);
     let alive = load(link_symbols, &definers);
-    let mut extraction = Extraction { taken: vec![false; link_symbols.inputs.dsos.len()], ..Extraction::default() };
+    let mut extraction =
+        Extraction { taken: vec![false; link_symbols.inputs.dsos.len()], ..Extraction::default() };
     let mut first_after: Vec<Option<usize>> = vec![None; link_symbols.inputs.dsos.len()];
     for (file, alive) in files.iter().zip(&alive) {
         match file.provider {
@@ -146,7 +147,8 @@ fn load(link_symbols: &LinkSymbols<'_>, definers: &DefiningFiles<'_>) -> Vec<boo
         }
     }
     // It looks for the default entry for a shared library too.
-    let entry = entry_symbol(link_symbols.config, &link_symbols.inputs.scripts).unwrap_or_else(|| "_start".to_owned());
+    let entry = entry_symbol(link_symbols.config, &link_symbols.inputs.scripts)
+        .unwrap_or_else(|| "_start".to_owned());
     for symbol in link_symbols.demanded().into_iter().chain(link_symbols.table.find(entry.as_bytes())) {
         if let Some(file) = definers.meant(link_symbols.wrapped_reference(symbol), Visibility::Default) {
             mark(file, &mut work);

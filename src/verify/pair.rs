@@ -71,10 +71,10 @@ impl ExpectedObject {
 pub(super) struct Pair<'a> {
     pub(super) old: Object<'a>,
     pub(super) new: Object<'a>,
-    /// By section of the original; 0 for one that is not there any more, and for one that is there in
-    /// parts. Tables are not mapped.
+    /// The new number of each section of the original; 0 for one that is not there any more, and for one that is there
+    /// in parts. Tables are not mapped.
     pub(super) new_of_old: Vec<usize>,
-    /// By section of the original and start.
+    /// The parts that are there, by section of the original and start.
     pub(super) parts: Vec<EmittedPart>,
     /// Code is in several parts, so that debug information is there in another form: [`debug`](super::debug) compares it.
     pub(super) rewritten_debug: bool,

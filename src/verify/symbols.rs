@@ -13,7 +13,7 @@ use crate::error::Result;
 /// Which symbol of the emitted object is which of the original.
 #[derive(Debug)]
 pub(super) struct SymbolMap {
-    /// By symbol of the original; `u32::MAX` for one that is not there any more.
+    /// The new number of each symbol of the original; `u32::MAX` for one that is not there any more.
     new_of_old: Vec<u32>,
 }
 

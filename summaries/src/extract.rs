@@ -19,7 +19,12 @@ pub fn extract(bytes: &[u8], options: impl Into<SummaryOptions>) -> ModuleSummar
 
 /// Summarise a module of which this is the summary at [`Granularity::Functions`] once more, at [`Granularity::Pointers`]. Of native
 /// code only the functions in `live` atoms (by atom of that summary) are followed: no code of the others may be reached in the link.
-pub fn follow(bytes: &[u8], known: &ModuleSummary, live: &[bool], parallel_map: ParallelMap<'_>) -> ModuleSummary {
+pub fn follow(
+    bytes: &[u8],
+    known: &ModuleSummary,
+    live: &[bool],
+    parallel_map: ParallelMap<'_>,
+) -> ModuleSummary {
     let options = SummaryOptions { granularity: Granularity::Pointers, without_debug: known.without_debug };
     let mut summary = match known.kind {
         ModuleKind::Native => native::follow(bytes, options, live, parallel_map),
@@ -30,7 +35,11 @@ pub fn follow(bytes: &[u8], known: &ModuleSummary, live: &[bool], parallel_map: 
 }
 
 /// [`extract`], with what runs the pieces of a large module. Whatever that does, the summary is the same.
-pub fn extract_by(bytes: &[u8], options: impl Into<SummaryOptions>, parallel_map: ParallelMap<'_>) -> ModuleSummary {
+pub fn extract_by(
+    bytes: &[u8],
+    options: impl Into<SummaryOptions>,
+    parallel_map: ParallelMap<'_>,
+) -> ModuleSummary {
     let options = options.into();
     let mut summary = by_kind(bytes, options, parallel_map);
     if options.granularity >= Granularity::Pointers {

@@ -104,7 +104,7 @@ pub enum Effect {
 pub enum NumericArguments {
     /// The arguments in the registers xmm0 to xmm2.
     Vectors,
-    /// Those on the stack (`long double`).
+    /// The arguments on the stack (`long double`).
     Stack,
     /// The arguments in the general registers.
     Integers,

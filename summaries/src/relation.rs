@@ -56,7 +56,7 @@ pub enum Callee {
 /// A call, or a jump out of the function.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallSite {
-    /// Of the instruction: ELF section index, and bytes from the start of the section.
+    /// The instruction: ELF section index, and bytes from the start of the section.
     pub section: u32,
     pub offset: u64,
     pub callee: Callee,
@@ -99,7 +99,7 @@ pub struct FunctionSummary {
     /// What registers hold on return, sorted by register: rax, rdx, xmm0, xmm1, st0. What comes back as it was passed in
     /// the same register may be left out, if that is one of `preserved`.
     pub results: Vec<(Register, ValueIdx)>,
-    /// Of [`PRESERVABLE`](crate::registers::PRESERVABLE), the registers that may hold on every return what they held at
+    /// The registers of [`PRESERVABLE`](crate::registers::PRESERVABLE) that may hold on every return what they held at
     /// entry, if the callees that it calls leave them alone too: a bit per register. Each caller finds there what it
     /// passed itself, as far as that is known.
     pub preserved: u64,

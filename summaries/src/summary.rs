@@ -275,16 +275,16 @@ pub enum ReferenceKind {
     Tls,
     /// By an FDE of the atom: LSDA, or the personality of its CIE.
     Unwind,
-    /// From a non-allocated section: never keeps anything. The native front end does not read these.
+    /// A reference from a non-allocated section: it never keeps anything. The native front end does not read these.
     Debug,
 }
 
 /// The far end of a reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Target {
-    /// To whatever definition of the symbol prevails (a local symbol means its own atom).
+    /// The definition of the symbol that prevails (a local symbol means its own atom).
     Symbol(SymbolIdx),
-    /// To this atom of the same module, by section symbol and addend.
+    /// This atom of the same module, by section symbol and addend.
     Atom(AtomIdx),
 }
 

@@ -30,7 +30,7 @@ const TIMED_OUT: i32 = 124;
 struct Sizes {
     text: u64,
     rodata: u64,
-    /// With what is zero at first.
+    /// Writable data, with what is zero at first.
     data: u64,
 }
 

@@ -52,7 +52,7 @@ const COMPILERS: [&str; 2] = ["gcc-12", "clang-19"];
 const FLAGS: [&str; 2] = ["-O2 -fPIE -g", "-O2 -fPIE -fno-asynchronous-unwind-tables"];
 const SECTIONS: &str = "-ffunction-sections -fdata-sections";
 
-/// With what each program is run.
+/// The arguments that each program is run with.
 const ARGUMENTS: [&[&str]; 4] = [&[], &["--help"], &["--version"], &["input"]];
 
 /// Units of a package that make up a program, the one with `main` first.

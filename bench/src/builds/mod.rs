@@ -39,7 +39,7 @@ struct BuildPair<'p> {
 struct Built {
     links: Links,
     files: tree::BuildTree,
-    /// Of configure and build, tests, installation.
+    /// Exit statuses of configure and build, of the tests, and of the installation.
     statuses: [i32; 3],
     outcomes: Outcomes,
     seconds: u64,

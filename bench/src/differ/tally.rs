@@ -64,7 +64,7 @@ pub(crate) struct DifferTally {
     modes: BTreeMap<String, LinkCounts>,
     rules: RuleCounts,
     reports: usize,
-    /// Of links with a report that were not pruned: the limits, or that there was nothing to drop.
+    /// Why links with a report were not pruned: the limits, or that there was nothing to drop.
     fallbacks: BTreeMap<String, usize>,
     pub(crate) findings: Vec<Finding>,
     /// Links that differ only by lines that an earlier finding of the same linker has.

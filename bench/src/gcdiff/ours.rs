@@ -15,7 +15,7 @@ use crate::process::run_ok;
 /// The pruner's side of the comparison.
 #[derive(Debug)]
 pub(super) struct Verdicts {
-    /// By object and section; None where the report says nothing of it.
+    /// Whether each section lives, by object and section; `None` where the report says nothing of it.
     live: Vec<Vec<Option<bool>>>,
     /// Atoms of the report that are no section of the link.
     pub(super) unknown: Vec<String>,

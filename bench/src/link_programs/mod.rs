@@ -29,7 +29,7 @@ pub(crate) struct Linker {
 pub(crate) struct LinkTally {
     /// Links that succeeded, plain and pruned, and were compared.
     pub(crate) compared: usize,
-    /// Of these, those whose output is smaller when pruned.
+    /// The number of these links whose output is smaller when pruned.
     pub(crate) smaller: usize,
     /// These links failed in the same way with both.
     pub(crate) failed: usize,

@@ -167,7 +167,7 @@ pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
     Ok(differences == 0)
 }
 
-/// By a signal, or it did not end; 255 is what wild says of an error.
+/// Whether it ended by a signal, or did not end; 255 is what wild says of an error.
 fn has_crashed(status: ExitStatus) -> bool {
     status.signal().is_some() || status.code().is_some_and(|code| (124..255).contains(&code))
 }

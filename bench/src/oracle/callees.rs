@@ -238,7 +238,7 @@ fn instructions(bytes: &[u8]) -> Result<BTreeMap<String, Vec<u64>>> {
 
 /// What the report says of one module's sites.
 struct SiteReport {
-    /// By function and number of the instruction.
+    /// The sites by function and number of the instruction.
     sites: BTreeMap<(String, u64), SiteAnswer>,
     live: BTreeSet<String>,
     /// The first name of what has several: aliases, and assembly that isn't divided into its functions.

@@ -26,7 +26,7 @@ use crate::{Options, Result, report};
 
 const LINKERS: [&str; 4] = ["lld", "mold", "bfd", "gold"];
 
-/// Of a main's link, in place of a corpus mode.
+/// The name of a main's link, in place of a corpus mode.
 pub(crate) const MODE: &str = "main";
 
 /// Excess that is allowed at least, in bytes.

@@ -22,9 +22,9 @@ pub(super) const PASSES: &str = "internalize,globaldce,ipsccp,called-value-propa
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Llvm {
     pub(super) sites: usize,
-    /// With the option's default, four functions a value at most.
+    /// Sites resolved with the option's default, four functions a value at most.
     pub(super) resolved: usize,
-    /// With no bound to speak of.
+    /// Sites resolved with no bound to speak of.
     pub(super) unlimited: usize,
 }
 

@@ -17,7 +17,7 @@ use crate::trace::{self, TraceOutcome, TracedLink};
 use crate::{Options, Result, reach};
 use llvm::Llvm;
 
-/// Of the places where causes began, so many are named for each link.
+/// How many of the places where causes began are named for each link.
 const ORIGINS: usize = 3;
 
 struct SitesRow {

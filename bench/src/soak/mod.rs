@@ -122,7 +122,7 @@ impl SoakPrograms {
         }
     }
 
-    /// Of the folder in which a case is kept.
+    /// The prefix of the folder in which a case is kept.
     fn prefix(self) -> &'static str {
         match self {
             SoakPrograms::Functions => "",
@@ -164,7 +164,8 @@ fn soak(
         SoakPrograms::Functions => program::generate(seed),
         SoakPrograms::Pointers => pointers::generate(seed),
     };
-    let wanted = setup::RecipeRequest { linkers: &tools.linkers, traced: options.trace, bitcode: options.lto };
+    let wanted =
+        setup::RecipeRequest { linkers: &tools.linkers, traced: options.trace, bitcode: options.lto };
     // Of gcc there is no bitcode.
     let wants_bitcode = |c: Compiler| !options.lto || c == Compiler::Clang;
     let takes_turn = |c: Compiler| !options.one_compiler || c == Compiler::in_turn(seed);

@@ -60,7 +60,7 @@ impl SoakProgram {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
-    /// With a body of random statements.
+    /// A function with a body of random statements.
     Plain,
     Leaf,
     /// Weak, and where the number is a unit, defined strongly there too.

@@ -185,7 +185,7 @@ fn unit_flags(rng: &mut Rng, compiler: Compiler, unit: &Unit) -> Vec<String> {
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RecipeRequest<'l> {
-    /// To choose from, by their short names.
+    /// The linkers to choose from, by their short names.
     pub(crate) linkers: &'l [String],
     /// What is traced is not folded: a trace tells functions by their addresses.
     pub(crate) traced: bool,
@@ -212,7 +212,7 @@ impl Lto {
         Lto { rng, option, split }
     }
 
-    /// Of a unit by clang: bitcode, mostly.
+    /// The flags of a unit that clang compiles: bitcode, mostly.
     fn of_unit(&mut self) -> Vec<String> {
         if self.rng.one_in(4) {
             return Vec::new();
@@ -228,7 +228,12 @@ impl Lto {
 }
 
 /// Draw the recipe for `program` of `seed`, mostly by `compiler`.
-pub(crate) fn draw(seed: u64, program: &SoakProgram, compiler: Compiler, wanted: RecipeRequest<'_>) -> Recipe {
+pub(crate) fn draw(
+    seed: u64,
+    program: &SoakProgram,
+    compiler: Compiler,
+    wanted: RecipeRequest<'_>,
+) -> Recipe {
     let RecipeRequest { linkers, traced, bitcode } = wanted;
     let mut lto = bitcode.then(|| Lto::new(seed));
     let mut rng = Rng::new(seed, 1 + compiler as u64);

@@ -27,7 +27,7 @@ use whole::Whole;
 /// In the order of the tables.
 const KINDS: [&str; 3] = ["code", "data", "bss"];
 
-/// Of hand-written assembly: no compiler puts such a symbol among its functions.
+/// The limit of hand-written assembly: no compiler puts such a symbol among its functions.
 const ASSEMBLY: &str = "symbol-in-text";
 
 /// Bytes of monolithic sections of one kind.

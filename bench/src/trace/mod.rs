@@ -100,7 +100,7 @@ impl TraceOutcome {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mains {
-    /// Those that hold the C and C++ libraries themselves.
+    /// Programs that hold the C and C++ libraries themselves.
     Static,
     All,
 }

@@ -53,7 +53,7 @@ pub(super) struct Trace {
     pub(super) status: i32,
     /// How often the program was started.
     pub(super) processes: usize,
-    /// By the address of the instruction in the program's file.
+    /// What was observed, by the address of the instruction in the program's file.
     pub(super) sites: BTreeMap<u64, Observed>,
     /// Sites of a process that could not be watched on: memory that the call needs wasn't there.
     pub(super) lost: u64,
@@ -80,7 +80,7 @@ struct Image {
 struct Tracer<'p> {
     program: &'p TracedProgram,
     limit: u64,
-    /// By process or thread; `None` is one that runs something else.
+    /// What each process or thread runs; `None` is something else than the program.
     images: HashMap<Pid, Option<Image>>,
     trace: Trace,
 }
@@ -160,7 +160,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// Of a process or thread; `None` if it runs another program.
+    /// What a process or thread runs; `None` if that is another program.
     fn image(&mut self, pid: Pid) -> Option<&mut Image> {
         let program = self.program;
         self.images.entry(pid).or_insert_with(|| Image::open(pid, program)).as_mut()

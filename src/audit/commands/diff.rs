@@ -35,7 +35,7 @@ fn archives(model: &Model<'_>) -> Vec<String> {
 /// A name, the number of the file that it is of, if it is of one, and the bytes.
 type NamedBytes = (String, Option<u32>, i64);
 
-/// By name and file, each once.
+/// The sizes by name and file, each once.
 fn named(
     model: &Model<'_>,
     files: &MatchedFiles,

@@ -16,7 +16,7 @@ struct DominatedSizes<'m, 'a> {
     atoms: Vec<u64>,
 }
 
-/// By node of [`Model::graph`]: what goes with it, without zero-initialised memory.
+/// The bytes that go with each node of [`Model::graph`], without zero-initialised memory.
 pub(crate) fn weights(model: &Model<'_>) -> Vec<u64> {
     std::iter::once(0).chain(model.atoms.iter().map(|a| model.weight(a))).collect()
 }

@@ -30,7 +30,7 @@ const SCRIPT: [&str; 4] =
 struct Page {
     strings: Vec<String>,
     output: u32,
-    /// By which linker and at what level.
+    /// The linker that linked it, and the level.
     how: u32,
     report: u32,
     size: u64,
@@ -156,7 +156,7 @@ fn rows(model: &Model<'_>, numbers: &[u32]) -> Result<Vec<Row>> {
 struct PageBuilder<'m, 'a> {
     model: &'m Model<'a>,
     strings: Strings,
-    /// Those of the new report, then those that only the old one has.
+    /// The modules of the new report, then those that only the old one has.
     modules: Vec<(i64, u32)>,
     sections: Vec<(u32, u32)>,
     section_at: FxHashMap<(u32, u32), u32>,

@@ -23,7 +23,7 @@ pub(super) struct OpenBlock {
 }
 
 impl OpenBlock {
-    /// Of abbreviation ids in the block, in bits.
+    /// The width of abbreviation ids in the block, in bits.
     pub(super) fn width(&self) -> u32 {
         self.width
     }

@@ -8,6 +8,6 @@ pub enum ValueFate {
     Keep,
     /// It is gone: a definition, a declaration, an alias, anything. Only what is dropped may refer to it.
     Drop,
-    /// Of a function with a body: it is there, and traps if it is called.
+    /// A function with a body becomes a stub: it is there, and traps if it is called.
     Stub,
 }

@@ -65,7 +65,7 @@ pub(super) struct Rewriter<'c, 'a> {
     of: SourceModule<'c, 'a>,
     names: &'c mut ValueNames<'a>,
     stub_types: Option<StubTypes>,
-    /// From where places count, in bits: in the source, in the output.
+    /// Where places are counted from, in bits: in the source, in the output.
     base: (u64, u64),
     /// Value id of the next record of a value.
     next_value: usize,

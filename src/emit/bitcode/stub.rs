@@ -12,7 +12,7 @@ use super::survey::Types;
 /// Abbreviation ids of a stub's blocks, in bits.
 pub(super) const WIDTH: u32 = 4;
 
-/// Of a call: its function type stands in the record.
+/// The flag of a call whose function type stands in the record.
 const EXPLICIT_TYPE: u64 = 1 << 15;
 /// A flag of inline assembly in constants.
 const SIDE_EFFECT: u64 = 1;

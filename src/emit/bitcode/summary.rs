@@ -14,7 +14,7 @@ use super::copier::BitstreamCopier;
 use super::error::{RewriteError, Unsupported};
 use super::fate::ValueFate;
 
-/// Of an entry's flags: no other module may import it.
+/// The flag of an entry that no other module may import.
 const NOT_ELIGIBLE_TO_IMPORT: u64 = 1 << 4;
 const STUB_SIZE: u64 = 2;
 
@@ -42,7 +42,7 @@ fn is_entry(code: u32) -> bool {
         )
 }
 
-/// By function entry of the summary, in order: what is done with it. It is needed before the entry itself comes.
+/// What is done with each function, in the order of the summary's entries. It is needed before the entry itself comes.
 pub(super) fn fates(
     index: &summaries::bitcode::index::SummaryIndex,
     module: u32,

@@ -24,7 +24,7 @@ pub(super) struct Types {
     /// By type id: whether it is one of functions.
     pub(super) functions: Vec<bool>,
     pub(super) void: Option<u64>,
-    /// Of functions without parameters or result.
+    /// The type of functions without parameters or result.
     pub(super) void_function: Option<u64>,
     /// It is the one in address space 0.
     pub(super) opaque_pointer: Option<u64>,

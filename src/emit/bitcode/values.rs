@@ -12,7 +12,7 @@ use super::survey::Types;
 
 const EXTERN_WEAK: u64 = 7;
 
-/// Of any record of a value: the type, behind the name.
+/// The place of the type in the record of any value, behind the name.
 const TYPE: usize = 2;
 
 /// Places in a record of a variable.
@@ -22,7 +22,7 @@ mod variable {
     pub(super) const ALIGNMENT: usize = 6;
     pub(super) const THREAD_LOCAL: usize = 9;
     pub(super) const LENGTH: usize = 16;
-    /// Of [`CONSTANT`]: the type is the variable's own and not a pointer to it.
+    /// The flag of [`CONSTANT`] that says that the type is the variable's own and not a pointer to it.
     pub(super) const EXPLICIT_TYPE: u64 = 2;
 }
 

@@ -45,7 +45,7 @@ pub(super) struct ListUse {
 #[derive(Debug, Clone, Copy)]
 struct ListEntry {
     range: Option<(u64, u64)>,
-    /// From the length of the expression to its end, in bytes of the section.
+    /// The extent of the expression with its length, in bytes of the section.
     expression: (u64, u64),
 }
 
@@ -145,7 +145,7 @@ pub(super) struct ListSection<'s, 'a> {
     pub(super) addresses: Option<&'s DebugSection<'a>>,
     /// Location lists, whose entries have expressions.
     pub(super) is_locations: bool,
-    /// With a header for each unit and coded entries, as from DWARF 5 on.
+    /// There is a header for each unit, and entries are coded, as from DWARF 5 on.
     pub(super) is_coded: bool,
 }
 

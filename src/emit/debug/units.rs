@@ -31,7 +31,7 @@ pub(super) struct Tables<'t, 'a> {
     pub(super) abbreviations: &'t DebugSection<'a>,
     /// It is the section `.debug_addr`, if there is one.
     pub(super) addresses: Option<&'t DebugSection<'a>>,
-    /// Of DWARF up to 4, and from 5 on.
+    /// The sections of ranges up to DWARF 4, and from 5 on.
     pub(super) ranges: [Option<&'t DebugSection<'a>>; 2],
     pub(super) locations: [Option<&'t DebugSection<'a>>; 2],
     pub(super) layout: Layout<'t>,

@@ -9,9 +9,9 @@ use super::lexer::{Lexer, Token};
 /// The symbols that an expression of a linker script names.
 #[derive(Debug, Default)]
 pub(super) struct References {
-    /// Those whose value is part of its value.
+    /// The symbols whose value is part of its value.
     pub(super) symbols: Vec<String>,
-    /// Those that it only asks about, in `DEFINED()`.
+    /// The symbols that it only asks about, in `DEFINED()`.
     pub(super) tested: Vec<String>,
 }
 

@@ -79,8 +79,12 @@ impl ScriptFacts {
     pub fn name_matcher(&self, dialect: Dialect, undefined_version: Option<bool>) -> NameMatcher {
         let set = |patterns: &[Pattern], unevaluated| Set::new(patterns, dialect, unevaluated);
         let global = self.version_global.as_ref();
-        let version = global
-            .map(|g| (set(g, UnevaluatedPattern::AssumeMatch), set(&self.version_local, UnevaluatedPattern::AssumeNoMatch)));
+        let version = global.map(|g| {
+            (
+                set(g, UnevaluatedPattern::AssumeMatch),
+                set(&self.version_local, UnevaluatedPattern::AssumeNoMatch),
+            )
+        });
         // lld refuses names of version scripts that are defined nowhere, and mold says so, unless they are told not to; GNU ld and gold
         // refuse global ones if they are told to; wild never looks. mold says so of names of dynamic lists too, and gold of symbols
         // that a list exports and that are hidden.

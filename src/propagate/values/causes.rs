@@ -15,7 +15,7 @@ struct CauseQueue {
     waits: Vec<bool>,
 }
 
-/// By node, for representatives: a bit for each cause.
+/// The causes of each representative node, a bit for each cause.
 pub(super) struct Causes(Vec<u8>);
 
 impl Causes {

@@ -9,7 +9,7 @@ use super::graph::{
     SuppressedEdge,
 };
 
-/// Of a node with more edges than this a table says which it has; of others the list is looked through.
+/// The number of edges of a node above which a table says which it has; otherwise the list is looked through.
 const FEW_EDGES: u16 = 14;
 
 impl ConstraintGraph {

@@ -33,7 +33,7 @@ pub(super) enum ObjectKind {
     Code(AtomId),
     Data(AtomId),
     Frame(u32),
-    /// By the call site that allocates.
+    /// Memory that this call site allocates.
     Heap(u32),
     /// Memory of a library with models.
     Library,
@@ -147,7 +147,7 @@ impl<'s> Flow<'s> {
         }
     }
 
-    /// From the roots to the fixpoint.
+    /// Run from the roots to the fixpoint.
     pub(super) fn run(&mut self) {
         if self.places.sources.unseen_code {
             self.share_with_unseen();
@@ -319,7 +319,13 @@ impl<'s> Flow<'s> {
         self.functions[function as usize].frame
     }
 
-    pub(super) fn object(&mut self, kind: MemoryClass, start: i64, end: i64, object_kinds: ObjectKind) -> u32 {
+    pub(super) fn object(
+        &mut self,
+        kind: MemoryClass,
+        start: i64,
+        end: i64,
+        object_kinds: ObjectKind,
+    ) -> u32 {
         self.object_kinds.push(object_kinds);
         self.graph.object(kind, start, end)
     }

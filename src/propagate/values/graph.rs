@@ -322,7 +322,7 @@ pub(super) struct ConstraintGraph {
     pub(super) seeds: Vec<(NodeId, OverdefinedReason)>,
     /// Nodes all of which escapes by itself, for explanations.
     pub(super) escapes: Vec<(NodeId, NodeEscape)>,
-    /// By object, for explanations: the node that held its address when that escaped.
+    /// The node that held the address of each object when that escaped, for explanations.
     pub(super) escaped_through: FxHashMap<u32, EscapedThrough>,
     /// For explanations: the object that has escaped and whose contents are being said.
     pub(super) filled: Option<u32>,

@@ -5,7 +5,7 @@
 //! Left out: what follows from a set, see `solve`.
 
 use super::graph::{
-    ConstraintGraph, END, ESCAPED, ESCAPES, Event, EscapedThrough, MemoryClass, NodeId, OVERDEFINED,
+    ConstraintGraph, END, ESCAPED, ESCAPES, EscapedThrough, Event, MemoryClass, NodeId, OVERDEFINED,
     OverdefinedReason, QUEUED, SHARED,
 };
 use super::points_to::PointsToSet;
@@ -210,7 +210,8 @@ impl ConstraintGraph {
         self.epoch += 1;
         if self.explain {
             let filled = self.filled.filter(|_| by == ESCAPED);
-            self.escaped_through.insert(object, filled.map_or(EscapedThrough::Node(by), EscapedThrough::Contents));
+            self.escaped_through
+                .insert(object, filled.map_or(EscapedThrough::Node(by), EscapedThrough::Contents));
         }
         if matches!(of.kind, MemoryClass::Memory | MemoryClass::Owned) {
             self.same[object as usize] = SHARED;

@@ -31,7 +31,7 @@ impl Flow<'_> {
         self.fixed_mapping.get_or_insert(FixedMapping { symbol, by });
     }
 
-    /// By `--wrap` and `--defsym` modules know such a function by names that say nothing to the front ends.
+    /// Find the names that `--wrap` and `--defsym` give such a function, which say nothing to the front ends.
     pub(super) fn find_renamed(&mut self) {
         let config = self.places.sources.config;
         let words = |text: &str| {

@@ -53,7 +53,7 @@ pub use places::{FlowInputs, ModelOf};
 pub struct CallTargets {
     /// The atom in which the function that calls is entered.
     pub caller: AtomId,
-    /// Of the instruction: section index in the caller's module, and bytes from its start.
+    /// The instruction: section index in the caller's module, and bytes from its start.
     pub section: u32,
     pub offset: u64,
     /// Sorted: code atoms, with the offset from the start of the section where it is known.
@@ -88,7 +88,7 @@ pub struct Statistics {
     pub stubs: usize,
     pub constraints: usize,
     pub nodes: usize,
-    /// Of functions that hand out memory, one for each call.
+    /// The instances of functions that hand out memory, one for each call.
     pub instances: usize,
     /// Memory objects that a budget joined with others.
     pub joined_objects: usize,
@@ -102,7 +102,7 @@ pub struct Statistics {
 #[derive(Debug, Clone, Default)]
 pub struct ValueFlow {
     pub liveness: Liveness,
-    /// By caller, section and offset. Only if that was asked for.
+    /// The sites by caller, section and offset. Only if that was asked for.
     pub sites: Vec<CallTargets>,
     /// Calls of live functions that were followed: (caller, code atom), sorted. Only if that was asked for.
     pub called: Vec<(AtomId, AtomId)>,
@@ -129,8 +129,8 @@ pub fn can_follow(summaries: &[&ModuleSummary]) -> bool {
     summaries.iter().any(|s| !s.functions.is_empty()) && !summaries.iter().any(makes_addresses)
 }
 
-/// From the roots to all that lives, by what is called and what escapes. `explain`: say what is called, and where the
-/// unknown came from; the rest does not depend on it.
+/// Propagate from the roots to all that lives, by what is called and what escapes. `explain`: say what is called, and
+/// where the unknown came from; the rest does not depend on it.
 pub fn flow(sources: FlowInputs<'_>, explain: bool) -> ValueFlow {
     flow_within(sources, explain, budget::BUDGET)
 }

@@ -193,7 +193,7 @@ impl<'s> LinkPlaces<'s> {
         self.sources.index.atom_count()
     }
 
-    /// By position, the number of the first function of the module.
+    /// The number of the first function of each module, by position.
     pub(super) fn first_functions(&self) -> Vec<u32> {
         let mut first = 0;
         let count = |s: &&ModuleSummary| {

@@ -87,7 +87,7 @@ fn refers(sources: FlowInputs<'_>, is_wanted: impl Fn(&GlobalSymbol<'_>) -> bool
     })
 }
 
-/// Of what begins so, and goes on with a dot, linkers make one section.
+/// Names of which linkers make one section, with whatever follows behind a dot.
 const FAMILIES: [&[u8]; 6] = [b".rodata", b".data.rel.ro", b".data", b".bss", b".lrodata", b".ldata"];
 
 /// The name of the output section that linkers put a section into.

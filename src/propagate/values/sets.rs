@@ -64,7 +64,7 @@ impl SetId {
 /// What is known of a set, each with when that was found.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct SetFacts {
-    /// With the objects that stand for others.
+    /// The set with objects replaced by their representatives, and the epoch of that.
     pub(super) canonical: (u32, SetId),
     /// The same with the epoch in which it was made, without what has escaped.
     pub(super) unescaped: (u32, SetId),
@@ -78,11 +78,11 @@ pub(super) struct SetFacts {
 
 /// The table of sets, each of which is there once.
 pub(super) struct SetTable {
-    /// Of all sets, one after the other; each sorted.
+    /// The elements of all sets, one set after the other; each sorted.
     elements: Vec<Element>,
     /// By set: the end of its elements, which begin where those of the one before end.
     ends: Vec<usize>,
-    /// By hash, the last set with it; by set, the one before with the same hash.
+    /// The last set with each hash, and for each set the one before with the same hash.
     known: FxHashMap<u64, SetId>,
     before: Vec<SetId>,
     facts: Vec<SetFacts>,

@@ -76,7 +76,7 @@ impl<'s> PendingStackArguments<'s> {
 }
 
 pub(super) struct Site<'s> {
-    /// Of the call in the code; `None` is a call that a model makes.
+    /// The number of the call in the code; `None` is a call that a model makes.
     pub(super) number: Option<u32>,
     pub(super) function: u32,
     /// The atom by which the function became live.
@@ -113,7 +113,7 @@ impl<'s> Site<'s> {
     }
 }
 
-/// By register, in a sorted list.
+/// The entry of a register in a sorted list.
 fn find(list: &[(Register, ValueIdx)], register: Register) -> Option<ValueIdx> {
     // The lists are short.
     list.iter().find(|a| a.0 >= register).filter(|a| a.0 == register).map(|a| a.1)

@@ -29,7 +29,7 @@ pub(super) fn stops(flow: &Flow<'_>) -> Vec<(AtomId, EscapeReason)> {
 }
 
 struct NearestEscapes {
-    /// By node, for representatives: the nearest escape, as an index in the graph's list.
+    /// The nearest escape of each representative node, as an index in the graph's list.
     nearest: Vec<Option<u32>>,
     /// By representative of a cell of memory that escaped: the object.
     cells: FxHashMap<NodeId, u32>,

@@ -18,7 +18,7 @@ pub struct BitcodeFile<'a> {
     pub producer: Vec<u8>,
     /// There is always at least one of them.
     pub modules: Vec<Module<'a>>,
-    /// Of all modules together; `None` if there is none, or one of an unknown version.
+    /// The symbol table of all modules together; `None` if there is none, or one of an unknown version.
     pub symtab: Option<BitcodeSymtab<'a>>,
     pub unknown: Vec<String>,
 }

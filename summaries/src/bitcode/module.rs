@@ -50,11 +50,11 @@ pub enum ValueKind {
         constant: bool,
     },
     Function,
-    /// With the value id of what it is an alias of: a global value, or a constant expression where it is not one.
+    /// An alias, with the value id of what it is one of: a global value, or a constant expression where it is not one.
     Alias {
         aliasee: u32,
     },
-    /// With the value id of its resolver.
+    /// An indirect function, with the value id of its resolver.
     Ifunc {
         resolver: u32,
     },
@@ -103,7 +103,7 @@ pub struct Comdat<'a> {
 
 #[derive(Debug, Clone, Default)]
 pub struct Module<'a> {
-    /// Of its records: 2 since LLVM 5.
+    /// The version of its records: 2 since LLVM 5.
     pub version: u64,
     pub triple: Vec<u8>,
     pub data_layout: Vec<u8>,

@@ -41,7 +41,7 @@ pub(super) struct StreamPlace {
     block: u32,
     /// The width of abbreviation ids in bits.
     width: u32,
-    /// Of its first abbreviation id, in bits from the magic on.
+    /// The place of its first abbreviation id, in bits from the magic on.
     at: u64,
     /// It is a number of bits.
     end: u64,
@@ -83,7 +83,7 @@ pub struct Stream<'a> {
 }
 
 impl<'a> Stream<'a> {
-    /// From the magic on.
+    /// A stream that is read from the magic on.
     ///
     /// # Errors
     /// Without a magic.
@@ -140,7 +140,7 @@ impl<'a> Stream<'a> {
         &self.operands
     }
 
-    /// Of the last record, if it has one.
+    /// The blob of the last record, if it has one.
     pub fn blob(&self) -> Option<&'a [u8]> {
         self.blob
     }
@@ -177,7 +177,7 @@ impl<'a> Stream<'a> {
         self.cursor.at()
     }
 
-    /// Of the innermost block: the width of abbreviation ids (1 to 32), and where it ends, both in bits.
+    /// The width of abbreviation ids (1 to 32) of the innermost block, and where it ends, both in bits.
     pub fn innermost(&self) -> Option<(u32, u64)> {
         self.scopes.last().map(|s| (s.width, s.end))
     }

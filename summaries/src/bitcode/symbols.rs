@@ -31,7 +31,7 @@ pub struct LinkerSymbol<'a> {
     pub visibility: Visibility,
     /// It is an index into [`LinkerSymbols::comdats`].
     pub comdat: Option<u32>,
-    /// To be kept by the compiler's word.
+    /// It is to be kept by the compiler's word.
     pub used: bool,
 }
 

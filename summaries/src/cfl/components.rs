@@ -57,7 +57,7 @@ impl Adjacency {
 
 /// What a component is to each node.
 pub(super) struct Components {
-    /// By node. Along an edge from one component to another the number falls.
+    /// The component of each node. Along an edge from one component to another the number falls.
     pub(super) of: Vec<u32>,
     pub(super) count: u32,
 }

@@ -59,7 +59,7 @@ impl MatchState {
         }
     }
 
-    /// To the same memory under another name: never twice in a row.
+    /// The state behind a step to the same memory under another name: never twice in a row.
     fn aside(self) -> Option<MatchState> {
         use MatchState::*;
         match self {
@@ -93,7 +93,7 @@ pub(super) struct Exhausted;
 
 pub(super) struct Machine<'g> {
     pub(super) graph: &'g Graph,
-    /// By pair and state; any displacement is `[None]`.
+    /// The displacements of each pair and state; any displacement is `[None]`.
     known: FxHashMap<(NodeId, NodeId, MatchState), Vec<Option<i64>>>,
     pub(super) facts: Vec<Fact>,
     /// How many facts have been followed; those behind it wait.

@@ -26,7 +26,7 @@ pub enum InterfaceBase {
     /// A cell of the stack at entry, by offset.
     StackParameter(i32),
     Result(Register),
-    /// Of a call site, by number.
+    /// An argument of a call site, by the site's number.
     Actual(u32, Register),
     StackActual(u32, i32),
     Returned(u32, Register),

@@ -50,7 +50,7 @@ pub(crate) enum Field {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Instruction {
     pub(crate) offset: u32,
-    /// From its end to [`Instruction::target`], if it has one.
+    /// The distance from its end to [`Instruction::target`], if it has one.
     distance: i32,
     pub(crate) len: u8,
     pub(crate) flow: Flow,

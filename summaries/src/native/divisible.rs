@@ -17,7 +17,7 @@ use crate::summary::AtomKind;
 pub struct SectionBytes {
     pub all: u64,
     pub code: u64,
-    /// Those of sections of which a part may go, and of exception tables that lld keeps.
+    /// The bytes of sections of which a part may go, and of exception tables that lld keeps.
     pub divisible: u64,
 }
 

@@ -26,12 +26,12 @@ pub enum RecordKind {
 /// A record of an `.eh_frame` section.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EhFrameRecord {
-    /// Of the length field, in bytes from the start of the section.
+    /// The place of the length field, in bytes from the start of the section.
     pub offset: u64,
     /// In bytes, the length field included.
     pub size: u64,
-    /// Of the CIE id or CIE pointer, in bytes from the start of the section: `offset` + 4, or + 12 with an extended
-    /// length. For a terminator the end of the record.
+    /// The place of the CIE id or CIE pointer, in bytes from the start of the section: `offset` + 4, or + 12 with an
+    /// extended length. For a terminator the end of the record.
     pub id: u64,
     pub kind: RecordKind,
     /// The relocations that lie in the record: indices in the list that [`split`] was given.

@@ -93,8 +93,8 @@ fn family(name: &[u8]) -> &[u8] {
     dot.and_then(|dot| name.get(..=dot)).unwrap_or(name)
 }
 
-/// By atom, the last place in its section that a symbol or a reference names, or up to 8 bytes behind it, since a reference may be
-/// relative to where its instruction ends.
+/// The last place in each atom's section that a symbol or a reference names, or up to 8 bytes behind it, since a
+/// reference may be relative to where its instruction ends.
 fn farthest(atoms: &[Atom], symbols: &[Symbol], references: &[Reference]) -> Vec<u64> {
     let mut farthest = vec![0u64; atoms.len()];
     let mut name = |atom: AtomIdx, place: u64| {

@@ -48,7 +48,11 @@ pub fn extract_at(bytes: &[u8], granularity: Granularity) -> ModuleSummary {
 }
 
 /// [`extract_at`], with what runs the pieces of a large object.
-pub fn extract_by(bytes: &[u8], options: impl Into<SummaryOptions>, parallel_map: ParallelMap<'_>) -> ModuleSummary {
+pub fn extract_by(
+    bytes: &[u8],
+    options: impl Into<SummaryOptions>,
+    parallel_map: ParallelMap<'_>,
+) -> ModuleSummary {
     read_or_limit(bytes, options.into(), None, parallel_map)
 }
 

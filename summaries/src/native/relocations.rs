@@ -72,7 +72,7 @@ pub(crate) mod types {
     pub(crate) const R_X86_64_CODE_6_GOTPCRELX: u32 = elf::R_X86_64_CODE_6_GOTPCRELX.0;
     pub(crate) const R_X86_64_CODE_6_GOTTPOFF: u32 = elf::R_X86_64_CODE_6_GOTTPOFF.0;
     pub(crate) const R_X86_64_CODE_6_GOTPC32_TLSDESC: u32 = elf::R_X86_64_CODE_6_GOTPC32_TLSDESC.0;
-    /// Of the psABI before 1.0: `R_X86_64_PC32` of a branch with a `bnd` prefix.
+    /// The psABI before 1.0 had it: `R_X86_64_PC32` of a branch with a `bnd` prefix.
     pub(crate) const PC32_BND: u32 = 39;
     /// The form of `R_X86_64_PLT32` behind a `bnd` prefix, which assemblers of MPX code wrote.
     pub(crate) const PLT32_BND: u32 = 40;

@@ -15,7 +15,7 @@ pub fn dump(summary: &ModuleSummary) -> String {
     dumper.out
 }
 
-/// By name, the only entry that has it; `None` if several do.
+/// The only entry that has a name; `None` if several do.
 type Unique<'a> = HashMap<&'a [u8], Option<usize>>;
 
 fn unique<'a>(names: impl Iterator<Item = &'a [u8]>) -> Unique<'a> {

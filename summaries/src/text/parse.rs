@@ -18,7 +18,7 @@ use crate::summary::{
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {message}")]
 pub struct TextError {
-    /// From 1; the last line for what is wrong with the whole.
+    /// The line, counted from 1; the last line for what is wrong with the whole.
     pub line: usize,
     pub message: String,
 }

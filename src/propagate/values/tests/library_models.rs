@@ -55,7 +55,7 @@ fn bytes_go_through_files_one_by_one() {
     assert_eq!(stubs(through), strings(&["t.f"]));
 }
 
-/// Of what functions are passed only addresses of code are numbers, and not what they call.
+/// What functions return that are passed only addresses of code are numbers, and not what they call.
 #[test]
 fn numbers_that_are_kept_come_back() {
     let calls = Effect::Calls {

@@ -38,7 +38,7 @@ pub(super) struct Oracle {
     pub(super) live: BTreeSet<u32>,
     mentioned: BTreeSet<u32>,
     sets: BTreeMap<OracleNode, BTreeSet<Address>>,
-    /// By (function, site): targets, and whether the unknown is among them.
+    /// The targets of each (function, site), and whether the unknown is among them.
     pub(super) sites: BTreeMap<(usize, usize), (Targets, bool)>,
     changed: bool,
 }

@@ -186,7 +186,7 @@ pub(super) fn expected(text: &str) -> OracleAnswer {
     (oracle.live.iter().map(|a| name(*a)).collect(), oracle.stubs().iter().map(|a| name(*a)).collect(), sites)
 }
 
-/// With copies that are pairwise however many pairs they are of.
+/// Solve with copies that are pairwise however many pairs they are of.
 fn run(text: &str) -> OracleAnswer {
     run_alike(text, BUDGET.alike, BUDGET.room)
 }
@@ -210,7 +210,7 @@ proptest! {
         prop_assert_eq!(run_alike(&text, bytes.len() % 3, 0), expected(&text), "{}", text);
     }
 
-    /// With budgets that every program exceeds, nothing is lost.
+    /// A budget that every program exceeds loses nothing.
     #[test]
     fn what_is_over_budget_only_adds(
         bytes in prop::collection::vec(any::<u8>(), 0..400),

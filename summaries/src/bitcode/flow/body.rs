@@ -29,7 +29,7 @@ pub(super) struct BodyBuilder<'m> {
     pub(super) names: &'m GlobalNames<'m>,
     pub(super) out: FunctionSummary,
     pub(super) section: u32,
-    /// Of parameters and instructions, by number from the body's first.
+    /// The values of parameters and instructions, by number from the body's first.
     local: Vec<Option<ValueIdx>>,
     constants: BTreeMap<ValueId, Option<ValueIdx>>,
     /// Global values that escape here, besides.
@@ -49,9 +49,9 @@ pub(super) struct BodySummary {
     pub(super) escaping: Vec<ValueId>,
     /// Global values that are compared in it, or given to what does nothing with them; ascending.
     pub(super) compared: Vec<ValueId>,
-    /// By number from the body's first: the values of the summary that parameters and instructions are.
+    /// The values of the summary that parameters and instructions are, by number from the body's first.
     pub(super) local: Vec<Option<ValueIdx>>,
-    /// Those that constants are, of the body and of the module.
+    /// The values of the summary that constants are, of the body and of the module.
     pub(super) constants: BTreeMap<ValueId, Option<ValueIdx>>,
     /// There is assembly in it that has instructions of its own.
     pub(super) has_assembly: bool,

@@ -49,7 +49,7 @@ pub struct LocalValues {
 /// What a module says of its values.
 #[derive(Debug, Default)]
 pub(super) struct ModuleValueFlow {
-    /// By atom, then in the order of the module.
+    /// The references by atom, then in the order of the module.
     pub(super) references: Vec<Reference>,
     /// The elements are indexed by atom.
     pub(super) functions: Vec<FunctionSummary>,
@@ -60,7 +60,7 @@ pub(super) struct ModuleValueFlow {
     /// Functions that have assembly in them, or may.
     pub(super) runs_unseen: Vec<AtomIdx>,
     pub(super) limits: Vec<LimitRecord>,
-    /// Of the functions in `functions`, in the order of the module; only if asked for.
+    /// The local values of each of `functions`, in the order of the module; only if asked for.
     pub(super) locals: Vec<LocalValues>,
 }
 

@@ -32,7 +32,7 @@ pub mod kind {
     pub const SWIFT_ASYNC: u32 = 75;
 }
 
-/// Those of [`kind`] that a parameter has and that say how it is passed.
+/// The attributes of [`kind`] that a parameter has and that say how it is passed.
 const PASSING: &[u32] = &[
     kind::BY_VAL,
     kind::IN_REG,
@@ -64,7 +64,7 @@ pub struct IrAttribute {
     pub kind: u32,
     /// It is the type `T` of `byval(T)` and others.
     pub ty: Option<TypeId>,
-    /// Of those with a number, as `align`.
+    /// The number of an attribute that has one, as `align`.
     pub value: Option<u64>,
 }
 
@@ -89,7 +89,7 @@ pub struct PassingAttribute {
 #[derive(Debug, Clone, Default)]
 pub struct Attributes {
     groups: Vec<AttributeGroup>,
-    /// From a group's number in the file to its place in `groups`.
+    /// The place in `groups` of each group, by its number in the file.
     numbers: FxHashMap<u64, u32>,
     /// The elements are lists of numbers of groups.
     lists: Vec<Box<[u64]>>,

@@ -201,7 +201,7 @@ fn parse(mut record: Record<'_>, code: u32) -> Option<ConstantKind> {
     })
 }
 
-/// Of the operands of a record of inline assembly: its text, and its constraints, with a character in each.
+/// The text and the constraints of inline assembly, from the operands of its record, with a character in each.
 pub(in super::super) fn assembly(code: u32, operands: &[u64]) -> Option<(&[u64], &[u64])> {
     let before = match code {
         code::INLINEASM_OLD | code::INLINEASM_OLD2 | code::INLINEASM_OLD3 => 1,

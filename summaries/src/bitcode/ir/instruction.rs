@@ -53,7 +53,7 @@ pub struct IrInstruction {
     pub block: u32,
     /// Its number if it is of a type other than void.
     pub value: Option<ValueId>,
-    /// Of its value, where that is known.
+    /// The type of its value, where that is known.
     pub ty: Option<TypeId>,
     pub kind: InstructionKind,
 }

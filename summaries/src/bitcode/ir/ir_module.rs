@@ -37,7 +37,7 @@ pub enum GlobalKind {
 /// A global value; its id is its place in [`IrModule::globals`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Global {
-    /// Of what it names, not of its address: of a variable's contents, of a function the function type.
+    /// The type of what it names, not of its address: of a variable's contents, of a function the function type.
     pub ty: TypeId,
     pub address_space: u32,
     pub kind: GlobalKind,

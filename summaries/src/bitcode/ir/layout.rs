@@ -33,7 +33,7 @@ pub struct DataLayout {
 }
 
 impl DataLayout {
-    /// From the text of a module: `e-m:e-p270:32:32-i64:64-...`.
+    /// Parse the text of a module: `e-m:e-p270:32:32-i64:64-...`.
     pub fn parse(text: &[u8]) -> Self {
         let mut layout = DataLayout {
             doubtful: false,

@@ -48,7 +48,7 @@ pub struct BodyReader<'i> {
 }
 
 impl Ir<'_> {
-    /// To read bodies of a module with; each thread needs its own. `None` if there is no such module.
+    /// A reader of the bodies of a module; each thread needs its own. `None` if there is no such module.
     ///
     /// # Errors
     /// What is malformed in the module's abbreviations.

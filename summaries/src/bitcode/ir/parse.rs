@@ -11,7 +11,7 @@ use super::record::Record;
 use super::types::{Type, Types};
 
 pub(super) enum ParsedRecord {
-    /// With the type of its value where that is known.
+    /// An instruction, with the type of its value where that is known.
     Instruction(Kind, Option<TypeId>),
     /// The bundle is one of the call that follows.
     Bundle(OperandBundle),

@@ -34,7 +34,7 @@ pub enum Type {
     Float(FloatKind),
     Pointer {
         address_space: u32,
-        /// Of a typed pointer (LLVM 14 and before).
+        /// The pointee of a typed pointer (LLVM 14 and before).
         pointee: Option<TypeId>,
     },
     Function {
@@ -64,7 +64,7 @@ pub enum Type {
     X86Mmx,
     X86Amx,
     TargetExt,
-    /// Of a record that is not known.
+    /// The type of a record that is not known.
     Unknown,
 }
 
@@ -77,7 +77,7 @@ pub struct Types {
     /// The untyped pointer of address space 0.
     pointer: Option<TypeId>,
     truth: Option<TypeId>,
-    /// By number and type of elements, and whether it is scalable.
+    /// Vector types by number and type of elements, and whether they are scalable.
     vectors: FxHashMap<(u64, TypeId, bool), TypeId>,
     /// Structures of two fields, by their types.
     pairs: FxHashMap<(TypeId, TypeId), TypeId>,

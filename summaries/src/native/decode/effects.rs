@@ -72,7 +72,7 @@ pub(crate) enum Operand {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Transfer {
     pub(crate) reads: Vec<RegisterId>,
-    /// With whether all of the slot is written.
+    /// The slots that it writes, with whether all of the slot is written.
     pub(crate) writes: Vec<(RegisterId, bool)>,
     pub(crate) loads: Vec<Address>,
     pub(crate) stores: Vec<Address>,
@@ -87,7 +87,7 @@ pub(crate) struct Transfer {
 pub(crate) enum InstructionEffect {
     /// It does nothing that is followed, to neither registers nor memory.
     Nothing,
-    /// To flags alone, of which none is a bit of an operand.
+    /// It writes flags alone, of which none is a bit of an operand.
     Compare,
     /// A form of `nop`, which compilers align with.
     Padding,
@@ -119,7 +119,7 @@ pub(crate) enum InstructionEffect {
     Pop(RegisterId),
     /// `leave`: the same as `mov %rbp,%rsp; pop %rbp`.
     Leave,
-    /// To a place in the code, by [`Instruction::target`](super::Instruction::target) or a relocation.
+    /// A call of a place in the code, by [`Instruction::target`](super::Instruction::target) or a relocation.
     Call,
     CallThrough(Operand),
     Jump,

@@ -32,7 +32,7 @@ enum MappingCallUse {
 /// The code of an atom, decoded, with its relocations.
 struct AtomCode<'a> {
     atom: AtomIdx,
-    /// From the start of the section.
+    /// The offset of its first byte from the start of the section.
     start: u64,
     bytes: &'a [u8],
     instructions: Vec<Instruction>,
@@ -82,7 +82,7 @@ struct CodeReader<'s, 'p> {
     division: &'p Division,
     /// Where there is a name, or another atom leads to: (section, offset), sorted.
     places: Vec<(u32, u64)>,
-    /// Of the atom that was asked for last.
+    /// The code of the atom that was asked for last.
     last: Option<AtomCode<'s>>,
 }
 

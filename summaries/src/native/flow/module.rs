@@ -61,14 +61,14 @@ pub(crate) struct FlowModule<'a, 't> {
     pub(super) outlined: Vec<AtomIdx>,
     /// The places in code that a symbol or a table names, sorted.
     pub(super) labels: Vec<Label>,
-    /// With an unwind table that refers to something, sorted; and their tables of handlers.
+    /// Atoms with an unwind table that refers to something, sorted; and their tables of handlers.
     pub(super) handled: Vec<AtomIdx>,
     pub(super) lsdas: Vec<Lsda>,
     /// Sections whose code is followed, ascending.
     pub(super) followed: Vec<u32>,
     /// The module asks for a stack that is executable: frames may hold code, as trampolines of nested functions are.
     pub(super) executes_stack: bool,
-    /// By atom, if only what lives is followed.
+    /// Whether each atom lives, if only what lives is followed.
     pub(super) live: Option<&'t [bool]>,
 }
 
@@ -78,7 +78,7 @@ pub(crate) struct References<'r> {
     pub(crate) references: &'r [Reference],
     pub(crate) resolved: &'r [ResolvedReference],
     pub(crate) owned: &'r [OwnedRange],
-    /// By atom, if only what lives is followed: whether control may come to it.
+    /// Whether control may come to each atom, if only what lives is followed.
     pub(crate) live: Option<&'r [bool]>,
     /// How pieces of the work are run: one after the other, or on threads.
     pub(crate) parallel_map: ParallelMap<'r>,
@@ -89,7 +89,7 @@ pub(crate) struct References<'r> {
 /// What is found out about the code of a module.
 #[derive(Default)]
 pub(crate) struct FlowTables {
-    /// Of every function that is understood, ascending by atom.
+    /// The summary of every function that is understood, ascending by atom.
     pub(crate) functions: Vec<FunctionSummary>,
     /// What is not, because it uses registers of its caller that pass nothing.
     pub(crate) takes_registers: Vec<AtomIdx>,

@@ -59,7 +59,7 @@ impl ConstraintBuilder {
         from.iter().zip(&foreign).any(|(is_reached, is_foreign)| *is_reached && *is_foreign)
     }
 
-    /// Of every value what it is made of: what is assigned to it or put where it is loaded from, and the address from which it is loaded.
+    /// What every value is made of: what is assigned to it or put where it is loaded from, and the address from which it is loaded.
     fn sources(&self) -> Adjacency {
         let mut stored: FxHashMap<i64, Vec<ValueIdx>> = FxHashMap::default();
         for raw in &self.raw {

@@ -134,7 +134,7 @@ pub(super) struct RegisterState {
     pub(super) slots: [SlotValue; SLOTS],
     /// Bits of slots that this function wrote to and has not restored, on some path.
     pub(super) clobbered: u64,
-    /// By slot, what it may hold of what the caller left in registers, besides what is said of it.
+    /// What each slot may hold of what the caller left in registers, besides what is said of it.
     taints: [Taint; SLOTS],
     /// Bits of slots that this function wrote to, but to restore them, on some path.
     pub(super) written: u64,

@@ -57,15 +57,15 @@ impl Taint {
 /// What of the caller's registers functions put into their frames, and take back. A unit may have several functions, each with a frame.
 #[derive(Default)]
 pub(super) struct FrameTaints {
-    /// By function and cell, or [`SOMEWHERE`], the taint of what was put there.
+    /// The taint of what was put into each cell, or [`SOMEWHERE`], of each function.
     cells: FxHashMap<(usize, i64), Taint>,
     /// The cells, by function, whose taint was asked for.
     looked_at: FxHashSet<(usize, i64)>,
     /// A cell got another taint after it was asked for: the states have to be found again.
     pub(super) grew: bool,
-    /// By function, cell and register that was moved there: the offset of the instruction.
+    /// The offset of the instruction that moved a register into a cell, by function, cell and register.
     moved: FxHashMap<(usize, i64, RegisterId), u64>,
-    /// By function, cell and register that was pushed there: the offset of the instruction.
+    /// The offset of the instruction that pushed a register into a cell, by function, cell and register.
     pushed: FxHashMap<(usize, i64, RegisterId), u64>,
     /// Function, cell and register that was loaded from there.
     taken: FxHashSet<(usize, i64, RegisterId)>,
@@ -76,11 +76,11 @@ pub(super) struct FrameTaints {
 #[derive(Default, Clone, Copy)]
 struct PushedRegisters {
     pushed: u64,
-    /// Those that are loaded from where they were pushed.
+    /// The registers that are loaded from where they were pushed.
     taken: u64,
-    /// Those that are written, but by such a load.
+    /// The registers that are written, but by such a load.
     written: u64,
-    /// Those that are not taken back on a path to a return.
+    /// The registers that are not taken back on a path to a return.
     lost: u64,
 }
 

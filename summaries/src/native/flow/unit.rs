@@ -42,7 +42,7 @@ pub(super) struct Op {
     pub(super) effect: InstructionEffect,
     pub(super) displacement: RelocatedOperand,
     pub(super) immediate: RelocatedOperand,
-    /// Of a direct branch without relocation, or a RIP-relative operand: a place in the same section.
+    /// The place in the same section that a direct branch without relocation, or a RIP-relative operand, leads to.
     pub(super) target: Option<u64>,
     /// A relocation marks it as the call of a TLS descriptor.
     pub(super) tls_call: bool,

@@ -31,9 +31,9 @@ pub(super) struct BlockWalker<'u, 'm, 'a, 't> {
 pub(super) enum BlockExit {
     /// Control goes to the next instruction only.
     Falls,
-    /// To this instruction, and to the next one if that is said.
+    /// Control goes to this instruction, and to the next one if that is said.
     To(usize, bool),
-    /// To a thunk in the function, which jumps to what returns behind the call.
+    /// Control goes to a thunk in the function, which jumps to what returns behind the call.
     Through(usize),
     /// Control goes to any label of the function.
     Labels,

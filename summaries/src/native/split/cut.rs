@@ -37,7 +37,7 @@ pub(super) struct SectionCut {
     pub(super) bases: Vec<(SectionPlace, u64)>,
     /// The others against the section symbol, which mean the rest.
     pub(super) others: Vec<SectionPlace>,
-    /// From its first byte to the first one of a piece behind it.
+    /// The bytes from its first one to the first one of a piece behind it.
     pub(super) rest: Option<(u64, u64)>,
 }
 

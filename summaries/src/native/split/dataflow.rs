@@ -205,7 +205,7 @@ fn takes_functions(context: &SplitContext<'_, '_>, text: &Text<'_>, function: &F
         })
 }
 
-/// Those of the relocations of a section that apply to a function.
+/// The relocations of a section that apply to a function.
 fn relas_within<'r>(relas: &'r [(u32, Rela)], function: &Function) -> &'r [(u32, Rela)] {
     let before = |end: u64| relas.partition_point(|(_, r)| r.r_offset.get(LE) < end);
     relas.get(before(function.start)..before(function.end)).unwrap_or(&[])
@@ -222,12 +222,12 @@ struct RegisterDataflow<'f, 'c, 'a, 't> {
     /// The relocations of the function, ascending by place.
     relas: &'f [(u32, Rela)],
     steps: Vec<Step>,
-    /// By instruction, if it begins a basic block: one more than the position of what holds before it in `states`. Else 0.
+    /// For each instruction that begins a basic block, one more than the position of what holds before it in `states`. Else 0.
     leaders: Vec<u32>,
     states: Vec<State>,
     /// By instruction: a path has come there.
     reached: Vec<bool>,
-    /// By jump through a register, what that holds, as far as paths have come.
+    /// What each jump through a register may go to, as far as paths have come.
     jumped: Vec<Option<Value>>,
     /// Instructions that begin basic blocks, to be visited.
     work: Vec<usize>,

@@ -24,7 +24,7 @@ mod jump_tables;
 mod text;
 mod unnamed;
 
-pub(crate) use division::{IntraSectionReference, Division, OwnedTable, SectionPlace};
+pub(crate) use division::{Division, IntraSectionReference, OwnedTable, SectionPlace};
 pub(crate) use extents::{is_part, part_of};
 pub(crate) use text::is_text;
 

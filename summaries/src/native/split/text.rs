@@ -17,7 +17,7 @@ const MAX_BIAS: u64 = 8;
 /// A function, or several that share bytes.
 #[derive(Debug, Clone)]
 pub(super) struct Function {
-    /// Of the code that belongs to it: the symbol, or earlier where an FDE begins earlier.
+    /// The first byte of its code: the symbol's, or an earlier one where an FDE begins earlier.
     pub(super) start: u64,
     /// Behind the last byte that a symbol covers.
     pub(super) end: u64,
@@ -51,7 +51,7 @@ pub(super) struct Text<'a> {
     pub(super) joins: Vec<i32>,
     /// For each function its part, ascending; the number of the part's first function.
     pub(super) part: Vec<usize>,
-    /// Of all functions, ascending, in the pieces that were decoded apart from each other.
+    /// The instructions of all functions, ascending, in the pieces that were decoded apart from each other.
     pub(super) instructions: Vec<Vec<Instruction>>,
     /// A bit for each byte: whether an instruction begins there.
     pub(super) boundaries: Vec<u64>,
