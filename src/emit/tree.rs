@@ -184,7 +184,7 @@ pub fn pruned_module(sources: EmissionInputs<'_>, position: usize) -> Result<Opt
     rewritten.map(|object| Some(Cow::Owned(object))).map_err(|e| e.in_file(inputs.module_name(module)))
 }
 
-/// One module by its plan; `emission_sources` is what there is of it already.
+/// One module by its plan; `emission_source` is what there is of it already.
 ///
 /// # Errors
 /// It can't be emitted as planned.
