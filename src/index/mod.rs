@@ -154,7 +154,7 @@ impl Index {
         (self.alloc[from.index()] || ties) && !self.discarded[edge.target.index()]
     }
 
-    /// By atom: whether the linker's own `--gc-sections` keeps it in the plain link; see [`plain`].
+    /// By atom: whether the linker's own `--gc-sections` keeps it in the plain link; see [`mark_live`].
     pub fn plain_live(&self, summaries: &[&ModuleSummary]) -> &[bool] {
         self.plain.get_or_init(|| mark_live::mark(self, summaries))
     }
