@@ -77,7 +77,7 @@ fn match_sections(
             continue;
         }
         let Some(j) = rest.next() else {
-            return Err(old.about(i, "is planned to stay, and is missing"));
+            return Err(old.about(i, "is kept by the plan but missing from the pruned object"));
         };
         let Some(after) = new.sections.get(j) else { continue };
         let shape = |s: &sh::SectionHeader| {
@@ -86,7 +86,7 @@ fn match_sections(
         let of_any_size = rewritten_debug && is_debug(old, i) || is_decompressed(old, i, new, j);
         if old.section_name(i) != new.section_name(j) || !of_any_size && shape(before) != shape(after) {
             let found = String::from_utf8_lossy(new.section_name(j)).into_owned();
-            return Err(old.about(i, format!("is planned to stay, and in its place is {found} [{j}]")));
+            return Err(old.about(i, format!("is kept by the plan, but in its place is {found} [{j}]")));
         }
         if let Some(slot) = new_of_old.get_mut(i) {
             *slot = j;

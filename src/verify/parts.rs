@@ -149,7 +149,7 @@ pub(super) fn find(
     rest: &mut impl Iterator<Item = usize>,
 ) -> Result<Vec<EmittedPart>> {
     let Some(before) = old.sections.get(i) else { return Ok(Vec::new()) };
-    let missing = || old.about(i, "a part of it is planned to stay, and is missing");
+    let missing = || old.about(i, "a part of it is kept by the plan but missing from the pruned object");
     let bytes = old.contents(i)?;
     let mut parts = Vec::new();
     let mut atoms = atoms.iter().peekable();

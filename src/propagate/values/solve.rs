@@ -20,7 +20,7 @@ impl ConstraintGraph {
             if let Some(object) = self.work.shared.pop() {
                 self.share(object);
             } else if !self.work.unknown.is_empty() {
-                // What lies together goes together.
+                // In the order of their numbers, so that neighbours in memory follow each other.
                 let mut unknown = std::mem::take(&mut self.work.unknown);
                 unknown.sort_unstable();
                 unknown.drain(..).for_each(|id| self.spread(id));
